@@ -54,9 +54,9 @@ function method({ plan }: Report): string {
   its own transaction, by as many clients, through the same driver.
 - **Growth:** ${growth.seconds} s windows at ${growth.rate} fires/s while other alarms wait for a day or more, a thousand per user. Claim time is that of one
   \`claim\` of 16 through the store, in its own process.
-- **Queue:** the scenarios of [PgQue](https://github.com/NikolayS/PgQue) ("queues under blocked xmin horizon"), with stored jobs and shorter windows: ${count(queue.rate)}
-  jobs per second for ${queue.seconds} s; the same during an open transaction of isolation level REPEATABLE READ; the same while the store is killed
-  (\`kill -9\`) after a third of the time and started a second later. A process that ends because of it is restarted within two seconds. One round.
+- **Queue:** the scenarios of [PgQue](https://github.com/NikolayS/PgQue) ("queues under blocked xmin horizon"), with stored jobs and shorter windows.
+  First ${count(queue.rate)} jobs per second for ${queue.seconds} s. Then the same during an open transaction of isolation level REPEATABLE READ. Then the
+  same with a store that is killed (\`kill -9\`) after a third of the time and started a second later. A process that ends because of it is restarted within two seconds. One round.
 - **Lasting load:** ${count(endurance.rate)} creates per second over HTTP by 32 clients, each due ten seconds later; ledger and ended alarms are deleted
   after one window. And ${count(resident.rate)} per second without deletion, for the memory after ten minutes.
 - **Cold start:** from the start of the process until it is usable, after one start that filled the compile cache of Node.
@@ -71,8 +71,8 @@ function method({ plan }: Report): string {
   parsing, hashes, signatures and rules.
 - **Chronometric:** ${count(chronometric.starts)} starts of each server, in turn, to the answer of \`get_time_context\`. Then ${count(chronometric.calls)} calls of each tool per round.
   There is no profile and no consent.
-- **Public listener:** a daemon that answers 4 KiB at once, without a proxy, through a minimal reverse proxy with the same HTTP client, and through
-  the router with a user token: ${count(proxy.calls)} requests one at a time, then ${proxy.seconds} s with 32 in parallel. Then ${proxy.wakes} requests to a sleeping machine,
+- **Public listener:** a daemon that answers 4 KiB at once. It is called without a proxy, through a minimal reverse proxy with the same HTTP
+  client, and through the router with a user token. ${count(proxy.calls)} requests run one at a time, then 32 in parallel for ${proxy.seconds} s. Then ${proxy.wakes} requests to a sleeping machine,
   compared with starts of the same program.
 - **Consoles:** ${count(consoles.count)} fires due within ${consoles.seconds} s, with no open console and with ${count(consoles.consoles)} of different users. Each holds an event stream and
   reads its list again after a change, one read at a time.`;

@@ -1,4 +1,4 @@
-/** The schedulers that others make, each in its default setting and in the best that its documentation allows. */
+/** The peers, each with its default settings and with the best settings of its documentation. */
 import { join } from 'node:path';
 import { createDatabase, type Database, dropDatabase, settleDatabase } from '../databases.ts';
 import type { Series } from '../series.ts';
@@ -13,10 +13,10 @@ const PEERS: readonly Peer[] = [
     program: 'graphile-worker',
     store: 'postgres',
     settings: {
-      default: '`run()` with an empty preset: 1 job at a time, future jobs looked for every 2 s.',
-      best: `\`concurrentJobs: 256\`, as many as chronosd has in flight; \`localQueue: {size: 500}\`, \`completeJobBatchDelay: 0\`,
-        \`failJobBatchDelay: 0\` and \`maxPoolSize: 25\` as its performance page has them for high throughput; \`pollInterval: 5\` ms,
-        because a job with \`runAt\` is found by polling alone and there is no lower bound; its log line per job switched off.`,
+      default: '`run()` with an empty preset: 1 job at a time, a query for future jobs every 2 s.',
+      best: `\`concurrentJobs: 256\`, the number of chronosd. \`localQueue: {size: 500}\`, \`completeJobBatchDelay: 0\`,
+        \`failJobBatchDelay: 0\` and \`maxPoolSize: 25\`, as its performance page recommends. \`pollInterval: 5\` ms, because only
+        polling finds a job with \`runAt\`. No log line per job.`,
     },
   },
   {
@@ -24,9 +24,9 @@ const PEERS: readonly Peer[] = [
     store: 'postgres',
     settings: {
       default: '`work(queue, handler)`: 1 job every 2 s, as documented.',
-      best: `25 workers with \`pollingIntervalSeconds: 0.5\`, the shortest that is accepted, started 20 ms apart so that together they look
-        every 20 ms; \`batchSize: 500\`, all of a batch POSTed at once; a worker that got a full batch calls \`notifyWorker\` to get the
-        next without waiting; \`priority: false\`; 25 connections.`,
+      best: `25 workers with \`pollingIntervalSeconds: 0.5\`, the minimum, started 20 ms apart, so that one polls every 20 ms.
+        \`batchSize: 500\`; a batch is POSTed at once. After a full batch a worker calls \`notifyWorker\` for the next one.
+        \`priority: false\`; 25 connections.`,
     },
   },
   {
@@ -34,13 +34,13 @@ const PEERS: readonly Peer[] = [
     store: 'redis',
     settings: {
       default: '`new Worker(queue, handler)`: 1 job at a time.',
-      best: `\`concurrency: 256\`, as many as chronosd has in flight; \`removeOnComplete\`; \`redis-server\` with \`appendonly yes\` and
-        \`appendfsync always\`, so that a job is on the disk before it is acknowledged, as with the others.`,
+      best: `\`concurrency: 256\`, the number of chronosd; \`removeOnComplete\`. \`redis-server\` with \`appendonly yes\` and
+        \`appendfsync always\`, so that a job is on disk before the acknowledgement.`,
     },
   },
 ];
 
-/** What is done with a store besides the peer's own work. */
+/** Maintenance of a store outside the measured work. */
 type Upkeep = { settle(): Promise<void>; drop(): Promise<void> };
 
 const oneLine = (text: string) => text.replaceAll(/\s+/g, ' ');

@@ -1,22 +1,22 @@
 /**
- * Running a program that a model asked for: within a time, with a bounded output, with no variables but those it is
- * given, and with an end that takes everything along that it has started.
+ * Runs a program for a model with a time limit, a bounded output and only the given environment variables. Its end also
+ * ends every process that it started.
  */
 import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { type Clock, wait } from '../kit/clock/clock.ts';
 
-/** More output than this ends the program: nobody reads it, and it may never stop. */
+/** More output than this ends the program, because it might never stop. */
 const FLOOD_BYTES = 16 * 1024 * 1024;
-/** Between the end of a program and that of its pipes: a descendant may hold them. */
+/** Wait for the pipes after the end of a program: a descendant may keep them open. */
 const PIPES_MS = 200;
 /**
- * Each round ends what was there; what starts others as fast as it is ended is given up after these. With the pauses
- * of {@link sweepRoom}, what has been ended has at least eight seconds to be gone.
+ * Maximum rounds of {@link endLeftProcesses}; processes that start others as fast as they are ended are left after
+ * that. With its pauses, killed processes have at least eight seconds to disappear.
  */
 const SWEEPS = 200;
 const LONGEST_PAUSE_MS = 50;
-/** So many lists in a row without anybody else on them. */
+/** Number of consecutive process lists without another process. */
 const QUIET_LISTS = 3;
 
 export type ProgramRun = {
@@ -24,27 +24,27 @@ export type ProgramRun = {
   cwd: string;
   env: Readonly<Record<string, string>>;
   timeoutMs: number;
-  /** What is kept of stdout and stderr each: the beginning and the end. */
+  /** Bytes kept of stdout and of stderr: the beginning and the end. */
   keptBytes: number;
   signal?: AbortSignal | undefined;
-  /** Everything else that runs in the room is ended with it; see {@link isInRoom}. */
-  isInRoom?: boolean;
+  /** Every other process in the sandbox is ended with it; see {@link isSandboxed}. */
+  isSandboxed?: boolean;
 };
 
 export type ProgramEnd = {
-  /** `null` where a signal ended it. */
+  /** `null` when a signal ended it. */
   code: number | null;
   signal: NodeJS.Signals | null;
   stdout: string;
   stderr: string;
-  /** Why it was ended, if it was. */
+  /** The limit that ended it, if one did. */
   ended: 'timeout' | 'flood' | 'cancelled' | undefined;
-  /** Processes that it left behind outside of its group, and that were ended. */
+  /** Number of processes outside its process group that were ended after it. */
   left: number;
 };
 
 /** Keeps the beginning and the end of a stream. */
-class Kept {
+class BoundedOutput {
   readonly #most: number;
   #head = Buffer.alloc(0);
   #tail = Buffer.alloc(0);
@@ -57,15 +57,15 @@ class Kept {
   add(chunk: Buffer): void {
     this.bytes += chunk.length;
     const half = this.#most / 2;
-    const room = Math.floor(half) - this.#head.length;
-    if (room > 0) this.#head = Buffer.concat([this.#head, chunk.subarray(0, room)]);
-    const rest = room > 0 ? chunk.subarray(room) : chunk;
+    const headSpace = Math.floor(half) - this.#head.length;
+    if (headSpace > 0) this.#head = Buffer.concat([this.#head, chunk.subarray(0, headSpace)]);
+    const rest = headSpace > 0 ? chunk.subarray(headSpace) : chunk;
     if (rest.length > 0) this.#tail = Buffer.concat([this.#tail, rest]).subarray(-Math.ceil(half));
   }
 
   get text(): string {
     const left = this.bytes - this.#head.length - this.#tail.length;
-    const gap = left > 0 ? `\n[… ${left} bytes are left out …]\n` : '';
+    const gap = left > 0 ? `\n[… ${left} bytes are omitted …]\n` : '';
     return `${this.#head.toString('utf8')}${gap}${this.#tail.toString('utf8')}`.toWellFormed();
   }
 }
@@ -80,47 +80,47 @@ function parentOf(pid: number): number | undefined {
 }
 
 /**
- * Whether this process is in a room, with process numbers of its own below a bubblewrap: whatever else runs there, we
- * have started.
+ * Whether this process runs in a sandbox with its own PID namespace below bubblewrap. Every other process there
+ * descends from this one.
  *
- * @param told what {@link ROOM_VARIABLE} says
+ * @param setting the value of {@link ROOM_VARIABLE}
  */
-export function isInRoom(told: string | undefined): boolean {
+export function isSandboxed(setting: string | undefined): boolean {
   try {
-    return told === '1' && process.platform === 'linux' && readFileSync('/proc/1/comm', 'utf8').trim() === 'bwrap';
+    return setting === '1' && process.platform === 'linux' && readFileSync('/proc/1/comm', 'utf8').trim() === 'bwrap';
   } catch {
     return false;
   }
 }
 
 /**
- * Ends every process of the room but this one and those that it descends from, and waits until they are gone.
+ * Ends every process of the sandbox except this one and its ancestors, and waits until they have disappeared.
  *
- * @returns how many were seen
+ * @returns the number of ended processes
  */
-async function sweepRoom(clock: Clock): Promise<number> {
-  const spared = new Set<number>();
-  for (let pid: number | undefined = process.pid; pid !== undefined && pid > 0; pid = parentOf(pid)) spared.add(pid);
+async function endLeftProcesses(clock: Clock): Promise<number> {
+  const ancestors = new Set<number>();
+  for (let pid: number | undefined = process.pid; pid !== undefined && pid > 0; pid = parentOf(pid)) ancestors.add(pid);
   const found = new Set<number>();
   const ended = new Set<number>();
-  let quiet = 0;
+  let quietLists = 0;
   for (let round = 0; round < SWEEPS; round++) {
-    const there = readdirSync('/proc').flatMap((name) => (/^\d+$/.test(name) ? Number(name) : []));
-    const others = there.filter((pid) => !spared.has(pid));
+    const pids = readdirSync('/proc').flatMap((name) => (/^\d+$/.test(name) ? Number(name) : []));
+    const others = pids.filter((pid) => !ancestors.has(pid));
     const left = others.filter(isRunning);
     const justEnded = others.filter((pid) => !left.includes(pid) && !ended.has(pid));
-    // Who was there when the list was made and has ended since may have started another one in between, which is not on
-    // the list. So a list counts only when all who could start anything had ended before it was made; and since a list is
-    // not made in one instant, the last few must agree.
-    quiet = left.length === 0 && justEnded.length === 0 ? quiet + 1 : 0;
-    if (quiet === QUIET_LISTS) break;
+    // A process that ended after the list was made may have started another one that is not on the list. So a list
+    // counts only if every other process had ended before it was made. A list is not made in one instant, so the last
+    // few must agree.
+    quietLists = left.length === 0 && justEnded.length === 0 ? quietLists + 1 : 0;
+    if (quietLists === QUIET_LISTS) break;
     for (const pid of justEnded) ended.add(pid);
     const known = found.size;
     for (const pid of left) {
       found.add(pid);
       end(pid);
     }
-    // A killed process needs a processor once more before it is gone, and on a busy computer it waits for that.
+    // A killed process needs CPU time once more before it disappears, which takes longer on a busy computer.
     if (left.length > 0 && found.size === known) await wait(clock, Math.min(round, LONGEST_PAUSE_MS));
   }
   return found.size;
@@ -139,15 +139,18 @@ function end(target: number): void {
   try {
     process.kill(target, 'SIGKILL');
   } catch {
-    // It has ended meanwhile.
+    // The process has already ended.
   }
 }
 
-/** Runs a program to its end. Rejects when it cannot be started. One at a time in a room: what is left is ended. */
+/**
+ * Runs a program to its end. Rejects when it cannot be started. Run one at a time in a sandbox: the end of one ends all
+ * other processes.
+ */
 export async function runBounded(clock: Clock, run: ProgramRun): Promise<ProgramEnd> {
   const { command, cwd, env, timeoutMs, keptBytes, signal } = run;
   const [program, ...args] = command;
-  const [stdout, stderr] = [new Kept(keptBytes), new Kept(keptBytes)];
+  const [stdout, stderr] = [new BoundedOutput(keptBytes), new BoundedOutput(keptBytes)];
   let ended: ProgramEnd['ended'];
   const child = spawn(program, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
   const endGroup = () => {
@@ -157,7 +160,7 @@ export async function runBounded(clock: Clock, run: ProgramRun): Promise<Program
     ended ??= why;
     endGroup();
   };
-  const keep = (kept: Kept) => (chunk: Buffer) => {
+  const keep = (kept: BoundedOutput) => (chunk: Buffer) => {
     kept.add(chunk);
     if (stdout.bytes + stderr.bytes > FLOOD_BYTES) giveUp('flood');
   };
@@ -169,17 +172,17 @@ export async function runBounded(clock: Clock, run: ProgramRun): Promise<Program
   if (signal?.aborted) onAbort();
   try {
     const closed = new Promise<void>((resolve) => child.once('close', () => resolve()));
-    const [code, by] = await new Promise<[number | null, NodeJS.Signals | null]>((resolve, reject) => {
+    const [code, exitSignal] = await new Promise<[number | null, NodeJS.Signals | null]>((resolve, reject) => {
       child.once('error', reject);
       child.once('exit', (exit, exitSignal) => resolve([exit, exitSignal]));
     });
     endGroup();
-    const left = run.isInRoom ? await sweepRoom(clock) : 0;
-    const late = new Promise<void>((resolve) => clock.after(PIPES_MS, resolve));
-    await Promise.race([closed, late]);
+    const left = run.isSandboxed ? await endLeftProcesses(clock) : 0;
+    const pipeTimeout = new Promise<void>((resolve) => clock.after(PIPES_MS, resolve));
+    await Promise.race([closed, pipeTimeout]);
     child.stdout.destroy();
     child.stderr.destroy();
-    return { code, signal: by, stdout: stdout.text, stderr: stderr.text, ended, left };
+    return { code, signal: exitSignal, stdout: stdout.text, stderr: stderr.text, ended, left };
   } finally {
     cancel();
     signal?.removeEventListener('abort', onAbort);

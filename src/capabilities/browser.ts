@@ -1,6 +1,6 @@
 /**
- * `browser`: Playwright's MCP server over a browser, where both are found on this computer. The browser has a profile in
- * memory, without the person's, and everything that it asks for goes through {@link startGuardProxy}.
+ * `browser`: Playwright's MCP server with a browser, if both are installed on this computer. The browser uses a profile
+ * in memory, not the person's, and all its requests go through {@link startGuardProxy}.
  */
 import { spawn } from 'node:child_process';
 import { accessSync, constants, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -11,21 +11,21 @@ import { startGuardProxy } from './guard-proxy.ts';
 import type { WebAccess } from './web-access.ts';
 
 const SERVER = 'playwright-mcp';
-/** Those that Playwright's protocol drives, by the names they are installed under. */
+/** Program names of browsers that Playwright can control. */
 const BROWSERS = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable', 'microsoft-edge'];
 
-/** What would go past a proxy: lookups, QUIC, and the addresses that calls between browsers try. */
-const SWITCHES = [
+/** Disables traffic that bypasses a proxy: DNS lookups, QUIC, and WebRTC candidates. */
+const BROWSER_FLAGS = [
   ...['--disable-quic', '--dns-prefetch-disable', '--force-webrtc-ip-handling-policy=disable_non_proxied_udp'],
   ...['--disable-background-networking', '--disable-component-update', '--no-first-run'],
 ];
 
 function findProgram(names: readonly string[], path: string): string | undefined {
   const folders = path.split(delimiter).filter((folder) => isAbsolute(folder));
-  const places = names.flatMap((name) => folders.map((folder) => join(folder, name)));
-  return places.find((place) => {
+  const candidates = names.flatMap((name) => folders.map((folder) => join(folder, name)));
+  return candidates.find((candidate) => {
     try {
-      accessSync(place, constants.X_OK);
+      accessSync(candidate, constants.X_OK);
       return true;
     } catch {
       return false;
@@ -33,7 +33,7 @@ function findProgram(names: readonly string[], path: string): string | undefined
   });
 }
 
-/** @throws ReveilleError `unavailable` naming what is not there */
+/** @throws ReveilleError `unavailable` naming the missing program */
 function findOrRefuse(what: string, names: readonly string[], path: string): string {
   const found = findProgram(names, path);
   if (found !== undefined) return found;
@@ -43,9 +43,9 @@ function findOrRefuse(what: string, names: readonly string[], path: string): str
 export type BrowserOptions = { web: WebAccess; path: string | undefined };
 
 /**
- * Runs Playwright's server on our stdin and stdout until it ends.
+ * Runs Playwright's server on this process's stdin and stdout until it ends.
  *
- * @throws ReveilleError `unavailable` where server or browser are not found
+ * @throws ReveilleError `unavailable` when server or browser is not found
  */
 export async function runBrowser({ web, path = '' }: BrowserOptions): Promise<number> {
   const server = findOrRefuse('server', [SERVER], path);
@@ -55,8 +55,8 @@ export async function runBrowser({ web, path = '' }: BrowserOptions): Promise<nu
   const config = join(folder, 'config.json');
   const isRoot = process.geteuid?.() === 0;
   const launchOptions = {
-    ...{ executablePath, headless: true, args: SWITCHES, chromiumSandbox: !isRoot },
-    // Chromium goes to this computer past any proxy unless told.
+    ...{ executablePath, headless: true, args: BROWSER_FLAGS, chromiumSandbox: !isRoot },
+    // Without `<-loopback>` Chromium bypasses the proxy for loopback addresses.
     proxy: { server: proxy.url, bypass: '<-loopback>' },
   };
   const browser = {
@@ -66,8 +66,8 @@ export async function runBrowser({ web, path = '' }: BrowserOptions): Promise<nu
     contextOptions: { serviceWorkers: 'block' },
   };
   writeFileSync(config, JSON.stringify({ browser, outputDir: join(folder, 'output') }), { mode: 0o600 });
-  const words = ['--config', config, '--headless', '--isolated', '--no-webmcp', ...(isRoot ? ['--no-sandbox'] : [])];
-  const child = spawn(server, words, {
+  const args = ['--config', config, '--headless', '--isolated', '--no-webmcp', ...(isRoot ? ['--no-sandbox'] : [])];
+  const child = spawn(server, args, {
     cwd: folder,
     env: { PATH: path, HOME: folder, TMPDIR: folder, LANG: 'C.UTF-8' },
     stdio: ['inherit', 'inherit', 'inherit'],

@@ -1,17 +1,17 @@
 /**
- * The files of one repository as `isomorphic-git` reaches them. The library reads `.git` and the `.gitignore` files, and
- * writes objects, references, `HEAD`, `index` and `shallow`: nothing else. No link is followed. It never reads the
- * repository's configuration: it gets {@link CONFIGURATION}, so no setting of a repository reaches it.
+ * The file system of one repository for `isomorphic-git`. The library may read `.git` and the `.gitignore` files, and
+ * write objects, references, `HEAD`, `index` and `shallow`, nothing else. No link is followed. It reads {@link
+ * CONFIGURATION} instead of the repository's own configuration.
  */
 import { type Beneath, BeneathError } from '../kit/files/beneath.ts';
 import { ReveilleError } from '../wire/errors.ts';
 
 const MIB = 1024 * 1024;
-/** A file of the work tree, an object, an index. */
+/** Limit for a file of the work tree, an object, or an index. */
 export const MAX_FILE_BYTES = 64 * MIB;
 export const MAX_PACK_BYTES = 256 * MIB;
 const MAX_SETTINGS_BYTES = MIB;
-/** Of one folder of `.git`. */
+/** Entries of one folder of `.git`. */
 const MAX_NAMES = 100_000;
 
 const CONFIGURATION = Buffer.from(
@@ -19,7 +19,7 @@ const CONFIGURATION = Buffer.from(
 );
 
 const WRITABLE = /^(?:HEAD|index|shallow|(?:objects|refs)\/.+)$/;
-/** What a missing file looks like; the library goes on without it. */
+/** Errors that the library treats as a missing file. */
 const MISSING = /^(?:ENOENT|ENOTDIR|EISDIR|EEXIST|ENOTEMPTY)$/;
 
 /** The numbers of a file as the index keeps them. */
@@ -29,7 +29,7 @@ type Stats = NonNullable<ReturnType<Beneath['lstat']>>;
 
 const BILLION = 1_000_000_000n;
 
-/** @param mode what the index records as the type, if it is not the file's own */
+/** @param mode the type and mode in the index, if it differs from the file's */
 export function indexStatsOf(stats: Stats, mode = Number(stats.mode)) {
   return {
     ctimeSeconds: Number(stats.ctimeNs / BILLION),
@@ -45,17 +45,20 @@ export function indexStatsOf(stats: Stats, mode = Number(stats.mode)) {
   };
 }
 
-/** The words that a refusal of the file system gets. */
+/** The error for a refusal of the file system. */
 function refusalOf({ code, message }: BeneathError): ReveilleError {
-  if (code === 'ELOOP') return new ReveilleError('forbidden', `${message}, and git follows none`);
-  return new ReveilleError(code === 'EFBIG' ? 'invalid_request' : 'forbidden', `git does not go on: ${message}`);
+  if (code === 'ELOOP') return new ReveilleError('forbidden', `${message}, and git follows no links`);
+  return new ReveilleError(
+    code === 'EFBIG' ? 'invalid_request' : 'forbidden',
+    `the git operation was refused: ${message}`,
+  );
 }
 
 export type GitFilesOptions = {
   files: Beneath;
   /** `.git`, relative to the root of `files`. */
   gitdir: string;
-  /** The library reads the repository's own configuration. Only {@link GitFiles.settings} asks for it. */
+  /** The library reads the repository's own configuration. Only `Repository.setting` sets this. */
   hasOwnConfiguration?: boolean;
 };
 
@@ -75,7 +78,7 @@ export class GitFiles {
     this.#configuration = hasOwnConfiguration ? undefined : CONFIGURATION;
   }
 
-  /** The library takes some errors for a missing file and goes on; after a refusal it must not. */
+  /** Rethrows the first refusal: the library treats some errors as a missing file and continues. */
   throwRefusal(): void {
     if (this.#refusal) throw this.#refusal;
   }
@@ -97,7 +100,7 @@ export class GitFiles {
       }),
     unlink: (path: string) =>
       this.#run(path, (at, inside) => {
-        if (inside !== 'shallow') throw new BeneathError('EINVAL', at, 'is not for git to remove');
+        if (inside !== 'shallow') throw new BeneathError('EINVAL', at, 'must not be removed by git');
         this.#files.unlink(at);
       }),
     mkdir: (path: string) =>
@@ -107,7 +110,7 @@ export class GitFiles {
       }),
     rmdir: (path: string) =>
       this.#run(path, (at) => {
-        throw new BeneathError('EINVAL', at, 'is not for git to remove');
+        throw new BeneathError('EINVAL', at, 'must not be removed by git');
       }),
     readdir: (path: string) =>
       this.#run(path, (at, inside) => {
@@ -115,7 +118,7 @@ export class GitFiles {
         return this.#files.list(at, MAX_NAMES).map(({ name }) => name);
       }),
     lstat: (path: string) => this.#stat(path),
-    // A link is never followed, so both are the same.
+    // Links are never followed, so stat and lstat are the same.
     stat: (path: string) => this.#stat(path),
     readlink: (path: string) =>
       this.#run(path, (at) => {
@@ -123,7 +126,7 @@ export class GitFiles {
       }),
     symlink: (_target: string, path: string) =>
       this.#run(path, (at) => {
-        throw new BeneathError('EINVAL', at, 'is not for git to make');
+        throw new BeneathError('EINVAL', at, 'must not be created by git');
       }),
   };
 
@@ -149,7 +152,7 @@ export class GitFiles {
       try {
         found = this.#files.read(at, MAX_SETTINGS_BYTES);
       } catch (thrown) {
-        // As git does: a list of ignored files that is a link counts as missing.
+        // As in git, a .gitignore that is a link counts as missing.
         found = new BeneathError('ENOENT', at);
         if (!(thrown instanceof BeneathError)) throw thrown;
       }
@@ -159,20 +162,21 @@ export class GitFiles {
     return found;
   }
 
-  /** The way in which git itself locks a file, so that both can work in one repository. */
+  /** Locks a file like git does, so that both can work in one repository. */
   #lockedWrite(at: string, bytes: Uint8Array): void {
     const temporary = `${at}.lock`;
     if (this.#files.kind(temporary) !== undefined)
-      throw new BeneathError('EBUSY', temporary, 'another git process works here, or one has ended early');
+      throw new BeneathError('EBUSY', temporary, 'another git process is working here, or has ended early');
     this.#files.write(at, bytes, { temporary });
   }
 
   #requireWritable(at: string, inside: string | undefined): void {
-    if (inside === undefined || !WRITABLE.test(inside)) throw new BeneathError('EINVAL', at, 'is not for git to write');
+    if (inside === undefined || !WRITABLE.test(inside))
+      throw new BeneathError('EINVAL', at, 'must not be written by git');
   }
 
-  async #run<T>(path: unknown, act: (at: string, inside: string | undefined) => T): Promise<T> {
-    // The library tries its file system out without a path.
+  async #run<T>(path: unknown, action: (at: string, inside: string | undefined) => T): Promise<T> {
+    // The library probes its file system without a path.
     if (typeof path !== 'string') throw new BeneathError('ENOENT', '');
     this.throwRefusal();
     const at = path
@@ -182,7 +186,7 @@ export class GitFiles {
     const prefix = `${this.#gitdir}/`;
     const inside = at === this.#gitdir ? '' : at.startsWith(prefix) ? at.slice(prefix.length) : undefined;
     try {
-      return act(at, inside);
+      return action(at, inside);
     } catch (thrown) {
       if (thrown instanceof BeneathError && !MISSING.test(thrown.code)) this.#refusal ??= refusalOf(thrown);
       throw thrown;

@@ -1,4 +1,6 @@
-/** What each git tool does in a repository of the workspace. `git-thread.ts` runs it in a thread with limits. */
+/**
+ * The operations of the git tools in a repository of the workspace. `git-thread.ts` runs them in a thread with limits.
+ */
 import { relative, resolve, sep } from 'node:path';
 import * as git from 'isomorphic-git';
 import type { Beneath } from '../kit/files/beneath.ts';
@@ -8,59 +10,61 @@ import { type Commit, isGitName, Repository, refuse, shortOf } from './git-repos
 import { changeLines, commitLines, Lines, statusText } from './git-text.ts';
 import { type Change, changesBetween, indexTree, selector, WorkTree } from './git-worktree.ts';
 
-type At = { folder?: string | undefined };
+type InFolder = { folder?: string | undefined };
 
-/** An operation and its arguments, as the tools hand them over. */
+/** An operation and its arguments from a tool call. */
 export type Job =
-  | ({ operation: 'status' } & At)
-  | ({ operation: 'branches' } & At)
-  | ({ operation: 'diff'; staged?: boolean | undefined; paths?: readonly string[] | undefined } & At)
-  | ({ operation: 'log'; revision: string; count: number } & At)
-  | ({ operation: 'show'; revision: string } & At)
-  | ({ operation: 'init'; branch: string } & At)
-  | ({ operation: 'add'; paths: readonly string[] } & At)
-  | ({ operation: 'commit'; message: string } & At)
-  | ({ operation: 'switch'; branch: string; create?: boolean | undefined } & At)
+  | ({ operation: 'status' } & InFolder)
+  | ({ operation: 'branches' } & InFolder)
+  | ({ operation: 'diff'; staged?: boolean | undefined; paths?: readonly string[] | undefined } & InFolder)
+  | ({ operation: 'log'; revision: string; count: number } & InFolder)
+  | ({ operation: 'show'; revision: string } & InFolder)
+  | ({ operation: 'init'; branch: string } & InFolder)
+  | ({ operation: 'add'; paths: readonly string[] } & InFolder)
+  | ({ operation: 'commit'; message: string } & InFolder)
+  | ({ operation: 'switch'; branch: string; create?: boolean | undefined } & InFolder)
   | { operation: 'clone'; url: string; folder: string }
-  | ({ operation: 'pull'; url: string; branch: string } & At)
-  | ({ operation: 'push'; url: string; branch: string } & At);
+  | ({ operation: 'pull'; url: string; branch: string } & InFolder)
+  | ({ operation: 'push'; url: string; branch: string } & InFolder);
 
-export type Place = {
-  /** The workspace: its path, and the file system beneath it. */
+export type GitContext = {
+  /** The workspace: its path, and its file system. */
   root: string;
   files: Beneath;
   http: git.HttpClient;
 };
 
-type Operations = { [K in Job['operation']]: (job: Extract<Job, { operation: K }>, place: Place) => Promise<string> };
+type Operations = {
+  [K in Job['operation']]: (job: Extract<Job, { operation: K }>, context: GitContext) => Promise<string>;
+};
 
-/** @returns what the tool answers */
-export function perform(job: Job, place: Place): Promise<string> {
-  return (OPERATIONS[job.operation] as (job: Job, place: Place) => Promise<string>)(job, place);
+/** @returns the tool's answer */
+export function perform(job: Job, context: GitContext): Promise<string> {
+  return (OPERATIONS[job.operation] as (job: Job, context: GitContext) => Promise<string>)(job, context);
 }
 
 /**
  * A path that a caller gave, relative to a folder beneath the workspace.
  *
- * @throws ReveilleError `forbidden` for a path that leaves the folder, before any link is looked at
+ * @throws ReveilleError `forbidden` for a path that leaves the folder, before any link is resolved
  */
 function within(root: string, folder: string, given: string, what: string): string {
   const base = resolve(root, folder);
   const path = resolve(base, given);
   const shown = JSON.stringify(given.slice(0, 200));
   if (!isWithin(path, base))
-    return refuse(`${what} must be in the ${folder === '' ? 'workspace' : 'repository'} (${shown} leads out of it)`);
+    return refuse(`${what} must be in the ${folder === '' ? 'workspace' : 'repository'} (${shown} is outside)`);
   const inside = relative(base, path).split(sep).join('/');
   if (inside.split('/').some(isGitName)) refuse(`${what} must not be in a .git folder (got ${shown})`);
   return inside;
 }
 
-async function open({ folder = '.' }: At, { root, files }: Place) {
+async function open({ folder = '.' }: InFolder, { root, files }: GitContext) {
   const repository = await Repository.find(files, within(root, '', folder, 'folder'));
   return { repository, workTree: await WorkTree.open(repository) };
 }
 
-const pathsOf = ({ root }: Place, repository: Repository, paths: readonly string[] | undefined) =>
+const pathsOf = ({ root }: GitContext, repository: Repository, paths: readonly string[] | undefined) =>
   paths?.map((path) => within(root, repository.folder, path, 'paths'));
 
 async function diffText(
@@ -88,16 +92,16 @@ const subjectOf = ({ message }: Commit) => message.split('\n', 1)[0]!;
 /** One line with the characters that an author's name and address may have. */
 const plainName = (text: string | undefined) => text?.replace(/[\0-\x1f\x7f<>]/g, ' ').trim() || undefined;
 
-/** @throws ReveilleError `conflict` for one that is neither the same nor a descendant */
+/** @throws ReveilleError `conflict` when `oid` is neither `ancestor` nor its descendant */
 async function requireDescendant(repository: Repository, oid: string, ancestor: string): Promise<void> {
   if (oid === ancestor || (await git.isDescendent({ ...repository.access, oid, ancestor, depth: -1 }))) return;
   throw new ReveilleError(
     'conflict',
-    'the branches have diverged, and only a fast-forward is made; nothing was changed',
+    'the branches have diverged, and only a fast-forward is allowed; nothing was changed',
   );
 }
 
-async function fetchBranch(repository: Repository, { http }: Place, url: string, branch: string | undefined) {
+async function fetchBranch(repository: Repository, { http }: GitContext, url: string, branch: string | undefined) {
   const singleBranch = branch !== undefined;
   const ref = branch && `refs/heads/${branch}`;
   const options = { http, url, remote: 'origin', corsProxy: '', tags: false, singleBranch };
@@ -107,8 +111,8 @@ async function fetchBranch(repository: Repository, { http }: Place, url: string,
 }
 
 const OPERATIONS: Operations = {
-  async status(job, place) {
-    const { repository, workTree } = await open(job, place);
+  async status(job, context) {
+    const { repository, workTree } = await open(job, context);
     const { branch, oid } = await repository.head();
     const tree = await repository.headTree();
     return repository.index(async (index) =>
@@ -122,9 +126,9 @@ const OPERATIONS: Operations = {
     );
   },
 
-  async diff(job, place) {
-    const { repository, workTree } = await open(job, place);
-    const isSelected = selector(pathsOf(place, repository, job.paths));
+  async diff(job, context) {
+    const { repository, workTree } = await open(job, context);
+    const isSelected = selector(pathsOf(context, repository, job.paths));
     if (job.staged) {
       const tree = await repository.headTree();
       const changes = await repository.index((index) => changesBetween(tree, indexTree(index)));
@@ -135,8 +139,8 @@ const OPERATIONS: Operations = {
     return diffText(repository, changes, async ({ path, to }) => workTree.read(path, to!.mode));
   },
 
-  async log(job, place) {
-    const { repository } = await open(job, place);
+  async log(job, context) {
+    const { repository } = await open(job, context);
     const { oid } = await repository.commitOf(job.revision);
     const lines = new Lines();
     const commits = await git.log({ ...repository.access, ref: oid, depth: job.count });
@@ -147,8 +151,8 @@ const OPERATIONS: Operations = {
     return lines.text;
   },
 
-  async show(job, place) {
-    const { repository } = await open(job, place);
+  async show(job, context) {
+    const { repository } = await open(job, context);
     const commit = await repository.commitOf(job.revision);
     const lines = new Lines();
     commitLines(lines, commit);
@@ -161,8 +165,8 @@ const OPERATIONS: Operations = {
     return lines.text;
   },
 
-  async branches(job, place) {
-    const { repository } = await open(job, place);
+  async branches(job, context) {
+    const { repository } = await open(job, context);
     const { branch: current, oid: head } = await repository.head();
     const rows: [mark: string, name: string, oid: string | undefined][] = [];
     if (current === undefined) rows.push(['*', '(no branch)', head]);
@@ -188,23 +192,23 @@ const OPERATIONS: Operations = {
       throw new ReveilleError('invalid_request', `folder must be a folder of the workspace (${shown})`);
     const existing = files.kind(at === '' ? '.git' : `${at}/.git`);
     if (existing !== undefined && existing !== 'folder')
-      refuse('no repository was made: there is a .git that is no folder');
+      refuse('no repository was made: .git exists and is not a folder');
     if (existing === 'folder' && files.kind(at === '' ? '.git/HEAD' : `${at}/.git/HEAD`) !== undefined) {
       await Repository.find(files, at);
-      return `there is a git repository at ${shown} already; it stays as it is`;
+      return `there is already a git repository at ${shown}; it was not changed`;
     }
     Repository.init(files, at, branch);
     return `made an empty git repository at ${shown} with the branch ${branch}`;
   },
 
-  async add(job, place) {
-    const { repository, workTree } = await open(job, place);
-    const left = await workTree.add(pathsOf(place, repository, job.paths)!);
-    return left.map((path) => `left out: ${path} is a repository of its own`).join('\n');
+  async add(job, context) {
+    const { repository, workTree } = await open(job, context);
+    const excluded = await workTree.add(pathsOf(context, repository, job.paths)!);
+    return excluded.map((path) => `not staged: ${path} is a separate repository`).join('\n');
   },
 
-  async commit(job, place) {
-    const { repository } = await open(job, place);
+  async commit(job, context) {
+    const { repository } = await open(job, context);
     const { branch, oid: parent } = await repository.head();
     const before = await repository.headTree();
     const changes = await repository.index((index) => {
@@ -230,25 +234,26 @@ const OPERATIONS: Operations = {
     return `[${where} ${shortOf(oid)}] ${job.message.split('\n', 1)[0]}\n ${count}`;
   },
 
-  async switch(job, place) {
-    const { repository, workTree } = await open(job, place);
+  async switch(job, context) {
+    const { repository, workTree } = await open(job, context);
     const { branch: current, oid: head } = await repository.head();
     const target = await repository.reference(`refs/heads/${job.branch}`);
     if (job.create) {
-      if (target !== undefined) throw new ReveilleError('conflict', `there is a branch ${job.branch} already`);
+      if (target !== undefined) throw new ReveilleError('conflict', `the branch ${job.branch} already exists`);
       if (head !== undefined) await repository.setBranch(job.branch, head);
       await repository.checkOutBranch(job.branch);
       return `Switched to a new branch '${job.branch}'`;
     }
     if (current === job.branch) return `Already on '${job.branch}'`;
-    if (target === undefined) throw new ReveilleError('not_found', `there is no branch ${job.branch}; create makes it`);
-    await workTree.goTo(await repository.tree((await repository.readCommit(target)).tree));
+    if (target === undefined)
+      throw new ReveilleError('not_found', `there is no branch ${job.branch}; set create to make it`);
+    await workTree.checkOut(await repository.tree((await repository.readCommit(target)).tree));
     await repository.checkOutBranch(job.branch);
     return `Switched to branch '${job.branch}'`;
   },
 
-  async clone(job, place) {
-    const { files } = place;
+  async clone(job, context) {
+    const { files } = context;
     const kind = files.kind(job.folder);
     if (kind === undefined) files.mkdir(job.folder);
     else if (kind !== 'folder' || files.list(job.folder).length > 0)
@@ -256,15 +261,15 @@ const OPERATIONS: Operations = {
         'conflict',
         `${JSON.stringify(job.folder)} exists and is not an empty folder; nothing was cloned`,
       );
-    // A folder that ends as it began can be cloned into again.
-    const undo = () => {
+    // Restore the folder after a failure, so that the clone can be repeated.
+    const rollback = () => {
       removeTree(files, `${job.folder}/.git`);
       if (kind === undefined && files.list(job.folder).length === 0) files.rmdir(job.folder);
     };
     try {
       const repository = Repository.init(files, job.folder, 'main', job.url);
       repository.keepReferences((name) => name.startsWith('refs/remotes/origin/'));
-      const { defaultBranch, fetchHead } = await fetchBranch(repository, place, job.url, undefined);
+      const { defaultBranch, fetchHead } = await fetchBranch(repository, context, job.url, undefined);
       repository.keepReferences(() => true);
       if (fetchHead === null) return `cloned an empty repository into ${JSON.stringify(job.folder)}`;
       const named = defaultBranch?.startsWith('refs/heads/') ? defaultBranch.slice('refs/heads/'.length) : 'main';
@@ -272,21 +277,21 @@ const OPERATIONS: Operations = {
       const target = await repository.tree(commit.tree);
       Repository.init(files, job.folder, named, job.url);
       const workTree = await WorkTree.open(repository);
-      await workTree.goTo(target);
+      await workTree.checkOut(target);
       await repository.setBranch(named, commit.oid);
       return `cloned ${target.size} files into ${JSON.stringify(job.folder)}, on the branch ${named}`;
     } catch (thrown) {
-      undo();
+      rollback();
       throw thrown;
     }
   },
 
-  async pull(job, place) {
-    const { repository, workTree } = await open(job, place);
+  async pull(job, context) {
+    const { repository, workTree } = await open(job, context);
     const { branch, oid: head } = await repository.head();
-    // Only objects are taken: what a remote calls its references is not written down here.
+    // Fetch objects only: the remote's reference names are not stored.
     repository.keepReferences(() => false);
-    const { fetchHead } = await fetchBranch(repository, place, job.url, job.branch);
+    const { fetchHead } = await fetchBranch(repository, context, job.url, job.branch);
     repository.keepReferences(() => true);
     if (fetchHead === null) throw new ReveilleError('not_found', 'the remote has no commits');
     const commit = await repository.readCommit(fetchHead);
@@ -297,19 +302,19 @@ const OPERATIONS: Operations = {
       await requireDescendant(repository, commit.oid, head);
     }
     if (branch === undefined) throw new ReveilleError('conflict', 'no branch is checked out; switch to one first');
-    await workTree.goTo(await repository.tree(commit.tree));
+    await workTree.checkOut(await repository.tree(commit.tree));
     await repository.setBranch(branch, commit.oid);
     return `Fast-forward ${head === undefined ? '' : `${shortOf(head)}..`}${shortOf(commit.oid)} on ${branch}`;
   },
 
-  async push(job, place) {
-    const { repository } = await open(job, place);
+  async push(job, context) {
+    const { repository } = await open(job, context);
     const ref = `refs/heads/${job.branch}`;
     if ((await repository.reference(ref)) === undefined)
       throw new ReveilleError('not_found', `there is no branch ${job.branch} here`);
     repository.keepReferences(() => false);
     const options = {
-      http: place.http,
+      http: context.http,
       url: job.url,
       remote: 'origin',
       ref,

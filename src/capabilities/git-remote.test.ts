@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { systemClock } from '../kit/clock/clock.ts';
 import { Remotes } from './git-remote.ts';
 
-test('an address below a named prefix is refused when a server could read it as one outside', async (t) => {
+test('an address below an allowed prefix is refused when a server could decode it to one outside', async (t) => {
   const remotes = new Remotes(systemClock, 'https://git.example.org/team/', 'token');
   t.after(() => remotes.close());
   const outside = [

@@ -1,4 +1,4 @@
-/** The remotes that git may speak to, and how: over HTTP, to named addresses, with the credential sent nowhere else. */
+/** The remotes that git may use: HTTP addresses with an allowed prefix. The credential is sent only to them. */
 import type { Clock } from '../kit/clock/clock.ts';
 import { Agent } from '../kit/http/dispatchers.ts';
 import { exchange, reasonOf } from '../kit/http/exchange.ts';
@@ -9,8 +9,8 @@ import type { RemoteAnswer, RemoteRequest } from './git-thread.ts';
 
 const EXCHANGE_MS = 120_000;
 /**
- * What some servers decode into a path that begins otherwise: nginx resolves `/team/..%2fother` to `/other`, and servlet
- * containers read `..;` as `..`. A `..` alone is resolved when the address is parsed.
+ * Path parts that some servers decode to a path outside the prefix: nginx resolves `/team/..%2fother` to `/other`, and
+ * servlet containers read `..;` as `..`. The URL parser already resolves a plain `..`.
  */
 const LEAVING_PATH = /%(?:2f|5c|00|25)|\/(?:\.|%2e){1,2};/i;
 
@@ -27,9 +27,9 @@ export class Remotes {
   readonly #agent = new Agent({ connections: 4, pipelining: 1, allowH2: false, connect: guardedConnector() });
 
   /**
-   * @param list what the addresses of remotes must begin with, separated by commas; none are spoken to unless named
+   * @param list allowed prefixes of remote addresses, separated by commas; without an entry no remote is allowed
    * @param token sent to them as a password
-   * @throws ReveilleError `invalid_request` naming the entry that is no address
+   * @throws ReveilleError `invalid_request` naming the entry that is not an address
    */
   constructor(clock: Clock, list: string, token: string | undefined) {
     this.#clock = clock;
@@ -47,7 +47,7 @@ export class Remotes {
     return this.#agent.destroy();
   }
 
-  /** @throws ReveilleError `forbidden` for an address that was not named */
+  /** @throws ReveilleError `forbidden` for an address without an allowed prefix */
   open(given: string): Remote {
     const address = new URL(given);
     if (address.username !== '' || address.password !== '')
@@ -56,34 +56,34 @@ export class Remotes {
       throw new ReveilleError('invalid_request', 'url must have no query and no fragment');
     if (LEAVING_PATH.test(address.pathname))
       throw new ReveilleError('invalid_request', 'url must have no encoded slash or backslash and no ".." in its path');
-    const fits = (prefix: URL) =>
+    const matches = (prefix: URL) =>
       prefix.origin === address.origin && `${address.pathname}/`.startsWith(`${prefix.pathname.replace(/\/+$/, '')}/`);
-    if (!this.#allowed.map((entry) => new URL(entry)).some(fits)) {
-      const named = this.#allowed.length === 0 ? 'none is' : `these are: ${this.#allowed.join(', ')}`;
-      const what = `${address.origin} is no remote that was named (${named}); set EXECUTOR_GIT_REMOTES`;
+    if (!this.#allowed.map((entry) => new URL(entry)).some(matches)) {
+      const named = this.#allowed.length === 0 ? 'none' : this.#allowed.join(', ');
+      const what = `${address.origin} is not an allowed remote (allowed: ${named}); set EXECUTOR_GIT_REMOTES`;
       throw new ReveilleError('forbidden', what);
     }
     const href = address.href.replace(/\/+$/, '');
     return { href, send: (request, signal) => this.#send(href, request, signal) };
   }
 
-  /** The three requests that git makes of a remote; no other leaves, whatever a repository or an answer names. */
+  /** Sends one of the three requests that git makes to a remote. Any other request is refused. */
   async #send(href: string, { url, method, headers, body }: RemoteRequest, signal: AbortSignal): Promise<RemoteAnswer> {
     const refused = (code: string, message: string) => ({ refused: { code, message } });
     const path = url.slice(href.length);
-    const isAsked =
+    const isAllowed =
       url.startsWith(href) &&
       (method === 'GET'
         ? /^\/info\/refs\?service=git-(?:upload|receive)-pack$/.test(path)
         : method === 'POST' && /^\/git-(?:upload|receive)-pack$/.test(path));
-    if (!isAsked) return refused('forbidden', 'git asked for an address that is not the remote’s');
-    const kept = Object.entries(headers).filter(([name]) => /^(?:accept|content-type|git-protocol)$/i.test(name));
+    if (!isAllowed) return refused('forbidden', 'git requested an address outside the remote');
+    const forwarded = Object.entries(headers).filter(([name]) => /^(?:accept|content-type|git-protocol)$/i.test(name));
     const basic = this.#token && Buffer.from(`x-access-token:${this.#token}`).toString('base64');
     const result = await exchange(this.#agent, {
       method: method === 'GET' ? 'GET' : 'POST',
       url: new URL(url),
       headers: {
-        ...Object.fromEntries(kept),
+        ...Object.fromEntries(forwarded),
         'user-agent': 'git/reveille',
         ...(basic && { authorization: `Basic ${basic}` }),
       },
@@ -97,10 +97,10 @@ export class Remotes {
     if (result.truncated)
       return refused(
         'unavailable',
-        `the remote’s answer broke off, or is longer than ${MAX_PACK_BYTES / 1024 / 1024} MB`,
+        `the remote’s answer is incomplete, or longer than ${MAX_PACK_BYTES / 1024 / 1024} MB`,
       );
     if (result.status >= 300 && result.status < 400)
-      return refused('unavailable', `the remote answered ${result.status}, a redirect, and git follows none`);
+      return refused('unavailable', `the remote answered ${result.status}, a redirect, which git does not follow`);
     const type = result.headers['content-type'];
     return {
       status: result.status,

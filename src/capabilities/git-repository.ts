@@ -1,7 +1,7 @@
 /**
- * A repository of the workspace: its settings, references, trees and index. What is in it may have been written by a
- * model or fetched from anywhere, so every name is checked and every amount is bounded. No program of the repository
- * runs: there are no filters, hooks, drivers or helpers in here, and no setting names one.
+ * A repository of the workspace: its settings, references, trees and index. Its content may come from a model or any
+ * remote, so every name is checked and every size is bounded. No program of the repository runs: filters, hooks,
+ * drivers and helpers are not supported.
  */
 import { createHash } from 'node:crypto';
 import { deflateSync } from 'node:zlib';
@@ -18,15 +18,15 @@ const OID = /^[0-9a-f]{40}$/;
 const BRANCH_REFERENCE =
   /^refs\/heads\/(?!.*(?:\.\.|@\{|\/\/|\/\.|\.lock(?:\/|$)))[^\0-\x20\x7f~^:?*[\\.-][^\0-\x20\x7f~^:?*[\\]*(?<![./])$/;
 
-/** Each leads out of the repository, or to a layout that is not read here. */
-const LEADING_OUT = ['commondir', 'config.worktree', 'objects/info/alternates', 'objects/info/http-alternates'];
+/** Files that refer outside the repository or to an unsupported layout. */
+const UNSUPPORTED_FILES = ['commondir', 'config.worktree', 'objects/info/alternates', 'objects/info/http-alternates'];
 
 export type Mode = '100644' | '100755' | '120000' | '160000';
 export type Blob = { readonly oid: string; readonly mode: Mode };
 export type Tree = Map<string, Blob>;
 export type Commit = Awaited<ReturnType<typeof git.readCommit>>['commit'] & { readonly oid: string };
 
-/** What the library keeps of a file in the index. */
+/** The library's index entry of a file. */
 export type IndexEntry = Omit<IndexStats, 'mode'> & {
   readonly path: string;
   readonly oid: string;
@@ -42,7 +42,7 @@ export type Index = {
 };
 
 export type Head = {
-  /** `undefined` where no branch is checked out. */
+  /** `undefined` when no branch is checked out. */
   readonly branch: string | undefined;
   /** `undefined` before the first commit. */
   readonly oid: string | undefined;
@@ -52,17 +52,17 @@ export const refuse = (what: string): never => {
   throw new ReveilleError('forbidden', what);
 };
 
-/** Whether a file system could take the name for `.git`: Windows and macOS ignore case and some characters. */
+/** Whether a file system could treat the name as `.git`: Windows and macOS ignore case and some characters. */
 export function isGitName(name: string): boolean {
   const plain = name.replace(/[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]/g, '').split(':')[0]!;
   const lower = plain.toLowerCase().replace(/[. ]+$/, '');
   return lower === '.git' || /^\.?git~[1-9]$/.test(lower);
 }
 
-/** @throws ReveilleError `forbidden` for a path that no tree and no index may name */
+/** @throws ReveilleError `forbidden` for a path that is not allowed in a tree or an index */
 export function requirePath(path: string): void {
   if (componentsOf(path).some(isGitName))
-    refuse(`git does not go on: it names the path ${JSON.stringify(path.slice(0, 200))}`);
+    refuse(`the git operation was refused: it names the path ${JSON.stringify(path.slice(0, 200))}`);
 }
 
 export const shortOf = (oid: string): string => oid.slice(0, 7);
@@ -85,8 +85,8 @@ export class Repository {
   /**
    * The repository that a folder belongs to.
    *
-   * @throws ReveilleError `not_found` where there is none, `forbidden` for one that leads elsewhere or that has a layout
-   *   that is not read here
+   * @throws ReveilleError `not_found` where there is none, `forbidden` for one that refers outside or has an
+   *   unsupported layout
    */
   static async find(files: Beneath, start: string): Promise<Repository> {
     const names = componentsOf(start);
@@ -100,7 +100,7 @@ export class Repository {
       const found = new Repository(files, names.slice(0, depth).join('/'));
       const kind = files.kind(found.gitdir);
       if (kind === undefined) continue;
-      if (kind !== 'folder') refuse('this repository is not used: its .git is no folder but leads elsewhere');
+      if (kind !== 'folder') refuse('this repository is not used: its .git is not a folder');
       await found.#inspect();
       return found;
     }
@@ -108,9 +108,9 @@ export class Repository {
     throw new ReveilleError('not_found', `there is no git repository at ${shown} of the workspace; init makes one`);
   }
 
-  /** Makes an empty repository of a folder that exists; leaves one that is there as it is. */
+  /** Creates the files of an empty repository in an existing folder. */
   static init(files: Beneath, folder: string, branch: string, remote?: string): Repository {
-    const made = new Repository(files, folder);
+    const created = new Repository(files, folder);
     const config = [
       '[core]',
       'repositoryformatversion = 0',
@@ -124,20 +124,20 @@ export class Repository {
       config.push(`[branch "${branch}"]`, 'remote = origin', `merge = refs/heads/${branch}`);
     }
     for (const name of ['objects/info', 'objects/pack', 'refs/heads', 'refs/tags'])
-      files.mkdirs(`${made.gitdir}/${name}`);
+      files.mkdirs(`${created.gitdir}/${name}`);
     const text = config.map((line) => (line.startsWith('[') ? line : `\t${line}`)).join('\n');
-    files.write(`${made.gitdir}/config`, Buffer.from(`${text}\n`));
-    files.write(`${made.gitdir}/HEAD`, Buffer.from(`ref: refs/heads/${branch}\n`));
-    return made;
+    files.write(`${created.gitdir}/config`, Buffer.from(`${text}\n`));
+    files.write(`${created.gitdir}/HEAD`, Buffer.from(`ref: refs/heads/${branch}\n`));
+    return created;
   }
 
-  /** What every call of the library takes. */
+  /** The common arguments of the library's functions. */
   get access() {
     return { fs: this.#gitFiles, dir: `/${this.folder}`, gitdir: `/${this.gitdir}`, cache: this.#cache };
   }
 
-  keepReferences(keeps: (name: string) => boolean): void {
-    this.#gitFiles.keepsReference = keeps;
+  keepReferences(isKept: (name: string) => boolean): void {
+    this.#gitFiles.keepsReference = isKept;
   }
 
   throwRefusal(): void {
@@ -150,9 +150,9 @@ export class Repository {
   }
 
   async #inspect(): Promise<void> {
-    for (const name of LEADING_OUT)
+    for (const name of UNSUPPORTED_FILES)
       if (this.files.kind(`${this.gitdir}/${name}`) !== undefined)
-        refuse(`this repository is not used: its .git/${name} leads out of it`);
+        refuse(`this repository is not used: its .git/${name} refers outside the repository`);
     for (const name of ['config', 'HEAD', 'index', 'info', 'objects', 'refs'])
       if (this.files.kind(`${this.gitdir}/${name}`) === 'link')
         refuse(`this repository is not used: its .git/${name} is a link`);
@@ -191,7 +191,7 @@ export class Repository {
     }
   }
 
-  /** Sets a branch and, where it is the one that is checked out, what `HEAD` means with it. */
+  /** Sets a branch; if it is checked out, `HEAD` follows. */
   async setBranch(name: string, oid: string): Promise<void> {
     await git.writeRef({ ...this.access, ref: `refs/heads/${name}`, value: oid, force: true });
   }
@@ -277,18 +277,19 @@ export class Repository {
     prefix: string,
     depth: number,
   ): Promise<void> {
-    if (depth > MAX_DEPTH) refuse(`git does not go on: a tree is more than ${MAX_DEPTH} folders deep`);
+    if (depth > MAX_DEPTH) refuse(`the git operation was refused: a tree is more than ${MAX_DEPTH} folders deep`);
     const tree = known.get(oid) ?? (await git.readTree({ ...this.access, oid })).tree;
     known.set(oid, tree);
     const names = new Set<string>();
     for (const { path: name, mode, oid: of, type } of tree) {
       const path = prefix + name;
       requirePath(path);
-      if (names.has(name)) refuse(`git does not go on: a tree names ${JSON.stringify(path.slice(0, 200))} twice`);
+      if (names.has(name))
+        refuse(`the git operation was refused: a tree names ${JSON.stringify(path.slice(0, 200))} twice`);
       names.add(name);
       if (type === 'tree') await this.#addTree(files, known, of, `${path}/`, depth + 1);
       else files.set(path, { oid: of, mode: modeOf(Number.parseInt(mode, 8)) });
-      if (files.size > MAX_FILES) refuse(`git does not go on: a tree has more than ${MAX_FILES} files`);
+      if (files.size > MAX_FILES) refuse(`the git operation was refused: a tree has more than ${MAX_FILES} files`);
     }
   }
 
@@ -320,7 +321,8 @@ export class Repository {
     const fs = new FileSystem(this.#gitFiles) as never;
     const result = await GitIndexManager.acquire({ fs, gitdir, cache }, (index) => {
       const read = index as unknown as Index;
-      if (read.entriesMap.size > MAX_FILES) refuse(`git does not go on: the index has more than ${MAX_FILES} files`);
+      if (read.entriesMap.size > MAX_FILES)
+        refuse(`the git operation was refused: the index has more than ${MAX_FILES} files`);
       for (const path of read.entriesMap.keys()) requirePath(path);
       return edit(read);
     });

@@ -1,7 +1,4 @@
-/**
- * Runs git operations in threads, each with a deadline and a bound of memory: a repository or a remote can be made to cost
- * as much as its author likes.
- */
+/** Runs git operations in threads with a time and a memory limit: a hostile repository or remote can cause any cost. */
 import { Worker } from 'node:worker_threads';
 import type { Clock } from '../kit/clock/clock.ts';
 import { type ErrorCode, ReveilleError } from '../wire/errors.ts';
@@ -12,24 +9,24 @@ import type { JobMessage, ThreadData, ThreadMessage } from './git-thread.ts';
 const MIB = 1024 * 1024;
 const LOCAL_MS = 30_000;
 const REMOTE_MS = 120_000;
-/** Of this process, above what it had when the operation began. */
+/** Growth of this process since the start of the operation. */
 const MAX_GROWTH_BYTES = 1024 * MIB;
 /** A thread whose operation left the process this much larger is ended after it. */
 const KEPT_GROWTH_BYTES = 64 * MIB;
-const LOOK_EVERY_MS = 50;
-/** Of the thread's JavaScript heap; buffers count into the growth of the process. */
+const MEMORY_CHECK_MS = 50;
+/** Limit of the thread's JavaScript heap; buffers count towards the growth of the process. */
 const MAX_HEAP_MB = 512;
 
 export type GitRunnerOptions = {
   clock: Clock;
-  /** The workspace; real. */
+  /** The workspace, as a real path. */
   root: string;
   localMs?: number;
   remoteMs?: number;
   maxGrowthBytes?: number;
 };
 
-/** Two queues, with a thread each: operations that write run one at a time, and so do those that read. */
+/** Two queues with one thread each: writing operations run one at a time, and so do reading ones. */
 type Queue = { last: Promise<void>; thread: Worker | undefined };
 
 export class GitRunner {
@@ -42,18 +39,18 @@ export class GitRunner {
   }
 
   /**
-   * @param remote where the operation may send requests; none without it
-   * @throws ReveilleError what the operation refused, or `unavailable` when a bound ended it
+   * @param remote the remote to which the operation may send requests; without it none
+   * @throws ReveilleError the operation's error, or `unavailable` when a limit ended it
    */
   async run(job: Job, { remote, signal }: { remote?: Remote | undefined; signal: AbortSignal }): Promise<string> {
     const isReading = /^(?:status|diff|log|show|branches)$/.test(job.operation);
     const queue = isReading ? this.#reading : this.#writing;
-    const turn = queue.last.then(() => this.#runNow(queue, job, remote, signal));
-    queue.last = turn.then(
+    const result = queue.last.then(() => this.#runNow(queue, job, remote, signal));
+    queue.last = result.then(
       () => {},
       () => {},
     );
-    return turn;
+    return result;
   }
 
   async close(): Promise<void> {
@@ -64,7 +61,7 @@ export class GitRunner {
     const workerData: ThreadData = { root: this.#options.root };
     const thread = new Worker(new URL('./git-thread.ts', import.meta.url), {
       ...{ workerData, env: {}, argv: [], execArgv: [] },
-      // Standard output carries MCP. Streams that are read would keep this process from its end.
+      // Standard output carries MCP. A stream that is read would keep this process alive.
       ...{ stdin: false, stdout: true, stderr: true },
       resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
     });
@@ -87,18 +84,18 @@ export class GitRunner {
         const fail = (code: ErrorCode, message: string) => reject(new ReveilleError(code, message));
         const tooMuch = (bytes: number) =>
           fail('unavailable', `git was ended: it needed more than ${Math.round(bytes / MIB)} MB of memory`);
-        const look = () => {
+        const checkMemory = () => {
           if (growth() > maxGrowthBytes) tooMuch(maxGrowthBytes);
-          else cancelLook = clock.after(LOOK_EVERY_MS, look);
+          else cancelCheck = clock.after(MEMORY_CHECK_MS, checkMemory);
         };
-        let cancelLook = clock.after(LOOK_EVERY_MS, look);
+        let cancelCheck = clock.after(MEMORY_CHECK_MS, checkMemory);
         const cancelLimit = clock.after(limitMs, () =>
           fail('unavailable', `git was ended: it took more than ${limitMs / 1000} s`),
         );
         const onAbort = () => fail('unavailable', 'git was ended: the call was cancelled');
         const onMessage = (message: ThreadMessage) => {
           if ('request' in message) {
-            if (!remote) fail('forbidden', 'git may ask no remote here');
+            if (!remote) fail('forbidden', 'this git operation may not use a remote');
             else void remote.send(message.request, ended.signal).then((answer) => thread.postMessage({ answer }));
             return;
           }
@@ -110,15 +107,15 @@ export class GitRunner {
           if (error.code === 'ERR_WORKER_OUT_OF_MEMORY') tooMuch(MAX_HEAP_MB * MIB);
           else reject(error);
         };
-        const onExit = (code: number) => fail('internal', `git ended with ${code} and said nothing`);
+        const onExit = (code: number) => fail('internal', `git ended with ${code} without an answer`);
         thread.on('message', onMessage).on('error', onError).on('exit', onExit);
         signal.addEventListener('abort', onAbort, { once: true });
         ended.signal.addEventListener('abort', () => {
-          cancelLook();
+          cancelCheck();
           cancelLimit();
           signal.removeEventListener('abort', onAbort);
           thread.off('message', onMessage).off('exit', onExit);
-          // An error of a thread that is being ended has nobody else to go to.
+          // Keep the error listener while the thread is being ended; an unhandled error would end this process.
           if (hasAnswered) thread.off('error', onError);
         });
         const message: JobMessage = { job };

@@ -1,11 +1,11 @@
-/** What the git tools answer, in the forms that git prints. Pure but for the contents that a caller hands in. */
+/** The answers of the git tools, in git's output format. Pure. */
 import { structuredPatch } from 'diff';
 import { type Blob, type Commit, shortOf } from './git-repository.ts';
 import type { Change, Untracked } from './git-worktree.ts';
 
-/** Of an answer as a whole. */
+/** Maximum length of an answer. */
 export const MAX_TEXT = 200 * 1024;
-/** Longer files are named as different, without their lines. */
+/** Longer files are reported as different, without their lines. */
 const MAX_COMPARED_BYTES = 1024 * 1024;
 const MAX_EDITS = 20_000;
 const COMPARE_MS = 3000;
@@ -26,11 +26,11 @@ export class Lines {
 
   get text(): string {
     const whole = this.#lines.join('\n');
-    return this.isFull ? `${whole.slice(0, MAX_TEXT)}\n[… the rest is left out …]` : whole;
+    return this.isFull ? `${whole.slice(0, MAX_TEXT)}\n[… the rest is omitted …]` : whole;
   }
 }
 
-/** As git does: a name with a quote, a backslash or a control character is quoted. */
+/** As in git, a name with a quote, a backslash or a control character is quoted. */
 export const quoted = (path: string): string => (/[\0-\x1f\x7f"\\]/.test(path) ? JSON.stringify(path) : path);
 
 const letterOf = ({ from, to }: Change): string => {
@@ -73,18 +73,18 @@ function isoTime({ timestamp, timezoneOffset }: Commit['author']): string {
   const local = new Date((timestamp - timezoneOffset * 60) * 1000);
   if (Number.isNaN(local.getTime())) return String(timestamp);
   const pad = (value: number) => String(Math.floor(value)).padStart(2, '0');
-  const away = Math.abs(timezoneOffset);
-  const offset = `${timezoneOffset > 0 ? '-' : '+'}${pad(away / 60)}:${pad(away % 60)}`;
+  const offsetMinutes = Math.abs(timezoneOffset);
+  const offset = `${timezoneOffset > 0 ? '-' : '+'}${pad(offsetMinutes / 60)}:${pad(offsetMinutes % 60)}`;
   return `${local.toISOString().slice(0, 19)}${offset}`;
 }
 
 const ABSENT: Blob = { oid: '0'.repeat(40), mode: '100644' };
 const isBinary = (content: Buffer) => content.subarray(0, 8000).includes(0);
 
-/** @param contents of both sides; the one that does not exist is empty */
+/** @param contents of both sides; a missing side is empty */
 export function changeLines(lines: Lines, change: Change, contents: { from: Buffer; to: Buffer }): void {
   const { path, from, to } = change;
-  // A file that became a link, or a link that became a file, goes and comes.
+  // A change between file and link is shown as a deletion and an addition.
   if (from && to && letterOf(change) === 'T') {
     changeLines(lines, { path, from, to: undefined }, { from: contents.from, to: Buffer.alloc(0) });
     changeLines(lines, { path, from: undefined, to }, { from: Buffer.alloc(0), to: contents.to });
@@ -110,12 +110,12 @@ function comparedLines(
   [before, after]: readonly [string, string],
   { from, to }: { from: Buffer; to: Buffer },
 ): string[] {
-  const differ = (why: string) => [`${why} ${before} and ${after} differ`];
-  if (isBinary(from) || isBinary(to)) return differ('Binary files');
-  if (from.length > MAX_COMPARED_BYTES || to.length > MAX_COMPARED_BYTES) return differ('Large files');
+  const differLine = (why: string) => [`${why} ${before} and ${after} differ`];
+  if (isBinary(from) || isBinary(to)) return differLine('Binary files');
+  if (from.length > MAX_COMPARED_BYTES || to.length > MAX_COMPARED_BYTES) return differLine('Large files');
   const bounds = { context: 3, maxEditLength: MAX_EDITS, timeout: COMPARE_MS };
   const patch = structuredPatch('', '', from.toString('utf8'), to.toString('utf8'), undefined, undefined, bounds);
-  if (patch === undefined) return differ('Very different files');
+  if (patch === undefined) return differLine('Very different files');
   if (patch.hunks.length === 0) return [];
   const range = (start: number, count: number) =>
     count === 1 ? `${start}` : `${count === 0 ? start - 1 : start},${count}`;

@@ -1,6 +1,6 @@
 /**
- * The thread that git operations run in, one at a time. It has no environment and no credential: requests to a remote are
- * made by the thread that started it (`git-runner.ts`), which also ends it when it takes too long or too much memory.
+ * The thread for git operations, which run one at a time. It has no environment and no credential. `git-runner.ts`
+ * makes the requests to remotes, and ends the thread at its time or memory limit.
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import { Errors, type GitHttpRequest, type GitHttpResponse } from 'isomorphic-git';
@@ -19,11 +19,11 @@ export type ThreadMessage =
   | { text: string }
   | { failed: { code: string; message: string } };
 
-// The library writes to the console, and nobody reads it.
+// Discard the library's console output.
 console.log = () => {};
 
 const { root } = workerData as ThreadData;
-/** Hears the answer to the request that an operation waits for. */
+/** Receives the answer to the pending request of an operation. */
 let onAnswer = (_: RemoteAnswer) => {};
 
 async function request({ url, method = 'GET', headers = {}, body }: GitHttpRequest): Promise<GitHttpResponse> {
@@ -42,14 +42,19 @@ async function request({ url, method = 'GET', headers = {}, body }: GitHttpReque
   return { url, method, statusCode: answer.status, statusMessage: '', headers: answer.headers, body: content };
 }
 
-/** In the words of a tool's answer. What is not ours may quote a file of the repository, and nothing else. */
+/**
+ * Converts an error to a tool's answer. Messages of the library may quote files of the repository, but nothing else.
+ */
 function failureOf(thrown: unknown): { code: string; message: string } {
   if (thrown instanceof ReveilleError) return { code: thrown.code, message: thrown.message };
   if (thrown instanceof BeneathError) return { code: 'invalid_request', message: thrown.message };
   if (thrown instanceof Errors.HttpError)
     return { code: 'unavailable', message: `the remote answered ${thrown.data.statusCode}` };
   if (thrown instanceof Errors.PushRejectedError)
-    return { code: 'conflict', message: 'the push was rejected: it is no fast-forward. Pull first; nothing was sent' };
+    return {
+      code: 'conflict',
+      message: 'the push was rejected: it is not a fast-forward. Pull first; nothing was sent',
+    };
   const message = thrown instanceof Error ? thrown.message : String(thrown);
   return { code: 'invalid_request', message: `git could not do this: ${message.slice(0, 2000)}` };
 }

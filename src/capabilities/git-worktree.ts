@@ -1,4 +1,4 @@
-/** The work tree of a repository: what differs from the index, what is staged, and going to another commit. */
+/** The work tree of a repository: differences to the index, staging, and checking out another commit. */
 import * as git from 'isomorphic-git';
 import { BeneathError } from '../kit/files/beneath.ts';
 import { ReveilleError } from '../wire/errors.ts';
@@ -29,7 +29,7 @@ export type Untracked = { readonly path: string; readonly isRepository: boolean 
 const shown = (path: string) => JSON.stringify(path.slice(0, 200));
 const parentOf = (path: string) => path.slice(0, Math.max(0, path.lastIndexOf('/')));
 
-/** @returns whether a path is one of `paths` or below one; all are if there are none */
+/** @returns whether a path is one of `paths` or below one; without `paths` every path is */
 export function selector(paths: readonly string[] | undefined): (path: string) => boolean {
   if (paths === undefined || paths.includes('')) return () => true;
   return (path) => paths.some((one) => path === one || path.startsWith(`${one}/`));
@@ -52,7 +52,7 @@ export class WorkTree {
   readonly #repository: Repository;
   readonly #hasFileModes: boolean;
   readonly #hasLineEnds: boolean;
-  /** Nanoseconds; an entry of the index that is as new says nothing about its file. */
+  /** Modification time of the index in nanoseconds; an entry of a file that is as new proves nothing about the file. */
   readonly #indexWritten: bigint;
 
   private constructor(
@@ -70,13 +70,13 @@ export class WorkTree {
     return new WorkTree(repository, { filemode, autocrlf });
   }
 
-  /** The content of a file or link as an object has it. */
+  /** The content of a file or link as an object contains it. */
   read(path: string, mode: Mode): Buffer {
     const { files } = this.#repository;
     const at = this.#repository.at(path);
     if (mode === '120000') return files.readlink(at);
     const content = files.read(at, MAX_FILE_BYTES);
-    // As git judges it: a file with a NUL near its beginning is no text.
+    // As in git, a file with a NUL near its beginning is not text.
     if (!this.#hasLineEnds || content.subarray(0, 8000).includes(0)) return content;
     return Buffer.from(content.toString('latin1').replaceAll('\r\n', '\n'), 'latin1');
   }
@@ -89,7 +89,7 @@ export class WorkTree {
     return { stats, mode: kept ? modeOf(entry.mode) : own };
   }
 
-  /** What differs between the index and the files. Submodules are not looked into. */
+  /** The differences between the index and the files. Submodules are ignored. */
   changes(index: Index, isSelected: (path: string) => boolean): Change[] {
     const changes: Change[] = [];
     for (const [path, entry] of index.entriesMap) {
@@ -110,10 +110,9 @@ export class WorkTree {
   }
 
   /**
-   * Files that the index does not have and that no `.gitignore` names. Repositories inside this one are named and not
-   * entered.
+   * Files that are neither in the index nor ignored by a `.gitignore`. Nested repositories are listed but not entered.
    *
-   * @param isWhole each file is named, not only the outermost folder that has no file in the index
+   * @param isWhole list each file, not only the outermost folder without a file in the index
    */
   async untracked(index: Index, isSelected: (path: string) => boolean, isWhole: boolean): Promise<Untracked[]> {
     const folders = new Set<string>();
@@ -157,7 +156,7 @@ export class WorkTree {
         .list(this.#repository.at(folder), MAX_FILES)
         .sort((a, b) => (a.name < b.name ? -1 : 1));
     } catch (thrown) {
-      // It was removed or replaced since its parent was read, or it may not be read.
+      // The folder was removed or replaced since its parent was read, or it is not readable.
       if (thrown instanceof BeneathError && /^(?:ENOENT|ENOTDIR|ELOOP|EACCES|EPERM)$/.test(thrown.code)) return [];
       throw thrown;
     }
@@ -166,7 +165,7 @@ export class WorkTree {
   /**
    * Stages the files that `paths` name.
    *
-   * @returns the repositories inside this one that were left out
+   * @returns the nested repositories that were not staged
    */
   async add(paths: readonly string[]): Promise<string[]> {
     const repository = this.#repository;
@@ -174,9 +173,9 @@ export class WorkTree {
     return repository.index(async (index) => {
       const isSelected = selector(paths);
       const changes = this.changes(index, isSelected);
-      const fresh = await this.untracked(index, isSelected, true);
+      const untracked = await this.untracked(index, isSelected, true);
       repository.throwRefusal();
-      const known = [...index.entriesMap.keys(), ...fresh.map(({ path }) => path.replace(/\/$/, ''))];
+      const known = [...index.entriesMap.keys(), ...untracked.map(({ path }) => path.replace(/\/$/, ''))];
       for (const path of paths) {
         if (path === '' || known.some(selector([path]))) continue;
         const exists = repository.files.kind(repository.at(path)) !== undefined;
@@ -185,9 +184,9 @@ export class WorkTree {
       }
       for (const { path, to } of changes) if (to === undefined) index.delete({ filepath: path });
       for (const { path } of changes.filter(({ to }) => to)) this.#stage(index, path);
-      for (const { path, isRepository } of fresh) if (!isRepository) this.#stage(index, path);
+      for (const { path, isRepository } of untracked) if (!isRepository) this.#stage(index, path);
       for (const path of index.unmergedPaths) if (isSelected(path)) this.#stage(index, path);
-      return fresh.filter(({ isRepository }) => isRepository).map(({ path }) => path);
+      return untracked.filter(({ isRepository }) => isRepository).map(({ path }) => path);
     });
   }
 
@@ -215,16 +214,16 @@ export class WorkTree {
       if (kind === 'link' && depth < names.length)
         refuse(`${shown(path)} is beyond the symbolic link ${shown(folder)}`);
       if (kind === 'folder' && this.#repository.files.kind(`${at}/.git`) !== undefined)
-        refuse(`${shown(folder)} is a repository of its own, which is not staged; give folder to work in it`);
+        refuse(`${shown(folder)} is a nested repository, which is not staged; set folder to work in it`);
     }
   }
 
   /**
-   * Makes files and index those of a tree. Nothing is written where a change that is not committed would be lost.
+   * Sets files and index to those of a tree. Nothing is written if an uncommitted change would be lost.
    *
    * @throws ReveilleError `conflict` naming the files
    */
-  async goTo(target: Tree): Promise<void> {
+  async checkOut(target: Tree): Promise<void> {
     const repository = this.#repository;
     const { files } = repository;
     const current = await repository.headTree();
@@ -237,35 +236,37 @@ export class WorkTree {
       const edited = new Set(this.changes(index, (path) => touched.has(path)).map(({ path }) => path));
       const isRemoved = (path: string) =>
         touched.has(path) && !target.has(path) && staged.has(path) && !edited.has(path);
-      const inTheWay = needed.filter(({ path, from }) => {
+      const blocking = needed.filter(({ path, from }) => {
         if (!isSame(staged.get(path), from) || edited.has(path)) return true;
         if (from !== undefined) return false;
-        for (let place = path; place !== ''; place = parentOf(place)) {
-          const kind = files.kind(repository.at(place));
-          if (kind === undefined || isRemoved(place)) continue;
+        for (let ancestor = path; ancestor !== ''; ancestor = parentOf(ancestor)) {
+          const kind = files.kind(repository.at(ancestor));
+          if (kind === undefined || isRemoved(ancestor)) continue;
           if (kind === 'folder') {
-            // A folder stays where it is a parent, and goes where all that is in it goes.
-            if (place === path && this.#hasOthers(path, isRemoved)) return true;
+            // A folder may stay as a parent; a target file may replace it if all its content is removed.
+            if (ancestor === path && this.#hasOthers(path, isRemoved)) return true;
           } else return true;
         }
         return false;
       });
-      if (inTheWay.length > 0) {
-        const list = inTheWay.slice(0, 20).map(({ path }) => `\n  ${shown(path)}`);
+      if (blocking.length > 0) {
+        const list = blocking.slice(0, 20).map(({ path }) => `\n  ${shown(path)}`);
         throw new ReveilleError(
           'conflict',
-          `${inTheWay.length} files would be overwritten; commit or move them first:${list.join('')}`,
+          `${blocking.length} files would be overwritten; commit or move them first:${list.join('')}`,
         );
       }
       const contents = new Map<string, Buffer>();
-      // Read before anything is written: a missing object changes nothing.
+      // Read all objects before writing: a missing object must not cause a partial checkout.
       let bytes = 0;
       for (const { path, to } of needed) {
         if (to === undefined || to.mode === '160000') continue;
         const content = await repository.readBlob(to.oid);
-        // A tool that writes through such a link would write settings and hooks under a name that no rule knows.
+        // A tool that writes through such a link could write settings and hooks under a name that no rule checks.
         if (to.mode === '120000' && content.toString('utf8').split(/[/\\]/).some(isGitName))
-          refuse(`git does not go on: ${shown(path)} is a symbolic link into a .git folder; nothing was changed`);
+          refuse(
+            `the git operation was refused: ${shown(path)} is a symbolic link into a .git folder; nothing was changed`,
+          );
         bytes += content.length;
         if (bytes <= 4 * MAX_FILE_BYTES) contents.set(path, content);
       }
@@ -273,7 +274,7 @@ export class WorkTree {
       for (const { path, to } of needed) {
         if (to === undefined) index.delete({ filepath: path });
         else
-          this.#place(
+          this.#write(
             index,
             path,
             to,
@@ -290,7 +291,7 @@ export class WorkTree {
     });
   }
 
-  /** @param withFolders folders that are empty then are removed as well */
+  /** @param withFolders also remove folders that become empty */
   #remove(path: string, withFolders: boolean): void {
     const { files } = this.#repository;
     const kind = files.kind(this.#repository.at(path));
@@ -302,7 +303,7 @@ export class WorkTree {
     }
   }
 
-  #place(index: Index, path: string, { oid, mode }: Blob, content: Buffer | undefined): void {
+  #write(index: Index, path: string, { oid, mode }: Blob, content: Buffer | undefined): void {
     const { files } = this.#repository;
     const at = this.#repository.at(path);
     if (parentOf(at) !== '') files.mkdirs(parentOf(at));
@@ -316,7 +317,7 @@ export class WorkTree {
 
 const isSame = (one: Blob | undefined, other: Blob | undefined) => one?.oid === other?.oid && one?.mode === other?.mode;
 
-/** Whether a file is the one that the index saw: the numbers that git itself compares, without those of the owner. */
+/** Whether a file is unchanged since the index entry: compares the same stat fields as git, without the owner. */
 function isSameFile(entry: IndexEntry, stats: Parameters<typeof indexStatsOf>[0]): boolean {
   const now = indexStatsOf(stats);
   return (

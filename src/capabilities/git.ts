@@ -1,4 +1,4 @@
-/** The tools of `git`: looking at repositories of the workspace, recording changes there, and speaking to remotes. */
+/** The tools of `git`: read repositories of the workspace, record changes, and exchange commits with remotes. */
 import type { McpServer } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import type { Job } from './git-operations.ts';
@@ -31,15 +31,15 @@ type Context = { mcpReq: { signal: AbortSignal } };
 export function addGit(server: McpServer, git: GitRunner, remotes: Remotes): void {
   const reading = { readOnlyHint: true, openWorldHint: false };
   const writing = { readOnlyHint: false, destructiveHint: false, openWorldHint: false };
-  const leaving = { readOnlyHint: false, destructiveHint: true, openWorldHint: true };
+  const remoteAccess = { readOnlyHint: false, destructiveHint: true, openWorldHint: true };
   const tool = <S extends z.ZodObject>(
     name: string,
-    words: [title: string, description: string],
+    texts: [title: string, description: string],
     inputSchema: S,
     annotations: object,
     jobOf: (given: z.output<S>) => Job,
   ) => {
-    const [title, description] = words;
+    const [title, description] = texts;
     const handler = async (given: unknown, { mcpReq: { signal } }: Context) => {
       const job = jobOf(given as z.output<S>);
       const remote = 'url' in job ? remotes.open(job.url) : undefined;
@@ -51,7 +51,7 @@ export function addGit(server: McpServer, git: GitRunner, remotes: Remotes): voi
 
   tool(
     'status',
-    ['Status', 'What has changed in a repository of the workspace, and on which branch it is.'],
+    ['Status', 'Shows the changes in a repository of the workspace and its branch.'],
     z.strictObject({ folder }),
     reading,
     (given) => ({ operation: 'status', ...given }),
@@ -59,7 +59,7 @@ export function addGit(server: McpServer, git: GitRunner, remotes: Remotes): voi
 
   tool(
     'diff',
-    ['Differences', 'The changes that are not committed, or those that are staged.'],
+    ['Differences', 'Shows the uncommitted or the staged changes.'],
     z.strictObject({ folder, staged: z.boolean().optional(), paths: paths.optional() }),
     reading,
     (given) => ({ operation: 'diff', ...given }),
@@ -67,7 +67,7 @@ export function addGit(server: McpServer, git: GitRunner, remotes: Remotes): voi
 
   tool(
     'log',
-    ['History', 'The commits of a branch, the newest first.'],
+    ['History', 'Lists the commits of a branch, the newest first.'],
     z.strictObject({ folder, revision: revision.optional(), count: z.int().min(1).max(200).optional() }),
     reading,
     ({ revision: of = 'HEAD', count = 20, ...given }) => ({ operation: 'log', ...given, revision: of, count }),
@@ -75,20 +75,26 @@ export function addGit(server: McpServer, git: GitRunner, remotes: Remotes): voi
 
   tool(
     'show',
-    ['Show a commit', 'A commit with its changes.'],
+    ['Show a commit', 'Shows a commit with its changes.'],
     z.strictObject({ folder, revision }),
     reading,
     (given) => ({ operation: 'show', ...given }),
   );
 
-  tool('branches', ['Branches', 'The branches of a repository.'], z.strictObject({ folder }), reading, (given) => ({
-    operation: 'branches',
-    ...given,
-  }));
+  tool(
+    'branches',
+    ['Branches', 'Lists the branches of a repository.'],
+    z.strictObject({ folder }),
+    reading,
+    (given) => ({
+      operation: 'branches',
+      ...given,
+    }),
+  );
 
   tool(
     'init',
-    ['Make a repository', 'Makes a repository of a folder of the workspace.'],
+    ['Make a repository', 'Creates a repository in a folder of the workspace.'],
     z.strictObject({ folder, branch: branch.optional() }),
     writing,
     ({ branch: named = 'main', ...given }) => ({ operation: 'init', ...given, branch: named }),
@@ -96,7 +102,7 @@ export function addGit(server: McpServer, git: GitRunner, remotes: Remotes): voi
 
   tool(
     'add',
-    ['Stage changes', 'Stages files for the next commit; also those that were removed.'],
+    ['Stage changes', 'Stages files for the next commit, including removed ones.'],
     z.strictObject({ folder, paths }),
     writing,
     (given) => ({ operation: 'add', ...given }),
@@ -104,7 +110,7 @@ export function addGit(server: McpServer, git: GitRunner, remotes: Remotes): voi
 
   tool(
     'commit',
-    ['Commit', 'Records what is staged.'],
+    ['Commit', 'Records the staged changes.'],
     z.strictObject({ folder, message: z.string().trim().min(1).max(10_000) }),
     writing,
     (given) => ({ operation: 'commit', ...given }),
@@ -112,7 +118,7 @@ export function addGit(server: McpServer, git: GitRunner, remotes: Remotes): voi
 
   tool(
     'switch',
-    ['Switch branches', 'Goes to another branch, or makes one.'],
+    ['Switch branches', 'Switches to another branch, or creates one.'],
     z.strictObject({ folder, branch, create: z.boolean().optional() }),
     writing,
     (given) => ({ operation: 'switch', ...given }),
@@ -120,7 +126,7 @@ export function addGit(server: McpServer, git: GitRunner, remotes: Remotes): voi
 
   tool(
     'clone',
-    ['Clone', 'Gets a repository from a remote that the operator has named, without its submodules.'],
+    ['Clone', 'Clones a repository from a remote that the operator allows, without its submodules.'],
     z.strictObject({
       url,
       folder: z
@@ -130,23 +136,23 @@ export function addGit(server: McpServer, git: GitRunner, remotes: Remotes): voi
         .regex(/^[A-Za-z0-9_][A-Za-z0-9._-]*$/, 'must be a plain name')
         .describe('the new folder of the workspace'),
     }),
-    leaving,
+    remoteAccess,
     (given) => ({ operation: 'clone', ...given }),
   );
 
   tool(
     'pull',
-    ['Pull', 'Takes the commits of a remote’s branch over, where that needs no merge.'],
+    ['Pull', 'Fetches the commits of a remote’s branch and fast-forwards to them; makes no merge.'],
     z.strictObject({ folder, url, branch }),
-    leaving,
+    remoteAccess,
     (given) => ({ operation: 'pull', ...given }),
   );
 
   tool(
     'push',
-    ['Push', 'Sends the commits of a branch to a remote that the operator has named; overwrites nothing there.'],
+    ['Push', 'Sends the commits of a branch to a remote that the operator allows; overwrites nothing there.'],
     z.strictObject({ folder, url, branch }),
-    leaving,
+    remoteAccess,
     (given) => ({ operation: 'push', ...given }),
   );
 }

@@ -21,7 +21,7 @@ async function site(t: TestContext, words: string) {
   return { seen, port: (server.address() as AddressInfo).port };
 }
 
-/** What a browser gets for an address without encryption. */
+/** The answer that a browser gets for an unencrypted address. */
 function page(proxy: string, url: string): Promise<{ status: number; text: string }> {
   const { hostname: host, port } = new URL(proxy);
   return new Promise((resolve, reject) => {
@@ -34,7 +34,7 @@ function page(proxy: string, url: string): Promise<{ status: number; text: strin
   });
 }
 
-/** What a tunnel answers, and what comes through it. */
+/** The answer of a tunnel, and the data through it. */
 function tunnel(proxy: string, target: string): Promise<string> {
   const { hostname: host, port } = new URL(proxy);
   return new Promise((resolve, reject) => {
@@ -59,7 +59,7 @@ const resolve: Resolve = (name, done) => {
   else done(new Error(`no such name ${name}`), []);
 };
 
-test('a browser behind the proxy reaches what was allowed and nothing else of this computer, by page or by tunnel', async (t) => {
+test('a browser behind the proxy reaches only allowed addresses of this computer, by page or by tunnel', async (t) => {
   const secret = await site(t, 'secret');
   const open = await site(t, 'open');
   const web = new WebAccess({ clock: systemClock, allow: `open.example:${open.port},meta.example`, resolve });

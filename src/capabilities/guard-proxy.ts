@@ -1,6 +1,6 @@
 /**
- * An HTTP proxy on loopback that reaches only what {@link WebAccess} would: what a browser asks for, in whatever way, is
- * looked up here, and connected to the address that was looked at. Encrypted connections pass through it as they are.
+ * An HTTP proxy on loopback with the address rules of {@link WebAccess}. It resolves and checks every address that the
+ * browser requests, and connects to the checked address. Encrypted connections pass through unchanged.
  */
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect, isIP, type LookupFunction } from 'node:net';
@@ -13,15 +13,15 @@ const IDLE_MS = 120_000;
 
 export type GuardProxy = { readonly url: string; close(): void };
 
-/** Starts it. @param web says what may be reached */
+/** Starts the proxy. @param web decides which addresses may be reached */
 export async function startGuardProxy(web: WebAccess, resolve: Resolve = resolveBySystem): Promise<GuardProxy> {
   const sockets = new Set<Duplex>();
-  const held = <S extends Duplex>(socket: S): S => {
+  const tracked = <S extends Duplex>(socket: S): S => {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
     return socket;
   };
-  /** Why a host may not be reached, where that is known without a lookup. */
+  /** Why a host may not be reached, if this is known without a lookup. */
   const refusalOf = (host: string, port: string) => (isIP(host) ? web.refusalOf(host, port, host) : undefined);
   const lookupFor = (port: string): LookupFunction =>
     guardedLookup(resolve, (name, address) => web.refusalOf(name, port, address));
@@ -39,7 +39,7 @@ export async function startGuardProxy(web: WebAccess, resolve: Resolve = resolve
     if (refusal !== undefined) return fail(403, refusal);
     const { 'proxy-connection': _, 'proxy-authorization': __, ...headers } = incoming.headers;
     const { method } = incoming;
-    const onward = request(
+    const upstream = request(
       {
         host,
         port,
@@ -54,23 +54,23 @@ export async function startGuardProxy(web: WebAccess, resolve: Resolve = resolve
         answer.pipe(outgoing);
       },
     );
-    onward.setTimeout(IDLE_MS, () => onward.destroy());
-    onward.once('error', (error) => fail(403, error.message));
-    outgoing.once('close', () => onward.destroy());
-    incoming.pipe(onward);
+    upstream.setTimeout(IDLE_MS, () => upstream.destroy());
+    upstream.once('error', (error) => fail(403, error.message));
+    outgoing.once('close', () => upstream.destroy());
+    incoming.pipe(upstream);
   };
 
   const tunnel = (incoming: IncomingMessage, client: Duplex, head: Buffer): unknown => {
-    held(client).on('error', () => client.destroy());
+    tracked(client).on('error', () => client.destroy());
     const fail = (why: string) =>
       client.end(`HTTP/1.1 403 Forbidden\r\ncontent-length: ${Buffer.byteLength(why)}\r\n\r\n${why}`);
     const target = URL.parse(`http://${incoming.url ?? ''}`);
-    if (target === null) return fail('this is no host and port');
+    if (target === null) return fail('the target must be a host and a port');
     const host = hostOf(target);
     const port = target.port || '80';
     const refusal = refusalOf(host, port);
     if (refusal !== undefined) return fail(refusal);
-    const server = held(connect({ host, port: Number(port), lookup: lookupFor(port), timeout: CONNECT_MS }));
+    const server = tracked(connect({ host, port: Number(port), lookup: lookupFor(port), timeout: CONNECT_MS }));
     server.once('error', (error) => fail(error.message));
     server.once('timeout', () => server.destroy(new Error('it did not answer in time')));
     server.once('connect', () => {
@@ -86,7 +86,7 @@ export async function startGuardProxy(web: WebAccess, resolve: Resolve = resolve
 
   const proxy = createServer(forward);
   proxy.on('connect', tunnel);
-  // A web socket without encryption is asked for in the same words as a page; browsers tunnel it.
+  // Browsers tunnel unencrypted web sockets with CONNECT, so an upgrade request is refused.
   proxy.on('upgrade', (_request, socket: Duplex) => socket.destroy());
   await new Promise<void>((listening, failed) => {
     proxy.once('error', failed);

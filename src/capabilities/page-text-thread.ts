@@ -4,17 +4,20 @@ import { convert } from 'html-to-text';
 import { Parser } from 'htmlparser2';
 import type { PageSource, PageText } from './page-text.ts';
 
-/** Elements in one another. The parser's time grows with the depth of every element, so a page is read up to there. */
+/**
+ * Maximum depth of elements. The parser's time grows with the depth of every element, so the page is read up to this
+ * depth.
+ */
 const DEPTH_MAX = 512;
-/** The text of deeper elements is left out. */
+/** The text of deeper elements is omitted. */
 const SHOWN_DEPTH = 200;
 const SKIPPED = ['img', 'script', 'style', 'noscript', 'template', 'svg', 'iframe', 'nav', 'form', 'head'];
-/** Characters that are parsed before the depth is looked at again. */
-const PIECE = 16 * 1024;
+/** Characters that are parsed between checks of the depth. */
+const CHUNK_CHARACTERS = 16 * 1024;
 
 /**
- * How far a page can be read: up to the first element that is too deep. The parser is that of the conversion, so what
- * closes an element is the same.
+ * Length of the readable part of a page: up to the first element that is too deep. The conversion uses the same parser,
+ * so both close elements alike.
  */
 function readableLength(html: string): number {
   let depth = 0;
@@ -25,13 +28,14 @@ function readableLength(html: string): number {
     },
     onclosetag: () => void depth--,
   });
-  // By pieces: behind the end, each element would take time that grows with the depth.
-  for (let at = 0; at < html.length && end === undefined; at += PIECE) parser.write(html.slice(at, at + PIECE));
+  // Parse in chunks: after the limit, each element would take time that grows with the depth.
+  for (let at = 0; at < html.length && end === undefined; at += CHUNK_CHARACTERS)
+    parser.write(html.slice(at, at + CHUNK_CHARACTERS));
   return end ?? html.length;
 }
 
 function textOf({ html, base }: PageSource): string {
-  // The library would only put the page's address in front.
+  // Resolve links here: the library would only prepend the page's address.
   const pathRewrite = (path: string) => URL.parse(path, base)?.href ?? path;
   const text = convert(html, {
     wordwrap: false,
@@ -47,6 +51,6 @@ function textOf({ html, base }: PageSource): string {
 const source = workerData as PageSource;
 const length = readableLength(source.html);
 const text = textOf({ ...source, html: source.html.slice(0, length) });
-const remark = `[The rest of the page is left out: it has more than ${DEPTH_MAX} elements in one another; raw: true gives its source.]`;
+const remark = `[The rest of the page is omitted: it has more than ${DEPTH_MAX} nested elements; raw: true returns its source.]`;
 const answer: PageText = { text: length < source.html.length ? `${text}\n\n${remark}`.trimStart() : text };
 parentPort!.postMessage(answer);

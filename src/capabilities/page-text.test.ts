@@ -7,7 +7,7 @@ import { DEADLINE_MS, PageReader } from './page-text.ts';
 const base = 'https://site.example/a/';
 const signal = new AbortController().signal;
 
-test('a page comes as text, also with elements that nothing closes, and up to 512 in one another', async (t) => {
+test('a page is converted to text, also with unclosed elements, up to 512 nested elements', async (t) => {
   const reader = new PageReader(systemClock);
   t.after(() => reader.close());
   assert.equal(
@@ -22,11 +22,11 @@ test('a page comes as text, also with elements that nothing closes, and up to 51
   for (const depth of [513, 700_000])
     assert.match(
       await reader.read({ html: `<p>before${nested(depth)}`, base }, signal),
-      /^before\n\n(?:\.\.\.\n\n)?\[The rest of the page is left out: it has more than 512 elements in one another; raw: true gives/,
+      /^before\n\n(?:\.\.\.\n\n)?\[The rest of the page is omitted: it has more than 512 nested elements; raw: true returns/,
     );
 });
 
-test('a conversion is ended at its deadline and when the call is given up, and the next page is read', async (t) => {
+test('a conversion is ended at its deadline and when the call is cancelled, and the next page is read', async (t) => {
   const clock = new ManualClock();
   const reader = new PageReader(clock);
   t.after(() => reader.close());
@@ -34,11 +34,11 @@ test('a conversion is ended at its deadline and when the call is given up, and t
   const late = reader.read(large, signal);
   const given = new AbortController();
   const dropped = reader.read(large, given.signal);
-  // Before anything else of it can end: the thread needs many turns of the loop to start.
+  // The thread needs many turns of the event loop to start, so nothing else of it can end before.
   await new Promise(setImmediate);
   clock.advance(DEADLINE_MS);
   await assert.rejects(late, { code: 'unavailable', message: /took more than 15 s/ });
   given.abort();
-  await assert.rejects(dropped, /the call was given up/);
+  await assert.rejects(dropped, /the call was cancelled/);
   assert.equal(await reader.read({ html: '<p>next', base }, signal), 'next');
 });

@@ -1,14 +1,14 @@
 /**
- * HTML as text that a model can read. A page is hostile: it is converted in a thread of its own, which has a deadline
- * and a bound on its memory, so that the server answers other calls meanwhile.
+ * Converts HTML to text for a model. Pages may be hostile, so each is converted in its own thread with a time and a
+ * memory limit. The server answers other calls meanwhile.
  */
 import { Worker } from 'node:worker_threads';
 import type { Clock } from '../kit/clock/clock.ts';
 import { ReveilleError } from '../wire/errors.ts';
 
-/** @param base the address of the page, which its links are relative to */
+/** @param base the address of the page, to resolve its links */
 export type PageSource = { readonly html: string; readonly base: string };
-/** What the thread answers: the text, or why the page is not read, as words that follow "the page is not read:". */
+/** The thread's answer: the text, or a reason that follows "the page is not read:". */
 export type PageText = { readonly text: string } | { readonly refusal: string };
 
 /** A page of 4 MiB takes up to 5 s. */
@@ -16,12 +16,12 @@ export const DEADLINE_MS = 15_000;
 const MEMORY_MIB = 512;
 
 const refused = (why: string) =>
-  new ReveilleError('unavailable', `the page is not read: ${why}; raw: true gives its source`, { retryable: false });
+  new ReveilleError('unavailable', `the page is not read: ${why}; raw: true returns its source`, { retryable: false });
 
 export class PageReader {
   readonly #clock: Clock;
   readonly #threads = new Set<Worker>();
-  /** Pages are converted one after the other, which bounds the memory of all. */
+  /** Pages are converted one after the other, which bounds the total memory. */
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(clock: Clock) {
@@ -31,17 +31,17 @@ export class PageReader {
   /**
    * The text of a page.
    *
-   * @param signal ends the conversion, as the deadline does
+   * @param signal ends the conversion, like the time limit
    * @throws ReveilleError `unavailable` for a page that takes too long
    */
   read(source: PageSource, signal: AbortSignal): Promise<string> {
-    const mine = this.#last.then(() => this.#convert(source, signal));
-    this.#last = mine.catch(() => {});
-    return mine;
+    const result = this.#last.then(() => this.#convert(source, signal));
+    this.#last = result.catch(() => {});
+    return result;
   }
 
   async #convert(source: PageSource, signal: AbortSignal): Promise<string> {
-    if (signal.aborted) throw refused('the call was given up');
+    if (signal.aborted) throw refused('the call was cancelled');
     const thread = new Worker(new URL('./page-text-thread.ts', import.meta.url), {
       workerData: source,
       resourceLimits: { maxOldGenerationSizeMb: MEMORY_MIB },
@@ -49,7 +49,7 @@ export class PageReader {
     this.#threads.add(thread);
     const answered = Promise.withResolvers<PageText>();
     const giveUp = (why: string) => answered.resolve({ refusal: why });
-    const onAbort = () => giveUp('the call was given up');
+    const onAbort = () => giveUp('the call was cancelled');
     signal.addEventListener('abort', onAbort, { once: true });
     const cancel = this.#clock.after(DEADLINE_MS, () =>
       giveUp(`its conversion took more than ${DEADLINE_MS / 1000} s`),
@@ -69,7 +69,7 @@ export class PageReader {
     }
   }
 
-  /** Ends what is under way. */
+  /** Ends conversions in progress. */
   async close(): Promise<void> {
     await Promise.all([...this.#threads].map((thread) => thread.terminate()));
   }

@@ -1,6 +1,6 @@
 /**
- * The stdio MCP servers behind `reveille capability`: what an agent can do besides files and alarms
- * (docs/decisions/0032-capabilities.md). Each is a process of its own, so that each has walls of its own.
+ * The stdio MCP servers of `reveille capability`: abilities of an agent besides files and alarms
+ * (docs/decisions/0032-capabilities.md). Each is a separate process, so that each has its own sandbox.
  */
 import type { Readable, Writable } from 'node:stream';
 import { McpServer } from '@modelcontextprotocol/server';
@@ -8,7 +8,7 @@ import { type Clock, systemClock } from '../kit/clock/clock.ts';
 import type { Resolve } from '../kit/http/guarded-lookup.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { type ServedConnection, serveUntilHangUp } from '../kit/mcp/serve.ts';
-import { isInRoom } from './bounded-program.ts';
+import { isSandboxed } from './bounded-program.ts';
 import { addFetch } from './fetch.ts';
 import { addGit } from './git.ts';
 import { Remotes } from './git-remote.ts';
@@ -19,7 +19,7 @@ import { addShell } from './shell.ts';
 import { WebAccess } from './web-access.ts';
 import { Workspace } from './workspace.ts';
 
-/** Stands in the URIs of the tools. */
+/** Part of the URIs of the tools. */
 export const CAPABILITIES_VERSION = '0.1.0';
 
 export const CAPABILITIES = ['fetch', 'web_search', 'git', 'shell'] as const;
@@ -29,20 +29,20 @@ export type CapabilityOptions = {
   name: CapabilityName;
   log: Logger;
   clock?: Clock;
-  /** Where programs are looked for. */
+  /** The search path for programs. */
   path?: string | undefined;
   /** Of `git` and `shell`. */
   workspace?: string | undefined;
-  /** Of `fetch` and `web_search`: hosts of private networks that may be reached. */
+  /** Of `fetch` and `web_search`: allowed hosts of private networks. */
   allow?: string | undefined;
   searchUrl?: string | undefined;
   searchKey?: string | undefined;
-  /** Of `git`: what the addresses of remotes must begin with, separated by commas. */
+  /** Of `git`: allowed prefixes of remote addresses, separated by commas. */
   remotes?: string | undefined;
   gitToken?: string | undefined;
-  /** Of `shell`: whether commands may run where there is no room. */
+  /** Of `shell`: whether commands may run without a sandbox. */
   isOpen?: boolean;
-  /** What the environment says about a room. */
+  /** The value of the environment variable that marks a sandbox. */
   room?: string | undefined;
   resolve?: Resolve;
   input?: Readable;
@@ -52,7 +52,7 @@ export type CapabilityOptions = {
 /**
  * Serves one capability.
  *
- * @throws ReveilleError `invalid_request` for a setting that is wrong or missing
+ * @throws ReveilleError `invalid_request` for a wrong or missing setting
  */
 export function startCapability(options: CapabilityOptions): ServedConnection {
   const { name, log, clock = systemClock, path } = options;
@@ -74,7 +74,13 @@ export function startCapability(options: CapabilityOptions): ServedConnection {
     shell() {
       const workspace = new Workspace(options.workspace ?? '');
       return (server) =>
-        addShell(server, { clock, workspace, path, isOpen: options.isOpen ?? false, isInRoom: isInRoom(options.room) });
+        addShell(server, {
+          clock,
+          workspace,
+          path,
+          isOpen: options.isOpen ?? false,
+          isSandboxed: isSandboxed(options.room),
+        });
     },
   };
   const add = adders[name]();
@@ -84,7 +90,7 @@ export function startCapability(options: CapabilityOptions): ServedConnection {
       add(server);
       return server;
     },
-    onerror: (err) => log.warn({ err }, 'the connection has trouble'),
+    onerror: (err) => log.warn({ err }, 'the MCP connection reported an error'),
     onEnd: async () => void (await Promise.all(closers.map((close) => close()))),
     ...(options.input && { input: options.input }),
     ...(options.output && { output: options.output }),

@@ -1,6 +1,7 @@
 /**
- * The tool `run` of `shell`: a command in the workspace. It runs in a closed sandbox (`kit/process/view.ts`) that has
- * the workspace, programs, and no network; without one only when the operator has said so.
+ * The tool `run` of `shell`: runs a command in the workspace. The command runs in a closed sandbox
+ * (`kit/process/view.ts`) with the workspace, the system's programs and no network. Without a sandbox it runs only with
+ * the operator's permission.
  */
 import type { McpServer } from '@modelcontextprotocol/server';
 import { z } from 'zod';
@@ -10,17 +11,17 @@ import { type ProgramEnd, runBounded } from './bounded-program.ts';
 import { cleanVariables, type Workspace } from './workspace.ts';
 
 const DEFAULT_SECONDS = 60;
-const LONGEST_SECONDS = 600;
+const SECONDS_MAX = 600;
 const KEPT_BYTES = 64 * 1024;
-/** Processes and threads of a room at a time. Linux counts those of the room alone, and none of root's. */
-const MOST_PROCESSES = 1024;
-/** What sets that bound is called one thing by bash, another by dash and busybox. */
-const WITH_BOUND = `ulimit -u ${MOST_PROCESSES} 2>/dev/null || ulimit -p ${MOST_PROCESSES} 2>/dev/null; exec /bin/sh -c "$1"`;
+/** Maximum processes and threads of a sandbox. Linux counts only those of the sandbox, and none of root. */
+const PROCESSES_MAX = 1024;
+/** bash and dash or busybox name the option for this limit differently. */
+const WITH_BOUND = `ulimit -u ${PROCESSES_MAX} 2>/dev/null || ulimit -p ${PROCESSES_MAX} 2>/dev/null; exec /bin/sh -c "$1"`;
 
 const schema = z.strictObject({
   command: z.string().min(1).max(16_384).describe('a command for /bin/sh'),
   folder: z.string().max(1024).optional().describe('where to run it, relative to the workspace'),
-  timeout_seconds: z.int().min(1).max(LONGEST_SECONDS).optional().describe('when it is ended; 60 unless told'),
+  timeout_seconds: z.int().min(1).max(SECONDS_MAX).optional().describe('time limit in seconds; default 60'),
 });
 
 const endSchema = z.object({
@@ -32,49 +33,49 @@ const endSchema = z.object({
   left_processes: z.int(),
 });
 
-const WORDS = {
-  timeout: 'it was ended because its time was over',
+const END_TEXT = {
+  timeout: 'it was ended at its time limit',
   flood: 'it was ended because it wrote too much',
-  cancelled: 'it was called off',
+  cancelled: 'it was cancelled',
 };
 
-function wordsOf({ code, signal, ended, stdout, stderr, left }: ProgramEnd): string {
-  const how = ended ? WORDS[ended] : signal ? `it was ended by ${signal}` : `exit code ${code}`;
-  const behind = left > 0 ? `; ${left} processes that it left behind were ended` : '';
-  return [`[${how}${behind}]`, stdout, stderr && `[stderr]\n${stderr}`].filter(Boolean).join('\n');
+function resultText({ code, signal, ended, stdout, stderr, left }: ProgramEnd): string {
+  const endText = ended ? END_TEXT[ended] : signal ? `it was ended by ${signal}` : `exit code ${code}`;
+  const leftText = left > 0 ? `; ${left} processes that it left running were ended` : '';
+  return [`[${endText}${leftText}]`, stdout, stderr && `[stderr]\n${stderr}`].filter(Boolean).join('\n');
 }
 
 export type ShellOptions = {
   clock: Clock;
   workspace: Workspace;
-  /** Where programs are looked for. */
+  /** The search path for programs. */
   path: string | undefined;
-  /** Whether commands may run although there is no room. */
+  /** Whether commands may run without a sandbox. */
   isOpen: boolean;
-  /** Whether this process is in a room. */
-  isInRoom: boolean;
+  /** Whether this process runs in a sandbox. */
+  isSandboxed: boolean;
 };
 
 /** Adds the tool to a server. */
-export function addShell(server: McpServer, { clock, workspace, path, isOpen, isInRoom }: ShellOptions): void {
-  /** One after the other: what a command leaves behind is ended with it. */
+export function addShell(server: McpServer, { clock, workspace, path, isOpen, isSandboxed }: ShellOptions): void {
+  /** Commands run one after the other: each ends the processes that it left. */
   let last: Promise<unknown> = Promise.resolve();
   const run = async (given: z.output<typeof schema>, signal: AbortSignal) => {
-    if (!isInRoom && !isOpen)
+    if (!isSandboxed && !isOpen)
       throw new ReveilleError(
         'unavailable',
-        'no command was run: there are no walls around the shell here; install bubblewrap, or set REVEILLE_SHELL_WITHOUT_WALLS=1 to run commands as the user of the executor',
+        'no command was run: the shell has no sandbox here; install bubblewrap, or set REVEILLE_SHELL_WITHOUT_WALLS=1 to run commands as the user of the executor',
       );
     const cwd = workspace.folder(given.folder);
     const timeoutMs = (given.timeout_seconds ?? DEFAULT_SECONDS) * 1000;
     const command: readonly [string, ...string[]] = [
       '/bin/sh',
       '-c',
-      ...(isInRoom ? [WITH_BOUND, 'sh'] : []),
+      ...(isSandboxed ? [WITH_BOUND, 'sh'] : []),
       given.command,
     ];
     return runBounded(clock, {
-      ...{ command, cwd, timeoutMs, signal, isInRoom },
+      ...{ command, cwd, timeoutMs, signal, isSandboxed: isSandboxed },
       env: cleanVariables(workspace, path),
       keptBytes: KEPT_BYTES,
     });
@@ -84,7 +85,7 @@ export function addShell(server: McpServer, { clock, workspace, path, isOpen, is
     {
       title: 'Run a command',
       description:
-        'Runs a command with /bin/sh in the workspace, and gives back what it wrote and its exit code. It has no network, no variables of the person and no files but those of the workspace and the programs of the system. Everything that it has started ends with it.',
+        'Runs a command with /bin/sh in the workspace and returns its output and exit code. It has no network, none of the environment variables of the person, and only the files of the workspace and of the programs of the system. Every process that it started ends with it.',
       inputSchema: schema,
       outputSchema: endSchema,
       annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: false },
@@ -93,12 +94,12 @@ export function addShell(server: McpServer, { clock, workspace, path, isOpen, is
       const turn = last.then(() => run(given, signal));
       last = turn.catch(() => {});
       const ending = await turn;
-      const { code, signal: by, ended, stdout, stderr, left } = ending;
+      const { code, signal: exitSignal, ended, stdout, stderr, left } = ending;
       return {
-        content: [{ type: 'text', text: wordsOf(ending) }],
+        content: [{ type: 'text', text: resultText(ending) }],
         structuredContent: {
           exit_code: code,
-          signal: by,
+          signal: exitSignal,
           ...(ended && { ended }),
           stdout,
           stderr,

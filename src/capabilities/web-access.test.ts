@@ -8,7 +8,7 @@ import type { Resolve } from '../kit/http/guarded-lookup.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { WebAccess } from './web-access.ts';
 
-/** A server that counts who comes. */
+/** A server that counts its requests. */
 async function site(
   t: TestContext,
   answer: RequestListener = (_, response) => response.end('secret'),
@@ -28,7 +28,7 @@ async function site(
   return { seen, port: (server.address() as AddressInfo).port };
 }
 
-/** Names as the test says; each answer of a list is given once, the last one for ever. */
+/** Resolves names for the test; each answer of a list is used once, the last one repeatedly. */
 function names(table: Record<string, readonly (readonly string[])[]>): Resolve & { asked: number } {
   const left = new Map(Object.entries(table).map(([name, answers]) => [name, [...answers]]));
   const resolve = (name: string, done: Parameters<Resolve>[1]) => {
@@ -51,7 +51,7 @@ function openWeb(t: TestContext, allow = '', resolve?: Resolve) {
   return web;
 }
 
-/** What came of it: the code it was refused with, or what was got. */
+/** The outcome: the error code, or the page. */
 async function outcome(web: WebAccess, url: string) {
   try {
     return (await web.get({ url })).body.toString();
@@ -63,7 +63,7 @@ async function outcome(web: WebAccess, url: string) {
 
 const REFUSED = new Set(['forbidden', 'invalid_request']);
 
-describe('pages that somebody else has named', () => {
+describe('pages from untrusted addresses', () => {
   test('an address of this computer or a private network is refused, however it is spelt', async (t) => {
     const { seen, port } = await site(t);
     const web = openWeb(t);
@@ -123,13 +123,13 @@ describe('pages that somebody else has named', () => {
       const found = await outcome(web, `http://${host}:${port}/`);
       if (!REFUSED.has(found)) through.push([host, found]);
     }
-    // A name that this computer does not know is no way in either.
+    // A name that does not resolve is refused as well.
     const reached = through.filter(([, found]) => found !== 'unavailable');
     assert.deepEqual([reached, seen.hits], [[], 0]);
     t.diagnostic(`${hosts.length} spellings, ${reached.length} got through`);
   });
 
-  test('what is no page of the web is refused', async (t) => {
+  test('an address that is not of the web is refused', async (t) => {
     const web = openWeb(t);
     const urls = [
       'file:///etc/passwd',
@@ -151,7 +151,7 @@ describe('pages that somebody else has named', () => {
       assert.equal(await outcome(web, url), 'invalid_request', url);
   });
 
-  test('a name that leads to a private address is refused, also where only one of several does', async (t) => {
+  test('a name that resolves to a private address is refused, also if only one of several is private', async (t) => {
     const { seen, port } = await site(t);
     const addresses = [
       ...[['127.0.0.1'], ['10.1.2.3'], ['169.254.169.254'], ['::1'], ['::ffff:127.0.0.1'], ['fd00::1'], ['0.0.0.0']],
@@ -169,7 +169,7 @@ describe('pages that somebody else has named', () => {
     t.diagnostic(`${addresses.length} names, ${seen.hits} got through`);
   });
 
-  test('a redirect to what may not be reached is refused, wherever on the way it stands', async (t) => {
+  test('a redirect to a forbidden address is refused, at any position in the chain', async (t) => {
     const secret = await site(t);
     const targets = [
       ...[`http://127.0.0.1:${secret.port}/`, `http://localhost:${secret.port}/`, `http://[::1]:${secret.port}/`],
@@ -200,14 +200,14 @@ describe('pages that somebody else has named', () => {
     t.diagnostic(`${targets.length * 2} redirects, ${secret.seen.hits} got through`);
   });
 
-  test('a name that leads elsewhere a moment later changes nothing: the connection goes where was looked', async (t) => {
+  test('a name that resolves differently later has no effect: the connection uses the checked address', async (t) => {
     const open = await site(t, (_, response) => response.end('open'), ['127.0.0.2', 0]);
     const secret = await site(t, undefined, ['127.0.0.3', open.port]);
     const rebinding = names({ 'rebind.example': [['127.0.0.2'], ['127.0.0.3']] });
     const web = openWeb(t, `rebind.example:${open.port}`, rebinding);
     assert.equal(await outcome(web, `http://rebind.example:${open.port}/`), 'open');
     assert.deepEqual([rebinding.asked, secret.seen.hits], [1, 0]);
-    // Between two requests, and between a page and its redirect, it is looked at anew.
+    // Each request and each redirect is checked again.
     const back = await site(t, (_, response) => response.writeHead(302, { location: '/again' }).end());
     const turning = names({ 'turn.example': [['127.0.0.1'], ['169.254.169.254']] });
     const other = openWeb(t, `turn.example:${back.port}`, turning);
@@ -215,7 +215,7 @@ describe('pages that somebody else has named', () => {
     assert.deepEqual([turning.asked, back.seen.hits], [2, 1]);
   });
 
-  test('what is allowed by name is reached, at that port only; metadata and link-local addresses never are', async (t) => {
+  test('an allowed host is reached at its port only; metadata and link-local addresses never are', async (t) => {
     const wiki = await site(t, (_, response) => response.end('the wiki'));
     const other = await site(t);
     const resolve = names({ 'wiki.lan': [['127.0.0.1']], 'meta.lan': [['169.254.169.254']] });
@@ -230,7 +230,7 @@ describe('pages that somebody else has named', () => {
       assert.throws(() => openWeb(t, allow), /^ReveilleError: --allow must be hosts/, allow);
   });
 
-  test('endless redirects, endless pages and pages that unpack without end are bounded', async (t) => {
+  test('endless redirects, pages and decompressed pages are limited', async (t) => {
     const bomb = gzipSync(Buffer.alloc(64 * 1024 * 1024));
     const { seen, port } = await site(t, (request, response) => {
       if (request.url === '/loop') return void response.writeHead(302, { location: '/loop' }).end();
@@ -250,7 +250,7 @@ describe('pages that somebody else has named', () => {
     assert.deepEqual([body.length, truncated], [4 * 1024 * 1024, true]);
   });
 
-  test('a page that never answers is given up when the call is', async (t) => {
+  test('a request without an answer ends when the call is cancelled', async (t) => {
     const { port } = await site(t, () => {});
     const web = openWeb(t, `127.0.0.1:${port}`);
     const waiting = web.get({ url: `http://127.0.0.1:${port}/`, signal: AbortSignal.timeout(50) });

@@ -1,7 +1,7 @@
 /**
- * Getting pages that somebody else has named: a model, or a page that a model has read. Only the internet is reached,
- * and what the operator allows by name. Each redirect is looked at as the first address was, and every connection goes
- * to addresses that were looked at.
+ * Fetches pages whose address comes from an untrusted source: a model, or a page that a model has read. Only public
+ * addresses and hosts that the operator allows are reached. Each redirect is checked like the first address, and each
+ * connection goes to a checked address.
  */
 import { isIP } from 'node:net';
 import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib';
@@ -13,18 +13,18 @@ import { guardedLookup, hostOf, type Resolve, resolveBySystem } from '../kit/htt
 import { ReveilleError } from '../wire/errors.ts';
 import { VERSION } from '../wire/version.ts';
 
-const MOST_REDIRECTS = 5;
-const LONGEST_BYTES = 4 * 1024 * 1024;
+const REDIRECTS_MAX = 5;
+const BODY_BYTES_MAX = 4 * 1024 * 1024;
 const LIMIT_MS = 20_000;
 const CONNECT_MS = 10_000;
-const LONGEST_URL = 8192;
+const URL_LENGTH_MAX = 8192;
 
-/** `host` or `host:port`, as an operator allows it. */
+/** `host` or `host:port` in the operator's allow-list. */
 const ALLOWED = /^(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(?::([0-9]{1,5}))?$/i;
 
 export type WebAccessOptions = {
   clock: Clock;
-  /** Hosts of private networks that may be reached all the same, `host` or `host:port`, separated by commas. */
+  /** Allowed hosts of private networks, `host` or `host:port`, separated by commas. */
   allow?: string | undefined;
   resolve?: Resolve;
 };
@@ -33,21 +33,21 @@ export type WebRequest = {
   url: string;
   headers?: Record<string, string>;
   signal?: AbortSignal | undefined;
-  /** Five unless told. */
+  /** Maximum redirects; default 5. */
   redirects?: number;
 };
 
 export type WebAnswer = {
-  /** Where the redirects led. */
+  /** The address after all redirects. */
   url: URL;
   status: number;
   contentType: string;
   body: Buffer;
-  /** There was more. */
+  /** The body was longer than the limit. */
   truncated: boolean;
 };
 
-/** @throws ReveilleError `invalid_request` naming the entry that is no host */
+/** @throws ReveilleError `invalid_request` naming the entry that is not a host */
 function readAllowed(allow: string): ReadonlySet<string> {
   const entries = allow.split(',').flatMap((entry) => entry.trim().toLowerCase() || []);
   for (const entry of entries) {
@@ -62,19 +62,24 @@ function decoded({ headers, body, truncated }: Answered): Buffer {
   const coding = String(headers['content-encoding'] ?? 'identity').toLowerCase();
   if (coding === 'identity' || coding === '' || body.length === 0) return body;
   const unpack = { gzip: gunzipSync, 'x-gzip': gunzipSync, deflate: inflateSync, br: brotliDecompressSync }[coding];
-  if (!unpack) throw new ReveilleError('unavailable', `the page is packed as ${JSON.stringify(coding.slice(0, 40))}`);
-  if (truncated) throw new ReveilleError('unavailable', `the page is longer than ${LONGEST_BYTES} bytes, and packed`);
+  if (!unpack)
+    throw new ReveilleError(
+      'unavailable',
+      `the page has the unsupported encoding ${JSON.stringify(coding.slice(0, 40))}`,
+    );
+  if (truncated)
+    throw new ReveilleError('unavailable', `the page is longer than ${BODY_BYTES_MAX} bytes, and compressed`);
   try {
-    return unpack(body, { maxOutputLength: LONGEST_BYTES });
+    return unpack(body, { maxOutputLength: BODY_BYTES_MAX });
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
-    throw new ReveilleError('unavailable', `the page cannot be unpacked within ${LONGEST_BYTES} bytes: ${why}`);
+    throw new ReveilleError('unavailable', `the page cannot be decompressed within ${BODY_BYTES_MAX} bytes: ${why}`);
   }
 }
 
-/** @throws ReveilleError `invalid_request` for what is no address of the web */
+/** @throws ReveilleError `invalid_request` when it is not a web address */
 function readUrl(text: string, base?: URL): URL {
-  const url = text.length > LONGEST_URL ? null : URL.parse(text, base?.href);
+  const url = text.length > URL_LENGTH_MAX ? null : URL.parse(text, base?.href);
   const shown = JSON.stringify(text.slice(0, 200));
   if (url === null) throw new ReveilleError('invalid_request', `url must be a whole address, https://… (got ${shown})`);
   if (url.protocol !== 'http:' && url.protocol !== 'https:')
@@ -90,7 +95,7 @@ export class WebAccess {
   readonly #resolve: Resolve;
   readonly #agents = new Set<Agent>();
 
-  /** @throws ReveilleError `invalid_request` for an `allow` that names no hosts */
+  /** @throws ReveilleError `invalid_request` for an invalid `allow` */
   constructor({ clock, allow = '', resolve = resolveBySystem }: WebAccessOptions) {
     this.#clock = clock;
     this.#allowed = readAllowed(allow);
@@ -98,8 +103,8 @@ export class WebAccess {
   }
 
   /**
-   * Why a connection to an address of this host may not be made, as a sentence; `undefined` when it may. Metadata and
-   * link-local addresses are never reached, whatever is allowed.
+   * A sentence why a connection to an address of this host is refused; `undefined` when it is allowed. Metadata and
+   * link-local addresses are never reached, even if allowed.
    */
   refusalOf(host: string, port: string, address: string): string | undefined {
     const name = host.toLowerCase();
@@ -107,31 +112,34 @@ export class WebAccess {
     const isAllowed = this.#allowed.has(written) || this.#allowed.has(`${written}:${port}`);
     const refusal = addressRefusal(address, isAllowed);
     if (refusal === undefined) return undefined;
-    const what = host === address ? `${host} is ${refusal}` : `${host} leads to ${address}, ${refusal}`;
+    const what = host === address ? `${host} is ${refusal}` : `${host} resolves to ${address}, ${refusal}`;
     const isPrivate = addressRefusal(address, true) === undefined;
-    return `${what}: it is not reached${isPrivate ? `; if that is meant, allow ${written}:${port} by name` : ''}`;
+    return `${what}: it is not reached${isPrivate ? `; to reach it, allow ${written}:${port} by name` : ''}`;
   }
 
   /**
-   * Gets a page.
+   * Fetches a page.
    *
-   * @throws ReveilleError `invalid_request` for a wrong address, `forbidden` for one that may not be reached, also by a
-   *   redirect, `unavailable` when no answer came
+   * @throws ReveilleError `invalid_request` for a wrong address, `forbidden` for an address that must not be reached
+   *   (also by a redirect), `unavailable` without an answer
    */
-  async get({ url: text, headers = {}, signal, redirects = MOST_REDIRECTS }: WebRequest): Promise<WebAnswer> {
+  async get({ url: text, headers = {}, signal, redirects = REDIRECTS_MAX }: WebRequest): Promise<WebAnswer> {
     const deadline = this.#clock.monotonic() + LIMIT_MS;
     let url = readUrl(text);
     for (let hop = 0; ; hop++) {
       const ms = Math.max(1, Math.ceil(deadline - this.#clock.monotonic()));
       const answer = await this.#exchange(url, headers, ms, signal);
       const { location } = answer.headers;
-      const leads = answer.status >= 300 && answer.status < 400 && typeof location === 'string';
-      if (!leads) {
+      const isRedirect = answer.status >= 300 && answer.status < 400 && typeof location === 'string';
+      if (!isRedirect) {
         const contentType = String(answer.headers['content-type'] ?? '');
         return { url, status: answer.status, contentType, body: decoded(answer), truncated: answer.truncated };
       }
       if (hop >= redirects)
-        throw new ReveilleError('unavailable', `${url.origin} leads on after ${redirects} redirects; that is too many`);
+        throw new ReveilleError(
+          'unavailable',
+          `${url.origin} redirects again after ${redirects} redirects, which is the limit`,
+        );
       url = readUrl(location, url);
     }
   }
@@ -139,7 +147,7 @@ export class WebAccess {
   async #exchange(url: URL, headers: Record<string, string>, ms: number, signal?: AbortSignal): Promise<Answered> {
     const host = hostOf(url);
     const port = url.port || (url.protocol === 'https:' ? '443' : '80');
-    // No name is looked up for a number.
+    // The lookup does not run for a numeric address, so check it here.
     const refusal = isIP(host) ? this.refusalOf(host, port, host) : undefined;
     if (refusal !== undefined) throw new ReveilleError('forbidden', refusal);
     let refused: string | undefined;
@@ -147,7 +155,7 @@ export class WebAccess {
       refused = this.refusalOf(name, port, address);
       return refused;
     });
-    // A connection of its own for each request: what was looked at for one is not kept for another.
+    // A new connection for each request: an address check is not reused for another request.
     const agent = new Agent({
       connections: 1,
       pipelining: 1,
@@ -160,7 +168,7 @@ export class WebAccess {
         method: 'GET',
         url,
         headers: { 'user-agent': `Reveille/${VERSION}`, 'accept-encoding': 'identity', ...headers },
-        maxBytes: LONGEST_BYTES,
+        maxBytes: BODY_BYTES_MAX,
         signal,
         limit: { clock: this.#clock, ms },
       });
@@ -173,7 +181,7 @@ export class WebAccess {
     }
   }
 
-  /** Ends what is under way. */
+  /** Ends requests in progress. */
   async close(): Promise<void> {
     await Promise.all([...this.#agents].map((agent) => agent.destroy()));
   }

@@ -1,4 +1,4 @@
-/** The folder that a capability works in: paths that are given to it lead nowhere else. */
+/** The folder of a capability: paths outside it are refused. */
 import { realpathSync, statSync } from 'node:fs';
 import { isAbsolute, resolve } from 'node:path';
 import { isWithin } from '../kit/process/view.ts';
@@ -7,7 +7,7 @@ import { ReveilleError } from '../wire/errors.ts';
 export class Workspace {
   readonly root: string;
 
-  /** @throws ReveilleError `invalid_request` for what is no folder */
+  /** @throws ReveilleError `invalid_request` when it is not a folder */
   constructor(folder: string) {
     if (!isAbsolute(folder) || !statSync(folder, { throwIfNoEntry: false })?.isDirectory())
       throw new ReveilleError('invalid_request', `the workspace must be a folder (got ${JSON.stringify(folder)})`);
@@ -15,10 +15,10 @@ export class Workspace {
   }
 
   /**
-   * A folder of the workspace, without links.
+   * The real path of a folder of the workspace.
    *
-   * @param path relative to the workspace; the workspace itself unless told
-   * @throws ReveilleError `invalid_request` for one that is not there, `forbidden` for one that lies elsewhere
+   * @param path relative to the workspace; default: the workspace itself
+   * @throws ReveilleError `invalid_request` when it does not exist, `forbidden` when it is outside the workspace
    */
   folder(path = '.'): string {
     const shown = JSON.stringify(path.slice(0, 200));
@@ -26,16 +26,16 @@ export class Workspace {
     try {
       real = realpathSync(resolve(this.root, path));
     } catch {
-      throw new ReveilleError('invalid_request', `folder must be one of the workspace (${shown} is not there)`);
+      throw new ReveilleError('invalid_request', `folder must be a folder of the workspace (${shown} does not exist)`);
     }
     if (!isWithin(real, this.root))
-      throw new ReveilleError('forbidden', `folder must lie in the workspace (${shown} leads out of it)`);
+      throw new ReveilleError('forbidden', `folder must be in the workspace (${shown} is outside)`);
     if (!statSync(real).isDirectory()) throw new ReveilleError('invalid_request', `folder: ${shown} is a file`);
     return real;
   }
 }
 
-/** What programs of the workspace get of the environment: nothing but where programs and a home are. */
+/** The environment of programs in the workspace: only the search path and a home folder. */
 export function cleanVariables(workspace: Workspace, path: string | undefined): Record<string, string> {
   return { PATH: path || '/usr/local/bin:/usr/bin:/bin', HOME: workspace.root, LANG: 'C.UTF-8', TMPDIR: '/tmp' };
 }

@@ -1,7 +1,7 @@
-/** The errors that the tools of chronometric answer with, as `{code, message}`. */
+/** The errors of chronometric's tools, as `{code, message}`. */
 import type { ChronometricErrorCode } from '../wire/chronometric-words.ts';
 
-/** `message` names the argument, what is wrong with it and the remedy. It never carries an intent or a summary. */
+/** `message` names the argument, the problem and the remedy. It never contains an intent or a summary. */
 export class ChronometricError extends Error {
   readonly code: ChronometricErrorCode;
 

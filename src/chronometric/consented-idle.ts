@@ -1,27 +1,22 @@
-/**
- * The idle time of the operating system, for those who have asked for consent: one look at a time, shared by all who
- * want one.
- */
+/** The operating system's idle time, after the user's consent: one query at a time, shared by all callers. */
 import { type Clock, wait } from '../kit/clock/clock.ts';
 import type { IdleReading } from './idle/idle.ts';
 import type { Idle } from './idle/open-idle.ts';
 import type { LateProfile } from './late-profile.ts';
 
-/** How long a tool call waits. All probes in turn may take longer; then the heartbeat still gets their answer. */
+/** Time limit of a tool call. All probes together may take longer; the heartbeat still gets their answer. */
 const PATIENCE_MS = 3000;
 
 export type ConsentedIdle = {
-  /**
-   * @returns `undefined` without consent, by the profile as it is before and after the look; never rejects
-   */
+  /** @returns `undefined` without consent in the profile before and after the query; never rejects */
   read(): Promise<IdleReading | undefined>;
-  /** As {@link read}, but gives up after a few seconds or when the signal aborts. */
+  /** As {@link read}, but ends after a few seconds or when the signal aborts. */
   readSoon(signal: AbortSignal): Promise<IdleReading | undefined>;
-  /** Stops what is under way. Resolves when it has ended. */
+  /** Stops the query. Resolves when it has ended. */
   close(): Promise<void>;
 };
 
-/** @param open loads the probes; called once, and not before there is consent */
+/** @param open loads the probes; called once, after consent */
 export function consentedIdle(profile: LateProfile, open: () => Promise<Idle>, clock: Clock): ConsentedIdle {
   const stop = new AbortController();
   let idle: Idle | undefined;
@@ -37,7 +32,7 @@ export function consentedIdle(profile: LateProfile, open: () => Promise<Idle>, c
       idle ??= await open();
       return await idle.read(stop.signal);
     } catch {
-      // What was thrown may carry a sample.
+      // The error may contain a sample.
       return { unavailable: 'the probes could not be loaded' };
     } finally {
       underWay = undefined;

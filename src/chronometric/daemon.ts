@@ -1,7 +1,4 @@
-/**
- * What stands behind the server: the person's profile, the state that is shared with others, the heartbeat, and the
- * tools over them.
- */
+/** The parts behind the server: the user's profile, the shared state, the heartbeat, and the tools. */
 import type { Clock } from '../kit/clock/clock.ts';
 import { nextDayAfter } from '../kit/clock/wall-clock.ts';
 import type { Logger } from '../kit/log/log.ts';
@@ -15,49 +12,48 @@ import { occasionOf, usableTime } from './tools/occasion.ts';
 import { viewDay, viewWeek } from './view/day-view.ts';
 
 export type ChronometricParts = {
-  /** Where `chronometric.db` is kept. */
+  /** The folder of `chronometric.db`. */
   readonly dataDir: string;
-  /** Says where the profile and the desktop are. */
+  /** Names the profile and the desktop. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
-  /** The machine's own time zone, IANA; `undefined` where it names none. */
+  /** The computer's time zone, IANA; `undefined` when unknown. */
   readonly machineZone: () => string | undefined;
   readonly log: Logger;
   /**
-   * What says that the person is there, where nothing is known of keyboard and mouse: that this runs, as beside an
-   * agent CLI that they sit before; or only a prompt, or a call that does more than tell the time, for a while, as under
-   * a daemon that runs day and night.
+   * Evidence of the user's presence without data about keyboard and mouse. Beside an agent client, the running process
+   * counts. In a daemon that always runs, only prompts and calls count for a while, except calls that only read the time.
    */
   readonly presence?: 'running' | 'calls';
 };
 
-/** However often these are called, no other answer changes by it. */
+/** Calls of these tools change no other answer. */
 const LEAVES_NO_TRACE: ReadonlySet<string> = new Set(['get_time_context', 'idle_status']);
 
-/** What resources show. */
+/** The content of resources. */
 export const VIEWS = ['today', 'week'] as const;
 export type ViewName = (typeof VIEWS)[number];
 
 export type Chronometric = {
   readonly call: ToolCalls;
   /**
-   * The sessions of the person's day, or of the seven days up to it. Leaves no trace.
+   * The sessions of the user's day, or of the seven days up to it. Only reads.
    *
    * @throws ChronometricError `INTERNAL_CLOCK_UNAVAILABLE`
    * @throws ReveilleError when the state cannot be read
    */
   view(name: ViewName): Promise<object>;
-  /** Stops the heartbeat and the probes. Resolves when nothing runs any more. */
+  /** Stops the heartbeat and the probes. Resolves when both have ended. */
   close(): Promise<void>;
 };
 
-/** Needs nothing to be there: a state that cannot be opened is tried again by each call, which says so. */
+/** Needs no existing state: each call tries to open it and reports the error. */
 export function openChronometric(parts: ChronometricParts): Chronometric {
   const { dataDir, environment, clock, machineZone, log, presence = 'running' } = parts;
   const profile = lateProfile(environment, clock);
   const dayEnd = (instant: number) => {
     const { timezone, logicalDayStart } = profile.read().profile;
-    // Without any zone no tool answers; what is written until one is known only needs some end.
+    // Without a zone no tool answers; records until then only need some end.
     return nextDayAfter(timezone ?? machineZone() ?? 'UTC', instant, logicalDayStart);
   };
   const state = openState({ dataDir, clock, dayEnd });
@@ -76,7 +72,7 @@ export function openChronometric(parts: ChronometricParts): Chronometric {
     try {
       return isRecent(state.lastPromptAt() ?? Number.NEGATIVE_INFINITY);
     } catch {
-      // Where the file cannot be read nothing is known; the beat that cannot be written says why.
+      // Without a readable file nothing is known; the failed heartbeat reports the reason.
       return false;
     }
   };

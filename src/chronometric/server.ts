@@ -54,21 +54,18 @@ export type ChronometricServerOptions = Pick<ChronometricParts, 'dataDir' | 'env
 
 const isTool = (name: string): name is ChronometricTool => CHRONOMETRIC_TOOLS.some((tool) => tool === name);
 
-/** Errors have no structured content: it would have to be what the tool's output schema says. */
+/** Errors have no structured content: it would have to match the tool's output schema. */
 function failed({ code, message }: ChronometricError): CallToolResult {
   return { content: [{ type: 'text', text: JSON.stringify({ code, message }) }], isError: true };
 }
 
-/** Where something broke. Not what it said: text that is not ours may quote what was being stored. */
+/** The stack of an error without its message: foreign text may quote private data. */
 function traceOf(thrown: unknown): { type: string; at: string[] } {
   const { name, stack = '' } = thrown instanceof Error ? thrown : new Error();
   return { type: name, at: stack.split('\n').filter((line) => /^ {4}at /.test(line)) };
 }
 
-/**
- * What no code of the closed set is about goes out as the protocol's own error: an argument that the schema refuses,
- * and a state that cannot be read or written.
- */
+/** Errors outside the closed set of codes are protocol errors: invalid arguments, and a state that cannot be read or written. */
 function protocolError(thrown: unknown, log: Logger, what: string): ProtocolError {
   if (thrown instanceof UnfitArgument) return new ProtocolError(ProtocolErrorCode.InvalidParams, thrown.message);
   if (thrown instanceof ReveilleError && thrown.code !== 'internal') {
@@ -77,15 +74,10 @@ function protocolError(thrown: unknown, log: Logger, what: string): ProtocolErro
   }
   const cause = thrown instanceof ReveilleError ? thrown.cause : thrown;
   log.error({ what, trace: traceOf(cause) }, 'chronometric failed');
-  return new ProtocolError(
-    ProtocolErrorCode.InternalError,
-    'something went wrong on our side; the log has the details',
-  );
+  return new ProtocolError(ProtocolErrorCode.InternalError, 'internal error; the log has the details');
 }
 
-/**
- * One server for one connection. The low-level class: the high-level one would refuse arguments in words of its own.
- */
+/** One server per connection. The low-level class: the high-level one would reject arguments with its own messages. */
 function createServer(load: () => Promise<Chronometric>, log: Logger): Server {
   const server = new Server(
     { name: 'chronometric', title: 'Chronometric: time and sessions', version: CHRONOMETRIC_VERSION },
@@ -126,10 +118,7 @@ function createServer(load: () => Promise<Chronometric>, log: Logger): Server {
   return server;
 }
 
-/**
- * Serves MCP on stdin and stdout until the client hangs up. What the tools need is loaded with the client's first
- * message.
- */
+/** Serves MCP on stdin and stdout until the client disconnects. The tools' code is loaded with the client's first message. */
 export function startChronometric(options: ChronometricServerOptions): ServedConnection {
   const { dataDir, environment, presence = 'running', log, clock = systemClock, input, output } = options;
   let loaded: Promise<Chronometric> | undefined;
@@ -140,12 +129,14 @@ export function startChronometric(options: ChronometricServerOptions): ServedCon
     return loaded;
   };
   const factory = () => {
-    setImmediate(() => load().catch((thrown) => log.error({ trace: traceOf(thrown) }, 'the tools do not load')));
+    setImmediate(() =>
+      load().catch((thrown) => log.error({ trace: traceOf(thrown) }, 'the tools could not be loaded')),
+    );
     return createServer(load, log);
   };
   return serveUntilHangUp({
     factory,
-    // Not what it says: an error about a message may quote the message.
+    // Without its message: an error about a message may quote it.
     onerror: ({ name }) => log.warn({ kind: name }, 'MCP connection'),
     async onEnd() {
       try {

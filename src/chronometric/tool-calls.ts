@@ -1,4 +1,4 @@
-/** A tool call on its way: the arguments read, the tool run, its answer given. What only looks leaves no trace. */
+/** Executes a tool call: reads the arguments, runs the tool, returns its result. Read-only tools leave no trace. */
 
 import type { Clock } from '../kit/clock/clock.ts';
 import { isoDuration } from '../kit/clock/duration.ts';
@@ -17,20 +17,20 @@ import { type Occasion, occasionOf, usableTime } from './tools/occasion.ts';
 import { overlapError, overlapOf, sessionEnded, sessionStarted } from './tools/sessions.ts';
 import { type Known, timeContext } from './tools/time-context.ts';
 
-/** Below this somebody sits at the machine. */
+/** Below this idle time the user is at the computer. */
 const AT_MACHINE_MS = 60_000;
-/** Without a prompt for so long they do something else there. */
+/** After this time without a prompt the user does something else there. */
 const OUT_OF_TOUCH_MS = 10 * 60_000;
 
 type Signal = IdleStatus['hyperfocus_signal'];
 
-/** Where no prompt is known, nothing is known of how long they have been out of touch: then they count as in touch. */
+/** Without a known prompt, nothing is known about contact: then the user counts as in contact. */
 function signalOf(idleMs: number, sincePromptMs = 0): Signal {
   if (idleMs >= REAL_BREAK_MS) return 'distraction_or_break';
   return idleMs < AT_MACHINE_MS && sincePromptMs >= OUT_OF_TOUCH_MS ? 'hyperfocus_elsewhere' : 'active';
 }
 
-/** What is answered without consent, which is a result and not a failure. */
+/** The result without consent; it is not an error. */
 const NO_CONSENT: IdleStatus = { consent_granted: false, hyperfocus_signal: 'unknown' };
 
 /**
@@ -59,27 +59,27 @@ export type ToolParts = {
   readonly profile: LateProfile;
   readonly idle: ConsentedIdle;
   readonly clock: Clock;
-  /** The machine's own, IANA; `undefined` where it names none. */
+  /** The computer's time zone, IANA; `undefined` when unknown. */
   readonly machineZone: () => string | undefined;
 };
 
-/** What a tool says: for programs, and as the value whose JSON models read. */
+/** A tool's result: for programs, and as the value whose JSON models read. */
 export type ToolAnswer = { readonly structured: object; readonly told: unknown };
 
 /**
- * Carries one call out.
+ * Executes one call.
  *
- * @param given the arguments as they arrived
- * @param signal aborts when the client cancels the call or goes away
- * @throws ChronometricError for what the tool's caller has to know
- * @throws UnfitArgument for an argument that no error code is about
+ * @param given the arguments as received
+ * @param signal aborts when the client cancels the call or disconnects
+ * @throws ChronometricError for errors with a code
+ * @throws UnfitArgument for an invalid argument without an error code
  * @throws ReveilleError when the state cannot be read or written
  */
 export type ToolCalls = (name: ChronometricTool, given: Arguments, signal: AbortSignal) => Promise<ToolAnswer>;
 
 const plain = (answer: object): ToolAnswer => ({ structured: answer, told: answer });
 
-/** What a look finds; `undefined` where it cannot look. */
+/** The result of a query; `undefined` when it is not possible. */
 function attempt<T>(look: () => T, onFailure: (error: ReveilleError | ChronometricError) => void = () => {}) {
   try {
     return look();
@@ -93,7 +93,7 @@ function attempt<T>(look: () => T, onFailure: (error: ReveilleError | Chronometr
 export function createToolCalls({ state, profile, idle, clock, machineZone }: ToolParts): ToolCalls {
   const occasionNow = () => occasionOf(usableTime(clock.now()), machineZone(), profile.read());
 
-  /** What is known, and why that is nothing. */
+  /** The known data, and the reason when there is none. */
   function known(): Known {
     let unavailable: string | undefined;
     const found = attempt(
@@ -111,8 +111,8 @@ export function createToolCalls({ state, profile, idle, clock, machineZone }: To
       if (reading === undefined) return NO_CONSENT;
       return idleStatus(reading, attempt(occasionNow), attempt(state.lastPromptAt));
     } catch {
-      // What was thrown may carry a sample.
-      return { ...NO_CONSENT, unavailable: 'whether it is allowed to look could not be found out' };
+      // The error may contain a sample.
+      return { ...NO_CONSENT, unavailable: 'the consent could not be read' };
     }
   }
 

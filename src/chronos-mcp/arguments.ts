@@ -1,4 +1,4 @@
-/** From the source text of a tool call's arguments to fields that are checked and lost no digit. */
+/** Reads the source text of a tool call's arguments into checked fields without loss of digits. */
 import type { z } from 'zod';
 import { ReveilleError } from '../wire/errors.ts';
 import { isExact, isNumberLiteral } from '../wire/exact-number.ts';
@@ -10,14 +10,11 @@ function inexact(name: string, literal: string): ReveilleError {
   const shown = literal.length > 60 ? `${literal.slice(0, 60)}…` : literal;
   return new ReveilleError(
     'invalid_request',
-    `${name} must be a number that can be read exactly, which ${shown} is not; write it with at most 15 digits`,
+    `${name} must be a number of at most 15 digits; ${shown} cannot be read exactly`,
   );
 }
 
-/**
- * A number or boolean that a model wrote as a string, read as the tool's schema asks. Anything else stays what it is,
- * for the schema to refuse.
- */
+/** Reads a number or boolean that a model wrote as a string, by the tool's schema. Other values stay, and the schema rejects them. */
 function readString(name: string, type: string | undefined, text: string): unknown {
   if (type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true';
   if ((type === 'number' || type === 'integer') && isNumberLiteral(text)) {
@@ -41,11 +38,11 @@ function parseArguments(source: string, raw: readonly string[]): Record<string, 
 /**
  * Reads a call's arguments.
  *
- * @param tool whose input schema says which fields are numbers or booleans
- * @param schema what the fields must satisfy
- * @param raw fields that may hold any JSON; they come back as source text and nothing inside them is looked at
+ * @param tool its input schema names number and boolean fields
+ * @param schema the requirements of the fields
+ * @param raw fields of any JSON; they are returned as source text and not interpreted
  * @param source well-formed JSON, as the client sent it
- * @returns the fields as they are to be sent on (what `schema` transforms is not)
+ * @returns the fields to send, without the transformations of `schema`
  * @throws ReveilleError `invalid_request` naming field, value and remedy
  */
 export function readArguments(

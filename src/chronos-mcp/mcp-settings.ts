@@ -1,10 +1,10 @@
-/** Which chronosd the tools call, and as whom (docs/contracts.md §7 and §11). */
+/** The chronosd and the identity of the tools (docs/reference/settings.md). */
 import { z } from 'zod';
 import { labelSchema } from '../wire/did.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { parseSettings, type Settings, urlSetting, wholeNumber } from '../wire/settings.ts';
 
-/** What a `reveille up` on this machine left in its home; absent members were not found. */
+/** Values from a `reveille up` on this computer; absent fields were not found. */
 export type LocalDefaults = {
   url?: string | undefined;
   token?: string | undefined;
@@ -14,27 +14,27 @@ export type LocalDefaults = {
 
 export type McpSettings = { url: string; token: string; userId: string; keyFile: string; timeoutMs: number };
 
-/** Which keys there are for several users, one file each: `<user>.key`. */
+/** A folder with one key file per user: `<user>.key`. */
 export type KeyFolder = { url: string; token: string; keysDir: string; timeoutMs: number };
 
-/** The variables that the tools read. */
+/** The settings of the tools. */
 export const mcpSettingsSchema = z.object({
-  /** Which chronosd the tools call; that of this machine's `reveille up` unless told. */
+  /** The chronosd of the tools; by default that of this computer's `reveille up`. */
   MATRIX_CHRONOS_URL: urlSetting.optional(),
   /** Its `CHRONOS_TOKEN`. */
   MATRIX_CHRONOS_TOKEN: z
     .string()
     .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces')
     .optional(),
-  /** How long one call may take; 30000 unless told. */
+  /** Time limit of a call in milliseconds; 30000 by default. */
   MATRIX_CHRONOS_TIMEOUT_MS: wholeNumber(1, 3_600_000).optional(),
-  /** Whose alarms these are: the agent's label. */
+  /** The agent's label, the owner of the alarms. */
   MATRIX_USER_ID: labelSchema.optional(),
-  /** The file with the agent's key, with which it proves who it is. */
+  /** The file of the agent's key, which proves its identity. */
   MATRIX_EXECUTOR_KEYFILE: z.string().optional(),
   /**
-   * For a server that acts for several users: a folder with a key for each, `<user>.key`. Each call says in its `_meta`
-   * whom it is made for, and `MATRIX_USER_ID` and `MATRIX_EXECUTOR_KEYFILE` do not count.
+   * For a server that acts for several users: a folder with a key per user, `<user>.key`. Each call names its user in
+   * `_meta`; `MATRIX_USER_ID` and `MATRIX_EXECUTOR_KEYFILE` do not count.
    */
   MATRIX_AGENT_KEYS: z.string().min(1).optional(),
 });
@@ -42,19 +42,19 @@ export const mcpSettingsSchema = z.object({
 const DEFAULT_TIMEOUT_MS = 30_000;
 
 /**
- * Checks the variables that are set, so that a wrong one stops the start.
+ * Checks the given settings, so that a wrong one prevents the start.
  *
- * @throws ReveilleError `invalid_request` naming the variable, its value (never a secret's) and what is allowed
+ * @throws ReveilleError `invalid_request` naming the setting, its value (never a secret's) and the allowed values
  */
 export function checkMcpSettings(settings: Settings): void {
   parseSettings(mcpSettingsSchema, settings);
 }
 
 /**
- * The settings of a server that acts for several users; `undefined` when it acts for one. Nothing is taken from a local
- * `reveille up`: whose chronosd that is says nothing about whom these keys are for.
+ * The settings of a server that acts for several users; `undefined` when it acts for one. A local `reveille up` is not
+ * used: these keys may belong to another chronosd.
  *
- * @throws ReveilleError `unavailable` naming the variables that are not set
+ * @throws ReveilleError `unavailable` naming the missing settings
  */
 export function resolveKeyFolder(settings: Settings): KeyFolder | undefined {
   const given = parseSettings(mcpSettingsSchema, settings);
@@ -64,14 +64,14 @@ export function resolveKeyFolder(settings: Settings): KeyFolder | undefined {
     return { url, token, keysDir, timeoutMs: given.MATRIX_CHRONOS_TIMEOUT_MS ?? DEFAULT_TIMEOUT_MS };
   const missing = Object.entries({ MATRIX_CHRONOS_URL: url, MATRIX_CHRONOS_TOKEN: token });
   const names = missing.flatMap(([name, value]) => (value === undefined ? [name] : []));
-  throw new ReveilleError('unavailable', `there is no chronosd to set alarms in: ${names.join(' and ')} must be set`);
+  throw new ReveilleError('unavailable', `no chronosd is configured: set ${names.join(' and ')}`);
 }
 
 /**
- * Fills what the environment leaves open from what is on this machine. The local token goes only to the local chronosd:
- * an address from the environment needs its own.
+ * Completes the environment with values of this computer. The local token is sent only to the local chronosd: another
+ * address needs its own.
  *
- * @throws ReveilleError `unavailable` naming the variables that are neither set nor known here
+ * @throws ReveilleError `unavailable` naming the missing settings
  */
 export function resolveMcpSettings(settings: Settings, local: LocalDefaults): McpSettings {
   const given = parseSettings(mcpSettingsSchema, settings);
@@ -91,12 +91,12 @@ export function resolveMcpSettings(settings: Settings, local: LocalDefaults): Mc
   if (token === undefined && local.token !== undefined) {
     throw new ReveilleError(
       'unavailable',
-      `MATRIX_CHRONOS_TOKEN must be set: ${url} is not the chronosd of this machine's "reveille up", whose token is not sent elsewhere`,
+      `MATRIX_CHRONOS_TOKEN must be set: ${url} is not the chronosd of this computer's "reveille up", whose token is not sent elsewhere`,
     );
   }
   const missing = Object.entries(needed).flatMap(([name, value]) => (value === undefined ? [name] : []));
   throw new ReveilleError(
     'unavailable',
-    `chronos is not set up on this machine: run "reveille up", or set ${missing.join(', ')} for this MCP server`,
+    `chronos is not set up on this computer: run "reveille up", or set ${missing.join(', ')} for this MCP server`,
   );
 }

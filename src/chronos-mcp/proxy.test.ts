@@ -22,7 +22,7 @@ test('a server of one user makes no call for another', async () => {
   for (const user of ['bob', 'Alice', '', 7, null, ['alice']]) {
     const { code, message } = await refusal(own, user);
     assert.equal(code, 'forbidden', JSON.stringify(user));
-    assert.match(message, /sets alarms of alice alone/);
+    assert.match(message, /sets alarms of alice only/);
   }
   for (const user of [undefined, 'alice']) assert.equal((await refusal(own, user)).code, 'not_found');
 });
@@ -32,9 +32,9 @@ test('a server of several users wants to be told which, and takes no name that l
   for (const user of [undefined, '', 7, '../alice', 'a/b', 'a\u0000b', 'x'.repeat(65)]) {
     const { code, message } = await refusal(several, user);
     assert.equal(code, 'invalid_request', JSON.stringify(user));
-    assert.match(message, /must say in _meta \(reveille\/user\) whom it is made for/);
+    assert.match(message, /must name its user in _meta \(reveille\/user\)/);
   }
   assert.equal((await refusal(several, 'alice')).code, 'not_found');
   const { message } = await refusal({ MATRIX_AGENT_KEYS: '/nowhere' }, 'alice');
-  assert.match(message, /MATRIX_CHRONOS_URL and MATRIX_CHRONOS_TOKEN must be set/);
+  assert.match(message, /no chronosd is configured: set MATRIX_CHRONOS_URL and MATRIX_CHRONOS_TOKEN/);
 });

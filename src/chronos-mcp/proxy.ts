@@ -1,7 +1,4 @@
-/**
- * A tool call on its way to chronosd: arguments checked, identity proved anew, nothing kept afterwards
- * (docs/contracts.md §7).
- */
+/** Forwards a tool call to chronosd: checks the arguments, proves the identity again, and keeps nothing afterwards. */
 import { join } from 'node:path';
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import { z } from 'zod';
@@ -45,7 +42,7 @@ export const alarmCancelArguments = z.strictObject({ alarm_id: alarmIdSchema });
 type Forward = {
   arguments: z.ZodType;
   raw: readonly string[];
-  /** `fields` have been checked against `arguments`. */
+  /** `fields` were checked against `arguments`. */
   send(client: ChronosClient, fields: Record<string, unknown>, signal: AbortSignal): Promise<object>;
 };
 
@@ -69,18 +66,18 @@ const FORWARDS: Readonly<Record<ToolName, Forward>> = {
 
 export type ForwarderOptions = {
   settings: Settings;
-  /** Asked at every call: `reveille up` may have been started in the meantime. */
+  /** Read at every call: `reveille up` may have been started meanwhile. */
   localDefaults: () => LocalDefaults | Promise<LocalDefaults>;
   clock: Clock;
   log: Logger;
 };
 
 /**
- * Carries one call out. Never rejects: failures are results with `isError`.
+ * Executes one call. Never rejects: failures are results with `isError`.
  *
  * @param tool one of `TOOL_NAMES`
  * @param source the arguments' JSON text
- * @param signal aborts when the client cancels the call or goes away
+ * @param signal aborts when the client cancels the call or disconnects
  */
 export type ToolForwarder = (
   tool: ToolDefinition,
@@ -89,24 +86,24 @@ export type ToolForwarder = (
   about?: CallAbout,
 ) => Promise<CallToolResult>;
 
-/** What is known of a call beside its arguments. */
+/** Facts about a call besides its arguments. */
 export type CallAbout = {
-  /** Whom it is made for, as its `_meta` says it. */
+  /** The user of the call, from its `_meta`. */
   user?: unknown;
-  /** The conversation in which it is made; asked for where an alarm names none. */
+  /** The conversation of the call; read when an alarm names none. */
   conversation?: () => Conversation | undefined;
 };
 
-/** How an operator lets the key of a user in, where chronosd does not know it. */
+/** The remedy for a user's key that chronosd does not know. */
 function withRemedy(error: ReveilleError, settings: Settings, user: unknown): ReveilleError {
   const { MATRIX_AGENT_KEYS: keysDir } = settings;
   if (error.code !== 'forbidden' || !keysDir || typeof user !== 'string') return error;
   const { publicKeyHex } = readKeyFile(join(keysDir, `${ownerOf(user)}.key`));
-  const remedy = `let it in with: reveille agent enroll --label ${user} --public-key ${publicKeyHex}`;
+  const remedy = `enroll it with: reveille agent enroll --label ${user} --public-key ${publicKeyHex}`;
   return new ReveilleError('forbidden', `${error.message}; ${remedy}`, { cause: error });
 }
 
-/** The same JSON twice: for programs, and as text for models. Source text inside `value` stays as it is in both. */
+/** The same JSON twice: for programs, and as text for models. Source text in `value` is unchanged in both. */
 function resultOf(value: object): CallToolResult {
   return { content: [{ type: 'text', text: encodeJson(value) }], structuredContent: { ...value } };
 }
@@ -116,34 +113,34 @@ function fitting(result: CallToolResult, name: string): CallToolResult {
   if (bytes <= MAX_RESULT_BYTES) return result;
   throw new ReveilleError(
     'invalid_request',
-    `the answer of ${name} would have ${bytes} bytes, more than the ${MAX_RESULT_BYTES} that an MCP message may have; ask for fewer alarms with a smaller limit`,
+    `the answer of ${name} has ${bytes} bytes, more than the limit of ${MAX_RESULT_BYTES} for an MCP message; use a smaller limit`,
   );
 }
 
-/** In which conversation an alarm wakes. */
+/** The conversation that an alarm wakes. */
 function wakes({ conversation_id: conversation }: Record<string, unknown>, note: string | undefined): object {
   if (conversation === undefined) return { note: NEW_CONVERSATION };
   return { conversation_id: conversation, ...(note !== undefined && { note }) };
 }
 
-/** Says why a key that another conversation has used does not fit, where the caller named no conversation. */
+/** Explains the conflict of an idempotency key of another conversation, when the caller named no conversation. */
 function refuseOtherConversation(thrown: unknown, { conversation_id: own }: Record<string, unknown>): never {
   const error = toReveilleError(thrown);
   if (error.code !== 'conflict' || own === undefined) throw thrown;
-  const why = `conversation_id was left out and is ${String(own)}, the conversation of this call`;
+  const why = `conversation_id is omitted, so it is ${String(own)}, the conversation of this call`;
   throw new ReveilleError('conflict', `${error.message} (${why})`, { cause: error, retryable: false });
 }
 
 export function createForwarder({ settings, localDefaults, clock, log }: ForwarderOptions): ToolForwarder {
-  /** As the user whom the call is made for, with their key alone. */
+  /** For the user of the call, with that user's key alone. */
   const connectFor = (folder: KeyFolder, user: unknown): ChronosClient => {
     if (typeof user !== 'string' || !labelSchema.safeParse(user).success) {
-      const message = `a call must say in _meta (${USER_META}) whom it is made for: 1 to 64 of A-Z a-z 0-9 . _ -, and not dots alone`;
+      const message = `a call must name its user in _meta (${USER_META}): 1 to 64 of A-Z a-z 0-9 . _ -, and not dots alone`;
       throw new ReveilleError('invalid_request', `${message} (got ${showValue(user)})`);
     }
     const { url, token, keysDir, timeoutMs } = folder;
     const identity = agentIdentity(user, readKeyFile(join(keysDir, `${ownerOf(user)}.key`)));
-    // It acts beside the user's own agent, and must not take the place of that one's first key.
+    // The server must not register the first key of the user's own agent.
     return createChronosClient({ url, token, timeoutMs, identity, mayPin: false, clock });
   };
 
@@ -152,7 +149,7 @@ export function createForwarder({ settings, localDefaults, clock, log }: Forward
     if (folder) return connectFor(folder, user);
     const { url, token, userId, keyFile, timeoutMs } = resolveMcpSettings(settings, await localDefaults());
     if (user !== undefined && user !== userId) {
-      const message = `this server sets alarms of ${userId} alone, and the call is made for ${showValue(user)}`;
+      const message = `this server sets alarms of ${userId} only; the call is for ${showValue(user)}`;
       throw new ReveilleError('forbidden', message);
     }
     const identity = agentIdentity(userId, readKeyFile(keyFile));

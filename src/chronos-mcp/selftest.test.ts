@@ -82,7 +82,7 @@ test('a tool that a manifest lacks, adds, misnames or repeats is named', () => {
   editManifest(({ servers }) => {
     servers[0].tools[3].name = 'alarm_set';
   });
-  expectDifferences('agents/neo.json', /alarm_set is there twice/);
+  expectDifferences('agents/neo.json', /alarm_set is a duplicate/);
 });
 
 test('a manifest that declares no tools for chronos lacks all of them', () => {
@@ -159,7 +159,7 @@ test('missing, extra, repeated and misversioned tools of a skill are named with 
   );
   expectDifferences(skill, /line 7: alarm_cancel has version 0\.0\.9, it must be 0\.1\.0/);
   edit(skill, (text) => text.replace('@0.0.9', '@0.1.0\n  matrix://tool/mcp/chronos/alarm_cancel@0.1.0'));
-  expectDifferences(skill, /alarm_cancel is there twice/);
+  expectDifferences(skill, /alarm_cancel is a duplicate/);
   edit(skill, (text) => text.replace('alarm_cancel@', 'alarm_snooze@'));
   expectDifferences(skill, /alarm_snooze is not a chronos tool/);
 });

@@ -1,7 +1,6 @@
 /**
- * `reveille mcp --selftest`: the tools that `chronos-tools.json` defines, those that each agent manifest declares and
- * those that each skill names must be the same (docs/contracts.md §7). Works offline and finds every difference, not
- * only the first.
+ * `reveille mcp --selftest`: the tools of `chronos-tools.json`, of each agent manifest and of each skill must be the same.
+ * Works offline and reports every difference.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,9 +15,9 @@ import { CHRONOS_ALIAS, readToolsFile, TOOL_NAMES, TOOL_SET_VERSION } from './to
 export type SelftestPlaces = {
   /** `chronos-tools.json`. */
   toolsFile: string | URL;
-  /** Holds `*.json`, the agent manifests, and their locks, `*.lock.json`, which say nothing of chronos. */
+  /** Contains `*.json`, the agent manifests, and `*.lock.json`, their locks. */
   agentsDir: string;
-  /** Holds `<skill>/SKILL.mtx`. */
+  /** Contains `<skill>/SKILL.mtx`. */
   skillsDir: string;
 };
 
@@ -26,16 +25,16 @@ export type SelftestReport = {
   ok: boolean;
   /** One sentence each, beginning with the file. */
   differences: string[];
-  /** The paths of the files whose tool sets were compared. */
+  /** The files whose tool sets were compared. */
   checked: string[];
 };
 
-/** How a set of names differs from the one expected. */
+/** The differences between a set of names and the expected one. */
 function setDifferences(names: readonly string[], expected: ReadonlySet<string>): string[] {
   const seen = new Set<string>();
   const found: string[] = [];
   for (const name of names) {
-    if (seen.has(name)) found.push(`${name} is there twice`);
+    if (seen.has(name)) found.push(`${name} is a duplicate`);
     else if (!expected.has(name)) found.push(`${name} is not a chronos tool`);
     seen.add(name);
   }
@@ -65,7 +64,7 @@ function serverDifferences(server: ManifestServer, expected: ReadonlySet<string>
   return [...found, ...envDifferences(server)];
 }
 
-/** The fields of a manifest whose values may be secrets that somebody wrote in by mistake: they are not repeated. */
+/** Fields of a manifest that may contain secrets by mistake: their values are not repeated. */
 function secretFields(manifest: Record<string, unknown>): string[] {
   const servers = Array.isArray(manifest.servers) ? (manifest.servers as unknown[]) : [];
   return servers.flatMap((server, at) =>
@@ -84,11 +83,11 @@ function manifestDifferences(text: string, expected: ReadonlySet<string>): strin
   const { servers } = parseOrThrow(agentManifestSchema, manifest, ['servers', ...secretFields(manifest)]);
   const chronos = servers.filter((server) => server.alias === CHRONOS_ALIAS || runsChronosMcp(server));
   if (chronos.length === 0) return undefined;
-  const twice = chronos.length > 1 ? [`${chronos.length} chronos servers are declared, one is allowed`] : [];
+  const twice = chronos.length > 1 ? [`${chronos.length} chronos servers are declared; one is allowed`] : [];
   return [...twice, ...chronos.flatMap((server) => serverDifferences(server, expected))];
 }
 
-/** An entry of a skill's block; its parts are absent where the text is no tool URI. */
+/** An entry of a skill's block; its parts are absent when the text is not a tool URI. */
 type SkillTool = { line: number; text: string; parts: ToolUri | undefined };
 
 function concernsChronos({ text, parts }: SkillTool, expected: ReadonlySet<string>): boolean {
@@ -115,7 +114,7 @@ function skillDifferences(text: string, expected: ReadonlySet<string>): string[]
   return [...found, ...setDifferences(names, expected)];
 }
 
-/** Compares the three places. Files that cannot be read or understood are differences too. */
+/** Compares the three places. Unreadable files are differences too. */
 export function runSelftest({ toolsFile, agentsDir, skillsDir }: SelftestPlaces): SelftestReport {
   const differences: string[] = [];
   const checked: string[] = [];
@@ -142,10 +141,10 @@ export function runSelftest({ toolsFile, agentsDir, skillsDir }: SelftestPlaces)
     const wrong = setDifferences(defined, new Set(TOOL_NAMES));
     differences.push(...wrong.map((difference) => `${toolsPath}: ${difference}`));
   }
-  // Without definitions the manifests and skills are still compared, with what the server forwards.
+  // Without definitions, manifests and skills are still compared with the server's tools.
   const expected = new Set<string>(defined ?? TOOL_NAMES);
 
-  // Locks and definitions that stand beside manifests are none.
+  // Locks and definitions beside manifests are not manifests.
   const isManifest = (name: string) => /(?<!\.(?:lock|tools))\.json$/.test(name);
   const manifests = attempt(agentsDir, () => readdirSync(agentsDir).filter(isManifest)) ?? [];
   for (const name of manifests.sort()) compare(join(agentsDir, name), (text) => manifestDifferences(text, expected));

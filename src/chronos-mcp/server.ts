@@ -1,7 +1,4 @@
-/**
- * The stdio MCP server behind `reveille mcp`: lists three tools from disk, forwards calls to chronosd
- * (docs/contracts.md §7).
- */
+/** The stdio MCP server of `reveille mcp`: lists three tools and forwards calls to chronosd. */
 import type { Readable, Writable } from 'node:stream';
 import { ProtocolError, ProtocolErrorCode, Server, type Tool } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
@@ -17,37 +14,31 @@ import { argumentsSource, VerbatimStdioTransport } from './verbatim-stdio.ts';
 
 const INSTRUCTIONS =
   'These tools set alarms that start a new turn of yours at a later time, even when this process is gone by then. ' +
-  'Whatever the turn will need must stand in wake_message and payload.';
+  'Put everything that the turn will need into wake_message and payload.';
 
 export type ChronosMcpOptions = {
   /** The `MATRIX_*` variables. */
   settings: Settings;
-  /** What a local `reveille up` left behind, for variables that are not set; asked at every call. */
+  /** Values of a local `reveille up` for missing settings; read at every call. */
   localDefaults?: () => LocalDefaults | Promise<LocalDefaults>;
   log: Logger;
   clock?: Clock;
-  /** The conversation that this server's client has open, as far as that is known; asked at every call. */
+  /** The open conversation of this server's client, if known; read at every call. */
   session?: () => Conversation | undefined;
-  /** Instead of the definitions that come with Reveille. */
+  /** Replaces the built-in definitions. */
   toolsFile?: string | URL;
   input?: Readable;
   output?: Writable;
 };
 
 export type ChronosMcp = {
-  /**
-   * Resolves when the client is gone: its end of stdin is closed, or the pipe broke. Calls in flight have been given
-   * up.
-   */
+  /** Resolves when the client has disconnected: stdin has ended, or the pipe broke. Calls in progress were aborted. */
   readonly closed: Promise<void>;
-  /** Ends the connection. */
+  /** Closes the connection. */
   close(): Promise<void>;
 };
 
-/**
- * Forwards calls with code that is loaded when the first one needs it, or shortly after the client's first message: a
- * client waits for the handshake, and that needs none of it.
- */
+/** Forwards calls with code that is loaded on the first call or shortly after the client's first message: the handshake does not wait for it. */
 function lazyForwarder(options: ForwarderOptions): { forward: ToolForwarder; load: () => Promise<ToolForwarder> } {
   let loaded: Promise<ToolForwarder> | undefined;
   const load = () => {
@@ -57,7 +48,7 @@ function lazyForwarder(options: ForwarderOptions): { forward: ToolForwarder; loa
   return { load, forward: async (...call) => (await load())(...call) };
 }
 
-/** One server for one connection. The low-level class, because the arguments must not be parsed before we read them. */
+/** One server per connection. The low-level class, because the arguments must not be parsed before this code reads them. */
 function createServer(
   tools: ReadonlyMap<string, ToolDefinition>,
   forward: ToolForwarder,
@@ -88,7 +79,7 @@ function createServer(
 /**
  * Serves MCP on stdin and stdout. Needs no chronosd until a tool is called.
  *
- * @throws ReveilleError `invalid_request` for a wrong variable or unusable tool definitions
+ * @throws ReveilleError `invalid_request` for a wrong setting or invalid tool definitions
  */
 export function startChronosMcp(options: ChronosMcpOptions): ChronosMcp {
   const { settings, log, localDefaults = () => ({}), clock = systemClock, session = () => undefined } = options;
@@ -97,7 +88,7 @@ export function startChronosMcp(options: ChronosMcpOptions): ChronosMcp {
   const { forward, load } = lazyForwarder({ settings, localDefaults, clock, log });
   const transport = new VerbatimStdioTransport(options.input ?? process.stdin, options.output ?? process.stdout);
   const factory = () => {
-    setImmediate(() => load().catch((thrown) => log.error({ err: thrown }, 'the forwarding code does not load')));
+    setImmediate(() => load().catch((thrown) => log.error({ err: thrown }, 'the forwarding code could not be loaded')));
     return createServer(tools, forward, session);
   };
   const onerror = (error: Error) => log.warn({ reason: error.message }, 'MCP connection');

@@ -1,8 +1,8 @@
 /**
- * Which session a client has open: the client's hook writes it down with every prompt, and `alarm_set` reads it. Clients
- * tell hooks the session's id and do not tell MCP servers, or tell them once and not when it changes.
+ * The open session of each client: the client's hook records it with every prompt, and `alarm_set` reads it. Clients pass
+ * the session's id to hooks. They do not pass it to MCP servers, or only once.
  *
- * One file for each client process, so that two sessions in one folder do not mix.
+ * One file per client process keeps two sessions in one folder apart.
  */
 import { existsSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,15 +15,15 @@ import type { Conversation } from './conversation.ts';
 const recordSchema = z.object({
   pid: z.int(),
   started: z.string(),
-  /** Missing where it cannot be known. */
+  /** Missing when unknown. */
   session: conversationIdSchema.optional(),
   folder: z.string().optional(),
-  /** Sessions that this process had open before. */
+  /** Earlier sessions of this process. */
   earlier: z.array(z.string()),
 });
 type SessionRecord = z.output<typeof recordSchema>;
 
-/** Client processes that are kept on record, and earlier sessions of each. */
+/** Limits: client processes on record, and earlier sessions of each. */
 const MOST_CLIENTS = 64;
 const MOST_EARLIER = 32;
 
@@ -39,7 +39,7 @@ function readRecord(file: string): SessionRecord | undefined {
   }
 }
 
-/** Removes records of processes that have ended, and the oldest beyond the limit. */
+/** Removes records of ended processes, and the oldest beyond the limit. */
 function sweep(folder: string): void {
   const files = readdirSync(folder)
     .filter((name) => /^\d+-.*\.json$/.test(name))
@@ -55,15 +55,15 @@ function sweep(folder: string): void {
     rmSync(file, { force: true });
 }
 
-/** What a hook is told on standard input, as far as it matters here; the prompt is not kept. */
+/** The used fields of a hook's input; the prompt is not kept. */
 const hookInputSchema = z.object({ session_id: conversationIdSchema, cwd: z.string().max(4096).optional() });
 
 /**
- * Writes down which session a client has open now. A process that comes back to an earlier session may serve several at
- * once: from then on its session counts as unknown.
+ * Records the open session of a client. A process that returns to an earlier session may serve several: its session is
+ * unknown from then on.
  *
- * @param folder of the records; made when it is missing
- * @param input what the client wrote to the hook: JSON with `session_id`; anything else makes the session unknown
+ * @param folder of the records; created if missing
+ * @param input of the hook: JSON with `session_id`; any other input makes the session unknown
  */
 export function recordSession(folder: string, client: ClientProcess, input: string): void {
   let given: z.output<typeof hookInputSchema> | undefined;
@@ -91,7 +91,7 @@ export function recordSession(folder: string, client: ClientProcess, input: stri
 
 const targetSchema = z.object({ client: z.string(), folder: z.string() });
 
-/** What an alarm says whose session is not found where its wake goes; `undefined` where that is not so. */
+/** A remark when wakes cannot find the session's folder; `undefined` otherwise. */
 function elsewhere(targetFile: string, folder: string | undefined): string | undefined {
   try {
     const text = readPrivateFile(targetFile);
@@ -105,11 +105,11 @@ function elsewhere(targetFile: string, folder: string | undefined): string | und
 }
 
 /**
- * The session that a client process has open.
+ * The open session of a client process.
  *
  * @param folder of the records
- * @param targetFile says which folder `connect` has registered as the wake target
- * @returns `undefined` where the session is not known
+ * @param targetFile names the folder of the wake target that `connect` registered
+ * @returns `undefined` when unknown
  */
 export function sessionOf(
   folder: string,

@@ -80,8 +80,8 @@ test('definitions that are malformed or of other tools are refused with the name
   const cases: [contents: string, says: RegExp][] = [
     ['{', /not a list of tool definitions/],
     ['{"tools":[]}', /tools must have at least 1 entry/],
-    [JSON.stringify({ tools: [set, list] }), /must define alarm_set, alarm_list, alarm_cancel/],
-    [JSON.stringify({ tools: [set, list, cancel, cancel] }), /once each/],
+    [JSON.stringify({ tools: [set, list] }), /must define exactly alarm_set, alarm_list, alarm_cancel/],
+    [JSON.stringify({ tools: [set, list, cancel, cancel] }), /must define exactly alarm_set/],
     [JSON.stringify({ tools: [set, list, { ...cancel, name: 'alarm_snooze' }] }), /it defines .*alarm_snooze/],
     [
       JSON.stringify({ tools: [set, list, { ...cancel, inputSchema: { type: 'object', properties: {} } }] }),

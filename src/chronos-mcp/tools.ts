@@ -1,7 +1,4 @@
-/**
- * The definitions of the three tools, as `chronos-tools.json` holds them and `tools/list` gives them out
- * (docs/contracts.md §7).
- */
+/** The definitions of the three tools, from `chronos-tools.json`, as `tools/list` returns them. */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
@@ -9,15 +6,15 @@ import { ReveilleError } from '../wire/errors.ts';
 import { parseJsonObject } from '../wire/json.ts';
 import { parseOrThrow } from '../wire/validate.ts';
 
-/** The alias under which agents know this server, and the version of its tool set: both stand in tool URIs. */
+/** The alias of this server and the version of its tool set, as in tool URIs. */
 export const CHRONOS_ALIAS = 'chronos';
 export const TOOL_SET_VERSION = '0.1.0';
 
-/** The tools there are; `chronos-tools.json` must define exactly these. */
+/** The tools; `chronos-tools.json` must define exactly these. */
 export const TOOL_NAMES = ['alarm_set', 'alarm_list', 'alarm_cancel'] as const;
 export type ToolName = (typeof TOOL_NAMES)[number];
 
-/** Where the definitions lie beside this file. */
+/** The definitions beside this file. */
 export const TOOLS_FILE = new URL('./chronos-tools.json', import.meta.url);
 
 const propertySchema = z.looseObject({ type: z.string().optional(), description: z.string().optional() });
@@ -46,9 +43,9 @@ function pathOf(file: string | URL): string {
 }
 
 /**
- * Reads tool definitions, whichever they are.
+ * Reads any tool definitions.
  *
- * @throws ReveilleError `invalid_request` naming the file and what is wrong with it
+ * @throws ReveilleError `invalid_request` naming the file and the problem
  */
 export function readToolsFile(file: string | URL): ToolDefinition[] {
   try {
@@ -60,15 +57,15 @@ export function readToolsFile(file: string | URL): ToolDefinition[] {
 }
 
 /**
- * Reads the definitions of the tools that this server has.
+ * Reads the definitions of this server's tools.
  *
- * @throws ReveilleError `invalid_request` when the file is unusable or defines other tools than {@link TOOL_NAMES}
+ * @throws ReveilleError `invalid_request` when the file is invalid or defines other tools than {@link TOOL_NAMES}
  */
 export function readChronosTools(file: string | URL): ReadonlyMap<string, ToolDefinition> {
   const tools = readToolsFile(file);
   const defined = tools.map(({ name }) => name);
   if (defined.toSorted().join() !== [...TOOL_NAMES].sort().join()) {
-    const message = `${pathOf(file)} must define ${TOOL_NAMES.join(', ')}, once each and nothing else (it defines ${defined.join(', ')})`;
+    const message = `${pathOf(file)} must define exactly ${TOOL_NAMES.join(', ')} (it defines ${defined.join(', ')})`;
     throw new ReveilleError('invalid_request', message);
   }
   return new Map(tools.map((tool) => [tool.name, tool]));

@@ -1,25 +1,25 @@
 /**
- * MCP over stdio that keeps digits. The SDK's own transport reads a line with `JSON.parse` and writes with
- * `JSON.stringify`, which rounds the integers inside a payload. Here the arguments of a `tools/call` reach the handler
- * as the source text that the client wrote, and {@link RawJson} inside a result is written as it is.
+ * MCP over stdio without loss of digits. The SDK's transport uses `JSON.parse` and `JSON.stringify`, which round integers
+ * in a payload. Here the arguments of a `tools/call` reach the handler as source text, and {@link RawJson} in a result is
+ * written unchanged.
  */
 import type { Readable, Writable } from 'node:stream';
 import { type JSONRPCMessage, parseJSONRPCMessage, type Transport } from '@modelcontextprotocol/server';
 import { encodeJson, RawJson, sliceAt } from '../wire/json.ts';
 
-// Cutting a byte stream into lines without ever holding more than one line of bounded length.
+// Cuts a byte stream into lines of bounded length; at most one line is held in memory.
 
 const NEWLINE = 0x0a;
 
 type LineSink = {
   /** A line without its line feed. */
   line(bytes: Buffer): void;
-  /** A line grew beyond the limit; it is dropped, what follows its line feed is read on. Called once per line. */
+  /** A line exceeded the limit and was dropped; reading continues after its line feed. Called once per line. */
   tooLong(): void;
 };
 
 /**
- * Makes a function to feed chunks to. What follows the last line feed waits for more.
+ * Returns a function for chunks. Text after the last line feed waits for more.
  *
  * @param maxBytes of one line
  */
@@ -67,10 +67,10 @@ const INVALID_REQUEST = -32600;
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** What stands in the place of a `tools/call`'s arguments: the SDK passes on what it does not know. */
+/** Replaces a `tools/call`'s arguments: the SDK passes on unknown fields. */
 type CarriedArguments = { source: RawJson };
 
-/** The source text of a call's arguments, as this transport carries it; an absent `arguments` is an empty object. */
+/** The source text of a call's arguments; absent `arguments` are an empty object. */
 export function argumentsSource(carried: unknown): string {
   if (carried === undefined) return '{}';
   return (carried as CarriedArguments).source.text;
@@ -84,9 +84,7 @@ function carryArguments(message: JSONRPCMessage, line: string): void {
   params.arguments = carried;
 }
 
-/**
- * The id to answer a line with that is JSON but no JSON-RPC message; none where it has none that could be answered to.
- */
+/** The id for an error response to a line that is JSON but not a JSON-RPC message; none without a usable id. */
 function idOf(value: unknown, line: string): RawJson | undefined {
   if (typeof value !== 'object' || value === null || Array.isArray(value) || !('method' in value)) return undefined;
   const id = 'id' in value ? value.id : undefined;
@@ -98,7 +96,7 @@ export class VerbatimStdioTransport implements Transport {
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
 
-  /** Resolves when the connection is over: the client closed its end, the pipe broke, or {@link close} was called. */
+  /** Resolves when the connection has ended: the client closed it, the pipe broke, or {@link close} was called. */
   readonly closed: Promise<void>;
 
   readonly #input: Readable;
@@ -116,7 +114,7 @@ export class VerbatimStdioTransport implements Transport {
     this.#cut = lineCutter(MAX_LINE_BYTES, {
       line: (bytes) => this.#receive(bytes),
       tooLong: () =>
-        this.#refuse(INVALID_REQUEST, `a message may have at most ${MAX_LINE_BYTES} bytes; it was dropped`),
+        this.#refuse(INVALID_REQUEST, `a message must have at most ${MAX_LINE_BYTES} bytes; it was dropped`),
     });
   }
 
@@ -134,7 +132,7 @@ export class VerbatimStdioTransport implements Transport {
     this.#input.off('data', this.#onData);
     this.#input.off('end', this.#onOver);
     this.#input.off('close', this.#onOver);
-    // The error listeners stay: a late write to a broken pipe must not bring the process down.
+    // The error listeners stay: a late write to a broken pipe must not end the process.
     this.#input.pause();
     this.onclose?.();
     this.#settleClosed();
@@ -171,7 +169,7 @@ export class VerbatimStdioTransport implements Transport {
     try {
       line = utf8.decode(bytes);
       if (line.trim() === '') return;
-      // How deep it nests is judged where the arguments are read: there the refusal reaches whoever called.
+      // Nesting is checked where the arguments are read, so that the caller gets the error.
       value = JSON.parse(line);
     } catch {
       this.#refuse(PARSE_ERROR, 'a message must be one line of JSON in UTF-8');
@@ -181,14 +179,14 @@ export class VerbatimStdioTransport implements Transport {
     try {
       message = parseJSONRPCMessage(value);
     } catch {
-      this.#refuse(INVALID_REQUEST, 'this is not a JSON-RPC 2.0 request or notification', idOf(value, line));
+      this.#refuse(INVALID_REQUEST, 'a message must be a JSON-RPC 2.0 request or notification', idOf(value, line));
       return;
     }
     carryArguments(message, line);
     this.onmessage?.(message);
   }
 
-  /** Answers what cannot be handed on, so that a client learns of it instead of waiting. */
+  /** Responds to messages that cannot be handled, so that the client does not wait. */
   #refuse(code: number, message: string, id?: RawJson): void {
     this.onerror?.(new Error(message));
     const answer = encodeJson({ jsonrpc: '2.0', id, error: { code, message } });

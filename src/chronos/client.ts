@@ -1,8 +1,8 @@
 /**
- * The typed HTTP client of chronosd (docs/contracts.md §2), and the only way the rest of the house talks to it.
+ * The typed HTTP client of chronosd (docs/contracts.md §2), used by all other components.
  *
- * A call that needs a principal proves the identity anew (challenge, sign, verify) unless the client was given a holder
- * to keep the token in. `timeoutMs` bounds the whole call, proof included.
+ * A call that needs a principal proves the identity again (challenge, sign, verify) unless the client has a holder for
+ * the token. `timeoutMs` limits the whole call, proof included.
  */
 import { z } from 'zod';
 import { type Clock, systemClock } from '../kit/clock/clock.ts';
@@ -34,7 +34,7 @@ import { ANSWER_DEPTH, elementsOf, parseJsonObject, type RawJson, sliceAt } from
 import type { Route } from '../wire/route.ts';
 import { CHRONOS_ROUTES } from './http/routes.ts';
 
-/** Who asks, as far as chronosd must know: `AgentIdentity` of the identity kit is one. */
+/** The caller's identity, as chronosd needs it. `AgentIdentity` of the identity kit implements it. */
 export type Prover = {
   readonly did: string;
   /** 64 hex digits. */
@@ -65,24 +65,24 @@ export type FireQuery = { limit?: number; cursor?: string };
 export type AlarmPage = { alarms: AlarmView[]; count: number; next_cursor?: string };
 export type FirePage = { fires: FireView[]; next_cursor?: string };
 export type AgentPage = { agents: EnrolledKey[]; count: number; next_cursor?: string };
-/** The answer to a trigger: the alarm, and the occurrence that was made. */
+/** The answer to a trigger: the alarm and the created occurrence. */
 export type TriggeredAlarm = AlarmView & { fire_id: string };
 
 /**
- * Keeps a principal token between calls of one command, until shortly before it expires. Make one with {@link
+ * Keeps a principal token between calls of one command, until shortly before it expires. Create one with {@link
  * holdPrincipal}.
  */
-export type PrincipalHolder = { held: { token: string; usableUntil: number } | undefined };
+export type PrincipalHolder = { entry: { token: string; usableUntil: number } | undefined };
 
 export function holdPrincipal(): PrincipalHolder {
-  return { held: undefined };
+  return { entry: undefined };
 }
 
-/** Makes the proof for one request that a person makes it. */
+/** Makes the proof that a person makes one request. */
 export type PersonProver = (request: { method: string; path: string; body: string }) => string;
 
 export type ChronosClientOptions = {
-  /** Where chronosd listens, as in `http://127.0.0.1:9096`. */
+  /** The address of chronosd, for example `http://127.0.0.1:9096`. */
   url: string;
   /** The transport bearer, `CHRONOS_TOKEN`. */
   token: string;
@@ -90,21 +90,21 @@ export type ChronosClientOptions = {
   adminToken?: string | undefined;
   /** Milliseconds for one call, proof of identity included. */
   timeoutMs?: number | undefined;
-  /** Bounds each call in another way than `timeoutMs`. */
+  /** Limits each call in another way than `timeoutMs`. */
   attend?: Attend | undefined;
-  /** Needed by everything about alarms. */
+  /** Required by all calls about alarms. */
   identity?: Prover | undefined;
-  /** `false`: the key must be known already, and does not become the first of its label. */
+  /** `false`: the key must be known already, and is not pinned as the first of its label. */
   mayPin?: boolean | undefined;
-  /** Lets several calls share one proof. Without it every call proves anew and nothing is kept. */
+  /** Lets several calls share one proof. Without it every call proves the identity again. */
   principal?: PrincipalHolder | undefined;
-  /** Proves that a person sets alarms and changes them; without it they are the agent's own. */
+  /** Proves that a person sets and changes alarms. Without it they are set by the agent. */
   person?: PersonProver | undefined;
   clock?: Clock | undefined;
 };
 
 type CallOptions = {
-  /** Gives the call up. What chronosd has received by then may still happen. */
+  /** Cancels the call. A request that chronosd has received may still be carried out. */
   signal?: AbortSignal | undefined;
 };
 
@@ -118,8 +118,8 @@ export type ChronosClient = {
   createAlarm(alarm: AlarmCreateBody, options?: CallOptions): Promise<AlarmCreated>;
   listAlarms(query?: AlarmQuery, options?: CallOptions): Promise<AlarmPage>;
   /**
-   * Another text whenever one of the owner's alarms has changed; `undefined` where chronosd cannot tell cheaply, or is
-   * of an older version.
+   * A text that changes with every change of one of the owner's alarms; `undefined` when chronosd cannot compute it
+   * cheaply or is of an older version.
    */
   alarmMark(options?: CallOptions): Promise<string | undefined>;
   getAlarm(id: string, options?: CallOptions): Promise<AlarmView>;
@@ -132,26 +132,26 @@ export type ChronosClient = {
   listFires(id: string, query?: FireQuery, options?: CallOptions): Promise<FirePage>;
   enrollAgent(agent: { label: string; public_key: string }, options?: CallOptions): Promise<EnrolledKey>;
   listAgents(query?: { cursor?: string }, options?: CallOptions): Promise<AgentPage>;
-  /** Revokes one key of a label, or all of them; gives back those that this call revoked. */
+  /** Revokes one key of a label, or all of them; returns the keys that this call revoked. */
   revokeAgent(agent: { label: string; public_key?: string }, options?: CallOptions): Promise<EnrolledKey[]>;
   /** `GET /healthz`: the process is alive. */
   health(options?: CallOptions): Promise<Record<string, unknown>>;
-  /** `GET /readyz`: it can do its job. */
+  /** `GET /readyz`: the process can serve requests. */
   ready(options?: CallOptions): Promise<Record<string, unknown>>;
 };
 
 const createdSchema = z.looseObject({ id: z.string(), status: z.enum(ALARM_STATUSES), deduped: z.boolean() });
 
 const DEFAULT_TIMEOUT_MS = 30_000;
-/** A held token is not used any more when it has less than this left, so that it does not expire on the way. */
+/** A held token with less than this left is not used, so that it does not expire during the request. */
 const EXPIRY_MARGIN_MS = 5_000;
 
-const lost = (remedy: string) => `; it is not known whether the request was carried out: ${remedy}`;
+const lost = (remedy: string) => `; it is unknown whether the request was carried out: ${remedy}`;
 const REPEAT_SAFELY = lost(
-  'send it again with the same idempotency_key, or, if it had none, list the alarms before setting it again',
+  'send it again with the same idempotency_key; without one, list the alarms before setting it again',
 );
-const LOOK_FIRST = lost('look at the alarm before repeating it');
-const CANCEL_AGAIN = lost('cancel it again, that is harmless');
+const READ_FIRST = lost('read the alarm before repeating it');
+const CANCEL_AGAIN = lost('cancel it again, which is harmless');
 
 /**
  * @throws ReveilleError `invalid_request` for an address or token that cannot be used
@@ -194,10 +194,10 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
 
   const authenticate = async (identity: Prover | undefined, signal: AbortSignal): Promise<Principal> => {
     if (!identity) {
-      throw new ReveilleError('unauthorized', 'this call needs an agent identity, and the client was given none');
+      throw new ReveilleError('unauthorized', 'this call needs an agent identity, and the client has none');
     }
     const { did, nonce } = await challenge(identity.did, signal);
-    // Whoever answers at this address must not get a signature for anything but this proof.
+    // A server at this address must not get a signature for anything but this proof.
     if (did !== identity.did || !headerSafe(nonce)) {
       throw new ReveilleError('unavailable', 'chronosd sent a challenge that is not for this identity', {
         retryable: false,
@@ -208,14 +208,14 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
     const body = options.mayPin === false ? { ...known, pin: false } : known;
     const call = callOf(CHRONOS_ROUTES.verify, {}, { token, body });
     const principal = readAnswer(call, principalSchema, await exchange(call, signal));
-    if (!headerSafe(principal.token)) unexpected(call, 'the token cannot stand in a header');
+    if (!headerSafe(principal.token)) unexpected(call, 'the token contains characters that a header does not allow');
     return principal;
   };
 
   const freshToken = async (signal: AbortSignal): Promise<string> => {
     const proved = await authenticate(options.identity, signal);
     const usableUntil = clock.monotonic() + proved.expires_in * 1000 - EXPIRY_MARGIN_MS;
-    if (holder) holder.held = { token: proved.token, usableUntil };
+    if (holder) holder.entry = { token: proved.token, usableUntil };
     return proved.token;
   };
 
@@ -224,14 +224,15 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
     headers: { [PRINCIPAL_HEADER]: principal },
   });
 
-  /** A call about alarms: under the transport bearer and a principal token. */
+  /** A call about alarms, with the transport bearer and a principal token. */
   const asPrincipal = async (call: Call, signal: AbortSignal): Promise<RawJson> => {
-    const held = holder?.held;
-    if (held && held.usableUntil > clock.monotonic()) {
+    const cached = holder?.entry;
+    if (cached && cached.usableUntil > clock.monotonic()) {
       try {
-        return await exchange(withPrincipal(call, held.token), signal);
+        return await exchange(withPrincipal(call, cached.token), signal);
       } catch (thrown) {
-        // The held token may have died early (chronosd has another secret, the key was revoked): one fresh proof tells.
+        // The held token may have become invalid early (chronosd has another secret, the key was revoked): one new
+        // proof decides.
         if (!(thrown instanceof ReveilleError) || thrown.code !== 'unauthorized') throw thrown;
       }
     }
@@ -243,7 +244,7 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
 
   type AlarmAction = (typeof CHRONOS_ROUTES)[`${'pause' | 'resume' | 'trigger' | 'redrive'}Alarm`];
   const act = (id: string, route: AlarmAction, callOptions?: CallOptions) =>
-    alarmCall(callOf<AlarmAction>(route, { id }, { ifLost: LOOK_FIRST }), callOptions);
+    alarmCall(callOf<AlarmAction>(route, { id }, { ifLost: READ_FIRST }), callOptions);
 
   const adminCall = (call: Call, signal: AbortSignal): Promise<RawJson> => {
     if (adminToken === undefined) {
@@ -288,7 +289,7 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
     cancelAlarm: (id, callOptions) =>
       alarmCall(callOf(CHRONOS_ROUTES.cancelAlarm, { id }, { ifLost: CANCEL_AGAIN }), callOptions),
     patchAlarm: (id, changes, callOptions) =>
-      alarmCall(callOf(CHRONOS_ROUTES.patchAlarm, { id }, { body: changes, sign, ifLost: LOOK_FIRST }), callOptions),
+      alarmCall(callOf(CHRONOS_ROUTES.patchAlarm, { id }, { body: changes, sign, ifLost: READ_FIRST }), callOptions),
     pauseAlarm: (id, callOptions) => act(id, CHRONOS_ROUTES.pauseAlarm, callOptions),
     resumeAlarm: (id, callOptions) => act(id, CHRONOS_ROUTES.resumeAlarm, callOptions),
     triggerAlarm: (id, callOptions) => act(id, CHRONOS_ROUTES.triggerAlarm, callOptions) as Promise<TriggeredAlarm>,
@@ -321,7 +322,7 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
 }
 
 /**
- * All alarms that a query finds, newest first; a page is asked for when the one before is used up.
+ * All alarms that match a query, newest first. The next page is requested when the previous one is consumed.
  *
  * @throws ReveilleError as the client
  */
@@ -332,18 +333,18 @@ export async function* eachAlarm(
 ): AsyncGenerator<AlarmView, void, void> {
   let cursor: string | undefined;
   do {
-    const asked = { ...query, limit: LIST_LIMIT_MAX, ...(cursor === undefined ? {} : { cursor }) };
-    const page = await client.listAlarms(asked, options);
+    const request = { ...query, limit: LIST_LIMIT_MAX, ...(cursor === undefined ? {} : { cursor }) };
+    const page = await client.listAlarms(request, options);
     yield* page.alarms;
     cursor = page.next_cursor;
   } while (cursor !== undefined);
 }
 
 /**
- * The attempts at an alarm, latest first, by whole pages: those that began since an instant, and some before it.
+ * The attempts at an alarm, latest first, in whole pages: all that began since an instant, and some before it.
  *
  * @param from epoch milliseconds
- * @param limit attempts on a page
+ * @param limit attempts per page
  * @throws ReveilleError as the client
  */
 export async function firesSince(
@@ -363,16 +364,20 @@ export async function firesSince(
   return fires;
 }
 
-/** A turn that began before an instant can end after it, by so much; no turn is followed for longer. */
+/** The longest time for which a turn is followed after its start. */
 export const LONGEST_TURN_MS = 25 * 3_600_000;
 
 /**
- * Whether more can be told of the turn of an attempt.
+ * Whether further reports about the turn of an attempt are expected.
  *
  * @param now epoch milliseconds
- * @param noWordMs how long a machine is waited for that has told nothing of the turn
+ * @param firstReportTimeoutMs how long to wait for the first report of a turn
  */
-export function isTurnOpen({ outcome, finished_at, turn }: FireView, now: number, noWordMs = LONGEST_TURN_MS): boolean {
+export function isTurnOpen(
+  { outcome, finished_at, turn }: FireView,
+  now: number,
+  firstReportTimeoutMs = LONGEST_TURN_MS,
+): boolean {
   if (turn?.finished_at !== undefined || (outcome !== 'delivered' && turn === undefined)) return false;
-  return now - Date.parse(finished_at) < (turn === undefined ? noWordMs : LONGEST_TURN_MS);
+  return now - Date.parse(finished_at) < (turn === undefined ? firstReportTimeoutMs : LONGEST_TURN_MS);
 }

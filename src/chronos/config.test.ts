@@ -21,7 +21,7 @@ function refusal(settings: Record<string, string | undefined>): string {
   assert.fail('it was accepted');
 }
 
-test('the defaults are those of the contract, and nothing can change them afterwards', () => {
+test('the defaults are those of the contract, and the object is frozen', () => {
   const config = parseChronosConfig(SET);
   assert.deepEqual(config, {
     ...SET,
@@ -64,10 +64,10 @@ test('the defaults are those of the contract, and nothing can change them afterw
   assert.ok(Object.isFrozen(config));
 });
 
-test('missing secrets stop the start by name, all at once, unless it is for development', () => {
+test('missing secrets stop the start by name, all at once, except in development', () => {
   assert.equal(
     refusal({ ...SET, CHRONOS_TOKEN: '', CHRONOS_WAKE_TOKEN: undefined }),
-    'CHRONOS_TOKEN, CHRONOS_WAKE_TOKEN are not set; set them to at least 16 characters each, or CHRONOS_DEV=1 to go without while developing',
+    'CHRONOS_TOKEN, CHRONOS_WAKE_TOKEN are not set; set them to at least 16 characters each, or CHRONOS_DEV=1 to run without while developing',
   );
   assert.match(
     refusal({ ...SET, CHRONOS_ADMIN_TOKEN: undefined }),
@@ -95,25 +95,25 @@ test('a wrong value stops the start with its name, and a secret is not repeated'
     assert.equal(refusal({ ...SET, [name]: value }), message);
 });
 
-test('an address that is none of PostgreSQL is refused, and never repeated', () => {
+test('an address that is not PostgreSQL is rejected, and never repeated', () => {
   const message = refusal({ ...SET, CHRONOS_POSTGRES_URI: 'mysql://canary@db/chronos' });
   assert.equal(message, 'CHRONOS_POSTGRES_URI must begin with postgres:// or postgresql://');
 });
 
-test('whose keys are let in must be said where others come in: beyond loopback, and in PostgreSQL', () => {
+test('the enrollment mode must be set where others have access: beyond loopback, and in PostgreSQL', () => {
   const beyond = { ...SET, CHRONOS_HOST: '0.0.0.0', CHRONOS_TLS: 'terminated-in-front' };
   const shared = { ...SET, CHRONOS_POSTGRES_URI: 'postgres://db/chronos' };
   for (const settings of [beyond, shared, { ...shared, CHRONOS_DEV: '1' }]) {
     const message = refusal(settings);
     assert.match(message, /^CHRONOS_ENROLLMENT is not set, and CHRONOS_(HOST|POSTGRES_URI) is /);
-    assert.match(message, /CHRONOS_ENROLLMENT=required, and only keys .*; or set CHRONOS_ENROLLMENT=tofu, and whoever/);
-    for (const said of ['required', 'tofu'] as const)
-      assert.equal(parseChronosConfig({ ...settings, CHRONOS_ENROLLMENT: said }).CHRONOS_ENROLLMENT, said);
+    assert.match(message, /CHRONOS_ENROLLMENT=required to accept only keys .*\. Or set CHRONOS_ENROLLMENT=tofu: /);
+    for (const text of ['required', 'tofu'] as const)
+      assert.equal(parseChronosConfig({ ...settings, CHRONOS_ENROLLMENT: text }).CHRONOS_ENROLLMENT, text);
   }
   assert.equal(parseChronosConfig({ ...SET, CHRONOS_HOST: '::1' }).CHRONOS_ENROLLMENT, 'tofu');
 });
 
-test('going without secrets while developing ends where other machines reach', () => {
+test('missing secrets in development are not allowed where other machines reach', () => {
   const open = {
     CHRONOS_DATA_DIR: 'd',
     CHRONOS_DEV: '1',
@@ -126,12 +126,12 @@ test('going without secrets while developing ends where other machines reach', (
   );
 });
 
-test('a secret that stands in two places stops the start, and is not repeated', () => {
+test('one secret for two settings stops the start, and is not repeated', () => {
   const names = [...Object.keys(SECRETS), 'CHRONOS_METRICS_TOKEN'];
   for (const [at, one] of names.entries()) {
     for (const other of names.slice(at + 1)) {
       const message = refusal({ ...SET, [one]: 'the-same-canary-twice', [other]: 'the-same-canary-twice' });
-      assert.equal(message, `${one} and ${other} are the same secret; give each one of its own`);
+      assert.equal(message, `${one} and ${other} have the same value; set a different secret for each`);
     }
   }
 });

@@ -16,72 +16,66 @@ import { ENROLLMENT_MODES, type EnrollmentMode } from './auth/enrollment.ts';
 
 /** The variables that chronosd reads. */
 export const chronosSettingsSchema = z.object({
-  /** Where it listens. What other machines reach needs TLS, or the word that something in front has it. */
+  /**
+   * The listening address. An address that other machines reach needs TLS, or a setting that a proxy in front
+   * terminates it.
+   */
   CHRONOS_HOST: z.string().default('127.0.0.1'),
   /** The port; 0 lets the system pick one. */
   CHRONOS_PORT: portSetting.default(9096),
   ...doorSettings('CHRONOS'),
-  /**
-   * Names by which machines and agents elsewhere reach it, besides loopback names and the host; with commas between
-   * them.
-   */
+  /** Names by which other machines and agents reach it, besides loopback names and the host; comma-separated. */
   CHRONOS_ALLOWED_HOSTS: z.string().transform(hostNames).default([]),
-  /** The folder of its SQLite file; `chronos` below `REVEILLE_HOME` unless told. */
+  /** The folder of its SQLite file; default: `chronos` in `REVEILLE_HOME`. */
   CHRONOS_DATA_DIR: z.string(),
-  /** Alarms are kept in this PostgreSQL instead of in a file; several hosts may stand in it. */
+  /** Stores alarms in this PostgreSQL instead of a file. It may name several hosts. */
   CHRONOS_POSTGRES_URI: z
     .string()
     .regex(/^postgres(?:ql)?:\/\//, 'must begin with postgres:// or postgresql://')
     .optional(),
   /** Connections to PostgreSQL. */
   CHRONOS_POSTGRES_POOL: wholeNumber(2, 1000).default(10),
-  /**
-   * How many buckets owners are dealt out to. Counts when the tables get their buckets; what a database has stays as it
-   * is.
-   */
+  /** The number of buckets. It applies when the tables get their buckets; an existing database keeps its number. */
   CHRONOS_POSTGRES_BUCKETS: wholeNumber(1, 4096).default(1),
-  /** 0 leaves the API to other replicas; health and metrics stay. */
+  /** 0 leaves the API to other replicas; health and metrics remain. */
   CHRONOS_API: switchSetting.default(true),
   /** 0 leaves dispatching to other replicas. */
   CHRONOS_DISPATCH: switchSetting.default(true),
-  /** Attempts that finished longer ago are forgotten; 0 keeps them for ever. */
+  /** Attempts that finished longer ago are deleted; 0 keeps them for ever. */
   CHRONOS_LEDGER_RETENTION_DAYS: retentionDays.default(30),
-  /**
-   * The transport bearer: whoever has it may talk to chronosd, and proves an identity with each request about alarms.
-   */
+  /** The transport bearer: its holder may call chronosd, and proves an identity for each request about alarms. */
   CHRONOS_TOKEN: secretSetting.optional(),
-  /** Seals the tokens that a proof of identity gives; the same for all replicas. */
+  /** Seals principal tokens; the same for all replicas. */
   CHRONOS_AGENT_AUTH_SECRET: secretSetting.optional(),
-  /** Opens the operator's routes: agents, and the proof that a person sets an alarm. */
+  /** Authorizes the operator's routes: agents, and the proof that a person sets an alarm. */
   CHRONOS_ADMIN_TOKEN: secretSetting.optional(),
   /**
-   * Whose keys are let in: the first one that names an agent, or those that an operator enrolled. It must be said
-   * where others are meant to come in.
+   * Which keys are accepted: the first one for an agent's name, or keys that an operator enrolled. It must be set where
+   * other machines or users have access.
    */
   CHRONOS_ENROLLMENT: z.enum(ENROLLMENT_MODES, { error: `must be one of ${ENROLLMENT_MODES.join(', ')}` }).optional(),
-  /** Where wakes are posted. */
+  /** The address to which wakes are posted. */
   CHRONOS_ROUTER_WAKE_URL: urlSetting.default('http://127.0.0.1:8088/internal/wake'),
   /** The bearer of wakes; the router's `ROUTER_WAKE_TOKEN`. */
   CHRONOS_WAKE_TOKEN: secretSetting.optional(),
   /** Lets scrapers on other machines read /metrics. */
   CHRONOS_METRICS_TOKEN: secretSetting.optional(),
-  /** How often it looks for what is due where nothing tells it. */
+  /** Polling interval for due occurrences, where no notification arrives. */
   CHRONOS_TICK_MS: wholeNumber(10, 60_000).default(1000),
-  /** How long a replica that has died keeps others from what it was delivering. */
+  /** How long the occurrences of a dead replica stay leased. */
   CHRONOS_CLAIM_LEASE_SECONDS: wholeNumber(1, 3600).default(15),
-  /** Deliveries at a time. */
+  /** Concurrent deliveries. */
   CHRONOS_CONCURRENCY: wholeNumber(1, 10_000).default(256),
-  /** Deliveries at a time to one user's agent. */
+  /** Concurrent deliveries to one user's agent. */
   CHRONOS_USER_CONCURRENCY: wholeNumber(1, 10_000).default(4),
-  /** An occurrence is given up after so many failed attempts, unless its alarm says otherwise. */
+  /** Failed attempts after which an occurrence is given up, unless its alarm sets another number. */
   CHRONOS_MAX_FAILURES: wholeNumber(1, 1000).default(100),
-  /** The shortest interval that a series may have. */
+  /** The shortest allowed interval of a series. */
   CHRONOS_MIN_INTERVAL_SECONDS: wholeNumber(1, 86_400).default(10),
   /** Alarms of one owner that have not ended. */
   CHRONOS_MAX_ACTIVE_ALARMS: wholeNumber(1, 100_000_000).default(10_000),
-  // Bounds on what clients may ask for and store (docs/operations.md, "Floods"). Rates are for this process; 0 lifts a
-  // bound.
-  /** Challenges and proofs of one owner at one address, in this process; 0 lifts the bound, here and below. */
+  // Limits on requests and storage of clients (docs/operations.md, "Floods"). Rates are per process; 0 removes a limit.
+  /** Challenges and proofs of one owner at one address, in this process; 0 removes the limit, here and below. */
   CHRONOS_CHALLENGES_PER_MINUTE: wholeNumber(0, 100_000_000).default(600),
   /** The same of all owners. */
   CHRONOS_CHALLENGES_PER_MINUTE_IN_ALL: wholeNumber(0, 100_000_000).default(12_000),
@@ -93,51 +87,55 @@ export const chronosSettingsSchema = z.object({
   CHRONOS_TRIGGERS_PER_MINUTE: wholeNumber(0, 100_000_000).default(300),
   /** The same of all owners. */
   CHRONOS_TRIGGERS_PER_MINUTE_IN_ALL: wholeNumber(0, 100_000_000).default(12_000),
-  /** Owners that come by trust on first use, over all replicas. */
+  /** New owners by trust on first use, over all replicas. */
   CHRONOS_NEW_OWNERS_PER_HOUR: wholeNumber(0, 100_000_000).default(1000),
-  /** Keys in all that came by trust on first use. */
+  /** Keys in total that were pinned by trust on first use. */
   CHRONOS_MAX_OWNERS: wholeNumber(0, 100_000_000).default(100_000),
-  /** Of one owner, ended ones included. */
+  /** Alarms of one owner, ended ones included. */
   CHRONOS_MAX_STORED_ALARMS: wholeNumber(0, 100_000_000).default(100_000),
-  /** What the alarms of one owner take up. */
+  /** Stored size of the alarms of one owner. */
   CHRONOS_MAX_STORED_MIB: wholeNumber(0, 100_000_000).default(2048),
-  /** What all alarms take up. */
+  /** Stored size of all alarms. */
   CHRONOS_MAX_STORED_MIB_IN_ALL: wholeNumber(0, 100_000_000).default(10_240),
-  /** Triggers of one owner that wait to be delivered. */
+  /** Waiting triggers of one owner. */
   CHRONOS_MAX_WAITING_TRIGGERS: wholeNumber(0, 100_000_000).default(1000),
   /**
-   * Alarms that were fired, cancelled or failed longer ago are forgotten, with their idempotency keys; 0 keeps them for
+   * Alarms that were fired, cancelled or failed longer ago are deleted, with their idempotency keys; 0 keeps them for
    * ever.
    */
   CHRONOS_TERMINAL_RETENTION_DAYS: retentionDays.default(90),
-  /** How long a proof of identity counts. */
+  /** How long a proof of identity is valid. */
   CHRONOS_TOKEN_TTL_SECONDS: wholeNumber(1, 86_400).default(300),
-  /** Goes without secrets on loopback, while developing. */
+  /** Allows missing secrets on loopback, for development. */
   CHRONOS_DEV: switchSetting.default(false),
 });
 
-/** Secrets without which nothing protects chronosd. */
+/** Secrets that protect chronosd. */
 const SECRETS = ['CHRONOS_TOKEN', 'CHRONOS_AGENT_AUTH_SECRET', 'CHRONOS_ADMIN_TOKEN', 'CHRONOS_WAKE_TOKEN'] as const;
 
 type ChronosSettings = z.output<typeof chronosSettingsSchema>;
 export type ChronosConfig = Readonly<ChronosSettings & { CHRONOS_ENROLLMENT: EnrollmentMode; door: Door }>;
 
 /**
- * Whose keys are let in. Trust at first use is for one person's own machine: where several have the transport token,
- * whoever is first to say a name owns it.
+ * Which keys are accepted. Trust on first use suits one person's own machine. With several holders of the transport
+ * token, the first to use a name owns it.
  *
- * @throws ReveilleError `invalid_request` when others are meant to come in and nobody said how
+ * @throws ReveilleError `invalid_request` when other machines or users have access and the mode is not set
  */
-function enrollmentOf({ CHRONOS_ENROLLMENT: said, CHRONOS_HOST: host, CHRONOS_POSTGRES_URI: uri }: ChronosSettings) {
-  if (said !== undefined) return said;
+function enrollmentOf({
+  CHRONOS_ENROLLMENT: configured,
+  CHRONOS_HOST: host,
+  CHRONOS_POSTGRES_URI: uri,
+}: ChronosSettings) {
+  if (configured !== undefined) return configured;
   if (isLoopback(host) && uri === undefined) return 'tofu';
-  const why =
+  const reason =
     uri === undefined
       ? `CHRONOS_HOST is ${JSON.stringify(host)}, which other machines reach`
-      : 'CHRONOS_POSTGRES_URI is set, and an alarm clock in PostgreSQL serves several users';
+      : 'CHRONOS_POSTGRES_URI is set, and alarms in PostgreSQL serve several users';
   throw new ReveilleError(
     'invalid_request',
-    `CHRONOS_ENROLLMENT is not set, and ${why}. Set CHRONOS_ENROLLMENT=required, and only keys that an operator enrolled are let in ("reveille agent enroll"); or set CHRONOS_ENROLLMENT=tofu, and whoever holds CHRONOS_TOKEN and is first to name an agent owns that name`,
+    `CHRONOS_ENROLLMENT is not set, and ${reason}. Set CHRONOS_ENROLLMENT=required to accept only keys that an operator enrolled ("reveille agent enroll"). Or set CHRONOS_ENROLLMENT=tofu: then the first holder of CHRONOS_TOKEN to use an agent's name owns that name`,
   );
 }
 
@@ -153,7 +151,7 @@ export function parseChronosConfig(settings: Settings): ChronosConfig {
   if (missing.length > 0 && !config.CHRONOS_DEV)
     throw new ReveilleError(
       'invalid_request',
-      `${missing.join(', ')} ${missing.length === 1 ? 'is' : 'are'} not set; set ${missing.length === 1 ? 'it' : 'them'} to at least 16 characters each, or CHRONOS_DEV=1 to go without while developing`,
+      `${missing.join(', ')} ${missing.length === 1 ? 'is' : 'are'} not set; set ${missing.length === 1 ? 'it' : 'them'} to at least 16 characters each, or CHRONOS_DEV=1 to run without while developing`,
     );
   if (missing.length > 0 && !isLoopback(config.CHRONOS_HOST))
     throw new ReveilleError(
@@ -164,7 +162,7 @@ export function parseChronosConfig(settings: Settings): ChronosConfig {
   return Object.freeze({ ...config, CHRONOS_ENROLLMENT: enrollmentOf(config), door });
 }
 
-/** The names of the secrets that a configuration for development goes without. */
+/** The names of the secrets that are missing in a configuration for development. */
 export function missingSecrets(config: Readonly<ChronosSettings>): string[] {
   return SECRETS.filter((name) => config[name] === undefined);
 }

@@ -1,4 +1,4 @@
-/** chronosd: wires store, dispatcher and HTTP server from a configuration. Nothing else does. */
+/** chronosd: creates store, dispatcher and HTTP server from a configuration. No other module does. */
 
 import { join } from 'node:path';
 import type { Clock } from '../kit/clock/clock.ts';
@@ -13,14 +13,14 @@ import { type FloodBounds, Floods } from './http/floods.ts';
 import { startChronosServer } from './http/server.ts';
 import { createMetrics } from './metrics.ts';
 import { KeyRing } from './receipts/key-ring.ts';
-import { forgetOldThings } from './retention.ts';
+import { startRetention } from './retention.ts';
 import { type EventualStore, openEventually } from './store/eventual-store.ts';
 import { openSqliteStore } from './store/sqlite/store.ts';
-import type { Wakings } from './store/store.ts';
+import type { ComputerWakes } from './store/store.ts';
 
-/** How long the router may take over one wake (docs/contracts.md §3). */
+/** How long the router may take for one wake (docs/contracts.md §3). */
 const WAKE_TIMEOUT_MS = 60_000;
-/** How long a drain waits for deliveries under way; what is left has an unknown outcome and is repeated. */
+/** How long a drain waits for running deliveries. The rest have an unknown outcome and are repeated. */
 const DRAIN_MS = 10_000;
 
 export type ChronosOptions = {
@@ -29,28 +29,30 @@ export type ChronosOptions = {
   log: Logger;
   /** Called after every attempt at a delivery. */
   onFire?: (report: FireReport) => void;
-  /** Nothing rings before this resolves; alarms are taken meanwhile. */
+  /** Nothing fires before this resolves; alarms are accepted meanwhile. */
   heldUntil?: Promise<void>;
 };
 
 export type RunningChronos = {
   port: number;
   url: string;
-  /** When alarms that ask for it want the computer awake; nothing on PostgreSQL, which is of no one computer. */
-  wakings(after: number): Promise<Wakings>;
   /**
-   * Stops claiming, lets deliveries under way finish, closes the server, then the store. A second call gives the same
+   * When alarms with `wake_computer` need the computer awake. Empty on PostgreSQL, which belongs to no single computer.
+   */
+  wakings(after: number): Promise<ComputerWakes>;
+  /**
+   * Stops claiming, lets running deliveries finish, closes the server, then the store. A second call returns the same
    * promise.
    */
   close(): Promise<void>;
 };
 
-type StoreOptions = Pick<ChronosOptions, 'config' | 'clock' | 'log'> & { onHint: (dueAt: number) => void };
+type StoreOptions = Pick<ChronosOptions, 'config' | 'clock' | 'log'> & { onRemoteDue: (dueAt: number) => void };
 
 const MIB = 1024 * 1024;
 
-/** The bounds that the settings name; a setting of 0 lifts its bound. */
-function floodBounds(config: ChronosConfig): FloodBounds {
+/** The limits from the settings; a setting of 0 removes its limit. */
+function admissionSettings(config: ChronosConfig): FloodBounds {
   const bounded = (setting: number) => (setting === 0 ? Number.MAX_SAFE_INTEGER : setting);
   return {
     challenges: {
@@ -71,7 +73,7 @@ function floodBounds(config: ChronosConfig): FloodBounds {
 }
 
 /** The store that the configuration names: PostgreSQL when there is a URI, otherwise a file in the data folder. */
-async function openStore({ config, clock, log, onHint }: StoreOptions): Promise<EventualStore> {
+async function openStore({ config, clock, log, onRemoteDue: onHint }: StoreOptions): Promise<EventualStore> {
   const { CHRONOS_POSTGRES_URI: uri, CHRONOS_POSTGRES_POOL: poolSize, CHRONOS_POSTGRES_BUCKETS: buckets } = config;
   if (uri === undefined) {
     const store = openSqliteStore({ path: join(config.CHRONOS_DATA_DIR, 'chronos.db'), clock, log });
@@ -85,35 +87,40 @@ async function openStore({ config, clock, log, onHint }: StoreOptions): Promise<
 /**
  * Starts chronosd; resolves when it accepts requests and dispatches.
  *
- * @throws ReveilleError when the data is in use, damaged or of a newer version, PostgreSQL must be mended first, or the
- *   address is taken
+ * @throws ReveilleError when the data is in use, damaged or of a newer version, PostgreSQL must be repaired first, or
+ *   the address is taken
  */
 export async function startChronos({ config, clock, log, onFire, heldUntil }: ChronosOptions): Promise<RunningChronos> {
   for (const name of missingSecrets(config))
-    log.warn({ variable: name }, `${name} is not set; going without it (CHRONOS_DEV=1)`);
-  const { store: bare, opened } = await openStore({ config, clock, log, onHint: (dueAt) => dispatcher.hint(dueAt) });
-  // Replicas agree about what is due because they all go by their store's clock.
+    log.warn({ variable: name }, `${name} is not set; running without it (CHRONOS_DEV=1)`);
+  const { store: bare, opened } = await openStore({
+    config,
+    clock,
+    log,
+    onRemoteDue: (dueAt) => dispatcher.hint(dueAt),
+  });
+  // All replicas use their store's clock, so they agree about due occurrences.
   const storeClock: Clock = {
     now: () => bare.now(),
     monotonic: () => clock.monotonic(),
     after: (delayMs, callback) => clock.after(delayMs, callback),
   };
   const absence = new Absence(config.CHRONOS_POSTGRES_URI ? undefined : config.CHRONOS_DATA_DIR, clock, log);
-  const floods = new Floods(floodBounds(config), bare, clock);
+  const admission = new Floods(admissionSettings(config), bare, clock);
   let server: Awaited<ReturnType<typeof startChronosServer>> | undefined;
   const metrics = createMetrics({
     clock: storeClock,
     store: bare,
     inFlight: () => dispatcher.inFlight,
-    usage: () => floods.usage(),
-    door: () => server?.figures(),
+    usage: () => admission.usage(),
+    listenerFigures: () => server?.figures(),
   });
   const store = metrics.watch(bare);
   const waker = createHttpWaker({
     url: config.CHRONOS_ROUTER_WAKE_URL,
     token: config.CHRONOS_WAKE_TOKEN,
-    // Wakes are signed for an instant that the router compares with its own: a replica's wrong clock must not get them
-    // refused.
+    // The router compares the instant of a signature with its own clock: a replica's wrong clock must not get wakes
+    // rejected.
     clock: storeClock,
     timeoutMs: WAKE_TIMEOUT_MS,
     connections: config.CHRONOS_CONCURRENCY,
@@ -136,7 +143,7 @@ export async function startChronos({ config, clock, log, onFire, heldUntil }: Ch
       metrics.fired(report);
       onFire?.(report);
     },
-    onHold: () => metrics.held(),
+    onDeferred: () => metrics.deferred(),
   });
 
   try {
@@ -144,7 +151,7 @@ export async function startChronos({ config, clock, log, onFire, heldUntil }: Ch
       host: config.CHRONOS_HOST,
       port: config.CHRONOS_PORT,
       allowedHosts: config.CHRONOS_ALLOWED_HOSTS,
-      door: config.door,
+      listener: config.door,
       log,
       clock,
       ready: () => store.ping().then(() => ({ ready: true })),
@@ -162,12 +169,12 @@ export async function startChronos({ config, clock, log, onFire, heldUntil }: Ch
               maxFailures: config.CHRONOS_MAX_FAILURES,
               maxActiveAlarms: config.CHRONOS_MAX_ACTIVE_ALARMS,
             },
-            floods,
+            floods: admission,
             onRefused: (bound) => metrics.refused(bound),
             auth: {
               transportToken: config.CHRONOS_TOKEN,
               adminToken: config.CHRONOS_ADMIN_TOKEN,
-              // In development tokens live as long as the process.
+              // In development tokens are valid as long as the process runs.
               principalSecret: config.CHRONOS_AGENT_AUTH_SECRET ?? randomSecret(),
               principalTtlSeconds: config.CHRONOS_TOKEN_TTL_SECONDS,
               enrollment: config.CHRONOS_ENROLLMENT,
@@ -183,24 +190,23 @@ export async function startChronos({ config, clock, log, onFire, heldUntil }: Ch
     throw error;
   }
 
-  /** What a process that was killed was working on need not wait for its leases. */
-  const takeOver = async () => {
+  /** Releases leases of a killed process early, so that its work does not wait for them. */
+  const releaseOldLeases = async () => {
     try {
       const attempts = await store.endLeasesOfTheDead(store.now());
-      if (attempts > 0)
-        log.info({ attempts }, 'an earlier process left deliveries under way; they are tried again now');
+      if (attempts > 0) log.info({ attempts }, 'an earlier process left running deliveries; they are retried now');
     } catch (error) {
-      log.warn({ err: error }, 'leases of an earlier process could not be ended; each ends when it runs out');
+      log.warn({ err: error }, 'leases of an earlier process could not be ended; each ends when it expires');
     }
   };
 
   let stopPruning = async () => {};
   const begin = async () => {
     if (config.CHRONOS_DISPATCH && !closed) {
-      await takeOver();
+      await releaseOldLeases();
       if (closed) return;
       dispatcher.start();
-      stopPruning = forgetOldThings(store, {
+      stopPruning = startRetention(store, {
         ledgerDays: config.CHRONOS_LEDGER_RETENTION_DAYS,
         alarmDays: config.CHRONOS_TERMINAL_RETENTION_DAYS,
         clock,
@@ -222,7 +228,7 @@ export async function startChronos({ config, clock, log, onFire, heldUntil }: Ch
     }
   };
   let closed: Promise<void> | undefined;
-  // With PostgreSQL away the daemon runs, not ready, and begins when it comes.
+  // Without PostgreSQL the daemon runs, not ready, and starts when PostgreSQL is reachable.
   void Promise.all([opened, heldUntil]).then(begin);
   return {
     port: server.port,

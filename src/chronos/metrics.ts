@@ -1,4 +1,4 @@
-/** What chronosd tells about itself in Prometheus' text format: how late, how long, how many, and what is overdue. */
+/** chronosd's metrics in Prometheus' text format: lateness, durations, counts and overdue occurrences. */
 import { createRequire } from 'node:module';
 import type * as Prometheus from 'prom-client';
 import type { Clock } from '../kit/clock/clock.ts';
@@ -7,54 +7,54 @@ import type { FireReport } from './dispatch/dispatcher.ts';
 import { type Bound, OverBound } from './store/limits.ts';
 import type { AlarmStore, StoreUsage } from './store/store.ts';
 
-// What the index of the library brings along, among it the interface of OpenTelemetry, takes 50 ms of CPU at each start.
+// The library's index also loads the interface of OpenTelemetry, which takes 50 ms of CPU at each start.
 const require = createRequire(import.meta.url);
 const Counter: typeof Prometheus.Counter = require('prom-client/lib/counter.js');
 const Gauge: typeof Prometheus.Gauge = require('prom-client/lib/gauge.js');
 const Histogram: typeof Prometheus.Histogram = require('prom-client/lib/histogram.js');
 const Registry: typeof Prometheus.Registry = require('prom-client/lib/registry.js');
 
-/** Seconds. Finer at the bottom than the library's own: a promise is counted in milliseconds. */
+/** Seconds. Finer at the bottom than the library's own: the promised lateness is in milliseconds. */
 const LATENESS_BUCKETS = [0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 60, 300, 3600];
 const DURATION_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
 export type ChronosMetrics = {
   /** Counts one finished attempt. */
   fired(report: FireReport): void;
-  /** Counts one wake that the router held back. */
-  held(): void;
-  /** Counts one request that a bound stopped. */
+  /** Counts one wake that the router deferred. */
+  deferred(): void;
+  /** Counts one request that a limit refused. */
   refused(bound: Bound): void;
-  /** The same store, its claims timed and its failures counted. */
+  /** The same store, with timed claims and counted failures. */
   watch(store: AlarmStore): AlarmStore;
-  /** The page that a scrape gets, and its content type. */
+  /** The page of a scrape, and its content type. */
   page(): Promise<{ contentType: string; text: string }>;
 };
 
 export type MetricsOptions = {
   clock: Clock;
-  /** The store that is asked, at each scrape, for what is overdue. */
+  /** The store that each scrape queries for overdue occurrences. */
   store: AlarmStore;
-  /** Deliveries under way. */
+  /** Running deliveries. */
   inFlight: () => number;
-  /** What is stored, as of a short while ago. */
+  /** The stored amount, as of a short while ago. */
   usage: () => Promise<StoreUsage>;
-  /** What happened to connections and tokens; nothing before the server listens. */
-  door?: () => DoorFigures | undefined;
+  /** Figures of connections and tokens; `undefined` before the server listens. */
+  listenerFigures?: () => DoorFigures | undefined;
 };
 
 /** A scrape must not read through a backlog of millions. */
 const MOST_COUNTED = 100_000;
 
-const NOBODY: ReadonlySet<string> = new Set();
+const NO_OWNERS: ReadonlySet<string> = new Set();
 
-/** Metrics of one replica; a scrape tells replicas apart by the address it asked. */
+/** Metrics of one replica. A scrape distinguishes replicas by their addresses. */
 export function createMetrics({
   clock,
   store,
   inFlight,
   usage,
-  door = () => undefined,
+  listenerFigures = () => undefined,
 }: MetricsOptions): ChronosMetrics {
   const registers = [new Registry()];
   const lateness = new Histogram({
@@ -72,7 +72,7 @@ export function createMetrics({
   });
   const claims = new Histogram({
     name: 'chronos_claim_duration_seconds',
-    help: 'How long the store took to hand out due occurrences',
+    help: 'How long the store took to return due occurrences',
     buckets: DURATION_BUCKETS,
     registers,
   });
@@ -90,7 +90,7 @@ export function createMetrics({
   });
   const held = new Counter({
     name: 'chronos_held_total',
-    help: 'Wakes that the router held back for the sake of a budget or of quiet hours',
+    help: 'Wakes that the router deferred because of a budget or of quiet hours',
     registers,
   });
   const storeErrors = new Counter({
@@ -101,18 +101,18 @@ export function createMetrics({
   });
   const lostLeases = new Counter({
     name: 'chronos_lost_leases_total',
-    help: 'Outcomes that came after the lease had passed to someone else',
+    help: 'Outcomes that arrived after the lease had passed to another replica',
     registers,
   });
   const turns = new Counter({
     name: 'chronos_turns_total',
-    help: 'Turns whose end was reported to this replica, by what came of them',
+    help: 'Turns whose end was reported to this replica, by outcome',
     labelNames: ['outcome'],
     registers,
   });
   new Gauge({
     name: 'chronos_in_flight',
-    help: 'Deliveries under way',
+    help: 'Running deliveries',
     registers,
     collect() {
       this.set(inFlight());
@@ -120,45 +120,45 @@ export function createMetrics({
   });
   new Gauge({
     name: 'chronos_http_connections',
-    help: 'Connections that are open',
+    help: 'Open connections',
     registers,
     collect() {
-      this.set(door()?.open ?? 0);
+      this.set(listenerFigures()?.open ?? 0);
     },
   });
-  // The server counts; a counter of this library can only be added to.
+  // The server counts; a counter of this library can only be incremented.
   new Counter({
     name: 'chronos_http_connections_closed_total',
-    help: 'Connections that did not end by themselves, by why they were closed',
+    help: 'Connections that the server closed, by reason',
     labelNames: ['reason'],
     registers,
     collect() {
       this.reset();
-      for (const [reason, count] of Object.entries(door()?.closed ?? {})) this.inc({ reason }, count);
+      for (const [reason, count] of Object.entries(listenerFigures()?.closed ?? {})) this.inc({ reason }, count);
     },
   });
   new Counter({
     name: 'chronos_wrong_tokens_total',
-    help: 'Requests with a bearer token that is not the right one',
+    help: 'Requests with a wrong bearer token',
     registers,
     collect() {
       this.reset();
-      this.inc(door()?.wrongTokens ?? 0);
+      this.inc(listenerFigures()?.wrongTokens ?? 0);
     },
   });
   new Gauge({
     name: 'chronos_overdue_seconds',
-    help: 'How long the earliest occurrence that nobody works on has been due',
+    help: 'How long the earliest occurrence without a lease has been due',
     registers,
     async collect() {
-      const next = await store.nextDueAt(NOBODY);
+      const next = await store.nextDueAt(NO_OWNERS);
       this.set(next === undefined ? 0 : Math.max(0, clock.now() - next) / 1000);
     },
   });
 
   new Gauge({
     name: 'chronos_due',
-    help: `Occurrences that are due and nobody works on; counting stops at ${MOST_COUNTED}`,
+    help: `Due occurrences without a lease; counting stops at ${MOST_COUNTED}`,
     registers,
     async collect() {
       this.set(await store.countDue({ now: clock.now(), atMost: MOST_COUNTED }));
@@ -167,14 +167,14 @@ export function createMetrics({
 
   const refusals = new Counter({
     name: 'chronos_refused_total',
-    help: 'Requests answered 429, by the bound that stopped them',
+    help: 'Requests answered 429, by the limit that refused them',
     labelNames: ['bound'],
     registers,
   });
   const stored = [
     ['chronos_owners', 'Owners that have, or had, alarms', 'owners'],
     ['chronos_stored_alarms', 'Alarms of all owners, ended ones included', 'alarms'],
-    ['chronos_stored_bytes', 'What they take up, as the bounds count it', 'bytes'],
+    ['chronos_stored_bytes', 'Stored size of the alarms, as the limits count it', 'bytes'],
   ] as const;
   for (const [name, help, member] of stored)
     new Gauge({
@@ -198,14 +198,14 @@ export function createMetrics({
 
   return {
     fired({ occurrence, startedAt, finishedAt, result }) {
-      // One that was held back is late because its user wants it so.
+      // A deferred occurrence is late by the user's own settings.
       const onTime = occurrence.heldReason === null;
       if (occurrence.attempt > 1) retries.inc();
       else if (onTime) lateness.observe(Math.max(0, startedAt - occurrence.scheduledFor) / 1000);
       delivery.observe({ outcome: result.outcome }, Math.max(0, finishedAt - startedAt) / 1000);
       attempts.inc({ outcome: result.outcome });
     },
-    held: () => held.inc(),
+    deferred: () => held.inc(),
     refused: (bound) => refusals.inc({ bound }),
     watch(watched) {
       const measured: Partial<AlarmStore> = {
@@ -225,9 +225,9 @@ export function createMetrics({
           lostLeases.inc(results.filter((result) => result === 'lost_lease').length);
           return results;
         },
-        async recordReceipts(receipts) {
-          const fresh = await counted('record_receipts', watched.recordReceipts(receipts));
-          const finished = receipts.reports.find(({ stage }) => stage === 'turn_finished');
+        async recordReceipts(report) {
+          const fresh = await counted('record_receipts', watched.recordReceipts(report));
+          const finished = report.reports.find(({ stage }) => stage === 'turn_finished');
           if (finished?.outcome && fresh?.has('turn_finished')) turns.inc({ outcome: finished.outcome });
           return fresh;
         },

@@ -2,17 +2,17 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ManualClock } from '../kit/clock/testing/manual-clock.ts';
 import { silentLogger } from '../kit/log/log.ts';
-import { forgetOldThings } from './retention.ts';
+import { startRetention } from './retention.ts';
 import type { AlarmStore } from './store/store.ts';
 
 const DAY_MS = 86_400_000;
 
-test('attempts and receipts are pruned by one age and alarms by another, each until nothing is left, and again later', async () => {
+test('attempts and turn reports are pruned by one age and alarms by another, each completely, and again later', async () => {
   const clock = new ManualClock();
   const left = { pruneAttempts: 1200, pruneReceipts: 700, pruneAlarms: 150 };
-  const asked: [what: string, daysAgo: number][] = [];
+  const calls: [what: string, daysAgo: number][] = [];
   const prune = (what: keyof typeof left) => async (request: { before: number; limit: number }) => {
-    asked.push([what, Math.round((clock.now() - request.before) / DAY_MS)]);
+    calls.push([what, Math.round((clock.now() - request.before) / DAY_MS)]);
     const forgotten = Math.min(left[what], request.limit);
     left[what] -= forgotten;
     return forgotten;
@@ -23,14 +23,14 @@ test('attempts and receipts are pruned by one age and alarms by another, each un
     pruneReceipts: prune('pruneReceipts'),
     pruneAlarms: prune('pruneAlarms'),
   } as AlarmStore;
-  const stop = forgetOldThings(store, { ledgerDays: 30, alarmDays: 90, clock, log: silentLogger });
+  const stop = startRetention(store, { ledgerDays: 30, alarmDays: 90, clock, log: silentLogger });
   await clock.advance(60_000);
   assert.deepEqual(left, { pruneAttempts: 0, pruneReceipts: 0, pruneAlarms: 0 });
   assert.deepEqual(
-    asked.map(([what]) => what),
+    calls.map(([what]) => what),
     [...Array(7).fill('pruneAttempts'), ...Array(4).fill('pruneReceipts'), ...Array(7).fill('pruneAlarms')],
   );
-  assert.ok(asked.every(([what, days]) => days === (what === 'pruneAlarms' ? 90 : 30)));
+  assert.ok(calls.every(([what, days]) => days === (what === 'pruneAlarms' ? 90 : 30)));
   left.pruneReceipts = 1;
   await clock.advance(10 * 60_000);
   assert.equal(left.pruneReceipts, 0);
@@ -39,7 +39,7 @@ test('attempts and receipts are pruned by one age and alarms by another, each un
   await stopped;
 });
 
-test('what is kept for ten minutes is looked for every minute', async () => {
+test('a retention of ten minutes is checked every minute', async () => {
   const clock = new ManualClock();
   let rounds = 0;
   const store = {
@@ -51,7 +51,7 @@ test('what is kept for ten minutes is looked for every minute', async () => {
     pruneReceipts: async () => 0,
     pruneAlarms: async () => 0,
   } as unknown as AlarmStore;
-  const stop = forgetOldThings(store, { ledgerDays: 10 / 1440, alarmDays: 0, clock, log: silentLogger });
+  const stop = startRetention(store, { ledgerDays: 10 / 1440, alarmDays: 0, clock, log: silentLogger });
   await clock.advance(10 * 60_000);
   assert.ok(rounds >= 9 && rounds <= 11, `${rounds} rounds`);
   const stopped = stop();

@@ -60,7 +60,7 @@ export function trouble(alarm: AlarmView, here: Here): Html {
   const next = instantOf(alarm.next_fire_at);
   const held = instantOf(held_back?.until);
   if (held_back)
-    return html`Held back: ${shown(held_back.reason.replace(/^held back: /, ''))}. ${held === undefined ? NOTHING : html`Rings ${time(held, here)}.`}`;
+    return html`Held back: ${shown(held_back.reason.replace(/^(?:deferred|held back): /, ''))}. ${held === undefined ? NOTHING : html`Rings ${time(held, here)}.`}`;
   if (last_error === undefined || status === 'cancelled') return NOTHING;
   const why = shown(plainWakeError(last_error));
   if (status === 'failed')

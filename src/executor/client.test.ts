@@ -31,7 +31,7 @@ test('a result keeps its source text', async (t) => {
   assert.equal(sliceAt(text.text, ['result']), '{"2":1.0,"1":12345678901234567890}');
 });
 
-test('answers that are not as the contract says count as none', async (t) => {
+test('answers that violate the contract count as no answer', async (t) => {
   const wrong = [ok('{"status":"great"}'), ok('null'), ok('[]'), '<html>', '', Buffer.from([0x7b, 0xff])];
   for (const body of wrong) {
     const client = await clientOf(t, body);
@@ -43,7 +43,7 @@ test('answers that are not as the contract says count as none', async (t) => {
   }
 });
 
-test('gates that do not say what they would do are not shown to anybody', async (t) => {
+test('gates without a call are not shown', async (t) => {
   const gates = ['{"pending":[{"node_id":"n","question":"?"}]}', '{"pending":{}}', '{}', '{"pending":[7]}'];
   for (const body of gates) {
     const client = await clientOf(t, ok(body));
@@ -56,13 +56,13 @@ test('an intent id that would lead elsewhere is not accepted', async (t) => {
   await assert.rejects(client.submit({ prose: 'x' }), NoAnswer);
 });
 
-test('how long the executor asks to be left alone is kept', async (t) => {
+test('the retry-after of the executor is kept', async (t) => {
   const error = '{"ok":false,"error":{"code":"rate_limited","message":"later","retryable":true}}';
   const client = await clientOf(t, error, 429, { 'retry-after': '7' });
   await assert.rejects(client.submit({ prose: 'x' }), { code: 'rate_limited', retryAfterSeconds: 7 });
 });
 
-test('an endless answer is cut off', async (t) => {
+test('an endless answer is refused', async (t) => {
   const client = await clientOf(t, Buffer.alloc(9 * 1024 * 1024, 0x20));
   await assert.rejects(client.state('i', signal), /longer than/);
 });

@@ -1,6 +1,6 @@
 /**
  * The typed clients of the executor (docs/contracts.md §6, §9a): one for intents and their questions, one for the
- * rosters; and following an intent.
+ * rosters; and a follower of an intent's events.
  */
 import { createHash } from 'node:crypto';
 import type { z } from 'zod';
@@ -26,12 +26,12 @@ import type { SubmitterView } from '../wire/submitter.ts';
 import { WAKE_HEADERS } from '../wire/wake.ts';
 import { EXECUTOR_ROUTES } from './http/routes.ts';
 
-/** A step that waits for a human. */
+/** A step that waits for an answer. */
 export type WaitingGate = z.output<typeof gateSchema>;
 
 /**
- * The digests of the call and of the question that a gate shows, worked out from these very texts: an answer may only be
- * signed over them, and only where they are those that the executor gives.
+ * The digests of a gate's call and question, computed from the shown texts. An answer may be signed only over these,
+ * and only if the executor gives the same digests.
  */
 export function digestsOf({ call, question }: WaitingGate): { call_sha256: string; displayed_sha256: string } {
   const sha256 = (text: string) => createHash('sha256').update(text, 'utf8').digest('hex');
@@ -40,10 +40,10 @@ export function digestsOf({ call, question }: WaitingGate): { call_sha256: strin
     displayed_sha256: sha256(question),
   };
 }
-/** How an intent stands. */
+/** The state of an intent. */
 export type IntentState = z.output<typeof intentStateSchema>;
 
-/** What was read, and the text that it was read from, whose numbers have all their digits. */
+/** A parsed value and its source text, whose numbers have all digits. */
 export type Told<T> = { readonly value: T; readonly text: RawJson };
 
 export type ExecutorPlace = {
@@ -52,118 +52,119 @@ export type ExecutorPlace = {
 };
 
 export type ExecutorClientOptions = ExecutorPlace & {
-  /** Whose intents these are. */
+  /** The user of the intents. */
   userId: string;
-  /** Bounds each call; 15 seconds unless told. */
+  /** Limits each call; 15 seconds by default. */
   attend?: Attend;
 } & Pick<Daemon, 'maxBytes' | 'explain'>;
 
 const CALL_MS = 15_000;
 const REMEDY = 'is it running? start it with "reveille up" or "reveille executor"';
 
-/** What ends the error of a request that was sent and not answered. */
-const lost = (taken: string, remedy: string) =>
-  `. It is not known whether ${taken} was taken; it may still be carried out. ${remedy}`;
-const look = (taken: string, intentId: string) => lost(taken, `Look with: reveille intent show ${intentId}`);
+/** The end of an error message about a request without an answer. */
+const unknownOutcome = (subject: string, remedy: string) =>
+  `. It is unknown whether ${subject} was accepted; it may still be carried out. ${remedy}`;
+const lookupHint = (subject: string, intentId: string) =>
+  unknownOutcome(subject, `Check with: reveille intent show ${intentId}`);
 
-type Given<R extends Route> = { readonly [Name in PathNames<R['path']>]: string };
-type More = Omit<Call, 'method' | 'path'>;
+type PathParameters<R extends Route> = { readonly [Name in PathNames<R['path']>]: string };
+type CallOptions = Omit<Call, 'method' | 'path'>;
 
-/** The calls of one executor, each bounded by itself. */
+/** The calls of one executor, each with its own time limit. */
 function callsOf(daemon: Omit<Daemon, 'name' | 'remedy'>, attend: Attend = withinTime(systemClock, CALL_MS)) {
   const { address, call, read, reading } = createCaller({ ...daemon, name: 'the executor', remedy: REMEDY });
-  const ask = (request: Call, signal?: AbortSignal): Promise<RawJson> =>
+  const send = (request: Call, signal?: AbortSignal): Promise<RawJson> =>
     attend((bounded) => call(request, bounded), signal);
-  const told = async <R extends Route>(
+  const fetchParsed = async <R extends Route>(
     route: R,
-    given: Given<R>,
-    more?: More,
+    parameters: PathParameters<R>,
+    options?: CallOptions,
     signal?: AbortSignal,
   ): Promise<Told<z.output<R['data']>>> => {
-    const request = callOf(route, given, more);
-    const text = await ask(request, signal);
+    const request = callOf(route, parameters, options);
+    const text = await send(request, signal);
     return { value: read(request, route.data, text) as z.output<R['data']>, text };
   };
-  /** Each entry of the list called `name` with its own source text. */
+  /** Each entry of the list `name` with its own source text. */
   const entries = <T>(request: Call, { text }: Told<unknown>, name: string, values: readonly T[]): Told<T>[] =>
     reading(request, () => {
       const texts = elementsOf(sliceAt(text.text, [name]) ?? '') ?? [];
       return values.map((value, index) => ({ value, text: new RawJson(texts[index]!) }));
     });
-  return { address, ask, told, entries };
+  return { address, send, fetchParsed, entries };
 }
 
-/**
- * @throws from its methods `ReveilleError` with what the executor answered, `NoAnswer` when there was no answer that
- *   could be
- *   understood
- */
+/** @throws from its methods `ReveilleError` with the executor's error, `NoAnswer` without a readable answer */
 export function createExecutorClient({ userId, attend, ...place }: ExecutorClientOptions) {
   const headers = { [WAKE_HEADERS.user]: userId };
-  const { address, ask, told, entries } = callsOf({ ...place, headers, tokenName: 'EXECUTOR_TOKEN' }, attend);
+  const { address, send, fetchParsed, entries } = callsOf({ ...place, headers, tokenName: 'EXECUTOR_TOKEN' }, attend);
 
   return {
     url: place.url,
 
-    /** Submits a task; with the same idempotency key it is the same intent. */
+    /** Submits a task; the same idempotency key gives the same intent. */
     async submit(request: IntentRequest): Promise<string> {
       const key = request.idempotency_key;
       const again = key === undefined ? '' : ` with: --idempotency-key ${shellWord(key)}`;
-      const remedy = `Look with "reveille intent list", or repeat it safely: the same command${again}`;
-      const more = { body: request, ifLost: lost('your task', remedy) };
-      return (await told(EXECUTOR_ROUTES.submit, {}, more)).value.intent_id;
+      const remedy = `Check with "reveille intent list", or repeat it safely: the same command${again}`;
+      const options = { body: request, ifLost: unknownOutcome('your task', remedy) };
+      return (await fetchParsed(EXECUTOR_ROUTES.submit, {}, options)).value.intent_id;
     },
 
     async list(
       query: { status?: IntentStatus | undefined; limit?: number | undefined },
       signal?: AbortSignal,
     ): Promise<Told<IntentView>[]> {
-      const page = await told(EXECUTOR_ROUTES.listIntents, {}, { query }, signal);
+      const page = await fetchParsed(EXECUTOR_ROUTES.listIntents, {}, { query }, signal);
       return entries(callOf(EXECUTOR_ROUTES.listIntents, {}), page, 'intents', page.value.intents);
     },
 
     /** An intent with its plan. */
-    view: (id: string): Promise<Told<IntentView>> => told(EXECUTOR_ROUTES.getIntent, { id }),
+    view: (id: string): Promise<Told<IntentView>> => fetchParsed(EXECUTOR_ROUTES.getIntent, { id }),
 
-    /** How it stands, and no more. */
+    /** The state alone, without the plan. */
     state: (id: string, signal?: AbortSignal): Promise<Told<IntentState>> =>
-      told(EXECUTOR_ROUTES.getState, { id }, {}, signal),
+      fetchParsed(EXECUTOR_ROUTES.getState, { id }, {}, signal),
 
     async gates(id: string, signal?: AbortSignal): Promise<Told<WaitingGate>[]> {
-      const page = await told(EXECUTOR_ROUTES.listGates, { id }, {}, signal);
+      const page = await fetchParsed(EXECUTOR_ROUTES.listGates, { id }, {}, signal);
       return entries(callOf(EXECUTOR_ROUTES.listGates, { id }), page, 'pending', page.value.pending);
     },
 
-    /** With which passkeys a question of theirs may be answered. */
-    passkeys: async (): Promise<PasskeyList> => (await told(EXECUTOR_ROUTES.listPasskeys, {})).value,
+    /** The passkeys with which the user's questions may be answered. */
+    passkeys: async (): Promise<PasskeyList> => (await fetchParsed(EXECUTOR_ROUTES.listPasskeys, {})).value,
 
-    /** Passes a person's answer on as it is: it is signed, and a changed one would count for nothing. */
+    /** Sends a person's answer unchanged: it is signed, and a changed one would be refused. */
     async answer(id: string, nodeId: string, answer: GateAnswer): Promise<void> {
-      const ifLost = look(answer.approved ? 'your approval' : 'your refusal', id);
-      await ask(callOf(EXECUTOR_ROUTES.answerGate, { id, node_id: nodeId }, { body: answer, ifLost }));
+      const ifLost = lookupHint(answer.approved ? 'your approval' : 'your refusal', id);
+      await send(callOf(EXECUTOR_ROUTES.answerGate, { id, node_id: nodeId }, { body: answer, ifLost }));
     },
 
     /** @param reason for the receipt */
     cancel: (id: string, reason?: string): Promise<Told<IntentState>> =>
-      told(EXECUTOR_ROUTES.cancelIntent, { id }, { body: { reason }, ifLost: look('the cancelling', id) }),
+      fetchParsed(
+        EXECUTOR_ROUTES.cancelIntent,
+        { id },
+        { body: { reason }, ifLost: lookupHint('the cancellation', id) },
+      ),
 
     reconcile: (id: string): Promise<Told<IntentState>> =>
-      told(EXECUTOR_ROUTES.reconcileIntent, { id }, { ifLost: look('the request to ask again', id) }),
+      fetchParsed(EXECUTOR_ROUTES.reconcileIntent, { id }, { ifLost: lookupHint('the reconciliation', id) }),
 
     /**
-     * Asks for the agent to be woken in a conversation when the intent is over.
+     * Requests that the agent is woken in a conversation when the intent ends.
      *
-     * @returns whether it will be; it is not when the intent is over already
+     * @returns whether it will be woken; false when the intent has already ended
      */
     async park(id: string, conversationId: string, signal: AbortSignal): Promise<boolean> {
       const body = { conversation_id: conversationId };
-      return (await told(EXECUTOR_ROUTES.parkIntent, { id }, { body }, signal)).value.parked;
+      return (await fetchParsed(EXECUTOR_ROUTES.parkIntent, { id }, { body }, signal)).value.parked;
     },
 
-    /** As its source text: a verifier wants the very bytes. */
-    receipt: (id: string): Promise<RawJson> => ask(callOf(EXECUTOR_ROUTES.getReceipt, { id })),
+    /** The source text: a verifier needs the exact bytes. */
+    receipt: (id: string): Promise<RawJson> => send(callOf(EXECUTOR_ROUTES.getReceipt, { id })),
 
-    /** Opens the event stream of an intent; resolves when it stands. */
+    /** Opens the event stream of an intent; resolves when it is connected. */
     openEvents: (intentId: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> =>
       openStream(below(address, `${EXECUTOR_ROUTES.events.path}?intent_id=${encodeURIComponent(intentId)}`), {
         headers: { ...headers, ...(place.token === undefined ? {} : { authorization: `Bearer ${place.token}` }) },
@@ -173,22 +174,22 @@ export function createExecutorClient({ userId, attend, ...place }: ExecutorClien
 }
 export type ExecutorClient = ReturnType<typeof createExecutorClient>;
 
-/** Pauses before a stream that broke is opened again. */
+/** Pauses before a broken stream is reopened. */
 const REOPEN_MS = [500, 1000, 2000, 5000, 10_000];
 
 const KNOWN: ReadonlySet<string> = new Set(INTENT_EVENTS);
 
-/** A line without an end is given up at this length. */
-const LONGEST_LINE = 1024 * 1024;
+/** The stream is closed when a line exceeds this length. */
+const LINE_MAX = 1024 * 1024;
 
-/** The kinds of the events of a stream, as they come (WHATWG HTML, §9.2.6). */
+/** The kinds of the events of a stream, in order of arrival (WHATWG HTML, §9.2.6). */
 async function* eventKinds(stream: ReadableStream<Uint8Array>): AsyncGenerator<string> {
   let rest = '';
   let kind = 'message';
   for await (const chunk of stream.pipeThrough(new TextDecoderStream())) {
     const lines = (rest + chunk).split(/\r\n|\n|\r/);
     rest = lines.pop()!;
-    if (rest.length > LONGEST_LINE) throw new Error('a line of the event stream has no end');
+    if (rest.length > LINE_MAX) throw new Error('a line of the event stream has no end');
     for (const line of lines) {
       if (line.startsWith('event:')) kind = line.slice('event:'.length).trim();
       else if (line === '') {
@@ -200,17 +201,16 @@ async function* eventKinds(stream: ReadableStream<Uint8Array>): AsyncGenerator<s
 }
 
 export type IntentEvents = {
-  /** Whether the stream stands at the moment. */
+  /** Whether the stream is connected. */
   live(): boolean;
 };
 
 /**
- * Follows an intent's events until the signal aborts, over as many streams as it takes. An event is only a hint to
- * look: the executor says how an intent stands when it is asked, and it is asked now and then in any case. So a stream
- * that breaks, stands still or lies loses nothing.
+ * Follows an intent's events until the signal aborts, and reopens the stream when it breaks. An event is only a hint to
+ * read the state, which the caller also polls. So a broken, stalled or wrong stream loses nothing.
  *
  * @param open opens a stream
- * @param onHint called when something may have happened: an event came, or the stream was opened anew
+ * @param onHint called after an event or a reconnect: the state may have changed
  */
 export function followIntent(
   open: (signal: AbortSignal) => Promise<ReadableStream<Uint8Array>>,
@@ -228,7 +228,7 @@ export function followIntent(
           if (KNOWN.has(kind)) onHint();
         }
       } catch {
-        // The executor is asked without a stream, too, and that is where its failures are told.
+        // The caller also polls the executor and reports its failures there.
       }
       live = false;
       await wait(clock, REOPEN_MS[Math.min(failures, REOPEN_MS.length - 1)]!, signal);
@@ -238,13 +238,13 @@ export function followIntent(
   return { live: () => live };
 }
 
-/** Who may answer for whom, and who may hand tasks over, for whoever runs the executor. */
+/** The admin client: approvers and submitters. */
 export function createExecutorAdmin({ attend, ...place }: ExecutorPlace & { attend?: Attend }) {
-  const { told } = callsOf({ ...place, tokenName: 'EXECUTOR_ADMIN_TOKEN' }, attend);
+  const { fetchParsed } = callsOf({ ...place, tokenName: 'EXECUTOR_ADMIN_TOKEN' }, attend);
   const value = async <R extends Route & { path: '/approvers' | '/submitters' }>(
     route: R,
-    more: More,
-  ): Promise<z.output<R['data']>> => (await told<Route>(route, {}, more)).value as z.output<R['data']>;
+    options: CallOptions,
+  ): Promise<z.output<R['data']>> => (await fetchParsed<Route>(route, {}, options)).value as z.output<R['data']>;
   return {
     url: place.url,
     approvers: (user?: string): Promise<ApproverList> => value(EXECUTOR_ROUTES.listApprovers, { query: { user } }),
@@ -253,10 +253,10 @@ export function createExecutorAdmin({ attend, ...place }: ExecutorPlace & { atte
     revoke: (body: RevocationRequest): Promise<ApproverView> => value(EXECUTOR_ROUTES.revokeApprover, { body }),
     submitters: async (user?: string): Promise<readonly SubmitterView[]> =>
       (await value(EXECUTOR_ROUTES.listSubmitters, { query: { user } })).submitters,
-    /** Makes a token. */
+    /** Creates a token. */
     addSubmitter: async (user: string, name: string): Promise<SubmitterView & { readonly token: string }> =>
       (await value(EXECUTOR_ROUTES.addSubmitter, { body: { user, name } })) as SubmitterView & { token: string },
-    /** Lets a token in that its holder has already; of it only the SHA-256 is told. */
+    /** Enrols a token that its holder already has; only its SHA-256 is sent. */
     enrolSubmitter: (user: string, name: string, token_sha256: string): Promise<SubmitterView> =>
       value(EXECUTOR_ROUTES.addSubmitter, { body: { user, name, token_sha256 } }),
     revokeSubmitter: (id: string): Promise<SubmitterView> => value(EXECUTOR_ROUTES.revokeSubmitter, { body: { id } }),

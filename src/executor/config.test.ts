@@ -10,7 +10,7 @@ const given = {
   REVEILLE_HOME: '/home/ada/.reveille',
 };
 
-test('without anything but a token and a home it has the defaults of docs/contracts.md §11', () => {
+test('with only tokens and a home it has the defaults of docs/contracts.md §11', () => {
   const config = parseExecutorConfig(given);
   const { host, port, dataDir, manifest, policy, model, reconcileMs, notify, chronos } = config;
   assert.deepEqual(config.bounds, { openIntents: 1000, contextBytes: 16 * 1024 * 1024 });
@@ -18,14 +18,14 @@ test('without anything but a token and a home it has the defaults of docs/contra
   assert.deepEqual([manifest, policy, model.kind, reconcileMs], ['bundled', bundledPolicy(), 'offline', 60_000]);
   assert.deepEqual([notify, chronos], [{ webhook: undefined, command: undefined }, undefined]);
   assert.equal(config.workspace, '/home/ada/.reveille/executor/workspace');
-  // The rules that ship are about the tools that ship.
+  // The bundled rules belong to the bundled manifest.
   assert.equal(parseExecutorConfig({ ...given, EXECUTOR_MANIFEST: '/m.json' }).policy, undefined);
   assert.equal(parseExecutorConfig({ ...given, EXECUTOR_POLICY: 'none' }).policy, undefined);
-  assert.match(config.warnings.join('\n'), /EXECUTOR_CHRONOS_URL is not set: an agent .* is not told/);
+  assert.match(config.warnings.join('\n'), /EXECUTOR_CHRONOS_URL is not set: an agent .* is not notified/);
   assert.ok(Object.isFrozen(config));
 });
 
-test('everything can be set', () => {
+test('every setting can be set', () => {
   const config = parseExecutorConfig({
     ...given,
     EXECUTOR_DATA_DIR: '/data',
@@ -52,8 +52,8 @@ test('everything can be set', () => {
   assert.deepEqual(config.warnings, []);
 });
 
-test('a value that cannot be meant stops the start with its name and what is allowed, and no secret is repeated', () => {
-  const cases: [settings: Record<string, string | undefined>, said: RegExp][] = [
+test('a wrong value stops the start with its name and the allowed values; no secret is repeated', () => {
+  const cases: [settings: Record<string, string | undefined>, expected: RegExp][] = [
     [{ EXECUTOR_TOKEN: undefined }, /EXECUTOR_TOKEN is not set: .*EXECUTOR_DEV=1/],
     [{ EXECUTOR_TOKEN: 'short' }, /EXECUTOR_TOKEN must have at least 16 characters$/],
     [{ EXECUTOR_ADMIN_TOKEN: undefined }, /EXECUTOR_ADMIN_TOKEN is not set: .*EXECUTOR_DEV=1/],
@@ -72,12 +72,12 @@ test('a value that cannot be meant stops the start with its name and what is all
     [{ EXECUTOR_CHRONOS_TOKEN: 'a-token' }, /EXECUTOR_CHRONOS_URL is not set, but/],
     [{ EXECUTOR_MODEL: 'm' }, /EXECUTOR_MODEL_BASE_URL is not set, but EXECUTOR_MODEL is/],
   ];
-  for (const [settings, said] of cases) {
+  for (const [settings, expected] of cases) {
     assert.throws(
       () => parseExecutorConfig({ ...given, ...settings }),
       (error: Error & { code: string }) => {
         assert.equal(error.code, 'invalid_request');
-        assert.match(error.message, said);
+        assert.match(error.message, expected);
         for (const secret of ['sesame', 'a-secret-for-notices']) assert.ok(!error.message.includes(secret));
         return true;
       },
@@ -85,7 +85,7 @@ test('a value that cannot be meant stops the start with its name and what is all
   }
 });
 
-test('what travels in the clear, or cannot be told from a forgery, is warned of', () => {
+test('unencrypted or unsigned traffic causes a warning', () => {
   const { warnings } = parseExecutorConfig({
     ...given,
     EXECUTOR_NOTIFY_URL: 'http://hooks.example/x',

@@ -19,16 +19,16 @@ import {
 } from '../wire/settings.ts';
 import { ENROLLMENTS, type Enrollment } from './journal/roster.ts';
 
-/** Bounds on one user's intents that are not over. */
+/** Limits on one user's open intents. */
 export type IntentBounds = {
   readonly openIntents: number;
-  /** Of the conversation that was handed over with them and is kept until they are compiled. */
+  /** Bytes of conversation that were submitted with them and are stored until they are compiled. */
   readonly contextBytes: number;
 };
 
-/** Who is told when a question waits and nobody may be there. */
+/** Receivers of notifications about waiting questions when the person may be absent. */
 export type NotifyConfig = {
-  /** Where a signed webhook goes. */
+  /** Receiver of a signed webhook. */
   readonly webhook: { readonly url: string; readonly secret: string | undefined } | undefined;
   /** A program and its arguments; gets the question as JSON on its standard input. */
   readonly command: readonly [string, ...string[]] | undefined;
@@ -37,38 +37,41 @@ export type NotifyConfig = {
 export type ExecutorConfig = {
   readonly host: string;
   readonly port: number;
-  readonly door: Door;
-  /** `Host` values that pass besides loopback names and `host`. */
+  readonly listener: Door;
+  /** Accepted `Host` values besides loopback names and `host`. */
   readonly allowedHosts: readonly string[];
   readonly dataDir: string;
-  /** `undefined`: every request is let in; only in development and only on loopback. */
+  /** `undefined`: every request is accepted; only in development and only on loopback. */
   readonly token: string | undefined;
-  /** Opens the rosters of approvers and submitters; without one nobody can be enrolled. */
+  /** Gives access to the rosters of approvers and submitters; without it they cannot be changed. */
   readonly adminToken: string | undefined;
-  /** Whose word the first approver of a user needs. */
+  /** The authority that the first approver of a user needs. */
   readonly enrollment: Enrollment;
-  /** The tools that it holds; `bundled` is the manifest that ships. */
+  /** The manifest of its tools; `bundled` is the manifest of the package. */
   readonly manifest: { readonly path: string } | 'bundled';
-  /** Limits of its servers that the environment sets; they go before those of the manifest. */
+  /** Limits of its servers from the environment; they override those of the manifest. */
   readonly limits?: Partial<HostLimits>;
-  /** The folder that the servers of the manifest that ships work in. */
+  /** The workspace of the servers of the bundled manifest. */
   readonly workspace: string;
-  /** A file of rules; the one that ships beside the manifest that ships, unless told. Without one every escalate-class call is asked about. */
+  /**
+   * The policy file; by default the bundled one, if the manifest is bundled. Without a policy every escalate-class call
+   * needs an approval.
+   */
   readonly policy: string | undefined;
-  /** What compiles prose; without an endpoint only intents given as JSON can be carried out. */
+  /** The model that compiles prose; without an endpoint only intents given as JSON can be executed. */
   readonly model: ModelConfig;
-  /** How long a call with a lost answer is asked about before its outcome counts as unknown. */
+  /** How long the outcome of a call with a lost answer is queried before it counts as unknown. */
   readonly reconcileMs: number;
-  /** What one user may leave open at once. */
+  /** Limits on one user's open intents. */
   readonly bounds: IntentBounds;
   readonly notify: NotifyConfig;
-  /** Where agents are woken that wait for an intent no more; nobody is woken without it. */
+  /** The chronosd that wakes agents that parked an intent; without it no agent is woken. */
   readonly chronos: { readonly url: string; readonly token: string } | undefined;
-  /** A folder with a key for each user whose alarms a plan may set: `<user>.key`. */
+  /** The folder with a key for each user whose alarms a plan may set: `<user>.key`. */
   readonly agentKeysDir: string;
-  /** Whether its MCP servers run behind walls. */
+  /** Whether its MCP servers run in a sandbox. */
   readonly separation: SeparationMode;
-  /** Sentences for the log: what was let through that should not stay so. */
+  /** Warnings for the log about insecure settings. */
   readonly warnings: readonly string[];
 };
 
@@ -82,7 +85,7 @@ const commandSetting = z.string().transform((text, context) => {
     const command = commandLine.safeParse(JSON.parse(text));
     if (command.success) return command.data as [string, ...string[]];
   } catch {
-    // Said below.
+    // Reported below.
   }
   context.addIssue('must be a JSON list of a program and its arguments, such as ["/usr/bin/notify-me","--now"]');
   return z.NEVER;
@@ -90,59 +93,59 @@ const commandSetting = z.string().transform((text, context) => {
 
 /** The variables that the executor reads. */
 export const executorSettingsSchema = z.object({
-  /** Where it listens. */
+  /** The address of the listener. */
   EXECUTOR_HOST: z.string().regex(hostName, 'must be an address or a host name').default('127.0.0.1'),
-  /** The port; 0 lets the system pick one. */
+  /** The port; 0 selects a free one. */
   EXECUTOR_PORT: portSetting.default(8081),
   ...doorSettings('EXECUTOR'),
-  /** Names by which others reach it, besides loopback names and the host; with commas between them. */
+  /** Further host names of the executor, besides loopback names and the host; separated by commas. */
   EXECUTOR_ALLOWED_HOSTS: z.string().optional(),
-  /** The folder of intents, receipts and the signing key; `executor` below `REVEILLE_HOME` unless told. */
+  /** The folder of intents, receipts and the signing key; default: `executor` below `REVEILLE_HOME`. */
   EXECUTOR_DATA_DIR: z.string().optional(),
-  /** The folder of an installation, in which the data folders are that are not told. */
+  /** The folder of an installation; the default location of the data folders. */
   REVEILLE_HOME: z.string().optional(),
-  /** The operator's bearer, for the intents of every user. */
+  /** The operator's bearer token, for the intents of every user. */
   EXECUTOR_TOKEN: secretSetting.regex(printableAscii, NO_SPACES).optional(),
-  /** Opens the rosters of approvers and submitters; another one than `EXECUTOR_TOKEN`. */
+  /** The admin token for the rosters of approvers and submitters; must differ from `EXECUTOR_TOKEN`. */
   EXECUTOR_ADMIN_TOKEN: secretSetting.regex(printableAscii, NO_SPACES).optional(),
-  /** Whose word the first approver of a user needs. */
+  /** The authority that the first approver of a user needs. */
   EXECUTOR_ENROLLMENT: z.enum(ENROLLMENTS).default('operator'),
-  /** Goes without secrets on loopback, while developing. */
+  /** Allows missing secrets on loopback, for development. */
   EXECUTOR_DEV: switchSetting.default(false),
-  /** Whether programs that a daemon starts run behind walls: where it can be, always, or never. */
+  /** Whether programs that a daemon starts run in a sandbox: if possible, always, or never. */
   REVEILLE_SEPARATION: separationSetting,
-  /** The file of the MCP servers that it holds; the one that ships unless told. */
+  /** The manifest of its MCP servers; the bundled one by default. */
   EXECUTOR_MANIFEST: z.string().optional(),
   /**
-   * The file of rules for what is asked, allowed and refused; `none` asks for everything. The one that ships goes
-   * with the manifest that ships.
+   * The policy file; `none` requires an approval for every escalate-class call. The bundled policy is the default for
+   * the bundled manifest.
    */
   EXECUTOR_POLICY: z.string().optional(),
-  /** The folder that the servers of the manifest that ships work in. */
+  /** The workspace of the servers of the bundled manifest. */
   EXECUTOR_WORKSPACE: z.string().optional(),
-  /** Hosts of private networks that its fetch may reach, with commas between them. */
+  /** Hosts of private networks that its fetch may reach, separated by commas. */
   EXECUTOR_FETCH_ALLOW: z.string().max(4096).optional(),
-  /** What the addresses that its git speaks to must begin with, with commas between them. */
+  /** Prefixes of the remote addresses that its git may use, separated by commas. */
   EXECUTOR_GIT_REMOTES: z.string().max(4096).optional(),
   /** The credential of its git. */
   EXECUTOR_GIT_TOKEN: z.string().regex(printableAscii, NO_SPACES).optional(),
   ...limitSettings('EXECUTOR'),
   ...modelSettings('EXECUTOR'),
-  /** How long a call with a lost answer is asked about before its outcome counts as unknown. */
+  /** How long the outcome of a call with a lost answer is queried before it counts as unknown. */
   EXECUTOR_RECONCILE_SECONDS: wholeNumber(0, 24 * 60 * 60).default(60),
-  /** Intents of one user that are not over. */
+  /** Open intents of one user. */
   EXECUTOR_MAX_OPEN_INTENTS: wholeNumber(1, 1_000_000).default(1000),
-  /** What was handed over with them and is kept until they are compiled. */
+  /** Conversation that was submitted with them and is stored until they are compiled. */
   EXECUTOR_MAX_CONTEXT_MIB: wholeNumber(1, 100_000).default(16),
-  /** Where a webhook goes when a question waits. */
+  /** Receiver of a webhook when a question waits. */
   EXECUTOR_NOTIFY_URL: urlSetting.optional(),
-  /** Signs it. */
+  /** The secret that signs the webhook. */
   EXECUTOR_NOTIFY_SECRET: secretSetting.optional(),
   /** A program that gets the question as JSON on its standard input. */
   EXECUTOR_NOTIFY_COMMAND: commandSetting.optional(),
-  /** A folder with a key for each user whose alarms a plan may set; `agent-keys` in its data folder unless told. */
+  /** The folder with a key for each user whose alarms a plan may set; default: `agent-keys` in its data folder. */
   EXECUTOR_AGENT_KEYS: z.string().min(1).optional(),
-  /** chronosd, where agents are woken that wait for an intent no more. */
+  /** The chronosd that wakes agents that parked an intent. */
   EXECUTOR_CHRONOS_URL: urlSetting.optional(),
   /** chronosd's `CHRONOS_TOKEN`. */
   EXECUTOR_CHRONOS_TOKEN: z.string().regex(printableAscii, NO_SPACES).optional(),
@@ -154,7 +157,7 @@ function stop(message: string): never {
   throw new ReveilleError('invalid_request', message);
 }
 
-/** An address that can be shown in a log. */
+/** An address that may be logged. */
 function plainAddress(name: string, url: string): URL {
   const address = new URL(url);
   if (address.username === '' && address.password === '') return address;
@@ -173,25 +176,25 @@ function tokenOf(read: ExecutorSettings): string | undefined {
   return undefined;
 }
 
-/** Not the transport token: whoever carries tasks and answers must not say who may answer. */
+/** Not the transport token: a program that transports tasks and answers must not decide who may answer. */
 function adminTokenOf({ EXECUTOR_TOKEN, EXECUTOR_ADMIN_TOKEN, EXECUTOR_DEV }: ExecutorSettings): string | undefined {
   if (EXECUTOR_ADMIN_TOKEN === undefined) {
     if (EXECUTOR_DEV) return undefined;
     return stop(
-      'EXECUTOR_ADMIN_TOKEN is not set: give a secret of at least 16 characters, without which nobody could be made an approver, or EXECUTOR_DEV=1 while developing',
+      'EXECUTOR_ADMIN_TOKEN is not set: give a secret of at least 16 characters, which is needed to enrol approvers, or EXECUTOR_DEV=1 while developing',
     );
   }
   if (EXECUTOR_ADMIN_TOKEN === EXECUTOR_TOKEN)
-    stop('EXECUTOR_ADMIN_TOKEN must not be EXECUTOR_TOKEN: whoever hands tasks over must not say who approves them');
+    stop('EXECUTOR_ADMIN_TOKEN must not be EXECUTOR_TOKEN: a program that submits tasks must not enrol approvers');
   return EXECUTOR_ADMIN_TOKEN;
 }
 
 /**
- * The file of rules, from `EXECUTOR_POLICY` and `EXECUTOR_MANIFEST`; `none` stands for no rules. The rules that ship are about the tools that ship, and hold for no other
- * manifest.
+ * The policy file, from `EXECUTOR_POLICY` and `EXECUTOR_MANIFEST`; `none` means no policy. The bundled policy applies
+ * only to the bundled manifest.
  */
-export function policyInUse(told: string | undefined, manifest: string | undefined): string | undefined {
-  if (told) return told === 'none' ? undefined : told;
+export function policyInUse(setting: string | undefined, manifest: string | undefined): string | undefined {
+  if (setting) return setting === 'none' ? undefined : setting;
   return manifest ? undefined : bundledPolicy();
 }
 
@@ -231,26 +234,28 @@ function warningsOf({
 }: Pick<ExecutorConfig, 'token' | 'adminToken' | 'notify' | 'chronos'>): string[] {
   const warnings: string[] = [];
   if (token === undefined) {
-    warnings.push('EXECUTOR_TOKEN is not set: any program on this computer may hand tasks over (EXECUTOR_DEV=1)');
+    warnings.push('EXECUTOR_TOKEN is not set: any program on this computer may submit tasks (EXECUTOR_DEV=1)');
   }
   if (adminToken === undefined) {
-    warnings.push('EXECUTOR_ADMIN_TOKEN is not set: nobody can be made an approver here (EXECUTOR_DEV=1)');
+    warnings.push('EXECUTOR_ADMIN_TOKEN is not set: approvers cannot be enrolled (EXECUTOR_DEV=1)');
   }
   if (chronos === undefined) {
     warnings.push(
-      'EXECUTOR_CHRONOS_URL is not set: an agent that was woken by an alarm and parks a task is not told what became of it',
+      'EXECUTOR_CHRONOS_URL is not set: an agent that was woken by an alarm and parks a task is not notified of the outcome',
     );
   }
   const { webhook } = notify;
   if (webhook !== undefined && webhook.secret === undefined) {
-    warnings.push('EXECUTOR_NOTIFY_SECRET is not set: whoever is notified cannot tell our notices from forged ones');
+    warnings.push(
+      'EXECUTOR_NOTIFY_SECRET is not set: the receiver cannot distinguish genuine notifications from forged ones',
+    );
   }
   const isOpen = (url: string) => url.startsWith('http:') && !isLoopback(new URL(url).hostname);
   if (webhook !== undefined && isOpen(webhook.url)) {
-    warnings.push('EXECUTOR_NOTIFY_URL is not https: questions, with all amounts and names, travel in the clear');
+    warnings.push('EXECUTOR_NOTIFY_URL is not https: questions with all amounts and names are sent unencrypted');
   }
   if (chronos !== undefined && isOpen(chronos.url)) {
-    warnings.push('EXECUTOR_CHRONOS_URL is not https: EXECUTOR_CHRONOS_TOKEN and results travel in the clear');
+    warnings.push('EXECUTOR_CHRONOS_URL is not https: EXECUTOR_CHRONOS_TOKEN and results are sent unencrypted');
   }
   return warnings;
 }
@@ -258,7 +263,7 @@ function warningsOf({
 /**
  * Reads the executor's variables.
  *
- * @throws ReveilleError `invalid_request` naming every variable that is missing or wrong, and what is allowed
+ * @throws ReveilleError `invalid_request` naming every missing or wrong variable and the allowed values
  */
 export function parseExecutorConfig(settings: Settings): ExecutorConfig {
   const read = parseSettings(executorSettingsSchema, settings);
@@ -268,7 +273,7 @@ export function parseExecutorConfig(settings: Settings): ExecutorConfig {
   return Object.freeze({
     host: read.EXECUTOR_HOST,
     port: read.EXECUTOR_PORT,
-    door: parseDoor('EXECUTOR', read.EXECUTOR_HOST, settings),
+    listener: parseDoor('EXECUTOR', read.EXECUTOR_HOST, settings),
     allowedHosts: hostNames(read.EXECUTOR_ALLOWED_HOSTS),
     dataDir: dataDirOf(read),
     token,

@@ -1,7 +1,4 @@
-/**
- * The executor: wires journal, tools, policy, compiler, walk, outbox and HTTP server from a configuration. Nothing else
- * does.
- */
+/** The executor: wires journal, tools, policy, compiler, execution, outbox and HTTP server from a configuration. */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../kit/clock/clock.ts';
@@ -13,42 +10,44 @@ import type { Walls } from '../kit/process/separation.ts';
 import { labelSchema, ownerOf } from '../wire/did.ts';
 import type { ReveilleError } from '../wire/errors.ts';
 import type { Settings } from '../wire/settings.ts';
+import { type BackgroundToolbox, backgroundToolbox } from './background-toolbox.ts';
 import { type Compiler, offlineCompiler } from './compile/compiler.ts';
 import type { ExecutorConfig } from './config.ts';
 import { startExecutorServer } from './http/server.ts';
 import { openJournal } from './journal/journal.ts';
-import { type LateToolbox, lateToolbox } from './late-toolbox.ts';
 import { createExecutorOutbox } from './outbox/outbox.ts';
 import { type ReadPolicy, readPolicy } from './policy/read-policy.ts';
 import { loadSigningKey } from './receipt/signing-key.ts';
 import type { Toolbox } from './tools/toolbox.ts';
 import { createRail } from './walk/rail.ts';
 
-/** How long a drain waits for calls under way; what is left is found out about at the next start. */
+/** How long a drain waits for calls in progress; the next start reconciles the rest. */
 const DRAIN_MS = 10_000;
 
-/** What servers have to be compared; one that hangs is no reason not to answer questions. */
+/**
+ * How long the start waits for servers that must be compared with the lock; a hanging server must not delay answers.
+ */
 const COMPARE_MS = 5_000;
 
 type ExecutorOptions = {
   readonly config: ExecutorConfig;
   /**
-   * What references in the manifest refer to, and what programs that are started get an allow-list of; nothing unless
-   * told.
+   * The environment that references in the manifest read and from which started programs get an allow-list. Empty by
+   * default.
    */
   readonly variables?: Settings;
-  /** What MCP servers that it starts must not see. */
+  /** The sandbox of the MCP servers that it starts. */
   readonly walls?: Walls | undefined;
   readonly clock: Clock;
   readonly log: Logger;
   /** Compiles prose instead of the model that the configuration names. */
   readonly model?: Model;
   /**
-   * When the servers of the manifest are started at the latest, in milliseconds from now; they are started sooner when
-   * a task needs them. At once unless told.
+   * Latest start of the manifest's servers, in milliseconds from now. A task that needs them starts them earlier.
+   * Default 0.
    */
   readonly toolsAfterMs?: number;
-  /** Told when the servers of the manifest cannot be had. The executor goes on without them unless it is closed. */
+  /** Called when the manifest's servers cannot be started. The executor continues without them. */
   readonly onNoTools?: (error: ReveilleError) => void;
   readonly drainMs?: number;
 };
@@ -56,20 +55,20 @@ type ExecutorOptions = {
 export type RunningExecutor = {
   readonly port: number;
   readonly url: string;
-  /** Signs receipts, and speaks to chronosd; 64 hex digits. */
+  /** The key that signs receipts and authenticates at chronosd; 64 hex digits. */
   readonly publicKey: string;
-  /** By which plans set alarms of a user; `undefined` for one who can have none. */
+  /** The key with which plans set alarms of a user; `undefined` for a user who cannot have alarms. */
   agentKeyOf(user: string): string | undefined;
-  /** Accepts nothing more, waits for calls under way for a while, and leaves the rest to the next process. */
+  /** Accepts nothing new, waits a limited time for calls in progress, and leaves the rest to the next process. */
   close(): Promise<void>;
 };
 
 /**
- * The public key by which plans set alarms of a user: one for each user, enrolled at chronosd for that user alone, so
- * that one which leaks is one user's alarms and is revoked by itself. Its file is made when there is none; an operator
- * may put one there before.
+ * The public key with which plans set alarms of a user. Each user has one, enrolled at chronosd for that user alone. A
+ * leaked key affects one user's alarms and can be revoked alone. The file is created when it is missing; an operator
+ * may provide one before.
  *
- * @returns 64 hex digits; `undefined` for a user whose name cannot stand in an identity, and who has no alarms
+ * @returns 64 hex digits; `undefined` for a user whose name cannot be part of an identity; such a user has no alarms
  * @throws ReveilleError when the folder or the file cannot be used
  */
 function agentKeyOf(folder: string, user: string): string | undefined {
@@ -78,7 +77,7 @@ function agentKeyOf(folder: string, user: string): string | undefined {
   return loadOrCreateKey(join(folder, `${ownerOf(user)}.key`)).publicKeyHex;
 }
 
-/** What makes intents of prose. The model's client is loaded with the first task that needs it. */
+/** The compiler of prose. The model's client is loaded with the first task that needs it. */
 function compilerOf(
   { config, model, clock, log }: ExecutorOptions,
   { toolbox, policy }: { toolbox: Toolbox; policy: ReadPolicy },
@@ -91,8 +90,8 @@ function compilerOf(
       import('./compile/model-compiler.ts'),
       import('../kit/model/endpoint.ts'),
     ]);
-    const speaker = endpoint.kind === 'endpoint' ? endpointModel(endpoint, 'EXECUTOR', clock) : undefined;
-    return createCompiler({ model: model ?? speaker!, toolbox, policy, clock, log });
+    const endpointClient = endpoint.kind === 'endpoint' ? endpointModel(endpoint, 'EXECUTOR', clock) : undefined;
+    return createCompiler({ model: model ?? endpointClient!, toolbox, policy, clock, log });
   };
   return {
     async compile(draft) {
@@ -103,31 +102,31 @@ function compilerOf(
 }
 
 /**
- * Finds out whether manifest, lock and registry agree before anything listens: from the files, and by starting the
- * servers that have to be started to know, for which it waits some seconds.
+ * Checks before listening that manifest, lock and registry agree: from the files, and by starting the servers that must
+ * be started for it. It waits some seconds for them.
  *
- * @throws ReveilleError `conflict` naming each difference; `invalid_request` for a manifest that is wrong; what is told to
- *   `onNoTools`, where somebody is to be told
+ * @throws ReveilleError `conflict` naming each difference; `invalid_request` for a wrong manifest; the failure of
+ *   `onNoTools`, if `onNoTools` is given
  */
-async function checkTools(toolbox: LateToolbox, options: ExecutorOptions, variables: Settings): Promise<void> {
+async function checkTools(toolbox: BackgroundToolbox, options: ExecutorOptions, variables: Settings): Promise<void> {
   const { config, clock, onNoTools } = options;
   const { mustStart } = await import('./tools/create-toolbox.ts');
   if (!mustStart(config.manifest, { ...variables, EXECUTOR_WORKSPACE: config.workspace })) return;
-  const enough = Promise.withResolvers<void>();
-  const cancel = clock.after(COMPARE_MS, enough.resolve);
-  await Promise.race([toolbox.ready(), enough.promise]);
+  const timeout = Promise.withResolvers<void>();
+  const cancel = clock.after(COMPARE_MS, timeout.resolve);
+  await Promise.race([toolbox.ready(), timeout.promise]);
   cancel();
   const failure = toolbox.failure();
   if (failure && (failure.code !== 'unavailable' || onNoTools)) throw failure;
 }
 
 /**
- * Starts the executor; resolves when it accepts requests. Intents that the last process left behind are taken up as
- * soon as the tools are there.
+ * Starts the executor; resolves when it accepts requests. Open intents of the last process resume as soon as the tools
+ * are available.
  *
- * @throws ReveilleError `invalid_request` for a policy or key file that is wrong, `unavailable` when the data folder is
- *   in use or damaged or the address is taken, `conflict` when the data folder is another key's or a newer version's, or
- *   when manifest, lock and registry disagree
+ * @throws ReveilleError `invalid_request` for a wrong policy or key file, `unavailable` when the data folder is in use
+ *   or damaged or the address is taken. Throws `conflict` when the data folder belongs to another key or a newer
+ *   version, or when manifest, lock and registry disagree
  */
 export async function startExecutor(options: ExecutorOptions): Promise<RunningExecutor> {
   const { config, variables = {}, clock, log, toolsAfterMs = 0, onNoTools, drainMs = DRAIN_MS } = options;
@@ -136,26 +135,26 @@ export async function startExecutor(options: ExecutorOptions): Promise<RunningEx
   const policy = readPolicy(config.policy);
   for (const warning of policy.warnings) log.warn(warning);
   const key = loadSigningKey(join(dataDir, 'executor.key'));
-  const ofChronos = config.chronos && {
+  const chronosVariables = config.chronos && {
     MATRIX_CHRONOS_URL: config.chronos.url,
     MATRIX_CHRONOS_TOKEN: config.chronos.token,
   };
-  const known = { ...variables, ...ofChronos, MATRIX_AGENT_KEYS: config.agentKeysDir };
+  const toolVariables = { ...variables, ...chronosVariables, MATRIX_AGENT_KEYS: config.agentKeysDir };
   let isReady = false;
-  const toolbox = lateToolbox({
+  const toolbox = backgroundToolbox({
     manifest,
     log,
     onFailure: (error) => isReady && onNoTools?.(error),
     async open(signal) {
-      // The MCP host costs as much to load as the rest of the executor.
+      // Loading the MCP host takes as long as loading the rest of the executor.
       const { createToolbox } = await import('./tools/create-toolbox.ts');
       return createToolbox({
         ...{
           manifest,
           workspace,
           limits: config.limits,
-          variables: known,
-          walls: options.walls,
+          variables: toolVariables,
+          sandbox: options.walls,
           dataDir,
           clock,
           log,
@@ -178,7 +177,7 @@ export async function startExecutor(options: ExecutorOptions): Promise<RunningEx
   });
   let server: RunningServer;
   try {
-    await checkTools(toolbox, options, known);
+    await checkTools(toolbox, options, toolVariables);
     server = await startExecutorServer({
       ...{ config, rail, journal, publicKey: key.publicKeyHex, tools: toolbox, clock, log, drainMs },
     });
@@ -190,21 +189,20 @@ export async function startExecutor(options: ExecutorOptions): Promise<RunningEx
   isReady = true;
   const cancelTools = clock.after(toolsAfterMs, toolbox.start);
   outbox.start();
-  const takeUp = async () => {
-    const left = journal.open().length;
-    if (left > 0) await toolbox.ready();
-    // A manifest that is broken for a day must not fail what waits for an answer.
-    if (left > 0 && toolbox.failure()) return log.error({ intents: left }, 'intents wait for the tools to be there');
+  const resumeIntents = async () => {
+    const openIntents = journal.open().length;
+    if (openIntents > 0) await toolbox.ready();
+    // A broken manifest must not fail intents that wait for an answer.
+    if (openIntents > 0 && toolbox.failure()) return log.error({ intents: openIntents }, 'intents wait for the tools');
     if (closed === undefined) rail.start();
   };
   let closed: Promise<void> | undefined;
-  void takeUp();
+  void resumeIntents();
   log.info({ url: server.url, data: dataDir, model: config.model.kind }, 'the executor is ready');
 
   const close = async () => {
     cancelTools();
-    // All at once: requests that are being answered, calls that have begun, and outbox have nothing to wait for one
-    // another.
+    // Concurrently: requests, calls in progress and outbox do not depend on each other.
     await Promise.all([server.close(), rail.close(drainMs), outbox.close()]);
     await toolbox.close();
     await journal.close();

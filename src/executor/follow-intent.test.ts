@@ -16,15 +16,15 @@ function streamOf(...chunks: string[]): ReadableStream<Uint8Array> {
 
 function follow(streams: (() => ReadableStream<Uint8Array>)[]) {
   const clock = new ManualClock();
-  const over = new AbortController();
-  const follower = { hints: 0, opened: 0, clock, over };
+  const aborter = new AbortController();
+  const follower = { hints: 0, opened: 0, clock, aborter };
   const open = async () => {
     const next = streams[follower.opened];
     follower.opened++;
     if (!next) throw new Error('no stream');
     return next();
   };
-  followIntent(open, { clock, signal: over.signal, onHint: () => follower.hints++ });
+  followIntent(open, { clock, signal: aborter.signal, onHint: () => follower.hints++ });
   return follower;
 }
 
@@ -33,10 +33,10 @@ test('each known event is a hint, however the bytes are cut; comments and unknow
   const follower = follow([() => streamOf(...text.split('|'))]);
   await settle(20);
   assert.equal(follower.hints, 3, 'the open stream and two events');
-  follower.over.abort();
+  follower.aborter.abort();
 });
 
-test('a stream that cannot be opened is tried with growing pauses, and no more once it is over', async () => {
+test('a stream that cannot be opened is retried with growing pauses until the signal aborts', async () => {
   const follower = follow([]);
   await settle();
   assert.equal(follower.opened, 1);
@@ -46,7 +46,7 @@ test('a stream that cannot be opened is tried with growing pauses, and no more o
   assert.equal(follower.opened, 2);
   await follower.clock.advance(500);
   assert.equal(follower.opened, 3);
-  follower.over.abort();
+  follower.aborter.abort();
   await follower.clock.advance(60_000);
   assert.equal(follower.opened, 3);
 });
@@ -56,5 +56,5 @@ test('a line without an end does not fill the memory', async () => {
   const follower = follow([() => streamOf(endless, endless, 'event: gate.invoked\n\n')]);
   await settle(40);
   assert.equal(follower.hints, 1, 'only that it was opened');
-  follower.over.abort();
+  follower.aborter.abort();
 });

@@ -1,4 +1,4 @@
-/** What the executor does for its callers, whatever they speak. HTTP routes call this; `walk/` stands behind it. */
+/** The executor's operations, independent of the transport. The HTTP routes call them; `execution/` implements them. */
 
 import type { z } from 'zod';
 import type { GateAnswer, gateSchema, IntentRequest, IntentStatus, intentStateSchema } from '../wire/executor.ts';
@@ -7,10 +7,10 @@ import type { IntentView } from '../wire/intent-view.ts';
 
 export type { IntentView };
 
-/** How an intent stands, as `GET /messages/async/{id}` says it. */
+/** The state of an intent, as `GET /messages/async/{id}` returns it. */
 export type IntentState = Readonly<z.output<typeof intentStateSchema>>;
 
-/** How one node of the plan stands. */
+/** The state of one node of the plan. */
 export type NodeState = IntentView['nodes'][number];
 
 export type IntentEvent = {
@@ -20,10 +20,11 @@ export type IntentEvent = {
 };
 
 /**
- * Each method is about the intents of one user; another user's are `not_found`. They throw ReveilleError.
+ * Each method operates on the intents of one user; intents of other users are `not_found`. The methods throw
+ * ReveilleError.
  */
 export type ExecutorRail = {
-  /** Resolves when the intent is on disk. `conflict`: the key names another task. */
+  /** Resolves when the intent is on disk. `conflict`: the key belongs to another task. */
   submit(user: string, request: IntentRequest): Promise<{ intentId: string }>;
   state(user: string, intentId: string): IntentState;
   view(user: string, intentId: string): IntentView;
@@ -31,21 +32,21 @@ export type ExecutorRail = {
   list(user: string, options: { limit: number; status?: IntentStatus }): readonly IntentView[];
   gates(user: string, intentId: string): readonly z.output<typeof gateSchema>[];
   /**
-   * `conflict` when the gate does not wait or the answer is about another call or question, `forbidden` when it is not
-   * signed by an approver who stands; recorded in the receipt either way.
+   * `conflict` when the gate is not pending or the answer is about another call or question; `forbidden` when no active
+   * approver signed it. The receipt records both.
    */
   answer(user: string, intentId: string, nodeId: string, answer: GateAnswer): Promise<void>;
-  /** `parked: false` when the intent is over, or nobody could wake the agent. */
+  /** `parked: false` when the intent is final or agents cannot be woken. */
   park(user: string, intentId: string, conversationId: string): Promise<{ status: IntentStatus; parked: boolean }>;
   /** `conflict` once the first escalate-class call has started. @param why for the receipt */
   cancel(user: string, intentId: string, why?: string): Promise<IntentState>;
-  /** Asks the tools anew what became of calls whose outcome is unknown. */
+  /** Queries the tools again for the outcome of calls whose outcome is unknown. */
   reconcile(user: string, intentId: string): Promise<IntentState>;
   receipt(user: string, intentId: string): IntentReceipt;
-  /** @returns ends the subscription */
+  /** @returns a function that ends the subscription */
   subscribe(user: string, intentId: string, listener: (event: IntentEvent) => void): () => void;
-  /** Takes up what an earlier process left. */
+  /** Resumes the intents that an earlier process left open. */
   start(): void;
-  /** Begins nothing new, waits for calls under way for so long, and leaves the rest to the next process. */
+  /** Starts nothing new, waits up to `drainMs` for calls in progress, and leaves the rest to the next process. */
   close(drainMs: number): Promise<void>;
 };

@@ -1,21 +1,21 @@
 /**
- * `reveille/client`: the typed clients of chronosd, the router and the executor, as the command line and the daemons use
- * them. Every method rejects with `ReveilleError`, whose `code` and `retryable` say what to do.
+ * `reveille/client`: the typed clients of chronosd, the router and the executor. Every method rejects with
+ * `ReveilleError`, whose `code` and `retryable` describe the error.
  *
- * The clients of the installation on this machine, as whoever `reveille up` runs for:
+ * The clients of the installation on this computer, for its user:
  *
  * ```ts
  * import { localClients } from 'reveille/client';
  *
  * const { chronos } = await localClients();
  * const { id } = await chronos.createAlarm({
- *   kind: 'once', delay_seconds: 600, wake_message: 'Look whether the build is green.', conversation_id: 'builds',
+ *   kind: 'once', delay_seconds: 600, wake_message: 'Check whether the build is green.', conversation_id: 'builds',
  * });
  * await chronos.cancelAlarm(id);
  * ```
  *
- * Those of a server, with what it was started with: `createChronosClient({ url, token, identity })`, where an identity
- * is a label and the key in a file, `agentIdentity('build-agent', readKeyFile('agent.key'))`.
+ * The clients of a server: `createChronosClient({ url, token, identity })`. An identity is a label and a key from a file:
+ * `agentIdentity('build-agent', readKeyFile('agent.key'))`.
  */
 import type { ChronosClient } from '../chronos/client.ts';
 import { alarmClient } from '../cli/access/chronos.ts';
@@ -55,19 +55,19 @@ export { ReveilleError } from '../wire/errors.ts';
 export { RawJson } from '../wire/json.ts';
 
 export type LocalClients = {
-  /** Speaks as this machine's agent: the alarms are its own. */
+  /** With the identity of this computer's agent: the alarms are its own. */
   readonly chronos: ChronosClient;
   readonly router: RouterClient;
-  /** For the intents of this machine's user. It submits and looks; what approves is a key of the person's own. */
+  /** For the intents of this computer's user. It submits and reads intents; approvals need the user's own key. */
   readonly executor: ExecutorClient;
 };
 
 /**
- * The clients of the installation on this machine, by the environment and `REVEILLE_HOME`, as each command finds it. A
- * `reveille up` must have run there once.
+ * The clients of the installation on this computer, found as every command finds it, by the environment and
+ * `REVEILLE_HOME`. `reveille up` must have run there once.
  *
- * @param settings variables that count instead of those of the environment, such as `REVEILLE_HOME`
- * @throws ReveilleError `unavailable` or `not_found` with a remedy, where nothing was set up
+ * @param settings override variables of the environment, such as `REVEILLE_HOME`
+ * @throws ReveilleError `unavailable` or `not_found` with a remedy, without an installation
  */
 export async function localClients(settings: Readonly<Record<string, string>> = {}): Promise<LocalClients> {
   const context = await createContext(process, {}, settings);

@@ -1,9 +1,8 @@
 /**
- * What `import { VERSION } from 'reveille'` gives: the version, the one error type, and the types of what crosses a
- * process boundary. It loads next to nothing; what does something is behind `reveille/client`, `reveille/verify` and
- * `reveille/tools`.
+ * `import { VERSION } from 'reveille'`: the version, the error type, and the types of messages between processes. It loads
+ * almost nothing; functions are in `reveille/client`, `reveille/verify` and `reveille/tools`.
  *
- * An agent that is woken declares what it is posted like this:
+ * An agent that is woken declares its request type:
  *
  * ```ts
  * import type { ChatRequest } from 'reveille';
@@ -30,5 +29,5 @@ export { RawJson } from '../wire/json.ts';
 export type { MachineState } from '../wire/machine.ts';
 export type { TurnEventData, TurnEventType, TurnStatus, TurnView } from '../wire/turn.ts';
 export { VERSION } from '../wire/version.ts';
-/** What a router posts to an agent's `/chat`, what it answers, and what it says of itself at `/healthz`. */
+/** The router's request to an agent's `/chat`, the response, and the response of `/healthz`. */
 export type { ChatAccepted, ChatRequest, DaemonHealth } from '../wire/wake.ts';

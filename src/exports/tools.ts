@@ -1,5 +1,5 @@
 /**
- * `reveille/tools`: a sense of time for an agent, in one line.
+ * `reveille/tools`: alarms for an agent, in one line.
  *
  * For the AI SDK, whose `ai` package is not needed here:
  *
@@ -9,7 +9,7 @@
  * const { text } = await generateText({ model, prompt, tools: alarmTools() });
  * ```
  *
- * For an MCP client, and for the configuration file of one:
+ * For an MCP client, and for its configuration file:
  *
  * ```ts
  * import { mcpServers } from 'reveille/tools';
@@ -27,9 +27,9 @@ import { silentLogger } from '../kit/log/log.ts';
 import { ReveilleError, type WireError } from '../wire/errors.ts';
 import { encodeJson } from '../wire/json.ts';
 
-/** Which chronosd, and as whom; what is left out is found as `reveille mcp` finds it: environment, then `reveille up`. */
+/** The chronosd and the identity; omitted fields are found as by `reveille mcp`: environment, then `reveille up`. */
 export type AlarmAccess = {
-  /** As in `http://127.0.0.1:9096`. */
+  /** For example `http://127.0.0.1:9096`. */
   readonly url?: string;
   /** The transport bearer, `CHRONOS_TOKEN`. */
   readonly token?: string;
@@ -37,11 +37,11 @@ export type AlarmAccess = {
   readonly userId?: string;
   /** The file with the agent's key. */
   readonly keyFile?: string;
-  /** The folder of a `reveille up`, `~/.reveille` unless told. */
+  /** The home of a `reveille up`; `~/.reveille` by default. */
   readonly home?: string;
 };
 
-/** A JSON schema as libraries take it from each other (Standard Schema, https://standardschema.dev). */
+/** A JSON schema in the form of Standard Schema (https://standardschema.dev). */
 type InputSchema = {
   readonly '~standard': {
     readonly version: 1;
@@ -55,11 +55,11 @@ type InputSchema = {
 export type AlarmTool = {
   readonly description: string;
   readonly inputSchema: InputSchema;
-  /** @throws ReveilleError with what chronosd, or the check of the arguments, says; the model reads it */
+  /** @throws ReveilleError from chronosd or from the check of the arguments; the model reads it */
   execute(input: Record<string, unknown>, options?: { abortSignal?: AbortSignal }): Promise<Record<string, unknown>>;
 };
 
-/** The arguments are checked by the forwarder, from their source: that is where a complaint names field and remedy. */
+/** The forwarder checks the arguments from their source text, so that its errors name field and remedy. */
 function schemaOf({ inputSchema }: ToolDefinition): InputSchema {
   const schema = () => inputSchema as Record<string, unknown>;
   const validate = (value: unknown) => ({ value: value as Record<string, unknown> });
@@ -80,8 +80,8 @@ async function forwarderOf({ url, token, userId, keyFile, home }: AlarmAccess): 
 }
 
 /**
- * `alarm_set`, `alarm_list` and `alarm_cancel` as tools of the AI SDK. Nothing is connected or read before the first
- * call; each call proves the agent's identity anew.
+ * `alarm_set`, `alarm_list` and `alarm_cancel` as tools of the AI SDK. Nothing is read before the first call. Each call
+ * proves the agent's identity again.
  */
 export function alarmTools(access: AlarmAccess = {}): Record<ToolName, AlarmTool> {
   let forwarder: Promise<ToolForwarder> | undefined;
@@ -101,12 +101,12 @@ export function alarmTools(access: AlarmAccess = {}): Record<ToolName, AlarmTool
   return Object.fromEntries(tools) as Record<ToolName, AlarmTool>;
 }
 
-/** How to start an MCP server on stdin and stdout. */
+/** The command of an MCP server on stdin and stdout. */
 export type McpServer = { readonly command: string; readonly args: string[] };
 
 /**
- * The MCP servers of this package, in the form of a client's `mcpServers`: alarms for the agent, and the person's time.
- * They run with this very Node and these very files, whatever is on the PATH.
+ * The MCP servers of this package, in the form of a client's `mcpServers`: alarms for the agent, and the user's time. They
+ * run with this Node and these files, independent of the PATH.
  */
 export function mcpServers(): Record<'chronos' | 'chronometric', McpServer> {
   const server = (command: string): McpServer => ({ command: process.execPath, args: [PROGRAM, command] });

@@ -1,6 +1,6 @@
 /**
- * `reveille/verify`: checks the receipts of an executor on any machine, without a daemon, a key of one's own or a
- * network (docs/receipts.md).
+ * `reveille/verify`: verifies receipts of an executor on any computer, without a daemon, a private key or a network
+ * (docs/reference/receipts.md).
  *
  * ```ts
  * import { readFileSync } from 'node:fs';
@@ -19,36 +19,36 @@ export type { IntentReceipt, ReceiptEnvelope, ReceiptKind } from '../wire/intent
 
 export type Expected = {
   /**
-   * Public keys that the executor may have signed with: 64 hex digits each, the key's id, or the 16 digits of it that
-   * stand in a DID. Without them the key is the receipt's own claim, and only that it is whole is checked.
+   * Expected public keys of the executor: 64 hex digits, the key's id, or the 16 digits of a DID. Without them the key in
+   * the receipt is used, and only integrity is checked.
    */
   readonly keys?: readonly string[];
-  /** Public keys of people, one of whom must have approved each call that was escalated to a person. */
+  /** Public keys of people, one of whom must have approved each call that needed approval. */
   readonly approvers?: readonly string[];
 };
 
 export type CheckedReceipt = {
-  /** Whether everything holds. */
+  /** Whether the receipt is valid. */
   readonly valid: boolean;
   /** The line of the text on which it begins, from 1. */
   readonly line: number;
-  /** What is wrong first, in a sentence; `undefined` when it is valid. */
+  /** The first problem, as a sentence; `undefined` when it is valid. */
   readonly why: string | undefined;
-  /** What the envelopes that hold come to; `undefined` for text that cannot be read. */
+  /** The content of the valid envelopes; `undefined` for unreadable text. */
   readonly report: ReceiptReport | undefined;
 };
 
 /**
- * Checks the receipts of a text: one, several as JSON lines, or the executor's answer around one.
+ * Verifies the receipts of a text: one, several as JSON lines, or a response of the executor with one.
  *
- * @param text as it was written: a member that stands twice, or a number that JavaScript rounds, is a reason to refuse
- * @returns one entry a receipt, in their order; text that cannot be read is the last
+ * @param text unchanged: a duplicate field, or a number that JavaScript rounds, makes it invalid
+ * @returns one entry per receipt, in order; unreadable text is the last entry
  */
 export async function checkReceipts(text: string, expected: Expected = {}): Promise<CheckedReceipt[]> {
   const lowerCase = (keys: readonly string[] | undefined) => keys?.map((key) => key.toLowerCase());
   const given = { keys: lowerCase(expected.keys), approvers: lowerCase(expected.approvers) };
   const checked: CheckedReceipt[] = [];
-  // Editors put a byte order mark there; it is no part of the text.
+  // A byte order mark of an editor is not part of the text.
   for await (const found of verifyReceipts(readValues(text.replace(/^\uFEFF/, '')), given)) {
     if ('unreadable' in found) {
       const { line, column, message } = found.unreadable;

@@ -1,7 +1,6 @@
 /**
- * The programs that come with this package, by the names that manifests call them. They are found from where the
- * package lies, so a manifest that ships works offline, without npx and without anything on the PATH, and runs the very
- * version that was tested.
+ * The programs that ship with this package, by the names that manifests use. They are resolved from the package's own
+ * folder. A shipped manifest therefore works offline, without npx or PATH, and runs the tested versions.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { findPackageJSON } from 'node:module';
@@ -10,19 +9,19 @@ import { z } from 'zod';
 
 type Command = readonly [string, ...string[]];
 
-/** MCP servers among our dependencies. */
+/** MCP servers among the dependencies of this package. */
 const SERVER_PACKAGES = ['@modelcontextprotocol/server-filesystem'] as const;
 
 const packageSchema = z.object({ bin: z.record(z.string(), z.string()).optional() });
 
-/** The commands that a package brings, each run by the Node that runs us: a system's own may be older. */
+/** The commands of a package. Each runs with the current Node, because the system's Node may be older. */
 function commandsOf(packageFile: string): Record<string, Command> {
   const { bin = {} } = packageSchema.parse(JSON.parse(readFileSync(packageFile, 'utf8')));
   const folder = dirname(packageFile);
   return Object.fromEntries(Object.entries(bin).map(([name, path]) => [name, [process.execPath, join(folder, path)]]));
 }
 
-/** The nearest `package.json` above a folder: our own, from the sources as well as from a build. */
+/** The nearest `package.json` above a folder: this package's own, both in the sources and in a build. */
 function ownPackageFile(from: string): string | undefined {
   const file = join(from, 'package.json');
   if (existsSync(file)) return file;
@@ -39,28 +38,28 @@ function installed(name: string): string | undefined {
   }
 }
 
-/** A manifest that comes with this package. */
+/** A manifest that ships with this package. */
 export function bundledManifest(agent: 'neo' | 'executor' | 'default'): string {
   const own = ownPackageFile(import.meta.dirname);
   return join(own === undefined ? '.' : dirname(own), 'agents', `${agent}.json`);
 }
 
-/** The policy that comes with the executor's manifest. */
+/** The policy that ships with the executor's manifest. */
 export function bundledPolicy(): string {
   return bundledManifest('executor').replace(/\.json$/, '.policy.yaml');
 }
 
-/** Servers of this package that list their tools from a file, by the words that start them. */
+/** Servers of this package that list their tools from a file, by their start command. */
 const TOOLS_FILES: Readonly<Record<string, string>> = { 'reveille mcp': 'src/chronos-mcp/chronos-tools.json' };
 
-/** Where a server of this package reads the tools that it lists; `undefined` for all others. */
+/** The file from which a server of this package lists its tools; `undefined` for other servers. */
 export function ownToolsFile(command: readonly string[]): string | undefined {
   const file = TOOLS_FILES[command.slice(0, 2).join(' ')];
   const own = file === undefined ? undefined : ownPackageFile(import.meta.dirname);
   return own === undefined ? undefined : join(dirname(own), file!);
 }
 
-/** What the programs of this package read to run: the package, what it is installed with, and Node. */
+/** Paths that the programs of this package read: the package, its dependencies, and Node. */
 export function programFolders(): string[] {
   const own = ownPackageFile(import.meta.dirname);
   if (own === undefined) return [process.execPath];
@@ -69,7 +68,7 @@ export function programFolders(): string[] {
   return [basename(above) === 'node_modules' ? above : folder, process.execPath];
 }
 
-/** What to run for `reveille` and for each server that is installed with it. */
+/** The commands for `reveille` and for each server that is installed with it. */
 export function bundledPrograms(): Readonly<Record<string, Command>> {
   const files = [...SERVER_PACKAGES.map(installed), ownPackageFile(import.meta.dirname)];
   return Object.assign({}, ...files.flatMap((file) => (file === undefined ? [] : [commandsOf(file)])));

@@ -8,13 +8,13 @@ const surfaceOf = (name: string, more: Omit<Classifiable, 'name'> = {}, patterns
   classify({ name, ...more }, patterns).surface;
 const READ = { sideEffectClass: 'read' } as const;
 
-/** Names of tools that move, commit or destroy something, some of them dressed as a look or a dry run. */
+/** Names of tools that move, commit or destroy something, some of them disguised as a read or a dry run. */
 const HOSTILE = [
   ...['test_transfer', 'list_with_transfer', 'simulate_swap_execute', 'listANDtransfer', 'pay', 'wireMoney'],
   ...['sweep', 'purchase', 'delete_all', 'lookupThenSend', 'compile_and_deploy', 'payBob', 'buy_now'],
 ];
 
-/** Letters of Cyrillic that look like those of Latin. */
+/** Cyrillic letters that look like Latin ones. */
 const CYRILLIC: Readonly<Record<string, string>> = { a: 'а', e: 'е', o: 'о', p: 'р', c: 'с', y: 'у', x: 'х', i: 'і' };
 const FULL_WIDTH = (name: string) =>
   [...name]
@@ -38,30 +38,30 @@ const DISGUISES: Readonly<Record<string, (name: string) => string>> = {
   'digits for letters': (name) => name.replace(/e/g, '3').replace(/a/g, '4').replace(/s/g, '5'),
 };
 
-test('what no manifest vouches for is escalate-class, whatever it is called and whatever its server says', () => {
+test("a tool without a declared class is escalate, whatever its name and its server's hints are", () => {
   for (const name of [...HOSTILE, 'get_balance', 'list', 'read_file', 'simulate_transfer', 'ping', '查询余额', '']) {
-    for (const [disguise, dress] of Object.entries(DISGUISES)) {
+    for (const [disguise, disguiseName] of Object.entries(DISGUISES)) {
       for (const annotations of [undefined, { readOnlyHint: true, destructiveHint: false }]) {
-        assert.equal(surfaceOf(dress(name), { annotations }), 'escalate', `${name} in ${disguise}`);
+        assert.equal(surfaceOf(disguiseName(name), { annotations }), 'escalate', `${name} in ${disguise}`);
       }
     }
   }
   fc.assert(fc.property(fc.string({ unit: anyCharacter }), (name) => assert.equal(surfaceOf(name), 'escalate')));
 });
 
-test('a class that is no read vouches for nothing', () => {
+test('a class other than read does not make a tool natural', () => {
   for (const sideEffectClass of ['write', 'network', 'shell'] as const)
     assert.equal(surfaceOf('look', { sideEffectClass }), 'escalate');
 });
 
-/** What moves something by its words alone, so that even the word "read" does not free it. */
+/** Names whose words alone show an effect, so that the class "read" does not make them natural. */
 const MOVING = ['list_with_transfer', 'simulate_swap_execute', 'listANDtransfer', 'pay', 'wireMoney', 'sweep'];
 const ALSO_MOVING = ['purchase', 'delete_all', 'lookupThenSend', 'compile_and_deploy', 'payBob', 'getTransfer'];
 
 test('the words of a name make a declared read stricter, in every disguise', () => {
   for (const name of [...MOVING, ...ALSO_MOVING]) {
-    for (const [disguise, dress] of Object.entries(DISGUISES))
-      assert.equal(surfaceOf(dress(name), READ), 'escalate', `${name} in ${disguise}: ${dress(name)}`);
+    for (const [disguise, disguiseName] of Object.entries(DISGUISES))
+      assert.equal(surfaceOf(disguiseName(name), READ), 'escalate', `${name} in ${disguise}: ${disguiseName(name)}`);
   }
   for (const pattern of ESCALATE_PATTERNS) {
     for (const name of [pattern, pattern.toUpperCase(), `do_${pattern}_now`, `erc20${pattern}From`])
@@ -69,7 +69,7 @@ test('the words of a name make a declared read stricter, in every disguise', () 
   }
 });
 
-test('no disguise that can be put together frees a declared read', () => {
+test('no combination of disguises makes a declared read natural', () => {
   const insertion = fc.constantFrom(
     '',
     '',
@@ -90,16 +90,16 @@ test('no disguise that can be put together frees a declared read', () => {
   const name = fc.constantFrom(...MOVING, ...ALSO_MOVING).chain((plain) => fc.tuple(...[...plain].map(letter)));
   fc.assert(
     fc.property(name, (letters) => {
-      const dressed = letters.map((pair) => pair.join('')).join('');
-      // Capitals in the middle of a word change its words, which a plain name may do.
-      fc.pre(/[^\x20-\x7e]/.test(dressed));
-      assert.equal(surfaceOf(dressed, READ), 'escalate', JSON.stringify(dressed));
+      const disguised = letters.map((pair) => pair.join('')).join('');
+      // Capitals in the middle of a word change its words, which is allowed in a plain name.
+      fc.pre(/[^\x20-\x7e]/.test(disguised));
+      assert.equal(surfaceOf(disguised, READ), 'escalate', JSON.stringify(disguised));
     }),
     { numRuns: 2000 },
   );
 });
 
-test('the reason says what a disguised name reads like', () => {
+test('the reason says how a disguised name is read', () => {
   const reason = (name: string) => {
     const found = classify({ name, surface: undefined });
     return found.surface === 'escalate' ? found.reason : '';
@@ -112,7 +112,7 @@ test('the reason says what a disguised name reads like', () => {
   assert.equal(reason('look'), 'the manifest calls it neither a read nor natural');
 });
 
-test('a look or a dry run that the manifest calls a read is natural, however what it looks at is called', () => {
+test('a read or dry run that the manifest declares as read is natural, whatever its object is named', () => {
   const names = [
     'get_balance',
     'compile',
@@ -134,12 +134,12 @@ test('a look or a dry run that the manifest calls a read is natural, however wha
   for (const name of [...names, ...more]) assert.equal(surfaceOf(name, READ), 'natural', name);
 });
 
-test('a name that only begins like a read escalates still', () => {
+test('a name that only begins like a read still escalates', () => {
   const names = ['testament_transfer', 'listing_send', 'simulate_and_send', 'lookupThenTransfer', 'transfer_list'];
   for (const name of [...names, 'latest_transfer']) assert.equal(surfaceOf(name, READ), 'escalate', name);
 });
 
-test('in doubt a tool needs approval', () => {
+test('a doubtful tool needs approval', () => {
   const surface = (tool: Omit<Classifiable, 'name'>, name = 'look') => surfaceOf(name, tool);
   assert.equal(surface({}), 'escalate');
   assert.equal(surface({ sideEffectClass: 'network' }), 'escalate');
@@ -150,7 +150,7 @@ test('in doubt a tool needs approval', () => {
   assert.equal(surface({ sideEffectClass: 'read', surface: 'escalate' }), 'escalate');
 });
 
-test('the manifest has the last word, and says so where a name speaks against it', () => {
+test('the manifest decides, and the result says when a name speaks against it', () => {
   assert.deepEqual(classify({ name: 'transfer', surface: 'natural' }), {
     surface: 'natural',
     despite: 'its name contains "transfer"',
@@ -173,7 +173,7 @@ test('the manifest has the last word, and says so where a name speaks against it
   );
 });
 
-test('patterns are read with blanks and in any case, and come beside those of the house', () => {
+test('patterns are read with blanks and in any case, and are added to the built-in ones', () => {
   const patterns = readEscalatePatterns(' Pay , burn, Look');
   assert.deepEqual(patterns, ['pay', 'burn', 'look']);
   for (const name of ['payBob', 'transfer', 'look', 'l\u043e\u043ek'])

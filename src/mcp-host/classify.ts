@@ -1,14 +1,13 @@
 /**
- * Which tools an agent uses by itself and which only the executor may: the one rule for Neo, the executor and `reveille
- * policy explain`. A name and a server's hints decide nothing by themselves, they only ever make a class stricter; what
- * loosens it is the manifest's word about that very tool. Pure.
+ * Decides which tools are natural and which escalate: the one rule for Neo, the executor and `reveille policy explain`.
+ * A name or a server's hint only makes a class stricter. Only the manifest's entry for a tool loosens it. Pure.
  */
 
 import { inLatin } from '../kit/text/hidden-characters.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import type { SideEffectClass, ToolSurface } from '../wire/manifest.ts';
 
-/** Parts of names under which tools move or commit something, wherever they stand; letters in either case. */
+/** Parts of names of tools that move or commit something, at any position, in either case. */
 export const ESCALATE_PATTERNS: readonly string[] = [
   ...['send', 'transfer', 'swap', 'approve', 'deploy', 'settle'],
   ...['fund', 'mint', 'withdraw', 'stake', 'invoke', 'bridge'],
@@ -16,8 +15,8 @@ export const ESCALATE_PATTERNS: readonly string[] = [
 ];
 
 /**
- * Shorter ones, which other words contain by chance (`display`, `wireless`): these are what a word of the name begins
- * with.
+ * Shorter words, which other words contain by chance (`display`, `wireless`). They match only the beginning of a word
+ * of the name.
  */
 const ESCALATE_WORDS: readonly (readonly [word: string, begins: RegExp])[] = [
   ['pay', /^pay(?!load)/],
@@ -35,19 +34,27 @@ const ESCALATE_WORDS: readonly (readonly [word: string, begins: RegExp])[] = [
   ['drop', /^drop(?!down)/],
 ];
 
-/**
- * Names that begin with one of these words look at something or try it out, where the manifest calls the tool a read.
- */
-const HARMLESS: ReadonlySet<string> = new Set(['compile', 'test', 'simulate', 'lookup', 'list']);
+/** A name that begins with one of these words reads or simulates, if the manifest declares the tool as a read. */
+const READ_WORDS: ReadonlySet<string> = new Set(['compile', 'test', 'simulate', 'lookup', 'list']);
 /** A name with one of these words does more than its first word says. */
-const FURTHER: ReadonlySet<string> = new Set(['and', 'then', 'or', 'with', 'plus', 'via', 'execute', 'run', 'commit']);
+const CONTINUATION_WORDS: ReadonlySet<string> = new Set([
+  'and',
+  'then',
+  'or',
+  'with',
+  'plus',
+  'via',
+  'execute',
+  'run',
+  'commit',
+]);
 
 const PATTERN = /^[\p{L}\p{N}_.-]{1,64}$/u;
 
 /**
- * Reads `NEO_ESCALATE_PATTERNS`: parts of names with commas between them, beside {@link ESCALATE_PATTERNS}.
+ * Parses `NEO_ESCALATE_PATTERNS`: comma-separated parts of names, added to {@link ESCALATE_PATTERNS}.
  *
- * @throws ReveilleError `invalid_request` for what cannot be part of a tool's name
+ * @throws ReveilleError `invalid_request` for text that cannot be part of a tool's name
  */
 export function readEscalatePatterns(setting: string): readonly string[] {
   const patterns = setting.split(',').map((part) => part.trim());
@@ -65,23 +72,23 @@ export function readEscalatePatterns(setting: string): readonly string[] {
 export type Classifiable = {
   /** The tool's own name on its server. */
   readonly name: string;
-  /** What the manifest says of this very tool; `surface` has the last word. */
+  /** The manifest's entry for this tool; `surface` decides. */
   readonly surface?: ToolSurface | undefined;
   readonly sideEffectClass?: SideEffectClass | undefined;
-  /** What the server says about its tool. Nobody vouches for it, so it can only make a classification stricter. */
+  /** The server's hints about its tool. They are untrusted, so they only make a classification stricter. */
   readonly annotations?: { readonly destructiveHint?: unknown } | undefined;
 };
 
 type Classification =
-  /** `despite` completes "it is natural by the manifest's word although". */
+  /** `despite` completes "the manifest makes it natural although". */
   | { readonly surface: 'natural'; readonly despite?: string }
   /** `reason` completes "it is escalated because". */
   | { readonly surface: 'escalate'; readonly reason: string };
 
-/** What speaks against a tool in its name, whoever vouches for it. */
-function suspicion(name: string, more: readonly string[]): string | undefined {
+/** The sign of an effect in a tool's name, independent of its declared class. */
+function effectInName(name: string, extraPatterns: readonly string[]): string | undefined {
   const read = readName(name);
-  for (const part of [...ESCALATE_PATTERNS, ...more]) {
+  for (const part of [...ESCALATE_PATTERNS, ...extraPatterns]) {
     const how = read.contains(part);
     if (how !== undefined) return `its name ${how === 'is' ? 'contains' : 'reads like'} "${part}"`;
   }
@@ -89,74 +96,75 @@ function suspicion(name: string, more: readonly string[]): string | undefined {
   return found && `its name has the word "${found[0]}"`;
 }
 
-/** Whether a word says that there is more to come, alone or run into what comes: `and`, `andtransfer`. */
-const goesFurther = (word: string) =>
-  [...FURTHER].some(
+/** Whether a word announces a second action, alone or joined with the next word: `and`, `andtransfer`. */
+const announcesMore = (word: string) =>
+  [...CONTINUATION_WORDS].some(
     (further) =>
-      word === further || (word.startsWith(further) && suspicion(word.slice(further.length), []) !== undefined),
+      word === further || (word.startsWith(further) && effectInName(word.slice(further.length), []) !== undefined),
   );
 
-/** Whether a name is that of a look or a dry run: these do not move what they speak of. */
-function isHarmless(name: string): boolean {
+/** Whether the name is that of a read or a dry run, which has no effect on its object. */
+function isReadOrDryRun(name: string): boolean {
   const { words, isPlain } = readName(name);
   const [first, ...rest] = words;
-  return isPlain && first !== undefined && HARMLESS.has(first) && !rest.some(goesFurther);
+  return isPlain && first !== undefined && READ_WORDS.has(first) && !rest.some(announcesMore);
 }
 
-/** @param more parts of names beside those of the house, as {@link readEscalatePatterns} gives them */
-export function classify(tool: Classifiable, more: readonly string[] = []): Classification {
+/** @param extraPatterns parts of names beside the built-in ones, as {@link readEscalatePatterns} returns them */
+export function classify(tool: Classifiable, extraPatterns: readonly string[] = []): Classification {
   const { name, surface, sideEffectClass, annotations } = tool;
   if (surface === 'escalate') return { surface, reason: 'the manifest says so' };
-  const isVouchedFor = sideEffectClass === 'read';
-  const named = suspicion(name, more);
-  if (surface === 'natural') return named === undefined ? { surface } : { surface, despite: named };
-  if (named !== undefined && !(isVouchedFor && isHarmless(name))) return { surface: 'escalate', reason: named };
+  const isDeclaredRead = sideEffectClass === 'read';
+  const nameReason = effectInName(name, extraPatterns);
+  if (surface === 'natural') return nameReason === undefined ? { surface } : { surface, despite: nameReason };
+  if (nameReason !== undefined && !(isDeclaredRead && isReadOrDryRun(name)))
+    return { surface: 'escalate', reason: nameReason };
   if (annotations?.destructiveHint === true) {
     return { surface: 'escalate', reason: 'its server calls it destructive and the manifest does not say otherwise' };
   }
-  if (!isVouchedFor) return { surface: 'escalate', reason: 'the manifest calls it neither a read nor natural' };
+  if (!isDeclaredRead) return { surface: 'escalate', reason: 'the manifest calls it neither a read nor natural' };
   if (!readName(name).isPlain) {
     return { surface: 'escalate', reason: 'its name has letters that may look like others; give its "surface"' };
   }
-  return named === undefined ? { surface: 'natural' } : { surface: 'natural', despite: named };
+  return nameReason === undefined ? { surface: 'natural' } : { surface: 'natural', despite: nameReason };
 }
 
 /**
- * What to warn of where the manifest's word goes against a name, and the tool may become another under that name.
+ * A warning for a tool that the manifest makes natural against its name while its definition is not pinned: the server
+ * may replace it under that name.
  *
  * @param tool `<alias>/<tool>`
  */
 export function warningOf(tool: string, found: Classification, isPinned: boolean): string | undefined {
   if (isPinned || found.surface === 'escalate' || found.despite === undefined) return undefined;
-  return `${tool} is natural by the manifest's word although ${found.despite}, and its definition is not pinned; run "reveille tools pin" with its manifest`;
+  return `${tool} is natural by its manifest although ${found.despite}, and its definition is not pinned; run "reveille tools pin" with its manifest`;
 }
 
-/** With what most looks begin. */
-const LOOKS: ReadonlySet<string> = new Set(
+/** First words of most names of reads. */
+const READ_VERBS: ReadonlySet<string> = new Set(
   'get list read search find lookup describe show view count status stat query resolve explain history'.split(' '),
 );
 
 /**
- * What a person is proposed to say of a tool, and why. Never more than a read: the rest has to be said by the person.
+ * A proposed class for a tool and the reason. The proposal is never looser than read; anything looser needs a person.
  */
 export type Proposal = { readonly word: 'read' | 'escalate'; readonly reason: string };
 
 export function propose(name: string, annotations: Readonly<Record<string, unknown>> | undefined): Proposal {
-  const named = suspicion(name, []);
-  if (named !== undefined) return { word: 'escalate', reason: named };
+  const nameReason = effectInName(name, []);
+  if (nameReason !== undefined) return { word: 'escalate', reason: nameReason };
   const { words, isPlain } = readName(name);
   if (!isPlain) return { word: 'escalate', reason: 'its name has letters that may look like others' };
   if (annotations?.destructiveHint === true && annotations.readOnlyHint !== true)
     return { word: 'escalate', reason: 'its server calls it destructive' };
   if (annotations?.readOnlyHint !== true) return { word: 'escalate', reason: 'its server does not call it read-only' };
   const [first = ''] = words;
-  if (!LOOKS.has(first)) return { word: 'escalate', reason: 'its name is not that of a look' };
+  if (!READ_VERBS.has(first)) return { word: 'escalate', reason: 'its name is not that of a read' };
   return { word: 'read', reason: `its name begins with "${first}" and its server calls it read-only` };
 }
 
 /**
- * Signs that one letter is written with for another, each as one of them: `tr4n5fer` and `transfer`, `deIete` and
- * `delete` are one.
+ * Folds characters that replace each other onto one of them: `tr4n5fer` equals `transfer`, `deIete` equals `delete`.
  */
 function skeleton(text: string): string {
   const signs: Readonly<Record<string, string>> = {
@@ -177,14 +185,13 @@ function skeleton(text: string): string {
 }
 
 /**
- * `simulateSwap`, `simulate_swap` and `simulate-swap` are two words each, `listANDtransfer` and `PAYNow` are what they
- * show.
+ * Splits a name into words: two for `simulateSwap`, `simulate_swap`, `simulate-swap`, `listANDtransfer` and `PAYNow`.
  */
 function split(name: string): string[] {
   const words = name
     .replace(/([\p{Ll}\p{N}])(\p{Lu})/gu, '$1 $2')
     .replace(/(\p{Lu}{2,})(\p{Ll}{2,})/gu, (whole, capitals: string, rest: string) =>
-      // `ANDtransfer` is a word in capitals and another; `PAYNow` begins its second word with the last capital.
+      // `ANDtransfer` is a word in capitals and another one; in `PAYNow` the last capital begins the second word.
       [whole, `${capitals} ${rest}`, `${capitals.slice(0, -1)} ${capitals.at(-1)}${rest}`].join(' '),
     )
     .toLowerCase()
@@ -196,13 +203,13 @@ function split(name: string): string[] {
 }
 
 type ReadName = {
-  /** Its words in lower case, in order; where capitals can be read in several ways, all of these. */
+  /** Its words in lower case, in order; every reading where capitals are ambiguous. */
   readonly words: readonly string[];
-  /** Whether every character of it is printable ASCII: no letter can be another one's look-alike. */
+  /** Whether every character is printable ASCII, so that no letter is a look-alike of another. */
   readonly isPlain: boolean;
   /**
-   * Whether it contains this, read with or without separators. @returns `reads` where other letters or signs stand for
-   * it
+   * Whether the name contains this part, with or without separators. @returns `reads` where look-alike characters
+   * replace letters
    */
   contains(part: string): 'is' | 'reads' | undefined;
 };

@@ -1,6 +1,6 @@
 /**
- * One connection to one MCP server, over stdio or streamable HTTP: opened once, used, closed. It is never repaired,
- * only replaced.
+ * One connection to one MCP server, over stdio or streamable HTTP. It is opened once, used and closed; a broken one is
+ * replaced.
  */
 import {
   type CallToolResult,
@@ -22,32 +22,30 @@ import type { ServerSpec } from './manifest.ts';
 import { type AnswerSlot, RawAnswers } from './raw-answers.ts';
 import type { ServerLog } from './server-log.ts';
 import { StdioTransport } from './stdio-transport.ts';
-import { AskedForMore } from './tool-call-failure.ts';
+import { InputRequired } from './tool-call-failure.ts';
 import { definitionOf, type ToolDefinition } from './tool-definition.ts';
 
 export type ConnectionOptions = {
   spec: ServerSpec;
-  /** Where a child runs. */
+  /** Working directory of a child process. */
   cwd: string | undefined;
-  walls: Walls | undefined;
+  sandbox: Walls | undefined;
   clock: Clock;
   output: ServerLog;
-  /**
-   * The connection is over; `ending` finishes the sentence "the server …". Called once, and only for one that was open.
-   */
+  /** The connection has ended; `ending` finishes the sentence "the server …". Called once, and only if it was open. */
   onClosed(ending: string): void;
   /** The server says that its tools have changed. */
   onToolsChanged(): void;
-  /** Something went wrong that may mean that the server is gone. */
-  onTrouble(): void;
+  /** An error occurred that may mean that the server is gone. */
+  onSuspectedLoss(): void;
 };
 
-/** The revision in which servers need not know the handshake of 2025 any more. */
+/** The first revision in which servers need not support the handshake of 2025. */
 const MODERN = '2026-07-28';
-/** The SDK wants a limit; ours are kept by our own clock. */
+/** The SDK requires a limit; our own limits use our clock. */
 const NO_LIMIT = { timeout: 2 ** 31 - 1 };
 const MOST_TOOLS = 1000;
-const FAREWELL_MS = 1000;
+const SESSION_END_MS = 1000;
 
 type Wire = {
   transport: Transport;
@@ -55,13 +53,13 @@ type Wire = {
   close(): Promise<void>;
 };
 
-/** An error and what caused it in one line. */
+/** An error and its causes in one line. */
 export function describeError(thrown: unknown): string {
-  const words: string[] = [];
-  for (let at = thrown; at !== undefined && words.length < 4; at = at instanceof Error ? at.cause : undefined) {
-    words.push(at instanceof Error ? at.message : String(at));
+  const parts: string[] = [];
+  for (let at = thrown; at !== undefined && parts.length < 4; at = at instanceof Error ? at.cause : undefined) {
+    parts.push(at instanceof Error ? at.message : String(at));
   }
-  return [...new Set(words)].join(': ').replace(/\s+/g, ' ').slice(0, 600);
+  return [...new Set(parts)].join(': ').replace(/\s+/g, ' ').slice(0, 600);
 }
 
 export class Connection {
@@ -79,46 +77,46 @@ export class Connection {
     this.#flood = new FloodGuard(options.clock);
   }
 
-  /** Why the connection ended; `undefined` while it has not. */
+  /** Why the connection ended; `undefined` while it is open. */
   get ending(): string | undefined {
     return this.#ending;
   }
 
-  /** The version that the server gives itself. */
+  /** The version that the server reports. */
   get serverVersion(): string | undefined {
     return this.#client?.getServerVersion()?.version;
   }
 
-  /** The process of a child, which leads its group. */
+  /** The process id of a child, which leads its process group. */
   get pid(): number | undefined {
     const transport = this.#wire?.transport;
     return transport instanceof StdioTransport ? (transport.pid ?? undefined) : undefined;
   }
 
   /**
-   * Starts the server and shakes hands. Over HTTP it is asked which way it knows. A child is greeted the 2025 way
-   * first, which nearly all know, and the 2026 way when it turns that away: to be asked, some end themselves, and a
-   * second process would be needed.
+   * Starts the server and does the handshake. Over HTTP the SDK probes which revision the server supports. A child gets
+   * the 2025 handshake first, which nearly all servers support, and the 2026 one when it refuses. Some servers exit on
+   * a probe, and a second process would be needed.
    *
-   * @throws Error in the words of the server where it has any; the connection is to be closed then
+   * @throws Error with the server's own message where it has one; the caller must then close the connection
    */
   async open(): Promise<void> {
     try {
       await this.#connect(this.#options.spec.link.kind === 'http' ? 'auto' : 'legacy');
     } catch (thrown) {
       const first = this.#explain(thrown);
-      // A child that answers with an error may be one that only knows the newer way.
+      // A child that answers with an error may support only the newer handshake.
       if (this.#closing || this.#options.spec.link.kind === 'http' || !(thrown instanceof ProtocolError)) throw first;
       await this.#wire?.close();
-      // It may have been closed meanwhile.
+      // The connection may have been closed meanwhile.
       if (this.#closing) throw first;
       try {
         await this.#connect({ pin: MODERN });
       } catch (again) {
-        throw new Error(`${first.message}; asked for ${MODERN}: ${this.#explain(again).message}`);
+        throw new Error(`${first.message}; with ${MODERN}: ${this.#explain(again).message}`);
       }
     }
-    // Closed while the last answer was on its way.
+    // Closed while the last answer was in transit.
     if (this.#closing) throw new Error('it was stopped');
     this.#isOpen = true;
   }
@@ -138,7 +136,7 @@ export class Connection {
         versionNegotiation: { mode },
       },
     );
-    // Also for servers that send what they did not announce.
+    // Also for servers that send notifications they did not announce.
     client.setNotificationHandler('notifications/tools/list_changed', changed);
     client.onerror = (error) => this.#onError(error);
     client.onclose = () => {
@@ -146,23 +144,23 @@ export class Connection {
     };
     this.#client = client;
     wire.transport.onmessage = (_message: JSONRPCMessage) => {
-      if (this.#flood.message()) this.fail('sent too many messages that nobody asked for');
+      if (this.#flood.message()) this.fail('sent too many unsolicited messages');
     };
     await client.connect(wire.transport, NO_LIMIT);
   }
 
   #makeWire(): Wire {
-    const { spec, cwd, walls, clock, output } = this.#options;
+    const { spec, cwd, sandbox, clock, output } = this.#options;
     const { link } = spec;
     if (link.kind === 'stdio') {
-      const transport = new StdioTransport({ link, cwd, walls, clock, output, answers: this.#answers });
+      const transport = new StdioTransport({ link, cwd, sandbox, clock, output, answers: this.#answers });
       return { transport, ending: () => transport.ending, close: () => transport.close() };
     }
-    output.begin();
-    const { transport, destroy } = httpWire(link, this.#answers, (why) => this.fail(why));
+    output.clearLast();
+    const { transport, destroy } = httpWire(link, this.#answers, (reason) => this.fail(reason));
     const close = async () => {
-      const farewell = withDeadline(clock, FAREWELL_MS, undefined, () => transport.terminateSession());
-      await farewell.catch((error: unknown) => {
+      const sessionEnd = withDeadline(clock, SESSION_END_MS, undefined, () => transport.terminateSession());
+      await sessionEnd.catch((error: unknown) => {
         output.line('host', `the session was not ended: ${describeError(error)}`);
       });
       await transport.close();
@@ -173,57 +171,56 @@ export class Connection {
 
   #onError(error: Error): void {
     this.#options.output.line('host', describeError(error));
-    if (this.#isOpen && !this.#closing) this.#options.onTrouble();
+    if (this.#isOpen && !this.#closing) this.#options.onSuspectedLoss();
   }
 
   #onClose(ending: string): void {
-    // Until it is open, whoever opens it says what went wrong.
+    // Until the connection is open, `open` reports the error.
     if (!this.#isOpen) return;
     this.#isOpen = false;
     this.#ending ??= ending;
     this.#options.onClosed(this.#ending);
   }
 
-  /** What to say of a failed start: the server's own last words tell more than that the pipe is closed. */
+  /** Explains a failed start. The server's last output says more than the error of the closed pipe. */
   #explain(thrown: unknown): Error {
     const { output, spec } = this.#options;
     const ending = this.#ending ?? this.#wire?.ending();
-    const said = output.lastWords;
+    const lastOutput = output.lastOutput;
     let text = ending ? `it ${ending}` : describeError(thrown);
     for (const secret of spec.secrets) if (secret.length >= 6) text = text.replaceAll(secret, '[hidden]');
-    // No cause: all that it says is in the text, and `describeError` would say it a second time.
-    return new Error(said === '' ? text : `${text}; it said: ${said}`);
+    // No cause: the text contains it already, and `describeError` would repeat it.
+    return new Error(lastOutput === '' ? text : `${text}; its last output: ${lastOutput}`);
   }
 
-  /** Ends the connection because of something that the server did. @param why finishes the sentence "the server …" */
-  fail(why: string): void {
-    this.#ending ??= why;
+  /** Ends the connection because of an error of the server. @param reason finishes the sentence "the server …" */
+  fail(reason: string): void {
+    this.#ending ??= reason;
     void this.close();
   }
 
   /**
-   * A fresh listing, all pages of it.
+   * Lists the tools again, all pages.
    *
-   * @throws Error when there is no answer, or an endless one
+   * @throws Error when there is no answer, or the pages do not end
    */
   async listTools(signal: AbortSignal): Promise<ToolDefinition[]> {
     const client = this.#client!;
     // The SDK would write a line to stdout about it.
     if (!client.getServerCapabilities()?.tools) return [];
-    // What is cached would be used to check results; see below.
+    // The SDK would use cached tools to check results; see below.
     const { tools } = await client.listTools(undefined, { ...NO_LIMIT, signal, cacheMode: 'bypass' });
     this.#flood.answered();
-    if (tools.length > MOST_TOOLS) throw new Error(`it has ${tools.length} tools; at most ${MOST_TOOLS} are taken`);
+    if (tools.length > MOST_TOOLS) throw new Error(`it has ${tools.length} tools; at most ${MOST_TOOLS} are accepted`);
     return tools.map((tool) => definitionOf(tool as ToolDefinition));
   }
 
   /**
-   * Calls a tool. Throws what the SDK throws.
+   * Calls a tool. Throws the errors of the SDK.
    *
-   * @param slot gets the digest of the answer; with one, exactly one request is sent: a server that asks to be called
-   *   again with more
-   *   is not
-   * @throws AskedForMore only with a slot
+   * @param slot receives the digest of the answer; with a slot exactly one request is sent, and a server that requires
+   *   more input is not called again
+   * @throws InputRequired only with a slot
    */
   async call(
     { name, inputSchema }: ToolDefinition,
@@ -240,8 +237,8 @@ export class Connection {
       conversation?: string | undefined;
     },
   ): Promise<CallToolResult> {
-    // Some arguments travel as headers too, as the input schema says. Without an output schema the result is not
-    // checked against it: what fails the check would be lost after the tool has run.
+    // The input schema may require that some arguments also travel as headers. Without an output schema the result is
+    // not checked: a result that fails the check would be lost after the tool has run.
     const toolDefinition = { name, inputSchema } as Tool;
     const options = { ...NO_LIMIT, signal, toolDefinition };
     const wantsConversation =
@@ -259,11 +256,11 @@ export class Connection {
     const once = { ...options, allowInputRequired: true } as const;
     const result = await this.#answers.during(slot, () => this.#client!.callTool(params, once));
     this.#flood.answered();
-    if (isInputRequiredResult(result)) throw new AskedForMore();
+    if (isInputRequiredResult(result)) throw new InputRequired();
     return result;
   }
 
-  /** Asks whether the server is there. Any answer will do, even a refusal. @throws Error when there is none */
+  /** Sends a ping. Any answer counts, even an error. @throws Error when there is no answer */
   async check(signal: AbortSignal): Promise<void> {
     const client = this.#client!;
     try {
@@ -275,7 +272,7 @@ export class Connection {
     this.#flood.answered();
   }
 
-  /** Ends the connection; what is under way fails at once. Resolves when a child and its group are gone. */
+  /** Ends the connection; pending requests fail at once. Resolves when a child and its process group have ended. */
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
@@ -289,32 +286,32 @@ export class Connection {
   }
 }
 
-/** Progress of many calls at once stays far below. */
+/** The progress notifications of many concurrent calls stay far below this. */
 const MOST_MESSAGES = 10_000;
 const WINDOW_MS = 10_000;
 
 class FloodGuard {
   readonly #clock: Clock;
   #windowFrom: number;
-  #unasked = 0;
+  #unsolicited = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
     this.#windowFrom = clock.monotonic();
   }
 
-  /** A message has come. @returns whether these are too many */
+  /** Counts a received message. @returns whether there are too many */
   message(): boolean {
     const now = this.#clock.monotonic();
     if (now - this.#windowFrom > WINDOW_MS) {
       this.#windowFrom = now;
-      this.#unasked = 0;
+      this.#unsolicited = 0;
     }
-    return ++this.#unasked > MOST_MESSAGES;
+    return ++this.#unsolicited > MOST_MESSAGES;
   }
 
-  /** One of the messages was the answer to a request of ours. */
+  /** One of the messages was the answer to one of our requests. */
   answered(): void {
-    if (this.#unasked > 0) this.#unasked--;
+    if (this.#unsolicited > 0) this.#unsolicited--;
   }
 }

@@ -1,4 +1,4 @@
-/** Waiting no longer than agreed, and knowing afterwards who gave up: the clock or the caller. */
+/** Limits how long an operation may take, and reports who ended it: the clock or the caller. */
 import type { Clock } from '../kit/clock/clock.ts';
 
 export class TimedOut extends Error {
@@ -20,10 +20,10 @@ export class Cancelled extends Error {
 }
 
 /**
- * Runs something and stops waiting for it when the time is over or the caller's signal aborts. What runs gets a signal
- * that aborts then; if it pays no heed, its outcome is dropped.
+ * Runs an operation until the limit has passed or the caller's signal aborts. The operation gets a signal that aborts
+ * then. If it ignores the signal, its result is dropped.
  *
- * @throws TimedOut, Cancelled, or what `run` throws before
+ * @throws TimedOut, Cancelled, or the error of `run`
  */
 export async function withDeadline<T>(
   clock: Clock,
@@ -34,10 +34,10 @@ export async function withDeadline<T>(
   if (outer?.aborted) throw new Cancelled();
   const inner = new AbortController();
   const gaveUp = Promise.withResolvers<never>();
-  const giveUp = (why: Error) => {
-    // First ours: what the abort makes of `run` must not come before.
-    gaveUp.reject(why);
-    inner.abort(why);
+  const giveUp = (error: Error) => {
+    // Reject with our error first, before the error that the abort causes in `run`.
+    gaveUp.reject(error);
+    inner.abort(error);
   };
   const cancelTimer = clock.after(limitMs, () => giveUp(new TimedOut(limitMs)));
   const onAbort = () => giveUp(new Cancelled());

@@ -1,31 +1,31 @@
 /**
- * Drift: manifest, registry and skill that disagree. What can be known without running anything is compared here, from
- * the files: the tools that a manifest declares, the definitions that its lock pins, those that the servers of this very
- * package list, and what a skill asks for. What a server says of itself is compared when it starts (`agreement.ts`).
+ * Drift: manifest, lock, registry and skill disagree. This module compares files, without running anything: declared
+ * tools, pinned definitions, the tools that servers of this package list, and the tools that a skill names. A server's
+ * live tools are compared when it starts (`pinned-tools.ts`).
  */
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { runSelftest } from '../chronos-mcp/selftest.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { readToolUri } from '../wire/tool-uri.ts';
-import { Agreement } from './agreement.ts';
 import { bundledManifest, ownToolsFile } from './bundled-programs.ts';
 import { loadManifest, type Manifest, type ServerSpec } from './manifest.ts';
+import { PinnedTools } from './pinned-tools.ts';
 import type { Variables } from './references.ts';
 import { type ToolDefinition, toolDefinitionSchema } from './tool-definition.ts';
 import { type KnownTools, lockPathOf, readKnownTools, readLock, type ToolLock, type ToolPins } from './tool-lock.ts';
 
-/** A manifest and what stands beside it. */
-export type AgreedFiles = { manifest: Manifest; lock: ToolLock | undefined; known: KnownTools | undefined };
+/** A manifest and the files beside it. */
+export type LockedManifest = { manifest: Manifest; lock: ToolLock | undefined; known: KnownTools | undefined };
 
-/** What a skill asks for, each with the line that it stands on. */
-export type SkillNeeds = { readonly path: string; readonly entries: readonly { line: number; uri: string }[] };
+/** The tools that a skill names, each with its line. */
+export type SkillRequirements = { readonly path: string; readonly entries: readonly { line: number; uri: string }[] };
 
 /**
- * @param pinned whether the lock beside the manifest counts
- * @throws ReveilleError `invalid_request` for a manifest or a lock that is wrong
+ * @param pinned whether the lock beside the manifest is used
+ * @throws ReveilleError `invalid_request` for an invalid manifest or lock
  */
-export function readAgreedFiles(manifestPath: string, variables: Variables, pinned = true): AgreedFiles {
+export function readAgreedFiles(manifestPath: string, variables: Variables, pinned = true): LockedManifest {
   const manifest = loadManifest(manifestPath, variables);
   const lock = pinned ? readLock(lockPathOf(manifestPath)) : undefined;
   return { manifest, lock, known: lock && readKnownTools(manifestPath) };
@@ -36,29 +36,29 @@ export function pinsOf(lock: ToolLock | undefined, alias: string): ToolPins | un
   return lock && Object.hasOwn(lock.servers, alias) ? lock.servers[alias] : undefined;
 }
 
-/** What a server offers before it is started; `undefined` for one that has to be started to know. */
+/** The tools that a server offers before it is started; `undefined` where it must be started first. */
 export function offeredBeforeStart(
   spec: ServerSpec,
-  { lock, known }: Pick<AgreedFiles, 'lock' | 'known'>,
+  { lock, known }: Pick<LockedManifest, 'lock' | 'known'>,
 ): readonly ToolDefinition[] | undefined {
   const pins = pinsOf(lock, spec.alias);
   if (!spec.isLazy || spec.version === undefined || !known || !pins || !Object.hasOwn(known, spec.alias))
     return undefined;
   const definitions = known[spec.alias]!;
-  // What is not what was agreed on is not offered: the server itself says what it has.
-  return new Agreement(spec, pins).differences(definitions).length === 0 ? definitions : undefined;
+  // Definitions that differ from the pinned ones are not offered; the server lists its tools when it starts.
+  return new PinnedTools(spec, pins).differences(definitions).length === 0 ? definitions : undefined;
 }
 
-/** Whether servers are started at once, so that they can be compared before anybody is told that all is ready. */
-export function hasServersToStart(files: AgreedFiles): boolean {
+/** Whether servers are started at once, so that they can be compared before the daemon reports ready. */
+export function hasServersToStart(files: LockedManifest): boolean {
   return files.manifest.servers.some(
     (spec) => spec.lack === undefined && spec.missing.length === 0 && offeredBeforeStart(spec, files) === undefined,
   );
 }
 
 /**
- * What the self-test of our own proxy finds in the other files that ship. With it the proxy refuses to start, so an
- * agent that has the proxy would be ready without its alarms.
+ * Self-test of the alarm proxy: differences in the other files that ship with it. With a difference the proxy refuses
+ * to start, and an agent would be ready without its alarms.
  */
 function proxyDrift({ path, servers }: Manifest): string[] {
   const file = servers.map(({ link }) => (link.kind === 'stdio' ? ownToolsFile(link.command) : undefined));
@@ -71,7 +71,7 @@ function proxyDrift({ path, servers }: Manifest): string[] {
 
 const quoted = (name: string) => JSON.stringify(name);
 
-/** What a server of this package lists, read from where it reads it; `undefined` for all others. */
+/** The tools that a server of this package lists, read from its own file; `undefined` for other servers. */
 function ownTools({ link }: ServerSpec): ToolDefinition[] | undefined {
   const file = link.kind === 'stdio' ? ownToolsFile(link.command) : undefined;
   if (file === undefined) return undefined;
@@ -81,10 +81,10 @@ function ownTools({ link }: ServerSpec): ToolDefinition[] | undefined {
 
 function serverDrift(spec: ServerSpec, pins: ToolPins | undefined): string[] {
   const own = ownTools(spec);
-  if (own) return new Agreement(spec, pins).differences(own);
+  if (own) return new PinnedTools(spec, pins).differences(own);
   const { tools } = spec;
   if (!tools || !pins) return [];
-  const remedy = 'whatever the server has, one of them is wrong; run `reveille tools pin` after you have looked at it';
+  const remedy = 'correct the manifest, or run `reveille tools pin` after you have reviewed the definition';
   return [
     ...[...tools.keys()]
       .filter((name) => !Object.hasOwn(pins, name))
@@ -95,46 +95,48 @@ function serverDrift(spec: ServerSpec, pins: ToolPins | undefined): string[] {
   ];
 }
 
-function needDrift(uri: string, { path, servers }: Manifest): string | undefined {
+function requirementDrift(uri: string, { path, servers }: Manifest): string | undefined {
   const wanted = readToolUri(uri);
   const server = servers.find(({ alias }) => alias === wanted?.alias);
-  if (!wanted) return 'is no tool URI';
+  if (!wanted) return 'is not a tool URI';
   const { alias, tool, version } = wanted;
   if (!server) return `names the server ${quoted(alias)}, which ${path} does not declare`;
   if (server.tools && !server.tools.has(tool))
     return `names the tool ${quoted(tool)}, which ${path} does not declare for the server ${quoted(alias)}`;
   if (server.version !== undefined && server.version !== version)
-    return `names version ${version}, and ${path} says that ${quoted(alias)} has ${server.version}`;
+    return `names version ${version}, but ${path} declares ${server.version} for ${quoted(alias)}`;
   return undefined;
 }
 
-/** Everything that the files disagree on, a sentence each that begins with the file. */
-export function driftOf({ manifest, lock }: Pick<AgreedFiles, 'manifest' | 'lock'>, skill?: SkillNeeds): string[] {
+/** Every difference between the files, one sentence each that begins with the file. */
+export function findDrift(
+  { manifest, lock }: Pick<LockedManifest, 'manifest' | 'lock'>,
+  skill?: SkillRequirements,
+): string[] {
   const ofServers = manifest.servers.flatMap((spec) =>
     serverDrift(spec, pinsOf(lock, spec.alias)).map((one) => `${manifest.path}: server "${spec.alias}": ${one}`),
   );
   const ofSkill = (skill?.entries ?? []).flatMap(({ line, uri }) => {
-    const wrong = needDrift(uri, manifest);
-    return wrong === undefined ? [] : [`${skill!.path}:${line}: ${uri} ${wrong}`];
+    const difference = requirementDrift(uri, manifest);
+    return difference === undefined ? [] : [`${skill!.path}:${line}: ${uri} ${difference}`];
   });
   return [...ofServers, ...ofSkill];
 }
 
 /**
- * For a daemon that starts: nobody is told that it is ready while its own files, or those that its proxy compares,
- * disagree.
+ * Check of a starting daemon. It must not report ready while its own files or those of its proxy disagree.
  *
- * @throws ReveilleError `conflict` naming everything that they disagree on
+ * @throws ReveilleError `conflict` naming every difference
  */
-export function refuseAnyDrift(files: Pick<AgreedFiles, 'manifest' | 'lock'>, skill?: SkillNeeds): void {
-  refuse([...driftOf(files, skill), ...proxyDrift(files.manifest)]);
+export function refuseAnyDrift(files: Pick<LockedManifest, 'manifest' | 'lock'>, skill?: SkillRequirements): void {
+  reject([...findDrift(files, skill), ...proxyDrift(files.manifest)]);
 }
 
-/** @throws ReveilleError `conflict` naming everything that the files disagree on */
-export function refuseDrift(files: Pick<AgreedFiles, 'manifest' | 'lock'>): void {
-  refuse(driftOf(files));
+/** @throws ReveilleError `conflict` naming every difference */
+export function refuseDrift(files: Pick<LockedManifest, 'manifest' | 'lock'>): void {
+  reject(findDrift(files));
 }
 
-function refuse(found: readonly string[]): void {
+function reject(found: readonly string[]): void {
   if (found.length > 0) throw new ReveilleError('conflict', found.join('\n'), { retryable: false });
 }

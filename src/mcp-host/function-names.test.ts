@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { anyCharacter } from '../../test/support/random/characters.ts';
 import { bindNames, FUNCTION_NAME, functionName, RESERVED_NAMES } from './function-names.ts';
 
-/** Aliases as manifests allow them, many of them made to be mistaken. */
+/** Aliases that manifests allow, many of them easy to confuse. */
 const aliases = fc.oneof(
   fc.stringMatching(/^[A-Za-z0-9_-]{1,64}$/),
   fc.constantFrom('a', 'a_', 'a__', 'a__b', '_', '__', '-', '9', 'core', 'fs', 'x'.repeat(64)),
@@ -28,7 +28,7 @@ const tools = fc.oneof(
     '\ud800',
     '\udfff',
   ),
-  // The same long beginning, so that shortening alone would make them one.
+  // The same long beginning, so that shortening alone would make them equal.
   fc.string({ maxLength: 3 }).map((end) => `${'long-'.repeat(40)}${end}`),
   fc
     .tuple(aliases, fc.string({ maxLength: 8 }))
@@ -64,7 +64,7 @@ describe('function names', () => {
     );
   });
 
-  test('do not depend on the tools beside', () => {
+  test('do not depend on the other tools', () => {
     fc.assert(
       fc.property(pair, fc.array(pair, { maxLength: 5 }), (one, others) => {
         const called = (all: { alias: string; tool: string }[]) =>
@@ -87,14 +87,14 @@ describe('function names', () => {
     ['fs', 'x'.repeat(59), `fs__${'x'.repeat(59)}`],
     ['fs', 'x'.repeat(60), /^fs__x{46}_[0-9a-f]{12}$/],
   ] as const) {
-    test(`of ${alias} and ${tool.slice(0, 20)} are as they are for good`, () => {
+    test(`of ${alias} and ${tool.slice(0, 20)} never change`, () => {
       const actual = functionName(alias, tool);
       if (typeof name === 'string') assert.equal(actual, name);
       else assert.match(actual, name);
     });
   }
 
-  test('that collide all the same are reported with both tools', () => {
+  test('that collide are reported with both tools', () => {
     const [one, two] = [
       { alias: 'a', tool: 'b' },
       { alias: 'c', tool: 'd' },

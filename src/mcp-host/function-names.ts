@@ -1,51 +1,52 @@
 /**
- * The names under which a model calls tools: `alias__tool` where that is a name that models accept, otherwise a
- * readable beginning and a digest. A name depends on its own tool only, so that it stays the same whatever other tools
- * come and go.
+ * The names under which a model calls tools: `alias__tool` if models accept it, otherwise a readable beginning and a
+ * digest. A name depends on its own tool only, so other tools do not change it.
  */
 import { createHash } from 'node:crypto';
 
-/** What every provider accepts. */
+/** The names that every provider accepts. */
 export const FUNCTION_NAME = /^[A-Za-z_][A-Za-z0-9_-]{0,62}$/;
 
-/** Names of functions that are not tools of a server. */
+/** Names of functions that do not belong to a server. */
 export const RESERVED_NAMES: ReadonlySet<string> = new Set(['core_execute', 'memory_recall']);
 
 const LONGEST = 63;
 const DIGEST_CHARACTERS = 12;
 
-/** Ends as names with a digest do; a tool that is called so by itself gets one too, lest it be taken for another. */
+/**
+ * The suffix of names with a digest. A tool whose own name ends like this gets a digest too, so that the two cannot be
+ * confused.
+ */
 const LIKE_A_DIGEST = new RegExp(`_[0-9a-f]{${DIGEST_CHARACTERS}}$`);
 
 /**
- * The alias ends where the first double underscore begins. That holds unless the alias has one itself or ends with an
- * underscore: `a_` and `b` would be named like `a` and `_b`.
+ * The alias ends at the first double underscore. This holds unless the alias contains one or ends with an underscore:
+ * `a_` and `b` would give the same name as `a` and `_b`.
  */
 const isSeparable = (alias: string) => !alias.includes('__') && !alias.endsWith('_');
 
 /**
- * The name of a tool. Two tools have the same one only if 48 bits of SHA-256 collide.
+ * The function name of a tool. Two tools get the same name only if 48 bits of SHA-256 collide.
  *
  * @returns a name that matches {@link FUNCTION_NAME} and is not reserved
  */
 export function functionName(alias: string, tool: string): string {
   const plain = `${alias}__${tool}`;
   if (FUNCTION_NAME.test(plain) && isSeparable(alias) && !LIKE_A_DIGEST.test(plain)) return plain;
-  // As JSON, in which the two cannot flow into each other and a lone surrogate, which has no UTF-8, is told from
-  // others.
+  // JSON keeps the two apart and distinguishes lone surrogates, which have no UTF-8 form.
   const identity = JSON.stringify([alias, tool]);
   const digest = createHash('sha256').update(identity).digest('hex').slice(0, DIGEST_CHARACTERS);
   const readable = plain.replace(/[^A-Za-z0-9_-]/g, '_').replace(/^(?![A-Za-z_])/, '_');
   return `${readable.slice(0, LONGEST - DIGEST_CHARACTERS - 1)}_${digest}`;
 }
 
-/** Two tools that would be called by one name. */
+/** Two tools with the same function name. */
 export type NameCollision<T> = { name: string; tools: readonly [T, T] };
 
 /**
  * Gives every tool its name.
  *
- * @returns the map that calls are dispatched by, and the tools that could not be told apart
+ * @returns the map for dispatching calls, and the tools whose names collide
  */
 export function bindNames<T extends { alias: string; tool: string }>(
   tools: readonly T[],

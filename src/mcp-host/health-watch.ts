@@ -1,17 +1,19 @@
-/** Looking at a connection from time to time, and whenever there is reason to think that nobody is there any more. */
+/**
+ * Checks the health of a connection periodically, and at once when there is reason to believe that the server is gone.
+ */
 import type { CancelTimer, Clock } from '../kit/clock/clock.ts';
 import { type Connection, describeError } from './connection.ts';
 import { Cancelled, withDeadline } from './deadline.ts';
 
 export type HealthWatchOptions = {
   clock: Clock;
-  /** Between two looks. */
+  /** Time between two checks. */
   intervalMs: number;
-  /** What a server has to answer. */
+  /** How long a server has to answer a check. */
   timeoutMs: number;
-  /** Whether calls are under way. */
+  /** Whether calls are running. */
   isBusy(): boolean;
-  /** Ends a look that is under way. */
+  /** Aborts a running check. */
   signal: AbortSignal;
 };
 
@@ -25,7 +27,7 @@ export class HealthWatch {
     this.#options = options;
   }
 
-  /** Looks at this connection from now on, and no longer at another one. */
+  /** Checks this connection from now on, in place of the previous one. */
   watch(connection: Connection): void {
     this.stop();
     this.#watched = connection;
@@ -42,9 +44,9 @@ export class HealthWatch {
   }
 
   /**
-   * Looks now, if this is the connection that is watched; one that gives no answer is ended.
+   * Checks now if this connection is the current one; ends it when it does not answer.
    *
-   * @param evenBusy also while calls are under way: a child may do one thing at a time and is not dead for that
+   * @param evenBusy also while calls are running: a child that handles one request at a time is not dead
    */
   async check(connection: Connection, evenBusy = false): Promise<void> {
     const { clock, timeoutMs, isBusy, signal: outer } = this.#options;

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { systemClock } from '../kit/clock/clock.ts';
 import { RestartDelays } from './hosted-server.ts';
 
-test('a server that keeps failing is tried less and less often, but at least as often as the setting says', () => {
+test('a server that keeps failing is started less and less often, but at least as often as the setting says', () => {
   const minute = new RestartDelays(systemClock, 60_000);
   const delays = Array.from({ length: 9 }, () => minute.next());
   assert.deepEqual(delays, [1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000]);
@@ -11,7 +11,7 @@ test('a server that keeps failing is tried less and less often, but at least as 
   assert.deepEqual([soon.next(), soon.next(), soon.next(), soon.next()], [1000, 2000, 3000, 3000]);
 });
 
-test('a server that ran for a minute begins anew, one that ran for less does not', () => {
+test('a server that ran for a minute resets its delay; a shorter run does not', () => {
   let now = 5000;
   const delays = new RestartDelays({ ...systemClock, monotonic: () => now }, 60_000);
   const afterRunning = (ms: number) => {

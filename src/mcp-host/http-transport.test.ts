@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { eventDataReader } from './http-transport.ts';
 
-/** The data of the events in a text that comes in pieces of so many bytes. */
+/** The data of the events in a text that arrives in pieces of this many bytes. */
 function read(text: string, size = 1 << 20): string[] {
   const found: string[] = [];
   const feed = eventDataReader((data) => found.push(data.toString('utf8')));
@@ -12,7 +12,7 @@ function read(text: string, size = 1 << 20): string[] {
   return found;
 }
 
-test('the data of each event comes at its blank line, whatever else the event holds', () => {
+test('the data of each event is passed on at its blank line, whatever else the event contains', () => {
   const text =
     ': a comment\nevent: message\nid: 7\ndata: {"a":1}\n\ndata:{"b":2}\nretry: 3\n\nid: 8\n\ndata: never ended\n';
   assert.deepEqual(read(text), ['{"a":1}', '{"b":2}']);
@@ -34,6 +34,6 @@ test('lines may end in LF, CR or both, and be cut anywhere', () => {
   );
 });
 
-test('an event of endless lines is passed over, and the next one is read', () => {
+test('an event of endless lines is skipped, and the next one is read', () => {
   assert.deepEqual(read(`${'data: x\n'.repeat(5000)}\ndata: y\n\n`), ['y']);
 });

@@ -1,4 +1,4 @@
-/** MCP over streamable HTTP, with bounds on what a server may send. */
+/** MCP over streamable HTTP, with limits on the size of a server's messages. */
 import {
   type FetchLike,
   type JSONRPCMessage,
@@ -11,19 +11,19 @@ import { refuseDepth } from '../wire/json.ts';
 import type { HttpLink } from './manifest.ts';
 import type { RawAnswers } from './raw-answers.ts';
 
-/** A message of more bytes ends the connection, as over stdio. */
+/** A longer message ends the connection, as over stdio. */
 const LONGEST_MESSAGE_BYTES = 10 * 1024 * 1024;
 const CONNECT_TIMEOUT_MS = 10_000;
 
 export type HttpWire = {
   transport: StreamableHTTPClientTransport;
-  /** Frees the sockets; what is under way fails. */
+  /** Closes the sockets; pending requests fail. */
   destroy(): Promise<void>;
 };
 
 /**
- * Passes a body on, and fails when a single message in it grows too long: a JSON body as a whole, an event up to the
- * blank line after it.
+ * Passes a body on, and fails when one message in it is too long: a JSON body as a whole, an event up to its blank
+ * line.
  */
 function bounded(
   body: ReadableStream<Uint8Array>,
@@ -51,18 +51,18 @@ const lastOf = (chunk: Uint8Array, end: string) =>
   Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength).lastIndexOf(end);
 
 /**
- * Passes a body on, and lets the calls that wait know of the messages in it. Hold it behind {@link bounded}: it keeps
- * one message.
+ * Passes a body on and reports its messages to the waiting calls. It must follow {@link bounded}, because it stores one
+ * message.
  */
 function tapped(body: ReadableStream<Uint8Array>, isEvents: boolean, answers: RawAnswers): ReadableStream<Uint8Array> {
   const read = (text: Buffer) => {
-    // Throwing ends the body: nobody behind this could take such a message.
+    // Throwing ends the body: the SDK could not parse such a message either.
     refuseDepth(text.toString('utf8'), 'a message of the server');
     if (!answers.areAwaited) return;
     try {
-      answers.came(JSON.parse(text.toString('utf8')), text);
+      answers.onReceived(JSON.parse(text.toString('utf8')), text);
     } catch {
-      // What is no message is for the SDK to refuse.
+      // The SDK rejects text that is not a message.
     }
   };
   const chunks: Uint8Array[] = [];
@@ -92,21 +92,21 @@ class TappedHttpTransport extends StreamableHTTPClientTransport {
     message: JSONRPCMessage,
     options?: Parameters<StreamableHTTPClientTransport['send']>[1],
   ): Promise<void> {
-    this.#answers.sent(message);
+    this.#answers.onSent(message);
     return super.send(message, options);
   }
 }
 
 /**
- * Opens nothing yet. Redirects are followed within the origin only, so that headers do not reach strangers.
+ * Does not connect yet. Redirects are followed within the origin only, so that headers do not reach other hosts.
  *
- * @param onTooLong a message beyond the limit was cut off; its call will get no answer
+ * @param onTooLong a message beyond the limit was cut off; its call gets no answer
  */
-export function httpWire(link: HttpLink, answers: RawAnswers, onTooLong: (why: string) => void): HttpWire {
-  // How long a call may take is not for the connection to say: tools have timeouts of their own, some of hours.
+export function httpWire(link: HttpLink, answers: RawAnswers, onTooLong: (reason: string) => void): HttpWire {
+  // The connection has no time limit: tools have their own timeouts, some of hours.
   const agent = new Agent({ headersTimeout: 0, bodyTimeout: 0, connect: { timeout: CONNECT_TIMEOUT_MS } });
   const request: FetchLike = async (url, init) => {
-    // Few manifests name a server that is reached like this; the others do not wait for undici to be loaded.
+    // Few manifests name an HTTP server; the others do not load undici.
     const response = (await lateFetch()(String(url), {
       ...(init as object),
       dispatcher: agent,
@@ -117,7 +117,7 @@ export function httpWire(link: HttpLink, answers: RawAnswers, onTooLong: (why: s
     const { status, statusText } = response;
     const headers = [...response.headers.entries()];
     const within = bounded(response.body, isEvents, tooLong);
-    // An answer comes with the response to its request, or with that to a later one that takes the events up again.
+    // An answer arrives with the response to its request, or with a later response that resumes the events.
     const body = answers.areAwaited ? tapped(within, isEvents, answers) : within;
     return new Response(body, { status, statusText, headers });
   };
@@ -126,11 +126,11 @@ export function httpWire(link: HttpLink, answers: RawAnswers, onTooLong: (why: s
   return { transport, destroy: () => agent.destroy() };
 }
 
-/** An event of more lines is passed over: JSON stands in one. */
+/** An event with more lines is skipped: JSON takes one line. */
 const MOST_LINES = 1000;
 
 /**
- * Makes a function to feed chunks to. What has come of an event is kept until its blank line; whoever feeds bounds its
+ * Makes a function that accepts chunks. An incomplete event is stored until its blank line; the caller limits its
  * length.
  *
  * @param onData the data of an event, its lines joined by line feeds
@@ -147,7 +147,7 @@ export function eventDataReader(onData: (data: Buffer) => void): (chunk: Uint8Ar
     let text = decoder.decode(chunk, { stream: true });
     if (text === '') return;
     if (endedInCr && text.startsWith('\n')) text = text.slice(1);
-    // The parser would hold an event that ends in a CR back until it knows that no LF follows.
+    // The parser would delay an event that ends in CR until it knows that no LF follows.
     endedInCr = text.endsWith('\r');
     parser.feed(text.replace(/\r\n?/g, '\n'));
   };

@@ -1,23 +1,23 @@
 /**
- * The limits of the MCP host: the same ones for every daemon that runs servers. The environment goes before the
- * manifest, the manifest before the defaults; a tool's own `timeout_ms` goes before the call's limit.
+ * The limits of the MCP host, the same for every daemon that runs servers. The environment overrides the manifest,
+ * which overrides the defaults. A tool's own `timeout_ms` overrides the limit of a call.
  */
 import { z } from 'zod';
 import type { ManifestLimits } from '../wire/manifest.ts';
 import { parseSettings, type Settings, wholeNumber } from '../wire/settings.ts';
 
 export type HostLimits = {
-  /** From the start of a server's process or connection to the list of its tools. */
+  /** From the start of a server's process or connection to its list of tools. */
   readonly startTimeoutMs: number;
-  /** For tools whose manifest names no `timeout_ms`. */
+  /** For tools whose manifest entry has no `timeout_ms`. */
   readonly callTimeoutMs: number;
-  /** What a model gets to read of one result. */
+  /** How much of one result a model reads. */
   readonly outputTokens: number;
-  /** Between two looks at a server that nobody calls. */
+  /** Time between two health checks of an idle server. */
   readonly healthIntervalMs: number;
-  /** What a server has to answer such a look. */
+  /** How long a server has to answer a health check. */
   readonly healthTimeoutMs: number;
-  /** The longest pause before a server that failed is started again; the first one is a second. */
+  /** The longest delay before a failed server is restarted; the first delay is one second. */
   readonly restartDelayMs: number;
 };
 
@@ -35,18 +35,18 @@ const shape = {
   SPAWN_TIMEOUT_MS: wholeNumber(100, 600_000).default(HOST_LIMITS.startTimeoutMs),
   /** How long a call may take whose tool has no `timeout_ms` in the manifest. */
   CALL_TIMEOUT_MS: wholeNumber(100, 3_600_000).default(HOST_LIMITS.callTimeoutMs),
-  /** What the model gets to read of one result; the rest is kept in a file. */
+  /** How much of one result the model reads; the rest is stored in a file. */
   OUTPUT_TOKENS: wholeNumber(100, 1_000_000).default(HOST_LIMITS.outputTokens),
-  /** Between two looks at a server that nobody calls. */
+  /** Time between two health checks of an idle server. */
   HEALTH_INTERVAL_MS: wholeNumber(1000, 3_600_000).default(HOST_LIMITS.healthIntervalMs),
-  /** What a server has to answer such a look. */
+  /** How long a server has to answer a health check. */
   HEALTH_TIMEOUT_MS: wholeNumber(100, 600_000).default(HOST_LIMITS.healthTimeoutMs),
-  /** The longest pause before a server that failed is started again. */
+  /** The longest delay before a failed server is restarted. */
   RESTART_DELAY_MS: wholeNumber(1000, 3_600_000).default(HOST_LIMITS.restartDelayMs),
 };
 type Shape<Prefix extends string> = { [Name in keyof typeof shape as `${Prefix}_${Name}`]: (typeof shape)[Name] };
 
-/** The variables as members of a daemon's own schema, so that all that is wrong is told at once. */
+/** The variables as members of a daemon's own schema, so that all errors are reported at once. */
 export function limitSettings<Prefix extends string>(prefix: Prefix): Shape<Prefix> {
   const members = Object.entries(shape).map(([name, schema]) => [`${prefix}_${name}`, schema]);
   return Object.fromEntries(members) as Shape<Prefix>;
@@ -64,7 +64,7 @@ const MEMBERS = {
 /**
  * The limits that the environment sets, and no others.
  *
- * @throws ReveilleError `invalid_request` naming each variable that is wrong
+ * @throws ReveilleError `invalid_request` naming each invalid variable
  */
 export function parseLimits(prefix: string, settings: Settings): Partial<HostLimits> {
   const schema = z.object(limitSettings(prefix));
@@ -73,8 +73,8 @@ export function parseLimits(prefix: string, settings: Settings): Partial<HostLim
   return Object.fromEntries(given.map(([member, name]) => [member, read[`${prefix}_${name}`]!]));
 }
 
-/** What the limits are called in a manifest. */
-const WRITTEN = {
+/** The names of the limits in a manifest. */
+const MANIFEST_NAMES = {
   startTimeoutMs: 'spawn_timeout_ms',
   callTimeoutMs: 'call_timeout_ms',
   outputTokens: 'output_tokens',
@@ -83,21 +83,21 @@ const WRITTEN = {
   restartDelayMs: 'restart_delay_ms',
 } as const satisfies Record<keyof HostLimits, keyof ManifestLimits>;
 
-/** What holds: what is given, else what the manifest says, else the default. */
-export function limitsOf(given: Partial<HostLimits> = {}, manifest: ManifestLimits = {}): HostLimits {
+/** The effective limits: the given value, else the manifest's, else the default. */
+export function resolveLimits(given: Partial<HostLimits> = {}, manifest: ManifestLimits = {}): HostLimits {
   const names = Object.keys(HOST_LIMITS) as (keyof HostLimits)[];
   return Object.fromEntries(
-    names.map((name) => [name, given[name] ?? manifest[WRITTEN[name]] ?? HOST_LIMITS[name]]),
+    names.map((name) => [name, given[name] ?? manifest[MANIFEST_NAMES[name]] ?? HOST_LIMITS[name]]),
   ) as HostLimits;
 }
 
-/** The limits in words, as `reveille neo tools` and `reveille doctor` show them. */
-export function limitWords({ startTimeoutMs, callTimeoutMs, outputTokens, ...rest }: HostLimits): string {
+/** The limits as text for `reveille neo tools` and `reveille doctor`. */
+export function describeLimits({ startTimeoutMs, callTimeoutMs, outputTokens, ...rest }: HostLimits): string {
   const { healthIntervalMs, healthTimeoutMs, restartDelayMs } = rest;
   return [
     `a server has ${startTimeoutMs} ms to start and ${callTimeoutMs} ms for a call`,
     `a result ${outputTokens} tokens`,
-    `a look at its health comes every ${healthIntervalMs} ms and waits ${healthTimeoutMs} ms`,
-    `one that failed is started again after ${restartDelayMs} ms at the latest`,
+    `a health check runs every ${healthIntervalMs} ms and waits ${healthTimeoutMs} ms`,
+    `a failed server is restarted after at most ${restartDelayMs} ms`,
   ].join('; ');
 }

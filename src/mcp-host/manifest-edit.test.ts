@@ -24,7 +24,7 @@ const WRITTEN = `{
 }
 `;
 
-test('what is not touched stays as it was written, blanks and all', () => {
+test('untouched parts stay as they were written, including blanks', () => {
   const added = withServer(WRITTEN, { alias: 'c', command: 'c' });
   const comes = ',\n        {\n            "alias": "c",\n            "command": "c"\n        }';
   assert.equal(added, WRITTEN.replace('\n        }\n    ]\n}', `\n        }${comes}\n    ]\n}`));
@@ -51,7 +51,7 @@ test('what is not touched stays as it was written, blanks and all', () => {
   );
 });
 
-test('whatever a manifest looks like, the edited text says what was asked for and nothing else', () => {
+test('for any manifest, the edited text makes the requested change and no other', () => {
   const word = fc.constantFrom<ManifestTool[]>(
     [],
     [{ name: 'x', surface: 'natural' }],

@@ -1,6 +1,6 @@
 /**
- * Changes to the text of a manifest that leave everything else in it as it was written: order, blanks, and fields that
- * are not touched. Pure; whoever writes the text loads it first.
+ * Edits the text of a manifest and keeps everything else as written: order, blanks, untouched fields. Pure; the caller
+ * loads the text before it writes it.
  */
 
 import { readPlacedJson } from '../kit/json/strict-json.ts';
@@ -8,7 +8,7 @@ import type { ManifestServer, ManifestTool } from '../wire/manifest.ts';
 
 type Path = readonly (string | number)[];
 
-/** A text while it is being edited; what it says is read anew after each step. */
+/** A text during an edit; it is parsed again after each step. */
 class EditedJson {
   #text: string;
 
@@ -28,7 +28,7 @@ class EditedJson {
 
   replace(path: Path, value: unknown): void {
     const { from, to } = this.#span(path);
-    this.#put(from, to, this.#render(value, path.length, this.#isFlat(path)));
+    this.#splice(from, to, this.#render(value, path.length, this.#isFlat(path)));
   }
 
   append(path: Path, value: unknown): void {
@@ -40,7 +40,7 @@ class EditedJson {
     }
     const { to } = this.#span([...path, list.length - 1]);
     const isFlat = this.#isFlat(path);
-    this.#put(to, to, `,${isFlat ? ' ' : this.#line(depth)}${this.#render(value, depth, isFlat)}`);
+    this.#splice(to, to, `,${isFlat ? ' ' : this.#line(depth)}${this.#render(value, depth, isFlat)}`);
   }
 
   /** Adds a field to an object that has at least one. */
@@ -50,15 +50,15 @@ class EditedJson {
     const depth = path.length + 1;
     const isFlat = this.#isFlat(path);
     const gap = isFlat ? ' ' : this.#line(depth);
-    this.#put(to, to, `,${gap}${JSON.stringify(name)}: ${this.#render(value, depth, isFlat)}`);
+    this.#splice(to, to, `,${gap}${JSON.stringify(name)}: ${this.#render(value, depth, isFlat)}`);
   }
 
   remove(path: Path, index: number): void {
     const { length } = this.at(path) as readonly unknown[];
     const own = this.#span([...path, index]);
     if (length === 1) this.replace(path, []);
-    else if (index > 0) this.#put(this.#span([...path, index - 1]).to, own.to, '');
-    else this.#put(own.from, this.#span([...path, 1]).from, '');
+    else if (index > 0) this.#splice(this.#span([...path, index - 1]).to, own.to, '');
+    else this.#splice(own.from, this.#span([...path, 1]).from, '');
   }
 
   #span(path: Path): { from: number; to: number } {
@@ -67,11 +67,11 @@ class EditedJson {
     return span;
   }
 
-  #put(from: number, to: number, text: string): void {
+  #splice(from: number, to: number, text: string): void {
     this.#text = this.#text.slice(0, from) + text + this.#text.slice(to);
   }
 
-  /** Whether the value stands on one line and has something in it. */
+  /** Whether the value is on one line and not empty. */
   #isFlat(path: Path): boolean {
     const { from, to } = this.#span(path);
     const written = this.#text.slice(from, to);
@@ -107,37 +107,35 @@ export function withoutServer(text: string, alias: string): string {
   return edited.text;
 }
 
-/**
- * What is to be said of a server's tools; what the manifest says of them otherwise stays. Tools that are not named go.
- */
-export function withTools(text: string, alias: string, words: readonly ManifestTool[]): string {
+/** The new entries for a server's tools. Other fields of these tools stay. Tools without an entry are removed. */
+export function withTools(text: string, alias: string, entries: readonly ManifestTool[]): string {
   const edited = new EditedJson(text);
   const server: Path = ['servers', indexOf(edited, alias)];
   const path: Path = [...server, 'tools'];
   if (edited.at(path) === undefined) {
-    edited.add(server, 'tools', words);
+    edited.add(server, 'tools', entries);
     return edited.text;
   }
   const tools = () => edited.at(path) as readonly ManifestTool[];
   for (let index = tools().length - 1; index >= 0; index--) {
-    if (!words.some(({ name }) => name === tools()[index]!.name)) edited.remove(path, index);
+    if (!entries.some(({ name }) => name === tools()[index]!.name)) edited.remove(path, index);
   }
-  for (const word of words) {
-    const index = tools().findIndex(({ name }) => name === word.name);
+  for (const entry of entries) {
+    const index = tools().findIndex(({ name }) => name === entry.name);
     if (index < 0) {
-      edited.append(path, word);
+      edited.append(path, entry);
       continue;
     }
     const before = tools()[index]!;
     const { side_effect_class: _, surface: __, ...rest } = before;
-    const isSame = before.surface === word.surface && before.side_effect_class === word.side_effect_class;
-    // A class that was given for a tool which is escalated is kept: it says what the tool does.
-    const kept = word.side_effect_class ?? before.side_effect_class;
-    if (isSame || (before.surface === word.surface && kept === before.side_effect_class)) continue;
+    const isSame = before.surface === entry.surface && before.side_effect_class === entry.side_effect_class;
+    // A declared class of an escalated tool is kept: it says what the tool does.
+    const kept = entry.side_effect_class ?? before.side_effect_class;
+    if (isSame || (before.surface === entry.surface && kept === before.side_effect_class)) continue;
     edited.replace([...path, index], {
       ...rest,
       ...(kept !== undefined && { side_effect_class: kept }),
-      surface: word.surface,
+      surface: entry.surface,
     });
   }
   return edited.text;

@@ -23,7 +23,7 @@ function load(manifest: unknown, variables: Record<string, string> = {}) {
 const loadServer = (server: object, variables: Record<string, string> = {}) =>
   load({ servers: [{ alias: 'a', ...server }] }, variables).servers[0]!;
 
-/** The lines of a refusal, without the file's name; their places stay. */
+/** The lines of a refusal without the file's name; the positions stay. */
 function refusal(manifest: unknown, variables: Record<string, string> = {}): string[] {
   try {
     load(manifest, variables);
@@ -41,7 +41,7 @@ const refusalOf = (server: object, variables: Record<string, string> = {}) =>
   );
 
 describe('a manifest', () => {
-  test('is known by the digest of its text, and carries what it says for the executor', () => {
+  test("is identified by the digest of its text, and carries the executor's fields", () => {
     const rail = { idempotency_key: 'key', dry_run: { tool: 'try', args: { a: '$args/a' } }, references: ['/id'] };
     const { sha256, servers } = load({ servers: [{ alias: 'a', command: 'x', tools: [{ name: 'pay', rail }] }] });
     assert.equal(sha256, createHash('sha256').update(readFileSync(path)).digest('hex'));
@@ -87,7 +87,7 @@ describe('a manifest', () => {
     assert.deepEqual((listed.link as StdioLink).env, { A: 'secret-value', B: 'example.org', C: '' });
     const env = { A: ref('EMPTY:-none'), B: ref('NOT_SET:-'), C: `x-${ref('HOST')}-y`, D: '$env:TOKEN' };
     const { link } = loadServer({ command: 'x', env }, variables);
-    // In an object `$env:` is nothing special.
+    // In an object `$env:` is not special.
     assert.deepEqual((link as StdioLink).env, { A: 'none', B: '', C: 'x-example.org-y', D: '$env:TOKEN' });
     const web = loadServer(
       { url: `https://${ref('HOST')}/mcp`, headers: { Authorization: `Bearer ${ref('TOKEN')}` } },
@@ -101,7 +101,7 @@ describe('a manifest', () => {
     assert.deepEqual(web.secrets, ['secret-value', 'Bearer secret-value']);
   });
 
-  test('that lacks a variable names it: at once for a required server, otherwise for the start', () => {
+  test('that lacks a variable names it: at once for a required server, otherwise at the start', () => {
     const server = { command: 'x', env: { A: ref('ONE'), B: ref('TWO'), C: ref('EMPTY') } };
     assert.deepEqual(loadServer(server, { TWO: '2', EMPTY: '' }).missing, ['ONE', 'EMPTY']);
     assert.deepEqual(refusalOf({ ...server, required: true }, { TWO: '2' }), [
@@ -109,7 +109,7 @@ describe('a manifest', () => {
     ]);
   });
 
-  test('that is not there or no text is named', () => {
+  test('that does not exist or is not text is named', () => {
     assert.throws(
       () => loadManifest(join(folder, 'none.json'), {}),
       /the agent manifest .*none\.json cannot be read: ENOENT/,
@@ -139,10 +139,10 @@ describe('a manifest with mistakes', () => {
     ]);
   });
 
-  test('in its syntax is refused where the mistake is', () => {
-    assert.deepEqual(refusal('{\n  "servers": [],\n}'), ['3:1: this is not JSON: no comma may stand before }']);
+  test('in its syntax is refused at its position', () => {
+    assert.deepEqual(refusal('{\n  "servers": [],\n}'), ['3:1: this is not JSON: a trailing comma before } is not allowed']);
     assert.deepEqual(refusal('{ "servers": [] '), [
-      '1:17: this is not JSON: a comma or } must follow; the text was cut off',
+      '1:17: this is not JSON: expected a comma or }; the text is incomplete',
     ]);
     assert.deepEqual(refusal('[]'), ['1:1: must be an object']);
   });
@@ -150,18 +150,18 @@ describe('a manifest with mistakes', () => {
   test('between its fields is refused', () => {
     assert.deepEqual(refusalOf({ url: 'http://x' }), ['servers.0.url is not for a server whose transport is stdio']);
     assert.deepEqual(refusalOf({ transport: 'http' }), [
-      'servers.0 needs "url", for its transport is http',
+      'servers.0 needs "url", because its transport is http',
       'servers.0.command is not for a server whose transport is http',
     ]);
     assert.deepEqual(refusal({ servers: [{ alias: 'a' }] }), [
-      '1:13: servers.0 needs "command", for its transport is stdio',
+      '1:13: servers.0 needs "command", because its transport is stdio',
     ]);
     assert.deepEqual(refusal({ servers: [{ alias: 'a', url: 'ftp://x' }] }), [
       '1:32: servers.0.url must be an http:// or https:// address',
     ]);
     assert.deepEqual(refusalOf({ command: 'x "y' }), ['servers.0.command has a " without its counterpart']);
     const twice = [{ name: 't' }, { name: 't' }];
-    assert.deepEqual(refusalOf({ tools: twice }), ['servers.0.tools.1.name is there twice ("t")']);
+    assert.deepEqual(refusalOf({ tools: twice }), ['servers.0.tools.1.name is listed twice ("t")']);
     assert.deepEqual(
       refusal({
         servers: [
@@ -184,7 +184,7 @@ describe('a manifest with mistakes', () => {
     );
   });
 
-  test('that writes a secret down is refused, and the secret is not repeated', () => {
+  test('that contains a secret is refused, and the secret is not repeated', () => {
     const secret = 'ghp_0123456789abcdefghijklmnopqrstuv';
     for (const server of [
       { command: 'x', env: { GITHUB_TOKEN: 'short-one' } },
@@ -198,7 +198,7 @@ describe('a manifest with mistakes', () => {
       { url: 'http://user:short-one@x/' },
       { url: 'http://x/', headers: { 'X-API-Key': 'short-one' } },
       { url: 'http://x/', headers: { Authorization: `Bearer ${secret}` } },
-      // Mistakes around a secret must not show it either.
+      // Errors near a secret must not show it either.
       { command: 'x', env: secret },
       { command: 'x', args: secret },
       { command: 'x', env: { A: { B: secret } } },
@@ -207,9 +207,9 @@ describe('a manifest with mistakes', () => {
       const lines = refusal({ servers: [{ alias: 'a', ...server }] }).join('\n');
       assert.doesNotMatch(lines, /ghp_|short-one/, lines);
     }
-    const [told] = refusalOf({ env: { GITHUB_TOKEN: 'short-one' } });
+    const [errors] = refusalOf({ env: { GITHUB_TOKEN: 'short-one' } });
     assert.equal(
-      told,
+      errors,
       `servers.0.env.GITHUB_TOKEN holds a secret; write "${ref('GITHUB_TOKEN')}" and set the variable GITHUB_TOKEN instead`,
     );
     assert.match(
@@ -218,7 +218,7 @@ describe('a manifest with mistakes', () => {
     );
   });
 
-  test('that only looks like one that holds a secret is accepted', () => {
+  test('with a value that only resembles a secret field is accepted', () => {
     const env = {
       LOG_LEVEL: 'debug',
       NODE_OPTIONS: '--max-old-space-size=512',
@@ -233,15 +233,21 @@ describe('a manifest with mistakes', () => {
   });
 });
 
-test('a manifest that names what is for the daemons alone is refused, however it names it', () => {
-  const why = 'which is for the daemons of Reveille alone: no MCP server gets it; take it out';
+test('a manifest that names a variable reserved for the daemons is refused, in every spelling', () => {
+  const reason = 'which is reserved for the daemons of Reveille and is never passed to an MCP server; remove it';
   const refused = (server: object) => refusalOf(server).join('\n');
-  assert.match(refused({ command: 'x', env: { HOME_OF: ref('REVEILLE_HOME') } }), new RegExp(`REVEILLE_HOME, ${why}`));
-  assert.match(refused({ command: 'x', env: { REVEILLE_HOME: '/srv/reveille' } }), new RegExp(`REVEILLE_HOME, ${why}`));
-  assert.match(refused({ command: 'x', args: [ref('EXECUTOR_TOKEN')] }), new RegExp(`EXECUTOR_TOKEN, ${why}`));
-  assert.match(refused({ command: 'x', env: ['T=$env:NEO_DAEMON_TOKEN'] }), new RegExp(`NEO_DAEMON_TOKEN, ${why}`));
+  assert.match(
+    refused({ command: 'x', env: { HOME_OF: ref('REVEILLE_HOME') } }),
+    new RegExp(`REVEILLE_HOME, ${reason}`),
+  );
+  assert.match(
+    refused({ command: 'x', env: { REVEILLE_HOME: '/srv/reveille' } }),
+    new RegExp(`REVEILLE_HOME, ${reason}`),
+  );
+  assert.match(refused({ command: 'x', args: [ref('EXECUTOR_TOKEN')] }), new RegExp(`EXECUTOR_TOKEN, ${reason}`));
+  assert.match(refused({ command: 'x', env: ['T=$env:NEO_DAEMON_TOKEN'] }), new RegExp(`NEO_DAEMON_TOKEN, ${reason}`));
   const headers = { Authorization: `Bearer ${ref('ROUTER_ADMIN_TOKEN')}` };
-  assert.match(refused({ url: 'http://127.0.0.1/', headers }), new RegExp(`ROUTER_ADMIN_TOKEN, ${why}`));
+  assert.match(refused({ url: 'http://127.0.0.1/', headers }), new RegExp(`ROUTER_ADMIN_TOKEN, ${reason}`));
   const own = { command: 'x', env: { MATRIX_CHRONOS_TOKEN: ref('MATRIX_CHRONOS_TOKEN') } };
   assert.equal(loadServer(own, { MATRIX_CHRONOS_TOKEN: 't' }).missing.length, 0);
 });

@@ -1,6 +1,6 @@
 /**
- * Loading an agent manifest (docs/contracts.md §8): from a file to servers that can be started. Everything that is
- * wrong is found and told with file, line and column before anything is spawned.
+ * Loads an agent manifest (docs/contracts.md §8): from a file to servers that can be started. All errors are found and
+ * reported with file, line and column before any process is spawned.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -21,13 +21,13 @@ import {
 import { checkInput, type Problem } from '../wire/validate.ts';
 import { assignmentsOf, literalOf, looksSecret, namesSecret, resolveReferences, type Variables } from './references.ts';
 
-/** What a manifest says of a tool. */
+/** The manifest's entry for a tool. */
 export type DeclaredTool = {
   name: string;
   sideEffectClass: SideEffectClass | undefined;
   surface: ToolSurface | undefined;
   timeoutMs: number | undefined;
-  /** What an executor has to know of it. */
+  /** Fields for the executor. */
   rail: Rail | undefined;
 };
 
@@ -37,37 +37,37 @@ export type StdioLink = {
   env: Readonly<Record<string, string>>;
   /** Folders that it may write to. */
   writable?: readonly string[] | undefined;
-  /** What it sees when it runs in a closed sandbox. */
-  room?: Room | undefined;
+  /** The view of the sandbox in which it runs. */
+  sandboxView?: Room | undefined;
 };
 export type HttpLink = { kind: 'http'; url: string; headers: Readonly<Record<string, string>> };
 
-/** A server that a manifest declares, with every reference to a variable resolved. */
+/** A server that a manifest declares, with every variable resolved. */
 export type ServerSpec = {
   alias: string;
-  /** Stands in the URIs of its tools. */
+  /** Part of the URIs of its tools. */
   version: string | undefined;
-  /** Whether the start fails when it does not start. */
+  /** Whether the host's start fails when this server does not start. */
   required: boolean;
-  /** Whether it may be started by the first call of one of its tools. */
+  /** Whether the first call of one of its tools may start it. */
   isLazy: boolean;
-  /** Whether each call says whose intent it is made for. */
+  /** Whether each call names the user of its intent. */
   isPerUser?: boolean;
-  /** What it needs and does not have, and how to get it; a server with this is off. */
+  /** A missing requirement and its remedy; a server with this is off. */
   lack: string | undefined;
-  /** By name; `undefined` where the manifest declares none and takes what the server has. */
+  /** By name; `undefined` where the manifest declares none and accepts the server's tools. */
   tools: ReadonlyMap<string, DeclaredTool> | undefined;
   link: StdioLink | HttpLink;
-  /** Variables that it refers to. */
+  /** The variables that it refers to. */
   variables: readonly string[];
-  /** Those of them that are not set: it cannot start. */
+  /** The unset variables among them; with one it cannot start. */
   missing: readonly string[];
-  /** What must not stand in a log. */
+  /** Values that must not appear in a log. */
   secrets: readonly string[];
 };
 
 export type Manifest = {
-  /** The file it came from. */
+  /** The file that it was read from. */
   path: string;
   /** SHA-256 of its text in lower-case hex. */
   sha256: string;
@@ -78,17 +78,17 @@ export type Manifest = {
 
 const LONGEST_FILE_BYTES = 1024 * 1024;
 
-/** Fields of a server whose values may be secrets that somebody wrote in by mistake. */
-const DELICATE = new Set(['env', 'headers', 'args', 'url', 'command']);
+/** Fields of a server whose values may be secrets, entered by mistake. */
+const SENSITIVE_FIELDS = new Set(['env', 'headers', 'args', 'url', 'command']);
 
-/** The paths whose value must not be repeated in an error: what may be a secret, and what may contain one. */
+/** The paths whose values must not be repeated in an error: possible secrets, and objects that may contain one. */
 function hiddenFields(value: unknown, path: readonly string[] = []): string[] {
-  const delicate = path.some((key) => DELICATE.has(key));
-  if (typeof value !== 'object' || value === null) return delicate ? [path.join('.')] : [];
+  const sensitive = path.some((key) => SENSITIVE_FIELDS.has(key));
+  if (typeof value !== 'object' || value === null) return sensitive ? [path.join('.')] : [];
   return [path.join('.'), ...Object.entries(value).flatMap(([key, member]) => hiddenFields(member, [...path, key]))];
 }
 
-/** Collects problems while a server is read; the paths lead from the manifest's root. */
+/** Collects the problems of a server; the paths start at the manifest's root. */
 class Problems {
   readonly found: Problem[] = [];
 
@@ -97,46 +97,55 @@ class Problems {
   }
 }
 
-type Reading = { problems: Problems; path: readonly (string | number)[]; variables: Variables };
-type Texts = { named: Set<string>; missing: Set<string>; secrets: Set<string> };
+type ReadContext = { problems: Problems; path: readonly (string | number)[]; variables: Variables };
+type References = { named: Set<string>; missing: Set<string>; secrets: Set<string> };
 
-function resolveInto(texts: Texts, text: string, variables: Variables, listed = false): string {
+function resolveInto(references: References, text: string, variables: Variables, listed = false): string {
   const { value, named, missing, secrets } = resolveReferences(text, variables, listed);
-  for (const name of named) texts.named.add(name);
-  for (const name of missing) texts.missing.add(name);
-  for (const secret of secrets) texts.secrets.add(secret);
+  for (const name of named) references.named.add(name);
+  for (const name of missing) references.missing.add(name);
+  for (const secret of secrets) references.secrets.add(secret);
   return value;
 }
 
-/** `env` or `headers`, resolved; a secret that is written down is a problem. */
-function readAssignments(member: 'env' | 'headers', server: ManifestServer, reading: Reading, texts: Texts) {
+/** `env` or `headers`, resolved; a literal secret is a problem. */
+function readAssignments(
+  member: 'env' | 'headers',
+  server: ManifestServer,
+  context: ReadContext,
+  references: References,
+) {
   const values: Record<string, string> = {};
   for (const { name, text, key } of assignmentsOf(server[member])) {
-    const path = [...reading.path, member, key];
+    const path = [...context.path, member, key];
     const listed = typeof key === 'number';
     const literal = literalOf(text, listed);
     const isLiteral = literal === text;
     if (looksSecret(literal) || (isLiteral && text !== '' && namesSecret(name))) {
       const variable = name.toUpperCase().replace(/[^A-Z0-9]+/g, '_');
       const remedy = listed ? `"${name}=$env:${variable}"` : `"\${${variable}}"`;
-      reading.problems.add(path, `holds a secret; write ${remedy} and set the variable ${variable} instead`);
+      context.problems.add(path, `holds a secret; write ${remedy} and set the variable ${variable} instead`);
     }
-    if (Object.hasOwn(values, name)) reading.problems.add(path, `sets ${name} a second time`);
-    values[name] = resolveInto(texts, text, reading.variables, listed);
-    if (namesSecret(name) && values[name] !== '') texts.secrets.add(values[name]);
+    if (Object.hasOwn(values, name)) context.problems.add(path, `sets ${name} a second time`);
+    values[name] = resolveInto(references, text, context.variables, listed);
+    if (namesSecret(name) && values[name] !== '') references.secrets.add(values[name]);
   }
   return values;
 }
 
-function readCommand(server: ManifestServer, reading: Reading, texts: Texts): readonly [string, ...string[]] {
-  const { problems, path, variables } = reading;
+function readCommand(
+  server: ManifestServer,
+  context: ReadContext,
+  references: References,
+): readonly [string, ...string[]] {
+  const { problems, path, variables } = context;
   try {
     const [program, ...words] = splitCommand(server.command ?? '');
     const resolve = (text: string, at: readonly (string | number)[]) => {
       if (looksSecret(literalOf(text))) {
         problems.add([...path, ...at], 'holds a secret; put it into "env", as a reference to a variable');
       }
-      return resolveInto(texts, text, variables);
+      return resolveInto(references, text, variables);
     };
     return [
       resolve(program, ['command']),
@@ -150,38 +159,38 @@ function readCommand(server: ManifestServer, reading: Reading, texts: Texts): re
   }
 }
 
-function readUrl(server: ManifestServer, reading: Reading, texts: Texts): string {
-  const path = [...reading.path, 'url'];
+function readUrl(server: ManifestServer, context: ReadContext, references: References): string {
+  const path = [...context.path, 'url'];
   const text = server.url ?? '';
   if (looksSecret(literalOf(text))) {
-    reading.problems.add(path, 'holds a secret; put it into "headers", as a reference to a variable');
+    context.problems.add(path, 'holds a secret; put it into "headers", as a reference to a variable');
   }
-  const before = texts.missing.size;
-  const url = resolveInto(texts, text, reading.variables);
-  if (texts.missing.size > before) return url;
+  const before = references.missing.size;
+  const url = resolveInto(references, text, context.variables);
+  if (references.missing.size > before) return url;
   const parsed = URL.parse(url);
   if (parsed === null || !/^https?:$/.test(parsed.protocol)) {
-    reading.problems.add(path, 'must be an http:// or https:// address');
+    context.problems.add(path, 'must be an http:// or https:// address');
   } else if (parsed.username !== '' || parsed.password !== '') {
-    reading.problems.add(path, 'must not hold a user name or a password; put them into "headers"');
+    context.problems.add(path, 'must not hold a user name or a password; put them into "headers"');
   }
   return url;
 }
 
-/** What belongs to the other transport, or is missing for this one. */
-function checkShape(server: ManifestServer, kind: 'stdio' | 'http', { problems, path }: Reading): void {
+/** Fields of the other transport, and missing fields of this one. */
+function checkShape(server: ManifestServer, kind: 'stdio' | 'http', { problems, path }: ReadContext): void {
   const [needed, foreign] =
     kind === 'stdio'
       ? (['command', ['url', 'headers']] as const)
       : (['url', ['command', 'args', 'env', 'writable', 'room']] as const);
-  if (server[needed] === undefined) problems.add(path, `needs "${needed}", for its transport is ${kind}`);
+  if (server[needed] === undefined) problems.add(path, `needs "${needed}", because its transport is ${kind}`);
   for (const member of foreign) {
     if (server[member] !== undefined) problems.add([...path, member], `is not for a server whose transport is ${kind}`);
   }
 }
 
-/** What a server lacks of its needs, as one sentence; `undefined` when all are met. */
-function lackOf({ needs }: ManifestServer, variables: Variables): string | undefined {
+/** The unmet needs of a server as one sentence; `undefined` when all are met. */
+function unmetNeedOf({ needs }: ManifestServer, variables: Variables): string | undefined {
   const { PATH } = inheritedVariables(variables);
   const unmet = needs?.find(
     ({ programs = [], variables: names = [] }) =>
@@ -196,33 +205,33 @@ function lackOf({ needs }: ManifestServer, variables: Variables): string | undef
   return `${lacks.join(' and ')}; ${remedy}`;
 }
 
-/** A folder whose variable is not set is left out. */
-function readWritable(writable: readonly string[], { variables }: Reading, texts: Texts): string[] {
+/** Skips a folder whose variable is not set. */
+function readWritable(writable: readonly string[], { variables }: ReadContext, references: References): string[] {
   return writable.flatMap((text) => {
-    const path = resolveInto(texts, text, variables);
+    const path = resolveInto(references, text, variables);
     return path === '' ? [] : [`${resolve(path)}/`];
   });
 }
 
-function readRoom(
+function readSandboxView(
   { writable, network = false }: NonNullable<ManifestServer['room']>,
-  { variables }: Reading,
-  texts: Texts,
+  { variables }: ReadContext,
+  references: References,
 ): Room {
-  return { writable: writable.map((text) => resolve(resolveInto(texts, text, variables))), readable: [], network };
+  return { writable: writable.map((text) => resolve(resolveInto(references, text, variables))), readable: [], network };
 }
 
 function readTools(
   { tools }: ManifestServer,
   allowed: readonly SideEffectClass[] | undefined,
-  { problems, path }: Reading,
+  { problems, path }: ReadContext,
 ): ReadonlyMap<string, DeclaredTool> | undefined {
   if (tools === undefined) return undefined;
   const declared = new Map<string, DeclaredTool>();
   for (const [index, tool] of tools.entries()) {
     const { name, side_effect_class: sideEffectClass, surface, timeout_ms: timeoutMs, rail } = tool;
     const at = [...path, 'tools', index];
-    if (declared.has(name)) problems.add([...at, 'name'], `is there twice (${JSON.stringify(name)})`);
+    if (declared.has(name)) problems.add([...at, 'name'], `is listed twice (${JSON.stringify(name)})`);
     if (sideEffectClass !== undefined && allowed !== undefined && !allowed.includes(sideEffectClass)) {
       const what = `is ${sideEffectClass}, which allowed_side_effects does not name; add it there or remove the tool`;
       problems.add([...at, 'side_effect_class'], what);
@@ -235,32 +244,32 @@ function readTools(
 function readServer(
   server: ManifestServer,
   allowed: readonly SideEffectClass[] | undefined,
-  reading: Reading,
+  context: ReadContext,
 ): ServerSpec {
   const kind = server.transport ?? (server.command === undefined && server.url !== undefined ? 'http' : 'stdio');
-  const texts: Texts = { named: new Set(), missing: new Set(), secrets: new Set() };
-  const env = readAssignments('env', server, reading, texts);
-  const headers = readAssignments('headers', server, reading, texts);
-  checkShape(server, kind, reading);
+  const references: References = { named: new Set(), missing: new Set(), secrets: new Set() };
+  const env = readAssignments('env', server, context, references);
+  const headers = readAssignments('headers', server, context, references);
+  checkShape(server, kind, context);
   const link: StdioLink | HttpLink =
     kind === 'http'
-      ? { kind, url: server.url === undefined ? '' : readUrl(server, reading, texts), headers }
+      ? { kind, url: server.url === undefined ? '' : readUrl(server, context, references), headers }
       : {
           kind,
-          command: server.command === undefined ? [''] : readCommand(server, reading, texts),
-          env: { ...inheritedVariables(reading.variables), ...env },
-          ...(server.writable && { writable: readWritable(server.writable, reading, texts) }),
-          ...(server.room && { room: readRoom(server.room, reading, texts) }),
+          command: server.command === undefined ? [''] : readCommand(server, context, references),
+          env: { ...inheritedVariables(context.variables), ...env },
+          ...(server.writable && { writable: readWritable(server.writable, context, references) }),
+          ...(server.room && { sandboxView: readSandboxView(server.room, context, references) }),
         };
-  for (const name of new Set([...texts.named, ...Object.keys(env)].filter(isWithheldFromServers))) {
-    const what = `names ${name}, which is for the daemons of Reveille alone: no MCP server gets it; take it out`;
-    reading.problems.add(reading.path, what);
+  for (const name of new Set([...references.named, ...Object.keys(env)].filter(isWithheldFromServers))) {
+    const what = `names ${name}, which is reserved for the daemons of Reveille and is never passed to an MCP server; remove it`;
+    context.problems.add(context.path, what);
   }
   const required = server.required ?? false;
-  const missing = [...texts.missing];
+  const missing = [...references.missing];
   if (required && missing.length > 0) {
     const what = `is required and refers to ${missing.join(', ')}, which ${missing.length > 1 ? 'are' : 'is'} not set`;
-    reading.problems.add(reading.path, what);
+    context.problems.add(context.path, what);
   }
   return {
     alias: server.alias,
@@ -268,17 +277,17 @@ function readServer(
     required,
     isLazy: server.start === 'lazy',
     isPerUser: server.per_user === true,
-    lack: lackOf(server, reading.variables),
-    tools: readTools(server, allowed, reading),
+    lack: unmetNeedOf(server, context.variables),
+    tools: readTools(server, allowed, context),
     link,
-    variables: [...texts.named],
+    variables: [...references.named],
     missing,
-    secrets: [...texts.secrets],
+    secrets: [...references.secrets],
   };
 }
 
-/** Turns what is wrong into lines that an editor can jump to. */
-function refuse(path: string, problems: readonly { place: Place; sentence: string }[]): never {
+/** Formats problems as lines that an editor can jump to. */
+function reject(path: string, problems: readonly { place: Place; sentence: string }[]): never {
   const lines = problems.map(({ place, sentence }) => `${path}:${place.line}:${place.column}: ${sentence}`);
   throw new ReveilleError('invalid_request', [...new Set(lines)].join('\n'));
 }
@@ -287,12 +296,12 @@ function readText(path: string): { text: string; sha256: string } {
   try {
     const bytes = readFileSync(path);
     if (bytes.length > LONGEST_FILE_BYTES)
-      throw new Error(`it has ${bytes.length} bytes, at most ${LONGEST_FILE_BYTES} are read`);
+      throw new Error(`it has ${bytes.length} bytes; the limit is ${LONGEST_FILE_BYTES}`);
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
     return { text, sha256: createHash('sha256').update(bytes).digest('hex') };
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new ReveilleError('invalid_request', `the agent manifest ${path} cannot be read: ${why}`, { cause });
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new ReveilleError('invalid_request', `the agent manifest ${path} cannot be read: ${reason}`, { cause });
   }
 }
 
@@ -301,28 +310,27 @@ function parse(path: string, text: string): PlacedJson {
     return readPlacedJson(text);
   } catch (thrown) {
     if (!(thrown instanceof JsonSyntaxError)) throw thrown;
-    return refuse(path, [{ place: thrown.place, sentence: `this is not JSON: ${thrown.message}` }]);
+    return reject(path, [{ place: thrown.place, sentence: `this is not JSON: ${thrown.message}` }]);
   }
 }
 
 /**
  * Reads a manifest file.
  *
- * @param variables what `${NAME}` and `$env:NAME` refer to; servers that run as children get an allow-list of them
- * @throws ReveilleError `invalid_request` with one line per problem, `file:line:column: field …`; values that may be
- *   secrets are not repeated. A variable that is not set is a problem of a required server, otherwise it is left to the
- *   start.
+ * @param variables the values of `${NAME}` and `$env:NAME`; child servers get an allow-list of them
+ * @throws ReveilleError `invalid_request` with one line per problem, `file:line:column: field …`; possible secrets are
+ *   not repeated. An unset variable is a problem of a required server; otherwise the start reports it.
  */
 export function loadManifest(path: string, variables: Variables): Manifest {
   const { text, sha256 } = readText(path);
   const { value, placeOf } = parse(path, text);
   const checked = checkInput(agentManifestSchema, value, hiddenFields(value));
-  const refuseAll = (found: readonly Problem[]): never =>
-    refuse(
+  const rejectAll = (found: readonly Problem[]): never =>
+    reject(
       path,
       found.map((problem) => ({ place: placeOf(problem.path), sentence: problem.sentence })),
     );
-  if ('problems' in checked) return refuseAll(checked.problems);
+  if ('problems' in checked) return rejectAll(checked.problems);
   const manifest = checked.value;
   const problems = new Problems();
   const seen = new Set<string>();
@@ -332,7 +340,7 @@ export function loadManifest(path: string, variables: Variables): Manifest {
     seen.add(server.alias);
     return readServer(server, manifest.allowed_side_effects, { problems, path: at, variables });
   });
-  if (problems.found.length > 0) return refuseAll(problems.found);
+  if (problems.found.length > 0) return rejectAll(problems.found);
   return { path, sha256, agent: manifest.agent, servers, limits: manifest.limits };
 }
 
@@ -341,10 +349,10 @@ export class CommandLineError extends Error {
 }
 
 /**
- * Cuts a command into words. Single quotes keep everything; double quotes keep everything but `\"` and `\\`; outside of
- * quotes a backslash keeps the next character.
+ * Splits a command into words. Single quotes keep everything; double quotes keep everything but `\"` and `\\`; outside
+ * of quotes a backslash keeps the next character.
  *
- * @throws CommandLineError for a quote without an end, a backslash at the end, and an empty command
+ * @throws CommandLineError for an unclosed quote, a backslash at the end, and an empty command
  */
 export function splitCommand(text: string): [string, ...string[]] {
   const words: string[] = [];

@@ -1,98 +1,104 @@
-/** Keeping tool output to what a model can take in; the rest is kept in a file that the model is told of. */
+/**
+ * Caps tool output to a size that a model can read. The whole output is stored in a file, and the model gets its path.
+ */
 import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/client';
 import { parseForeignJson } from '../wire/json.ts';
 import type { RawAnswer } from './raw-answers.ts';
 import type { SpillFolder } from './spill-folder.ts';
-import type { InBand, WithoutResult } from './tool-call-failure.ts';
+import type { InBandAnswer, WithoutResult } from './tool-call-failure.ts';
 
-/** What a tool gave back, as far as a model and a program need it. */
+/** The result of a tool, for a model and for programs. */
 export type ToolResult = {
-  /** All that a model is to be shown, structured content included. */
+  /** Everything that a model reads, structured content included. */
   content: readonly ContentBlock[];
   /**
-   * For programs: as the server sent it, whole. Numbers are those of JavaScript: what must keep its digits stands in
-   * the text.
+   * For programs: the complete value that the server sent. Numbers are JavaScript numbers; values that need all digits
+   * are in the text.
    */
   structuredContent?: unknown;
-  /** The tool ran and says that it failed, or there is no such tool: the model should see it and adapt. */
+  /** The tool ran and reports a failure, or there is no such tool. The model should see it and adapt. */
   isError: boolean;
-  /** Files that hold what was cut out of `content`. */
+  /** Files with the output that was cut from `content`. */
   spilled?: readonly string[];
-  /** Where the words are ours and not the tool's. */
+  /** Set where the text is the host's and not the tool's. */
   withoutResult?: WithoutResult;
-  /** The message that carried the answer; only for a call that is made `once`, and where an answer came. */
+  /** The message that carried the answer; only for a call with `once`, and only if an answer came. */
   raw?: RawAnswer;
 };
 
-/** A token is taken for so many bytes of UTF-8; a rough measure that needs no tokenizer. */
+/** Bytes of UTF-8 per token; a rough estimate that needs no tokenizer. */
 const BYTES_PER_TOKEN = 4;
-/** Of the text that stays, the part that stands at its beginning. */
-const HEAD = 0.75;
+/** The share of the remaining text that is kept from the beginning. */
+const HEAD_SHARE = 0.75;
 
-/** A block's text, where it has any. */
+/** The text of a block, if it has any. */
 function textOf(block: ContentBlock): string | undefined {
   if (block.type === 'text') return block.text;
   if (block.type === 'resource' && 'text' in block.resource) return block.resource.text;
   return undefined;
 }
 
-/** Where UTF-8 can be cut at or before a place. */
+/** The last UTF-8 boundary at or before a position. */
 function boundaryBefore(bytes: Buffer, at: number): number {
   let boundary = Math.min(at, bytes.length);
   while (boundary > 0 && boundary < bytes.length && (bytes[boundary]! & 0xc0) === 0x80) boundary--;
   return boundary;
 }
 
-/** Beginning and end of a text, with a notice in the place of what is missing. */
+/** Beginning and end of a text, with a notice in place of the omitted middle. */
 function abridge(text: string, maxBytes: number, notice: (leftOutBytes: number) => string): string {
   const bytes = Buffer.from(text);
-  const headEnd = boundaryBefore(bytes, Math.floor(maxBytes * HEAD));
-  const tailFrom = boundaryBefore(bytes, bytes.length - Math.floor(maxBytes * (1 - HEAD)));
+  const headEnd = boundaryBefore(bytes, Math.floor(maxBytes * HEAD_SHARE));
+  const tailFrom = boundaryBefore(bytes, bytes.length - Math.floor(maxBytes * (1 - HEAD_SHARE)));
   const [head, tail] = [bytes.toString('utf8', 0, headEnd), bytes.toString('utf8', tailFrom)];
   return `${head}\n\n${notice(tailFrom - headEnd)}\n\n${tail}`;
 }
 
-/** Keeps something if the disk takes it. @returns words on where it is, and its path */
-function keep(folder: SpillFolder, content: string | Uint8Array, extension: string): { words: string; path?: string } {
+/** Stores content if the disk accepts it. @returns a note on its location, and its path */
+function storeWhole(
+  folder: SpillFolder,
+  content: string | Uint8Array,
+  extension: string,
+): { note: string; path?: string } {
   try {
-    const path = folder.keep(content, extension);
-    return { words: `the whole is in ${path}`, path };
+    const path = folder.store(content, extension);
+    return { note: `the whole output is in ${path}`, path };
   } catch (thrown) {
-    // A full disk must not turn a call that went well into one that failed.
-    const why = thrown instanceof Error ? thrown.message : String(thrown);
-    return { words: `the whole could not be kept: ${why}` };
+    // A full disk must not turn a successful call into a failed one.
+    const reason = thrown instanceof Error ? thrown.message : String(thrown);
+    return { note: `the whole output could not be stored: ${reason}` };
   }
 }
 
-/** Binary resources are nothing for a model to read; a long one becomes a file. */
+/** A model cannot read binary resources; a long one is stored in a file. */
 function withoutLongBlobs(content: readonly ContentBlock[], maxBytes: number, folder: SpillFolder, spilled: string[]) {
   return content.map((block): ContentBlock => {
     if (block.type !== 'resource' || !('blob' in block.resource) || block.resource.blob.length <= maxBytes)
       return block;
     const bytes = Buffer.from(block.resource.blob, 'base64');
-    const { words, path } = keep(folder, bytes, 'bin');
+    const { note, path } = storeWhole(folder, bytes, 'bin');
     if (path !== undefined) spilled.push(path);
     const { uri, mimeType = 'application/octet-stream' } = block.resource;
-    return { type: 'text', text: `[${uri}: ${bytes.length} bytes of ${mimeType}; ${words}]` };
+    return { type: 'text', text: `[${uri}: ${bytes.length} bytes of ${mimeType}; ${note}]` };
   });
 }
 
 /**
- * Caps the text of a result, structured content that is told as text included. Images and audio stay as they are.
+ * Caps the text of a result, including structured content shown as text. Images and audio stay unchanged.
  *
- * @param maxTokens of all text together
+ * @param maxTokens for all text together
  */
 export function capOutput(result: CallToolResult, maxTokens: number, folder: SpillFolder): ToolResult {
   const maxBytes = maxTokens * BYTES_PER_TOKEN;
   const spilled: string[] = [];
   let content = withoutLongBlobs(blocksOf(result), maxBytes, folder, spilled);
   const texts = content.map(textOf).filter((text) => text !== undefined);
-  // The blank lines between them stand for what a block costs beside its text.
+  // The blank lines between the texts count the overhead of a block.
   const whole = texts.join('\n\n');
   if (Buffer.byteLength(whole) > maxBytes) {
-    const { words, path } = keep(folder, whole, 'txt');
+    const { note, path } = storeWhole(folder, whole, 'txt');
     if (path !== undefined) spilled.push(path);
-    const text = abridge(whole, maxBytes, (leftOut) => `[${leftOut} bytes are left out here; ${words}]`);
+    const text = abridge(whole, maxBytes, (leftOut) => `[${leftOut} bytes are left out here; ${note}]`);
     const at = content.findIndex((block) => textOf(block) !== undefined);
     content = content.flatMap((block, index): ContentBlock[] => {
       if (index === at) return [{ type: 'text', text }];
@@ -107,12 +113,12 @@ export function capOutput(result: CallToolResult, maxTokens: number, folder: Spi
   };
 }
 
-/** An answer of our own in the place of a tool's. */
-export function inBandError({ inBand, withoutResult }: InBand): ToolResult {
+/** An answer of the host in place of the tool's. */
+export function inBandError({ inBand, withoutResult }: InBandAnswer): ToolResult {
   return { content: [{ type: 'text', text: inBand }], isError: true, withoutResult };
 }
 
-/** Every text within a value that came as JSON; `false` when something else than texts, lists and objects is in it. */
+/** Collects every text of a JSON value; `false` when it contains anything but texts, lists and objects. */
 function collectTexts(value: unknown, texts: Set<string>): boolean {
   if (typeof value === 'string') {
     texts.add(value);
@@ -124,10 +130,10 @@ function collectTexts(value: unknown, texts: Set<string>): boolean {
   return only;
 }
 
-/** Whether a text is this very value, written as JSON. */
+/** Whether a text is this value, written as JSON. */
 function isJsonOf(text: string, json: string): boolean {
   if (text === json) return true;
-  // Spelt with spaces and line breaks it is longer; nothing shorter can be the same.
+  // With spaces and line breaks the text is longer; a shorter text cannot be equal.
   if (text.length < json.length) return false;
   try {
     return JSON.stringify(parseForeignJson(text)) === json;
@@ -136,18 +142,18 @@ function isJsonOf(text: string, json: string): boolean {
   }
 }
 
-/** Whether the blocks tell already what the structured content holds. */
-function isTold(structured: unknown, json: string, content: readonly ContentBlock[]): boolean {
+/** Whether the blocks already contain the structured content. */
+function containsStructured(structured: unknown, json: string, content: readonly ContentBlock[]): boolean {
   if (content.some((block) => block.type === 'text' && isJsonOf(block.text, json))) return true;
-  const [wanted, there] = [new Set<string>(), new Set<string>()];
-  if (!collectTexts(structured, wanted)) return false;
-  collectTexts(content, there);
-  return wanted.size > 0 && wanted.isSubsetOf(there);
+  const [expected, present] = [new Set<string>(), new Set<string>()];
+  if (!collectTexts(structured, expected)) return false;
+  collectTexts(content, present);
+  return expected.size > 0 && expected.isSubsetOf(present);
 }
 
-/** The blocks of a result, with one more for structured content that none of them tells. */
+/** The blocks of a result, plus one for structured content that no block contains. */
 export function blocksOf({ content, structuredContent }: CallToolResult): ContentBlock[] {
   if (structuredContent === undefined) return content;
   const json = JSON.stringify(structuredContent);
-  return isTold(structuredContent, json, content) ? content : [...content, { type: 'text', text: json }];
+  return containsStructured(structuredContent, json, content) ? content : [...content, { type: 'text', text: json }];
 }

@@ -3,13 +3,13 @@ import { test } from 'node:test';
 import type { JSONRPCMessage } from '@modelcontextprotocol/client';
 import { type AnswerSlot, RawAnswers } from './raw-answers.ts';
 
-/** What is kept of the answer to one request. */
+/** The stored answer to one request. */
 async function sourceOf(text: string): Promise<string | undefined> {
   const answers = new RawAnswers();
   const slot: AnswerSlot = {};
   await answers.during(slot, async () => {
-    answers.sent({ jsonrpc: '2.0', id: 7, method: 'tools/call' } as JSONRPCMessage);
-    answers.came(JSON.parse(text), Buffer.from(text));
+    answers.onSent({ jsonrpc: '2.0', id: 7, method: 'tools/call' } as JSONRPCMessage);
+    answers.onReceived(JSON.parse(text), Buffer.from(text));
   });
   return slot.raw?.source;
 }

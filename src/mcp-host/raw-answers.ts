@@ -1,21 +1,20 @@
 /**
- * What came back for a call, byte for byte. The SDK hands out what it has made of a message; the transports see the
- * bytes. The two are brought together by the id of the request, which the SDK chooses and the transports see on its way
- * out.
+ * The answer to a call, byte for byte. The SDK returns parsed messages; the transports see the bytes. The request id
+ * links the two: the SDK chooses it, and the transport sees it in the outgoing message.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createHash } from 'node:crypto';
 import type { JSONRPCMessage } from '@modelcontextprotocol/client';
 import { elementsOf, sliceAt } from '../wire/json.ts';
 
-/** The message that carried an answer, as it was received. */
+/** The received message that carried an answer. */
 export type RawAnswer = {
   /** SHA-256 in lower-case hex. */
   readonly sha256: string;
   readonly bytes: number;
   /**
-   * The JSON text of what the tool gave back, with all its digits: its structured content, or its only text where that
-   * is an object or a list. It may have two members of one name; whoever reads it decides what that means.
+   * The JSON text of the tool's result, with all its digits: its structured content, or its only text if that is an
+   * object or a list. It may contain a duplicate member; the reader decides how to treat it.
    */
   readonly source?: string;
 };
@@ -25,11 +24,11 @@ function sourceIn(message: string): string | undefined {
   const structured = sliceAt(message, ['result', 'structuredContent']);
   if (structured !== undefined) return structured;
   const blocks = elementsOf(sliceAt(message, ['result', 'content']) ?? 'null') ?? [];
-  const said = blocks.length === 1 ? sliceAt(blocks[0]!, ['text']) : undefined;
-  const text: unknown = said === undefined ? undefined : JSON.parse(said);
+  const onlyText = blocks.length === 1 ? sliceAt(blocks[0]!, ['text']) : undefined;
+  const text: unknown = onlyText === undefined ? undefined : JSON.parse(onlyText);
   if (typeof text !== 'string' || !/^\s*[[{]/.test(text)) return undefined;
   try {
-    // The text is the server's own and need not be JSON, although it begins like it.
+    // The text comes from the server and need not be JSON, although it begins like it.
     JSON.parse(text);
     return text.trim();
   } catch {
@@ -37,23 +36,20 @@ function sourceIn(message: string): string | undefined {
   }
 }
 
-/** Where the digest of a call's answer is put when it comes: of the last one, should the call take several requests. */
+/** Receives the digest of a call's answer. If the call takes several requests, the last answer counts. */
 export type AnswerSlot = { raw?: RawAnswer };
 
-/**
- * The ids of requests that a call waits for; nothing else is kept, and an id only until its answer or the end of its
- * call.
- */
+/** The ids of requests with waiting calls. An id is kept until its answer or the end of its call. */
 export class RawAnswers {
   readonly #calls = new AsyncLocalStorage<AnswerSlot>();
   readonly #awaited = new Map<number, AnswerSlot>();
 
-  /** Whether any call waits; digests of what comes meanwhile are wanted by nobody otherwise. */
+  /** Whether any call waits; otherwise no digest is needed. */
   get areAwaited(): boolean {
     return this.#awaited.size > 0;
   }
 
-  /** Runs a call; the slot is filled before the SDK is given the answer. */
+  /** Runs a call; the slot is filled before the SDK gets the answer. */
   async during<T>(slot: AnswerSlot, call: () => Promise<T>): Promise<T> {
     try {
       return await this.#calls.run(slot, call);
@@ -63,27 +59,27 @@ export class RawAnswers {
   }
 
   /** For transports: a message is about to be sent. */
-  sent(message: JSONRPCMessage): void {
+  onSent(message: JSONRPCMessage): void {
     const slot = this.#calls.getStore();
     if (slot && 'method' in message && 'id' in message) this.#awaited.set(Number(message.id), slot);
   }
 
   /**
-   * For transports: a message has come and is about to be handed on.
+   * For transports: a message was received and is about to be passed on.
    *
-   * @param text the bytes of its JSON text, without what the transport puts around it
+   * @param text the bytes of its JSON text, without the transport's framing
    */
-  came(message: unknown, text: Uint8Array): void {
+  onReceived(message: unknown, text: Uint8Array): void {
     if (!this.areAwaited) return;
-    // Over HTTP, several may stand in one list.
+    // Over HTTP, one list may contain several.
     const several = Array.isArray(message);
     for (const [index, one] of (several ? (message as unknown[]) : [message]).entries()) {
       if (typeof one !== 'object' || one === null || 'method' in one || !('id' in one)) continue;
-      // As the SDK compares them.
+      // Compared as the SDK does.
       const id = Number(one.id);
       const slot = this.#awaited.get(id);
       if (!slot) continue;
-      // It takes the first answer and no other.
+      // The SDK accepts only the first answer.
       this.#awaited.delete(id);
       const whole = Buffer.from(text.buffer, text.byteOffset, text.byteLength).toString('utf8').trim();
       const source = sourceIn(several ? elementsOf(whole)![index]! : whole);

@@ -1,22 +1,22 @@
 /** Environment variables in a manifest: `${NAME}`, `${NAME:-otherwise}`, and `$env:NAME` in lists. */
 
-/** The variables a manifest may refer to. An empty value counts as not set. */
+/** The variables that a manifest may refer to. An empty value counts as not set. */
 export type Variables = Readonly<Record<string, string | undefined>>;
 
-/** One variable or header that a server is to get. */
+/** One variable or header for a server. */
 export type Assignment = {
   name: string;
   /** As the manifest writes it. */
   text: string;
-  /** Where it stands in `env` or `headers`: a member's name or the index in the list. */
+  /** Its position in `env` or `headers`: a member's name or the index in the list. */
   key: string | number;
 };
 
 export type Resolved = {
   value: string;
-  /** Variables that are referred to, set or not. */
+  /** The referenced variables, set or not. */
   named: string[];
-  /** Those of them that are not set, where nothing else stands in their place. */
+  /** The unset ones among them that have no fallback. */
   missing: string[];
   /** Values that must not be shown. */
   secrets: string[];
@@ -27,23 +27,23 @@ const LIST_REFERENCE = /\$env:([A-Za-z_][A-Za-z0-9_]*)|\$\{([A-Za-z_][A-Za-z0-9_
 
 const SECRET_NAME =
   /TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|AUTHORIZATION|COOKIE|(^|[_-])(KEY|AUTH|PAT)([_-]|$)|API_?KEY/i;
-/** What well-known services begin their keys with, private keys in PEM, and JSON web tokens. */
+/** Prefixes of the keys of well-known services, PEM private keys, and JSON web tokens. */
 const SECRET_START =
   /\b(sk-|ghp_|gho_|ghs_|github_pat_|glpat-|xox[abprs]-|AKIA|AIza|npm_|hf_)[A-Za-z0-9_-]{8,}|-----BEGIN|\beyJ[A-Za-z0-9_-]{20,}/;
-/** A long word of letters and digits, as no setting has it and most keys are. */
+/** A long word of letters and digits. Most keys look like this; settings do not. */
 const LONG_WORD = /(?=[A-Za-z0-9+_]*\d)(?=[A-Za-z0-9+_]*[A-Za-z])[A-Za-z0-9+_]{32,}/;
 
-/** Whether a variable or header of this name usually holds a secret. */
+/** Whether a variable or header of this name usually contains a secret. */
 export function namesSecret(name: string): boolean {
   return SECRET_NAME.test(name);
 }
 
-/** Whether text that is written down in a manifest looks like a secret. */
+/** Whether a literal text in a manifest looks like a secret. */
 export function looksSecret(text: string): boolean {
   return SECRET_START.test(text) || LONG_WORD.test(text);
 }
 
-/** The entries of `env` or `headers` in either spelling. */
+/** The entries of `env` or `headers` in either form. */
 export function assignmentsOf(given: Record<string, string> | readonly string[] | undefined): Assignment[] {
   if (given === undefined) return [];
   if (!isList(given)) return Object.entries(given).map(([name, text]) => ({ name, text, key: name }));
@@ -56,38 +56,38 @@ export function assignmentsOf(given: Record<string, string> | readonly string[] 
 const isList = (given: Record<string, string> | readonly string[]): given is readonly string[] => Array.isArray(given);
 
 /**
- * What a manifest itself writes down in a text: all but its references, with what stands in their place otherwise.
+ * The literal part of a text: its references are replaced by their fallbacks.
  *
  * @param listed as in {@link resolveReferences}
  */
 export function literalOf(text: string, listed = false): string {
-  if (!listed) return text.replace(REFERENCE, (_, _variable: string, otherwise = '') => otherwise);
-  return text.replace(LIST_REFERENCE, (_, _short?: string, _variable?: string, otherwise = '') => otherwise);
+  if (!listed) return text.replace(REFERENCE, (_, _variable: string, fallback = '') => fallback);
+  return text.replace(LIST_REFERENCE, (_, _short?: string, _variable?: string, fallback = '') => fallback);
 }
 
 /**
- * Puts the values in the place of the references.
+ * Replaces the references by their values.
  *
- * @param listed whether the text stands in a list of `NAME=value`, where `$env:NAME` is a reference too
+ * @param listed whether the text is from a list of `NAME=value`, where `$env:NAME` is a reference too
  */
 export function resolveReferences(text: string, variables: Variables, listed = false): Resolved {
   const named: string[] = [];
   const missing: string[] = [];
   const secrets: string[] = [];
-  const put = (variable: string, otherwise: string | undefined): string => {
+  const substitute = (variable: string, fallback: string | undefined): string => {
     named.push(variable);
     const found = variables[variable];
     if (found === undefined || found === '') {
-      if (otherwise === undefined) missing.push(variable);
-      return otherwise ?? '';
+      if (fallback === undefined) missing.push(variable);
+      return fallback ?? '';
     }
     if (namesSecret(variable) || looksSecret(found)) secrets.push(found);
     return found;
   };
   const value = listed
-    ? text.replace(LIST_REFERENCE, (_, short: string | undefined, long: string, otherwise?: string) =>
-        put(short ?? long, short === undefined ? otherwise : undefined),
+    ? text.replace(LIST_REFERENCE, (_, short: string | undefined, long: string, fallback?: string) =>
+        substitute(short ?? long, short === undefined ? fallback : undefined),
       )
-    : text.replace(REFERENCE, (_, variable: string, otherwise?: string) => put(variable, otherwise));
+    : text.replace(REFERENCE, (_, variable: string, fallback?: string) => substitute(variable, fallback));
   return { value, named, missing, secrets };
 }

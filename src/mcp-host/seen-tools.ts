@@ -1,7 +1,7 @@
 /**
- * What each server said of its tools when it was first seen, or when a person last agreed to it: `mcp-seen.json` in the
- * data folder. A server that is not pinned and changes its tools is told of by this, at a new listing as well as after
- * a restart, and a review shows what it said before.
+ * The tools of each server when it was first seen, or when a person last approved them: `mcp-seen.json` in the data
+ * folder. It detects changes of an unpinned server, at a new listing and after a restart. A review shows the earlier
+ * definitions.
  */
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import type { Logger } from '../kit/log/log.ts';
 import { canonicalJson } from '../wire/canonical-json.ts';
 import { definitionOf, digestOf, type ToolDefinition, toolDefinitionSchema } from './tool-definition.ts';
 
-/** Longer definitions are remembered by their digest alone. In UTF-16 units. */
+/** Longer definitions are stored as their digest alone. In UTF-16 units. */
 const LONGEST_KEPT = 64 * 1024;
 
 const seenSchema = z.strictObject({
@@ -21,7 +21,7 @@ const seenSchema = z.strictObject({
   ),
 });
 
-/** A definition as it was seen; only its digest where it was too long to keep. */
+/** A definition as it was seen; only its digest if it was too long to store. */
 export type SeenTool = { readonly sha256: string; readonly definition?: ToolDefinition | undefined };
 /** By the tools' names. */
 type SeenServer = Readonly<Record<string, SeenTool>>;
@@ -33,17 +33,17 @@ const PARTS = [
   ['annotations', 'annotations'],
 ] as const;
 
-/** What of a definition is another than before: `description and annotations`. */
+/** The changed parts of a definition: `description and annotations`. */
 export function changedParts(before: SeenTool, now: ToolDefinition): string {
   const { definition: old } = before;
   if (old === undefined) return 'description, schema or annotations';
   const same = (one: unknown, other: unknown) =>
     one === undefined || other === undefined ? one === other : canonicalJson(one) === canonicalJson(other);
-  const parts = PARTS.filter(([member]) => !same(old[member], now[member])).map(([, words]) => words);
+  const parts = PARTS.filter(([member]) => !same(old[member], now[member])).map(([, label]) => label);
   return parts.length > 1 ? `${parts.slice(0, -1).join(', ')} and ${parts.at(-1)}` : (parts[0] ?? 'definition');
 }
 
-/** A sentence about each tool that is not as it was. */
+/** One sentence for each tool that has changed. */
 function differences(before: SeenServer, live: readonly ToolDefinition[]): string[] {
   const names = new Set(live.map(({ name }) => name));
   const now = live.flatMap((definition) => {
@@ -51,13 +51,13 @@ function differences(before: SeenServer, live: readonly ToolDefinition[]): strin
     const old = Object.hasOwn(before, name) ? before[name] : undefined;
     if (old === undefined) return [`${JSON.stringify(name)} is new`];
     if (old.sha256 === digestOf(definition)) return [];
-    return [`${JSON.stringify(name)} has another ${changedParts(old, definition)}`];
+    return [`${JSON.stringify(name)} has a changed ${changedParts(old, definition)}`];
   });
-  const gone = Object.keys(before).filter((name) => !names.has(name));
-  return [...now, ...gone.map((name) => `${JSON.stringify(name)} is gone`)];
+  const removed = Object.keys(before).filter((name) => !names.has(name));
+  return [...now, ...removed.map((name) => `${JSON.stringify(name)} was removed`)];
 }
 
-function seenAs(definition: ToolDefinition): SeenTool {
+function toSeenTool(definition: ToolDefinition): SeenTool {
   const kept = definitionOf(definition);
   const sha256 = digestOf(definition);
   return JSON.stringify(kept).length > LONGEST_KEPT ? { sha256 } : { sha256, definition: kept };
@@ -73,15 +73,13 @@ export class SeenTools {
     this.#log = log;
   }
 
-  /** What is known of a server's tools. */
+  /** The stored tools of a server. */
   of(alias: string): SeenServer | undefined {
     const servers = this.#read();
     return Object.hasOwn(servers, alias) ? servers[alias] : undefined;
   }
 
-  /**
-   * Holds the tools of a server that nobody pinned against those first seen. @returns a sentence about each difference
-   */
+  /** Compares the tools of an unpinned server with the first seen ones. @returns one sentence for each difference */
   changes(alias: string, live: readonly ToolDefinition[]): readonly string[] {
     const before = this.of(alias);
     if (before !== undefined) return differences(before, live);
@@ -89,9 +87,9 @@ export class SeenTools {
     return [];
   }
 
-  /** These are the tools that a person agreed to, or the first that there were. */
+  /** Stores the tools that a person approved, or the first seen ones. */
   agree(alias: string, live: readonly ToolDefinition[]): void {
-    const tools = Object.fromEntries(live.map((definition) => [definition.name, seenAs(definition)]));
+    const tools = Object.fromEntries(live.map((definition) => [definition.name, toSeenTool(definition)]));
     const servers = this.#read();
     if (Object.hasOwn(servers, alias) && canonicalJson(servers[alias]) === canonicalJson(tools)) return;
     this.#write({ ...servers, [alias]: tools });
@@ -102,20 +100,20 @@ export class SeenTools {
       return seenSchema.parse(JSON.parse(readFileSync(this.#path, 'utf8'))).servers as Record<string, SeenServer>;
     } catch (err) {
       const isMissing = err instanceof Error && 'code' in err && err.code === 'ENOENT';
-      // What was seen is lost, nothing else: the servers work.
+      // Only the stored definitions are lost; the servers work.
       if (!isMissing)
-        this.#log.warn({ err, file: this.#path }, 'what servers said of their tools before cannot be read');
+        this.#log.warn({ err, file: this.#path }, 'the earlier tool definitions of the servers cannot be read');
       return {};
     }
   }
 
   #write(servers: Readonly<Record<string, SeenServer>>): void {
-    const draft = `${this.#path}.${process.pid}.new`;
+    const temporaryPath = `${this.#path}.${process.pid}.new`;
     try {
-      writeFileSync(draft, `${JSON.stringify({ seen_version: 1, servers })}\n`, { mode: 0o600 });
-      renameSync(draft, this.#path);
+      writeFileSync(temporaryPath, `${JSON.stringify({ seen_version: 1, servers })}\n`, { mode: 0o600 });
+      renameSync(temporaryPath, this.#path);
     } catch (err) {
-      this.#log.warn({ err, file: this.#path }, 'what servers say of their tools cannot be written down');
+      this.#log.warn({ err, file: this.#path }, 'the tool definitions of a server cannot be stored');
     }
   }
 }

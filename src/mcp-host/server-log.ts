@@ -1,5 +1,6 @@
 /**
- * What a server writes to stderr, and to stdout that is no message: kept in a bounded file of its own, without secrets.
+ * The output of a server on stderr, and on stdout where it is not a message. It is stored in a bounded file per server,
+ * without secrets.
  */
 
 import { appendFileSync, mkdirSync, renameSync, statSync } from 'node:fs';
@@ -10,30 +11,27 @@ import type { Logger } from '../kit/log/log.ts';
 import { isStackFrame, QUOTED_LINES, quoteLast } from '../kit/text/excerpt.ts';
 import { hiddenBlanked, withoutColours } from '../kit/text/hidden-characters.ts';
 
-/** A file is put aside when it is so long; one is kept beside it. */
+/** The file is rotated at this size; one old file is kept. */
 const FILE_BYTES = 1024 * 1024;
 const LINE_CHARACTERS = 4096;
-/**
- * What is written within a second beyond this is counted and dropped: a flood must not wear out the disk or this
- * process.
- */
+/** Output beyond this within a second is counted and dropped, to protect the disk and this process. */
 const BYTES_PER_SECOND = 256 * 1024;
-/** Shorter values stand in ordinary text by chance. */
+/** Shorter values occur in ordinary text by chance. */
 const SHORTEST_SECRET = 6;
 
-/** Where a line comes from; `host` is what we have to say ourselves. */
+/** The source of a line; `host` marks lines of the MCP host. */
 export type LineSource = 'stderr' | 'stdout' | 'host';
 
 export type ServerLogOptions = {
   folder: string;
   alias: string;
-  /** Values that are not written. */
+  /** Values that are never written. */
   secrets: readonly string[];
   clock: Clock;
   log: Logger;
 };
 
-/** Control characters and terminal colours would do things to the terminal of whoever reads the file. */
+/** Replaces control characters and terminal colours, which could affect the terminal of a reader. */
 function printable(line: string): string {
   return hiddenBlanked(withoutColours(line));
 }
@@ -52,7 +50,7 @@ export class ServerLog {
   #dropped = 0;
   #isBroken = false;
 
-  /** Makes the folder and goes on with a file that is there. */
+  /** Creates the folder and continues an existing file. */
   constructor({ folder, alias, secrets, clock, log }: ServerLogOptions) {
     this.#clock = clock;
     this.#log = log;
@@ -65,11 +63,11 @@ export class ServerLog {
       mkdirSync(folder, { recursive: true, mode: 0o700 });
       this.#bytes = statSync(this.path, { throwIfNoEntry: false })?.size ?? 0;
     } catch (err) {
-      this.#tellBroken(err);
+      this.#warnBroken(err);
     }
   }
 
-  /** Takes a chunk of stderr; lines may be cut anywhere. */
+  /** Accepts a chunk of stderr; lines may be cut anywhere. */
   stderr(chunk: Buffer): void {
     const lines = (this.#partial + this.#decoder.write(chunk)).split('\n');
     this.#partial = (lines.pop() ?? '').slice(0, LINE_CHARACTERS);
@@ -86,23 +84,23 @@ export class ServerLog {
     this.#append(`${new Date(this.#clock.now()).toISOString()} ${source} ${line}\n`);
   }
 
-  /** What the server said last, in one short line, to stand in an error. */
-  get lastWords(): string {
+  /** The server's last output as one short line, for an error message. */
+  get lastOutput(): string {
     const partial = this.#partial.trim();
     if (partial !== '') this.line('stderr', this.#partial);
     this.#partial = '';
     return quoteLast(this.#last);
   }
 
-  /** Forgets the last words: another process begins. */
-  begin(): void {
+  /** Clears the last output: a new process begins. */
+  clearLast(): void {
     this.#partial = '';
     this.#last = [];
   }
 
-  /** A full disk must not take the server down; to be told once is enough. */
-  #tellBroken(err: unknown): void {
-    if (!this.#isBroken) this.#log.warn({ err, path: this.path }, "a server's output cannot be kept");
+  /** A full disk must not end the server; one warning is enough. */
+  #warnBroken(err: unknown): void {
+    if (!this.#isBroken) this.#log.warn({ err, path: this.path }, "a server's output cannot be stored");
     this.#isBroken = true;
   }
 
@@ -113,7 +111,7 @@ export class ServerLog {
       this.#windowFrom = now;
       this.#windowBytes = 0;
       this.#dropped = 0;
-      if (dropped > 0) this.line('host', `${dropped} lines were dropped: too many at once`);
+      if (dropped > 0) this.line('host', `${dropped} lines were dropped because the server wrote too fast`);
     }
     this.#windowBytes += line.length;
     if (this.#windowBytes > BYTES_PER_SECOND) {
@@ -122,7 +120,7 @@ export class ServerLog {
     }
     try {
       if (this.#bytes + line.length > FILE_BYTES) {
-        // First: where it cannot be put aside, it is not tried again at every line.
+        // First, so that a failed rotation is not repeated at every line.
         this.#bytes = 0;
         renameSync(this.path, `${this.path}.1`);
       }
@@ -130,7 +128,7 @@ export class ServerLog {
       this.#bytes += line.length;
       this.#isBroken = false;
     } catch (err) {
-      this.#tellBroken(err);
+      this.#warnBroken(err);
     }
   }
 }

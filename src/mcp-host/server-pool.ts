@@ -1,6 +1,6 @@
 /**
- * The servers of a manifest, and their tools as one set: started side by side, named, called by name, reported on. This
- * is what daemons use; the other files of this folder are its parts.
+ * The servers of a manifest and their tools as one set: concurrent start, function names, calls by name, status.
+ * Daemons use this module; the other files of this folder are its parts.
  */
 import { join } from 'node:path';
 import type { Clock } from '../kit/clock/clock.ts';
@@ -12,7 +12,7 @@ import { writeToolUri } from '../wire/tool-uri.ts';
 import { offeredBeforeStart, pinsOf } from './drift.ts';
 import { bindNames } from './function-names.ts';
 import { HostedServer, type ServerState, type StartOutcome } from './hosted-server.ts';
-import { type HostLimits, limitsOf, limitWords } from './limits.ts';
+import { describeLimits, type HostLimits, resolveLimits } from './limits.ts';
 import type { Manifest, ServerSpec } from './manifest.ts';
 import { capOutput, inBandError, type ToolResult } from './output-cap.ts';
 import { SeenTools } from './seen-tools.ts';
@@ -25,30 +25,30 @@ import type { KnownTools, ToolLock } from './tool-lock.ts';
 export type ServerPoolOptions = Partial<HostLimits> & {
   clock: Clock;
   log: Logger;
-  /** Gets `mcp-logs/<alias>.log` and `tool-output/`. */
+  /** Contains `mcp-logs/<alias>.log` and `tool-output/`. */
   dataDir: string;
-  /** Definitions that were looked at and agreed on; servers that it does not name are not pinned. */
+  /** The pinned definitions; servers that it does not name are not pinned. */
   lock?: ToolLock;
-  /** The definitions behind the pins, by alias: servers that may start with their first call do. */
+  /** The definitions behind the pins, by alias. Servers that may start at their first call do so. */
   known?: KnownTools | undefined;
-  /** Where servers that run as children run; where we run unless told. */
+  /** Working directory of child servers; that of this process by default. */
   cwd?: string;
-  /** What servers that run as children must not see. */
-  walls?: Walls | undefined;
-  /** Programs by the name that manifests call them, for those that need not be on the PATH: `reveille` itself. */
+  /** Paths that child servers must not see. */
+  sandbox?: Walls | undefined;
+  /** Programs by their manifest name that need not be on the PATH: `reveille` itself. */
   programs?: Readonly<Record<string, readonly [string, ...string[]]>>;
-  /** What a server that runs in a room may read besides the programs of the system. */
+  /** Paths that a sandboxed server may read besides the programs of the system. */
   programFolders?: readonly string[];
-  /** Aborts a start that is under way. */
+  /** Aborts a running start. */
   signal?: AbortSignal;
 };
 
 /** A tool that can be called now. */
 export type HostedTool = {
   alias: string;
-  /** As the server calls it. */
+  /** The server's own name for it. */
   tool: string;
-  /** As a model calls it. */
+  /** The model's name for it. */
   functionName: string;
   uri: string;
   definition: ToolDefinition;
@@ -57,48 +57,48 @@ export type HostedTool = {
   surface: ToolSurface | undefined;
   rail: Rail | undefined;
   timeoutMs: number;
-  /** Whether its definition is one that was looked at and agreed on. */
+  /** Whether its definition is pinned. */
   isPinned: boolean;
 };
 
-/** How a server is. */
-export type ServerReport = {
+/** The status of a server. */
+export type ServerStatus = {
   alias: string;
   state: ServerState;
   problem: string | undefined;
   tools: number;
   restarts: number;
-  /** Of a child, the head of its process group. */
+  /** Of a child, the leader of its process group. */
   pid: number | undefined;
-  /** The file with what it has written to stderr. */
+  /** The file with its stderr output. */
   log: string;
 };
 
 const DRAIN_MS = 5000;
-/** What stands for the version of a server that has none. */
+/** The version of a server that has none. */
 const NO_VERSION = '0.0.0';
-/** What a manifest says of a tool that it does not name. */
+/** The entry of a tool that the manifest does not name. */
 const UNDECLARED = { sideEffectClass: undefined, surface: undefined, rail: undefined };
 
-/** A server whose program is one that we know the place of. */
+/** A server whose program path is known. */
 function withProgram(spec: ServerSpec, { programs = {}, programFolders = [] }: ServerPoolOptions): ServerSpec {
   const { link } = spec;
   if (link.kind !== 'stdio') return spec;
   const [program, ...args] = link.command;
   if (!Object.hasOwn(programs, program)) return spec;
-  const room = link.room && { ...link.room, readable: programFolders };
-  return { ...spec, link: { ...link, command: [...programs[program]!, ...args], room } };
+  const view = link.sandboxView && { ...link.sandboxView, readable: programFolders };
+  return { ...spec, link: { ...link, command: [...programs[program]!, ...args], sandboxView: view } };
 }
 
-/** Why a start cannot go on with this outcome; nothing when it can. */
-function fatalWords({ alias, required }: ServerSpec, outcome: StartOutcome): string[] {
+/** The error that stops the start with this outcome; `undefined` when it continues. */
+function fatalReason({ alias, required }: ServerSpec, outcome: StartOutcome): string[] {
   if (outcome.ready) return [];
   if (outcome.differences) return outcome.differences.map((difference) => `server "${alias}": ${difference}`);
-  return required ? [`server "${alias}" is required and did not start: ${outcome.why}`] : [];
+  return required ? [`server "${alias}" is required and did not start: ${outcome.reason}`] : [];
 }
 
 /** Whether its tools can be called. */
-const isThere = ({ state }: HostedServer) => state === 'ready' || state === 'idle';
+const isAvailable = ({ state }: HostedServer) => state === 'ready' || state === 'idle';
 
 export class ServerPool {
   readonly #options: ServerPoolOptions;
@@ -109,26 +109,26 @@ export class ServerPool {
   readonly #seen: SeenTools;
   readonly #listeners = new Set<() => void>();
   #tools: readonly HostedTool[] = [];
-  /** Between the start and the end: before and after, changes are nobody's business. */
+  /** Between start and end; changes before and after are not reported. */
   #isRunning = false;
   #closing: Promise<void> | undefined;
 
   private constructor(manifest: Manifest, options: ServerPoolOptions) {
     this.#options = options;
-    this.#limits = limitsOf(options);
+    this.#limits = resolveLimits(options);
     this.#spill = new SpillFolder(spillFolderPath(options.dataDir));
     this.#seen = new SeenTools(options.dataDir, options.log);
     this.#servers = new Map(manifest.servers.map((spec) => [spec.alias, this.#host(withProgram(spec, options))]));
   }
 
   /**
-   * Starts every server side by side and waits until each is ready or has failed. One that fails is a warning, and is
-   * tried again in the background; one that lists a tool twice is a warning too, and is not, where nothing was agreed
-   * on about its tools.
+   * Starts every server concurrently and waits until each is ready or has failed. A failed server gives a warning and
+   * is restarted in the background. A server that lists a tool twice gives a warning and stays off, where nothing is
+   * declared or pinned.
    *
-   * @throws ReveilleError `conflict` when a server's tools are not those that are declared and pinned, naming every
-   *   difference, or two tools would be called by one name; `unavailable` when a required server does not start.
-   *   Nothing is left running then.
+   * @throws ReveilleError `conflict` naming every difference when a server's tools differ from the declared and pinned
+   *   ones, or when two tools get the same name; `unavailable` when a required server does not start. Every server is
+   *   stopped then.
    */
   static async start(manifest: Manifest, options: ServerPoolOptions): Promise<ServerPool> {
     const pool = new ServerPool(manifest, options);
@@ -139,14 +139,14 @@ export class ServerPool {
     try {
       const servers = [...pool.#servers.values()];
       const outcomes = await Promise.all(servers.map((server) => server.start()));
-      const fatal = servers.flatMap(({ spec }, index) => fatalWords(spec, outcomes[index]!));
-      const collisions = bindNames(pool.#present()).collisions.map(
+      const fatal = servers.flatMap(({ spec }, index) => fatalReason(spec, outcomes[index]!));
+      const collisions = bindNames(pool.#availableTools()).collisions.map(
         ({ name, tools: [one, other] }) =>
-          `${one.alias}/${one.tool} and ${other.alias}/${other.tool} would both be called ${name}; rename one of the aliases`,
+          `${one.alias}/${one.tool} and ${other.alias}/${other.tool} both have the function name ${name}; rename one of the aliases`,
       );
       const isMismatch = collisions.length > 0 || outcomes.some((outcome) => !outcome.ready && outcome.differences);
       const code: ErrorCode = isMismatch ? 'conflict' : 'unavailable';
-      if (signal?.aborted) throw new ReveilleError('unavailable', 'the start of the MCP servers was called off');
+      if (signal?.aborted) throw new ReveilleError('unavailable', 'the start of the MCP servers was cancelled');
       if (fatal.length + collisions.length > 0) {
         throw new ReveilleError(code, [...fatal, ...collisions].join('\n'), { retryable: false });
       }
@@ -166,11 +166,11 @@ export class ServerPool {
     return this.#tools;
   }
 
-  /** What is wrong now, a sentence for each server that is not ready or has changed without having been pinned. */
+  /** The current problems, one sentence for each server that is not ready or has changed while unpinned. */
   warnings(): string[] {
     return [...this.#servers.values()].flatMap(({ spec: { alias }, state, problem, changes }) => {
       if (state === 'off') return [];
-      const remedy = `look at it with "reveille neo server review ${alias}", or run "reveille tools pin" with its manifest`;
+      const remedy = `review it with "reveille neo server review ${alias}", or run "reveille tools pin" with its manifest`;
       return [
         ...(problem === undefined ? [] : [`server "${alias}" ${problem}`]),
         ...(changes.length === 0
@@ -180,20 +180,20 @@ export class ServerPool {
     });
   }
 
-  /** The servers that need something that is not there, and what would turn them on. */
+  /** The servers with a missing requirement, and its remedy. */
   off(): { alias: string; why: string }[] {
     return [...this.#servers.values()].flatMap(({ spec: { alias, lack }, state }) =>
       state === 'off' && lack !== undefined ? [{ alias, why: lack }] : [],
     );
   }
 
-  /** The limits that hold, in words. */
+  /** The effective limits as text. */
   limits(): string {
-    return limitWords(this.#limits);
+    return describeLimits(this.#limits);
   }
 
-  /** How each server is, in the order of the manifest. */
-  servers(): ServerReport[] {
+  /** The status of each server, in the order of the manifest. */
+  servers(): ServerStatus[] {
     return [...this.#servers.values()].map(({ spec, state, problem, definitions, restarts, pid }) => ({
       alias: spec.alias,
       state,
@@ -205,20 +205,19 @@ export class ServerPool {
     }));
   }
 
-  /** Called after tools, states or warnings have changed. @returns ends that */
+  /** Called after tools, states or warnings have changed. @returns a function that unsubscribes */
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
   /**
-   * Calls a tool within its time.
+   * Calls a tool within its time limit.
    *
-   * @param args numbers that JavaScript cannot carry may be given as `JSON.rawJSON` objects
-   * @param options with `definitionSha256` a tool whose definition is another one now is not called; with `once`
-   *   exactly one request is
-   *   sent, and the result tells the digest of the message that answered it
-   * @returns what it gave back, its text capped; a tool that is not there answers in-band
+   * @param args numbers beyond the precision of JavaScript may be given as `JSON.rawJSON` objects
+   * @param options with `definitionSha256` a tool whose definition has changed is not called; with `once` exactly one
+   *   request is sent, and the result carries the digest of its answer
+   * @returns its result with capped text; a missing tool answers in-band
    * @throws ToolCallFailure when there is no answer, saying whether the tool may have run
    */
   async call(
@@ -231,7 +230,7 @@ export class ServerPool {
     const unsent = (inBand: string) => inBandError({ inBand, withoutResult: 'unsent' });
     if (!server) return unsent(`there is no server ${JSON.stringify(alias)}`);
     const isKnown = server.definitions.some(({ name }) => name === tool);
-    if (isThere(server) && !isKnown) return unsent(`server "${alias}" has no tool ${JSON.stringify(tool)}`);
+    if (isAvailable(server) && !isKnown) return unsent(`server "${alias}" has no tool ${JSON.stringify(tool)}`);
     const { signal, ...about } = options;
     const timeoutMs = this.#timeoutOf(server, tool);
     const { raw, ...outcome } = await server.call(tool, args, { timeoutMs, signal, ...about });
@@ -241,8 +240,7 @@ export class ServerPool {
   }
 
   /**
-   * Takes no more calls, lets those under way end for up to five seconds, and ends every server. Resolves when nothing
-   * is left.
+   * Refuses new calls, waits up to five seconds for running ones, and ends every server. Resolves when all have ended.
    */
   close(): Promise<void> {
     this.#isRunning = false;
@@ -253,7 +251,7 @@ export class ServerPool {
   }
 
   #host(spec: ServerSpec): HostedServer {
-    const { clock, log, dataDir, cwd, walls, lock, known } = this.#options;
+    const { clock, log, dataDir, cwd, sandbox, lock, known } = this.#options;
     const { startTimeoutMs, healthIntervalMs, healthTimeoutMs, restartDelayMs } = this.#limits;
     const { alias, secrets } = spec;
     const output = new ServerLog({ folder: join(dataDir, 'mcp-logs'), alias, secrets, clock, log });
@@ -264,7 +262,7 @@ export class ServerPool {
       known: offeredBeforeStart(spec, { lock, known }),
       seen: this.#seen,
       cwd,
-      walls,
+      sandbox,
       clock,
       log,
       output,
@@ -277,9 +275,9 @@ export class ServerPool {
     return spec.tools?.get(tool)?.timeoutMs ?? this.#limits.callTimeoutMs;
   }
 
-  /** The tools of all servers that are ready, without their names. */
-  #present(): Omit<HostedTool, 'functionName'>[] {
-    return [...this.#servers.values()].filter(isThere).flatMap((server) => {
+  /** The tools of all ready servers, without their function names. */
+  #availableTools(): Omit<HostedTool, 'functionName'>[] {
+    return [...this.#servers.values()].filter(isAvailable).flatMap((server) => {
       const { alias, version = server.serverVersion ?? NO_VERSION, tools } = server.spec;
       return server.definitions.map((definition) => {
         const tool = definition.name;
@@ -293,13 +291,13 @@ export class ServerPool {
   }
 
   #rebuild(): void {
-    const { byName, collisions } = bindNames(this.#present());
+    const { byName, collisions } = bindNames(this.#availableTools());
     this.#tools = [...byName]
       .map(([functionName, tool]) => ({ ...tool, functionName }))
       .sort((one, other) => (one.functionName < other.functionName ? -1 : 1));
     for (const { name, tools } of collisions) {
       const [one, other] = tools.map(({ alias, tool }) => `${alias}/${tool}`);
-      this.#servers.get(tools[1].alias)?.quarantine([`${one} and ${other} would both be called ${name}`]);
+      this.#servers.get(tools[1].alias)?.quarantine([`${one} and ${other} both have the function name ${name}`]);
     }
   }
 

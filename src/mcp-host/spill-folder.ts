@@ -1,12 +1,12 @@
-/** Where tool output goes that is too long for a model: files that it can be told the path of. */
+/** The folder for tool output that is too long for a model, which gets the path of the file. */
 import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { v7 as uuidv7 } from 'uuid';
 
-/** Beyond this the oldest files go. */
+/** Beyond this the oldest files are deleted. */
 const MOST_BYTES = 256 * 1024 * 1024;
 
-/** Where it is below a data folder; absolute, because the path is told to programs that may run elsewhere. */
+/** Its path below a data folder; absolute, because programs with another working directory get it. */
 export function spillFolderPath(dataDir: string): string {
   return resolve(dataDir, 'tool-output');
 }
@@ -15,21 +15,21 @@ export class SpillFolder {
   readonly #path: string;
   readonly #mostBytes: number;
 
-  /** Made when it is needed. */
+  /** Created when needed. */
   constructor(path: string, mostBytes = MOST_BYTES) {
     this.#path = path;
     this.#mostBytes = mostBytes;
   }
 
   /**
-   * Keeps something, readable by this user only.
+   * Stores content, readable by this user only.
    *
    * @returns the path
-   * @throws Error when the disk does not take it
+   * @throws Error when the disk does not accept it
    */
-  keep(content: string | Uint8Array, extension: string): string {
+  store(content: string | Uint8Array, extension: string): string {
     mkdirSync(this.#path, { recursive: true, mode: 0o700 });
-    // UUIDv7: names are in the order of time.
+    // UUIDv7 names sort by time.
     const path = join(this.#path, `${uuidv7()}.${extension}`);
     writeFileSync(path, content, { mode: 0o600, flag: 'wx' });
     this.#prune(path);

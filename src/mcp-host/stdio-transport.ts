@@ -1,6 +1,6 @@
 /**
- * MCP over the stdin and stdout of a child that leads a process group of its own, and is gone when the transport is
- * closed.
+ * MCP over the stdin and stdout of a child process. The child leads its own process group, which ends when the
+ * transport is closed.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Writable } from 'node:stream';
@@ -14,23 +14,23 @@ import type { StdioLink } from './manifest.ts';
 import type { RawAnswers } from './raw-answers.ts';
 import type { ServerLog } from './server-log.ts';
 
-/** A message of more bytes ends the connection. Images travel in base64, so this is generous. */
+/** A longer message ends the connection. Images travel in base64, so this is generous. */
 const LONGEST_MESSAGE_BYTES = 10 * 1024 * 1024;
-/** So much of what is no message is put up with; then it is no MCP server. */
+/** The tolerated amount of output that is not a message; beyond it the program is no MCP server. */
 const MOST_GARBAGE_BYTES = 256 * 1024;
-/** What a server has not read yet; one that reads nothing gets no more. */
+/** The limit of bytes that the server has not read yet; beyond it nothing more is sent. */
 const MOST_UNREAD_BYTES = 32 * 1024 * 1024;
 /** After the end of stdin, and again after SIGTERM. */
-const PATIENCE_MS = 2000;
+const TERMINATE_MS = 2000;
 /** After SIGKILL the kernel needs a moment; a process that outlives this hangs in the kernel. */
 const KILL_MS = 5000;
-/** Between the end of a process and that of its pipes, either way: a descendant may hold them. */
+/** Between the end of a process and the end of its pipes, in either order: a descendant may hold them. */
 const PIPES_MS = 500;
 
 type StdioTransportOptions = {
   link: StdioLink;
   cwd: string | undefined;
-  walls: Walls | undefined;
+  sandbox: Walls | undefined;
   clock: Clock;
   output: ServerLog;
   answers: RawAnswers;
@@ -40,11 +40,11 @@ export class StdioTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
-  /** With `pid`, what the SDK knows a transport over pipes by. */
+  /** The SDK recognizes a transport over pipes by its `pid`. */
   readonly stderr = null;
 
   readonly #options: StdioTransportOptions;
-  readonly #gone = Promise.withResolvers<void>();
+  readonly #ended = Promise.withResolvers<void>();
   #child: ChildProcess | undefined;
   #isClosed = false;
   #carried = false;
@@ -61,22 +61,22 @@ export class StdioTransport implements Transport {
     return this.#child?.pid ?? null;
   }
 
-  /** Why the connection is over, in words that finish the sentence "the server …"; `undefined` while it is not. */
+  /** Why the connection has ended; finishes the sentence "the server …". `undefined` while it is open. */
   get ending(): string | undefined {
     return this.#ending;
   }
 
-  /** @throws Error when there is no such program or it cannot be started */
+  /** @throws Error when the program does not exist or cannot be started */
   async start(): Promise<void> {
-    const { link, cwd, walls, output } = this.#options;
+    const { link, cwd, sandbox, output } = this.#options;
     if (!isProgram(link.command[0], link.env.PATH, cwd)) {
       throw new Error(
         `there is no program ${JSON.stringify(link.command[0])} (its PATH is ${link.env.PATH ?? 'not set'})`,
       );
     }
-    output.begin();
-    const inside = await walls?.around({
-      ...{ command: link.command, cwd, env: link.env, room: link.room },
+    output.clearLast();
+    const inside = await sandbox?.around({
+      ...{ command: link.command, cwd, env: link.env, room: link.sandboxView },
       ...(link.writable && { writable: link.writable }),
     });
     if (this.#isClosed) throw new Error('it was stopped');
@@ -102,18 +102,18 @@ export class StdioTransport implements Transport {
     const read = messageReader(LONGEST_MESSAGE_BYTES, {
       message: (message, line) => {
         if (this.#isClosed) return;
-        answers.came(message, line);
+        answers.onReceived(message, line);
         this.onmessage?.(message);
       },
       garbage: (line, bytes) => this.#onGarbage(line, bytes),
       tooLong: () => this.#fail(`sent a message of more than ${LONGEST_MESSAGE_BYTES} bytes`),
     });
-    // After the end it is only emptied, so that the server does not hang in a write.
+    // After the end it is only drained, so that the server does not block in a write.
     child.stdout?.on('data', (chunk: Buffer) => {
       if (!this.#isClosed) read(chunk);
     });
     child.stdout?.once('end', () => {
-      // A process that ends closes its stdout first, and its exit says more.
+      // A process that exits closes its stdout first; the exit says more.
       this.#cancelEnd = clock.after(PIPES_MS, () => this.#fail('closed its stdout'));
     });
     child.stderr?.on('data', (chunk: Buffer) => output.stderr(chunk));
@@ -139,14 +139,14 @@ export class StdioTransport implements Transport {
     this.#options.output.line('stdout', line);
     this.#garbageBytes += bytes;
     if (this.#garbageBytes > MOST_GARBAGE_BYTES) {
-      this.#fail(`wrote more than ${MOST_GARBAGE_BYTES} bytes to stdout that are no MCP messages`);
+      this.#fail(`wrote more than ${MOST_GARBAGE_BYTES} bytes to stdout that are not MCP messages`);
     }
   }
 
   #onExit(child: ChildProcess, ending: string): void {
     this.#hasExited = true;
     this.#ending ??= ending;
-    // What it leaves behind, and the watcher.
+    // Its remaining descendants, and the watcher.
     if (child.pid !== undefined) signalGroup(child.pid, 'SIGKILL');
   }
 
@@ -154,33 +154,33 @@ export class StdioTransport implements Transport {
   #onPipesOver(child: ChildProcess): void {
     this.#cancelEnd();
     for (const pipe of child.stdio) pipe?.destroy();
-    this.#gone.resolve();
+    this.#ended.resolve();
     void this.close();
   }
 
-  /** The connection is of no use any more. */
-  #fail(why: string): void {
+  /** The connection cannot be used any more. */
+  #fail(reason: string): void {
     if (this.#isClosed) return;
-    this.#ending ??= why;
+    this.#ending ??= reason;
     void this.close();
   }
 
   send(message: JSONRPCMessage): Promise<void> {
     const stdin = this.#child?.stdin;
-    if (this.#isClosed || !stdin || this.#hasExited) return Promise.reject(new Error('the server is gone'));
+    if (this.#isClosed || !stdin || this.#hasExited) return Promise.reject(new Error('the server has ended'));
     if (stdin.writableLength > MOST_UNREAD_BYTES)
       return Promise.reject(new Error('the server does not read its stdin'));
-    this.#options.answers.sent(message);
+    this.#options.answers.onSent(message);
     return write(stdin, `${JSON.stringify(message)}\n`).catch(async (error: unknown) => {
-      // A pipe breaks before its process is known to have ended, and how it ended says more.
-      await this.#goneWithin(PIPES_MS);
-      throw this.#hasExited ? new Error('the server is gone', { cause: error }) : error;
+      // A pipe breaks before the end of its process is known, and the exit says more.
+      await this.#endsWithin(PIPES_MS);
+      throw this.#hasExited ? new Error('the server has ended', { cause: error }) : error;
     });
   }
 
   /**
-   * Ends the connection at once and the server after it: stdin is closed, then the group is asked by SIGTERM, then
-   * killed. Resolves when nothing is left of it.
+   * Ends the connection at once and then the server: closes stdin, sends SIGTERM to the group, then SIGKILL. Resolves
+   * when the group has ended.
    */
   async close(): Promise<void> {
     if (!this.#isClosed) {
@@ -190,18 +190,18 @@ export class StdioTransport implements Transport {
     }
     const child = this.#child;
     if (child?.pid === undefined) return;
-    if (await this.#goneWithin(PATIENCE_MS)) return;
+    if (await this.#endsWithin(TERMINATE_MS)) return;
     if (this.#carried) signalCarried(child.pid, 'SIGTERM');
     else signalGroup(child.pid, 'SIGTERM');
-    if (await this.#goneWithin(PATIENCE_MS)) return;
+    if (await this.#endsWithin(TERMINATE_MS)) return;
     signalGroup(child.pid, 'SIGKILL');
-    await this.#goneWithin(KILL_MS);
+    await this.#endsWithin(KILL_MS);
   }
 
-  #goneWithin(limitMs: number): Promise<boolean> {
+  #endsWithin(limitMs: number): Promise<boolean> {
     return new Promise((resolve) => {
       const cancel = this.#options.clock.after(limitMs, () => resolve(false));
-      void this.#gone.promise.then(() => {
+      void this.#ended.promise.then(() => {
         cancel();
         resolve(true);
       });
@@ -218,15 +218,14 @@ function write(stdin: Writable, line: string): Promise<void> {
 /** File descriptor of the pipe in the started process. */
 const LIFELINE = 3;
 
-/** How long a server has, after we are gone and its stdin has ended, until it is killed. */
-const FAREWELL_SECONDS = 2;
+/** How long a server may run after this process has ended and its stdin is closed. */
+const ORPHAN_SECONDS = 2;
 
 /**
- * A small shell script, because it must cost next to nothing per server. It never sees a server's arguments as anything
- * but words.
+ * A small shell script, because it must cost next to nothing per server. It never evaluates a server's arguments.
  *
- * The watcher does not mind the signals that ask the group to end: it is what kills those who do not listen. The shell
- * itself waits for the server, so that the group has its leader, and its number, for as long as the server runs.
+ * The watcher ignores the signals that ask the group to end: it kills the processes that ignore them. The shell waits
+ * for the server, so that the group keeps its leader and its number while the server runs.
  */
 const SCRIPT = [
   `( trap '' TERM HUP INT; exec >/dev/null 2>&1; read -r word <&${LIFELINE}; sleep "$1"; kill -KILL 0 ) &`,
@@ -241,20 +240,20 @@ const SCRIPT = [
 export const HAS_GROUPS = process.platform !== 'win32';
 
 /**
- * The command that runs a server as the head of a watched group; to be spawned `detached`, with a pipe as {@link
- * LIFELINE}.
+ * The command that runs a server as the leader of a watched group. Spawn it `detached`, with a pipe as
+ * {@link LIFELINE}.
  */
 export function watched(command: readonly string[]): readonly [string, ...string[]] {
   const [program = '', ...args] = command;
-  return HAS_GROUPS ? ['/bin/sh', '-c', SCRIPT, 'sh', String(FAREWELL_SECONDS), ...command] : [program, ...args];
+  return HAS_GROUPS ? ['/bin/sh', '-c', SCRIPT, 'sh', String(ORPHAN_SECONDS), ...command] : [program, ...args];
 }
 
-/** Sends a signal to a whole group; harmless when nothing is left of it. */
+/** Sends a signal to a whole group; no effect when it has ended. */
 function signalGroup(leader: number, signal: NodeJS.Signals): void {
   try {
     process.kill(HAS_GROUPS ? -leader : leader, signal);
   } catch (thrown) {
-    // ESRCH: nothing is left of it. EPERM: macOS says this of a group of zombies.
+    // ESRCH: the group has ended. EPERM: macOS reports this for a group of zombies.
     const code = thrown instanceof Error && 'code' in thrown ? thrown.code : undefined;
     if (code !== 'ESRCH' && code !== 'EPERM') throw thrown;
   }
@@ -266,17 +265,17 @@ const CARRIAGE_RETURN = 0x0d;
 type MessageSink = {
   /** @param line its bytes, without the line end */
   message(message: JSONRPCMessage, line: Buffer): void;
-  /** A line that is no JSON-RPC message. @param bytes of the line */
+  /** A line that is not a JSON-RPC message. @param bytes of the line */
   garbage(line: string, bytes: number): void;
-  /** A line grew beyond the limit. Nothing is read any more. */
+  /** A line exceeded the limit. Reading stops. */
   tooLong(): void;
 };
 
-/** What of a line that is no message is worth showing. */
+/** How many characters of an invalid line are shown. */
 const SHOWN_BYTES = 512;
 
 /**
- * Makes a function to feed chunks to. Empty lines are passed over.
+ * Makes a function that accepts chunks. Empty lines are skipped.
  *
  * @param longestBytes of one line
  */

@@ -1,4 +1,4 @@
-/** What a server says of a tool, as far as it matters to a model, and the fingerprint that pins it. */
+/** The parts of a tool's definition that matter to a model, and the digest that pins it. */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { canonicalJson } from '../wire/canonical-json.ts';
@@ -9,11 +9,11 @@ export type ToolDefinition = {
   /** JSON Schema. */
   inputSchema: Readonly<Record<string, unknown>>;
   outputSchema?: Readonly<Record<string, unknown>>;
-  /** Hints such as `readOnlyHint`. Untrusted: they may tighten what we think of a tool, never loosen it. */
+  /** Hints such as `readOnlyHint`. Untrusted: they may make a tool's class stricter, never looser. */
   annotations?: Readonly<Record<string, unknown>>;
 };
 
-/** A definition that was written down. */
+/** A stored definition. */
 export const toolDefinitionSchema = z.object({
   name: z.string(),
   description: z.string().optional(),
@@ -22,7 +22,7 @@ export const toolDefinitionSchema = z.object({
   annotations: z.record(z.string(), z.unknown()).optional(),
 });
 
-/** Takes over what counts of a listed tool. */
+/** Copies the relevant fields of a listed tool. */
 export function definitionOf(listed: ToolDefinition): ToolDefinition {
   const { name, description, inputSchema, outputSchema, annotations } = listed;
   return {

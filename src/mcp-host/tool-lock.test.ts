@@ -18,12 +18,12 @@ const definition: ToolDefinition = {
 };
 const pinned = lockOf([{ alias: 'a', definition }]).servers.a!;
 
-test('a lock stands beside its manifest', () => {
+test('a lock is stored beside its manifest', () => {
   assert.equal(lockPathOf('/x/agents/neo.json'), '/x/agents/neo.lock.json');
   assert.equal(lockPathOf('manifest'), 'manifest.lock.json');
 });
 
-test('what is written is read back, sorted', () => {
+test('a written lock is read back, sorted', () => {
   const lock = lockOf([
     { alias: 'b', definition },
     { alias: 'a', definition: { ...definition, name: 'z' } },
@@ -37,19 +37,19 @@ test('what is written is read back, sorted', () => {
   );
 });
 
-test('no lock is none; a broken one is an error with its place', () => {
+test('a missing lock counts as none; a broken one is an error with its position', () => {
   assert.equal(readLock(join(folder, 'none.json')), undefined);
-  for (const [text, place] of [
+  for (const [text, position] of [
     ['{', /:1:2: this is not JSON/],
     ['{"lock_version": 2, "servers": {}}', /:1:18: lock_version must be 1/],
     ['{"lock_version": 1,\n"servers": {"a": {"t": "abc"}}}', /:2:24: servers\.a\.t must be a SHA-256/],
   ] as const) {
     writeFileSync(path, text);
-    assert.throws(() => readLock(path), { code: 'invalid_request', message: place });
+    assert.throws(() => readLock(path), { code: 'invalid_request', message: position });
   }
 });
 
-test('the digest does not depend on the order in which a server writes, nor on what no model sees', () => {
+test("the digest does not depend on the order of a server's fields, nor on fields that no model sees", () => {
   const other = {
     title: 'Work!',
     _meta: { x: 1 },
@@ -71,18 +71,18 @@ test('any change of name, description, schemas or annotations is a difference', 
   ]) {
     assert.match(
       pinDifferences(pinned, [{ ...definition, ...change }]).join(),
-      /^"work" has another description or schema/,
+      /^"work" differs in description or schema/,
     );
   }
   assert.match(pinDifferences(pinned, [definition, { ...definition, name: 'more' }]).join(), /^"more" is not pinned/);
   assert.match(
     pinDifferences(pinned, []).join(),
-    /^"work" is pinned and the server does not have it; run `reveille tools pin`/,
+    /^"work" is pinned, but the server does not have it; run `reveille tools pin`/,
   );
   assert.deepEqual(pinDifferences(undefined, [definition]), []);
 });
 
-test('a tool called constructor is as unpinned as any other', () => {
+test('a tool named constructor is as unpinned as any other', () => {
   assert.match(
     pinDifferences(pinned, [definition, { ...definition, name: 'constructor' }]).join(),
     /"constructor" is not pinned/,

@@ -1,6 +1,6 @@
 /**
- * The lock beside a manifest (`agents/neo.lock.json`): which definition each tool had when somebody looked at it and
- * agreed.
+ * The lock beside a manifest (`agents/neo.lock.json`): the definition of each tool when a person reviewed and approved
+ * it.
  */
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { z } from 'zod';
@@ -11,7 +11,7 @@ import { definitionOf, digestOf, type ToolDefinition, toolDefinitionSchema } fro
 
 const toolLockSchema = z.strictObject({
   lock_version: z.literal(1),
-  /** Alias to tool to SHA-256 of its definition. A server that is not named here is not pinned. */
+  /** Alias to tool to SHA-256 of its definition. A server without an entry is not pinned. */
   servers: z.record(
     z.string(),
     z.record(z.string(), z.string().regex(/^[0-9a-f]{64}$/, 'must be a SHA-256 in lower-case hex')),
@@ -30,16 +30,16 @@ const knownToolsSchema = z.strictObject({
   servers: z.record(z.string(), z.array(toolDefinitionSchema)),
 });
 
-const REMEDY = 'run `reveille tools pin` after you have looked at the change';
+const REMEDY = 'run `reveille tools pin` after you have reviewed the change';
 
-/** Where the definitions stand that the lock of a manifest pins. */
+/** The file with the definitions that the lock of a manifest pins. */
 export function toolsPathOf(manifestPath: string): string {
   return `${manifestPath.replace(/\.json$/, '')}.tools.json`;
 }
 
 /**
- * Reads the definitions that are written down beside a manifest. They are believed only as far as pins agree with them,
- * so a file that cannot be read counts as none: the servers say themselves what they have.
+ * Reads the definitions that are stored beside a manifest. They are trusted only as far as the pins confirm them. An
+ * unreadable file therefore counts as none; the servers list their tools themselves.
  */
 export function readKnownTools(manifestPath: string): KnownTools | undefined {
   try {
@@ -50,19 +50,22 @@ export function readKnownTools(manifestPath: string): KnownTools | undefined {
   }
 }
 
-/** Writes the definitions down in one step, sorted by alias and name. */
+/** Writes the definitions in one step, sorted by alias and name. */
 export function writeKnownTools(manifestPath: string, known: KnownTools): void {
   const byName = (one: ToolDefinition, other: ToolDefinition) => (one.name < other.name ? -1 : 1);
   const servers = Object.keys(known)
     .sort()
     .map((alias) => [alias, known[alias]!.map(definitionOf).sort(byName)] as const);
   const path = toolsPathOf(manifestPath);
-  const fresh = `${path}.new`;
-  writeFileSync(fresh, `${JSON.stringify({ tools_version: 1, servers: Object.fromEntries(servers) }, null, 2)}\n`);
-  renameSync(fresh, path);
+  const temporaryPath = `${path}.new`;
+  writeFileSync(
+    temporaryPath,
+    `${JSON.stringify({ tools_version: 1, servers: Object.fromEntries(servers) }, null, 2)}\n`,
+  );
+  renameSync(temporaryPath, path);
 }
 
-/** Where the lock of a manifest stands. */
+/** The path of a manifest's lock. */
 export function lockPathOf(manifestPath: string): string {
   return `${manifestPath.replace(/\.json$/, '')}.lock.json`;
 }
@@ -86,7 +89,7 @@ function parseLock(path: string, text: string): ToolLock {
 
 /**
  * @returns `undefined` where there is no such file
- * @throws ReveilleError `invalid_request` for one that cannot be read: a lock that is broken does not count as none
+ * @throws ReveilleError `invalid_request` for an unreadable file: a broken lock does not count as none
  */
 export function readLock(path: string): ToolLock | undefined {
   let text: string;
@@ -94,23 +97,23 @@ export function readLock(path: string): ToolLock | undefined {
     text = readFileSync(path, 'utf8');
   } catch (cause) {
     if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return undefined;
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new ReveilleError('invalid_request', `the tool lock ${path} cannot be read: ${why}`, { cause });
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new ReveilleError('invalid_request', `the tool lock ${path} cannot be read: ${reason}`, { cause });
   }
   return parseLock(path, text);
 }
 
-/** Writes a lock in one step, sorted, so that a diff shows what changed. */
+/** Writes a lock in one step, sorted, so that a diff shows the changes. */
 export function writeLock(path: string, lock: ToolLock): void {
   const aliases = Object.keys(lock.servers).sort();
   const servers = aliases.map((alias) => [alias, Object.fromEntries(Object.entries(lock.servers[alias]!).sort())]);
   const text = `${JSON.stringify({ lock_version: 1, servers: Object.fromEntries(servers) }, null, 2)}\n`;
-  const fresh = `${path}.new`;
-  writeFileSync(fresh, text);
-  renameSync(fresh, path);
+  const temporaryPath = `${path}.new`;
+  writeFileSync(temporaryPath, text);
+  renameSync(temporaryPath, path);
 }
 
-/** A lock that agrees with these tools. */
+/** A lock that pins these tools. */
 export function lockOf(tools: readonly { alias: string; definition: ToolDefinition }[]): ToolLock {
   const servers: Record<string, Record<string, string>> = {};
   for (const { alias, definition } of tools) {
@@ -120,7 +123,7 @@ export function lockOf(tools: readonly { alias: string; definition: ToolDefiniti
   return { lock_version: 1, servers };
 }
 
-/** How a server's tools differ from their pins; each a sentence about one tool, with the remedy. */
+/** How a server's tools differ from their pins; one sentence for each tool, with the remedy. */
 export function pinDifferences(pins: ToolPins | undefined, live: readonly ToolDefinition[]): string[] {
   if (pins === undefined) return [];
   const names = new Set(live.map(({ name }) => name));
@@ -131,11 +134,13 @@ export function pinDifferences(pins: ToolPins | undefined, live: readonly ToolDe
     const digest = digestOf(definition);
     if (digest === pinned) return [];
     const digests = `pinned ${pinned.slice(0, 12)}, live ${digest.slice(0, 12)}`;
-    return [`${JSON.stringify(name)} has another description or schema than the pinned one (${digests}); ${REMEDY}`];
+    return [
+      `${JSON.stringify(name)} differs in description or schema from the pinned definition (${digests}); ${REMEDY}`,
+    ];
   });
-  const gone = Object.keys(pins).filter((name) => !names.has(name));
+  const removed = Object.keys(pins).filter((name) => !names.has(name));
   return [
     ...found,
-    ...gone.map((name) => `${JSON.stringify(name)} is pinned and the server does not have it; ${REMEDY}`),
+    ...removed.map((name) => `${JSON.stringify(name)} is pinned, but the server does not have it; ${REMEDY}`),
   ];
 }

@@ -22,7 +22,7 @@ test('a URI is read as it was written, whatever characters its parts have', () =
   assert.equal(CHRONOS[0]!.uri, 'matrix://tool/mcp/chronos/alarm_set@0.1.0');
 });
 
-test('what is no tool URI is not taken for one', () => {
+test('text that is not a tool URI is rejected', () => {
   for (const text of [
     '',
     'alarm_set',
@@ -43,7 +43,7 @@ test('a URI resolves to its tool, or says which part is wrong', () => {
       'matrix://tool/mcp/chronos/alarm_lost@0.1.0',
       /has no tool "alarm_lost"; it has alarm_set, alarm_list, alarm_cancel/,
     ],
-    ['matrix://tool/mcp/chronos/alarm_list@0.2.0', /the version there is is .*@0\.1\.0/],
+    ['matrix://tool/mcp/chronos/alarm_list@0.2.0', /wrong version; the tool is .*@0\.1\.0/],
   ] as const) {
     assert.throws(() => resolveToolUri(uri, CHRONOS), { code: 'not_found', message });
   }

@@ -1,8 +1,8 @@
-/** What a tool URI leads to: one tool of those there are. */
+/** Resolves a tool URI to one of the available tools. */
 import { ReveilleError } from '../wire/errors.ts';
 import { readToolUri } from '../wire/tool-uri.ts';
 
-/** What a URI can lead to. */
+/** A tool that a URI can name. */
 export type UriTarget = { alias: string; tool: string; uri: string };
 
 const FORM = 'matrix://tool/mcp/<alias>/<tool>@<version>';
@@ -10,13 +10,13 @@ const FORM = 'matrix://tool/mcp/<alias>/<tool>@<version>';
 /**
  * Finds the tool that a URI names.
  *
- * @throws ReveilleError `invalid_request` for what is no tool URI; `not_found` when there is no such tool, saying which
- *   part is wrong
+ * @throws ReveilleError `invalid_request` for text that is not a tool URI; `not_found` when there is no such tool,
+ *   naming the wrong part
  */
 export function resolveToolUri<T extends UriTarget>(text: string, tools: readonly T[]): T {
   const wanted = readToolUri(text);
   if (!wanted)
-    throw new ReveilleError('invalid_request', `${JSON.stringify(text)} is no tool URI; it must look like ${FORM}`);
+    throw new ReveilleError('invalid_request', `${JSON.stringify(text)} is not a tool URI; expected ${FORM}`);
   const ofServer = tools.filter(({ alias }) => alias === wanted.alias);
   if (ofServer.length === 0) {
     throw new ReveilleError('not_found', `${text}: no server ${JSON.stringify(wanted.alias)} has tools now`);
@@ -30,7 +30,7 @@ export function resolveToolUri<T extends UriTarget>(text: string, tools: readonl
     );
   }
   if (readToolUri(found.uri)?.version !== wanted.version) {
-    throw new ReveilleError('not_found', `${text}: the version there is is ${found.uri}`);
+    throw new ReveilleError('not_found', `${text}: wrong version; the tool is ${found.uri}`);
   }
   return found;
 }

@@ -1,4 +1,4 @@
-/** Answering one turn: what surrounds its loop, what is said on the way, and how it ends. */
+/** Answers one turn: setup around its loop, streamed text, and its outcome. */
 import type { Clock } from '../kit/clock/clock.ts';
 import { orAborted } from '../kit/clock/clock.ts';
 import { formatDuration } from '../kit/clock/duration.ts';
@@ -9,27 +9,27 @@ import { modelSummarizer } from './context/summary.ts';
 import { tokensOfRequest } from './context/tokens.ts';
 import { contextWindow, OLDER_TURNS_READ, renderOlder } from './context/window.ts';
 import type { ConversationStore } from './conversations/store.ts';
-import { type Background, runLoop } from './loop/loop.ts';
+import { runLoop, type SystemBlockInputs } from './loop/loop.ts';
 import type { NeoModel } from './model.ts';
-import { EARLIER_TURNS, type Remembrance, renderHistory, renderQuestion } from './prompt.ts';
+import { EARLIER_TURNS, renderHistory, renderQuestion, type TurnMemory } from './prompt.ts';
 import { noTools, StoppedWhileStarting, type ToolNotice, type ToolSurface, TurnCancelled } from './tools/surface.ts';
 import type { Outcome, Turn } from './turn.ts';
 
-/** How long pieces are gathered. */
-const GATHER_MS = 50;
+/** How long pieces are collected before a write. */
+const FLUSH_DELAY_MS = 50;
 
-/** A piece of this many UTF-16 units is not held back any longer. */
-const GATHER_CHARACTERS = 4096;
+/** A piece of this many UTF-16 units is written at once. */
+const FLUSH_CHARACTERS = 4096;
 
 /**
  * Starts a reply.
  *
  * @param write stores a piece that begins at `offset`; it must not throw
  */
-export function beginSpeech(clock: Clock, write: (offset: number, text: string) => void) {
+export function createReplyStream(clock: Clock, write: (offset: number, text: string) => void) {
   let said = '';
   let pending = '';
-  let over = false;
+  let ended = false;
   let cancel = () => {};
 
   function flush(): void {
@@ -44,31 +44,31 @@ export function beginSpeech(clock: Clock, write: (offset: number, text: string) 
   }
 
   return {
-    /** Adds a piece; a model that goes on after the end is not heard. */
+    /** Adds a piece; pieces after the end are dropped. */
     add(piece: string): void {
-      if (over) return;
-      if (pending === '') cancel = clock.after(GATHER_MS, flush);
+      if (ended) return;
+      if (pending === '') cancel = clock.after(FLUSH_DELAY_MS, flush);
       pending += piece;
-      if (pending.length >= GATHER_CHARACTERS) flush();
+      if (pending.length >= FLUSH_CHARACTERS) flush();
     },
 
-    /** What has been said stands; what follows is said in its place, from the beginning. */
+    /** Keeps the text so far; the following text replaces it, from the beginning. */
     nextStep(): void {
       flush();
       said = '';
     },
 
-    /** What has been said is void; the reply begins anew. */
+    /** Discards the text so far; the reply begins again. */
     restart(): void {
       cancel();
       said = '';
       pending = '';
     },
 
-    /** Writes what is left. @returns all that has been said */
+    /** Writes the remaining text. @returns the whole text */
     end(): string {
       flush();
-      over = true;
+      ended = true;
       return said;
     },
   };
@@ -77,80 +77,82 @@ export function beginSpeech(clock: Clock, write: (offset: number, text: string) 
 export type AnswerOptions = {
   store: Pick<ConversationStore, 'turnsBefore' | 'arrivedAfter' | 'journal' | 'say' | 'status' | 'gate'>;
   model: NeoModel;
-  /** What the turn can do, once it has had its time to start; rejects with {@link StoppedWhileStarting}. */
+  /** The capabilities of the turn, once they have started; rejects with {@link StoppedWhileStarting}. */
   surface: () => Promise<ToolSurface>;
-  memory?: Remembrance | undefined;
+  memory?: TurnMemory | undefined;
   /** The size of the model's context, in tokens. */
   contextTokens: number;
-  /** Repeats a write until the disk takes it. */
+  /** Repeats a write until the disk accepts it. */
   persist: <T>(write: () => Promise<T>) => Promise<T>;
   clock: Clock;
   log: Logger;
-  /** Stops the turn; it then has no outcome, unless the reason is that somebody has cancelled it. */
+  /** Stops the turn. It then has no outcome, unless the reason is a cancellation. */
   signal: AbortSignal;
 };
 
-/** How many memories a turn is shown without asking for them. */
+/** How many memories a turn is shown without a query. */
 const MEMORIES_SHOWN = 12;
 
-/** What may have happened before a turn failed, for whoever reads that it did. */
-function afterCalls({ journal }: Pick<ConversationStore, 'journal'>, turn: Turn): string {
+/** Possible effects of a turn before it failed, for the reader of the failure. */
+function callsNote({ journal }: Pick<ConversationStore, 'journal'>, turn: Turn): string {
   const calls = journal.steps(turn.id).flatMap((step) => step.calls);
   if (calls.length === 0) return '';
   const open = calls.filter(({ answer }) => answer === undefined).map(({ call }) => call.name);
-  const unknown = open.length === 0 ? '' : `; what came of ${open.join(', ')} is not known`;
+  const unknown = open.length === 0 ? '' : `; the outcome of ${open.join(', ')} is unknown`;
   return ` (the turn had made ${calls.length} tool call${calls.length === 1 ? '' : 's'} by then${unknown})`;
 }
 
 /**
- * Answers a turn. Never throws: whatever goes wrong is a failed turn.
+ * Answers a turn. Never throws: every error is a failed turn.
  *
- * @returns the outcome, absent when the signal stopped the turn; and all that the turn's `say` events have said
+ * @returns the outcome, absent when the signal stopped the turn; and the whole text of the turn's `say` events
  */
 export async function answerTurn(turn: Turn, options: AnswerOptions): Promise<{ outcome?: Outcome; said: string }> {
   const { store, model, clock, log, signal } = options;
-  // Events are how people watch; a turn does not fail because they could not be stored.
-  const unwatched = (err: unknown) => log.warn({ err, turn_id: turn.id }, 'an event could not be stored');
-  const status = (text: string) => void store.status(turn, text).catch(unwatched);
+  // Events are only for watching; a turn does not fail because one could not be stored.
+  const onEventLost = (err: unknown) => log.warn({ err, turn_id: turn.id }, 'an event could not be stored');
+  const status = (text: string) => void store.status(turn, text).catch(onEventLost);
   const notify = (notice: ToolNotice) => {
     if (notice.type === 'status') status(notice.text);
-    else store.gate(turn, notice.gate).catch(unwatched);
+    else store.gate(turn, notice.gate).catch(onEventLost);
   };
-  const speech = beginSpeech(clock, (offset, text) => void store.say(turn, offset, text).catch(unwatched));
+  const replyStream = createReplyStream(clock, (offset, text) => void store.say(turn, offset, text).catch(onEventLost));
   const endpoint: Endpoint = {};
   try {
-    const outcome = await orAborted(work(turn, options, { speech, status, notify, endpoint }), signal);
-    return { outcome, said: speech.end() };
+    const outcome = await orAborted(runTurn(turn, options, { replyStream, status, notify, endpoint }), signal);
+    return { outcome, said: replyStream.end() };
   } catch (thrown) {
-    const said = speech.end();
+    const said = replyStream.end();
     if (thrown instanceof StoppedWhileStarting) return { said };
     if (signal.aborted && !(signal.reason instanceof TurnCancelled)) return { said };
     if (signal.aborted) {
-      const error = `cancelled on request${afterCalls(store, turn)}`;
+      const error = `cancelled on request${callsNote(store, turn)}`;
       return { outcome: { status: 'failed', error, model: model.name, ...(said === '' ? {} : { reply: said }) }, said };
     }
-    if (!(thrown instanceof ReveilleError)) log.error({ err: thrown, turn_id: turn.id }, 'a turn failed on our side');
-    const error = `${toReveilleError(thrown).message}${afterCalls(store, turn)}`;
-    const passes = thrown instanceof ReveilleError && thrown === endpoint.failure ? { passes: waitAsked(thrown) } : {};
-    return { outcome: { status: 'failed', error, model: model.name, ...passes }, said };
+    if (!(thrown instanceof ReveilleError))
+      log.error({ err: thrown, turn_id: turn.id }, 'a turn failed by an internal error');
+    const error = `${toReveilleError(thrown).message}${callsNote(store, turn)}`;
+    const temporary =
+      thrown instanceof ReveilleError && thrown === endpoint.failure ? { temporary: requestedDelay(thrown) } : {};
+    return { outcome: { status: 'failed', error, model: model.name, ...temporary }, said };
   }
 }
 
-/** The failure of the model's endpoint that ended a turn, where it is one that passes. */
+/** The temporary failure of the model's endpoint that ended a turn, if one did. */
 type Endpoint = { failure?: ReveilleError };
 
-const waitAsked = ({ retryAfterSeconds }: ReveilleError) =>
+const requestedDelay = ({ retryAfterSeconds }: ReveilleError) =>
   retryAfterSeconds === undefined ? {} : { afterSeconds: retryAfterSeconds };
 
-type Telling = {
+type TurnOutputs = {
   endpoint: Endpoint;
-  speech: ReturnType<typeof beginSpeech>;
+  replyStream: ReturnType<typeof createReplyStream>;
   status: (text: string) => void;
   notify: (notice: ToolNotice) => void;
 };
 
-async function work(turn: Turn, options: AnswerOptions, telling: Telling): Promise<Outcome> {
-  const { speech, status, notify, endpoint } = telling;
+async function runTurn(turn: Turn, options: AnswerOptions, outputs: TurnOutputs): Promise<Outcome> {
+  const { replyStream, status, notify, endpoint } = outputs;
   const { store, model, memory, clock, log, signal, contextTokens } = options;
   const earlier = store.turnsBefore(turn, OLDER_TURNS_READ + EARLIER_TURNS);
   const history = renderHistory(earlier, ({ id }) => store.journal.steps(id));
@@ -165,11 +167,11 @@ async function work(turn: Turn, options: AnswerOptions, telling: Telling): Promi
       log.warn({ err, turn_id: turn.id }, 'a part of the context could not be summarized; it is cut');
     },
   });
-  // Asked once: finding memories may cost a request of its own.
+  // Once per turn: recall may cost a request of its own.
   let memories: Promise<string | undefined> | undefined;
-  const background: Background = {
-    whole: history.whole,
-    older: history.whole ? undefined : renderOlder(turn, earlier.slice(0, -EARLIER_TURNS)),
+  const systemBlockInputs: SystemBlockInputs = {
+    isComplete: history.isComplete,
+    older: history.isComplete ? undefined : renderOlder(turn, earlier.slice(0, -EARLIER_TURNS)),
     profile: () => memory?.profile(),
     memories() {
       memories ??= memory?.relevantTo(turn, MEMORIES_SHOWN) ?? Promise.resolve(undefined);
@@ -180,21 +182,21 @@ async function work(turn: Turn, options: AnswerOptions, telling: Telling): Promi
     model,
     surface,
     window,
-    background,
+    systemBlockInputs,
     journal: store.journal,
     arrived: (limit) => store.arrivedAfter(turn, limit),
-    nextSpeech: () => speech.nextStep(),
+    nextReply: () => replyStream.nextStep(),
     notify,
     persist: options.persist,
     clock,
     log,
     signal,
-    async ask(request) {
-      const asked = { ...request, occasion: turn, signal, onText: speech.add };
-      const answer = await generateWithRetries(model, asked, {
+    async queryModel(request) {
+      const fullRequest = { ...request, turn, signal, onText: replyStream.add };
+      const answer = await generateWithRetries(model, fullRequest, {
         clock,
         onRetry({ error, delayMs, tries }) {
-          speech.restart();
+          replyStream.restart();
           log.warn({ turn_id: turn.id, tries, reason: error.message }, 'the model did not answer; asking again');
           status(`${error.message}; asking again in ${formatDuration(delayMs)}`);
         },

@@ -11,7 +11,7 @@ import { doneTurn } from './memory/testing/cortex-bench.ts';
 import { testConfig } from './testing/workbench.ts';
 import { parseToolConfig } from './tools/settings.ts';
 
-/** Ends a turn under capabilities with this cheap model. @returns how many turns were queued to be learned from */
+/** Ends a turn under capabilities with this cheap model. @returns how many turns were queued for learning */
 async function offered(t: TestContext, cheapModel: string | null): Promise<number> {
   const dataDir = temporaryFolder(t);
   const { baseUrl } = await modelEndpoint(t, saying('{"memories":[]}'));
@@ -40,7 +40,7 @@ async function offered(t: TestContext, cheapModel: string | null): Promise<numbe
   assert.deepEqual(
     surface.schemas().map(({ name }) => name),
     ['memory_recall'],
-    'what is known can be recalled either way',
+    'memories can be recalled either way',
   );
   capabilities.learnFrom(turn);
   await capabilities.close();
@@ -50,7 +50,7 @@ async function offered(t: TestContext, cheapModel: string | null): Promise<numbe
   return waiting + learned + given_up + dropped;
 }
 
-test('a turn that has ended is queued to be learned from, unless learning is switched off', async (t) => {
+test('an ended turn is queued for learning, unless learning is switched off', async (t) => {
   assert.equal(await offered(t, 'cheap'), 1);
   assert.equal(await offered(t, null), 0);
 });

@@ -1,7 +1,7 @@
 /**
- * What a turn has besides its model: tools, memory, and the executor behind `core_execute`. Started in the background,
- * for Neo has to accept wakes before the last MCP server is up; a turn waits for it, as long as a server may take to
- * start.
+ * The capabilities of a turn besides its model: tools, memory, and the executor for `core_execute`. They start in the
+ * background, because Neo must accept wakes before the last MCP server is ready. A turn waits for them, as long as a
+ * server may take to start.
  */
 import type { Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
@@ -16,28 +16,29 @@ import type { ExecutorAddress, ExecutorLink } from './delegate/delegate.ts';
 import type { ConversationSource } from './delegate/evidence.ts';
 import type { Memory } from './memory/open-memory.ts';
 import { chooseModel } from './model.ts';
-import type { Remembrance } from './prompt.ts';
+import type { TurnMemory } from './prompt.ts';
 import { noTools, StoppedWhileStarting, type ToolSurface } from './tools/surface.ts';
 import type { Turn } from './turn.ts';
 
 export type CapabilitiesOptions = {
   config: NeoConfig;
-  /** What references in the manifest refer to. */
+  /** The values for references in the manifest. */
   variables: Settings;
-  /** What servers that run as children must not see. */
-  walls?: Walls | undefined;
+  /** Paths that child servers must not see. */
+  sandbox?: Walls | undefined;
   store: Pick<ConversationStore, 'turn' | 'newestDone'> & ConversationSource;
   approvers: Approvers;
   clock: Clock;
   log: Logger;
-  /** Told once when the tools are not what the manifest says, or cannot be had at all: Neo must not go on. */
+  /** Called once when the tools differ from the manifest or cannot be started: Neo must stop. */
   onFatal: (error: ReveilleError) => void;
 };
 
 export type Capabilities = {
   /**
-   * Finds out whether manifest, lock, registry and skill agree: from the files at once, and by starting the servers that
-   * have to be started to know, for which it waits some seconds. One that takes longer is compared when it is there.
+   * Checks whether manifest, lock, registry and skill agree. Files are compared at once. Servers whose tools are
+   * unknown before a start are started, and the check waits some seconds for them. A slower server is compared when it
+   * is ready.
    *
    * @throws ReveilleError `conflict` naming each difference, or as `spawnTools`
    */
@@ -45,25 +46,25 @@ export type Capabilities = {
   /** Begins to start, unless that has happened. */
   start(): void;
   /**
-   * Starts if need be; resolves when every server has had its time. Rejects with `StoppedWhileStarting` when that came
-   * to nothing.
+   * Starts if needed; resolves when every server had time to start. Rejects with `StoppedWhileStarting` when the start
+   * was cancelled.
    */
   ready(): Promise<ToolSurface>;
   describe(): Promise<SurfaceView>;
   /** Empty until the capabilities are ready. */
-  readonly memory: Remembrance;
-  /** A turn has ended; what can be learned from it is learned in the background. */
+  readonly memory: TurnMemory;
+  /** Reports the end of a turn; learning from it runs in the background. */
   learnFrom(turn: Turn): void;
   readonly executor: Pick<ExecutorLink, 'answer' | 'openGates' | 'receipt'> | undefined;
-  /** Calls a start off that is under way: nobody is to wait for it any more. */
+  /** Cancels a running start; no caller may wait for it any more. */
   stopStarting(): void;
   close(): Promise<void>;
 };
 
-/** The models that memory uses, where real ones are configured. */
+/** The models for memory, where real ones are configured. */
 async function memoryModels({ model, cheapModel, embedModel }: NeoConfig, clock: Clock) {
   if (model.kind === 'offline') return {};
-  const [{ askModel }, { embeddingEndpoint }] = await Promise.all([
+  const [{ modelQuery }, { embeddingEndpoint }] = await Promise.all([
     import('./memory/learner.ts'),
     import('./memory/embedding-endpoint.ts'),
   ]);
@@ -71,14 +72,14 @@ async function memoryModels({ model, cheapModel, embedModel }: NeoConfig, clock:
   return {
     ...(cheapModel === null
       ? {}
-      : { ask: askModel(chooseModel({ ...model, model: cheapModel ?? model.model }, clock)) }),
+      : { queryModel: modelQuery(chooseModel({ ...model, model: cheapModel ?? model.model }, clock)) }),
     ...(embedModel === undefined
       ? {}
       : { embedding: { model: embedModel, embed: embeddingEndpoint({ baseUrl, apiKey, model: embedModel }, clock) } }),
   };
 }
 
-/** The way to the executor. */
+/** The connection to the executor. */
 async function linkExecutor(executor: ExecutorAddress, { store, approvers, clock, log }: CapabilitiesOptions) {
   const [{ createExecutorLink }, { conversationsOf }] = await Promise.all([
     import('./delegate/delegate.ts'),
@@ -87,18 +88,18 @@ async function linkExecutor(executor: ExecutorAddress, { store, approvers, clock
   return createExecutorLink({ executor, approvers, conversations: conversationsOf(store, log), clock, log });
 }
 
-/** What servers have to be compared before Neo says that it is ready; one that hangs is no reason not to take wakes. */
+/** How long Neo waits for the comparison of servers before it reports ready. A hanging server must not block wakes. */
 const COMPARE_MS = 5_000;
 
-/** Makes the capabilities; nothing is started before `check` or `start`. */
+/** Creates the capabilities; nothing is started before `check` or `start`. */
 export async function createCapabilities(options: CapabilitiesOptions): Promise<Capabilities> {
-  const { config, variables, walls, store, clock, log, onFatal } = options;
+  const { config, variables, sandbox, store, clock, log, onFatal } = options;
   const { tools, dataDir } = config;
   const stopping = new AbortController();
   let memory: Memory | undefined;
   let starting: Promise<ToolSurface> | undefined;
   let isReady = false;
-  /** What goes wrong now is told by the check. */
+  /** The check reports errors from now on. */
   let isChecking = false;
   const executor = tools?.executor && (await linkExecutor(tools.executor, options));
 
@@ -118,7 +119,7 @@ export async function createCapabilities(options: CapabilitiesOptions): Promise<
     const surface = await spawnTools({
       config: tools,
       variables,
-      walls,
+      walls: sandbox,
       dataDir,
       warnings,
       delegate: executor?.delegate,
@@ -157,13 +158,13 @@ export async function createCapabilities(options: CapabilitiesOptions): Promise<
       const { checkFiles } = await import('./tools/agreed.ts');
       if (!checkFiles(tools, variables, dataDir)) return;
       isChecking = true;
-      const enough = Promise.withResolvers<void>();
+      const deadline = Promise.withResolvers<void>();
       const cancel = clock.after(COMPARE_MS, () => {
-        log.warn({ after_ms: COMPARE_MS }, 'MCP servers are still starting; they are compared when they are there');
-        enough.resolve();
+        log.warn({ after_ms: COMPARE_MS }, 'MCP servers are still starting; they are compared when they are ready');
+        deadline.resolve();
       });
       try {
-        await Promise.race([start(), enough.promise]);
+        await Promise.race([start(), deadline.promise]);
       } finally {
         cancel();
         isChecking = false;
@@ -172,7 +173,7 @@ export async function createCapabilities(options: CapabilitiesOptions): Promise<
 
     start: () => void start().catch(() => {}),
 
-    // Were the turn told why, it would fail for good; the next Neo may be able to run it.
+    // With an error the turn would fail permanently, although the next Neo may be able to run it.
     ready: () =>
       start().catch((cause: unknown) => {
         throw new StoppedWhileStarting('Neo stops before its tools are ready', { cause });

@@ -37,7 +37,7 @@ test('headers that agree with the body, or are absent, pass', () => {
 test('a header that disagrees is refused with both values', () => {
   assert.throws(() => check({ 'x-matrix-wake-fire': 'other' }, wakeBody(DUE)), {
     code: 'invalid_request',
-    message: `x-matrix-wake-fire must agree with fire_id in the body: the header says "other", in the body it says "${ALARM_ID}@${DUE}"`,
+    message: `x-matrix-wake-fire must agree with fire_id in the body (got "other" in the header, "${ALARM_ID}@${DUE}" in the body)`,
   });
   assert.throws(() => check({ 'x-matrix-wake-alarm': 'other' }, wakeBody(DUE)), { code: 'invalid_request' });
   assert.throws(() => check({ 'x-matrix-wake-origin': 'cron' }, { message: 'hi' }), {
@@ -45,7 +45,7 @@ test('a header that disagrees is refused with both values', () => {
   });
 });
 
-test('any marker alone makes a wake of a message, in the body or in a header', () => {
+test('any marker alone makes a message a wake, in the body or in a header', () => {
   const marked: [Record<string, string>, object][] = [
     [{ 'x-matrix-wake-origin': 'chronos' }, {}],
     [{ 'x-matrix-wake-alarm': 'alarm_xyz789' }, {}],
@@ -61,7 +61,7 @@ test('any marker alone makes a wake of a message, in the body or in a header', (
   assert.equal(turnOf(parsed({ message: 'hi' }, { 'x-matrix-user': 'ada' }), 7, () => 'id').origin, 'user');
 });
 
-test('a turn without a conversation gets a new one, and everything the wake said', () => {
+test('a turn without a conversation gets a new one, and every field of the wake', () => {
   let given = 0;
   const newId = () => `id${++given}`;
   const body = parsed(

@@ -1,4 +1,4 @@
-/** Accepting a turn: `POST /chat` (docs/contracts.md §4, §5). Pure but for {@link acceptChat}. */
+/** Accepts a turn: `POST /chat` (docs/contracts.md §4, §5). Pure but for {@link acceptChat}. */
 import { v7 as uuidv7 } from 'uuid';
 import type { Clock } from '../kit/clock/clock.ts';
 import { labelSchema, ownerOf } from '../wire/did.ts';
@@ -8,7 +8,7 @@ import { type ChatAccepted, type ChatRequest, WAKE_HEADERS, WAKE_MARKS } from '.
 import type { ConversationStore } from './conversations/store.ts';
 import type { NewTurn } from './turn.ts';
 
-/** The headers that mark a delivery, and the members of the body that say the same. */
+/** The headers that mark a delivery, and the equivalent members of the body. */
 const MARKERS = [
   [WAKE_HEADERS.origin, 'origin'],
   [WAKE_HEADERS.alarm, 'alarm_id'],
@@ -18,8 +18,8 @@ const MARKERS = [
 type Header = (name: string) => string | undefined;
 
 /**
- * Puts what the headers of a delivery say into its body. Where both speak they must agree, for whoever routed by the one
- * and whoever reads the other must see the same wake.
+ * Copies the headers of a delivery into its body. Where both are present they must agree: a router of the headers and a
+ * reader of the body must see the same wake.
  *
  * @param header a request header's value
  * @param body as it was sent, not checked yet
@@ -27,31 +27,33 @@ type Header = (name: string) => string | undefined;
  */
 export function withMarkers(header: Header, body: Record<string, unknown>): Record<string, unknown> {
   for (const [name, member] of MARKERS) {
-    const said = header(name);
-    if (said === undefined || said === '' || said === body[member]) continue;
+    const marker = header(name);
+    if (marker === undefined || marker === '' || marker === body[member]) continue;
     if (body[member] !== undefined) {
-      const [marked, written] = [said, JSON.stringify(body[member])].map((text) => text.slice(0, 200));
-      const message = `${name} must agree with ${member} in the body: the header says ${JSON.stringify(marked)}, in the body it says ${written}`;
+      const [inHeader, inBody] = [marker, JSON.stringify(body[member])].map((text) => text.slice(0, 200));
+      const message = `${name} must agree with ${member} in the body (got ${JSON.stringify(inHeader)} in the header, ${inBody} in the body)`;
       throw new ReveilleError('invalid_request', message);
     }
-    body[member] = said;
+    body[member] = marker;
   }
   return body;
 }
 
 const isWake = (body: ChatRequest) => WAKE_MARKS.some((name) => body[name] !== undefined);
 
-/** Whose wake a delivery carries, by its header; `undefined` where it does not say so, or carries none. */
+/**
+ * The user of a delivered wake, by its header; `undefined` where the header is missing, or the request is not a wake.
+ */
 export function userOf(header: Header, body: ChatRequest): string | undefined {
   const label = labelSchema.safeParse(header(WAKE_HEADERS.user));
   return label.success && isWake(body) ? ownerOf(label.data) : undefined;
 }
 
-/** Whose wake a request carries, see {@link userOf}, and what the caller named it. */
-export type WakeAbout = { userId?: string | undefined; name?: string | undefined };
+/** The user of a request's wake, see {@link userOf}, and the caller's id for it. */
+export type WakeIdentity = { userId?: string | undefined; name?: string | undefined };
 
-/** The turn that a request asks for. `newId` is asked for a new id where one is needed. */
-export function turnOf(body: ChatRequest, now: number, newId: () => string, { userId }: WakeAbout = {}): NewTurn {
+/** The turn for a request. `newId` returns a new id where one is needed. */
+export function turnOf(body: ChatRequest, now: number, newId: () => string, { userId }: WakeIdentity = {}): NewTurn {
   return {
     id: newId(),
     conversationId: body.conversation_id ?? newId(),
@@ -76,25 +78,25 @@ export type ChatOptions = {
   clock: Clock;
   /** Called when a new turn has been stored. */
   onAccepted: (conversationId: string) => void;
-  /** Called as well when it is a person's: what a timer or a program sends is no prompt. Epoch milliseconds. */
+  /** Also called when the turn is a person's; a message of a timer or a program is not a prompt. Epoch milliseconds. */
   onPrompt?: ((at: number) => void) | undefined;
-  /** Whether as many turns wait as may; never unless given. */
+  /** Whether the queue of turns is full; never full by default. */
   isFull?: () => boolean;
-  /** For how long the same wake without a fire id is one wake; 0: never. A day unless given. */
+  /** How long the same wake without a fire id counts as one wake; 0: never. One day by default. */
   repeatMs?: number | undefined;
 };
 
 /**
- * Gives the turn of a wake that came without a fire id one that is derived from what it says.
+ * Gives the turn of a wake without a fire id an id that is derived from its content.
  *
- * @param since turns that were accepted after it, epoch milliseconds, are repeated by one that says the same
+ * @param since equal turns that were accepted after it, epoch milliseconds, are repetitions
  */
-function withDerivedFire(turn: NewTurn, body: ChatRequest, { userId, name }: WakeAbout, since: number): NewTurn {
+function withDerivedFire(turn: NewTurn, body: ChatRequest, { userId, name }: WakeIdentity, since: number): NewTurn {
   if (turn.origin === 'user' || turn.fireId !== undefined) return turn;
   const { conversation_id: conversationId } = body;
   const { alarmId, scheduledFor, message, payload } = turn;
   const facts = { userId, conversationId, alarmId, scheduledFor, message, payload };
-  // An age of nothing: even the same wake in the same instant is another one.
+  // Age 0: even the same wake in the same millisecond is another one.
   const once = since >= turn.createdAt && name === undefined ? turn.id : name;
   const derived = derivedName(facts, once);
   const repeats = { name: derived, since: name === undefined ? since : 0 };
@@ -102,7 +104,7 @@ function withDerivedFire(turn: NewTurn, body: ChatRequest, { userId, name }: Wak
 }
 
 /**
- * Stores the turn of a request. Resolves when it is on disk; a wake that has its turn already gives that turn back.
+ * Stores the turn of a request. Resolves when it is on disk; a repeated wake returns its existing turn.
  *
  * @throws ReveilleError `unavailable` when it could not be stored, `rate_limited` when too many wait: nothing was
  *   accepted, the wake must be repeated
@@ -110,11 +112,11 @@ function withDerivedFire(turn: NewTurn, body: ChatRequest, { userId, name }: Wak
 export async function acceptChat(
   body: ChatRequest,
   { store, clock, onAccepted, onPrompt, isFull, repeatMs = REPEAT_SECONDS * 1000 }: ChatOptions,
-  about: WakeAbout = {},
+  about: WakeIdentity = {},
 ): Promise<ChatAccepted> {
   const now = clock.now();
-  const asked = turnOf(body, now, () => uuidv7({ msecs: now }), about);
-  const { turn, deduped } = await store.accept(withDerivedFire(asked, body, about, now - repeatMs), isFull);
+  const newTurn = turnOf(body, now, () => uuidv7({ msecs: now }), about);
+  const { turn, deduped } = await store.accept(withDerivedFire(newTurn, body, about, now - repeatMs), isFull);
   if (!deduped) onAccepted(turn.conversationId);
   if (!deduped && turn.origin === 'user') onPrompt?.(now);
   return { conversation_id: turn.conversationId, turn_id: turn.id, deduped };

@@ -1,7 +1,7 @@
 /**
- * The clients of an agent daemon (docs/contracts.md §4, §5): what the router asks of it, to take a wake into its
- * conversation, and what became of the turn; and what a person asks, of the daemon itself or through a router's public
- * listener. Neo is one; others serve `POST /chat` and need not tell of their turns.
+ * The clients of an agent daemon (docs/contracts.md §4, §5). The router delivers a wake into its conversation and
+ * queries the state of the turn. A person's client calls the daemon, or a router's public listener. Neo is one such
+ * daemon; others serve `POST /chat` and need not report on their turns.
  */
 import type { Dispatcher } from 'undici';
 import type { z } from 'zod';
@@ -20,7 +20,7 @@ import { NEO_ROUTES } from './http/routes.ts';
 
 export type { FollowOptions, NeoEvent } from './follow-events.ts';
 
-/** A daemon's answer, to be passed on as it is. */
+/** A daemon's answer, passed on unchanged. */
 export type DaemonAnswer = {
   status: number;
   contentType: string | undefined;
@@ -39,13 +39,13 @@ export type Delivery =
 export const ANSWER_MAX_BYTES = 64 * 1024;
 /** A reply of Neo is bounded by the model's own limit; this is far beyond it. */
 const TURN_MAX_BYTES = 4 * 1024 * 1024;
-/** A daemon that is asked for a turn answers at once, or is stuck. */
-const ASK_MS = 5000;
+/** A healthy daemon answers a query for a turn at once. */
+const QUERY_TIMEOUT_MS = 5000;
 
-/** A daemon's base address, as its provider gave it, and the bearer that it takes. */
+/** A daemon's base address, as its provider returned it, and the bearer that it accepts. */
 export type DaemonAddress = { readonly url: string; readonly token: string };
 
-/** Which turn a daemon has begun for a wake. */
+/** The turn that a daemon has begun for a wake. */
 export type AcceptedTurn = { readonly conversation_id: string; readonly turn_id: string };
 
 /** The body for a daemon: message and payload as they came, byte for byte. */
@@ -74,8 +74,8 @@ function single(value: string | string[] | undefined): string | undefined {
  * Delivers a wake. Never rejects.
  *
  * @param dispatcher keeps connections per daemon
- * @param url the daemon's base address, as its provider gave it
- * @param signal ends the attempt; a wake that may have left by then is `unknown`
+ * @param url the daemon's base address, as its provider returned it
+ * @param signal ends the attempt; a wake that may already have been sent is `unknown`
  */
 export async function deliver(
   dispatcher: Dispatcher,
@@ -103,7 +103,7 @@ export async function deliver(
   return { result: 'answered', answer: { status, contentType, retryAfter: single(headers['retry-after']), body } };
 }
 
-/** Asks how a turn stands. Never rejects. */
+/** Queries the state of a turn. Never rejects. */
 export function askTurn(
   dispatcher: Dispatcher,
   { url, token, turn, clock, signal }: DaemonAddress & { turn: AcceptedTurn; clock: Clock; signal: AbortSignal },
@@ -114,33 +114,33 @@ export function askTurn(
     headers: { authorization: `Bearer ${token}`, accept: 'application/json' },
     maxBytes: TURN_MAX_BYTES,
     signal,
-    limit: { clock, ms: ASK_MS },
+    limit: { clock, ms: QUERY_TIMEOUT_MS },
   });
 }
 
-/** The listener that a person talks to: the daemon's own, or the public one of a router. */
-export type NeoPlace = {
+/** The listener for a person: the daemon's own, or the public one of a router. */
+export type NeoEndpoint = {
   /** Without a trailing slash. */
   readonly url: string;
   /** The daemon's token, or a person's. */
   readonly token: string | undefined;
 };
 
-export type NeoClientOptions = NeoPlace & {
-  /** Bounds each call; a minute unless told, in which a machine is started. */
+export type NeoClientOptions = NeoEndpoint & {
+  /** Limits each call; one minute by default, in which a machine can start. */
   attend?: Attend;
   clock?: Clock;
 } & Partial<Pick<Daemon, 'name' | 'remedy' | 'tokenName' | 'explain' | 'transport'>>;
 
 const CALL_MS = 60_000;
-const LOOK = '. It is not known whether it was taken: look at the conversation before you send it again';
+const CHECK_CONVERSATION = '. It is not known whether it was accepted: check the conversation before you send it again';
 
 type Page = { limit?: number | undefined; cursor?: string | undefined };
 
 /**
- * A client for a person's agent. A call wakes the machine when it goes through a router.
+ * A client for a person's agent. Through a router, a call wakes the machine.
  *
- * @throws ReveilleError `invalid_request` for an address or a token that cannot be used
+ * @throws ReveilleError `invalid_request` for an invalid address or token
  */
 export function createNeoClient(options: NeoClientOptions) {
   const { token, clock = systemClock, attend = withinTime(clock, CALL_MS) } = options;
@@ -152,43 +152,44 @@ export function createNeoClient(options: NeoClientOptions) {
   const { explain, transport } = options;
   const daemon = { url: options.url, token, name, remedy, tokenName, explain, transport };
   const { address, call, read } = createCaller(daemon);
-  const ask = async <R extends Route>(
+  const request = async <R extends Route>(
     route: R,
-    given: { readonly [Name in PathNames<R['path']>]: string },
-    more: Pick<Call, 'query' | 'body' | 'ifLost'> = {},
+    pathValues: { readonly [Name in PathNames<R['path']>]: string },
+    extra: Pick<Call, 'query' | 'body' | 'ifLost'> = {},
     signal?: AbortSignal,
   ): Promise<{ value: z.output<R['data']>; text: RawJson }> => {
-    const request = callOf(route, given, more);
-    const text = await attend((over) => call(request, over), signal);
+    const request = callOf(route, pathValues, extra);
+    const text = await attend((abortSignal) => call(request, abortSignal), signal);
     return { value: read(request, route.data, text) as z.output<R['data']>, text };
   };
 
   return {
-    /** Says something; resolves when the turn is durable. Without a conversation a new one begins. */
-    chat: async (said: PersonChat, signal?: AbortSignal) =>
-      (await ask(NEO_ROUTES.chat, {}, { body: said, ifLost: LOOK }, signal)).value,
+    /** Sends a message; resolves when the turn is durable. Without a conversation a new one begins. */
+    chat: async (message: PersonChat, signal?: AbortSignal) =>
+      (await request(NEO_ROUTES.chat, {}, { body: message, ifLost: CHECK_CONVERSATION }, signal)).value,
     /** Newest activity first. */
-    conversations: async (page: Page = {}) => (await ask(NEO_ROUTES.listConversations, {}, { query: page })).value,
-    /** With its turns, in the order in which they were accepted. */
+    conversations: async (page: Page = {}) => (await request(NEO_ROUTES.listConversations, {}, { query: page })).value,
+    /** With its turns, in the order of acceptance. */
     conversation: async (id: string, page: Page = {}) =>
-      (await ask(NEO_ROUTES.getConversation, { id }, { query: page })).value,
+      (await request(NEO_ROUTES.getConversation, { id }, { query: page })).value,
     turn: async (conversationId: string, turnId: string) =>
-      (await ask(NEO_ROUTES.getTurn, { id: conversationId, turn_id: turnId })).value,
-    /** Ends a turn for good; one that has ended comes back unchanged. */
-    cancelTurn: async (id: string) => (await ask(NEO_ROUTES.cancelTurn, { id })).value,
-    /** What the model can call, what only the executor may, and what is wrong with either. */
-    tools: async () => (await ask(NEO_ROUTES.tools, {})).value,
+      (await request(NEO_ROUTES.getTurn, { id: conversationId, turn_id: turnId })).value,
+    /** Ends a turn permanently; one that has ended is returned unchanged. */
+    cancelTurn: async (id: string) => (await request(NEO_ROUTES.cancelTurn, { id })).value,
+    /** The model's functions, the tools reserved for the executor, and warnings about both. */
+    tools: async () => (await request(NEO_ROUTES.tools, {})).value,
     answerGate: async (intentId: string, nodeId: string, answer: GateAnswer) =>
-      (await ask(NEO_ROUTES.answerGate, { id: intentId, nid: nodeId }, { body: answer })).value,
-    /** As its source text: a verifier wants the very bytes. */
-    receipt: async (intentId: string): Promise<RawJson> => (await ask(NEO_ROUTES.getReceipt, { id: intentId })).text,
-    /** What happens, see {@link followEvents}. */
+      (await request(NEO_ROUTES.answerGate, { id: intentId, nid: nodeId }, { body: answer })).value,
+    /** As its source text: a verifier needs the exact bytes. */
+    receipt: async (intentId: string): Promise<RawJson> =>
+      (await request(NEO_ROUTES.getReceipt, { id: intentId })).text,
+    /** The events, see {@link followEvents}. */
     events: (follow: FollowOptions): AsyncGenerator<NeoEvent> =>
       followEvents(
         {
           url: below(address, NEO_ROUTES.events.path),
           headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
-          who: `${name} at ${address}`,
+          name: `${name} at ${address}`,
           clock,
           transport,
         },
@@ -198,14 +199,14 @@ export function createNeoClient(options: NeoClientOptions) {
 }
 export type NeoClient = ReturnType<typeof createNeoClient>;
 
-/** Turns of a conversation that are asked for at a time. */
+/** Turns per page of a conversation. */
 const TURNS_PAGE = 100;
 
 /**
- * The last turns of a conversation, in the order in which they were accepted, how many there are in all, and the newest
- * event that they are of.
+ * The last turns of a conversation, in the order of acceptance, their total number, and the newest event that they
+ * include.
  *
- * @param most how many turns are given at most
+ * @param most how many turns are returned at most
  * @throws ReveilleError as the client
  */
 export async function lastTurns(
@@ -221,7 +222,7 @@ export async function lastTurns(
     const page = await client.conversation(id, { limit: TURNS_PAGE, cursor });
     turns = [...turns, ...page.turns].slice(-most);
     count = page.turn_count;
-    // Of the first page: what happens while the others are read is told again rather than not at all.
+    // Of the first page: an event during the later reads is reported twice rather than lost.
     lastEventId ??= page.last_event_id;
     cursor = page.next_cursor;
   } while (cursor !== undefined);

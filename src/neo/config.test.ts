@@ -36,27 +36,27 @@ test('the defaults are loopback, port 8080 and the offline model', () => {
     contextTokens: 128_000,
     maxQueued: 1000,
     repeatMs: 86_340_000,
-    ladder: { firstMs: 30_000, longestMs: 900_000, giveUpMs: 86_400_000 },
+    retryPolicy: { firstMs: 30_000, longestMs: 900_000, giveUpMs: 86_400_000 },
     separation: 'auto',
     warnings: [],
   });
 });
 
-test('NEO_PORT goes before PORT, and REVEILLE_HOME gives the data folder when NEO_DATA_DIR does not', () => {
+test('NEO_PORT overrides PORT, and REVEILLE_HOME gives the data folder when NEO_DATA_DIR does not', () => {
   assert.equal(parse({ PORT: '3000' }).port, 3000);
   assert.equal(parse({ PORT: '3000', NEO_PORT: '4000' }).port, 4000);
   assert.equal(parse({ NEO_DATA_DIR: '', REVEILLE_HOME: '/home/me/.reveille' }).dataDir, '/home/me/.reveille/neo');
   assert.match(refusal({ NEO_DATA_DIR: '' }), /^NEO_DATA_DIR is not set/);
 });
 
-test('whoever hears where Neo listens gets it on any port, unless one is set for Neo', () => {
+test('with a descriptor for its port Neo listens on any port, unless one is set for Neo', () => {
   const { port, portChannel } = parse({ PORT: '3000', REVEILLE_PORT_FD: '3' });
   assert.deepEqual([port, portChannel], [0, 3]);
   assert.equal(parse({ NEO_PORT: '4000', REVEILLE_PORT_FD: '3' }).port, 4000);
   assert.match(refusal({ REVEILLE_PORT_FD: '1' }), /^REVEILLE_PORT_FD must be a whole number from 3 to 1023/);
 });
 
-test('a wrong value stops the start with its name, its value and what is allowed', () => {
+test('a wrong value stops the start with its name, its value and the allowed values', () => {
   assert.equal(refusal({ NEO_PORT: '99999' }), 'NEO_PORT must be a whole number from 0 to 65535 (got "99999")');
   assert.match(refusal({ NEO_MODEL_BASE_URL: 'ftp://x', NEO_MODEL: 'm' }), /^NEO_MODEL_BASE_URL must be an http/);
   assert.match(refusal({ NEO_DEV: 'yes' }), /^NEO_DEV must be 1 or 0/);
@@ -82,7 +82,7 @@ test('without a token Neo starts only in development and only on loopback, with 
   );
 });
 
-test('a model needs its address and its name; half a configuration is not taken for the offline model', () => {
+test('a model needs its address and its name; an incomplete configuration does not select the offline model', () => {
   assert.match(refusal({ NEO_MODEL: 'gpt' }), /^NEO_MODEL_BASE_URL is not set, but NEO_MODEL is/);
   assert.match(refusal({ NEO_MODEL_API_KEY: 'key' }), /^NEO_MODEL_BASE_URL is not set, but NEO_MODEL_API_KEY is/);
   assert.match(refusal({ NEO_MODEL_BASE_URL: 'http://127.0.0.1:11434/v1' }), /^NEO_MODEL is not set/);
@@ -97,19 +97,19 @@ test('a model needs its address and its name; half a configuration is not taken 
 
 test('a key that would travel in the clear is warned about, but not on loopback', () => {
   const model = { NEO_MODEL: 'm', NEO_MODEL_API_KEY: 'key' };
-  assert.match(parse({ ...model, NEO_MODEL_BASE_URL: 'http://models.example/v1' }).warnings.join(), /in the clear/);
+  assert.match(parse({ ...model, NEO_MODEL_BASE_URL: 'http://models.example/v1' }).warnings.join(), /sent unencrypted/);
   assert.deepEqual(parse({ ...model, NEO_MODEL_BASE_URL: 'http://127.0.0.1:1234/v1' }).warnings, []);
   assert.deepEqual(parse({ ...model, NEO_MODEL_BASE_URL: 'https://models.example/v1' }).warnings, []);
 });
 
-test('host names that may stand in Host are a list with commas', () => {
+test('allowed host names are a comma-separated list', () => {
   assert.deepEqual(parse({ NEO_ALLOWED_HOSTS: 'neo.internal, neo.internal:8080' }).allowedHosts, [
     'neo.internal',
     'neo.internal:8080',
   ]);
 });
 
-test("Anthropic's interface is spoken to its own address, and elsewhere when it is named", () => {
+test("Anthropic's interface is used for its own address, and elsewhere when it is named", () => {
   const provider = (settings: Settings) => {
     const { model } = parse({ NEO_MODEL: 'm', ...settings });
     return model.kind === 'endpoint' ? model.provider : undefined;
@@ -123,12 +123,12 @@ test("Anthropic's interface is spoken to its own address, and elsewhere when it 
   assert.match(refusal({ NEO_MODEL_PROVIDER: 'other' }), /^NEO_MODEL_PROVIDER must be one of openai, anthropic/);
 });
 
-test('the word none in the place of the cheap model switches learning off', () => {
+test('the value none for the cheap model switches learning off', () => {
   assert.equal(parse({ NEO_CHEAP_MODEL: 'none' }).cheapModel, null);
   assert.equal(parse({ NEO_CHEAP_MODEL: 'small' }).cheapModel, 'small');
 });
 
-test('a context too small to hold a turn is refused', () => {
+test('a context too small for a turn is refused', () => {
   assert.equal(parse({ NEO_CONTEXT_TOKENS: '8000' }).contextTokens, 8000);
   assert.match(refusal({ NEO_CONTEXT_TOKENS: '100' }), /^NEO_CONTEXT_TOKENS must be a whole number from 4000/);
 });

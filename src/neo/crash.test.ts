@@ -18,7 +18,7 @@ const SENDERS = 6;
 
 type Wake = ReturnType<typeof wakeBody>;
 
-/** Sends wakes, new ones and repeated ones, until the daemon is gone. Notes what was acknowledged. */
+/** Sends wakes, new and repeated ones, until the daemon has ended. Records the acknowledged ones. */
 async function sendUntilGone(
   neo: NeoChild,
   dice: Dice,
@@ -41,7 +41,7 @@ async function sendUntilGone(
   }
 }
 
-test(`${KILLS} times killed at any moment: each acknowledged wake has one turn, which ends`, async (t) => {
+test(`${KILLS} kills at random moments: each acknowledged wake has one turn, which ends`, async (t) => {
   const dice = diceOf(t);
   const dataDir = temporaryFolder(t);
   const endpoint = await modelEndpoint(t, async (response, request) => {
@@ -61,18 +61,18 @@ test(`${KILLS} times killed at any moment: each acknowledged wake has one turn, 
     assert.deepEqual(
       [answer.conversation_id, answer.turn_id],
       [before.conversation_id, before.turn_id],
-      'a repeated wake is told of the same turn',
+      'a repeated wake returns the same turn',
     );
     acknowledged.set(fireId, before);
   };
   for (let kill = 0; kill < KILLS; kill++) {
     const neo = await neoChild(dataDir, env);
     const busyEnough = Promise.withResolvers<void>();
-    let left = dice(80);
+    let remaining = dice(80);
     const senders = Array.from({ length: SENDERS }, () =>
       sendUntilGone(neo, dice, sent, (wake, answer) => {
         note(wake, answer);
-        if (left-- === 0) busyEnough.resolve();
+        if (remaining-- === 0) busyEnough.resolve();
       }),
     );
     await Promise.race([busyEnough.promise, Promise.all(senders)]);
@@ -113,16 +113,16 @@ test(`${KILLS} times killed at any moment: each acknowledged wake has one turn, 
   );
 });
 
-test('a disk that takes nothing more is answered with unavailable, and nothing that was acknowledged is lost', async (t) => {
+test('a full disk is answered with unavailable, and no acknowledged turn is lost', async (t) => {
   const dataDir = temporaryFolder(t);
-  // The shell's file size limit stands in for a full disk: every file ends at 512 KiB.
+  // The shell's file size limit simulates a full disk: every file ends at 512 KiB.
   const small = ['/bin/sh', '-c', 'ulimit -f 1024; exec "$0" "$@"'];
   const neo = await neoChild(dataDir, {}, small);
   t.after(() => neo.end('SIGKILL'));
   const acknowledged: string[] = [];
   let refused = 0;
   for (let n = 0; refused < 5; n++) {
-    assert.ok(n < 1000, 'the limit was never met');
+    assert.ok(n < 1000, 'the limit was never reached');
     const wake = wakeBody(DUE, { message: 'x'.repeat(20_000), conversation_id: `c${n}` }, randomUUID());
     const answer = await postChat(neo, wake);
     if (answer.status === 202) {
@@ -133,7 +133,7 @@ test('a disk that takes nothing more is answered with unavailable, and nothing t
     assert.deepEqual([answer.status, error.code, error.retryable], [503, 'unavailable', true], answer.text);
     refused++;
   }
-  assert.equal((await ask(neo, '/healthz')).status, 200, 'it lives on');
+  assert.equal((await ask(neo, '/healthz')).status, 200, 'it stays alive');
   await neo.end('SIGKILL');
 
   const roomy = await neoChild(dataDir);
@@ -144,7 +144,7 @@ test('a disk that takes nothing more is answered with unavailable, and nothing t
   }
 });
 
-test('a second Neo over the same folder says who has it and ends', async (t) => {
+test('a second Neo over the same folder names the owner and ends', async (t) => {
   const dataDir = temporaryFolder(t);
   const neo = await neoChild(dataDir);
   t.after(() => neo.end('SIGKILL'));
@@ -154,7 +154,7 @@ test('a second Neo over the same folder says who has it and ends', async (t) => 
   assert.equal((await ask(neo, '/healthz')).status, 200);
 });
 
-test('a damaged file stops the start and is left as it is', async (t) => {
+test('a damaged file stops the start and is left unchanged', async (t) => {
   const dataDir = temporaryFolder(t);
   writeFileSync(join(dataDir, 'neo.db'), 'this is no database'.repeat(1000));
   await assert.rejects(neoChild(dataDir), { message: /neo\.db is damaged .*left untouched/ });

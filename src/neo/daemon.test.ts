@@ -35,11 +35,11 @@ test('every route but health and the name needs the token', async (t) => {
   assert.equal((await ask(neo, '/readyz', open)).status, 200);
 });
 
-test('Neo says where it listens to whoever started it with a channel for that', async (t) => {
+test('Neo reports its port to a parent process that passed a descriptor', async (t) => {
   const env = { NEO_PORT: '', PORT: '1', REVEILLE_PORT_FD: '3' };
   const neo = await neoChild(temporaryFolder(t), env);
   t.after(() => neo.end('SIGKILL'));
-  assert.equal(await neo.said, `${new URL(neo.url).port}\n`);
+  assert.equal(await neo.portOutput, `${new URL(neo.url).port}\n`);
   assert.equal((await ask(neo, '/healthz')).status, 200);
 });
 
@@ -47,16 +47,16 @@ test('health says whether a machine may be put to sleep', async (t) => {
   const model = heldModel();
   const neo = await startedNeo(t, { model });
   await accepted(neo, { message: 'one', conversation_id: 'c' });
-  const held = await model.next();
+  const requests = await model.next();
   await accepted(neo, { message: 'two', conversation_id: 'c' });
   assert.deepEqual(dataOf(await ask(neo, '/healthz')), { status: 'ok', busy: true, queued: 1 });
-  held.answer('x');
+  requests.answer('x');
   (await model.next()).answer('y');
   await settledTurns(neo, 'c');
   assert.deepEqual(dataOf(await ask(neo, '/healthz')), { status: 'ok', busy: false, queued: 0 });
 });
 
-test('a configured endpoint answers the turn; it is shown the words and why the agent woke', async (t) => {
+test('a configured endpoint answers the turn and gets the message and the cause of the wake', async (t) => {
   const endpoint = await modelEndpoint(t, saying('On ', 'it.'));
   const model = { kind: 'endpoint', baseUrl: endpoint.baseUrl, model: 'asked-model', apiKey: 'key' } as const;
   const neo = await startedNeo(t, { config: { model } });
@@ -72,7 +72,7 @@ test('a configured endpoint answers the turn; it is shown the words and why the 
 });
 
 /** A logger whose lines the test can read. */
-function spiedLogger(): { log: Logger; lines: () => string } {
+function recordingLogger(): { log: Logger; lines: () => string } {
   const log = createLogger('neo', 'trace');
   let text = '';
   const stream = Object.getOwnPropertySymbols(log).find(({ description }) => description === 'pino.stream')!;
@@ -80,10 +80,10 @@ function spiedLogger(): { log: Logger; lines: () => string } {
   return { log, lines: () => text };
 }
 
-test('no key and no token reaches a log, an answer or an event, also when the endpoint quotes the key', async (t) => {
+test('no key and no token appears in a log, an answer or an event, also when the endpoint quotes the key', async (t) => {
   const KEY = 'sk-canary-model-key';
   const endpoint = await modelEndpoint(t, refusing(401, `Incorrect API key provided: ${KEY}`));
-  const { log, lines } = spiedLogger();
+  const { log, lines } = recordingLogger();
   const token = 'canary-daemon-token-1';
   const model = { kind: 'endpoint', baseUrl: endpoint.baseUrl, model: 'm', apiKey: KEY } as const;
   const neo = await startedNeo(t, { log, config: { model, token } });
@@ -101,7 +101,7 @@ test('no key and no token reaches a log, an answer or an event, also when the en
   }
 });
 
-test('a rate-limited endpoint is asked again when it said, and the turn ends well', async (t) => {
+test('a rate-limited endpoint is called again after its delay, and the turn ends well', async (t) => {
   const endpoint = await modelEndpoint(t, refusing(429, 'slow down', { 'retry-after': '0' }), saying('ok'));
   const model = { kind: 'endpoint', baseUrl: endpoint.baseUrl, model: 'm', apiKey: undefined } as const;
   const neo = await startedNeo(t, { config: { model } });
@@ -115,9 +115,9 @@ test('a close lets the running turn finish', async (t) => {
   const model = heldModel();
   const neo = await startedNeo(t, { dataDir, model });
   await accepted(neo, { message: 'x', conversation_id: 'c' });
-  const held = await model.next();
+  const requests = await model.next();
   const closed = neo.close();
-  held.answer('in time');
+  requests.answer('in time');
   await closed;
   const again = await startedNeo(t, { dataDir });
   assert.equal((await turnsOf(again, 'c'))[0]?.reply, 'in time');
@@ -144,17 +144,17 @@ test('a data folder in use and a taken port stop the start with the reason', asy
     code: 'unavailable',
     message: /another program listens there/,
   });
-  // The failed start has let go of its folder.
+  // The failed start has released its folder.
   await startedNeo(t, { dataDir: other });
 });
 
-test('without a manifest tools are honestly none', async (t) => {
+test('without a manifest the list of tools is empty', async (t) => {
   const neo = await startedNeo(t);
   const none = { tools: [], escalate: [], escalated: [], warnings: [] };
   assert.deepEqual(dataOf(await ask(neo, '/tools')), { ...none, model: 'offline' });
 });
 
-test('a turn is cancelled over HTTP, and one that is not there is not found', async (t) => {
+test('a turn is cancelled over HTTP, and an unknown one is not found', async (t) => {
   const model = heldModel();
   const neo = await startedNeo(t, { model });
   const { turn_id } = await accepted(neo, { message: 'x', conversation_id: 'c' });
@@ -163,11 +163,11 @@ test('a turn is cancelled over HTTP, and one that is not there is not found', as
   const cancelled = dataOf(await cancel(turn_id));
   assert.deepEqual([cancelled.id, cancelled.status, cancelled.error], [turn_id, 'failed', 'cancelled on request']);
   assert.deepEqual(dataOf(await cancel(turn_id)), cancelled, 'a second time changes nothing');
-  const nobody = errorOf(await cancel('nobody'));
-  assert.deepEqual([nobody.status, nobody.code], [404, 'not_found']);
+  const withoutToken = errorOf(await cancel('nobody'));
+  assert.deepEqual([withoutToken.status, withoutToken.code], [404, 'not_found']);
 });
 
-test('a character that the endpoint sent in two halves arrives whole, and a lone half does no harm', async (t) => {
+test('a character that the endpoint sent in two halves is assembled, and a lone half does no harm', async (t) => {
   const endpoint = await modelEndpoint(t, saying('\ud83d', '\ude00 and '), saying('a lone \ud83d'));
   const model = { kind: 'endpoint', baseUrl: endpoint.baseUrl, model: 'm', apiKey: undefined } as const;
   const neo = await startedNeo(t, { config: { model } });

@@ -1,4 +1,4 @@
-/** Neo: wires store, runner, model and HTTP server from a configuration. Nothing else does. */
+/** Wires Neo's store, runner, model and HTTP server from a configuration. No other module does. */
 import { closeSync, writeSync } from 'node:fs';
 import type { Clock } from '../kit/clock/clock.ts';
 import type { RunningServer } from '../kit/http/server.ts';
@@ -19,12 +19,12 @@ import type { NeoModel } from './model.ts';
 import { chooseModel } from './model.ts';
 import { createRunner, type Runner } from './runner.ts';
 
-/** How long a drain waits for running turns; what is left runs again at the next start. */
+/** How long a drain waits for running turns; unfinished turns run again at the next start. */
 const DRAIN_MS = 10_000;
 
 /**
- * The first turn starts its capabilities itself; without one they are started after this long. Loading them keeps the
- * process busy just when the router looks whether Neo is there.
+ * The first turn starts its capabilities itself; without a turn they start after this delay. Loading them keeps the
+ * process busy while the router probes it.
  */
 const CAPABILITIES_AFTER_MS = 1000;
 
@@ -32,18 +32,17 @@ export type NeoOptions = {
   config: NeoConfig;
   clock: Clock;
   log: Logger;
-  /** What references in the agent manifest refer to; nothing unless told. */
+  /** The values for references in the agent manifest; none by default. */
   variables?: Settings;
-  /** What MCP servers that it starts must not see. */
+  /** Paths that its MCP servers must not see. */
   walls?: Walls;
-  /** Answers instead of the model that the configuration names. */
+  /** Answers instead of the configured model. */
   model?: NeoModel;
   /**
-   * Told when Neo has closed itself because its tools are not what the manifest says, or a required server does not
-   * start.
+   * Called when Neo has closed itself because its tools differ from the manifest, or a required server does not start.
    */
   onFatal?: (error: ReveilleError) => void;
-  /** Told of each prompt of a person, once it is stored; epoch milliseconds. Must not throw. */
+  /** Called for each prompt of a person, once it is stored; epoch milliseconds. Must not throw. */
   onPrompt?: ((at: number) => void) | undefined;
   drainMs?: number;
 };
@@ -51,29 +50,29 @@ export type NeoOptions = {
 export type RunningNeo = {
   readonly port: number;
   readonly url: string;
-  /** Accepts nothing more, lets running turns finish for a while, then closes the server and the store. */
+  /** Stops accepting requests, waits a while for running turns, then closes the server and the store. */
   close(): Promise<void>;
 };
 
 /**
- * Starts Neo; resolves when it accepts requests. Turns that the last process left behind are taken up at once.
+ * Starts Neo; resolves when it accepts requests. Unfinished turns of the last process continue at once.
  *
- * @throws ReveilleError `unavailable` when the data folder is in use or damaged, the address is taken or a required server
- *   does not start, `conflict` when the data folder is a newer version's, or when manifest, registry and skill disagree
+ * @throws ReveilleError `unavailable`: the data folder is in use or damaged, the address is in use, or a required server
+ *   does not start. `conflict`: the data folder belongs to a newer version, or manifest, registry and skill disagree.
  */
 export async function startNeo(options: NeoOptions): Promise<RunningNeo> {
   const { config, variables = {}, clock, log, model, onFatal, drainMs = DRAIN_MS } = options;
   for (const warning of config.warnings) log.warn(warning);
-  const speaker = model ?? chooseModel(config.model, clock);
+  const answeringModel = model ?? chooseModel(config.model, clock);
   const { chronosUrl, token } = config;
   const store = openConversationStore({
     dataDir: config.dataDir,
     clock,
     onEvents: () => feed.wake(),
-    ...(chronosUrl === undefined || token === undefined ? {} : { onReceipt: () => receipts?.wake() }),
+    ...(chronosUrl === undefined || token === undefined ? {} : { onTurnReport: () => turnReports?.wake() }),
   });
   const feed = eventFeed(store);
-  const receipts = receiptSender(config, { outbox: store.outbox, clock, log });
+  const turnReports = turnReportSender(config, { outbox: store.outbox, clock, log });
   const approvers = createApprovers(clock);
   let capabilities: Capabilities | undefined;
   let runner: Runner;
@@ -82,7 +81,7 @@ export async function startNeo(options: NeoOptions): Promise<RunningNeo> {
     capabilities = await createCapabilities({
       config,
       variables,
-      walls: options.walls,
+      sandbox: options.walls,
       store,
       approvers,
       clock,
@@ -91,14 +90,24 @@ export async function startNeo(options: NeoOptions): Promise<RunningNeo> {
     });
     await capabilities.check();
     const { ready: surface, memory, learnFrom: onFinished } = capabilities;
-    const { contextTokens, ladder } = config;
-    runner = createRunner({ store, model: speaker, surface, memory, onFinished, contextTokens, ladder, clock, log });
+    const { contextTokens, retryPolicy } = config;
+    runner = createRunner({
+      store,
+      model: answeringModel,
+      surface,
+      memory,
+      onFinished,
+      contextTokens,
+      retryPolicy,
+      clock,
+      log,
+    });
     server = await startNeoServer({
       config,
       store,
       runner,
-      model: speaker.name,
-      receipts,
+      model: answeringModel.name,
+      receipts: turnReports,
       capabilities,
       approvers,
       feed,
@@ -112,12 +121,12 @@ export async function startNeo(options: NeoOptions): Promise<RunningNeo> {
     await store.close();
     throw error;
   }
-  sayPort(server.port, config.portChannel, log);
-  // A model that calls nothing needs no servers; they are started when somebody asks what there would be.
-  const cancelStart = speaker.callsTools ? clock.after(CAPABILITIES_AFTER_MS, capabilities.start) : () => {};
+  reportPort(server.port, config.portChannel, log);
+  // A model without calls needs no servers; they are started when a client lists the tools.
+  const cancelStart = answeringModel.callsTools ? clock.after(CAPABILITIES_AFTER_MS, capabilities.start) : () => {};
   runner.start();
-  receipts?.start();
-  log.info({ url: server.url, model: speaker.name, data: config.dataDir }, 'neo is ready');
+  turnReports?.start();
+  log.info({ url: server.url, model: answeringModel.name, data: config.dataDir }, 'neo is ready');
 
   let closed: Promise<void> | undefined;
   const close = async (graceMs: number) => {
@@ -125,12 +134,12 @@ export async function startNeo(options: NeoOptions): Promise<RunningNeo> {
     capabilities.stopStarting();
     await Promise.all([server.close(), runner.stop(graceMs)]);
     await capabilities.close();
-    await receipts?.close();
+    await turnReports?.close();
     await store.close();
   };
-  /** Turns that run are put back: the next Neo, with the tools as they should be, runs them. */
+  /** Running turns are put back: the next Neo runs them, with correct tools. */
   function giveUp(error: ReveilleError): void {
-    log.fatal({ err: error }, 'Neo cannot have the tools that its manifest declares; it ends');
+    log.fatal({ err: error }, 'Neo cannot start the tools that its manifest declares; it stops');
     closed ??= close(0);
     void closed.finally(() => onFatal?.(error));
   }
@@ -144,20 +153,20 @@ export async function startNeo(options: NeoOptions): Promise<RunningNeo> {
   };
 }
 
-/** Says where Neo listens to whoever started it, as a number and a line feed. */
-function sayPort(port: number, channel: number | undefined, log: Logger): void {
+/** Reports Neo's port to the parent process, as a number and a line feed. */
+function reportPort(port: number, channel: number | undefined, log: Logger): void {
   if (channel === undefined) return;
   try {
     writeSync(channel, `${port}\n`);
     closeSync(channel);
   } catch (err) {
-    // Whoever asked has gone, or the number stood in the environment of somebody who passed it on.
-    log.warn({ err, channel }, 'nobody hears on REVEILLE_PORT_FD where this Neo listens');
+    // The reader has ended, or the number comes from an inherited environment.
+    log.warn({ err, channel }, 'no process reads the port from REVEILLE_PORT_FD');
   }
 }
 
-/** Who sends receipts; nobody, unless it is known where to and there is a token to sign with. */
-function receiptSender(
+/** The sender of turn reports; absent without an address or without a token to sign with. */
+function turnReportSender(
   { chronosUrl, token }: NeoConfig,
   options: Pick<ReceiptSenderOptions, 'outbox' | 'clock' | 'log'>,
 ): Outbox | undefined {

@@ -27,7 +27,7 @@ async function workbench(t: TestContext, eventsRetained = 10_000) {
   }
   const add = (conversationId: string, text: string) => store.status(turns[conversationId]!, text);
 
-  /** Reads in the background; what has come so far stands in `items`. */
+  /** Reads in the background; the events so far are in `items`. */
   function reading(request: FeedRequest) {
     const items: FeedItem[] = [];
     const done = (async () => {
@@ -39,7 +39,7 @@ async function workbench(t: TestContext, eventsRetained = 10_000) {
   return { store, feed, add, reading, over, turns };
 }
 
-test('a reader without a place gets what happens from now on', async (t) => {
+test('a reader without a position gets the events from now on', async (t) => {
   const { add, reading } = await workbench(t);
   await add('a', 'before');
   const reader = reading({});
@@ -49,7 +49,7 @@ test('a reader without a place gets what happens from now on', async (t) => {
   assert.deepEqual(reader.texts(), ['one', 'two']);
 });
 
-test('a reader that comes back gets everything after its place, and of its conversation only', async (t) => {
+test('a reader that comes back gets everything after its position, and of its conversation only', async (t) => {
   const { add, reading } = await workbench(t);
   for (let n = 0; n < 250; n++) {
     await add('a', `a${n}`);
@@ -68,7 +68,7 @@ test('a reader that comes back gets everything after its place, and of its conve
   );
 });
 
-test('no event is missed or given twice, however readers and writers meet', async (t) => {
+test('no event is lost or repeated with any number of readers and writers', async (t) => {
   const { add, reading } = await workbench(t);
   const readers = [];
   for (let n = 0; n < 300; n++) {
@@ -82,7 +82,7 @@ test('no event is missed or given twice, however readers and writers meet', asyn
   for (const reader of readers) assert.deepEqual(reader.texts(), expected);
 });
 
-test('a reader whose place is no longer kept is told so before what is kept', async (t) => {
+test('a reader whose position was dropped gets a notice before the retained events', async (t) => {
   const { add, reading } = await workbench(t, 10);
   for (let n = 0; n < 600; n++) add('a', String(n));
   await add('a', 'end');
@@ -94,7 +94,7 @@ test('a reader whose place is no longer kept is told so before what is kept', as
   assert.ok(reader.items.length > 10);
 });
 
-test('a reader that keeps up is not told of a loss in other conversations', async (t) => {
+test('a reader that keeps up gets no notice about losses in other conversations', async (t) => {
   const { add, reading, store } = await workbench(t, 700);
   const reader = reading({ conversationId: 'b' });
   for (let n = 0; n <= 1800; n++) {
@@ -107,13 +107,13 @@ test('a reader that keeps up is not told of a loss in other conversations', asyn
   assert.deepEqual(reader.texts(), ['mine']);
 });
 
-test('a place that was never given out starts over with what is kept, and says so', async (t) => {
+test('a position that was never assigned starts at the oldest retained event, with a notice', async (t) => {
   const { add, reading } = await workbench(t);
   await add('a', 'one');
   const reader = reading({ conversationId: 'a', after: 999 });
   await settle();
   assert.deepEqual(reader.texts(), ['unknown_event_id', undefined, 'one']);
-  assert.match(reader.items[0]!.data, /event 999 has not been given here \(the newest is 3\)/);
+  assert.match(reader.items[0]!.data, /event 999 has not been issued here \(the newest is 3\)/);
 });
 
 test('a reader ends with its signal', async (t) => {

@@ -1,18 +1,18 @@
 /**
- * Following the event log. A reader holds a place in it and asks the database what came after; being told that
- * something new is there is only a hint, so a slow reader costs no memory and a reader that comes back continues where
- * it was.
+ * Follows the event log. A reader has a position in it and reads the later events from the database. The notification
+ * of a new event is only a hint. A slow reader therefore costs no memory, and a reader that reconnects continues at its
+ * position.
  */
 import type { TurnEventData, TurnEventType } from '../wire/turn.ts';
 import type { ConversationStore } from './conversations/store.ts';
 
-/** What a reader is given. Without `id` it is about the stream and not part of the log. */
+/** An item for a reader. Without `id` it is about the stream and not part of the log. */
 export type FeedItem = { readonly id?: number; readonly type: TurnEventType; readonly data: string };
 
 export type FeedRequest = {
   /** Only this conversation's events; all of them when absent. */
   readonly conversationId?: string;
-  /** The last event that the reader has; absent: only what happens from now on. */
+  /** The last event that the reader has; absent: only events from now on. */
   readonly after?: number;
 };
 
@@ -20,65 +20,65 @@ type Log = Pick<ConversationStore, 'eventsAfter' | 'eventBounds'>;
 
 const PAGE = 100;
 
-function notice(data: TurnEventData<'notice'>): FeedItem {
+function streamNotice(data: TurnEventData<'notice'>): FeedItem {
   return { type: 'notice', data: JSON.stringify(data) };
 }
 
 /** Makes the feed over a log. */
 export function eventFeed(log: Log) {
-  const sleepers = new Set<() => void>();
+  const waiters = new Set<() => void>();
 
   function newEvents(signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const wake = () => {
-        sleepers.delete(wake);
+        waiters.delete(wake);
         signal.removeEventListener('abort', wake);
         resolve();
       };
-      sleepers.add(wake);
+      waiters.add(wake);
       signal.addEventListener('abort', wake);
     });
   }
 
   return {
-    /** Something new is in the log. */
+    /** A new event is in the log. */
     wake(): void {
-      for (const wake of [...sleepers]) wake();
+      for (const wake of [...waiters]) wake();
     },
 
-    /** Everything after a place in the log, in order, then what comes, until the signal aborts. */
+    /** Everything after a position in the log, in order, then new events, until the signal aborts. */
     async *read({ conversationId, after }: FeedRequest, signal: AbortSignal): AsyncGenerator<FeedItem> {
       const filter = conversationId === undefined ? {} : { conversationId };
       const { newest } = log.eventBounds();
-      let place = after ?? newest;
-      if (place > newest) {
-        yield notice({
+      let position = after ?? newest;
+      if (position > newest) {
+        yield streamNotice({
           ...(conversationId === undefined ? {} : { conversation_id: conversationId }),
           code: 'unknown_event_id',
-          text: `event ${place} has not been given here (the newest is ${newest}); what is kept follows from its beginning`,
+          text: `event ${position} has not been issued here (the newest is ${newest}); the retained events follow from the oldest`,
         });
-        place = log.eventBounds().droppedThrough;
+        position = log.eventBounds().droppedThrough;
       }
       while (!signal.aborted) {
         const bounds = log.eventBounds();
-        if (place < bounds.droppedThrough) {
-          yield notice({
+        if (position < bounds.droppedThrough) {
+          yield streamNotice({
             ...(conversationId === undefined ? {} : { conversation_id: conversationId }),
             code: 'events_lost',
-            text: `events after ${place} up to ${bounds.droppedThrough} are no longer kept and may be missing here; read the conversation itself`,
+            text: `events after ${position} up to ${bounds.droppedThrough} are no longer stored and may be missing here; read the conversation itself`,
           });
-          place = bounds.droppedThrough;
+          position = bounds.droppedThrough;
           continue;
         }
-        const page = log.eventsAfter(place, PAGE, filter);
+        const page = log.eventsAfter(position, PAGE, filter);
         for (const event of page) yield event;
         if (page.length === PAGE) {
-          place = page.at(-1)!.id;
+          position = page.at(-1)!.id;
           continue;
         }
-        // A short page was all there was at that moment, of this conversation and of any other.
-        place = Math.max(bounds.newest, place);
-        if (!signal.aborted && log.eventBounds().newest === place) await newEvents(signal);
+        // A short page contained all events of that moment, of this conversation and of any other.
+        position = Math.max(bounds.newest, position);
+        if (!signal.aborted && log.eventBounds().newest === position) await newEvents(signal);
       }
     },
   };

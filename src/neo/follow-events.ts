@@ -1,6 +1,6 @@
 /**
- * Following an agent's events over as many connections as it takes: a stream that ends is opened again where it was, so
- * nothing is missed or seen twice, also when the agent's machine was put to sleep and woken meanwhile.
+ * Follows an agent's events over any number of connections. A stream that ends is opened again at its position. No
+ * event is lost or repeated, even if the agent's machine sleeps and wakes meanwhile.
  */
 import { EventSourceParserStream } from 'eventsource-parser/stream';
 import { backoff } from '../kit/clock/backoff.ts';
@@ -11,20 +11,23 @@ import { openEnvelope } from '../wire/envelope.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { type TurnEventData, type TurnEventType, turnEventSchemas } from '../wire/turn.ts';
 
-/** What is told. Without `id` it is about the stream, or of what waits when it opens, and cannot be resumed from. */
+/**
+ * A received event. Without `id` it is about the stream, or about gates that wait when it opens, and cannot be resumed
+ * from.
+ */
 export type NeoEvent = {
   [Type in TurnEventType]: { readonly id?: string; readonly type: Type; readonly data: TurnEventData<Type> };
 }[TurnEventType];
 
-/** How the following goes: `open` when a stream stands; `lost` when it is tried again, with why. */
+/** The state of the connection: `open` when a stream is open; `lost` when it is retried, with the reason. */
 export type Connection = { state: 'open' } | { state: 'lost'; error: ReveilleError; againInMs: number };
 
 export type FollowOptions = {
-  /** Only this conversation's; all when absent. */
+  /** Only this conversation's events; all when absent. */
   conversationId?: string | undefined;
-  /** The id of the last event that was seen; absent: only what happens from now on. */
+  /** The id of the last received event; absent: only events from now on. */
   after?: string | undefined;
-  /** Ends it. */
+  /** Ends the stream. */
   signal: AbortSignal;
   /** Must not throw. */
   onConnection?: ((connection: Connection) => void) | undefined;
@@ -34,20 +37,20 @@ type Source = {
   /** The address of the events, without a query. */
   url: URL;
   headers: Readonly<Record<string, string>>;
-  /** As sentences call it. */
-  who: string;
+  /** Its name in messages. */
+  name: string;
   clock: Clock;
   /** Carries the streams instead of connections of their own. */
   transport?: Transport | undefined;
 };
 
 const pauseMs = backoff({ first: 500, longest: 15_000 });
-/** The daemon says something every 15 s: a stream that is silent for so long is dead. */
+/** The daemon sends something every 15 s: a stream that is silent for this long is dead. */
 const SILENCE_MS = 50_000;
 
 /**
- * Yields events until the signal aborts. Refusals that repeating cannot mend are thrown; everything else is told to
- * `onConnection`, and tried again.
+ * Yields events until the signal aborts. Permanent refusals are thrown; other errors are passed to `onConnection`, and
+ * the stream is opened again.
  *
  * @throws ReveilleError the daemon's own error, such as `unauthorized` or `not_found`
  */
@@ -70,14 +73,14 @@ export async function* followEvents(source: Source, options: FollowOptions): Asy
         if (item.id !== undefined) after = item.id;
         yield item;
       }
-      error = new ReveilleError('unavailable', `${source.who} ended the stream of events`);
+      error = new ReveilleError('unavailable', `${source.name} ended the stream of events`);
     } catch (thrown) {
       if (signal.aborted) return;
-      error = errorOf(thrown, source.who);
+      error = errorOf(thrown, source.name);
       if (!error.retryable) throw error;
     } finally {
       signal.removeEventListener('abort', give);
-      connection.abort(new Error('not wanted any more'));
+      connection.abort(new Error('the stream was closed'));
     }
     if (signal.aborted) return;
     const againInMs = Math.max((error.retryAfterSeconds ?? 0) * 1000, pauseMs(failures));
@@ -90,11 +93,11 @@ async function* readStream(
   { url, headers, clock, transport }: Source,
   { conversationId, after, signal }: FollowOptions,
 ): AsyncGenerator<NeoEvent | 'open'> {
-  const where = new URL(url);
-  if (conversationId !== undefined) where.searchParams.set('conversation_id', conversationId);
+  const address = new URL(url);
+  if (conversationId !== undefined) address.searchParams.set('conversation_id', conversationId);
   const quiet = new AbortController();
   const both = AbortSignal.any([signal, quiet.signal]);
-  const stream = await openStream(where, {
+  const stream = await openStream(address, {
     headers: { ...headers, ...(after === undefined ? {} : { 'last-event-id': after }) },
     signal: both,
     transport,
@@ -103,7 +106,7 @@ async function* readStream(
   let cancel = () => {};
   const watch = () => {
     cancel();
-    cancel = clock.after(SILENCE_MS, () => quiet.abort(new Error(`nothing came for ${SILENCE_MS / 1000} s`)));
+    cancel = clock.after(SILENCE_MS, () => quiet.abort(new Error(`nothing was received for ${SILENCE_MS / 1000} s`)));
   };
   watch();
   const noted = new TransformStream<Uint8Array, Uint8Array>({
@@ -126,7 +129,7 @@ async function* readStream(
   }
 }
 
-/** An event of this version; one of another version is passed over. */
+/** An event of this version; one of another version is skipped. */
 function eventOf(id: string | undefined, type: string | undefined, text: string): NeoEvent | undefined {
   if (type === undefined || !Object.hasOwn(turnEventSchemas, type)) return undefined;
   const parsed = turnEventSchemas[type as TurnEventType].safeParse(jsonOf(text));
@@ -142,14 +145,14 @@ function jsonOf(text: string): unknown {
   }
 }
 
-function errorOf(thrown: unknown, who: string): ReveilleError {
+function errorOf(thrown: unknown, name: string): ReveilleError {
   if (thrown instanceof ReveilleError) return thrown;
   if (thrown instanceof StreamRefused) {
     try {
-      openEnvelope(thrown.text, thrown.status, who, retryAfterOf(thrown.retryAfter));
+      openEnvelope(thrown.text, thrown.status, name, retryAfterOf(thrown.retryAfter));
     } catch (error) {
       if (error instanceof ReveilleError) return error;
     }
   }
-  return new ReveilleError('unavailable', `the events of ${who} were lost (${codeOf(thrown)})`, { cause: thrown });
+  return new ReveilleError('unavailable', `the events of ${name} were lost (${codeOf(thrown)})`, { cause: thrown });
 }

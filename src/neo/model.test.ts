@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { offlineModel, offlineReply } from './model.ts';
-import type { Occasion } from './turn.ts';
+import type { TurnInput } from './turn.ts';
 
 const DUE = Date.UTC(2026, 5, 15, 8, 10);
-const WAKE: Occasion = {
+const WAKE: TurnInput = {
   origin: 'chronos',
   alarmId: 'a1',
   scheduledFor: DUE,
@@ -13,19 +13,19 @@ const WAKE: Occasion = {
   createdAt: DUE + 12,
 };
 
-test('a wake is answered with what woke it, when, how late, the message and the payload', () => {
+test('a wake is answered with its cause, times, lateness, message and payload', () => {
   const reply = offlineReply({ ...WAKE, label: 'Plants', missedCount: 2, setAt: DUE - 60_000, payload: '{"n": 1.0}' });
   assert.equal(
     reply,
     [
       'I am the offline model: no language model is configured (NEO_MODEL_BASE_URL), so I can only repeat what reached me.',
-      'A timer woke me, not a person: the alarm "Plants" that was due at 2026-06-15T08:10:00.000Z reached me at 2026-06-15T08:10:00.012Z, 12 ms late; it was set at 2026-06-15T08:09:00.000Z; 2 earlier rings were missed.',
+      'A timer woke me, not a person: the alarm "Plants" that was due at 2026-06-15T08:10:00.000Z reached me at 2026-06-15T08:10:00.012Z, 12 ms late; it was set at 2026-06-15T08:09:00.000Z; 2 earlier occurrences were missed.',
       'My message to myself: "Water the plants." Payload: {"n": 1.0}',
     ].join('\n'),
   );
 });
 
-test('an alarm whose label is empty is one without a label', () => {
+test('an alarm with an empty label is one without a label', () => {
   assert.match(offlineReply({ ...WAKE, label: '' }), /not a person: an alarm that was due at/);
 });
 
@@ -50,7 +50,7 @@ test('a long message is quoted from its beginning, with its length, and no chara
 test('the model streams its answer and names itself', async () => {
   const pieces: string[] = [];
   const signal = new AbortController().signal;
-  const request = { system: '', messages: [], occasion: WAKE, signal, onText: (piece: string) => pieces.push(piece) };
+  const request = { system: '', messages: [], turn: WAKE, signal, onText: (piece: string) => pieces.push(piece) };
   const answer = await offlineModel.generate(request);
   assert.deepEqual(answer, { text: offlineReply(WAKE), model: 'offline' });
   assert.equal(pieces.join(''), answer.text);

@@ -1,4 +1,4 @@
-/** The model for when none is configured: it says so, and answers from what reached it. Deterministic. */
+/** The offline model, used when none is configured: it says so, and answers from its input. Deterministic. */
 
 import type { Clock } from '../kit/clock/clock.ts';
 import { formatLateness } from '../kit/clock/duration.ts';
@@ -7,16 +7,16 @@ import type { Model, ModelRequest } from '../kit/model/model.ts';
 import type { ModelConfig } from '../kit/model/settings.ts';
 import { jsonForTerminal } from '../kit/text/hidden-characters.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
-import type { Occasion } from './turn.ts';
+import type { TurnInput } from './turn.ts';
 
-// What Neo asks a model: besides the words the facts of the turn, for a model that does not read.
+// The request to a model: besides the text it has the facts of the turn, for the offline model.
 
 type NeoRequest = ModelRequest & {
   /** The facts of the turn as data. */
-  readonly occasion: Occasion;
+  readonly turn: TurnInput;
 };
 
-/** Any model will do; the offline one needs the occasion. */
+/** Any model; the offline one also uses the turn. */
 export type NeoModel = Model<NeoRequest>;
 
 /** The model of a configuration. The packages behind a real one are loaded with its first request. */
@@ -26,7 +26,7 @@ export function chooseModel(config: ModelConfig, clock: Clock): NeoModel {
 
 const OFFLINE = 'offline';
 
-/** Longer quotes are cut; the whole message stands in the conversation. */
+/** Longer quotes are cut; the conversation has the whole message. */
 const QUOTED_CHARACTERS = 600;
 
 function shortened(text: string): string {
@@ -40,7 +40,7 @@ function quote(text: string): string {
   return text.length > QUOTED_CHARACTERS ? `${quoted} (${text.length} characters in all)` : quoted;
 }
 
-/** JSON on one line: line ends can only stand between its tokens. */
+/** JSON on one line: its line ends are only between its tokens. */
 function oneLine(json: string): string {
   return jsonForTerminal(shortened(json.replace(/[\r\n\t]+/g, ' ')));
 }
@@ -53,7 +53,7 @@ function wakeSentence({
   setBy,
   createdAt,
   lateBecause,
-}: Occasion): string {
+}: TurnInput): string {
   const alarm = label ? `the alarm ${quote(label)}` : 'an alarm';
   const due = scheduledFor === undefined ? '' : ` that was due at ${formatInstant(scheduledFor)}`;
   const late = scheduledFor === undefined ? '' : `, ${formatLateness(createdAt - scheduledFor, lateBecause)}`;
@@ -62,26 +62,28 @@ function wakeSentence({
       ? ''
       : `; it was set at ${formatInstant(setAt)}${setBy === undefined ? '' : ` by ${quote(setBy)}, a person`}`;
   const missed =
-    missedCount === 0 ? '' : `; ${missedCount} earlier ${missedCount === 1 ? 'ring was' : 'rings were'} missed`;
+    missedCount === 0
+      ? ''
+      : `; ${missedCount} earlier ${missedCount === 1 ? 'occurrence was' : 'occurrences were'} missed`;
   return `A timer woke me, not a person: ${alarm}${due} reached me at ${formatInstant(createdAt)}${late}${set}${missed}.`;
 }
 
-/** What the offline model answers: three lines at most. */
-export function offlineReply(occasion: Occasion): string {
-  const woken = occasion.origin === 'chronos';
-  const payload = occasion.payload === undefined ? '' : ` Payload: ${oneLine(occasion.payload)}`;
+/** The answer of the offline model: three lines at most. */
+export function offlineReply(turn: TurnInput): string {
+  const woken = turn.origin === 'chronos';
+  const payload = turn.payload === undefined ? '' : ` Payload: ${oneLine(turn.payload)}`;
   return [
     'I am the offline model: no language model is configured (NEO_MODEL_BASE_URL), so I can only repeat what reached me.',
-    woken ? wakeSentence(occasion) : `A person wrote to me at ${formatInstant(occasion.createdAt)}.`,
-    `${woken && occasion.setBy === undefined ? 'My message to myself' : 'The message'}: ${quote(occasion.message)}${payload}`,
+    woken ? wakeSentence(turn) : `A person wrote to me at ${formatInstant(turn.createdAt)}.`,
+    `${woken && turn.setBy === undefined ? 'My message to myself' : 'The message'}: ${quote(turn.message)}${payload}`,
   ].join('\n');
 }
 
 export const offlineModel: NeoModel = {
   name: OFFLINE,
-  generate({ occasion, onText, signal }) {
+  generate({ turn, onText, signal }) {
     if (signal.aborted) return Promise.reject(signal.reason);
-    const text = offlineReply(occasion);
+    const text = offlineReply(turn);
     onText(text);
     return Promise.resolve({ text, model: OFFLINE });
   },

@@ -1,23 +1,22 @@
 /**
- * Turns as the model is shown them. Pure: the same turn is always rendered the same. Words from outside (messages,
- * payloads) stand between markers (`kit/model/quotation.ts`). What is around the turns is the system block
- * (`context/system-block.ts`).
+ * Renders turns for the model. Pure: the same turn is always rendered the same. Quoted texts (messages, payloads) are
+ * between markers (`kit/model/quotation.ts`). The system block surrounds the turns (`context/system-block.ts`).
  */
 import { formatDuration, formatLateness } from '../kit/clock/duration.ts';
 import type { ModelMessage } from '../kit/model/model.ts';
 import { codeFor, quoted } from '../kit/model/quotation.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
 import { utf8Bytes } from '../wire/text.ts';
-import { wordsOfAnswer } from './loop/call-events.ts';
+import { textOfAnswer } from './loop/call-events.ts';
 import type { JournalledStep } from './loop/journal.ts';
 import type { Turn } from './turn.ts';
 
 /**
- * What a turn is shown of what is remembered beyond its conversation. Neither may throw; what they give is rendered as
- * a quotation.
+ * The memories that a turn is shown beyond its conversation. Neither may throw; their results are rendered as a
+ * quotation.
  */
-export type Remembrance = {
-  /** Pinned: who the user is and what rules hold. */
+export type TurnMemory = {
+  /** Pinned: the user and their rules. */
   profile(): string | undefined;
   relevantTo(turn: Turn, limit: number): Promise<string | undefined>;
 };
@@ -25,14 +24,14 @@ export type Remembrance = {
 /** How many earlier turns of the conversation are shown at most. */
 export const EARLIER_TURNS = 16;
 
-/** What the earlier turns may take together, in UTF-16 units; beyond it the oldest are left out whole. */
+/** The size limit of the earlier turns together, in UTF-16 units; beyond it the oldest are left out whole. */
 const EARLIER_CHARACTERS = 64 * 1024;
 
-/** What is shown of a call that an earlier turn made. */
+/** The length at which a call of an earlier turn is cut. */
 const CALL_CHARACTERS = 300;
 const CALLS_SHOWN = 20;
 
-/** The code of a turn's marker lines: 16 hex digits that the quoted words do not contain. */
+/** The code of a turn's marker lines: 16 hex digits that the quoted text does not contain. */
 export function markerCode({ id, message, payload = '' }: Pick<Turn, 'id' | 'message' | 'payload'>): string {
   return codeFor([id, message, payload], [message, payload]);
 }
@@ -41,8 +40,8 @@ function wakeFacts(turn: Turn): string[] {
   const { scheduledFor, setAt, setBy, lateBecause, missedCount = 0 } = turn;
   const facts = [
     setBy === undefined
-      ? 'Caused by: a timer. An alarm that you set has rung; no person wrote this.'
-      : 'Caused by: a timer. An alarm that a person set for you has rung; the message is what they wrote then.',
+      ? 'Caused by: a timer. An alarm that you set has fired; no person wrote this.'
+      : 'Caused by: a timer. An alarm that a person set for you has fired; the message is what they wrote then.',
   ];
   // Quoted, so that nothing in a name reads as another line.
   if (setBy !== undefined) facts.push(`Set by: ${JSON.stringify(setBy)}, a person`);
@@ -52,7 +51,7 @@ function wakeFacts(turn: Turn): string[] {
     const lateness = turn.createdAt - scheduledFor;
     facts.push(`Lateness: ${lateness} ms (${formatLateness(lateness, lateBecause)})`);
   }
-  facts.push(`Earlier rings of this alarm that were missed: ${missedCount}`);
+  facts.push(`Earlier occurrences of this alarm that were missed: ${missedCount}`);
   if (setAt !== undefined) {
     const ahead = scheduledFor === undefined ? '' : ` (${formatDuration(scheduledFor - setAt)} before it was due)`;
     facts.push(`Alarm set at: ${formatInstant(setAt)}${ahead}`);
@@ -83,7 +82,7 @@ function renderTurn(turn: Turn, now?: number): string {
   return lines.join('\n');
 }
 
-/** A message that has reached the conversation while a turn of it is at work, as that turn is shown it. */
+/** A message that arrived in the conversation during a turn, as that turn is shown it. */
 export function renderArrival(turn: Turn): string {
   return [
     'While you work, another turn of this conversation has been accepted. It is worked on right after this one and answered there:',
@@ -92,7 +91,7 @@ export function renderArrival(turn: Turn): string {
   ].join('\n');
 }
 
-/** What came of an earlier turn. */
+/** The outcome of an earlier turn. */
 function renderReply({ reply, error, status }: Turn): string {
   if (status === 'done') return reply ?? '';
   if (status === 'queued') return '(This turn has not been answered yet. It is tried again by itself.)';
@@ -105,31 +104,33 @@ function shortened(text: string): string {
   return line.length > CALL_CHARACTERS ? `${line.slice(0, CALL_CHARACTERS).toWellFormed()}…` : line;
 }
 
-/** What an earlier turn did, for ids and results that its reply does not name. */
+/** The calls of an earlier turn, for ids and results that its reply does not name. */
 function renderCalls(turn: Turn, steps: readonly JournalledStep[]): string | undefined {
   const calls = steps.flatMap((step) => step.calls);
   if (calls.length === 0) return undefined;
   const lines = calls.slice(-CALLS_SHOWN).map(({ call, answer }) => {
-    const came = answer ? `${answer.isError ? 'failed: ' : ''}${shortened(wordsOfAnswer(answer))}` : 'outcome unknown';
-    return `${call.name} ${shortened(call.input)} -> ${came}`;
+    const outcome = answer
+      ? `${answer.isError ? 'failed: ' : ''}${shortened(textOfAnswer(answer))}`
+      : 'outcome unknown';
+    return `${call.name} ${shortened(call.input)} -> ${outcome}`;
   });
   const text = lines.join('\n');
   const left = calls.length > CALLS_SHOWN ? ` The last ${CALLS_SHOWN} of ${calls.length}:` : '';
   return `What the turn above called, and what came back, shortened.${left}\n${quoted('calls', codeFor([turn.id, 'calls'], [text]), text)}`;
 }
 
-/** What the conversation was before a turn, as far as it is shown. */
+/** The shown part of the conversation before a turn. */
 export type History = {
   readonly messages: ModelMessage[];
-  /** Whether that is all there was. */
-  readonly whole: boolean;
+  /** Whether that is the whole conversation. */
+  readonly isComplete: boolean;
 };
 
 /**
  * The newest earlier turns that fit, oldest first.
  *
- * @param earlier oldest first; one more than {@link EARLIER_TURNS} tells that there are more
- * @param stepsOf what a turn called
+ * @param earlier oldest first; one more than {@link EARLIER_TURNS} shows that there are more
+ * @param stepsOf the calls of a turn
  */
 export function renderHistory(earlier: readonly Turn[], stepsOf: (turn: Turn) => readonly JournalledStep[]): History {
   const messages: ModelMessage[] = [];
@@ -145,11 +146,11 @@ export function renderHistory(earlier: readonly Turn[], stepsOf: (turn: Turn) =>
     messages.unshift({ role: 'user', content: user }, { role: 'assistant', content: assistant });
     shown++;
   }
-  return { messages, whole: shown === earlier.length };
+  return { messages, isComplete: shown === earlier.length };
 }
 
 /**
- * The message that a turn is answered to.
+ * The message of the turn to answer.
  *
  * @param previous the turn before it in its conversation
  */

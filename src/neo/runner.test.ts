@@ -42,7 +42,7 @@ function workbench(t: TestContext, options: Partial<RunnerOptions> = {}) {
 const statuses = (store: ConversationStore, conversationId: string) =>
   store.turnsAfter(conversationId, 0, 100).turns.map(({ id, status }) => `${id} ${status}`);
 
-/** Lets the loop turn until the condition holds; what it waits for happens on the disk, not on a clock. */
+/** Runs the event loop until the condition holds; the event comes from the disk, not from a clock. */
 test('a conversation runs one turn at a time in the order of acceptance while others go on', async (t) => {
   const { store, model, runner, add } = workbench(t);
   await add('a', 'first');
@@ -65,7 +65,7 @@ test('a conversation runs one turn at a time in the order of acceptance while ot
   assert.deepEqual([...statuses(store, 'a'), ...statuses(store, 'b')], ['t1 done', 't2 done', 't3 done']);
 });
 
-test('at most so many turns run at once, and conversations take turns', async (t) => {
+test('the number of running turns is limited, and conversations take turns', async (t) => {
   const { model, runner, add } = workbench(t, { concurrency: 2 });
   for (const conversation of ['a', 'a', 'b', 'c', 'd']) await add(conversation);
   const a = await model.next();
@@ -82,7 +82,7 @@ test('at most so many turns run at once, and conversations take turns', async (t
   await eventually('the runner is idle', () => !runner.state().busy);
 });
 
-test('a model error fails the turn with its words and the next turn runs', async (t) => {
+test('a model error fails the turn with its message and the next turn runs', async (t) => {
   const { store, model, runner, add } = workbench(t);
   await add('a');
   await add('a');
@@ -93,12 +93,12 @@ test('a model error fails the turn with its words and the next turn runs', async
     store.turnsAfter('a', 0, 9).turns.map(({ status, error, model: name }) => [status, error, name]),
     [
       ['failed', 'the model endpoint answered 401: no', 'held'],
-      ['failed', 'something went wrong on our side; the log has the details', 'held'],
+      ['failed', 'internal error; the log of the daemon has the details', 'held'],
     ],
   );
 });
 
-test('a retried request tells its readers to wait, and what it said before is void', async (t) => {
+test('a retried request notifies its readers, and its earlier text is discarded', async (t) => {
   const { store, clock, model, runner, add } = workbench(t);
   await add('a');
   const first = await model.next();
@@ -119,7 +119,7 @@ test('a retried request tells its readers to wait, and what it said before is vo
   assert.equal(store.turnsAfter('a', 0, 1).turns[0]!.reply, 'whole');
 });
 
-test('an answer that was cut off is a failed turn that keeps what there is', async (t) => {
+test('a truncated answer is a failed turn that keeps its text', async (t) => {
   const model: NeoModel = {
     name: 'm',
     generate: () => Promise.resolve({ text: 'half', model: 'm', cutOff: 'the model reached its output limit' }),
@@ -162,7 +162,7 @@ test('a turn that outlasts the stop waits for the next start, and the attempt st
   assert.deepEqual([turn?.status, turn?.attempts, turn?.reply], ['done', 2, 'at last']);
 });
 
-test('a model that does not listen to the stop cannot hold it up', async (t) => {
+test('a model that ignores the stop cannot delay it', async (t) => {
   const asked = Promise.withResolvers<void>();
   const model: NeoModel = {
     name: 'deaf',
@@ -180,7 +180,7 @@ test('a model that does not listen to the stop cannot hold it up', async (t) => 
   assert.deepEqual(statuses(store, 'a'), ['t1 queued']);
 });
 
-test('an outcome that the disk refuses is stored when it takes it again', async (t) => {
+test('an outcome that the disk refuses is stored when the disk accepts it again', async (t) => {
   const { store, clock, model, runner, add } = workbench(t);
   const finish = store.finish;
   let refusals = 3;

@@ -1,42 +1,42 @@
-/** Finds out what has become of one owner's alarms, by asking chronosd: losing what is in memory here loses nothing. */
+/** Finds news about one owner's alarms by polling chronosd. Its memory can be lost without losing news. */
 import { type ChronosClient, eachAlarm, firesSince, isTurnOpen, LONGEST_TURN_MS } from '../chronos/client.ts';
 import type { Clock } from '../kit/clock/clock.ts';
 import { type AlarmView, type FireView, LIST_LIMIT_MAX } from '../wire/alarm.ts';
 import { alarmNews, type News } from './news.ts';
 
-/** What was found, and what to call when it is on disk. */
+/** The news, and a callback for when they are on disk. */
 export type Look = { readonly news: readonly News[]; readonly settle: () => void };
 
 export type AlarmFeedOptions = {
   readonly client: Pick<ChronosClient, 'listAlarms' | 'listFires'>;
   readonly clock: Clock;
-  /** What happened before is nobody's news, epoch milliseconds. */
+  /** Earlier events are not news, epoch milliseconds. */
   readonly begunAt: number;
-  /** Up to when everything was found by an earlier process. */
+  /** An earlier process found everything up to here. */
   readonly since: number;
 };
 
-/** Alarms that are asked about at a time. */
+/** Alarms per query. */
 const AT_ONCE = 4;
 
-/** Of an alarm that is known, the latest attempts are enough most of the time. */
+/** For a known alarm, the latest attempts are usually enough. */
 const LATEST = 20;
-/** An attempt stands in the ledger when it has ended, by chronosd's clock, which may be so far from ours. */
+/** An attempt is in the ledger after its end, by chronosd's clock, which may differ from ours by this. */
 const CLOCKS_DIFFER_MS = 3_600_000;
-/** A turn that takes long is looked at less often: at most so much of its time passes before its end is found. */
+/** A long turn is polled less often: at most this share of its time passes before its end is found. */
 const SHARE_OF_TURN = 1 / 60;
 
-/** What was read of an alarm. */
+/** The known state of an alarm. */
 type Known = {
-  /** What the alarm looked like then. */
+  /** Its fields at that time. */
   readonly trace: string;
-  /** From when on attempts have to be read again: those whose turns may go on are among them. */
+  /** Attempts from here on have to be read again, because their turns may continue. */
   readonly from: number;
-  /** When the turns that may go on are looked at again, on the monotonic clock; `undefined` where there are none. */
+  /** When unfinished turns are read again, on the monotonic clock; `undefined` without any. */
   readonly again: number | undefined;
 };
 
-/** What changes in an alarm when an attempt at it ends. */
+/** The fields of an alarm that change when an attempt ends. */
 function traceOf(alarm: AlarmView): string {
   const { status, fire_count, failure_count, last_fired_at, last_error } = alarm;
   return JSON.stringify([status, fire_count, failure_count, last_fired_at, last_error]);
@@ -51,9 +51,9 @@ export class AlarmFeed {
   }
 
   /**
-   * What may be new since the look before. It may hold what was found already; nothing is left out.
+   * Possible news since the last query. It may repeat known news; none is omitted.
    *
-   * @throws ReveilleError as the client; the next look makes up for one that failed
+   * @throws ReveilleError as the client; the next query finds what a failed one missed
    */
   async look(signal: AbortSignal): Promise<Look> {
     const began = this.#options.clock.now();
@@ -104,13 +104,13 @@ export class AlarmFeed {
     return { trace: traceOf(alarm), from, again };
   }
 
-  /** Attempts back to where a turn could have begun that nobody was told of, latest first. */
+  /** Attempts back to the first turn that may have unreported news, latest first. */
   async #ledger(id: string, signal: AbortSignal): Promise<FireView[]> {
     const { client, since } = this.#options;
     const known = this.#known.get(id);
     const [from, limit] = known ? [known.from, LATEST] : [since - LONGEST_TURN_MS, LIST_LIMIT_MAX];
     const fires = await firesSince(client, id, { from, limit }, { signal });
-    // What is older was told, or forgotten as told.
+    // Older ones were reported, or are too old to report.
     return fires.filter(({ finished_at }) => Date.parse(finished_at) >= from);
   }
 }

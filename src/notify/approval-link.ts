@@ -1,8 +1,8 @@
 /**
- * Links by which one question can be answered from a notification. A link is for one user, one question with its very
- * call, one answer, and a few minutes; using it uses up every link of that question. Whoever has the secret can make one;
- * what was used is kept on disk. A page at {@link APPROVAL_PATH} shows what {@link ApprovalLinks.read} gives, which
- * changes nothing, and asks once more; only its form may call {@link ApprovalLinks.use}.
+ * Links that answer one question from a notification. A link is for one user, one question with its exact call, one answer
+ * and a few minutes. Its use invalidates all links of that question. The secret creates links; used ones are stored. A
+ * page at {@link APPROVAL_PATH} shows the result of {@link ApprovalLinks.read}, which changes nothing, and asks for
+ * confirmation. Only its form may call {@link ApprovalLinks.use}.
  */
 import { hash } from 'node:crypto';
 import type { WaitingGate } from '../executor/client.ts';
@@ -11,16 +11,16 @@ import { randomSecret, sameSecret, seal } from '../kit/identity/secrets.ts';
 import type { Question } from './news.ts';
 import type { NotifyStore } from './store.ts';
 
-/** Below the address of the console; the link's token follows. */
+/** Below the console's address; the link's token follows. */
 export const APPROVAL_PATH = '/answer/';
-/** From the moment at which a notification is sent. */
+/** Validity, from the notification on. */
 export const LINK_MS = 15 * 60_000;
 
 const VERSION = 'a1';
-/** Longer than any that we make. */
+/** Longer than any token. */
 const MOST_CHARACTERS = 1200;
 
-/** What a link says. */
+/** The content of a link. */
 export type ApprovalLink = {
   readonly user: string;
   readonly intentId: string;
@@ -32,13 +32,13 @@ export type ApprovalLink = {
   readonly expiresAt: number;
 };
 
-/** Wrong passphrases after which the links of a question answer no more. */
+/** Wrong passphrases after which the links of a question are locked. */
 export const PASSPHRASES_MAX = 5;
 
 export const LINK_REFUSALS = ['malformed', 'forged', 'expired', 'used', 'locked', 'changed'] as const;
 /**
- * `malformed`, `forged`: nobody here has made it. `expired`: too old. `used`: its question was answered by a link.
- * `locked`: too many wrong passphrases were tried. `changed`: the question does not wait any more as it was told.
+ * `malformed`, `forged`: not created here. `expired`: too old. `used`: its question was answered by a link. `locked`: too
+ * many wrong passphrases. `changed`: the question no longer waits in the notified form.
  */
 export type LinkRefusal = (typeof LINK_REFUSALS)[number];
 
@@ -71,12 +71,12 @@ export function makeApprovalToken(
 const TOKEN =
   /^a1(?:\.[A-Za-z0-9_-]+){3}(?:\.[A-Za-z0-9_-]{43}){2}\.[yn]\.[0-9a-z]{1,11}\.[A-Za-z0-9_-]{12}\.[A-Za-z0-9_-]{43}$/;
 
-/** Reads tokens and uses them up, each at most once, also across a restart. */
+/** Reads and uses tokens, each at most once, also across a restart. */
 export class ApprovalLinks {
   readonly #store: NotifyStore;
   readonly #secret: string;
   readonly #clock: Clock;
-  /** What was accepted, and what was refused for which reason. */
+  /** Counts of accepted tokens and of rejections by reason. */
   readonly figures: LinkFigures = { accepted: 0, malformed: 0, forged: 0, expired: 0, used: 0, locked: 0, changed: 0 };
 
   constructor({ store, secret, clock }: { store: NotifyStore; secret: string; clock: Clock }) {
@@ -85,7 +85,7 @@ export class ApprovalLinks {
     this.#clock = clock;
   }
 
-  /** What a link says, where it may still be used. Changes nothing but the count of refusals. */
+  /** The content of a valid link. Changes only the counts of rejections. */
   read(token: string): LinkVerdict {
     const verdict = this.#verdict(token);
     if (!verdict.ok) this.figures[verdict.why]++;
@@ -93,9 +93,9 @@ export class ApprovalLinks {
   }
 
   /**
-   * Uses a link up. Only then, and only once, may the answer be given that it says.
+   * Uses a link. Its answer may be given only then, and only once.
    *
-   * @param waiting the questions of the link's intent that wait now, as the executor tells
+   * @param waiting the waiting questions of the link's intent, from the executor
    */
   use(token: string, waiting: readonly WaitingGate[]): LinkVerdict {
     const verdict = this.#verdict(token);
@@ -105,9 +105,9 @@ export class ApprovalLinks {
   }
 
   /**
-   * Counts a passphrase that is about to be tried at a link, so that guesses at the same moment count as well.
+   * Counts a passphrase before it is checked, so that parallel guesses count as well.
    *
-   * @returns false when too many were wrong: it must not be tried
+   * @returns false when too many were wrong: it must not be checked
    */
   tryPassphrase(link: ApprovalLink): boolean {
     const count = this.#store.sql(`
@@ -119,7 +119,7 @@ export class ApprovalLinks {
     return changes === 1;
   }
 
-  /** Takes a passphrase from the count: it was right, or was not tried. */
+  /** Removes a passphrase from the count: it was right, or was not checked. */
   uncountPassphrase(link: ApprovalLink): void {
     const uncount = this.#store.sql('UPDATE wrong_passphrases SET tries = tries - 1 WHERE question = ? AND tries > 0');
     uncount.run(questionOf(link));
@@ -130,7 +130,7 @@ export class ApprovalLinks {
     const isSame = gate?.displayed_sha256 === link.displayedSha256 && gate.call.call_sha256 === link.callSha256;
     if (!isSame) return { ok: false, why: 'changed' };
     const add = this.#store.sql('INSERT OR IGNORE INTO used_links (question, expires_at) VALUES (?, ?)');
-    // Longer than any link of this question that may have been made by now.
+    // Longer than any link of this question.
     const { changes } = add.run(questionOf(link), this.#clock.now() + 2 * LINK_MS);
     return changes === 1 ? { ok: true, link } : { ok: false, why: 'used' };
   }
@@ -147,7 +147,7 @@ export class ApprovalLinks {
       ...{ approved: answer === 'y', expiresAt: Number.parseInt(expires!, 36) },
     };
     const now = this.#clock.now();
-    // One that is made for later than we make them is from before a clock was put back.
+    // A link with a later expiry was created before a clock was set back.
     if (link.expiresAt <= now || link.expiresAt > now + LINK_MS) return { ok: false, why: 'expired' };
     const isUsed = this.#store.sql('SELECT 1 FROM used_links WHERE question = ?').get(questionOf(link)) !== undefined;
     if (isUsed) return { ok: false, why: 'used' };
@@ -157,6 +157,6 @@ export class ApprovalLinks {
   }
 }
 
-/** A question asked anew is another one. */
+/** A repeated question is a new one. */
 const questionOf = ({ user, intentId, nodeId, displayedSha256 }: ApprovalLink) =>
   hash('sha256', JSON.stringify([user, intentId, nodeId, displayedSha256]));

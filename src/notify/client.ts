@@ -1,7 +1,4 @@
-/**
- * What others need of the notifier's data, on the same computer: the command line, and the console for its page behind
- * approval links and for browsers that subscribe.
- */
+/** Access to the notifier's data on the same computer: for the command line, and for the console's approval links and browsers. */
 import type { Clock } from '../kit/clock/clock.ts';
 import { GuardedClient } from '../kit/http/guarded-client.ts';
 import type { Resolve } from '../kit/http/guarded-lookup.ts';
@@ -14,22 +11,22 @@ import { GUARD_WORDS, linkSecret, vapidOf } from './daemon.ts';
 import type { ToldKind } from './news.ts';
 import { type Channel, NotifyStore } from './store.ts';
 
-/** What is told unless somebody says otherwise; not every ring. */
+/** The default kinds: all except fires. */
 export const DEFAULT_TOLD: readonly ToldKind[] = ['approvals', 'failures', 'missed'];
 
 export type ChannelWish = {
   readonly user: string;
   readonly kind: ChannelName;
-  /** The kind's own name, counted up, unless told. */
+  /** By default the kind's own name, with a number if needed. */
   readonly name?: string | undefined;
-  /** Where it leads; what belongs in it depends on the kind. */
+  /** The destination; its form depends on the kind. */
   readonly spec: unknown;
   readonly told?: readonly ToldKind[] | undefined;
   readonly quiet?: unknown;
   readonly quietAll?: boolean | undefined;
 };
 
-/** A channel as lists show it: no secret. */
+/** A channel in lists: without secrets. */
 export type ChannelView = {
   readonly id: string;
   readonly user_id: string;
@@ -40,7 +37,7 @@ export type ChannelView = {
   readonly quiet?: Channel['quiet'];
   readonly quiet_all?: true;
   readonly paused?: true;
-  /** On their way, or held back. */
+  /** Pending or deferred notifications. */
   readonly waiting: number;
   /** Epoch milliseconds. */
   readonly lastToldAt: number | undefined;
@@ -61,7 +58,7 @@ export class NotifyDesk {
     this.links = new ApprovalLinks({ store: this.#store, secret: linkSecret(this.#store), clock });
   }
 
-  /** The key that a browser subscribes with: `applicationServerKey`, in base64url. */
+  /** The key for a browser's subscription: `applicationServerKey`, in base64url. */
   get pushKey(): string {
     return vapidOf(this.#store, undefined).publicKey;
   }
@@ -69,7 +66,7 @@ export class NotifyDesk {
   /**
    * Adds a channel.
    *
-   * @throws ReveilleError `invalid_request` naming what is wrong, `conflict` for a name that is taken
+   * @throws ReveilleError `invalid_request` naming the problem, `conflict` for a name in use
    */
   add({ user, kind, name, spec, told = DEFAULT_TOLD, quiet, quietAll = false }: ChannelWish): ChannelView {
     const read = readSpec(kind, spec, { http: this.#http });
@@ -83,14 +80,14 @@ export class NotifyDesk {
     return this.#store.channels(user).map((channel) => this.#viewOf(channel));
   }
 
-  /** @returns the channel, and how many notifications were on their way to it */
+  /** @returns the channel, and the number of its pending notifications */
   remove(user: string, nameOrId: string): { channel: ChannelView; lost: number } {
     const channel = this.#store.channel(user, nameOrId);
     const view = this.#viewOf(channel);
     return { channel: view, lost: this.#store.removeChannel(channel.id) };
   }
 
-  /** Tells a channel something now, past its outbox. @returns why it did not arrive; `undefined` when it did */
+  /** Sends a test notification without the outbox. @returns why it failed; `undefined` on success */
   async test(
     user: string,
     nameOrId: string,

@@ -1,6 +1,6 @@
 /**
- * The notifier: looks at what happened to one person's alarms and tasks, and tells them where they want to be told. It
- * asks with the person's own rights, and nobody waits for it: a wake goes on whatever becomes of a notification.
+ * The notifier: polls for events of one user's alarms and intents, and sends notifications to the user's channels. It uses
+ * the user's own rights, and nothing waits for it: a failed notification does not affect a wake.
  */
 import { createECDH } from 'node:crypto';
 import type { ChronosClient } from '../chronos/client.ts';
@@ -22,53 +22,53 @@ import type { NotifyStore } from './store.ts';
 import { TaskFeed } from './task-feed.ts';
 
 export type NotifierOptions = {
-  /** Opened with `exclusive`: one process tells. */
+  /** Opened with `exclusive`: one process sends. */
   readonly store: NotifyStore;
   readonly user: string;
   readonly alarms: Pick<ChronosClient, 'listAlarms' | 'listFires'>;
-  /** Without an executor, nobody is asked about anything. */
+  /** Without an executor, there are no questions. */
   readonly tasks: Pick<ExecutorClient, 'list' | 'gates'> | undefined;
-  /** Where phones reach the console, without a trailing slash; without it, no message has links. */
+  /** The console's address for phones, without a trailing slash; without it, no notification has links. */
   readonly consoleUrl: string | undefined;
-  /** IANA; summaries name times in it. */
+  /** IANA; the time zone of summaries. */
   readonly zone: string;
-  /** Our own variables; programs get an allow-list of them. */
+  /** Our environment; programs get an allow-list of it. */
   readonly variables: Settings;
   readonly clock: Clock;
   readonly log: Logger;
   /** Uniform in [0, 1); spreads retries. */
   readonly random: () => number;
-  /** Told of everything that is new, whatever channels there are. */
+  /** Called with all news, independent of channels. */
   readonly onNews?: ((news: News) => void) | undefined;
-  /** How names are resolved for channels; as the system does unless told. */
+  /** The name resolution of channels; the system's by default. */
   readonly resolve?: Resolve;
   readonly firstPauseMs?: number;
 };
 
 export type Notifier = {
-  /** Says that something may have happened: it is looked at now. */
+  /** Triggers a query now. */
   hint(): void;
-  /** Ends what is under way; the next process takes it up. */
+  /** Stops; the next process continues. */
   close(): Promise<void>;
 };
 
 const LOOK_EVERY_MS = 1000;
-/** Looking takes at most so much of the time, however many alarms there are. */
+/** Limits the share of time spent on queries, however many alarms there are. */
 const SHARE_OF_TIME = 20;
-/** Several hints in a row are one look. */
+/** Several hints in a row cause one query. */
 const HINT_MS = 50;
 const FAILED_MS = 10_000;
 const PRUNE_EVERY_MS = 3_600_000;
 const FIRST_PAUSE_MS = 2000;
 const LONGEST_PAUSE_MS = 15 * 60_000;
-/** With these pauses about a day. */
+/** With these delays, retries last about a day. */
 const MOST_ATTEMPTS = 104;
 const CONCURRENCY = 16;
 const NOBODY = 'mailto:nobody@reveille.invalid';
 
-export const GUARD_WORDS = { who: 'a notification', remedy: 'if that is meant, add the channel with --allow-private' };
+export const GUARD_WORDS = { who: 'a notification', remedy: 'to allow it, add the channel with --allow-private' };
 
-/** What seals approval links; made once. */
+/** Signs approval links; created once. */
 export const linkSecret = (store: NotifyStore) => store.secret('links', randomSecret);
 
 type VapidKeys = Pick<ChannelTools['vapid'], 'publicKey' | 'privateKey'>;
@@ -78,7 +78,7 @@ function newVapidKeys(): string {
   const pair = createECDH('prime256v1');
   const keys: VapidKeys = {
     publicKey: pair.generateKeys('base64url'),
-    // The library wants all 32 bytes, also where the first ones are zero.
+    // The library needs all 32 bytes, leading zeros included.
     privateKey: Buffer.concat([Buffer.alloc(32), pair.getPrivateKey()])
       .subarray(-32)
       .toString('base64url'),
@@ -86,14 +86,14 @@ function newVapidKeys(): string {
   return JSON.stringify(keys);
 }
 
-/** Identifies us to push services: made once, for a browser subscribes to this very key. */
+/** Identifies us to push services: created once, because a browser subscribes to this key. */
 export function vapidOf(store: NotifyStore, consoleUrl: string | undefined): ChannelTools['vapid'] {
   const made = JSON.parse(store.secret('vapid', newVapidKeys)) as VapidKeys;
-  // Push services want to know whom to write to; one of them refuses addresses of this computer.
+  // Push services require a contact address; one of them rejects addresses of this computer.
   return { ...made, subject: consoleUrl?.startsWith('https://') ? consoleUrl : NOBODY };
 }
 
-/** Starts it; it looks at once. */
+/** Starts the notifier with an immediate query. */
 export function startNotifier(options: NotifierOptions): Notifier {
   const { store, user, alarms, tasks, consoleUrl, zone, variables, clock, log, random, onNews } = options;
   const over = new AbortController();
@@ -108,7 +108,7 @@ export function startNotifier(options: NotifierOptions): Notifier {
   const deliver = async ({ id, channel, told }: Outgoing, signal: AbortSignal): Promise<Delivery> => {
     const { question } = told;
     if (question && feeds.tasks && !(await feeds.tasks.waits(question, signal)))
-      return { result: 'drop', why: 'the question does not wait any more' };
+      return { result: 'drop', why: 'the question no longer waits' };
     const now = clock.now();
     const link = (approved: boolean) =>
       `${consoleUrl}${APPROVAL_PATH}${makeApprovalToken(linkSecret(store), { user, question: question!, approved }, now)}`;
@@ -142,7 +142,7 @@ export function startNotifier(options: NotifierOptions): Notifier {
     for (const one of fresh) onNews?.(one);
   };
 
-  /** Looks at one source for as long as this runs; a source that cannot be asked holds up no other. */
+  /** Polls one source while this runs; a failing source does not block others. */
   const follow = async (source: string, look: ((signal: AbortSignal) => Promise<Look>) | undefined) => {
     let isDown = false;
     while (look !== undefined && !over.signal.aborted) {
@@ -154,11 +154,11 @@ export function startNotifier(options: NotifierOptions): Notifier {
       try {
         take(source, await look(over.signal), began.at);
         pause = Math.max(LOOK_EVERY_MS, SHARE_OF_TIME * (clock.monotonic() - began.tick));
-        if (isDown) log.info({ source }, 'what there is to tell can be asked for again');
+        if (isDown) log.info({ source }, 'news can be queried again');
         isDown = false;
       } catch (err) {
         if (over.signal.aborted) return;
-        if (!isDown) log.warn({ err, source }, 'what there is to tell cannot be asked for; trying again');
+        if (!isDown) log.warn({ err, source }, 'news cannot be queried; trying again');
         isDown = true;
         pause = FAILED_MS;
       }
@@ -173,7 +173,7 @@ export function startNotifier(options: NotifierOptions): Notifier {
       try {
         store.prune(clock.now());
       } catch (err) {
-        log.warn({ err }, 'old notifications could not be forgotten; trying again');
+        log.warn({ err }, 'old notifications could not be deleted; trying again');
       }
       await wait(clock, PRUNE_EVERY_MS, over.signal);
     }

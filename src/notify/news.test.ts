@@ -29,11 +29,11 @@ test('a ring, its reply, its failure and what it stood in for are told, each for
     ['rings', 'Done: build', 'It is green.'],
   ]);
   assert.deepEqual(told(alarmOf(), fireOf({ missed_count: 3, turn: { ...turn, ok: false, error: 'no model' } })), [
-    ['rings,missed', 'Rang: build', '12 ms late, standing in for 3 missed\nLook at the build.'],
+    ['rings,missed', 'Rang: build', '12 ms late, for 3 missed\nLook at the build.'],
     ['failures', 'Turn failed: build', 'no model'],
   ]);
   assert.deepEqual(told(alarmOf(), fireOf({ turn })).at(-1), [
-    ...['failures', 'Outcome unknown: build', 'nobody can say what came of the turn'],
+    ...['failures', 'Outcome unknown: build', 'the outcome of the turn is not known'],
   ]);
   assert.deepEqual(told(alarmOf(), fireOf({ outcome: 'missed', error: 'it was too late' })), [
     ['missed', 'Missed: build', 'it was too late'],
@@ -49,8 +49,8 @@ test('a wake that fails is told once, when trying again has not helped or it was
   const keys = new Set(alarmNews(alarmOf(), attempts(5)).map(({ key }) => key));
   assert.equal(keys.size, 1);
   const [[kinds, title, text]] = told(alarmOf({ status: 'failed' }), ...attempts(1)) as [string[]];
-  assert.deepEqual([kinds, title], ['failures', 'Does not get through: build']);
-  assert.match(text!, /^the router answered 503\nIt was given up; see: reveille alarm show a-1$/);
+  assert.deepEqual([kinds, title], ['failures', 'Not delivered: build']);
+  assert.match(text!, /^the router answered 503\nIt was abandoned; see: reveille alarm show a-1$/);
 });
 
 test('what an agent or a server wrote is shown with nothing hidden in it, and within its bounds', () => {
@@ -77,7 +77,7 @@ test('a question names the very call, and asked anew it is news; a task that fai
     expires_at: at(600),
   });
   assert.notEqual(questionNews(intentOf({}), { ...gate, displayed_sha256: 'c'.repeat(64) }, START).key, news.key);
-  assert.equal(taskNews(intentOf({ error: { message: 'no money' } }))!.title, 'Task failed: Pay bob');
+  assert.equal(taskNews(intentOf({ error: { message: 'no money' } }))!.title, 'Intent failed: Pay bob');
   assert.equal(taskNews(intentOf({ status: 'denied' })), undefined);
 });
 

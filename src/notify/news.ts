@@ -1,4 +1,4 @@
-/** What a person may be told of: news, made of the fire ledger and of the executor's intents. Pure. */
+/** News for notifications, from the fire ledger and the executor's intents. Pure. */
 import { formatLateness } from '../kit/clock/duration.ts';
 import { clip } from '../kit/text/excerpt.ts';
 import { visible } from '../kit/text/visible.ts';
@@ -8,13 +8,13 @@ import type { gateSchema } from '../wire/executor.ts';
 import type { IntentView } from '../wire/intent-view.ts';
 
 /**
- * What a channel can be told of. `approvals`: a question waits. `failures`: a turn or a task failed, or a wake does not
- * get through. `missed`: a ring that never came, or stands for others. `rings`: every ring, and what the agent said.
+ * Kinds of news. `approvals`: a question waits. `failures`: a turn or an intent failed, or a wake cannot be delivered.
+ * `missed`: an occurrence was missed, or a fire replaces missed ones. `rings`: every fire, and the agent's reply.
  */
 export const TOLD_KINDS = ['approvals', 'failures', 'missed', 'rings'] as const;
 export type ToldKind = (typeof TOLD_KINDS)[number];
 
-/** A question at the executor, as exactly as an answer has to name it. */
+/** A question at the executor, with the fields that an answer needs. */
 export type Question = {
   readonly intent_id: string;
   readonly node_id: string;
@@ -24,33 +24,33 @@ export type Question = {
   readonly expires_at: string;
 };
 
-/** One thing that happened. Title and text show what others wrote with nothing hidden in it. */
+/** One event. Title and text show foreign text with hidden characters made visible. */
 export type News = {
-  /** The same whenever it is found again, and no other's of this user. */
+  /** Unique for this user, and the same whenever the event is found again. */
   readonly key: string;
-  /** A channel that is told of one of these is told. */
+  /** A channel gets the event if it has one of these kinds. */
   readonly kinds: readonly ToldKind[];
-  /** When it happened, epoch milliseconds. */
+  /** Time of the event, epoch milliseconds. */
   readonly at: number;
   /** One line. */
   readonly title: string;
   readonly text: string;
-  /** Which alarm, fire, conversation, turn or intent it is about. */
+  /** The alarm, fire, conversation, turn or intent of the event. */
   readonly about: Readonly<Record<string, string>>;
   readonly question?: Question | undefined;
 };
 
 const TITLE_CHARACTERS = 120;
-/** Every channel has a bound of its own below this. */
+/** Every channel has a lower limit of its own. */
 const TEXT_CHARACTERS = 8000;
-/** A wake is tried again within seconds; somebody is told when that has not helped. */
+/** A wake is retried within seconds; a notification follows when that did not help. */
 const TOLD_FROM_ATTEMPT = 3;
 
 const shownText = (text: string) =>
   visible(clip(text, TEXT_CHARACTERS).replaceAll('\r\n', '\n')).replaceAll('\r', '\\r');
 const shownLine = (text: string) => visible(clip(text, TITLE_CHARACTERS).replaceAll(/[\r\n\t]+/g, ' '));
 
-/** What names an alarm. */
+/** Label and message of an alarm. */
 type NamedAlarm = Pick<AlarmView, 'id' | 'label' | 'wake_message'>;
 const nameOf = ({ label, wake_message }: NamedAlarm) => shownLine(label || wake_message);
 
@@ -69,19 +69,19 @@ function ringNews(alarm: AlarmView, fire: FireView): News | undefined {
   const name = nameOf(alarm);
   const common = { about: { alarm_id: alarm.id, fire_id }, at: Date.parse(accepted_at ?? finished_at) };
   if (outcome === 'delivered') {
-    const stands = missed_count > 0 ? `, standing in for ${missed_count} missed` : '';
+    const stands = missed_count > 0 ? `, for ${missed_count} missed` : '';
     const kinds: ToldKind[] = missed_count > 0 ? ['rings', 'missed'] : ['rings'];
     const text = `${formatLateness(lateness_ms, late_because)}${stands}\n${alarm.wake_message}`;
     return { ...common, key: `rang ${fire_id}`, kinds, title: `Rang: ${name}`, text: shownText(text) };
   }
-  const why = shownText(plainWakeError(error ?? 'no reason was kept'));
+  const why = shownText(plainWakeError(error ?? 'no reason is recorded'));
   if (outcome === 'missed')
     return { ...common, key: `missed ${fire_id}`, kinds: ['missed'], title: `Missed: ${name}`, text: why };
   if (attempt < TOLD_FROM_ATTEMPT && alarm.status !== 'failed') return undefined;
-  const next = alarm.status === 'failed' ? 'It was given up' : 'It is tried again';
+  const next = alarm.status === 'failed' ? 'It was abandoned' : 'It is retried';
   return {
     ...{ ...common, key: `wake ${fire_id}`, kinds: ['failures'] },
-    ...{ title: `Does not get through: ${name}`, text: `${why}\n${next}; see: reveille alarm show ${alarm.id}` },
+    ...{ title: `Not delivered: ${name}`, text: `${why}\n${next}; see: reveille alarm show ${alarm.id}` },
   };
 }
 
@@ -96,24 +96,24 @@ function turnNews(alarm: AlarmView, { fire_id, turn }: FireView): News[] {
   };
   const news: News[] = [];
   if (waits) {
-    const text = `${waits.error ?? 'it failed for a reason that passes'}\nIt is tried again at ${waits.retry_at}.`;
+    const text = `${waits.error ?? 'it failed with a temporary error'}\nIt is retried at ${waits.retry_at}.`;
     const common = { about, key: `waits ${fire_id}`, at: Date.parse(waits.at), kinds: ['failures'] as const };
-    news.push({ ...common, title: `Turn failed, tries again: ${name}`, text: shownText(text) });
+    news.push({ ...common, title: `Turn failed, is retried: ${name}`, text: shownText(text) });
   }
   if (finished_at === undefined) return news;
   const common = { about, key: `turn ${fire_id}`, at: Date.parse(finished_at) };
   if (ok) return [...news, { ...common, kinds: ['rings'], title: `Done: ${name}`, text: shownText(reply ?? '') }];
   const [title, fallback] =
     ok === undefined
-      ? [`Outcome unknown: ${name}`, 'nobody can say what came of the turn']
-      : [`Turn failed: ${name}`, 'no reason was kept'];
+      ? [`Outcome unknown: ${name}`, 'the outcome of the turn is not known']
+      : [`Turn failed: ${name}`, 'no reason is recorded'];
   return [...news, { ...common, kinds: ['failures'], title, text: shownText(error ?? fallback) }];
 }
 
 /**
- * What has become of an alarm, oldest first.
+ * The news of an alarm, oldest first.
  *
- * @param fires attempts at it, latest first
+ * @param fires its attempts, latest first
  */
 export function alarmNews(alarm: AlarmView, fires: readonly FireView[]): News[] {
   const news: News[] = [];
@@ -130,7 +130,7 @@ export function alarmNews(alarm: AlarmView, fires: readonly FireView[]): News[] 
 
 type Gate = ReturnType<(typeof gateSchema)['parse']>;
 
-/** A question that waits. The executor wrote it: what will happen stands first, and what others wrote is marked. */
+/** A waiting question. The executor's text starts with the effect and marks foreign text. */
 export function questionNews(intent: IntentView, gate: Gate, foundAt: number): News {
   const { intent_id } = intent;
   const { node_id, displayed_sha256, expires_at, call } = gate;
@@ -145,17 +145,17 @@ export function questionNews(intent: IntentView, gate: Gate, foundAt: number): N
   };
 }
 
-/** A task that failed, or whose outcome nobody knows; `undefined` for any other. */
+/** An intent that failed or whose outcome is unknown; `undefined` for any other. */
 export function taskNews(intent: IntentView): News | undefined {
   const { intent_id, status, ended_at, created_at, error, prose } = intent;
   if (status !== 'failed' && status !== 'unknown') return undefined;
   const task = prose ?? intent.intent?.verb ?? 'a task';
-  const why = shownText(error?.message ?? 'no reason was kept');
+  const why = shownText(error?.message ?? 'no reason is recorded');
   return {
     key: `task ${intent_id} ${status}`,
     kinds: ['failures'],
     at: Date.parse(ended_at ?? created_at),
-    title: `${status === 'failed' ? 'Task failed' : 'Outcome of a task unknown'}: ${shownLine(task)}`,
+    title: `${status === 'failed' ? 'Intent failed' : 'Outcome of an intent unknown'}: ${shownLine(task)}`,
     text: `${why}\nSee: reveille intent show ${intent_id}`,
     about: { intent_id },
   };

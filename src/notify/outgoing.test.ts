@@ -81,7 +81,7 @@ test('quiet hours hold back all but questions, and what they held comes as one s
   // A notifier that ends looks at what waits once more; that does not end quiet hours.
   assert.deepEqual(outgoing.due(Number.POSITIVE_INFINITY, 10), []);
   clock.jump(7 * HOUR);
-  assert.deepEqual(await tellAll(), ['2 things happened meanwhile\nSun 22 Nov 23:00  first\nMon 23 Nov 00:00  second']);
+  assert.deepEqual(await tellAll(), ['2 events\nSun 22 Nov 23:00  first\nMon 23 Nov 00:00  second']);
   assert.equal(store.waiting(id), 0);
   assert.equal(outgoing.nextDue(), undefined);
 });
@@ -103,14 +103,14 @@ test('what is found long after it happened comes as one summary, and so does a f
   assert.equal(store.waiting(id), 40);
   clock.jump(2000);
   const [summary] = await tellAll();
-  assert.match(summary!, /^40 things happened meanwhile\n(.+\n){30}and 10 more; see: reveille log$/);
+  assert.match(summary!, /^40 events\n(.+\n){30}and 10 more; see: reveille log$/);
   // A channel that is down: the first fifty wait for it one by one, the others become a summary.
   find(...Array.from({ length: 80 }, (_, n) => newsOf(`flood ${n}`, { at: clock.now() })));
   clock.jump(2000);
   const told = await tellAll();
   assert.equal(told.length, 50);
   clock.jump(60_000);
-  assert.match((await tellAll()).join(), /^30 things happened meanwhile/);
+  assert.match((await tellAll()).join(), /^30 events/);
 });
 
 test('a channel that fails keeps no other waiting, and its list says what is wrong', async (t) => {
@@ -149,5 +149,5 @@ test('a channel that is removed takes along what was on the way to it; a paused 
   assert.deepEqual(outgoing.due(clock.now(), 10), []);
   assert.equal(outgoing.nextDue(), undefined);
   assert.throws(() => store.channel('ada', 'phone'), /ada has no channel phone; see: reveille notify list/);
-  assert.throws(() => add({ name: 'desk' }), /ada has a channel desk already; choose another one with --name/);
+  assert.throws(() => add({ name: 'desk' }), /ada already has a channel desk; choose another one with --name/);
 });

@@ -1,37 +1,35 @@
-/** The outbox of the notifier: what is on its way to channels, one at a time for each, and the summaries of what was held. */
+/** The notifier's outbox: pending notifications, one at a time per channel, and summaries of deferred ones. */
 import { calendarTime } from '../kit/clock/local-time.ts';
 import type { OutboxItem, OutboxStore } from '../kit/outbox/outbox.ts';
 import type { Message } from './channels/channel.ts';
 import type { News } from './news.ts';
 import { type Channel, type ChannelRow, channelOf, type NotifyStore, notificationId } from './store.ts';
 
-/** What is told: news, or a summary of some. */
+/** The content: news, or a summary. */
 export type Told = Omit<News, 'kinds'> & { readonly kinds: Message['kinds'] };
 
 export type Outgoing = OutboxItem & { readonly channel: Channel; readonly told: Told };
 
-/** With so many on their way already, what is held is held on. */
+/** With this many pending notifications, deferred ones stay deferred. */
 const CROWD = 50;
 const HOLD_ON_MS = 60_000;
 const SUMMARY_LINES = 30;
 
 type HeldRow = { seq: number; id: string; news: string; created_at: number };
 
-/** One notification for several. Pure. */
+/** One notification for several events. Pure. */
 export function summaryOf(news: readonly Told[], key: string, now: number, zone: string): Told {
   const lines = news.map(({ at, title }) => `${calendarTime(at, { now, zone })}  ${title}`);
   const left = lines.length - SUMMARY_LINES;
   const more = left > 0 ? [`and ${left} more; see: reveille log`] : [];
   return {
     ...{ key, kinds: ['summary'], at: now, about: {} },
-    title: `${news.length} things happened meanwhile`,
+    title: `${news.length} events`,
     text: [...lines.slice(0, SUMMARY_LINES), ...more].join('\n'),
   };
 }
 
-/**
- * @param options.zone in which summaries name times
- */
+/** @param options.zone the time zone of summaries */
 export function outgoingOf(
   store: NotifyStore,
   { zone, now: clockNow }: { zone: string; now: () => number },
@@ -52,7 +50,7 @@ export function outgoingOf(
         WHERE id = (SELECT channel_id FROM notifications WHERE id = :id)`)
       .run({ id, error, now: clockNow() });
 
-  /** What was held for a channel and is due becomes one notification; a question stays one of its own. */
+  /** Joins the due, deferred notifications of a channel into one; questions stay separate. */
   const release = (channelId: string, now: number) => {
     const rows = store
       .sql(`SELECT seq, id, news, created_at FROM notifications
@@ -92,7 +90,7 @@ export function outgoingOf(
 
   return {
     due(now, limit) {
-      // A last round asks for what is not due yet; quiet hours are kept all the same.
+      // A final round ignores due times; quiet hours still apply.
       gather(Math.min(now, clockNow()));
       const rows = store
         .sql(`

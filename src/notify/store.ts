@@ -1,6 +1,6 @@
 /**
- * What the notifier keeps, in one SQLite file of its owner's alone: channels with their secrets, what was found already,
- * and from when on the sources are looked at. The command line and the notifier have it open at the same time.
+ * The notifier's data in one private SQLite file: channels with their secrets, found events, and the cursors of sources.
+ * The command line and the notifier have it open at the same time.
  */
 import { hash, randomUUID } from 'node:crypto';
 import { join } from 'node:path';
@@ -22,7 +22,7 @@ export type Channel = {
   readonly spec: unknown;
   readonly told: readonly ToldKind[];
   readonly quiet: QuietHours | undefined;
-  /** Whether quiet hours hold approvals back as well. */
+  /** Whether quiet hours defer approvals as well. */
   readonly quietAll: boolean;
   readonly paused: boolean;
   /** Epoch milliseconds, as all instants here. */
@@ -42,22 +42,22 @@ export type ChannelRow = Record<'id' | 'user_id' | 'name' | 'kind' | 'spec' | 't
   last_error: string | null;
 };
 
-/** What was found, and how far its source has been looked through. */
+/** Found events, and the position of their source. */
 export type Find = {
   readonly user: string;
   readonly source: string;
   readonly news: readonly News[];
-  /** The source was looked through up to here. */
+  /** The source was read up to here. */
   readonly since: number;
 };
 
 const MOST_CHANNELS = 32;
-/** Found later than this, an event is no news: several of them become one summary. */
+/** Events found later than this become one summary. */
 const LATE_MS = 10 * 60_000;
-/** With so many on their way to a channel, the next ones become a summary. */
+/** With this many pending notifications of a channel, the next ones become a summary. */
 const CROWD = 50;
 const GATHER_MS = 2000;
-/** A cursor that is a little behind costs a look at what is known; moving it costs a write. */
+/** A cursor that is slightly behind costs a repeated read; moving it costs a write. */
 const CURSOR_STEP_MS = 60_000;
 const KEPT_ENDED_MS = 7 * 86_400_000;
 const KEPT_FOUND_MS = 40 * 86_400_000;
@@ -73,7 +73,7 @@ export function channelOf(row: ChannelRow): Channel {
   };
 }
 
-/** The name of a notification: the same for the same news on the same channel. */
+/** The id of a notification: the same for the same event on the same channel. */
 export const notificationId = (channelId: string, key: string) =>
   `ntf_${hash('sha256', `${channelId} ${key}`).slice(0, 32)}`;
 
@@ -82,14 +82,14 @@ export class NotifyStore {
   readonly #statements = new Map<string, StatementSync>();
 
   /**
-   * @param options.lock `exclusive` for the one process that tells; `shared` for whoever only adds channels
+   * @param options.lock `exclusive` for the process that sends; `shared` for commands that change channels
    * @throws ReveilleError as `openDatabase`
    */
   constructor(options: { dir: string; clock: Clock; lock: 'exclusive' | 'shared' }) {
     const { dir, clock, lock } = options;
     const migrations = new URL('./migrations', import.meta.url);
     this.file = openDatabase({ path: join(dir, 'notify.db'), migrations, clock, lock });
-    // A token of a channel that was removed is not to stay in free pages.
+    // A deleted channel's token must not stay in free pages.
     this.file.db.exec('PRAGMA secure_delete = ON');
   }
 
@@ -104,7 +104,7 @@ export class NotifyStore {
     return statement;
   }
 
-  /** All of it is on disk afterwards, or nothing. */
+  /** One transaction. */
   transaction<T>(work: () => T): T {
     const { db } = this.file;
     db.exec('BEGIN IMMEDIATE');
@@ -118,18 +118,16 @@ export class NotifyStore {
     }
   }
 
-  /**
-   * @throws ReveilleError `conflict` when the user has a channel of this name, or too many
-   */
+  /** @throws ReveilleError `conflict` when the user has a channel of this name, or too many */
   addChannel({ user, name, kind, spec, told, quiet, quietAll }: ChannelAdd, now: number): Channel {
     return this.transaction(() => {
       const all = this.channels(user);
       if (all.some((channel) => channel.name === name)) {
         const remedy = `choose another one with --name, or remove it first: reveille notify remove ${name}`;
-        throw new ReveilleError('conflict', `${user} has a channel ${name} already; ${remedy}`);
+        throw new ReveilleError('conflict', `${user} already has a channel ${name}; ${remedy}`);
       }
       if (all.length >= MOST_CHANNELS)
-        throw new ReveilleError('conflict', `${user} has ${all.length} channels, and may have ${MOST_CHANNELS}`);
+        throw new ReveilleError('conflict', `${user} has ${all.length} channels; the limit is ${MOST_CHANNELS}`);
       const id = randomUUID().slice(0, 8);
       this.sql(`
         INSERT INTO channels (id, user_id, name, kind, spec, told, quiet, quiet_all, created_at)
@@ -141,20 +139,20 @@ export class NotifyStore {
     });
   }
 
-  /** Of one user, or of all, oldest first. */
+  /** The channels of one user, or of all, oldest first. */
   channels(user?: string): Channel[] {
     const rows = this.sql('SELECT * FROM channels WHERE :user IS NULL OR user_id = :user ORDER BY created_at, id');
     return (rows.all({ user: user ?? null }) as unknown as ChannelRow[]).map(channelOf);
   }
 
-  /** A channel of a user, by its name or its id. @throws ReveilleError `not_found` */
+  /** A channel of a user, by its name or id. @throws ReveilleError `not_found` */
   channel(user: string, nameOrId: string): Channel {
     const found = this.channels(user).find(({ id, name }) => name === nameOrId || id === nameOrId);
     if (found) return found;
     throw new ReveilleError('not_found', `${user} has no channel ${nameOrId}; see: reveille notify list`);
   }
 
-  /** Removes a channel, with what is on its way to it. @returns how much that was */
+  /** Removes a channel with its pending notifications. @returns their number */
   removeChannel(id: string): number {
     return this.transaction(() => {
       const open = this.#count(COUNT_OPEN, id);
@@ -163,17 +161,17 @@ export class NotifyStore {
     });
   }
 
-  /** A channel that is paused is neither told nor written for. */
+  /** A paused channel gets no notifications. */
   pauseChannel(id: string, paused: boolean): void {
     this.sql('UPDATE channels SET paused = ? WHERE id = ?').run(paused ? 1 : 0, id);
   }
 
-  /** How many notifications wait for a channel. */
+  /** The number of pending notifications of a channel. */
   waiting(channelId: string): number {
     return this.#count(COUNT_OPEN, channelId);
   }
 
-  /** A secret of the notifier's own, made when it is first asked for. */
+  /** A secret of the notifier, created on first use. */
   secret(name: string, make: () => string): string {
     const find = () => this.sql('SELECT value FROM secrets WHERE name = ?').get(name) as { value: string } | undefined;
     const there = find();
@@ -182,7 +180,7 @@ export class NotifyStore {
     return find()!.value;
   }
 
-  /** From when on a source is looked at: what happened before `begunAt` is nobody's news. */
+  /** The start of a source: events before `begunAt` are not news. */
   cursor(user: string, source: string, now: number): { begunAt: number; since: number } {
     this.sql(`
       INSERT OR IGNORE INTO cursors (user_id, source, begun_at, since)
@@ -193,10 +191,10 @@ export class NotifyStore {
   }
 
   /**
-   * Takes in what was found: what is new is written for every channel that is told of it, and the cursor is moved, in
-   * one transaction.
+   * Stores found events: new ones are queued for every channel of their kind, and the cursor is moved, in one
+   * transaction.
    *
-   * @returns what is new
+   * @returns the new ones
    */
   record({ user, source, news, since }: Find, now: number): News[] {
     return this.transaction(() => {
@@ -214,7 +212,7 @@ export class NotifyStore {
     });
   }
 
-  /** Forgets what is over. */
+  /** Deletes old rows. */
   prune(now: number): void {
     this.sql('DELETE FROM notifications WHERE ended_at < ?').run(now - KEPT_ENDED_MS);
     this.sql('DELETE FROM found WHERE found_at < ?').run(now - KEPT_FOUND_MS);

@@ -1,4 +1,4 @@
-/** Finds out which questions wait for a user at the executor, and which of their tasks failed. */
+/** Finds waiting questions of a user at the executor, and failed intents. */
 import type { ExecutorClient } from '../executor/client.ts';
 import { LIST_LIMIT_MAX } from '../wire/alarm.ts';
 import { ReveilleError } from '../wire/errors.ts';
@@ -9,21 +9,21 @@ import { type News, type Question, questionNews, taskNews } from './news.ts';
 export type TaskFeedOptions = {
   readonly client: Pick<ExecutorClient, 'list' | 'gates'>;
   readonly now: () => number;
-  /** What ended before is nobody's news, epoch milliseconds. A question that waits is. */
+  /** Intents that ended before are not news, epoch milliseconds. A waiting question is. */
   readonly begunAt: number;
-  /** Up to when everything was found by an earlier process. */
+  /** An earlier process found everything up to here. */
   readonly since: number;
 };
 
 const AT_ONCE = 4;
-/** Of what ended, looked at each time. */
+/** Ended intents per query. */
 const LATEST = 50;
-/** A task may be found over so much later than it ended. */
+/** Limit between the end of an intent and its discovery. */
 const LATEST_MS = 24 * 3_600_000;
 
 export class TaskFeed {
   readonly #options: TaskFeedOptions;
-  /** What ended before was told, or forgotten as told. */
+  /** Earlier ends were reported, or are too old to report. */
   #from: number;
   #isFirst = true;
 
@@ -32,14 +32,14 @@ export class TaskFeed {
     this.#from = options.since - LATEST_MS;
   }
 
-  /** @throws ReveilleError as the client; the next look makes up for one that failed */
+  /** @throws ReveilleError as the client; the next query finds what a failed one missed */
   async look(signal: AbortSignal): Promise<Look> {
     const { client, begunAt, now } = this.#options;
     const began = now();
     const from = Math.max(begunAt, this.#from);
     const [waiting, failed, unknown] = await Promise.all(
       (['awaiting_approval', 'failed', 'unknown'] as const).map(async (status) => {
-        // A question may be old; of what ended, the newest are enough after the first look.
+        // A question may be old; of ended intents, the newest are enough after the first query.
         const isAll = status === 'awaiting_approval' || this.#isFirst;
         const found = await client.list({ status, limit: isAll ? LIST_LIMIT_MAX : LATEST }, signal);
         return found.map(({ value }) => value);
@@ -58,9 +58,7 @@ export class TaskFeed {
     return { news: [...news, ...ended.filter(({ at }) => at >= from)], settle };
   }
 
-  /**
-   * Whether a question waits as it was shown; true when that cannot be found out: then it is told rather than kept.
-   */
+  /** Whether a question still waits in the notified form; true when unknown, so that it is sent. */
   async waits({ intent_id, node_id, displayed_sha256 }: Question, signal: AbortSignal): Promise<boolean> {
     try {
       const gates = await this.#options.client.gates(intent_id, signal);

@@ -19,14 +19,14 @@ import { startRouterProcess } from './testing/router-process.ts';
 import { ShiftingClock } from './testing/shifting-clock.ts';
 
 const USER = 'alice';
-/** Changes the registry of a router that is not running. */
+/** Changes the registry of a stopped router. */
 function edit(dataDir: string, sql: string, ...values: (string | number | null)[]): void {
   const db = new DatabaseSync(join(dataDir, 'router.db'));
   db.prepare(sql).run(...values);
   db.close();
 }
 
-/** A router that was killed while its machine ran: the data folder, the machine's folder and its pid. */
+/** A router that was killed while its machine ran: data folder, machine folder and machine pid. */
 async function orphaned(t: TestContext, machine = (folder: string): object => fixtureMachine(folder)) {
   const dataDir = temporaryFolder(t);
   const folder = temporaryFolder(t);
@@ -42,8 +42,8 @@ async function orphaned(t: TestContext, machine = (folder: string): object => fi
   return { dataDir, folder, pid };
 }
 
-describe('a router that starts after one that was killed', () => {
-  test('takes over the machine that still runs, and stops it when it ends itself', async (t) => {
+describe('a router that starts after a killed one', () => {
+  test('adopts the machine that still runs, and stops it on its own shutdown', async (t) => {
     const { dataDir, folder, pid } = await orphaned(t);
     const router = await startRouterProcess(t, dataDir);
     const answer = await router.wake(USER);
@@ -58,7 +58,7 @@ describe('a router that starts after one that was killed', () => {
     assert.equal(eventsOf(folder, 'end').length, 1);
   });
 
-  test('takes over what a router left that was stopped with ROUTER_KEEP_MACHINES', async (t) => {
+  test('adopts the machines of a router that was stopped with ROUTER_KEEP_MACHINES', async (t) => {
     const dataDir = temporaryFolder(t);
     const folder = temporaryFolder(t);
     const first = await startRouterProcess(t, dataDir, { ROUTER_KEEP_MACHINES: '1' });
@@ -76,7 +76,7 @@ describe('a router that starts after one that was killed', () => {
     assert.equal(eventsOf(folder, 'start').length, 1);
   });
 
-  test('notices when a machine that it took over ends by itself', async (t) => {
+  test('notices when an adopted machine ends', async (t) => {
     const { dataDir, folder, pid } = await orphaned(t);
     const router = await startBench(t, { settings: { ROUTER_DATA_DIR: dataDir } });
     assert.equal((await router.wake(USER)).status, 202);
@@ -90,7 +90,7 @@ describe('a router that starts after one that was killed', () => {
     assert.equal(eventsOf(folder, 'second').length, 0);
   });
 
-  test('finds the machine also when it was killed before it could write down its pid', async (t) => {
+  test('finds the machine when the router was killed before it stored the pid', async (t) => {
     const { dataDir, folder, pid } = await orphaned(t);
     edit(dataDir, 'UPDATE processes SET pid = NULL, birth = NULL');
     const router = await startBench(t, { settings: { ROUTER_DATA_DIR: dataDir } });
@@ -101,21 +101,21 @@ describe('a router that starts after one that was killed', () => {
     );
   });
 
-  test('does not touch a stranger that was given the pid of a machine that is gone', async (t) => {
+  test('does not touch an unrelated process that has the pid of an ended machine', async (t) => {
     const { dataDir, folder, pid } = await orphaned(t);
     process.kill(pid, 'SIGKILL');
     await eventually('it is gone', () => !isAlive(pid));
-    const stranger = spawn('sleep', ['60'], { stdio: 'ignore', detached: true });
-    atEnd(t, () => stranger.kill('SIGKILL'));
-    edit(dataDir, 'UPDATE processes SET pid = ?', stranger.pid!);
+    const unrelated = spawn('sleep', ['60'], { stdio: 'ignore', detached: true });
+    atEnd(t, () => unrelated.kill('SIGKILL'));
+    edit(dataDir, 'UPDATE processes SET pid = ?', unrelated.pid!);
     const router = await startBench(t, { settings: { ROUTER_DATA_DIR: dataDir } });
     assert.equal((await router.wake(USER)).status, 202);
     assert.equal(eventsOf(folder, 'start').length, 2);
     await router.close();
-    assert.ok(isAlive(stranger.pid!));
+    assert.ok(isAlive(unrelated.pid!));
   });
 
-  test('ends a machine that was suspended, changed or given to another provider meanwhile', async (t) => {
+  test('ends a machine that was suspended, changed or moved to another provider meanwhile', async (t) => {
     const changes = [
       `UPDATE machines SET state = 'suspended'`,
       `UPDATE machines SET token = 'a-token-that-it-does-not-know'`,
@@ -130,7 +130,7 @@ describe('a router that starts after one that was killed', () => {
     }
   });
 
-  test('ends a machine that does not answer any more, and starts it anew', async (t) => {
+  test('ends a machine that does not answer any more, and starts it again', async (t) => {
     const { dataDir, folder, pid } = await orphaned(t);
     process.kill(pid, 'SIGSTOP');
     const clock = new ShiftingClock();
@@ -144,7 +144,7 @@ describe('a router that starts after one that was killed', () => {
     assert.equal(eventsOf(folder, 'second').length, 0);
   });
 
-  test('ends what is left of a machine whose first process is gone', async (t) => {
+  test('ends the remaining processes of a machine whose first process has ended', async (t) => {
     const { dataDir, folder, pid } = await orphaned(t, (at) => {
       const machine = fixtureMachine(at);
       const command = ['/bin/sh', '-c', '"$1" "$2" & wait', 'sh', process.execPath, DAEMON_FIXTURE];
@@ -160,14 +160,14 @@ describe('a router that starts after one that was killed', () => {
     assert.equal(eventsOf(folder, 'second').length, 0);
   });
 
-  test('never has two daemons of one machine, whenever the one before was killed', async (t) => {
+  test('never has two daemons of one machine, whenever the earlier router was killed', async (t) => {
     const dataDir = temporaryFolder(t);
     const folder = temporaryFolder(t);
     for (let round = 0; round < 8; round++) {
       const router = await startRouterProcess(t, dataDir);
       if (round === 0) await router.put(USER, fixtureMachine(folder));
       const wake = router.wake(USER).catch(() => undefined);
-      // From right after the request to well after the delivery.
+      // The kill times range from right after the request to well after the delivery.
       const starts = eventsOf(folder, 'start').length;
       const events = eventsOf(folder).length;
       if (round % 4 === 1) await eventually('something happens', () => eventsOf(folder).length > events);
@@ -175,7 +175,7 @@ describe('a router that starts after one that was killed', () => {
       await router.kill();
       await wake;
       assert.ok(eventsOf(folder, 'start').length - starts <= 1);
-      // Every other round the next router finds nothing running.
+      // In every second round the next router finds no running process.
       const running = eventsOf(folder, 'start')
         .map(({ pid }) => pid)
         .filter(isAlive);
@@ -190,7 +190,7 @@ describe('a router that starts after one that was killed', () => {
   });
 });
 
-test('no token is ever written to a log or shown again, except for the answer that mints it', async (t) => {
+test('never logs a token, and shows one only in the answer that creates it', async (t) => {
   const dataDir = temporaryFolder(t);
   const folder = temporaryFolder(t);
   const router = await startRouterProcess(t, dataDir);

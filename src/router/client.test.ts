@@ -10,7 +10,7 @@ import { routerKeys } from './client.ts';
 
 const KEY = 'ab'.repeat(32);
 
-async function askOf(t: TestContext, answer: (request: IncomingMessage, response: ServerResponse) => void) {
+async function readKeysOf(t: TestContext, answer: (request: IncomingMessage, response: ServerResponse) => void) {
   const server = createServer(answer).listen(0, '127.0.0.1');
   await once(server, 'listening');
   t.after(() => {
@@ -21,27 +21,27 @@ async function askOf(t: TestContext, answer: (request: IncomingMessage, response
   return routerKeys({ wakeUrl, token: 'the wake token', clock: systemClock });
 }
 
-const unavailable = (words: RegExp) => (thrown: unknown) =>
-  thrown instanceof ReveilleError && thrown.code === 'unavailable' && thrown.retryable && words.test(thrown.message);
+const unavailable = (pattern: RegExp) => (thrown: unknown) =>
+  thrown instanceof ReveilleError && thrown.code === 'unavailable' && thrown.retryable && pattern.test(thrown.message);
 
-test('the keys are asked of the router that wakes are posted to, under the wake token', async (t) => {
+test('the keys are requested from the router that receives wakes, with the wake token', async (t) => {
   let seen: unknown[] = [];
-  const ask = await askOf(t, (request, response) => {
+  const readKeys = await readKeysOf(t, (request, response) => {
     seen = [request.method, request.url, request.headers.authorization];
     response.end(okEnvelope({ keys: [KEY] }));
   });
-  assert.deepEqual(await ask('a.da'), [KEY]);
+  assert.deepEqual(await readKeys('a.da'), [KEY]);
   assert.deepEqual(seen, ['GET', '/internal/receipt-keys/a.da', 'Bearer the wake token']);
 });
 
-test('a user without a machine has none', async (t) => {
-  const ask = await askOf(t, (_, response) => {
+test('a user without a machine has no keys', async (t) => {
+  const readKeys = await readKeysOf(t, (_, response) => {
     response.writeHead(404).end(errorEnvelope(new ReveilleError('not_found', 'there is no machine for ada')));
   });
-  assert.equal(await ask('ada'), undefined);
+  assert.equal(await readKeys('ada'), undefined);
 });
 
-test('every other answer, and none, means that nobody can tell at present', async (t) => {
+test('every other answer, and no answer, means that the keys are unavailable now', async (t) => {
   const failure = (error: ReveilleError) => (_: IncomingMessage, response: ServerResponse) =>
     void response.writeHead(error.status).end(errorEnvelope(error));
   const cases: [answer: (request: IncomingMessage, response: ServerResponse) => void, words: RegExp][] = [
@@ -49,9 +49,10 @@ test('every other answer, and none, means that nobody can tell at present', asyn
     [failure(new ReveilleError('internal', 'broken')), /broken/],
     [failure(new ReveilleError('not_found', 'GET /internal/receipt-keys/ada is not a route of router')), /not a route/],
     [(_, response) => void response.end('<html>'), /not an envelope/],
-    [(_, response) => void response.end(okEnvelope({ keys: ['short'] })), /of this version/],
+    [(_, response) => void response.end(okEnvelope({ keys: ['short'] })), /the same version/],
     [(_, response) => void response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end(), /302/],
     [(request) => void request.socket.destroy(), /does not answer/],
   ];
-  for (const [answer, words] of cases) await assert.rejects((await askOf(t, answer))('ada'), unavailable(words));
+  for (const [answer, pattern] of cases)
+    await assert.rejects((await readKeysOf(t, answer))('ada'), unavailable(pattern));
 });

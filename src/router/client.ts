@@ -1,4 +1,4 @@
-/** The typed clients of the router: its admin routes (docs/contracts.md §4), and what chronosd asks of it. */
+/** The typed clients of the router: its admin routes (docs/contracts.md §4), and the calls of chronosd. */
 import type { z } from 'zod';
 import { type Clock, systemClock } from '../kit/clock/clock.ts';
 import { type Attend, type Call, callOf, createCaller, NoAnswer, withinTime } from '../kit/http/caller.ts';
@@ -19,50 +19,54 @@ type MachineRoute = Extract<
 
 export type RouterClient = {
   put(userId: string, machine: MachinePut): Promise<MachinePutAnswer>;
-  /** All machines but the deleted ones. */
+  /** All machines except deleted ones. */
   list(): Promise<MachineView[]>;
   show(userId: string): Promise<MachineView>;
   /**
-   * Turns of a machine without a daemon, newest first. Payloads are as JavaScript reads them; the source text is in
-   * `texts`.
+   * Turns of a machine without a daemon, newest first. Payloads are parsed by JavaScript; `texts` has the source text.
    */
   turns(userId: string, query: Record<string, string>): Promise<MachineTurnList & { texts: RawJson[] }>;
-  /** Sets the machine's budget, or with `null` leaves it to the router's own setting. */
+  /** Sets the machine's budget. `null` applies the router's own setting. */
   bound(userId: string, budget: Budget | null): Promise<MachineView>;
-  /** What was done to a machine, newest first. */
+  /** The changes of a machine, newest first. */
   changes(userId: string, limit: number | undefined): Promise<MachineChangeList>;
   suspend(userId: string): Promise<MachineView>;
   restore(userId: string): Promise<MachineView>;
-  /** Gives the machine a new token, which is in this answer and in no other. */
+  /** Gives the machine a new token. Only this answer contains it. */
   rotateToken(userId: string): Promise<MachinePutAnswer>;
   remove(userId: string): Promise<MachineView>;
-  /** Lets a person in at the public listener. The token is in this answer and in no other, as in the next one. */
+  /**
+   * Authorizes a user at the public listener. Only this answer contains the token; the same holds for the next call.
+   */
   addUser(userId: string, given: PersonTokenCreate): Promise<PersonTokenMade>;
   addUserToken(userId: string, given: PersonTokenCreate): Promise<PersonTokenMade>;
-  /** Writes down what a credential may do elsewhere. */
+  /** Stores the rights of a credential at other daemons. */
   grantUser(userId: string, tokenId: string, rights: PersonRights): Promise<PersonTokenView>;
-  /** Credentials of one person, or of all. */
+  /** Credentials of one user, or of all. */
   users(userId?: string): Promise<PersonTokenView[]>;
-  /** Ends one credential, or without an id all of this person's. */
+  /** Revokes one credential, or without an id all of this user. */
   revokeUser(userId: string, tokenId?: string): Promise<PersonTokenView[]>;
 };
 
 const CALL_MS = 30_000;
 
-/** Where a router is, what it asks for, and how long one call may take. */
-type RouterPlace = { url: string; token?: string | undefined; attend?: Attend };
+/** The address of a router, the token it requires, and the longest duration of one call. */
+type RouterAddress = { url: string; token?: string | undefined; attend?: Attend };
 
 /**
  * @param options.token `ROUTER_ADMIN_TOKEN`; a router for development needs none
- * @throws ReveilleError `invalid_request` for a token that cannot stand in a header
+ * @throws ReveilleError `invalid_request` for a token that a header cannot contain
  */
-export function createRouterClient({ attend = withinTime(systemClock, CALL_MS), ...place }: RouterPlace): RouterClient {
+export function createRouterClient({
+  attend = withinTime(systemClock, CALL_MS),
+  ...address
+}: RouterAddress): RouterClient {
   const { call, read } = createCaller({
-    ...{ ...place, name: 'the router', remedy: 'is it running? start it with "reveille up"' },
+    ...{ ...address, name: 'the router', remedy: 'is it running? start it with "reveille up"' },
     tokenName: 'ROUTER_ADMIN_TOKEN',
-    explain: (error) => (error.status === 401 ? refused(place.url) : error),
+    explain: (error) => (error.status === 401 ? refused(address.url) : error),
   });
-  const ask = async <R extends Route>(
+  const request = async <R extends Route>(
     route: R,
     given: { readonly [Name in PathNames<R['path']>]: string },
     more: Pick<Call, 'query' | 'body'> = {},
@@ -71,13 +75,13 @@ export function createRouterClient({ attend = withinTime(systemClock, CALL_MS), 
     const data = await attend((signal) => call(request, signal));
     return { value: read(request, route.data, data) as z.output<R['data']>, data };
   };
-  /** What the answer about one machine holds. */
+  /** The members of an answer about one machine. */
   const of = async <R extends MachineRoute>(
     userId: string,
     route: R,
     more?: Pick<Call, 'query' | 'body'>,
   ): Promise<z.output<R['data']>> =>
-    (await ask<MachineRoute>(route, { user_id: userId }, more)).value as z.output<R['data']>;
+    (await request<MachineRoute>(route, { user_id: userId }, more)).value as z.output<R['data']>;
 
   return {
     put: (userId, body) => of(userId, ROUTER_ROUTES.putMachine, { body }),
@@ -85,7 +89,7 @@ export function createRouterClient({ attend = withinTime(systemClock, CALL_MS), 
       const machines: MachineView[] = [];
       let cursor: string | undefined;
       do {
-        const { value: page } = await ask(ROUTER_ROUTES.listMachines, {}, { query: { cursor } });
+        const { value: page } = await request(ROUTER_ROUTES.listMachines, {}, { query: { cursor } });
         machines.push(...page.machines);
         cursor = page.next_cursor;
       } while (cursor !== undefined);
@@ -93,7 +97,7 @@ export function createRouterClient({ attend = withinTime(systemClock, CALL_MS), 
     },
     show: (userId) => of(userId, ROUTER_ROUTES.getMachine),
     async turns(userId, query) {
-      const turns = await ask(ROUTER_ROUTES.listTurns, { user_id: userId }, { query });
+      const turns = await request(ROUTER_ROUTES.listTurns, { user_id: userId }, { query });
       const texts = elementsOf(sliceAt(turns.data.text, ['turns']) ?? '[]') ?? [];
       return { ...turns.value, texts: texts.map((text) => new RawJson(text)) };
     },
@@ -105,40 +109,41 @@ export function createRouterClient({ attend = withinTime(systemClock, CALL_MS), 
     rotateToken: (userId) => of(userId, ROUTER_ROUTES.rotateToken),
     remove: (userId) => of(userId, ROUTER_ROUTES.deleteMachine),
     addUser: async (userId, given) =>
-      (await ask(ROUTER_ROUTES.addUser, {}, { body: { user_id: userId, ...given } })).value,
-    addUserToken: async (userId, body) => (await ask(ROUTER_ROUTES.addUserToken, { user_id: userId }, { body })).value,
+      (await request(ROUTER_ROUTES.addUser, {}, { body: { user_id: userId, ...given } })).value,
+    addUserToken: async (userId, body) =>
+      (await request(ROUTER_ROUTES.addUserToken, { user_id: userId }, { body })).value,
     grantUser: async (userId, tokenId, body) =>
-      (await ask(ROUTER_ROUTES.grantUserToken, { user_id: userId, token_id: tokenId }, { body })).value,
+      (await request(ROUTER_ROUTES.grantUserToken, { user_id: userId, token_id: tokenId }, { body })).value,
     async users(userId) {
       const tokens: PersonTokenView[] = [];
       let cursor: string | undefined;
       do {
-        const { value: page } = await ask(ROUTER_ROUTES.listUsers, {}, { query: { user_id: userId, cursor } });
+        const { value: page } = await request(ROUTER_ROUTES.listUsers, {}, { query: { user_id: userId, cursor } });
         tokens.push(...page.tokens);
         cursor = page.next_cursor;
       } while (cursor !== undefined);
       return tokens;
     },
     async revokeUser(userId, tokenId) {
-      if (tokenId === undefined) return (await ask(ROUTER_ROUTES.revokeUser, { user_id: userId })).value.revoked;
-      return [(await ask(ROUTER_ROUTES.revokeUserToken, { user_id: userId, token_id: tokenId })).value];
+      if (tokenId === undefined) return (await request(ROUTER_ROUTES.revokeUser, { user_id: userId })).value.revoked;
+      return [(await request(ROUTER_ROUTES.revokeUserToken, { user_id: userId, token_id: tokenId })).value];
     },
   };
 }
 
 function refused(url: string): ReveilleError {
-  const remedy = 'set it to the token that this router was started with';
+  const remedy = 'set it to the token of this router';
   return new ReveilleError('unauthorized', `the router at ${url} does not accept this ROUTER_ADMIN_TOKEN; ${remedy}`);
 }
 
 /**
- * The keys with which a user's machine signs receipts; `undefined` when they have no machine. Rejects with
+ * The keys with which a user's machine signs turn reports; `undefined` for a user without a machine. Rejects with
  * `unavailable`.
  */
 export type AskKeys = (userId: string) => Promise<readonly string[] | undefined>;
 
 export type RouterKeysOptions = {
-  /** Where wakes are posted; the keys are asked of the same router. */
+  /** The address of wakes. The keys are requested from the same router. */
   wakeUrl: string;
   /** Shared with the router; absent only in development. */
   token: string | undefined;
@@ -154,7 +159,7 @@ export function routerKeys({ wakeUrl, token, clock }: RouterKeysOptions): AskKey
   const { call, read } = createCaller({ name: 'the router', url: origin, remedy: 'is it running?', tokenName });
   const attend = withinTime(clock, KEYS_MS);
   const unavailable = (why: string, cause: unknown) =>
-    new ReveilleError('unavailable', `the router cannot be asked who signed this: ${why}`, {
+    new ReveilleError('unavailable', `the router cannot confirm who signed this: ${why}`, {
       retryAfterSeconds: RETRY_AFTER_SECONDS,
       cause,
     });
@@ -165,7 +170,7 @@ export function routerKeys({ wakeUrl, token, clock }: RouterKeysOptions): AskKey
       return read(request, ROUTER_ROUTES.receiptKeys.data, await attend((signal) => call(request, signal))).keys;
     } catch (thrown) {
       if (!(thrown instanceof ReveilleError)) throw thrown;
-      // A route that is not there is no answer about a user: an older router must not turn news away for good.
+      // A missing route says nothing about the user: an older router must not cause reports to be dropped.
       if (thrown.code === 'not_found' && !/is not a route/.test(thrown.message)) return undefined;
       if (thrown.code === 'unauthorized') throw unavailable(`it does not accept ${tokenName}`, thrown);
       const silent = thrown instanceof NoAnswer && thrown.retryable;

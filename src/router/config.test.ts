@@ -4,7 +4,7 @@ import { ReveilleError } from '../wire/errors.ts';
 import { parseRouterConfig } from './config.ts';
 
 const secrets = { ROUTER_WAKE_TOKEN: 'wake-token-0123456', ROUTER_ADMIN_TOKEN: 'admin-token-0123456' };
-const said = (settings: Record<string, string>) => {
+const messageOf = (settings: Record<string, string>) => {
   try {
     parseRouterConfig(settings);
   } catch (thrown) {
@@ -14,16 +14,16 @@ const said = (settings: Record<string, string>) => {
   return '';
 };
 
-test('the defaults are those of the contract', () => {
+test('the defaults match the contract', () => {
   const config = parseRouterConfig({ ...secrets, REVEILLE_HOME: '/home/a/.reveille' });
   assert.deepEqual(config, {
     host: '127.0.0.1',
     port: 8088,
     allowedHosts: [],
-    door: { tls: undefined, connections: 4096, connectionsPerAddress: 1024 },
+    listener: { tls: undefined, connections: 4096, connectionsPerAddress: 1024 },
     public: {
       ...{ host: '127.0.0.1', port: 8087, allowedHosts: [], isBehindProxy: false, isTls: false, console: undefined },
-      door: { tls: undefined, connections: 4096, connectionsPerAddress: 1024 },
+      listener: { tls: undefined, connections: 4096, connectionsPerAddress: 1024 },
       shares: { requestsPerMinute: 600, streams: 32, requests: 32 },
     },
     dataDir: '/home/a/.reveille/router',
@@ -47,31 +47,34 @@ test('the defaults are those of the contract', () => {
   assert.ok(Object.isFrozen(config));
 });
 
-test('missing secrets stop the start with their names, but not in development on loopback', () => {
+test('missing secrets stop the start with their names, except in development on loopback', () => {
   const dir = { ROUTER_DATA_DIR: '/d' };
-  assert.match(said(dir), /ROUTER_WAKE_TOKEN and ROUTER_ADMIN_TOKEN are not set/);
-  assert.match(said({ ...dir, ROUTER_WAKE_TOKEN: secrets.ROUTER_WAKE_TOKEN }), /^ROUTER_ADMIN_TOKEN is not set/);
+  assert.match(messageOf(dir), /ROUTER_WAKE_TOKEN and ROUTER_ADMIN_TOKEN are not set/);
+  assert.match(messageOf({ ...dir, ROUTER_WAKE_TOKEN: secrets.ROUTER_WAKE_TOKEN }), /^ROUTER_ADMIN_TOKEN is not set/);
   const config = parseRouterConfig({ ...dir, ROUTER_DEV: '1' });
   assert.equal(config.wakeToken, undefined);
   assert.match(config.warnings[0] ?? '', /ROUTER_WAKE_TOKEN and ROUTER_ADMIN_TOKEN are not set/);
   assert.match(
-    said({ ...dir, ROUTER_DEV: '1', ROUTER_HOST: '0.0.0.0' }),
+    messageOf({ ...dir, ROUTER_DEV: '1', ROUTER_HOST: '0.0.0.0' }),
     /must be a loopback address \(got "0\.0\.0\.0"\)/,
   );
 });
 
-test('a wrong value stops the start with its name, and a secret is not repeated', () => {
-  assert.match(said({ ...secrets }), /ROUTER_DATA_DIR is not set, nor is REVEILLE_HOME/);
-  assert.match(said({ ...secrets, ROUTER_DATA_DIR: '/d', ROUTER_PORT: '80a' }), /ROUTER_PORT must be .*\(got "80a"\)/);
-  assert.match(said({ ...secrets, ROUTER_DATA_DIR: '/d', ROUTER_WAKE_TIMEOUT_MS: '0' }), /ROUTER_WAKE_TIMEOUT_MS/);
-  const short = said({ ...secrets, ROUTER_DATA_DIR: '/d', ROUTER_ADMIN_TOKEN: 'short' });
+test('an invalid value stops the start with its name, and a secret is not repeated', () => {
+  assert.match(messageOf({ ...secrets }), /ROUTER_DATA_DIR is not set, nor is REVEILLE_HOME/);
+  assert.match(
+    messageOf({ ...secrets, ROUTER_DATA_DIR: '/d', ROUTER_PORT: '80a' }),
+    /ROUTER_PORT must be .*\(got "80a"\)/,
+  );
+  assert.match(messageOf({ ...secrets, ROUTER_DATA_DIR: '/d', ROUTER_WAKE_TIMEOUT_MS: '0' }), /ROUTER_WAKE_TIMEOUT_MS/);
+  const short = messageOf({ ...secrets, ROUTER_DATA_DIR: '/d', ROUTER_ADMIN_TOKEN: 'short' });
   assert.match(short, /ROUTER_ADMIN_TOKEN must have at least 16/);
   assert.doesNotMatch(short, /short\b(?! )/);
-  const spoilt = said({ ...secrets, ROUTER_DATA_DIR: '/d', FLY_API_TOKEN: 'canary\nX-Other: header' });
-  assert.match(spoilt, /^FLY_API_TOKEN must be printable ASCII in one line$/);
+  const multiline = messageOf({ ...secrets, ROUTER_DATA_DIR: '/d', FLY_API_TOKEN: 'canary\nX-Other: header' });
+  assert.match(multiline, /^FLY_API_TOKEN must be printable ASCII in one line$/);
 });
 
-test('the addresses of engines and clouds are taken as they are given', () => {
+test('the addresses of engines and clouds are used unchanged', () => {
   const given = {
     FLY_API_TOKEN: 'FlyV1 fm2_abc,fm2_def',
     FLY_API_BASE_URL: 'http://_api.internal:4280/',
@@ -86,22 +89,29 @@ test('the addresses of engines and clouds are taken as they are given', () => {
 
 test('the two tokens must differ', () => {
   const same = 'the-same-canary-twice';
-  const message = said({ ROUTER_DATA_DIR: '/d', ROUTER_WAKE_TOKEN: same, ROUTER_ADMIN_TOKEN: same });
-  assert.equal(message, 'ROUTER_WAKE_TOKEN and ROUTER_ADMIN_TOKEN are the same secret; give each one of its own');
+  const message = messageOf({ ROUTER_DATA_DIR: '/d', ROUTER_WAKE_TOKEN: same, ROUTER_ADMIN_TOKEN: same });
+  assert.equal(message, 'ROUTER_WAKE_TOKEN and ROUTER_ADMIN_TOKEN have the same value; set a different secret for each');
 });
 
-test('a console that could not show alarms stops the start with what it lacks; who comes by TLS is known', () => {
-  const on = { ...secrets, ROUTER_DATA_DIR: '/d', ROUTER_CONSOLE: '1' };
-  assert.match(said(on), /ROUTER_CONSOLE is on, .*set ROUTER_CHRONOS_URL .* and ROUTER_CHRONOS_TOKEN .*, or leave/);
+test('a console without alarm settings stops the start with the missing names; TLS users are recognized', () => {
+  const settings = { ...secrets, ROUTER_DATA_DIR: '/d', ROUTER_CONSOLE: '1' };
+  assert.match(
+    messageOf(settings),
+    /ROUTER_CONSOLE is on, .*set ROUTER_CHRONOS_URL .* and ROUTER_CHRONOS_TOKEN .*, or leave/,
+  );
   const chronosd = {
     ROUTER_CHRONOS_URL: 'https://chronos.internal:9096/',
     ROUTER_CHRONOS_TOKEN: 'transport-0123456789',
   };
   assert.match(
-    said({ ...on, ROUTER_CHRONOS_URL: chronosd.ROUTER_CHRONOS_URL }),
+    messageOf({ ...settings, ROUTER_CHRONOS_URL: chronosd.ROUTER_CHRONOS_URL }),
     /set ROUTER_CHRONOS_TOKEN \(its CHRONOS_TOKEN\), or/,
   );
-  const { console, isTls } = parseRouterConfig({ ...on, ...chronosd, ROUTER_PUBLIC_TLS: 'terminated-in-front' }).public;
+  const { console, isTls } = parseRouterConfig({
+    ...settings,
+    ...chronosd,
+    ROUTER_PUBLIC_TLS: 'terminated-in-front',
+  }).public;
   assert.equal(isTls, true);
   assert.deepEqual(console, {
     ...{ chronosUrl: 'https://chronos.internal:9096', chronosToken: chronosd.ROUTER_CHRONOS_TOKEN },

@@ -1,4 +1,4 @@
-/** The router's configuration (docs/contracts.md §11), parsed once from the variables that its owner hands in. */
+/** The router's configuration (docs/contracts.md §11), parsed once from the given variables. */
 import { join } from 'node:path';
 import { z } from 'zod';
 import { type Door, doorSettings, hostNames, isLoopback, parseDoor, refuseSharedSecrets } from '../kit/http/door.ts';
@@ -21,59 +21,59 @@ import { parseOrThrow } from '../wire/validate.ts';
 
 /** The variables that the router reads. */
 export const routerSettingsSchema = z.object({
-  /** Where it listens for wakes and for operators. */
+  /** The listen address for wakes and operators. */
   ROUTER_HOST: z.string().default('127.0.0.1'),
   /** The port; 0 lets the system pick one. */
   ROUTER_PORT: portSetting.default(8088),
-  /** Names by which others reach it, besides loopback names and the host; with commas between them. */
+  /** Host names of this listener besides loopback names and the host, separated by commas. */
   ROUTER_ALLOWED_HOSTS: z.string().optional(),
   ...doorSettings('ROUTER'),
-  /** Where it listens for people on the way to their machine. */
+  /** The listen address for users on the way to their machine. */
   ROUTER_PUBLIC_HOST: z.string().default('127.0.0.1'),
   /** The port of that listener; 0 lets the system pick one. */
   ROUTER_PUBLIC_PORT: portSetting.default(8087),
-  /** Names by which people reach it, besides loopback names and the host; with commas between them. */
+  /** Host names of this listener besides loopback names and the host, separated by commas. */
   ROUTER_PUBLIC_ALLOWED_HOSTS: z.string().optional(),
   ...doorSettings('ROUTER_PUBLIC'),
-  /** Requests of one person. */
+  /** Requests of one user. */
   ROUTER_PUBLIC_REQUESTS_PER_MINUTE: wholeNumber(1, 1_000_000).default(600),
-  /** Streams of one person at a time. */
+  /** Concurrent streams of one user. */
   ROUTER_PUBLIC_STREAMS_PER_USER: wholeNumber(1, 10_000).default(32),
-  /** Requests of one person at a time. */
+  /** Concurrent requests of one user. */
   ROUTER_PUBLIC_REQUESTS_PER_USER: wholeNumber(1, 10_000).default(32),
-  /** Serves the console to people; `ROUTER_CHRONOS_URL` and `ROUTER_CHRONOS_TOKEN` are needed then. */
+  /** Serves the console to users; it requires `ROUTER_CHRONOS_URL` and `ROUTER_CHRONOS_TOKEN`. */
   ROUTER_CONSOLE: switchSetting.default(false),
   /** chronosd's `CHRONOS_TOKEN`, for the console. */
   ROUTER_CHRONOS_TOKEN: secretSetting.optional(),
-  /** Where the executor is, for tasks and approvals in the console. */
+  /** The address of the executor, for tasks and approvals in the console. */
   ROUTER_EXECUTOR_URL: urlSetting.optional(),
-  /** The folder of its database; `router` below `REVEILLE_HOME` unless told. */
+  /** The folder of its database; by default `router` below `REVEILLE_HOME`. */
   ROUTER_DATA_DIR: z.string().optional(),
-  /** The folder of an installation, in which the data folders are that are not told. */
+  /** The folder of an installation. Data folders without a setting are below it. */
   REVEILLE_HOME: z.string().optional(),
-  /** The bearer of wakes; chronosd's `CHRONOS_WAKE_TOKEN`. */
+  /** The bearer token of wakes; chronosd's `CHRONOS_WAKE_TOKEN`. */
   ROUTER_WAKE_TOKEN: secretSetting.optional(),
-  /** The bearer of operators, for machines and people. */
+  /** The bearer token of operators, for machines and users. */
   ROUTER_ADMIN_TOKEN: secretSetting.optional(),
   /** Lets scrapers on other machines read /metrics. */
   ROUTER_METRICS_TOKEN: secretSetting.optional(),
-  /** Bounds starting a machine, becoming ready and delivering together. */
+  /** The time limit for starting a machine, becoming ready and delivering together. */
   ROUTER_WAKE_TIMEOUT_MS: wholeNumber(100, 600_000).default(30_000),
-  /** The longest pause between two looks at whether a daemon is ready. */
+  /** The longest pause between two health checks of a starting daemon. */
   ROUTER_PROBE_INTERVAL_MS: wholeNumber(1, 60_000).default(100),
-  /** For how long the same wake without a fire id is one wake; 0: never. */
+  /** How long an identical wake without a fire id counts as the same wake; 0: never. */
   ROUTER_REPEAT_SECONDS: wholeNumber(0, REPEAT_SECONDS_MAX).default(REPEAT_SECONDS),
-  /** How long machines of provider `process` outlive a router that was killed and does not come back; 0: for ever. */
+  /** How long machines of provider `process` outlive a killed router that is not replaced; 0: for ever. */
   ROUTER_ORPHAN_SECONDS: wholeNumber(0, 86_400).default(60),
-  /** Machines of provider `process` run on when the router is stopped, for the next one to take over. */
+  /** Machines of provider `process` continue when the router stops, and the next one adopts them. */
   ROUTER_KEEP_MACHINES: switchSetting.default(false),
-  /** How often and when agents may be woken whose machine has no budget of its own, as JSON. */
+  /** The budget of machines that have none of their own, as JSON. */
   ROUTER_BUDGET: z.string().optional(),
-  /** Where chronosd takes turn reports; without it none are sent from here. */
+  /** Where chronosd receives turn reports; without it the router sends none. */
   ROUTER_CHRONOS_URL: urlSetting.optional(),
-  /** Goes without secrets on loopback, while developing. */
+  /** Development: allows missing secrets on loopback. */
   ROUTER_DEV: switchSetting.default(false),
-  /** Whether programs that a daemon starts run behind walls: where it can be, always, or never. */
+  /** Whether programs that a daemon starts run in a sandbox: where possible, always, or never. */
   REVEILLE_SEPARATION: separationSetting,
   /** For Fly machines; without it none can be woken. */
   FLY_API_TOKEN: z
@@ -83,74 +83,76 @@ export const routerSettingsSchema = z.object({
     .optional(),
   /** Where Fly's Machines API is. */
   FLY_API_BASE_URL: urlSetting.default('https://api.machines.dev'),
-  /** Which Docker engine starts containers; the one of this computer unless told. */
+  /** Which Docker engine starts containers; by default the one of this computer. */
   DOCKER_HOST: z.string().optional(),
 });
 
-/** Where a person's own rights are good for something. The token lets nobody at alarms by itself. */
+/** The daemons at which the rights of a user apply. The token itself gives no access to alarms. */
 export type ConsoleConfig = Readonly<{ chronosUrl: string; chronosToken: string; executorUrl: string | undefined }>;
 
 export type PublicConfig = Readonly<{
   host: string;
   port: number;
-  /** `Host` values that pass besides loopback names and `host`. */
+  /** Accepted `Host` values besides loopback names and `host`. */
   allowedHosts: readonly string[];
-  door: Door;
-  /** Whether something in front has the certificate, so that everybody comes from its address. */
+  listener: Door;
+  /** Whether a proxy holds the certificate, so that all requests have the proxy's address. */
   isBehindProxy: boolean;
-  /** Whether people come by TLS, which ends here or in front. */
+  /** Whether users connect with TLS, which ends here or at a proxy. */
   isTls: boolean;
-  /** The console, and what it asks besides the router; `undefined`: there is none. */
+  /** The console and the daemons it queries besides the router; `undefined`: no console. */
   console: ConsoleConfig | undefined;
-  /** What one user may take. */
+  /** The limits of one user. */
   shares: Readonly<{ requestsPerMinute: number; streams: number; requests: number }>;
 }>;
 
 export type RouterConfig = Readonly<{
   host: string;
   port: number;
-  /** `Host` values that pass besides loopback names and `host`. */
+  /** Accepted `Host` values besides loopback names and `host`. */
   allowedHosts: readonly string[];
-  door: Door;
-  /** The second listener, for people on the way to their machine. */
+  listener: Door;
+  /** The second listener, for users on the way to their machine. */
   public: PublicConfig;
   dataDir: string;
-  /** Where the user's own presets for machines of provider `command` stand. */
+  /** The folder of the user's own presets for machines of provider `command`. */
   presetFolder: string;
-  /** `undefined`: every caller passes; only in development and only on loopback. */
+  /** `undefined`: every caller is accepted; only in development and only on loopback. */
   wakeToken: string | undefined;
   adminToken: string | undefined;
   /** For scrapers on other computers. */
   metricsToken: string | undefined;
-  /** Bounds starting, becoming ready and delivering together. */
+  /** The time limit for starting, becoming ready and delivering together. */
   wakeTimeoutMs: number;
-  /** Longest pause between two looks at whether a daemon is ready. */
+  /** The longest pause between two health checks of a starting daemon. */
   probeIntervalMs: number;
-  /** For how long the same wake without a fire id is one wake; 0: never. */
+  /** How long an identical wake without a fire id counts as the same wake; 0: never. */
   repeatMs: number;
-  /** How long machines of provider `process` outlive a router that died and does not come back; 0: for ever. */
+  /** How long machines of provider `process` outlive a dead router that is not replaced; 0: for ever. */
   orphanSeconds: number;
-  /** Processes run on when the router closes, for the next router to take over; the reaper ends them where none comes. */
+  /**
+   * Processes continue when the router closes, and the next router adopts them. Without a next router the reaper ends
+   * them.
+   */
   keepMachines: boolean;
-  /** How often and when agents may be woken whose machine has no budget of its own. */
+  /** The budget of machines that have none of their own. */
   budget: Budget | undefined;
-  /** Where chronosd takes receipts; without it none are sent from here. */
+  /** Where chronosd receives turn reports; without it the router sends none. */
   chronosUrl: string | undefined;
   /** Without it no Fly machine can be woken. */
   flyApiToken: string | undefined;
   flyApiUrl: string;
   /**
-   * As given: programs of all kinds read this variable, and a form that is not supported matters to Docker machines
-   * only.
+   * The unparsed value. Other programs read this variable too, and an unsupported form matters to Docker machines only.
    */
   dockerHost: string | undefined;
-  /** Whether machines run behind walls. */
+  /** Whether machines run in a sandbox. */
   separation: SeparationMode;
   /** Sentences for the log. */
   warnings: readonly string[];
 }>;
 
-/** What may be missing in development: names of the secrets that are not set, or the error that stops the start. */
+/** What may be missing in development: the names of unset secrets, or the error that stops the start. */
 function missingSecrets(names: string[], dev: boolean, host: string): string[] {
   if (names.length === 0) return [];
   const missing = `${names.join(' and ')} ${names.length === 1 ? 'is' : 'are'} not set`;
@@ -162,7 +164,7 @@ function missingSecrets(names: string[], dev: boolean, host: string): string[] {
   return [`${missing}: any program on this computer may use what they protect (ROUTER_DEV=1)`];
 }
 
-/** @throws ReveilleError `invalid_request` naming the variable and the member that is wrong */
+/** @throws ReveilleError `invalid_request` with the variable and the invalid member */
 function budgetOf(text: string | undefined): Budget | undefined {
   if (text === undefined) return undefined;
   try {
@@ -178,7 +180,7 @@ function budgetOf(text: string | undefined): Budget | undefined {
 /**
  * Reads the router's variables. `ROUTER_DATA_DIR` defaults to `router` below `REVEILLE_HOME`.
  *
- * @throws ReveilleError `invalid_request` naming each variable that is wrong, or the secrets that are missing
+ * @throws ReveilleError `invalid_request` with each invalid variable or missing secret
  */
 export function parseRouterConfig(settings: Settings): RouterConfig {
   const values = parseSettings(routerSettingsSchema, settings);
@@ -195,7 +197,7 @@ export function parseRouterConfig(settings: Settings): RouterConfig {
     host: values.ROUTER_HOST,
     port: values.ROUTER_PORT,
     allowedHosts: hostNames(values.ROUTER_ALLOWED_HOSTS),
-    door: parseDoor('ROUTER', values.ROUTER_HOST, settings),
+    listener: parseDoor('ROUTER', values.ROUTER_HOST, settings),
     public: publicConfig(values, settings),
     dataDir,
     presetFolder: join(values.REVEILLE_HOME ?? dataDir, 'presets'),
@@ -237,14 +239,14 @@ function consoleConfig(values: z.output<typeof routerSettingsSchema>): ConsoleCo
 }
 
 function publicConfig(values: z.output<typeof routerSettingsSchema>, settings: Settings): PublicConfig {
-  // Whoever lets the system pick the first port runs several routers side by side, and wants none of them fixed.
+  // With a chosen first port, several routers may run side by side, so neither port is fixed.
   const isFree = values.ROUTER_PORT === 0 && !settings.ROUTER_PUBLIC_PORT;
   const host = values.ROUTER_PUBLIC_HOST;
   return Object.freeze({
     host,
     port: isFree ? 0 : values.ROUTER_PUBLIC_PORT,
     allowedHosts: hostNames(values.ROUTER_PUBLIC_ALLOWED_HOSTS),
-    door: parseDoor('ROUTER_PUBLIC', host, settings),
+    listener: parseDoor('ROUTER_PUBLIC', host, settings),
     isBehindProxy: values.ROUTER_PUBLIC_TLS !== undefined,
     isTls: values.ROUTER_PUBLIC_TLS !== undefined || values.ROUTER_PUBLIC_TLS_CERT !== undefined,
     console: consoleConfig(values),

@@ -1,7 +1,4 @@
-/**
- * The router: knows where each user's agent lives, starts that machine and delivers its wakes. Everything is wired
- * here.
- */
+/** The router: knows the machine of each user, starts it and delivers its wakes. This file connects the parts. */
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../kit/clock/clock.ts';
 import { Agent } from '../kit/http/dispatchers.ts';
@@ -21,10 +18,10 @@ import { Fleet } from './fleet.ts';
 import { addMachineRoutes } from './http/machine-routes.ts';
 import { ROUTER_ROUTES } from './http/routes.ts';
 import { addUserRoutes } from './http/user-routes.ts';
-import { addReceiptKeyRoutes, addWakeRoutes } from './http/wake-routes.ts';
+import { addTurnReportKeyRoutes, addWakeRoutes } from './http/wake-routes.ts';
 import { IdleKeeper } from './idle-keeper.ts';
 import { type Machine, noMachine, suspendMachine } from './machines/machine.ts';
-import { OwedTurns } from './machines/owed-turns.ts';
+import { PendingTurns } from './machines/pending-turns.ts';
 import { Registry } from './machines/registry.ts';
 import type { RouterFigures } from './metrics.ts';
 import { AwakeRecords } from './providers/awake-records.ts';
@@ -49,36 +46,36 @@ export type RouterOptions = {
   clock: Clock;
   log: Logger;
   version: string;
-  /** The environment of which the processes of machines get the allow-listed part. */
+  /** The environment from which machine processes get the allow-listed variables. */
   environment: Readonly<Record<string, string | undefined>>;
-  /** What machines must not see; everything stays as it is without it. */
+  /** The sandbox of machines; without it they run unrestricted. */
   walls?: Walls | undefined;
-  /** What a user's machine gets although it lies in a hidden place. */
+  /** Paths below hidden folders that a user's machine may read anyway. */
   grantedTo?: (userId: string) => readonly Grant[];
   onWake?: OnWake;
-  /** Where chronosd takes receipts, instead of the configuration's address: `undefined` while that is not known yet. */
+  /** Where chronosd receives turn reports, instead of the configured address; `undefined` while it is unknown. */
   chronosUrl?: () => string | undefined;
-  /** Told how far the turns of machines of provider `command` get. It must not throw. */
+  /** Receives the progress of turns of provider `command`. It must not throw. */
   onStage?: OnStage;
-  /** Makes what answers the paths that are not the daemon's own at the public listener. */
+  /** Creates the handler of public paths that are not routes of the daemon. */
   pagesOf?: PagesOf | undefined;
 };
 
 export type RunningRouter = Pick<RunningServer, 'url' | 'port' | 'routes'> & {
   /**
-   * Accepts nothing more, lets deliveries finish, stops every machine of provider `process`, and closes the registry.
-   * Takes less than 20 seconds at worst; calling it again gives the same promise.
+   * Accepts no new request, finishes deliveries, stops every machine of provider `process`, and closes the registry. It
+   * takes less than 20 seconds; a repeated call returns the same promise.
    */
   close(): Promise<void>;
-  /** Where people come in. */
+  /** The address of the public listener. */
   readonly public: Pick<PublicListener, 'url' | 'localhost' | 'port' | 'routes' | 'figures'>;
 };
 
-/** A start goes on after the wake that began it has given up, for the next attempt's sake, but not for ever. */
+/** A start continues for the next attempt after its wake has given up, up to this limit. */
 const START_LIMIT_WAKES = 4;
-/** For deliveries under way when the router closes; the machines need their time after it. */
+/** For deliveries under way when the router closes; machines get their own time after it. */
 const DRAIN_MS = 5000;
-/** Per daemon. A daemon that hangs holds its own connections and nobody else's. */
+/** Per daemon. A hanging daemon blocks only its own connections. */
 const CONNECTIONS = 128;
 
 /**
@@ -91,20 +88,20 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
   for (const warning of config.warnings) log.warn(warning);
   const registry = new Registry(config.dataDir, clock);
   const connect = guardedConnector();
-  // A turn of somebody else's server may hold its connection for an hour.
-  const errands = new Agent({ connections: CONNECTIONS, pipelining: 1, allowH2: false, connect });
-  const separation = new Separation({
-    walls: options.walls,
+  // A turn of an external server may keep its connection for an hour.
+  const targetCalls = new Agent({ connections: CONNECTIONS, pipelining: 1, allowH2: false, connect });
+  const isolation = new Separation({
+    sandboxer: options.walls,
     grantedTo: options.grantedTo,
     machines: () => registry.all(),
   });
-  const targets = await openTargets(options, registry, separation, errands);
-  // Looks at health have connections of their own: deliveries that hang must not make a daemon seem dead.
+  const targets = await openTargets(options, registry, isolation, targetCalls);
+  // Health checks have their own connections: hanging deliveries must not make a daemon seem dead.
   const deliveries = new Agent({ connections: CONNECTIONS, pipelining: 1, allowH2: false, connect });
-  const looks = new Agent({ connections: 4, pipelining: 1, allowH2: false, connect });
-  // So have people: what they leave open must not keep wakes waiting.
-  const people = new Agent({ connections: CONNECTIONS, pipelining: 1, allowH2: false, connect });
-  const probe = createHealthProbe(looks, clock, config.probeIntervalMs);
+  const healthChecks = new Agent({ connections: 4, pipelining: 1, allowH2: false, connect });
+  // User requests have their own connections too: their open streams must not delay wakes.
+  const userRequests = new Agent({ connections: CONNECTIONS, pipelining: 1, allowH2: false, connect });
+  const probe = createHealthProbe(healthChecks, clock, config.probeIntervalMs);
   const startLimitMs = START_LIMIT_WAKES * config.wakeTimeoutMs;
   const reaper = new Reaper({ dataDir: config.dataDir, orphanSeconds: config.orphanSeconds, log });
   const { file, commits } = registry;
@@ -114,7 +111,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     commits,
     awake: (name) => new AwakeRecords(name, { file, commits, log }),
     probe,
-    separation,
+    separation: isolation,
     reaper,
     environment: options.environment,
     chronosUrl: chronosUrlOf(options) ?? (() => undefined),
@@ -122,9 +119,9 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     clock,
     log,
   });
-  const owed = new OwedTurns(file, commits, log);
-  const fleet = new Fleet(registry, { providers, owed, probe, clock, log, startLimitMs });
-  const restarter = new Restarter({ fleet, registry, owed, clock, log });
+  const pendingTurns = new PendingTurns(file, commits, log);
+  const fleet = new Fleet(registry, { providers, pendingTurns, probe, clock, log, startLimitMs });
+  const restarter = new Restarter({ fleet, registry, pendingTurns, clock, log });
   const budgets = new Budgets({
     records: new WakeRecords(file, commits),
     standard: config.budget,
@@ -155,10 +152,10 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     keeper.close();
     budgets.close();
     for (const provider of Object.values(providers)) provider.close();
-    // Of machines that run on it takes care until the next router comes.
+    // The reaper watches machines that continue until the next router starts.
     if (!config.keepMachines) reaper.dismiss();
     await targets.close();
-    await Promise.all([deliveries.destroy(), looks.destroy(), errands.destroy(), people.destroy()]);
+    await Promise.all([deliveries.destroy(), healthChecks.destroy(), targetCalls.destroy(), userRequests.destroy()]);
     await registry.close();
   };
 
@@ -180,10 +177,10 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
       host: config.host,
       port: config.port,
       allowedHosts: config.allowedHosts,
-      door: config.door,
+      door: config.listener,
       routes(app) {
         addWakeRoutes(app, { repetitions, wakeToken: config.wakeToken, clock, log });
-        addReceiptKeyRoutes(app, { registry, wakeToken: config.wakeToken });
+        addTurnReportKeyRoutes(app, { registry, wakeToken: config.wakeToken });
         addMachineRoutes(app, { registry, fleet, targets, budgets, adminToken: config.adminToken, clock, log });
         addUserRoutes(app, { tokens, hasConsole: config.public.console !== undefined, log });
         metricsRoute(app, ROUTER_ROUTES.metrics, {
@@ -201,10 +198,10 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
       ...{ config: config.public, tokens, version, pagesOf: options.pagesOf, ready, drainMs: DRAIN_MS },
       rows: new ConsoleRows({ registry, clock, log }),
       machineOf: (userId) => ownMachine({ registry, fleet, targets, budgets, clock, log }, userId),
-      ...{ registry, fleet, dispatcher: people, clock, log, timeoutMs: config.wakeTimeoutMs },
+      ...{ registry, fleet, dispatcher: userRequests, clock, log, timeoutMs: config.wakeTimeoutMs },
     });
-    // Only a router that got its ports touches what an earlier one left; no request is read before this turn of the
-    // event loop ends.
+    // Only a router that got its ports touches the machines of an earlier one. No request is read before this turn of
+    // the event loop ends.
     fleet.recover();
     targets.recover();
     restarter.open();
@@ -242,16 +239,16 @@ async function createProviders(parts: ProviderParts): Promise<SupervisorOptions[
   return Object.fromEntries(await Promise.all(created)) as SupervisorOptions['providers'];
 }
 
-/** Where receipts go; `undefined` when none are to be sent. */
+/** The address for turn reports; `undefined` when none are sent. */
 function chronosUrlOf({ config: { chronosUrl }, chronosUrl: late }: RouterOptions) {
   return late ?? (chronosUrl === undefined ? undefined : () => chronosUrl);
 }
 
-/** Opens what keeps the turns of machines without a daemon; the registry is closed when that fails. */
+/** Opens the store of turns for machines without a daemon. The registry is closed when that fails. */
 async function openTargets(
   options: RouterOptions,
   registry: Registry,
-  separation: Separation,
+  isolation: Separation,
   dispatcher: Dispatcher,
 ): Promise<Targets> {
   const { config, clock, log, environment, onStage } = options;
@@ -267,7 +264,7 @@ async function openTargets(
   const machineOf = (userId: string) => registry.get(userId);
   const chronosUrl = chronosUrlOf(options);
   const keyOf = (userId: string) => {
-    const [token] = registry.receiptTokens(userId);
+    const [token] = registry.turnReportTokens(userId);
     return token === undefined ? undefined : receiptKey(token);
   };
   const reporting = {
@@ -282,7 +279,7 @@ async function openTargets(
       suspend,
       dispatcher,
       environment,
-      separation,
+      separation: isolation,
       clock,
       log,
       ...reporting,
@@ -293,7 +290,7 @@ async function openTargets(
   }
 }
 
-/** What writes metrics is loaded with the first scrape: most routers have none, and every start would pay for it. */
+/** The metrics library is loaded with the first scrape: most routers have no scraper, and every start would load it. */
 function metricsPage(figures: () => RouterFigures | undefined): MetricsPage {
   let page: MetricsPage | undefined;
   return async () => {

@@ -1,4 +1,4 @@
-/** All the supervisors of a router, one per machine it has had to do with. */
+/** All supervisors of a router, one for each machine it has used. */
 import { hasDaemon, type Machine, noMachine } from './machines/machine.ts';
 import type { Registry } from './machines/registry.ts';
 import { Supervisor, type SupervisorOptions } from './supervisor.ts';
@@ -14,8 +14,8 @@ export class Fleet {
   }
 
   /**
-   * The one supervisor of a user's machine; it is made when it is first asked for, and kept: a second one would start a
-   * second daemon.
+   * The only supervisor of a user's machine. It is created at the first use and kept: a second one would start a second
+   * daemon.
    */
   of(userId: string): Supervisor {
     let supervisor = this.#supervisors.get(userId);
@@ -30,21 +30,24 @@ export class Fleet {
     return this.#supervisors.values();
   }
 
-  /** What the operator is told of a machine right now; `undefined` for one that is always on and has not been used. */
+  /** The current activity of a machine, for operators; `undefined` for an unused always-on machine. */
   running(machine: Machine): string | undefined {
     if (!hasDaemon(machine)) return undefined;
     const phase = this.#supervisors.get(machine.userId)?.phase ?? 'asleep';
     return phase === 'asleep' && !this.#options.providers[machine.provider].sleeps ? undefined : phase;
   }
 
-  /** Whether the machine has a daemon that can be put to sleep, and so can owe a turn while it does not run. */
+  /**
+   * Whether the machine has a daemon that can be put to sleep. Only such a machine can have a pending turn while it
+   * does not run.
+   */
   sleeps(machine: Machine): boolean {
     return hasDaemon(machine) && this.#options.providers[machine.provider].sleeps;
   }
 
   /**
-   * Settles what an earlier router left running: machines that are still what they were are taken over, others stopped.
-   * The work goes on in the background; a wake that arrives meanwhile waits for it.
+   * Resolves the machines that an earlier router left running: unchanged machines are adopted, others are stopped. This
+   * runs in the background; a wake that arrives meanwhile waits for it.
    */
   recover(): void {
     for (const provider of Object.values(this.#options.providers)) {
@@ -58,7 +61,7 @@ export class Fleet {
     }
   }
 
-  /** Stops every machine that does not outlive the router, and resolves when they sleep. */
+  /** Stops every machine that does not outlive the router. Resolves when they have stopped. */
   async close(): Promise<void> {
     await Promise.all([...this].map((supervisor) => supervisor.close()));
   }

@@ -10,33 +10,33 @@ import { ShiftingClock } from './testing/shifting-clock.ts';
 
 const USER = 'alice';
 
-/** A machine that has been woken once and goes to sleep after a minute. */
+/** A machine that was woken once and goes to sleep after a minute. */
 async function awake(t: TestContext) {
   const clock = new ShiftingClock();
   const router = await startBench(t, { clock });
   const folder = temporaryFolder(t);
   await router.put(USER, fixtureMachine(folder, undefined, { idle_seconds: 60 }));
   assert.equal((await router.wake(USER)).status, 202);
-  const looks = () => eventsOf(folder, 'health').length;
-  /** Moves the clock and waits until the daemon has been asked how it is. */
-  const advanceToLook = async (ms: number) => {
-    const before = looks();
+  const healthChecks = () => eventsOf(folder, 'health').length;
+  /** Advances the clock and waits for a health check of the daemon. */
+  const advanceToHealthCheck = async (ms: number) => {
+    const before = healthChecks();
     clock.advance(ms);
-    await eventually('the daemon is asked', () => looks() > before);
+    await eventually('the health check of the daemon', () => healthChecks() > before);
   };
   return {
     clock,
     router,
     folder,
-    advanceToLook,
+    advanceToLook: advanceToHealthCheck,
     running: async () => (await router.admin('GET', `/${USER}`)).json.data.running,
   };
 }
 
 describe('an idle machine', () => {
   test('is put to sleep after its idle time, and started again by the next wake', async (t) => {
-    const { router, folder, advanceToLook, running } = await awake(t);
-    await advanceToLook(61_000);
+    const { router, folder, advanceToLook: advanceToHealthCheck, running } = await awake(t);
+    await advanceToHealthCheck(61_000);
     await eventually('it sleeps', async () => (await running()) === 'asleep');
     assert.ok(!isAlive(eventsOf(folder, 'start')[0]!.pid));
     const answer = await router.wake(USER);
@@ -45,16 +45,16 @@ describe('an idle machine', () => {
     assert.equal(eventsOf(folder, 'start').length, 2);
   });
 
-  test('is left alone while it is busy or has something queued', async (t) => {
-    const { folder, advanceToLook, running } = await awake(t);
+  test('stays awake while it is busy or has queued work', async (t) => {
+    const { folder, advanceToLook: advanceToHealthCheck, running } = await awake(t);
     for (const state of ['busy', 'queued']) {
       writeFileSync(join(folder, state), '');
-      await advanceToLook(61_000);
-      await advanceToLook(6000);
+      await advanceToHealthCheck(61_000);
+      await advanceToHealthCheck(6000);
       assert.equal(await running(), 'ready');
       rmSync(join(folder, state));
     }
-    await advanceToLook(6000);
+    await advanceToHealthCheck(6000);
     await eventually('it sleeps', async () => (await running()) === 'asleep');
   });
 
@@ -69,7 +69,7 @@ describe('an idle machine', () => {
     assert.equal(eventsOf(folder, 'start').length, 1);
   });
 
-  test('that a wake meets while it is put to sleep is waited for and started again; no wake is lost', async (t) => {
+  test('that is stopping when a wake arrives is started again after it; no wake is lost', async (t) => {
     const { clock, router, folder, running } = await awake(t);
     writeFileSync(join(folder, 'slow-end'), '');
     clock.advance(61_000);
@@ -88,18 +88,18 @@ describe('an idle machine', () => {
     );
   });
 
-  test('is not put to sleep under a wake that arrives while it is asked how it is', async (t) => {
+  test('is not put to sleep when a wake arrives during its health check', async (t) => {
     const { clock, router, folder } = await awake(t);
     for (let round = 1; round <= 5; round++) {
       clock.advance(61_000);
-      // The question is on its way; whichever comes first, the wake is delivered and nothing is started twice.
+      // The health check is under way. In either order, the wake is delivered and the machine is started once.
       assert.equal((await router.wake(USER)).status, 202);
     }
     assert.equal(eventsOf(folder, 'chat').length, 6);
     assert.equal(eventsOf(folder, 'second').length, 0);
   });
 
-  test('without an idle time stays awake, and an always-on one is never asked to sleep', async (t) => {
+  test('without an idle time stays awake, and an always-on one gets no health checks', async (t) => {
     const clock = new ShiftingClock();
     const router = await startBench(t, { clock });
     const folder = temporaryFolder(t);
@@ -113,6 +113,6 @@ describe('an idle machine', () => {
     await router.wake('always-on');
     assert.equal(eventsOf(folder, 'start').length, 1);
     assert.equal(eventsOf(folder, 'term').length, 0);
-    assert.equal(daemon.looks, 1);
+    assert.equal(daemon.healthChecks, 1);
   });
 });

@@ -1,7 +1,4 @@
-/**
- * Puts machines to sleep that nobody has woken for a while and that have nothing to do; learns before that when they
- * have done what they accepted.
- */
+/** Puts idle machines to sleep. Before that, it observes when they have finished their accepted turns. */
 import type { Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
 import type { Fleet } from './fleet.ts';
@@ -9,9 +6,9 @@ import { type HealthProbe, isIdle } from './providers/health.ts';
 import type { Idleness, Supervisor } from './supervisor.ts';
 
 const SWEEP_MS = 1000;
-/** A daemon that owes a turn is asked this long after its last use, one that is busy is asked again after as long. */
+/** A daemon with a pending turn is checked this long after its last use; a busy one again after the same time. */
 const BUSY_MS = 5000;
-/** A turn that is tried again sooner than this, and than the machine would go to sleep anew, keeps it awake. */
+/** A turn that is retried sooner than this, or before the machine could sleep again, keeps it awake. */
 const SHORTEST_SLEEP_MS = 60_000;
 
 export class IdleKeeper {
@@ -19,7 +16,7 @@ export class IdleKeeper {
   readonly #probe: HealthProbe;
   readonly #clock: Clock;
   readonly #log: Logger;
-  /** Machines that are being asked, or need not be asked again before this instant. */
+  /** Machines with a health check under way, or with none due before this instant. */
   readonly #notBefore = new Map<Supervisor, number>();
   #cancel: () => void;
 
@@ -49,28 +46,28 @@ export class IdleKeeper {
       const idleness = supervisor.idleness();
       if (!idleness) continue;
       const idleMs = (idleness.machine.idleSeconds ?? Number.POSITIVE_INFINITY) * 1000;
-      const dueMs = supervisor.owes ? Math.min(idleMs, BUSY_MS) : idleMs;
+      const dueMs = supervisor.hasPendingTurn ? Math.min(idleMs, BUSY_MS) : idleMs;
       if (now - idleness.sinceMs < dueMs || now < (this.#notBefore.get(supervisor) ?? 0)) continue;
       this.#notBefore.set(supervisor, now + BUSY_MS);
-      void this.#ask(supervisor, idleness, now - idleness.sinceMs >= idleMs);
+      void this.#checkHealth(supervisor, idleness, now - idleness.sinceMs >= idleMs);
     }
   }
 
-  /** Whether a turn is tried again before the machine would have slept for long. */
+  /** Whether a turn is retried too soon for sleep to be useful. */
   #isSoon(nextTurnAt: number | undefined, idleSeconds: number | null): boolean {
     if (nextTurnAt === undefined) return false;
     return nextTurnAt - this.#clock.now() <= Math.min((idleSeconds ?? 0) * 1000, SHORTEST_SLEEP_MS);
   }
 
-  async #ask(supervisor: Supervisor, idleness: Idleness, maySleep: boolean): Promise<void> {
+  async #checkHealth(supervisor: Supervisor, idleness: Idleness, maySleep: boolean): Promise<void> {
     const { daemon, machine } = idleness;
-    const health = await this.#probe.look(daemon, machine.spec.health_path);
-    // A daemon that does not answer may be in the middle of a turn.
-    if (!health.healthy && supervisor.owes) supervisor.missed(idleness);
-    if (!isIdle(health) || !supervisor.settleIfStill(idleness, health.nextTurnAt)) return;
+    const health = await this.#probe.check(daemon, machine.spec.health_path);
+    // A daemon that does not answer may be executing a turn.
+    if (!health.healthy && supervisor.hasPendingTurn) supervisor.healthCheckFailed(idleness);
+    if (!isIdle(health) || !supervisor.markIdle(idleness, health.nextTurnAt)) return;
     this.#notBefore.delete(supervisor);
     if (!maySleep || this.#isSoon(health.nextTurnAt, machine.idleSeconds)) return;
-    if (!supervisor.stopIfStill(idleness)) return;
+    if (!supervisor.stopIfIdle(idleness)) return;
     this.#log.info({ user_id: machine.userId, idle_seconds: machine.idleSeconds }, 'an idle machine goes to sleep');
   }
 }

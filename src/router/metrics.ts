@@ -1,33 +1,35 @@
-/** What the router tells about its listeners in Prometheus' text format: who came in, who did not, and why. */
+/**
+ * The metrics of the router's listeners in the text format of Prometheus: accepted and rejected requests, with reasons.
+ */
 import { Counter, Gauge, Registry } from 'prom-client';
 import type { MetricsPage } from '../kit/http/metrics-route.ts';
 import type { DoorFigures } from '../kit/http/server.ts';
 import type { PublicFigures } from './public/listener.ts';
 
-export type RouterFigures = { internal: DoorFigures; public: PublicFigures & { door: DoorFigures } };
+export type RouterFigures = { internal: DoorFigures; public: PublicFigures & { listener: DoorFigures } };
 
-/** What came of a request, by the figure that counts it. */
+/** The outcomes of a request, by the counter of each. */
 const RESULTS = {
-  carried: 'carried',
-  not_carried: 'notCarried',
+  carried: 'proxied',
+  not_carried: 'notProxied',
   unauthorized: 'unauthorized',
   locked: 'locked',
   over_share: 'overShare',
   malformed: 'malformed',
 } as const satisfies Record<string, keyof PublicFigures>;
 
-/** @param figures asked at each scrape; `undefined` before the router listens */
+/** @param figures read at each scrape; `undefined` before the router listens */
 export function routerMetrics(figures: () => RouterFigures | undefined): MetricsPage {
   const registry = new Registry();
   const registers = [registry];
-  const doors = () => {
+  const listeners = () => {
     const now = figures();
-    return now === undefined ? [] : [['internal', now.internal] as const, ['public', now.public.door] as const];
+    return now === undefined ? [] : [['internal', now.internal] as const, ['public', now.public.listener] as const];
   };
-  // The listeners count; a counter of this library can only be added to.
+  // The listeners count; a counter of this library can only be incremented.
   new Counter({
     name: 'router_public_requests_total',
-    help: "Requests for persons' machines, by what came of them",
+    help: 'Requests for the machines of users, by outcome',
     labelNames: ['result'],
     registers,
     collect() {
@@ -38,7 +40,7 @@ export function routerMetrics(figures: () => RouterFigures | undefined): Metrics
   });
   new Gauge({
     name: 'router_public_streams',
-    help: 'Streams of events that persons have open',
+    help: 'Open streams of events of users',
     registers,
     collect() {
       this.set(figures()?.public.streams ?? 0);
@@ -46,32 +48,32 @@ export function routerMetrics(figures: () => RouterFigures | undefined): Metrics
   });
   new Gauge({
     name: 'router_http_connections',
-    help: 'Connections that are open',
+    help: 'Open connections',
     labelNames: ['listener'],
     registers,
     collect() {
-      for (const [listener, door] of doors()) this.set({ listener }, door.open);
+      for (const [listener, counts] of listeners()) this.set({ listener }, counts.open);
     },
   });
   new Counter({
     name: 'router_http_connections_closed_total',
-    help: 'Connections that did not end by themselves, by why they were closed',
+    help: 'Connections that the listener closed, by reason',
     labelNames: ['listener', 'reason'],
     registers,
     collect() {
       this.reset();
-      for (const [listener, door] of doors())
-        for (const [reason, count] of Object.entries(door.closed)) this.inc({ listener, reason }, count);
+      for (const [listener, counts] of listeners())
+        for (const [reason, count] of Object.entries(counts.closed)) this.inc({ listener, reason }, count);
     },
   });
   new Counter({
     name: 'router_wrong_tokens_total',
-    help: 'Requests with a bearer token that is not a right one',
+    help: 'Requests with an invalid bearer token',
     labelNames: ['listener'],
     registers,
     collect() {
       this.reset();
-      for (const [listener, door] of doors()) this.inc({ listener }, door.wrongTokens);
+      for (const [listener, counts] of listeners()) this.inc({ listener }, counts.wrongTokens);
     },
   });
   return async () => ({ contentType: registry.contentType, text: await registry.metrics() });

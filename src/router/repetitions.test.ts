@@ -8,7 +8,7 @@ import { startPlainDaemon } from './testing/plain-daemon.ts';
 import { ShiftingClock } from './testing/shifting-clock.ts';
 
 const USER = '11111111-2222-3333-4444-555555555555';
-/** What the sources' `wake.Request` is in JSON, its fields in their order. */
+/** The JSON of the sources' `wake.Request`, with the fields in their order. */
 const BODY = `{"user_id":"${USER}","conversation_id":"conv_abc123","message":"Resume the airdrop: cursor at holder 240/512, batch size 50…","payload":{"cursor":240,"batch":50},"alarm_id":"alarm_xyz789","origin":"chronos"}`;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -33,7 +33,7 @@ async function start(t: TestContext, settings: Record<string, string> = {}) {
 }
 
 describe('a wake without a fire id', () => {
-  test('goes to the daemon as it came, with what the caller left out beside it', async (t) => {
+  test('reaches the daemon unchanged, with the omitted members added', async (t) => {
     const { router, daemon } = await start(t);
     const before = Date.now();
     assert.equal(await router.settled(), 202);
@@ -51,10 +51,10 @@ describe('a wake without a fire id', () => {
     assert.ok(Date.parse(scheduled_for) >= before && Date.parse(scheduled_for) <= Date.now());
   });
 
-  test('needs no more than a user and a message', async (t) => {
+  test('needs only a user and a message', async (t) => {
     const { router, daemon } = await start(t);
     assert.equal(await router.settled(`{"user_id":"${USER}","message":"now"}`), 202);
-    // A Go structure without `omitempty` writes what it has not.
+    // A Go structure without `omitempty` writes empty members.
     assert.equal(await router.settled(`{"user_id":"${USER}","message":"then","alarm_id":"","origin":""}`), 202);
     assert.deepEqual(
       daemon.chats.map(({ headers }) => [headers['x-matrix-wake-origin'], headers['x-matrix-wake-alarm']]),
@@ -65,7 +65,7 @@ describe('a wake without a fire id', () => {
     );
   });
 
-  test('is one turn when it is sent again within a day, also across midnight, and another one after it', async (t) => {
+  test('is one turn when it is repeated within a day, also across midnight, and another one after it', async (t) => {
     const { router, clock, fires } = await start(t);
     clock.advance(24 * HOUR_MS - (clock.now() % (24 * HOUR_MS)) - 2 * MINUTE_MS);
     assert.equal(await router.settled(), 202);
@@ -80,7 +80,7 @@ describe('a wake without a fire id', () => {
     assert.equal(new Set(fires()).size, 2);
   });
 
-  test('is another wake when anything that it says differs, down to a digit of its payload', async (t) => {
+  test('is another wake when any member differs, down to a digit of its payload', async (t) => {
     const { router, fires } = await start(t);
     const bodies = [
       BODY,
@@ -94,13 +94,13 @@ describe('a wake without a fire id', () => {
     ];
     for (const body of bodies) assert.equal(await router.settled(body), 202, body);
     for (const body of bodies) assert.equal(await router.settled(body), 200, body);
-    // Not part of what is the same: how often it was tried, and the order of the members.
+    // The attempt number and the order of members do not count.
     assert.equal(await router.settled(BODY.replace(',"origin"', ',"attempt":7,"origin"')), 200);
     assert.equal(new Set(fires()).size, bodies.length);
     assert.equal(fires().length, bodies.length);
   });
 
-  test('has its fire before anything is sent, and keeps it until it is accepted, whatever happens to the router', async (t) => {
+  test('has its fire id stored before it is sent, and keeps it until it is accepted, also across a restart', async (t) => {
     const { router, daemon, clock, fires, open } = await start(t);
     daemon.answer = (response) => void response.writeHead(500).end();
     assert.equal(await router.settled(), 500);
@@ -116,17 +116,17 @@ describe('a wake without a fire id', () => {
     assert.equal(fires().length, 2);
   });
 
-  test('is delivered once when it arrives many times at once', async (t) => {
+  test('is delivered once for many concurrent copies', async (t) => {
     const { router, fires } = await start(t);
     const answers = await Promise.all(Array.from({ length: 12 }, () => router.settled()));
     assert.deepEqual(answers.sort(), [...Array(11).fill(200), 202]);
     assert.equal(fires().length, 1);
   });
 
-  test('of nobody leaves no record behind', async (t) => {
+  test('of an unknown user leaves no record', async (t) => {
     const { router } = await start(t);
-    const stranger = BODY.replace(USER, 'nobody');
-    assert.equal(await router.settled(stranger), 404);
+    const unknownUser = BODY.replace(USER, 'nobody');
+    assert.equal(await router.settled(unknownUser), 404);
     await router.close();
     const db = new DatabaseSync(join(router.dataDir, 'router.db'), { readOnly: true });
     assert.deepEqual(db.prepare('SELECT * FROM unnamed_wakes').all(), []);
@@ -134,8 +134,8 @@ describe('a wake without a fire id', () => {
   });
 });
 
-describe('a caller that says otherwise', () => {
-  test('names its wake in a header: one name is one turn, whatever the bodies say', async (t) => {
+describe('a caller with its own identification', () => {
+  test('names its wake in a header: one name is one turn, whatever the bodies are', async (t) => {
     const { router, fires, clock } = await start(t);
     for (const header of ['webhook-id', 'idempotency-key']) {
       assert.equal(await router.settled(BODY, { [header]: `${header} 1` }), 202);
@@ -162,7 +162,7 @@ describe('a caller that says otherwise', () => {
     assert.deepEqual([answers, new Set(fires()).size], [[202, 202, 202], 3]);
   });
 
-  test('or makes the window as short as its series', async (t) => {
+  test('or sets the window as short as its series', async (t) => {
     const { router, clock } = await start(t, { ROUTER_REPEAT_SECONDS: '3000' });
     assert.deepEqual([await router.settled(), await router.settled()], [202, 200]);
     clock.advance(HOUR_MS);

@@ -1,7 +1,7 @@
 /**
- * Wakes that come without a fire id, as schedulers send them that know nothing of fire ids. Each gets one that is
- * derived from what it says (`wire/fire-id.ts`), and the record of it outlives the router: the same wake, sent again
- * within the window, is the same fire. The window begins with the first of them, whatever the date is.
+ * Handles wakes without a fire id, from schedulers that have none. Each gets one that is derived from its content
+ * (`wire/fire-id.ts`). Its record outlives the router: an identical wake within the window is the same fire. The window
+ * begins with the first of them, whatever the date is.
  */
 import { randomUUID } from 'node:crypto';
 import type { StatementSync } from 'node:sqlite';
@@ -22,17 +22,17 @@ type Row = {
   turn_id: string | null;
 };
 
-/** For how long a wake is known that its caller gave a name: as long as turns are. */
+/** How long a named wake is remembered: as long as turns are kept. */
 const NAMED_MS = 30 * 24 * 3600 * 1000;
 
 type RepetitionsOptions = {
   file: SqliteFile;
   commits: GroupCommit;
-  /** Whether a user has a machine: a wake for nobody leaves nothing behind. */
+  /** Whether a user has a machine: a wake of an unknown user leaves no record. */
   isKnown: (userId: string) => boolean;
-  /** Wakes the machine of a wake that has its fire id. */
+  /** Wakes the machine for a wake with a fire id. */
   wake: (wake: Wake, onReady?: (afterMs: number) => void) => Promise<WakeAnswer>;
-  /** For how long the same wake without a name is the same; 0: each is one of its own. */
+  /** How long an identical wake without a name is the same; 0: each is separate. */
   windowMs: number;
   clock: Clock;
   log: Logger;
@@ -44,7 +44,7 @@ export class Repetitions {
   readonly #put: StatementSync;
   readonly #accept: StatementSync;
   readonly #forget: StatementSync;
-  /** Derived fires that are on their way, by user and name. */
+  /** Derived fires under way, by user and name. */
   readonly #underWay = new Map<string, Promise<unknown>>();
 
   constructor(options: RepetitionsOptions) {
@@ -60,11 +60,11 @@ export class Repetitions {
   }
 
   /**
-   * Wakes a user's agent, as `Wakes.wake` does; one that repeats an accepted wake without a fire id wakes nobody and is
-   * answered with 200 and `deduped`. Repetitions that arrive together go one after the other.
+   * Wakes a user's agent, as `Wakes.wake` does. A repetition of an accepted wake without a fire id wakes no machine and
+   * is answered with 200 and `deduped`. Concurrent repetitions are handled in sequence.
    *
-   * @param name what the caller called the wake, in a header
-   * @throws ReveilleError as `Wakes.wake`, and `unavailable` when the record could not be written: nothing was woken
+   * @param name the caller's name of the wake, from a header
+   * @throws ReveilleError as `Wakes.wake`, and `unavailable` when the record could not be written: no machine was woken
    */
   async wake(request: WakeRequest, name: string | undefined, onReady?: (afterMs: number) => void): Promise<WakeAnswer> {
     const { clock, wake, isKnown, windowMs } = this.#options;
@@ -111,7 +111,7 @@ export class Repetitions {
     });
     const fireId = fireIdOf(derived, known.first_at);
     if (known.accepted === 1) {
-      log.info({ user_id: userId, fire_id: fireId }, 'a wake was repeated; its turn is there');
+      log.info({ user_id: userId, fire_id: fireId }, 'a wake was repeated; its turn exists');
       return repeated(known, request);
     }
     const woken = await wake(completeWake(request, fireId, known.first_at), onReady);
@@ -121,8 +121,8 @@ export class Repetitions {
     try {
       await commits.run(() => void this.#accept.run(conversation_id, turn_id, userId, derived, known.first_at));
     } catch (err) {
-      // It was accepted. A daemon that knows fire ids tells a repetition apart by itself.
-      log.warn({ err, user_id: userId, fire_id: fireId }, 'that a wake was accepted could not be stored');
+      // It was accepted. A daemon with fire ids recognizes a repetition itself.
+      log.warn({ err, user_id: userId, fire_id: fireId }, 'an accepted wake could not be recorded');
     }
     return woken;
   }

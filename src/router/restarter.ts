@@ -1,29 +1,35 @@
 /**
- * Starts machines again that do not run although they owe a turn: their daemon was stopped for a change, crashed, or
- * ended with the router, and keeps what it accepted until it runs; or it sleeps until it tries a turn again that failed.
- * Nobody is woken by it, so that budgets have no say here.
+ * Restarts stopped machines with a pending turn. Their daemon was stopped for a change, crashed, or ended with the
+ * router, and keeps accepted turns until it runs again. Or it sleeps until the retry of a failed turn. A restart
+ * delivers no wake, so budgets do not apply.
  */
 import type { Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
 import type { Fleet } from './fleet.ts';
 import { type DaemonMachine, hasDaemon, noMachine, wakeable } from './machines/machine.ts';
-import type { OwedTurns } from './machines/owed-turns.ts';
+import type { PendingTurns } from './machines/pending-turns.ts';
 import type { Registry } from './machines/registry.ts';
 import { restAfter } from './providers/start-backoff.ts';
 
-export type RestarterOptions = { fleet: Fleet; registry: Registry; owed: OwedTurns; clock: Clock; log: Logger };
+export type RestarterOptions = {
+  fleet: Fleet;
+  registry: Registry;
+  pendingTurns: PendingTurns;
+  clock: Clock;
+  log: Logger;
+};
 
 /**
- * `starts`: how often it was tried since the machine was last seen idle; `dueAt`: when the next is, while it does not
+ * `starts`: the attempts since the machine was last seen idle; `dueAt`: when the next one is due, while it does not
  * run.
  */
-type Course = { starts: number; dueAt: number | undefined };
+type RestartState = { starts: number; dueAt: number | undefined };
 
 const SWEEP_MS = 1000;
 
 export class Restarter {
   readonly #options: RestarterOptions;
-  readonly #courses = new Map<string, Course>();
+  readonly #states = new Map<string, RestartState>();
   readonly #closing = new AbortController();
   #cancel: () => void = () => {};
 
@@ -31,54 +37,54 @@ export class Restarter {
     this.#options = options;
   }
 
-  /** Begins to sweep, once a second; to be called when the router has settled what an earlier one left. */
+  /** Begins to sweep, once a second. Call it after the machines of an earlier router were resolved. */
   open(): void {
     this.#sweep();
   }
 
-  /** Nothing is started after this; a start that is under way is left to the fleet. */
+  /** Starts no machine after this; the fleet ends a start that is under way. */
   close(): void {
     this.#closing.abort(new Error('the router is shutting down'));
     this.#cancel();
   }
 
   #sweep(): void {
-    const { owed, clock, log } = this.#options;
+    const { pendingTurns, clock, log } = this.#options;
     this.#cancel = clock.after(SWEEP_MS, () => this.#sweep());
-    for (const userId of this.#courses.keys()) if (!owed.has(userId)) this.#courses.delete(userId);
-    for (const userId of owed.userIds()) {
+    for (const userId of this.#states.keys()) if (!pendingTurns.has(userId)) this.#states.delete(userId);
+    for (const userId of pendingTurns.userIds()) {
       try {
-        this.#attend(userId);
+        this.#check(userId);
       } catch (err) {
-        log.warn({ err, user_id: userId }, 'a machine that owes a turn could not be looked up; it is tried again');
+        log.warn({ err, user_id: userId }, 'a machine with a pending turn could not be read; trying again');
       }
     }
   }
 
-  #attend(userId: string): void {
+  #check(userId: string): void {
     const { clock } = this.#options;
-    const course = this.#courses.get(userId) ?? { starts: 0, dueAt: undefined };
-    this.#courses.set(userId, course);
+    const state = this.#states.get(userId) ?? { starts: 0, dueAt: undefined };
+    this.#states.set(userId, state);
     const now = clock.monotonic();
-    if (!this.#options.owed.isDue(userId, clock.now()) || !this.#isWanting(userId)) course.dueAt = undefined;
-    else if (course.dueAt === undefined) course.dueAt = now + restAfter(course.starts + 1);
-    else if (now >= course.dueAt) {
-      course.starts++;
-      course.dueAt = undefined;
-      void this.#start(userId, course.starts);
+    if (!this.#options.pendingTurns.isDue(userId, clock.now()) || !this.#needsStart(userId)) state.dueAt = undefined;
+    else if (state.dueAt === undefined) state.dueAt = now + restAfter(state.starts + 1);
+    else if (now >= state.dueAt) {
+      state.starts++;
+      state.dueAt = undefined;
+      void this.#start(userId, state.starts);
     }
   }
 
   /**
-   * Whether the machine should run and does not. A suspended one waits for `restore`; one that has no daemon to start
-   * owes nothing.
+   * Whether the machine should run and does not. A suspended one waits for `restore`; one without a daemon has no
+   * pending turn.
    */
-  #isWanting(userId: string): boolean {
-    const { fleet, registry, owed } = this.#options;
+  #needsStart(userId: string): boolean {
+    const { fleet, registry, pendingTurns } = this.#options;
     if (fleet.of(userId).phase !== 'asleep') return false;
     const machine = registry.get(userId);
     if (machine && machine.state !== 'deleted' && fleet.sleeps(machine)) return machine.state === 'active';
-    owed.settle(userId);
+    pendingTurns.remove(userId);
     return false;
   }
 
@@ -88,14 +94,14 @@ export class Restarter {
       const lease = await fleet.of(userId).acquire(() => this.#current(userId), this.#closing.signal);
       lease.release();
       if (lease.startMs === 0) return;
-      log.info({ user_id: userId, attempt, ms: lease.startMs }, 'a machine that owes a turn was started again');
+      log.info({ user_id: userId, attempt, ms: lease.startMs }, 'a machine with a pending turn was started again');
     } catch (err) {
-      // Why a start failed, its supervisor has logged; the next sweep finds the machine as it is then.
-      log.debug({ err, user_id: userId, attempt }, 'a machine that owes a turn was not started again');
+      // The supervisor has logged why a start failed; the next sweep reads the new state.
+      log.debug({ err, user_id: userId, attempt }, 'a machine with a pending turn was not started again');
     }
   }
 
-  /** @throws ReveilleError as `wakeable`, also for a machine that has become one without a daemon */
+  /** @throws ReveilleError as `wakeable`, also for a machine that now has no daemon */
   #current(userId: string): DaemonMachine {
     const machine = wakeable(this.#options.registry.get(userId), userId, 1);
     if (hasDaemon(machine)) return machine;

@@ -1,54 +1,54 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ReveilleError } from '../wire/errors.ts';
-import type { Daemon, Tell } from './providers/provider.ts';
+import type { Daemon, OnProgress } from './providers/provider.ts';
 import { Startup, SUPERSEDED } from './startup.ts';
 import { ShiftingClock } from './testing/shifting-clock.ts';
 
 const daemon: Daemon = { url: 'http://127.0.0.1:1', gone: new AbortController().signal, cold: true };
 
-/** A start whose provider does what the test says. */
+/** A start with a provider that the test controls. */
 function begin() {
   const clock = new ShiftingClock();
   const provider = Promise.withResolvers<Daemon | undefined>();
-  const heard: string[] = [];
+  const events: string[] = [];
   const late: ReveilleError[] = [];
-  let tell: Tell = () => {};
+  let onProgress: OnProgress = () => {};
   let signal = new AbortController().signal;
   const startup = new Startup({
-    bringUp: (given, told) => {
+    run: (given, report) => {
       signal = given;
-      tell = told;
+      onProgress = report;
       return provider.promise;
     },
     clock,
     limitMs: 5000,
     onLate: (error) => late.push(error),
-    onReady: (ready) => heard.push(ready ? 'ready' : 'nothing there'),
-    onFailed: () => heard.push('failed'),
+    onReady: (ready) => events.push(ready ? 'ready' : 'nothing there'),
+    onFailed: () => events.push('failed'),
   });
-  return { clock, provider, heard, late, startup, tell, signal };
+  return { clock, provider, events, late, startup, onProgress, signal };
 }
 
-test('a start that succeeds says how long it took, one that only found something or nothing says 0', async () => {
+test('a start that succeeds reports its duration; one that found a daemon, or none, reports 0', async () => {
   for (const [found, took] of [
     [daemon, 3000],
     [{ ...daemon, cold: false }, 0],
     [undefined, 0],
   ] as const) {
-    const { clock, provider, heard, startup } = begin();
+    const { clock, provider, events, startup } = begin();
     clock.advance(3000);
     provider.resolve(found);
     const ms = await startup.outcome;
     assert.ok(ms >= took && (took > 0 || ms === 0), `${ms}`);
-    assert.deepEqual(heard, [found ? 'ready' : 'nothing there']);
+    assert.deepEqual(events, [found ? 'ready' : 'nothing there']);
   }
 });
 
-test('a start that fails tells its supervisor before it tells those that wait', async () => {
-  const { provider, heard, startup } = begin();
+test('a start that fails notifies its supervisor before its waiters', async () => {
+  const { provider, events, startup } = begin();
   const waiting = startup.outcome.catch((thrown: unknown) => {
-    assert.deepEqual(heard, ['failed']);
+    assert.deepEqual(events, ['failed']);
     throw thrown;
   });
   provider.reject(new Error('no such image'));
@@ -56,23 +56,23 @@ test('a start that fails tells its supervisor before it tells those that wait', 
   await startup.settled;
 });
 
-test("a start that is called off answers at once, and its late success is nobody's", async () => {
-  const { provider, heard, startup, signal } = begin();
-  startup.callOff(SUPERSEDED);
+test('a cancelled start answers at once, and its late success is ignored', async () => {
+  const { provider, events, startup, signal } = begin();
+  startup.cancel(SUPERSEDED);
   assert.equal(await startup.outcome, 0);
   assert.equal(signal.reason, SUPERSEDED);
   provider.resolve(daemon);
   await startup.settled;
-  assert.deepEqual(heard, []);
+  assert.deepEqual(events, []);
 });
 
-test('a start that takes too long says what it waited for, and fails with that when it is called off', async () => {
-  const { clock, provider, late, startup, tell } = begin();
-  tell('the machine is replacing');
+test('a start that takes too long reports its last progress, and rejects with it when cancelled', async () => {
+  const { clock, provider, late, startup, onProgress } = begin();
+  onProgress('the machine is replacing');
   assert.equal(startup.waitsFor, 'the machine is replacing');
   clock.advance(5000);
   assert.equal(late.length, 1);
-  startup.callOff(late[0]!);
+  startup.cancel(late[0]!);
   const message = 'starting the machine took longer than 5000 ms and was given up: the machine is replacing';
   await assert.rejects(startup.outcome, { code: 'unavailable', status: 504, message });
   provider.reject(late[0]);

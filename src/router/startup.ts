@@ -1,30 +1,29 @@
 /**
- * One start of a machine, or its adoption: run by a provider, waited for by any number of wakes, given up when it takes
- * too long or nobody wants it any more. Whoever waits is answered as soon as the outcome is certain; the provider may
- * need a while to let go.
+ * One start of a machine, or its adoption. A provider runs it, and any number of wakes wait for it. It is cancelled
+ * when it takes too long or is not needed any more. Waiters get the outcome as soon as it is certain; the provider may
+ * end later.
  */
 import type { Clock } from '../kit/clock/clock.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
-import type { Daemon, Tell } from './providers/provider.ts';
+import type { Daemon, OnProgress } from './providers/provider.ts';
 
 export type StartupOptions = {
   /** The provider's start or adoption. */
-  bringUp(signal: AbortSignal, tell: Tell): Promise<Daemon | undefined>;
+  run(signal: AbortSignal, onProgress: OnProgress): Promise<Daemon | undefined>;
   clock: Clock;
-  /** A start that takes longer is to be given up. */
+  /** The time limit of a start, milliseconds. */
   limitMs: number;
-  /** It takes too long: the supervisor stops the machine, and calls it off with this error. */
+  /** It takes too long: the supervisor stops the machine, and cancels it with this error. */
   onLate(error: ReveilleError): void;
   /**
-   * The daemon is ready, or there is none to adopt. Called before anybody who waits is answered, and not when it was
-   * called off.
+   * The daemon is ready, or there is none to adopt. Called before waiters are answered, and not after a cancellation.
    */
   onReady(daemon: Daemon | undefined): void;
-  /** The provider could not bring the machine up. Called as `onReady` is. */
+  /** The provider could not start the machine. Called at the same time as `onReady`. */
   onFailed(thrown: unknown): void;
 };
 
-/** Ends a start that nobody wants any more; whoever waited for it looks at the machine again. */
+/** Ends a start that is not needed any more; its waiters read the machine again. */
 export const SUPERSEDED = new Error('the machine was stopped while it started');
 
 export class Startup {
@@ -32,29 +31,30 @@ export class Startup {
   readonly #outcome = Promise.withResolvers<number>();
   readonly #limitMs: number;
   readonly #cancelLimit: () => void;
-  #words: string | undefined;
+  #progress: string | undefined;
 
   /**
-   * How long it took, at least 1, or 0 when nothing had to be started or it was superseded. Rejects with why it failed.
+   * Its duration, at least 1. It is 0 when no start was needed or it was superseded. Rejects with the reason of a
+   * failure.
    */
   readonly outcome: Promise<number> = this.#outcome.promise;
-  /** The provider has let go. Never rejects. */
+  /** The provider has ended. Never rejects. */
   readonly settled: Promise<void>;
 
   /** Begins it. */
   constructor(options: StartupOptions) {
-    const { bringUp, clock, limitMs, onLate, onReady, onFailed } = options;
+    const { run, clock, limitMs, onLate, onReady, onFailed } = options;
     const began = clock.monotonic();
     this.#limitMs = limitMs;
     this.#cancelLimit = clock.after(limitMs, () => onLate(this.#late()));
     this.outcome.catch(() => {
-      // Every waiter hears of it; there may be none left.
+      // Every waiter gets the rejection; there may be none left.
     });
     const { resolve, reject } = this.#outcome;
-    const tell = (words: string) => {
-      this.#words = words;
+    const onProgress = (progress: string) => {
+      this.#progress = progress;
     };
-    this.settled = bringUp(this.#abort.signal, tell).then(
+    this.settled = run(this.#abort.signal, onProgress).then(
       (daemon) =>
         this.#settle(() => {
           onReady(daemon);
@@ -68,16 +68,16 @@ export class Startup {
     );
   }
 
-  /** What it waits for, as the provider said last. */
+  /** The last progress from the provider. */
   get waitsFor(): string | undefined {
-    return this.#words;
+    return this.#progress;
   }
 
   /**
-   * Calls it off: whoever waits is answered at once, with this reason unless it is {@link SUPERSEDED}; see `settled`
-   * for the rest.
+   * Cancels it: waiters are answered at once, with this reason unless it is {@link SUPERSEDED}. `settled` resolves when
+   * the provider has ended.
    */
-  callOff(reason: Error): void {
+  cancel(reason: Error): void {
     this.#cancelLimit();
     if (reason === SUPERSEDED) this.#outcome.resolve(0);
     else this.#outcome.reject(reason);
@@ -90,7 +90,7 @@ export class Startup {
   }
 
   #late(): ReveilleError {
-    const waitedFor = this.#words === undefined ? '' : `: ${this.#words}`;
+    const waitedFor = this.#progress === undefined ? '' : `: ${this.#progress}`;
     const message = `starting the machine took longer than ${this.#limitMs} ms and was given up${waitedFor}`;
     return new ReveilleError('unavailable', message, { status: 504 });
   }

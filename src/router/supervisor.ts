@@ -1,11 +1,11 @@
 /**
- * The supervisor of one machine: it keeps starting, being ready and stopping apart, so that there is one start however
- * many wakes wait for it, and so that a wake that meets a stop waits for its end and starts the machine again.
+ * The supervisor of one machine. It separates starting, ready and stopping, so that all waiting wakes share one start.
+ * A wake during a stop waits for its end and starts the machine again.
  */
 import { type Clock, orAborted, wait } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { type DaemonMachine, hasDaemon, type Machine } from './machines/machine.ts';
-import type { OwedTurns } from './machines/owed-turns.ts';
+import type { PendingTurns } from './machines/pending-turns.ts';
 import { type HealthProbe, isIdle } from './providers/health.ts';
 import type { Daemon, Provider } from './providers/provider.ts';
 import { Startup, type StartupOptions, SUPERSEDED } from './startup.ts';
@@ -13,31 +13,31 @@ import { Uses } from './uses.ts';
 
 export type SupervisorOptions = {
   providers: Readonly<Record<DaemonMachine['provider'], Provider>>;
-  owed: OwedTurns;
+  pendingTurns: PendingTurns;
   probe: HealthProbe;
   clock: Clock;
   log: Logger;
-  /** A start that takes longer is given up. */
+  /** The time limit of a start, milliseconds. */
   startLimitMs: number;
 };
 
-/** A ready daemon that will not be put to sleep until it is released. */
+/** A ready daemon that is not put to sleep until the lease is released. */
 export type Lease = {
   readonly daemon: Daemon;
-  /** The machine as it is on record now. */
+  /** The machine as recorded now. */
   readonly machine: DaemonMachine;
-  /** How long the start took that the holder waited for; 0 when the daemon already ran. */
+  /** How long the holder waited for the start; 0 when the daemon already ran. */
   readonly startMs: number;
   /**
-   * The daemon accepted a wake: until it is seen idle, it owes a turn. Resolves when that is on record; never rejects.
+   * The daemon accepted a wake: a turn is pending until it is seen idle. Resolves when that is recorded; never rejects.
    */
   accepted(): Promise<void>;
-  /** Aborts when the machine is to be stopped: what would stay open without an end lets go. */
+  /** Aborts when the machine is to be stopped, so that endless streams end. */
   readonly ending: AbortSignal;
   release(): void;
 };
 
-/** A daemon that nobody uses. It goes stale with the next use. */
+/** A point in time at which the daemon is unused. The next use invalidates it. */
 export type Idleness = {
   readonly daemon: Daemon;
   readonly machine: DaemonMachine;
@@ -48,20 +48,20 @@ export type Idleness = {
 type Phase =
   | { name: 'asleep' }
   | { name: 'starting'; startup: Startup }
-  | { name: 'ready'; machine: DaemonMachine; daemon: Daemon; forgetGone: () => void }
+  | { name: 'ready'; machine: DaemonMachine; daemon: Daemon; removeListener: () => void }
   | { name: 'stopping'; done: Promise<void> };
 
-type Held = { provider: Provider; machine: Machine };
+type Stoppable = { provider: Provider; machine: Machine };
 
-/** How long a stop waits for deliveries that are under way. */
+/** How long a stop waits for deliveries that are under way, milliseconds. */
 const DRAIN_MS = 3000;
 
 export class Supervisor {
   readonly #userId: string;
   readonly #options: SupervisorOptions;
   #phase: Phase = { name: 'asleep' };
-  /** What was last asked to start, and the machine as it was then: what a stop has to stop. */
-  #held: Held | undefined;
+  /** The provider of the last start, with the machine at that time; a stop needs both. */
+  #stoppable: Stoppable | undefined;
   readonly #uses: Uses;
   #ending = new AbortController();
 
@@ -75,18 +75,18 @@ export class Supervisor {
     return this.#phase.name;
   }
 
-  /** What a start that is under way waits for, in the provider's words. */
+  /** The progress of a start under way, in the provider's words. */
   get waitsFor(): string | undefined {
     return this.#phase.name === 'starting' ? this.#phase.startup.waitsFor : undefined;
   }
 
   /**
-   * Waits until the machine is ready, starting it when nobody else does.
+   * Waits until the machine is ready, and starts it unless a start is under way.
    *
-   * @param current looks the machine up; asked again after every wait, as the machine may have changed meanwhile. What
-   *   it throws ends the waiting
-   * @param signal ends this caller's waiting and not the start
-   * @throws the signal's reason; what `current` threw; ReveilleError `unavailable` when the machine could not be
+   * @param current reads the machine; called again after every wait, as the machine may have changed meanwhile. Its
+   *   error ends the wait
+   * @param signal ends this caller's wait and not the start
+   * @throws the signal's reason; the error of `current`; ReveilleError `unavailable` when the machine could not be
    *   started
    */
   async acquire(current: () => DaemonMachine, signal: AbortSignal): Promise<Lease> {
@@ -97,101 +97,101 @@ export class Supervisor {
       this.refresh(machine);
       const phase = this.#phase;
       if (phase.name === 'ready' && this.#isTrusted()) return this.#lease(phase.daemon, machine, startMs);
-      if (phase.name === 'ready') this.#leaveReady(phase);
+      if (phase.name === 'ready') this.#endReady(phase);
       if (phase.name === 'stopping') await orAborted(phase.done, signal);
       else startMs = await orAborted(phase.name === 'starting' ? phase.startup.outcome : this.#start(machine), signal);
     }
   }
 
-  /** Takes over what an earlier router left running of this machine; it is stopped when it is not healthy. */
+  /** Adopts the running daemon of an earlier router; it is stopped when it is not healthy. */
   adopt(machine: DaemonMachine): void {
     const provider = this.#providerOf(machine);
     void this.#begin({ provider, machine }, (signal) => provider.adopt(machine, signal));
   }
 
-  /** Stops what `provider` still runs for a machine that is now another one, suspended or deleted. */
+  /** Stops the processes that `provider` still runs for a machine that was replaced, suspended or deleted. */
   evict(provider: Provider, machine: Machine): Promise<void> {
-    this.#held = { provider, machine };
+    this.#stoppable = { provider, machine };
     return this.stop();
   }
 
-  /** Tells a changed machine: a daemon that does not fit it any more is stopped, in the background. */
+  /** Applies a changed machine: a daemon that does not match it any more is stopped, in the background. */
   refresh(machine: Machine): void {
-    const held = this.#held;
-    if (!held || this.#phase.name === 'stopping') return;
-    const { provider } = held;
+    const stoppable = this.#stoppable;
+    if (!stoppable || this.#phase.name === 'stopping') return;
+    const { provider } = stoppable;
     const same =
-      provider.name === machine.provider && provider.fingerprint(held.machine) === provider.fingerprint(machine);
+      provider.name === machine.provider && provider.fingerprint(stoppable.machine) === provider.fingerprint(machine);
     if (!same) void this.stop();
     else if (this.#phase.name === 'ready' && hasDaemon(machine)) this.#phase.machine = machine;
   }
 
-  /** The daemon did not answer as it should: the next wake has its provider look at it before it is used again. */
-  doubt(daemon: Daemon): void {
-    if (this.#phase.name === 'ready' && this.#phase.daemon === daemon) this.#leaveReady(this.#phase);
+  /** The daemon did not answer correctly: the provider checks it before its next use. */
+  checkBeforeUse(daemon: Daemon): void {
+    if (this.#phase.name === 'ready' && this.#phase.daemon === daemon) this.#endReady(this.#phase);
   }
 
   /**
-   * Stops the machine: deliveries under way may finish, wakes that arrive wait. Joins a stop that is under way.
-   * Resolves when it sleeps; a provider that could not stop it is in the log.
+   * Stops the machine: deliveries under way may finish, new wakes wait. Joins a stop that is under way. Resolves when
+   * it sleeps; a failed stop is logged.
    */
   stop(): Promise<void> {
     if (this.#phase.name === 'stopping') return this.#phase.done;
-    return this.#held ? this.#halt(this.#held, SUPERSEDED) : Promise.resolve();
+    return this.#stoppable ? this.#stop(this.#stoppable, SUPERSEDED) : Promise.resolve();
   }
 
-  /** Lets go of the machine when the router closes: stops it, unless it outlives the router. */
+  /** Releases the machine when the router closes: stops it, unless it outlives the router. */
   async close(): Promise<void> {
-    if (!this.#held?.provider.outlivesRouter) await this.stop();
+    if (!this.#stoppable?.provider.outlivesRouter) await this.stop();
   }
 
   /**
-   * Since when nobody has used the ready machine; `undefined` while it is in use or not ready, and for one that never
-   * sleeps.
+   * Since when the ready machine is unused; `undefined` while it is in use or not ready, and for one that never sleeps.
    */
   idleness(): Idleness | undefined {
-    if (this.#phase.name !== 'ready' || this.#uses.now > 0 || !this.#held?.provider.sleeps) return undefined;
+    if (this.#phase.name !== 'ready' || this.#uses.now > 0 || !this.#stoppable?.provider.sleeps) return undefined;
     const { daemon, machine } = this.#phase;
     return { daemon, machine, sinceMs: this.#uses.lastAt, uses: this.#uses.total };
   }
 
-  /** Whether the machine's daemon accepted a wake and has not been seen idle since, or has a turn to try again by now. */
-  get owes(): boolean {
-    return this.#options.owed.isDue(this.#userId, this.#options.clock.now());
+  /**
+   * Whether the machine has a pending turn: its daemon accepted a wake and has not been seen idle since, or has a turn
+   * to retry by now.
+   */
+  get hasPendingTurn(): boolean {
+    return this.#options.pendingTurns.isDue(this.#userId, this.#options.clock.now());
   }
 
   /**
-   * The daemon said that it has nothing to do now: it owes nothing, if nobody has used it since `idleness` was taken, but
-   * for a turn that it tries again at `nextTurnAt`, epoch milliseconds.
+   * The daemon reported that it is idle. If it was not used since `idleness` was taken, no turn is pending except one
+   * that it retries at `nextTurnAt`, epoch milliseconds.
    */
-  settleIfStill(idleness: Idleness, nextTurnAt: number | undefined): boolean {
-    if (!this.#isStill(idleness)) return false;
-    this.#settle(nextTurnAt);
+  markIdle(idleness: Idleness, nextTurnAt: number | undefined): boolean {
+    if (!this.#isUnchanged(idleness)) return false;
+    this.#updatePendingTurn(nextTurnAt);
     return true;
   }
 
-  #settle(nextTurnAt: number | undefined): void {
-    const { owed } = this.#options;
-    if (nextTurnAt === undefined) owed.settle(this.#userId);
-    else owed.defer(this.#userId, nextTurnAt);
+  #updatePendingTurn(nextTurnAt: number | undefined): void {
+    const { pendingTurns } = this.#options;
+    if (nextTurnAt === undefined) pendingTurns.remove(this.#userId);
+    else pendingTurns.setRetry(this.#userId, nextTurnAt);
   }
 
-  /**
-   * The daemon was not healthy when it was looked at. Only a provider that is not told of a daemon's end looks at it
-   * again.
-   */
-  missed(idleness: Idleness): void {
-    if (this.#isStill(idleness) && this.#held?.provider.trustMs !== undefined) this.doubt(idleness.daemon);
+  /** The daemon failed a health check. Only a provider that cannot notice the end of a daemon checks it again. */
+  healthCheckFailed(idleness: Idleness): void {
+    if (this.#isUnchanged(idleness) && this.#stoppable?.provider.trustMs !== undefined)
+      this.checkBeforeUse(idleness.daemon);
   }
 
-  /** Stops the machine if it has been idle all the while since `idleness` was taken. */
-  stopIfStill(idleness: Idleness): boolean {
-    if (!this.#isStill(idleness)) return false;
+  /** Stops the machine if it has been idle since `idleness` was taken. */
+  stopIfIdle(idleness: Idleness): boolean {
+    if (!this.#isUnchanged(idleness)) return false;
     void this.stop();
     return true;
   }
 
-  #isStill(idleness: Idleness): boolean {
+  #isUnchanged(idleness: Idleness): boolean {
     const now = this.idleness();
     return now?.uses === idleness.uses && now.daemon === idleness.daemon;
   }
@@ -202,78 +202,78 @@ export class Supervisor {
 
   #start(machine: DaemonMachine): Promise<number> {
     const provider = this.#providerOf(machine);
-    return this.#begin({ provider, machine }, (signal, tell) => provider.start(machine, signal, tell));
+    return this.#begin({ provider, machine }, (signal, onProgress) => provider.start(machine, signal, onProgress));
   }
 
-  /** Whether the ready daemon may be handed out without another look at it. */
+  /** Whether the ready daemon may be used without another check. */
   #isTrusted(): boolean {
-    const { trustMs } = this.#held?.provider ?? {};
-    // Deliveries that are under way are as good as a look.
+    const { trustMs } = this.#stoppable?.provider ?? {};
+    // A delivery under way replaces a check.
     if (trustMs === undefined || this.#uses.now > 0) return true;
     return this.#options.clock.monotonic() - this.#uses.lastAt <= trustMs;
   }
 
-  /** Runs a provider's start or adoption as the phase `starting`. @returns its outcome, see {@link Startup} */
-  #begin(held: Held & { machine: DaemonMachine }, bringUp: StartupOptions['bringUp']): Promise<number> {
+  /** Runs a provider's start or adoption in the phase `starting`. @returns its outcome, see {@link Startup} */
+  #begin(stoppable: Stoppable & { machine: DaemonMachine }, run: StartupOptions['run']): Promise<number> {
     const { clock, startLimitMs, log } = this.#options;
     const startup = new Startup({
-      bringUp,
+      run,
       clock,
       limitMs: startLimitMs,
-      onLate: (error) => void this.#halt(held, error),
-      onReady: (daemon) => (daemon ? this.#becomeReady(held.machine, daemon) : this.#fallAsleep()),
+      onLate: (error) => void this.#stop(stoppable, error),
+      onReady: (daemon) => (daemon ? this.#becomeReady(stoppable.machine, daemon) : this.#becomeAsleep()),
       onFailed: (err) => {
-        this.#fallAsleep();
+        this.#becomeAsleep();
         log.warn({ err, user_id: this.#userId }, 'a machine could not be started');
       },
     });
     this.#phase = { name: 'starting', startup };
-    this.#held = held;
+    this.#stoppable = stoppable;
     return startup.outcome;
   }
 
   #becomeReady(machine: DaemonMachine, daemon: Daemon): void {
-    const onGone = () => this.doubt(daemon);
+    const onGone = () => this.checkBeforeUse(daemon);
     daemon.gone.addEventListener('abort', onGone);
-    const forgetGone = () => daemon.gone.removeEventListener('abort', onGone);
+    const removeListener = () => daemon.gone.removeEventListener('abort', onGone);
     this.#uses.begin();
-    const phase = { name: 'ready', machine, daemon, forgetGone } as const;
+    const phase = { name: 'ready', machine, daemon, removeListener } as const;
     this.#phase = phase;
-    if (daemon.gone.aborted) this.#leaveReady(phase);
+    if (daemon.gone.aborted) this.#endReady(phase);
   }
 
-  /** From ready to asleep, as far as anybody knows: `#held` stays, so that a stop still stops what may be running. */
-  #leaveReady(phase: Extract<Phase, { name: 'ready' }>): void {
-    phase.forgetGone();
+  /** From ready to asleep, as far as known. `#stoppable` stays, so that a stop still ends possible processes. */
+  #endReady(phase: Extract<Phase, { name: 'ready' }>): void {
+    phase.removeListener();
     this.#phase = { name: 'asleep' };
   }
 
-  #fallAsleep(): void {
+  #becomeAsleep(): void {
     this.#phase = { name: 'asleep' };
-    this.#held = undefined;
+    this.#stoppable = undefined;
   }
 
-  #halt(held: Held, reason: Error): Promise<void> {
+  #stop(stoppable: Stoppable, reason: Error): Promise<void> {
     const before = this.#phase;
     this.#ending.abort();
     this.#ending = new AbortController();
     const { promise: done, resolve } = Promise.withResolvers<void>();
     this.#phase = { name: 'stopping', done };
     const ended = async () => {
-      if (before.name === 'ready') before.forgetGone();
+      if (before.name === 'ready') before.removeListener();
       if (before.name === 'starting') {
-        before.startup.callOff(reason);
+        before.startup.cancel(reason);
         await before.startup.settled;
       }
       await this.#uses.free(DRAIN_MS);
       if (before.name === 'ready') await this.#drainCheck(before);
-      await held.provider.stop(held.machine);
+      await stoppable.provider.stop(stoppable.machine);
     };
     void ended()
       .then(
-        () => this.#fallAsleep(),
+        () => this.#becomeAsleep(),
         (err: unknown) => {
-          // `#held` stays: the next start or stop tries again.
+          // `#stoppable` stays: the next start or stop tries again.
           this.#phase = { name: 'asleep' };
           this.#options.log.error({ err, user_id: this.#userId }, 'a machine could not be stopped');
         },
@@ -284,45 +284,45 @@ export class Supervisor {
 
   #lease(daemon: Daemon, machine: DaemonMachine, startMs: number): Lease {
     const accepted = async () => {
-      if (this.#providerOf(machine).sleeps) await this.#options.owed.owe(this.#userId);
+      if (this.#providerOf(machine).sleeps) await this.#options.pendingTurns.add(this.#userId);
     };
     return { daemon, machine, startMs, accepted, ending: this.#ending.signal, release: this.#uses.take() };
   }
 
-  /** A daemon that is stopped while it is idle is not started again for what it had accepted. */
+  /** A daemon that is stopped while idle is not restarted for its accepted turns. */
   #drainCheck({ daemon, machine }: Extract<Phase, { name: 'ready' }>): Promise<void> {
     const { clock, probe } = this.#options;
     const onIdle = (nextTurnAt: number | undefined) => {
-      if (this.#uses.now === 0) this.#settle(nextTurnAt);
+      if (this.#uses.now === 0) this.#updatePendingTurn(nextTurnAt);
     };
-    return drainCheck({ daemon, machine, owes: () => this.owes, onIdle, probe, clock });
+    return drainCheck({ daemon, machine, hasPendingTurn: () => this.hasPendingTurn, onIdle, probe, clock });
   }
 }
 
-/** How long a stop waits for it, and how often it asks. */
+/** How long a stop waits for it, and how often it checks, milliseconds. */
 const LIMIT_MS = 1000;
 const EVERY_MS = 50;
 
 type DrainCheckOptions = {
   daemon: Daemon;
   machine: DaemonMachine;
-  /** Whether anybody still waits to hear. */
-  owes: () => boolean;
-  /** The daemon said that it has nothing to do, and when it tries a turn again. */
+  /** Whether a caller still waits for the result. */
+  hasPendingTurn: () => boolean;
+  /** The daemon reported that it is idle, and when it retries a turn. */
   onIdle: (nextTurnAt: number | undefined) => void;
   probe: HealthProbe;
   clock: Clock;
 };
 
-/** Asks until the daemon is idle or gone, for a second at most. Never rejects. */
+/** Polls until the daemon is idle or has ended, for at most a second. Never rejects. */
 async function drainCheck(options: DrainCheckOptions): Promise<void> {
-  const { daemon, machine, owes, onIdle, probe, clock } = options;
+  const { daemon, machine, hasPendingTurn, onIdle, probe, clock } = options;
   const over = new AbortController();
   const cancel = clock.after(LIMIT_MS, () => over.abort(new Error(`not idle within ${LIMIT_MS} ms`)));
-  while (owes() && !daemon.gone.aborted && !over.signal.aborted) {
-    const health = await probe.look(daemon, machine.spec.health_path, over.signal);
+  while (hasPendingTurn() && !daemon.gone.aborted && !over.signal.aborted) {
+    const health = await probe.check(daemon, machine.spec.health_path, over.signal);
     if (isIdle(health)) onIdle(health.nextTurnAt);
-    if (owes()) await wait(clock, EVERY_MS, over.signal);
+    if (hasPendingTurn()) await wait(clock, EVERY_MS, over.signal);
   }
   cancel();
 }

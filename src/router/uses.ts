@@ -1,4 +1,4 @@
-/** Who uses a ready daemon just now, how often it was used, and since when nobody has. */
+/** Counts the current and total uses of a ready daemon, and since when it is unused. */
 import type { Clock } from '../kit/clock/clock.ts';
 
 export class Uses {
@@ -12,17 +12,17 @@ export class Uses {
     this.#clock = clock;
   }
 
-  /** How many there are now. */
+  /** The number of current uses. */
   get now(): number {
     return this.#now;
   }
 
-  /** How many there have been, those of now included: another number tells that somebody came in between. */
+  /** The number of all uses, including current ones: a changed number shows a use in between. */
   get total(): number {
     return this.#total;
   }
 
-  /** When the last one ended or, where there was none since, the daemon became ready; monotonic milliseconds. */
+  /** When the last use ended or, if there was none since, the daemon became ready; monotonic milliseconds. */
   get lastAt(): number {
     return this.#lastAt;
   }
@@ -32,7 +32,7 @@ export class Uses {
     this.#lastAt = this.#clock.monotonic();
   }
 
-  /** @returns ends this use; calling it again does nothing */
+  /** @returns ends this use; calling it again has no effect */
   take(): () => void {
     this.#now++;
     this.#total++;
@@ -46,7 +46,7 @@ export class Uses {
     };
   }
 
-  /** Resolves when nobody uses it, or after `limitMs`. */
+  /** Resolves when the daemon is unused, or after `limitMs`. */
   async free(limitMs: number): Promise<void> {
     if (this.#now === 0) return;
     await new Promise<void>((resolve) => {

@@ -17,7 +17,7 @@ const put = (router: Bench, url: string, more: object = {}) =>
   router.put(USER, { provider: 'http', spec: { url }, token: TOKEN, ...more });
 
 describe('a wake for an always-on daemon', () => {
-  test('carries the headers and the body that the daemon expects, and brings back its answer', async (t) => {
+  test('has the headers and the body that the daemon expects, and returns its answer', async (t) => {
     const router = await startBench(t);
     const daemon = await startPlainDaemon(t);
     await put(router, `${daemon.url}/base/`);
@@ -71,7 +71,7 @@ describe('a wake for an always-on daemon', () => {
     });
   });
 
-  test('hands message and payload over byte for byte', async (t) => {
+  test('passes on message and payload byte for byte', async (t) => {
     const router = await startBench(t);
     const daemon = await startPlainDaemon(t);
     await put(router, daemon.url);
@@ -96,7 +96,7 @@ describe('a wake for an always-on daemon', () => {
     }
   });
 
-  test('gets through with the longest message and payload that an alarm can hold', async (t) => {
+  test('delivers the longest message and payload of an alarm', async (t) => {
     const router = await startBench(t);
     const daemon = await startPlainDaemon(t);
     await put(router, daemon.url);
@@ -108,7 +108,7 @@ describe('a wake for an always-on daemon', () => {
     assert.equal(JSON.parse(daemon.chats[0]!.body.toString()).message, message);
   });
 
-  test("passes on the daemon's own status and body, also where the router has a meaning for it", async (t) => {
+  test('passes on the status and body of the daemon, also when the router uses that status itself', async (t) => {
     const router = await startBench(t);
     const daemon = await startPlainDaemon(t);
     await put(router, daemon.url);
@@ -123,7 +123,7 @@ describe('a wake for an always-on daemon', () => {
     assert.equal((await router.wake(USER)).status, 204);
   });
 
-  test('follows no redirect and cuts an endless answer off', async (t) => {
+  test('follows no redirect and limits an endless answer', async (t) => {
     const router = await startBench(t);
     const daemon = await startPlainDaemon(t);
     await put(router, daemon.url);
@@ -148,7 +148,7 @@ describe('a wake for an always-on daemon', () => {
     assert.equal(endless.text.length, 64 * 1024);
   });
 
-  test('says that it may have been accepted when the daemon drops the connection, and is not sent twice', async (t) => {
+  test('reports that it may have been accepted when the daemon closes the connection, and is not sent twice', async (t) => {
     const router = await startBench(t);
     const daemon = await startPlainDaemon(t);
     await put(router, daemon.url);
@@ -164,7 +164,7 @@ describe('a wake for an always-on daemon', () => {
     assert.match(router.notices[0]?.error ?? '', /may or may not/);
   });
 
-  test('says the same when the daemon does not answer in time', async (t) => {
+  test('reports the same when the daemon does not answer in time', async (t) => {
     const router = await startBench(t, { settings: { ROUTER_WAKE_TIMEOUT_MS: '200' } });
     const daemon = await startPlainDaemon(t);
     await put(router, daemon.url);
@@ -174,7 +174,7 @@ describe('a wake for an always-on daemon', () => {
     assert.match(answer.json.error.message, /no answer within 200 ms.*may or may not have been accepted/);
   });
 
-  test('fails at once with 503 and the reason when nobody listens there', async (t) => {
+  test('fails at once with 503 and the reason when the connection is refused', async (t) => {
     const router = await startBench(t);
     const daemon = await startPlainDaemon(t);
     await daemon.close();
@@ -182,10 +182,10 @@ describe('a wake for an always-on daemon', () => {
     const answer = await router.wake(USER);
     assert.equal(answer.status, 503);
     assert.match(answer.json.error.message, /ECONNREFUSED/);
-    assert.equal(answer.headers.get('retry-after'), null, 'the alarm has its own ladder for that');
+    assert.equal(answer.headers.get('retry-after'), null, 'the alarm has its own retries for that');
   });
 
-  test('has a daemon that was there before looked at again when it refuses the connection, and fails with its words', async (t) => {
+  test('checks a known daemon again when it refuses the connection, and fails with its message', async (t) => {
     const router = await startBench(t);
     const daemon = await startPlainDaemon(t);
     await put(router, daemon.url);
@@ -194,10 +194,10 @@ describe('a wake for an always-on daemon', () => {
     const answer = await router.wake(USER);
     assert.equal(answer.status, 503);
     assert.match(answer.json.error.message, /cannot be reached.*ECONNREFUSED/);
-    assert.equal(daemon.looks, 1);
+    assert.equal(daemon.healthChecks, 1);
   });
 
-  test('is not given to a daemon that says it is not healthy', async (t) => {
+  test('is not sent to an unhealthy daemon', async (t) => {
     const router = await startBench(t);
     const daemon = await startPlainDaemon(t);
     daemon.healthStatus = 500;
@@ -208,7 +208,7 @@ describe('a wake for an always-on daemon', () => {
     assert.equal(daemon.chats.length, 0);
   });
 
-  test('is answered with 503 and a time to come again when the daemon does not get ready in time', async (t) => {
+  test('is answered with 503 and a retry time when the daemon does not get ready in time', async (t) => {
     const router = await startBench(t, { settings: { ROUTER_WAKE_TIMEOUT_MS: '150' } });
     const mute = createServer();
     await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve));
@@ -220,7 +220,7 @@ describe('a wake for an always-on daemon', () => {
     assert.match(answer.json.error.message, /not ready within 150 ms/);
   });
 
-  test('goes on to its end when the caller hangs up', async (t) => {
+  test('is completed when the caller disconnects', async (t) => {
     const router = await startBench(t);
     const daemon = await startPlainDaemon(t);
     await put(router, daemon.url);
@@ -244,8 +244,8 @@ describe('a wake for an always-on daemon', () => {
   });
 });
 
-describe('a wake that cannot be delivered', () => {
-  test('tells unknown, deleted, suspended and provisioning machines apart', async (t) => {
+describe('an undeliverable wake', () => {
+  test('distinguishes unknown, deleted, suspended and provisioning machines', async (t) => {
     const router = await startBench(t);
     const daemon = await startPlainDaemon(t);
     const unknown = await router.wake('nobody');
@@ -268,7 +268,7 @@ describe('a wake that cannot be delivered', () => {
     assert.equal(daemon.chats.length, 2);
   });
 
-  test('is refused without the token, with a bad signature, and when it is malformed', async (t) => {
+  test('is rejected without the token, with an invalid signature, and when it is malformed', async (t) => {
     const router = await startBench(t);
     const daemon = await startPlainDaemon(t);
     await put(router, daemon.url);
@@ -314,7 +314,7 @@ describe('a wake that cannot be delivered', () => {
     assert.equal(daemon.chats.length, 1);
   });
 
-  test('finds the machine of a UUID whatever its case', async (t) => {
+  test('finds the machine of a UUID in any case', async (t) => {
     const router = await startBench(t);
     const daemon = await startPlainDaemon(t);
     const user = 'AAAAAAAA-2222-4333-8444-555555555555';
@@ -328,7 +328,7 @@ describe('a wake that cannot be delivered', () => {
   });
 });
 
-test('the time to come again grows, and a hundred attempts last for about a day', () => {
+test('the retry time grows, and a hundred attempts last for about a day', () => {
   assert.deepEqual([1, 2, 3, 4].map(retryAfter), [5, 10, 20, 40]);
   let seconds = 0;
   for (let attempt = 1; attempt <= 100; attempt++) seconds += retryAfter(attempt);

@@ -9,7 +9,7 @@ import { ownerOf } from '../wire/did.ts';
 import { openEnvelope } from '../wire/envelope.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
 import { chatAcceptedSchema, type Wake } from '../wire/wake.ts';
-import { HeldBack } from './budget/account.ts';
+import { WakeDeferred } from './budget/account.ts';
 import type { Admission, Budgets } from './budget/budgets.ts';
 import type { Fleet } from './fleet.ts';
 import { type CommandMachine, type DaemonMachine, hasDaemon, type Machine, wakeable } from './machines/machine.ts';
@@ -19,57 +19,57 @@ import type { Lease } from './supervisor.ts';
 import type { Targets } from './targets/targets.ts';
 import { turnOfDaemon, type WokenTurn } from './woken-turn.ts';
 
-/** How a wake ended, for whoever watches the router from inside its process. */
+/** How a wake ended, for observers inside the router's process. */
 export type WakeNotice = {
   fire_id: string;
   user_id: string;
   /** How long starting the machine took; 0 when it ran already. */
   machineStartMs: number;
-  /** When the answer was there, epoch milliseconds. */
+  /** When the answer arrived, epoch milliseconds. */
   acceptedAt: number;
-  /** What the caller got: the daemon's status, or the router's. */
+  /** The status for the caller: the daemon's, or the router's. */
   status: number;
-  /** Of the turn, when the daemon accepted the wake and said so. */
+  /** The id of the turn, when the daemon accepted the wake and reported it. */
   conversation_id?: string;
   turn_id?: string;
-  /** Where the daemon that answered listens; a target of provider `command` has none. */
+  /** The address of the daemon that answered; a target of provider `command` has none. */
   daemon_url?: string;
-  /** Why there was no answer of the daemon. */
+  /** Why the daemon did not answer. */
   error?: string;
 };
 
 /**
  * `startMs` as `machineStartMs` above. Without a `daemonUrl` the answer is the router's own, for a target without a
- * daemon. `turn`: of a wake that was accepted.
+ * daemon. `turn`: of an accepted wake.
  */
 export type WakeAnswer = { answer: DaemonAnswer; startMs: number; daemonUrl?: string; turn?: WokenTurn | undefined };
 
-/** Told how every wake ended, and of an accepted one how its turn can be followed. Must not throw. */
+/** Receives the outcome of every wake, and how the turn of an accepted one can be followed. Must not throw. */
 export type OnWake = (notice: WakeNotice, turn: WokenTurn | undefined) => void;
 
 type WakesOptions = {
   registry: Registry;
   fleet: Fleet;
-  /** Wakes machines that have no daemon. */
+  /** Delivers wakes to machines without a daemon. */
   targets: Targets;
-  /** Says who may be woken now. */
+  /** Decides which wakes are admitted now. */
   budgets: Budgets;
   dispatcher: Dispatcher;
   clock: Clock;
   log: Logger;
-  /** Bounds starting, becoming ready and delivering together. */
+  /** The time limit for starting, becoming ready and delivering together. */
   timeoutMs: number;
   onWake?: OnWake;
 };
 
 /**
- * When to come again for a machine that is not there yet: soon at first, then ever later, so that the attempts an alarm
- * has last for about a day, as its own ladder's would.
+ * The retry time for a machine that is not ready. It grows, so that the attempts of an alarm last for about a day, as
+ * with chronosd's own retries.
  */
 export const retryAfter = backoff({ first: 5, longest: 15 * 60 });
 
-/** A start that took less is no reason for being late. */
-const NOTICED_MS = 1000;
+/** A shorter start is not reported as a reason of lateness. */
+const REPORTED_START_MS = 1000;
 
 export class Wakes {
   readonly #options: WakesOptions;
@@ -82,16 +82,15 @@ export class Wakes {
   /**
    * Starts the user's machine when it sleeps, and delivers the wake to its daemon.
    *
-   * A wake that certainly did not arrive is tried once more in the same time; one that may have arrived is not, whoever
-   * asked knows whether its target tells repetitions apart.
+   * A wake that certainly did not arrive is tried once more in the same time. One that may have arrived is not: only
+   * the caller knows whether its target recognizes repetitions.
    *
-   * @param onReady told how long after the wake's arrival the machine was ready, whatever comes of the delivery; of a
-   *   machine
-   *   without a daemon it is not
+   * @param onReady receives how long after the wake's arrival the machine was ready, whatever the result of the
+   *   delivery; not called for a machine without a daemon
    * @returns the daemon's own answer, whatever its status
-   * @throws ReveilleError 404, 410, 451 by the state of the machine; 429 ({@link HeldBack}) when its user's budget says
-   *   later; 503 when it is not ready in time; 504 when its start was
-   *   given up; 502 when the delivery failed
+   * @throws ReveilleError 404, 410, 451 by the state of the machine; 429 ({@link WakeDeferred}) when the user's budget
+   *   defers it; 502 when the delivery failed; 503
+   *   when it is not ready; 504 when its start was cancelled
    */
   async wake(request: Wake, onReady: (afterMs: number) => void = () => {}): Promise<WakeAnswer> {
     const { clock, log, onWake } = this.#options;
@@ -119,14 +118,14 @@ export class Wakes {
     } catch (thrown) {
       const error = toReveilleError(thrown);
       const { status, message } = error;
-      if (error instanceof HeldBack) log.info({ ...about(), until: error.until, reason: message }, 'wake held back');
+      if (error instanceof WakeDeferred) log.info({ ...about(), until: error.until, reason: message }, 'wake deferred');
       else log.warn({ ...about(), status, reason: message, err: error.cause }, 'wake failed');
       onWake?.({ fire_id, user_id, machineStartMs: 0, acceptedAt: clock.now(), status, error: message }, undefined);
       throw error;
     }
   }
 
-  /** Ends the waiting of wakes whose machine is not ready; deliveries under way go on. */
+  /** Ends the waits of wakes whose machine is not ready; deliveries under way continue. */
   close(): void {
     this.#closing.abort();
   }
@@ -143,7 +142,7 @@ export class Wakes {
   }
 
   async #attempt(request: Wake, userId: string, ready: () => void, deadline: AbortSignal): Promise<WakeAnswer> {
-    // Looked up before a supervisor is made, so that unknown users leave nothing behind.
+    // Read before a supervisor is created, so that unknown users leave no state.
     const found = this.#wakeable(request, userId);
     const admission = await this.#options.budgets.admit(found, request);
     let accepted = false;
@@ -170,8 +169,8 @@ export class Wakes {
       admission.started();
       return { answer, startMs: 0, turn: targets.turnOf(machine.userId, request.fire_id) };
     } catch (thrown) {
-      // 502: it was reached, and may have taken the wake. One that is there and has no room for the wake has not failed
-      // to start.
+      // 502: it was reached, and may have accepted the wake. A daemon that rejects the wake as overloaded has not
+      // failed to start.
       if (thrown instanceof MachineUnavailable) admission.startFailed(thrown.message);
       else if (toReveilleError(thrown).status === 502) admission.mayHaveArrived();
       throw thrown;
@@ -194,10 +193,13 @@ export class Wakes {
       startMs += lease.startMs;
       try {
         const { machine, daemon } = lease;
-        const lines = daemon.line?.deliveries ?? dispatcher;
+        const lines = daemon.connections?.deliveries ?? dispatcher;
         const delivery = await deliver(lines, {
           ...{ url: daemon.url, token: machine.token, userId: machine.userId },
-          ...{ wake: startMs < NOTICED_MS ? request : { late_because: 'machine_start', ...request }, signal: deadline },
+          ...{
+            wake: startMs < REPORTED_START_MS ? request : { late_because: 'machine_start', ...request },
+            signal: deadline,
+          },
         });
         if (delivery.result === 'answered') {
           if (delivery.answer.status <= 299) await lease.accepted();
@@ -206,7 +208,7 @@ export class Wakes {
           const turn = turnOfDaemon({ dispatcher: lines, clock, url, token: machine.token, accepted });
           return { answer: usable(delivery.answer), startMs, daemonUrl: url, turn };
         }
-        fleet.of(userId).doubt(daemon);
+        fleet.of(userId).checkBeforeUse(daemon);
         if (delivery.result === 'unknown') {
           admission.mayHaveArrived();
           throw mayHaveArrived(delivery.why);
@@ -254,7 +256,7 @@ export class Wakes {
   }
 }
 
-/** @throws ReveilleError `unavailable` when the machine has become one without a daemon while the wake waited */
+/** @throws ReveilleError `unavailable` when the machine was changed to one without a daemon while the wake waited */
 function withDaemon(machine: Machine): DaemonMachine {
   if (hasDaemon(machine)) return machine;
   const message = `the machine of ${machine.userId} was changed while the wake waited for it`;
@@ -269,16 +271,17 @@ function mayHaveArrived(why: string): ReveilleError {
   return deliveryFailed(`the delivery failed (${why}); the wake may or may not have been accepted`);
 }
 
-/** @throws ReveilleError 502 for what is not a final answer */
+/** @throws ReveilleError 502 for an answer that is not final */
 function usable(answer: DaemonAnswer): DaemonAnswer {
   if (answer.status >= 300 && answer.status <= 399) {
     throw deliveryFailed(`the daemon answered ${answer.status}, and redirects are not followed`);
   }
-  if (answer.status > 599) throw deliveryFailed(`the daemon answered ${answer.status}, which is no HTTP status`);
+  if (answer.status > 599)
+    throw deliveryFailed(`the daemon answered ${answer.status}, which is not a valid HTTP status`);
   return answer;
 }
 
-/** What the daemon said about the turn; daemons other than Neo need not say anything. */
+/** The members of the daemon's answer about the turn; only Neo must send them. */
 export function acceptedTurn(answer: DaemonAnswer): { conversation_id: string; turn_id: string } | undefined {
   if (answer.status > 299) return undefined;
   let data: unknown;

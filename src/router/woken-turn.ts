@@ -1,7 +1,7 @@
 /**
- * The turn that an accepted wake began. Each kind of target says itself what took the wake and how its turn is read: a
- * daemon is asked for it, with the token that the wake was delivered with; for agents without a daemon the router's own
- * record is read; somebody who took a wake and tells no more is said to.
+ * The turn of an accepted wake. Each kind of target defines how its turn is read. A daemon is queried with the token of
+ * the wake. For agents without a daemon the router's own record is read. A receiver without later results is reported
+ * as such.
  */
 import type { Dispatcher } from 'undici';
 import { type Clock, wait } from '../kit/clock/clock.ts';
@@ -21,24 +21,24 @@ export type TurnOutcome =
       error?: string | undefined;
       model?: string | undefined;
     }
-  /** It has not begun, or failed for a reason that passes, and is tried again later; at `until`, RFC 3339. */
+  /** It has not begun, or failed temporarily, and is retried at `until`, RFC 3339. */
   | { known: 'waits'; why: string; until?: string }
-  /** Whoever took it tells no more. `why` is a sentence. */
+  /** The receiver reports no result. `why` is a sentence. */
   | { known: 'accepted'; why: string }
-  /** It could be read, but not now. */
+  /** It exists, but could not be read now. */
   | { known: 'lost'; why: string };
 
 export type WokenTurn = {
   /**
-   * What took the wake: a `daemon`, which is there between turns; a `program` that is started for this one turn; an
-   * agent's own `server`; a `receiver` that it was handed to.
+   * What accepted the wake: a `daemon`, which persists between turns; a `program` that is started for this one turn; an
+   * agent's own `server`; a `receiver` of a direct delivery.
    */
   readonly by: 'daemon' | 'program' | 'server' | 'receiver';
   /** The name of the preset; a daemon has none. */
   readonly preset?: string;
   /**
-   * Follows the turn to its end, or to where no more can be known. Never rejects; `signal` ends the following and not
-   * the turn.
+   * Follows the turn to its end, or to the last known state. Never rejects; `signal` ends the following and not the
+   * turn.
    */
   outcome(signal: AbortSignal): Promise<TurnOutcome>;
 };
@@ -46,11 +46,11 @@ export type WokenTurn = {
 const UNFINISHED: ReadonlySet<string> = new Set(['queued', 'running']);
 const FIRST_PAUSE_MS = 10;
 const LONGEST_PAUSE_MS = 500;
-/** Failures in a row after which a daemon has gone. */
+/** The number of consecutive failures after which a daemon counts as gone. */
 const FAILURES = 3;
-const GIVEN_UP: TurnOutcome = { known: 'lost', why: 'it was not followed to its end' };
+const NOT_FOLLOWED: TurnOutcome = { known: 'lost', why: 'it was not followed to its end' };
 
-/** Asks again and again until there is an outcome. */
+/** Polls until there is an outcome. */
 async function follow(
   clock: Clock,
   signal: AbortSignal,
@@ -61,22 +61,22 @@ async function follow(
     if (outcome) return outcome;
     await wait(clock, pauseMs, signal);
   }
-  return GIVEN_UP;
+  return NOT_FOLLOWED;
 }
 
 export type DaemonTurn = DaemonAddress & {
   dispatcher: Dispatcher;
   clock: Clock;
-  /** What the daemon said about the turn; daemons other than Neo need not say anything. */
+  /** The members of the daemon's answer about the turn; only Neo must send them. */
   accepted: AcceptedTurn | undefined;
 };
 
 /**
- * The turn of a daemon that speaks `/chat`. One that shows no turns (docs/contracts.md §5) has accepted it, and that is
- * all.
+ * The turn of a daemon with `/chat`. A daemon without a route for turns (docs/contracts.md §5) only reports that it
+ * accepted it.
  */
 export function turnOfDaemon({ dispatcher, clock, url, token, accepted }: DaemonTurn): WokenTurn {
-  if (!accepted) return { by: 'daemon', outcome: async () => ({ known: 'accepted', why: noWord(url) }) };
+  if (!accepted) return { by: 'daemon', outcome: async () => ({ known: 'accepted', why: noResult(url) }) };
   return {
     by: 'daemon',
     outcome(signal) {
@@ -94,42 +94,42 @@ export function turnOfDaemon({ dispatcher, clock, url, token, accepted }: Daemon
   };
 }
 
-const noWord = (url: string) => `the daemon at ${url} accepted it, and does not tell how its turns end`;
+const noResult = (url: string) => `the daemon at ${url} accepted it, and does not report how its turns end`;
 
-/** What a daemon says of a turn; `undefined` while it goes on. */
+/** A daemon's state of a turn; `undefined` while it continues. */
 function outcomeOf(text: string, status: number, url: string): TurnOutcome | undefined {
   let data: unknown;
   try {
     data = openEnvelope(text, status, 'the daemon').value();
   } catch (error) {
     if (!(error instanceof ReveilleError)) throw error;
-    // It may be starting anew, or have too much to do.
+    // It may be restarting or overloaded.
     if (status >= 500 || status === 429) return undefined;
-    return { known: 'accepted', why: noWord(url) };
+    return { known: 'accepted', why: noResult(url) };
   }
   const turn = turnViewSchema.safeParse(data);
-  if (!turn.success) return { known: 'accepted', why: noWord(url) };
+  if (!turn.success) return { known: 'accepted', why: noResult(url) };
   const { status: end, reply, error, model, retry_at: until } = turn.data;
   if (until !== undefined) return { known: 'waits', why: error ?? 'the model did not answer', until };
   if (UNFINISHED.has(end)) return undefined;
   return { known: 'end', status: end, reply, error, model };
 }
 
-export type KeptTurn = Pick<WokenTurn, 'by'> & {
+export type RecordedTurn = Pick<WokenTurn, 'by'> & {
   preset: string;
   clock: Clock;
-  /** Reads the turn as it is on record. */
+  /** Reads the recorded turn. */
   read: () => Turn | undefined;
 };
 
-/** The turn of an agent without a daemon, whose record the router keeps. */
-export function turnOnRecord({ by, preset, clock, read }: KeptTurn): WokenTurn {
+/** The turn of an agent without a daemon, from the router's record. */
+export function recordedTurn({ by, preset, clock, read }: RecordedTurn): WokenTurn {
   const look = (): TurnOutcome | undefined => {
     const turn = read();
     if (!turn) return { known: 'lost', why: 'the router has no record of it any more' };
     if (turn.status === 'queued' && turn.waits !== undefined) return { known: 'waits', why: turn.waits };
     if (UNFINISHED.has(turn.status)) return undefined;
-    if (turn.status === 'accepted') return { known: 'accepted', why: `${preset} has it, and tells no more` };
+    if (turn.status === 'accepted') return { known: 'accepted', why: `${preset} accepted it, and reports no result` };
     return { known: 'end', status: turn.status, reply: turn.reply, error: turn.error };
   };
   return {

@@ -1,12 +1,12 @@
-/** Proving an identity to chronosd, and enrolling keys (docs/contracts.md §1 and §2). */
+/** Authentication of agents at chronosd, and enrolment of their keys (docs/contracts.md §1 and §2). */
 import { z } from 'zod';
 import { didSchema, labelSchema } from './did.ts';
 
 /** The header that carries a principal token. */
 export const PRINCIPAL_HEADER = 'x-chronos-agent';
 /**
- * Proves that a person sets or words the alarm, and who (`identity/person-proof.ts`); without it they are the agent's
- * own.
+ * Proves which person sets the alarm or writes its message (`identity/person-proof.ts`). Without it, both are the
+ * agent's.
  */
 export const PERSON_HEADER = 'x-chronos-person';
 
@@ -34,7 +34,7 @@ export const verifyRequestSchema = z.strictObject({
   public_key: publicKeySchema,
   nonce: z.string().min(1).max(128),
   signature: hex(128),
-  /** `false`: a key that is not known is refused, also where the first one of a label would be pinned. */
+  /** `false`: an unknown key is refused, even if it would be pinned as the first key of its label. */
   pin: z.boolean().optional(),
 });
 

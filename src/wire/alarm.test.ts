@@ -7,7 +7,7 @@ import { parseOrThrow } from './validate.ts';
 
 const ONCE = { kind: 'once', wake_message: 'wake up', delay_seconds: 5 };
 
-function complaintAbout(body: Record<string, unknown>): string {
+function problemOf(body: Record<string, unknown>): string {
   try {
     parseOrThrow(alarmCreateSchema, body);
   } catch (error) {
@@ -18,7 +18,7 @@ function complaintAbout(body: Record<string, unknown>): string {
   return 'accepted';
 }
 
-test('each wrong field is refused in a sentence that names it, its value and what would be right', () => {
+test('a wrong field is refused with its name, its value and the allowed values', () => {
   const cases: [Record<string, unknown>, string][] = [
     [{ ...ONCE, delay_seconds: -5 }, 'delay_seconds must be at least 1 (got -5)'],
     [{ ...ONCE, delay_seconds: '5' }, 'delay_seconds must be a number (got "5")'],
@@ -45,15 +45,15 @@ test('each wrong field is refused in a sentence that names it, its value and wha
     ],
     [{ ...ONCE, idempotency_key: '' }, 'idempotency_key must have at least 1 character (got "")'],
   ];
-  for (const [body, sentence] of cases) assert.equal(complaintAbout(body), sentence);
+  for (const [body, sentence] of cases) assert.equal(problemOf(body), sentence);
 });
 
-test('an unknown field is named beside those that exist', () => {
-  const message = complaintAbout({ ...ONCE, wakeMessage: 'x' });
+test('the error for an unknown field lists the known fields', () => {
+  const message = problemOf({ ...ONCE, wakeMessage: 'x' });
   assert.match(message, /^unknown field "wakeMessage"; allowed here: kind, wake_message, label, delay_seconds, /);
 });
 
-test('what an edit cannot change is refused with what to do instead, and not offered', () => {
+test('an edit of an unchangeable field is refused with a remedy, and the field is not listed', () => {
   for (const [field, value] of Object.entries({ kind: 'cron', idempotency_key: null })) {
     assert.throws(
       () => parseOrThrow(alarmPatchSchema, { [field]: value }),
@@ -67,7 +67,7 @@ test('what an edit cannot change is refused with what to do instead, and not off
   );
 });
 
-test('an instant must be RFC 3339 with an offset, and must exist', () => {
+test('an instant must be RFC 3339 with an offset, on a date that exists', () => {
   for (const fire_at of [
     '2026-06-15',
     '2026-06-15T08:10:00',
@@ -76,7 +76,7 @@ test('an instant must be RFC 3339 with an offset, and must exist', () => {
     'tomorrow',
     5,
   ]) {
-    assert.match(complaintAbout({ kind: 'once', wake_message: 'x', fire_at }), /^fire_at must be /, String(fire_at));
+    assert.match(problemOf({ kind: 'once', wake_message: 'x', fire_at }), /^fire_at must be /, String(fire_at));
   }
   const parsed = parseOrThrow(alarmCreateSchema, {
     kind: 'once',
@@ -86,22 +86,22 @@ test('an instant must be RFC 3339 with an offset, and must exist', () => {
   assert.equal(parsed.fire_at, Date.UTC(2026, 5, 15, 6, 10, 0, 500));
 });
 
-test('64 KiB of message and payload pass, one byte more does not, counted in UTF-8', () => {
+test('message and payload may have 64 KiB of UTF-8 each', () => {
   const limit = 64 * 1024;
-  assert.equal(complaintAbout({ ...ONCE, wake_message: 'ü'.repeat(limit / 2) }), 'accepted');
+  assert.equal(problemOf({ ...ONCE, wake_message: 'ü'.repeat(limit / 2) }), 'accepted');
   assert.match(
-    complaintAbout({ ...ONCE, wake_message: `${'ü'.repeat(limit / 2)}x` }),
+    problemOf({ ...ONCE, wake_message: `${'ü'.repeat(limit / 2)}x` }),
     /^wake_message must be at most 65536 bytes of UTF-8, it has 65537/,
   );
-  assert.equal(complaintAbout({ ...ONCE, payload: new RawJson(`"${'x'.repeat(limit - 2)}"`) }), 'accepted');
+  assert.equal(problemOf({ ...ONCE, payload: new RawJson(`"${'x'.repeat(limit - 2)}"`) }), 'accepted');
   assert.match(
-    complaintAbout({ ...ONCE, payload: new RawJson(`"${'x'.repeat(limit - 1)}"`) }),
+    problemOf({ ...ONCE, payload: new RawJson(`"${'x'.repeat(limit - 1)}"`) }),
     /^payload must be at most 65536 bytes of JSON/,
   );
 });
 
-test('half of a surrogate pair is refused instead of being replaced', () => {
-  assert.match(complaintAbout({ ...ONCE, wake_message: 'a\ud800b' }), /^wake_message must be well-formed Unicode/);
+test('a lone surrogate is refused, not replaced', () => {
+  assert.match(problemOf({ ...ONCE, wake_message: 'a\ud800b' }), /^wake_message must be well-formed Unicode/);
 });
 
 test('limits in a query are whole numbers within bounds', () => {

@@ -16,7 +16,7 @@ export const ALARM_KINDS = ['once', 'cron'] as const;
 export const ALARM_STATUSES = ['active', 'paused', 'fired', 'cancelled', 'failed'] as const;
 export const ALARM_SORTS = ['newest', 'next'] as const;
 export const FIRE_OUTCOMES = ['delivered', 'failed', 'unknown', 'missed'] as const;
-/** How far a fire can get; the last two are the machine's to report. */
+/** Stages of a fire. The machine reports the last two. */
 export const FIRE_STAGES = ['machine_ready', 'accepted', 'turn_started', 'turn_finished'] as const;
 
 export type AlarmKind = (typeof ALARM_KINDS)[number];
@@ -25,11 +25,11 @@ export type AlarmSort = (typeof ALARM_SORTS)[number];
 export type FireOutcome = (typeof FIRE_OUTCOMES)[number];
 export type FireStage = (typeof FIRE_STAGES)[number];
 
-/** Why no process fired an alarm when it was due: the computer slept, chronosd did not run, or its process got no processor. */
+/** Why no process fired a due alarm: the computer slept, chronosd did not run, or its process got no CPU time. */
 export const ABSENCES = ['slept', 'not_running', 'stalled'] as const;
 export type AbsenceReason = (typeof ABSENCES)[number];
 
-/** The members of a create or edit body that are kept as source text. */
+/** Members of a create or edit body that keep their source text. */
 export const RAW_ALARM_FIELDS = ['payload'] as const;
 
 export const conversationIdSchema = idSchema(128);
@@ -38,7 +38,7 @@ export const alarmIdSchema = z
   .string()
   .regex(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/, 'must be a UUID in lower case');
 
-/** A payload as source text: what {@link parseJsonObject} leaves behind for a field named in `raw`. */
+/** A payload as source text, as {@link parseJsonObject} returns it for a field named in `raw`. */
 export const payloadSchema = z.instanceof(RawJson).superRefine((payload, context) => {
   const bytes = utf8Bytes(payload.text);
   if (bytes > PAYLOAD_MAX_BYTES)
@@ -47,10 +47,10 @@ export const payloadSchema = z.instanceof(RawJson).superRefine((payload, context
       message: `must be at most ${PAYLOAD_MAX_BYTES} bytes of JSON, it has ${bytes}`,
     });
   if (!payload.text.isWellFormed())
-    context.addIssue({ code: 'custom', message: 'must be well-formed Unicode; it holds half of a surrogate pair' });
+    context.addIssue({ code: 'custom', message: 'must be well-formed Unicode; it contains a lone surrogate' });
 });
 
-/** Whose words an alarm carries, where they are not its agent's own. */
+/** The person who wrote the alarm's message; absent if the agent did. */
 export const setBySchema = z.strictObject({ kind: z.literal('person'), name: shortText(100).min(1) });
 
 const alarmFields = {
@@ -72,8 +72,8 @@ const alarmFields = {
 };
 
 /**
- * What a client sends to create an alarm. What depends on `kind`, on the present instant or on the schedule engine is
- * checked in `chronos/alarm/definition.ts`.
+ * The body that creates an alarm. `chronos/alarm/definition.ts` checks the conditions that depend on `kind`, on the
+ * current time or on the schedule engine.
  */
 export const alarmCreateSchema = z.strictObject({
   kind: z.enum(ALARM_KINDS),
@@ -99,8 +99,8 @@ export type AlarmCreate = z.output<typeof alarmCreateSchema>;
 const unchangeable = z.never({ error: 'cannot be changed; set a new alarm' }).optional();
 
 /**
- * What a client sends to edit an alarm: any creation field but `kind` and `idempotency_key`. `null` removes an optional
- * one.
+ * The body that edits an alarm: any creation field except `kind` and `idempotency_key`. `null` removes an optional
+ * field.
  */
 export const alarmPatchSchema = z.strictObject({
   wake_message: alarmFields.wake_message.optional(),
@@ -110,7 +110,7 @@ export const alarmPatchSchema = z.strictObject({
   cron_expr: alarmFields.cron_expr.optional(),
   timezone: alarmFields.timezone.nullable().optional(),
   conversation_id: alarmFields.conversation_id.nullable().optional(),
-  /** A JSON `null` here is a payload like any other. */
+  /** A JSON `null` here is an ordinary payload. */
   payload: alarmFields.payload.optional(),
   max_failures: alarmFields.max_failures.nullable().optional(),
   max_lateness_seconds: alarmFields.max_lateness_seconds.nullable().optional(),
@@ -129,15 +129,15 @@ export const alarmListQuerySchema = z.strictObject({
   status: z.enum(ALARM_STATUSES).optional(),
   kind: z.enum(ALARM_KINDS).optional(),
   cursor: z.string().max(200).optional(),
-  /** Stands in the label or in the words; the case of A to Z does not matter. */
+  /** Matches label and message; ASCII letters match in either case. */
   text: z.string().min(1).max(200).optional(),
-  /** `next`: active alarms, the one that rings first first. `newest` unless told. */
+  /** `next`: active alarms by next due time, earliest first. Default `newest`. */
   sort: z.enum(ALARM_SORTS).optional(),
-  /** With `sort=next`: none that rings later. */
+  /** With `sort=next`: only alarms due up to this instant. */
   until: instantSchema.optional(),
 });
 
-/** To be compared with an earlier one, and for nothing else. */
+/** An opaque change counter. Compare it only for equality with an earlier value. */
 export const alarmMarkSchema = z.object({ mark: z.string().optional() });
 
 export const fireListQuerySchema = z.strictObject({
@@ -147,7 +147,7 @@ export const fireListQuerySchema = z.strictObject({
 
 const instantText = z.iso.datetime({ offset: true });
 
-/** An alarm as chronosd shows it to its owner. Members that do not apply are absent. */
+/** An alarm as chronosd shows it to its owner. Inapplicable members are absent. */
 export const alarmViewSchema = z.object({
   id: z.string(),
   label: z.string(),
@@ -159,7 +159,7 @@ export const alarmViewSchema = z.object({
   next_fire_at: instantText.optional(),
   conversation_id: z.string().optional(),
   wake_message: z.string(),
-  /** Written as the stored source text. */
+  /** Written as its stored source text. */
   payload: z.instanceof(RawJson).optional(),
   status: z.enum(ALARM_STATUSES),
   idempotency_key: z.string().optional(),
@@ -169,38 +169,38 @@ export const alarmViewSchema = z.object({
   created_at: instantText,
   last_fired_at: instantText.optional(),
   fire_count: z.int(),
-  /** A delivery of this alarm is under way right now. */
+  /** A delivery of this alarm is in progress. */
   in_flight: z.boolean(),
   max_lateness_seconds: z.number().optional(),
   jitter_seconds: z.number().optional(),
   ends_at: instantText.optional(),
   max_fires: z.int().optional(),
-  /** Quiet hours of its user do not hold it back. */
+  /** The user's quiet hours do not defer it. */
   urgent: z.boolean().optional(),
-  /** The computer is woken from its sleep for it, where somebody has arranged for that. */
+  /** The computer is woken from sleep for it, if a wake program is set up. */
   wake_computer: z.boolean().optional(),
-  /** The person whose words they are; absent: the agent's own. */
+  /** The person who wrote the message; absent if the agent did. */
   set_by: setBySchema.optional(),
-  /** The router holds its next occurrence back: for whose sake, and when it is tried again. */
+  /** The router deferred the next occurrence: the reason, and when it is tried again. */
   held_back: z.object({ reason: z.string(), until: instantText }).optional(),
 });
 export type AlarmView = z.infer<typeof alarmViewSchema>;
 
-/** `finished_at` without `ok`: what came of the turn cannot be found out. */
-const turnCourseSchema = z.object({
+/** `finished_at` without `ok`: the outcome of the turn cannot be determined. */
+const turnStateSchema = z.object({
   turn_id: z.string().optional(),
   conversation_id: z.string().optional(),
   started_at: instantText.optional(),
   finished_at: instantText.optional(),
   ok: z.boolean().optional(),
   error: z.string().optional(),
-  /** When it last failed for a reason that passes; without `finished_at` it is tried again by itself, at `retry_at`. */
+  /** Last temporary failure. Without `finished_at`, the turn is retried automatically at `retry_at`. */
   waits: z.object({ at: instantText, retry_at: instantText, error: z.string().optional() }).optional(),
-  /** The beginning of what the agent answered. */
+  /** The beginning of the agent's answer. */
   reply: z.string().optional(),
 });
 
-/** One attempt at one occurrence, as the fire ledger shows it. */
+/** One attempt to deliver an occurrence, as the fire ledger shows it. */
 export const fireViewSchema = z.object({
   fire_id: z.string(),
   scheduled_for: instantText,
@@ -208,20 +208,23 @@ export const fireViewSchema = z.object({
   started_at: instantText,
   finished_at: instantText,
   lateness_ms: z.number(),
-  /** Why it is late, where that is known. */
+  /** Why it is late, if known. */
   late_because: z.enum(ABSENCES).optional(),
   outcome: z.enum(FIRE_OUTCOMES),
   http_status: z.int().optional(),
   error: z.string().optional(),
-  /** Occurrences of the series that this one stood in for after downtime. */
+  /** Number of missed occurrences of the series that this one replaces after downtime. */
   missed_count: z.int().optional(),
-  /** When the machine was ready to take this attempt, and when it had accepted it. */
+  /** When the machine was ready for this attempt, and when it accepted the wake. */
   machine_ready_at: instantText.optional(),
   accepted_at: instantText.optional(),
-  /** How far the fire got, by the attempts in this answer and by what its machine reported. Accepted is not done. */
+  /**
+   * The last stage reached, from the attempts in this answer and the machine's reports. Accepted does not mean
+   * finished.
+   */
   reached: z.enum(FIRE_STAGES).optional(),
-  /** What the machine reported of the fire's turn, by its own clock. */
-  turn: turnCourseSchema.optional(),
+  /** The machine's report of the turn, by the machine's clock. */
+  turn: turnStateSchema.optional(),
 });
 export type FireView = z.infer<typeof fireViewSchema>;
 

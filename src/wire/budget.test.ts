@@ -5,7 +5,7 @@ import { parseOrThrow } from './validate.ts';
 
 const night: QuietHours = { from: '22:00', to: '07:00', timezone: 'Europe/Berlin' };
 
-describe('a budget that is put', () => {
+describe('a budget in a request', () => {
   const refused = (budget: unknown) => {
     try {
       parseOrThrow(budgetSchema, budget);
@@ -15,7 +15,7 @@ describe('a budget that is put', () => {
     return 'accepted';
   };
 
-  test('is refused with field, value and remedy where it makes no sense', () => {
+  test('is refused with field, value and remedy if it is inconsistent', () => {
     assert.match(refused({ quiet: { ...night, to: '22:00' } }), /^quiet\.to must differ from from.*\(got "22:00"\)/);
     assert.match(refused({ quiet: { ...night, from: '24:00' } }), /quiet\.from must be a time of day.*got "24:00"/);
     assert.match(

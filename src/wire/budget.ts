@@ -1,4 +1,4 @@
-/** A user's budget: how often, and when, their agent may be woken (docs/budgets.md). */
+/** A user's budget: how often and when the agent may be woken (docs/budgets.md). */
 import { z } from 'zod';
 
 export const WEEKDAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;
@@ -7,7 +7,10 @@ const timeOfDay = z
   .string()
   .regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'must be a time of day from 00:00 to 23:59, such as 22:00');
 
-/** What ICU takes for a zone beyond the IANA database has surprises (BST is Dhaka there), so a place is asked for. */
+/**
+ * ICU accepts zones outside the IANA database with unexpected meanings (`BST` is Dhaka), so an area and a place are
+ * required.
+ */
 function isZone(timezone: string): boolean {
   if (timezone !== 'UTC' && !/^[A-Za-z_]+\/[A-Za-z0-9_+/-]+$/.test(timezone)) return false;
   try {
@@ -19,16 +22,13 @@ function isZone(timezone: string): boolean {
   }
 }
 
-/**
- * Whenever the wall clock of the zone shows a time from `from` on and before `to`; past midnight where `from` is the
- * later one.
- */
+/** Quiet while the zone's wall clock is in [`from`, `to`); the interval spans midnight if `from` is later than `to`. */
 export const quietHoursSchema = z
   .strictObject({
     from: timeOfDay,
     to: timeOfDay,
     timezone: z.string().min(1).max(64).refine(isZone, 'must be an IANA time zone such as Europe/Berlin, or UTC'),
-    /** On which days quiet hours begin; every day without it. */
+    /** Days on which quiet hours begin. Default: every day. */
     days: z
       .array(z.enum(WEEKDAYS))
       .min(1)
@@ -40,30 +40,30 @@ export const quietHoursSchema = z
       context.addIssue({
         code: 'custom',
         path: ['to'],
-        message: 'must differ from from, or it would be quiet for ever',
+        message: 'must differ from from, or quiet hours never end',
       });
   });
 export type QuietHours = z.output<typeof quietHoursSchema>;
 
-/** How long the breaker pauses at first, where nothing else is said, and at most. */
+/** First pause of the circuit breaker if the rule sets none, and the longest pause. */
 export const BREAKER_PAUSE_SECONDS = 300;
 export const BREAKER_LONGEST_PAUSE_SECONDS = 3600;
 
 export const breakerSchema = z.strictObject({
-  /** Starts in a row that failed. */
+  /** Consecutive failed starts that open the breaker. */
   failures: z.int().min(1).max(100),
-  /** How long nothing is tried then; twice as long after each further failure, up to an hour. */
+  /** Length of the first pause. Each further failure doubles it, up to an hour. */
   pause_seconds: z.int().min(1).max(BREAKER_LONGEST_PAUSE_SECONDS).optional(),
 });
 export type BreakerRule = z.output<typeof breakerSchema>;
 
-/** Every member bounds wakes by itself; an empty budget bounds nothing. */
+/** Each member limits wakes by itself; an empty budget sets no limit. */
 export const budgetSchema = z.strictObject({
-  /** Most wakes in any 3600 seconds. */
+  /** Maximum of wakes in any 3600 seconds. */
   wakes_per_hour: z.int().min(1).max(1000).optional(),
-  /** Most wakes in any 24 hours. */
+  /** Maximum of wakes in any 24 hours. */
   wakes_per_day: z.int().min(1).max(10_000).optional(),
-  /** From one wake to the next. */
+  /** Minimum time between two wakes. */
   min_gap_seconds: z.int().min(1).max(86_400).optional(),
   quiet: quietHoursSchema.optional(),
   breaker: breakerSchema.optional(),

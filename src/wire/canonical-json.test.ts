@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { canonicalJson } from './canonical-json.ts';
 
-test('the example of RFC 8785 is written as it says', () => {
+test('the example of RFC 8785 is encoded as specified', () => {
   // Section 3.2.2 and the sorting example of 3.2.3.
   const value = JSON.parse(
     '{"numbers":[333333333.33333329,1E30,4.50,2e-3,0.000000000000000000000000001],"string":"\\u20ac$\\u000F\\u000aA\'\\u0042\\u0022\\u005c\\\\\\"\\/","literals":[null,true,false]}',
@@ -16,7 +16,7 @@ test('the example of RFC 8785 is written as it says', () => {
   assert.equal(canonicalJson(names), '{"\\r":2,"1":4,"\u0080":6,"ö":7,"€":1,"😀":5,"\ufb33":3}');
 });
 
-test('the order of members makes no difference, and the value is kept', () => {
+test('the order of members does not change the text, and the text parses to the same value', () => {
   const shuffled = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(shuffled);
     if (typeof value !== 'object' || value === null) return value;
@@ -35,7 +35,7 @@ test('the order of members makes no difference, and the value is kept', () => {
   );
 });
 
-test('what JSON cannot carry is refused', () => {
+test('a value that JSON cannot represent is refused', () => {
   for (const value of [Number.NaN, Number.POSITIVE_INFINITY, undefined, () => 1, [undefined]]) {
     assert.throws(() => canonicalJson(value), TypeError);
   }

@@ -1,6 +1,6 @@
 /**
- * The words that chronometric's contract is made of (docs/contracts.md §9). No schema library stands here, for what has
- * to start quickly.
+ * The vocabulary of chronometric's contract (docs/contracts.md §9). It imports no schema library, because programs that
+ * must start quickly use it.
  */
 
 export const CHRONOMETRIC_TOOLS = [
@@ -12,7 +12,7 @@ export const CHRONOMETRIC_TOOLS = [
 ] as const;
 export type ChronometricTool = (typeof CHRONOMETRIC_TOOLS)[number];
 
-/** Each tool has a version of its own: one that changes leaves the others where they are. */
+/** Each tool has its own version; a change to one leaves the others unchanged. */
 export const CHRONOMETRIC_TOOL_VERSIONS: Readonly<Record<ChronometricTool, string>> = {
   get_time_context: '0.1.2',
   mark_session_start: '0.1.2',
@@ -36,13 +36,13 @@ export const CHRONOMETRIC_ERRORS = [
 ] as const;
 export type ChronometricErrorCode = (typeof CHRONOMETRIC_ERRORS)[number];
 
-/** The longest intent, and the longest summary, in bytes of UTF-8. */
+/** Maximum length of an intent and of a summary, in bytes of UTF-8. */
 export const WORDS_MAX_BYTES = 16 * 1024;
 
-/** As a profile writes them. */
+/** Spelling in profiles. */
 export const DAYS = ['monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday', 'sunday'] as const;
 export type Day = (typeof DAYS)[number];
-/** As answers write them. */
+/** Spelling in answers. */
 export const DAYS_OF_WEEK = ['Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday', 'Sunday'] as const;
 
 export function dayOfWeek(day: Day): (typeof DAYS_OF_WEEK)[number] {
@@ -70,7 +70,7 @@ export const SUGGESTED_ACTIONS = [
   'end_session',
 ] as const;
 
-/** `none` is below the first rung of the ladder: only a threshold asks for the break. */
+/** `none`: below the ladder's first level; the break follows from a threshold only. */
 export const BREAK_LEVELS = ['none', 'gentle', 'nudge', 'hard'] as const;
 export type BreakLevel = (typeof BREAK_LEVELS)[number];
 

@@ -1,6 +1,6 @@
 /**
- * The five tools of chronometric (docs/contracts.md §9): what goes in and comes out. JSON Schemas of these are
- * published under `schemas/chronometric/v0.1.0/`; within v0.1.x they only grow.
+ * The five tools of chronometric (docs/contracts.md §9): arguments and results. Their JSON Schemas are published under
+ * `schemas/chronometric/v0.1.0/`; within v0.1.x members are only added.
  */
 import { z } from 'zod';
 import {
@@ -13,7 +13,7 @@ import {
   WORDS_MAX_BYTES,
 } from './chronometric-words.ts';
 
-/** RFC 3339 with the offset of the zone it is meant in, never `Z` for a local time and never naive. */
+/** RFC 3339 with the offset of its zone. A local time is never written with `Z` or without an offset. */
 export const instant = z
   .string()
   .regex(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{3})?([+-]\d{2}:\d{2}|Z)$/)
@@ -29,56 +29,58 @@ export const timeContextSchema = z.object({
   day_of_week: z.enum(DAYS_OF_WEEK).describe('The calendar day of now'),
   time_since_last_prompt: duration
     .nullable()
-    .describe('Since the person last sent a prompt that was told of here; null when no prompt is known'),
+    .describe('Time since the last recorded prompt of the person; null when no prompt is recorded'),
   current_session_length: duration
     .nullable()
-    .describe('From the start of the open session to now; null when none is open, or nothing is known of it'),
+    .describe('From the start of the open session to now; null when none is open, or when it cannot be read'),
   active_length: duration
     .nullable()
-    .describe('Of the session, the time in which somebody was there: no sleep, no absence; null as the length is'),
+    .describe('Active time in the session, without sleep and absence; null when current_session_length is null'),
   energy_zone: z
     .enum(ENERGY_ZONES)
-    .describe('A coarse guess from the time of day; unknown when the profile cannot be read or names no zone for it'),
+    .describe(
+      'A rough estimate from the time of day; unknown when the profile cannot be read or defines no zone for it',
+    ),
   effective_end_of_day_local: z
     .string()
     .regex(/^\d{2}:\d{2}$/)
     .optional()
-    .describe('When the person wants to stop, on their wall clock; absent when they have not said'),
+    .describe('When the person wants to stop, on their wall clock; absent when the profile does not set it'),
   past_end_of_day: z
     .boolean()
     .optional()
-    .describe('True from the end of the day until the next day begins for the person, which is after midnight'),
-  calendar_phase: z.enum(CALENDAR_PHASES).optional().describe('What the person says these weeks are about'),
-  deadline_cluster_awareness: z.boolean().optional().describe('The person wants to hear of deadlines that lie close'),
-  motor_fatigue_aware: z.boolean().optional().describe('The person wants no suggestion that asks for movement'),
+    .describe("True from the end of the day until the person's next logical day begins, after midnight"),
+  calendar_phase: z.enum(CALENDAR_PHASES).optional().describe('The phase that the profile sets for these weeks'),
+  deadline_cluster_awareness: z.boolean().optional().describe('The person wants to be reminded of close deadlines'),
+  motor_fatigue_aware: z.boolean().optional().describe('The person wants no suggestion that requires movement'),
   state_unavailable: z
     .string()
     .optional()
-    .describe('Why nothing is known of prompts and sessions; absent when what is null is so because there is none'),
+    .describe('Why prompts and sessions cannot be read; absent when they can, and null then means that there is none'),
 });
 export type TimeContext = z.output<typeof timeContextSchema>;
 
-const sessionId = z.uuidv4().describe('Made by the server, for reference; no tool takes it');
+const sessionId = z.uuidv4().describe('Assigned by the server, for reference; no tool accepts it');
 const startedAt = instant.describe('When it was started');
 const wholeLength = duration.describe('From start to end');
-const activeLength = duration.describe('Of that, the time in which somebody was there');
-const intentKept = z.string().describe('Word for word as it was given');
+const activeLength = duration.describe('Active time in the session');
+const verbatimIntent = z.string().describe('Verbatim');
 
 export const sessionStartedSchema = z.object({
   session_id: sessionId,
   started_at: startedAt,
-  intent: intentKept,
+  intent: verbatimIntent,
   auto_closed_prior_session: z
     .object({
       session_id: sessionId,
       started_at: startedAt,
-      ended_at: instant.describe('When it was last seen, which may be long ago'),
+      ended_at: instant.describe('Time of its last activity, which may be long ago'),
       duration: wholeLength,
       active_duration: activeLength,
-      intent: intentKept,
+      intent: verbatimIntent,
     })
     .optional()
-    .describe('The session that was still open and is closed now; absent when none was'),
+    .describe('The session that was still open and was closed by this start; absent when none was open'),
 });
 export type SessionStarted = z.output<typeof sessionStartedSchema>;
 
@@ -88,59 +90,59 @@ export const sessionEndedSchema = z.object({
   ended_at: instant,
   duration: wholeLength,
   active_duration: activeLength,
-  intent: intentKept,
-  summary: z.string().nullable().describe('Word for word as it was given; null when none was'),
+  intent: verbatimIntent,
+  summary: z.string().nullable().describe('Verbatim; null when none was given'),
 });
 export type SessionEnded = z.output<typeof sessionEndedSchema>;
 
 export const breakRequestSchema = z.object({
   elapsed: duration.describe('From the start of the session to now'),
   active_elapsed: duration.describe(
-    'Active time since the session began or the last real break ended; threshold and ladder are held against it',
+    'Active time since the session began or the last real break ended; threshold and ladder are compared with it',
   ),
-  prior_intent: z.string().describe('What the person set out to do, word for word: quote it, do not rephrase it'),
+  prior_intent: z.string().describe('The intent of the session, verbatim: quote it, do not rephrase it'),
   suggested_action: z.enum(SUGGESTED_ACTIONS),
   level: z
     .enum(BREAK_LEVELS)
-    .describe('How clearly to say it; none: the threshold is reached, and no rung of the ladder'),
+    .describe('How firmly to suggest it; none: the threshold is reached, but no level of the ladder'),
   threshold_minutes: z
     .int()
     .min(1)
-    .describe("The threshold that was applied: the caller's, or the profile's where it declares one"),
+    .describe("The applied threshold: the profile's if it sets one, otherwise the caller's"),
   threshold_from: z
     .enum(['profile', 'caller'])
-    .describe('Whose threshold that is; the one of the profile goes before the one of the caller'),
+    .describe('Source of the threshold; the profile takes precedence over the caller'),
   reason: z
     .object({
       rule: z
         .enum(['elapsed', 'past_end_of_day', 'protected_window'])
-        .describe('What the level follows from: the ladder, the ladder one rung harder, or a protected window'),
-      rung: z.int().min(0).max(3).describe('How many rungs of the ladder have been reached'),
-      profile_line: z.int().min(1).optional().describe('The line of the profile that this comes from'),
-      sentence: z.string().describe('The same in words'),
+        .describe('Why the level was chosen: the ladder, the ladder raised by one level, or a protected window'),
+      rung: z.int().min(0).max(3).describe('Number of ladder levels that have been reached'),
+      profile_line: z.int().min(1).optional().describe('The line of the profile that sets this'),
+      sentence: z.string().describe('The reason as a sentence'),
     })
-    .describe('Why, for a person who asks'),
-  protected_window_label: z.string().optional().describe('What the person calls the time that they keep free'),
+    .describe('The reason, for a person who asks for it'),
+  protected_window_label: z.string().optional().describe("The person's name for the protected time"),
 });
 export type BreakRequest = z.output<typeof breakRequestSchema>;
-/** What the tool answers as structured content; its text is the JSON of `result` alone, `null` included. */
+/** Structured content of the tool's result. Its text is the JSON of `result` alone, `null` included. */
 export const breakAnswerSchema = z.object({
   result: breakRequestSchema
     .nullable()
-    .describe('null when no break is warranted; the text of the answer is the JSON of this member alone'),
+    .describe('null when no break is warranted; the text of the result is the JSON of this member alone'),
 });
 
 export const idleStatusSchema = z.object({
-  consent_granted: z.boolean().describe('Whether the profile allows looking at the idle time of the operating system'),
+  consent_granted: z.boolean().describe('Whether the profile allows reading the idle time of the operating system'),
   os_idle_duration: duration.optional().describe('Since the last key or pointer movement; absent when it is not known'),
   hyperfocus_signal: z
     .enum(HYPERFOCUS_SIGNALS)
     .describe(
-      'active: at the machine and in touch; hyperfocus_elsewhere: at the machine, but in other windows; distraction_or_break: away',
+      'active: at the computer and in contact with the agent; hyperfocus_elsewhere: at the computer, in other windows; distraction_or_break: away',
     ),
-  sampled_at: instant.optional().describe('When the operating system was asked'),
+  sampled_at: instant.optional().describe('When the operating system was read'),
   source: z.string().optional().describe('The probe that answered'),
-  unavailable: z.string().optional().describe('Why no probe did'),
+  unavailable: z.string().optional().describe('Why no probe answered'),
 });
 export type IdleStatus = z.output<typeof idleStatusSchema>;
 
@@ -151,18 +153,18 @@ export const sessionStartArgumentsSchema = z.strictObject({
     .min(1)
     .max(WORDS_MAX_BYTES)
     .regex(/\S/)
-    .describe("What is to be done, in the person's own words; kept word for word, up to 16 KiB of UTF-8"),
+    .describe("The person's goal in their own words; stored verbatim, up to 16 KiB of UTF-8"),
 });
 export const sessionEndArgumentsSchema = z.strictObject({
   summary: z
     .string()
     .max(WORDS_MAX_BYTES)
     .optional()
-    .describe('What became of it; kept word for word, up to 16 KiB of UTF-8'),
+    .describe('The outcome of the session; stored verbatim, up to 16 KiB of UTF-8'),
 });
 export const breakArgumentsSchema = z.strictObject({
   threshold_minutes: z
     .int()
     .min(1)
-    .describe('Minutes of active time after which a break is due; a threshold in the profile counts instead'),
+    .describe('Minutes of active time after which a break is due; a threshold in the profile takes precedence'),
 });

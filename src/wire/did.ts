@@ -1,4 +1,4 @@
-/** The agent's identity on the wire: `did:matrix:<label>:<keyfp>` (docs/contracts.md §1). */
+/** An agent's identity on the wire: `did:matrix:<label>:<keyfp>` (docs/contracts.md §1). */
 import { z } from 'zod';
 import { NAME_PATTERN, nameSchema } from './identifier.ts';
 
@@ -7,13 +7,13 @@ const DID = new RegExp(`^did:matrix:(${NAME_PATTERN}):([0-9a-f]{16})$`);
 const DID_MAX = 'did:matrix:'.length + LABEL_MAX + 17;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
-/** Characters of the public key's hex that the DID carries. */
+/** Length of a fingerprint: leading hex digits of the public key. */
 export const FINGERPRINT_LENGTH = 16;
 
-/** A DID taken apart. `owner` is the label as alarms are filed under it. */
+/** The parts of a DID. `owner` is the normalised label under which alarms are stored. */
 export type AgentDid = { label: string; fingerprint: string; owner: string };
 
-/** The owner that a label stands for: UUIDs are compared without regard to case, other labels with it. */
+/** The owner of a label: UUIDs are case-insensitive, other labels are case-sensitive. */
 export function ownerOf(label: string): string {
   return UUID.test(label) ? label.toLowerCase() : label;
 }
@@ -23,7 +23,7 @@ export function didOf(label: string, publicKeyHex: string): string {
   return `did:matrix:${label}:${publicKeyHex.slice(0, FINGERPRINT_LENGTH)}`;
 }
 
-/** Takes a DID apart, or gives `undefined` when it is none. */
+/** Parses a DID; `undefined` if the text is not one. */
 export function parseDid(did: string): AgentDid | undefined {
   const match = DID.exec(did);
   if (!match || did.length > DID_MAX) return undefined;

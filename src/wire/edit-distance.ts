@@ -1,6 +1,6 @@
-/** How far one word is from another, to find the one that was probably meant. */
+/** Edit distance between words, for "did you mean" suggestions. */
 
-/** How many letters must be put in, taken out, changed or swapped with their neighbour to make one text the other. */
+/** Damerau–Levenshtein distance: insertions, deletions, substitutions and swaps of neighbours. */
 export function editDistance(one: string, other: string): number {
   let before: number[] = [];
   let row = Array.from({ length: other.length + 1 }, (_, at) => at);
@@ -18,10 +18,10 @@ export function editDistance(one: string, other: string): number {
   return row[other.length]!;
 }
 
-/** How many letters may be wrong in a word for another to be suggested. */
+/** Maximum distance of a suggestion. */
 const CLOSE = 3;
 
-/** Of some names the one that resembles a word most, if one does. */
+/** The name that is closest to a word, if any is close enough. */
 export function nearestOf(word: string, names: Iterable<string>): string | undefined {
   const [nearest] = [...names]
     .filter((name) => Math.abs(name.length - word.length) <= CLOSE)

@@ -1,4 +1,4 @@
-/** The envelope that every HTTP answer of every daemon travels in (docs/contracts.md §0). */
+/** The envelope of every HTTP answer of every daemon (docs/contracts.md §0). */
 import { z } from 'zod';
 import { ReveilleError, STATUS_OF, wireErrorOf } from './errors.ts';
 import { ANSWER_DEPTH, encodeJson, parseJsonObject, RawJson, sliceAt } from './json.ts';
@@ -10,7 +10,7 @@ const failureSchema = z.object({
   error: z.object({ code: z.enum(errorCodes), message: z.string(), retryable: z.boolean() }),
 });
 
-/** The text of a success envelope; {@link RawJson} inside `data` is written verbatim. */
+/** The text of a success envelope; {@link RawJson} in `data` is written verbatim. */
 export function okEnvelope(data: unknown): string {
   return `{"ok":true,"data":${encodeJson(data)}}`;
 }
@@ -31,11 +31,11 @@ export function errorMessageOf(text: string): string | undefined {
 }
 
 /**
- * Reads an answer that should be an envelope and gives back the source text of its `data`.
+ * Opens the envelope in a daemon's answer and returns the source text of its `data`.
  *
- * @param status the HTTP status it came with, used when the body is not an envelope
- * @param who names the daemon for the error message, as in `chronosd`
- * @param retryAfterSeconds what its header asks for
+ * @param status the HTTP status, used when the body is not an envelope
+ * @param who names the daemon in the error message, such as `chronosd`
+ * @param retryAfterSeconds the value of its `Retry-After` header
  * @throws ReveilleError the daemon's own error, or `unavailable` when the answer is not an envelope
  */
 export function openEnvelope(text: string, status: number, who: string, retryAfterSeconds?: number): RawJson {
@@ -43,14 +43,14 @@ export function openEnvelope(text: string, status: number, who: string, retryAft
   try {
     body = parseJsonObject(text, [], ANSWER_DEPTH);
   } catch (cause) {
-    throw new ReveilleError('unavailable', `${who} answered ${status} with something that is not an envelope`, {
+    throw new ReveilleError('unavailable', `${who} answered ${status} with a body that is not an envelope`, {
       cause,
     });
   }
   if (body.ok === true) return new RawJson(sliceAt(text, ['data']) ?? 'null');
   const failure = failureSchema.safeParse(body);
   if (!failure.success) {
-    throw new ReveilleError('unavailable', `${who} answered ${status} with something that is not an envelope`);
+    throw new ReveilleError('unavailable', `${who} answered ${status} with a body that is not an envelope`);
   }
   const { code, message, retryable } = failure.data.error;
   throw new ReveilleError(code, message, {

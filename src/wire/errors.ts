@@ -1,41 +1,40 @@
-/** Every error code that crosses a process boundary, with the HTTP status it travels under (docs/contracts.md §0). */
+/** Every error code that crosses a process boundary, with its HTTP status (docs/contracts.md §0). */
 export const STATUS_OF = {
   /**
-   * The request cannot be understood, or a value in it is not allowed. The message names the field, its value and
-   * what would be right; the same request gives the same answer.
+   * The request cannot be parsed, or one of its values is not allowed. The message names the field, its value and the
+   * allowed values. The same request always gets the same answer.
    */
   invalid_request: 400,
   /**
-   * Nobody said who asks, or the token, the key or the signature does not count: it is another daemon's, it has
-   * expired or it was revoked. Get a valid one; a command says where it looked.
+   * The credential is missing, invalid, expired, revoked, or meant for another daemon. Get a valid token, key or
+   * signature. Commands name the places where they looked for one.
    */
   unauthorized: 401,
   /**
-   * It is known who asks, and that they may not: a key that nobody enrolled, a machine that is suspended, a record
-   * of somebody else's where its existence is no secret. Whoever runs the daemon can allow it; the message says how.
+   * The caller is known but not permitted: its key is not enrolled, its machine is suspended, or the record belongs to
+   * another user. The operator can grant access; the message says how.
    */
   forbidden: 403,
   /**
-   * There is no such thing, or it is not visible to whoever asks, which look alike on purpose. Look for the id in
-   * the list; what was deleted does not come back.
+   * The record does not exist, or the caller may not see it; the two cases are indistinguishable on purpose. Look up
+   * the id in the list. Deleted records do not come back.
    */
   not_found: 404,
   /**
-   * The request does not fit to how things stand: an alarm that has ended, an idempotency key that stands for
-   * another request, a question that was answered already, a database of a newer version. Read how things stand,
-   * then decide anew.
+   * The request does not match the current state: the alarm has ended, the idempotency key belongs to another request,
+   * the question is already answered, or the database has a newer version. Read the current state, then decide again.
    */
   conflict: 409,
   /**
-   * More than there is room for at the moment: a bound of the settings, a budget, quiet hours. Wait for as long as
-   * `Retry-After` says, or for half a minute; nothing was carried out.
+   * A limit is reached: a configured limit, a budget, or quiet hours. Nothing was executed. Wait for the seconds in
+   * `Retry-After`, or half a minute without it.
    */
   rate_limited: 429,
-  /** A defect of ours, or an error of the computer that nothing foresaw. The answer says no more, the daemon's log does. */
+  /** A defect, or an unexpected error of the operating system. The details are only in the daemon's log. */
   internal: 500,
   /**
-   * What is needed does not answer: a daemon that does not run, a machine that does not start, a database or a model
-   * that is away. Try again later; the message says when it is not known whether the request was carried out.
+   * A dependency does not answer: a daemon does not run, a machine does not start, or a database or model is
+   * unreachable. Try again later. The message says so if the request may have been executed.
    */
   unavailable: 503,
 } as const;
@@ -43,23 +42,23 @@ export const STATUS_OF = {
 /** The closed set of error codes. */
 export type ErrorCode = keyof typeof STATUS_OF;
 
-/** Whether a caller may send the same request again and hope for another answer, unless the thrower knows better. */
+/** Codes whose request may be retried unchanged, unless the error itself says otherwise. */
 const RETRYABLE: ReadonlySet<ErrorCode> = new Set(['rate_limited', 'internal', 'unavailable']);
 
-/** What a thrower may say besides code and message. */
+/** Optional properties of an error. */
 export type ReveilleErrorOptions = {
-  /** Overrides the code's default: may the same request succeed later? */
+  /** Whether the same request may succeed later; overrides the code's default. */
   retryable?: boolean;
-  /** Overrides the code's HTTP status, for the places where HTTP has a finer word (413, 410, 451, 502, 504). */
+  /** Overrides the code's HTTP status where HTTP has a more specific one (413, 410, 451, 502, 504). */
   status?: number;
-  /** Seconds after which a retry makes sense; travels as `Retry-After`. */
+  /** Seconds until a retry makes sense; sent as `Retry-After`. */
   retryAfterSeconds?: number;
   cause?: unknown;
 };
 
 /**
- * The one error type that crosses boundaries. `message` is read by people and models: it names the field, what is wrong
- * with its value, and what would be right. It never carries a secret.
+ * The only error type that crosses boundaries. People and models read `message`: it names the field, the problem with
+ * its value, and the allowed values. It never contains a secret.
  */
 export class ReveilleError extends Error {
   readonly code: ErrorCode;
@@ -81,15 +80,15 @@ export class ReveilleError extends Error {
 export type WireError = { code: ErrorCode; message: string; retryable: boolean };
 
 /**
- * What a caller gets to see of any thrown value. Errors that are not ours become `internal` without their text: it may
- * carry paths, SQL or secrets, and belongs in the log.
+ * The error that a caller sees for any thrown value. Other errors become `internal` without their text, which may
+ * contain paths, SQL or secrets and belongs in the log.
  */
 export function toReveilleError(thrown: unknown): ReveilleError {
   if (thrown instanceof ReveilleError) return thrown;
-  return new ReveilleError('internal', 'something went wrong on our side; the log has the details', { cause: thrown });
+  return new ReveilleError('internal', 'internal error; the log of the daemon has the details', { cause: thrown });
 }
 
-/** The `{code, message, retryable}` object of an error, as envelopes and MCP results carry it. */
+/** The `{code, message, retryable}` object of an error in envelopes and MCP results. */
 export function wireErrorOf(error: ReveilleError): WireError {
   return { code: error.code, message: error.message, retryable: error.retryable };
 }

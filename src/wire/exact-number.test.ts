@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { isExact, isNumberLiteral } from './exact-number.ts';
 
-test('numbers that print as they were written are exact, whatever the spelling', () => {
+test('a number is exact in every spelling if JavaScript prints the same decimal number', () => {
   for (const literal of [
     '0',
     '-0',
@@ -23,12 +23,12 @@ test('numbers that print as they were written are exact, whatever the spelling',
   }
 });
 
-test('numbers that JavaScript would round, overflow or flush to zero are not exact', () => {
+test('a number that JavaScript rounds, overflows or flushes to zero is not exact', () => {
   const literals = ['12345678901234567890', '9007199254740993', '1.00000000000000000001', '1e400', '-1e400', '1e-400'];
   for (const literal of literals) assert.equal(isExact(literal), false, literal);
 });
 
-test('every finite double is exact in the forms JavaScript prints, also with zeros added', () => {
+test('every finite double is exact in the form JavaScript prints, also with added zeros', () => {
   fc.assert(
     fc.property(fc.double({ noDefaultInfinity: true, noNaN: true }), (value) => {
       assert.equal(isExact(JSON.stringify(value)), true);
@@ -41,7 +41,7 @@ test('every finite double is exact in the forms JavaScript prints, also with zer
   );
 });
 
-test('an integer is exact just when JavaScript prints the same integer', () => {
+test('an integer is exact if and only if JavaScript prints the same integer', () => {
   fc.assert(
     fc.property(fc.bigInt({ min: -(10n ** 25n), max: 10n ** 25n }), (value) => {
       assert.equal(isExact(String(value)), printed(Number(value)) === value);
@@ -49,14 +49,14 @@ test('an integer is exact just when JavaScript prints the same integer', () => {
   );
 });
 
-/** The integer that JavaScript's print of a double stands for. */
+/** The integer in JavaScript's text of a double. */
 function printed(value: number): bigint {
   const [mantissa, exponent = '0'] = String(value).split('e+') as [string, string?];
   const [whole, fraction = ''] = mantissa.split('.') as [string, string?];
   return BigInt(`${whole}${fraction}`) * 10n ** BigInt(Number(exponent) - fraction.length);
 }
 
-test('a long number is judged in time proportional to its length', () => {
+test('the check of a long number takes time linear in its length', () => {
   assert.equal(isExact(`1${'0'.repeat(200_000)}1e-200000`), false);
   assert.equal(isExact(`0.${'0'.repeat(200_000)}`), true);
 });

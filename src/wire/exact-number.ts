@@ -1,4 +1,4 @@
-/** Telling numbers that JavaScript carries exactly from those it would round. */
+/** Detects numbers that JavaScript would round. */
 
 const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 const LITERAL = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
@@ -9,7 +9,8 @@ export function isNumberLiteral(text: string): boolean {
 }
 
 /**
- * A number as its significant digits and the power of ten of the last one, so that `1.50`, `15e-1` and `1.5` are equal.
+ * Normal form of a number: its significant digits and the exponent of the last one, so `1.50`, `15e-1` and `1.5` are
+ * equal.
  *
  * @param text a number as JSON or JavaScript writes it
  */
@@ -26,8 +27,8 @@ export function decimalForm(text: string): string {
 }
 
 /**
- * Whether a JSON number survives being read: what JavaScript would print for it is the same decimal number. `0.1` does;
- * `12345678901234567890`, `1.00000000000000000001` and `1e400` do not.
+ * Whether JavaScript represents a JSON number exactly: it prints the same decimal number. `0.1` is exact;
+ * `12345678901234567890`, `1.00000000000000000001` and `1e400` are not.
  *
  * @param literal the number's source text
  */

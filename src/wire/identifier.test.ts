@@ -10,7 +10,7 @@ const DOTS = ['', '.', '..', '...', '.'.repeat(64)];
 const HOSTILE = [...DOTS, '../x', 'a/b', 'a\\b', 'a\0', '%2e%2e', 'a b', 'ü', 'a\n', 'x'.repeat(129)];
 const FINE = ['a', '.a', '..a', 'a..', '-', '_', 'alice', '2026-11-24', 'x'.repeat(64)];
 
-test('no id that enters a path is empty, is dots alone, or holds what a path gives a meaning', () => {
+test('an id for a path is never empty, only dots, or with characters that are special in paths', () => {
   const schemas = { conversationIdSchema, labelSchema, intentIdSchema, nodeIdSchema };
   for (const [name, schema] of Object.entries(schemas))
     for (const id of HOSTILE) assert.equal(schema.safeParse(id).success, false, `${name} ${JSON.stringify(id)}`);
@@ -23,7 +23,7 @@ test('no id that enters a path is empty, is dots alone, or holds what a path giv
   assert.deepEqual(parseDid(`did:matrix:..a:${'0'.repeat(16)}`)?.label, '..a');
 });
 
-test('a path is not built of an id that leads elsewhere', () => {
+test('no path is built from a dot segment or an invalid id', () => {
   const route = { method: 'get', path: '/v1/alarms/{id}', summary: '', credential: 'none' } as const;
   const path = (id: string) => pathOf(route as never, { id } as never);
   for (const id of ['', '.', '..', '\ud800']) {

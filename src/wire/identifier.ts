@@ -1,11 +1,11 @@
 /**
- * Identifiers that clients choose. They become names of files and segments of URL paths, where `.` and `..` lead
- * elsewhere: a name of dots alone is refused. The patterns have no look-ahead, which JSON Schema does not promise.
+ * Identifiers that clients choose. They become file names and URL path segments, where `.` and `..` are special, so
+ * names of only dots are refused. The patterns use no look-ahead, because JSON Schema does not guarantee it.
  */
 import { z } from 'zod';
 import { ReveilleError } from './errors.ts';
 
-/** Letters, digits, `.`, `_` and `-`, up to a length, and not dots alone. */
+/** Letters, digits, `.`, `_` and `-`, not only dots. The length is checked separately. */
 export const NAME_PATTERN = String.raw`\.*[A-Za-z0-9_-][A-Za-z0-9._-]*`;
 const ID = /^\.*[A-Za-z0-9_:-][A-Za-z0-9._:-]*$/;
 
@@ -19,13 +19,13 @@ export const nameSchema = (max: number) => bounded(max, new RegExp(`^${NAME_PATT
 /** The id of a conversation, a turn or a step. */
 export const idSchema = (max: number) => bounded(max, ID, 'A-Z a-z 0-9 . _ : -');
 
-/** Whether an id that another program gave can be a segment of a URL path. */
+/** Whether an id from another program can be a segment of a URL path. */
 export const isPathSegment = (value: string) => !['', '.', '..'].includes(value) && value.isWellFormed();
 
 /**
- * One segment of a URL path, encoded. URL parsers resolve `.` and `..` even where they are encoded.
+ * One encoded segment of a URL path. URL parsers resolve `.` and `..` even if they are encoded.
  *
- * @throws ReveilleError `invalid_request` for what cannot be a segment
+ * @throws ReveilleError `invalid_request` for a value that cannot be a segment
  */
 export function pathSegment(value: string): string {
   if (isPathSegment(value)) return encodeURIComponent(value);

@@ -1,6 +1,4 @@
-/**
- * Instants as they cross the wire: RFC 3339 with an offset; written in UTC with milliseconds (docs/contracts.md §0).
- */
+/** Instants on the wire: RFC 3339 with an offset; written in UTC with milliseconds (docs/contracts.md §0). */
 import { z } from 'zod';
 import { parseInstant } from './rfc3339.ts';
 

@@ -1,24 +1,24 @@
 /**
- * The receipt of an intent: a chain of signed envelopes, one for each thing that happened (docs/receipts.md). The
- * executor's journal is this chain; what an intent's state is follows from it.
+ * The receipt of an intent: a chain of signed envelopes, one per event (docs/receipts.md). The executor's journal is
+ * this chain, and an intent's state is derived from it.
  */
 import { z } from 'zod';
 
 export const RECEIPT_FORMAT = 'reveille-receipt/1';
-/** The payload type of the DSSE pre-authentication encoding that is signed. */
+/** Payload type in the signed DSSE pre-authentication encoding. */
 export const RECEIPT_PAYLOAD_TYPE = 'application/vnd.reveille.receipt+json';
 /**
- * What `rules` of an intent's first envelope says since answers are signed by the key of whoever gives them. Without
- * the member the receipt is of an executor that took any answer of its user's; the first envelope is signed, so that a
- * newer one cannot pass for such.
+ * Value of `rules` in an intent's first envelope, since the approver's key signs answers. A receipt without the member
+ * is from an older executor that accepted any answer of the user. The first envelope is signed, so a newer receipt
+ * cannot pass for an older one.
  */
 export const SIGNED_APPROVALS = 2;
-/** Stands for the envelope before the first. */
+/** `prev_hash` of the first envelope. */
 export const NO_HASH = '0'.repeat(64);
 
 /**
- * What can happen to an intent. `intent.completed`, `.failed`, `.cancelled` and `.unknown` end it, but for what a
- * reconciliation adds.
+ * Events of an intent. `intent.completed`, `.failed`, `.cancelled` and `.unknown` end it; only a reconciliation may
+ * follow.
  */
 export const RECEIPT_KINDS = [
   ...(['intent.accepted', 'intent.compiled', 'intent.clarify', 'intent.parked'] as const),
@@ -36,7 +36,7 @@ export const receiptEnvelopeSchema = z.strictObject({
   seq: z.int().min(1),
   kind: z.enum(RECEIPT_KINDS),
   body: z.record(z.string(), z.unknown()),
-  /** SHA-256 of the canonical JSON of the envelope before, signature included. */
+  /** SHA-256 of the canonical JSON of the previous envelope, signature included. */
   prev_hash: sha256,
   /** SHA-256 of the public key's 32 bytes. */
   key_id: sha256,
@@ -49,7 +49,7 @@ export type ReceiptEnvelope = z.output<typeof receiptEnvelopeSchema>;
 export const intentReceiptSchema = z.strictObject({
   format: z.literal(RECEIPT_FORMAT),
   intent_id: z.string(),
-  /** Says which key the envelopes claim; whether to trust it is the reader's business. 64 hex digits. */
+  /** The key that the envelopes claim, 64 hex digits. The reader decides whether to trust it. */
   public_key: sha256,
   envelopes: z.array(receiptEnvelopeSchema),
 });

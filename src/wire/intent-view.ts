@@ -1,11 +1,11 @@
-/** Intents as the executor shows them to people: the whole of one, and lists (docs/contracts.md §6). */
+/** Intents as the executor shows them to people: single intents and lists (docs/contracts.md §6). */
 import { z } from 'zod';
 import { conversationIdSchema, LIST_LIMIT_MAX } from './alarm.ts';
 import { INTENT_STATUSES, intentIdSchema, intentStateSchema, nodeIdSchema } from './executor.ts';
 import { intentSchema } from './intent.ts';
 import { wholeNumber } from './settings.ts';
 
-/** How a node of a plan can stand. */
+/** States of a plan's node. */
 export const NODE_STATES = [
   ...(['waiting', 'awaiting_approval', 'running', 'done', 'failed', 'denied', 'expired'] as const),
   ...(['not_run', 'unknown', 'skipped'] as const),
@@ -14,21 +14,21 @@ export const NODE_STATES = [
 export const nodeStateSchema = z.object({
   node_id: nodeIdSchema,
   state: z.enum(NODE_STATES),
-  /** What stands behind it, in a sentence. */
+  /** Explanation of the state, as a sentence. */
   detail: z.string().optional(),
-  /** Of a step whose last question was answered: who was first. */
+  /** The first answer to the step's last question. */
   answered: z
     .object({
       approved: z.boolean(),
       at: z.string(),
-      /** What the roster calls the key, and the key, or the id of the passkey. */
+      /** The key's name among the user's approvers, and the key or the passkey's id. */
       name: z.string().optional(),
       approver: z.string().optional(),
     })
     .optional(),
 });
 
-/** Whose answer it was that counts: `approved by ada@laptop (3f2a…) at …`. Names are as the roster has them. */
+/** The accepted answer as text: `approved by ada@laptop (3f2a…) at …`. Names are those of the approver list. */
 export function answeredWords({ approved, at, name, approver }: AnswerGiven): string {
   const who = name === undefined ? '' : ` by ${name}${approver === undefined ? '' : ` (${approver.slice(0, 16)}…)`}`;
   return `${approved ? 'approved' : 'denied'}${who} at ${at}`;
@@ -39,13 +39,13 @@ type AnswerGiven = NonNullable<z.output<typeof nodeStateSchema>['answered']>;
 export const intentViewSchema = intentStateSchema.extend({
   intent_id: intentIdSchema,
   created_at: z.string(),
-  /** When it came to its end, by the record. */
+  /** When it ended, according to the record. */
   ended_at: z.string().optional(),
   conversation_id: conversationIdSchema.optional(),
   origin: z.enum(['chronos', 'person']),
-  /** What was submitted in words. */
+  /** The task as submitted in prose. */
   prose: z.string().optional(),
-  /** What it was compiled to, or what was submitted as JSON. */
+  /** The compiled intent, or the one submitted as JSON. */
   intent: intentSchema.optional(),
   nodes: z.array(nodeStateSchema),
 });
@@ -65,5 +65,5 @@ export const intentListQuerySchema = z.strictObject({
 /** The query of the executor's `GET /events`. */
 export const intentEventQuerySchema = z.strictObject({ intent_id: intentIdSchema });
 
-/** The `data` of each of its events: a hint to look. */
+/** The `data` of each event: a hint to read the intent again. */
 export const intentEventSchema = z.object({ intent_id: intentIdSchema, node_id: nodeIdSchema.optional() });

@@ -1,31 +1,29 @@
-/**
- * Intents: what the executor is to do, as a closed shape in which nothing is left to be guessed (docs/contracts.md §6).
- */
+/** Intents: the executor's tasks as a closed, unambiguous structure (docs/contracts.md §6). */
 import { z } from 'zod';
 import { nodeIdSchema } from './executor.ts';
 import { parseInstant } from './rfc3339.ts';
 import { shortText } from './text.ts';
 
-/** Nodes of one plan, all depths together. */
+/** Maximum of nodes in a plan, at all depths together. */
 export const PLAN_NODES_MAX = 64;
-/** How deep sequences and parallels may stand in one another. */
+/** Maximum nesting depth of sequences and parallels. */
 export const PLAN_DEPTH_MAX = 8;
 /** The longest wait of a plan: 30 days. */
 export const WAIT_SECONDS_MAX = 30 * 24 * 60 * 60;
 
-/** One call of one tool, with the very arguments it gets. A read is such a call, too. */
+/** One call of one tool, with its exact arguments. A read is a call, too. */
 export type CallNode = {
   readonly id: string;
   readonly kind: 'call';
   /** `<alias>/<tool>` */
   readonly tool: string;
   /**
-   * Numbers are exact: what JavaScript would round is refused when the intent is read. In the place of a value,
-   * `{"$ref": "<node id>#<JSON Pointer>"}` stands for a part of the result of a call that a sequence puts before.
+   * Numbers are exact: a number that JavaScript would round is refused when the intent is read. `{"$ref": "<node
+   * id>#<JSON Pointer>"}` in place of a value refers to the result of an earlier call in a sequence.
    */
   readonly args: Readonly<Record<string, unknown>>;
 };
-/** A wait of so many seconds, or until an instant: one of the two. An instant that has passed is over at once. */
+/** A wait of some seconds or until an instant: exactly one of the two. A wait until a past instant ends at once. */
 export type WaitNode = {
   readonly id: string;
   readonly kind: 'wait';
@@ -74,22 +72,21 @@ export const planNodeSchema: z.ZodType<PlanNode> = z.lazy(() =>
   ]),
 );
 
-const particulars = z.union([z.record(z.string(), z.unknown()), z.array(z.unknown())], {
+const details = z.union([z.record(z.string(), z.unknown()), z.array(z.unknown())], {
   error: 'must be an object or a list',
 });
 
 /**
- * An intent given as JSON, or compiled from prose. `objects` and `constraints` are for people; only the plan is carried
- * out.
+ * An intent given as JSON or compiled from prose. `objects` and `constraints` inform people; only the plan is executed.
  */
 export const intentSchema = z.strictObject({
-  /** What is to be done, in a word or two: `transfer`, `rotate key`. */
+  /** The action in a word or two: `transfer`, `rotate key`. */
   verb: shortText(100).min(1),
-  /** What it is done to and with. */
-  objects: particulars.optional(),
-  /** What must hold. */
-  constraints: particulars.optional(),
-  /** RFC 3339; no call begins after it. */
+  /** The objects of the action. */
+  objects: details.optional(),
+  /** Conditions that must hold. */
+  constraints: details.optional(),
+  /** RFC 3339; no call starts after it. */
   deadline: instant.optional(),
   plan: planNodeSchema,
 });

@@ -19,7 +19,7 @@ const PAYLOADS = [
   '""',
 ];
 
-test('a raw member keeps its source text, whatever stands around it', () => {
+test('a raw member keeps its source text among any other members', () => {
   for (const payload of PAYLOADS) {
     for (const text of [
       `{"payload":${payload}}`,
@@ -38,12 +38,12 @@ test('a raw member is written out verbatim', () => {
     assert.equal(encodeJson({ a: 1, payload: new RawJson(payload), gone: undefined }), `{"a":1,"payload":${payload}}`);
 });
 
-test('the last of several equal keys wins, as in JSON.parse, also when a key is spelt with escapes', () => {
+test('the last of several equal keys wins, as in JSON.parse, also if a key is written with escapes', () => {
   const { payload } = parseJsonObject('{"payload":1,"pay\\u006coad":2.0}', ['payload']);
   assert.equal((payload as RawJson).text, '2.0');
 });
 
-test('encodeJson agrees with JSON.stringify on everything that JSON can say', () => {
+test('encodeJson agrees with JSON.stringify on every JSON value', () => {
   fc.assert(
     fc.property(fc.jsonValue(), (value) => {
       assert.equal(encodeJson(value), JSON.stringify(value));
@@ -69,7 +69,7 @@ test('sliceAt finds every member of arbitrary objects by its path', () => {
   );
 });
 
-test('what is no JSON object is refused in words', () => {
+test('text that is not a JSON object is refused with a clear message', () => {
   for (const text of ['', '{', '[]', 'null', '1', '"x"', '{"a":1}x', "{'a':1}", '{"a":01}']) {
     assert.throws(
       () => parseJsonObject(text),
@@ -81,7 +81,7 @@ test('what is no JSON object is refused in words', () => {
   }
 });
 
-test('a member named like a part of every object stays a member', () => {
+test('a member named like a property of every object stays a member', () => {
   const body = parseJsonObject('{"__proto__":{"polluted":true},"payload":{"__proto__":1}}', ['payload']);
   assert.equal(({} as Record<string, unknown>).polluted, undefined);
   assert.equal((body.payload as RawJson).text, '{"__proto__":1}');

@@ -1,23 +1,23 @@
 /**
- * JSON that keeps its digits. `JSON.parse` turns `12345678901234567890` into another number and re-orders integer-like
- * keys, so whatever must arrive unchanged (an alarm's `payload`) is never parsed into an object: it is carried as the
- * very slice of source text that the sender wrote.
+ * JSON that keeps its digits. `JSON.parse` changes `12345678901234567890` and re-orders integer-like keys. Values that
+ * must arrive unchanged, such as an alarm's `payload`, are therefore never parsed into an object. They are carried as
+ * the sender's source text.
  */
 import { ReveilleError } from './errors.ts';
 
 /**
- * Arrays and objects inside one another that text from outside may have. `JSON.parse` itself minds no depth, but most
- * of what a value is handed to afterwards calls itself for each level: schemas, `JSON.stringify`, canonical JSON.
+ * Maximum nesting depth of text from outside. `JSON.parse` has no limit, but most later consumers recurse per level:
+ * schemas, `JSON.stringify`, canonical JSON.
  */
 export const JSON_DEPTH = 128;
-/** Answers of ours wrap what was taken in. */
+/** Answers of Reveille's daemons wrap the accepted text. */
 export const ANSWER_DEPTH = JSON_DEPTH + 16;
 
 /**
- * Refuses text that is nested too deep. It need not be well-formed.
+ * Refuses text that is nested too deep. The text need not be well-formed.
  *
- * @param what the text is, for the message
- * @throws ReveilleError `invalid_request` naming the member of the outermost object, and the bound
+ * @param what the text's name in the message
+ * @throws ReveilleError `invalid_request` with the member of the outermost object, and the limit
  */
 export function refuseDepth(text: string, what = 'the body', most = JSON_DEPTH): void {
   let depth = 0;
@@ -45,9 +45,9 @@ export function refuseDepth(text: string, what = 'the body', most = JSON_DEPTH):
 }
 
 /**
- * `JSON.parse` for text that somebody else wrote.
+ * `JSON.parse` for untrusted text.
  *
- * @throws SyntaxError when it is not JSON, ReveilleError `invalid_request` when it is nested too deep
+ * @throws SyntaxError if it is not JSON, ReveilleError `invalid_request` if it is nested too deep
  */
 export function parseForeignJson(text: string, what = 'the text'): unknown {
   refuseDepth(text, what);
@@ -58,7 +58,7 @@ export function parseForeignJson(text: string, what = 'the text'): unknown {
 export class RawJson {
   readonly text: string;
 
-  /** @param text well-formed JSON; the caller vouches for it, use {@link RawJson.parse} for text from outside */
+  /** @param text well-formed JSON, as the caller guarantees; use {@link RawJson.parse} for text from outside */
   constructor(text: string) {
     this.text = text;
   }
@@ -90,7 +90,7 @@ function endOfString(text: string, from: number): number {
   return at + 1;
 }
 
-/** The index just past the value that starts at `from`, in text that is known to be well-formed. */
+/** The index just past the value that starts at `from`, in well-formed text. */
 function endOfValue(text: string, from: number): number {
   const first = text[from];
   if (first === '"') return endOfString(text, from);
@@ -134,7 +134,7 @@ function memberSlices(text: string, from: number): Map<string, { start: number; 
 }
 
 /**
- * The source text of the value at `path` (object members only) in well-formed JSON, or `undefined` where there is none.
+ * The source text of the value at `path` (object members only) in well-formed JSON, or `undefined` if there is none.
  *
  * @param text well-formed JSON
  * @param path member names from the outermost object inwards
@@ -152,9 +152,10 @@ export function sliceAt(text: string, path: readonly string[]): string | undefin
 }
 
 /**
- * The source text of each element of the array that well-formed JSON consists of.
+ * The source text of each element of a JSON array.
  *
- * @returns `undefined` when it is no array
+ * @param text well-formed JSON
+ * @returns `undefined` if it is not an array
  */
 export function elementsOf(text: string): string[] | undefined {
   let at = skipWhitespace(text, 0);
@@ -171,10 +172,10 @@ export function elementsOf(text: string): string[] | undefined {
 }
 
 /**
- * Parses a request body that must be a JSON object. Members named in `raw` come back as {@link RawJson}.
+ * Parses a request body that must be a JSON object. Members named in `raw` are returned as {@link RawJson}.
  *
- * @param most arrays and objects inside one another
- * @throws ReveilleError `invalid_request` when the text is not JSON, not an object, or nested too deep
+ * @param most maximum nesting depth
+ * @throws ReveilleError `invalid_request` if the text is not JSON, not an object, or nested too deep
  */
 export function parseJsonObject(text: string, raw: readonly string[] = [], most = JSON_DEPTH): Record<string, unknown> {
   refuseDepth(text, 'the body', most);
@@ -201,8 +202,8 @@ export function parseJsonObject(text: string, raw: readonly string[] = [], most 
 }
 
 /**
- * `JSON.stringify` for what goes over the wire: {@link RawJson} is written verbatim, everything else as usual
- * (`undefined` members are left out).
+ * `JSON.stringify` for the wire: {@link RawJson} is written verbatim, other values as usual (`undefined` members are
+ * omitted).
  */
 export function encodeJson(value: unknown): string {
   if (value instanceof RawJson) return value.text;

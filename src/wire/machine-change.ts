@@ -1,11 +1,11 @@
-/** The changes of a machine as the router keeps them: who, when, and what, never the values. */
+/** The router's change log of a machine: who changed what and when, without values. */
 import { z } from 'zod';
 import { MACHINE_STATES } from './machine.ts';
 import { wholeNumber } from './settings.ts';
 
 export const MACHINE_CHANGES_MAX = 500;
 
-/** Who changed it: somebody with the admin token, the router by itself, or the person whose machine it is. */
+/** Who made the change: a client with the admin token, the router itself, or the machine's user. */
 export const MACHINE_ACTORS = ['admin', 'router', 'person'] as const;
 export type MachineActor = (typeof MACHINE_ACTORS)[number];
 
@@ -16,9 +16,9 @@ export const machineChangeSchema = z.object({
   action: z.string(),
   /** The members that changed: `state`, `spec.url`, `spec.env.NAME`, `token`. */
   fields: z.array(z.string()),
-  /** Of the machine afterwards. */
+  /** State of the machine after the change. */
   state: z.enum(MACHINE_STATES),
-  /** Why, where the router did it by itself. */
+  /** The reason of a change by the router itself. */
   reason: z.string().optional(),
 });
 export type MachineChangeView = z.infer<typeof machineChangeSchema>;

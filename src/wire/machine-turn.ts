@@ -5,8 +5,9 @@ import { wholeNumber } from './settings.ts';
 import { LATE_REASONS } from './wake.ts';
 
 /**
- * `queued` (accepted, not begun) → `running` → `done`, `failed` or `unknown`: it may have run, and what came of it
- * cannot be found out; it is not repeated. `accepted`: the target has it and tells no more.
+ * `queued` (accepted, not started) → `running` → `done`, `failed` or `unknown`. `unknown`: the turn may have run, and
+ * its outcome cannot be determined; it is not repeated. `accepted`: the target has the message and reports nothing
+ * more.
  */
 export const MACHINE_TURN_STATUSES = ['queued', 'running', 'accepted', 'done', 'failed', 'unknown'] as const;
 export type MachineTurnStatus = (typeof MACHINE_TURN_STATUSES)[number];
@@ -16,27 +17,27 @@ export const machineTurnViewSchema = z.object({
   id: z.string(),
   conversation_id: z.string(),
   preset: z.string(),
-  /** The target's own name for the conversation. */
+  /** The target's own id of the conversation. */
   session: z.string().optional(),
   status: z.enum(MACHINE_TURN_STATUSES),
   alarm_id: z.string().optional(),
   fire_id: z.string(),
   scheduled_for: z.string(),
   missed_count: z.number(),
-  /** Why it was late, where that is known. */
+  /** Why it was late, if known. */
   late_because: z.enum(LATE_REASONS).optional(),
   label: z.string().optional(),
   message: z.string(),
-  /** Written as the sender's source text: a reader that needs its digits must not parse it. */
+  /** The sender's source text. Parsing it can lose digits. */
   payload: z.unknown().optional(),
-  /** What the agent answered; of a `failed` turn, what it had said by then. */
+  /** The agent's answer; for a `failed` turn, the part before the failure. */
   reply: z.string().optional(),
   /** Why the turn is `failed` or `unknown`. */
   error: z.string().optional(),
-  /** Why a `queued` turn has not begun although its time came, and when it is tried again. */
+  /** Why a `queued` turn has not started although it was due, and when it is tried again. */
   waits_for: z.string().optional(),
   next_attempt_at: z.string().optional(),
-  /** How often it was tried. */
+  /** Number of attempts. */
   attempts: z.number(),
   accepted_at: z.string(),
   started_at: z.string().optional(),
@@ -44,7 +45,7 @@ export const machineTurnViewSchema = z.object({
 });
 export type MachineTurnView = z.infer<typeof machineTurnViewSchema>;
 
-/** The answer: newest first, and how many turns of the machine there are in each state. */
+/** The answer: newest first, with the number of the machine's turns in each state. */
 export const machineTurnListSchema = z.object({
   turns: z.array(machineTurnViewSchema),
   counts: z.partialRecord(z.enum(MACHINE_TURN_STATUSES), z.number()),
@@ -52,7 +53,7 @@ export const machineTurnListSchema = z.object({
 });
 export type MachineTurnList = z.infer<typeof machineTurnListSchema>;
 
-/** Most turns in one answer: each may carry an answer of 256 KiB. */
+/** Maximum of turns in one answer; each may contain a reply of 256 KiB. */
 export const MACHINE_TURNS_MAX = 100;
 
 export const machineTurnQuerySchema = z.strictObject({

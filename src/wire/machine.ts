@@ -1,4 +1,4 @@
-/** What is said of every machine, whatever its provider (docs/contracts.md §4). */
+/** Properties of every machine, whatever its provider (docs/contracts.md §4). */
 import { z } from 'zod';
 import { LIST_LIMIT_MAX } from './alarm.ts';
 import { labelSchema } from './did.ts';
@@ -7,7 +7,7 @@ import { wholeNumber } from './settings.ts';
 export const MACHINE_STATES = ['active', 'provisioning', 'suspended', 'deleted'] as const;
 export type MachineState = (typeof MACHINE_STATES)[number];
 
-/** The query of `GET /admin/machines`; without `state` the deleted ones are left out. */
+/** The query of `GET /admin/machines`; without `state`, deleted machines are omitted. */
 export const machineListQuerySchema = z.strictObject({
   limit: wholeNumber(1, LIST_LIMIT_MAX).optional(),
   cursor: labelSchema.optional(),

@@ -1,5 +1,5 @@
 /**
- * Agent manifests, `agents/*.json`: the MCP servers an agent has, and the tools it may use on them (docs/contracts.md
+ * Agent manifests, `agents/*.json`: an agent's MCP servers and the tools that it may use on them (docs/contracts.md
  * §8).
  */
 import { z } from 'zod';
@@ -7,23 +7,26 @@ import { z } from 'zod';
 export const SIDE_EFFECT_CLASSES = ['read', 'write', 'network', 'shell'] as const;
 export const TOOL_SURFACES = ['natural', 'escalate'] as const;
 
-/** What a tool may do to the world. */
+/** Kinds of side effects of a tool. */
 export type SideEffectClass = (typeof SIDE_EFFECT_CLASSES)[number];
-/** `natural`: the agent calls it itself; `escalate`: only the executor does, with a person's consent. */
+/**
+ * `natural`: the agent calls the tool itself. `escalate`: only the executor calls it, after the policy or a person
+ * allowed it.
+ */
 export type ToolSurface = (typeof TOOL_SURFACES)[number];
 
-/** The member of a call's `_meta` that says whose intent it is made for. */
+/** Member of a call's `_meta` that names the user of the intent. */
 export const USER_META = 'reveille/user';
 
-/** The member of a call's `_meta` that says in which conversation it is made. */
+/** Member of a call's `_meta` that names the conversation. */
 export const CONVERSATION_META = 'reveille/conversation';
 
-/** An experimental capability of a server that wants {@link CONVERSATION_META}; other servers are not given it. */
+/** Experimental capability with which a server requests {@link CONVERSATION_META}; other servers do not get it. */
 export const CONVERSATION_CAPABILITY = 'reveille/conversation';
 
 const variable = '[A-Za-z_][A-Za-z0-9_]*';
 
-/** Variables or headers handed to a server: an object of values, or a list of `NAME=value`. */
+/** Variables or headers for a server: an object of values, or a list of `NAME=value`. */
 const assignments = z.union(
   [z.record(z.string().min(1), z.string()), z.array(z.string().regex(/^[^=]+=/, 'must look like NAME=value'))],
   { error: `must be an object such as {"NAME": "\${NAME}"} or a list such as ["NAME=$env:NAME"]` },
@@ -33,58 +36,60 @@ const assignments = z.union(
 const pointer = z.string().regex(/^(\/([^~/]|~[01])*)+$/, 'must be a JSON Pointer such as /amount');
 
 /**
- * Another tool of the same server and what it is called with. A value that is exactly `$args/<pointer>`,
- * `$result/<pointer>` or `$key` stands for a part of the call's arguments, of its structured result, or for its
- * idempotency key.
+ * A call of another tool of the same server. A value that is exactly `$args/<pointer>` or `$result/<pointer>` refers to
+ * the call's arguments or to its structured result. `$key` is the call's idempotency key.
  */
 const companionCall = z.strictObject({ tool: z.string().min(1).max(128), args: z.record(z.string(), z.unknown()) });
 export type CompanionCall = z.output<typeof companionCall>;
 
-/** What an argument is to the person who approves a call. */
+/** Meaning of an argument for the approver of a call. */
 export const EFFECT_ROLES = ['amount', 'recipient', 'command', 'code', 'url', 'path', 'content', 'name'] as const;
 export type EffectRole = (typeof EFFECT_ROLES)[number];
 
-/** What the executor has to know of a tool to use it with care. */
+/** Facts about a tool that the executor needs to call it safely. */
 export const railSchema = z.strictObject({
-  /** The argument that takes an idempotency key; the executor fills it in. */
+  /** The argument for the idempotency key, which the executor sets. */
   idempotency_key: z.string().min(1).optional(),
-  /** Tries the call out without doing it; its answer is shown with the question. */
+  /** Previews the call without executing it; the result is shown with the question. */
   dry_run: companionCall.optional(),
-  /** Tells what became of a call whose answer got lost. */
+  /** Looks up the outcome of a call whose answer was lost. */
   status: companionCall
     .extend({
-      /** Where the answer says how it stands. */
+      /** Pointer to the state in the result. */
       field: pointer,
-      /** The values there that mean: it was carried out; it was not, and will not be. Any other leaves it unknown. */
+      /**
+       * Values of `field` for an executed call (`done`), and for one that was not and will not be executed
+       * (`not_done`). For any other value the outcome stays unknown.
+       */
       done: z.array(z.string()).min(1),
       not_done: z.array(z.string()).min(1),
     })
     .optional(),
-  /** Reads back what the call has changed. */
+  /** Reads the changes of the call back. */
   read_back: companionCall.optional(),
-  /** Where the arguments say how much is at stake, and of what; limits of policies count these. */
+  /** Pointers to the amount and the currency in the arguments. Limits of policies count them. */
   amount: pointer.optional(),
   currency: pointer.optional(),
-  /** Where the arguments say who or what it goes to; shown with the question. */
+  /** Pointer to the recipient in the arguments; shown with the question. */
   recipient: pointer.optional(),
   /**
-   * Where the arguments say what the call does. The question shows these arguments whole, right above the prompt. Without
-   * it the question shows the amount and the recipient, or every argument where one of them is not known.
+   * Pointers to the arguments that determine the effect. The question shows them whole, directly above the prompt.
+   * Without `effect`, it shows the amount and the recipient, or all arguments if one of the two is unknown.
    */
   effect: z
     .array(z.strictObject({ role: z.enum(EFFECT_ROLES), at: pointer }))
     .min(1)
     .optional(),
-  /** Where the result names what it made elsewhere, such as a transaction's id. */
+  /** Pointers to names of new external objects in the result, such as the id of a transaction. */
   references: z.array(pointer).optional(),
   /**
-   * The same call may be made again where its answer got lost: it changes nothing more, or its idempotency key sees to
-   * that. For tools of the natural class.
+   * The call may be repeated if its answer was lost: a repetition changes nothing, or the idempotency key prevents it.
+   * For natural tools.
    */
   repeatable: z.boolean().optional(),
   /**
-   * Where the arguments only say how others are to be read, such as `/kind`: of the values that the schema lists there,
-   * a compiler may pick one that the task does not name.
+   * Pointers to arguments that select how the others are interpreted, such as `/kind`. A compiler may choose one of the
+   * schema's values there although the task does not name it.
    */
   chosen: z.array(pointer).optional(),
 });
@@ -101,19 +106,19 @@ export const manifestToolSchema = z.strictObject({
 
 export type ManifestTool = z.output<typeof manifestToolSchema>;
 
-/** Met by any one of the programs on the PATH, or any one of the variables. */
+/** Met if any one of the programs is on the PATH, or any one of the variables is set. */
 const needSchema = z.strictObject({
   programs: z.array(z.string().min(1)).min(1).optional(),
   variables: z
     .array(z.string().regex(new RegExp(`^${variable}$`), 'must be the name of a variable'))
     .min(1)
     .optional(),
-  /** What to install or to set, as one sentence without its full stop. */
+  /** How to meet the need: what to install or to set, as one sentence without its full stop. */
   remedy: z.string().min(1).max(300),
 });
 
-const roomSchema = z.strictObject({
-  /** Folders that it may write to; may refer to variables. */
+const sandboxSchema = z.strictObject({
+  /** Folders that the server may write to; may refer to variables. */
   writable: z.array(z.string().min(1)).min(1),
   network: z.boolean().optional(),
 });
@@ -130,41 +135,44 @@ export const manifestServerSchema = z.strictObject({
   version: z.string().min(1).optional(),
   required: z.boolean().optional(),
   /**
-   * `lazy`: the server is started by the first call of one of its tools. Until then its tools are those that are written
-   * down beside the manifest; without that, and by default, it is started with the others.
+   * `lazy`: the first call of one of its tools starts the server. Until then, its tools come from the manifest's stored
+   * tool list. Without a stored list, and by default, it starts with the others.
    */
   start: z.enum(['eager', 'lazy']).optional(),
   /**
-   * Each call says in its `_meta` whose intent it is made for (`reveille/user`), where no argument can say otherwise. For
-   * servers that act for several users.
+   * Each call names the intent's user in its `_meta` (`reveille/user`), which no argument overrides. For servers that
+   * act for several users.
    */
   per_user: z.boolean().optional(),
-  /** What it cannot do without. Where one of these is not met, the server is off and the remedy says how it is not. */
+  /** Requirements. If one is not met, the server is disabled and its remedy is reported. */
   needs: z.array(needSchema).optional(),
   /**
-   * Folders that it may write to besides those of its `…_DATA_DIR` and `…_WORKSPACE` variables; may refer to variables.
+   * More folders that the server may write to, besides its `…_DATA_DIR` and `…_WORKSPACE` variables; may refer to
+   * variables.
    */
   writable: z.array(z.string().min(1)).max(64).optional(),
-  /** It runs in a room of its own: of the file system only programs and these folders, of the network nothing unless told. */
-  room: roomSchema.optional(),
+  /**
+   * Runs the server in a sandbox of its own: programs and these folders only, and no network unless `network` is set.
+   */
+  room: sandboxSchema.optional(),
   tools: z.array(manifestToolSchema).optional(),
 });
 export type ManifestServer = z.output<typeof manifestServerSchema>;
 
 const limit = (least: number, most: number) => z.int().min(least).max(most).optional();
 
-/** Limits for all servers; the environment of the daemon goes before them. */
+/** Limits for all servers; the daemon's environment takes precedence. */
 export const manifestLimitsSchema = z.strictObject({
-  /** From the start of a server to the list of its tools. */
+  /** From the start of a server until its tool list arrives. */
   spawn_timeout_ms: limit(100, 600_000),
-  /** For tools without a `timeout_ms` of their own. */
+  /** For tools without their own `timeout_ms`. */
   call_timeout_ms: limit(100, 3_600_000),
-  /** What a model gets to read of one result. */
+  /** Maximum of a result's tokens for the model. */
   output_tokens: limit(100, 1_000_000),
-  /** Between two looks at a server that nobody calls, and what it has to answer one. */
+  /** Interval of health checks of an idle server, and their timeout. */
   health_interval_ms: limit(1000, 3_600_000),
   health_timeout_ms: limit(100, 600_000),
-  /** The longest pause before a server that failed is started again. */
+  /** Longest pause before a failed server is restarted. */
   restart_delay_ms: limit(1000, 3_600_000),
 });
 export type ManifestLimits = z.output<typeof manifestLimitsSchema>;
@@ -178,13 +186,13 @@ export const agentManifestSchema = z.strictObject({
   servers: z.array(manifestServerSchema),
 });
 
-/** `${NAME}`, or `${NAME:-otherwise}` with what stands in its place where the variable is not set. */
+/** `${NAME}`, or `${NAME:-default}` with a default for an unset variable. */
 const OBJECT_REFERENCE = new RegExp(`^\\$\\{(${variable})(?::-[^}]*)?\\}$`);
 const LIST_REFERENCE = new RegExp(`^\\$env:(${variable})$`);
 
 /**
- * What each variable or header of a server is set to, in either spelling: the name of the environment variable it
- * refers to, or `undefined` where a literal stands. Literals are not given back; they may be secrets.
+ * The environment variable that each variable or header of a server refers to, in either spelling; `undefined` for a
+ * literal. Literals are not returned, because they may be secrets.
  */
 export function referencesOf(given: ManifestServer['env']): { name: string; variable: string | undefined }[] {
   if (given === undefined) return [];

@@ -1,4 +1,4 @@
-/** Persons and the credentials with which they reach their machine (docs/contracts.md §4a). */
+/** Persons and their credentials for their machine (docs/contracts.md §4a). */
 import { z } from 'zod';
 import { publicKeySchema } from './agent.ts';
 import { conversationIdSchema, LIST_LIMIT_MAX } from './alarm.ts';
@@ -8,19 +8,19 @@ import { RawJson } from './json.ts';
 import { wholeNumber } from './settings.ts';
 import { verbatimText } from './text.ts';
 
-/** `rvp_`, the id that lists show, and 256 random bits. */
+/** `rvp_`, the id shown in lists, and 256 random bits. */
 export const PERSON_TOKEN = /^rvp_([0-9a-f]{12})_[A-Za-z0-9_-]{43}$/;
 
-export const personTokenIdSchema = z.string().regex(/^[0-9a-f]{12}$/, 'must be the 12 hex digits that the list shows');
+export const personTokenIdSchema = z.string().regex(/^[0-9a-f]{12}$/, 'must be the 12 hex digits of an id in the list');
 
 export const PERSON_NAME_MAX = 100;
 const name = z.string().min(1).max(PERSON_NAME_MAX);
 
-/** What a credential is made with. */
+/** Properties of a new credential. */
 export const personTokenCreateSchema = z.strictObject({
-  /** What it is called: a device, a place. */
+  /** A name for it, such as a device or a place. */
   name: name.optional(),
-  /** In the future; absent: it does not expire. */
+  /** In the future; absent: the credential does not expire. */
   expires_at: instantSchema.optional(),
 });
 export const personAddSchema = personTokenCreateSchema.extend({ user_id: labelSchema });
@@ -28,7 +28,7 @@ export type PersonTokenCreate = z.input<typeof personTokenCreateSchema>;
 
 export const PERSON_TOKEN_STATES = ['active', 'expired', 'revoked'] as const;
 
-/** A credential as lists show it. */
+/** A credential in lists. */
 export const personTokenViewSchema = z.object({
   id: z.string(),
   user_id: z.string(),
@@ -37,18 +37,18 @@ export const personTokenViewSchema = z.object({
   created_at: z.string(),
   expires_at: z.string().optional(),
   revoked_at: z.string().optional(),
-  /** To the minute. */
+  /** With a resolution of one minute. */
   last_used_at: z.string().optional(),
-  /** The person's key at chronosd, and the id of their submitter at the executor, where they were enrolled. */
+  /** If enrolled: the person's key at chronosd, and the id of their submitter at the executor. */
   alarm_key: z.string().optional(),
   submitter: z.string().optional(),
 });
 export type PersonTokenView = z.infer<typeof personTokenViewSchema>;
 
-/** The one answer that holds the token itself. */
+/** The only answer that contains the token. */
 export const personTokenMadeSchema = personTokenViewSchema.extend({
   token: z.string(),
-  /** Whether this router has a console, for which the credential needs rights elsewhere. */
+  /** Whether this router has a console, for which the credential needs rights at other daemons. */
   has_console: z.boolean().optional(),
 });
 export type PersonTokenMade = z.infer<typeof personTokenMadeSchema>;
@@ -64,9 +64,9 @@ export const personListSchema = z.object({
 });
 export const personRevokedSchema = z.object({ user_id: z.string(), revoked: z.array(personTokenViewSchema) });
 
-/** What a credential may do elsewhere, as the operator has arranged it there (`identity/person-rights.ts`). */
+/** The credential's rights at other daemons, as the operator set them up (`identity/person-rights.ts`). */
 export const personRightsSchema = z.strictObject({
-  /** The key that was enrolled at chronosd for this user, and the word that it is a person's. */
+  /** The key enrolled at chronosd for this user, and the token that marks it as a person's. */
   alarm_key: publicKeySchema.optional(),
   alarm_mark: z
     .string()
@@ -79,9 +79,9 @@ export const personRightsSchema = z.strictObject({
 });
 export type PersonRights = z.output<typeof personRightsSchema>;
 
-/** What a code for the console is asked for with. */
+/** Request for a sign-in code of the console. */
 export const consoleCodeRequestSchema = z.strictObject({
-  /** IANA: the times on the pages are in it. */
+  /** IANA time zone for the times on the pages. */
   zone: z.string().min(1).max(64).optional(),
 });
 export const consoleCodeSchema = z.object({
@@ -91,7 +91,7 @@ export const consoleCodeSchema = z.object({
   expires_in: z.number(),
 });
 
-/** What a person may send to `POST /chat`: words, and never what makes a turn an alarm's. */
+/** Body of a person's `POST /chat`: a message, without the members that mark an alarm's turn. */
 export const personChatSchema = z.strictObject({
   message: verbatimText(256 * 1024),
   conversation_id: conversationIdSchema.optional(),

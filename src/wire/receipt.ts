@@ -1,4 +1,4 @@
-/** Receipts: how far a fire got after its wake was accepted, told by the machine that it woke. */
+/** Turn reports: the stages of a fire after its wake was accepted, reported by the woken machine. */
 import { z } from 'zod';
 import { conversationIdSchema } from './alarm.ts';
 import { labelSchema } from './did.ts';
@@ -7,20 +7,20 @@ import { formatInstant } from './rfc3339.ts';
 import { shortText } from './text.ts';
 
 /**
- * What a machine reports. `turn_waits`: the turn failed for a reason that passes and is tried again by itself; the one
- * stage that may be reported again, and of which the latest report counts.
+ * Stages that a machine reports. `turn_waits`: the turn failed temporarily and is retried automatically. Only this
+ * stage may be reported again; the latest report is kept.
  */
 export const TURN_STAGES = ['turn_started', 'turn_waits', 'turn_finished'] as const;
 export type TurnStage = (typeof TURN_STAGES)[number];
 
-/** What came of a turn; `unknown`: it may have run, and nobody can find out what came of it. */
+/** Outcomes of a turn. `unknown`: it may have run, and its outcome cannot be determined. */
 export const TURN_OUTCOMES = ['ok', 'failed', 'unknown'] as const;
 export type TurnOutcome = (typeof TURN_OUTCOMES)[number];
 
-export const RECEIPTS_MAX = 8;
-export const RECEIPT_ERROR_MAX_CHARACTERS = 500;
-/** Of a reply its beginning is reported; the whole of it stands in the conversation. */
-export const RECEIPT_REPLY_MAX_CHARACTERS = 4000;
+export const TURN_REPORTS_MAX = 8;
+export const TURN_ERROR_MAX_CHARACTERS = 500;
+/** Only the beginning of a reply is reported; the conversation has all of it. */
+export const TURN_REPLY_MAX_CHARACTERS = 4000;
 
 const common = {
   /** When it happened, by the machine's clock. */
@@ -29,7 +29,7 @@ const common = {
   conversation_id: conversationIdSchema.optional(),
 };
 
-const receiptSchema = z.discriminatedUnion('stage', [
+const turnReportSchema = z.discriminatedUnion('stage', [
   z.strictObject({ stage: z.literal('turn_started'), ...common }),
   z.strictObject({
     stage: z.literal('turn_waits'),
@@ -37,34 +37,33 @@ const receiptSchema = z.discriminatedUnion('stage', [
     /** When it is tried again. */
     retry_at: instantSchema,
     /** Why it failed. */
-    error: shortText(RECEIPT_ERROR_MAX_CHARACTERS).optional(),
+    error: shortText(TURN_ERROR_MAX_CHARACTERS).optional(),
   }),
   z.strictObject({
     stage: z.literal('turn_finished'),
     ...common,
-    /** Left out where what came of the turn cannot be found out. */
+    /** Absent if the outcome of the turn cannot be determined. */
     ok: z.boolean().optional(),
-    /** Why it is not ok. */
-    error: shortText(RECEIPT_ERROR_MAX_CHARACTERS).optional(),
-    /** The beginning of what the agent answered. */
-    reply: shortText(RECEIPT_REPLY_MAX_CHARACTERS).optional(),
+    /** Why it failed. */
+    error: shortText(TURN_ERROR_MAX_CHARACTERS).optional(),
+    /** The beginning of the agent's answer. */
+    reply: shortText(TURN_REPLY_MAX_CHARACTERS).optional(),
   }),
 ]);
 
 /** The body of `POST /v1/fires/{fire_id}/receipts`. */
 export const receiptPostSchema = z.strictObject({
-  /** Whose alarm it is. */
+  /** The owner of the alarm. */
   user_id: labelSchema,
-  receipts: z.array(receiptSchema).min(1).max(RECEIPTS_MAX),
+  receipts: z.array(turnReportSchema).min(1).max(TURN_REPORTS_MAX),
 });
-export type ReceiptPost = z.output<typeof receiptPostSchema>;
+export type TurnReportPost = z.output<typeof receiptPostSchema>;
 
-/** The answer: how many were new, and how many were known. */
+/** The answer: the number of new reports and of known ones. */
 export const receiptsRecordedSchema = z.object({ recorded: z.int(), known: z.int() });
 
 /**
- * The answer of the router's `GET /internal/receipt-keys/{user_id}`: the present key first, then one that has just been
- * replaced.
+ * The answer of the router's `GET /internal/receipt-keys/{user_id}`: the current key, then one that was just replaced.
  */
 export const receiptKeysSchema = z.object({
   keys: z
@@ -73,7 +72,7 @@ export const receiptKeysSchema = z.object({
     .max(2),
 });
 
-/** What a machine has to say of one stage. Instants are epoch milliseconds. */
+/** A machine's report of one stage. Instants are epoch milliseconds. */
 export type TurnReport = {
   stage: TurnStage;
   at: number;
@@ -88,13 +87,13 @@ export type TurnReport = {
   conversationId: string | null;
 };
 
-/** Text as it may stand in a receipt: cut to size, without what some databases cannot store. */
-function storable(text: string, characters = RECEIPT_ERROR_MAX_CHARACTERS): string {
+/** Text for a turn report: cut to size, without characters that some databases cannot store. */
+function storable(text: string, characters = TURN_ERROR_MAX_CHARACTERS): string {
   return text.slice(0, characters).toWellFormed().replaceAll('\0', '\u{fffd}');
 }
 
-/** The body that reports some stages of one fire. */
-export function receiptBody(userId: string, reports: readonly TurnReport[]): string {
+/** The request body for a fire's reports. */
+export function turnReportBody(userId: string, reports: readonly TurnReport[]): string {
   const receipts = reports.map(({ stage, at, outcome, error, retryAt, reply, turnId, conversationId }) => ({
     stage,
     at: formatInstant(at),
@@ -105,16 +104,16 @@ export function receiptBody(userId: string, reports: readonly TurnReport[]): str
     ...(stage === 'turn_finished'
       ? {
           ok: outcome === 'unknown' ? undefined : outcome === 'ok',
-          // An answer of nothing is no text that may be sent.
-          reply: reply === null || reply === '' ? undefined : storable(reply, RECEIPT_REPLY_MAX_CHARACTERS),
+          // An empty reply is not a valid text.
+          reply: reply === null || reply === '' ? undefined : storable(reply, TURN_REPLY_MAX_CHARACTERS),
         }
       : {}),
   }));
   return JSON.stringify({ user_id: userId, receipts });
 }
 
-/** The stages that a body reports; of several that name the same stage the first counts. */
-export function reportsOf({ receipts }: ReceiptPost): TurnReport[] {
+/** The reports in a body. The first report of each stage is used. */
+export function reportsOf({ receipts }: TurnReportPost): TurnReport[] {
   const reports = new Map<TurnStage, TurnReport>();
   for (const receipt of receipts) {
     if (reports.has(receipt.stage)) continue;

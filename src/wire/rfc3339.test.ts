@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { formatInstant, parseInstant } from './rfc3339.ts';
 
-test('an instant that is read can be written again', () => {
+test('a parsed instant can be formatted again', () => {
   for (const text of [
     '0000-01-01T00:00:00Z',
     '9999-12-31T23:59:59.999Z',
@@ -14,7 +14,7 @@ test('an instant that is read can be written again', () => {
     assert.equal(parseInstant(text), undefined, text);
 });
 
-test('what is no instant is none', () => {
+test('a text that is not an instant gives undefined', () => {
   for (const text of [
     '2026-02-30T00:00:00Z',
     '2026-06-15T25:00:00Z',

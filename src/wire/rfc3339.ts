@@ -1,5 +1,6 @@
 /**
- * Instants as text: RFC 3339 with an offset, read and written without a schema library, for what has to start quickly.
+ * Instants as text: RFC 3339 with an offset. It uses no schema library, because programs that must start quickly use
+ * it.
  */
 const RFC_3339 = /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})$/;
 
@@ -11,10 +12,7 @@ export function formatInstant(epochMs: number): string {
   return new Date(epochMs).toISOString();
 }
 
-/**
- * Whether a text is an instant as {@link formatInstant} writes it, and none of the other forms that RFC 3339 has for
- * it.
- */
+/** Whether a text is an instant in the form of {@link formatInstant}, and in no other form of RFC 3339. */
 export function isWrittenInstant(text: string): boolean {
   const epochMs = Date.parse(text);
   // A year of more than four digits has a longer text.
@@ -22,19 +20,19 @@ export function isWrittenInstant(text: string): boolean {
 }
 
 /**
- * Reads an RFC 3339 instant. Finer fractions are cut to milliseconds.
+ * Parses an RFC 3339 instant. Finer fractions are cut to milliseconds.
  *
- * @returns milliseconds since the epoch, or `undefined` when the text is not an instant that exists
- *   (no offset, the 30th of February, 25 o'clock), or has no year of four digits in UTC, in which it is written again
+ * @returns milliseconds since the epoch. `undefined` for a text without an offset, an instant that does not exist (30
+ * February, 25 o'clock), or a year outside 0000 to 9999 in UTC
  */
 export function parseInstant(text: string): number | undefined {
   const match = RFC_3339.exec(text);
   if (!match) return undefined;
   const [, year, month, day, hour, minute, second, fraction = '', offset] = match;
-  const wall = `${year}-${month}-${day}T${hour}:${minute}:${second}`;
-  const atUtc = Date.parse(`${wall}${fraction.slice(0, 4)}Z`);
-  // Date.parse rolls the 30th of February over; a date that exists prints as it was written.
-  if (Number.isNaN(atUtc) || new Date(atUtc).toISOString().slice(0, 19) !== wall) return undefined;
-  const epochMs = Date.parse(`${wall}${fraction.slice(0, 4)}${offset!.toUpperCase()}`);
+  const local = `${year}-${month}-${day}T${hour}:${minute}:${second}`;
+  const atUtc = Date.parse(`${local}${fraction.slice(0, 4)}Z`);
+  // Date.parse rolls 30 February over; an existing date prints as it was written.
+  if (Number.isNaN(atUtc) || new Date(atUtc).toISOString().slice(0, 19) !== local) return undefined;
+  const epochMs = Date.parse(`${local}${fraction.slice(0, 4)}${offset!.toUpperCase()}`);
   return epochMs >= EARLIEST && epochMs <= LATEST ? epochMs : undefined;
 }

@@ -1,38 +1,38 @@
 /**
- * What a route of a daemon is, and what every daemon serves. The server, the document and the clients read the same
- * tables of routes.
+ * The type of a daemon's routes, and the routes of every daemon. Server, document and clients use the same route
+ * tables.
  */
 import { z } from 'zod';
 import { pathSegment } from './identifier.ts';
 import { daemonHealthSchema } from './wake.ts';
 
-/** Which credentials a route asks for; `metrics` is asked of callers on other computers alone. */
+/** The credential that a route requires; `metrics` applies only to callers on other computers. */
 export type Credential = 'none' | 'transport' | 'principal' | 'admin' | 'machine' | 'user' | 'person' | 'metrics';
 
 export type Route = {
   readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete';
-  /** With `{name}` for what varies. */
+  /** `{name}` marks a parameter. */
   readonly path: `/${string}`;
   readonly summary: string;
   readonly credential: Credential;
   readonly query?: z.ZodObject;
   readonly body?: z.ZodType;
-  /** What the envelope of the answer holds, or with `text` the whole answer. */
+  /** The data in the answer's envelope; with `text`, the whole answer. */
   readonly data: z.ZodType;
   readonly text?: true;
-  /** 200 unless told. */
+  /** Default 200. */
   readonly status?: number;
 };
 
 /** The routes of one daemon by name, in the order in which they are documented. */
 export type Routes = Readonly<Record<string, Route>>;
 
-/** What varies in a path: `'/v1/alarms/{id}'` has `id`. */
+/** The parameters of a path: `'/v1/alarms/{id}'` has `id`. */
 export type PathNames<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
   ? Name | PathNames<Rest>
   : never;
 
-/** The path of a request; what varies is encoded. @throws ReveilleError as {@link pathSegment} */
+/** The path of a request, with encoded parameters. @throws ReveilleError as {@link pathSegment} */
 export function pathOf<R extends Route>(
   { path }: R,
   given: { readonly [Name in PathNames<R['path']>]: string },
@@ -44,7 +44,7 @@ export function pathOf<R extends Route>(
 
 const health = z.object({ status: z.string() });
 
-/** What `startServer` adds to every daemon. */
+/** Routes that `startServer` adds to every daemon. */
 export const PROBES = {
   root: {
     method: 'get',
@@ -57,17 +57,17 @@ export const PROBES = {
   ready: {
     method: 'get',
     path: '/readyz',
-    summary: 'it can do its job; 503 with reasons when it cannot',
+    summary: 'the daemon is ready; 503 with reasons if it is not',
     credential: 'none',
     data: health,
   },
 } as const satisfies Routes;
 
-/** The probe of a daemon that can be put to sleep. */
+/** The health probe of a daemon that can be stopped when idle. */
 export const DAEMON_HEALTH = {
   method: 'get',
   path: '/healthz',
-  summary: 'alive, and whether it may be put to sleep',
+  summary: 'alive, and whether it may be stopped',
   credential: 'none',
   data: daemonHealthSchema,
 } as const satisfies Route;

@@ -33,20 +33,20 @@ test('a wrong value is refused with its name, its value and what is allowed', ()
   );
 });
 
-test('a limit without words of its own is said in ours', () => {
+test('a limit without its own message gets the standard message', () => {
   assert.throws(
     () => parseSettings(z.object({ A_NAME: z.string().max(2) }), { A_NAME: 'xyz' }),
     (error: Error) => error.message === 'A_NAME must have at most 2 characters (got "xyz")',
   );
 });
 
-test('a secret that is wrong is never repeated', () => {
+test('the error for a wrong secret does not contain its value', () => {
   assert.throws(
     () => parseSettings(schema, { A_TOKEN: 'hunter2' }),
     (error: Error) => error.message === 'A_TOKEN must have at least 16 characters',
   );
 });
 
-test('an address loses its trailing slash', () => {
+test('the trailing slash of an address is removed', () => {
   assert.equal(parseSettings(schema, { A_URL: 'http://localhost:1/x/' }).A_URL, 'http://localhost:1/x');
 });

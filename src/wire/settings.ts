@@ -1,14 +1,14 @@
-/** Reading configuration variables (docs/contracts.md §11) into a typed object, once, at the edge. */
+/** Parses environment settings (docs/contracts.md §11) into a typed object, once, at the edge. */
 import { z } from 'zod';
 import { ReveilleError } from './errors.ts';
 import { showValue, wording } from './validate.ts';
 
-/** Names to values, already merged by whoever owns the process: flags over environment over file. */
+/** Names and values, already merged by the process: flags over environment over file. */
 export type Settings = Readonly<Record<string, string | undefined>> & { readonly [ORIGINS]?: Origins };
 
-/** Where values stand in a file, by name, for the error about a wrong one. A value that replaces another has none. */
+/** Positions of values in a settings file, by name, for error messages. An overriding value has no position. */
 export type Origins = ReadonlyMap<string, { readonly value: string; readonly place: string }>;
-export const ORIGINS = Symbol('where settings stand');
+export const ORIGINS = Symbol('positions of settings');
 
 /** A whole number in decimal, within bounds. */
 export function wholeNumber(min: number, max: number) {
@@ -20,14 +20,14 @@ export function wholeNumber(min: number, max: number) {
     .pipe(z.int().min(min, error).max(max, error));
 }
 
-/** How long something is kept, in days, also in parts of one: `30`, `0.5`. 0 is for whoever keeps it for ever. */
+/** Retention in days, fractions allowed: `30`, `0.5`. 0 keeps the data without limit. */
 export const retentionDays = z
   .string()
   .regex(/^\d{1,5}(\.\d{1,6})?$/, 'must be a number of days from 0 to 36500, such as 30 or 0.5')
   .transform(Number)
   .refine((days) => days <= 36_500, 'must be a number of days from 0 to 36500, such as 30 or 0.5');
 
-/** A TCP port; 0 lets the system pick one. */
+/** A TCP port; 0 lets the operating system choose one. */
 export const portSetting = wholeNumber(0, 65535);
 
 /** `1` or `0`, `true` or `false`. */
@@ -35,7 +35,7 @@ export const switchSetting = z
   .enum(['1', '0', 'true', 'false'], { error: 'must be 1 or 0' })
   .transform((value) => value === '1' || value === 'true');
 
-/** Whether programs that a daemon starts run behind walls. */
+/** Whether programs that a daemon starts run in a sandbox. */
 export const separationSetting = z
   .enum(['auto', 'required', 'off'], { error: 'must be auto, required or off' })
   .default('auto');
@@ -48,7 +48,7 @@ export const urlSetting = z
   .url({ protocol: /^https?$/, error: 'must be an http:// or https:// address' })
   .transform((url) => url.replace(/\/+$/, ''));
 
-/** Whether an address leads to the computer that this process runs on. */
+/** Whether an address is a loopback address of this computer. */
 export function isOnThisComputer(url: string): boolean {
   return /^(127\.\d+\.\d+\.\d+|localhost|\[::1\])$/.test(URL.parse(url)?.hostname ?? '');
 }
@@ -59,10 +59,10 @@ const SECRET_NAME = /TOKEN|SECRET|KEY|PASSWORD|URI/;
 export const isSecretName = (name: string): boolean => SECRET_NAME.test(name);
 
 /**
- * Parses the variables that a schema names. An empty value counts as not set.
+ * Parses the variables that a schema names. An empty value counts as unset.
  *
- * @throws ReveilleError `invalid_request` with a line per variable: its name, its value (never a secret's) and what is
- *   allowed
+ * @throws ReveilleError `invalid_request` with one entry per wrong variable: its name, its value (except secrets) and
+ * the allowed values
  */
 export function parseSettings<T extends z.ZodObject>(schema: T, settings: Settings): Readonly<z.output<T>> {
   const given: Record<string, string> = {};

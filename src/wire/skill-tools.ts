@@ -1,28 +1,29 @@
 /**
- * The `§TOOLS` blocks of a skill: the tool URIs, `matrix://tool/mcp/<alias>/<tool>@<version>` (docs/contracts.md §8),
- * that a run under it needs. With `§TOOLS only` it may use no others.
+ * The `§TOOLS` blocks of a skill: the URIs of the tools that its runs need,
+ * `matrix://tool/mcp/<alias>/<tool>@<version>` (docs/contracts.md §8). With `§TOOLS only` its runs may use no other
+ * tools.
  */
 import { ReveilleError } from './errors.ts';
 
-/** One entry of a block. */
+/** One line of a block. */
 export type SkillEntry = {
-  /** Counts from 1. */
+  /** 1 for the first line. */
   readonly line: number;
   readonly text: string;
 };
 
 export type SkillTools = {
   readonly entries: readonly SkillEntry[];
-  /** Whether one of the blocks says that there are to be no other tools. */
+  /** Whether a block excludes all other tools. */
   readonly limits: boolean;
 };
 
 /**
- * Reads the entries of every `§TOOLS` block: one per line, up to a line that says `end`. Blank lines and comments (`#`,
- * `//`) are passed over.
+ * Reads the entries of every `§TOOLS` block: one per line, up to a line `end`. Blank lines and comments (`#`, `//`) are
+ * skipped.
  *
- * @returns without entries and limits for a skill without such a block
- * @throws ReveilleError `invalid_request` when a block has no `end`, or another heading than these two
+ * @returns no entries and no limits for a skill without such a block
+ * @throws ReveilleError `invalid_request` if a block has no `end`, or another heading than these two
  */
 export function readSkillTools(skill: string): SkillTools {
   const entries: SkillEntry[] = [];
@@ -41,7 +42,7 @@ export function readSkillTools(skill: string): SkillTools {
       const heading = text.replace(/\s+/g, ' ');
       if (heading !== '§TOOLS' && heading !== '§TOOLS only') {
         const got = JSON.stringify(heading.slice(0, 60));
-        const message = `line ${line} must be "§TOOLS", for tools that are needed, or "§TOOLS only", for no others (got ${got})`;
+        const message = `line ${line} must be "§TOOLS", for required tools, or "§TOOLS only", for no other tools (got ${got})`;
         throw new ReveilleError('invalid_request', message);
       }
       limits ||= heading !== '§TOOLS';

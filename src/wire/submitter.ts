@@ -1,19 +1,19 @@
-/** Submitters: programs that hand tasks over for one user, and can do nothing else (docs/contracts.md §9a). */
+/** Submitters: programs that may only submit tasks for one user (docs/contracts.md §9a). */
 import { z } from 'zod';
 import { labelSchema } from './did.ts';
 import { shortText } from './text.ts';
 
 export const SUBMITTER_NAME_MAX = 100;
-/** Tokens that stand for one user at a time; more are refused, so that nobody fills the disk. */
+/** Maximum of a user's active tokens. The limit keeps a client from filling the disk. */
 export const SUBMITTERS_PER_USER = 64;
-/** What a submitter's token begins with, so that one that was leaked is recognised. */
+/** Prefix of a submitter's token, by which leaked tokens are recognised. */
 export const SUBMITTER_PREFIX = 'rvs_';
 
 /** `POST /submitters`. */
 export const submitterRequestSchema = z.strictObject({
   user: labelSchema,
   name: shortText(SUBMITTER_NAME_MAX).min(1),
-  /** SHA-256 of a token that its holder has already; without it one is made. */
+  /** SHA-256 of a token that the holder has already; without it, a token is generated. */
   token_sha256: z
     .string()
     .regex(/^[0-9a-f]{64}$/, 'must be 64 lower-case hex digits')
@@ -34,7 +34,7 @@ export const submitterViewSchema = z.object({
 });
 export type SubmitterView = z.output<typeof submitterViewSchema>;
 
-/** The answer to `POST`; a token that was made is shown this once. */
+/** The answer to `POST`. A generated token is shown only here. */
 export const submitterMadeSchema = submitterViewSchema.extend({ token: z.string().optional() });
 /** `GET /submitters`. */
 export const submitterListSchema = z.object({ submitters: z.array(submitterViewSchema) });

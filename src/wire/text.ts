@@ -1,4 +1,4 @@
-/** Schemas for text that must survive every hop and every store unchanged. */
+/** Schemas for text that every hop and every store must keep unchanged. */
 import { z } from 'zod';
 
 /** Length in bytes of a string's UTF-8 form. */
@@ -9,8 +9,8 @@ export function utf8Bytes(text: string): number {
 const SENTENCE_END = /[.;:!?](?=\s)/g;
 
 /**
- * The beginning of a text for people: it ends with a sentence where one ends in its second half, else with a word, and
- * says with an ellipsis that something is missing.
+ * The beginning of a text for people, with an ellipsis. It ends at a sentence end in its second half if there is one,
+ * else at a word end.
  */
 export function beginningOf(text: string, characters: number): string {
   if (text.length <= characters) return text.toWellFormed();
@@ -21,12 +21,11 @@ export function beginningOf(text: string, characters: number): string {
 }
 
 /**
- * Text kept byte for byte. A lone surrogate has no UTF-8 form, so it could not arrive unchanged: it is refused instead
- * of being replaced.
+ * Text that is kept byte for byte. A lone surrogate has no UTF-8 form and could not arrive unchanged, so it is refused.
  */
 export function verbatimText(maxBytes: number) {
   const tooLong = (text: string) => `must be at most ${maxBytes} bytes of UTF-8, it has ${utf8Bytes(text)}`;
-  // No text has fewer bytes than characters: the published schema says of the bound what JSON Schema can say.
+  // JSON Schema can only express a limit of characters. A text never has fewer bytes than characters.
   return z
     .string()
     .min(1, { error: 'must not be empty' })
@@ -34,11 +33,11 @@ export function verbatimText(maxBytes: number) {
     .superRefine((text, context) => {
       if (utf8Bytes(text) > maxBytes) context.addIssue({ code: 'custom', message: tooLong(text) });
       if (!text.isWellFormed())
-        context.addIssue({ code: 'custom', message: 'must be well-formed Unicode; it holds half of a surrogate pair' });
+        context.addIssue({ code: 'custom', message: 'must be well-formed Unicode; it contains a lone surrogate' });
     });
 }
 
-/** A short human label: any characters but NUL, which some databases cannot store. */
+/** A short label: any characters except NUL, which some databases cannot store. */
 export function shortText(maxCharacters: number) {
   return z
     .string()

@@ -1,29 +1,29 @@
-/** What an agent can do, as `GET /tools` and `reveille neo tools` show it (docs/contracts.md §5). */
+/** An agent's tools, as `GET /tools` and `reveille neo tools` show them (docs/contracts.md §5). */
 import { z } from 'zod';
 
 export const surfaceViewSchema = z.object({
-  /** The functions that the model is shown, in that order. */
+  /** The functions that the model sees, in this order. */
   tools: z.array(
     z.object({
       name: z.string(),
       description: z.string(),
       /** JSON Schema of the arguments. */
       parameters: z.record(z.string(), z.unknown()),
-      /** `matrix://tool/mcp/…`; absent for functions that no server serves. */
+      /** `matrix://tool/mcp/…`; absent for built-in functions. */
       uri: z.string().optional(),
     }),
   ),
-  /** The names of the tools that are reached through `core_execute` alone. */
+  /** The names of the tools that only `core_execute` reaches. */
   escalate: z.array(z.string()),
-  /** The same with where they come from and why they are escalated. */
+  /** The same tools with their origin and the reason for the escalation. */
   escalated: z.array(z.object({ name: z.string(), uri: z.string(), reason: z.string() })),
-  /** Servers that need something that is not there, with what would turn them on. Absent in answers of older versions. */
+  /** Disabled servers with the remedy. Absent in answers of older versions. */
   off: z.array(z.object({ alias: z.string(), why: z.string() })).optional(),
-  /** What holds for the servers: how long they may take, and how much of a result is shown. Absent in answers of older versions. */
+  /** Limits of the servers: timeouts and the length of results. Absent in answers of older versions. */
   limits: z.string().optional(),
-  /** Which model answers; `offline`: none is configured. Absent in answers of older versions. */
+  /** The model that answers; `offline` if none is configured. Absent in answers of older versions. */
   model: z.string().optional(),
-  /** Sentences about servers that do not run, and tools that are held back. */
+  /** Sentences about servers that do not run, and about withheld tools. */
   warnings: z.array(z.string()),
 });
 export type SurfaceView = z.infer<typeof surfaceViewSchema>;

@@ -4,14 +4,14 @@ import { conversationIdSchema, LIST_LIMIT_MAX } from './alarm.ts';
 import { wholeNumber } from './settings.ts';
 import { LATE_REASONS, WAKE_ORIGIN } from './wake.ts';
 
-/** Who caused a turn: a person, or a timer. */
+/** The cause of a turn: a person or a timer. */
 export const TURN_ORIGINS = ['user', WAKE_ORIGIN] as const;
 export type TurnOrigin = (typeof TURN_ORIGINS)[number];
 
 /**
- * `queued` (accepted, not begun) → `running` → `done`, `failed` (the model could not answer) or `interrupted` (the
- * daemon was stopped too often while the turn ran). A daemon that restarts puts a `running` turn back to `queued`; so is
- * the turn of a wake that failed for a reason that passes, with `retry_at` and `error`.
+ * `queued` (accepted, not started) → `running` → `done`, `failed` (the model could not answer) or `interrupted` (the
+ * daemon stopped too often during the turn). A restarted daemon sets a `running` turn back to `queued`. A wake's turn
+ * that failed temporarily is `queued` again, with `retry_at` and `error`.
  */
 export const TURN_STATUSES = ['queued', 'running', 'done', 'failed', 'interrupted'] as const;
 export type TurnStatus = (typeof TURN_STATUSES)[number];
@@ -25,33 +25,33 @@ export const turnViewSchema = z.object({
   fire_id: z.string().optional(),
   scheduled_for: z.string().optional(),
   missed_count: z.number().optional(),
-  /** Why it was late, where that is known. */
+  /** Why it was late, if known. */
   late_because: z.enum(LATE_REASONS).optional(),
   label: z.string().optional(),
   set_at: z.string().optional(),
-  /** The person who set the alarm; absent: the agent did. */
+  /** The person who set the alarm; absent if the agent did. */
   set_by: z.string().optional(),
   message: z.string(),
-  /** Written as the sender's source text: a reader that needs its digits must not parse it. */
+  /** The sender's source text. Parsing it can lose digits. */
   payload: z.unknown().optional(),
   status: z.enum(TURN_STATUSES),
-  /** What the agent answered; also the part of an answer that a `failed` turn was cut off after. */
+  /** The agent's answer; for a `failed` turn, the part before the failure. */
   reply: z.string().optional(),
-  /** Why the turn is `failed` or `interrupted`, or, of one with `retry_at`, why it waits. */
+  /** Why the turn is `failed` or `interrupted`; with `retry_at`, why it waits. */
   error: z.string().optional(),
   model: z.string().optional(),
   created_at: z.string(),
-  /** When the last attempt began. */
+  /** Start of the last attempt. */
   started_at: z.string().optional(),
   finished_at: z.string().optional(),
-  /** Of a `queued` turn that failed for a reason that passes: when it is tried again. */
+  /** When a `queued` turn that failed temporarily is tried again. */
   retry_at: z.string().optional(),
-  /** How often the turn was begun; more than 1 when the daemon stopped under it, or it was tried again. */
+  /** Number of starts of the turn; more than 1 if the daemon stopped during it, or if it was retried. */
   attempts: z.number(),
 });
 export type TurnView = z.infer<typeof turnViewSchema>;
 
-/** A line of `GET /conversations`. */
+/** One conversation in `GET /conversations`. */
 export const conversationSummarySchema = z.object({
   id: z.string(),
   turn_count: z.number(),
@@ -68,21 +68,21 @@ export const conversationListSchema = z.object({
   next_cursor: z.string().optional(),
 });
 
-/** The answer to `GET /conversations/{id}`, turns in the order they were accepted. */
+/** The answer to `GET /conversations/{id}`, with turns in the order of acceptance. */
 export const conversationViewSchema = z.object({
   id: z.string(),
   turn_count: z.number(),
   created_at: z.string(),
   last_activity_at: z.string(),
   turns: z.array(turnViewSchema),
-  /** The newest event of this conversation by then: what `GET /events` goes on from without a gap. */
+  /** The newest event of this conversation; `GET /events` continues from it without a gap. */
   last_event_id: z.number().optional(),
   next_cursor: z.string().optional(),
 });
 
 /** The `data` of each kind of server-sent event of `GET /events`. */
 export const turnEventSchemas = {
-  /** A turn entered another state. */
+  /** A turn changed its state. */
   turn: z.object({
     conversation_id: z.string(),
     turn_id: z.string(),
@@ -96,59 +96,59 @@ export const turnEventSchemas = {
     retry_at: z.string().optional(),
   }),
   /**
-   * A piece of the reply. `offset` counts UTF-16 units from the reply's beginning: the reply so far becomes what stood
-   * before `offset`, followed by `text`. An offset of 0 starts the reply anew.
+   * A piece of the reply. `offset` counts UTF-16 units from the reply's beginning. The new reply is the old one up to
+   * `offset`, followed by `text`. An offset of 0 restarts the reply.
    */
   say: z.object({ conversation_id: z.string(), turn_id: z.string(), offset: z.number(), text: z.string() }),
   /**
-   * A tool call of a turn: once as `begun` before it is made, once as `finished` with what came of it. A turn that runs
-   * again after a crash tells nothing anew of calls that had finished.
+   * A tool call of a turn: `begun` before the call, `finished` with its result. A turn that runs again after a crash
+   * sends no events for calls that had finished.
    */
   tool: z.object({
     conversation_id: z.string(),
     turn_id: z.string(),
-    /** The same in both events of a call; unique over all turns. */
+    /** The same in both events of a call; unique across all turns. */
     call_id: z.string(),
-    /** Which of the turn's model answers asked for it; 1 for the first. */
+    /** Number of the model's answer that requested the call, from 1. */
     step: z.number(),
     name: z.string(),
     state: z.enum(['begun', 'finished']),
-    /** The beginning of the arguments as the model wrote them; when it has begun. */
+    /** With `begun`: the beginning of the arguments as the model wrote them. */
     input: z.string().optional(),
-    /** When it has finished: whether the model was told of a failure. */
+    /** With `finished`: whether the model got an error. */
     is_error: z.boolean().optional(),
-    /** The beginning of what the model was told; when it has finished. */
+    /** With `finished`: the beginning of the model's view of the result. */
     output: z.string().optional(),
     took_ms: z.number().optional(),
   }),
   /**
-   * The executor asks a human before it goes on (docs/contracts.md §6). Answered by `POST
-   * /intents/{intent_id}/gates/{node_id}/answer`; told again with `state` when it has been decided. To a stream that
-   * has just been opened, what waits by then is told without an event id.
+   * An approval gate of the executor (docs/contracts.md §6). It is answered by `POST
+   * /intents/{intent_id}/gates/{node_id}/answer`; its decision is sent as another event with `state`. A new stream
+   * first gets the waiting gates, without an event id.
    */
   gate: z.object({
     conversation_id: z.string(),
-    /** Absent when the question came up after its turn had ended. */
+    /** Absent if the question arose after its turn had ended. */
     turn_id: z.string().optional(),
     intent_id: z.string(),
     node_id: z.string(),
     state: z.enum(['asked', 'approved', 'denied', 'lapsed']),
     question: z.string().optional(),
     options: z.array(z.string()).optional(),
-    /** What would be done: tool, arguments and their digest, as the executor shows them. */
+    /** The call: tool, arguments and their digest, as the executor shows them. */
     call: z.unknown().optional(),
-    /** What an answer has to name beside the call: the very question. */
+    /** Digest of the exact question; an answer names it besides the call. */
     displayed_sha256: z.string().optional(),
-    /** When the question stops to wait. */
+    /** When the question expires. */
     expires_at: z.string().optional(),
-    /** Why it was decided as it was, when no person decided it. */
+    /** Reason of a decision that no person made. */
     reason: z.string().optional(),
-    /** Who decided it, as the executor's roster calls their key. */
+    /** The decider's name in the executor's approver list. */
     by: z.string().optional(),
   }),
-  /** What the daemon is doing for a turn right now, for a person who waits. */
+  /** The daemon's current activity for a turn, for a waiting person. */
   status: z.object({ conversation_id: z.string(), turn_id: z.string(), text: z.string() }),
-  /** Something that a person should know. Without a `turn_id` it is about the event stream itself. */
+  /** A notice for the person. Without a `turn_id` it is about the event stream itself. */
   notice: z.object({
     conversation_id: z.string().optional(),
     turn_id: z.string().optional(),
@@ -160,14 +160,14 @@ export type TurnEventType = keyof typeof turnEventSchemas;
 export type TurnEventData<Type extends TurnEventType> = z.infer<(typeof turnEventSchemas)[Type]>;
 
 const pageLimit = wholeNumber(1, LIST_LIMIT_MAX).optional();
-const anotherCursor = 'must be the next_cursor of an earlier answer, unchanged';
+const invalidCursor = 'must be the next_cursor of an earlier answer, unchanged';
 
-/** The query of `GET /conversations`. A cursor says how active the last conversation shown was, and its id. */
+/** The query of `GET /conversations`. A cursor holds the last activity and the id of the last conversation shown. */
 export const conversationListQuerySchema = z.strictObject({
   limit: pageLimit,
   cursor: z
     .string()
-    .regex(/^\d{1,15}~[A-Za-z0-9._:-]{1,128}$/, anotherCursor)
+    .regex(/^\d{1,15}~[A-Za-z0-9._:-]{1,128}$/, invalidCursor)
     .transform((text) => {
       const [lastActivityAt, id] = text.split('~') as [string, string];
       return { lastActivityAt: Number(lastActivityAt), id };
@@ -175,20 +175,22 @@ export const conversationListQuerySchema = z.strictObject({
     .optional(),
 });
 
-/** The query of `GET /conversations/{id}`. A cursor is the place of the last turn shown in the order of acceptance. */
+/**
+ * The query of `GET /conversations/{id}`. A cursor is the position of the last turn shown, in the order of acceptance.
+ */
 export const conversationQuerySchema = z.strictObject({
   limit: pageLimit,
   cursor: z
     .string()
-    .regex(/^\d{1,15}$/, anotherCursor)
+    .regex(/^\d{1,15}$/, invalidCursor)
     .transform(Number)
     .optional(),
 });
 
-/** An event's number, as `Last-Event-ID` and `last_event_id` carry it. */
+/** An event's number in `Last-Event-ID` and `last_event_id`. */
 const eventIdSchema = z
   .string()
-  .regex(/^\d{1,15}$/, 'must be the id of an event that was received earlier')
+  .regex(/^\d{1,15}$/, 'must be the id of an earlier event')
   .transform(Number);
 
 /** The query of `GET /events`. */
@@ -197,5 +199,5 @@ export const eventQuerySchema = z.strictObject({
   last_event_id: eventIdSchema.optional(),
 });
 
-/** The header of `GET /events` with which a client that comes back says what it saw last. */
+/** Header of `GET /events` with which a reconnecting client names the last event it received. */
 export const eventHeadersSchema = z.object({ 'Last-Event-ID': eventIdSchema.optional() });

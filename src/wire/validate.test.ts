@@ -5,7 +5,7 @@ import { ReveilleError } from './errors.ts';
 import { RawJson } from './json.ts';
 import { parseOrThrow, showValue } from './validate.ts';
 
-function complaintAbout(schema: z.ZodType, value: unknown): string {
+function problemOf(schema: z.ZodType, value: unknown): string {
   try {
     parseOrThrow(z.strictObject({ field: schema }), value === undefined ? {} : { field: value });
   } catch (error) {
@@ -15,7 +15,7 @@ function complaintAbout(schema: z.ZodType, value: unknown): string {
   return 'accepted';
 }
 
-test('every kind of complaint is in our words, whatever schema it comes from', () => {
+test('every kind of schema error has a standard message', () => {
   const inner = z.discriminatedUnion('kind', [
     z.strictObject({ kind: z.literal('a') }),
     z.strictObject({ kind: z.literal('b') }),
@@ -62,15 +62,15 @@ test('every kind of complaint is in our words, whatever schema it comes from', (
     [inner, {}, '.kind is required'],
     [inner, { kind: 'c' }, '.kind must be one of a, b (got "c")'],
   ];
-  for (const [schema, value, said] of cases) {
-    const wanted = said.startsWith('.') ? `field${said}` : `field ${said}`;
-    const message = complaintAbout(schema, value);
+  for (const [schema, value, expected] of cases) {
+    const wanted = expected.startsWith('.') ? `field${expected}` : `field ${expected}`;
+    const message = problemOf(schema, value);
     assert.ok(message.startsWith(wanted), `${message} should be ${wanted}`);
     assert.doesNotMatch(message, /Invalid|Too (big|small)|expected|received|Unrecognized/);
   }
 });
 
-test('a value is shown as it is understood, a long one from its beginning', () => {
+test('a value is shown as parsed, and a long one is cut at its end', () => {
   assert.equal(showValue(undefined), 'nothing');
   assert.equal(showValue(Number.POSITIVE_INFINITY), 'Infinity');
   assert.equal(showValue(Number.NaN), 'NaN');

@@ -1,14 +1,14 @@
-/** Turns a failed schema check into one sentence that names field, value and remedy. */
+/** Turns a failed schema check into one sentence with field, value and remedy. */
 import { z } from 'zod';
 import { ReveilleError } from './errors.ts';
 import { RawJson } from './json.ts';
 
 const SHOWN_CHARACTERS = 60;
 
-/** A rejected value, short enough for an error message. */
+/** A rejected value, cut for an error message. */
 export function showValue(value: unknown): string {
   if (value === undefined) return 'nothing';
-  // JSON has no word for the numbers that are too big for it: `1e400` arrives as Infinity and would be shown as null.
+  // JSON has no numbers that large: `1e400` is parsed as Infinity, which JSON.stringify writes as null.
   const json = typeof value === 'number' || value instanceof RawJson ? undefined : JSON.stringify(value);
   const text = value instanceof RawJson ? value.text : (json ?? String(value));
   return text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}… (${text.length} characters)` : text;
@@ -20,7 +20,7 @@ function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
   return value;
 }
 
-const TYPE_WORDS: Record<string, string> = {
+const TYPE_NAMES: Record<string, string> = {
   string: 'a string',
   number: 'a number',
   int: 'a whole number',
@@ -35,13 +35,13 @@ const TYPE_WORDS: Record<string, string> = {
   RawJson: 'JSON text',
 };
 
-const FORMAT_WORDS: Record<string, string> = {
+const FORMAT_NAMES: Record<string, string> = {
   url: 'a URL',
   uuid: 'a UUID',
   datetime: 'an RFC 3339 instant',
 };
 
-/** For what cannot be said more precisely. */
+/** Fallback without a more precise message. */
 const UNFIT = 'is not allowed';
 
 function sizeSentence(origin: string, bound: string, limit: number | bigint): string {
@@ -71,11 +71,11 @@ function formatSentence(issue: z.core.$ZodIssueInvalidStringFormat & Record<stri
     case 'includes':
       return `must contain ${showValue(issue.includes)}`;
     default:
-      return `must be ${FORMAT_WORDS[issue.format] ?? `a well-formed ${issue.format}`}`;
+      return `must be ${FORMAT_NAMES[issue.format] ?? `a well-formed ${issue.format}`}`;
   }
 }
 
-/** The complaints about what is inside a value, as one; they carry {@link wording} or the schema's own words by now. */
+/** One sentence for the problems inside a value. Their messages come from {@link wording} or from the schema. */
 function innerSentence(issues: readonly z.core.$ZodIssue[], conjunction: string): string | undefined {
   const sentences = issues.map(({ path, message }) => [...path.map(String), message].join(' '));
   return sentences.length > 0 ? [...new Set(sentences)].join(conjunction) : undefined;
@@ -84,7 +84,7 @@ function innerSentence(issues: readonly z.core.$ZodIssue[], conjunction: string)
 function unionSentence(issue: z.core.$ZodIssueInvalidUnion): string {
   if (issue.inclusive === false) return 'must have only one of the allowed forms';
   if (issue.options && issue.options.length > 0) return oneOf(issue.options);
-  // The first complaint of each form says what that form would be.
+  // The first problem of each form describes the form.
   return (
     innerSentence(
       issue.errors.map(([first]) => first).filter((first) => first !== undefined),
@@ -94,15 +94,15 @@ function unionSentence(issue: z.core.$ZodIssueInvalidUnion): string {
 }
 
 /**
- * What is wrong with a value, without the field's name: what is said where a schema has no words of its own. Given to
- * every check as its `error`, so that the validator's wording never gets out.
+ * The problem of a value without the field's name, used if the schema has no message. Every check gets it as its
+ * `error`, so the validator's own wording is never visible.
  */
 export function wording(raw: z.core.$ZodRawIssue): string {
-  // Raw issues differ from finished ones in members that are still missing: the message, and sometimes the path.
+  // Raw issues lack members that finished issues have: the message, and sometimes the path.
   const issue = raw as z.core.$ZodIssue;
   switch (issue.code) {
     case 'invalid_type':
-      return `must be ${TYPE_WORDS[issue.expected] ?? issue.expected}`;
+      return `must be ${TYPE_NAMES[issue.expected] ?? issue.expected}`;
     case 'too_small':
       return sizeSentence(issue.origin, boundOf(issue, 'at least', 'more than'), issue.minimum);
     case 'too_big':
@@ -125,25 +125,25 @@ export function wording(raw: z.core.$ZodRawIssue): string {
   }
 }
 
-/** The codes that a value which is not there gets: a schema's own words would speak of its form. */
+/** Issue codes of an absent value. A schema's own message would describe the value's form. */
 const MISSING = new Set<string | undefined>(['invalid_type', 'invalid_value', 'invalid_union']);
 
-/** A field that exists only to be refused with words of its own. */
+/** A field that exists only to be refused with its own message. */
 const isForbidden = (schema: unknown) =>
   (schema instanceof z.ZodOptional ? schema.unwrap() : schema) instanceof z.ZodNever;
 
-/** Whether the complaint is about the field being there, or about its name: then its value says nothing. */
+/** Whether the problem is the field's presence or name; its value is then irrelevant. */
 const isAboutName = (issue: z.core.$ZodIssue) =>
   issue.code === 'invalid_key' || (issue.code === 'invalid_type' && issue.expected === 'never');
 
-/** What is declared at a schema, past what only says that it may be absent. */
+/** The schema below optional and nullable wrappers. */
 function unwrapped(schema: unknown): unknown {
   let at = schema;
   while (at instanceof z.ZodOptional || at instanceof z.ZodNullable) at = at.unwrap();
   return at;
 }
 
-/** The field names that an object schema knows at `path`, to list them beside an unknown one. */
+/** The field names of the object schema at `path`, for the message about an unknown field. */
 function knownKeys(schema: z.ZodType, path: readonly PropertyKey[]): string[] {
   let at: unknown = schema;
   for (const key of path) {
@@ -154,12 +154,12 @@ function knownKeys(schema: z.ZodType, path: readonly PropertyKey[]): string[] {
   return Object.entries(at.shape).flatMap(([name, member]) => (isForbidden(member) ? [] : [name]));
 }
 
-/** Whether the value of a field must not be echoed. */
+/** Whether a field's value must not appear in messages. */
 type IsHidden = (field: string) => boolean;
 
 /**
- * One sentence for one issue: `delay_seconds must be at least 1 (got -5)`. Messages given in a schema are written to
- * follow the field's name (`must be …`) or, on the whole object, to stand alone.
+ * One sentence for one issue: `delay_seconds must be at least 1 (got -5)`. Messages in a schema follow the field's name
+ * (`must be …`); on the whole object they are complete sentences.
  */
 function sentence(schema: z.ZodType, issue: z.core.$ZodIssue, input: unknown, isHidden: IsHidden): string {
   const field = issue.path.map(String).join('.');
@@ -176,21 +176,21 @@ function sentence(schema: z.ZodType, issue: z.core.$ZodIssue, input: unknown, is
   return `${field} ${what} (got ${showValue(value)})`;
 }
 
-/** One thing that is wrong with an input. */
+/** One problem of an input. */
 export type Problem = {
-  /** Where the value stands that is concerned; of an unknown field, the field itself. */
+  /** Path of the wrong value, or of the unknown field. */
   path: readonly PropertyKey[];
-  /** Whether the field's name is wrong, or its being there, and not its value. */
+  /** Whether the problem is the field's name or presence, not its value. */
   ofName: boolean;
-  /** As {@link parseOrThrow} would say it. */
+  /** The sentence in the error of {@link parseOrThrow}. */
   sentence: string;
 };
 
 /**
- * Checks `input` against a schema, for callers that say more about each problem than one sentence.
+ * Checks `input` against a schema, for callers that need each problem's details.
  *
- * @param hidden fields whose value must not be echoed
- * @returns the parsed value, or everything that is wrong
+ * @param hidden fields whose value must not appear in messages
+ * @returns the parsed value, or all problems
  */
 export function checkInput<T extends z.ZodType>(
   schema: T,
@@ -211,7 +211,7 @@ export function checkInput<T extends z.ZodType>(
 /**
  * Checks `input` against a schema.
  *
- * @param hidden fields whose value must not be echoed (keys, signatures, tokens)
+ * @param hidden fields whose value must not appear in messages (keys, signatures, tokens)
  * @returns the parsed value
  * @throws ReveilleError `invalid_request` with one sentence per problem
  */

@@ -1,4 +1,4 @@
-/** The wake on its way: chronosd → router → daemon (docs/contracts.md §3, §4, §5). */
+/** The wake from chronosd through the router to the daemon (docs/contracts.md §3, §4, §5). */
 import { z } from 'zod';
 import { ABSENCES, conversationIdSchema, setBySchema } from './alarm.ts';
 import { labelSchema } from './did.ts';
@@ -8,10 +8,10 @@ import { instantSchema } from './instant.ts';
 import { RawJson } from './json.ts';
 import { verbatimText } from './text.ts';
 
-/** Marks a turn that a timer caused. */
+/** Origin of a turn that a timer caused. */
 export const WAKE_ORIGIN = 'chronos';
 
-/** Members of a body that make it a wake, each alone. */
+/** Members of a body that mark it as a wake, each by itself. */
 export const WAKE_MARKS = ['origin', 'alarm_id', 'fire_id', 'scheduled_for'] as const;
 
 /** Headers of the delivery to a daemon. */
@@ -22,40 +22,39 @@ export const WAKE_HEADERS = {
   fire: 'x-matrix-wake-fire',
 } as const;
 
-/** The members of a wake or chat body that are kept as source text. */
+/** Members of a wake or chat body that keep their source text. */
 export const RAW_WAKE_FIELDS = ['payload'] as const;
 
 const payload = z.instanceof(RawJson);
 
-/** Why a wake is late: nobody was there, or, as the router says to a daemon, the machine had to start first. */
+/** Why a wake is late: no process ran when it was due, or the machine had to start first (reported by the router). */
 export const LATE_REASONS = [...ABSENCES, 'machine_start'] as const;
 export type LateReason = (typeof LATE_REASONS)[number];
 const lateReason = z.enum(LATE_REASONS);
 
-/** Travels in a header, so it is visible ASCII; chronosd's are UUIDs. */
+/** Sent in a header, so it is visible ASCII; chronosd's are UUIDs. */
 const alarmId = z.string().regex(/^[\x21-\x7e]{1,64}$/, 'must be 1 to 64 visible ASCII characters');
 
 /**
- * Largest body of a wake and of the delivery to a daemon. More than the 256 KiB of other bodies: a message of that size
- * with all its escapes, a payload of 64 KiB that a later edit added, and the members around them must still get
- * through.
+ * Largest body of a wake and of its delivery to a daemon, more than the 256 KiB of other bodies. It fits a message of
+ * that size with all its escapes, a payload of 64 KiB added by a later edit, and the other members.
  */
 export const WAKE_BODY_MAX_BYTES = (256 + 64 + 8) * 1024;
 
 /**
- * Marks a router's 429 as a hold: the instant, RFC 3339, at which the wake may be tried again. Nothing ran, and nothing
- * failed. A daemon's own answer never carries it.
+ * Marks a router's 429 as a deferral: the instant (RFC 3339) at which the wake may be tried again. Nothing ran, and
+ * nothing failed. A daemon's own answer never has it.
  */
 export const HELD_UNTIL_HEADER = 'x-reveille-held-until';
 
 /**
- * Of the router's answer to a wake: how long after the wake's arrival the machine was ready, in whole milliseconds.
- * Also of a wake that failed after that; never of a target that has no daemon.
+ * In the router's answer to a wake: milliseconds (whole number) from the wake's arrival until the machine was ready.
+ * Also set if the wake failed after that. Never set for a target without a daemon.
  */
 export const MACHINE_READY_HEADER = 'x-reveille-machine-ready-ms';
 
 /**
- * What a scheduler posts to the router. `user_id` and `message` suffice; what is left out is derived
+ * The body that a scheduler posts to the router. `user_id` and `message` suffice; the router derives the other members
  * (`router/repetitions.ts`).
  */
 export const wakeRequestSchema = z.strictObject({
@@ -71,23 +70,23 @@ export const wakeRequestSchema = z.strictObject({
   missed_count: z.int().min(0).optional(),
   label: z.string().max(200).optional(),
   set_at: instantSchema.optional(),
-  /** The person whose words they are; absent: the agent's own. */
+  /** The person who wrote the message; absent if the agent did. */
   set_by: setBySchema.optional(),
-  /** Quiet hours do not hold it back; for the router alone. */
+  /** Quiet hours do not defer it; only the router reads this. */
   urgent: z.boolean().optional(),
-  /** Why it is late; left out where it is not, or nobody knows. */
+  /** Why it is late; absent if it is not late, or if the reason is unknown. */
   late_because: lateReason.optional(),
 });
 export type WakeRequest = z.output<typeof wakeRequestSchema>;
 
-/** A wake on its way, with all that its caller may leave out. */
+/** A wake with all members that its caller may omit. */
 export type Wake = Omit<WakeRequest, Derived> & { [Name in Derived]: NonNullable<WakeRequest[Name]> };
 type Derived = 'origin' | 'fire_id' | 'scheduled_for' | 'attempt' | 'missed_count';
 
 /**
- * A wake that has a name.
+ * Completes a wake that has a name.
  *
- * @param arrivedAt when the first of its attempts arrived, epoch milliseconds: it counts as due then unless it says when
+ * @param arrivedAt arrival of its first attempt, epoch milliseconds; the default for `scheduled_for`
  */
 export function completeWake(request: WakeRequest, fireId: string, arrivedAt: number): Wake {
   return {
@@ -101,7 +100,7 @@ export function completeWake(request: WakeRequest, fireId: string, arrivedAt: nu
 }
 
 /**
- * What a caller called its wake in a header; `undefined` when it did not.
+ * The caller's name for its wake, from a header; `undefined` if there is none.
  *
  * @throws ReveilleError `invalid_request` naming the header and what is allowed
  */
@@ -114,18 +113,16 @@ export function givenName(header: (name: string) => string | undefined): string 
   throw new ReveilleError('invalid_request', `${which} must be 1 to 200 printable ASCII characters (got ${got})`);
 }
 
-/** Members for which an empty text says what their absence says: writers of fixed structures have no other way. */
+/** Members for which an empty text means absent, for clients with fixed body templates. */
 const MAY_BE_EMPTY = ['conversation_id', 'alarm_id', 'origin', 'fire_id'] as const;
 
-/** Takes empty texts out of a body that a wake or a message came in. */
+/** Removes empty texts from the body of a wake or message. */
 export function withoutEmptyMembers(body: Record<string, unknown>): Record<string, unknown> {
   for (const name of MAY_BE_EMPTY) if (body[name] === '') delete body[name];
   return body;
 }
 
-/**
- * What a daemon accepts on `POST /chat`: a message from a person, or a wake, which any of {@link WAKE_MARKS} makes it.
- */
+/** The body of a daemon's `POST /chat`: a person's message, or a wake, which any of {@link WAKE_MARKS} marks. */
 export const chatRequestSchema = z
   .strictObject({
     message: verbatimText(256 * 1024),
@@ -154,12 +151,12 @@ export type ChatRequest = z.output<typeof chatRequestSchema>;
 export const chatAcceptedSchema = z.object({ conversation_id: z.string(), turn_id: z.string(), deduped: z.boolean() });
 export type ChatAccepted = z.infer<typeof chatAcceptedSchema>;
 
-/** A daemon's answer to `GET /healthz`; anything else that answers 200 counts as alive and never busy. */
+/** A daemon's answer to `GET /healthz`. Any other answer with status 200 counts as alive and not busy. */
 export const daemonHealthSchema = z.object({
   status: z.string(),
   busy: z.boolean(),
   queued: z.int().min(0),
-  /** When a turn that waits has to be tried again: the daemon may sleep until then, and has to run by then. */
+  /** When a waiting turn is tried again: the daemon may be stopped until then, and must run by then. */
   next_turn_at: z.iso.datetime({ offset: true }).optional(),
 });
 export type DaemonHealth = z.infer<typeof daemonHealthSchema>;

@@ -18,7 +18,7 @@ import { startNeoServer } from '../../src/neo/http/server.ts';
 import { startBench } from '../../src/router/testing/bench.ts';
 
 const base = { host: '127.0.0.1', port: 0, log: silentLogger, clock: systemClock };
-const config = { ...base, door: {} as Door, allowedHosts: [], token: 'a', adminToken: 'b' };
+const config = { ...base, listener: {} as Door, allowedHosts: [], token: 'a', adminToken: 'b' };
 /** Stands for what no request of this test gets to. */
 const unused = <T>(given: object = {}) => given as T;
 

@@ -31,5 +31,5 @@ test('each row says what the variable means, and what counts unless it is set', 
   assert.ok(
     rows.some((row) => row.startsWith('| `CHRONOS_PORT` | `9096` | a whole number from 0 to 65535 | The port;')),
   );
-  assert.ok(rows.some((row) => row.startsWith('| `ROUTER_PUBLIC_TLS_CERT` |  |  | The file of the certificate')));
+  assert.ok(rows.some((row) => row.startsWith('| `ROUTER_PUBLIC_TLS_CERT` |  |  | Path of the listener')));
 });

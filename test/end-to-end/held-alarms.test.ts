@@ -72,7 +72,7 @@ test('in quiet hours an alarm waits with its reason, an urgent one rings, and ea
     const alarm = await client.getAlarm(calm.id);
     return alarm.held_back && alarm;
   });
-  assert.match(held.held_back!.reason, /^held back: quiet hours of this user until \d\d:\d\d UTC$/);
+  assert.match(held.held_back!.reason, /^deferred: quiet hours of this user until \d\d:\d\d UTC$/);
   assert.equal(Date.parse(held.held_back!.until), end);
   assert.equal(held.next_fire_at, held.held_back!.until);
   assert.deepEqual([held.status, held.failure_count, held.last_error, held.in_flight], ['active', 0, undefined, false]);
@@ -104,7 +104,7 @@ test('in quiet hours an alarm waits with its reason, an urgent one rings, and ea
   await eventually('what was too late is given up', async () => (await client.getAlarm(late.id)).status === 'failed');
   const [missed] = (await client.listFires(late.id)).fires;
   assert.equal(missed?.outcome, 'missed');
-  assert.match(missed?.error ?? '', /max_lateness_seconds \(60\).*; held back: quiet hours of this user until/);
+  assert.match(missed?.error ?? '', /max_lateness_seconds \(60\).*; deferred: quiet hours of this user until/);
   await client.resumeAlarm(paused.id);
   await eventually('the paused one rings', async () => (await client.getAlarm(paused.id)).status === 'fired');
   for (const message of ['calm', 'urgent', 'edited', 'paused']) assert.equal(chatsAbout(message).length, 1, message);

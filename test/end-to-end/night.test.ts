@@ -190,7 +190,7 @@ test('a night: Neo is woken, reads, edits and commits; what an exchange gives is
   assert.deepEqual(keys, [`${id}.exchange`, `${id}.send`]);
   const [woken, told, ...more] = await turns();
   assert.deepEqual([woken?.alarm_id, woken?.attempts, more], [alarm!.id, 1, []]);
-  assert.match(told!.message, new RegExp(`is over: intent ${id}[^]*It was completed`));
+  assert.match(told!.message, new RegExp(`has ended: intent ${id}[^]*It was completed`));
   assert.ok(
     rings.some(({ machine_start_ms }) => machine_start_ms !== null),
     'an alarm has started Neo',

@@ -66,7 +66,7 @@ test('a wake that met an endpoint that was away has its turn when it is back, on
   assert.match(shown, /the model endpoint cannot be\s+reached/);
   const refused = await run('alarm', 'redrive', id);
   assert.equal(refused.status, 1);
-  assert.match(refused.stderr, /its last turn is tried again by itself/);
+  assert.match(refused.stderr, /its last turn is retried automatically/);
 
   first.child.kill('SIGTERM');
   await once(first.child, 'close');
@@ -87,7 +87,7 @@ test('a wake that met an endpoint that was away has its turn when it is back, on
   );
   assert.equal(entries[2].text, REPLY);
   const story = (await run('log')).stdout;
-  const told = ['rang  build: ', 'waits  build: turn failed, tries again ', 'reply  build\n          │ The build'];
+  const told = ['fired  build: ', 'waits  build: turn failed, next attempt ', 'reply  build\n          │ The build'];
   const places = told.map((part) => story.indexOf(part));
   assert.ok(
     places.every((place, at) => place > (places[at - 1] ?? -1)),
@@ -97,8 +97,8 @@ test('a wake that met an endpoint that was away has its turn when it is back, on
   assert.equal(answered, 1, 'one turn, one answer');
   const asked = model.requests.findLast(({ body }) => JSON.stringify(body.messages).includes(WORDS));
   const words = asked!.body.messages.at(-1)!.content;
-  assert.match(words, /An alarm that a person set for you has rung; the message is what they wrote then/);
+  assert.match(words, /An alarm that a person set for you has fired; the message is what they wrote then/);
   assert.match(words, /The person's message/);
   const again = await run('alarm', 'redrive', id);
-  assert.match(again.stderr, /its last turn is done/);
+  assert.match(again.stderr, /its last turn has succeeded/);
 });

@@ -33,7 +33,7 @@ test('the turn of an agent without a daemon is reported by the router: done, fai
   const unknown = await house.finished(await house.ring());
   assert.equal(unknown.turn?.ok, undefined);
   assert.ok(unknown.turn?.finished_at);
-  assert.match(unknown.turn.error ?? '', /cannot be understood/);
+  assert.match(unknown.turn.error ?? '', /cannot be parsed/);
 
   const metrics = await (await fetch(`${house.chronosUrl}/metrics`)).text();
   for (const outcome of ['ok', 'failed', 'unknown'])

@@ -68,7 +68,7 @@ async function run({ home }: Up, ...words: string[]): Promise<string> {
  */
 async function rings(up: Up, label: string, wanted: RegExp): Promise<void> {
   await run(up, 'alarm', 'set', 'look at the build', '--in', '1s', '--label', label);
-  const rang = new RegExp(`^\\S+ {2}rang {2}${label}: .*\\n((?: .*\\n)*)`, 'm');
+  const rang = new RegExp(`^\\S+ {2}fired {2}${label}: .*\\n((?: .*\\n)*)`, 'm');
   const reply = new RegExp(`^\\S+ {2}reply {2}${label}\\n((?: .*\\n)+)`, 'm');
   const told = () => {
     const [line, below] = rang.exec(up.said()) ?? [];
@@ -104,7 +104,7 @@ test('a program that is started for each turn is told with its answer, and is no
   await rings(up, 'one', /(?:on time|late); claude was started for it\n +│ heard \d+ bytes\n/);
   await run(up, 'machine', 'put', '--provider', 'codex', '--dir', up.work);
   await rings(up, 'two', /(?:on time|late); codex was started for it\n +│ heard \d+ bytes\n/);
-  assert.doesNotMatch(up.said(), /could not be read|rang {2}(one|two):.*awake/);
+  assert.doesNotMatch(up.said(), /could not be read|fired {2}(one|two):.*awake/);
 });
 
 test('who tells no more than that they have it is said to, a daemon of somebody else as well as a webhook', async (t) => {
@@ -157,7 +157,7 @@ test('a Neo that an earlier "up" left running is not said to be asleep', async (
   assert.match(first.said(), /neo +asleep/);
   await eventually(
     'the welcome alarm has rung',
-    () => /rang {2}welcome: .*; the agent started in/.test(first.said()),
+    () => /fired {2}welcome: .*; the agent started in/.test(first.said()),
     LIMIT_MS,
   );
   await first.kill('SIGKILL');

@@ -98,8 +98,8 @@ test('"up" has an executor: a transfer that is parked and approved wakes the age
   for (const name of ['executor', 'executor token', 'executor files'])
     assert.equal(checks.find((check) => check.name === name)?.status, 'ok', name);
   assert.match(up.said(), /executor {2}http:\/\/127\.0\.0\.1:\d+ +asks you before what cannot be undone/);
-  await eventually('the turn is told', () => up.said().includes('task is over'));
-  await eventually('the phone shows the ring', () => shown('Rang: task is over'));
+  await eventually('the turn is told', () => up.said().includes('task ended'));
+  await eventually('the phone shows the ring', () => shown('Rang: task ended'));
   assert.equal(await up.end(), 0);
 });
 

@@ -54,7 +54,7 @@ test('a second run rings again, and tells a person in words', async () => {
     /^ {2}off {7}model: Neo answers offline; set NEO_MODEL, NEO_MODEL_BASE_URL and NEO_MODEL_API_KEY$/,
   );
   assert.equal(off.filter((line) => /web_search: .* is not set; set NEO_SEARCH_URL/.test(line)).length, 1);
-  assert.match(stdout, /rang {2}welcome: (?:on time|[\d.]+ m?s late); the agent started in \d+ ms/);
+  assert.match(stdout, /fired {2}welcome: (?:on time|[\d.]+ m?s late); the agent started in \d+ ms/);
 });
 
 test('a damaged database is reported and left untouched', async () => {

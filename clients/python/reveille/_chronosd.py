@@ -150,7 +150,7 @@ class ChronosdRoutes(Caller):
         return cast("AlarmPage", self._call("GET", "/v1/alarms", query={"limit": limit, "status": status, "kind": kind, "cursor": cursor, "text": text, "sort": sort, "until": until}, proven=True))
 
     def alarm_mark(self) -> AlarmMarkResult:
-        """Another text whenever one of your alarms has changed; absent where that cannot be told cheaply."""
+        """A text that changes with every change of one of your alarms; absent where it cannot be computed cheaply."""
         return cast("AlarmMarkResult", self._call("GET", "/v1/alarm-mark", proven=True))
 
     def get_alarm(self, id: str) -> Alarm:
@@ -166,15 +166,15 @@ class ChronosdRoutes(Caller):
         return cast("Alarm", self._call("DELETE", f"/v1/alarms/{quoted(id)}", proven=True))
 
     def pause_alarm(self, id: str) -> Alarm:
-        """Hold the schedule back."""
+        """Suspend the schedule."""
         return cast("Alarm", self._call("POST", f"/v1/alarms/{quoted(id)}/pause", proven=True))
 
     def resume_alarm(self, id: str) -> Alarm:
-        """Take the schedule up again."""
+        """Resume the schedule."""
         return cast("Alarm", self._call("POST", f"/v1/alarms/{quoted(id)}/resume", proven=True))
 
     def trigger_alarm(self, id: str) -> TriggeredAlarm:
-        """Fire now, beside the schedule."""
+        """Fire now, in addition to the schedule."""
         return cast("TriggeredAlarm", self._call("POST", f"/v1/alarms/{quoted(id)}/trigger", proven=True))
 
     def redrive_alarm(self, id: str) -> Alarm:

@@ -124,7 +124,7 @@ class AgentRoutes(Caller):
     """Forwards a request of a user to the daemon on their own machine, and starts that machine. Answers are those of the daemon."""
 
     def chat(self, *, message: str, conversation_id: str | Unset = UNSET, payload: Any | Unset = UNSET) -> AcceptedTurn:
-        """Say something; 202 once the turn is durable."""
+        """Send a message; 202 once the turn is durable."""
         return cast("AcceptedTurn", self._call("POST", "/chat", body={"message": message, "conversation_id": conversation_id, "payload": payload}))
 
     def list_conversations(self, *, limit: int | Unset = UNSET, cursor: str | Unset = UNSET) -> ConversationPage:
@@ -132,23 +132,23 @@ class AgentRoutes(Caller):
         return cast("ConversationPage", self._call("GET", "/conversations", query={"limit": limit, "cursor": cursor}))
 
     def get_conversation(self, id: str, *, limit: int | Unset = UNSET, cursor: str | Unset = UNSET) -> Conversation:
-        """One conversation with its turns."""
+        """One turn of a conversation, for clients that poll for its end."""
         return cast("Conversation", self._call("GET", f"/conversations/{quoted(id)}", query={"limit": limit, "cursor": cursor}))
 
     def get_turn(self, id: str, turn_id: str) -> Turn:
-        """One turn of a conversation, for whoever waits for its end."""
+        """End a turn permanently; one that has ended is returned unchanged."""
         return cast("Turn", self._call("GET", f"/conversations/{quoted(id)}/turns/{quoted(turn_id)}"))
 
     def cancel_turn(self, id: str) -> Turn:
-        """End a turn for good; one that has ended comes back unchanged."""
+        """The functions that the model sees, the tools reached through core_execute alone, and warnings."""
         return cast("Turn", self._call("POST", f"/turns/{quoted(id)}/cancel"))
 
     def tools(self) -> ToolsResult:
-        """The functions that the model sees, what is reached through core_execute alone, and warnings."""
+        """An approver's answer to a step that waits for it, signed by their key and passed on as it is; the first one counts."""
         return cast("ToolsResult", self._call("GET", "/tools"))
 
     def answer_gate(self, id: str, nid: str, *, approved: bool, call_sha256: str, displayed_sha256: str, approver: str, expires_at: str, answer: str | Unset = UNSET, signature: str | Unset = UNSET, passkey: AnswerGatePasskey | Unset = UNSET) -> AnswerGateResult:
-        """A person's word on a step that the executor asks about, signed by their approver's key and passed on as it is; the first one counts."""
+        """The receipt of a task of this agent, as the executor has it: "reveille receipt verify" reads it."""
         return cast("AnswerGateResult", self._call("POST", f"/intents/{quoted(id)}/gates/{quoted(nid)}/answer", body={"approved": approved, "answer": answer, "call_sha256": call_sha256, "displayed_sha256": displayed_sha256, "approver": approver, "expires_at": expires_at, "signature": signature, "passkey": passkey}))
 
     def get_receipt(self, id: str) -> Receipt:

@@ -38,7 +38,7 @@ test('where none answers the reasons of all are given, in order', async () => {
   assert.deepEqual(await readIdle(probes, new ManualClock()), {
     unavailable: 'one: no bus; two: not installed; three: it failed (TypeError); four: it failed (string)',
   });
-  assert.deepEqual(await readIdle([], new ManualClock()), { unavailable: 'no probe knows this platform' });
+  assert.deepEqual(await readIdle([], new ManualClock()), { unavailable: 'no probe supports this platform' });
 });
 
 test('a probe that does not answer is told to stop after two seconds, and the next has its own two', async () => {

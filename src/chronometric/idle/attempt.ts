@@ -1,17 +1,17 @@
-/** Trying probes in order, each within its time. */
+/** Runs probes in order, each with a time limit. */
 import type { Clock } from '../../kit/clock/clock.ts';
 import { orAborted } from '../../kit/clock/clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { type IdleProbe, type IdleReading, PROBE_MS } from './idle.ts';
 
-/** Nobody sits before a machine that was last touched longer ago: such a number is a mistake of whoever gave it. */
+/** A longer idle time is an error of its source. */
 const LONGEST_IDLE_MS = 366 * 24 * 3_600_000;
 
 /**
- * Asks one probe after the other until one answers.
+ * Runs one probe after the other until one answers.
  *
- * @param signal ends the asking, when the server stops
- * @returns the first answer that can be believed, or the reasons of all; never rejects
+ * @param signal stops the probes with the server
+ * @returns the first plausible answer, or the reasons of all; never rejects
  */
 export async function readIdle(
   probes: readonly IdleProbe[],
@@ -25,7 +25,7 @@ export async function readIdle(
     if ('idleMs' in reading) return reading;
     reasons.push(`${probe.name}: ${reading.unavailable}`);
   }
-  return { unavailable: reasons.join('; ') || 'no probe knows this platform' };
+  return { unavailable: reasons.join('; ') || 'no probe supports this platform' };
 }
 
 async function attempt(probe: IdleProbe, clock: Clock, signal: AbortSignal): Promise<IdleReading> {
@@ -38,7 +38,7 @@ async function attempt(probe: IdleProbe, clock: Clock, signal: AbortSignal): Pro
   try {
     return await orAborted(probe.read(limit.signal), limit.signal);
   } catch (error) {
-    // Text that is not ours may carry anything, a sample too.
+    // Foreign text may contain a sample.
     if (error instanceof ReveilleError) return { unavailable: error.message };
     return { unavailable: `it failed (${error instanceof Error ? error.name : typeof error})` };
   } finally {
@@ -47,7 +47,7 @@ async function attempt(probe: IdleProbe, clock: Clock, signal: AbortSignal): Pro
   }
 }
 
-/** What a probe understood may still be nonsense: negative, or longer than a year. */
+/** An answer may be implausible: negative, or longer than a year. */
 function believed(reading: IdleReading): IdleReading {
   if (!('idleMs' in reading)) return reading;
   const { idleMs, source } = reading;

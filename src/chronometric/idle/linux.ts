@@ -1,4 +1,4 @@
-/** The probes of Linux and the BSDs: the desktops' own idle monitors, the X server, and logind as the last resort. */
+/** The probes of Linux and the BSDs: the desktops' idle monitors, the X server, and logind as the last resort. */
 import type { Clock } from '../../kit/clock/clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { IdleHost, IdleProbe, IdleReading } from './idle.ts';
@@ -19,19 +19,19 @@ export function gnomeMutterProbe(host: IdleHost): IdleProbe {
   return { name, read: async (signal) => ({ idleMs: await askBus(host, MUTTER, signal), source: name }) };
 }
 
-// X11: the screen saver extension of the server, asked through xprintidle.
+// X11: the screen saver extension of the server, through xprintidle.
 
 export function x11Probe(host: IdleHost): IdleProbe {
   const name = 'x11';
   return {
     name,
     async read(signal) {
-      if (isWayland(host)) return { unavailable: 'a Wayland session, in which X does not see the person' };
+      if (isWayland(host)) return { unavailable: 'a Wayland session, in which X does not see input' };
       const { DISPLAY: display } = host.environment;
       if (!display) return { unavailable: 'DISPLAY is not set' };
-      // With a host before the colon it would be reached over the network.
+      // A host before the colon would be reached over the network.
       if (!/^(unix)?:\d+(\.\d+)?$/.test(display))
-        return { unavailable: 'DISPLAY is not a display of this machine (:0)' };
+        return { unavailable: 'DISPLAY is not a display of this computer (:0)' };
       return { idleMs: idleOfXprintidle(await host.run(requireProgram(host, 'xprintidle'), [], signal)), source: name };
     },
   };
@@ -44,10 +44,7 @@ export function idleOfXprintidle(output: string): number {
   return Number(digits);
 }
 
-/**
- * Asked by KDE's own name: several desktops are `org.freedesktop.ScreenSaver`, of which some answer in seconds and some
- * not at all. KDE answers in milliseconds.
- */
+/** Queried by KDE's own name: other desktops own `org.freedesktop.ScreenSaver` too, and some answer in seconds. KDE answers in milliseconds. */
 const KDE = {
   service: 'org.kde.screensaver',
   path: '/ScreenSaver',
@@ -61,14 +58,14 @@ export function kdeProbe(host: IdleHost): IdleProbe {
     name,
     async read(signal) {
       const idleMs = await askBus(host, KDE, signal);
-      // KWin cannot be asked under Wayland; older versions answer 0 then, newer ones refuse.
+      // KWin has no answer under Wayland; older versions return 0, newer ones fail.
       if (idleMs === 0 && isWayland(host)) return { unavailable: 'under Wayland it always answers 0' };
       return { idleMs, source: name };
     },
   };
 }
 
-/** The desktop's own wait is not known; from here on the person is away whatever it was. */
+/** The desktop's own delay is unknown; beyond this limit the user is away in any case. */
 const BELIEVED_AFTER_MS = 5 * 60_000;
 const PROPERTIES = ['Type', 'Class', 'Remote', 'Active', 'IdleHint', 'IdleSinceHint'];
 const GRAPHICAL = new Set(['x11', 'wayland', 'mir']);
@@ -79,7 +76,7 @@ export function logindProbe(host: IdleHost, clock: Clock): IdleProbe {
     async read(signal) {
       const loginctl = requireProgram(host, 'loginctl');
       const { XDG_SESSION_ID: told = '' } = host.environment;
-      // `auto` is the session that we run in, or else the person's graphical one.
+      // `auto` is our own session, or else the user's graphical one.
       const session = /^[A-Za-z0-9]{1,64}$/.test(told) ? told : 'auto';
       const options = PROPERTIES.map((property) => `--property=${property}`);
       return idleOfSession(await host.run(loginctl, ['show-session', ...options, session], signal), clock.now());
@@ -88,28 +85,28 @@ export function logindProbe(host: IdleHost, clock: Clock): IdleProbe {
 }
 
 /**
- * What the properties of a session say.
+ * Reads the properties of a session.
  *
  * @param output of `loginctl show-session`: lines of `Name=value`
  * @param now epoch milliseconds
- * @returns at least how long the person is away
+ * @returns the minimum idle time
  */
 export function idleOfSession(output: string, now: number): IdleReading {
   const unavailable = (why: string): IdleReading => ({ unavailable: why });
   const property = new Map(output.split('\n').flatMap((line) => entryOf(line)));
   const missing = PROPERTIES.filter((name) => !property.has(name));
   if (missing.length > 0 || !output.endsWith('\n')) return unavailable('its answer is not complete');
-  if (property.get('Class') !== 'user') return unavailable('not the session of a person');
+  if (property.get('Class') !== 'user') return unavailable('not the session of a user');
   if (!GRAPHICAL.has(property.get('Type')!)) return unavailable('the session has no desktop that could set the hint');
   if (property.get('Remote') !== 'no') return unavailable('the session is on another machine');
   if (property.get('Active') !== 'yes') return unavailable('the session is not the one on the screen');
-  if (property.get('IdleHint') !== 'yes') return unavailable('the hint is not set, which may mean anything');
+  if (property.get('IdleHint') !== 'yes') return unavailable('the idle hint is not set, which has no meaning');
   const since = property.get('IdleSinceHint')!;
   if (!/^[1-9]\d{0,19}$/.test(since)) return unavailable('the hint has no time');
   const idleMs = now - Number(BigInt(since) / 1000n);
-  if (idleMs < 0) return unavailable('the hint is of the future');
+  if (idleMs < 0) return unavailable('the hint is in the future');
   if (idleMs < BELIEVED_AFTER_MS) {
-    return unavailable('the desktop called the session idle a short time ago, and not how long it waited before');
+    return unavailable('the desktop set the hint recently, after an unknown delay');
   }
   return { idleMs, source: 'logind' };
 }

@@ -9,7 +9,7 @@ export function macosProbe(host: IdleHost): IdleProbe {
   return {
     name,
     async read(signal) {
-      // The node alone, without the tree above and below it; lines in full.
+      // Only the node, without its parents and children; lines in full.
       const output = await host.run(IOREG, ['-c', 'IOHIDSystem', '-r', '-d', '1', '-w', '0'], signal);
       return { idleMs: idleOfIoreg(output), source: name };
     },
@@ -17,8 +17,7 @@ export function macosProbe(host: IdleHost): IdleProbe {
 }
 
 /**
- * The line `"HIDIdleTime" = 1234567890`, in nanoseconds. Where there are several nodes, the one that was touched last
- * counts.
+ * The line `"HIDIdleTime" = 1234567890`, in nanoseconds. With several nodes, the most recent input counts.
  *
  * @returns milliseconds
  */

@@ -1,24 +1,21 @@
-/**
- * The way into this folder. It is imported by `import()` and only once the profile consents; before, no file of the
- * folder but the port's types may be named anywhere.
- */
+/** The entry of this folder. It is imported by `import()` after the profile's consent; before, only the interface's types are used. */
 import type { Clock } from '../../kit/clock/clock.ts';
 import { readIdle } from './attempt.ts';
 import type { IdleHost, IdleProbe, IdleReading } from './idle.ts';
 import { programHost } from './program-host.ts';
 
-/** Holds nothing of what it read. */
+/** Stores nothing that it reads. */
 export type Idle = {
   /**
-   * Asks the desktop now. Consent is the caller's business, at each call.
+   * Queries the desktop. The caller checks consent for each call.
    *
-   * @param signal ends the asking and the program that is asked, when the server stops
-   * @returns a reading or why there is none; never rejects
+   * @param signal stops the query and its program with the server
+   * @returns an idle time or the reason why there is none; never rejects
    */
   read(signal?: AbortSignal): Promise<IdleReading>;
 };
 
-/** @param environment the process's own, from the command line */
+/** @param environment of the process, from the command line */
 export function openIdle(environment: IdleHost['environment'], clock: Clock): Idle {
   const host = programHost(environment);
   let probes: Promise<readonly IdleProbe[]> | undefined;
@@ -30,7 +27,7 @@ export function openIdle(environment: IdleHost['environment'], clock: Clock): Id
   };
 }
 
-/** The probes of a platform, in the order in which they are asked. Loads those alone. */
+/** The probes of a platform in order. Loads only these. */
 export async function probesFor(host: IdleHost, clock: Clock): Promise<readonly IdleProbe[]> {
   switch (host.platform) {
     case 'linux':

@@ -1,19 +1,16 @@
-/** What a probe needs of a desktop. */
+/** Requirements of probes. */
 import { findProgram, runtimeFolder } from '../../kit/process/session-bus.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { IdleHost } from './idle.ts';
 
-/** @throws `unavailable` where it is not installed */
+/** @throws `unavailable` when it is not installed */
 export function requireProgram(host: IdleHost, name: string): string {
   const path = findProgram(host, name);
   if (path === undefined) throw new ReveilleError('unavailable', `${name} is not installed`);
   return path;
 }
 
-/**
- * Whether the person sits before Wayland. There X programs see only what is typed into X windows, so that idle time by
- * X is wrong, mostly 0.
- */
+/** Whether the session uses Wayland. There X programs see only input to X windows, so that X's idle time is wrong, mostly 0. */
 export function isWayland(host: IdleHost): boolean {
   const { XDG_SESSION_TYPE: type, WAYLAND_DISPLAY: display } = host.environment;
   if (type === 'wayland' || display) return true;

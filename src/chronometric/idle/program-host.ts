@@ -1,7 +1,4 @@
-/**
- * The machine as probes see it: programs by absolute path, without a shell, with little environment, little output and
- * an end.
- */
+/** The computer for probes: programs by absolute path, without a shell, with limited environment, output and time. */
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -14,15 +11,13 @@ import type { IdleHost } from './idle.ts';
 const LONGEST_OUTPUT_BYTES = 64 * 1024;
 const LONGEST_REASON_CHARACTERS = 200;
 
-/** What a program needs to find the person's display, besides what every child gets. */
+/** Variables with which a program finds the user's display, besides the common ones. */
 const DISPLAY_VARIABLES = ['DISPLAY', 'XAUTHORITY'];
 
-/**
- * @param environment ours; a program gets the allow-listed part of it
- */
+/** @param environment ours; a program gets the allowed part of it */
 export function programHost(environment: IdleHost['environment']): IdleHost {
   const display = Object.fromEntries(DISPLAY_VARIABLES.flatMap((name) => pair(name, environment[name])));
-  // Reasons are read by people who compare them: one language.
+  // Reasons are compared by people: one language.
   const childEnvironment = { ...inheritedVariables(environment), ...display, LC_ALL: 'C' };
   return {
     platform: process.platform,
@@ -84,7 +79,7 @@ function runProgram(
   });
 }
 
-/** Ends a program and all that it started, and lets go of its output. */
+/** Ends a program and its children, and closes its output. */
 function end(child: ChildProcess): void {
   child.stdout?.destroy();
   child.stderr?.destroy();
@@ -93,14 +88,13 @@ function end(child: ChildProcess): void {
       process.kill(-child.pid, 'SIGKILL');
       return;
     } catch {
-      // The group has gone, or (on macOS) has only dead members left: then the child itself is what remains to be
-      // ended.
+      // The group has ended, or (on macOS) has only dead members: then only the child remains to be ended.
     }
   }
   child.kill('SIGKILL');
 }
 
-/** The first line of what a program complained about, fit to be shown. */
+/** The first line of a program's error output, safe to display. */
 function firstLine(text: string): string {
   const line = text.split('\n').find((candidate) => candidate.trim() !== '') ?? '';
   return hiddenBlanked(line)

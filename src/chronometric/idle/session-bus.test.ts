@@ -88,7 +88,7 @@ test('busctl is told to start nothing; gdbus looks first whether the service run
   assert.ok(busctlRuns[0]!.args.includes('--auto-start=no'));
 
   const [byGdbus, gdbusRuns] = hostWith({}, [bus, '/usr/bin/gdbus'], '(false,)\n');
-  await assert.rejects(askBus(byGdbus, QUESTION, signal), { message: 'nobody on the session bus is org.example.Idle' });
+  await assert.rejects(askBus(byGdbus, QUESTION, signal), { message: 'org.example.Idle is not on the session bus' });
   assert.equal(gdbusRuns.length, 1);
 
   const [without] = hostWith({}, [bus]);

@@ -1,4 +1,4 @@
-/** Asking a desktop a question on the person's D-Bus session bus, through the programs that come with it. */
+/** Queries a desktop on the user's D-Bus session bus, with the programs of the system. */
 import { busAddress, findProgram } from '../../kit/process/session-bus.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { IdleHost } from './idle.ts';
@@ -12,8 +12,8 @@ export type BusQuestion = {
 };
 
 /**
- * @returns the number that the service answered; beyond 2^53 not exactly
- * @throws `unavailable` when there is no bus, no such service, or no such answer
+ * @returns the service's number; inexact beyond 2^53
+ * @throws `unavailable` without a bus, a service, or a valid answer
  */
 export async function askBus(host: IdleHost, question: BusQuestion, signal: AbortSignal): Promise<number> {
   const address = busAddress(host);
@@ -31,7 +31,7 @@ async function askByBusctl(
   { service, path, interface: name, method }: BusQuestion,
   signal: AbortSignal,
 ): Promise<number> {
-  // A question must not start a desktop's service that does not run.
+  // A query must not start a desktop's service.
   const options = [`--address=${address}`, '--auto-start=no', '--no-pager'];
   return numberOfBusctl(await host.run(busctl, [...options, 'call', service, path, name, method], signal));
 }
@@ -47,14 +47,14 @@ async function askByGdbus(
     const options = ['--address', address, '--dest', target, '--object-path', object, '--method', member];
     return host.run(gdbus, ['call', ...options, ...args], signal);
   };
-  // It has no switch against starting a service.
+  // It has no option against starting a service.
   const runs = await call(
     'org.freedesktop.DBus',
     '/org/freedesktop/DBus',
     'org.freedesktop.DBus.NameHasOwner',
     service,
   );
-  if (runs !== '(true,)\n') throw new ReveilleError('unavailable', `nobody on the session bus is ${service}`);
+  if (runs !== '(true,)\n') throw new ReveilleError('unavailable', `${service} is not on the session bus`);
   return numberOfGdbus(await call(service, path, `${name}.${method}`));
 }
 

@@ -41,7 +41,7 @@ test('X is asked on a display of this machine alone, and never in a Wayland sess
   assert.equal(await reasonIn({ DISPLAY: 'unix:1.0' }), 754_321);
   assert.match(String(await reasonIn({})), /DISPLAY is not set/);
   for (const display of ['desk:0', 'localhost:10.0', '10.0.0.1:0', '0', ':0;x', 'tcp/a:0']) {
-    assert.match(String(await reasonIn({ DISPLAY: display })), /not a display of this machine/);
+    assert.match(String(await reasonIn({ DISPLAY: display })), /not a display of this computer/);
   }
   for (const wayland of [{ WAYLAND_DISPLAY: 'wayland-0' }, { XDG_SESSION_TYPE: 'wayland' }]) {
     assert.match(String(await reasonIn({ DISPLAY: ':0', ...wayland })), /Wayland/);

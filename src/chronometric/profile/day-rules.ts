@@ -1,21 +1,21 @@
-/** What a profile makes of a moment on the wall clock: whose day it is, which zone, whether it is protected. Pure. */
+/** A profile at a moment of the wall clock: the logical day, the zone, and protection. Pure. */
 import type { Day, EnergyZone } from '../../wire/chronometric-words.ts';
 import type { LocalTime } from './local-time.ts';
 import { type DayRules, MINUTES_OF_DAY, type MinuteOfDay, type Profile, type ProtectedWindow } from './profile.ts';
 import { dayBefore, windowBegan, windowContains } from './time-of-day.ts';
 
 export type LogicalDay = {
-  /** The weekday whose rules count: at half past midnight that of the evening before. */
+  /** The weekday whose rules apply: at half past midnight that of the evening before. */
   readonly day: Day;
   readonly rules: DayRules;
-  /** From the end of day on, until the logical day ends; absent where no end of day is declared. */
+  /** From the end of day until the logical day ends; absent without a declared end of day. */
   readonly pastEndOfDay?: boolean;
 };
 
-/** How far the logical day has gone at a minute of the calendar day. */
+/** Minutes of the logical day at a minute of the calendar day. */
 const sinceStart = (start: MinuteOfDay, minute: MinuteOfDay) => (minute - start + MINUTES_OF_DAY) % MINUTES_OF_DAY;
 
-/** The logical day that a moment belongs to. */
+/** The logical day of a moment. */
 export function logicalDay(profile: Profile, { day: calendarDay, minute }: LocalTime): LogicalDay {
   const start = profile.logicalDayStart;
   const day = minute < start ? dayBefore(calendarDay) : calendarDay;
@@ -28,7 +28,7 @@ export function logicalDay(profile: Profile, { day: calendarDay, minute }: Local
  * The energy zone of a moment, by the rules of its logical day.
  *
  * @param day the calendar day
- * @returns `unknown` where the profile's own zones leave a gap
+ * @returns `unknown` in a gap of the profile's own zones
  */
 export function zoneAt(profile: Profile, day: Day, minute: MinuteOfDay): EnergyZone {
   const { zones } = logicalDay(profile, { day, minute }).rules;
@@ -36,9 +36,9 @@ export function zoneAt(profile: Profile, day: Day, minute: MinuteOfDay): EnergyZ
 }
 
 /**
- * The first protected window that a moment lies in.
+ * The first protected window of a moment.
  *
- * @param day the calendar day; a window past midnight still belongs to the day on which it began
+ * @param day the calendar day; a window past midnight belongs to the day on which it started
  */
 export function protectedWindowAt(profile: Profile, day: Day, minute: MinuteOfDay): ProtectedWindow | undefined {
   return profile.protectedWindows.find((window) => {

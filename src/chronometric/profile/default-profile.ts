@@ -1,9 +1,9 @@
-/** What counts for a person who has declared nothing. */
+/** The profile of a user without declarations. */
 import type { DayRules, Ladder, MinuteOfDay, Profile, ZoneWindow } from './profile.ts';
 
 const at = (hour: number, minute = 0): MinuteOfDay => hour * 60 + minute;
 
-/** The zones of a day by the clock alone; what they leave over is the night. */
+/** The zones of a day by the clock alone; the rest is the night. */
 export const DEFAULT_ZONES: readonly ZoneWindow[] = [
   { zone: 'morning_peak', from: at(5), to: at(12) },
   { zone: 'midday', from: at(12), to: at(14) },
@@ -11,7 +11,7 @@ export const DEFAULT_ZONES: readonly ZoneWindow[] = [
   { zone: 'evening_quiet', from: at(16, 30), to: at(19, 30) },
 ];
 
-/** What the zones of a day leave over, at their end: as a window it is the whole day. */
+/** The rest of a day without zones, at its end: as a window it is the whole day. */
 export const REMAINDER: ZoneWindow = { zone: 'night_owl_caution', from: 0, to: 0 };
 
 export const DEFAULT_LADDER: Ladder = [60, 90, 120];
@@ -30,5 +30,5 @@ export const DEFAULT_PROFILE: Profile = {
   protectedWindows: [],
 };
 
-/** The default where a profile cannot be read: nobody knows the zones of somebody who may have declared others. */
+/** The default for an unreadable profile: the user may have declared other zones. */
 export const UNREADABLE_PROFILE: Profile = { ...DEFAULT_PROFILE, rulesOf: () => ({ ...RULES, zones: [] }) };

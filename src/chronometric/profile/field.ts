@@ -1,4 +1,4 @@
-/** A field of a profile with its place, and the list of what is wrong with any of them. */
+/** A field of a profile with its position, and the list of problems. */
 
 import type { PlacedYaml } from '../../kit/yaml/placed-yaml.ts';
 import { nearestOf } from '../../wire/edit-distance.ts';
@@ -28,8 +28,8 @@ export class Findings {
 }
 
 /**
- * A value somewhere in the file. Every reader of it answers `undefined` when it is not of the form, and has then said
- * so: what is wrong is never passed over, and never stops the rest from being read.
+ * A value in the file. Every reader returns `undefined` for a wrong form and has reported it: no problem is ignored, and
+ * none stops the rest from being read.
  */
 export class Field {
   readonly path: Path;
@@ -52,13 +52,13 @@ export class Field {
     return this.#findings.yaml.place(this.path, true).line;
   }
 
-  /** Says that the value is wrong; `remedy` follows the name and says what would be right. */
+  /** Reports a wrong value; `remedy` follows the name and states a right one. */
   wrong(remedy: string, severity: ProfileProblem['severity'] = 'error'): undefined {
     this.#findings.add(severity, this.path, `${this.name} ${remedy}`);
     return undefined;
   }
 
-  /** The value, short, as it is written where that differs from what YAML makes of it. */
+  /** The shortened value, as written where that differs from YAML's result. */
   get shown(): string {
     const { value } = this;
     const source = typeof value === 'number' ? this.#findings.yaml.source(this.path) : undefined;
@@ -69,7 +69,7 @@ export class Field {
     this.#findings.add('warning', this.path, sentence, true);
   }
 
-  /** Says that the name is none of those that may stand here. */
+  /** Reports an unknown name. */
   unknownAmong(names: readonly string[]): void {
     const own = String(this.path.at(-1));
     const meant = nearestOf(own.toLowerCase(), names);
@@ -77,7 +77,7 @@ export class Field {
     this.#findings.add('error', this.path, `unknown name ${showValue(this.name)}; ${remedy}`, true);
   }
 
-  /** Whether YAML reads this very value otherwise than people do; that has been said then. */
+  /** Whether YAML reads this value in an unexpected way; that was reported then. */
   isDoubtful(severity: ProfileProblem['severity'] = 'error'): boolean {
     const found = this.#findings.yaml.problems.filter(({ path }) => path && samePath(path, this.path));
     for (const { line, column, sentence } of found)
@@ -115,11 +115,11 @@ export class Field {
     return this.#unfit(`one of ${names.join(', ')}${meant === undefined ? '' : `; ${meant} is probably meant`}`);
   }
 
-  /** @param read another form than that of a time of day */
+  /** @param read a form besides that of a time of day */
   time(read: (text: string) => number | undefined = readTimeOfDay): number | undefined {
     const { value } = this;
     const minute = typeof value === 'string' ? read(value) : undefined;
-    // A number has words of its own: 0500 is no time, whatever YAML reads it as.
+    // A number has a message of its own: 0500 is not a time, whatever YAML reads.
     if (typeof value !== 'number' && this.isDoubtful()) return undefined;
     if (minute !== undefined) return minute;
     const meant = typeof value === 'string' || typeof value === 'number' ? meantTime(this.written) : undefined;
@@ -127,7 +127,7 @@ export class Field {
     return this.wrong(`${form} (got ${this.shown}); write ${meant === undefined ? 'it as "18:30"' : `"${meant}"`}`);
   }
 
-  /** What stands in the file, without quotes. */
+  /** The text in the file, without quotes. */
   get written(): string {
     return typeof this.value === 'string' ? this.value : (this.#findings.yaml.source(this.path) ?? '');
   }
@@ -139,17 +139,14 @@ export class Field {
     return this.value.map((item: unknown, at) => new Field(this.#findings, [...this.path, at], item));
   }
 
-  /** The members of a mapping. */
+  /** The fields of a mapping. */
   members(form: string): ReadonlyMap<string, Field> | undefined {
     if (this.isDoubtful()) return undefined;
     if (!isMapping(this.value)) return this.#unfit(form);
     return this.#inside(this.value);
   }
 
-  /**
-   * The members of a part of the file that other programs read too: it need not be there, and what is odd beside our
-   * fields stops none.
-   */
+  /** The fields of a part of the file that other programs read too: it is optional, and foreign fields are ignored. */
   shared(): ReadonlyMap<string, Field> {
     if (this.value === undefined || this.value === null) return new Map();
     this.isDoubtful('warning');
@@ -164,7 +161,7 @@ export class Field {
   }
 }
 
-/** Warns of members that are not read. @param elsewhere fields that belong under another part, by their names */
+/** Warns of unknown fields. @param elsewhere fields of other parts, by their names */
 export function warnOfUnknown(
   members: ReadonlyMap<string, Field>,
   known: readonly string[],
@@ -179,7 +176,7 @@ export function warnOfUnknown(
         ? `it belongs under ${home}`
         : meant !== undefined
           ? `did you mean ${meant}?`
-          : 'it is not read here';
+          : 'this field does not exist';
     field.warn(`unknown field ${showValue(field.name)}; ${remedy}`);
   }
 }

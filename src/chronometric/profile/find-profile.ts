@@ -1,22 +1,22 @@
-/** Where a person's profile is looked for. Pure: the environment and the look at the disk are handed in. */
+/** The locations of a user's profile. Pure: the environment and the disk access are parameters. */
 import { isAbsolute, join, resolve } from 'node:path';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The variables that name a profile, the one that counts first. */
+/** The variables with a profile's path, in order of precedence. */
 const VARIABLES = ['REVEILLE_PROFILE', 'NEURODOCK_PROFILE_PATH'] as const;
 
 type Candidate = {
   readonly path: string;
-  /** What led there: a variable, or the way from the home folder. */
+  /** The source of the path: a variable, or the home folder. */
   readonly from: string;
-  /** A variable names it: then it has to be there. */
+  /** A variable names it: then it must exist. */
   readonly named: boolean;
 };
 
 const homeOf = ({ HOME, USERPROFILE }: Environment) => HOME || USERPROFILE || undefined;
 
-/** A path as a variable gives it: no shell has seen it, where a client of ours sets it. */
+/** A path from a variable, without a shell's expansion. */
 function expanded(path: string, home: string | undefined): string {
   return home !== undefined && /^~(?:[/\\]|$)/.test(path) ? join(home, path.slice(1)) : resolve(path);
 }
@@ -25,13 +25,13 @@ function ownFolder(environment: Environment): { path: string; from: string }[] {
   const { XDG_CONFIG_HOME: config } = environment;
   const home = homeOf(environment);
   return [
-    // A relative one is to be ignored (XDG Base Directory Specification).
+    // A relative one is ignored (XDG Base Directory Specification).
     ...(config && isAbsolute(config) ? [{ path: config, from: '$XDG_CONFIG_HOME' }] : []),
     ...(home === undefined ? [] : [{ path: join(home, '.config'), from: '~/.config' }]),
   ].map(({ path, from }) => ({ path: join(path, 'reveille', 'profile.yaml'), from: `${from}/reveille/profile.yaml` }));
 }
 
-/** Every place that is looked at; what follows one that a variable names does not count. */
+/** All locations; those after a variable's one do not count. */
 function candidates(environment: Environment): readonly Candidate[] {
   const home = homeOf(environment);
   const named = VARIABLES.flatMap((name) => {
@@ -46,11 +46,10 @@ function candidates(environment: Environment): readonly Candidate[] {
 }
 
 /**
- * The profile that counts.
+ * The profile in use.
  *
- * @param isThere whether something stands at a path, of whatever kind
- * @returns `missing` says what a variable names and is not there: falling through to another file would go against what
- *   was said
+ * @param isThere whether a path exists, of any kind
+ * @returns `missing` names a variable's file that does not exist: another file would not be what the variable says
  */
 export function findProfile(
   environment: Environment,
@@ -66,7 +65,7 @@ export function findProfile(
   };
 }
 
-/** Where a new profile goes so that it is found: the first place that counts, and what from then on no longer does. */
+/** The location of a new profile: the first one that counts, and the file that it hides. */
 export function newProfilePlace(
   environment: Environment,
   isThere: (path: string) => boolean,

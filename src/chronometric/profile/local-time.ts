@@ -1,15 +1,15 @@
-/** An instant as a person's wall clock shows it. Pure. */
+/** An instant on a user's wall clock. Pure. */
 import { wallReading } from '../../kit/clock/wall-clock.ts';
 import { DAYS, type Day } from '../../wire/chronometric-words.ts';
 import type { MinuteOfDay } from './profile.ts';
 
-/** A weekday of the calendar, and how far it has gone. */
+/** A weekday of the calendar, and its minute. */
 export type LocalTime = { readonly day: Day; readonly minute: MinuteOfDay };
 
 /**
  * @param timezone IANA
  * @param instant epoch milliseconds
- * @throws RangeError for a zone that does not exist
+ * @throws RangeError for an unknown zone
  */
 export function localTimeAt(timezone: string, instant: number): LocalTime {
   const { weekday, minuteOfDay } = wallReading(timezone, instant);

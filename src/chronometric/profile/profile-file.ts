@@ -1,12 +1,12 @@
-/** A profile's bytes from the disk, from whatever stands at its path, and never waiting for it. */
+/** Reads a profile's bytes from the disk without blocking, whatever is at its path. */
 import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, statSync } from 'node:fs';
 import { type ProfileReading, readProfile, unreadable } from './read-profile.ts';
 
 const LARGEST_BYTES = 64 * 1024;
-/** How often a file is read that changes while it is read. */
+/** Attempts to read a file that changes meanwhile. */
 const TRIES = 3;
 
-/** What tells one state of a file from another. */
+/** Identifies one state of a file. */
 export type FileMark = {
   readonly inode: bigint;
   readonly size: bigint;
@@ -31,7 +31,7 @@ export const sameMark = (one: FileMark, other: FileMark): boolean =>
 
 const codeOf = (thrown: unknown) => (thrown as NodeJS.ErrnoException).code;
 
-/** Whether something stands at a path; what cannot be looked at is there. */
+/** Whether a path exists; an inaccessible one counts as existing. */
 export function isThere(path: string): boolean {
   try {
     lstatSync(path);
@@ -41,7 +41,7 @@ export function isThere(path: string): boolean {
   }
 }
 
-/** The state that a path is in; `undefined` where it cannot be said. */
+/** The state of a path; `undefined` when unknown. */
 export function markAt(path: string): FileMark | undefined {
   const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
   return stat && markOf(stat);
@@ -53,15 +53,15 @@ function failureWords(error: unknown): string {
     case 'EPERM':
       return 'this user may not read it';
     case 'ENOENT':
-      return 'it is a link that leads nowhere';
+      return 'it is a link to a missing file';
     case 'ELOOP':
-      return 'it is a link that leads back to itself';
+      return 'it is a link to itself';
     default:
       return (error as Error).message;
   }
 }
 
-/** Reads at most one byte more than a profile may have, however much there is. */
+/** Reads at most one byte more than the limit of a profile. */
 function readBounded(fd: number): Buffer {
   const bytes = Buffer.alloc(LARGEST_BYTES + 1);
   let length = 0;
@@ -79,10 +79,10 @@ function kindProblem(stat: { isFile(): boolean; isDirectory(): boolean }): strin
 
 /** The bytes of one state of the file. */
 function readState(path: string): { bytes: Buffer; mark: FileMark } | { problem: string; mark?: FileMark } {
-  // Looked at before it is opened: opening may already do something to a device.
+  // Checked before opening: opening may already affect a device.
   const wrongKind = kindProblem(statSync(path));
   if (wrongKind !== undefined) return { problem: wrongKind };
-  // Without O_NONBLOCK a pipe that took its place meanwhile would be waited for.
+  // Without O_NONBLOCK a pipe in its place would block.
   const fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
   try {
     for (let tried = 1; ; tried++) {
@@ -93,7 +93,7 @@ function readState(path: string): { bytes: Buffer; mark: FileMark } | { problem:
       const bytes = readBounded(fd);
       if (bytes.length > LARGEST_BYTES)
         return { problem: `it has more than the ${LARGEST_BYTES / 1024} KiB that a profile may have`, mark };
-      // Read while somebody writes, it may be a mixture.
+      // A file that is being written may be a mixture.
       if (tried === TRIES || sameMark(mark, markOf(fstatSync(fd, { bigint: true })))) return { bytes, mark };
     }
   } finally {
@@ -101,7 +101,7 @@ function readState(path: string): { bytes: Buffer; mark: FileMark } | { problem:
   }
 }
 
-/** @returns what the file says, and the state that it was read in, where it could be */
+/** @returns the file's content, and the state in which it was read, if known */
 export function readProfileFile(path: string): { reading: ProfileReading; mark?: FileMark } {
   const refused = (why: string) => unreadable(`the profile ${path} cannot be read: ${why}`, path);
   try {
@@ -118,7 +118,7 @@ function readBytes(bytes: Uint8Array, path: string, refused: (why: string) => Pr
   try {
     text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
-    return refused('it must be UTF-8 text, and holds bytes that are not');
+    return refused('it must be UTF-8 text; it contains other bytes');
   }
   return readProfile(text, path);
 }

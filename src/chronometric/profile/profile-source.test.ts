@@ -108,8 +108,8 @@ describe('a profile on the disk', () => {
     const reason = () => source.read().unreadable?.replace(folder, '');
     const cases: [() => void, RegExp][] = [
       [() => mkdirSync(path), /it is a folder/],
-      [() => symlinkSync('nowhere', path), /it is a link that leads nowhere/],
-      [() => symlinkSync('profile.yaml', path), /it is a link that leads back to itself/],
+      [() => symlinkSync('nowhere', path), /it is a link to a missing file/],
+      [() => symlinkSync('profile.yaml', path), /it is a link to itself/],
       [() => writeFileSync(path, Uint8Array.of(0x61, 0xff)), /it must be UTF-8 text/],
       [() => writeFileSync(path, '#'.repeat(64 * 1024 + 1)), /it has more than the 64 KiB/],
       [() => sparse(path), /it has more than the 64 KiB/],

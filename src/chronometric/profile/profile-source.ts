@@ -1,24 +1,18 @@
-/**
- * The profile as it is now. Every call looks at the disk, so that consent that is withdrawn counts from the next call
- * on; the text is read again only when the file is another one than before.
- */
+/** The current profile. Every call checks the disk, so that withdrawn consent counts at once; the text is read again only after a change. */
 import type { Clock } from '../../kit/clock/clock.ts';
 import { type Environment, findProfile } from './find-profile.ts';
 import type { ProfileSource } from './profile.ts';
 import { type FileMark, isThere, markAt, readProfileFile, sameMark } from './profile-file.ts';
 import { NO_PROFILE, type ProfileReading, unreadable } from './read-profile.ts';
 
-/**
- * A file that was changed less than this before it was read may be changed once more without looking different: file
- * systems count time in steps of up to two seconds.
- */
+/** A file that changed less than this before it was read may change again without a visible difference: file systems count time in steps of up to two seconds. */
 const SETTLED_MS = 2500;
 
 type Kept = { readonly path: string; readonly mark: FileMark; readonly reading: ProfileReading };
 
 /**
- * @param environment names the file, by the order of `find-profile.ts`; looked at on every call
- * @returns never throws; what cannot be read is `unreadable`, and then nobody has consented to anything
+ * @param environment names the file, in the order of `find-profile.ts`; read on every call
+ * @returns never throws; an unreadable profile is `unreadable`, without consent
  */
 export function profileSource(environment: Environment, clock: Clock): ProfileSource & { read(): ProfileReading } {
   let kept: Kept | undefined;
@@ -47,7 +41,7 @@ export function profileSource(environment: Environment, clock: Clock): ProfileSo
   };
 }
 
-/** A look that fails is left to the reading, which says why. */
+/** A failed check is left to the reading, which reports the reason. */
 function lookAt(path: string): FileMark | undefined {
   try {
     return markAt(path);

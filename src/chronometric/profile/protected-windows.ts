@@ -1,4 +1,4 @@
-/** `protected_windows`: hours in which a break is asked for firmly. Pure. */
+/** `protected_windows`: hours in which a break is suggested firmly. Pure. */
 import { DAYS, type Day } from '../../wire/chronometric-words.ts';
 import { nearestOf } from '../../wire/edit-distance.ts';
 import { type Field, warnOfUnknown } from './field.ts';
@@ -9,7 +9,7 @@ const FIELDS = ['label', 'from', 'to', 'days'] as const;
 const MOST = 50;
 const LONGEST_LABEL = 200;
 
-/** `friday` or `fri`, however it is capitalised. */
+/** `friday` or `fri`, in any case. */
 export function readDay(name: string): Day | undefined {
   const small = name.toLowerCase();
   return DAYS.find((day) => day === small || day.slice(0, 3) === small);
@@ -23,7 +23,7 @@ function readDays(field: Field): readonly Day[] | undefined {
     if (name === undefined || day !== undefined) return day;
     return item.wrong(`must be a day such as ${nearestOf(name.toLowerCase(), DAYS) ?? 'monday'} (got ${item.shown})`);
   });
-  // Without one of its days, the window would hold on others than it says.
+  // Without one of its days, the window would apply on wrong days.
   return days?.every((day) => day !== undefined) ? [...new Set(days)] : undefined;
 }
 
@@ -48,7 +48,7 @@ function readWindow(entry: Field): ProtectedWindow | undefined {
   return { label, ...window, ...(days && { days }), line: entry.line };
 }
 
-/** @returns those of them that are right; each of the others is a problem */
+/** @returns the valid ones; each of the others is a problem */
 export function readProtectedWindows(field: Field): readonly ProtectedWindow[] | undefined {
   if (Array.isArray(field.value) && field.value.length === 0) return [];
   return field

@@ -1,4 +1,4 @@
-/** The fields that may differ from one weekday to another, and `weekday_overrides`. Pure. */
+/** Fields that may differ by weekday, and `weekday_overrides`. Pure. */
 import { DAYS, type Day, ENERGY_ZONES, type EnergyZone } from '../../wire/chronometric-words.ts';
 import { DEFAULT_LADDER } from './default-profile.ts';
 import { type Field, warnOfUnknown } from './field.ts';
@@ -14,7 +14,7 @@ import { readDay } from './protected-windows.ts';
 import { formatTimeOfDay, readWindow } from './time-of-day.ts';
 import { gapsIn, layZones, overlaps } from './zones.ts';
 
-/** In the order of the members of `Stated`. */
+/** In the order of the fields of `Stated`. */
 export const DAY_FIELDS = [
   'hyperfocus_break_minutes',
   'hyperfocus_ladder_minutes',
@@ -25,7 +25,7 @@ export const DAY_FIELDS = [
 const RUNGS = ['gentle', 'nudge', 'hard'] as const;
 const LONGEST_RUNG = MINUTES_OF_DAY;
 const MOST_WINDOWS = 12;
-/** An end this soon after the day has begun makes nearly all of it late. */
+/** An end this soon after the start of the day makes nearly all of it late. */
 const SOON_MINUTES = 4 * 60;
 
 const NAMED_ZONES = ENERGY_ZONES.filter((zone) => zone !== 'unknown');
@@ -81,7 +81,7 @@ function readZoneWindows(field: Field, zone: EnergyZone): { window: ZoneWindow; 
   });
 }
 
-/** The windows as they are written; what is wrong with one leaves the others. */
+/** The windows as written; a problem of one does not affect the others. */
 function readZones(field: Field): readonly ZoneWindow[] | undefined {
   const members = field.members('zones with their windows, such as {midday: "12:00-14:00"}');
   if (members === undefined) return undefined;
@@ -89,7 +89,7 @@ function readZones(field: Field): readonly ZoneWindow[] | undefined {
     const name = member.path.at(-1);
     const zone = NAMED_ZONES.find((known) => known === name);
     if (zone !== undefined) return readZoneWindows(member, zone);
-    // Not for other programs, as unknown fields may be: somebody means hours by it.
+    // Not ignored as other unknown fields: the user means hours by it.
     member.unknownAmong(NAMED_ZONES);
     return [];
   });
@@ -97,13 +97,13 @@ function readZones(field: Field): readonly ZoneWindow[] | undefined {
   for (const { later, earlier, shared } of overlaps(windows)) {
     const other = read[earlier]!;
     read[later]!.field.wrong(
-      `lies over ${other.field.name} (line ${other.window.line}) at ${shared}; the one that is written first counts`,
+      `overlaps ${other.field.name} (line ${other.window.line}) at ${shared}; the first one counts`,
     );
   }
   return windows.length === 0 ? undefined : windows;
 }
 
-/** What one set of fields declares. */
+/** The declarations of one set of fields. */
 type Stated = {
   readonly breakMinutes?: Declared<number>;
   readonly ladder?: Declared<Ladder>;
@@ -132,7 +132,7 @@ function readStated(fields: ReadonlyMap<string, Field>, logicalDayStart: MinuteO
 const zonesOf = (...stated: readonly (Stated | undefined)[]) =>
   layZones(...stated.flatMap((one) => (one?.zones ? [one.zones.value] : [])));
 
-/** Hours of the day in no zone: nobody means them to count as night, or as nothing. */
+/** Hours of the day in no zone. */
 function warnOfGaps(field: Field | undefined, zones: readonly ZoneWindow[]): void {
   const gaps = gapsIn(zones);
   if (field === undefined || gaps.length === 0) return;
@@ -140,7 +140,7 @@ function warnOfGaps(field: Field | undefined, zones: readonly ZoneWindow[]): voi
     ? 'night_owl_caution'
     : 'unknown';
   field.warn(
-    `${field.name} leaves ${gaps.join(' and ')} in no zone, which counts as ${counted}; give these hours a zone`,
+    `${field.name} leaves ${gaps.join(' and ')} without a zone, which counts as ${counted}; give these hours a zone`,
   );
 }
 
@@ -156,7 +156,7 @@ function readOverrides(field: Field, base: Stated, logicalDayStart: MinuteOfDay)
     const fields = member.members('fields such as end_of_day_local');
     if (fields === undefined) continue;
     if (overrides.has(day)) {
-      member.wrong(`is a second entry for ${day}; put both into one`);
+      member.wrong(`is a second entry for ${day}; join both`);
       continue;
     }
     warnOfUnknown(fields, DAY_FIELDS);
@@ -179,12 +179,9 @@ function rulesFrom(base: Stated, override: Stated | undefined): DayRules {
 
 export type DayReading = {
   rulesOf(day: Day): DayRules;
-  /** What holds on days without an override. */
+  /** The rules of days without an override. */
   readonly usual: DayRules;
-  /**
-   * The lines of the fields that were understood, by their names; those of an override as
-   * `weekday_overrides.friday.zones`.
-   */
+  /** The lines of the valid fields, by their names; those of an override as `weekday_overrides.friday.zones`. */
   readonly declared: ReadonlyMap<string, number>;
 };
 

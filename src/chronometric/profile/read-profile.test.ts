@@ -53,12 +53,12 @@ chronometric:
     assert.deepEqual(
       problems.map(({ line, severity, sentence }) => [line, severity, sentence]),
       [
-        [2, 'warning', 'unknown field "privacy.other"; it is not read here'],
+        [2, 'warning', 'unknown field "privacy.other"; this field does not exist'],
         // In a label it may be meant, but nobody sees it.
         [18, 'warning', problems[1]!.sentence],
       ],
     );
-    assert.match(problems[1]!.sentence, /^holds the invisible character U\+200D/);
+    assert.match(problems[1]!.sentence, /^contains the invisible character U\+200D/);
     assert.equal(unreadable, undefined);
     const { rulesOf, ...rest } = profile;
     assert.deepEqual(rest, {
@@ -143,7 +143,7 @@ chronometric:
       ['hyperfocus_break_minutes: 241', /got 241/],
       ['hyperfocus_break_minutes: 45.5', /got 45\.5/],
       ['hyperfocus_break_minutes: "45"', /without quotes \(got "45"\)/],
-      ['hyperfocus_break_minutes: 0x2d', /the number 0x2d is not read here, for YAML reads it as 45/],
+      ['hyperfocus_break_minutes: 0x2d', /the number 0x2d is not supported, because YAML reads it as 45/],
       ['hyperfocus_break_minutes:', /got nothing/],
       ['hyperfocus_ladder_minutes: [60, 90]', /must be three rising numbers/],
       ['hyperfocus_ladder_minutes: [60, 90, 120, 150]', /at most 3 entries/],
@@ -165,7 +165,7 @@ chronometric:
       ['logical_day_start: noon', /error chronometric\.logical_day_start must be/],
       ['session_overlap_policy: autoclose', /auto_close is probably meant/],
       ['calendar_phase: holidays', /must be one of teaching, marking, exam, deadlines, break \(got "holidays"\)/],
-      ['deadline_cluster_awareness: on', /on is read differently by different readers of YAML/],
+      ['deadline_cluster_awareness: on', /on has different meanings in different YAML parsers/],
       ['motor_fatigue_aware: "true"', /must be true or false, without quotes/],
       ['timezone: Europe/Berln', /must be an IANA time zone.*\(got "Europe\/Berln"\)/],
       ['timezone: BST', /must be an IANA time zone/],
@@ -179,11 +179,11 @@ chronometric:
       ['zones: [midday]', /must be zones with their windows/],
       [
         'zones: {midday: "11:30-14:00", morning_peak: "05:00-12:00"}',
-        /^2:48 error .*morning_peak lies over .*midday \(line 2\) at 11:30-12:00/,
+        /^2:48 error .*morning_peak overlaps .*midday \(line 2\) at 11:30-12:00/,
       ],
       [
         'zones: {midday: "13:00-14:00"}',
-        /^2:3 warning chronometric\.zones leaves 12:00-13:00 in no zone, which counts as night_owl/,
+        /^2:3 warning chronometric\.zones leaves 12:00-13:00 without a zone, which counts as night_owl/,
       ],
       [
         'zones: {morning_peak: "06:00-12:00", night_owl_caution: "22:00-05:00"}',

@@ -1,7 +1,4 @@
-/**
- * From a profile's text to what it says. A field that is wrong keeps its default and is a problem with its line: one
- * slip must not take the rest away. Only of a text that is no YAML, or no mapping, nothing is read. Pure.
- */
+/** Reads a profile's text. A wrong field keeps its default and is a problem with its line. Only text that is not YAML, or not a mapping, is unreadable. Pure. */
 
 import { readYaml } from '../../kit/yaml/placed-yaml.ts';
 import { quietHoursSchema } from '../../wire/budget.ts';
@@ -13,7 +10,7 @@ import type { DayRules, Profile, ProfileProblem } from './profile.ts';
 import { readProtectedWindows } from './protected-windows.ts';
 import { DAY_FIELDS, readDayRules } from './read-day-rules.ts';
 
-/** A profile as it was read. */
+/** A profile and its problems. */
 export type ProfileReading = {
   readonly profile: Profile;
   /** In the order of the file. */
@@ -22,10 +19,7 @@ export type ProfileReading = {
   readonly unreadable?: string;
   /** The rules of a day without an override. */
   readonly usual: DayRules;
-  /**
-   * The lines of the fields that were understood, by their names:
-   * `chronometric.weekday_overrides.friday.end_of_day_local`.
-   */
+  /** The lines of the valid fields, by their names: `chronometric.weekday_overrides.friday.end_of_day_local`. */
   readonly declared: ReadonlyMap<string, number>;
 };
 
@@ -51,7 +45,7 @@ const SECTION_OF: ReadonlyMap<string, string> = new Map(
 
 const zoneSchema = quietHoursSchema.shape.timezone;
 
-/** Nobody consents by accident: whatever is not the YAML boolean `true` is none. */
+/** Only the YAML boolean `true` is consent. */
 function readConsent(field: Field | undefined): boolean | undefined {
   if (field === undefined) return undefined;
   if (typeof field.value === 'boolean') return field.isDoubtful('warning') ? undefined : field.value;

@@ -1,4 +1,4 @@
-/** Energy zones as they are declared, laid over those of the clock. Pure. */
+/** Declared energy zones, over those of the clock. Pure. */
 import type { EnergyZone } from '../../wire/chronometric-words.ts';
 import { DEFAULT_ZONES, REMAINDER } from './default-profile.ts';
 import { MINUTES_OF_DAY, type ZoneWindow } from './profile.ts';
@@ -10,11 +10,10 @@ const zoneOf = (zones: readonly ZoneWindow[], minute: number) =>
   zones.find((window) => windowContains(window, minute))?.zone;
 
 /**
- * Lays zones over each other. A zone that a layer names has there all its hours: it loses those of the layers below.
- * Where several lie at once, the upper one counts. What none covers is `night_owl_caution`, unless that has hours of
- * its own.
+ * Overlays zones. A zone in a layer has all its hours there: it loses those of lower layers. Of overlapping zones, the
+ * upper one counts. The rest is `night_owl_caution`, unless that has hours of its own.
  *
- * @param layers uppermost first; the zones of the clock lie below them all
+ * @param layers uppermost first; the zones of the clock are below them all
  */
 export function layZones(...layers: readonly (readonly ZoneWindow[])[]): readonly ZoneWindow[] {
   const laid: ZoneWindow[] = [];
@@ -25,10 +24,10 @@ export function layZones(...layers: readonly (readonly ZoneWindow[])[]): readonl
   return laid.some(({ zone }) => zone === REMAINDER.zone) ? laid : [...laid, REMAINDER];
 }
 
-/** A stretch of the day in one zone; none where the zones leave a gap. */
+/** An interval of the day in one zone; none in a gap. */
 export type ZoneStretch = { readonly from: number; readonly to: number; readonly zone?: EnergyZone };
 
-/** Cuts a list of what holds at each minute into stretches. */
+/** Cuts a list of values per minute into intervals. */
 function stretches<T>(at: (minute: number) => T): { from: number; to: number; value: T }[] {
   const found: { from: number; to: number; value: T }[] = [];
   for (const minute of MINUTES) {
@@ -48,7 +47,7 @@ export function zonesOfDay(zones: readonly ZoneWindow[]): readonly ZoneStretch[]
   }));
 }
 
-/** Hours that a clock counts to the day, and that these zones leave over. */
+/** Hours of the clock's day in none of these zones. */
 export function gapsIn(zones: readonly ZoneWindow[]): readonly string[] {
   const declared = zones.filter((window) => window !== REMAINDER);
   return stretches((minute) => zoneOf(declared, minute) === undefined && zoneOf(DEFAULT_ZONES, minute) !== undefined)
@@ -56,7 +55,7 @@ export function gapsIn(zones: readonly ZoneWindow[]): readonly string[] {
     .map(formatWindow);
 }
 
-/** Pairs of windows that lie over each other in different zones, the later one of the list first. */
+/** Pairs of overlapping windows in different zones, the later one of the list first. */
 export function overlaps(zones: readonly ZoneWindow[]): { later: number; earlier: number; shared: string }[] {
   const found: { later: number; earlier: number; shared: string }[] = [];
   for (const [later, one] of zones.entries())

@@ -1,25 +1,24 @@
-/** The heartbeat of one server: every {@link BEAT_MS} it looks whether the person is there, and tells the state. */
+/** The heartbeat of one server: every {@link BEAT_MS} it checks the user's presence and records it. */
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { areOne, joined } from './spans.ts';
 import { type ActiveSpan, ASLEEP_AFTER_MS, BEAT_MS, type ChronometricState, REAL_BREAK_MS } from './state.ts';
 
-/** What is remembered from one look to the next, in memory only. */
+/** The memory between two checks. */
 type Presence = {
   readonly lookedAt: number;
-  /** The last beat, where the process has lived through all of the time since. */
+  /** The last beat, if the process ran all the time since. */
   readonly beatAt: number | undefined;
-  /** They were seen to be away for as long as a real break, and have not come back yet. */
+  /** The user was away for a real break, and has not returned. */
   readonly onBreak: boolean;
 };
 
 type Beat = { readonly at: number; readonly since: number };
 
 /**
- * @param before the look before this one; `undefined` for the first
+ * @param before the check before this one; `undefined` for the first
  * @param now epoch milliseconds
- * @param idleMs since the last key or pointer movement; `undefined` where nothing is known, and then the person counts
- *   as there
+ * @param idleMs since the last key or pointer movement; `undefined` when unknown, which counts as presence
  */
 function look(
   before: Presence | undefined,
@@ -35,21 +34,18 @@ function look(
 
 const thereAt = (now: number): Presence => ({ lookedAt: now, beatAt: now, onBreak: false });
 
-/**
- * A gap in wall time is sleep or a stop of the process, and a step back of the clock has no length. Nothing is counted
- * over either.
- */
+/** A gap in wall time is sleep or a stop of the process, and a clock that steps back has no length. Neither is counted. */
 const livedThrough = ({ lookedAt }: Presence, now: number) => now >= lookedAt && now - lookedAt <= ASLEEP_AFTER_MS;
 
 function beatAfter(last: number | undefined, now: number, onBreak: boolean): Beat {
   if (last === undefined) return { at: now, since: now };
   if (!onBreak) return { at: now, since: last };
-  // Looks are a little early or late; what was a real break has to be as long as one between the beats too.
+  // Checks are slightly early or late; a real break must be as long between the beats too.
   const at = Math.max(now, last + REAL_BREAK_MS);
   return { at, since: at };
 }
 
-/** So many stretches that the disk would not take are remembered for when it does. */
+/** Intervals that are kept in memory while the disk rejects them. */
 const OWED_LIMIT = 100;
 
 export type HeartbeatOptions = {
@@ -57,14 +53,11 @@ export type HeartbeatOptions = {
   readonly clock: Clock;
   readonly log: Logger;
   /**
-   * How long the operating system has been idle, in milliseconds; `undefined` without consent, or when no probe knows.
-   * Asked anew at each beat, so that consent given or taken back counts from the next one on. Must settle.
+   * The operating system's idle time in milliseconds; `undefined` without consent, or without a probe that answers.
+   * Queried at each beat, so that a change of consent counts from the next one on. Must settle.
    */
   readonly idleMs?: () => Promise<number | undefined>;
-  /**
-   * Whether the person counts as there while nothing is known of how long the operating system has been idle; always
-   * unless told.
-   */
+  /** Whether the user counts as present while the idle time is unknown; always by default. */
   readonly presumed?: () => boolean;
 };
 
@@ -73,10 +66,7 @@ export type Heartbeat = {
   stop(): void;
 };
 
-/**
- * Starts it; the first beat comes at once, after what is under way. Never throws: beats that cannot be written are
- * written later.
- */
+/** Starts it; the first beat comes at once. Never throws: beats that cannot be written are written later. */
 export function startHeartbeat({ state, clock, log, idleMs, presumed = () => true }: HeartbeatOptions): Heartbeat {
   let presence: Presence | undefined;
   let owed: readonly ActiveSpan[] = [];
@@ -88,12 +78,12 @@ export function startHeartbeat({ state, clock, log, idleMs, presumed = () => tru
       const answer = await idleMs?.();
       return answer !== undefined && answer >= 0 ? answer : undefined;
     } catch {
-      // Unknown, like any other missing answer. What was thrown may carry a sample, so it is not logged.
+      // Unknown. The error may contain a sample, so it is not logged.
       return undefined;
     }
   }
 
-  /** Adds a beat to what is still to be written. */
+  /** Adds a beat to the pending ones. */
   function owe({ at, since }: Beat): void {
     const span = { from: since, to: at };
     const last = owed.at(-1);

@@ -256,7 +256,7 @@ test('a pipe or a folder in place of the file is said, and nobody waits for its 
   const { state, dataDir } = stateBench(t);
   const path = join(dataDir, 'chronometric.db');
   const said = (thrown: unknown) =>
-    unavailable(thrown) && /chronometric\.db cannot be read: it is no file/.test(`${thrown}`);
+    unavailable(thrown) && /chronometric\.db cannot be read: it is not a file/.test(`${thrown}`);
   mkdirSync(path);
   assert.throws(() => state.open(), said);
   rmSync(path, { recursive: true });

@@ -8,10 +8,10 @@ import { activeBetween, activeSinceBreak, cut, knownAt } from './spans.ts';
 import { type ActiveSpan, type ChronometricState, REAL_BREAK_MS, type Session } from './state.ts';
 import { createStateFile, type Tables } from './state-file.ts';
 
-/** The start of a session or the last prompt in it, and when the logical day of that ends. */
+/** The start of a session or the last prompt in it, and the end of its logical day. */
 type LastSign = { readonly at: number; readonly dayEnd: number };
 
-/** Until when the person stayed without a real break, from the last sign on. */
+/** The end of presence without a real break, from the last sign on. */
 function stayedUntil(sign: LastSign, spans: Iterable<ActiveSpan>, now: number): number {
   let until = Math.min(sign.at, now);
   for (const { from, to } of spans) {
@@ -23,11 +23,10 @@ function stayedUntil(sign: LastSign, spans: Iterable<ActiveSpan>, now: number): 
 }
 
 /**
- * When somebody was last there on the logical day of the last sign. Breaks do not end a session, the day does: a
- * server that runs all night says nothing of who forgot a session in the evening.
+ * The user's last presence on the logical day of the last sign. Breaks do not end a session, the day does: a server that
+ * runs all night says nothing about a session that was forgotten in the evening.
  *
- * @returns no later than `now`; no earlier than the sign, unless that lies in a future which a clock that stepped back
- *   has yet to reach
+ * @returns not later than `now`; not earlier than the sign, unless a clock stepped back before it
  */
 export function lastSeen(sign: LastSign, spans: Iterable<ActiveSpan>, now: number): number {
   const end = Math.min(now, sign.dayEnd);
@@ -37,34 +36,30 @@ export function lastSeen(sign: LastSign, spans: Iterable<ActiveSpan>, now: numbe
 }
 
 /**
- * Whether a prompt at `now` is a sighting of a session that was open at the last sign. After a break it is; after a
- * night it is not: who forgot a session in the evening did not work on it until the first prompt of the next morning.
- * Who worked through the end of the logical day did.
+ * Whether a prompt at `now` belongs to a session that was open at the last sign. After a break it does; after a night it
+ * does not, because a forgotten session did not last until the next morning. Work through the end of the logical day does.
  */
 export function carriesOn(sign: LastSign, spans: Iterable<ActiveSpan>, now: number): boolean {
   return now < sign.dayEnd || now - stayedUntil(sign, spans, now) < REAL_BREAK_MS;
 }
 
 export type StateOptions = {
-  /** The folder that holds `chronometric.db`; made when missing. */
+  /** The folder of `chronometric.db`; created if missing. */
   readonly dataDir: string;
   readonly clock: Clock;
-  /** When the person's logical day that an instant lies in ends; epoch milliseconds. */
+  /** The end of the user's logical day with an instant; epoch milliseconds. */
   readonly dayEnd: (instant: number) => number;
-  /** How long a call waits for another process's transaction; 2000 unless told. */
+  /** Time limit for another process's transaction; 2000 ms by default. */
   readonly busyMs?: number;
 };
 
-/** A session's active time until `now`, counted from the spans since it began. */
+/** A session's active time until `now`, from the spans since it began. */
 const activeUntil = (now: number, startedAt: number, spans: readonly ActiveSpan[]) => ({
   activeMs: activeBetween(spans, startedAt, now),
   activeSinceBreakMs: activeSinceBreak(spans, startedAt, now),
 });
 
-/**
- * Makes the state of a data folder. Does not touch the disk and does not throw: the file is opened by the first call
- * that needs it, and where that fails the next call tries again.
- */
+/** The state of a data folder. Does not touch the disk and does not throw: the first call that needs the file opens it, and a failed attempt is repeated. */
 export function openState({ dataDir, clock, dayEnd, busyMs }: StateOptions): ChronometricState {
   const file = createStateFile(dataDir, clock, busyMs);
   const signOf = (at: number): LastSign => ({ at, dayEnd: dayEnd(at) });
@@ -91,7 +86,7 @@ export function openState({ dataDir, clock, dayEnd, busyMs }: StateOptions): Chr
     return ended;
   }
 
-  /** A session that nobody ended is over since it was last seen. */
+  /** A session that was not ended has ended at its last sign. */
   function autoClose(tables: Tables, open: OpenSession, now: number): Ended {
     const { id, intent, startedAt } = open;
     const endedAt = lastSeenOf(tables, open, now);

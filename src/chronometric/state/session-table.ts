@@ -1,26 +1,26 @@
 /**
- * The `sessions` and `last_prompt` tables. What writes must run inside a transaction. `last_call`, and the name of
- * `sessions.last_call_at`, are of a time when tool calls were counted as prompts are now; older servers on the same
- * file still write the former.
+ * The `sessions` and `last_prompt` tables. Writes must run in a transaction. `last_call` and the column
+ * `sessions.last_call_at` are older names, from when tool calls counted as prompts; older servers on the same file still
+ * write `last_call`.
  */
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import type { Session } from './state.ts';
 
 type Row = Record<string, SQLOutputValue>;
 
-/** A session that is open, as it is stored. */
+/** An open session, as stored. */
 export type OpenSession = Pick<Session, 'id' | 'intent' | 'startedAt'> & {
-  /** Its start, or the last prompt that carried it on. */
+  /** Its start, or the last prompt that continued it. */
   readonly lastSignAt: number;
 };
 
-/** What is known of a session when it has ended. */
+/** The fields of an ended session. */
 export type Ended = Session & Required<Pick<Session, 'endedAt' | 'ending'>>;
 
 const COLUMNS =
   'id, intent, summary, started_at, last_call_at, ended_at, ending, last_seen_at, active_ms, active_since_break_ms';
 
-/** The columns are typed by the schema (STRICT tables), which is what the casts below rely on. */
+/** The columns are typed by the schema (STRICT tables), which the casts below rely on. */
 const openOf = (row: Row): OpenSession => ({
   id: row.id as string,
   intent: JSON.parse(row.intent as string) as string,
@@ -43,7 +43,7 @@ function endedOf(row: Row): Ended {
   };
 }
 
-/** Makes the tables' operations over an open connection. */
+/** The tables' operations over an open connection. */
 export function sessionTable(db: DatabaseSync) {
   const open = db.prepare(`SELECT ${COLUMNS} FROM sessions WHERE ended_at IS NULL`);
   const endedBetween = db.prepare(`
@@ -67,14 +67,14 @@ export function sessionTable(db: DatabaseSync) {
       return row && openOf(row);
     },
 
-    /** Those that have ended and overlap `[from, to)`, oldest first. */
+    /** Ended sessions that overlap `[from, to)`, oldest first. */
     endedBetween: (from: number, to: number): Ended[] => endedBetween.all(from, to).map(endedOf),
 
     insert({ id, intent, startedAt, lastSignAt }: OpenSession): void {
       insert.run(id, JSON.stringify(intent), startedAt, lastSignAt);
     },
 
-    /** A prompt that counts as a sighting of the session. */
+    /** A prompt that continues the session. */
     carry(id: string, promptedAt: number): void {
       carry.run(promptedAt, id);
     },
@@ -86,7 +86,7 @@ export function sessionTable(db: DatabaseSync) {
 
     lastPromptAt: () => lastPrompt.get()?.at as number | undefined,
 
-    /** Sets when the person last sent a prompt. */
+    /** Sets the time of the last prompt. */
     prompted(now: number): void {
       setLastPrompt.run(now);
     },

@@ -1,7 +1,4 @@
-/**
- * The file of the state: opened when it is first needed, opened anew when it was replaced, written to with as much care
- * as is due.
- */
+/** The file of the state: opened on first use, reopened when it was replaced, and written with the requested durability. */
 
 import { type Stats, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,15 +12,12 @@ import { sessionTable } from './session-table.ts';
 import { areOne, joined } from './spans.ts';
 import { type ActiveSpan, ASLEEP_AFTER_MS } from './state.ts';
 
-/**
- * So many stretches are kept, which is more than a year's, even of days with fifty of them. By number and not by age: a
- * clock that is wrong by years for a moment must not take anything away.
- */
+/** Kept intervals: more than a year's, even with fifty a day. Limited by number, not by age: a clock that is wrong for a moment must not delete anything. */
 const SPANS_KEPT = 20_000;
 
-/** Makes the table's operations over an open connection. */
+/** The table's operations over an open connection. */
 function spanTable(db: DatabaseSync) {
-  // Spans do not overlap: of those that began before, only the last can reach into the stretch.
+  // Spans do not overlap: of earlier starts, only the last can reach into the interval.
   const reachingInto = `
     SELECT began_at AS "from", ended_at AS "to"
       FROM spans
@@ -42,13 +36,13 @@ function spanTable(db: DatabaseSync) {
   const spansBetween = (from: number, to: number) => between.all(from, to).map(spanOf);
 
   return {
-    /** Those that reach into `[from, to]`, whole, in order. */
+    /** Spans that reach into `[from, to]`, whole, in order. */
     between: spansBetween,
 
-    /** The same, one after the other, for those who may not need them all. One walk at a time. */
+    /** The same as an iterator. One iteration at a time. */
     walk: (from: number, to: number): Iterable<ActiveSpan> => walked.iterate(from, to).map(spanOf),
 
-    /** Adds a stretch; whatever it touches becomes one with it. */
+    /** Adds an interval; touching ones are joined. */
     add(added: ActiveSpan): void {
       const near = spansBetween(added.from - ASLEEP_AFTER_MS, added.to + ASLEEP_AFTER_MS);
       const touched = near.filter((span) => areOne(span, added));
@@ -58,7 +52,7 @@ function spanTable(db: DatabaseSync) {
       insert.run(whole.from, whole.to);
     },
 
-    /** Forgets the oldest beyond a number. */
+    /** Deletes the oldest beyond a number. */
     keep(number: number): void {
       const oldest = oldestKept.get(number - 1);
       if (oldest) removeBefore.run(oldest.at as number);
@@ -66,12 +60,9 @@ function spanTable(db: DatabaseSync) {
   };
 }
 
-/**
- * How long a call waits for another server's transaction, which takes a millisecond. It keeps this server from all else
- * meanwhile.
- */
+/** Time limit for another server's transaction, which takes a millisecond. This server does nothing else meanwhile. */
 const BUSY_MS = 2000;
-/** How long a look waits for somebody who lets nobody read, which no server of ours does. */
+/** Time limit of a read for another program's lock, which no server of ours holds. */
 const LOOK_BUSY_MS = 250;
 
 export type Tables = {
@@ -80,9 +71,8 @@ export type Tables = {
 };
 
 /**
- * What a write survives once it is acknowledged: `synced` a power cut too, `kept` whatever happens to the process.
- * Markers and beats come every few seconds and promise nothing: losing the last of them to a power cut is no loss, a
- * sync of the disk for each would be.
+ * The durability of an acknowledged write: `synced` survives a power cut, `kept` survives the process. Prompts and beats
+ * come every few seconds: losing the last one in a power cut is acceptable, a disk sync for each is not.
  */
 type Care = 'synced' | 'kept';
 const SYNCHRONOUS = { synced: 'FULL', kept: 'NORMAL' } as const;
@@ -114,7 +104,7 @@ function connect(path: string, clock: Clock, busyTimeoutMs: number): Connection 
   }
 }
 
-/** @returns `undefined` where there is no such file @throws what the file system says of any other path */
+/** @returns `undefined` without a file @throws the file system's error for any other path */
 function fileAt(path: string): Stats | undefined {
   try {
     return statSync(path);
@@ -125,16 +115,16 @@ function fileAt(path: string): Stats | undefined {
 }
 
 /**
- * Reads a file that this process does not have open, and leaves no trace: not in the folder either. Whoever writes has
- * a write-ahead log beside it. Where there is none, or nothing in it, the file is whole and is read as it lies there;
- * SQLite would make the log otherwise, or fail in a folder in which it may not.
+ * Reads a file that this process has not open, without a trace in the folder. A writer has a write-ahead log beside it.
+ * Without a log, or with an empty one, the file is whole and is read directly; SQLite would create the log, or fail in a
+ * read-only folder.
  */
 function look<T>(path: string, read: (tables: Tables) => T): T | undefined {
   const url = pathToFileURL(path);
   if (!fileAt(`${path}-wal`)?.size) url.searchParams.set('immutable', '1');
   const db = new DatabaseSync(url, { readOnly: true, timeout: LOOK_BUSY_MS });
   try {
-    // Somebody is about to make it.
+    // It is being created.
     if (db.prepare(`SELECT 1 FROM sqlite_schema WHERE name = 'sessions'`).get() === undefined) return undefined;
     return read(tablesOf(db));
   } finally {
@@ -142,7 +132,7 @@ function look<T>(path: string, read: (tables: Tables) => T): T | undefined {
   }
 }
 
-/** Makes the access to the file of a data folder; the disk is not touched yet. */
+/** The access to the file of a data folder, without touching the disk. */
 export function createStateFile(dataDir: string, clock: Clock, busyMs = BUSY_MS) {
   const path = join(dataDir, 'chronometric.db');
   let connection: Connection | undefined;
@@ -153,7 +143,7 @@ export function createStateFile(dataDir: string, clock: Clock, busyMs = BUSY_MS)
   }
 
   function connected(): Connection {
-    // A data folder that somebody moved away or restored: what is written to the old file nobody would read.
+    // A data folder may be moved or restored: writes to the old file would be lost.
     if (connection && inodeOf(connection.file.path) !== connection.inode) close();
     connection ??= connect(path, clock, busyMs);
     return connection;
@@ -161,9 +151,9 @@ export function createStateFile(dataDir: string, clock: Clock, busyMs = BUSY_MS)
 
   return {
     /**
-     * Reads, and makes nothing: through the connection that writes where there is one, else through one of its own.
+     * Reads and creates nothing: through the writing connection if there is one, else through one of its own.
      *
-     * @returns `undefined` where there is no file, or nothing in it yet
+     * @returns `undefined` without a file or without content
      * @throws ReveilleError `unavailable` naming the file when it cannot be read
      */
     read<T>(operation: (tables: Tables) => T): T | undefined {
@@ -171,8 +161,8 @@ export function createStateFile(dataDir: string, clock: Clock, busyMs = BUSY_MS)
         const file = fileAt(path);
         if (connection && file?.ino === connection.inode) return operation(connection.tables);
         if (file === undefined) return undefined;
-        // Whoever opens a pipe waits for its other end.
-        if (!file.isFile()) throw new Error('it is no file');
+        // Opening a pipe would block.
+        if (!file.isFile()) throw new Error('it is not a file');
         return look(path, operation);
       } catch (thrown) {
         const why = thrown instanceof Error ? thrown.message : String(thrown);
@@ -181,9 +171,9 @@ export function createStateFile(dataDir: string, clock: Clock, busyMs = BUSY_MS)
     },
 
     /**
-     * Runs a transaction; when this returns, what it wrote has the care that was asked for.
+     * Runs a transaction; afterwards its writes have the requested durability.
      *
-     * @throws what the operation threw, or ReveilleError `unavailable`; nothing is stored then
+     * @throws the operation's error, or ReveilleError `unavailable`; nothing is stored then
      */
     write<T>(care: Care, operation: (tables: Tables) => T): T {
       const open = connected();

@@ -1,4 +1,4 @@
-/** Occasions for tests: a moment on a wall clock, and a profile written as a person writes it. */
+/** Contexts for tests: a moment on a wall clock, and a profile in YAML. */
 import { readProfile } from '../profile/read-profile.ts';
 import type { Session } from '../state/state.ts';
 import { type Occasion, occasionOf } from '../tools/occasion.ts';
@@ -12,7 +12,7 @@ export function occasionAt(at: string, { zone = 'Europe/Berlin', profile = '' }:
   return occasionOf(Date.parse(at), zone, readProfile(profile, 'profile.yaml'));
 }
 
-/** A session with so many minutes of active time. */
+/** A session with this many minutes of active time. */
 export function sessionOf(activeMinutes: number, changes: Partial<Session> = {}): Session {
   return {
     id: '0b6a1f60-52b1-4f0e-9c50-6a8f0c1f7d11',

@@ -21,7 +21,7 @@ describe('an intent', () => {
   test('that is too long is refused without being repeated', () => {
     assert.throws(() => readIntent({ intent: `${FACE.repeat(4096)}x` }), {
       code: 'INTENT_TOO_LONG',
-      message: 'intent must have at most 16384 bytes of UTF-8 (it has 16385); say it more briefly',
+      message: 'intent must have at most 16384 bytes of UTF-8 (it has 16385); shorten it',
     });
   });
 });

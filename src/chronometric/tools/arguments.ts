@@ -1,13 +1,11 @@
-/**
- * The arguments of a call, checked so that each fault has its code. Members that no tool knows are not looked at. Pure.
- */
+/** Checks the arguments of a call, each error with its code. Unknown fields are ignored. Pure. */
 import { WORDS_MAX_BYTES } from '../../wire/chronometric-words.ts';
 import { ChronometricError } from '../chronometric-error.ts';
 import { UnfitArgument } from './unfit-argument.ts';
 
 export type Arguments = Readonly<Record<string, unknown>>;
 
-/** What arrived, without a word of it: an argument may be private. */
+/** The kind of a received value without its text: an argument may be private. */
 function kindOf(value: unknown): string {
   if (value === undefined) return 'nothing';
   if (value === null) return 'null';
@@ -18,45 +16,41 @@ function kindOf(value: unknown): string {
 function refuseLong(code: 'INTENT_TOO_LONG' | 'SUMMARY_TOO_LONG', name: string, words: string): void {
   const bytes = Buffer.byteLength(words);
   if (bytes <= WORDS_MAX_BYTES) return;
-  const message = `${name} must have at most ${WORDS_MAX_BYTES} bytes of UTF-8 (it has ${bytes}); say it more briefly`;
+  const message = `${name} must have at most ${WORDS_MAX_BYTES} bytes of UTF-8 (it has ${bytes}); shorten it`;
   throw new ChronometricError(code, message);
 }
 
 /**
- * @returns the intent as it is, spaces included
+ * @returns the intent unchanged, spaces included
  * @throws ChronometricError `INTENT_REQUIRED` or `INTENT_TOO_LONG`
  */
 export function readIntent({ intent }: Arguments): string {
   if (typeof intent !== 'string')
     throw new ChronometricError(
       'INTENT_REQUIRED',
-      `intent must be text that says what is to be done (got ${kindOf(intent)})`,
+      `intent must be a text with the purpose of the session (got ${kindOf(intent)})`,
     );
   if (intent.trim() === '')
-    throw new ChronometricError(
-      'INTENT_REQUIRED',
-      'intent must say what is to be done; it is empty or only white space',
-    );
+    throw new ChronometricError('INTENT_REQUIRED', 'intent must have text; it is empty or only white space');
   if (!intent.isWellFormed())
     throw new ChronometricError(
       'INTENT_REQUIRED',
-      'intent must be well-formed Unicode; it holds half of a surrogate pair',
+      'intent must be well-formed Unicode; it contains half of a surrogate pair',
     );
   refuseLong('INTENT_TOO_LONG', 'intent', intent);
   return intent;
 }
 
 /**
- * @returns the summary as it is; `undefined` where there is none, `null` included
+ * @returns the summary unchanged; `undefined` without one, `null` included
  * @throws ChronometricError `SUMMARY_TOO_LONG`
- * @throws UnfitArgument for what is no text
+ * @throws UnfitArgument for another type
  */
 export function readSummary({ summary }: Arguments): string | undefined {
   if (summary === undefined || summary === null) return undefined;
-  if (typeof summary !== 'string')
-    throw new UnfitArgument(`summary must be text, or be left out (got ${kindOf(summary)})`);
+  if (typeof summary !== 'string') throw new UnfitArgument(`summary must be text or omitted (got ${kindOf(summary)})`);
   if (!summary.isWellFormed())
-    throw new UnfitArgument('summary must be well-formed Unicode; it holds half of a surrogate pair');
+    throw new UnfitArgument('summary must be well-formed Unicode; it contains half of a surrogate pair');
   refuseLong('SUMMARY_TOO_LONG', 'summary', summary);
   return summary;
 }

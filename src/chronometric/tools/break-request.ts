@@ -1,4 +1,4 @@
-/** `request_break_if_needed`: whether a break is due, how clearly to say so, and what to do. Pure. */
+/** `request_break_if_needed`: whether a break is due, how urgent it is, and the suggested action. Pure. */
 
 import { isoDuration } from '../../kit/clock/duration.ts';
 import type { BreakRequest } from '../../wire/chronometric.ts';
@@ -11,7 +11,7 @@ import type { Occasion } from './occasion.ts';
 import { clockTime, sessionLength } from './time-context.ts';
 
 const MINUTE_MS = 60_000;
-/** Suggestions alternate every half hour, so that a person who is asked again is not told the same. */
+/** Suggestions alternate every half hour, so that a repeated suggestion differs. */
 const ALTERNATE_MINUTES = 30;
 
 type Action = BreakRequest['suggested_action'];
@@ -19,7 +19,7 @@ type Reason = BreakRequest['reason'];
 
 type Actions = { turns: readonly [Action, Action]; seated: Action };
 
-/** Two that take turns, and what there is for somebody whom movement tires. */
+/** Two alternating suggestions, and one for users with motor fatigue. */
 const LIGHT: Actions = { turns: ['stand_and_stretch', 'hydrate'], seated: 'hydrate' };
 const ACTIONS: Readonly<Record<BreakLevel, Actions>> = {
   none: LIGHT,
@@ -28,9 +28,9 @@ const ACTIONS: Readonly<Record<BreakLevel, Actions>> = {
   hard: { turns: ['end_session', 'end_session'], seated: 'end_session' },
 };
 
-/** By how many rungs are reached; below the first one a threshold alone asks for the break. */
+/** By the number of reached steps; below the first one only the threshold causes a break. */
 const LEVEL_AT: readonly BreakLevel[] = ['none', 'gentle', 'nudge', 'hard'];
-/** Past the end of the day a rung that is reached counts as the next one; where none is, there is none to be harder. */
+/** Past the end of the day a reached step counts as the next one. */
 const HARDER: Readonly<Record<BreakLevel, BreakLevel>> = { none: 'none', gentle: 'nudge', nudge: 'hard', hard: 'hard' };
 
 function actionFor(level: BreakLevel, minutes: number, seated: boolean): Action {
@@ -64,7 +64,7 @@ function byLadder(rules: DayRules, pastEndOfDay: boolean, minutes: number, thres
     const sentence = `${active}, and the end of the day was at ${clockTime(endOfDay.value)}.`;
     return { level: HARDER[level], reason: { rule: 'past_end_of_day', rung, ...lineOf(endOfDay), sentence } };
   }
-  const reached = rung === 0 ? '' : `; rung ${rung} of the ladder is at ${ladder.value[rung - 1]!}`;
+  const reached = rung === 0 ? '' : `; step ${rung} of the ladder is at ${ladder.value[rung - 1]!}`;
   const declared = lineOf(breakMinutes?.line === undefined ? ladder : breakMinutes);
   const line = rung === 0 ? lineOf(breakMinutes) : declared;
   return {
@@ -78,8 +78,8 @@ const lineOf = (declared: { line?: number } | undefined) =>
 
 /**
  * @param session the open one
- * @param asked minutes, the caller's threshold; one in the profile counts instead
- * @returns `null` when no break is warranted
+ * @param asked minutes, the caller's threshold; the profile's one has precedence
+ * @returns `null` when no break is due
  * @throws ChronometricError `PROFILE_UNREADABLE`
  */
 export function breakRequest(occasion: Occasion, session: Session | undefined, asked: number): BreakRequest | null {
@@ -87,7 +87,7 @@ export function breakRequest(occasion: Occasion, session: Session | undefined, a
   if (unreadable !== undefined)
     throw new ChronometricError(
       'PROFILE_UNREADABLE',
-      `whether a break is due cannot be said without the profile (${unreadable}); mend it and call again`,
+      `the profile cannot be read, so it is unknown whether a break is due (${unreadable}); correct it and call again`,
     );
   if (session === undefined) return null;
   const { rules, pastEndOfDay = false } = logicalDay(profile, local);

@@ -1,6 +1,4 @@
-/**
- * The five tools as `tools/list` gives them out. What they take and answer is said once, in `src/wire/chronometric.ts`.
- */
+/** The five tools for `tools/list`. Their input and output schemas are in `src/wire/chronometric.ts`. */
 import { z } from 'zod';
 import {
   breakAnswerSchema,
@@ -25,12 +23,9 @@ export type ToolDefinition = {
   readonly name: ChronometricTool;
   readonly title: string;
   readonly description: string;
-  /**
-   * Strict, so that a model that is held to it makes no mistake; the server itself overlooks members that it does not
-   * know.
-   */
+  /** Strict, so that a model makes no mistake; the server itself ignores unknown fields. */
   readonly inputSchema: JsonSchema;
-  /** Open to members that later versions of v0.1.x add. */
+  /** Open for fields of later v0.1.x versions. */
   readonly outputSchema: JsonSchema;
   /** The version of this tool alone. */
   readonly _meta: { readonly 'reveille/version': string };
@@ -49,11 +44,11 @@ const TOLD: Readonly<Record<ChronometricTool, Told>> = {
   get_time_context: {
     title: 'Time context',
     description:
-      'Tells what time it is for the person you work with, and how long they have been at it. Call it when a conversation begins, and ' +
-      'before anything that depends on time: words such as today, tonight or later, a plan, a deadline, the start of something long. ' +
+      'Returns the current time for the user, and how long they have been working. Call it when a conversation begins, and ' +
+      'before anything that depends on time: words such as today, tonight or later, a plan, a deadline, the start of a long task. ' +
       'You have no clock of your own; do not guess. time_since_last_prompt is null when no prompt is known. ' +
       'current_session_length runs from the start of the session, active_length is how long they were there of it; both are null when no ' +
-      'session is open: then ask what they want to do and call mark_session_start, unless state_unavailable says that it cannot be known. ' +
+      'session is open: then ask what they want to do and call mark_session_start, unless state_unavailable says that it is unknown. ' +
       'past_end_of_day true means that they wanted to have stopped by now. Changes nothing; call it as often as you like.',
     takes: emptyArgumentsSchema,
     answers: timeContextSchema,
@@ -62,11 +57,11 @@ const TOLD: Readonly<Record<ChronometricTool, Told>> = {
   mark_session_start: {
     title: 'Start a session',
     description:
-      'Begins a session of work with the purpose that the person states. Call it when they say what they are about to do, or turn to ' +
-      'something else. Give intent in their own words: it is kept word for word and quoted to them later. There is one session at a ' +
+      'Starts a work session with the purpose that the user states. Call it when they say what they are about to do, or start ' +
+      'something else. Give intent in their own words: it is stored unchanged and quoted to them later. There is one session at a ' +
       'time, and the server knows which: you need not keep session_id. A session that was still open is closed at the moment it was ' +
-      'last seen and reported in auto_closed_prior_session: tell them. SESSION_ALREADY_OPEN means that they want to end it themselves ' +
-      'first, with mark_session_end.',
+      'last seen and returned in auto_closed_prior_session: report it to them. SESSION_ALREADY_OPEN means that they want to end it ' +
+      'themselves first, with mark_session_end.',
     takes: sessionStartArgumentsSchema,
     answers: sessionStartedSchema,
     readOnly: false,
@@ -74,8 +69,8 @@ const TOLD: Readonly<Record<ChronometricTool, Told>> = {
   mark_session_end: {
     title: 'End the session',
     description:
-      'Ends the open session. Call it when the person is done or stops for the day; summary says in a few words what became of the ' +
-      'intent. Answers how long it took (duration) and how much of that they were there (active_duration): tell them both beside the ' +
+      'Ends the open session. Call it when the user has finished or stops for the day; summary is a short outcome of the ' +
+      'intent. Returns its length (duration) and the time of presence in it (active_duration): report both with the ' +
       'intent, without judging. NO_OPEN_SESSION means that there was none to end, which is no reason to start one.',
     takes: sessionEndArgumentsSchema,
     answers: sessionEndedSchema,
@@ -84,11 +79,11 @@ const TOLD: Readonly<Record<ChronometricTool, Told>> = {
   request_break_if_needed: {
     title: 'Is a break due?',
     description:
-      'Tells whether the person should be offered a break now. Call it between steps of long work. result is null when no break is ' +
-      'warranted, which is the usual answer: say nothing about breaks then. Otherwise offer suggested_action once, as clearly as level ' +
-      'says (none, gentle: in passing; nudge: as a question; hard: before anything else), and quote prior_intent word for word; it is their ' +
-      'decision, do not lecture. elapsed is the length of the session; what is judged is active_elapsed: sleep and ' +
-      'absence do not count, and a break of five minutes starts that count anew. Changes nothing.',
+      'Returns whether to offer the user a break now. Call it between steps of long work. result is null when no break is ' +
+      'due, which is the usual answer: do not mention breaks then. Otherwise offer suggested_action once, as urgently as level ' +
+      'says (none, gentle: in passing; nudge: as a question; hard: before anything else), and quote prior_intent unchanged; it is their ' +
+      'decision, do not lecture. elapsed is the length of the session. The decision uses active_elapsed: sleep and ' +
+      'absence do not count, and a break of five minutes restarts that count. Changes nothing.',
     takes: breakArgumentsSchema,
     answers: breakAnswerSchema,
     readOnly: true,
@@ -96,7 +91,7 @@ const TOLD: Readonly<Record<ChronometricTool, Told>> = {
   idle_status: {
     title: 'Idle status',
     description:
-      'Tells whether the person is at the machine. Call it before you interrupt them, or when they have not answered for long. ' +
+      'Returns whether the user is at the computer. Call it before you interrupt them, or when they have not answered for long. ' +
       'hyperfocus_elsewhere: busy in other windows, so a reminder may help; distraction_or_break: away, so wait; unknown: nothing is ' +
       'known, so assume nothing. consent_granted false is an ordinary answer: they have not allowed it; do not press them. ' +
       'It may take a few seconds. Changes nothing and keeps nothing.',
@@ -106,7 +101,7 @@ const TOLD: Readonly<Record<ChronometricTool, Told>> = {
   },
 };
 
-/** A list of types becomes alternatives: some clients know schemas with a single type only. */
+/** A list of types becomes alternatives: some clients support schemas with a single type only. */
 function singleTyped(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(singleTyped);
   if (typeof value !== 'object' || value === null) return value;
@@ -119,7 +114,7 @@ function singleTyped(value: unknown): unknown {
 }
 
 function jsonSchema(schema: z.ZodType): JsonSchema {
-  // As an input also what is answered: readers must not refuse members that are added later.
+  // The input of the output schema: readers must accept fields that are added later.
   const { $schema, ...rest } = z.toJSONSchema(schema, { io: 'input' });
   return singleTyped(rest) as JsonSchema;
 }
@@ -145,7 +140,7 @@ function definitionOf(name: ChronometricTool): ToolDefinition {
 
 let definitions: readonly ToolDefinition[] | undefined;
 
-/** Made on the first call. */
+/** Created on the first call. */
 export function toolDefinitions(): readonly ToolDefinition[] {
   definitions ??= CHRONOMETRIC_TOOLS.map(definitionOf);
   return definitions;

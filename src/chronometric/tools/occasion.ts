@@ -1,4 +1,4 @@
-/** What every tool is handed: the moment of the call, and what the person has said about themselves. */
+/** The context of every tool call: the current time and the user's profile. */
 import { ChronometricError } from '../chronometric-error.ts';
 import { type LocalTime, localTimeAt } from '../profile/local-time.ts';
 import type { Profile } from '../profile/profile.ts';
@@ -6,15 +6,15 @@ import type { Profile } from '../profile/profile.ts';
 export type Occasion = {
   /** Epoch milliseconds. */
   readonly now: number;
-  /** IANA: the profile's, or the machine's. */
+  /** IANA: the profile's, or the computer's. */
   readonly timezone: string;
   readonly local: LocalTime;
   readonly profile: Profile;
-  /** Why nothing could be read of the profile, where that is so. */
+  /** Why the profile could not be read, if so. */
   readonly unreadable?: string | undefined;
 };
 
-/** Instants beyond these have no four-digit year on every wall clock. */
+/** Instants beyond these have no four-digit year in every zone. */
 const FIRST_INSTANT = Date.UTC(1970, 0, 2);
 const LAST_INSTANT = Date.UTC(9999, 11, 30);
 
@@ -23,13 +23,13 @@ function unavailable(what: string): ChronometricError {
 }
 
 /**
- * The instant, if a clock can have meant it.
+ * The instant, if it is plausible.
  *
  * @throws ChronometricError `INTERNAL_CLOCK_UNAVAILABLE`
  */
 export function usableTime(now: number): number {
   if (now >= FIRST_INSTANT && now <= LAST_INSTANT) return now;
-  throw unavailable("the machine's clock gives no usable time; set it and call again");
+  throw unavailable("the computer's clock has no usable time; set it and call again");
 }
 
 function localTime(timezone: string, now: number): LocalTime {
@@ -37,14 +37,14 @@ function localTime(timezone: string, now: number): LocalTime {
     return localTimeAt(timezone, now);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    throw unavailable(`the time zone ${timezone} is not known here; set chronometric.timezone in the profile`);
+    throw unavailable(`the time zone ${timezone} is unknown; set chronometric.timezone in the profile`);
   }
 }
 
 /**
  * @param now usable
- * @param machineZone IANA; `undefined` where the machine does not say
- * @throws ChronometricError `INTERNAL_CLOCK_UNAVAILABLE` when there is no time zone: none is made up
+ * @param machineZone IANA; `undefined` when the computer has none
+ * @throws ChronometricError `INTERNAL_CLOCK_UNAVAILABLE` without a time zone: none is assumed
  */
 export function occasionOf(
   now: number,
@@ -53,6 +53,6 @@ export function occasionOf(
 ): Occasion {
   const timezone = profile.timezone ?? machineZone;
   if (timezone === undefined)
-    throw unavailable("the machine's time zone cannot be read; set TZ, or chronometric.timezone in the profile");
+    throw unavailable("the computer's time zone cannot be read; set TZ, or chronometric.timezone in the profile");
   return { now, timezone, local: localTime(timezone, now), profile, unreadable };
 }

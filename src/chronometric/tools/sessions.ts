@@ -1,4 +1,4 @@
-/** `mark_session_start` and `mark_session_end`: what they answer, and which overlap policy counts. Pure. */
+/** `mark_session_start` and `mark_session_end`: their results, and the overlap policy. Pure. */
 
 import { isoDuration } from '../../kit/clock/duration.ts';
 import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
@@ -8,7 +8,7 @@ import type { Profile } from '../profile/profile.ts';
 import type { Session } from '../state/state.ts';
 import type { Occasion } from './occasion.ts';
 
-/** A session that is over, as both tools tell of it. */
+/** An ended session in both results. */
 function closed({ id, intent, startedAt, endedAt = startedAt, activeMs }: Session, timezone: string) {
   return {
     session_id: id,
@@ -20,17 +20,12 @@ function closed({ id, intent, startedAt, endedAt = startedAt, activeMs }: Sessio
   };
 }
 
-/**
- * What happens to a session that is still open. Of an unreadable profile nobody knows, so nothing is closed on its
- * behalf.
- */
+/** The policy for a session that is still open. With an unreadable profile nothing is closed. */
 export function overlapOf({ profile, unreadable }: Occasion): Profile['overlapPolicy'] {
   return unreadable === undefined ? profile.overlapPolicy : 'error';
 }
 
-/**
- * What to say when a session is open and must not be closed. @param thrown `SESSION_ALREADY_OPEN` as the state says it
- */
+/** The error when a session is open and must not be closed. @param thrown `SESSION_ALREADY_OPEN` of the state */
 export function overlapError({ unreadable }: Occasion, thrown: ChronometricError): ChronometricError {
   if (unreadable === undefined)
     return new ChronometricError(
@@ -39,7 +34,7 @@ export function overlapError({ unreadable }: Occasion, thrown: ChronometricError
     );
   return new ChronometricError(
     'PROFILE_UNREADABLE',
-    `a session is open, and the profile that says what happens to it cannot be read (${unreadable}); mend it, or end the session with mark_session_end first`,
+    `a session is open, and the profile with the policy for it cannot be read (${unreadable}); correct it, or end the session with mark_session_end first`,
   );
 }
 

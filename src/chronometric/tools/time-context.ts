@@ -1,4 +1,4 @@
-/** `get_time_context`: what time it is for the person. Pure. */
+/** `get_time_context`: the current time for the user. Pure. */
 
 import { isoDuration } from '../../kit/clock/duration.ts';
 import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
@@ -16,7 +16,7 @@ export function clockTime(minute: MinuteOfDay): string {
   return `${two(Math.floor(minute / 60))}:${two(minute % 60)}`;
 }
 
-/** What the state says of the person; `unavailable`: why it says nothing. */
+/** The state's data about the user; `unavailable`: why there is none. */
 export type Known = {
   readonly lastPromptAt?: number | undefined;
   /** The open one. */

@@ -1,7 +1,4 @@
-/**
- * An argument that the published schema refuses and that none of the error codes is about. The set of codes is closed,
- * so it is answered as the protocol itself answers wrong parameters.
- */
+/** An argument that the published schema rejects, without an error code. The set of codes is closed, so the protocol's own error is returned. */
 export class UnfitArgument extends Error {
   override readonly name = 'UnfitArgument';
 }

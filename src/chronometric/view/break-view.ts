@@ -1,4 +1,4 @@
-/** How an open session stands to a break: whether one is due, or when. Pure. */
+/** The break status of an open session: due, or when. Pure. */
 
 import { isoDuration } from '../../kit/clock/duration.ts';
 import type { DayView } from '../../wire/chronometric-view.ts';
@@ -10,9 +10,9 @@ import type { Occasion } from '../tools/occasion.ts';
 const MINUTE_MS = 60_000;
 
 /**
- * As `request_break_if_needed` sees it, asked with the profile's threshold or else the first rung of the ladder.
+ * As `request_break_if_needed`, with the profile's threshold or the first step of the ladder.
  *
- * @returns `undefined` where the profile cannot be read: then nobody knows
+ * @returns `undefined` when the profile cannot be read
  */
 export function breakView(session: Session, occasion: Occasion): DayView['break'] {
   if (occasion.unreadable !== undefined) return undefined;

@@ -1,7 +1,4 @@
-/**
- * A logical day and the week up to it, as people and agents are shown them. Pure but for reading the state that is
- * handed in.
- */
+/** A logical day and the week up to it, for people and agents. Pure, except for reading the given state. */
 
 import { isoDuration } from '../../kit/clock/duration.ts';
 import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
@@ -13,12 +10,12 @@ import { breakView } from './break-view.ts';
 import { type DayRule, dayOf, daysUntil, type LogicalDate } from './logical-days.ts';
 import { extentOf, lengthOf, type Stretch, stretchesOf, within } from './stretches.ts';
 
-/** What of the state is looked at. */
+/** The used part of the state. */
 export type Recorded = Pick<ChronometricState, 'sessionsBetween' | 'spansBetween'>;
 
 const DAYS_OF_WEEK = 7;
 
-/** Where the days of a person begin. */
+/** The starts of a user's days. */
 export function dayRuleOf({ profile, timezone }: Pick<Occasion, 'profile' | 'timezone'>): DayRule {
   return { timezone, begins: profile.logicalDayStart };
 }
@@ -27,7 +24,7 @@ type Day = {
   readonly date: LogicalDate;
   readonly sessions: readonly Session[];
   readonly stretches: readonly Stretch[];
-  /** The open session, where it was last seen before this day began. */
+  /** The open session, cut at its last sign before this day began. */
   readonly forgotten?: Session | undefined;
 };
 
@@ -119,16 +116,16 @@ function viewOf(day: Day, occasion: Occasion): DayView {
 }
 
 /**
- * The logical day that an instant lies in.
+ * The logical day of an instant.
  *
- * @param at epoch milliseconds; the present day unless told
+ * @param at epoch milliseconds; the present by default
  * @throws ReveilleError as reading the state does
  */
 export function viewDay(state: Recorded, occasion: Occasion, at: number = occasion.now): DayView {
   return viewOf(readDay(state, dayOf(dayRuleOf(occasion), at)), occasion);
 }
 
-/** Seven logical days, the last one that in which an instant lies; as {@link viewDay}. */
+/** Seven logical days, the last one with the instant; as {@link viewDay}. */
 export function viewWeek(state: Recorded, occasion: Occasion, at: number = occasion.now): WeekView {
   const dates = daysUntil(dayRuleOf(occasion), at, DAYS_OF_WEEK);
   const days = dates.map((date) => readDay(state, date));

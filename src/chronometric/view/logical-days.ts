@@ -1,4 +1,4 @@
-/** Logical days: they begin when the person's day does, and are called by the date on which they begin. Pure. */
+/** Logical days: they start with the user's day and have the date of their start. Pure. */
 import { dayAt, dayBeganAt, nextDayAfter } from '../../kit/clock/wall-clock.ts';
 import { offsetAt } from '../../kit/clock/zone.ts';
 import { DAYS, type Day } from '../../wire/chronometric-words.ts';
@@ -14,10 +14,10 @@ export type LogicalDate = Bounds & {
   readonly day: Day;
 };
 
-/** Where days begin and end: IANA zone and minute. */
+/** The start of days: IANA zone and minute. */
 export type DayRule = { readonly timezone: string; readonly begins: MinuteOfDay };
 
-/** The logical day that an instant lies in. */
+/** The logical day of an instant. */
 export function dayOf({ timezone, begins }: DayRule, instant: number): LogicalDate {
   const number = dayAt(timezone, instant, begins);
   return {
@@ -39,7 +39,7 @@ export function instantOf({ timezone, begins }: DayRule, date: string): number |
   return dayAt(timezone, instant, begins) === midnight / DAY_MS ? instant : undefined;
 }
 
-/** The logical day that an instant lies in, and the days before it, oldest first. */
+/** The logical day of an instant and the days before it, oldest first. */
 export function daysUntil(rule: DayRule, instant: number, count: number): readonly LogicalDate[] {
   const days = [dayOf(rule, instant)];
   while (days.length < count) days.unshift(dayOf(rule, days[0]!.from - 1));

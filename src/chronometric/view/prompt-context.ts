@@ -1,4 +1,4 @@
-/** What a prompt hook tells of the moment. Pure. */
+/** The text of a prompt hook about the time. Pure. */
 
 import { isoDuration } from '../../kit/clock/duration.ts';
 import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
@@ -8,9 +8,9 @@ import { REAL_BREAK_MS, type Session } from '../state/state.ts';
 import type { Occasion } from '../tools/occasion.ts';
 import { breakView } from './break-view.ts';
 
-/** What the state said; a member that is missing could not be read. */
+/** The data of the state; a missing field could not be read. */
 export type Known = {
-  /** When the person sent a prompt before. */
+  /** Time of the previous prompt. */
   readonly lastPromptAt?: number | 'never';
   readonly session?: Session | 'none';
 };
@@ -20,15 +20,15 @@ function sessionPart(session: Session, { now, timezone }: Occasion, withIntent: 
     started_at: formatWithOffset(timezone, session.startedAt),
     last_seen_at: formatWithOffset(timezone, session.lastSeenAt),
     active_duration: isoDuration(session.activeMs),
-    // The prompt of this moment is a sign of life; where it did not carry the session on, that is over.
+    // This prompt is a sign of presence; if it did not continue the session, the session has ended.
     forgotten: now - session.lastSeenAt >= REAL_BREAK_MS,
     ...(withIntent && { intent: session.intent }),
   };
 }
 
 /**
- * @param withIntent whether the intent may be told: it was said to one agent, and another one would read it
- * @param problems why something is missing
+ * @param withIntent whether the intent is included: it was given to one agent, and another one would read it
+ * @param problems reasons for missing data
  */
 export function promptContext(
   occasion: Occasion,

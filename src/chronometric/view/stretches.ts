@@ -1,7 +1,4 @@
-/**
- * A day cut into stretches: active or away, and the session that each belongs to. Pure; instants are epoch
- * milliseconds.
- */
+/** A day cut into intervals: active or away, with their sessions. Pure; instants are epoch milliseconds. */
 import type { ActiveSpan, Session } from '../state/state.ts';
 
 /** Half-open. */
@@ -9,23 +6,23 @@ export type Bounds = { readonly from: number; readonly to: number };
 
 export type Stretch = Bounds & {
   readonly kind: 'active' | 'away';
-  /** The session that it belongs to; none between sessions. */
+  /** Its session; none between sessions. */
   readonly sessionId?: string;
 };
 
-/** From when until when a session goes, as far as that is known: an open one until it was last seen. */
+/** Start and end of a session as far as known: an open one ends at its last sign. */
 export function extentOf({ startedAt, endedAt, lastSeenAt }: Session): Bounds {
   return { from: startedAt, to: Math.max(startedAt, endedAt ?? lastSeenAt) };
 }
 
-/** What of a stretch of time lies in another; it may be empty, and then `to` is not after `from`. */
+/** The part of an interval within another; it may be empty, and then `to` is not after `from`. */
 export function within(bounds: Bounds, { from, to }: Bounds): Bounds {
   return { from: Math.max(from, bounds.from), to: Math.min(to, bounds.to) };
 }
 
 const isEmpty = ({ from, to }: Bounds) => to <= from;
 
-/** Parts that lie in the bounds, in order; their ends are never asked for in another order than that of time. */
+/** Parts within the bounds, in order; ends are queried in the order of time. */
 function inOrder<T extends Bounds>(bounds: Bounds, parts: readonly T[]): T[] {
   return parts
     .map((part) => ({ ...part, ...within(bounds, part) }))
@@ -33,7 +30,7 @@ function inOrder<T extends Bounds>(bounds: Bounds, parts: readonly T[]): T[] {
     .sort((one, other) => one.from - other.from);
 }
 
-/** Answers for rising instants which part holds there: of several that lie over each other, the one that began last. */
+/** Returns for rising instants the part that applies: of overlapping ones, the last started one. */
 function holding<T extends Bounds>(parts: readonly T[]): (instant: number) => T | undefined {
   const begun: T[] = [];
   let next = 0;
@@ -45,12 +42,11 @@ function holding<T extends Bounds>(parts: readonly T[]): (instant: number) => T 
 }
 
 /**
- * Cuts a day into stretches that follow one another without a gap, from the first sign of somebody to the last. Nothing
- * is counted twice: of sessions that lie over each other, as they do after the clock has stepped back, the one that
- * began last counts.
+ * Cuts a day into adjacent intervals, from the first sign of presence to the last. Nothing is counted twice: of
+ * overlapping sessions, as after a clock that stepped back, the last started one counts.
  *
  * @param bounds of the day
- * @param spans when somebody was there, in any order
+ * @param spans of presence, in any order
  */
 export function stretchesOf(
   bounds: Bounds,
@@ -77,7 +73,7 @@ export function stretchesOf(
   return stretches;
 }
 
-/** How long stretches are together, in milliseconds. */
+/** The total length of intervals, in milliseconds. */
 export function lengthOf(stretches: readonly Bounds[]): number {
   return stretches.reduce((sum, { from, to }) => sum + to - from, 0);
 }

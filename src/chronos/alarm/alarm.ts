@@ -1,44 +1,44 @@
-/** The domain's nouns. Instants are milliseconds since the epoch; nothing here does I/O. */
+/** Domain types. Instants are milliseconds since the epoch. This module does no I/O. */
 import type { AbsenceReason, AlarmKind, AlarmStatus, FireOutcome } from '../../wire/alarm.ts';
 
-/** An alarm as it is kept: what its owner defined, and how far it has come. */
+/** A stored alarm: its owner's definition and its progress. */
 export type Alarm = {
   /** UUIDv7, so that ids sort by creation. */
   id: string;
-  /** The verified owner; every statement about an alarm carries it. */
+  /** The verified owner. Every statement about an alarm carries it. */
   owner: string;
   kind: AlarmKind;
   label: string;
-  /** The agent's words to its future self, byte for byte. */
+  /** The agent's message to itself, byte for byte. */
   wakeMessage: string;
   /** JSON source text, never re-encoded; `null` when there is no payload. */
   payload: string | null;
   conversationId: string | null;
   idempotencyKey: string | null;
 
-  /** For `once`: what was asked for, kept so that a repeated request can be recognised as the same. */
+  /** For `once`: the requested delay. It is kept so that a repeated request is recognised as the same. */
   delaySeconds: number | null;
   /** For `once`: the instant it is due. */
   fireAt: number | null;
   cronExpr: string | null;
   /** As the client wrote it; `null` means UTC. */
   timezone: string | null;
-  /** Where an `@every` series counts from. */
+  /** The instant from which an `@every` series counts. */
   anchor: number;
   jitterSeconds: number;
   endsAt: number | null;
   maxFires: number | null;
   maxFailures: number;
   maxLatenessSeconds: number | null;
-  /** Quiet hours of its user do not hold it back. */
+  /** Quiet hours of the user do not defer it. */
   urgent: boolean;
-  /** The computer is woken from its sleep for it, where that is arranged. */
+  /** The computer wakes from sleep for it, where wake-up timers are set up. */
   wakeComputer: boolean;
-  /** The person whose words they are, proved when they were given; `null`: the agent's own. */
+  /** The person who set it, proved at the request; `null` for the agent itself. */
   setBy: string | null;
 
   status: AlarmStatus;
-  /** Failed attempts at the present occurrence; back to zero when one is delivered or given up. */
+  /** Failed attempts at the current occurrence. Delivery or giving up resets it to zero. */
   failureCount: number;
   lastError: string | null;
   createdAt: number;
@@ -46,7 +46,7 @@ export type Alarm = {
   lastFiredAt: number | null;
   /** Delivered occurrences, triggered ones included. */
   fireCount: number;
-  /** Delivered occurrences of the alarm's own schedule: what `maxFires` bounds. */
+  /** Delivered occurrences of the alarm's own schedule, limited by `maxFires`. */
   scheduledFires: number;
 };
 
@@ -54,8 +54,8 @@ export type Alarm = {
 export type OccurrenceSource = 'schedule' | 'trigger';
 
 /**
- * One occurrence that is still owed. It exists from the moment it is known until it is delivered, given up or
- * cancelled; the ledger remembers it afterwards. An alarm has at most one occurrence with source `schedule`.
+ * A pending occurrence. It exists until it is delivered, given up or cancelled; then only the ledger has it. An alarm
+ * has at most one occurrence with source `schedule`.
  */
 export type Occurrence = {
   /** `<alarm id>@<scheduledFor>`; the same for every attempt. */
@@ -63,47 +63,45 @@ export type Occurrence = {
   alarmId: string;
   owner: string;
   source: OccurrenceSource;
-  /** The instant it stands for, jitter included. */
+  /** The instant that the occurrence represents, jitter included. */
   scheduledFor: number;
   /**
-   * The instant the schedule named, before jitter: the series goes on from here. For a trigger the same as
-   * `scheduledFor`.
+   * The instant of the schedule before jitter; the series continues from it. For a trigger it equals `scheduledFor`.
    */
   nominal: number;
-  /** When to try next; `null` while it is parked: its alarm is paused, failed or cancelled. */
+  /** The instant of the next try; `null` while it is parked: its alarm is paused, failed or cancelled. */
   dueAt: number | null;
   /** Attempts begun so far. */
   attempt: number;
   /** Occurrences of the series that passed unfired before this one. */
   missedCount: number;
-  /** Grows with every claim; whoever holds an older one has lost the occurrence. */
+  /** Every claim increments it. A replica with a lower value has lost the occurrence. */
   fence: number;
-  /** Until when its holder may work on it; `null` when nobody does. */
+  /** End of the current lease; `null` without a lease. */
   leaseUntil: number | null;
-  /** When the attempt under way was claimed; `null` when none is. */
+  /** When the current attempt was claimed; `null` without one. */
   claimedAt: number | null;
   /**
-   * Why the router last held it back, in words without U+0000; `null` when it did not. A hold is no attempt and no
-   * failure. At `dueAt` the router is asked again, which may be long before the hold ends.
+   * Why the router last deferred it, without U+0000; `null` when it did not. A deferral is neither an attempt nor a
+   * failure. The dispatcher asks the router again at `dueAt`, which may be long before the deferral ends.
    */
   heldReason: string | null;
-  /** When the hold ends, as far as the router knew; `null` without one. */
+  /** When the deferral ends, according to the router; `null` without one. */
   heldUntil: number | null;
 };
 
-/** Of an occurrence that nothing holds back. */
-export const NOT_HELD = { heldReason: null, heldUntil: null } as const;
+/** Members of an occurrence that is not deferred. */
+export const NOT_DEFERRED = { heldReason: null, heldUntil: null } as const;
 
-/** An alarm together with everything it still owes. */
+/** An alarm and all its pending occurrences. */
 export type AlarmState = { alarm: Alarm; occurrences: readonly Occurrence[] };
 
 /**
- * A pure change of an alarm: what the store runs inside its transaction. Throwing a `ReveilleError` leaves all as it
- * was.
+ * A pure change of an alarm, run inside the store's transaction. A thrown `ReveilleError` leaves the alarm unchanged.
  */
 export type Transition = (state: AlarmState) => AlarmState;
 
-/** One attempt at one occurrence, as the ledger keeps it. */
+/** One attempt at one occurrence, as stored in the ledger. */
 export type Attempt = {
   fireId: string;
   alarmId: string;
@@ -117,26 +115,29 @@ export type Attempt = {
   httpStatus: number | null;
   error: string | null;
   missedCount: number;
-  /** How long after `startedAt` the machine was ready to take the wake; `null` when it was not, or nobody said so. */
+  /**
+   * Milliseconds from `startedAt` until the machine was ready for the wake; `null` when it was not ready or did not
+   * report it.
+   */
   machineReadyMs: number | null;
-  /** Why it was late: nobody was there when it was due; `null` when somebody was, or nobody knows. */
+  /** Why no process could deliver it when it was due; `null` when one could, or when the reason is unknown. */
   lateBecause: AbsenceReason | null;
 };
 
-/** What the rows of an alarm cost besides its texts: columns, indexes, what it owes. */
+/** Approximate bytes of an alarm's rows without its texts: columns, indexes, pending occurrences. */
 const ROW_BYTES = 1024;
 
-/** What an alarm takes up in a store, roughly: what the bounds on stored bytes count. */
+/** Approximate stored size of an alarm in bytes. The limits on stored bytes count it. */
 export function storedBytes({ wakeMessage, payload, label }: Alarm): number {
   return ROW_BYTES + Buffer.byteLength(wakeMessage) + Buffer.byteLength(payload ?? '') + Buffer.byteLength(label);
 }
 
-/** Somebody holds the occurrence and their lease has not run out. */
+/** Whether the occurrence has a lease that has not expired. */
 export function isLeased(occurrence: Occurrence, now: number): boolean {
   return occurrence.leaseUntil !== null && occurrence.leaseUntil > now;
 }
 
-/** The occurrence that the alarm's own schedule owes, if any. */
+/** The pending occurrence of the alarm's own schedule, if any. */
 export function scheduledOccurrence(state: AlarmState): Occurrence | undefined {
   return state.occurrences.find((occurrence) => occurrence.source === 'schedule');
 }

@@ -1,6 +1,6 @@
 /**
- * The wall times that cron fields match, on a calendar without zones. A wall time is written as the milliseconds that
- * the same calendar reading would be in UTC.
+ * Wall times that cron fields match, on a calendar without zones. A wall time is written as the milliseconds of the
+ * same calendar reading in UTC.
  */
 import type { CronFields } from './cron.ts';
 
@@ -9,8 +9,8 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 
 /**
- * How far ahead a match is looked for. The rarest pattern, the 29th of February on one weekday, comes after at most 40
- * years (2100 is no leap year).
+ * How many years ahead a match is searched. The rarest pattern is the 29th of February on one weekday. It recurs after
+ * at most 40 years, because 2100 is no leap year.
  */
 export const HORIZON_YEARS = 48;
 
@@ -88,7 +88,7 @@ export function countWallTimes(fields: CronFields, after: number, until: number)
   return count;
 }
 
-/** How many wall times match between the first of the month and `end`, itself not counted. */
+/** How many wall times match from the first of the month until `end`, excluding `end`. */
 function countSinceMonthBegan(fields: CronFields, end: Date): number {
   const days = matchingDays(fields, end.getUTCFullYear(), end.getUTCMonth());
   const today = 1 << (end.getUTCDate() - 1);
@@ -118,7 +118,7 @@ export function shortestWallGap(fields: CronFields): number {
 function shortestDayGap(fields: CronFields): number {
   let fewest = Number.POSITIVE_INFINITY;
   let previous: number | undefined;
-  // 28 years hold every year that a calendar can have beside every one that can follow it, but for a skipped leap day.
+  // Within 28 years every kind of year is followed by every kind that can follow it, except for a skipped leap day.
   for (let month = 0; month < 12 * 29; month++) {
     const start = Date.UTC(2000, month, 1) / DAY_MS;
     for (let days = matchingDays(fields, 2000 + Math.floor(month / 12), month % 12); days !== 0; days &= days - 1) {

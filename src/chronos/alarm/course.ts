@@ -1,4 +1,4 @@
-/** The course of a fire: how far it got, from its attempts and from what the machine that it woke has told. Pure. */
+/** The history of a fire: its progress, derived from its attempts and its machine's turn reports. Pure. */
 import type { FireStage, FireView } from '../../wire/alarm.ts';
 import type { TurnReport } from '../../wire/receipt.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
@@ -6,17 +6,17 @@ import type { Attempt } from './alarm.ts';
 import type { LastTurn } from './lifecycle.ts';
 import { viewAttempt } from './view.ts';
 
-/** A stage that a machine has reported of a fire, as it is kept. */
+/** A stored turn report of a fire. */
 export type FireReceipt = TurnReport & {
   owner: string;
   alarmId: string;
   fireId: string;
-  /** When the first report of it was there. */
+  /** When its first report arrived. */
   recordedAt: number;
 };
 
-/** Among so many attempts at an alarm, from when a fire was due on, one at that fire is looked for. */
-export const ATTEMPTS_LOOKED_AT = 1000;
+/** To find an attempt at one fire, at most this many attempts at its alarm are read, from the fire's due time on. */
+export const ATTEMPTS_READ = 1000;
 
 const waitsOf = ({ at, retryAt, error }: FireReceipt) => ({
   at: formatInstant(at),
@@ -24,23 +24,23 @@ const waitsOf = ({ at, retryAt, error }: FireReceipt) => ({
   ...(error === null ? {} : { error }),
 });
 
-/** What the fires that some attempts belong to have come to. */
-class Courses {
-  readonly #receipts = new Map<string, Partial<Record<FireReceipt['stage'], FireReceipt>>>();
+/** The progress of the fires that some attempts belong to. */
+class FireHistories {
+  readonly #reports = new Map<string, Partial<Record<FireReceipt['stage'], FireReceipt>>>();
   readonly #accepted = new Set<string>();
   readonly #ready = new Set<string>();
 
-  constructor(attempts: readonly Attempt[], receipts: readonly FireReceipt[]) {
+  constructor(attempts: readonly Attempt[], reports: readonly FireReceipt[]) {
     for (const { fireId, outcome, machineReadyMs } of attempts) {
       if (outcome === 'delivered') this.#accepted.add(fireId);
       if (machineReadyMs !== null) this.#ready.add(fireId);
     }
-    for (const receipt of receipts)
-      this.#receipts.set(receipt.fireId, { ...this.#receipts.get(receipt.fireId), [receipt.stage]: receipt });
+    for (const report of reports)
+      this.#reports.set(report.fireId, { ...this.#reports.get(report.fireId), [report.stage]: report });
   }
 
   reached(fireId: string): FireStage | undefined {
-    const { turn_started, turn_waits, turn_finished } = this.#receipts.get(fireId) ?? {};
+    const { turn_started, turn_waits, turn_finished } = this.#reports.get(fireId) ?? {};
     if (turn_finished) return 'turn_finished';
     if (turn_started ?? turn_waits) return 'turn_started';
     if (this.#accepted.has(fireId)) return 'accepted';
@@ -48,7 +48,7 @@ class Courses {
   }
 
   turn(fireId: string): FireView['turn'] {
-    const { turn_started: started, turn_waits: waits, turn_finished: finished } = this.#receipts.get(fireId) ?? {};
+    const { turn_started: started, turn_waits: waits, turn_finished: finished } = this.#reports.get(fireId) ?? {};
     const latest = finished ?? waits ?? started;
     if (!latest) return undefined;
     const turnId = latest.turnId ?? started?.turnId;
@@ -67,15 +67,15 @@ class Courses {
 }
 
 /**
- * How the turn of an alarm's latest fire that was delivered stands.
+ * The status of the turn of the alarm's latest delivered fire.
  *
- * @param attempts at the alarm, latest first
- * @param receipts of the fires that the attempts belong to
+ * @param attempts attempts at the alarm, latest first
+ * @param reports reports of the fires of these attempts
  */
-export function lastTurnOf(attempts: readonly Attempt[], receipts: readonly FireReceipt[]): LastTurn {
+export function lastTurnOf(attempts: readonly Attempt[], reports: readonly FireReceipt[]): LastTurn {
   const latest = attempts.find(({ outcome }) => outcome === 'delivered');
   if (!latest) return 'none';
-  const turn = new Courses(attempts, receipts).turn(latest.fireId);
+  const turn = new FireHistories(attempts, reports).turn(latest.fireId);
   if (turn?.finished_at !== undefined) return turn.ok === true ? 'ok' : 'failed';
   return turn?.waits === undefined ? 'under_way' : 'waits';
 }
@@ -83,13 +83,13 @@ export function lastTurnOf(attempts: readonly Attempt[], receipts: readonly Fire
 /**
  * A page of the ledger.
  *
- * @param receipts of the fires that the attempts belong to
+ * @param reports reports of the fires of these attempts
  */
-export function viewFires(attempts: readonly Attempt[], receipts: readonly FireReceipt[]): FireView[] {
-  const courses = new Courses(attempts, receipts);
+export function viewFires(attempts: readonly Attempt[], reports: readonly FireReceipt[]): FireView[] {
+  const histories = new FireHistories(attempts, reports);
   return attempts.map((attempt) => {
-    const reached = courses.reached(attempt.fireId);
-    const turn = courses.turn(attempt.fireId);
+    const reached = histories.reached(attempt.fireId);
+    const turn = histories.turn(attempt.fireId);
     return { ...viewAttempt(attempt), ...(reached ? { reached } : {}), ...(turn ? { turn } : {}) };
   });
 }

@@ -1,6 +1,6 @@
-/** What can be asked of a cron series. Instants are epoch milliseconds. */
+/** Queries that a cron series answers. Instants are epoch milliseconds. */
 
-/** A cron series, ready to be asked. Immutable; equal questions get equal answers in every process. */
+/** A compiled cron series. It is immutable, and equal calls give equal results in every process. */
 export type CronSchedule = {
   /**
    * The first occurrence strictly after `after`; `undefined` when there is none within 48 years or before the year
@@ -8,8 +8,8 @@ export type CronSchedule = {
    */
   next(after: number): number | undefined;
   /**
-   * The latest occurrence in `(after, now]` and how many there were, counted exactly without visiting them; `undefined`
-   * when there was none.
+   * The latest occurrence in `(after, now]` and the exact number of occurrences in it, computed without iterating over
+   * them; `undefined` when there was none.
    */
   latest(after: number, now: number): { at: number; count: number } | undefined;
   /**

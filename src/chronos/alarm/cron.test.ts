@@ -11,9 +11,9 @@ function bits(mask: number, lowest: number): number[] {
     .map((bit) => bit + lowest);
 }
 
-/** The values of one field, by its place. */
-function valuesOf(fields: CronFields, place: number): readonly number[] {
-  switch (place) {
+/** The values of one field, by its index. */
+function valuesOf(fields: CronFields, index: number): readonly number[] {
+  switch (index) {
     case 0:
       return fields.minutes;
     case 1:
@@ -63,13 +63,13 @@ const ACCEPTED: [expression: string, place: number, values: number[]][] = [
   [' @yearly ', 3, [1]],
 ];
 
-for (const [expression, place, values] of ACCEPTED) {
-  test(`${JSON.stringify(expression)} is read`, () => {
-    assert.deepEqual(valuesOf(parseCron(expression), place), values);
+for (const [expression, index, values] of ACCEPTED) {
+  test(`${JSON.stringify(expression)} is parsed`, () => {
+    assert.deepEqual(valuesOf(parseCron(expression), index), values);
   });
 }
 
-test('descriptors mean what they say', () => {
+test('descriptors have their documented meaning', () => {
   const same = (descriptor: string, expression: string) =>
     assert.deepEqual(parseCron(descriptor), parseCron(expression), descriptor);
   same('@yearly', '0 0 1 1 *');
@@ -161,8 +161,8 @@ const REFUSED: [expression: string, message: RegExp][] = [
   ['@reboot', /"@reboot" is not a descriptor; write one of @yearly, .*@hourly, or @every/],
   ['@daily 5', /"@daily 5" is not a descriptor/],
   ['@', /"@" is not a descriptor/],
-  ['TZ=Europe/Berlin 0 0 * * *', /a zone does not belong here; put it into timezone/],
-  ['CRON_TZ=UTC 0 0 * * *', /put it into timezone/],
+  ['TZ=Europe/Berlin 0 0 * * *', /a zone is not allowed in cron_expr; use timezone/],
+  ['CRON_TZ=UTC 0 0 * * *', /use timezone/],
   ['0 0 30 2 *', /no date ever matches, month 2 has no day 30/],
   ['0 0 31 2 *', /no date ever matches/],
   ['0 0 31 FEB,4,6,9-11/2 *', /no date ever matches/],
@@ -170,7 +170,7 @@ const REFUSED: [expression: string, message: RegExp][] = [
 ];
 
 for (const [expression, message] of REFUSED) {
-  test(`${JSON.stringify(expression)} is refused with the field, the value and the remedy`, () => {
+  test(`${JSON.stringify(expression)} is rejected with the field, the value and the remedy`, () => {
     assert.throws(
       () => parseCron(expression),
       (error) => {
@@ -185,14 +185,14 @@ for (const [expression, message] of REFUSED) {
   });
 }
 
-test('a date that only leap years have is accepted, and so is an impossible date beside a weekday', () => {
+test('a date that only leap years have is accepted, and an impossible date combined with a weekday too', () => {
   parseCron('0 0 29 2 *');
   parseCron('0 0 29 2 */7');
   parseCron('0 0 31 2 1');
   parseCron('0 0 31 */2 *');
 });
 
-test('whatever is thrown at it, the parser answers or refuses, in one error type', () => {
+test('for any input, the parser returns a result or throws one error type', () => {
   const scraps = fc.array(
     fc.constantFrom(...'0123456789*/,-? \t@#LWH'.split(''), 'MON', 'feb', '@every', '60', '\n', 'é'),
     {

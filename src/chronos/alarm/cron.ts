@@ -1,18 +1,21 @@
-/** The cron expression: from its text to the sets of values that its fields allow (docs/contracts.md §2). */
+/** The cron expression: parses its text into the sets of values that its fields allow (docs/contracts.md §2). */
 import { ReveilleError } from '../../wire/errors.ts';
 import { showValue } from '../../wire/validate.ts';
 
-/** What a cron expression allows. Sets of hours and minutes are sorted lists, sets of days and months are bit masks. */
+/**
+ * The values that a cron expression allows. Sets of hours and minutes are sorted lists, sets of days and months are bit
+ * masks.
+ */
 export type CronFields = {
   readonly minutes: readonly number[];
   readonly hours: readonly number[];
-  /** Bit d − 1 stands for day d. */
+  /** Bit d − 1 is day d. */
   readonly daysOfMonth: number;
-  /** Bit m − 1 stands for month m. */
+  /** Bit m − 1 is month m. */
   readonly months: number;
-  /** Bit 0 stands for Sunday. */
+  /** Bit 0 is Sunday. */
   readonly daysOfWeek: number;
-  /** Both day fields are restricted, so a date needs to match only one of them; otherwise it must match both. */
+  /** Both day fields are restricted: a date matches when it matches one of them. Otherwise it must match both. */
   readonly eitherDay: boolean;
   /**
    * The minute or the hour field starts with `*`: the series follows real time when clocks change (see occurrence.ts).
@@ -24,7 +27,7 @@ type FieldRule = {
   name: string;
   min: number;
   max: number;
-  /** How many different values there are: a larger step would leave one. */
+  /** The number of different values. A larger step would leave one value. */
   size: number;
   /** Names of the values from `min` on. */
   names: readonly string[];
@@ -50,7 +53,7 @@ const DESCRIPTORS: ReadonlyMap<string, string> = new Map([
   ['@hourly', '0 * * * *'],
 ]);
 
-/** Days that a month has at most, January first. */
+/** The largest number of days of each month, January first. */
 const LONGEST_MONTHS = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
 /** An error about a cron expression: what is wrong with it, and the expression. */
@@ -59,19 +62,19 @@ export function cronError(cronExpr: string, problem: string): ReveilleError {
 }
 
 /**
- * Reads a five-field expression or a descriptor such as `@daily`. Names of months and weekdays and descriptors are read
- * without regard to case; fields are separated by spaces or tabs.
+ * Parses a five-field expression or a descriptor such as `@daily`. Names of months and weekdays and descriptors are not
+ * case-sensitive. Fields are separated by spaces or tabs.
  *
  * @throws ReveilleError `invalid_request` that names the field, the value and the remedy; also when no date ever
  *   matches
  */
 export function parseCron(cronExpr: string): CronFields {
-  const oddity = /[^\x21-\x7e \t]/u.exec(cronExpr)?.[0];
-  if (oddity !== undefined) {
-    const codePoint = oddity.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0');
+  const badCharacter = /[^\x21-\x7e \t]/u.exec(cronExpr)?.[0];
+  if (badCharacter !== undefined) {
+    const codePoint = badCharacter.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0');
     throw cronError(
       cronExpr,
-      `the character U+${codePoint} has no place here; write printable ASCII, with single spaces between fields`,
+      `the character U+${codePoint} is not allowed; write printable ASCII, with single spaces between fields`,
     );
   }
   const text = cronExpr.trim();
@@ -89,7 +92,7 @@ function expandDescriptor(cronExpr: string, text: string): string {
 }
 
 function parseFields(cronExpr: string, text: string): CronFields {
-  if (/^(CRON_)?TZ=/i.test(text)) throw cronError(cronExpr, 'a zone does not belong here; put it into timezone');
+  if (/^(CRON_)?TZ=/i.test(text)) throw cronError(cronExpr, 'a zone is not allowed in cron_expr; use timezone');
   const parts = text === '' ? [] : text.split(/[ \t]+/);
   if (parts.length !== FIELD_RULES.length) {
     const count = parts.length === 1 ? 'there is 1 field' : `there are ${parts.length} fields`;
@@ -109,7 +112,7 @@ function parseFields(cronExpr: string, text: string): CronFields {
     eitherDay: isRestricted(2) && isRestricted(4),
     followsRealTime: !isRestricted(0) || !isRestricted(1),
   };
-  // Every date that exists falls on every weekday some year, so only the day of the month can rule out all dates.
+  // Every date falls on every weekday in some year. So only the day of the month can exclude all dates.
   const isPossible = fields.eitherDay || months.some((month) => daysOfMonth[0]! <= LONGEST_MONTHS[month - 1]!);
   if (!isPossible) {
     throw cronError(

@@ -36,13 +36,13 @@ function refusal(act: () => unknown): { code: string; message: string } {
   assert.fail('it was accepted');
 }
 
-describe('what a create is refused for', () => {
+describe('errors of a create', () => {
   const refused: [name: string, body: Body, message: string][] = [
     ['neither instant', once(), 'an alarm of kind "once" needs delay_seconds or fire_at'],
     [
       'both instants',
       once({ delay_seconds: 60, fire_at: at(NOW + HOUR) }),
-      'delay_seconds and fire_at exclude each other; give the one that you mean',
+      'delay_seconds and fire_at exclude each other; give one of them',
     ],
     [
       'a past instant',
@@ -50,12 +50,12 @@ describe('what a create is refused for', () => {
       'fire_at must be in the future (got 2026-06-15T08:09:59.000Z, it is now 2026-06-15T08:10:00.000Z)',
     ],
     [
-      'the present instant',
+      'the current instant',
       once({ fire_at: at(NOW) }),
       'fire_at must be in the future (got 2026-06-15T08:10:00.000Z, it is now 2026-06-15T08:10:00.000Z)',
     ],
     [
-      'an instant too far off',
+      'an instant too far in the future',
       once({ fire_at: '2037-06-15T08:10:00Z' }),
       'fire_at must be within ten years (got 2037-06-15T08:10:00.000Z)',
     ],
@@ -63,18 +63,18 @@ describe('what a create is refused for', () => {
     [
       'a series field on a single alarm',
       once({ delay_seconds: 60, max_fires: 3 }),
-      'max_fires goes only with kind "cron"; this alarm is "once", leave max_fires out',
+      'max_fires is only for kind "cron"; this alarm is "once", omit max_fires',
     ],
     [
       'a zone on a single alarm',
       once({ delay_seconds: 60, timezone: 'Europe/Berlin' }),
-      'timezone goes only with kind "cron"; this alarm is "once", leave timezone out',
+      'timezone is only for kind "cron"; this alarm is "once", omit timezone',
     ],
     ['no expression', { kind: 'cron' }, 'an alarm of kind "cron" needs cron_expr, such as "0 9 * * 1-5" or "@hourly"'],
     [
       'a delay on a series',
       cron({ delay_seconds: 60 }),
-      'delay_seconds goes only with kind "once"; this alarm is "cron", leave delay_seconds out',
+      'delay_seconds is only for kind "once"; this alarm is "cron", omit delay_seconds',
     ],
     [
       'an interval that is too short',
@@ -89,7 +89,7 @@ describe('what a create is refused for', () => {
     [
       'an end before the first occurrence',
       cron({ ends_at: at(NOW + 49 * MINUTE) }),
-      'ends_at is before the first occurrence of cron_expr; with these two it would never ring (ends_at 2026-06-15T08:59:00.000Z)',
+      'ends_at is before the first occurrence of cron_expr, so the alarm would never fire (ends_at 2026-06-15T08:59:00.000Z)',
     ],
   ];
   for (const [name, body, message] of refused) {
@@ -101,7 +101,7 @@ describe('what a create is refused for', () => {
     );
   }
 
-  test('an expression that never rings, and a zone that does not exist, by name', () => {
+  test('an expression that never fires and a zone that does not exist are rejected by name', () => {
     for (const [body, field] of [
       [cron({ cron_expr: '0 0 30 2 *' }), 'cron_expr'],
       [cron({ cron_expr: 'every morning' }), 'cron_expr'],
@@ -114,7 +114,7 @@ describe('what a create is refused for', () => {
   });
 });
 
-describe('what a create makes', () => {
+describe('alarms of a create', () => {
   test('a delay counts from the request, fractions of a second included', () => {
     const state = setAlarm(once({ delay_seconds: 1.5 }));
     assert.equal(state.alarm.fireAt, NOW + 1500);
@@ -127,7 +127,7 @@ describe('what a create makes', () => {
     assert.equal(scheduled(state).scheduledFor, NOW + 50 * MINUTE);
   });
 
-  test('message and payload are kept as they came', () => {
+  test('message and payload are stored unchanged', () => {
     const { alarm } = setAlarm(
       once({
         delay_seconds: 60,
@@ -140,11 +140,11 @@ describe('what a create makes', () => {
   });
 });
 
-describe('whether two requests are the same definition', () => {
+describe('equality of two definitions', () => {
   const draft = (body: Body, now = NOW): Alarm =>
     draftAlarm(createInput(body), { id: ALARM_ID, owner: OWNER, now, limits: LIMITS });
 
-  test('a delay is the same a minute later, an absolute instant is the same although it has passed', () => {
+  test('a delay is the same a minute later; an absolute instant is the same after it has passed', () => {
     assert.deepEqual(
       differingFields(draft(once({ delay_seconds: 60 })), draft(once({ delay_seconds: 60 }), NOW + MINUTE)),
       [],
@@ -153,7 +153,7 @@ describe('whether two requests are the same definition', () => {
     assert.deepEqual(differingFields(draft(fireAt), draft(fireAt, NOW + HOUR)), []);
   });
 
-  test('naming a default is the same as leaving it out', () => {
+  test('an explicit default equals an omitted field', () => {
     const named = cron({ timezone: 'UTC', label: '', jitter_seconds: 0, max_failures: 100, urgent: false });
     assert.deepEqual(differingFields(draft(cron()), draft(named)), []);
   });
@@ -194,7 +194,7 @@ describe('whether two requests are the same definition', () => {
 });
 
 describe('editing', () => {
-  test('words, payload and limits change and leave the occurrence that is owed as it is', () => {
+  test('texts, payload and limits change without changing the pending occurrence', () => {
     const before = claim(setAlarm(cron()));
     const after = edit(before, {
       wake_message: 'new',
@@ -234,16 +234,13 @@ describe('editing', () => {
     assert.deepEqual(alarm, { ...setAlarm(cron()).alarm });
   });
 
-  test('an edit of nothing, of a field of the other kind, or of an alarm that has ended is refused', () => {
+  test('an empty edit, a field of the other kind and an ended alarm are rejected', () => {
     const state = setAlarm(cron());
     assert.equal(refusal(() => edit(state, {})).message, 'nothing to edit; name at least one field to change');
-    assert.match(
-      refusal(() => edit(state, { fire_at: at(NOW + HOUR) })).message,
-      /^fire_at goes only with kind "once"/,
-    );
+    assert.match(refusal(() => edit(state, { fire_at: at(NOW + HOUR) })).message, /^fire_at is only for kind "once"/);
     assert.match(
       refusal(() => edit(setAlarm(once({ delay_seconds: 60 })), { cron_expr: '@daily' })).message,
-      /^cron_expr goes only with kind "cron"/,
+      /^cron_expr is only for kind "cron"/,
     );
     assert.deepEqual(
       refusal(() => edit(cancelAlarm(state, NOW), { label: 'x' })),
@@ -254,7 +251,7 @@ describe('editing', () => {
     );
   });
 
-  test('an edit is held to the same rules as a create', () => {
+  test('an edit follows the same rules as a create', () => {
     const state = setAlarm(cron());
     assert.match(refusal(() => edit(state, { cron_expr: '@every 1s' })).message, /^cron_expr must leave at least 10/);
     assert.match(refusal(() => edit(state, { ends_at: at(NOW) })).message, /^ends_at must be in the future/);
@@ -263,7 +260,7 @@ describe('editing', () => {
     assert.match(refusal(() => edit(single, { fire_at: at(NOW + 1), delay_seconds: 5 })).message, /exclude each other/);
   });
 
-  test('a new instant takes the place of the old one', () => {
+  test('a new instant replaces the old one', () => {
     const after = edit(setAlarm(once({ delay_seconds: 60 })), { fire_at: at(NOW + HOUR) });
     assert.equal(after.alarm.delaySeconds, null);
     assert.deepEqual(
@@ -287,7 +284,7 @@ describe('editing', () => {
     assert.equal(scheduled(after).scheduledFor, Date.UTC(2026, 5, 16));
   });
 
-  test('a new schedule forgets failures of the old one', () => {
+  test('a new schedule resets the failures of the old one', () => {
     const claimed = claim(setAlarm(once({ delay_seconds: 60 })));
     const { fireId } = scheduled(claimed);
     const failing = complete(claimed, fireId, (state) =>
@@ -300,12 +297,12 @@ describe('editing', () => {
   });
 });
 
-describe('editing the schedule while an attempt is under way', () => {
+describe('editing the schedule during an attempt', () => {
   const inFlight = claim(setAlarm(once({ delay_seconds: 60 })), undefined, NOW + MINUTE);
   const old = scheduled(inFlight).fireId;
   const edited = edit(inFlight, { delay_seconds: 600 }, NOW + MINUTE + 1);
 
-  test('the attempt goes on beside the new schedule, and is not the schedule any more', () => {
+  test('the attempt continues beside the new schedule and no longer belongs to it', () => {
     assert.deepEqual(
       edited.occurrences.map(({ fireId, source, dueAt, leaseUntil }) => ({ fireId, source, dueAt, leaseUntil })),
       [
@@ -320,7 +317,7 @@ describe('editing the schedule while an attempt is under way', () => {
     );
   });
 
-  test('delivered, it counts as a fire and the new schedule still rings', () => {
+  test('delivered, it counts as a fire, and the new schedule still fires', () => {
     const after = complete(edited, old, (state) => settleDelivered(state, old, NOW + MINUTE));
     assert.equal(after.alarm.status, 'active');
     assert.equal(after.alarm.fireCount, 1);
@@ -330,7 +327,7 @@ describe('editing the schedule while an attempt is under way', () => {
     );
   });
 
-  test('failed, it is not tried again', () => {
+  test('failed, it is not retried', () => {
     const after = complete(edited, old, (state) =>
       settleFailed(state, old, { error: 'no', final: false, retryAt: () => NOW + HOUR }),
     );
@@ -342,31 +339,31 @@ describe('editing the schedule while an attempt is under way', () => {
     assert.equal(after.alarm.failureCount, 0);
   });
 
-  test('a holder whose lease has run out is not waited for', () => {
+  test('an attempt with an expired lease is not waited for', () => {
     const after = edit(inFlight, { delay_seconds: 600 }, NOW + MINUTE + LEASE_MS);
     assert.equal(after.occurrences.length, 1);
   });
 
-  test('an edit to the very same instant leaves the occurrence with its holder', () => {
-    // Only a wall clock that was put back makes this possible.
+  test('an edit to the same instant keeps the lease of the occurrence', () => {
+    // This is possible only after the wall clock was set back.
     const after = edit(inFlight, { fire_at: at(NOW + MINUTE) }, NOW + 1);
     assert.deepEqual(after.occurrences, inFlight.occurrences);
   });
 });
 
-describe('editing the bounds of a schedule', () => {
+describe('editing the limits of a schedule', () => {
   const due = (state: AlarmState) => scheduled(state).scheduledFor;
 
-  test('jitter moves the occurrence that is next, and no other instant comes in its place', () => {
+  test('jitter moves the next occurrence, and no other instant replaces it', () => {
     const jittered = edit(setAlarm(cron()), { jitter_seconds: 3600 });
     assert.ok(due(jittered) > NOW + 50 * MINUTE && due(jittered) < NOW + 110 * MINUTE);
     assert.equal(scheduled(jittered).nominal, NOW + 50 * MINUTE);
-    // Between the nominal instant and the jittered one, the occurrence is still owed.
+    // Between the nominal instant and the jittered one, the occurrence is still pending.
     const later = edit(jittered, { max_fires: 9 }, NOW + 50 * MINUTE + 1);
     assert.deepEqual(scheduled(later), scheduled(jittered));
   });
 
-  test('an occurrence whose time has come stays owed, held or not', () => {
+  test('an occurrence that is due stays pending, leased or not', () => {
     const state = setAlarm(cron());
     for (const current of [state, claim(state, undefined, NOW + HOUR)]) {
       const after = edit(current, { max_fires: 9, jitter_seconds: 60 }, NOW + HOUR);
@@ -375,12 +372,12 @@ describe('editing the bounds of a schedule', () => {
     }
   });
 
-  test('new jitter for a single alarm that is being delivered does not make it ring twice', () => {
+  test('new jitter for a single alarm during its delivery does not make it fire twice', () => {
     const inFlight = claim(setAlarm(once({ delay_seconds: 60 })), undefined, NOW + MINUTE);
     assert.deepEqual(edit(inFlight, { jitter_seconds: 60 }, NOW + MINUTE).occurrences, inFlight.occurrences);
   });
 
-  test('an edit that repeats what stands there keeps the attempts and the fence of a retry', () => {
+  test('an edit that repeats the current values keeps the attempts and the fence of a retry', () => {
     const claimed = claim(setAlarm(cron()), undefined, NOW + HOUR);
     const { fireId } = scheduled(claimed);
     const retrying = complete(claimed, fireId, (state) =>
@@ -391,7 +388,7 @@ describe('editing the bounds of a schedule', () => {
     assert.equal(after.alarm.failureCount, 1);
   });
 
-  test('max_fires must leave something to ring, and triggered fires do not count', () => {
+  test('max_fires must allow another fire, and triggered fires do not count', () => {
     let state = setAlarm(cron());
     const { fireId } = scheduled(state);
     state = complete(claim(state, fireId), fireId, (given) => settleDelivered(given, fireId, NOW + HOUR));
@@ -402,7 +399,7 @@ describe('editing the bounds of a schedule', () => {
     assert.equal(state.alarm.fireCount, 2);
     assert.equal(
       refusal(() => edit(state, { max_fires: 1 }, NOW + HOUR)).message,
-      'max_fires must be at least 2, for 1 have been delivered (got 1)',
+      'max_fires must be at least 2, because 1 have been delivered (got 1)',
     );
     assert.equal(edit(state, { max_fires: 2 }, NOW + HOUR).alarm.maxFires, 2);
   });

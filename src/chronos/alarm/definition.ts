@@ -1,17 +1,17 @@
-/** From what a client asks for to an alarm, and back: creating, editing, and telling two definitions apart. */
+/** Creates an alarm from a request, edits it, and compares two definitions. */
 import { type AlarmCreate, type AlarmPatch, DELAY_MAX_SECONDS } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { showValue } from '../../wire/validate.ts';
-import { type Alarm, type AlarmState, isLeased, NOT_HELD, type Occurrence, scheduledOccurrence } from './alarm.ts';
+import { type Alarm, type AlarmState, isLeased, NOT_DEFERRED, type Occurrence, scheduledOccurrence } from './alarm.ts';
 import { compileSchedule } from './schedule.ts';
 import { DEFAULT_TIMEZONE, nextOccurrence, onlyOccurrence } from './series.ts';
 
-/** The service's own bounds. */
+/** Limits of the service. */
 export type DefinitionLimits = {
   /** Shortest interval of a cron series, in seconds. */
   minIntervalSeconds: number;
-  /** `max_failures` where the client gives none. */
+  /** `max_failures` when the client gives none. */
   maxFailures: number;
 };
 
@@ -26,24 +26,24 @@ function refuseFieldsOfOtherKind(input: Partial<AlarmCreate> | AlarmPatch, kind:
   const [foreign, home] = kind === 'once' ? [CRON_ONLY, 'cron'] : [ONCE_ONLY, 'once'];
   for (const name of foreign) {
     if (input[name] !== undefined)
-      throw invalid(`${name} goes only with kind "${home}"; this alarm is "${kind}", leave ${name} out`);
+      throw invalid(`${name} is only for kind "${home}"; this alarm is "${kind}", omit ${name}`);
   }
 }
 
-/** When a `once` alarm is due, whether or not that has passed. */
+/** When a `once` alarm is due. The instant may be in the past. */
 function instantOfOnce(delaySeconds: number | undefined, fireAt: number | undefined, now: number): number {
   if (delaySeconds !== undefined && fireAt !== undefined)
-    throw invalid('delay_seconds and fire_at exclude each other; give the one that you mean');
+    throw invalid('delay_seconds and fire_at exclude each other; give one of them');
   if (delaySeconds !== undefined) return now + Math.round(delaySeconds * 1000);
   if (fireAt === undefined) throw invalid('an alarm of kind "once" needs delay_seconds or fire_at');
   return fireAt;
 }
 
 /**
- * The alarm that a request describes, not yet held against the present.
+ * The alarm that a request describes. Its instants are not yet checked against the current time.
  *
  * @param context.now the instant of the request, epoch ms
- * @param context.person who has proved to make the request; an agent unless given
+ * @param context.person the person with a proof for this request; without one, the agent
  * @throws ReveilleError `invalid_request` for fields that contradict each other
  */
 export function draftAlarm(
@@ -87,7 +87,7 @@ export function draftAlarm(
   };
 }
 
-/** Checks the instant of a `once` alarm against the present and gives its occurrence. */
+/** Checks the instant of a `once` alarm against the current time and returns its occurrence. */
 function firstOfOnce(alarm: Alarm, now: number): Occurrence {
   const fireAt = alarm.fireAt!;
   if (fireAt <= now)
@@ -97,7 +97,7 @@ function firstOfOnce(alarm: Alarm, now: number): Occurrence {
   return onlyOccurrence(alarm);
 }
 
-/** Checks a series against the bounds and gives its first occurrence after an instant. */
+/** Checks a series against the limits and returns its first occurrence after an instant. */
 function firstOfSeries(alarm: Alarm, after: number, now: number, limits: DefinitionLimits): Occurrence {
   const series = compileSchedule(alarm.cronExpr!, alarm.timezone ?? DEFAULT_TIMEZONE, alarm.anchor);
   if (series.shortestIntervalMs < limits.minIntervalSeconds * 1000)
@@ -112,24 +112,24 @@ function firstOfSeries(alarm: Alarm, after: number, now: number, limits: Definit
   if (first) return first;
   if (alarm.maxFires !== null && alarm.scheduledFires >= alarm.maxFires)
     throw invalid(
-      `max_fires must be at least ${alarm.scheduledFires + 1}, for ${alarm.scheduledFires} have been delivered (got ${alarm.maxFires})`,
+      `max_fires must be at least ${alarm.scheduledFires + 1}, because ${alarm.scheduledFires} have been delivered (got ${alarm.maxFires})`,
     );
-  if (alarm.endsAt === null) throw invalid(`cron_expr never rings again (got ${showValue(alarm.cronExpr)})`);
+  if (alarm.endsAt === null) throw invalid(`cron_expr never fires again (got ${showValue(alarm.cronExpr)})`);
   throw invalid(
-    `ends_at is before the first occurrence of cron_expr; with these two it would never ring (ends_at ${formatInstant(alarm.endsAt)})`,
+    `ends_at is before the first occurrence of cron_expr, so the alarm would never fire (ends_at ${formatInstant(alarm.endsAt)})`,
   );
 }
 
 /**
- * The first occurrence of an alarm that starts, or starts anew, at `now`.
+ * The first occurrence of an alarm that starts or restarts at `now`.
  *
- * @throws ReveilleError `invalid_request` for a definition that contradicts the present or the bounds
+ * @throws ReveilleError `invalid_request` for a definition that contradicts the current time or the limits
  */
 export function firstOccurrence(alarm: Alarm, now: number, limits: DefinitionLimits): Occurrence {
   return alarm.kind === 'once' ? firstOfOnce(alarm, now) : firstOfSeries(alarm, now, now, limits);
 }
 
-/** The optional fields of a definition, as the wire and the domain name them; `kind` decides about the rest. */
+/** The optional fields of a definition, by their wire and domain names. `kind` decides about the others. */
 const COMPARED: readonly [name: string, member: keyof Alarm][] = [
   ['kind', 'kind'],
   ['label', 'label'],
@@ -153,74 +153,78 @@ const COMPARED: readonly [name: string, member: keyof Alarm][] = [
  */
 export function differingFields(one: Alarm, other: Alarm): string[] {
   const names = COMPARED.filter(([, member]) => one[member] !== other[member]).map(([name]) => name);
-  // Naming the default is the same as leaving it out.
+  // An explicit default equals an omitted field.
   if ((one.timezone ?? DEFAULT_TIMEZONE) !== (other.timezone ?? DEFAULT_TIMEZONE)) names.push('timezone');
   const bothAbsolute = one.delaySeconds === null && other.delaySeconds === null;
   if (bothAbsolute && one.fireAt !== other.fireAt) names.push('fire_at');
   return names;
 }
 
-/** `undefined` keeps what there is; `null` falls back to `absent`. */
+/** `undefined` keeps the current value; `null` sets `absent`. */
 function patched<T>(now: T, next: T | null | undefined, absent: T): T {
   return next === undefined ? now : (next ?? absent);
 }
 
-/** What reaches the agent as words of whoever set the alarm. */
-const WORDS = ['wake_message', 'payload', 'label'] as const;
-/** Editing one of these begins the schedule anew. */
+/** Text that reaches the agent in the name of the person or agent that set the alarm. */
+const AUTHORED_FIELDS = ['wake_message', 'payload', 'label'] as const;
+/** Editing one of these fields restarts the schedule. */
 const RESTARTING_FIELDS = ['delay_seconds', 'fire_at', 'cron_expr', 'timezone'] as const;
-/** Editing one of these leaves the schedule's instants where they are, or moves each a little. */
+/** Editing one of these fields keeps the schedule's instants, or moves each a little. */
 const BOUNDING_FIELDS = ['jitter_seconds', 'ends_at', 'max_fires'] as const;
 
 /**
- * Puts a new schedule in the place of the old one. An attempt that is under way runs to its end as an occurrence of its
- * own, without further attempts; whatever has not begun is dropped.
+ * Replaces the old schedule with a new one. A running attempt becomes an occurrence of its own that is not retried. An
+ * occurrence without an attempt is dropped.
  */
 function replaceScheduled(state: AlarmState, first: Occurrence, now: number): Occurrence[] {
   const current = scheduledOccurrence(state);
   const others = state.occurrences.filter((occurrence) => occurrence !== current);
   if (!current) return [...others, first];
-  // The same instant is the same occurrence: its holder keeps it, and what has been tried of it counts.
-  if (current.fireId === first.fireId) return [...others, { ...current, dueAt: first.dueAt, ...NOT_HELD }];
+  // The same instant is the same occurrence: it keeps its lease and its number of attempts.
+  if (current.fireId === first.fireId) return [...others, { ...current, dueAt: first.dueAt, ...NOT_DEFERRED }];
   if (!isLeased(current, now)) return [...others, first];
-  return [...others, { ...current, source: 'trigger', dueAt: null, ...NOT_HELD }, first];
+  return [...others, { ...current, source: 'trigger', dueAt: null, ...NOT_DEFERRED }, first];
 }
 
-function begin(state: AlarmState, alarm: Alarm, first: Occurrence, now: number): AlarmState {
-  const owed = alarm.status === 'paused' ? { ...first, dueAt: null } : first;
-  return { alarm: { ...alarm, failureCount: 0 }, occurrences: replaceScheduled(state, owed, now) };
+function restartSchedule(state: AlarmState, alarm: Alarm, first: Occurrence, now: number): AlarmState {
+  const pending = alarm.status === 'paused' ? { ...first, dueAt: null } : first;
+  return { alarm: { ...alarm, failureCount: 0 }, occurrences: replaceScheduled(state, pending, now) };
 }
 
 /**
- * Applies new bounds to what the schedule owes. An occurrence whose time has come stays as it is: they are about what
- * follows.
+ * Applies new limits to the pending occurrence of the schedule. An occurrence that is already due stays unchanged: the
+ * limits apply to later ones.
  */
-function rebound(state: AlarmState, alarm: Alarm, now: number, limits: DefinitionLimits): AlarmState {
+function applyLimits(state: AlarmState, alarm: Alarm, now: number, limits: DefinitionLimits): AlarmState {
   const current = scheduledOccurrence(state);
   const after = current ? current.nominal - 1 : now;
   const first = alarm.kind === 'once' ? onlyOccurrence(alarm) : firstOfSeries(alarm, after, now, limits);
-  const come = current !== undefined && (current.attempt > 0 || current.scheduledFor <= now);
-  return come ? { alarm, occurrences: state.occurrences } : begin(state, alarm, first, now);
+  const isDue = current !== undefined && (current.attempt > 0 || current.scheduledFor <= now);
+  return isDue ? { alarm, occurrences: state.occurrences } : restartSchedule(state, alarm, first, now);
 }
 
-/** What was held back and may not be any more comes due. */
-function released(state: AlarmState, now: number): AlarmState {
+/** Makes deferred occurrences due. */
+function releaseDeferred(state: AlarmState, now: number): AlarmState {
   const occurrences = state.occurrences.map((occurrence) =>
     occurrence.heldReason === null || isLeased(occurrence, now)
       ? occurrence
-      : { ...occurrence, dueAt: now, ...NOT_HELD },
+      : { ...occurrence, dueAt: now, ...NOT_DEFERRED },
   );
   return { alarm: state.alarm, occurrences };
 }
 
 /**
- * Edits an alarm. Editing an instant, the expression or the zone starts the schedule anew from `now`; jitter and the
- * series' bounds apply from the occurrence that is next; one that becomes urgent is tried at once where quiet hours
- * held it back; anything else leaves what is owed as it is. Who changes the words makes them their own: an agent must
- * not put words into a person's mouth.
+ * Edits an alarm.
  *
- * @param person who has proved to make the edit; an agent unless given
- * @throws ReveilleError `conflict` when the alarm has come to its end, `invalid_request` as for a creation
+ * - A new instant, expression or zone restarts the schedule from `now`.
+ * - Jitter and the limits of a series apply from the next occurrence on.
+ * - An alarm that becomes urgent is tried at once if quiet hours deferred it.
+ * - Other edits leave pending occurrences unchanged.
+ *
+ * The author of changed text is the editor: an agent must not attribute its text to a person.
+ *
+ * @param person the person with a proof for this edit; without one, the agent
+ * @throws ReveilleError `conflict` when the alarm is final, `invalid_request` as for a creation
  */
 export function editAlarm(
   stored: AlarmState,
@@ -234,7 +238,7 @@ export function editAlarm(
   if (Object.keys(patch).length === 0) throw invalid('nothing to edit; name at least one field to change');
   refuseFieldsOfOtherKind(patch, before.kind);
 
-  const words = WORDS.some((name) => patch[name] !== undefined);
+  const changesText = AUTHORED_FIELDS.some((name) => patch[name] !== undefined);
   const movesOnce = patch.delay_seconds !== undefined || patch.fire_at !== undefined;
   const restartsSeries = patch.cron_expr !== undefined || patch.timezone !== undefined;
   const alarm: Alarm = {
@@ -255,12 +259,12 @@ export function editAlarm(
     maxLatenessSeconds: patched(before.maxLatenessSeconds, patch.max_lateness_seconds, null),
     urgent: patched(before.urgent, patch.urgent, false),
     wakeComputer: patched(before.wakeComputer, patch.wake_computer, false),
-    setBy: words ? (limits.person ?? null) : before.setBy,
+    setBy: changesText ? (limits.person ?? null) : before.setBy,
     updatedAt: now,
   };
-  const state = alarm.urgent && !before.urgent ? released(stored, now) : stored;
+  const state = alarm.urgent && !before.urgent ? releaseDeferred(stored, now) : stored;
   const edits = (fields: readonly (keyof AlarmPatch)[]) => fields.some((name) => patch[name] !== undefined);
-  if (edits(RESTARTING_FIELDS)) return begin(state, alarm, firstOccurrence(alarm, now, limits), now);
-  if (edits(BOUNDING_FIELDS)) return rebound(state, alarm, now, limits);
+  if (edits(RESTARTING_FIELDS)) return restartSchedule(state, alarm, firstOccurrence(alarm, now, limits), now);
+  if (edits(BOUNDING_FIELDS)) return applyLimits(state, alarm, now, limits);
   return { alarm, occurrences: state.occurrences };
 }

@@ -60,7 +60,7 @@ const REFUSED: [expression: string, message: RegExp][] = [
 ];
 
 for (const [expression, message] of REFUSED) {
-  test(`${JSON.stringify(expression).slice(0, 40)} is refused with the remedy`, () => {
+  test(`${JSON.stringify(expression).slice(0, 40)} is rejected with the remedy`, () => {
     assert.ok(isEvery(expression));
     assert.throws(
       () => parseEvery(expression),
@@ -75,7 +75,7 @@ for (const [expression, message] of REFUSED) {
   });
 }
 
-test('other expressions are not taken for @every', () => {
+test('other expressions are not read as @every', () => {
   for (const expression of ['0 0 * * *', '@daily', '@everyone 5s', 'every 5s', '', '@@every 5s']) {
     assert.equal(isEvery(expression), false, expression);
   }

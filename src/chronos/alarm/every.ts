@@ -1,4 +1,7 @@
-/** `@every <Go duration>`: a series of instants at a fixed distance, whatever wall clocks do (docs/contracts.md §2). */
+/**
+ * `@every <Go duration>`: a series of instants at a fixed distance, independent of the wall clock (docs/contracts.md
+ * §2).
+ */
 import { DELAY_MAX_SECONDS } from '../../wire/alarm.ts';
 import { showValue } from '../../wire/validate.ts';
 import { cronError } from './cron.ts';
@@ -22,8 +25,8 @@ export function isEvery(cronExpr: string): boolean {
 }
 
 /**
- * Reads the interval of an `@every` expression: a duration as Go's `time.ParseDuration` writes it (`90s`, `1h30m`,
- * `1.5h`), more than zero, a whole number of milliseconds, at most ten years.
+ * Parses the interval of an `@every` expression: a duration in the syntax of Go's `time.ParseDuration` (`90s`, `1h30m`,
+ * `1.5h`). It is more than zero, a whole number of milliseconds, and at most ten years.
  *
  * @returns the interval in milliseconds
  * @throws ReveilleError `invalid_request` that names the problem and the remedy
@@ -51,14 +54,14 @@ export function parseEvery(cronExpr: string): number {
   return Number(nanoseconds / NANOSECONDS.ms!);
 }
 
-/** Nanoseconds of `1h30m` and the like, exactly; `undefined` when it is not a duration. */
+/** The exact nanoseconds of a duration such as `1h30m`; `undefined` when it is not a duration. */
 function sumOfParts(amount: string): bigint | undefined {
   if (!/^((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$/.test(amount)) return undefined;
   let sum = 0n;
   for (const [, whole = '', fraction = '', unit = ''] of amount.matchAll(/(\d*)\.?(\d*)([a-zµμ]+)/g)) {
     const scale = 10n ** BigInt(fraction.length);
     const scaled = BigInt(whole + fraction) * NANOSECONDS[unit]!;
-    // A part finer than a nanosecond is rounded up, so that it cannot pass for a whole number of milliseconds.
+    // A fraction of a nanosecond is rounded up, so that it does not count as a whole number of milliseconds.
     sum += (scaled + scale - 1n) / scale;
   }
   return sum;

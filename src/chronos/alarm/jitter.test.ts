@@ -5,9 +5,9 @@ import { jitterMs } from './series.ts';
 
 const ALARM = '01890a5d-ac96-774b-bcce-b302099a8057';
 
-test('the jitter of an occurrence is the same every time and everywhere', () => {
+test('the jitter of an occurrence is the same in every call and process', () => {
   assert.equal(jitterMs(ALARM, 1_781_512_200_000, 60), jitterMs(ALARM, 1_781_512_200_000, 60));
-  // A fixed value: a change of the function would move the fire id of occurrences that are already stored.
+  // A fixed value: a change of the function would change the fire ids of stored occurrences.
   assert.equal(jitterMs(ALARM, 1_781_512_200_000, 60), 35026);
 });
 
@@ -31,7 +31,7 @@ test('alarms that are due together are spread evenly', () => {
     const tenth = Math.floor(jitterMs(`alarm-${alarm}`, 1_781_512_200_000, 100) / 10_000);
     tenths[tenth]!++;
   }
-  // 1,000 each are expected with a standard deviation of 30; the draw is fixed, so this cannot flicker.
+  // 1,000 each are expected with a standard deviation of 30. The draw is fixed, so the test is deterministic.
   assert.ok(Math.min(...tenths) > 850 && Math.max(...tenths) < 1_150, tenths.join(' '));
 });
 

@@ -16,7 +16,7 @@ const hourly = (more: Body = {}) => setAlarm({ kind: 'cron', cron_expr: '0 * * *
 const gaveUp = { error: 'gone', final: true, retryAt: () => Number.NaN };
 const retryIn = (ms: number, now: number) => ({ error: 'busy', final: false, retryAt: () => now + ms });
 
-/** The alarm after one attempt at what its schedule owes. */
+/** The alarm after one attempt at its scheduled occurrence. */
 function attempted(
   state: AlarmState,
   now: number,
@@ -39,7 +39,7 @@ function conflict(act: () => unknown): string {
 }
 
 describe('cancelling', () => {
-  test('an alarm that waits owes nothing any more', () => {
+  test('a waiting alarm has no pending occurrence any more', () => {
     for (const state of [single(), pauseAlarm(hourly(), NOW), triggerAlarm(hourly(), NOW).state]) {
       const after = cancelAlarm(state, NOW + 1);
       assert.equal(after.alarm.status, 'cancelled');
@@ -48,22 +48,22 @@ describe('cancelling', () => {
     }
   });
 
-  test('an attempt under way runs to its end and is not repeated', () => {
+  test('a running attempt ends and is not repeated', () => {
     const inFlight = claim(single(), undefined, DUE);
     const after = cancelAlarm(inFlight, DUE + 1);
     assert.deepEqual(after.occurrences, [{ ...scheduled(inFlight), dueAt: null }]);
   });
 
-  test('a holder who was not heard of again does not keep the occurrence', () => {
+  test('an expired lease does not keep the occurrence', () => {
     assert.deepEqual(cancelAlarm(claim(single(), undefined, DUE), DUE + LEASE_MS).occurrences, []);
   });
 
-  test('what has come to its end stays as it is', () => {
+  test('a final alarm stays unchanged', () => {
     for (const state of [fired(), failed(), cancelAlarm(single(), NOW)])
       assert.deepEqual(cancelAlarm(state, NOW + HOUR), state);
   });
 
-  test('triggers that wait beside an alarm that has fired or failed are called off', () => {
+  test('waiting triggers of an alarm that has fired or failed are cancelled', () => {
     for (const settle of [
       (state: AlarmState, fireId: string) => settleDelivered(state, fireId, DUE),
       (state: AlarmState, fireId: string) => settleFailed(state, fireId, gaveUp),
@@ -80,7 +80,7 @@ describe('cancelling', () => {
 });
 
 describe('pausing and resuming', () => {
-  test('pausing parks the schedule and lets triggers be', () => {
+  test('pausing parks the schedule and leaves triggers unchanged', () => {
     const { state, fireId } = triggerAlarm(hourly(), NOW);
     const after = pauseAlarm(state, NOW + 1);
     assert.equal(after.alarm.status, 'paused');
@@ -109,13 +109,13 @@ describe('pausing and resuming', () => {
     }
   });
 
-  test('a single alarm rings at its instant, or at once when that passed meanwhile', () => {
+  test('a single alarm fires at its instant, or at once when that passed meanwhile', () => {
     const paused = pauseAlarm(single(), NOW);
     assert.equal(scheduled(resumeAlarm(paused, NOW + 1)).dueAt, DUE);
     assert.equal(scheduled(resumeAlarm(paused, DUE + HOUR)).dueAt, DUE);
   });
 
-  test('a series goes on with its next occurrence and does not count what passed', () => {
+  test('a series continues with its next occurrence and does not count passed ones', () => {
     for (const resumedAt of [NOW + 50 * MINUTE, NOW + 51 * MINUTE, NOW + HOUR + 49 * MINUTE]) {
       const after = resumeAlarm(pauseAlarm(hourly(), NOW), resumedAt);
       assert.equal(scheduled(after).dueAt, NOW + 110 * MINUTE);
@@ -123,7 +123,7 @@ describe('pausing and resuming', () => {
     }
   });
 
-  test('a pause that no instant fell into changes no instant, jittered ones neither', () => {
+  test('a pause without an instant in it changes no instant, with or without jitter', () => {
     for (const more of [{}, { jitter_seconds: 3600 }]) {
       const state = hourly(more);
       const { nominal, scheduledFor } = scheduled(state);
@@ -132,14 +132,14 @@ describe('pausing and resuming', () => {
     }
   });
 
-  test('a series whose end passed while it was paused has fired', () => {
+  test('a series that ended during a pause has fired', () => {
     const state = hourly({ ends_at: new Date(NOW + 2 * HOUR).toISOString() });
     const after = resumeAlarm(pauseAlarm(state, NOW), NOW + 3 * HOUR);
     assert.equal(after.alarm.status, 'fired');
     assert.deepEqual(after.occurrences, []);
   });
 
-  test('what had been tried before the pause is tried again at once', () => {
+  test('an occurrence with an attempt before the pause is retried at once', () => {
     for (const state of [single(), hourly()]) {
       const due = scheduled(state).scheduledFor;
       const retrying = attempted(state, due, (given, fireId) => settleFailed(given, fireId, retryIn(HOUR, due)));
@@ -149,7 +149,7 @@ describe('pausing and resuming', () => {
     }
   });
 
-  test('an attempt under way keeps its lease through a pause and a resumption', () => {
+  test('a running attempt keeps its lease through a pause and a resumption', () => {
     const inFlight = claim(hourly(), undefined, NOW + 50 * MINUTE);
     const after = resumeAlarm(pauseAlarm(inFlight, NOW + 50 * MINUTE + 1), NOW + 50 * MINUTE + 2);
     assert.deepEqual(scheduled(after), { ...scheduled(inFlight), dueAt: NOW + 50 * MINUTE + 2 });
@@ -157,7 +157,7 @@ describe('pausing and resuming', () => {
 });
 
 describe('triggering', () => {
-  test('fires now, beside the schedule, which stays as it is', () => {
+  test('fires now, in addition to the schedule, which stays unchanged', () => {
     const before = hourly();
     const { state, fireId } = triggerAlarm(before, NOW + 1);
     assert.equal(fireId, `${ALARM_ID}@${NOW + 1}`);
@@ -179,15 +179,15 @@ describe('triggering', () => {
     );
   });
 
-  test('two in one millisecond are two fires', () => {
+  test('two triggers in one millisecond are two fires', () => {
     const first = triggerAlarm(hourly(), NOW + 7);
     const second = triggerAlarm(first.state, NOW + 7);
     assert.deepEqual([first.fireId, second.fireId], [`${ALARM_ID}@${NOW + 7}`, `${ALARM_ID}@${NOW + 8}`]);
   });
 
-  test('never takes the fire id of an occurrence of the schedule, past, present or to come', () => {
+  test('never takes the fire id of a past, present or future occurrence of the schedule', () => {
     const instants = [
-      // Delivered already; still owed; and the one after.
+      // Delivered already; still pending; and the one after.
       [hourly(), NOW - 10 * MINUTE],
       [hourly(), NOW + 50 * MINUTE],
       [hourly(), NOW + 110 * MINUTE],
@@ -203,7 +203,7 @@ describe('triggering', () => {
     assert.equal(triggerAlarm(emptied, nominal).fireId, `${ALARM_ID}@${nominal}`);
   });
 
-  test('a hundred may wait, no more; those that have only to end do not count', () => {
+  test('at most a hundred triggers may wait; running ones do not count', () => {
     let state = hourly();
     for (let n = 0; n < MAX_WAITING_TRIGGERS; n++) state = triggerAlarm(state, NOW).state;
     assert.throws(() => triggerAlarm(state, NOW), { code: 'rate_limited' });
@@ -216,7 +216,7 @@ describe('triggering', () => {
 });
 
 describe('redriving', () => {
-  test('re-arms the very occurrence that failed, with a fresh ladder', () => {
+  test('re-arms the failed occurrence, with no failures', () => {
     const state = failed();
     const after = redriveAlarm(state, DUE + HOUR);
     assert.equal(after.alarm.status, 'active');
@@ -224,7 +224,7 @@ describe('redriving', () => {
     assert.deepEqual(after.occurrences, [{ ...scheduled(state), dueAt: DUE + HOUR }]);
   });
 
-  test('an alarm that was missed is wanted now, however late', () => {
+  test('a missed alarm is delivered now, however late', () => {
     const missed = attempted(single({ max_lateness_seconds: 5 }), DUE + HOUR, (state, fireId) =>
       settleMissed(state, fireId, 'late'),
     );
@@ -232,7 +232,7 @@ describe('redriving', () => {
     assert.equal(redriveAlarm(missed, DUE + HOUR).alarm.maxLatenessSeconds, null);
   });
 
-  test('a series whose next occurrence could not be told starts again from now', () => {
+  test('a series whose next occurrence could not be computed restarts from now', () => {
     const state = hourly();
     const lost = { alarm: { ...state.alarm, status: 'failed' as const }, occurrences: [] };
     const after = redriveAlarm(lost, NOW + 2 * HOUR);
@@ -241,11 +241,11 @@ describe('redriving', () => {
     const over = { ...lost, alarm: { ...lost.alarm, endsAt: NOW + HOUR } };
     assert.equal(
       conflict(() => redriveAlarm(over, NOW + 2 * HOUR)),
-      'the series of this alarm is over; set a new one',
+      'the series of this alarm has ended; set a new one',
     );
   });
 
-  test('an alarm whose last turn failed rings now, by a fire id of its own, once', () => {
+  test('an alarm whose last turn failed fires now, under its own fire id, once', () => {
     const state = fired();
     const again = redriveAlarm(state, DUE + HOUR, 'failed');
     const [occurrence] = again.occurrences;
@@ -255,9 +255,9 @@ describe('redriving', () => {
     assert.deepEqual(again.alarm, state.alarm);
     assert.equal(redriveAlarm(again, DUE + 2 * HOUR, 'failed'), again);
     for (const [turn, why] of [
-      ['ok', /is done/],
-      ['waits', /tried again by itself/],
-      ['under_way', /still under way/],
+      ['ok', /has succeeded/],
+      ['waits', /retried automatically/],
+      ['under_way', /still running/],
     ] as const)
       assert.match(
         conflict(() => redriveAlarm(state, DUE, turn)),

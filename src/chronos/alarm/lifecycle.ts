@@ -1,25 +1,26 @@
 /**
- * What an owner can do to an alarm besides defining it. Pure transitions; the store runs them inside its transaction.
+ * Operations of an owner on an alarm, besides its definition. They are pure transitions, run inside the store's
+ * transaction.
  *
- * The rule that all of them share: an attempt under way cannot be called back. Its occurrence is parked (`dueAt` null),
- * so that it runs to its end and is not tried again.
+ * A running attempt cannot be stopped. All operations park its occurrence (`dueAt` null): the attempt finishes and is
+ * not retried.
  */
 import { ReveilleError } from '../../wire/errors.ts';
 import { fireIdOf } from '../../wire/fire-id.ts';
-import { type AlarmState, isLeased, NOT_HELD, type Occurrence, scheduledOccurrence } from './alarm.ts';
+import { type AlarmState, isLeased, NOT_DEFERRED, type Occurrence, scheduledOccurrence } from './alarm.ts';
 import { isScheduledFor, nextOccurrence } from './series.ts';
 
-/** Owed, but not to be tried until somebody says so; what held it back does not matter meanwhile. */
+/** Makes the occurrence pending without a due time. A deferral of it ends. */
 export function park(occurrence: Occurrence): Occurrence {
-  return { ...occurrence, dueAt: null, ...NOT_HELD };
+  return { ...occurrence, dueAt: null, ...NOT_DEFERRED };
 }
 
-/** How many triggered occurrences of one alarm may wait at once. */
+/** How many triggered occurrences of one alarm may wait. */
 export const MAX_WAITING_TRIGGERS = 100;
 
 /**
- * Cancels the alarm: nothing of it is tried from now on. One that has come to its end (fired, cancelled, failed) stays
- * as it is, but for triggers that still wait.
+ * Cancels the alarm: it is not tried from now on. A final alarm (fired, cancelled, failed) stays unchanged, except for
+ * waiting triggers, which are dropped.
  */
 export function cancelAlarm(state: AlarmState, now: number): AlarmState {
   const { alarm } = state;
@@ -33,7 +34,7 @@ export function cancelAlarm(state: AlarmState, now: number): AlarmState {
   };
 }
 
-/** Holds the schedule back until {@link resumeAlarm}. Pausing a paused alarm changes nothing. */
+/** Suspends the schedule until {@link resumeAlarm}. Pausing a paused alarm changes nothing. */
 export function pauseAlarm(state: AlarmState, now: number): AlarmState {
   const { alarm } = state;
   if (alarm.status === 'paused') return state;
@@ -47,45 +48,45 @@ export function pauseAlarm(state: AlarmState, now: number): AlarmState {
   };
 }
 
-/** The occurrence that a resumed alarm owes; `undefined` when its series has ended meanwhile. */
-function owedOnResume(state: AlarmState, now: number): Occurrence | undefined {
+/** The pending occurrence of a resumed alarm; `undefined` when its series has ended meanwhile. */
+function pendingOnResume(state: AlarmState, now: number): Occurrence | undefined {
   const parked = scheduledOccurrence(state);
-  const begun = parked !== undefined && parked.attempt > 0;
-  // What a series let pass while it was paused was not missed: its owner asked for that.
-  const passed = !begun && (!parked || parked.scheduledFor <= now);
+  const hasAttempt = parked !== undefined && parked.attempt > 0;
+  // Occurrences that passed during a pause do not count as missed: the owner asked for the pause.
+  const passed = !hasAttempt && (!parked || parked.scheduledFor <= now);
   if (state.alarm.kind === 'cron' && passed) return nextOccurrence(state.alarm, now);
-  return parked && { ...parked, dueAt: Math.max(parked.scheduledFor, begun ? now : 0), ...NOT_HELD };
+  return parked && { ...parked, dueAt: Math.max(parked.scheduledFor, hasAttempt ? now : 0), ...NOT_DEFERRED };
 }
 
 /**
- * Takes the schedule up again: a series with its next occurrence after `now`, a `once` alarm at its instant or, when
- * that has passed, at once. Resuming an active alarm changes nothing.
+ * Resumes the schedule: a series with its next occurrence after `now`, a `once` alarm at its instant or, when that has
+ * passed, at once. Resuming an active alarm changes nothing.
  */
 export function resumeAlarm(state: AlarmState, now: number): AlarmState {
   const { alarm } = state;
   if (alarm.status === 'active') return state;
   if (alarm.status !== 'paused')
     throw new ReveilleError('conflict', `only a paused alarm can be resumed; this one is ${alarm.status}`);
-  const owed = owedOnResume(state, now);
+  const pending = pendingOnResume(state, now);
   const others = state.occurrences.filter((occurrence) => occurrence.source !== 'schedule');
   return {
-    alarm: { ...alarm, status: owed ? 'active' : 'fired', updatedAt: now },
-    occurrences: owed ? [...others, owed] : others,
+    alarm: { ...alarm, status: pending ? 'active' : 'fired', updatedAt: now },
+    occurrences: pending ? [...others, pending] : others,
   };
 }
 
-/** Fires now, beside the schedule, which goes on as if nothing had happened. */
+/** Fires now, in addition to the schedule, which does not change. */
 export function triggerAlarm(state: AlarmState, now: number): { state: AlarmState; fireId: string } {
   const { alarm } = state;
   if (alarm.status !== 'active' && alarm.status !== 'paused') {
     const remedy = alarm.status === 'failed' ? 'redrive it instead' : 'set a new one';
     throw new ReveilleError('conflict', `this alarm is ${alarm.status} and cannot be triggered; ${remedy}`);
   }
-  return ringNow(state, now);
+  return fireNow(state, now);
 }
 
-/** Adds an occurrence that is due now, beside the schedule. */
-function ringNow(state: AlarmState, now: number): { state: AlarmState; fireId: string } {
+/** Adds an occurrence that is due now, in addition to the schedule. */
+function fireNow(state: AlarmState, now: number): { state: AlarmState; fireId: string } {
   const { alarm, occurrences } = state;
   const waiting = occurrences.filter(({ source, dueAt }) => source === 'trigger' && dueAt !== null);
   if (waiting.length >= MAX_WAITING_TRIGGERS)
@@ -110,43 +111,43 @@ function ringNow(state: AlarmState, now: number): { state: AlarmState; fireId: s
     fence: 0,
     leaseUntil: null,
     claimedAt: null,
-    ...NOT_HELD,
+    ...NOT_DEFERRED,
   };
   return { state: { alarm, occurrences: [...occurrences, triggered] }, fireId };
 }
 
-/** How the turn of an alarm's latest fire stands, as its machine told it. */
+/** The status of the turn of an alarm's latest fire, according to its turn reports. */
 export type LastTurn = 'none' | 'under_way' | 'waits' | 'ok' | 'failed';
 
-const NOT_TO_REDRIVE: Readonly<Record<Exclude<LastTurn, 'failed'>, string>> = {
+const REDRIVE_REFUSALS: Readonly<Record<Exclude<LastTurn, 'failed'>, string>> = {
   none: 'only a failed alarm, or one whose last turn failed, can be redriven',
-  ok: 'its last turn is done, so there is nothing to redrive',
-  under_way: 'its last turn is still under way',
-  waits: 'its last turn is tried again by itself',
+  ok: 'its last turn has succeeded, so there is nothing to redrive',
+  under_way: 'its last turn is still running',
+  waits: 'its last turn is retried automatically',
 };
 
 /**
- * Re-arms a failed alarm: the same occurrence, by the same fire id, with a fresh retry ladder. Its owner wants it now,
- * however late, so a `max_lateness_seconds` that let it go is lifted.
+ * Re-arms a failed alarm: the same occurrence, with the same fire id and no failures. The owner wants it now, however
+ * late, so `max_lateness_seconds` is removed.
  *
- * Of an alarm that was delivered, and whose turn failed, that occurrence has had its turn: it rings now, by a fire id of
- * its own. Redriving it again while that waits changes nothing.
+ * A delivered alarm whose turn failed fires now under a new fire id, because its occurrence was already delivered.
+ * Redriving it again while that fire waits changes nothing.
  */
 export function redriveAlarm(state: AlarmState, now: number, lastTurn: LastTurn = 'none'): AlarmState {
   const { alarm } = state;
   if (alarm.status !== 'failed') {
     if (alarm.status === 'cancelled' || lastTurn !== 'failed') {
-      const why = alarm.status === 'cancelled' ? NOT_TO_REDRIVE.none : NOT_TO_REDRIVE[lastTurn as 'none'];
-      throw new ReveilleError('conflict', `${why}; this one is ${alarm.status}`);
+      const reason = alarm.status === 'cancelled' ? REDRIVE_REFUSALS.none : REDRIVE_REFUSALS[lastTurn as 'none'];
+      throw new ReveilleError('conflict', `${reason}; this one is ${alarm.status}`);
     }
-    return state.occurrences.some(({ source }) => source === 'trigger') ? state : ringNow(state, now).state;
+    return state.occurrences.some(({ source }) => source === 'trigger') ? state : fireNow(state, now).state;
   }
   const parked = scheduledOccurrence(state);
-  // A series fails only when its next occurrence could not be told, so it owes none: it starts again from now.
-  const owed = parked ? { ...parked, dueAt: now, ...NOT_HELD } : nextOccurrence(alarm, now);
-  if (!owed) throw new ReveilleError('conflict', 'the series of this alarm is over; set a new one');
+  // A series fails only when its next occurrence could not be computed, so none is pending: it restarts from now.
+  const pending = parked ? { ...parked, dueAt: now, ...NOT_DEFERRED } : nextOccurrence(alarm, now);
+  if (!pending) throw new ReveilleError('conflict', 'the series of this alarm has ended; set a new one');
   return {
     alarm: { ...alarm, status: 'active', failureCount: 0, maxLatenessSeconds: null, updatedAt: now },
-    occurrences: [...state.occurrences.filter((occurrence) => occurrence !== parked), owed],
+    occurrences: [...state.occurrences.filter((occurrence) => occurrence !== parked), pending],
   };
 }

@@ -4,7 +4,7 @@ import { zoneOf } from '../../kit/clock/zone.ts';
 import { parseCron } from './cron.ts';
 import { cronOccurrences } from './occurrence.ts';
 
-/** The occurrences in `(after, until]`, as the zone's own offset writes them. */
+/** The occurrences in `(after, until]`, formatted with the zone's own offset. */
 function between(expression: string, timezone: string, after: string, until: string): string[] {
   const series = cronOccurrences(parseCron(expression), zoneOf(timezone));
   const found: string[] = [];
@@ -32,7 +32,7 @@ test('a fixed time in the gap is due at the first instant after it', () => {
   assert.deepEqual(between('30 2 * * *', 'Europe/Berlin', ...FORWARD), ['29 03:00+02:00']);
 });
 
-test('several fixed times in the gap are one occurrence, also together with the one that is due there anyway', () => {
+test('several fixed times in the gap are one occurrence, also together with a regular one at its end', () => {
   assert.deepEqual(between('0,20,40 2 * * *', 'Europe/Berlin', ...FORWARD), ['29 03:00+02:00']);
   assert.deepEqual(between('0,30 1-3 * * *', 'Europe/Berlin', ...FORWARD), [
     '29 01:00+01:00',
@@ -42,7 +42,7 @@ test('several fixed times in the gap are one occurrence, also together with the 
   ]);
 });
 
-test('a fixed time that comes twice is due the first time', () => {
+test('a fixed time that occurs twice is due the first time', () => {
   assert.deepEqual(between('30 2 * * *', 'Europe/Berlin', ...BACK), ['25 02:30+02:00']);
   assert.deepEqual(between('0,30 1-3 * * *', 'Europe/Berlin', ...BACK), [
     '25 02:00+02:00',
@@ -52,7 +52,7 @@ test('a fixed time that comes twice is due the first time', () => {
   ]);
 });
 
-test('an instant in the second round of a repeated hour is followed by the next day', () => {
+test('an instant in the second pass of a repeated hour is followed by the next day', () => {
   const series = cronOccurrences(parseCron('45 2 * * *'), zoneOf('Europe/Berlin'));
   const secondRound = Date.parse('2026-10-25T01:10:00Z');
   assert.equal(inZone(series.next(secondRound)!, 'Europe/Berlin'), '26 02:45+01:00');
@@ -71,7 +71,7 @@ test('an hour wildcard follows real time through both changes', () => {
   ]);
 });
 
-test('a minute wildcard in a skipped hour is not due that day, in a repeated hour it is due in both rounds', () => {
+test('a minute wildcard is not due in a skipped hour, and due in both passes of a repeated hour', () => {
   assert.deepEqual(between('*/30 2 * * *', 'Europe/Berlin', ...FORWARD), []);
   assert.deepEqual(between('*/30 2 * * *', 'Europe/Berlin', ...BACK), [
     '25 02:00+02:00',
@@ -81,12 +81,12 @@ test('a minute wildcard in a skipped hour is not due that day, in a repeated hou
   ]);
 });
 
-test('every minute is every real minute, whatever the clock does', () => {
+test('every minute is every real minute, whatever the clock shows', () => {
   assert.equal(between('* * * * *', 'Europe/Berlin', ...FORWARD).length, 180);
   assert.equal(between('* * * * *', 'Europe/Berlin', ...BACK).length, 180);
 });
 
-test('a change by half an hour is followed', () => {
+test('a change by half an hour is applied', () => {
   // Lord Howe, 4 October 2026: 02:00 becomes 02:30; 5 April 2026: 02:00 becomes 01:30.
   const lordHowe = 'Australia/Lord_Howe';
   assert.deepEqual(between('15 2 * * *', lordHowe, '2026-10-03T12:00:00Z', '2026-10-04T00:00:00Z'), ['04 02:30+11:00']);
@@ -104,14 +104,14 @@ test('a midnight that does not exist is due when the day begins', () => {
   ]);
 });
 
-test('a midnight that comes twice is due once', () => {
+test('a midnight that occurs twice is due once', () => {
   // Havana, 1 November 2026: 01:00 becomes 00:00.
   assert.deepEqual(between('@daily', 'America/Havana', '2026-10-31T12:00:00Z', '2026-11-01T12:00:00Z'), [
     '01 00:00-04:00',
   ]);
 });
 
-test('a day that a zone leaves out is made up for at its end', () => {
+test('the times of a day that a zone skips are due at its end', () => {
   // Samoa had no 30 December 2011.
   const days = ['2011-12-29T12:00:00Z', '2011-12-31T12:00:00Z'] as const;
   assert.deepEqual(between('0 9 * * *', 'Pacific/Apia', ...days), [
@@ -123,18 +123,18 @@ test('a day that a zone leaves out is made up for at its end', () => {
   assert.deepEqual(between('0 * 30 12 *', 'Pacific/Apia', ...days), []);
 });
 
-test('summer time that is the exception in winter changes nothing', () => {
+test('a zone that changes its clock in winter instead of summer has the same occurrences', () => {
   assert.deepEqual(between('30 1 * * *', 'Europe/Dublin', '2026-03-29T00:00:00Z', '2026-03-29T12:00:00Z'), [
     '29 02:00+01:00',
   ]);
 });
 
-test('a month of Ramadan with the clock back has each fixed time once a day', () => {
+test('a month of Ramadan with the clock set back has each fixed time once a day', () => {
   const due = between('30 2 * * *', 'Africa/Casablanca', '2027-01-31T12:00:00Z', '2027-03-31T12:00:00Z');
   assert.equal(due.length, 59);
 });
 
-test('a long gap is counted exactly and at once', () => {
+test('a long gap is counted exactly and fast', () => {
   const series = cronOccurrences(parseCron('* * * * *'), zoneOf('Europe/Berlin'));
   const after = Date.parse('2020-01-01T00:00:00Z');
   const now = Date.parse('2030-01-01T00:00:30Z');
@@ -144,7 +144,7 @@ test('a long gap is counted exactly and at once', () => {
   });
 });
 
-test('nothing is due after the last year that can be written, nor after what is no instant', () => {
+test('nothing is due after the last representable year, nor after an invalid instant', () => {
   const series = cronOccurrences(parseCron('@yearly'), zoneOf('America/New_York'));
   const last = Date.parse('9999-01-01T05:00:00Z');
   assert.equal(series.next(last - 1), last);

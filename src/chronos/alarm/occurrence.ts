@@ -1,19 +1,18 @@
 /**
- * From wall times to instants: which instants a cron expression means in a zone whose clock is changed now and then.
+ * Converts wall times to instants: the instants of a cron expression in a zone whose clock changes.
  *
- * The rule, after the idea of Vixie and ISC cron:
+ * The rules follow Vixie and ISC cron:
  *
  * - An expression whose minute or hour field starts with `*` follows real time. It is due in every real minute whose
- *   wall clock reading matches: readings that a forward change skips never come, readings that a backward change
- *   repeats come twice. `30 * * * *`, `* 2 * * *` and every fifteen minutes from 2 to 4 are such expressions.
+ * wall clock reading matches. Readings that a forward change skips never occur; readings that a backward change repeats
+ * occur twice. Examples: `30 * * * *`, `* 2 * * *`, every fifteen minutes from 2 to 4.
  * - Every other expression names fixed times. A fixed time is due once, in the first instant at which the wall clock
- *   has reached it: its own minute on most days, the first time round when the clock goes back, and the first instant
- *   after the gap when the clock goes forward over it. Fixed times that become due in the same instant are one
- *   occurrence.
+ * has reached it. That is its own minute on most days, its first reading when the clock goes back, and the first
+ * instant after the gap when the clock skips it. Fixed times that become due in the same instant are one occurrence.
  *
- * Both are one walk over the spans between clock changes. It carries `reached`, the latest wall time that is over and
- * done with; a matching wall time later than that is due in the span that first gets to it. When a span begins, a
- * series that follows real time forgets what was reached before.
+ * Both rules iterate over the spans between clock changes. The iteration keeps `reached`, the latest wall time that has
+ * been processed. A later matching wall time is due in the first span that reaches it. When a span begins, a series
+ * that follows real time resets `reached`.
  */
 
 import type { Span, Zone } from '../../kit/clock/zone.ts';
@@ -25,17 +24,17 @@ const DAY_MS = 86_400_000;
 const HORIZON_MS = HORIZON_YEARS * 366 * DAY_MS;
 
 /**
- * No clock was ever put back by more than a day (Alaska, 1867), so what a zone showed two days ago it will not show
- * again.
+ * The largest backward change of a clock was one day (Alaska, 1867). So a zone does not repeat a reading of two days
+ * ago.
  */
 const LONGEST_FOLD_MS = 2 * DAY_MS;
 
-/** The last instant that any series reaches: RFC 3339 writes years with four digits. */
+/** The last instant of any series: RFC 3339 writes years with four digits. */
 export const LAST_INSTANT = Date.UTC(9999, 11, 31, 23, 59);
 
 /** The series of a cron expression in a zone. */
 export function cronOccurrences(fields: CronFields, zone: Zone): CronSchedule {
-  /** What is reached at an instant that lies in `span`. */
+  /** The value of `reached` at an instant in `span`. */
   function reachedAt(instant: number, span: Span): number {
     const shown = instant + span.offset;
     if (fields.followsRealTime || instant - span.start > LONGEST_FOLD_MS) return shown;
@@ -46,7 +45,7 @@ export function cronOccurrences(fields: CronFields, zone: Zone): CronSchedule {
     return reached;
   }
 
-  /** What is reached just before `span` begins, given what the spans before it reached. */
+  /** The value of `reached` just before `span` begins, given its value after the earlier spans. */
   function reachedBefore(span: Span, reached: number): number {
     return fields.followsRealTime ? span.start + span.offset - 1 : reached;
   }
@@ -60,15 +59,14 @@ export function cronOccurrences(fields: CronFields, zone: Zone): CronSchedule {
       if (wallTime === undefined) return undefined;
       if (wallTime <= lastShown(span)) return within(span, wallTime);
       reached = Math.max(reached, lastShown(span));
-      // A fixed time cannot become due before its neighbourhood; a series that follows real time may meet its readings
-      // again.
+      // A fixed time cannot become due before its neighbourhood; a series that follows real time may repeat readings.
       span = zone.spanAt(fields.followsRealTime ? span.end : Math.max(span.end, wallTime - LONGEST_FOLD_MS));
       reached = reachedBefore(span, reached);
     }
     return undefined;
   }
 
-  /** How many occurrences lie in `(after, until]`. */
+  /** The number of occurrences in `(after, until]`. */
   function count(after: number, until: number): number {
     let span = zone.spanAt(after);
     let reached = reachedAt(after, span);
@@ -76,7 +74,7 @@ export function cronOccurrences(fields: CronFields, zone: Zone): CronSchedule {
     for (;;) {
       const opening = span.start + span.offset;
       if (reached < opening) {
-        // What the clock jumped over is due together with the span's first reading.
+        // Skipped times are due together with the span's first reading.
         if (countWallTimes(fields, reached, opening) > 0) total++;
         reached = opening;
       }
@@ -98,7 +96,7 @@ export function cronOccurrences(fields: CronFields, zone: Zone): CronSchedule {
   }
 
   /**
-   * The latest occurrence up to `now`, given one; a binary search, so that a long gap costs little more than a short
+   * The latest occurrence up to `now`, given one. A binary search, so that a long gap costs little more than a short
    * one.
    */
   function latestFrom(first: number, now: number): number {
@@ -134,7 +132,7 @@ function lastShown(span: Span): number {
   return span.end - 1 + span.offset;
 }
 
-/** When a wall time is due in the span that first gets to it: at once, if the clock has jumped over it. */
+/** When a wall time is due in the first span that reaches it: at the span's start, if the clock has skipped it. */
 function within(span: Span, wallTime: number): number | undefined {
   const instant = Math.max(span.start, wallTime - span.offset);
   return instant <= LAST_INSTANT ? instant : undefined;

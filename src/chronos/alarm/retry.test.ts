@@ -5,7 +5,7 @@ import { retryDelayMs } from './settlement.ts';
 
 const ALMOST_ONE = 1 - 2 ** -32;
 
-test('the ladder doubles from 30 seconds and stops at 15 minutes', () => {
+test('the delay doubles from 30 seconds up to 15 minutes', () => {
   const ladder = [0, 1, 2, 3, 4, 5, 6, 99, 5_000].map((failure) => retryDelayMs(failure, { random: 0 }) / 1000);
   assert.deepEqual(ladder, [30, 60, 120, 240, 480, 900, 900, 900, 900]);
 });
@@ -28,20 +28,20 @@ test('a hundred failures, the default, take about a day', () => {
   assert.ok(total > 22 * 3_600_000 && total < 25 * 3_600_000, `${total / 3_600_000} hours`);
 });
 
-test('Retry-After is kept to the millisecond, whatever the ladder says', () => {
+test('Retry-After is kept to the millisecond, whatever the computed delay', () => {
   for (const failure of [0, 50]) {
     assert.equal(retryDelayMs(failure, { random: 0.7, retryAfterSeconds: 5 }), 5_000);
     assert.equal(retryDelayMs(failure, { random: 0.7, retryAfterSeconds: 1.0001 }), 1_001);
   }
 });
 
-test('Retry-After asks for at most 15 minutes and at least a second', () => {
+test('Retry-After is limited to 1 second to 15 minutes', () => {
   assert.equal(retryDelayMs(0, { random: 0, retryAfterSeconds: 86_400 }), 900_000);
   assert.equal(retryDelayMs(0, { random: 0, retryAfterSeconds: Number.POSITIVE_INFINITY }), 900_000);
   assert.equal(retryDelayMs(0, { random: 0, retryAfterSeconds: 0 }), 1_000);
 });
 
-test('a Retry-After that makes no sense leaves the ladder in charge', () => {
+test('an invalid Retry-After is ignored', () => {
   assert.equal(retryDelayMs(1, { random: 0, retryAfterSeconds: -1 }), 60_000);
   assert.equal(retryDelayMs(1, { random: 0, retryAfterSeconds: Number.NaN }), 60_000);
   assert.equal(retryDelayMs(1, { random: 0, retryAfterSeconds: undefined }), 60_000);

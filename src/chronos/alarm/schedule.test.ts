@@ -32,7 +32,7 @@ const instants = fc.integer({ min: Date.parse('2010-01-01T00:00:00Z'), max: Date
 const expressions = fc.constantFrom(...EXPRESSIONS);
 const zones = fc.constantFrom(...ZONES);
 
-test('occurrences are after the instant asked for and strictly increase', () => {
+test('occurrences are after the given instant and strictly increase', () => {
   fc.assert(
     fc.property(expressions, zones, instants, (expression, timezone, start) => {
       const schedule = compileSchedule(expression, timezone, ANCHOR);
@@ -47,7 +47,7 @@ test('occurrences are after the instant asked for and strictly increase', () => 
   );
 });
 
-test('nothing lies between an instant and the occurrence after it', () => {
+test('there is no occurrence between an instant and the next occurrence', () => {
   fc.assert(
     fc.property(
       expressions,
@@ -65,7 +65,7 @@ test('nothing lies between an instant and the occurrence after it', () => {
   );
 });
 
-test('the latest occurrence and the count agree with asking for one after the other', () => {
+test('the latest occurrence and the count agree with an iteration', () => {
   fc.assert(
     fc.property(expressions, zones, instants, fc.nat(3 * 86_400_000), (expression, timezone, after, gap) => {
       const schedule = compileSchedule(expression, timezone, ANCHOR);
@@ -108,13 +108,13 @@ test('alarms that share an @every expression keep their own anchors', () => {
   assert.deepEqual([first.next(ANCHOR), second.next(ANCHOR)], [ANCHOR + 3_600_000, ANCHOR + 3_600_001]);
 });
 
-test('the shortest interval is known for both kinds', () => {
+test('the shortest interval of both kinds is correct', () => {
   assert.equal(compileSchedule('@every 250ms', 'UTC', 0).shortestIntervalMs, 250);
   assert.equal(compileSchedule('* * * * *', 'UTC', 0).shortestIntervalMs, 60_000);
   assert.equal(compileSchedule('@daily', 'UTC', 0).shortestIntervalMs, 86_400_000);
 });
 
-test('a bad expression or zone is refused every time, naming its field', () => {
+test('a bad expression or zone is rejected every time, naming its field', () => {
   const refused = (expression: string, timezone: string, message: RegExp) =>
     assert.throws(
       () => compileSchedule(expression, timezone, 0),
@@ -128,7 +128,7 @@ test('a bad expression or zone is refused every time, naming its field', () => {
   }
 });
 
-test('more expressions than are kept still get right answers', () => {
+test('results stay correct when the cache overflows', () => {
   const noon = Date.parse('2026-06-01T12:00:00Z');
   for (let round = 0; round < 2; round++) {
     for (let minute = 0; minute < 1_440; minute++) {

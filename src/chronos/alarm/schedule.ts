@@ -1,7 +1,4 @@
-/**
- * When an alarm rings: the one question every other part of chronos asks of a schedule. Pure; instants are epoch
- * milliseconds.
- */
+/** When an alarm fires: the schedule interface for the rest of chronos. Pure; instants are epoch milliseconds. */
 
 import { zoneOf } from '../../kit/clock/zone.ts';
 import { parseCron } from './cron.ts';
@@ -9,7 +6,7 @@ import type { CronSchedule } from './cron-schedule.ts';
 import { isEvery, parseEvery } from './every.ts';
 import { cronOccurrences, LAST_INSTANT } from './occurrence.ts';
 
-/** What an expression in a zone means before an anchor is known. */
+/** A compiled expression in a zone, before its anchor is known. */
 type Compiled = (anchorMs: number) => CronSchedule;
 
 const CACHE_SIZE = 2_000;
@@ -18,16 +15,17 @@ const CACHE_SIZE = 2_000;
 const compiled = new Map<string, Compiled>();
 
 /**
- * Parses and checks a cron expression in a zone. The last 2,000 are kept, so this may stand on the hot path.
+ * Parses and checks a cron expression in a zone. The last 2,000 results are cached, so it is cheap enough for the hot
+ * path.
  *
  * @param cronExpr five fields, a descriptor such as `@daily`, or `@every <duration>`
  * @param timezone an IANA zone
- * @param anchorMs where an `@every` series starts counting: its occurrences are `anchorMs + k·interval`, k ≥ 1; cron
- *   expressions ignore it
+ * @param anchorMs start of an `@every` series: its occurrences are `anchorMs + k·interval`, k ≥ 1; cron expressions
+ *   ignore it
  * @throws ReveilleError `invalid_request` that names cron_expr or timezone, the value and the remedy
  */
 export function compileSchedule(cronExpr: string, timezone: string, anchorMs: number): CronSchedule {
-  // No zone and no expression holds a line break, so the key of two valid ones is unambiguous.
+  // No zone or expression contains a line break, so the key is unambiguous.
   const key = `${timezone}\n${cronExpr}`;
   let schedule = compiled.get(key);
   if (schedule) compiled.delete(key);
@@ -49,7 +47,7 @@ function compile(cronExpr: string, timezone: string): Compiled {
 
 /** The series `anchorMs + k·intervalMs`, k ≥ 1. */
 function everyInterval(intervalMs: number, anchorMs: number): CronSchedule {
-  /** How many occurrences there were up to an instant. */
+  /** The number of occurrences up to an instant. */
   const countUntil = (instant: number) => Math.max(0, Math.floor((instant - anchorMs) / intervalMs));
   return {
     next(after) {

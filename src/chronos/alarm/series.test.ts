@@ -16,8 +16,8 @@ function first(alarm: AlarmTiming): Occurrence {
   return occurrence;
 }
 
-describe('from one occurrence to the next', () => {
-  test('strictly after, at the instants of the expression, under the fire id of the instant', () => {
+describe('the next occurrence', () => {
+  test('it is strictly after, at the instants of the expression, with the fire id of its instant', () => {
     const occurrence = first(series());
     assert.equal(occurrence.scheduledFor, NOW + 50 * MINUTE);
     assert.equal(occurrence.fireId, `${ALARM_ID}@${NOW + 50 * MINUTE}`);
@@ -36,7 +36,7 @@ describe('from one occurrence to the next', () => {
     assert.equal(nextOccurrence({ ...alarm, scheduledFires: 2 }, NOW), undefined);
   });
 
-  test('@every counts from the anchor, whatever instant is asked from', () => {
+  test('@every counts from the anchor, whatever the given instant', () => {
     const alarm = series({ cron_expr: '@every 90s' });
     assert.equal(nextOccurrence(alarm, NOW + 100_000)?.nominal, NOW + 180_000);
   });
@@ -94,7 +94,7 @@ test('jitter never reorders a series: instants strictly increase, none is early,
   );
 });
 
-test('the instant of a single alarm moves by its jitter and is known as scheduled', () => {
+test('the instant of a single alarm moves by its jitter and counts as scheduled', () => {
   const { alarm } = setAlarm({ kind: 'once', delay_seconds: 60, jitter_seconds: 3600 });
   const { scheduledFor, nominal } = onlyOccurrence(alarm);
   assert.equal(nominal, NOW + MINUTE);
@@ -104,14 +104,14 @@ test('the instant of a single alarm moves by its jitter and is known as schedule
 });
 
 describe('after downtime', () => {
-  test('the latest occurrence stands in for those that passed, and counts them', () => {
+  test('the latest occurrence replaces the passed ones and counts them', () => {
     const alarm = series();
     const late = catchUp(alarm, first(alarm), NOW + 5 * HOUR);
     assert.equal(late?.scheduledFor, NOW + 4 * HOUR + 50 * MINUTE);
     assert.equal(late?.missedCount, 4);
   });
 
-  test('one that has only just passed is the latest itself', () => {
+  test('an occurrence that has only just passed is the latest itself', () => {
     const alarm = series();
     assert.equal(catchUp(alarm, first(alarm), NOW + 109 * MINUTE), undefined);
     assert.equal(catchUp(alarm, first(alarm), NOW + 110 * MINUTE)?.missedCount, 1);
@@ -124,26 +124,26 @@ describe('after downtime', () => {
     assert.equal(catchUp(alarm, once, NOW + 5 * HOUR)?.missedCount, 4);
   });
 
-  test('a series that ended meanwhile rings once more, for its last occurrence', () => {
+  test('a series that ended meanwhile fires once more, for its last occurrence', () => {
     const alarm = series({ ends_at: instant(NOW + 2 * HOUR) });
     const late = catchUp(alarm, first(alarm), NOW + 9 * HOUR);
     assert.deepEqual([late?.scheduledFor, late?.missedCount], [NOW + 110 * MINUTE, 1]);
   });
 
-  test('single alarms and triggers have nothing to catch up on', () => {
+  test('single alarms and triggers need no catch-up', () => {
     const { alarm, occurrences } = setAlarm({ kind: 'once', delay_seconds: 60 });
     assert.equal(catchUp(alarm, occurrences[0]!, NOW + HOUR), undefined);
     assert.equal(catchUp(series(), { ...first(series()), source: 'trigger' }, NOW + 9 * HOUR), undefined);
   });
 
-  test('wide jitter on a short interval does not bring back the occurrences one by one', () => {
+  test('wide jitter on a short interval does not fire missed occurrences one by one', () => {
     const alarm = series({ cron_expr: '@every 10s', jitter_seconds: 3600 });
     const late = catchUp(alarm, first(alarm), NOW + 30 * MINUTE)!;
     assert.ok(late.scheduledFor > NOW + 30 * MINUTE - 20_000);
     assert.ok(late.missedCount >= 177);
   });
 
-  test('against a walk over the series: the last one whose instant has come, and how many there were before', () => {
+  test('agrees with an iteration over the series: the last due occurrence and the number before it', () => {
     fc.assert(
       fc.property(
         timings,

@@ -1,13 +1,13 @@
-/** From one occurrence of an alarm to the next: where schedule, jitter and the series' end meet. */
+/** Computes the next occurrence of an alarm from its schedule, its jitter and the end of its series. */
 
 import { createHash } from 'node:crypto';
 import { fireIdOf } from '../../wire/fire-id.ts';
-import { type Alarm, NOT_HELD, type Occurrence } from './alarm.ts';
+import { type Alarm, NOT_DEFERRED, type Occurrence } from './alarm.ts';
 import type { CronSchedule } from './cron-schedule.ts';
 import { compileSchedule } from './schedule.ts';
 
 /**
- * How long after its due instant an occurrence may start. A function of the alarm and the occurrence alone, so that
+ * How long after its due instant an occurrence may start. It depends only on the alarm and the occurrence, so that
  * every replica and every restart agrees.
  *
  * @param jitterSeconds width of the spread in seconds; 0 means none
@@ -20,10 +20,10 @@ export function jitterMs(alarmId: string, dueEpochMs: number, jitterSeconds: num
   return Math.floor(draw * jitterSeconds * 1000);
 }
 
-/** The zone that stands for an absent `timezone`. */
+/** The zone of an alarm without `timezone`. */
 export const DEFAULT_TIMEZONE = 'UTC';
 
-/** What of an alarm decides when it rings. */
+/** The members of an alarm that determine when it fires. */
 export type AlarmTiming = Pick<
   Alarm,
   | 'id'
@@ -45,8 +45,8 @@ function seriesOf(alarm: AlarmTiming): CronSchedule {
 }
 
 /**
- * The jitter of one occurrence. In a series it stays below the gap to the following occurrence, so that the instants of
- * a series strictly increase whatever the jitter.
+ * The jitter of one occurrence. In a series it stays below the gap to the next occurrence, so that the instants of a
+ * series strictly increase.
  */
 function jitterOf(alarm: AlarmTiming, nominal: number): number {
   if (alarm.jitterSeconds === 0) return 0;
@@ -71,7 +71,7 @@ function occurrenceAt(alarm: AlarmTiming, nominal: number, missedCount: number):
     fence: 0,
     leaseUntil: null,
     claimedAt: null,
-    ...NOT_HELD,
+    ...NOT_DEFERRED,
   };
 }
 
@@ -81,10 +81,10 @@ export function onlyOccurrence(alarm: AlarmTiming): Occurrence {
 }
 
 /**
- * The first occurrence of a series after an instant, or `undefined` when the series is over: no further match, past
+ * The first occurrence of a series after an instant, or `undefined` when the series has ended: no further match, past
  * `ends_at`, or `max_fires` delivered.
  *
- * @param after epoch ms; the nominal instant of the occurrence before, or the present when a series starts
+ * @param after epoch ms; the nominal instant of the previous occurrence, or the current time when a series starts
  */
 export function nextOccurrence(alarm: AlarmTiming, after: number): Occurrence | undefined {
   if (alarm.maxFires !== null && alarm.scheduledFires >= alarm.maxFires) return undefined;
@@ -93,20 +93,21 @@ export function nextOccurrence(alarm: AlarmTiming, after: number): Occurrence | 
   return occurrenceAt(alarm, nominal, 0);
 }
 
-/** Whether the alarm's own schedule names this very instant: a triggered occurrence there would share its fire id. */
+/**
+ * Whether the alarm's own schedule has an occurrence at this instant: a triggered occurrence would share its fire id.
+ */
 export function isScheduledFor(alarm: AlarmTiming, instant: number): boolean {
   if (alarm.kind === 'once') return onlyOccurrence(alarm).scheduledFor === instant;
-  // Jitter stays below the gap, so that of all nominal instants only the latest can have been moved to this one.
+  // Jitter stays below the gap, so only the latest nominal instant can have been moved to this one.
   const last = seriesOf(alarm).latest(instant - alarm.jitterSeconds * 1000 - 1, instant);
   return last !== undefined && last.at + jitterOf(alarm, last.at) === instant;
 }
 
 /**
- * After downtime a series fires once, for the latest occurrence (docs/contracts.md §2): the occurrence that should
- * stand in for an overdue one, counting those that it replaces, or `undefined` when the overdue one is the latest
- * itself.
+ * After downtime a series fires once, for the latest occurrence (docs/contracts.md §2). Returns the occurrence that
+ * replaces an overdue one, with the number of replaced ones, or `undefined` when the overdue one is the latest.
  *
- * An occurrence whose jitter has not run out yet is not the latest: it rings on its own.
+ * An occurrence whose jitter has not elapsed yet is not the latest: it fires separately.
  */
 export function catchUp(alarm: AlarmTiming, overdue: Occurrence, now: number): Occurrence | undefined {
   if (alarm.kind !== 'cron' || overdue.source !== 'schedule') return undefined;

@@ -27,8 +27,8 @@ function alarmOf(kind: Kind, more: Body = {}): AlarmState {
   return kind === 'cron' ? hourly : triggerAlarm(hourly, STARTED.trigger).state;
 }
 
-/** An alarm with one attempt under way, and what its owner did during it. */
-function underWay(kind: Kind, meanwhile: Meanwhile, more: Body = {}): { state: AlarmState; fireId: string } {
+/** An alarm with one running attempt, and its owner's action during it. */
+function runningAttempt(kind: Kind, meanwhile: Meanwhile, more: Body = {}): { state: AlarmState; fireId: string } {
   const before = alarmOf(kind, more);
   const source = kind === 'trigger' ? 'trigger' : 'schedule';
   const { fireId } = before.occurrences.find((occurrence) => occurrence.source === source)!;
@@ -56,7 +56,7 @@ const OUTCOMES = {
 };
 type OutcomeName = keyof typeof OUTCOMES;
 
-/** What is left of the attempt's own occurrence, and of the others. */
+/** The remaining state of the attempt's own occurrence, and of the others. */
 function show(state: AlarmState, fireId: string): string {
   const words = (occurrence: Occurrence) => {
     const which = occurrence.fireId === fireId ? 'same' : occurrence.source === 'trigger' ? 'trigger' : 'next';
@@ -65,7 +65,7 @@ function show(state: AlarmState, fireId: string): string {
   return `${state.alarm.status}: ${state.occurrences.map(words).sort().join(', ')}`;
 }
 
-/** Outcome × kind × what the owner did: the alarm's status and what it owes. */
+/** Outcome × kind × the owner's action: the alarm's status and its pending occurrences. */
 const EXPECTED: Record<Kind, Record<Meanwhile, Record<OutcomeName, string>>> = {
   once: {
     active: {
@@ -161,9 +161,9 @@ const EXPECTED: Record<Kind, Record<Meanwhile, Record<OutcomeName, string>>> = {
 
 for (const [kind, byMeanwhile] of Object.entries(EXPECTED) as [Kind, (typeof EXPECTED)[Kind]][]) {
   for (const [meanwhile, byOutcome] of Object.entries(byMeanwhile) as [Meanwhile, Record<OutcomeName, string>][]) {
-    test(`an attempt at a ${kind} occurrence whose alarm is ${meanwhile} by the time of its outcome`, () => {
+    test(`an attempt at a ${kind} occurrence whose alarm is ${meanwhile} at the time of its outcome`, () => {
       for (const [outcome, expected] of Object.entries(byOutcome) as [OutcomeName, string][]) {
-        const { state, fireId } = underWay(kind, meanwhile);
+        const { state, fireId } = runningAttempt(kind, meanwhile);
         const after = complete(state, fireId, (given) => OUTCOMES[outcome](given, fireId));
         assert.equal(show(after, fireId), expected, outcome);
         const delivered = outcome === 'delivered' ? 1 : 0;
@@ -179,9 +179,9 @@ for (const [kind, byMeanwhile] of Object.entries(EXPECTED) as [Kind, (typeof EXP
   }
 }
 
-describe('the retry ladder', () => {
-  test('each failure of the schedule counts, and hands its zero-based number on', () => {
-    let { state, fireId } = underWay('once', 'active');
+describe('retries', () => {
+  test('each failure of the schedule counts, and passes its zero-based number to the delay', () => {
+    let { state, fireId } = runningAttempt('once', 'active');
     for (const failure of [0, 1, 2]) {
       state = complete(state, fireId, (given) => settleFailed(given, fireId, refused));
       assert.equal(state.alarm.failureCount, failure + 1);
@@ -190,9 +190,9 @@ describe('the retry ladder', () => {
     }
   });
 
-  test('ends after max_failures: a single alarm has failed, a series goes on with a fresh count', () => {
+  test('end after max_failures: a single alarm fails, a series continues with a count of zero', () => {
     for (const kind of ['once', 'cron'] as const) {
-      let { state, fireId } = underWay(kind, 'active', { max_failures: 2 });
+      let { state, fireId } = runningAttempt(kind, 'active', { max_failures: 2 });
       state = complete(state, fireId, (given) => settleFailed(given, fireId, refused));
       assert.equal(show(state, fireId), 'active: same due');
       state = complete(claim(state, fireId), fireId, (given) => settleFailed(given, fireId, refused));
@@ -202,8 +202,8 @@ describe('the retry ladder', () => {
     }
   });
 
-  test('a trigger climbs its own ladder by its own attempts and is given up at its end', () => {
-    let { state, fireId } = underWay('trigger', 'active', { max_failures: 2 });
+  test('a trigger counts its own attempts and is given up after the last one', () => {
+    let { state, fireId } = runningAttempt('trigger', 'active', { max_failures: 2 });
     state = complete(state, fireId, (given) => settleFailed(given, fireId, refused));
     assert.equal(state.occurrences.find((occurrence) => occurrence.fireId === fireId)?.dueAt, retryAt(0));
     assert.equal(state.alarm.failureCount, 0);
@@ -211,13 +211,13 @@ describe('the retry ladder', () => {
     assert.equal(show(state, fireId), 'active: next due');
   });
 
-  test('attempts whose holder vanished are counted, so that no wake is repeated for ever', () => {
-    let { state, fireId } = underWay('once', 'active', { max_failures: 3 });
+  test('attempts with an expired lease are counted, so that no wake is repeated for ever', () => {
+    let { state, fireId } = runningAttempt('once', 'active', { max_failures: 3 });
     const { dueAt } = scheduled(state);
     for (const failures of [1, 2]) {
       state = complete(state, fireId, (given) => settleInterrupted(given, fireId));
       assert.equal(state.alarm.failureCount, failures);
-      assert.equal(scheduled(state).dueAt, dueAt, 'tried again at once');
+      assert.equal(scheduled(state).dueAt, dueAt, 'retried at once');
       state = claim(state, fireId);
     }
     state = complete(state, fireId, (given) => settleInterrupted(given, fireId));
@@ -225,8 +225,8 @@ describe('the retry ladder', () => {
     assert.equal(state.alarm.lastError, INTERRUPTED);
   });
 
-  test('what becomes of a trigger leaves the count of the schedule alone', () => {
-    let { state, fireId } = underWay('cron', 'active');
+  test('the outcome of a trigger does not change the count of the schedule', () => {
+    let { state, fireId } = runningAttempt('cron', 'active');
     state = complete(state, fireId, (given) => settleFailed(given, fireId, refused));
     for (const outcome of ['delivered', 'refused', 'gone', 'interrupted', 'missed'] as const) {
       const triggered = triggerAlarm(state, NOW + HOUR + 1);
@@ -238,7 +238,7 @@ describe('the retry ladder', () => {
   });
 
   test('a delivery clears count and error', () => {
-    let { state, fireId } = underWay('cron', 'active');
+    let { state, fireId } = runningAttempt('cron', 'active');
     state = complete(state, fireId, (given) => settleFailed(given, fireId, refused));
     state = complete(claim(state, fireId), fireId, (given) => settleDelivered(given, fireId, NOW));
     assert.deepEqual([state.alarm.failureCount, state.alarm.lastError], [0, null]);
@@ -251,7 +251,7 @@ describe('the end of a series', () => {
     return complete(claim(state, fireId), fireId, (given) => settleDelivered(given, fireId, scheduledFor));
   };
 
-  test('max_fires deliveries of the schedule, whatever was triggered besides', () => {
+  test('max_fires counts deliveries of the schedule, without triggers', () => {
     let state = alarmOf('trigger', { max_fires: 2 });
     const { fireId } = state.occurrences.find(({ source }) => source === 'trigger')!;
     state = complete(claim(state, fireId), fireId, (given) => settleDelivered(given, fireId, NOW));
@@ -272,13 +272,13 @@ describe('the end of a series', () => {
   });
 
   test('an occurrence given up does not use up max_fires', () => {
-    const { state, fireId } = underWay('cron', 'active', { max_fires: 1 });
+    const { state, fireId } = runningAttempt('cron', 'active', { max_fires: 1 });
     const after = complete(state, fireId, (given) => settleFailed(given, fireId, gone));
     assert.equal(show(after, fireId), 'active: next due');
   });
 
-  test('a zone that has ceased to exist makes the series fail visibly', () => {
-    const { state, fireId } = underWay('cron', 'active');
+  test('a zone that no longer exists makes the series fail visibly', () => {
+    const { state, fireId } = runningAttempt('cron', 'active');
     const moved = { ...state, alarm: { ...state.alarm, timezone: 'Europe/Atlantis' } };
     const after = complete(moved, fireId, (given) => settleDelivered(given, fireId, NOW));
     assert.equal(after.alarm.status, 'failed');
@@ -286,8 +286,8 @@ describe('the end of a series', () => {
     assert.deepEqual(after.occurrences, []);
   });
 
-  test('an instant that is owed already, beside the schedule, does not wedge the series', () => {
-    const { state, fireId } = underWay('cron', 'active');
+  test('a pending trigger at the next instant does not block the series', () => {
+    const { state, fireId } = runningAttempt('cron', 'active');
     const taken = { ...deliver(alarmOf('cron')).occurrences[0]!, source: 'trigger' as const };
     const crowded = { ...state, occurrences: [...state.occurrences, taken] };
     const after = complete(crowded, fireId, (given) => settleDelivered(given, fireId, NOW));
@@ -295,7 +295,7 @@ describe('the end of a series', () => {
   });
 });
 
-describe('a later occurrence that stands in for an overdue one', () => {
+describe('a later occurrence that replaces an overdue one', () => {
   const replacement = (state: AlarmState) => ({
     ...scheduled(alarmOf('cron')),
     fireId: `${state.alarm.id}@${NOW + 290 * MINUTE}`,
@@ -303,25 +303,25 @@ describe('a later occurrence that stands in for an overdue one', () => {
     missedCount: 4,
   });
   const settled = (meanwhile: Meanwhile) => {
-    const { state, fireId } = underWay('cron', meanwhile);
+    const { state, fireId } = runningAttempt('cron', meanwhile);
     return complete(state, fireId, (given) => settleReplaced(given, fireId, replacement(given)));
   };
 
-  test('takes its place', () => {
+  test('replaces it', () => {
     assert.deepEqual(settled('active').occurrences, [replacement(alarmOf('cron'))]);
   });
 
-  test('is not wanted when the alarm was cancelled or got another schedule', () => {
+  test('is dropped when the alarm was cancelled or got another schedule', () => {
     assert.deepEqual(settled('cancelled').occurrences, []);
     assert.equal(scheduled(settled('edited')).scheduledFor, NOW + 80 * MINUTE);
   });
 
-  test('is forgotten when the alarm was paused: the overdue one is parked as if it had not been claimed', () => {
+  test('is dropped when the alarm was paused: the overdue one is parked as if it had not been claimed', () => {
     const { attempt, dueAt, scheduledFor } = scheduled(settled('paused'));
     assert.deepEqual([attempt, dueAt, scheduledFor], [0, null, NOW + 50 * MINUTE]);
   });
 });
 
-test('a store that settles what it did not hand over is told so', () => {
-  assert.throws(() => settleDelivered(alarmOf('once'), 'nobody@1', NOW), /without handing it over/);
+test('a store that settles an occurrence it did not pass gets an error', () => {
+  assert.throws(() => settleDelivered(alarmOf('once'), 'nobody@1', NOW), /without passing it to the transition/);
 });

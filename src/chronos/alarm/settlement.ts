@@ -1,31 +1,27 @@
 /**
- * What an attempt's outcome does to its alarm. Pure; runs inside the store's transaction on the state as it is then,
- * which may have been edited, paused or cancelled while the attempt was under way.
+ * Applies an attempt's outcome to its alarm. Pure; runs inside the store's transaction on the current state. The alarm
+ * may have been edited, paused or cancelled during the attempt.
  */
 
 import { backoff } from '../../kit/clock/backoff.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { type Alarm, type AlarmState, type Attempt, NOT_HELD, type Occurrence } from './alarm.ts';
+import { type Alarm, type AlarmState, type Attempt, NOT_DEFERRED, type Occurrence } from './alarm.ts';
 import { park } from './lifecycle.ts';
 import { nextOccurrence } from './series.ts';
 
-// The retry ladder (docs/contracts.md §2).
+// Retry delays (docs/contracts.md §2).
 
 const LONGEST_DELAY_MS = 15 * 60_000;
 const delayAfter = backoff({ first: 30_000, longest: LONGEST_DELAY_MS });
-/**
- * A computed delay is spread over this share of itself, downwards, so that no wait exceeds `min(30 s · 2ⁿ, 15 min)`.
- */
+/** A computed delay is shortened by up to this share, so that no wait exceeds `min(30 s · 2ⁿ, 15 min)`. */
 const JITTER_SHARE = 0.1;
-/**
- * A receiver that asks for no wait at all gets this one: without it a day's worth of attempts would be gone in seconds.
- */
+/** Minimum delay for a receiver that requests none. Without it all attempts would be used up in seconds. */
 const SHORTEST_DELAY_MS = 1_000;
 
 /**
- * How long to wait after a failed attempt: `min(30 s · 2ⁿ, 15 min)`, shortened by up to 10 % so that alarms that failed
- * together do not come back together; or what the receiver asked for, from 1 second to 15 minutes. What the receiver
- * asked for is never shortened: coming back early is what it asked us not to do.
+ * How long to wait after a failed attempt: the receiver's `Retry-After`, limited to 1 second to 15 minutes. Without it,
+ * the wait is `min(30 s · 2ⁿ, 15 min)`, shortened by up to 10 % so that alarms that failed together are not retried
+ * together. A requested wait is never shortened.
  *
  * @param failure n, zero-based: 0 after the first failure of an occurrence
  * @param options.random uniform in [0, 1)
@@ -44,13 +40,13 @@ export function retryDelayMs(
   return Math.round(delayAfter(failure + 1) * (1 - JITTER_SHARE * random));
 }
 
-/** What the ledger says of an attempt whose outcome nobody recorded. */
+/** The ledger's error for an attempt without a recorded outcome. */
 export const INTERRUPTED =
   'the process that made this attempt stopped before it could record the outcome; the wake may or may not have arrived';
 
 function occurrenceOf(state: AlarmState, fireId: string): { settled: Occurrence; others: Occurrence[] } {
   const settled = state.occurrences.find((occurrence) => occurrence.fireId === fireId);
-  if (!settled) throw new Error(`the store settled ${fireId} without handing it over`);
+  if (!settled) throw new Error(`the store settled ${fireId} without passing it to the transition`);
   return { settled, others: state.occurrences.filter((occurrence) => occurrence !== settled) };
 }
 
@@ -63,7 +59,7 @@ function followingOccurrence(alarm: Alarm, nominal: number): Occurrence | Reveil
   }
 }
 
-/** Notes when an alarm came to its end: from then on it is kept for as long as its operator wants. */
+/** Records when an alarm became final: its retention counts from then. */
 function ended(before: AlarmState, after: AlarmState, at: number | undefined): AlarmState {
   const { alarm } = after;
   const ends = (alarm.status === 'fired' || alarm.status === 'failed') && alarm.status !== before.alarm.status;
@@ -71,29 +67,29 @@ function ended(before: AlarmState, after: AlarmState, at: number | undefined): A
   return { ...after, alarm: { ...alarm, updatedAt: Math.max(alarm.updatedAt, at) } };
 }
 
-function isOwed(occurrences: readonly Occurrence[], { fireId }: Occurrence): boolean {
+function isPending(occurrences: readonly Occurrence[], { fireId }: Occurrence): boolean {
   return occurrences.some((occurrence) => occurrence.fireId === fireId);
 }
 
-/** Moves a series on past an occurrence that is done with, or ends it. */
+/** Advances a series past a settled occurrence, or ends it. */
 function advance(state: AlarmState, settled: Occurrence, others: Occurrence[]): AlarmState {
   const { alarm } = state;
   if (settled.source === 'trigger' || alarm.status === 'cancelled') return { alarm, occurrences: others };
   if (alarm.kind === 'once') return { alarm: { ...alarm, status: 'fired' }, occurrences: others };
   let next = followingOccurrence(alarm, settled.nominal);
-  // Owed already, beside the schedule: that one rings, and the series must not stand still over it.
-  while (next && !(next instanceof ReveilleError) && isOwed(others, next)) {
+  // A trigger is already pending for this instant: it fires, and the series advances past it.
+  while (next && !(next instanceof ReveilleError) && isPending(others, next)) {
     next = followingOccurrence(alarm, next.nominal);
   }
-  // A zone or expression that was valid once and is not any more (time zone data change): visible, never silently
-  // stuck.
+  // A zone or expression can become invalid when time zone data change: the alarm fails visibly instead of stopping
+  // silently.
   if (next instanceof ReveilleError)
     return { alarm: { ...alarm, status: 'failed', lastError: next.message }, occurrences: others };
   if (!next) return { alarm: { ...alarm, status: 'fired' }, occurrences: others };
   return { alarm, occurrences: [...others, alarm.status === 'paused' ? park(next) : next] };
 }
 
-/** The wake was accepted: a `once` alarm has fired, a series goes on. */
+/** The wake was accepted: a `once` alarm has fired, a series continues. */
 export function settleDelivered(state: AlarmState, fireId: string, deliveredAt: number): AlarmState {
   return ended(state, delivered(state, fireId, deliveredAt), deliveredAt);
 }
@@ -109,7 +105,7 @@ function delivered(state: AlarmState, fireId: string, deliveredAt: number): Alar
 /** An attempt that was not accepted. */
 export type Failure = {
   error: string;
-  /** When it failed; an alarm that ends by it has ended then. */
+  /** When it failed; also the end of an alarm that this failure ends. */
   at?: number;
   /** No further attempt can help. */
   final: boolean;
@@ -117,7 +113,7 @@ export type Failure = {
   retryAt: (failure: number) => number;
 };
 
-/** The wake was not accepted, or nobody knows: up the ladder, or given up at its end. */
+/** The wake was not accepted, or its outcome is unknown: schedules a retry, or gives up after the last one. */
 export function settleFailed(state: AlarmState, fireId: string, failure: Failure): AlarmState {
   return ended(state, failed(state, fireId, failure), failure.at);
 }
@@ -129,10 +125,10 @@ function failed(state: AlarmState, fireId: string, failure: Failure): AlarmState
   const parked = settled.dueAt === null;
 
   if (settled.source === 'trigger') {
-    // Parked, it belongs to a schedule that has been edited away; otherwise its own attempts are its ladder.
+    // A parked trigger belongs to a schedule that was replaced. Other triggers count their own attempts.
     if (parked || failure.final || settled.attempt >= alarm.maxFailures) return { alarm, occurrences: others };
     const dueAt = failure.retryAt(settled.attempt - 1);
-    return { alarm, occurrences: [...others, { ...settled, dueAt, ...NOT_HELD }] };
+    return { alarm, occurrences: [...others, { ...settled, dueAt, ...NOT_DEFERRED }] };
   }
 
   const failures = alarm.failureCount + 1;
@@ -141,7 +137,7 @@ function failed(state: AlarmState, fireId: string, failure: Failure): AlarmState
     const dueAt = parked ? null : failure.retryAt(failures - 1);
     return {
       alarm: { ...alarm, failureCount: failures },
-      occurrences: [...others, { ...settled, dueAt, ...NOT_HELD }],
+      occurrences: [...others, { ...settled, dueAt, ...NOT_DEFERRED }],
     };
   }
   if (alarm.kind === 'once') {
@@ -154,9 +150,9 @@ function failed(state: AlarmState, fireId: string, failure: Failure): AlarmState
 }
 
 /**
- * The holder of a lease was not heard of again: whether the wake arrived is not known. It counts as a failure like any
- * other unknown outcome, so that a wake that kills its deliverer does not come back for ever; but what is tried again
- * is tried at once: it has waited since the claim.
+ * A lease expired without an outcome, so it is unknown whether the wake arrived. It counts as a failure, so that a wake
+ * that crashes its replica is not repeated for ever. The retry is immediate, because the occurrence has waited since
+ * the claim.
  */
 export function settleInterrupted(state: AlarmState, fireId: string, at?: number): AlarmState {
   const { settled } = occurrenceOf(state, fireId);
@@ -164,7 +160,7 @@ export function settleInterrupted(state: AlarmState, fireId: string, at?: number
   return settleFailed(state, fireId, { error: INTERRUPTED, ...when, final: false, retryAt: () => settled.dueAt! });
 }
 
-/** The occurrence could not start within `max_lateness_seconds`: it is let go. */
+/** The occurrence could not start within `max_lateness_seconds`: it is missed. */
 export function settleMissed(state: AlarmState, fireId: string, reason: string, at?: number): AlarmState {
   return ended(state, missed(state, fireId, reason), at);
 }
@@ -179,31 +175,33 @@ function missed(state: AlarmState, fireId: string, reason: string): AlarmState {
 }
 
 /**
- * The router's answer that a wake may not begin before `until`. At `dueAt` it is asked again, for it may have changed
- * its mind.
+ * The router's answer that a wake may not start before `until`. The dispatcher asks again at `dueAt`, because the
+ * router may decide otherwise then.
  */
-type HoldUntil = { until: number; dueAt: number; reason: string };
+type RequestedDeferral = { until: number; dueAt: number; reason: string };
 
 /**
- * The router let nothing begin yet, which is no attempt: nothing enters the ledger, no failure is counted, and the
- * attempt that the claim counted is given back, so that the numbers of attempts have no gaps.
+ * The router deferred the wake. It is no attempt: the ledger has no entry and no failure is counted. The attempt number
+ * of the claim is given back, so that the numbers have no gaps.
  */
-export function settleHeld(state: AlarmState, fireId: string, hold: HoldUntil): AlarmState {
+export function settleHeld(state: AlarmState, fireId: string, deferral: RequestedDeferral): AlarmState {
   const { settled, others } = occurrenceOf(state, fireId);
   const { alarm } = state;
   const parked = settled.dueAt === null;
-  // Nobody waits for it any more: it was cancelled, or its schedule was edited away while the router was asked.
+  // The occurrence is obsolete: the alarm was cancelled, or its schedule was replaced, during the request to the
+  // router.
   if (alarm.status === 'cancelled' || (parked && settled.source === 'trigger')) return { alarm, occurrences: others };
   const attempt = Math.max(0, settled.attempt - 1);
-  if (parked) return { alarm, occurrences: [...others, { ...settled, attempt, ...NOT_HELD }] };
-  const { until: heldUntil, dueAt, reason: heldReason } = hold;
+  if (parked) return { alarm, occurrences: [...others, { ...settled, attempt, ...NOT_DEFERRED }] };
+  const { until: heldUntil, dueAt, reason: heldReason } = deferral;
   return { alarm, occurrences: [...others, { ...settled, attempt, dueAt, heldReason, heldUntil }] };
 }
 
-/** A later occurrence of the series stands in for one that downtime made stale. */
+/** A later occurrence of the series replaces one that became stale during downtime. */
 export function settleReplaced(state: AlarmState, fireId: string, replacement: Occurrence): AlarmState {
   const { settled, others } = occurrenceOf(state, fireId);
-  // Cancelled or edited meanwhile, nobody waits for it; paused, it stays parked, as if nobody had claimed it.
+  // After a cancellation or an edit the occurrence is obsolete. After a pause it stays parked, as if it had not been
+  // claimed.
   if (state.alarm.status === 'cancelled' || settled.source === 'trigger')
     return { alarm: state.alarm, occurrences: others };
   if (settled.dueAt === null) return { alarm: state.alarm, occurrences: [...others, { ...settled, attempt: 0 }] };
@@ -211,25 +209,25 @@ export function settleReplaced(state: AlarmState, fireId: string, replacement: O
 }
 
 /**
- * The attempt of a holder who was not heard of again.
+ * The attempt of a lease without an outcome.
  *
- * @param knownAt when it is known that the holder is gone, where that is before the lease runs out; the attempt ends
- *   with one or the other
+ * @param knownAt when the loss of its replica is known, if that is before the lease expires; the attempt ends at the
+ *   earlier of the two
  */
-export function interruptedAttempt(held: Occurrence, knownAt: number = held.leaseUntil!): Attempt {
+export function interruptedAttempt(leased: Occurrence, knownAt: number = leased.leaseUntil!): Attempt {
   return {
-    fireId: held.fireId,
-    alarmId: held.alarmId,
-    owner: held.owner,
-    scheduledFor: held.scheduledFor,
-    attempt: held.attempt,
-    startedAt: held.claimedAt!,
-    // The clock may have been put back since the claim.
-    finishedAt: Math.max(held.claimedAt!, Math.min(held.leaseUntil!, knownAt)),
+    fireId: leased.fireId,
+    alarmId: leased.alarmId,
+    owner: leased.owner,
+    scheduledFor: leased.scheduledFor,
+    attempt: leased.attempt,
+    startedAt: leased.claimedAt!,
+    // The clock may have been set back since the claim.
+    finishedAt: Math.max(leased.claimedAt!, Math.min(leased.leaseUntil!, knownAt)),
     outcome: 'unknown',
     httpStatus: null,
     error: INTERRUPTED,
-    missedCount: held.missedCount,
+    missedCount: leased.missedCount,
     machineReadyMs: null,
     lateBecause: null,
   };

@@ -9,7 +9,7 @@ import { nextFireAt, viewAlarm, viewAttempt } from './view.ts';
 
 const DUE = NOW + 60_000;
 
-test('a single alarm shows what was asked for and when it rings, and leaves out what it does not have', () => {
+test('a single alarm shows its request and when it fires, and omits absent members', () => {
   const state = setAlarm({ kind: 'once', delay_seconds: 60 });
   assert.deepEqual(viewAlarm(state, NOW), {
     id: ALARM_ID,
@@ -27,7 +27,7 @@ test('a single alarm shows what was asked for and when it rings, and leaves out 
   });
 });
 
-test('a series shows every field that was given', () => {
+test('a series shows every given field', () => {
   const body = {
     kind: 'cron',
     label: 'l',
@@ -45,7 +45,7 @@ test('a series shows every field that was given', () => {
   for (const [name, value] of Object.entries(body)) assert.equal(view[name], value, name);
 });
 
-test('a payload is written as it came', () => {
+test('a payload is written unchanged', () => {
   const payload = '{"b":12345678901234567890, "a":[1.0,1e400,-0]}';
   const text = encodeJson(viewAlarm(setAlarm({ kind: 'once', delay_seconds: 60, payload }), NOW));
   assert.ok(text.includes(`"payload":${payload},`));
@@ -56,7 +56,7 @@ test('a payload is written as it came', () => {
   );
 });
 
-test('next_fire_at is the next attempt, and stands only on an active alarm', () => {
+test('next_fire_at is the next attempt, and is present only on an active alarm', () => {
   const state = setAlarm({ kind: 'once', delay_seconds: 60 });
   const { fireId } = scheduled(state);
   const retrying = complete(claim(state, fireId, DUE), fireId, (given) =>
@@ -71,14 +71,14 @@ test('next_fire_at is the next attempt, and stands only on an active alarm', () 
   assert.ok(!('next_fire_at' in viewAlarm(fired, DUE)));
 });
 
-test('in_flight holds from the claim until the lease runs out, cancelled or not', () => {
+test('in_flight is true from the claim until the lease expires, cancelled or not', () => {
   const inFlight = claim(setAlarm({ kind: 'once', delay_seconds: 60 }), undefined, DUE);
   assert.equal(viewAlarm(inFlight, DUE + LEASE_MS - 1).in_flight, true);
   assert.equal(viewAlarm(cancelAlarm(inFlight, DUE + 1), DUE + 1).in_flight, true);
   assert.equal(viewAlarm(inFlight, DUE + LEASE_MS).in_flight, false);
 });
 
-test('a line of the ledger tells how late the attempt began', () => {
+test('an entry of the ledger shows how late the attempt began', () => {
   const attempt: Attempt = {
     fireId: `${ALARM_ID}@${DUE}`,
     alarmId: ALARM_ID,

@@ -1,10 +1,10 @@
-/** An alarm and its attempts as their owner gets to see them (docs/contracts.md §2). */
+/** The owner's view of an alarm and its attempts (docs/contracts.md §2). */
 import type { AlarmView, FireView } from '../../wire/alarm.ts';
 import { RawJson } from '../../wire/json.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { type AlarmState, type Attempt, isLeased, type Occurrence, scheduledOccurrence } from './alarm.ts';
 
-/** Leaves out what is absent, so that the JSON does too. */
+/** Omits absent members, so that the JSON omits them too. */
 function present<T extends object>(members: { [K in keyof T]: T[K] | null | undefined }): T {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== null && value !== undefined)) as T;
 }
@@ -13,8 +13,8 @@ const instantOrNull = (epochMs: number | null | undefined) =>
   epochMs === null || epochMs === undefined ? null : formatInstant(epochMs);
 
 /**
- * The instant of an occurrence's next attempt: for one that is held back, when the hold ends, and not when the router
- * is asked again.
+ * The instant of an occurrence's next attempt. For a deferred one it is the end of the deferral, not the next request
+ * to the router.
  */
 function nextAttemptAt({ dueAt, heldUntil }: Occurrence): number | undefined {
   return dueAt === null ? undefined : Math.max(dueAt, heldUntil ?? dueAt);
@@ -26,22 +26,24 @@ export function nextFireAt(state: AlarmState): number | undefined {
   return state.alarm.status === 'active' && scheduled ? nextAttemptAt(scheduled) : undefined;
 }
 
-/** What the router holds back at present: of several, the occurrence that comes back first. */
-function heldBack({ occurrences }: AlarmState): AlarmView['held_back'] | null {
-  // What is held is later than it was meant to be. A replica of a version that knows no holds may leave a reason behind
-  // where the next occurrence of a series took the row over; that one is on time.
-  const held = occurrences.flatMap((occurrence) => {
+/** The deferral to show: of several deferred occurrences, the one that is due first. */
+function firstDeferral({ occurrences }: AlarmState): AlarmView['held_back'] | null {
+  // A deferred occurrence is later than scheduled. A replica of a version without deferrals may keep a reason when the
+  // next occurrence of a series reuses the row; that occurrence is on time.
+  const deferrals = occurrences.flatMap((occurrence) => {
     const { heldReason: reason, scheduledFor, leaseUntil } = occurrence;
     const until = nextAttemptAt(occurrence);
     return reason === null || until === undefined || until <= scheduledFor || leaseUntil !== null
       ? []
       : [{ reason, until }];
   });
-  const [first] = held.sort((one, other) => one.until - other.until);
+  const [first] = deferrals.sort((one, other) => one.until - other.until);
   return first ? { reason: first.reason, until: formatInstant(first.until) } : null;
 }
 
-/** @param now decides whether an attempt is under way */
+/**
+ * @param now decides whether an attempt is running
+ */
 export function viewAlarm(state: AlarmState, now: number): AlarmView {
   const { alarm } = state;
   return present<AlarmView>({
@@ -71,13 +73,11 @@ export function viewAlarm(state: AlarmState, now: number): AlarmView {
     urgent: alarm.urgent || null,
     wake_computer: alarm.wakeComputer || null,
     set_by: alarm.setBy === null ? null : { kind: 'person', name: alarm.setBy },
-    held_back: heldBack(state),
+    held_back: firstDeferral(state),
   });
 }
 
-/**
- * One line of the fire ledger. Lateness counts from the instant the occurrence was due to the start of this attempt.
- */
+/** One entry of the fire ledger. Lateness counts from the due time to the start of this attempt. */
 export function viewAttempt(attempt: Attempt): FireView {
   return present<FireView>({
     fire_id: attempt.fireId,

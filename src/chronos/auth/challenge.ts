@@ -1,4 +1,4 @@
-/** Challenge and response: how a caller shows that it holds the key of a DID (docs/contracts.md §1, §2). */
+/** Challenge and response: a caller proves possession of the key of a DID (docs/contracts.md §1, §2). */
 import { randomBytes } from 'node:crypto';
 import type { z } from 'zod';
 import { verifySignature } from '../../kit/identity/keys.ts';
@@ -8,10 +8,10 @@ import { ReveilleError } from '../../wire/errors.ts';
 import type { AlarmStore } from '../store/store.ts';
 import type { ProvenKey } from './enrollment.ts';
 
-/** How long a nonce can be answered, in seconds. */
+/** How long a nonce is valid, in seconds. */
 export const NONCE_TTL_SECONDS = 120;
 
-/** One sentence for every way in which a proof can be wrong: which one it was helps only an attacker. */
+/** One message for every invalid proof. A specific reason would help only an attacker. */
 function notProven(): ReveilleError {
   return new ReveilleError(
     'unauthorized',
@@ -19,7 +19,7 @@ function notProven(): ReveilleError {
   );
 }
 
-/** Makes a challenge for a DID and keeps its nonce where every replica finds it. */
+/** Creates a challenge for a DID and stores its nonce for all replicas. */
 export async function issueChallenge(
   store: AlarmStore,
   did: string,
@@ -31,9 +31,9 @@ export async function issueChallenge(
 }
 
 /**
- * Checks the answer to a challenge. The nonce is used up whatever comes of it.
+ * Checks the answer to a challenge. The nonce is used up whatever the outcome.
  *
- * @returns the key that was proved, not yet admitted
+ * @returns the proved key, not yet admitted
  * @throws ReveilleError `unauthorized` when nonce, DID, key and signature do not belong together
  */
 export async function checkAnswer(

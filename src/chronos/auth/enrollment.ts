@@ -1,6 +1,6 @@
 /**
- * Which public keys may speak for an owner (docs/contracts.md §1): trust on first use, or only what an operator
- * enrolled.
+ * The public keys that may act for an owner (docs/contracts.md §1): by trust on first use, or only keys that an
+ * operator enrolled.
  */
 import { ReveilleError } from '../../wire/errors.ts';
 import type { AgentKey, AlarmStore, PinLimits } from '../store/store.ts';
@@ -8,10 +8,10 @@ import type { AgentKey, AlarmStore, PinLimits } from '../store/store.ts';
 export const ENROLLMENT_MODES = ['tofu', 'required'] as const;
 export type EnrollmentMode = (typeof ENROLLMENT_MODES)[number];
 
-/** A public key that has just been proved, and whom it claims to speak for. */
+/** A public key that has just been proved, and the owner that it claims to act for. */
 export type ProvenKey = { owner: string; label: string; publicKey: string };
 
-/** The key, when it may act for the owner right now. Where enrolment is required, one that was only pinned may not. */
+/** The key, when it may act for the owner. Where enrolment is required, a key that was only pinned may not. */
 export async function acceptedKey(
   store: AlarmStore,
   owner: string,
@@ -23,10 +23,9 @@ export async function acceptedKey(
 }
 
 /**
- * Admits a proven key, pinning it when it is the owner's first and the mode allows that.
+ * Admits a proven key. It is pinned when it is the owner's first and the mode allows that.
  *
- * @throws ReveilleError `forbidden` when the key may not speak for the owner, `rate_limited` when too many owners are
- *   new
+ * @throws ReveilleError `forbidden` when the key may not act for the owner, `rate_limited` when too many owners are new
  */
 export async function admit(
   store: AlarmStore,

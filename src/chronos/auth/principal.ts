@@ -1,4 +1,4 @@
-/** Principal tokens: short-lived proof, made by chronosd for itself, that a caller has shown a key. */
+/** Principal tokens: chronosd issues them to itself as short-lived proof that a caller has proved its key. */
 import { z } from 'zod';
 import { readPersonProof, type Signed } from '../../kit/identity/person-proof.ts';
 import { type KeyHolder, readPersonKeyMark } from '../../kit/identity/person-rights.ts';
@@ -7,10 +7,12 @@ import { setBySchema } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 
 /**
- * @param proof the header, over this very request or over the key under which it is made; `undefined`: the agent itself
+ * The person who makes a request.
+ *
+ * @param proof the header, for this request or for the key that signs it; `undefined`: the agent itself
  * @param holder the key
- * @param operator the operator's token and the time; without a token nobody can prove to be a person
- * @throws ReveilleError `forbidden` when the proof does not hold: the words would otherwise reach the agent as its own
+ * @param operator the operator's token and the time; without a token no proof of a person is possible
+ * @throws ReveilleError `forbidden` when the proof is invalid: the text must not reach the agent as its own
  */
 export function personOf(
   proof: string | undefined,
@@ -27,11 +29,11 @@ export function personOf(
   if (setBy.success) return setBy.data.name;
   throw new ReveilleError(
     'forbidden',
-    'X-Chronos-Person must prove, with CHRONOS_ADMIN_TOKEN and within five minutes, that a person makes this very request; leave it out to set an alarm as the agent',
+    'X-Chronos-Person must prove, with CHRONOS_ADMIN_TOKEN and within five minutes, that a person makes this request; omit it to set an alarm as the agent',
   );
 }
 
-/** Whom a request acts for, and by which key. */
+/** The owner that a request acts for, and its key. */
 export type Principal = { owner: string; publicKey: string };
 
 const VERSION = 'p1';
@@ -50,11 +52,11 @@ export function mintPrincipalToken(principal: Principal, expiresAt: number, secr
 
 type Verified = { secret: string; principal: Principal; expiresAt: number };
 
-/** Tokens that were found to be ours, by their digests: clients send the same one for as long as it is good. */
+/** Verified tokens by their digests. Clients send the same token until it expires. */
 const verified = new Map<string, Verified>();
 const MOST_VERIFIED = 10_000;
 
-/** The principal of a token that is ours and has not expired; `undefined` for anything else. */
+/** The principal of a valid token that has not expired; otherwise `undefined`. */
 export function readPrincipalToken(token: string, now: number, secret: string): Principal | undefined {
   const digest = tokenDigest(token);
   const known = verified.get(digest);
@@ -71,7 +73,7 @@ function verify(token: string, secret: string): Verified | undefined {
   const [version, content, signature, ...rest] = token.split('.');
   if (version !== VERSION || !content || !signature || rest.length > 0) return undefined;
   if (!sameSecret(signature, seal(secret, `${VERSION}.${content}`))) return undefined;
-  // The signature is ours, so the claims are what we wrote; the schema guards against tokens of another version of us.
+  // The signature is valid, so this service wrote the claims. The schema rejects tokens of another version.
   const claims = claimsSchema.safeParse(JSON.parse(Buffer.from(content, 'base64url').toString('utf8')));
   if (!claims.success) return undefined;
   const { owner, key: publicKey, exp: expiresAt } = claims.data;

@@ -5,8 +5,8 @@ import { silentLogger } from '../../kit/log/log.ts';
 import { Absence } from './absence.ts';
 
 /**
- * Clocks that a test moves: all of them with or without the timers, or those that continue in a sleep, or the wall clock
- * alone.
+ * Clocks under a test's control: all of them with or without the timers, or the ones that continue in a sleep, or the
+ * wall clock alone.
  */
 function clocks() {
   const at = { now: Date.UTC(2026, 10, 23, 8), monotonic: 1000, sinceBoot: 500_000 };
@@ -45,7 +45,7 @@ function clocks() {
   return { at, clock, pass, sleep, stall };
 }
 
-test('what fell due in a sleep is late because the computer slept', (t) => {
+test('an occurrence due during a sleep is late because the computer slept', (t) => {
   const { at, clock, pass, sleep } = clocks();
   const absence = new Absence(temporaryFolder(t), clock, silentLogger);
   pass(10_000);
@@ -58,7 +58,7 @@ test('what fell due in a sleep is late because the computer slept', (t) => {
   assert.equal(absence.because(at.now - 1000), undefined);
 });
 
-test('what fell due while the process was stopped is late because of that', (t) => {
+test('an occurrence due while the process was stopped is late because of that', (t) => {
   const { at, clock, pass, stall } = clocks();
   const absence = new Absence(temporaryFolder(t), clock, silentLogger);
   pass(10_000);
@@ -70,14 +70,14 @@ test('what fell due while the process was stopped is late because of that', (t) 
   assert.equal(absence.because(at.now - 1000), undefined);
 });
 
-test('a wall clock that somebody sets is no sleep', (t) => {
+test('a change of the wall clock is no sleep', (t) => {
   const { at, clock } = clocks();
   const absence = new Absence(temporaryFolder(t), clock, silentLogger);
   at.now += 3_600_000;
   assert.equal(absence.because(at.now - 1_800_000), undefined);
 });
 
-test('what fell due between two processes is late because nobody ran', (t) => {
+test('an occurrence due between two processes is late because none ran', (t) => {
   const { at, clock, pass } = clocks();
   const folder = temporaryFolder(t);
   const first = new Absence(folder, clock, silentLogger);

@@ -1,8 +1,10 @@
 /**
- * Why a fire is late, where no process could send it: chronosd did not run, the computer slept, or the process was
- * stopped (`SIGSTOP`, a debugger) or got no processor. The modification time of a file, set every few seconds, records
- * until when the previous process ran. A sleep is the difference between the clock that counts sleep and the monotonic
- * clock. A stall is a heartbeat that comes too late by the monotonic clock. A change of the wall clock is neither.
+ * Why a fire is late when no process could send it: chronosd did not run, the computer slept, or the process was
+ * stopped or starved (`SIGSTOP`, a debugger, no CPU time).
+ *
+ * The modification time of a file, updated every few seconds, records until when the previous process ran. A sleep is
+ * the difference between the clock that counts sleep and the monotonic clock. A stall is a heartbeat that is late by
+ * the monotonic clock. A change of the wall clock is neither.
  */
 import { closeSync, openSync, statSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,12 +14,15 @@ import type { AbsenceReason } from '../../wire/alarm.ts';
 
 type Span = { readonly from: number; readonly to: number; readonly because: AbsenceReason };
 
-const BEAT_MS = 2000;
-/** Tolerated between clocks that are read one after another, and for a heartbeat that is late. */
+const HEARTBEAT_MS = 2000;
+/** Tolerance between clocks that are read one after another, and for a late heartbeat. */
 const SLACK_MS = 3000;
-/** Looking at the clocks is a call of the system for each fire that is late; no sleep begins and ends within this. */
-const LOOK_AGAIN_MS = 100;
-/** Spans that are remembered: rings that wait for longer have been late for other reasons since. */
+/**
+ * Minimum time between two reads of the clocks. Each late fire would otherwise cost a system call, and no sleep is
+ * shorter than this.
+ */
+const READ_INTERVAL_MS = 100;
+/** Recorded intervals. A fire that waits longer than they cover has been late for other reasons since. */
 const REMEMBERED = 16;
 
 export class Absence {
@@ -26,23 +31,29 @@ export class Absence {
   readonly #file: string | undefined;
   readonly #spans: Span[] = [];
   #cancel: CancelTimer = () => {};
-  #seen: { now: number; monotonic: number; sinceBoot: number };
+  #lastReading: { now: number; monotonic: number; sinceBoot: number };
 
-  /** @param folder has the file; without it only sleeps and stalls are known, as other replicas may have run */
+  /**
+   * @param folder contains the file; without it only sleeps and stalls are known, because other replicas may have run
+   */
   constructor(folder: string | undefined, clock: Clock, log: Logger) {
     this.#clock = clock;
     this.#log = log;
     this.#file = folder === undefined ? undefined : join(folder, 'alive');
-    this.#seen = this.#look();
+    this.#lastReading = this.#read();
     const before = this.#file === undefined ? undefined : statSync(this.#file, { throwIfNoEntry: false })?.mtimeMs;
-    if (before !== undefined) this.#remember({ from: before, to: this.#seen.now, because: 'not_running' });
-    this.#beat();
+    if (before !== undefined) this.#remember({ from: before, to: this.#lastReading.now, because: 'not_running' });
+    this.#heartbeat();
   }
 
-  /** Why what was due then has not rung before now; `undefined` when somebody was there. Epoch milliseconds. */
+  /**
+   * Why an occurrence due at that instant did not fire until now; `undefined` when a process could have delivered it.
+   * Epoch milliseconds.
+   */
   because(dueAt: number): AbsenceReason | undefined {
-    // A sleep shows in the wall clock, too, and the beat finds one that somebody has set back meanwhile.
-    if (Math.abs(this.#clock.now() - this.#seen.now) >= LOOK_AGAIN_MS) this.#notice();
+    // A sleep shows in the wall clock, too. If the wall clock was set back meanwhile, the next heartbeat finds the
+    // sleep.
+    if (Math.abs(this.#clock.now() - this.#lastReading.now) >= READ_INTERVAL_MS) this.#recordGaps();
     return this.#spans.findLast(({ from, to }) => from <= dueAt && dueAt <= to)?.because;
   }
 
@@ -51,26 +62,26 @@ export class Absence {
     this.#touch();
   }
 
-  #look() {
+  #read() {
     const { now, monotonic, sinceBoot } = this.#clock;
     const clock = this.#clock;
     return { now: now.call(clock), monotonic: monotonic.call(clock), sinceBoot: sinceBoot?.call(clock) ?? 0 };
   }
 
-  /** Records a sleep of the computer, or a stall of this process, since the last look. */
-  #notice(): void {
-    const seen = this.#look();
-    const ran = seen.monotonic - this.#seen.monotonic;
-    const slept = seen.sinceBoot - this.#seen.sinceBoot - ran;
-    const because = slept > SLACK_MS ? 'slept' : ran > BEAT_MS + SLACK_MS ? 'stalled' : undefined;
-    if (because !== undefined) this.#remember({ from: this.#seen.now, to: seen.now, because });
-    this.#seen = seen;
+  /** Records a sleep of the computer, or a stall of this process, since the last read. */
+  #recordGaps(): void {
+    const seen = this.#read();
+    const ran = seen.monotonic - this.#lastReading.monotonic;
+    const slept = seen.sinceBoot - this.#lastReading.sinceBoot - ran;
+    const because = slept > SLACK_MS ? 'slept' : ran > HEARTBEAT_MS + SLACK_MS ? 'stalled' : undefined;
+    if (because !== undefined) this.#remember({ from: this.#lastReading.now, to: seen.now, because });
+    this.#lastReading = seen;
   }
 
-  #beat(): void {
-    this.#notice();
+  #heartbeat(): void {
+    this.#recordGaps();
     this.#touch();
-    this.#cancel = this.#clock.after(BEAT_MS, () => this.#beat());
+    this.#cancel = this.#clock.after(HEARTBEAT_MS, () => this.#heartbeat());
   }
 
   #touch(): void {
@@ -80,7 +91,7 @@ export class Absence {
       closeSync(openSync(this.#file, 'a', 0o600));
       utimesSync(this.#file, at, at);
     } catch (err) {
-      this.#log.debug({ err }, 'when this process ran last cannot be written down');
+      this.#log.debug({ err }, 'the file that records when this process last ran could not be written');
     }
   }
 

@@ -8,8 +8,8 @@ import { CompletionBuffer } from './completions.ts';
 
 const unavailable = () => new ReveilleError('unavailable', 'away', { retryable: true });
 
-/** A buffer over a store that keeps each batch until it is told what comes of it. */
-function bufferOf(atOnce: number) {
+/** A buffer over a store that keeps each batch until the test sets its outcome. */
+function bufferOf(concurrentBatches: number) {
   const clock = new ManualClock();
   const batches: { fires: number[]; end(refused?: boolean): Promise<void> }[] = [];
   const store = {
@@ -24,7 +24,11 @@ function bufferOf(atOnce: number) {
       return promise;
     },
   } as Pick<AlarmStore, 'complete'> as AlarmStore;
-  const buffer = new CompletionBuffer(store, clock, silentLogger, { gatherMs: 5, atOnce, onFlushed: () => {} });
+  const buffer = new CompletionBuffer(store, clock, silentLogger, {
+    batchDelayMs: 5,
+    concurrentBatches,
+    onFlushed: () => {},
+  });
   let fires = 0;
   const stored: number[] = [];
   const add = (count: number) => {
@@ -38,13 +42,13 @@ function bufferOf(atOnce: number) {
   return { clock, batches, add, sizes, stored };
 }
 
-test('while a batch is being written, a second one follows once it is worth the trip, and no third', async () => {
+test('while a batch is being written, a second one follows once it is large enough, and no third', async () => {
   const { clock, batches, add, sizes, stored } = bufferOf(2);
   add(3);
   await clock.advance(5);
   add(20);
   await clock.advance(100);
-  assert.deepEqual(sizes(), [3], 'twenty wait for the batch that is under way');
+  assert.deepEqual(sizes(), [3], 'twenty wait for the running batch');
   add(76);
   await clock.advance(1);
   assert.deepEqual(sizes(), [3, 96]);
@@ -63,7 +67,7 @@ test('while a batch is being written, a second one follows once it is worth the 
   assert.equal(stored.length, 399);
 });
 
-test('a batch that was refused goes again after a pause, alone, and nothing of it is lost or written twice', async () => {
+test('a refused batch is retried after a pause, alone, and nothing is lost or written twice', async () => {
   const { clock, batches, add, sizes, stored } = bufferOf(2);
   add(10);
   await clock.advance(5);
@@ -75,7 +79,7 @@ test('a batch that was refused goes again after a pause, alone, and nothing of i
   await batches[1]!.end(true);
   add(200);
   await clock.advance(499);
-  assert.deepEqual(sizes(), [10, 100], 'the store is given time');
+  assert.deepEqual(sizes(), [10, 100], 'the next try waits');
   await clock.advance(1);
   assert.deepEqual(sizes(), [10, 100, 256]);
   await batches[2]!.end();

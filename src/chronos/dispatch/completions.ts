@@ -1,5 +1,5 @@
 /**
- * Outcomes on their way into the store: gathered for a moment and written together, kept until the store has taken
+ * Outcomes on their way into the store: collected for a moment, written together, and kept until the store has accepted
  * them.
  */
 import type { CancelTimer, Clock } from '../../kit/clock/clock.ts';
@@ -8,14 +8,16 @@ import { ReveilleError } from '../../wire/errors.ts';
 import type { AlarmStore, Completion } from '../store/store.ts';
 
 const MAX_BATCH = 256;
-/** While the store is writing a batch, a second one is not sent before it is worth its own trip. */
-const FULL_ENOUGH = 96;
+/**
+ * While the store writes a batch, a second one is sent only from this size on, where it is worth its own round trip.
+ */
+const SECOND_BATCH_MIN = 96;
 const RETRY_MS = 500;
 
 type Waiting = { completion: Completion; done: () => void };
 
-/** Whether the store may take later what it did not take now. Any other failure is a defect, and stays one. */
-function mayPass(error: unknown): boolean {
+/** Whether the store may accept the batch later. Any other failure is a defect. */
+function isTemporary(error: unknown): boolean {
   return error instanceof ReveilleError && error.code === 'unavailable' && error.retryable;
 }
 
@@ -24,31 +26,35 @@ export class CompletionBuffer {
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #onFlushed: () => void;
-  readonly #gatherMs: number;
-  readonly #atOnce: number;
+  readonly #batchDelayMs: number;
+  readonly #concurrentBatches: number;
   #waiting: Waiting[] = [];
   #timer: CancelTimer | undefined;
-  /** The timer is for as soon as possible. */
-  #hurried = false;
+  /** The timer is set to the earliest possible time. */
+  #isUrgent = false;
   /** Batches that the store is writing. */
-  #underWay = 0;
-  /** The store refused the last batch; it is given time. */
+  #runningBatches = 0;
+  /** The store refused the last batch; the next try waits. */
   #refused = false;
   #stopped = false;
 
   /**
-   * @param options.gatherMs how long an outcome may wait for company
-   * @param options.atOnce how many batches the store may be writing at once
-   * @param options.onFlushed called after each batch that the store has taken: what is due next may have changed
+   * @param options.batchDelayMs how long an outcome may wait for others
+   * @param options.concurrentBatches how many batches the store may write concurrently
+   * @param options.onFlushed called after each batch that the store has accepted: the next due time may have changed
    */
   constructor(
     store: AlarmStore,
     clock: Clock,
     log: Logger,
-    { gatherMs, atOnce = 1, onFlushed }: { gatherMs: number; atOnce?: number; onFlushed: () => void },
+    {
+      batchDelayMs,
+      concurrentBatches = 1,
+      onFlushed,
+    }: { batchDelayMs: number; concurrentBatches?: number; onFlushed: () => void },
   ) {
-    this.#gatherMs = gatherMs;
-    this.#atOnce = atOnce;
+    this.#batchDelayMs = batchDelayMs;
+    this.#concurrentBatches = concurrentBatches;
     this.#store = store;
     this.#clock = clock;
     this.#log = log;
@@ -56,24 +62,24 @@ export class CompletionBuffer {
   }
 
   /**
-   * Resolves once the outcome is durable, has turned out to belong to someone else's lease, or could not be applied for
-   * a defect of ours. Never, when {@link stop} comes first.
+   * Resolves once the outcome is durable, belongs to another replica's lease, or could not be applied because of a
+   * defect. It never resolves when {@link stop} comes first.
    */
   add(completion: Completion): Promise<void> {
     return new Promise((done) => {
       this.#waiting.push({ completion, done });
-      this.#schedule(this.#gatherMs);
+      this.#schedule(this.#batchDelayMs);
     });
   }
 
-  /** Writes what is waiting now, where the store takes anything at all; waits for nothing. */
+  /** Writes waiting outcomes now, unless the store refused the last batch. Returns at once. */
   flush(): void {
     if (this.#waiting.length === 0 || this.#refused || this.#stopped) return;
     this.#timer?.();
     void this.#flush();
   }
 
-  /** Leaves what is waiting to its leases; the store is not touched again. */
+  /** Leaves waiting outcomes to the expiry of their leases; the store is not used again. */
   stop(): void {
     this.#stopped = true;
     this.#timer?.();
@@ -84,13 +90,14 @@ export class CompletionBuffer {
       );
   }
 
-  /** Sees to it that what is waiting is written, within this time where nothing is being written. */
+  /** Schedules a write of waiting outcomes, at the latest after this time unless a write is running. */
   #schedule(delayMs: number): void {
-    if (this.#stopped || this.#refused || this.#waiting.length === 0 || this.#underWay >= this.#atOnce) return;
-    const isFull = this.#waiting.length >= (this.#underWay === 0 ? MAX_BATCH : FULL_ENOUGH);
-    if (isFull && !this.#hurried) this.#flushAfter(0);
-    else if (!this.#timer && this.#underWay === 0) this.#flushAfter(delayMs);
-    this.#hurried ||= isFull;
+    if (this.#stopped || this.#refused || this.#waiting.length === 0 || this.#runningBatches >= this.#concurrentBatches)
+      return;
+    const isFull = this.#waiting.length >= (this.#runningBatches === 0 ? MAX_BATCH : SECOND_BATCH_MIN);
+    if (isFull && !this.#isUrgent) this.#flushAfter(0);
+    else if (!this.#timer && this.#runningBatches === 0) this.#flushAfter(delayMs);
+    this.#isUrgent ||= isFull;
   }
 
   #flushAfter(delayMs: number): void {
@@ -100,34 +107,34 @@ export class CompletionBuffer {
 
   async #flush(): Promise<void> {
     this.#timer = undefined;
-    this.#hurried = false;
-    if (this.#underWay >= (this.#refused ? 1 : this.#atOnce)) return;
-    this.#underWay++;
+    this.#isUrgent = false;
+    if (this.#runningBatches >= (this.#refused ? 1 : this.#concurrentBatches)) return;
+    this.#runningBatches++;
     const written = this.#write(this.#waiting.splice(0, MAX_BATCH));
     this.#schedule(0);
     const unwritten = await written;
-    this.#underWay--;
+    this.#runningBatches--;
     this.#waiting.unshift(...unwritten);
     this.#refused = unwritten.length > 0;
     if (!this.#refused) this.#schedule(0);
     else if (!this.#stopped) this.#flushAfter(RETRY_MS);
   }
 
-  /** Writes a batch; returns what must be tried again. */
+  /** Writes a batch; returns the outcomes to retry. */
   async #write(batch: Waiting[]): Promise<Waiting[]> {
     if (batch.length === 0) return [];
     try {
       await this.#apply(batch);
       return [];
     } catch (error) {
-      if (mayPass(error)) {
-        // A store that is down loses nothing: the outcomes wait here, and if this process dies first, their leases run
-        // out and the wakes are repeated under the same fire ids.
-        this.#log.error({ err: error, waiting: batch.length }, 'outcomes could not be stored; trying again');
+      if (isTemporary(error)) {
+        // A store outage loses nothing. The outcomes wait here. If this process dies first, their leases expire and the
+        // wakes are repeated under the same fire ids.
+        this.#log.error({ err: error, waiting: batch.length }, 'outcomes could not be stored; retrying');
         return batch;
       }
-      // One outcome that cannot be applied is a defect of ours. It must not hold up the others in its batch; alone, it
-      // is let go, and its occurrence returns when the lease has run out.
+      // An outcome that cannot be applied is a defect. It must not block the others in its batch. Alone, it is dropped,
+      // and its occurrence returns when the lease has expired.
       if (batch.length > 1) return (await Promise.all(batch.map((waiting) => this.#write([waiting])))).flat();
       const [waiting] = batch;
       this.#log.error({ err: error, fire_id: waiting!.completion.key.fireId }, 'an outcome could not be applied');

@@ -1,7 +1,7 @@
 /**
- * The dispatcher: sleeps until something is due, claims what it can deliver at once, delivers it concurrently, and
- * hands the outcomes to the store. The store is the authority about what is owed; what is held here are hints, and
- * losing them all loses nothing.
+ * The dispatcher: sleeps until an occurrence is due, claims as many as it can deliver at once, delivers them
+ * concurrently, and passes the outcomes to the store. The store is the authority about pending occurrences. The state
+ * of the dispatcher is only hints, and losing them loses nothing.
  */
 
 import { type CancelTimer, type Clock, wait } from '../../kit/clock/clock.ts';
@@ -24,11 +24,11 @@ import { InFlight, type InFlightBounds } from './in-flight.ts';
 import { LeaseKeeper } from './lease-keeper.ts';
 import type { Hold, WakeResult, Waker } from './waker.ts';
 
-// What the dispatcher sleeps on: it wakes at an instant, or earlier when something is due earlier.
+// The dispatcher sleeps on it until an instant, or less when something is due earlier.
 
 class WakeSignal {
   readonly #clock: Clock;
-  /** The earliest instant anybody has notified for since the last {@link reset}. */
+  /** The earliest instant of a notification since the last {@link reset}. */
   #notifiedFor = Number.POSITIVE_INFINITY;
   #wakeAt = Number.POSITIVE_INFINITY;
   #wake: (() => void) | undefined;
@@ -37,23 +37,23 @@ class WakeSignal {
     this.#clock = clock;
   }
 
-  /** Ends the present sleep, or the next one if it has not begun. */
+  /** Ends the current sleep, or the next one if it has not begun. */
   notify(): void {
     this.notifyBy(Number.NEGATIVE_INFINITY);
   }
 
-  /** Makes the present or next sleep end no later than this instant. */
+  /** Makes the current or next sleep end no later than this instant. */
   notifyBy(instant: number): void {
     this.#notifiedFor = Math.min(this.#notifiedFor, instant);
     if (this.#notifiedFor < this.#wakeAt) this.#wake?.();
   }
 
-  /** Forgets earlier signals. Call it before looking at what they announced. */
+  /** Discards earlier signals. Call it before reading the state that they announced. */
   reset(): void {
     this.#notifiedFor = Number.POSITIVE_INFINITY;
   }
 
-  /** Resolves at the instant, or when {@link notify} asks for an earlier look. May be up to a millisecond early. */
+  /** Resolves at the instant, or when {@link notify} requests an earlier read. May be up to a millisecond early. */
   sleepUntil(instant: number): Promise<void> {
     const wakeAt = Math.min(instant, this.#notifiedFor);
     const delayMs = wakeAt - this.#clock.now();
@@ -72,22 +72,22 @@ class WakeSignal {
   }
 }
 
-/** What is less late than this needs no reason. */
-const NOTICED_MS = 1000;
+/** Shorter lateness needs no reason. */
+const UNEXPLAINED_LATENESS_MS = 1000;
 
 export type DispatcherConfig = InFlightBounds & {
-  /** How long a claim stands unless it is renewed. */
+  /** How long a claim is valid unless it is renewed. */
   leaseMs: number;
-  /** Looks at the store at least this often, whatever the timers say: wall clocks jump and laptops sleep. */
+  /** Reads the store at least this often, independent of timers: wall clocks jump and laptops sleep. */
   tickMs: number;
   /**
-   * Whether what is asked of the store in one turn of the event loop shares a transaction: outcomes that wait are
-   * written with each claim then, for nothing.
+   * Whether all store calls in one turn of the event loop share a transaction. Waiting outcomes are then written with
+   * each claim at no extra cost.
    */
   sharedCommits?: boolean;
 };
 
-/** What the dispatcher tells whoever watches: one finished attempt. */
+/** The dispatcher's report to observers: one finished attempt. */
 export type FireReport = {
   alarm: Alarm;
   occurrence: Occurrence;
@@ -106,35 +106,29 @@ export type DispatcherOptions = {
   config: DispatcherConfig;
   /** Uniform in [0, 1); spreads retries. */
   random: () => number;
-  /** Why what was due then, epoch milliseconds, is late, where that is known. */
+  /** Why an occurrence due at that instant (epoch milliseconds) is late, where that is known. */
   lateBecause?: (dueAt: number) => AbsenceReason | undefined;
   onFire?: (report: FireReport) => void;
-  /** Told of every wake that the router held back. */
-  onHold?: () => void;
+  /** Called for every wake that the router deferred. */
+  onDeferred?: () => void;
 };
 
-/** After a failed look at the store, the next one comes this much later. */
+/** Delay before the next read of the store after a failed one. */
 const STORE_RETRY_MS = 250;
-/**
- * When something was due but could not be claimed, the next look comes this much later, then twice as much, up to a
- * tick.
- */
+/** Delay before the next claim when something was due but could not be claimed. It doubles up to a tick. */
 const CONTENTION_MS = 3;
-/**
- * A hold lasts this long at least and at most, whatever the router asks for: a wrong clock over there must not lose an
- * alarm.
- */
-const SHORTEST_HOLD_MS = 1000;
-const LONGEST_HOLD_MS = 48 * 3_600_000;
-/** The router is asked again this often while it holds a wake back: nobody tells us when a budget is lifted. */
-const ASK_AGAIN_MS = 15 * 60_000;
-/** How long an outcome waits for company; longer where the next claim takes it along. */
-const GATHER_MS = 5;
-const GATHER_FOR_CLAIM_MS = 10;
-/** Batches of outcomes on their way to a store to which each is a trip. */
-const BATCHES_AT_ONCE = 2;
-/** What a drain gives up needs this long at most to end as an outcome in the store. */
-const GIVE_UP_MS = 1000;
+/** Shortest and longest deferral, whatever the router requests: a wrong clock of the router must not lose an alarm. */
+const SHORTEST_DEFERRAL_MS = 1000;
+const LONGEST_DEFERRAL_MS = 48 * 3_600_000;
+/** Interval between two requests to the router while it defers a wake: no event reports that a budget was raised. */
+const DEFERRED_RETRY_MS = 15 * 60_000;
+/** How long an outcome waits for others; longer when the next claim writes it. */
+const BATCH_DELAY_MS = 5;
+const BATCH_DELAY_FOR_CLAIM_MS = 10;
+/** Concurrent batches of outcomes to a store that needs a round trip for each. */
+const CONCURRENT_BATCHES = 2;
+/** Longest time to store the outcomes of deliveries that a drain has aborted. */
+const STORE_AFTER_DRAIN_MS = 1000;
 
 export class Dispatcher {
   readonly #options: DispatcherOptions;
@@ -143,9 +137,9 @@ export class Dispatcher {
   readonly #completions: CompletionBuffer;
   readonly #wakeSignal: WakeSignal;
   #stopping = false;
-  /** Claims in a row that found nothing although something was due. */
-  #fruitless = 0;
-  /** The last claim took all that there was room for, so more is probably due. */
+  /** Consecutive claims that found nothing although something was due. */
+  #emptyClaims = 0;
+  /** The last claim used all free slots, so more is probably due. */
   #backlog = false;
   #loop: Promise<void> | undefined;
 
@@ -156,8 +150,8 @@ export class Dispatcher {
     this.#wakeSignal = new WakeSignal(clock);
     this.#leases = new LeaseKeeper(store, clock, log, config.leaseMs);
     this.#completions = new CompletionBuffer(store, clock, log, {
-      gatherMs: config.sharedCommits ? GATHER_FOR_CLAIM_MS : GATHER_MS,
-      atOnce: config.sharedCommits ? 1 : BATCHES_AT_ONCE,
+      batchDelayMs: config.sharedCommits ? BATCH_DELAY_FOR_CLAIM_MS : BATCH_DELAY_MS,
+      concurrentBatches: config.sharedCommits ? 1 : CONCURRENT_BATCHES,
       onFlushed: () => this.#wakeSignal.notify(),
     });
   }
@@ -166,21 +160,21 @@ export class Dispatcher {
     this.#loop ??= this.#run();
   }
 
-  /** Something is due at this instant, perhaps earlier than what the dispatcher sleeps for. */
+  /** Something is due at this instant, which may be before the end of the current sleep. */
   hint(dueAt: number): void {
     this.#wakeSignal.notifyBy(dueAt);
   }
 
-  /** Deliveries under way right now. */
+  /** Running deliveries. */
   get inFlight(): number {
     return this.#inFlight.size;
   }
 
   /**
-   * Claims nothing more, lets what is under way finish and stores the outcomes. What has not finished by the limit is
-   * given up: its outcome is unknown, and recorded as that.
+   * Stops claiming, lets running deliveries finish and stores the outcomes. Deliveries that have not finished by the
+   * limit are aborted: their outcome is recorded as unknown.
    *
-   * @param limitMs how long deliveries under way may still take. An outcome that cannot be stored soon after is left to
+   * @param limitMs how long running deliveries may still take. An outcome that cannot be stored soon after is left to
    *   its lease; in either case the wake is repeated under the same fire id
    */
   async drain(limitMs: number): Promise<void> {
@@ -189,12 +183,12 @@ export class Dispatcher {
     const settled = Promise.resolve(this.#loop).then(() => this.#inFlight.settled());
     await this.#atMost(limitMs, settled);
     await this.#options.waker.close();
-    await this.#atMost(GIVE_UP_MS, settled);
+    await this.#atMost(STORE_AFTER_DRAIN_MS, settled);
     this.#leases.stop();
     this.#completions.stop();
   }
 
-  /** Waits for a promise, but no longer than this. */
+  /** Waits for a promise, but no longer than the limit. */
   async #atMost(limitMs: number, promise: Promise<void>): Promise<void> {
     const over = new AbortController();
     await Promise.race([promise, wait(this.#options.clock, limitMs, over.signal)]);
@@ -206,7 +200,7 @@ export class Dispatcher {
       try {
         await this.#round();
       } catch (error) {
-        this.#options.log.error({ err: error }, 'the store could not be read; trying again');
+        this.#options.log.error({ err: error }, 'the store could not be read; retrying');
         await this.#wakeSignal.sleepUntil(this.#options.clock.now() + STORE_RETRY_MS);
       }
     }
@@ -214,38 +208,37 @@ export class Dispatcher {
 
   async #round(): Promise<void> {
     const { store, clock, config } = this.#options;
-    if (this.#inFlight.room === 0 || (this.#backlog && !this.#inFlight.roomToRefill)) {
+    if (this.#inFlight.freeSlots === 0 || (this.#backlog && !this.#inFlight.canRefill)) {
       this.#backlog = false;
-      return this.#inFlight.refillable(clock);
+      return this.#inFlight.whenRefillable(clock);
     }
-    // Rings from here on, while the store is asked, are not lost: the sleep below returns at once.
+    // A signal that arrives during the call to the store is not lost: the sleep below returns at once.
     this.#wakeSignal.reset();
     const next = await store.nextDueAt(this.#inFlight.saturatedOwners());
     const now = clock.now();
     if (next === undefined || next > now) {
-      this.#fruitless = 0;
+      this.#emptyClaims = 0;
       return this.#wakeSignal.sleepUntil(Math.min(next ?? Number.POSITIVE_INFINITY, now + config.tickMs));
     }
     if (await this.#claim()) {
-      this.#fruitless = 0;
+      this.#emptyClaims = 0;
       return;
     }
-    // Due, yet nothing to claim: it was a lease that had to be ended, or another replica was faster.
-    const pauseMs = Math.min(CONTENTION_MS * 2 ** this.#fruitless, config.tickMs);
-    this.#fruitless++;
+    // Due, but nothing was claimed: a lease had to be ended, or another replica was faster.
+    const pauseMs = Math.min(CONTENTION_MS * 2 ** this.#emptyClaims, config.tickMs);
+    this.#emptyClaims++;
     await this.#wakeSignal.sleepUntil(clock.now() + pauseMs);
   }
 
-  /** Claims and begins what there is room for; says whether there was anything. */
+  /** Claims for the free slots and starts the deliveries; returns whether there were any. */
   async #claim(): Promise<boolean> {
     const { store, clock, config } = this.#options;
-    // The claim ends leases as of the instant by which ours were renewed: a clock that jumps in between ends none of
-    // those.
+    // The claim ends leases as of the instant by which ours were renewed. A clock jump in between ends none of them.
     const now = clock.now();
     await this.#leases.renewOverdue(now);
     if (this.#stopping) return false;
     const leaseUntil = clock.now() + config.leaseMs;
-    const limit = this.#inFlight.room;
+    const limit = this.#inFlight.freeSlots;
     if (config.sharedCommits) this.#completions.flush();
     const claims = await store.claim({
       now,
@@ -255,7 +248,7 @@ export class Dispatcher {
       leaseUntil,
     });
     this.#backlog = claims.length === limit;
-    // Whoever stood still meanwhile (SIGSTOP, a suspend) may hold nothing of it any more.
+    // After a stall (SIGSTOP, a suspend) this process may have lost these leases.
     if (clock.now() >= leaseUntil) return false;
     for (const claim of claims) this.#begin(claim, leaseUntil);
     return claims.length > 0;
@@ -265,21 +258,21 @@ export class Dispatcher {
     const { owner, id: alarmId } = claim.alarm;
     const { fireId, fence } = claim.occurrence;
     const key: LeaseKey = { owner, alarmId, fireId, fence };
-    this.#leases.hold(key, leaseUntil);
+    this.#leases.add(key, leaseUntil);
     const attempt = this.#attempt(claim, key)
       .catch((error: unknown) => {
-        // Only a defect of ours lands here; the lease runs out and the occurrence is tried again.
-        this.#options.log.error({ err: error, fire_id: fireId }, 'an attempt failed in an unforeseen way');
+        // Only a defect gets here; the lease expires and the occurrence is retried.
+        this.#options.log.error({ err: error, fire_id: fireId }, 'an attempt failed with an unexpected error');
       })
       .finally(() => this.#leases.release(key));
     this.#inFlight.track(attempt);
   }
 
-  /** One claim to its end. Resolves when the outcome is durable. */
+  /** Processes one claim. Resolves when the outcome is durable. */
   async #attempt(claim: Claim, key: LeaseKey): Promise<void> {
     const { clock } = this.#options;
     const { alarm, occurrence } = claim;
-    // It was due when it was claimed, also by a clock that has gone back since.
+    // The occurrence was due when it was claimed, even if the clock has gone back since.
     const now = Math.max(clock.now(), occurrence.claimedAt ?? 0);
 
     const replacement = occurrence.attempt === 1 ? catchUp(alarm, occurrence, now) : undefined;
@@ -289,8 +282,8 @@ export class Dispatcher {
     }
     const latenessMs = now - occurrence.scheduledFor;
     if (alarm.maxLatenessSeconds !== null && latenessMs > alarm.maxLatenessSeconds * 1000) {
-      const held = occurrence.heldReason === null ? '' : `; ${occurrence.heldReason}`;
-      const error = `could not start within max_lateness_seconds (${alarm.maxLatenessSeconds}): due ${formatInstant(occurrence.scheduledFor)}, ${latenessMs} ms ago${held}`;
+      const deferral = occurrence.heldReason === null ? '' : `; ${occurrence.heldReason}`;
+      const error = `could not start within max_lateness_seconds (${alarm.maxLatenessSeconds}): due ${formatInstant(occurrence.scheduledFor)}, ${latenessMs} ms ago${deferral}`;
       const missed = attemptRecord(claim, {
         startedAt: now,
         finishedAt: now,
@@ -315,11 +308,11 @@ export class Dispatcher {
     try {
       result = await waker.wake(claim, late);
     } finally {
-      // The slot is free as soon as the answer is there; the outcome becomes durable while the next delivery runs.
+      // The slot is free as soon as the answer arrives; the outcome becomes durable during the next delivery.
       if (leave()) this.#wakeSignal.notify();
     }
     const finishedAt = clock.now();
-    if (result.outcome === 'held') return this.#hold(key, result, finishedAt);
+    if (result.outcome === 'held') return this.#defer(key, result, finishedAt);
     const error = result.outcome === 'delivered' ? null : result.error;
     const record = attemptRecord(claim, {
       startedAt,
@@ -351,18 +344,18 @@ export class Dispatcher {
     onFire?.({ alarm, occurrence, startedAt, finishedAt, result, late });
   }
 
-  /** Nobody asks why something was a moment late. */
+  /** Short lateness gets no reason. */
   #lateBecause({ scheduledFor }: Occurrence, startedAt: number): AbsenceReason | undefined {
-    return startedAt - scheduledFor < NOTICED_MS ? undefined : this.#options.lateBecause?.(scheduledFor);
+    return startedAt - scheduledFor < UNEXPLAINED_LATENESS_MS ? undefined : this.#options.lateBecause?.(scheduledFor);
   }
 
-  /** The router asks for the wake again later: nothing was attempted, so nothing enters the ledger. */
-  async #hold(key: LeaseKey, { until: asked, reason }: Hold, now: number): Promise<void> {
-    const until = Math.min(Math.max(asked, now + SHORTEST_HOLD_MS), now + LONGEST_HOLD_MS);
-    this.#options.log.info({ fire_id: key.fireId, until: formatInstant(until), reason }, 'a wake is held back');
-    const dueAt = Math.min(until, now + ASK_AGAIN_MS);
+  /** The router defers the wake. It was not attempted, so the ledger has no entry. */
+  async #defer(key: LeaseKey, { until: requestedUntil, reason }: Hold, now: number): Promise<void> {
+    const until = Math.min(Math.max(requestedUntil, now + SHORTEST_DEFERRAL_MS), now + LONGEST_DEFERRAL_MS);
+    this.#options.log.info({ fire_id: key.fireId, until: formatInstant(until), reason }, 'a wake is deferred');
+    const dueAt = Math.min(until, now + DEFERRED_RETRY_MS);
     await this.#complete(key, null, (state) => settleHeld(state, key.fireId, { until, dueAt, reason }));
-    this.#options.onHold?.();
+    this.#options.onDeferred?.();
   }
 
   #complete(key: LeaseKey, attempt: Attempt | null, settle: Transition): Promise<void> {
@@ -375,7 +368,7 @@ type Outcome = Pick<
   'startedAt' | 'finishedAt' | 'outcome' | 'httpStatus' | 'error' | 'machineReadyMs' | 'lateBecause'
 >;
 
-/** When the machine was ready: not after its answer, whatever the clocks of two computers say. */
+/** When the machine was ready. Limited to the time of its answer, because the clocks of two computers differ. */
 function readyWithin(result: WakeResult, tookMs: number): number | null {
   const readyMs = 'machineReadyMs' in result ? result.machineReadyMs : undefined;
   return readyMs === undefined ? null : Math.min(readyMs, Math.max(0, tookMs));

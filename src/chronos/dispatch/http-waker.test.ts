@@ -18,7 +18,7 @@ const TIMEOUT_MS = 60_000;
 type Received = { headers: IncomingMessage['headers']; method: string; url: string; body: string };
 type Respond = (response: ServerResponse, received: Received, socket: Socket) => void;
 
-/** Where undici tells that the head of an answer has been read. */
+/** The channel on which undici publishes that the head of an answer has been read. */
 const HEADERS_READ = 'undici:request:headers';
 
 function once(channel: string): Promise<void> {
@@ -31,7 +31,7 @@ function once(channel: string): Promise<void> {
   });
 }
 
-/** A router that does what the test says, and a waker that talks to it. */
+/** A router with the test's behaviour, and a waker that calls it. */
 async function setUp(t: TestContext, respond: Respond, options: Partial<HttpWakerOptions> = {}) {
   const received: Received[] = [];
   let arrived = () => {};
@@ -58,7 +58,7 @@ async function setUp(t: TestContext, respond: Respond, options: Partial<HttpWake
     clock,
     url,
     received,
-    /** Resolves when the router has the next request whole. */
+    /** Resolves when the router has received the next request completely. */
     arrival: () =>
       new Promise<void>((resolve) => {
         arrived = resolve;
@@ -76,11 +76,11 @@ const answer =
   (response) =>
     void response.writeHead(status, headers).end(body);
 
-describe('what goes out', () => {
+describe('the request', () => {
   const message = ' trailing \u0000\u0007 ünï 日本 👩‍🚀\u2028\r\n';
   const payload = '{"b":12345678901234567890, "a":[1.0,1e400,-0]}';
 
-  test('message and payload as they were stored, and who, what and when', async (t) => {
+  test('contains message and payload as stored, and owner, fire and due time', async (t) => {
     const { waker, received } = await setUp(t, answer(202));
     await waker.wake(claimOf({ wake_message: message, payload, conversation_id: 'c:1', label: 'plants' }));
     const [{ method, url, headers, body }] = received as [Received];
@@ -103,7 +103,7 @@ describe('what goes out', () => {
     });
   });
 
-  test('it is signed under the wake token, for the bytes that arrive', async (t) => {
+  test('is signed with the wake token, over the exact bytes', async (t) => {
     const { waker, received } = await setUp(t, answer(202));
     await waker.wake(claimOf({ wake_message: message, payload }));
     const [{ headers, body }] = received as [Received];
@@ -114,7 +114,7 @@ describe('what goes out', () => {
     assert.equal(verifyWebhook({ headers: signed, body: `${body} `, secrets: [TOKEN], nowMs: NOW }).ok, false);
   });
 
-  test('without a token it goes unsigned', async (t) => {
+  test('is unsigned without a token', async (t) => {
     const { waker, received } = await setUp(t, answer(202), { token: undefined });
     await waker.wake(claimOf());
     const { headers } = received[0]!;
@@ -122,7 +122,7 @@ describe('what goes out', () => {
   });
 });
 
-describe('what comes of it', () => {
+describe('the result', () => {
   for (const status of [200, 202, 204])
     test(`${status} means delivered`, async (t) => {
       const { waker } = await setUp(t, answer(status));
@@ -130,7 +130,7 @@ describe('what comes of it', () => {
     });
 
   for (const status of [302, 400, 404, 451, 500, 502, 504])
-    test(`${status} is a failure that may pass`, async (t) => {
+    test(`${status} is a failure that may be retried`, async (t) => {
       const { waker, received } = await setUp(t, answer(status, 'because', { location: '/elsewhere' }));
       assert.deepEqual(await waker.wake(claimOf()), {
         outcome: 'failed',
@@ -141,7 +141,7 @@ describe('what comes of it', () => {
       assert.equal(received.length, 1);
     });
 
-  test('a router that is not ours may say what it likes with a 2xx, and is quoted with anything else', async (t) => {
+  test("another server's 2xx is accepted with any body; other answers are quoted", async (t) => {
     const bodies = ['', 'OK', '<!doctype html><p>woken</p>', '{"result":[1]}', '{"ok":false}', '\u0000\u{fffd}{'];
     let body = '';
     let status = 200;
@@ -175,14 +175,14 @@ describe('what comes of it', () => {
       assert.equal(result.outcome === 'failed' && result.retryAfterSeconds, seconds);
     });
 
-  test('the error keeps the first 300 characters of the answer, as text that any store can keep', async (t) => {
+  test('the error keeps the first 300 characters of the answer, as text that any store accepts', async (t) => {
     const { waker } = await setUp(t, answer(500, `\u0000${'x'.repeat(298)}👩 and ${'more '.repeat(100_000)}`));
     const result = await waker.wake(claimOf());
     assert.ok(result.outcome === 'failed');
     assert.equal(result.error, `the router answered 500: \u{fffd}${'x'.repeat(298)}\u{fffd}`);
   });
 
-  test('the words of an envelope are kept instead of its JSON, and end where a sentence ends', async (t) => {
+  test('the message of an envelope is kept instead of its JSON, and is cut at the end of a sentence', async (t) => {
     const sentence =
       'The machine cannot be started: its program is not there. Install it, or name another with --bin. ';
     const refusal = (message: string) => ({ ok: false, error: { code: 'unavailable', message, retryable: true } });
@@ -197,7 +197,7 @@ describe('what comes of it', () => {
     assert.ok(cut.error.length < 330);
   });
 
-  test('a router that is not there was not reached: nothing ran', async (t) => {
+  test('an unreachable router got no wake', async (t) => {
     const gone = await setUp(t, answer(200), { url: 'http://127.0.0.1:1/internal/wake' });
     const result = await gone.waker.wake(claimOf());
     assert.ok(result.outcome === 'failed' && !result.final && result.httpStatus === null);
@@ -211,7 +211,7 @@ describe('what comes of it', () => {
     assert.match(result.outcome === 'unknown' ? result.error : '', /whether it accepted the wake is not known/);
   });
 
-  test('so does one that is not answered within the timeout', async (t) => {
+  test('a request without an answer within the timeout has an unknown outcome', async (t) => {
     const { waker, clock, arrival } = await setUp(t, () => {});
     const arrived = arrival();
     const waking = waker.wake(claimOf());
@@ -225,7 +225,7 @@ describe('what comes of it', () => {
     assert.equal(clock.timers, 0);
   });
 
-  test('an answer that never ends holds its place no longer than the timeout, and its status counts', async (t) => {
+  test('an answer that never ends keeps its slot no longer than the timeout, and its status counts', async (t) => {
     for (const [status, outcome] of [
       [202, 'delivered'],
       [500, 'failed'],
@@ -240,7 +240,7 @@ describe('what comes of it', () => {
     }
   });
 
-  test('a long answer to an accepted wake neither fails it nor is read to its end', async (t) => {
+  test('a long answer to an accepted wake does not make it fail and is not read completely', async (t) => {
     const { waker, received } = await setUp(t, (response) => {
       response.writeHead(200);
       const more = () => {
@@ -254,7 +254,7 @@ describe('what comes of it', () => {
     assert.equal(received.length, 2);
   });
 
-  test('what is under way when the waker closes has an unknown outcome', async (t) => {
+  test('a running wake has an unknown outcome when the waker closes', async (t) => {
     const { waker, arrival } = await setUp(t, () => {});
     const arrived = arrival();
     const waking = waker.wake(claimOf());
@@ -263,7 +263,7 @@ describe('what comes of it', () => {
     assert.equal((await waking).outcome, 'unknown');
   });
 
-  test('the router may say how long the machine took, of a wake that failed as well', async (t) => {
+  test('the router may report when the machine was ready, also for a failed wake', async (t) => {
     const said = { 'x-reveille-machine-ready-ms': '850' };
     const read = async (status: number, headers: Record<string, string>) => {
       const result = await (await setUp(t, answer(status, '', headers))).waker.wake(claimOf());
@@ -276,7 +276,7 @@ describe('what comes of it', () => {
       assert.equal(await read(202, { 'x-reveille-machine-ready-ms': garbage }), undefined);
   });
 
-  test('no error carries the token', async (t) => {
+  test('no error contains the token', async (t) => {
     const { waker } = await setUp(
       t,
       (response, { headers }) => void response.writeHead(401).end(JSON.stringify(headers.host)),

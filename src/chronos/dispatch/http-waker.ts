@@ -1,4 +1,4 @@
-/** The wake over HTTP: one signed POST to the router (docs/contracts.md §3), and what its answer means. */
+/** The wake over HTTP: one signed POST to the router (docs/contracts.md §3), and the interpretation of its answer. */
 
 import type { Clock } from '../../kit/clock/clock.ts';
 import { Pool } from '../../kit/http/dispatchers.ts';
@@ -17,13 +17,13 @@ export type HttpWakerOptions = {
   /** Shared with the router; absent only in development. */
   token: string | undefined;
   clock: Clock;
-  /** For one wake as a whole. */
+  /** For one complete wake. */
   timeoutMs: number;
-  /** Most wakes at once, and so connections. */
+  /** Maximum number of concurrent wakes, and of connections. */
   connections: number;
 };
 
-/** The body of a wake. Message and payload go out as they were stored. */
+/** The body of a wake. Message and payload are sent as stored. */
 export function wakeBody({ alarm, occurrence }: Claim, late?: AbsenceReason): string {
   const body = JSON.stringify({
     user_id: alarm.owner,
@@ -41,27 +41,24 @@ export function wakeBody({ alarm, occurrence }: Claim, late?: AbsenceReason): st
     urgent: alarm.urgent || undefined,
     late_because: late,
   });
-  // The payload is JSON already, and its digits must stay as they are.
+  // The payload is JSON already, and its digits must not change.
   return alarm.payload === null ? body : `${body.slice(0, -1)},"payload":${alarm.payload}}`;
 }
 
-/** How much of a refusal's words the error keeps. */
+/** Characters of a refusal's text that the error keeps. */
 const ERROR_BODY_CHARACTERS = 300;
-/**
- * How much of a refusal's body is read: an envelope that is cut is no envelope, and its message could not be told from
- * the rest.
- */
+/** Bytes of a refusal's body to read. A truncated envelope is invalid, and its message could not be extracted. */
 const ERROR_BODY_BYTES = 16 * 1024;
-/** An answer longer than this is not read to its end: a new connection costs less. */
+/** A longer answer is not read completely: a new connection costs less. */
 const LONGEST_ANSWER_BYTES = 128 * 1024;
 
 /**
- * What hears of one wake. The status of a 2xx is all that is wanted of it: it settles with the head, and what follows
- * is only drained for the connection's sake.
+ * Handler for the answer to one wake. Of a 2xx only the status is needed: it settles with the head, and the body is
+ * drained so that the connection can be reused.
  *
  * @param url for error messages
  * @param settle gets the result, once
- * @param onEnd called when the connection is free again, or gone
+ * @param onEnd called when the connection is free again, or closed
  */
 export function wakeAnswer(url: string, settle: (result: WakeResult | Hold) => void, onEnd: () => void): Answer {
   return new Answer({
@@ -74,38 +71,38 @@ export function wakeAnswer(url: string, settle: (result: WakeResult | Hold) => v
 }
 
 /**
- * What came of a wake. One that cannot have left has failed and may be sent again; where that is not certain it is
- * unknown.
+ * The result of a wake. A wake that cannot have been sent has failed and may be repeated. If that is not certain, the
+ * result is unknown.
  */
 function wakeResult(url: string, exchange: Exchange): WakeResult | Hold {
   if (exchange.result !== 'answered') {
     const { code } = exchange.error as NodeJS.ErrnoException;
-    const words = `${code ? `${code}: ` : ''}${exchange.error.message}`;
+    const text = `${code ? `${code}: ` : ''}${exchange.error.message}`;
     if (exchange.result === 'unsent') {
-      const error = `the router at ${url} could not be reached (${words})`;
+      const error = `the router at ${url} could not be reached (${text})`;
       return { outcome: 'failed', httpStatus: null, error, final: false };
     }
-    const error = `the router at ${url} did not answer; whether it accepted the wake is not known (${words})`;
+    const error = `the router at ${url} did not answer; whether it accepted the wake is not known (${text})`;
     return { outcome: 'unknown', httpStatus: null, error };
   }
   const { status, headers, body } = exchange;
   const machineReadyMs = wholeNumber(headers[MACHINE_READY_HEADER]);
   const readiness = machineReadyMs === undefined ? {} : { machineReadyMs };
   if (status < 300) return { outcome: 'delivered', httpStatus: status, ...readiness };
-  const text = body.toString('utf8');
-  const message = errorMessageOf(text);
-  const words = storable(
-    message === undefined ? text.slice(0, ERROR_BODY_CHARACTERS) : beginningOf(message, ERROR_BODY_CHARACTERS),
+  const answer = body.toString('utf8');
+  const message = errorMessageOf(answer);
+  const text = storable(
+    message === undefined ? answer.slice(0, ERROR_BODY_CHARACTERS) : beginningOf(message, ERROR_BODY_CHARACTERS),
   );
-  // A header that is no instant leaves a refusal like any other.
-  const heldUntil = status === 429 ? parseInstant(String(headers[HELD_UNTIL_HEADER])) : undefined;
-  if (heldUntil !== undefined) return { outcome: 'held', until: heldUntil, reason: words };
-  // "At once" is taken as a second: a receiver that keeps saying it would use up every attempt in no time.
+  // With an invalid header the answer is an ordinary refusal.
+  const deferredUntil = status === 429 ? parseInstant(String(headers[HELD_UNTIL_HEADER])) : undefined;
+  if (deferredUntil !== undefined) return { outcome: 'held', until: deferredUntil, reason: text };
+  // "Retry at once" becomes one second: a receiver that always requests it would use up every attempt in no time.
   const wait = retryAfterOf(headers['retry-after']);
   return {
     outcome: 'failed',
     httpStatus: status,
-    error: `the router answered ${status}: ${words}`,
+    error: `the router answered ${status}: ${text}`,
     final: status === 410,
     ...readiness,
     ...(wait === undefined ? {} : { retryAfterSeconds: Math.max(1, wait) }),
@@ -116,7 +113,7 @@ function wholeNumber(header: unknown): number | undefined {
   return typeof header === 'string' && /^\d{1,9}$/.test(header) ? Number(header) : undefined;
 }
 
-/** It is stored as text: half of a surrogate pair or a NUL would not survive that everywhere. */
+/** The error is stored as text: half of a surrogate pair or a NUL would not survive in every database. */
 function storable(text: string): string {
   return text.toWellFormed().replaceAll('\0', '\u{fffd}');
 }
@@ -127,19 +124,18 @@ export function createHttpWaker({ url, token, clock, timeoutMs, connections }: H
   const pool = new Pool(origin, {
     connections,
     pipelining: 1,
-    // A wake is bounded as a whole, by the timer below: an answer that drips in byte by byte must not hold its slot.
+    // The timer below limits a wake as a whole: a slow answer must not occupy its slot for ever.
     headersTimeout: 0,
     bodyTimeout: 0,
     connect: { timeout: 10_000 },
-    // Longer than any pause between two rings matters little; shorter than the router's own keep-alive avoids its
-    // resets.
+    // Shorter than the router's own keep-alive, which avoids its resets. Longer than most pauses between two fires.
     keepAliveTimeout: 4_000,
   });
 
   const path = `${pathname}${search}`;
   const sign = token === undefined ? undefined : webhookSigner(token);
 
-  /** Name, value, name, value: what the client would make of an object anyway. */
+  /** Name, value, name, value: the client's own form of headers. */
   function headersOf(fireId: string, body: string): string[] {
     if (!sign) return ['content-type', 'application/json'];
     const signed = sign({ id: fireId, timestampSeconds: clock.now() / 1000, body });

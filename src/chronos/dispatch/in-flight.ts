@@ -1,9 +1,9 @@
-/** Who is being delivered to right now: the bounds of concurrency, overall and for each user. */
+/** Running deliveries and the limits on concurrency, in total and for each user. */
 import type { CancelTimer, Clock } from '../../kit/clock/clock.ts';
 
 /**
- * While more is due than there are slots, this share of them is to be free before the next claim, or {@link REFILL_MS}
- * go by.
+ * While more is due than there are slots, the next claim waits until this share of them is free, or for {@link
+ * REFILL_MS}.
  */
 const REFILL_SHARE = 1 / 4;
 const REFILL_MS = 8;
@@ -26,26 +26,26 @@ export class InFlight {
     this.#bounds = bounds;
   }
 
-  /** Deliveries under way. */
+  /** Running deliveries. */
   get size(): number {
     return this.#size;
   }
 
   /**
-   * How many more may begin. Outcomes that are not stored yet count too, twice over: a store that is slower than the
-   * wakes must not let them pile up.
+   * How many more may start. Outcomes that are not stored yet count, up to a factor of two: they must not pile up when
+   * the store is slower than the wakes.
    */
-  get room(): number {
+  get freeSlots(): number {
     const { concurrency } = this.#bounds;
     return Math.max(0, Math.min(concurrency - this.#size, 2 * concurrency - this.#tracked.size));
   }
 
-  /** Deliveries under way at this moment, by owner; owners without any are not in it. */
+  /** Running deliveries by owner; owners without any are absent. */
   perOwner(): ReadonlyMap<string, number> {
     return new Map(this.#perOwner);
   }
 
-  /** Owners who may not have another delivery just now. */
+  /** Owners who may not have another delivery now. */
   saturatedOwners(): Set<string> {
     const saturated = new Set<string>();
     for (const [owner, count] of this.#perOwner) if (count >= this.#bounds.userConcurrency) saturated.add(owner);
@@ -55,22 +55,22 @@ export class InFlight {
   /**
    * Takes a slot.
    *
-   * @returns gives the slot free, and says whether its owner could have no other until then
+   * @returns frees the slot, and returns whether its owner could have no other until then
    */
   enter(owner: string): () => boolean {
     this.#size++;
     this.#perOwner.set(owner, (this.#perOwner.get(owner) ?? 0) + 1);
     return () => {
       this.#size--;
-      const held = this.#perOwner.get(owner)!;
-      if (held > 1) this.#perOwner.set(owner, held - 1);
+      const count = this.#perOwner.get(owner)!;
+      if (count > 1) this.#perOwner.set(owner, count - 1);
       else this.#perOwner.delete(owner);
       this.#onFreed?.();
-      return held >= this.#bounds.userConcurrency;
+      return count >= this.#bounds.userConcurrency;
     };
   }
 
-  /** Remembers an attempt until it has settled, its outcome stored. */
+  /** Tracks an attempt until it has settled and its outcome is stored. */
   track(attempt: Promise<void>): void {
     this.#tracked.add(attempt);
     void attempt.finally(() => {
@@ -84,16 +84,16 @@ export class InFlight {
     while (this.#tracked.size > 0) await Promise.allSettled([...this.#tracked]);
   }
 
-  /** Whether there is room for a claim that is worth its transaction while more is due than there are slots. */
-  get roomToRefill(): boolean {
-    return this.room >= this.#bounds.concurrency * REFILL_SHARE;
+  /** Whether enough slots are free for a claim to be worth its transaction while more is due than there are slots. */
+  get canRefill(): boolean {
+    return this.freeSlots >= this.#bounds.concurrency * REFILL_SHARE;
   }
 
   /**
-   * Resolves when there is {@link roomToRefill}, or when there is any room and a moment has passed since: claiming for
+   * Resolves when {@link canRefill} is true, or when any slot is free and a moment has passed since. A claim for
    * every single slot would cost a transaction each.
    */
-  refillable(clock: Clock): Promise<void> {
+  whenRefillable(clock: Clock): Promise<void> {
     return new Promise((resolve) => {
       let cancel: CancelTimer | undefined;
       const done = () => {
@@ -101,12 +101,12 @@ export class InFlight {
         this.#onFreed = undefined;
         resolve();
       };
-      const look = () => {
-        if (this.roomToRefill) done();
-        else if (this.room > 0) cancel ??= clock.after(REFILL_MS, done);
+      const check = () => {
+        if (this.canRefill) done();
+        else if (this.freeSlots > 0) cancel ??= clock.after(REFILL_MS, done);
       };
-      this.#onFreed = look;
-      look();
+      this.#onFreed = check;
+      check();
     });
   }
 }

@@ -9,9 +9,9 @@ const LEASE_MS = 15_000;
 
 const keyOf = (fireId: string): LeaseKey => ({ owner: 'ada', alarmId: fireId, fireId, fence: 1 });
 
-test('a lease that has just been taken waits for the next renewal, and none comes near its end', async () => {
+test('a new lease waits for the next renewal, and no lease comes close to its end', async () => {
   const clock = new ManualClock();
-  /** Until when each lease stands in the store, and how often it was renewed. */
+  /** The end of each lease in the store, and how often it was renewed. */
   const until = new Map<string, number>();
   const renewals: string[][] = [];
   const store = {
@@ -24,7 +24,7 @@ test('a lease that has just been taken waits for the next renewal, and none come
   const keeper = new LeaseKeeper(store, clock, silentLogger, LEASE_MS);
   const hold = (fireId: string) => {
     until.set(fireId, clock.now() + LEASE_MS);
-    keeper.hold(keyOf(fireId), clock.now() + LEASE_MS);
+    keeper.add(keyOf(fireId), clock.now() + LEASE_MS);
   };
 
   hold('old');
@@ -37,7 +37,7 @@ test('a lease that has just been taken waits for the next renewal, and none come
     if (step % 7 === 0) hold(`another ${step}`);
     await clock.advance(100);
     const left = Math.min(...until.values()) - clock.now();
-    assert.ok(left >= LEASE_MS / 2, `only ${left} ms are left: not enough for a renewal that fails and another one`);
+    assert.ok(left >= LEASE_MS / 2, `only ${left} ms are left: too little for one failed renewal and another one`);
   }
   assert.ok(renewals[1]!.includes('young'));
   keeper.stop();

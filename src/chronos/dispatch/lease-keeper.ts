@@ -1,10 +1,10 @@
-/** Keeps the leases of what is in flight alive, so that a slow machine is not mistaken for a dead replica. */
+/** Renews the leases of running deliveries, so that a slow machine is not mistaken for a dead replica. */
 import type { CancelTimer, Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import type { AlarmStore, LeaseKey } from '../store/store.ts';
 
-/** A lease of which less than this share has gone by is not renewed yet. */
-const YOUNG_SHARE = 1 / 6;
+/** A lease is not renewed before this share of it has elapsed. */
+const YOUNG_LEASE_SHARE = 1 / 6;
 
 type Lease = { readonly key: LeaseKey; until: number };
 
@@ -13,7 +13,7 @@ export class LeaseKeeper {
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #leaseMs: number;
-  readonly #held = new Map<string, Lease>();
+  readonly #leases = new Map<string, Lease>();
   #timer: CancelTimer | undefined;
   #stopped = false;
 
@@ -24,49 +24,49 @@ export class LeaseKeeper {
     this.#leaseMs = leaseMs;
   }
 
-  /** From now on the lease, which ends at `until`, is renewed, until {@link release}. */
-  hold(key: LeaseKey, until: number): void {
-    this.#held.set(key.fireId, { key, until });
+  /** Renews the lease, which ends at `until`, from now on until {@link release}. */
+  add(key: LeaseKey, until: number): void {
+    this.#leases.set(key.fireId, { key, until });
     this.#timer ??= this.#renewLater();
   }
 
   /** @param key the claim as it was held; a later claim of the same occurrence is not affected */
   release(key: LeaseKey): void {
-    if (this.#held.get(key.fireId)?.key.fence === key.fence) this.#held.delete(key.fireId);
+    if (this.#leases.get(key.fireId)?.key.fence === key.fence) this.#leases.delete(key.fireId);
   }
 
   /**
-   * Renews at once if a lease held here has run out by `now`. Call it before a claim: after an outage of the store, a
-   * jump of the wall clock or a suspend, the claim would otherwise take what this very process is working on.
+   * Renews at once if a lease of this process has expired by `now`. Call it before a claim. After an outage of the
+   * store, a jump of the wall clock or a suspend, the claim would otherwise take occurrences of this process.
    *
-   * @throws what the store throws
+   * @throws the errors of the store
    */
   async renewOverdue(now: number): Promise<void> {
-    for (const { until } of this.#held.values()) {
-      if (until <= now) return this.#renew([...this.#held.values()]);
+    for (const { until } of this.#leases.values()) {
+      if (until <= now) return this.#renew([...this.#leases.values()]);
     }
   }
 
   stop(): void {
     this.#stopped = true;
     this.#timer?.();
-    this.#held.clear();
+    this.#leases.clear();
   }
 
   #renewLater(): CancelTimer {
-    // A third of the lease leaves room for one failed renewal and a slow one.
+    // A third of the lease leaves time for one failed renewal and a slow one.
     return this.#clock.after(this.#leaseMs / 3, () => void this.#renewRegularly());
   }
 
   async #renewRegularly(): Promise<void> {
     try {
-      // What was claimed a moment ago has time until the next turn; most of it is over by then.
-      const young = this.#clock.now() + (1 - YOUNG_SHARE) * this.#leaseMs;
-      await this.#renew([...this.#held.values()].filter(({ until }) => until <= young));
+      // A lease that was claimed a moment ago is renewed in the next round, when most of it has elapsed.
+      const young = this.#clock.now() + (1 - YOUNG_LEASE_SHARE) * this.#leaseMs;
+      await this.#renew([...this.#leases.values()].filter(({ until }) => until <= young));
     } catch (error) {
-      this.#log.warn({ err: error, leases: this.#held.size }, 'leases could not be renewed; trying again');
+      this.#log.warn({ err: error, leases: this.#leases.size }, 'leases could not be renewed; retrying');
     }
-    this.#timer = this.#held.size > 0 && !this.#stopped ? this.#renewLater() : undefined;
+    this.#timer = this.#leases.size > 0 && !this.#stopped ? this.#renewLater() : undefined;
   }
 
   async #renew(leases: readonly Lease[]): Promise<void> {
@@ -80,9 +80,9 @@ export class LeaseKeeper {
       const { fireId, fence } = lease.key;
       if (renewed.has(fireId)) {
         lease.until = until;
-      } else if (this.#held.get(fireId) === lease) {
-        this.#held.delete(fireId);
-        this.#log.warn({ fire_id: fireId, fence }, 'lease lost; another holder may repeat this wake');
+      } else if (this.#leases.get(fireId) === lease) {
+        this.#leases.delete(fireId);
+        this.#log.warn({ fire_id: fireId, fence }, 'lease lost; another replica may repeat this wake');
       }
     }
   }

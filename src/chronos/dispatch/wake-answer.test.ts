@@ -10,7 +10,7 @@ import { HELD_UNTIL_HEADER } from '../../wire/wake.ts';
 import { wakeAnswer } from './http-waker.ts';
 import type { Hold, WakeResult } from './waker.ts';
 
-test('a wake that is abandoned while it waits for a connection failed, and is not sent later', async (t) => {
+test('a wake that is aborted while it waits for a connection has failed, and is not sent later', async (t) => {
   const bodies: string[] = [];
   const open: ServerResponse[] = [];
   let arrived = () => {};
@@ -62,7 +62,7 @@ test('a wake that is abandoned while it waits for a connection failed, and is no
   assert.deepEqual(bodies, ['first', 'third']);
 });
 
-test('a 429 that names an instant is a hold with its reason; one that names none is a refusal', async (t) => {
+test('a 429 with an instant is a deferral with its reason; without one it is a refusal', async (t) => {
   const answers: [status: number, header: string | undefined, body: string][] = [];
   const server = createServer((_, response) => {
     const [status, header, body] = answers.shift()!;

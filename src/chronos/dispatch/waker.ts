@@ -1,14 +1,11 @@
-/** Handing a fire to the router, and saying honestly what came of it. */
+/** The port that delivers a fire to the router and returns its outcome. */
 import type { AbsenceReason } from '../../wire/alarm.ts';
 import type { Claim } from '../store/store.ts';
 
-/**
- * Of the machine, where the router said so: how long after the wake had reached the router it was ready, in
- * milliseconds.
- */
+/** Milliseconds from the arrival of the wake at the router until the machine was ready, when the router reports it. */
 type Readiness = { machineReadyMs?: number };
 
-/** What came of one wake. */
+/** The result of one wake. */
 export type WakeResult =
   | ({ outcome: 'delivered'; httpStatus: number } & Readiness)
   /** It was not accepted; nothing ran because of it. */
@@ -23,15 +20,18 @@ export type WakeResult =
   | { outcome: 'unknown'; httpStatus: null; error: string };
 
 /**
- * The router has begun nothing and asks for the wake again at `until`, epoch milliseconds; neither an attempt nor a
- * failure.
+ * The router has started nothing and requests the wake again at `until`, epoch milliseconds. It is neither an attempt
+ * nor a failure.
  */
 export type Hold = { outcome: 'held'; until: number; reason: string };
 
-/** Delivers due occurrences. The one implementation in the house is `http-waker.ts`. */
+/** Delivers due occurrences. `http-waker.ts` is the only implementation. */
 export type Waker = {
-  /** Delivers one occurrence, and says why it is late. Never rejects: every failure is a result. Bounded in time by the implementation. */
+  /**
+   * Delivers one occurrence, with the reason of its lateness. It never rejects: every failure is a result. The
+   * implementation limits its duration.
+   */
   wake(claim: Claim, late?: AbsenceReason): Promise<WakeResult | Hold>;
-  /** Abandons what is under way and lets go of the connections. */
+  /** Aborts running wakes and closes the connections. */
   close(): Promise<void>;
 };

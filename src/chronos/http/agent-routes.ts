@@ -1,6 +1,4 @@
-/**
- * Proving an identity, and the operator's side of it: enrolling, listing and revoking keys (docs/contracts.md §1, §2).
- */
+/** Proof of identity, and the operator's routes for keys: enrol, list and revoke (docs/contracts.md §1, §2). */
 import { z } from 'zod';
 import { readJson } from '../../kit/http/body.ts';
 import { sendOk } from '../../kit/http/envelope.ts';
@@ -22,7 +20,7 @@ import { admit } from '../auth/enrollment.ts';
 import { mintPrincipalToken } from '../auth/principal.ts';
 import type { AgentKey } from '../store/store.ts';
 import { decodeCursor, encodeCursor } from './cursor.ts';
-import { standingOf } from './floods.ts';
+import { trustOf } from './floods.ts';
 import { CHRONOS_ROUTES } from './routes.ts';
 import type { ChronosService } from './service.ts';
 
@@ -43,20 +41,20 @@ function viewKey(key: AgentKey): EnrolledKey {
 
 /** `POST /v1/agent/auth/challenge` and `…/verify`. */
 export function agentRoutes(app: HttpApp, service: ChronosService): void {
-  const { store, clock, auth, floods } = service;
+  const { store, clock, auth, floods: admission } = service;
 
   /**
-   * Nothing is proved yet, so whoever asks in the name of an owner must not use up what that owner may ask for from
-   * elsewhere: the bound is the owner's at one address. Names that nobody knows share that of their address.
+   * Nothing is proved yet, and a caller in an owner's name must not use up the owner's rate from elsewhere. So the
+   * limit is per owner and address. Unknown names share the limit of their address.
    */
   const bound = async (c: HttpContext, did: string) => {
-    if (!floods) return;
+    if (!admission) return;
     const claimed = parseDid(did);
     const keys = claimed ? await store.keysOf(claimed.owner) : [];
     const key = keys.find(({ publicKey }) => publicKey.startsWith(claimed!.fingerprint));
-    const standing = standingOf(key, clock.now());
+    const trust = trustOf(key, clock.now());
     const address = c.env.incoming.socket.remoteAddress ?? '';
-    floods.enter('challenges', key ? `${key.owner} ${address}` : address, standing);
+    admission.enter('challenges', key ? `${key.owner} ${address}` : address, trust);
   };
 
   serve(app, CHRONOS_ROUTES.challenge, async (c) => {
@@ -71,7 +69,7 @@ export function agentRoutes(app: HttpApp, service: ChronosService): void {
     const now = clock.now();
     const key = await checkAnswer(store, answer, now);
     const mayPin = answer.pin !== false;
-    await admit(store, key, { mode: auth.enrollment, now, mayPin, pins: floods?.bounds.pins });
+    await admit(store, key, { mode: auth.enrollment, now, mayPin, pins: admission?.bounds.pins });
     const expiresAt = now + auth.principalTtlSeconds * 1000;
     const token = mintPrincipalToken({ owner: key.owner, publicKey: key.publicKey }, expiresAt, auth.principalSecret);
     return sendOk(c, { token, owner_user_id: key.owner, expires_in: auth.principalTtlSeconds });
@@ -110,7 +108,7 @@ export function agentAdminRoutes(app: HttpApp, { store, clock }: ChronosService)
     const { label, public_key } = parseOrThrow(revokeRequestSchema, await readJson(c), ['public_key']);
     const revoked = await store.revokeKeys(ownerOf(label), public_key?.toLowerCase(), clock.now());
     if (revoked.length === 0)
-      throw new ReveilleError('not_found', `no key that could be revoked is enrolled for ${label}`);
+      throw new ReveilleError('not_found', `no key that can be revoked is enrolled for ${label}`);
     return sendOk(c, { revoked: revoked.map(viewKey), count: revoked.length });
   });
 }

@@ -5,8 +5,8 @@ import { v7 } from 'uuid';
 const SEQUENCE_START = 2 ** 31;
 
 /**
- * A source of ids that sort in the order in which they were made: within one millisecond by a counter, and past a wall
- * clock that was put back by staying at the latest instant it has seen.
+ * A source of ids that sort in creation order. Within one millisecond a counter orders them. When the wall clock is set
+ * back, the source stays at its latest instant.
  *
  * @returns makes the id of an alarm that is created at `now`, epoch ms
  */
@@ -16,7 +16,7 @@ export function createAlarmIds(): (now: number) => string {
   return (now) => {
     if (now > msecs) {
       msecs = now;
-      // In the lower half of its 32 bits, so that two replicas rarely share a number and none runs out of them.
+      // In the lower half of its 32 bits, so that two replicas rarely share a number and the counter does not overflow.
       seq = randomInt(SEQUENCE_START);
     } else {
       seq++;

@@ -1,4 +1,4 @@
-/** Lists of an owner's alarms: the newest, those that hold a text, and those that ring next. By pages. */
+/** Lists of an owner's alarms, in pages: the newest, the ones that contain a text, and the ones that fire next. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { z } from 'zod';
 import { sendOk } from '../../kit/http/envelope.ts';
@@ -16,10 +16,10 @@ import { CHRONOS_ROUTES } from './routes.ts';
 import { type ChronosService, ownerOfRequest } from './service.ts';
 
 type Query = z.output<typeof alarmListQuerySchema>;
-/** A page, and where the next one begins; without that there is none. */
+/** A page, and the start of the next one; the last page has none. */
 type Page = { states: readonly AlarmState[]; next: unknown };
 
-/** A search answers after this long with what it has, and where to go on: somebody waits. */
+/** After this time a search returns its results so far and a cursor to continue, because a caller waits. */
 const SEARCH_MS = 75;
 const dueSchema = z.object({ dueAt: z.int(), alarmId: alarmIdSchema });
 
@@ -36,7 +36,7 @@ async function newest(store: AlarmStore, owner: string, query: Query, limit: num
   return { states, next: found.length > limit ? states.at(-1)!.alarm.id : undefined };
 }
 
-/** Between two steps of a search, what is due goes first. */
+/** Searches for a text. Between two steps, due occurrences go first. */
 async function holding(
   { store, clock }: ChronosService,
   owner: string,
@@ -69,7 +69,7 @@ async function nextToRing(
   if (foreign)
     throw new ReveilleError(
       'invalid_request',
-      `${foreign[0]} does not go with sort=next, which lists all active alarms; leave one of them out`,
+      `${foreign[0]} cannot be combined with sort=next, which lists all active alarms; omit one of them`,
     );
   const after = cursor === undefined ? undefined : decodeCursor(dueSchema, cursor);
   const request = { limit: limit + 1, ...(until !== undefined && { until }), ...(after && { after }) };
@@ -83,7 +83,7 @@ function pageOf(service: ChronosService, owner: string, query: Query, limit: num
   const { store } = service;
   if (query.sort === 'next') return nextToRing(store, owner, query, limit);
   if (query.until !== undefined)
-    throw new ReveilleError('invalid_request', 'until goes with sort=next; add that, or leave it out');
+    throw new ReveilleError('invalid_request', 'until needs sort=next; add that, or omit until');
   return query.text === undefined
     ? newest(store, owner, query, limit)
     : holding(service, owner, query.text, query, limit);

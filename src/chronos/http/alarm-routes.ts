@@ -22,12 +22,15 @@ import { nextFireAt, viewAlarm } from '../alarm/view.ts';
 import { personOf } from '../auth/principal.ts';
 import { tooManyActive, tooManyBytes, tooManyStored } from '../store/limits.ts';
 import { createAlarmIds } from './alarm-id.ts';
-import type { Standing } from './floods.ts';
+import type { Trust } from './floods.ts';
 import { refuseBody, refuseQuery } from './no-arguments.ts';
 import { CHRONOS_ROUTES } from './routes.ts';
 import { type ChronosService, callerOf, ownerOfRequest } from './service.ts';
 
-/** One answer for an id that does not exist, belongs to someone else, or is no id: they must not be told apart. */
+/**
+ * One answer for an id that does not exist, belongs to another owner, or is invalid: the cases must be
+ * indistinguishable.
+ */
 export function alarmNotFound(): ReveilleError {
   return new ReveilleError('not_found', 'you have no alarm with this id; alarm_list shows the ones you have');
 }
@@ -49,30 +52,30 @@ function created(state: AlarmState, deduped: boolean): AlarmCreated {
   };
 }
 
-/** The answer to a request whose key is held by an alarm already: that alarm, when the request asks for the same. */
-function repeated(earlier: AlarmState, asked: Alarm): AlarmCreated {
-  const differing = differingFields(earlier.alarm, asked);
+/** The answer to a request with the key of an existing alarm: that alarm, when the request defines the same. */
+function repeated(earlier: AlarmState, requested: Alarm): AlarmCreated {
+  const differing = differingFields(earlier.alarm, requested);
   if (differing.length === 0) return created(earlier, true);
   throw new ReveilleError(
     'conflict',
-    `idempotency_key ${JSON.stringify(asked.idempotencyKey)} belongs to alarm ${earlier.alarm.id}, which differs in ${differing.join(', ')}; use another key, or edit that alarm`,
+    `idempotency_key ${JSON.stringify(requested.idempotencyKey)} belongs to alarm ${earlier.alarm.id}, which differs in ${differing.join(', ')}; use another key, or edit that alarm`,
   );
 }
 
-/** Cancelled alarms that make room for a new one, at most. */
-const FORGOTTEN_FOR_ONE = 100;
+/** How many cancelled alarms are deleted at most to free storage for a new one. */
+const DELETED_PER_CREATE = 100;
 
-/** Among so many of the latest attempts at an alarm the one is looked for that was delivered. */
-const ATTEMPTS_OF_A_FIRE = 100;
+/** The delivered attempt is searched among this many latest attempts at an alarm. */
+const ATTEMPTS_SEARCHED = 100;
 
-type Caller = { owner: string; publicKey: string; standing: Standing };
+type Caller = { owner: string; publicKey: string; trust: Trust };
 
 async function createAlarm(
-  { store, clock, limits, floods, onDue }: ChronosService,
+  { store, clock, limits, floods: admission, onDue }: ChronosService,
   {
     id,
     owner,
-    standing,
+    trust,
     person,
     body,
   }: { id: (now: number) => string; person: string | undefined; body: Record<string, unknown> } & Omit<
@@ -86,19 +89,19 @@ async function createAlarm(
   try {
     occurrence = firstOccurrence(alarm, now, limits);
   } catch (refusal) {
-    // A request that is sent again after its instant has passed gets the answer it would have got the first time.
+    // A request that is repeated after its instant has passed gets the original answer.
     const earlier = alarm.idempotencyKey === null ? undefined : await store.findByKey(owner, alarm.idempotencyKey);
     if (earlier) return repeated(earlier, alarm);
     throw refusal;
   }
-  const bounds = { ...(await floods?.storeLimits(standing)), maxActive: limits.maxActiveAlarms };
+  const bounds = { ...(await admission?.storeLimits(trust)), maxActive: limits.maxActiveAlarms };
   let answer = await store.create({ alarm, occurrence }, bounds);
-  // What was cancelled owes nobody anything: it makes room before anybody is refused.
-  if (answer.result === 'too_much' && (await store.forgetCancelled(owner, FORGOTTEN_FOR_ONE)) > 0)
+  // Cancelled alarms are deleted first, before a request is refused.
+  if (answer.result === 'too_much' && (await store.forgetCancelled(owner, DELETED_PER_CREATE)) > 0)
     answer = await store.create({ alarm, occurrence }, bounds);
   switch (answer.result) {
     case 'created':
-      floods?.grew(storedBytes(alarm));
+      admission?.recordStored(storedBytes(alarm));
       onDue(occurrence.dueAt!);
       return created(answer.state, false);
     case 'too_many':
@@ -112,14 +115,14 @@ async function createAlarm(
   }
 }
 
-/** All `/v1/alarms` routes but the list and the ledger's. */
+/** All `/v1/alarms` routes except the list and the ledger. */
 export function alarmRoutes(app: HttpApp, service: ChronosService): void {
-  const { store, clock, limits, floods } = service;
+  const { store, clock, limits, floods: admission } = service;
   const id = service.alarmIds ?? createAlarmIds();
 
-  /** Applies a transition to the alarm in the path and wakes the dispatcher for what it now owes. */
-  const change = async (c: HttpContext, { owner, standing }: Caller, transition: Transition): Promise<AlarmState> => {
-    const bounds = { ...(await floods?.storeLimits(standing)), maxActive: limits.maxActiveAlarms };
+  /** Applies a transition to the alarm in the path and wakes the dispatcher for its next occurrence. */
+  const change = async (c: HttpContext, { owner, trust }: Caller, transition: Transition): Promise<AlarmState> => {
+    const bounds = { ...(await admission?.storeLimits(trust)), maxActive: limits.maxActiveAlarms };
     const state = await store.update(owner, alarmIdOf(c), transition, bounds);
     if (!state) throw alarmNotFound();
     for (const { dueAt } of state.occurrences) if (dueAt !== null) service.onDue(dueAt);
@@ -127,7 +130,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
   };
 
   /** The person who makes the request; `undefined`: the agent itself. */
-  const personWho = (c: HttpContext, { owner, publicKey }: Caller) =>
+  const personOfRequest = (c: HttpContext, { owner, publicKey }: Caller) =>
     personOf(
       c.req.header(PERSON_HEADER),
       { method: c.req.method, path: c.req.path, body: bodyBytes(c) },
@@ -135,14 +138,14 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
       { token: service.auth.adminToken, now: clock.now() },
     );
 
-  /** The caller, once there is room for what it asks for. */
+  /** The caller, once the limits admit its request. */
   const enter = async (c: HttpContext, gate: 'creates' | 'triggers'): Promise<Caller> => {
     const caller = await callerOf(service, c);
-    floods?.enter(gate, caller.owner, caller.standing);
+    admission?.enter(gate, caller.owner, caller.trust);
     return caller;
   };
 
-  /** A route that takes nothing but the alarm's id. */
+  /** A route whose only argument is the alarm's id. */
   const act = (action: (state: AlarmState, now: number) => AlarmState, gate?: 'creates') => async (c: HttpContext) => {
     const caller = gate ? await enter(c, gate) : await callerOf(service, c);
     await refuseBody(c);
@@ -153,7 +156,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
   serve(app, CHRONOS_ROUTES.createAlarm, async (c) => {
     const caller = await enter(c, 'creates');
     const body = await readJson(c, { raw: RAW_ALARM_FIELDS });
-    return sendOk(c, await createAlarm(service, { id, ...caller, person: personWho(c, caller), body }));
+    return sendOk(c, await createAlarm(service, { id, ...caller, person: personOfRequest(c, caller), body }));
   });
 
   serve(app, CHRONOS_ROUTES.getAlarm, async (c) => {
@@ -168,14 +171,14 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const caller = await enter(c, 'creates');
     const patch = parseOrThrow(alarmPatchSchema, await readJson(c, { raw: RAW_ALARM_FIELDS }));
     const now = clock.now();
-    const person = personWho(c, caller);
+    const person = personOfRequest(c, caller);
     return sendOk(
       c,
       viewAlarm(await change(c, caller, (state) => editAlarm(state, patch, now, { ...limits, person })), now),
     );
   });
 
-  // Cancelling is always let through: it is what makes room.
+  // Cancelling is always admitted, because it frees storage.
   serve(app, CHRONOS_ROUTES.cancelAlarm, act(cancelAlarm));
   serve(app, CHRONOS_ROUTES.pauseAlarm, act(pauseAlarm, 'creates'));
   serve(app, CHRONOS_ROUTES.resumeAlarm, act(resumeAlarm, 'creates'));
@@ -183,10 +186,10 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const caller = await enter(c, 'creates');
     await refuseBody(c);
     const now = clock.now();
-    const attempts = await store.attempts(caller.owner, alarmIdOf(c), { limit: ATTEMPTS_OF_A_FIRE });
+    const attempts = await store.attempts(caller.owner, alarmIdOf(c), { limit: ATTEMPTS_SEARCHED });
     const fireIds = [...new Set(attempts.map(({ fireId }) => fireId))];
-    const receipts = fireIds.length > 0 ? await store.receiptsOf(caller.owner, alarmIdOf(c), fireIds) : [];
-    const lastTurn = lastTurnOf(attempts, receipts);
+    const reports = fireIds.length > 0 ? await store.receiptsOf(caller.owner, alarmIdOf(c), fireIds) : [];
+    const lastTurn = lastTurnOf(attempts, reports);
     return sendOk(c, viewAlarm(await change(c, caller, (state) => redriveAlarm(state, now, lastTurn)), now));
   });
 

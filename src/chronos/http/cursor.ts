@@ -1,17 +1,17 @@
-/** Cursors: opaque to clients, a position in an ordered listing to us. */
+/** Cursors: positions in an ordered listing, opaque to clients. */
 import type { z } from 'zod';
 import { ReveilleError } from '../../wire/errors.ts';
 import { parseForeignJson } from '../../wire/json.ts';
 
-/** Packs a position. */
+/** Encodes a position. */
 export function encodeCursor(position: unknown): string {
   return Buffer.from(JSON.stringify(position)).toString('base64url');
 }
 
 /**
- * Unpacks a position.
+ * Decodes a position.
  *
- * @throws ReveilleError `invalid_request` when the cursor is none that {@link encodeCursor} made for this listing
+ * @throws ReveilleError `invalid_request` when the cursor was not made by {@link encodeCursor} for this listing
  */
 export function decodeCursor<T extends z.ZodType>(schema: T, cursor: string): z.output<T> {
   try {

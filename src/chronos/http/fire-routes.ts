@@ -25,9 +25,9 @@ export function fireRoutes(app: HttpApp, service: ChronosService): void {
     const page = found.slice(0, limit);
     const last = found.length > limit ? page.at(-1) : undefined;
     const fireIds = [...new Set(page.map(({ fireId }) => fireId))];
-    const receipts = fireIds.length > 0 ? await service.store.receiptsOf(owner, alarmId, fireIds) : [];
+    const reports = fireIds.length > 0 ? await service.store.receiptsOf(owner, alarmId, fireIds) : [];
     return sendOk(c, {
-      fires: viewFires(page, receipts),
+      fires: viewFires(page, reports),
       next_cursor: last && encodeCursor({ startedAt: last.startedAt, fireId: last.fireId, attempt: last.attempt }),
     });
   });

@@ -1,36 +1,35 @@
 /**
- * Bounds on what clients may ask for and store, so that one of them cannot take the room of all. Everybody who gets
- * here holds the transport token and may have invented an owner, so standing counts: the lower half of every common
- * bound is for owners who were known before, and its last quarter for those that an operator has enrolled (decision
- * 24).
+ * Limits on requests and storage of clients, so that one client cannot use up the capacity of all. Every client here
+ * has the transport token and may have invented an owner, so trust decides. The lower half of every common limit is for
+ * owners who were known before, and its last quarter for enrolled ones (decision 24).
  *
- * Rates are counted in this process: n replicas let n times as much through. What is stored is counted in the store.
+ * Rates are counted in this process: n replicas admit n times as much. Storage is counted in the store.
  */
 import type { Clock } from '../../kit/clock/clock.ts';
 import { OverBound } from '../store/limits.ts';
 import type { AgentKey, AlarmStore, PinLimits, StoreLimits, StoreUsage } from '../store/store.ts';
 
 /**
- * What is known of whoever asks. `stranger`: nothing is proved. `fresh`: a key that came by trust on first use within
- * the hour. `known`: one that came so before. `enrolled`: an operator vouches for it.
+ * The trust in a caller. `unauthenticated`: nothing is proved. `fresh`: a key pinned by trust on first use within the hour.
+ * `known`: a key pinned before. `enrolled`: an operator enrolled the key.
  */
-export type Standing = 'stranger' | 'fresh' | 'known' | 'enrolled';
+export type Trust = 'unauthenticated' | 'fresh' | 'known' | 'enrolled';
 
 const HOUR_MS = 3_600_000;
 
-export function standingOf(key: AgentKey | undefined, now: number): Standing {
-  if (!key || key.revokedAt !== null) return 'stranger';
+export function trustOf(key: AgentKey | undefined, now: number): Trust {
+  if (!key || key.revokedAt !== null) return 'unauthenticated';
   if (key.source === 'enrolled') return 'enrolled';
   return now - key.enrolledAt < HOUR_MS ? 'fresh' : 'known';
 }
 
-/** Down to which part of a common bucket each may draw. */
-const FLOOR: Record<Standing, number> = { stranger: 0.5, fresh: 0.5, known: 0.25, enrolled: 0 };
+/** The part of a common bucket that each level of trust must leave. */
+const FLOOR: Record<Trust, number> = { unauthenticated: 0.5, fresh: 0.5, known: 0.25, enrolled: 0 };
 
-/** How many a minute; as many may come at once after a pause. 0: no bound. */
+/** Requests per minute; as many may come at once after a pause. 0: no limit. */
 export type Rate = { perMinute: number; inAll: number };
 
-/** A bucket that fills up steadily to its capacity, a minute's worth. */
+/** A token bucket: it fills at a constant rate to its capacity, one minute's worth. */
 class Bucket {
   readonly #capacity: number;
   #level: number;
@@ -42,7 +41,7 @@ class Bucket {
     this.#at = now;
   }
 
-  /** Milliseconds until one may be taken with the level staying at or above a part of the capacity; 0: at once. */
+  /** Milliseconds until one token can be taken while the level stays at or above a part of the capacity; 0: at once. */
   waitMs(floor: number, now: number): number {
     this.#fill(now);
     const missing = 1 + floor * this.#capacity - this.#level;
@@ -64,10 +63,10 @@ class Bucket {
   }
 }
 
-/** Buckets that are looked after at once; those that are full again say nothing and go. */
+/** Buckets in memory. Full buckets carry no information and are removed. */
 const MOST_BUCKETS = 20_000;
 
-/** One bound on a rate: a bucket for each client, and one for all. */
+/** One rate limit: a bucket for each client, and one for all. */
 export class Gate {
   readonly #rate: Rate;
   readonly #clock: Clock;
@@ -80,16 +79,14 @@ export class Gate {
     this.#all = new Bucket(rate.inAll, clock.monotonic());
   }
 
-  /**
-   * Takes one; says for how many seconds the client has to wait when there is none to be had, and whose bound that is.
-   */
-  enter(client: string, standing: Standing): { waitSeconds: number; whose: 'own' | 'all' } | undefined {
+  /** Takes one token. If there is none, returns the seconds to wait and whose limit was reached. */
+  enter(client: string, trust: Trust): { waitSeconds: number; whose: 'own' | 'all' } | undefined {
     const now = this.#clock.monotonic();
     const { perMinute, inAll } = this.#rate;
     const own = perMinute === 0 ? undefined : this.#bucketOf(client, now);
     const ownWait = own?.waitMs(0, now) ?? 0;
     if (ownWait > 0) return { waitSeconds: Math.ceil(ownWait / 1000), whose: 'own' };
-    const allWait = inAll === 0 ? 0 : this.#all.waitMs(FLOOR[standing], now);
+    const allWait = inAll === 0 ? 0 : this.#all.waitMs(FLOOR[trust], now);
     if (allWait > 0) return { waitSeconds: Math.ceil(allWait / 1000), whose: 'all' };
     own?.take();
     if (inAll > 0) this.#all.take();
@@ -101,7 +98,7 @@ export class Gate {
     if (bucket) return bucket;
     if (this.#own.size >= MOST_BUCKETS) {
       this.#own = new Map([...this.#own].filter(([, known]) => !known.isFull(now)));
-      // So many who all have asked within the minute: the common bucket is what bounds them.
+      // All these clients have asked within the minute, so the common bucket limits them.
       if (this.#own.size >= MOST_BUCKETS) this.#own.clear();
     }
     bucket = new Bucket(this.#rate.perMinute, now);
@@ -122,85 +119,88 @@ export type FloodBounds = {
 };
 
 /**
- * A part of the store is for those who have little there: each known owner may fill an equal share of it, whatever the
- * others do.
+ * Part of the store is for owners with few alarms: each known owner may use an equal share of it, whatever the others
+ * store.
  */
-const SHARED_OUT = 0.4;
-/** The store is asked this often how much there is; in between what passes here is added. */
+const SHARED_PART = 0.4;
+/** Interval between two reads of the store's size. Between them, new alarms of this process are added. */
 const USAGE_AGE_MS = 30_000;
 
-const WORDS = {
+const RATE_TEXTS = {
   challenges: { settings: 'CHRONOS_CHALLENGES_PER_MINUTE', what: 'proofs of identity' },
   creates: { settings: 'CHRONOS_CREATES_PER_MINUTE', what: 'new and changed alarms' },
   triggers: { settings: 'CHRONOS_TRIGGERS_PER_MINUTE', what: 'triggers' },
 } as const;
 
-/** The bounds of one chronosd. */
+/** The limits of one chronosd. */
 export class Floods {
   readonly bounds: FloodBounds;
   readonly #store: Pick<AlarmStore, 'usage'>;
   readonly #clock: Clock;
-  readonly #gates: Record<keyof typeof WORDS, Gate>;
+  readonly #rateLimits: Record<keyof typeof RATE_TEXTS, Gate>;
   #usage: StoreUsage | undefined;
-  #asked: { at: number; answer: Promise<StoreUsage> } | undefined;
+  #pendingUsage: { at: number; answer: Promise<StoreUsage> } | undefined;
 
   constructor(bounds: FloodBounds, store: Pick<AlarmStore, 'usage'>, clock: Clock) {
     this.bounds = bounds;
     this.#store = store;
     this.#clock = clock;
-    this.#gates = {
+    this.#rateLimits = {
       challenges: new Gate(bounds.challenges, clock),
       creates: new Gate(bounds.creates, clock),
       triggers: new Gate(bounds.triggers, clock),
     };
   }
 
-  /** @throws OverBound when the client, or all of them together, ask too fast */
-  enter(gate: keyof typeof WORDS, client: string, standing: Standing): void {
-    const refused = this.#gates[gate].enter(client, standing);
-    if (!refused) return;
-    const { settings, what } = WORDS[gate];
-    const [who, setting] = refused.whose === 'own' ? ['you ask', settings] : ['all clients ask', `${settings}_IN_ALL`];
-    const { waitSeconds: retryAfterSeconds } = refused;
+  /**
+   * @throws OverBound when the client, or all of them together, exceed a rate
+   */
+  enter(gate: keyof typeof RATE_TEXTS, client: string, trust: Trust): void {
+    const refusal = this.#rateLimits[gate].enter(client, trust);
+    if (!refusal) return;
+    const { settings, what } = RATE_TEXTS[gate];
+    const [who, setting] = refusal.whose === 'own' ? ['you ask', settings] : ['all clients ask', `${settings}_IN_ALL`];
+    const { waitSeconds: retryAfterSeconds } = refusal;
     throw new OverBound(
       gate,
-      `${who} for ${what} faster than is allowed (${setting}); send it again in ${retryAfterSeconds} s`,
+      `${who} for ${what} faster than allowed (${setting}); send it again in ${retryAfterSeconds} s`,
       { retryAfterSeconds },
     );
   }
 
-  /** How much this owner may have in the store at present, the limit on active alarms apart. */
-  async storeLimits(standing: Standing): Promise<Required<StoreLimits>> {
+  /** How much this owner may store at present. The limit on active alarms is separate. */
+  async storeLimits(trust: Trust): Promise<Required<StoreLimits>> {
     const { stored, bytesInAll } = this.bounds;
     if (bytesInAll === 0) return stored;
     const { bytes, owners } = await this.usage();
-    const common = bytesInAll * (1 - SHARED_OUT) * (1 - FLOOR[standing]);
+    const common = bytesInAll * (1 - SHARED_PART) * (1 - FLOOR[trust]);
     if (bytes < common) return stored;
-    const share = standing === 'fresh' || standing === 'stranger' ? 0 : (bytesInAll * SHARED_OUT) / Math.max(1, owners);
+    const share =
+      trust === 'fresh' || trust === 'unauthenticated' ? 0 : (bytesInAll * SHARED_PART) / Math.max(1, owners);
     return { ...stored, maxBytes: Math.min(stored.maxBytes, share) };
   }
 
-  /** Counts what has just been stored. */
-  grew(bytes: number): void {
+  /** Adds a stored alarm to the counts. */
+  recordStored(bytes: number): void {
     if (this.#usage) this.#usage = { ...this.#usage, alarms: this.#usage.alarms + 1, bytes: this.#usage.bytes + bytes };
   }
 
-  /** What is stored, as of half a minute ago at most and with what this process has stored since. */
+  /** The stored amount: at most half a minute old, plus the alarms that this process has stored since. */
   async usage(): Promise<StoreUsage> {
     const now = this.#clock.monotonic();
-    if (!this.#asked || now - this.#asked.at >= USAGE_AGE_MS) {
+    if (!this.#pendingUsage || now - this.#pendingUsage.at >= USAGE_AGE_MS) {
       const answer = this.#store.usage();
-      this.#asked = { at: now, answer };
+      this.#pendingUsage = { at: now, answer };
       answer.then(
         (usage) => {
           this.#usage = usage;
         },
         () => {
-          // Whoever waits for it is told; the next one asks again.
-          this.#asked = undefined;
+          // The waiting callers get the error; the next call reads again.
+          this.#pendingUsage = undefined;
         },
       );
     }
-    return this.#usage ?? this.#asked.answer;
+    return this.#usage ?? this.#pendingUsage.answer;
   }
 }

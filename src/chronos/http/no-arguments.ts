@@ -1,4 +1,4 @@
-/** Refusing what a route does not read: an argument that is ignored is a mistake that nobody tells the caller of. */
+/** Rejects arguments that a route does not read. An ignored argument would hide a caller's mistake. */
 import { z } from 'zod';
 import { bodyBytes, readJson } from '../../kit/http/body.ts';
 import type { HttpContext } from '../../kit/http/environment.ts';
@@ -6,7 +6,9 @@ import { parseOrThrow } from '../../wire/validate.ts';
 
 const nothing = z.strictObject({});
 
-/** @throws ReveilleError `invalid_request` that names the query parameters there are */
+/**
+ * @throws ReveilleError `invalid_request` that names the valid query parameters
+ */
 export function refuseQuery(c: HttpContext): void {
   parseOrThrow(nothing, c.req.query());
 }

@@ -27,7 +27,7 @@ export const CHRONOS_ROUTES = {
   challenge: {
     method: 'post',
     path: '/v1/agent/auth/challenge',
-    summary: 'ask for a nonce to sign',
+    summary: 'request a nonce to sign',
     credential: 'transport',
     body: challengeRequestSchema,
     data: challengeSchema,
@@ -35,7 +35,7 @@ export const CHRONOS_ROUTES = {
   verify: {
     method: 'post',
     path: '/v1/agent/auth/verify',
-    summary: 'answer a challenge; gives a principal token',
+    summary: 'answer a challenge; returns a principal token',
     credential: 'transport',
     body: verifyRequestSchema,
     data: principalSchema,
@@ -59,7 +59,7 @@ export const CHRONOS_ROUTES = {
   alarmMark: {
     method: 'get',
     path: '/v1/alarm-mark',
-    summary: 'another text whenever one of your alarms has changed; absent where that cannot be told cheaply',
+    summary: 'a text that changes with every change of one of your alarms; absent where it cannot be computed cheaply',
     credential: 'principal',
     data: alarmMarkSchema,
   },
@@ -88,21 +88,21 @@ export const CHRONOS_ROUTES = {
   pauseAlarm: {
     method: 'post',
     path: '/v1/alarms/{id}/pause',
-    summary: 'hold the schedule back',
+    summary: 'suspend the schedule',
     credential: 'principal',
     data: alarmViewSchema,
   },
   resumeAlarm: {
     method: 'post',
     path: '/v1/alarms/{id}/resume',
-    summary: 'take the schedule up again',
+    summary: 'resume the schedule',
     credential: 'principal',
     data: alarmViewSchema,
   },
   triggerAlarm: {
     method: 'post',
     path: '/v1/alarms/{id}/trigger',
-    summary: 'fire now, beside the schedule',
+    summary: 'fire now, in addition to the schedule',
     credential: 'principal',
     data: alarmViewSchema.extend({ fire_id: z.string() }),
   },
@@ -124,7 +124,7 @@ export const CHRONOS_ROUTES = {
   postReceipts: {
     method: 'post',
     path: '/v1/fires/{fire_id}/receipts',
-    summary: "how far a fire got, told by the user's machine under its own signature",
+    summary: "turn reports of a fire, signed by the user's machine",
     credential: 'machine',
     body: receiptPostSchema,
     data: receiptsRecordedSchema,
@@ -156,7 +156,7 @@ export const CHRONOS_ROUTES = {
   metrics: {
     method: 'get',
     path: '/metrics',
-    summary: 'figures in the text format of Prometheus; open to this computer, elsewhere under the scrape token',
+    summary: 'metrics in the text format of Prometheus; open to this computer, elsewhere with the scrape token',
     credential: 'metrics',
     data: z.string(),
     text: true,

@@ -1,4 +1,4 @@
-/** chronosd's HTTP server: who may come in, and which routes there are. */
+/** chronosd's HTTP server: authentication and routes. */
 import type { Clock } from '../../kit/clock/clock.ts';
 import { requireBearer } from '../../kit/http/bearer.ts';
 import type { Door } from '../../kit/http/door.ts';
@@ -13,23 +13,23 @@ import { alarmListRoutes } from './alarm-list-routes.ts';
 import { alarmRoutes } from './alarm-routes.ts';
 import { fireRoutes } from './fire-routes.ts';
 import { refuseQuery } from './no-arguments.ts';
-import { FIRES_PATH, receiptRoutes } from './receipt-routes.ts';
 import { CHRONOS_ROUTES } from './routes.ts';
 import type { ChronosService } from './service.ts';
+import { FIRES_PATH, turnReportRoutes } from './turn-report-routes.ts';
 
 export type ChronosServerOptions = {
   host: string;
   port: number;
-  /** `Host` values that pass besides loopback names and `host`. */
+  /** Accepted `Host` values besides loopback names and `host`. */
   allowedHosts?: readonly string[];
-  /** Bounds and certificate of the listener. */
-  door?: Door | undefined;
-  /** Left out, there are only health, readiness and metrics. */
+  /** Limits and certificate of the listener. */
+  listener?: Door | undefined;
+  /** Without it, only health, readiness and metrics are served. */
   service: ChronosService | undefined;
-  /** Tells who signed a receipt; left out, none are taken. */
+  /** Identifies the signer of a turn report; without it, no reports are accepted. */
   receipts?: KeyRing;
   ready: () => Promise<ReadyReport>;
-  /** Adds `/metrics`. The token lets scrapers on other machines in. */
+  /** Adds `/metrics`. The token authorizes scrapers on other machines. */
   metrics?: { page: MetricsPage; scrapeToken: string | undefined };
   log: Logger;
   clock: Clock;
@@ -40,7 +40,7 @@ export function startChronosServer({
   host,
   port,
   allowedHosts = [],
-  door,
+  listener: door,
   service,
   receipts,
   ready,
@@ -80,7 +80,7 @@ export function startChronosServer({
       alarmRoutes(app, service);
       alarmListRoutes(app, service);
       fireRoutes(app, service);
-      if (receipts) receiptRoutes(app, service, { ring: receipts, log });
+      if (receipts) turnReportRoutes(app, service, { ring: receipts, log });
     },
   });
 }

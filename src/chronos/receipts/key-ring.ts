@@ -1,35 +1,36 @@
 /**
- * The keys of machines, as far as they are known here: kept for a minute, and asked for anew when a signature does not
- * fit, for the token behind it may have been replaced; but seldom, so that garbage does not reach the router.
+ * Cache of machine keys. Keys are kept for a minute. When a signature does not fit, they are requested again, because
+ * the token may have been replaced. The rate of these requests is limited, so that invalid posts do not reach the
+ * router.
  */
 import type { Clock } from '../../kit/clock/clock.ts';
 import { verifyWebhook, WEBHOOK_HEADERS, type WebhookRefusal } from '../../kit/identity/webhook-signature.ts';
 import type { AskKeys } from '../../router/client.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 
-// Who signed a receipt: the proof that a post comes from the machine of the user that it names.
+// Verifies that a turn report comes from the machine of the user that it names.
 
 type SignedPost = {
   userId: string;
   fireId: string;
   /** By lower-case name. */
   headers: Readonly<Record<string, string | undefined>>;
-  /** The very bytes that arrived. */
+  /** The exact bytes that arrived. */
   body: Uint8Array;
-  /** Called before a key is looked for; what it rejects with ends the check. */
+  /** Called before a key is looked up; its rejection ends the check. */
   beforeKeys: () => Promise<void>;
 };
 
-/** Why a post was not believed; for the log. */
+/** Why a post was rejected; for the log. */
 type ProofRefusal = WebhookRefusal | 'other_fire';
 
 /**
- * Checks the signature of a post (Standard Webhooks). Its id must be the fire's, so that a post that somebody overheard
- * proves nothing about another fire. What is wrong without looking at a key is not asked of the router.
+ * Checks the signature of a post (Standard Webhooks). Its id must be the fire's, so that an intercepted post proves
+ * nothing about another fire. The router is asked only when the post is otherwise valid.
  *
- * @returns why it is not believed, or `undefined` when it is
- * @throws ReveilleError `unavailable` when the router has to be asked for the keys and cannot be; whatever `beforeKeys`
- *   rejects with
+ * @returns the reason of a rejection, or `undefined` when the post is valid
+ * @throws ReveilleError `unavailable` when the keys must be requested from the router and it is unreachable; any
+ *   rejection of `beforeKeys`
  */
 export async function refusalOf(
   { userId, fireId, headers, body, beforeKeys }: SignedPost,
@@ -48,70 +49,70 @@ export type KeyRingOptions = {
   clock: Clock;
 };
 
-const KEPT_MS = 60_000;
-/** Of one user, keys are not asked for more often than this. */
-const ASKED_EVERY_MS = 3_000;
+const CACHE_MS = 60_000;
+/** Minimum interval between two key requests for one user. */
+const REQUEST_INTERVAL_MS = 3_000;
 /** Users whose keys are kept. */
-const MOST_KEPT = 10_000;
-/** Questions to the router at a time. */
-const MOST_ASKED = 32;
+const MAX_CACHED = 10_000;
+/** Concurrent requests to the router. */
+const MAX_REQUESTS = 32;
 
-type Entry = { keys: readonly string[]; askedAt: number };
+type Entry = { keys: readonly string[]; requestedAt: number };
 
 export class KeyRing {
-  readonly #ask: AskKeys;
+  readonly #request: AskKeys;
   readonly #clock: Clock;
-  /** In the order of their last use. */
-  readonly #kept = new Map<string, Entry>();
-  readonly #asking = new Map<string, Promise<Entry>>();
+  /** Ordered by last use. */
+  readonly #cached = new Map<string, Entry>();
+  readonly #requests = new Map<string, Promise<Entry>>();
 
   constructor({ ask, clock }: KeyRingOptions) {
-    this.#ask = ask;
+    this.#request = ask;
     this.#clock = clock;
   }
 
   /**
    * Whether one of a user's keys fits; a user without a machine has none.
    *
-   * @param fits tried on the keys that are known, then perhaps on newer ones
-   * @throws ReveilleError `unavailable` when the router has to be asked and cannot be
+   * @param fits called with the cached keys, then perhaps with newer ones
+   * @throws ReveilleError `unavailable` when the router must be asked and is unreachable
    */
   async fits(userId: string, fits: (keys: readonly string[]) => boolean): Promise<boolean> {
-    const kept = this.#use(userId);
-    const age = kept === undefined ? Number.POSITIVE_INFINITY : this.#clock.monotonic() - kept.askedAt;
-    if (kept && age < KEPT_MS && fits(kept.keys)) return true;
-    if (kept && age < ASKED_EVERY_MS) return false;
+    const cached = this.#use(userId);
+    const age = cached === undefined ? Number.POSITIVE_INFINITY : this.#clock.monotonic() - cached.requestedAt;
+    if (cached && age < CACHE_MS && fits(cached.keys)) return true;
+    if (cached && age < REQUEST_INTERVAL_MS) return false;
     return fits((await this.#renewed(userId)).keys);
   }
 
   #use(userId: string): Entry | undefined {
-    const entry = this.#kept.get(userId);
+    const entry = this.#cached.get(userId);
     if (entry) this.#keep(userId, entry);
     return entry;
   }
 
   #keep(userId: string, entry: Entry): void {
-    this.#kept.delete(userId);
-    this.#kept.set(userId, entry);
-    if (this.#kept.size > MOST_KEPT) this.#kept.delete(this.#kept.keys().next().value!);
+    this.#cached.delete(userId);
+    this.#cached.set(userId, entry);
+    if (this.#cached.size > MAX_CACHED) this.#cached.delete(this.#cached.keys().next().value!);
   }
 
-  /** Asks the router, once however many wait for the answer. */
+  /** Requests the keys from the router, once for all concurrent callers. */
   #renewed(userId: string): Promise<Entry> {
-    const underWay = this.#asking.get(userId);
-    if (underWay) return underWay;
-    if (this.#asking.size >= MOST_ASKED)
-      throw new ReveilleError('unavailable', 'too many receipts wait for the router at present', {
+    const running = this.#requests.get(userId);
+    if (running) return running;
+    if (this.#requests.size >= MAX_REQUESTS)
+      throw new ReveilleError('unavailable', 'too many turn reports wait for the router at present', {
         retryAfterSeconds: 1,
       });
-    const asked = this.#answer(userId).finally(() => this.#asking.delete(userId));
-    this.#asking.set(userId, asked);
-    return asked;
+    const request = this.#answer(userId).finally(() => this.#requests.delete(userId));
+    this.#requests.set(userId, request);
+    return request;
   }
 
   async #answer(userId: string): Promise<Entry> {
-    const keys = (await this.#ask(userId)) ?? [];
-    const entry = { keys, askedAt: this.#clock.monotonic() };
+    const keys = (await this.#request(userId)) ?? [];
+    const entry = { keys, requestedAt: this.#clock.monotonic() };
     this.#keep(userId, entry);
     return entry;
   }

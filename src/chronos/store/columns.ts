@@ -1,5 +1,5 @@
 /**
- * The columns of each table, in both databases: what SQLite and PostgreSQL select, insert, update, read and move follow
+ * The columns of each table, in both databases. Select, insert, update, read and move in SQLite and PostgreSQL follow
  * these lists.
  */
 import type { Alarm, Attempt, Occurrence } from '../alarm/alarm.ts';
@@ -7,8 +7,8 @@ import type { FireReceipt } from '../alarm/course.ts';
 import type { AgentKey } from './store.ts';
 
 /**
- * As PostgreSQL keeps it. `bytes` stands for a text that may hold U+0000, which a text column cannot: its UTF-8 form is
- * kept. `switch` stands for true or false, kept as 1 and 0 in both.
+ * The type in PostgreSQL. `bytes` is a text that may contain U+0000, which a text column cannot store: its UTF-8 form
+ * is stored. `switch` is a boolean, stored as 1 and 0 in both databases.
  */
 export type ColumnType = 'text' | 'bigint' | 'double precision' | 'boolean' | 'bytes' | 'switch';
 
@@ -91,7 +91,7 @@ export const ATTEMPT_COLUMNS: Columns<Attempt> = {
   lateBecause: text('late_because'),
 };
 
-export const RECEIPT_COLUMNS: Columns<FireReceipt> = {
+export const TURN_REPORT_COLUMNS: Columns<FireReceipt> = {
   owner: text('owner'),
   alarmId: text('alarm_id'),
   fireId: text('fire_id'),
@@ -115,7 +115,7 @@ export const AGENT_KEY_COLUMNS: Columns<AgentKey> = {
   revokedAt: bigint('revoked_at'),
 };
 
-/** A bound on how many of an owner's alarms stand open, and how much is stored. */
+/** Limits the number of open alarms of an owner, and the stored amount. */
 export type OwnerRow = { owner: string; openAtMost: number; storedAlarms: number; storedBytes: number };
 
 export const OWNER_COLUMNS: Columns<OwnerRow> = {

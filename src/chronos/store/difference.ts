@@ -1,6 +1,6 @@
 /**
- * What a transition changed, and whether it may: the part of `update`, `complete` and the end of a lease that every
- * store has in common. Without input and output, but for a line in the log.
+ * Computes a transition's changes and checks that they are allowed: the common part of `update`, `complete` and lease
+ * expiry in every store. No I/O except for a log line.
  */
 import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -8,13 +8,13 @@ import type { Alarm, AlarmState, Attempt, Occurrence } from '../alarm/alarm.ts';
 import { settleInterrupted } from '../alarm/settlement.ts';
 import type { LeaseKey } from './store.ts';
 
-/** The rows that have to be written to get from one state to the other. */
+/** The rows to write to get from one state to the other. */
 export type Difference = {
-  /** The alarm's members whose values differ. */
+  /** The alarm's members with different values. */
   alarm: ReadonlySet<keyof Alarm>;
-  came: readonly Occurrence[];
+  added: readonly Occurrence[];
   changed: readonly Occurrence[];
-  went: readonly Occurrence[];
+  removed: readonly Occurrence[];
 };
 
 const FIXED = ['id', 'owner', 'kind', 'idempotencyKey', 'createdAt'] as const satisfies (keyof Alarm)[];
@@ -36,7 +36,7 @@ function checkOccurrences(before: AlarmState, after: AlarmState): void {
   let scheduled = 0;
   for (const occurrence of after.occurrences) {
     const { fireId } = occurrence;
-    if (seen.has(fireId)) throw new ReveilleError('conflict', `the alarm owes ${fireId} already`);
+    if (seen.has(fireId)) throw new ReveilleError('conflict', `the alarm already has a pending ${fireId}`);
     seen.add(fireId);
     if (occurrence.source === 'schedule' && ++scheduled > 1)
       throw illegal(alarm, 'left it with two occurrences of its own schedule');
@@ -49,28 +49,28 @@ function checkOccurrences(before: AlarmState, after: AlarmState): void {
       continue;
     }
     const touched = LEASE.find((member) => was[member] !== occurrence[member]);
-    if (touched) throw illegal(alarm, `changed ${touched} of ${fireId}; it belongs to claim, renew and complete`);
+    if (touched) throw illegal(alarm, `changed ${touched} of ${fireId}; only claim, renew and complete may change it`);
   }
 }
 
 /**
- * Holds a transition to what it may do.
+ * Checks that a transition changed only what it may.
  *
  * @param before the state it was given
  * @param after the state it returned
- * @throws ReveilleError `conflict` when an occurrence is owed twice; `internal` when a member changed that is not a
- *   transition's to change
+ * @throws ReveilleError `conflict` when an occurrence is pending twice; `internal` when it changed a member that a
+ *   transition must not change
  */
 export function checkTransition(before: AlarmState, after: AlarmState): void {
   const fixed = FIXED.find((member) => before.alarm[member] !== after.alarm[member]);
-  if (fixed) throw illegal(before.alarm, `changed ${fixed}, which is given once and for all`);
-  // Its idempotency key may have gone to another alarm.
+  if (fixed) throw illegal(before.alarm, `changed ${fixed}, which must not change`);
+  // Another alarm may have its idempotency key by now.
   if (before.alarm.status === 'cancelled' && after.alarm.status !== 'cancelled')
     throw illegal(before.alarm, `took it back from cancelled to ${after.alarm.status}`);
   checkOccurrences(before, after);
 }
 
-/** The state with one occurrence's lease taken off: what a settlement is given. */
+/** The state without one occurrence's lease, as input of a settlement. */
 export function withoutLease(state: AlarmState, fireId: string): AlarmState {
   const occurrences = state.occurrences.map((occurrence) =>
     occurrence.fireId === fireId ? { ...occurrence, leaseUntil: null, claimedAt: null } : occurrence,
@@ -78,14 +78,14 @@ export function withoutLease(state: AlarmState, fireId: string): AlarmState {
   return { alarm: state.alarm, occurrences };
 }
 
-/** Refuses an attempt that would enter the ledger of another alarm or owner than the one whose lease was proved. */
+/** Refuses an attempt of another alarm or owner than the one whose lease was proved. */
 export function checkAttempt(key: LeaseKey, attempt: Attempt): void {
   if (attempt.owner === key.owner && attempt.alarmId === key.alarmId && attempt.fireId === key.fireId) return;
   const message = `a completion of ${key.fireId} carries an attempt at ${attempt.fireId}`;
   throw new ReveilleError('internal', message, { retryable: false });
 }
 
-/** Compares a state as it is stored with the one that should be. */
+/** Compares the stored state with the wanted one. */
 export function differenceOf(stored: AlarmState, wanted: AlarmState): Difference {
   const kept = new Map(stored.occurrences.map((occurrence) => [occurrence.fireId, occurrence]));
   const came: Occurrence[] = [];
@@ -97,12 +97,12 @@ export function differenceOf(stored: AlarmState, wanted: AlarmState): Difference
     else if (differingMembers(was, occurrence).length > 0) changed.push(occurrence);
   }
   const alarm = new Set(differingMembers(stored.alarm, wanted.alarm));
-  return { alarm, came, changed, went: [...kept.values()] };
+  return { alarm, added: came, changed, removed: [...kept.values()] };
 }
 
 /**
- * What an interruption makes of an alarm. One that cannot be settled must not stand in the way of every claim: it loses
- * the lease, stays as it is otherwise, and the log says so.
+ * Settles an interruption. An alarm that cannot be settled must not block every claim: only its lease ends, and the log
+ * reports it.
  *
  * @param given without the lease
  */

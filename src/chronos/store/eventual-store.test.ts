@@ -7,9 +7,9 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { openEventually } from './eventual-store.ts';
 import type { AlarmStore } from './store.ts';
 
-const away = () => new ReveilleError('unavailable', 'the database is away');
+const away = () => new ReveilleError('unavailable', 'the database is unavailable');
 
-/** A medium that is there or not, and the stores that were opened on it. */
+/** A medium that is available or not, and the stores that were opened on it. */
 class Medium {
   isThere = true;
   readonly open: string[] = [];
@@ -30,7 +30,7 @@ class Medium {
   }
 }
 
-test('a store that is outdated is closed when another is there in its place', async () => {
+test('an outdated store is closed when its replacement is open', async () => {
   const medium = new Medium();
   const { store } = await openEventually(medium.opening, { clock: new ManualClock(), log: silentLogger });
   medium.outdate();
@@ -41,7 +41,7 @@ test('a store that is outdated is closed when another is there in its place', as
   assert.deepEqual(medium.open, []);
 });
 
-test('one that is closed while no other can be opened leaves nothing open', async () => {
+test('closing while no replacement can be opened leaves nothing open', async () => {
   const medium = new Medium();
   const clock = new ManualClock();
   const { store } = await openEventually(medium.opening, { clock, log: silentLogger });
@@ -55,7 +55,7 @@ test('one that is closed while no other can be opened leaves nothing open', asyn
   assert.equal(clock.timers, 0);
 });
 
-test('one that is closed while another is being opened leaves nothing open', async () => {
+test('closing while a replacement is being opened leaves nothing open', async () => {
   const medium = new Medium();
   const { store } = await openEventually(medium.opening, { clock: new ManualClock(), log: silentLogger });
   medium.outdate();
@@ -63,7 +63,7 @@ test('one that is closed while another is being opened leaves nothing open', asy
   assert.deepEqual(medium.open, []);
 });
 
-test('one whose medium never came is closed all the same', async () => {
+test('a store whose medium was never available can be closed', async () => {
   const medium = new Medium();
   medium.isThere = false;
   const clock = new ManualClock();

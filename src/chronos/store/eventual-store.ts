@@ -1,4 +1,4 @@
-/** A store whose medium may be away when chronosd starts: it answers `unavailable` until it has been opened. */
+/** A store whose medium may be unavailable when chronosd starts: it answers `unavailable` until it has been opened. */
 import { type Clock, wait } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
@@ -8,33 +8,33 @@ const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 10_000;
 
 export type EventualStore = {
-  /** Usable at once: every operation rejects with `unavailable`, and says why, until the medium is there. */
+  /** Usable at once: every operation rejects with `unavailable` and the reason until the medium is available. */
   store: AlarmStore;
-  /** Resolves when the medium is there; stays pending when {@link AlarmStore.close} comes first. */
+  /** Resolves when the medium is available; stays pending when {@link AlarmStore.close} comes first. */
   opened: Promise<void>;
 };
 
 /**
- * Opens a store now or, when that fails for a reason that may pass, later and later again.
+ * Opens a store. After a failure that may be temporary, it retries with increasing delays.
  *
- * @param open rejects with a retryable `ReveilleError` when it makes sense to try again; the store may say that it is
- *   outdated, and is opened anew then
+ * @param open rejects with a retryable `ReveilleError` when a retry makes sense; the store may report that it is
+ *   outdated, and is then reopened
  * @returns after the first attempt, whether it succeeded or will be repeated
- * @throws whatever `open` rejects with, when the first attempt shows that an operator has to mend something
+ * @throws any rejection of `open` when the first attempt shows that an operator must repair something
  */
 export async function openEventually(
   open: (onOutdated: () => void) => Promise<AlarmStore>,
   { clock, log }: { clock: Clock; log: Logger },
 ): Promise<EventualStore> {
   let store: AlarmStore | undefined;
-  /** Its clock goes on where alarms are opened anew. */
+  /** Its clock continues when alarms are reopened. */
   let former: AlarmStore | undefined;
   let reason = '';
   const closing = new AbortController();
-  /** Settles when every outdated store is closed: another is in its place, or will not be. */
+  /** Settles when every outdated store is closed and its replacement is open, or will not be. */
   let replaced: Promise<unknown> | undefined;
 
-  /** One attempt; says whether the store is there. */
+  /** One attempt; returns whether the store is open. */
   const attempt = async (): Promise<boolean> => {
     try {
       let found: AlarmStore | undefined;
@@ -45,12 +45,12 @@ export async function openEventually(
       });
       if (closing.signal.aborted || isOutdated) await found.close();
       else store = found;
-      if (isOutdated) reason ||= 'they were changed while they were being opened';
+      if (isOutdated) reason ||= 'the database was changed while it was being opened';
     } catch (error) {
       const known = toReveilleError(error);
       if (reason === '' && !(error instanceof ReveilleError && error.retryable)) throw error;
       reason = known.message;
-      log.warn({ err: error === known ? undefined : error }, `${reason}; trying again`);
+      log.warn({ err: error === known ? undefined : error }, `${reason}; retrying`);
     }
     return store !== undefined;
   };
@@ -65,8 +65,8 @@ export async function openEventually(
     if (store !== gone) return;
     former = gone;
     store = undefined;
-    reason = 'they are being opened anew';
-    log.info('the store was changed below; opening it anew');
+    reason = 'the database is being reopened';
+    log.info('the database was changed by another program; reopening it');
     const replace = async () => {
       if (!(await attempt())) await keepTrying();
       await gone.close().catch((error: unknown) => log.debug({ err: error }, 'closing an outdated store'));

@@ -1,14 +1,14 @@
-/** What is said when an owner, or all of them, have come to a limit of the store. */
+/** Errors for an owner, or all owners, that have reached a limit of the store. */
 import { ReveilleError } from '../../wire/errors.ts';
 import { type AlarmState, storedBytes } from '../alarm/alarm.ts';
 import type { PinLimits, StoreLimits } from './store.ts';
 
-/** Nobody knows when one of the alarms that wait will have rung: worth another look after this long. */
-const LOOK_AGAIN_SECONDS = 60;
+/** It is unknown when a waiting alarm will have fired: retry after this time. */
+const RETRY_SECONDS = 60;
 const HOUR_SECONDS = 3600;
 const HOUR_MS = 3_600_000;
 
-/** Which bound stopped a request; a label of `chronos_refused_total`. */
+/** The limit that refused a request; a label of `chronos_refused_total`. */
 export type Bound =
   | 'active_alarms'
   | 'stored_alarms'
@@ -20,7 +20,7 @@ export type Bound =
   | 'creates'
   | 'triggers';
 
-/** A request that a bound stopped: 429. */
+/** A request that a limit refused: 429. */
 export class OverBound extends ReveilleError {
   readonly bound: Bound;
 
@@ -33,20 +33,22 @@ export class OverBound extends ReveilleError {
 export function tooManyActive(active: number): OverBound {
   return new OverBound(
     'active_alarms',
-    `you have ${active} alarms waiting, the most that is allowed; cancel some before you set more`,
-    { retryAfterSeconds: LOOK_AGAIN_SECONDS, retryable: false },
+    `you have ${active} waiting alarms, the allowed maximum; cancel some before you set more`,
+    { retryAfterSeconds: RETRY_SECONDS, retryable: false },
   );
 }
 
 export function tooManyStored(alarms: number): OverBound {
   return new OverBound(
     'stored_alarms',
-    `${alarms} alarms of yours are kept, ended ones included, the most that is allowed (CHRONOS_MAX_STORED_ALARMS); ended ones are forgotten after CHRONOS_TERMINAL_RETENTION_DAYS`,
+    `${alarms} of your alarms are stored, ended ones included, the allowed maximum (CHRONOS_MAX_STORED_ALARMS); ended ones are deleted after CHRONOS_TERMINAL_RETENTION_DAYS`,
     { retryAfterSeconds: HOUR_SECONDS },
   );
 }
 
-/** @param bytes what the owner has */
+/**
+ * @param bytes stored bytes of the owner
+ */
 export function tooManyBytes(bytes: number, maxBytes: number): OverBound {
   const mib = (count: number) => (count / 1024 / 1024).toFixed(1);
   return new OverBound(
@@ -59,42 +61,42 @@ export function tooManyBytes(bytes: number, maxBytes: number): OverBound {
 function tooManyTriggers(max: number): OverBound {
   return new OverBound(
     'waiting_triggers',
-    `${max} triggers of your alarms are waiting to be delivered, the most that is allowed (CHRONOS_MAX_WAITING_TRIGGERS)`,
-    { retryAfterSeconds: LOOK_AGAIN_SECONDS },
+    `${max} triggers of your alarms are waiting, the allowed maximum (CHRONOS_MAX_WAITING_TRIGGERS)`,
+    { retryAfterSeconds: RETRY_SECONDS },
   );
 }
 
-/** The instant after which pins count as of the last hour. */
+/** Pins after this instant count as pins of the last hour. */
 export const anHourBefore = (instant: number) => instant - HOUR_MS;
 
 /**
- * @param pinned how many were pinned within the hour
- * @param keys how many keys there are
- * @throws OverBound when another one would be too many
+ * @param pinned number of keys pinned within the hour
+ * @param keys number of keys
+ * @throws OverBound when another one would exceed a limit
  */
 export function checkPins({ pinned, keys }: { pinned: number; keys: number }, limits: PinLimits): void {
   if (pinned >= limits.perHour)
     throw new OverBound(
       'new_owners',
-      `${limits.perHour} new agents have come within an hour, the most that is allowed (CHRONOS_NEW_OWNERS_PER_HOUR); try later, or have an operator enrol this one with "reveille agent enroll"`,
-      { retryAfterSeconds: LOOK_AGAIN_SECONDS },
+      `${limits.perHour} new agents were added within an hour, the allowed maximum (CHRONOS_NEW_OWNERS_PER_HOUR); try later, or have an operator enrol this one with "reveille agent enroll"`,
+      { retryAfterSeconds: RETRY_SECONDS },
     );
   if (keys >= limits.keysInAll)
     throw new OverBound(
       'owners',
-      `${keys} agents are known, the most that come by themselves (CHRONOS_MAX_OWNERS); an operator can enrol this one with "reveille agent enroll"`,
+      `${keys} agents are known, the maximum without enrolment (CHRONOS_MAX_OWNERS); an operator can enrol this one with "reveille agent enroll"`,
       { retryAfterSeconds: HOUR_SECONDS },
     );
 }
 
-/** What a transition adds to what its owner has. */
-export type Growth = { opens: boolean; bytes: number; triggers: number };
+/** How much a transition adds to its owner's totals. */
+export type StorageIncrease = { opens: boolean; bytes: number; triggers: number };
 
 const isOpen = ({ alarm: { status } }: AlarmState) => status === 'active' || status === 'paused';
 const waitingTriggers = ({ occurrences }: AlarmState) =>
   occurrences.filter(({ source, dueAt }) => source === 'trigger' && dueAt !== null).length;
 
-export function growthOf(stored: AlarmState, wanted: AlarmState): Growth {
+export function growthOf(stored: AlarmState, wanted: AlarmState): StorageIncrease {
   const [before, after] = [stored.alarm, wanted.alarm];
   const sameTexts =
     before.wakeMessage === after.wakeMessage && before.payload === after.payload && before.label === after.label;
@@ -105,11 +107,11 @@ export function growthOf(stored: AlarmState, wanted: AlarmState): Growth {
   };
 }
 
-/** What an owner has already. */
-export type Held = { active: number; bytes: number; triggers: number };
+/** The owner's current totals. */
+export type OwnerTotals = { active: number; bytes: number; triggers: number };
 
-/** Whether it has to be known what the owner has. */
-export function comesNearer({ opens, bytes, triggers }: Growth, limits: StoreLimits): boolean {
+/** Whether the owner's totals must be read to check the limits. */
+export function needsTotals({ opens, bytes, triggers }: StorageIncrease, limits: StoreLimits): boolean {
   return (
     (opens && limits.maxActive !== undefined) ||
     (bytes > 0 && limits.maxBytes !== undefined) ||
@@ -117,11 +119,18 @@ export function comesNearer({ opens, bytes, triggers }: Growth, limits: StoreLim
   );
 }
 
-/** @throws OverBound when the owner would have more than a limit allows */
-export function checkGrowth({ opens, bytes, triggers }: Growth, limits: StoreLimits, held: Held): void {
+/**
+ * @throws OverBound when the owner would exceed a limit
+ */
+export function checkGrowth(
+  { opens, bytes, triggers }: StorageIncrease,
+  limits: StoreLimits,
+  totals: OwnerTotals,
+): void {
   const { maxActive, maxBytes, maxTriggers } = limits;
-  if (opens && maxActive !== undefined && held.active >= maxActive) throw tooManyActive(held.active);
-  if (bytes > 0 && maxBytes !== undefined && held.bytes + bytes > maxBytes) throw tooManyBytes(held.bytes, maxBytes);
-  if (triggers > 0 && maxTriggers !== undefined && held.triggers + triggers > maxTriggers)
+  if (opens && maxActive !== undefined && totals.active >= maxActive) throw tooManyActive(totals.active);
+  if (bytes > 0 && maxBytes !== undefined && totals.bytes + bytes > maxBytes)
+    throw tooManyBytes(totals.bytes, maxBytes);
+  if (triggers > 0 && maxTriggers !== undefined && totals.triggers + triggers > maxTriggers)
     throw tooManyTriggers(maxTriggers);
 }

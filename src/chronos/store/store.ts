@@ -1,34 +1,37 @@
 /**
- * The store port: everything chronos keeps. Its comments are its contract; `test/contract/store/` holds every
- * implementation to it.
+ * The store port: all persistent state of chronos. Its comments are its contract; `test/contract/store/` checks every
+ * implementation against it.
  *
- * For every operation: a promise that resolves means that the change is durable (it survives a power cut); one that
- * rejects means that nothing of it was kept, except where the connection was lost in the middle, when either may be
- * true. Failures of the medium reject with `unavailable` (retryable). Operations are linearizable per alarm. All
- * instants are epoch milliseconds. An alarm that is active owes something: a store may find it by that. No operation about alarms reads or changes a row of another owner than the one it
- * names.
+ * - A resolved promise means that the change is durable (it survives a power cut).
+ * - A rejected promise means that nothing was stored. The exception is a connection lost in the middle, when either may
+ * be true.
+ * - Failures of the medium reject with `unavailable` (retryable).
+ * - Operations are linearizable per alarm.
+ * - All instants are epoch milliseconds.
+ * - An active alarm has a pending occurrence; a store may find it by that.
+ * - An operation about alarms reads and changes only rows of the owner that it names.
  */
 import type { AlarmKind, AlarmStatus } from '../../wire/alarm.ts';
 import type { TurnReport, TurnStage } from '../../wire/receipt.ts';
 import type { Alarm, AlarmState, Attempt, Occurrence, Transition } from '../alarm/alarm.ts';
 import type { FireReceipt } from '../alarm/course.ts';
 
-/** A new alarm with the occurrence it owes first. */
+/** A new alarm with its first occurrence. */
 export type NewAlarm = { alarm: Alarm; occurrence: Occurrence };
 
-/** What an owner may have in the store; what is left out is not bounded. */
+/** Limits of an owner in the store; an omitted member means no limit. */
 export type StoreLimits = {
   /** Alarms that are active or paused. */
   maxActive?: number;
   /** Alarms of any status, ended ones included. */
   maxStored?: number;
-  /** Bytes of all those, as `storedBytes` (`alarm/alarm.ts`) counts them. */
+  /** Bytes of all these alarms, as `storedBytes` (`alarm/alarm.ts`) counts them. */
   maxBytes?: number;
-  /** Triggers that wait, over all of the owner's alarms. */
+  /** Waiting triggers, over all of the owner's alarms. */
   maxTriggers?: number;
 };
 
-/** What all owners have in the store together. */
+/** The totals of all owners in the store. */
 export type StoreUsage = { owners: number; alarms: number; bytes: number };
 
 export type CreateResult =
@@ -49,23 +52,23 @@ export type AlarmFilter = {
   limit: number;
 };
 
-/** How many alarms one call of {@link AlarmStore.search} looks at: some milliseconds of a store in this process. */
+/** How many alarms one call of {@link AlarmStore.search} reads: some milliseconds of a store in this process. */
 export const SEARCH_STEP = 1000;
 
-/** A text as {@link AlarmStore.search} compares it. */
-export const inSmallLetters = (text: string) => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
+/** A text in the form that {@link AlarmStore.search} compares. */
+export const lowerCaseAscii = (text: string) => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 
-/** What {@link AlarmStore.search} looks for. */
+/** The criteria of {@link AlarmStore.search}. */
 export type AlarmSearch = AlarmFilter & {
-  /** Stands in the label or in the agent's words; `A` to `Z` count as `a` to `z`. */
+  /** Contained in the label or in the message; `A` to `Z` count as `a` to `z`. */
   text: string;
 };
 
-/** What {@link AlarmStore.upcoming} is asked for. */
+/** The criteria of {@link AlarmStore.upcoming}. */
 export type UpcomingRequest = {
-  /** Nothing that is due later. */
+  /** Only alarms due at or before this instant. */
   until?: number;
-  /** Only what comes after this one. */
+  /** Only alarms after this one. */
   after?: { dueAt: number; alarmId: string };
   limit: number;
 };
@@ -76,36 +79,36 @@ export type ClaimRequest = {
   limit: number;
   /** At most this many in flight for one owner, those in `inFlight` included. */
   perOwner: number;
-  /** How many occurrences of each owner the caller is working on. Owners that are not named have none. */
+  /** How many occurrences of each owner the caller is delivering; absent owners have none. */
   inFlight: ReadonlyMap<string, number>;
   leaseUntil: number;
 };
 
-/** A claimed occurrence (its `attempt` and `fence` already counted up) with the alarm it belongs to. */
+/** A claimed occurrence (its `attempt` and `fence` already incremented) with its alarm. */
 export type Claim = { alarm: Alarm; occurrence: Occurrence };
 
-/** Names a claim: the fence proves that it is still ours. */
+/** Identifies a claim: the fence proves that it is still valid. */
 export type LeaseKey = { owner: string; alarmId: string; fireId: string; fence: number };
 
 /**
- * What came of an attempt, and how it changes the alarm. `settle` must be pure: it may run more than once, also on a
- * state that turns out to be outdated, of which nothing is kept.
+ * The outcome of an attempt, and its change of the alarm. `settle` must be pure: it may run more than once, also on an
+ * outdated state whose result is discarded.
  */
 export type Completion = {
   key: LeaseKey;
-  /** Goes into the ledger with the change; `null` where nothing is to be remembered. */
+  /** Added to the ledger with the change; `null` for no entry. */
   attempt: Attempt | null;
   /**
-   * Computes the alarm's new state from the state as it is then (edited, paused or cancelled in the meantime, perhaps).
-   * The occurrence is in `occurrences` with its lease already taken off.
+   * Computes the alarm's new state from its current state, which may have been edited, paused or cancelled meanwhile.
+   * The occurrence is in `occurrences`, already without its lease.
    */
   settle: Transition;
 };
 
-/** Whether a completion was applied, or nothing was changed because the lease had passed to someone else. */
+/** Whether a completion was applied, or nothing changed because the lease had passed to another replica. */
 export type CompletionResult = 'applied' | 'lost_lease';
 
-/** What a machine reports of one fire, each stage once. */
+/** A machine's reports about one fire, each stage once. */
 export type FireReceipts = {
   owner: string;
   alarmId: string;
@@ -130,69 +133,70 @@ export type AgentKey = {
   revokedAt: number | null;
 };
 
-/** How many owners may come by trust on first use. */
+/** How many owners may be added by trust on first use. */
 export type PinLimits = { perHour: number; keysInAll: number };
 
 /** Epoch milliseconds: the earliest of all, which may be past, and the earliest after a given instant. */
-export type Wakings = { first?: number; later?: number };
+export type ComputerWakes = { first?: number; later?: number };
 
 export type AlarmStore = {
   /**
-   * The store's clock, epoch milliseconds: what due instants, leases and expiries are compared with. Where replicas
-   * share a database it follows the database's clock, never ahead of it, so that they agree whatever their own clocks
-   * say.
+   * The store's clock, epoch milliseconds: due instants, leases and expiries are compared with it. Where replicas share
+   * a database, it follows the database's clock and is never ahead of it. So replicas agree whatever their own clocks
+   * show.
    */
   now(): number;
 
   /**
-   * Stores a new alarm and its first occurrence in one transaction. The idempotency key is held by any alarm of the
-   * owner that is not cancelled; whether it is free is looked at before the limit, so that a repeated request finds its
-   * alarm. An id that the owner has already is `conflict`. Creates that arrive together share one sync to disk.
-   * `maxTriggers` does not matter here.
+   * Stores a new alarm and its first occurrence in one transaction. The idempotency key belongs to the owner's alarm
+   * with that key, unless it is cancelled. The key is checked before the limit, so that a repeated request finds its
+   * alarm. An id that the owner has already is `conflict`. Simultaneous creates share one sync to disk. `maxTriggers`
+   * is ignored here.
    */
   create(entry: NewAlarm, limits: StoreLimits & { maxActive: number }): Promise<CreateResult>;
 
-  /** The alarm with what it owes, or `undefined` when this owner has no such alarm. */
+  /** The alarm with its pending occurrences, or `undefined` when this owner has no such alarm. */
   get(owner: string, alarmId: string): Promise<AlarmState | undefined>;
 
-  /**
-   * The owner's alarm that holds an idempotency key, as {@link create} would find it; `undefined` when the key is free.
-   */
+  /** The owner's alarm with an idempotency key, as {@link create} would find it; `undefined` when the key is free. */
   findByKey(owner: string, idempotencyKey: string): Promise<AlarmState | undefined>;
 
   /** The owner's alarms, newest (largest id) first. */
   list(owner: string, filter: AlarmFilter): Promise<AlarmState[]>;
 
   /**
-   * The owner's alarms that hold a text, newest first. Each call looks at so many alarms and no more, so that one that
-   * finds little does not hold up what is due; `reached` is where the next call goes on (its `before`), and is missing
-   * when all have been looked at.
+   * The owner's alarms that contain a text, newest first. Each call reads a limited number of alarms, so that a search
+   * does not delay due occurrences. `reached` is the `before` of the next call; it is absent when all alarms have been
+   * read.
    */
   search(owner: string, request: AlarmSearch): Promise<{ found: AlarmState[]; reached: string | undefined }>;
 
   /**
-   * The owner's active alarms by when their own schedule is due, earliest first, those due at the same instant by id.
-   * What is due and not delivered yet is among them.
+   * The owner's active alarms by the due time of their own schedule, earliest first, then by id. Due alarms that are
+   * not delivered yet are included.
    */
   upcoming(owner: string, request: UpcomingRequest): Promise<AlarmState[]>;
 
   /**
-   * Another text when an alarm of the owner, or what is known of its fires, has changed since: at once, or, where other
-   * processes change them, as soon as they have told it. It may be another one without that. What is forgotten for its
-   * age need not make another one. `undefined` where looking would cost as much as reading the alarms.
+   * A text that changes when an alarm of the owner, or the known progress of its fires, has changed. It changes at
+   * once, or, for changes by other processes, as soon as they notify this one. It may change without a cause. Deletions
+   * after the retention period need not change it. `undefined` where computing it would cost as much as reading the
+   * alarms.
    */
   mark(owner: string): Promise<string | undefined>;
 
   /**
-   * Reads the alarm, applies the transition, writes the difference: the alarm's fields, occurrences that came (a
-   * `fireId` that exists already is `conflict`), changed or went. Nothing else can change the alarm in between. What a
-   * transition may not touch is in `difference.ts`, `checkTransition`: among others `fence`, `leaseUntil` and
-   * `claimedAt`, which belong to claim, renew and complete. Where it lets an occurrence go that still carries a lease,
-   * the attempt enters the ledger as `unknown`: nobody else will record it.
+   * Reads the alarm, applies the transition and writes the difference: the alarm's members, and added, changed or
+   * removed occurrences. A `fireId` that exists already is `conflict`. No other change of the alarm can happen in
+   * between.
    *
-   * A transition that takes the owner over one of the limits (an alarm opened again, longer texts, another trigger)
-   * rejects with `rate_limited`; one that does not come nearer to a limit passes whatever the owner has. Replicas that
-   * change alarms of one owner at the same instant may pass a limit by one each.
+   * A transition must not change certain members (`checkTransition` in `difference.ts`), among them `fence`,
+   * `leaseUntil` and `claimedAt`, which claim, renew and complete manage. When it removes a leased occurrence, the
+   * attempt enters the ledger as `unknown`, because no replica will record it.
+   *
+   * A transition that takes the owner over a limit (an alarm reopened, longer texts, another trigger) rejects with
+   * `rate_limited`. A transition that adds nothing passes even over a limit. Replicas that change alarms of one owner
+   * at the same instant may exceed a limit by one each.
    *
    * @returns the state afterwards, or `undefined` when this owner has no such alarm
    */
@@ -206,114 +210,108 @@ export type AlarmStore = {
   ): Promise<Attempt[]>;
 
   /**
-   * Forgets attempts that finished before an instant, the oldest first and at most `limit` of them, so that the ledger
-   * can be kept short in small steps while it is in use.
+   * Deletes attempts that finished before an instant, the oldest first and at most `limit` of them, so that the ledger
+   * can be pruned in small steps while it is in use.
    *
-   * @returns how many there were; fewer than `limit` when none are left
+   * @returns how many there were; fewer than `limit` when none remain
    */
   pruneAttempts(request: { before: number; limit: number }): Promise<number>;
 
   /**
-   * Forgets alarms that were fired, failed or cancelled before an instant, with all that belongs to them (ledger,
-   * receipts, idempotency key), those that were changed longest ago first and at most `limit`. One that still has
-   * something under way or a trigger that waits stays, and so may one with a long ledger, of which a part is forgotten
-   * at each call.
+   * Deletes alarms that were fired, failed or cancelled before an instant, with all their data (ledger, turn reports,
+   * idempotency key), in the order of their last change and at most `limit`. An alarm with a running attempt or a
+   * waiting trigger stays. An alarm with a long ledger may stay, and each call deletes a part of the ledger.
    *
    * @returns how many alarms there were
    */
   pruneAlarms(request: { before: number; limit: number }): Promise<number>;
 
   /**
-   * Forgets cancelled alarms of one owner, the oldest first, as {@link pruneAlarms} does whenever they were cancelled.
+   * Deletes cancelled alarms of one owner, the oldest first, as {@link pruneAlarms} does, whenever they were cancelled.
    */
   forgetCancelled(owner: string, limit: number): Promise<number>;
 
-  /** What is stored by now. Costs a look at each owner: for now and then, not for each request. */
+  /** The stored amount. It reads a row per owner, so it is not for every request. */
   usage(): Promise<StoreUsage>;
 
   /**
-   * Records how far a fire got: of each stage the first report counts, later ones are known and change
-   * nothing; but of `turn_waits` the latest, by its `at`. The
-   * fire must have been attempted: it is owed and was claimed, or the ledger has an attempt at it that began after it
-   * was due.
+   * Records turn reports. For each stage the first report counts; later ones are known and change nothing. For
+   * `turn_waits` the latest by its `at` counts. The fire must have been attempted: it is pending and was claimed, or
+   * the ledger has an attempt at it that began after it was due.
    *
    * @returns the stages that were new, or `undefined` when this owner has no such alarm, or the alarm no such fire
    */
   recordReceipts(receipts: FireReceipts): Promise<ReadonlySet<TurnStage> | undefined>;
 
-  /** Whether {@link recordReceipts} would know the fire. */
+  /** Whether {@link recordTurnReports} would find the fire. */
   hasFire(fire: Pick<FireReceipts, 'owner' | 'alarmId' | 'fireId' | 'dueAt'>): Promise<boolean>;
 
-  /**
-   * What has been recorded of some fires of one alarm, in no particular order; nothing of an alarm that is not the
-   * owner's.
-   */
+  /** The recorded reports of some fires of one alarm, unordered; empty for an alarm of another owner. */
   receiptsOf(owner: string, alarmId: string, fireIds: readonly string[]): Promise<FireReceipt[]>;
 
-  /** Forgets receipts that were recorded before an instant, as {@link pruneAttempts} does attempts. */
+  /** Deletes reports that were recorded before an instant, as {@link pruneAttempts} does attempts. */
   pruneReceipts(request: { before: number; limit: number }): Promise<number>;
 
   /**
-   * Ends leases before they run out, where their holder is known to be gone, as {@link claim} does those that did; the
-   * attempt ends at `now` in the ledger, and what it was an attempt at is due as it was. To be called once, by a
-   * process that has just opened the store and claimed nothing. A store with one owner ends all there are; where
-   * replicas share one, nobody can know, and nothing happens.
+   * Ends leases of dead processes before they expire, as {@link claim} does expired ones. The attempt ends at `now` in
+   * the ledger, and the occurrence keeps its due time. Call it once, in a process that has just opened the store and
+   * claimed nothing. A store with one owner ends all leases; where replicas share a store, it does nothing.
    *
    * @returns how many there were
    */
   endLeasesOfTheDead(now: number): Promise<number>;
 
   /**
-   * First ends every lease that ran out at or before `now`, on parked occurrences too and whoever their owner is: the
-   * attempt goes into the ledger as `unknown`, the lease is taken off, and `settleInterrupted` (`alarm/settlement.ts`)
-   * is applied as in {@link complete}. A store that several processes share may look for such leases once a second
-   * only, and later while a long backlog is worked off; what an expired lease holds is not claimed before it is ended.
+   * First ends every lease that expired at or before `now`, on parked occurrences too. The attempt enters the ledger as
+   * `unknown`, the lease is removed, and `settleInterrupted` (`alarm/settlement.ts`) is applied as in {@link complete}.
+   * A store that several processes share may search for such leases only once a second, and less often during a long
+   * backlog. An occurrence with an expired lease is not claimed before the lease is ended.
    *
-   * Then takes up to `limit` occurrences with `dueAt <= now` that nobody holds, earliest due first (within a bucket,
-   * where a database has several), no more than `perOwner` of one owner (one owner's backlog never hides another's
-   * occurrence), and leases them: `attempt` and `fence` grow by one, `leaseUntil` and `claimedAt` are set. No two
+   * Then claims up to `limit` occurrences with `dueAt <= now` and without a lease, earliest due first (within a bucket,
+   * where a database has several), at most `perOwner` of one owner. So one owner's backlog never hides another's
+   * occurrence. It leases them: `attempt` and `fence` are incremented, `leaseUntil` and `claimedAt` are set. No two
    * callers get the same one.
    */
   claim(request: ClaimRequest): Promise<Claim[]>;
 
-  /** Extends leases that are still ours. Returns the fire ids of those that were; the others have been lost. */
+  /** Extends leases that are still valid. Returns their fire ids; the others are lost. */
   renew(keys: readonly LeaseKey[], leaseUntil: number): Promise<Set<string>>;
 
   /**
-   * Applies a batch of completions, each on its own merits, in one transaction (where the store keeps owners apart, in one
-   * for each part: those of another may have been applied when it rejects, and are `lost_lease` when they are repeated): where the occurrence still carries the
-   * key's fence and a lease (one that ran out counts until a claim ends it), the lease is taken off, `settle` is
-   * applied as in {@link update}, and the attempt enters the ledger. Otherwise nothing changes and the result is
+   * Applies a batch of completions in one transaction, each independent of the others. Where the occurrence still has
+   * the key's fence and a lease, the lease is removed, `settle` is applied as in {@link update}, and the attempt enters
+   * the ledger. An expired lease counts until a claim ends it. Otherwise nothing changes and the result is
    * `lost_lease`. A `settle` that throws rejects the whole batch.
+   *
+   * A store that partitions owners uses one transaction per partition. When it rejects, other partitions may have been
+   * applied; they are `lost_lease` when they are repeated.
    */
   complete(completions: readonly Completion[]): Promise<CompletionResult[]>;
 
   /**
-   * The earliest instant at which {@link claim} could have something to do (where replicas share out what they look after,
-   * up to 50 ms later for what is another's): the smallest `dueAt` of what nobody holds,
-   * or the smallest `leaseUntil` of what is held, parked or not; `undefined` when there is neither. May be in the past.
-   * Owners in `saturated` are left out of account, so that a caller who may not claim for them does not spin.
+   * The earliest instant at which {@link claim} could find work: the smallest `dueAt` of occurrences without a lease,
+   * or the smallest `leaseUntil` of leased ones, parked or not. `undefined` when there is neither. May be in the past.
+   * Where replicas prefer buckets, it is up to 50 ms later for another replica's buckets. Owners in `saturated` are
+   * excluded, so that a caller who may not claim for them does not spin.
    */
   nextDueAt(saturated: ReadonlySet<string>): Promise<number | undefined>;
 
   /**
-   * When alarms with `wakeComputer` are due, or what holds them back ends. What has failed several times does not count:
-   * no computer is woken again and again in vain. Only a store that is one computer's own answers this.
+   * When alarms with `wakeComputer` are due, or their deferral ends. Occurrences with several failed attempts do not
+   * count, so that no computer is woken repeatedly in vain. Only a store of a single computer implements this.
    */
-  wakings?(after: number): Promise<Wakings>;
+  wakings?(after: number): Promise<ComputerWakes>;
 
   /**
-   * How many occurrences have `dueAt <= now` and nobody holds them; counting stops at `atMost`, so that a backlog costs
-   * no more.
+   * The number of occurrences with `dueAt <= now` and without a lease; counting stops at `atMost`, so that a backlog
+   * does not make it slow.
    */
   countDue(request: { now: number; atMost: number }): Promise<number>;
 
-  /** Keeps a nonce for one DID until `expiresAt`; drops those that have expired by `now`. */
+  /** Stores a nonce for one DID until `expiresAt`; deletes nonces that have expired by `now`. */
   putNonce(nonce: string, did: string, expiresAt: number, now: number): Promise<void>;
 
-  /**
-   * Uses a nonce up: true exactly once, for the DID it was made for, until it expires. A wrong DID uses it up as well.
-   */
+  /** Uses a nonce up: true exactly once, for its DID, until it expires. A wrong DID uses it up as well. */
   takeNonce(nonce: string, did: string, now: number): Promise<boolean>;
 
   /** All keys ever accepted for an owner, revoked ones included, oldest first. */
@@ -321,14 +319,14 @@ export type AlarmStore = {
 
   /**
    * Trust on first use: stores the key when the owner has no key at all, revoked ones included. Atomic: of two first
-   * keys one wins. With limits, a key that would have to be stored rejects with `rate_limited` when as many were pinned
-   * within the hour before its `enrolledAt`, or as many keys stand there in all (replicas may pass either by one each).
+   * keys one wins. With limits, storing a key rejects with `rate_limited` when the limit per hour before its
+   * `enrolledAt`, or the limit on all keys, is reached. Replicas may exceed either by one each.
    *
-   * @returns whether this key is accepted for the owner now (it was stored, or stood there unrevoked before)
+   * @returns whether this key is accepted for the owner now (it was stored, or existed unrevoked)
    */
   pinFirstKey(key: AgentKey, limits?: PinLimits): Promise<boolean>;
 
-  /** Enrols a key, or lifts its revocation. A known key keeps its label and `enrolledAt` and takes the given source. */
+  /** Enrols a key, or undoes its revocation. A known key keeps its label and `enrolledAt` and gets the given source. */
   enrollKey(key: AgentKey): Promise<void>;
 
   /** Revokes one key of an owner, or all of them. Returns the keys that were revoked by this call, oldest first. */
@@ -340,6 +338,6 @@ export type AlarmStore = {
   /** Resolves when the store can read and write; rejects with `unavailable` otherwise. */
   ping(): Promise<void>;
 
-  /** Finishes what is queued and lets go of the medium. Nothing may be called afterwards. */
+  /** Finishes queued work and closes the medium. No calls are allowed afterwards. */
   close(): Promise<void>;
 };

@@ -29,9 +29,9 @@ const KEPT_MS = 30 * 60_000;
 type Comer = Entry & { readonly credential: string; readonly rights: string };
 
 const PASSKEY_NEEDED =
-  'Your approver’s key is not on this server, so that an answer on this page needs a passkey for this address: add one (Approvals, Passkeys), or answer on the computer with your key: reveille intent approve';
+  'This server does not have your approver’s key. To answer on this page, add a passkey for this address (Approvals, Passkeys), or answer on the computer with your key: reveille intent approve';
 const VOUCHED_ELSEWHERE =
-  'Your approver’s key is not on this server: vouch for and revoke passkeys on the computer with your key: reveille approver';
+  'This server does not have your approver’s key: vouch for and revoke passkeys on the computer with your key: reveille approver';
 
 /** Alarms, with the key that is derived from the user's token. */
 function alarmsOf({ clock }: CliContext, { chronosUrl, chronosToken }: ConsoleConfig, comer: Comer, mark?: string) {

@@ -94,18 +94,15 @@ async function bench(t: TestContext) {
 test('a crafted entry is refused with its name and the reason, and nothing is left', async (t) => {
   const { victim, restore } = await bench(t);
   const cases: readonly (readonly [entries: Crafted[], says: RegExp])[] = [
-    [
-      [link('a', victim), file('a/.bash_profile')],
-      /entry "a", which leads to ".*victim", which is outside of the home/,
-    ],
-    [[dir('in'), link('in/a', '../..')], /entry "in\/a", which leads to "\.\.\/\.\."/],
-    [[dir('d'), link('d/a', '..'), link('b', 'd/a/../../victim')], /entry "b".*with "\.\." behind another name/],
+    [[link('a', victim), file('a/.bash_profile')], /entry "a", which points to ".*victim", which is outside the home/],
+    [[dir('in'), link('in/a', '../..')], /entry "in\/a", which points to "\.\.\/\.\."/],
+    [[dir('d'), link('d/a', '..'), link('b', 'd/a/../../victim')], /entry "b".*with "\.\." after another name/],
     [[link('a', 'b'), file('a/x')], /entry "a\/x", which is below "a", which is a link/],
     [[file('a'), file('a/x')], /entry "a\/x", which is below "a", which is a file/],
-    [[file('a'), dir('a')], /entry "a", which comes a second time: it was a file, and is a folder now/],
-    [[link('a', 'b'), dir('a'), file('a/x')], /entry "a", which comes a second time: it was a link/],
-    [[dir('a'), link('a', 'b')], /comes a second time/],
-    [[file('a'), file('a')], /comes a second time/],
+    [[file('a'), dir('a')], /entry "a", which is a duplicate: first a file, then a folder/],
+    [[link('a', 'b'), dir('a'), file('a/x')], /entry "a", which is a duplicate: first a link/],
+    [[dir('a'), link('a', 'b')], /is a duplicate/],
+    [[file('a'), file('a')], /is a duplicate/],
     [[file('/etc/cron.d/x')], /entry "\/etc\/cron.d\/x", which has an absolute path/],
     [[file('../x')], /which has "\.\." in its path/],
     [[dir('a'), file('a/../../x')], /which has "\.\." in its path/],
@@ -118,7 +115,7 @@ test('a crafted entry is refused with its name and the reason, and nothing is le
     [[file('\ud800')], /half of a surrogate pair/],
     [[file('n'.repeat(256))], /a name of more than 255 bytes/],
     [[file(Array(129).fill('d').join('/'))], /more than 128 folders deep/],
-    [[file('nowhere/x')], /is below a folder that does not come before it/],
+    [[file('nowhere/x')], /is below a folder that does not precede it/],
     [
       [{ kind: 'hardlink', path: 'a', target: 'b' }],
       /entry "a", which is a "hardlink"; only folders, files and symbolic/,
@@ -228,7 +225,7 @@ test('a folder that another process replaces by a link in the meantime is not fo
   await beneath.makeFolder('a');
   renameSync(join(root, 'a'), join(root, 'moved'));
   symlinkSync(victim, join(root, 'a'));
-  const refused = { name: 'ReveilleError', message: /is no folder any more/ };
+  const refused = { name: 'ReveilleError', message: /is no longer a folder/ };
   await assert.rejects(beneath.makeFile('a/x', 0o600), refused);
   await assert.rejects(beneath.makeFolder('a/x'), refused);
   await assert.rejects(beneath.makeLink('a/x', 'y'), refused);

@@ -1,8 +1,7 @@
 /**
- * A stream of bytes under a passphrase. scrypt (RFC 7914) makes the key; the text is cut into chunks, each sealed by
- * AES-256-GCM under a nonce that says which chunk it is and whether it is the last (the STREAM construction of Hoang,
- * Reyhanitabar, Rogaway and Vizár, 2015). So neither a missing end nor chunks in another order go unnoticed, and memory
- * stays the same whatever the size.
+ * A stream of bytes encrypted with a passphrase. scrypt (RFC 7914) derives the key. The text is cut into chunks, each
+ * encrypted with AES-256-GCM. The nonce of a chunk is its number and whether it is the last one (the STREAM construction
+ * of Hoang, Reyhanitabar, Rogaway and Vizár, 2015). So truncation and reordering are detected, with constant memory.
  */
 import { createCipheriv, createDecipheriv, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
@@ -11,7 +10,7 @@ import { COST, checkPassphrase, derive, kdfSchema } from '../approver/sealing.ts
 
 const MAGIC = 'reveille-backup/';
 const FORMAT = 1;
-/** Bytes of text in a chunk; each carries a tag of 16 bytes behind it. */
+/** Bytes of text in a chunk; a tag of 16 bytes follows each. */
 const CHUNK = 64 * 1024;
 const TAG = 16;
 const FIRST_LINE_MAX = 1024;
@@ -20,7 +19,7 @@ const headSchema = z.strictObject({ key: kdfSchema, check: z.string().regex(/^[0
 
 type Bytes = AsyncIterable<Buffer>;
 
-/** Eleven bytes count the chunks, the twelfth says whether there is another one. */
+/** Eleven bytes count the chunks, the twelfth marks the last one. */
 function nonceOf(index: number, isLast: boolean): Buffer {
   const nonce = Buffer.alloc(12);
   nonce.writeUIntBE(index, 5, 6);
@@ -28,18 +27,18 @@ function nonceOf(index: number, isLast: boolean): Buffer {
   return nonce;
 }
 
-/** One key tells a wrong passphrase from a damaged file, the other one seals. */
+/** One key distinguishes a wrong passphrase from a damaged file, the other one encrypts. */
 const purposeOf = (key: Buffer, purpose: 'check' | 'chunks') =>
   createHmac('sha256', key).update(`${MAGIC}${FORMAT} ${purpose}`).digest();
 
-/** Cuts what comes into pieces of `size` bytes; the last one is what is left, and may be empty. */
+/** Cuts the input into pieces of `size` bytes; the last one is shorter and may be empty. */
 async function* pieces(source: Bytes, size: number): AsyncGenerator<{ piece: Buffer; isLast: boolean }> {
   let held: Buffer[] = [];
   let length = 0;
   for await (const bytes of source) {
     held.push(bytes);
     length += bytes.length;
-    // A piece that is full may still be the last one, as long as nothing follows.
+    // A full piece may still be the last one.
     if (length <= size) continue;
     let rest = Buffer.concat(held);
     while (rest.length > size) {
@@ -53,7 +52,7 @@ async function* pieces(source: Bytes, size: number): AsyncGenerator<{ piece: Buf
 }
 
 /**
- * @returns the key, for reading again what was sealed, and what seals
+ * @returns the key, to read the stream again, and the encrypting stream
  * @throws ReveilleError `invalid_request` for a passphrase that is too short
  */
 export async function sealing(passphrase: string): Promise<{ key: Buffer; seal: (text: Bytes) => Bytes }> {
@@ -76,12 +75,12 @@ export async function sealing(passphrase: string): Promise<{ key: Buffer; seal: 
 }
 
 const notOurs = (name: string) =>
-  new ReveilleError('invalid_request', `${name} is not a backup of Reveille; name a file that "reveille backup" made`);
+  new ReveilleError('invalid_request', `${name} is not a backup of Reveille; name a file of "reveille backup"`);
 
 const damaged = (name: string, where: string) =>
   new ReveilleError(
     'invalid_request',
-    `${name} is damaged or cut off (${where}); nothing was restored from it: use another copy`,
+    `${name} is damaged or truncated (${where}); nothing was restored from it: use another copy`,
   );
 
 function readHead(line: string, name: string): z.output<typeof headSchema> {
@@ -90,7 +89,7 @@ function readHead(line: string, name: string): z.output<typeof headSchema> {
   if (Number(version[1]) > FORMAT)
     throw new ReveilleError(
       'conflict',
-      `${name} was made by a newer Reveille (format ${version[1]}, this one reads ${FORMAT}); use that version`,
+      `${name} was written by a newer Reveille (format ${version[1]}, this one reads ${FORMAT}); use that version`,
     );
   try {
     return headSchema.parse(JSON.parse(line.slice(version[0].length)));
@@ -99,7 +98,7 @@ function readHead(line: string, name: string): z.output<typeof headSchema> {
   }
 }
 
-/** The first line of a stream with its line end, and what follows. */
+/** The first line of a stream with its line end, and the rest. */
 async function firstLine(source: Bytes, name: string): Promise<{ head: Buffer; rest: Bytes }> {
   const all = source[Symbol.asyncIterator]();
   let held: Buffer = Buffer.alloc(0);
@@ -121,12 +120,12 @@ async function firstLine(source: Bytes, name: string): Promise<{ head: Buffer; r
 }
 
 /**
- * Gives back what was sealed. Each chunk is checked before any of it is given.
+ * Decrypts a stream. Each chunk is verified before it is returned.
  *
  * @param name names the file in messages
- * @param secret the passphrase, or asks for it; or the key, where it is at hand
- * @throws ReveilleError `forbidden` for a wrong passphrase, `conflict` for a newer format, `invalid_request` for what is
- *   damaged, cut off or something else
+ * @param secret returns the passphrase, or the key if known
+ * @throws ReveilleError `forbidden` for a wrong passphrase, `conflict` for a newer format, `invalid_request` for a
+ *   damaged, truncated or foreign file
  */
 export async function* unseal(source: Bytes, name: string, secret: Buffer | (() => Promise<string>)): Bytes {
   const { head, rest } = await firstLine(source, name);

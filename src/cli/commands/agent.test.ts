@@ -59,7 +59,7 @@ describe('reveille agent whoami', () => {
     writeFileSync(file, 'canary-of-a-damaged-key');
     const { status, stderr } = await reveille(home, ['agent', 'whoami']);
     assert.equal(status, 1);
-    assert.match(stderr, /must hold 64 hex characters/);
+    assert.match(stderr, /must have exactly 64 hex characters/);
     assert.doesNotMatch(stderr, /canary/);
     assert.equal(readFileSync(file, 'utf8'), 'canary-of-a-damaged-key');
   });

@@ -75,18 +75,18 @@ test('what cannot be meant is refused with the flag, the value and the remedy', 
   const broken = join(folder, 'broken');
   writeFileSync(broken, '{');
   const cases: [message: string | undefined, flags: SetFlags, said: RegExp][] = [
-    ['m', {}, /say it after the message, as in "tomorrow 9am".* or give --in, --at or --cron/],
+    ['m', {}, /write it after the message, such as "tomorrow 9am".* or give --in, --at or --cron/],
     ['m', { in: '1m', at: '2036-01-01T00:00:00Z' }, /--in and --at exclude each other/],
     ['m', { in: '1m', at: '2036-01-01T00:00:00Z', cron: '@daily' }, /--in and --at and --cron exclude/],
     ['m', { in: '10' }, /--in must be a duration such as 90s, 10m.* \(got "10"\)/],
     ['m', { in: '500ms' }, /--in must be at least 1s \(got "500ms"\)/],
-    ['m', { at: 'tomorrow' }, /--at: "tomorrow" names no time of the day; write "tomorrow at 9:00"/],
-    ['m', { at: 'every day at 9:00' }, /--at names one instant; say "every day at 9:00" after the message/],
+    ['m', { at: 'tomorrow' }, /--at: "tomorrow" does not have a time of day; write "tomorrow at 9:00"/],
+    ['m', { at: 'every day at 9:00' }, /--at must be one instant; write "every day at 9:00" after the message/],
     ['m', { at: '2036-02-30T00:00:00Z' }, /--at: .*no day 30|--at: .*not understood/],
-    ['m', { in: '1m', zone: 'UTC' }, /--zone goes with a time of the day; leave it out/],
+    ['m', { in: '1m', zone: 'UTC' }, /--zone needs a time of day; omit it/],
     ['m', { in: 'every 2 hours' }, /--in: /],
-    ['m', { cron: 'tomorrow 9am' }, /--cron says how often/],
-    ['m', { at: '2036-01-01T00:00:00Z', times: '3' }, /--times goes only with a series/],
+    ['m', { cron: 'tomorrow 9am' }, /--cron must be a schedule/],
+    ['m', { at: '2036-01-01T00:00:00Z', times: '3' }, /--times needs a series/],
     ['m', { cron: '@daily', times: '0' }, /--times must be a whole number from 1/],
     ['m', { cron: '@daily', until: 'never' }, /--until: "never" is not understood/],
     ['m', { in: '1m', maxFailures: '1001' }, /--max-failures must be a whole number from 1 to 1000 \(got "1001"\)/],
@@ -99,7 +99,7 @@ test('what cannot be meant is refused with the flag, the value and the remedy', 
     ['m', { in: '1m', payloadFile: folder }, /--payload-file .* cannot be read: EISDIR/],
     ['m', { in: '1m', payloadFile: binary }, /--payload-file .*binary must be /],
     ['m', { in: '1m', payloadFile: broken }, /--payload-file .*broken must be JSON \((?!.*quotes)/],
-    ['m', { in: '1m', messageFile: 'x' }, /there twice/],
+    ['m', { in: '1m', messageFile: 'x' }, /given twice/],
     [undefined, { in: '1m' }, /the message is missing/],
     [undefined, { in: '1m', messageFile: binary }, /--message-file .*binary must be UTF-8 text/],
     [undefined, { in: '1m', messageFile: '-', payloadFile: '-' }, /cannot both be -/],
@@ -135,7 +135,7 @@ test('a time is read as people type it, in the zone of whoever types', () => {
 test('where the zone of the machine is not known, a time of the day asks for it', () => {
   const nowhere = { ...TYPED, zone: undefined };
   for (const words of ['tomorrow 9am', 'every weekday at 9'])
-    assert.throws(() => alarmOf('m', {}, words, nowhere), /time zone of this machine is not known.* --zone/);
+    assert.throws(() => alarmOf('m', {}, words, nowhere), /time zone of this computer is not known.* --zone/);
   assert.throws(() => alarmOf('m', { cron: '@daily' }, undefined, nowhere), /--zone/);
   for (const words of ['in 2 hours', 'every 15 minutes', '2026-12-01T09:00:00Z', 'tomorrow 9am UTC'])
     assert.ok(alarmOf('m', {}, words, nowhere));
@@ -155,7 +155,7 @@ test('an edit of the expression alone leaves the alarm in its zone, whatever the
 
 test('an edit with a series as its instant is refused with what edit takes', () => {
   assert.throws(() => changesOf({ at: 'every monday at 9' }, TYPED), {
-    message: '--at names one instant; a series goes with --cron "every monday at 9"',
+    message: '--at must be one instant; for a series use --cron "every monday at 9"',
   });
   assert.equal(changesOf({ cron: 'every monday at 9' }, TYPED).cron_expr, '0 9 * * 1');
 });

@@ -39,11 +39,11 @@ describe('reveille alarm watch', () => {
     const { status, stdout, stderr } = await watching.end('SIGINT');
     assert.deepEqual([status, stderr], [0, '']);
     const told = stdout.split('\n').slice(1, -1);
-    const rang = (id: string) => told.filter((line) => line.includes(id.slice(0, 13)) && / rang /.test(line)).length;
+    const rang = (id: string) => told.filter((line) => line.includes(id.slice(0, 13)) && / fired /.test(line)).length;
     assert.deepEqual([rang(once), rang(series), told.length], [1, 2, 3]);
     assert.match(
       told.join('\n'),
-      /^\d\d:\d\d:\d\d {2}rang {5}[0-9a-f-]{13} {2}.*(late|on time|early).* {2}(first|second)$/m,
+      /^\d\d:\d\d:\d\d {2}fired {4}[0-9a-f-]{13} {2}.*(late|on time|early).* {2}(first|second)$/m,
     );
   });
 

@@ -165,12 +165,12 @@ describe('what is refused changes nothing', () => {
     ['a broken file', (file) => writeFileSync(file, '{"a": '), /mcp\.json: line 1, column 7: value expected/],
     ['a read-only file', (file) => writeFileSync(file, '{}', { mode: 0o444 }), /is read-only \(mode 0444\)/],
     ['a folder', (file) => mkdirSync(file), /is not a regular file/],
-    ['a dangling link', (file) => symlinkSync('/nowhere/at/all', file), /is a link to something that is not there/],
+    ['a dangling link', (file) => symlinkSync('/nowhere/at/all', file), /is a link to a missing file/],
     ['bytes that are no text', (file) => writeFileSync(file, Buffer.from([0x7b, 0xff, 0x7d])), /is not UTF-8/],
     [
       'a field twice',
       (file) => writeFileSync(file, '{"mcpServers":{},"mcpServers":{"x":{}}}'),
-      /line 1, column 18: the field .+mcpServers.+ is there twice/,
+      /line 1, column 18: the field .+mcpServers.+ is a duplicate/,
     ],
   ];
   for (const [what, prepare, message] of REFUSED)
@@ -192,11 +192,11 @@ describe('what is refused changes nothing', () => {
   test('wrong words, and nobody to ask', async (t) => {
     const { home, connect } = homeWith(t);
     for (const [words, message] of [
-      [['emacs'], /no client "emacs"; known are claude, codex/],
+      [['emacs'], /no client "emacs"; clients are claude, codex/],
       [['toString'], /no client "toString"/],
       [['claude', '--without', 'x'], /--without takes alarms, time, hook/],
       [['claude-desktop', '--project'], /has no configuration for a folder/],
-      [['claude'], /a change is confirmed at a terminal; without one, --yes writes it and --print only shows it/],
+      [['claude'], /no terminal to confirm the change; use --yes to write it, or --print to show it/],
     ] as const) {
       const { status, stderr } = await connect(...words);
       assert.equal(status, 2, stderr);
@@ -284,10 +284,13 @@ test('the doctor says of each client whether what it starts is there, and of thi
   const told = look().map(({ status, detail, remedy }) => [status, detail, remedy?.split(' (')[0]]);
   assert.deepEqual(told, [
     ...[
-      ['claude', 'Claude Code: ~/.claude/settings.json has the hook start /moved/bin/reveille.mjs, which is gone'],
-      ['codex', 'Codex: ~/.codex/config.toml has chronos start /moved/bin/reveille.mjs, which is gone'],
-      ['gemini', `Gemini CLI: ~/.gemini/settings.json has chronos start version 0.0.9, and this is ${VERSION}`],
-    ].map(([name, detail]) => ['warning', detail, `write it anew: reveille connect ${name}`]),
+      [
+        'claude',
+        'Claude Code: ~/.claude/settings.json has the hook start /moved/bin/reveille.mjs, which does not exist',
+      ],
+      ['codex', 'Codex: ~/.codex/config.toml has chronos start /moved/bin/reveille.mjs, which does not exist'],
+      ['gemini', `Gemini CLI: ~/.gemini/settings.json has chronos start version 0.0.9; this is ${VERSION}`],
+    ].map(([name, detail]) => ['warning', detail, `write it again: reveille connect ${name}`]),
   ]);
   for (const client of ['claude', 'codex', 'gemini']) await connect(client, '--yes');
   assert.equal(look()[0]?.detail, well?.detail, 'and what it says to do mends it');

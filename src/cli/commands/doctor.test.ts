@@ -112,7 +112,7 @@ describe('reveille doctor, where nothing has been made yet', () => {
     const home = join(temporaryFolder(t), 'home');
     const { status, stdout, stderr } = await reveille(home, ['doctor'], { env: await freePorts() });
     assert.deepEqual([status, stderr], [3, '']);
-    assert.match(stdout, /· REVEILLE_HOME {2}.* is not there yet\n +→ reveille up makes it\n/);
+    assert.match(stdout, /· REVEILLE_HOME {2}.* does not exist yet\n +→ reveille up creates it\n/);
     assert.match(
       stdout,
       /· chronosd +does not run; http:\/\/127\.0\.0\.1:\d+ is free\n +→ start it with: reveille up\n/,
@@ -122,7 +122,7 @@ describe('reveille doctor, where nothing has been made yet', () => {
     assert.match(stdout, /✓ MCP tools/);
     assert.match(
       stdout,
-      /\nNothing is broken in \d+ checks, but nothing runs: no alarm rings before\s+"reveille up" is started\.\n$/,
+      /\nAll \d+ checks passed, but nothing runs: alarms fire after\s+"reveille up"\s+is\s+started\.\n$/,
     );
     assert.ok(!existsSync(home));
   });
@@ -222,7 +222,7 @@ describe('reveille doctor, where something is wrong', () => {
       () => {},
       { CHRONOS_POSTGRES_URI: 'postgres://nobody:canary@127.0.0.1:1/alarms', CHRONOS_ENROLLMENT: 'required' },
       'PostgreSQL',
-      /no server that takes writes: 127\.0\.0\.1:1\/alarms: .*ECONNREFUSED/,
+      /no writable server: 127\.0\.0\.1:1\/alarms: .*ECONNREFUSED/,
     ],
     [
       'a model endpoint that is not there',
@@ -329,7 +329,7 @@ describe('reveille doctor, where something is wrong', () => {
     assert.deepEqual([refused.status, refused.remedy], ['broken', 'correct NEO_MODEL_API_KEY']);
     status = 200;
     const other = await look();
-    assert.deepEqual([other.status, other.remedy], ['warning', 'set NEO_MODEL to one of its own: one, two']);
+    assert.deepEqual([other.status, other.remedy], ['warning', 'set NEO_MODEL to one of its models: one, two']);
     assert.equal((await look({ NEO_MODEL: 'two' })).status, 'ok');
   });
 
@@ -456,7 +456,7 @@ describe('reveille doctor, where everything runs', () => {
     const people = find(without, 'public listener');
     assert.deepEqual(
       [people.status, people.detail],
-      ['ok', `people come in at ${house.router.public.url}, without TLS, for this computer alone, no console`],
+      ['ok', `users connect at ${house.router.public.url}, without TLS, for this computer only, no console`],
     );
     assert.match(find(without, 'machine').detail, new RegExp(`no machine of ${house.label}`));
     assert.equal(find(without, 'machine').status, 'warning');
@@ -470,7 +470,7 @@ describe('reveille doctor, where everything runs', () => {
     await house.run('machine', 'suspend', house.label);
     assert.match(
       await healthy(),
-      /! machine +http, suspended.*\n +→ let it be woken again[^✗]*\nIt works, with a warning: [^✗]*\.\n$/,
+      /! machine +http, suspended.*\n +→ restore it with[^✗]*\nIt works, with warnings: [^✗]*\.\n$/,
     );
   });
 

@@ -58,7 +58,7 @@ export function renderChecks(checks: readonly Check[], running: Running, look: L
   return [...lines, '', ...wrap(verdictOf(checks, running), look.width)];
 }
 
-/** The daemons of this installation that answer, and those that do not run. */
+/** Daemons of this installation: the ones that answer, and the others. */
 export type Running = { up: readonly string[]; down: readonly string[] };
 
 /** The last line. It claims nothing that was not checked. */

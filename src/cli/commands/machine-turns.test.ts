@@ -61,7 +61,7 @@ describe('an agent in a terminal', () => {
     }
     assert.deepEqual([turn.reply, turn.conversation_id, turn.session], ['The deploy is green.', 'deploys', SESSION]);
     const listed = await house.run('machine', 'turns');
-    assert.match(listed, /^ACCEPTED +STATUS +CONVERSATION +WHAT CAME OF IT\n/);
+    assert.match(listed, /^ACCEPTED +STATUS +CONVERSATION +OUTCOME\n/);
     assert.match(listed, /done +deploys +The deploy is green\.\n1 done in all\n$/);
     const whole = await house.run('machine', 'turns', '--fire', turn.fire_id);
     assert.match(whole, new RegExp(`^Turn ${turn.id}\n`));

@@ -69,7 +69,7 @@ test('forget takes an id or its beginning, beside a Neo that has the file open',
   const [tea] = cortex.list({ kind: 'preference', superseded: false, limit: 1 });
   const ambiguous = await reveille(folder, ['memory', 'forget', tea!.id.slice(0, 8)]);
   assert.equal(ambiguous.status, 1);
-  assert.match(ambiguous.stderr, /could be any of .*give more of the id/);
+  assert.match(ambiguous.stderr, /matches .*give more of the id/);
   const done = await reveille(folder, ['memory', 'forget', tea!.id]);
   assert.equal(done.status, 0, done.stderr);
   assert.match(done.stdout, /^Forgotten: The user prefers tea/);

@@ -42,9 +42,9 @@ describe('reveille neo tools', () => {
     const { status, stdout, stderr } = await reveille(home, ['neo', 'tools'], { env: { NEO_MANIFEST: path } });
     assert.equal(status, 0, stderr);
     assert.match(stdout, /core_execute +Hand/);
-    assert.match(stdout, /The model can call 3 functions:\n\nFUNCTION +WHAT IT DOES\n/);
+    assert.match(stdout, /The model can call 3 functions:\n\nFUNCTION +DESCRIPTION\n/);
     assert.match(stdout, /s__look +To look\\u001b\[31m, that is all\.\n/);
-    assert.match(stdout, /Through core_execute only:\n\nTOOL +BECAUSE\ns__transfer +its name contains "transfer"\n/);
+    assert.match(stdout, /Through core_execute only:\n\nTOOL +REASON\ns__transfer +its name contains "transfer"\n/);
     assert.match(stdout, /Warning: server "gone"/);
     assert.ok(!stdout.includes('\u001b'), 'a description cannot paint the terminal');
   });
@@ -73,7 +73,7 @@ describe('reveille neo tools', () => {
     const { status, stderr } = await reveille(home, ['neo', 'tools'], { env: { NEO_MANIFEST: path } });
     assert.equal(status, 1);
     assert.match(stderr, /"transfer" is not declared/);
-    assert.match(stderr, /"listen" is declared in the manifest and the server does not have it/);
+    assert.match(stderr, /"listen" is declared in the manifest, but the server does not have it/);
   });
 });
 
@@ -96,12 +96,15 @@ describe('reveille tools pin', () => {
     assert.equal(first.status, 0, first.stderr);
     assert.match(first.stdout, /^Pinned 2 tools in .*agent\.lock\.json:\n {2}new +s\/look\n {2}new +s\/transfer\n$/);
     const again = await reveille(home, ['tools', 'pin', path]);
-    assert.match(again.stdout, /nothing has changed/);
+    assert.match(again.stdout, /no changes/);
     const lock = readFileSync(join(home, 'agent.lock.json'), 'utf8');
     writeFileSync(join(home, 'agent.lock.json'), lock.replace(/"look": ".{64}"/, `"look": "${'0'.repeat(64)}"`));
     const refused = await reveille(home, ['neo', 'tools'], { env: { NEO_MANIFEST: path } });
     assert.equal(refused.status, 1);
-    assert.match(refused.stderr, /"look" has another description or schema than the pinned one.*reveille tools pin/);
+    assert.match(
+      refused.stderr,
+      /"look" differs in description or schema from the pinned definition.*reveille tools pin/,
+    );
     const { stdout } = await reveille(home, ['tools', 'pin', path]);
     assert.match(stdout, /changed +s\/look\n$/);
     assert.equal(readFileSync(join(home, 'agent.lock.json'), 'utf8'), lock);

@@ -23,7 +23,7 @@ test('a channel is added, listed without its secrets, tried and removed', async 
   assert.equal(added.stderr, '');
   assert.match(
     added.stdout,
-    /^ntfy is told of approvals, failures, missed at http:.*\/ada, quiet 22:00-07:00 Europe\/Berlin\n/,
+    /^ntfy gets notifications about approvals, failures, missed at http:.*\/ada, quiet 22:00-07:00 Europe\/Berlin\n/,
   );
   const hook = await run(
     'notify',
@@ -53,8 +53,8 @@ test('a channel is added, listed without its secrets, tried and removed', async 
     return true;
   };
   const away = await run('notify', 'test', 'ntfy');
-  assert.match(away.stderr, /^error: the test message to ntfy failed: ntfy was not reached: [A-Z_]+$/m);
-  assert.equal(away.stderr.match(/was not reached/g)?.length, 1);
+  assert.match(away.stderr, /^error: the test message to ntfy failed: ntfy cannot be reached: [A-Z_]+$/m);
+  assert.equal(away.stderr.match(/cannot be reached/g)?.length, 1);
   assert.equal((await run('notify', 'remove', 'ntfy')).status, 0);
   const gone = await run('notify', 'test', 'ntfy');
   assert.deepEqual([gone.status, /ada has no channel ntfy; see: reveille notify list/.test(gone.stderr)], [1, true]);
@@ -65,16 +65,16 @@ test('a wrong command line is refused with what is wrong and what would be right
   const wrong: [string[], number, RegExp][] = [
     [['pigeon'], 2, /the channel must be one of ntfy, webpush, webhook, command, desktop \(got "pigeon"\)/],
     [['ntfy'], 2, /--topic is missing/],
-    [['ntfy', '--topic', 'a', '--url', 'https://x.example'], 2, /--url does not go with ntfy/],
+    [['ntfy', '--topic', 'a', '--url', 'https://x.example'], 2, /--url is not a flag of ntfy/],
     [['ntfy', '--topic', 'a', '--about', 'rings,noise'], 2, /--about must be all, or some of .* \(got "noise"\)/],
     [['ntfy', '--topic', 'a', '--quiet', '22-7'], 2, /--quiet must look like 22:00-07:00/],
     [['ntfy', '--topic', 'a', '--quiet', '22:00-22:00'], 1, /to must differ from from/],
-    [['ntfy', '--topic', 'a', '--server', 'http://10.0.0.1'], 1, /10\.0\.0\.1 is an address of a private network; if /],
+    [['ntfy', '--topic', 'a', '--server', 'http://10.0.0.1'], 1, /10\.0\.0\.1 is an address of a private network; to allow it/],
     [['webhook'], 2, /--url is missing/],
     [['webhook', '--url', 'http://127.0.0.1/'], 1, /an address of this computer; .* --allow-private/],
     [['webpush'], 2, /--subscription-file is missing/],
     [['command'], 2, /the program is missing/],
-    [['desktop', 'extra'], 2, /desktop takes no further words \(got "extra"\)/],
+    [['desktop', 'extra'], 2, /desktop takes no arguments \(got "extra"\)/],
   ];
   for (const [words, status, expected] of wrong) {
     const outcome = await run('notify', 'add', ...words);

@@ -47,7 +47,7 @@ describe('reveille policy check', () => {
     const { status, stdout, stderr } = await run('check', policyFile);
     assert.deepEqual([status, stderr], [0, '']);
     assert.match(stdout, /policy\.yaml is understood/);
-    assert.match(stdout, /quiet +22:00 to 07:00: what is allowed is asked/);
+    assert.match(stdout, /quiet +22:00 to 07:00: allowed calls need approval/);
     assert.match(
       stdout,
       /pocket money +allow +ledger\/transfer +\/to is one of "bob", "carol"; at most 50\.00 EUR a call; at most 120 EUR a day\n/,
@@ -94,7 +94,7 @@ describe('reveille policy explain', () => {
     assert.deepEqual([allowed.status, allowed.stderr], [0, '']);
     assert.match(allowed.stdout, /ledger\/transfer \(escalate, about 20\.00 EUR\) at 2026-06-15T10:00:00\.000Z/);
     assert.match(allowed.stdout, /allow {2}by pocket money\nThe rule "pocket money" allows it\.\n/);
-    assert.match(allowed.stdout, /no exports +deny +no +it is about ledger\/export/);
+    assert.match(allowed.stdout, /no exports +deny +no +it matches ledger\/export/);
     const effect = async (...words: string[]) => JSON.parse((await run(...words, '--json')).stdout).effect as string;
     assert.equal(await effect(...call(bob, ...noon, '--unattended')), 'ask');
     assert.equal(await effect(...call(bob, ...noon, '--spent', '60 EUR', '--spent', '41 EUR')), 'deny');
@@ -111,7 +111,7 @@ describe('reveille policy explain', () => {
     for (const name of ['ledger/list_everything', 'ledger/test_transfer', 'elsewhere/get_balance']) {
       const [surface, remark] = await classed(name);
       assert.equal(surface, 'escalate', name);
-      assert.match(remark, /does not declare .*: it is of the escalate class, whatever it is called/);
+      assert.match(remark, /does not declare .*: it is of the escalate class/);
     }
     assert.deepEqual(await classed('ledger/unclassed'), ['escalate', '']);
     assert.equal((await classed('ledger/history'))[0], 'natural');

@@ -46,7 +46,7 @@ describe('reveille profile check', () => {
     const file = write(PROFILE.replace('\u0007', '\\a'));
     const { status, stdout, stderr } = await run(['check', file]);
     assert.deepEqual([status, stderr], [0, '']);
-    assert.match(stdout, /p\.yaml is understood\.\n/);
+    assert.match(stdout, /p\.yaml is valid\.\n/);
     assert.match(stdout, /^privacy\.os_idle_consent +line 1 +given$/m);
     assert.match(stdout, /^chronometric\.end_of_day_local +line 4 +18:30$/m);
     assert.match(
@@ -79,8 +79,8 @@ describe('reveille profile check', () => {
     const { write, run } = home(t);
     for (const TZ of ['', 'Nowhere/Land', 'CET-1CEST,M3.5.0,M10.5.0/3']) {
       const { status, stdout, stderr } = await run(['check', write('')], { TZ });
-      assert.deepEqual([status, stderr.split(';')[0]], [1, "the machine's time zone cannot be read"], TZ);
-      assert.match(stdout, /that of this machine, which cannot be read/);
+      assert.deepEqual([status, stderr.split(';')[0]], [1, "the computer's time zone cannot be read"], TZ);
+      assert.match(stdout, /that of this computer, which cannot be read/);
     }
     const file = write('chronometric: {timezone: Asia/Kathmandu}\n');
     assert.equal((await run(['check', file], { TZ: 'Nowhere/Land' })).status, 0);
@@ -97,7 +97,7 @@ describe('reveille profile check', () => {
     const wrong = write('chronometric:\n  end_of_day_local: 1830\n  timezone: Mars\n', 'wrong.yaml');
     const { status, stdout, stderr } = await run(['check', wrong]);
     assert.equal(status, 1);
-    assert.match(stdout, /wrong\.yaml is understood in part/);
+    assert.match(stdout, /wrong\.yaml is valid in part/);
     assert.match(stderr, /wrong\.yaml:2:21: error: .*write "18:30"\n.*wrong\.yaml:3:13: error: .*IANA/);
     const machine = await run(['check', wrong, '--json']);
     const data = JSON.parse(machine.stdout) as Checked;
@@ -115,7 +115,7 @@ describe('reveille profile check', () => {
     assert.match(named.stderr, /^NEURODOCK_PROFILE_PATH names \/\S+\/nowhere\.yaml, which does not exist/);
     const none = await run(['check']);
     assert.deepEqual([none.status, none.stderr], [0, '']);
-    assert.match(none.stdout, /^There is no profile: the defaults hold\./);
+    assert.match(none.stdout, /^There is no profile: defaults apply\./);
   });
 });
 
@@ -161,7 +161,7 @@ describe('reveille profile init', () => {
     const { folder, path } = home(t);
     const { status, screen } = await onTerminal(folder, 'profile init', '18:30\n\u0004');
     assert.equal(status, 1, screen);
-    assert.match(screen, /the questions were left; nothing was written/);
+    assert.match(screen, /the input ended; nothing was written/);
     assert.equal(existsSync(path), false);
   });
 
@@ -169,7 +169,7 @@ describe('reveille profile init', () => {
     const { folder, path, run } = home(t);
     const refused = await run(['init']);
     assert.equal(refused.status, 2);
-    assert.match(refused.stderr, /nobody can be asked here; "reveille profile init --yes"/);
+    assert.match(refused.stderr, /no terminal to ask at; "reveille profile init --yes"/);
     mkdirSync(join(folder, '.neurodock'));
     writeFileSync(join(folder, '.neurodock', 'profile.yaml'), '');
     const { status, stdout, stderr } = await run(['init', '--yes']);
@@ -185,7 +185,7 @@ describe('reveille profile init', () => {
     const file = write('# mine\n');
     const { status, stderr } = await run(['init', '--yes'], { REVEILLE_PROFILE: file });
     assert.equal(status, 1);
-    assert.match(stderr, /p\.yaml exists already and is never written over/);
+    assert.match(stderr, /p\.yaml exists and is not overwritten/);
     assert.equal(readFileSync(file, 'utf8'), '# mine\n');
   });
 });

@@ -38,14 +38,14 @@ describe('reveille receipt verify', () => {
     const words = ['receipt', 'verify', 'r.json', '--trust-embedded'];
     const { status, stdout, stderr } = await reveille(join(home, 'nothing-here'), words);
     assert.equal(status, 0, stderr);
-    assert.match(stdout, /^Intent intent-1\n {2}asked +by alice at 2026-06-15T08:10:00\.000Z; a person was there\n/);
+    assert.match(stdout, /^Intent intent-1\n {2}asked +by alice at 2026-06-15T08:10:00\.000Z; started by a person\n/);
     assert.match(
       stdout.replace(/\s+/g, ' '),
-      /approved by alice at 2026-06-15T08:10:30\.000Z; the receipt is of before answers were signed, and names no approver’s key/,
+      /approved by alice at 2026-06-15T08:10:30\.000Z; the receipt is older than signed answers and names no approver’s key/,
     );
     assert.match(stdout, /succeeded \(\/id = "t-77"\)\n/);
-    assert.match(stdout, /by the file’s own claim: name it with --key/);
-    assert.match(stdout, /\nValid: all 11 envelopes hold\.\n$/);
+    assert.match(stdout, /claimed by the file: name the expected key with --key/);
+    assert.match(stdout, /\nValid: all 11 envelopes\.\n$/);
   });
 
   test('without a key, and without the word to trust the one in the file, it does not end with 0', async (t) => {
@@ -53,7 +53,7 @@ describe('reveille receipt verify', () => {
     writeFileSync(join(home, 'r.json'), TRANSFER);
     const bare = await reveille(home, ['receipt', 'verify', 'r.json']);
     assert.equal(bare.status, 1);
-    assert.match(bare.stdout, /All 11 envelopes hold, by the key in the file; nobody has said whose key that is\.\n$/);
+    assert.match(bare.stdout, /All 11 envelopes are valid with the key in the file; no expected key was given\.\n$/);
     const told = await reveille(home, ['receipt', 'verify', 'r.json', '--json']);
     assert.equal(told.status, 1);
     const { valid, key_trusted } = JSON.parse(told.stdout) as Record<string, boolean>;
@@ -67,7 +67,7 @@ describe('reveille receipt verify', () => {
     writeFileSync(join(home, 'r.json'), TRANSFER);
     const { status, stdout } = await reveille(home, ['receipt', 'verify', 'r.json', '--key', APPROVER]);
     assert.equal(status, 1);
-    assert.match(stdout.replace(/\s+/g, ' '), /by the file’s own claim: NOT the one that you named/);
+    assert.match(stdout.replace(/\s+/g, ' '), /claimed by the file: NOT the one that you named/);
     assert.doesNotMatch(stdout.replace(/\s+/g, ' '), /name it with --key/);
   });
 
@@ -126,7 +126,7 @@ describe('reveille receipt verify', () => {
     const story = await reveille(home, ['receipt', 'verify', 's.json']);
     assert.match(
       story.stdout,
-      /Broken: Envelope 5 of 5, story, rule "consent"\n {2}"pay" was started although nobody had\s+approved it/,
+      /Broken: Envelope 5 of 5, story, rule "consent"\n {2}"pay" was started without an\s+approval/,
     );
   });
 
@@ -136,7 +136,7 @@ describe('reveille receipt verify', () => {
     const words = ['receipt', 'verify', 'r.json', '--trust-embedded'];
     const { status, stdout } = await reveille(home, words);
     assert.equal(status, 0);
-    assert.match(stdout, /It has not come to its end: the last thing on record is gate\.asked\./);
+    assert.match(stdout, /The intent is not final: the last entry is gate\.asked\./);
   });
 
   test('checks every receipt of a file of JSON lines, and what is cut off is no receipt', async (t) => {
@@ -180,7 +180,7 @@ describe('reveille receipt verify', () => {
       [['missing'], /missing cannot be read: /],
       [['.'], /cannot be read: /],
       [['list', '--key', 'missing'], /--key must be 64 hex digits, a did, or a file/],
-      [['list', '--key', 'words'], /words must hold 64 hex digits/],
+      [['list', '--key', 'words'], /words must contain 64 hex digits/],
       [['list', '--key', 'did:web:x'], /--key must look like did:matrix/],
     ] as const) {
       const { status, stderr } = await reveille(home, ['receipt', 'verify', ...words]);
@@ -203,10 +203,10 @@ describe('reveille receipt verify', () => {
     }
     const nothing = await reveille(home, ['receipt', 'verify'], { input: '' });
     assert.equal(nothing.status, 1);
-    assert.match(nothing.stdout, /standard input, line 1.*there is no receipt in it/);
+    assert.match(nothing.stdout, /standard input, line 1.*it contains no receipt/);
     const { status, stderr } = await reveille(home, ['receipt', 'verify'], { isTerminal: true });
     assert.equal(status, 2);
-    assert.match(stderr, /name a file, or send a receipt through a pipe/);
+    assert.match(stderr, /name a file, or pipe a receipt/);
   });
 
   test('text in a receipt cannot paint the terminal', async (t) => {

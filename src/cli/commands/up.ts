@@ -33,7 +33,7 @@ import { consoleAddress } from './open.ts';
 const WELCOME_KEY = 'reveille-welcome';
 const WELCOME_DELAY_SECONDS = 5;
 const WELCOME_MESSAGE =
-  'I set this alarm when Reveille started here, to see that alarms fire. I say hello, and tell the person what woke me and how late I am.';
+  'I set this alarm when Reveille started here, to see that alarms fire. I greet the user and report what woke me and how late I am.';
 /** Drain time: chronosd, then the router, then the executor. */
 const DRAIN_LIMIT_MS = 50_000;
 /** Limit of `--once`. */
@@ -115,7 +115,7 @@ function passOn({ fire: { alarm, occurrence }, turn }: Ring, news: TurnNews | un
 /** Shows a countdown to a fire. */
 async function countDown({ out, clock }: CliContext, dueAt: number, signal: AbortSignal): Promise<void> {
   while (out.live && !signal.aborted && clock.now() < dueAt) {
-    out.progress(`          rings in ${Math.ceil((dueAt - clock.now()) / 1000)} s`);
+    out.progress(`          fires in ${Math.ceil((dueAt - clock.now()) / 1000)} s`);
     await wait(clock, Math.min(200, dueAt - clock.now()), signal);
   }
 }

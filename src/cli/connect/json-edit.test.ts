@@ -95,7 +95,10 @@ describe('servers', () => {
 
   test("a server of our name that is somebody else's is neither written over nor taken out", () => {
     const text = '{"mcpServers":{"chronos":{"command":"npx","args":["-y","chronos-weather","mcp"]}}}';
-    assert.throws(() => connect(text), { code: 'conflict', message: /"mcpServers\.chronos" is a server of that name/ });
+    assert.throws(() => connect(text), {
+      code: 'conflict',
+      message: /"mcpServers\.chronos" is a server of another program/,
+    });
     assert.equal(remove(text), text);
     const { chronometric } = ENTRIES.servers;
     const onlyTime = connect(text, { servers: { chronometric: chronometric! }, hook: undefined });

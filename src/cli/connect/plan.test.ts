@@ -30,7 +30,7 @@ test('a file that its program writes between reading and writing stays as that p
     ['change', 'create', 'change'],
   );
   writeFileSync(third, '{"c":2}');
-  assert.throws(() => applyChanges(plan), { code: 'conflict', message: /c\.json was changed meanwhile/ });
+  assert.throws(() => applyChanges(plan), { code: 'conflict', message: /c\.json was changed by another program/ });
   assert.deepEqual(
     [first, third].map((path) => readFileSync(path, 'utf8')),
     ['{"a":1}', '{"c":2}'],
@@ -52,7 +52,7 @@ test('a file that somebody makes meanwhile is not written over', (t) => {
   const path = join(temporaryFolder(t), 'mcp.json');
   const plan = planConnect([json(path)], ENTRIES);
   writeFileSync(path, '{"theirs":1}');
-  assert.throws(() => applyChanges(plan), { code: 'conflict', message: /was changed meanwhile/ });
+  assert.throws(() => applyChanges(plan), { code: 'conflict', message: /was changed by another program/ });
   assert.equal(readFileSync(path, 'utf8'), '{"theirs":1}');
 });
 

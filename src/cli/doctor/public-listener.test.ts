@@ -34,7 +34,7 @@ test('a program at [::1] of our port is told of, and our own page there is not',
   assert.equal(found?.status, 'warning');
   assert.match(
     found.detail,
-    new RegExp(`another program listens at http://\\[::1\\]:${port}, where the name localhost`),
+    new RegExp(`another program listens at http://\\[::1\\]:${port}, which the name localhost`),
   );
   assert.match(found.remedy ?? '', /ROUTER_PUBLIC_PORT/);
   await new Promise((closed) => stranger.close(closed).closeAllConnections());

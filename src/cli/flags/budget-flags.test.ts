@@ -46,11 +46,11 @@ test('what cannot be meant is refused with the flag, the value and the remedy', 
     [{ minGap: '5' }, /--min-gap must be a duration/],
     [{ quiet: '22-7', zone: 'UTC' }, /--quiet must look like 22:00-07:00 \(got "22-7"\)/],
     [{ quiet: '22:00-07:00' }, /--quiet needs --zone/],
-    [{ zone: 'UTC' }, /--zone goes only with --quiet/],
-    [{ quietDays: 'mon' }, /--quiet-days goes only with --quiet/],
+    [{ zone: 'UTC' }, /--zone needs --quiet/],
+    [{ quietDays: 'mon' }, /--quiet-days needs --quiet/],
     [{ breaker: '0' }, /--breaker must be a whole number from 1 to 100/],
-    [{ breakerPause: '5m' }, /--breaker-pause goes only with --breaker/],
-    [{ unlimited: true, maxPerHour: '3' }, /--unlimited goes with no limits/],
+    [{ breakerPause: '5m' }, /--breaker-pause needs --breaker/],
+    [{ unlimited: true, maxPerHour: '3' }, /--unlimited excludes limits/],
   ];
   for (const [flags, said] of cases)
     assert.throws(

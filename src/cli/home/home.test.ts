@@ -8,7 +8,7 @@ import { homeAt, makeHome } from './home.ts';
 const refused = (path: string) =>
   assert.throws(
     () => makeHome(homeAt(path)),
-    (error: Error) => error.message.startsWith(`REVEILLE_HOME ${path} cannot be made: `),
+    (error: Error) => error.message.startsWith(`REVEILLE_HOME ${path} cannot be created: `),
   );
 
 test('a home is made with the folders above it, open to nobody else, and may be there already', (t) => {
@@ -50,13 +50,13 @@ test('a home that others may write to, or in which files are links, stops the st
   ] as const) {
     for (const mode of [0o770, 0o702, 0o777]) {
       chmodSync(place, mode);
-      refusal(new RegExp(`${name} can be written to by others \\(mode 0${mode.toString(8)}\\); run: chmod 700 `));
+      refusal(new RegExp(`${name} is writable for other users \\(mode 0${mode.toString(8)}\\); run: chmod 700 `));
     }
     chmodSync(place, 0o755);
     makeHome(homeAt(path));
     const link = join(place, 'secrets.json');
     symlinkSync('/dev/null', link);
-    refusal(new RegExp(`${name}/secrets\\.json is a link; put the file itself there`));
+    refusal(new RegExp(`${name}/secrets\\.json is a link; replace the link by the file itself`));
     rmSync(link);
   }
   makeHome(homeAt(path));

@@ -66,7 +66,7 @@ test('a name that no part reads is refused with its line and the name that was m
     const name = line!.split(':')[0];
     assert.equal(
       await read(t, `CHRONOS_DEV: 1\n${line}\n`),
-      `/config.yaml:2: "${name}" is no variable of Reveille; did you mean ${meant}?`,
+      `/config.yaml:2: "${name}" is not a setting of Reveille; did you mean ${meant}?`,
     );
   }
 });
@@ -75,7 +75,7 @@ test('a name that resembles none is refused with what names look like', async (t
   for (const name of ['CHRONOS_COLOUR_OF_THE_FACE', 'PATH_TO_NOWHERE', 'x']) {
     assert.equal(
       await read(t, `${name}: 1\n`),
-      `/config.yaml:1: "${name}" is no variable of Reveille; names look like CHRONOS_PORT`,
+      `/config.yaml:1: "${name}" is not a setting of Reveille; names look like CHRONOS_PORT`,
     );
   }
 });

@@ -23,7 +23,7 @@ test('no daemon starts in a home that others may write to, and none makes secret
     // One that starts all the same says where it listens.
     await Promise.race([daemon.ended, daemon.until(({ stdout }) => stdout.includes('\n')).catch(() => {})]);
     assert.deepEqual([words, daemon.outcome.status, daemon.outcome.stdout], [words, 1, '']);
-    assert.match(daemon.outcome.stderr, /home can be written to by others \(mode 0777\); run: chmod 700 /);
+    assert.match(daemon.outcome.stderr, /home is writable for other users \(mode 0777\); run: chmod 700 /);
   };
   await look(['up', '--json']);
   const home = homeAt(path);

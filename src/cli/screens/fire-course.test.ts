@@ -34,7 +34,7 @@ test('a fire that was only accepted is never said to be done', () => {
     '  due            14:10:00  12 ms late',
     '  machine ready  14:10:01  +1.2 s',
     '  accepted       14:10:01  +1.3 s',
-    '  turn           accepted; no word of the turn yet',
+    '  turn           accepted; no turn report yet',
   ]);
 });
 

@@ -55,7 +55,7 @@ test('the very call is shown where the question shows another one, and whole on 
   );
   const memo = (lines: string[]) => lines.join('').replaceAll('  |+ ', '').includes('m'.repeat(1000));
   const shown = renderGate('id', honest, look(80));
-  assert.equal(shown.includes('Exactly this call is made:'), false);
+  assert.equal(shown.includes('This exact call is made:'), false);
   assert.ok(
     shown
       .join('')
@@ -65,11 +65,11 @@ test('the very call is shown where the question shows another one, and whole on 
   assert.equal(memo(shown), false);
   assert.ok(memo(renderGate('id', honest, look(80), true)));
   const gist = renderGist(honest, look(80)).slice(1);
-  assert.deepEqual(gist.slice(0, 3), ['May this tool be called?', '  | "bank/transfer"', 'Every argument, whole:']);
+  assert.deepEqual(gist.slice(0, 3), ['May this tool be called?', '  | "bank/transfer"', 'All arguments, whole:']);
   assert.ok(memo(gist), 'a question that does not say which arguments matter is shown with all of them');
 
   const lying = gateOf('May this tool be called?\n  | "bank/look"\n\nArguments:\n  | {}', args);
-  assert.ok(renderGate('id', lying, look(80)).includes('Exactly this call is made:'));
+  assert.ok(renderGate('id', lying, look(80)).includes('This exact call is made:'));
   assert.ok(renderGist(lying, look(80)).includes('  | "bank/transfer"'));
 });
 
@@ -111,7 +111,7 @@ test('whatever a dry run says, what the call does stays in sight, and every line
       const seen = lines.slice(-(rows - 1));
       for (const line of head) assert.ok(seen.includes(line), `${name}, ${rows} rows: ${line}`);
       assert.ok(
-        seen.some((line) => line.startsWith('What the dry run says would change:')),
+        seen.some((line) => line.startsWith('The dry run predicts these changes:')),
         name,
       );
       const own = lines.filter((line) => !/^ {2}\|(?: |! |\+ )/.test(line));

@@ -31,8 +31,9 @@ const lines = (...fires: FireView[]) => entriesOf(ALARM, fires).flatMap((entry) 
 test('a ring, the failure that passed and the reply stand in the order in which they happened', () => {
   const turn = { finished_at: '2026-06-15T12:10:45.000Z', ok: true, reply: 'Green.\nAll of it.', waits };
   assert.deepEqual(lines(fire({ turn })), [
-    '14:10:01  rang  build: 12 ms late',
-    '14:10:10  waits  build: turn failed, tries again 14:10:40: the endpoint\\nis away',
+    '14:10:01  fired  build: 12 ms late',
+    '14:10:10  waits  build: turn failed, next attempt 14:10:40: the endpoint\\nis',
+    '          away',
     '14:10:45  reply  build',
     '          │ Green.',
     '          │ All of it.',
@@ -41,7 +42,7 @@ test('a ring, the failure that passed and the reply stand in the order in which 
 
 test('a turn that was over before the word came that its wake was taken is told after it', () => {
   const turn = { started_at: '2026-06-15T12:10:00.900Z', finished_at: '2026-06-15T12:10:00.950Z', ok: true };
-  assert.deepEqual(lines(fire({ turn })), ['14:10:00  rang  build: 12 ms late', '14:10:00  reply  build']);
+  assert.deepEqual(lines(fire({ turn })), ['14:10:00  fired  build: 12 ms late', '14:10:00  reply  build']);
 });
 
 test('an attempt that was not accepted, a turn that failed and one that was missed say what to do', () => {
@@ -55,7 +56,7 @@ test('an attempt that was not accepted, a turn that failed and one that was miss
   assert.match(told.join('\n'), /failed {2}build: not delivered: busy/);
   assert.match(
     told.join('\n'),
-    /failed {2}build: the turn failed: no such model; again with: reveille\s+alarm redrive/,
+    /failed {2}build: the turn failed: no such model; repeat it with:\s+reveille\s+alarm redrive/,
   );
   assert.match(told.join('\n'), /missed {2}build: too late/);
 });
@@ -63,7 +64,7 @@ test('an attempt that was not accepted, a turn that failed and one that was miss
 test('a late ring says why, and how long its machine took where somebody noticed', () => {
   const late = { started_at: '2026-06-15T12:10:00.000Z', lateness_ms: 720_000 } as const;
   const slept = fire({ ...late, late_because: 'slept', machine_ready_at: '2026-06-15T12:10:00.900Z' });
-  assert.deepEqual(lines(slept), ['14:10:01  rang  build: 12 min late: the computer slept']);
+  assert.deepEqual(lines(slept), ['14:10:01  fired  build: 12 min late: the computer slept']);
   const slow = fire({ ...late, late_because: 'not_running', machine_ready_at: '2026-06-15T12:10:04.200Z' });
   const said = lines(slow).join(' ').replaceAll(/\s+/g, ' ');
   assert.match(said, /12 min late: Reveille was not running; the machine took 4\.2 s to start/);

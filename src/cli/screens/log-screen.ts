@@ -47,7 +47,7 @@ function words(entry: LogEntry, look: Look): [word: string, colour: 'green' | 'r
       const slow =
         machine_ready_ms < NOTICED_MS ? '' : `; the machine took ${formatDuration(machine_ready_ms)} to start`;
       const stands = missed_count > 0 ? `, for ${missed_count} missed` : '';
-      return ['rang', 'green', `${name}: ${formatLateness(lateness_ms ?? 0, late_because)}${stands}${slow}`];
+      return ['fired', 'green', `${name}: ${formatLateness(lateness_ms ?? 0, late_because)}${stands}${slow}`];
     }
     case 'reply':
       return ['reply', 'cyan', name];

@@ -126,11 +126,11 @@ test('a series is confirmed as one, with its next three instants, in a zone or w
 test('a list that goes on says how to see the rest, and an empty one says that it is empty', () => {
   assert.equal(
     renderAlarms([once], { left: 3, history: 'hidden' }, look).at(-1),
-    '1 alarm, 3 more with --limit 4; --all shows those that are over, too. Times in Europe/Berlin (CEST).',
+    '1 alarm, 3 more with --limit 4; --all includes finished ones. Times in Europe/Berlin (CEST).',
   );
   assert.deepEqual(renderAlarms([], everything, look), ['No alarms.']);
   assert.deepEqual(renderAlarms([], { left: 0, history: 'hidden' }, look), [
-    'No alarms ahead; --all shows those that are over.',
+    'No active alarms; --all includes finished ones.',
   ]);
 });
 
@@ -140,7 +140,7 @@ test('an alarm that is held back says why, in the list and by itself', () => {
   assert.equal(renderAlarms([held], everything, look)[2]?.trim(), reason);
   const shown = renderAlarm(held, look).join('\n');
   assert.match(shown, /waits +held back: quiet hours of this user until 07:00/);
-  assert.match(shown, /urgent +yes: quiet hours do not hold it back/);
+  assert.match(shown, /urgent +yes: quiet hours do not defer it/);
 });
 
 test('an alarm under way and one that is overdue are said to be', () => {
@@ -247,20 +247,20 @@ test('the ledger has a line for each attempt and says below it what went wrong',
   };
   assert.deepEqual(renderFires([failed, fire], false, look), [
     '',
-    'Rings, latest first',
+    'Fires, latest first',
     '  DUE       ATTEMPT  OUTCOME         STARTED     TOOK',
     '  14:10:00  2        failed (503)    12 ms late  38 ms',
     '      3 earlier occurrences were missed',
     '      no\\nluck',
     '  14:10:00  1        accepted (202)  12 ms late  38 ms',
   ]);
-  assert.deepEqual(renderFires([], false, look), ['', 'It has not rung yet.']);
-  assert.equal(renderFires([fire], true, look)[1], 'Rings, the 1 latest attempts');
+  assert.deepEqual(renderFires([], false, look), ['', 'It has not fired yet.']);
+  assert.equal(renderFires([fire], true, look)[1], 'Fires, the 1 latest attempts');
 });
 
 test('an event is one line: when, what, which alarm, how late', () => {
   assert.deepEqual(renderEvent(once, fire, look), [
-    '14:10:00  rang     019ed2b4-7c11  12 ms late  build: Look at the build',
+    '14:10:00  fired    019ed2b4-7c11  12 ms late  build: Look at the build',
   ]);
   const failed = renderEvent(once, { ...fire, attempt: 3, outcome: 'failed', error: 'the router answered 503' }, look);
   assert.deepEqual(failed, [

@@ -267,7 +267,7 @@ export function renderFires(fires: readonly FireView[], more: boolean, look: Loo
 }
 
 const VERBS: Readonly<Record<FireView['outcome'], string>> = {
-  delivered: 'rang',
+  delivered: 'fired',
   failed: 'failed',
   unknown: 'unknown',
   missed: 'missed',

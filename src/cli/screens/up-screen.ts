@@ -145,7 +145,7 @@ export function rangLine(out: Output, ring: Ring): string {
   const { fire } = ring;
   const lateness = fire.startedAt - fire.occurrence.scheduledFor;
   const missed = fire.occurrence.missedCount > 0 ? `, for ${fire.occurrence.missedCount} missed` : '';
-  return `${out.paint('dim', timeOfDay(fire.startedAt))}  ${out.paint('green', 'rang')}  ${nameOf(ring)}: ${formatLateness(lateness, fire.late)}${missed}; ${metWords(ring)}`;
+  return `${out.paint('dim', timeOfDay(fire.startedAt))}  ${out.paint('green', 'fired')}  ${nameOf(ring)}: ${formatLateness(lateness, fire.late)}${missed}; ${metWords(ring)}`;
 }
 
 /**

@@ -157,8 +157,8 @@ describe('the copy that lasts', () => {
   });
 
   test('a Node in a cache or a temporary folder runs no service', (t) => {
-    assert.throws(() => lastingNode(join(temporaryFolder(t), 'node')), /is emptied some day; install Node 24/);
-    assert.throws(() => lastingNode('/home/x/.npm/_npx/1/node_modules/node/bin/node'), /is emptied some day/);
+    assert.throws(() => lastingNode(join(temporaryFolder(t), 'node')), /is temporary; install Node 24/);
+    assert.throws(() => lastingNode('/home/x/.npm/_npx/1/node_modules/node/bin/node'), /is temporary/);
   });
 
   test('the link changes in one step, and versions that nobody runs go', (t) => {
@@ -190,7 +190,7 @@ test('where there is no service manager, or none of this user, that is one sente
     assert.deepEqual(readdirSync(home), ['bin']);
   };
   await refuses(
-    /^error: no service manager: there is no systemctl here; have what starts programs .* run "reveille up"/,
+    /^error: no service manager: systemctl is not installed; let the program that starts services .* run "reveille up"/,
   );
   const script = '#!/bin/sh\necho "Failed to connect to bus: No medium found" >&2\nexit 1\n';
   writeFileSync(join(bin, 'systemctl'), script, { mode: 0o755 });

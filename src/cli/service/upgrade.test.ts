@@ -70,7 +70,7 @@ function workbench(t: TestContext) {
 test('cut off while it copies: the version before starts on its data', async (t) => {
   const { cutOff, settle, place, from, to, schema, assertGone } = workbench(t);
   cutOff('copying', from);
-  assert.match(await settle(), /The upgrade to 0\.2\.0 was cut off, and is given up/);
+  assert.match(await settle(), /The upgrade to 0\.2\.0 was interrupted and is cancelled/);
   assert.deepEqual([currentVersion(place), schema(), existsSync(to)], [from, 1, false]);
   assertGone();
 });
@@ -152,7 +152,7 @@ test('what npm says becomes one sentence with a remedy', () => {
   );
   assert.match(
     said('code EINTEGRITY', 'sha512-a integrity checksum failed'),
-    /its integrity differs\), and was thrown away/,
+    /failed its integrity check and was discarded/,
   );
   assert.match(
     said('code ETARGET', 'notarget No matching version'),

@@ -46,10 +46,10 @@ test('it holds what it may, says what it may not, and lets go', async (t) => {
   const none = new Awake({ PATH: standIn(temporaryFolder(t), '*') }, systemClock, 'linux');
   await none.hold();
   assert.equal(none.isHeld, false);
-  assert.match(none.loose!, /not held awake: Failed to inhibit: Access denied/);
+  assert.match(none.loose!, /not kept awake: Failed to inhibit: Access denied/);
   const missing = new Awake({ PATH: '/nowhere' }, systemClock, 'linux');
   await missing.hold();
-  assert.match(missing.loose!, /not held awake: systemd-inhibit ENOENT/);
+  assert.match(missing.loose!, /not kept awake: systemd-inhibit ENOENT/);
 });
 
 test('whoever is killed holds nothing any more, and a holder that is killed is seen to be gone', async (t) => {

@@ -1,6 +1,6 @@
 /**
- * Turns that end later: those in progress when an earlier `up` ended, and those that are retried. They are read from the
- * ledger and reported once; the home has the instant up to which all were reported.
+ * Turns that end later: turns in progress when an earlier `up` ended, and retried turns. They are read from the ledger and
+ * reported once; the home has the instant up to which all were reported.
  */
 import { z } from 'zod';
 import type { ChronosClient } from '../../chronos/client.ts';

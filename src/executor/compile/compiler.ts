@@ -6,14 +6,14 @@ import type { Provenance } from './grounding.ts';
 
 export type Draft = {
   readonly prose: string;
-  /** What was said and read before, oldest first. */
+  /** The preceding conversation, oldest first. */
   readonly context: readonly ContextPiece[];
   readonly now: number;
   readonly signal: AbortSignal;
-  /** Whose task it is, and whether nobody is there: for the policy about lookups. */
+  /** The user of the task, and whether the person may be absent; for the policy about lookups. */
   readonly user?: string;
   readonly unattended?: boolean;
-  /** The conversation that the task comes from: an alarm can wake the agent in it. */
+  /** The conversation of the task; an alarm can wake the agent in it. */
   readonly conversationId?: string | undefined;
 };
 
@@ -23,7 +23,7 @@ export type Compiled =
       readonly intent: Intent;
       readonly compiler: string;
       readonly reads: readonly CompileRead[];
-      /** Where each value of its calls comes from, for the questions about them. */
+      /** The origin of each value of its calls, for the questions. */
       readonly provenance?: readonly Provenance[];
     }
   /** Something is missing or ambiguous; nothing was guessed. */
@@ -33,18 +33,18 @@ export type Compiled =
       readonly compiler: string;
       readonly reads: readonly CompileRead[];
     }
-  /** It cannot be compiled: `reason` says what stands in the way. */
+  /** It cannot be compiled; `reason` says why. */
   | { readonly outcome: 'refused'; readonly code: string; readonly reason: string };
 
 export type Compiler = {
-  /** Why it makes nothing of words, ever; a task in words is refused with it when it is handed over. */
+  /** Why it can never compile prose; a task in prose is refused with this message when it is submitted. */
   readonly unable?: string;
   /** Rejects only when the signal aborts, or with a retryable ReveilleError when the model does not answer. */
   compile(draft: Draft): Promise<Compiled>;
 };
 
 const REASON =
-  'this executor has no model, so it cannot make a plan from a task in words: set EXECUTOR_MODEL and EXECUTOR_MODEL_BASE_URL (under "reveille up" NEO_MODEL and NEO_MODEL_BASE_URL will do), or submit an intent with its plan as JSON instead, which needs no model';
+  'this executor has no model and cannot compile a task in prose. Set EXECUTOR_MODEL and EXECUTOR_MODEL_BASE_URL (under "reveille up" NEO_MODEL and NEO_MODEL_BASE_URL suffice), or submit an intent with its plan as JSON, which needs no model';
 
 export const offlineCompiler: Compiler = {
   unable: REASON,

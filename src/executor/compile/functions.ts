@@ -1,4 +1,4 @@
-/** The functions that the compiling model is shown: to look things up, to hand its intent in, to ask. */
+/** The functions of the compiling model: lookups, submitting the intent, and asking for clarification. */
 
 import type { ToolSchema } from '../../kit/model/model.ts';
 import { functionName } from '../../mcp-host/function-names.ts';
@@ -7,7 +7,7 @@ import type { RailTool } from '../tools/toolbox.ts';
 export const SUBMIT = 'submit_intent';
 export const CLARIFY = 'clarify';
 
-/** Our own checks are the ones that count; this tells the model what they want. */
+/** A description for the model; the executor's own checks decide. */
 export const SUBMIT_SCHEMA: ToolSchema = {
   name: SUBMIT,
   description:
@@ -31,7 +31,7 @@ export const SUBMIT_SCHEMA: ToolSchema = {
       plan: {
         type: 'object',
         description:
-          'A node: {"id","kind":"call","tool":"<alias>/<tool>","args":{…}}, {"id","kind":"wait","seconds"} or {"id","kind":"wait","until":"<RFC 3339>"}, or {"id","kind":"sequence"|"parallel","nodes":[…]}. Ids differ from each other. In args, {"$ref":"<node id>#/json/pointer"} in the place of a value stands for that part of the result of an earlier call of the same sequence; nothing else stands in that object.',
+          'A node: {"id","kind":"call","tool":"<alias>/<tool>","args":{…}}, {"id","kind":"wait","seconds"} or {"id","kind":"wait","until":"<RFC 3339>"}, or {"id","kind":"sequence"|"parallel","nodes":[…]}. Ids differ from each other. In args, {"$ref":"<node id>#/json/pointer"} in the place of a value stands for that part of the result of an earlier call of the same sequence; that object has no other member.',
         properties: {
           id: { type: 'string' },
           kind: { type: 'string', enum: ['call', 'wait', 'sequence', 'parallel'] },
@@ -51,8 +51,7 @@ export const SUBMIT_SCHEMA: ToolSchema = {
 
 export const CLARIFY_SCHEMA: ToolSchema = {
   name: CLARIFY,
-  description:
-    'Asks whoever gave the task, in the place of an intent, when something is missing or can be understood in more than one way.',
+  description: 'Asks the author of the task, instead of submitting an intent, when something is missing or ambiguous.',
   parameters: {
     type: 'object',
     properties: {
@@ -63,8 +62,8 @@ export const CLARIFY_SCHEMA: ToolSchema = {
   },
 };
 
-/** Whether a tool only looks, so that it may be used before anybody has agreed to anything. */
-export function isForLooking({ surface, sideEffectClass, definition }: RailTool): boolean {
+/** Whether a tool only reads, so that it may be used before any approval. */
+export function isLookupTool({ surface, sideEffectClass, definition }: RailTool): boolean {
   if (surface !== 'natural') return false;
   if (sideEffectClass !== undefined) return sideEffectClass === 'read';
   return definition.annotations?.readOnlyHint === true;
@@ -77,10 +76,10 @@ function splitName(name: string): [string, string] {
   return [name.slice(0, at), name.slice(at + 1)];
 }
 
-/** The tools that only look, by the names of their functions. Of two that would share one, neither is there. */
+/** The tools that only read, by the names of their functions. Tools with the same function name are all excluded. */
 export function lookupFunctions(tools: readonly RailTool[]): ReadonlyMap<string, RailTool> {
   const byName = new Map<string, RailTool | undefined>();
-  for (const tool of tools.filter(isForLooking)) {
+  for (const tool of tools.filter(isLookupTool)) {
     const name = functionName(...splitName(tool.name));
     byName.set(name, byName.has(name) || name === SUBMIT || name === CLARIFY ? undefined : tool);
   }

@@ -26,7 +26,7 @@ const read = (text: string) => ({ tool: 'bank/balance', args: {}, args_sha256: '
 const problems = (intent: Intent, from: Material | string) =>
   groundingProblems(intent, typeof from === 'string' ? material(from) : from, toolbox);
 
-test('a plan whose values stand in the task has nothing wrong', () => {
+test('a plan whose values occur in the task has no problems', () => {
   const prose = 'Please move 25.00 USD from acct-1 to acct-2 ("rent for June").';
   for (const amount of [25, '25', '25.00']) {
     const args = { from: 'acct-1', to: 'acct-2', amount, currency: 'USD', memo: 'rent for June', urgent: true };
@@ -34,17 +34,17 @@ test('a plan whose values stand in the task has nothing wrong', () => {
   }
 });
 
-test('a value that stands nowhere is named with its place', () => {
+test('a value that occurs nowhere is reported with its position', () => {
   const prose = 'Move 25 USD from acct-1 to acct-2.';
   const [problem, ...others] = problems(transfer({ from: 'acct-1', to: 'acct-3', amount: 25 }), prose);
   assert.deepEqual(others, []);
-  assert.match(problem!, /^plan\.args\/to "acct-3" stands neither in the task/);
+  assert.match(problem!, /^plan\.args\/to "acct-3" does not occur in the task/);
   const plan = {
     id: 's',
     kind: 'sequence' as const,
     nodes: [{ ...transfer({ to: 'acct-2', amount: 26 }).plan, id: 'n' }],
   };
-  assert.match(problems(transfer({}, { plan }), prose).join(), /^plan\.nodes\[0\]\.args\/amount 26 stands neither/);
+  assert.match(problems(transfer({}, { plan }), prose).join(), /^plan\.nodes\[0\]\.args\/amount 26 does not occur/);
 });
 
 test('parts, other spellings and other cases of a value do not count', () => {
@@ -67,7 +67,7 @@ test('parts, other spellings and other cases of a value do not count', () => {
   for (const [prose, args] of pairs) assert.equal(problems(transfer(args), prose).length, 1, prose);
 });
 
-test('a value that the schema lists must be named, but in any case; a forced one need not be', () => {
+test('a listed value must occur, in any case; a forced value need not', () => {
   const args = { to: 'acct-2', amount: 5 };
   assert.deepEqual(problems(transfer({ ...args, currency: 'USD' }), '5 usd to acct-2'), []);
   assert.equal(problems(transfer({ ...args, currency: 'EUR' }), '5 usd to acct-2').length, 1);
@@ -76,7 +76,7 @@ test('a value that the schema lists must be named, but in any case; a forced one
   assert.equal(problems(transfer({ ...args, network: 'Internal' }), '5 to acct-2').length, 1);
 });
 
-test('lists, references and fields that the schema does not know are looked into', () => {
+test('lists, references and unknown fields are searched', () => {
   const many = (args: Record<string, unknown>): Intent => ({
     verb: 'pay',
     plan: { id: 'n', kind: 'call', tool: 'bank/pay_many', args },
@@ -95,7 +95,7 @@ test('lists, references and fields that the schema does not know are looked into
   assert.match(problems(many({ labels: { a: { b: { c: 'x9' } } } }), prose).join(), /"x9"/);
 });
 
-test('a memo may be put together from plain words that occur, but not from pieces of values', () => {
+test('a memo may be composed of plain words that occur, but not of pieces of values', () => {
   const prose = 'Pay 5 to acct-2 for the June rent, IBAN DE89 3704 0044, ref A-17 and B-18';
   const memo = (words: string) => problems(transfer({ to: 'acct-2', amount: 5, memo: words }), prose);
   for (const words of [
@@ -112,7 +112,7 @@ test('a memo may be put together from plain words that occur, but not from piece
   }
 });
 
-test('values may come from the conversation and from lookups, and it can be told from where', () => {
+test('values may come from the conversation and from lookups, and their origin is reported', () => {
   const from = material('Pay what we talked about from acct-1.', {
     context: [
       { from: 'tool', text: '{"invoice":{"payee":"acct-9","total":12.50}}' },
@@ -140,7 +140,7 @@ test('values may come from the conversation and from lookups, and it can be told
       ['/memo', 'read', 'bank/balance'],
     ],
   );
-  // An agent that repeats what a tool said has not made it the person's word.
+  // An agent that repeats a tool's text does not make the person its origin.
   const repeated = { ...from, prose: 'Pay 12.50 EUR from acct-1 to acct-9.' };
   const to = provenanceOf(intent, repeated, toolbox).find(({ place }) => place === '/to');
   assert.equal(to?.from, 'tool');
@@ -148,20 +148,20 @@ test('values may come from the conversation and from lookups, and it can be told
   assert.deepEqual(nowhere, { node_id: 'n1', place: '/to', value: 'x-1', from: 'nowhere' });
 });
 
-test('a long number in JSON counts as it is written and not as JavaScript rounds it', () => {
+test('a long number in JSON counts as written, not as JavaScript rounds it', () => {
   const from = material('Pay 5.', { reads: [read('{"id":12345678901234567891}')] });
   assert.deepEqual(problems(transfer({ to: '12345678901234567891', amount: 5 }), from), []);
   assert.equal(problems(transfer({ to: '12345678901234567000', amount: 5 }), from).length, 1);
 });
 
-test('what a person cannot read as what it is stays out of a plan, even where it is grounded', () => {
+test('text that misleads a person is refused, even if it is grounded', () => {
   for (const to of ['acct-\u200b9', 'acct\u202e-9', 'аcct-9', 'acct-９', 'acct-9\u{e0041}']) {
     const from = material('Pay 5.', { context: [{ from: 'tool', text: `payee ${to}` }] });
     assert.match(problems(transfer({ to, amount: 5 }), from).join(), /cannot be seen|look like others/, to);
   }
 });
 
-test('what is for people holds plain names and words of the task only', () => {
+test('texts for people contain only plain names and words of the task', () => {
   const args = { to: 'acct-2', amount: 5 };
   const prose = 'transfer 5 to acct-2, fees at most 1, before 2026-06-15T08:10:00Z';
   const sound = {
@@ -182,13 +182,13 @@ test('what is for people holds plain names and words of the task only', () => {
   }
 });
 
-test('a wait is as long as the task says', () => {
+test('a wait must have the duration of the task', () => {
   const wait = (seconds: number): Intent => ({ verb: 'wait', plan: { id: 'w', kind: 'wait', seconds } });
   assert.deepEqual(problems(wait(600), 'wait 10 minutes'), []);
   assert.match(problems(wait(60), 'wait 10 minutes').join(), /^plan\.seconds 60/);
 });
 
-test('no account that a task does not name gets through, and each that it names does', () => {
+test('only accounts that the task names are accepted', () => {
   const account = fc.stringMatching(/^[a-z]{2,5}-[0-9]{1,6}$/);
   const words = fc.array(fc.stringMatching(/^[a-z]{1,8}$/), { maxLength: 6 });
   fc.assert(
@@ -202,7 +202,7 @@ test('no account that a task does not name gets through, and each that it names 
   );
 });
 
-test('a value that was changed in one character is not grounded any more', () => {
+test('a value with one changed character is not grounded', () => {
   const account = fc.stringMatching(/^[A-Za-z0-9]{8,34}$/);
   fc.assert(
     fc.property(account, fc.nat(), fc.constantFrom('0', 'x', 'X', 'а', '-', '\u0131'), (value, at, letter) => {
@@ -215,7 +215,7 @@ test('a value that was changed in one character is not grounded any more', () =>
   );
 });
 
-test('a plan with more values than anybody can check is refused', () => {
+test('a plan with too many values is refused', () => {
   const labels = Object.fromEntries(Array.from({ length: 3000 }, (_, index) => [`k${index}`, 'x']));
   const plan = { id: 'n', kind: 'call' as const, tool: 'bank/pay_many', args: { labels } };
   assert.match(problems({ verb: 'pay', plan }, 'x').join(), /^the intent must have at most 2000 values/);

@@ -1,24 +1,23 @@
 /**
- * Grounding: every value of a plan must stand, verbatim and as a whole word, in the task, in the conversation handed
- * over, or in what a tool answered; otherwise somebody has made it up. Pure.
+ * Grounding: every value of a plan must occur verbatim, as a whole word, in the task, in the submitted conversation, or
+ * in an answer of a tool. Otherwise the model has invented it. Pure.
  *
- * The exceptions, each with its reason:
- * - names of tools, and of fields that a tool's schema names: there are no others;
- * - `true`, `false`, `null` and the empty text: nothing is named by them;
- * - values that the schema forces (`const`, `default`, the only one of an `enum`): the call would mean the same without
- *   them;
- * - of the values that a schema lists, one may be named in any case and with spaces for `_` and `-`: there is nothing
- *   that it could be
- *   mistaken for. It must be named all the same, for a chain or a currency is often picked from such a list;
+ * Exceptions and their reasons:
+ * - names of tools, and of fields in a tool's schema: the set is closed;
+ * - `true`, `false`, `null` and the empty text: they identify nothing;
+ * - values that the schema forces (`const`, `default`, the only one of an `enum`): the call has the same meaning
+ *   without them;
+ * - a value that a schema lists may be written in any case and with spaces for `_` and `-`, because it is unambiguous.
+ *   It must still occur: chains and currencies are often chosen from such a list;
  * - numbers may be written differently as the same decimal (`5`, `5.00`), so may amounts that are texts;
- * - texts for people (`memo`, `constraints`, …) may be put together from words that occur; whatever in them is no plain
- *   word has to
- *   occur as it stands;
- * - a wait, and an argument in seconds, may be given with a unit (`10 minutes`), an instant as the same moment in another zone;
- * - a `conversation_id` may be that of the conversation which the task comes from;
- * - what a manifest lets a compiler choose of the values that a schema lists (`rail.chosen`);
- * - a reference to an earlier result (`$ref`): its value is not there yet;
- * - the verb and the ids of nodes are the compiler's own, so they can be nothing but plain words.
+ * - texts for people (`memo`, `constraints`, …) may be composed of words that occur; a part that is not a plain word
+ *   must occur verbatim;
+ * - a wait, and an argument in seconds, may be given with a unit (`10 minutes`), an instant as the same moment in
+ *   another zone;
+ * - a `conversation_id` may be that of the task's conversation;
+ * - listed values that a manifest lets the compiler choose (`rail.chosen`);
+ * - a reference to an earlier result (`$ref`): its value does not exist yet;
+ * - the verb and the ids of nodes are the compiler's own; they must be plain words.
  */
 
 import { isDeepStrictEqual } from 'node:util';
@@ -29,7 +28,7 @@ import { valueAt } from '../intent/pointer.ts';
 import type { Toolbox } from '../tools/toolbox.ts';
 import { type Material, ORIGINS, type Origin, type OriginKind, type Source, sourcesOf } from './sources.ts';
 
-/** Where a value of a call's arguments comes from. */
+/** The origin of a value in a call's arguments. */
 export type Provenance = {
   readonly node_id: string;
   /** JSON Pointer into the arguments. */
@@ -37,8 +36,8 @@ export type Provenance = {
   /** A text as it is, a number as JSON writes it. */
   readonly value: string;
   /**
-   * Where it stands, by the order of {@link ORIGINS}; of a text put together from words, the last of these. `nowhere`:
-   * made up.
+   * Its origin, by the order of {@link ORIGINS}; for a composed text, the last origin of its words. `nowhere`:
+   * invented.
    */
   readonly from: OriginKind | 'nowhere';
   /** Of a `read`: `<alias>/<tool>` */
@@ -47,25 +46,25 @@ export type Provenance = {
 
 type Tools = Pick<Toolbox, 'find'>;
 
-/** Names of arguments that hold words for people, whatever tool they belong to. */
+/** Names of arguments with text for people, in any tool. */
 const FOR_PEOPLE =
   /^(?:memo|notes?|wake_message|description|comments?|message|reason|subject|title|summary|purpose|narration|body_?text)$/i;
 
-/** Names of arguments that hold a length of time in seconds, which people say in other units, too. */
-const SPAN = /^(?:[a-z]+_)*seconds$/;
+/** Names of arguments with a duration in seconds, which people also write in other units. */
+const DURATION_NAME = /^(?:[a-z]+_)*seconds$/;
 
 /** An amount as a text: without leading zeros, which belong to identifiers. */
 const DECIMAL_TEXT = /^(?:0|[1-9]\d{0,77})(?:\.\d{1,78})?$/;
 
-/** Longer texts for people must occur as they are. In UTF-16 units. */
-const LONGEST_COMPOSED = 2000;
-/** Values of one plan; each is looked for in all that was handed over. */
+/** Longer texts for people must occur verbatim. In UTF-16 units. */
+const COMPOSED_MAX = 2000;
+/** Values of one plan; each is searched in all sources. */
 const VALUES_MAX = 2000;
 
 const PLAIN_KEY = /^[A-Za-z][A-Za-z0-9_]{0,39}$/;
 const PLAIN_VERB = /^[\p{L}\p{M}]+(?:[ _-][\p{L}\p{M}]+){0,4}$/u;
 
-/** A value and how it may stand in a source. */
+/** A value and how it may occur in a source. */
 type Leaf = {
   /** `/to`, `/recipients/0/amount` */
   readonly place: string;
@@ -75,21 +74,21 @@ type Leaf = {
 
 const escaped = (name: string) => name.replaceAll('~', '~0').replaceAll('/', '~1');
 
-function kindOf(name: string, value: string | number, place: Place | undefined): Leaf['kind'] {
+function kindOf(name: string, value: string | number, place: SchemaPosition | undefined): Leaf['kind'] {
   if (place === undefined) return 'people';
   if (isListed(place, value)) return 'listed';
-  if (typeof value === 'number' && SPAN.test(name)) return 'span';
+  if (typeof value === 'number' && DURATION_NAME.test(name)) return 'span';
   return FOR_PEOPLE.test(name) ? 'people' : 'exact';
 }
 
 /**
- * Every text and number below a value, and every field name that the schema does not know.
+ * Every text and number in a value, and every field name that the schema does not have.
  *
- * @param place `undefined` where there is no schema and all is for people
+ * @param place `undefined` without a schema: all texts are for people
  */
-function leavesOf(value: unknown, place: Place | undefined, at: string, name: string): Leaf[] {
+function leavesOf(value: unknown, place: SchemaPosition | undefined, at: string, name: string): Leaf[] {
   if (value === null || value === '' || typeof value === 'boolean') return [];
-  // A reference to an earlier result: there is no value yet, and whoever is asked is told where it came from.
+  // A reference to an earlier result has no value yet; the question shows its origin.
   if (place !== undefined && typeof value === 'object' && Object.hasOwn(value, '$ref')) return [];
   if (place !== undefined && isForced(place, value)) {
     const shown = typeof value === 'object' ? JSON.stringify(value) : (value as string | number);
@@ -109,34 +108,34 @@ function leavesOf(value: unknown, place: Place | undefined, at: string, name: st
   });
 }
 
-const lastOf = (origins: readonly Origin[]) =>
+const latestOrigin = (origins: readonly Origin[]) =>
   origins.reduce((one, other) => (ORIGINS.indexOf(one.kind) >= ORIGINS.indexOf(other.kind) ? one : other));
 
 const originOf = ({ kind, tool }: Source): Origin => ({ kind, ...(tool === undefined ? {} : { tool }) });
 
-function textStandsIn({ words }: Source, value: string, kind: Leaf['kind']): boolean {
-  // As a number it is not found in `5 million`.
+function occursIn({ words }: Source, value: string, kind: Leaf['kind']): boolean {
+  // Compare as a number: `5 million` does not contain 5.
   if (kind !== 'people' && DECIMAL_TEXT.test(value)) return words.hasNumber(value);
   if (words.has(value)) return true;
   return kind === 'listed' && (words.hasInAnyCase(value) || words.hasInAnyCase(value.replace(/[_-]/g, ' ')));
 }
 
-/** Where a leaf comes from; `undefined` when it stands nowhere. */
-function groundOf({ place, value, kind }: Leaf, given: readonly Source[]): Origin | undefined {
+/** The origin of a leaf; `undefined` when it occurs nowhere. */
+function groundingOf({ place, value, kind }: Leaf, given: readonly Source[]): Origin | undefined {
   if (kind === 'forced' || kind === 'chosen') return { kind: 'schema' };
   const sources = given.filter((source) => source.kind !== 'conversation' || place.endsWith('/conversation_id'));
   const source = sources.find((candidate) =>
     typeof value === 'number'
       ? candidate.words.hasNumber(String(value)) || (kind === 'span' && candidate.words.hasSeconds(value))
-      : textStandsIn(candidate, value, kind),
+      : occursIn(candidate, value, kind),
   );
   if (source !== undefined) return originOf(source);
-  if (kind !== 'people' || typeof value === 'number' || value.length > LONGEST_COMPOSED) return undefined;
-  const parts = textsInWords(value).map(({ text, plain }) =>
+  if (kind !== 'people' || typeof value === 'number' || value.length > COMPOSED_MAX) return undefined;
+  const parts = textParts(value).map(({ text, plain }) =>
     sources.find(({ words }) => words.has(text) || (plain && words.hasInAnyCase(text))),
   );
   if (parts.length === 0 || parts.includes(undefined)) return undefined;
-  return lastOf(parts.map((part) => originOf(part!)));
+  return latestOrigin(parts.map((part) => originOf(part!)));
 }
 
 type Located = { readonly node: PlanNode; readonly place: string };
@@ -148,7 +147,7 @@ function nodesOf(node: PlanNode, place = 'plan'): Located[] {
 
 function leavesOfCall({ tool, args }: CallNode, tools: Tools): Leaf[] {
   const found = tools.find(tool);
-  const leaves = leavesOf(args, wholeOf(found?.definition.inputSchema ?? {}), '', '');
+  const leaves = leavesOf(args, rootPosition(found?.definition.inputSchema ?? {}), '', '');
   const chosen = found?.rail?.chosen ?? [];
   return leaves.map((leaf) =>
     leaf.kind === 'listed' && chosen.includes(leaf.place) ? { ...leaf, kind: 'chosen' } : leaf,
@@ -162,26 +161,26 @@ function shown(value: string | number): string {
 }
 
 const NOWHERE =
-  'stands neither in the task, nor in the conversation handed over, nor in what a tool answered, as a whole and character for character';
+  'does not occur in the task, the submitted conversation or an answer of a tool, as a whole and character for character';
 
 function problemsOfLeaves(leaves: readonly Leaf[], place: string, sources: readonly Source[]): string[] {
   return leaves.flatMap((leaf) => {
     const at = `${place}${leaf.place} ${shown(leaf.value)}`;
     const why = typeof leaf.value === 'string' && leaf.kind !== 'forced' ? misleading(leaf.value) : undefined;
     if (why !== undefined) return [`${at} ${why}`];
-    return groundOf(leaf, sources) === undefined ? [`${at} ${NOWHERE}`] : [];
+    return groundingOf(leaf, sources) === undefined ? [`${at} ${NOWHERE}`] : [];
   });
 }
 
-/** Field names below `objects` and `constraints`: nobody has written them, so they can only be names. */
+/** Field names in `objects` and `constraints`: the model chooses them, so they must be plain names. */
 function namesBelow(value: unknown): string[] {
   if (typeof value !== 'object' || value === null) return [];
   if (Array.isArray(value)) return value.flatMap(namesBelow);
   return Object.entries(value).flatMap(([name, member]) => [name, ...namesBelow(member)]);
 }
 
-/** Whether the same moment stands in a source, in whatever zone. */
-function standsAsInstant(instant: string, sources: readonly Source[]): boolean {
+/** Whether the same instant occurs in a source, in any time zone. */
+function occursAsInstant(instant: string, sources: readonly Source[]): boolean {
   const at = parseInstant(instant);
   return sources.some(({ words }) => words.instants.some((text) => parseInstant(text) === at));
 }
@@ -194,18 +193,18 @@ function problemsForPeople(intent: Intent, sources: readonly Source[]): string[]
   for (const part of ['objects', 'constraints'] as const) {
     const value = intent[part];
     const names = namesBelow(value).filter((name) => !PLAIN_KEY.test(name));
-    problems.push(...names.map((name) => `${part} must not have a field named ${shown(name)}: a plain name is needed`));
+    problems.push(...names.map((name) => `${part} must not have a field named ${shown(name)}: use a plain name`));
     problems.push(...problemsOfLeaves(leavesOf(value ?? null, undefined, '', ''), part, sources));
   }
   const { deadline } = intent;
   if (deadline !== undefined) {
-    if (!standsAsInstant(deadline, sources))
-      problems.push(`deadline ${shown(deadline)} ${NOWHERE}; leave it out, or ask for it`);
+    if (!occursAsInstant(deadline, sources))
+      problems.push(`deadline ${shown(deadline)} ${NOWHERE}; omit it, or ask for it`);
   }
   return problems;
 }
 
-/** How many values and names of fields there are. */
+/** Number of values and field names. */
 function valuesIn(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 1;
   return Object.values(value).reduce((sum: number, member) => sum + 1 + valuesIn(member), 0);
@@ -215,15 +214,15 @@ function problemsOfNode({ node, place }: Located, sources: readonly Source[], to
   if (node.kind === 'call') return problemsOfLeaves(leavesOfCall(node, tools), `${place}.args`, sources);
   if (node.kind !== 'wait') return [];
   if (node.until !== undefined)
-    return standsAsInstant(node.until, sources) ? [] : [`${place}.until ${shown(node.until)} ${NOWHERE}`];
+    return occursAsInstant(node.until, sources) ? [] : [`${place}.until ${shown(node.until)} ${NOWHERE}`];
   if (sources.some(({ words }) => words.hasSeconds(node.seconds!))) return [];
-  return [`${place}.seconds ${node.seconds} stands nowhere, neither as seconds nor as minutes, hours or days`];
+  return [`${place}.seconds ${node.seconds} does not occur, as seconds, minutes, hours or days`];
 }
 
 /**
- * What in an intent was made up, or cannot be read by a person.
+ * The values of an intent that are invented or not readable for people.
  *
- * @returns a sentence for each such value, with its place; none when all of them are grounded
+ * @returns a sentence for each such value, with its position; empty when all are grounded
  */
 export function groundingProblems(intent: Intent, material: Material, tools: Tools): string[] {
   const count = valuesIn([intent.objects, intent.constraints, intent.plan]);
@@ -235,28 +234,28 @@ export function groundingProblems(intent: Intent, material: Material, tools: Too
   ];
 }
 
-/** The same for a call that is made while compiling. */
+/** The same for a lookup during the compilation. */
 export function groundingProblemsOfCall(call: CallNode, material: Material, tools: Tools): string[] {
   if (valuesIn(call.args) > VALUES_MAX) return [`the arguments must have at most ${VALUES_MAX} values`];
   return problemsOfLeaves(leavesOfCall(call, tools), 'args', sourcesOf(material));
 }
 
-/** Where each value of a plan's calls comes from: what a person should know who is asked about one. */
+/** The origin of each value of a plan's calls, for the approver. */
 export function provenanceOf(intent: Intent, material: Material, tools: Tools): readonly Provenance[] {
   const sources = sourcesOf(material);
   return nodesOf(intent.plan).flatMap(({ node }) => {
     if (node.kind !== 'call') return [];
     return leavesOfCall(node, tools).map((leaf): Provenance => {
-      const { kind = 'nowhere', tool } = groundOf(leaf, sources) ?? {};
+      const { kind = 'nowhere', tool } = groundingOf(leaf, sources) ?? {};
       const about = { node_id: node.id, place: leaf.place, value: String(leaf.value), from: kind } as const;
       return tool === undefined ? about : { ...about, tool };
     });
   });
 }
 
-/** Letters, with a hyphen or an apostrophe between them at most. */
-const PLAIN = /^[\p{L}\p{M}]+(?:['’-][\p{L}\p{M}]+)*$/u;
-const AROUND = /^[([{<"'‘“„«]+|[)\]}>"'’”»“.,:;!?…]+$/gu;
+/** Letters, with single hyphens or apostrophes between them. */
+const PLAIN_WORD = /^[\p{L}\p{M}]+(?:['’-][\p{L}\p{M}]+)*$/u;
+const SURROUNDING_PUNCTUATION = /^[([{<"'‘“„«]+|[)\]}>"'’”»“.,:;!?…]+$/gu;
 
 type TextPart = {
   readonly text: string;
@@ -265,16 +264,16 @@ type TextPart = {
 };
 
 /**
- * The parts of a text. Neighbours that are no plain words (`DE89 3704 0044`) stay together as they stand: put together
- * from pieces they would be a value that nobody has written.
+ * The parts of a text. Adjacent parts that are not plain words (`DE89 3704 0044`) stay together: separate matches could
+ * compose a value that occurs nowhere.
  */
-function textsInWords(text: string): readonly TextPart[] {
+function textParts(text: string): readonly TextPart[] {
   const parts: { start: number; end: number; plain: boolean }[] = [];
   for (const { 0: word, index } of text.matchAll(/\S+/gu)) {
-    const bare = word.replace(AROUND, '');
+    const bare = word.replace(SURROUNDING_PUNCTUATION, '');
     if (bare === '') continue;
     const start = index + word.indexOf(bare);
-    const plain = PLAIN.test(bare);
+    const plain = PLAIN_WORD.test(bare);
     const last = parts.at(-1);
     if (!plain && last && !last.plain) last.end = start + bare.length;
     else parts.push({ start, end: start + bare.length, plain });
@@ -284,19 +283,19 @@ function textsInWords(text: string): readonly TextPart[] {
 
 type Schema = Readonly<Record<string, unknown>>;
 
-/** The schemas that may apply at one place: those behind references and in alternatives as well. */
-export type Place = { readonly root: Schema; readonly schemas: readonly Schema[] };
+/** The schemas that may apply at one position, including referenced schemas and alternatives. */
+export type SchemaPosition = { readonly root: Schema; readonly schemas: readonly Schema[] };
 
 const isObject = (value: unknown): value is Schema =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** How many schemas are looked at for one place; schemas can refer to themselves. */
-const MOST_SCHEMAS = 64;
+/** Maximum number of schemas for one position; schemas can refer to themselves. */
+const SCHEMAS_MAX = 64;
 
-function gather(given: readonly unknown[], root: Schema): Place {
+function collectSchemas(given: readonly unknown[], root: Schema): SchemaPosition {
   const schemas = new Set<Schema>();
   const visit = (schema: unknown) => {
-    if (!isObject(schema) || schemas.has(schema) || schemas.size === MOST_SCHEMAS) return;
+    if (!isObject(schema) || schemas.has(schema) || schemas.size === SCHEMAS_MAX) return;
     schemas.add(schema);
     const { $ref } = schema;
     if (typeof $ref === 'string' && $ref.startsWith('#')) visit(valueAt(root, decodedPointer($ref)));
@@ -318,29 +317,29 @@ function decodedPointer(reference: string): string {
   }
 }
 
-/** The arguments as a whole. */
-const wholeOf = (root: Schema): Place => gather([root], root);
+/** The position of the arguments as a whole. */
+const rootPosition = (root: Schema): SchemaPosition => collectSchemas([root], root);
 
-/** The place of a field, and whether the schema names that field. */
-function fieldOf({ root, schemas }: Place, name: string): { place: Place; named: boolean } {
+/** The position of a field, and whether the schema names that field. */
+function fieldOf({ root, schemas }: SchemaPosition, name: string): { place: SchemaPosition; named: boolean } {
   const own = (schema: Schema) =>
     isObject(schema.properties) && Object.hasOwn(schema.properties, name) ? schema.properties[name] : undefined;
   const known = schemas.map(own).filter((schema) => schema !== undefined);
   const given = known.length > 0 ? known : schemas.map(({ additionalProperties }) => additionalProperties);
-  return { place: gather(given, root), named: known.length > 0 };
+  return { place: collectSchemas(given, root), named: known.length > 0 };
 }
 
-/** The place of an entry of a list. */
-export function entryOf({ root, schemas }: Place, index: number): Place {
+/** The position of an entry of a list. */
+export function entryOf({ root, schemas }: SchemaPosition, index: number): SchemaPosition {
   const given = schemas.map(({ prefixItems, items }) => {
     if (Array.isArray(prefixItems) && index < prefixItems.length) return prefixItems[index];
     return Array.isArray(items) ? items[index] : items;
   });
-  return gather(given, root);
+  return collectSchemas(given, root);
 }
 
-/** Whether the tool takes no other value here, or this one where none is given: then nobody has chosen it. */
-function isForced({ schemas }: Place, value: unknown): boolean {
+/** Whether the tool accepts no other value here, or uses this one by default: the model did not choose it. */
+function isForced({ schemas }: SchemaPosition, value: unknown): boolean {
   return schemas.some((schema) => {
     const { enum: listed } = schema;
     return (
@@ -351,8 +350,8 @@ function isForced({ schemas }: Place, value: unknown): boolean {
   });
 }
 
-/** Whether the schema lists this value among those that it takes. */
-function isListed({ schemas }: Place, value: unknown): boolean {
+/** Whether the schema lists this value. */
+function isListed({ schemas }: SchemaPosition, value: unknown): boolean {
   return schemas.some(
     ({ enum: listed, ...schema }) =>
       (Array.isArray(listed) && listed.includes(value)) || (Object.hasOwn(schema, 'const') && schema.const === value),

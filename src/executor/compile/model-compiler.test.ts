@@ -55,7 +55,7 @@ function refusalOf(result: Compiled): string {
   return result.outcome === 'refused' ? result.reason : '';
 }
 
-test('a sound intent comes out with the model that made it and where its values come from', async (t) => {
+test('a valid intent is returned with its model and the origins of its values', async (t) => {
   const { result, requests } = await compiled(t, [submit()]);
   assert.deepEqual(result, {
     outcome: 'intent',
@@ -79,15 +79,18 @@ test('a sound intent comes out with the model that made it and where its values 
   assert.match(user!.content, /"tool":"bank\/transfer","kind":"a person approves each call"/);
 });
 
-test('what is wrong goes back with the reason, four times at most', async (t) => {
+test('a wrong answer is returned to the model with the reason, four times at most', async (t) => {
   const invented = submit(intentOf({ ...ARGS, to: 'acct-666' }));
   const mended = await compiled(t, [submit({ verb: 'x' }), invented, submit()]);
   assert.equal(mended.result.outcome, 'intent');
   assert.match(lastMessage(mended.requests[1]!).content, /^Not accepted: plan is required/);
-  assert.match(lastMessage(mended.requests[2]!).content, /"acct-666" stands neither in the task/);
+  assert.match(lastMessage(mended.requests[2]!).content, /"acct-666" does not occur in the task/);
 
   const stubborn = await compiled(t, [invented]);
-  assert.match(refusalOf(stubborn.result), /^no sound plan was made of the task: plan\.args\/to "acct-666"/);
+  assert.match(
+    refusalOf(stubborn.result),
+    /^the task could not be compiled to a valid plan: plan\.args\/to "acct-666"/,
+  );
   assert.equal(stubborn.requests.length, 4);
 });
 
@@ -110,7 +113,7 @@ test('malformed intents of every kind are refused, not repaired', async (t) => {
   }
 });
 
-test('a question comes out as one, with nothing planned', async (t) => {
+test('a question is returned without a plan', async (t) => {
   const { result } = await compiled(t, [calling({ name: 'clarify', args: { question: 'Which acct\u202eount?' } })]);
   assert.deepEqual(result, {
     outcome: 'clarify',
@@ -120,7 +123,7 @@ test('a question comes out as one, with nothing planned', async (t) => {
   });
 });
 
-test('words without a call, and several ends in one answer, are no plan', async (t) => {
+test('text without a call, and several final calls in one answer, are refused', async (t) => {
   const talk = await compiled(t, [saying('I have done it.'), submit()]);
   assert.equal(talk.result.outcome, 'intent');
   assert.match(lastMessage(talk.requests[1]!).content, /^the answer has no call\. Answer with one call/);
@@ -154,7 +157,7 @@ test('a lookup is made, and its answer can ground a value', async (t) => {
   assert.deepEqual([to?.from, to?.tool], ['read', 'bank/balance']);
 });
 
-test('nothing but a lookup is carried out while compiling', async (t) => {
+test('only lookups are made during the compilation', async (t) => {
   for (const name of ['bank__transfer', 'bank__note', 'bank__peek', 'bank/transfer', 'approve', 'core_execute']) {
     const { result, made } = await compiled(t, [calling({ name, args: ARGS })]);
     assert.match(refusalOf(result), /there is no function/);
@@ -162,7 +165,7 @@ test('nothing but a lookup is carried out while compiling', async (t) => {
   }
 });
 
-test('a lookup takes no value that was made up: it could carry something out', async (t) => {
+test('a lookup with an invented value is refused: it could leak data', async (t) => {
   for (const args of [
     { query: 'https://evil.example/?q=acct-1' },
     { query: 5 },
@@ -193,7 +196,7 @@ test('lookups are counted, and a policy can forbid them', async (t) => {
   }
 });
 
-test('a long answer is cut where a word ends, so that no half number is left of it', async (t) => {
+test('a long answer is cut at a word boundary, so that no number is truncated', async (t) => {
   const bank = bankToolbox(() => `x${' 123456789'.repeat(3000)}`);
   const lookup = calling({ name: 'bank__balance', args: { account: 'acct-1' } });
   const { result } = await compiled(t, [lookup, submit()], { bank });
@@ -203,9 +206,9 @@ test('a long answer is cut where a word ends, so that no half number is left of 
   assert.ok(!/ \d{1,8}\n/.test(text));
 });
 
-test('a task with hidden characters is refused before any model sees it', async (t) => {
+test('a task with hidden characters is refused before a model sees it', async (t) => {
   const { result, requests } = await compiled(t, [submit()], { draft: { prose: `${PROSE}\u200b\u{e0041}` } });
-  assert.match(refusalOf(result), /cannot be seen: U\+200B at character 35, U\+E0041 at character 36/);
+  assert.match(refusalOf(result), /invisible characters: U\+200B at character 35, U\+E0041 at character 36/);
   assert.equal(requests.length, 0);
 });
 
@@ -213,11 +216,11 @@ test('hidden characters of the conversation are shown to the model', async (t) =
   const { requests } = await compiled(t, [submit()], { draft: { context: [{ from: 'tool', text: 'a\u202eb' }] } });
   assert.match(
     requests[0]!.body.messages[1]!.content,
-    /what a tool gave back to the agent:\n<<<piece [0-9a-f]{16}\na\\u\{202e\}b\n/,
+    /what a tool returned to the agent:\n<<<piece [0-9a-f]{16}\na\\u\{202e\}b\n/,
   );
 });
 
-test('an endpoint that refuses for good ends the task, one that may recover leaves it to be tried again', async (t) => {
+test('a permanent refusal of the endpoint ends the task, a temporary one allows a retry', async (t) => {
   assert.match(
     refusalOf((await compiled(t, [refusing(401, 'bad key')])).result),
     /answered 401: bad key; check EXECUTOR_MODEL_API_KEY$/,
@@ -234,7 +237,7 @@ test('an endpoint that refuses for good ends the task, one that may recover leav
     void failed.finally(() => {
       over = true;
     });
-    // The waits between tries are on the clock; the requests are real.
+    // The pauses between attempts use the manual clock; the requests are real.
     while (!over) {
       await clock.advance(1000);
       await new Promise((resolve) => setImmediate(resolve));
@@ -243,7 +246,7 @@ test('an endpoint that refuses for good ends the task, one that may recover leav
   }
 });
 
-test('an answer that was cut off is not taken for an intent', async (t) => {
+test('a truncated answer is not accepted as an intent', async (t) => {
   const args = JSON.stringify(intentOf(ARGS));
   const cut: Script = (response) => {
     beginStream(response);
@@ -261,11 +264,11 @@ test('an abort rejects', async (t) => {
   await assert.rejects(compiled(t, [hang], { draft: { signal: abort.signal } }), { message: 'given up' });
 });
 
-test('without a model a task in words is refused with the way that is left', async () => {
-  assert.match(refusalOf(await offlineCompiler.compile(draftOf())), /submit an intent with its plan as JSON instead/);
+test('without a model a task in prose is refused with the remedy', async () => {
+  assert.match(refusalOf(await offlineCompiler.compile(draftOf())), /submit an intent with its plan as JSON/);
 });
 
-test('what an earlier step gives is planned as a reference to its result, and nothing else may stand in its place', async (t) => {
+test('a value from an earlier step must be a reference to its result', async (t) => {
   const prose = 'Exchange 10.00 EUR, then send what came out to bob.';
   const planned = (amount: unknown, ...more: object[]) => ({
     verb: 'exchange and send',
@@ -287,17 +290,17 @@ test('what an earlier step gives is planned as a reference to its result, and no
     result.provenance?.map(({ node_id, place }) => node_id + place),
     ['exchange/amount', 'exchange/from_currency', 'send/to'],
   );
-  assert.match(lastMessage(requests[1]!).content, /args\/amount "4975\.00" stands neither in the task/);
+  assert.match(lastMessage(requests[1]!).content, /args\/amount "4975\.00" does not occur in the task/);
   const told = requests[0]!.body;
   assert.match(told.messages[1]!.content, /"tool":"bank\/exchange".*"returns":\{.*"received"/);
   assert.match(told.messages[0]!.content, /\{"\$ref":"<its node id>#\/json\/pointer"\}/);
   const wrong: readonly (readonly [object, RegExp])[] = [
     [planned({ $ref: 'send#/x' }), /plan\.nodes\[1\]\.args\.amount refers to the result of its own node/],
     [planned({ $ref: 'exchange#/x', hint: 'mallory' }), /must have no other member/],
-    [{ ...sound, objects: { what: { $ref: 'mallory' } } }, /objects\/what\/\$ref|"mallory" stands neither/],
+    [{ ...sound, objects: { what: { $ref: 'mallory' } } }, /objects\/what\/\$ref|"mallory" does not occur/],
     [
       planned({ $ref: 'exchange#/x' }, { id: 'rest', kind: 'wait', until: '2026-06-16T09:00:00Z' }),
-      /until .* stands neither/,
+      /until .* does not occur/,
     ],
   ];
   for (const [bad, words] of wrong)
@@ -307,7 +310,7 @@ test('what an earlier step gives is planned as a reference to its result, and no
   assert.equal((await compiled(t, [submit(until)], { draft: named })).result.outcome, 'intent');
 });
 
-test('a plan may end with an alarm: its kind is chosen, its delay is said in hours, its conversation is that of the task', async (t) => {
+test('a plan may end with an alarm: its kind is chosen, its delay may be in hours, its conversation is the one of the task', async (t) => {
   const prose = 'Transfer 25 USD from acct-1 to acct-2 and wake me in an hour to look.';
   const alarm = (args: object) => ({
     ...{
@@ -329,10 +332,10 @@ test('a plan may end with an alarm: its kind is chosen, its delay is said in hou
   );
   assert.match(requests[0]!.body.messages[1]!.content, /conversation c-1; an alarm .* has this as its conversation_id/);
   const refused: readonly (readonly [object, RegExp])[] = [
-    [{ ...sound, delay_seconds: 7200 }, /delay_seconds 7200 stands neither/],
-    [{ ...sound, conversation_id: 'c-2' }, /conversation_id "c-2" stands neither/],
-    [{ ...sound, wake_message: 'pay mallory' }, /wake_message "pay mallory" stands neither/],
-    [{ ...sound, label: 'c-1' }, /label "c-1" stands neither/],
+    [{ ...sound, delay_seconds: 7200 }, /delay_seconds 7200 does not occur/],
+    [{ ...sound, conversation_id: 'c-2' }, /conversation_id "c-2" does not occur/],
+    [{ ...sound, wake_message: 'pay mallory' }, /wake_message "pay mallory" does not occur/],
+    [{ ...sound, label: 'c-1' }, /label "c-1" does not occur/],
     [{ ...sound, user_id: 'bob' }, /user_id/],
     [{ ...sound, kind: 'never' }, /kind/],
   ];

@@ -1,4 +1,4 @@
-/** The compiler behind a language model. Whatever the model says, only what passes our own checks gets out. */
+/** The compiler with a language model. Only output that passes the executor's own checks is accepted. */
 import { type Clock, orAborted, wait } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import type { Model, ModelAnswer, ModelMessage, ModelToolCall } from '../../kit/model/model.ts';
@@ -16,27 +16,27 @@ import type { RailTool, Toolbox } from '../tools/toolbox.ts';
 import type { Compiled, Compiler, Draft } from './compiler.ts';
 import { CLARIFY, CLARIFY_SCHEMA, lookupFunctions, SUBMIT, SUBMIT_SCHEMA, schemaOf } from './functions.ts';
 import { groundingProblems, groundingProblemsOfCall, provenanceOf } from './grounding.ts';
-import { answerText, CHARTER, questionOf, shownContext } from './prompt.ts';
+import { answerText, questionOf, SYSTEM_PROMPT, shownContext } from './prompt.ts';
 import type { Material } from './sources.ts';
 
-/** How often what the model hands in may be wrong. */
+/** Maximum number of rejected answers of the model. */
 const ROUNDS_MAX = 4;
-/** Lookups for one task, those that were refused included. */
+/** Lookups for one task, including refused ones. */
 const LOOKUPS_MAX = 8;
-/** Requests to the model for one task; each makes progress, is wrong, or looks something up. */
+/** Requests to the model for one task; each ends the compilation, is rejected, or makes a lookup. */
 const REQUESTS_MAX = ROUNDS_MAX + LOOKUPS_MAX;
-/** A lookup is given up after this long. */
+/** Time limit of one lookup. */
 const LOOKUP_TIMEOUT_MS = 30_000;
-/** All of it together. */
+/** Time limit of one compilation. */
 const COMPILE_TIMEOUT_MS = 10 * 60_000;
-/** What the endpoint may report to have read and written for one task. */
+/** Maximum input and output tokens for one task, as the endpoint reports them. */
 const TOKENS_MAX = 1_000_000;
-/** What is kept, shown and believed of the answer to one lookup. */
+/** Bytes of a lookup's answer that are kept, shown and used for grounding. */
 export const SHOWN_BYTES = 16 * 1024;
-/** Of one lookup, in UTF-16 units. */
-export const LONGEST_ARGUMENTS = 32 * 1024;
-/** Of a question, in characters. */
-const LONGEST_QUESTION = 4000;
+/** Maximum length of a lookup's arguments, in UTF-16 units. */
+export const ARGUMENTS_MAX = 32 * 1024;
+/** Maximum length of a question, in characters. */
+const QUESTION_MAX = 4000;
 
 type ReadQuestion =
   | { readonly question: string; readonly problem?: never }
@@ -52,8 +52,8 @@ function readQuestion(input: string): ReadQuestion {
   }
   const question = typeof value === 'object' && value !== null ? (value as { question?: unknown }).question : undefined;
   if (typeof question !== 'string' || question.trim() === '') return { problem: 'question must be a text' };
-  if (question.length > LONGEST_QUESTION) {
-    return { problem: `question must have at most ${LONGEST_QUESTION} characters (it has ${question.length})` };
+  if (question.length > QUESTION_MAX) {
+    return { problem: `question must have at most ${QUESTION_MAX} characters (it has ${question.length})` };
   }
   return { question: withHiddenShown(question.toWellFormed()) };
 }
@@ -63,39 +63,39 @@ type LookupOptions = {
   readonly policy: Policy | undefined;
   readonly clock: Clock;
   readonly draft: Draft;
-  /** What was handed over, as far as it is shown. */
+  /** The submitted texts that the model sees. */
   readonly material: Omit<Material, 'reads'>;
   readonly signal: AbortSignal;
 };
 
-/** What the model is told of a lookup. */
+/** The answer to the model's lookup. */
 type LookupAnswer = { readonly text: string; readonly isError: boolean };
 
 const refused = (text: string): LookupAnswer => ({ text, isError: true });
 
-/** The beginning of a text, cut where a word ends: half a number would be another number. */
+/** The beginning of a text, cut at a word boundary: a cut number would be another number. */
 function headOf(text: string): string {
   const bytes = Buffer.from(text);
   if (bytes.length <= SHOWN_BYTES) return text;
   const head = bytes.toString('utf8', 0, SHOWN_BYTES);
   const at = head.search(/\s\S*$/);
-  return `${at < 0 ? '' : head.slice(0, at)}\n[what follows is left out]`;
+  return `${at < 0 ? '' : head.slice(0, at)}\n[the rest is omitted]`;
 }
 
-/** The arguments as an intent of one call, which the same checks hold for. */
+/** The arguments as an intent of one call, so that the same checks apply. */
 function readCall(tool: string, input: string): Intent & { plan: CallNode } {
-  if (input.length > LONGEST_ARGUMENTS) {
-    throw new ReveilleError('invalid_request', `the arguments must have at most ${LONGEST_ARGUMENTS} characters`);
+  if (input.length > ARGUMENTS_MAX) {
+    throw new ReveilleError('invalid_request', `the arguments must have at most ${ARGUMENTS_MAX} characters`);
   }
   const args = input.trim() === '' ? '{}' : input;
-  // Parsed alone first: whatever closes the object too early would change what is around it.
+  // Parse the arguments alone first: text that closes the object early would change the surrounding JSON.
   parseForeignJson(args);
   const text = `{"verb":"look up","plan":{"id":"lookup","kind":"call","tool":${JSON.stringify(tool)},"args":${args}}}`;
   return readIntent(text) as Intent & { plan: CallNode };
 }
 
-/** Why a policy stands in the way of a lookup; nobody is asked about one. */
-function objection(
+/** Why a policy does not allow a lookup; lookups never ask for an approval. */
+function policyProblem(
   tool: RailTool,
   args: CallNode['args'],
   { policy, draft, clock }: LookupOptions,
@@ -112,22 +112,22 @@ function objection(
     now: clock.now(),
   });
   if (effect === 'allow') return undefined;
-  const what = effect === 'deny' ? 'denies it' : 'wants a person asked first, so it can only be a step of the plan';
+  const what = effect === 'deny' ? 'denies it' : 'requires an approval, so it can only be a step of the plan';
   return `the policy ${what} (${rule}: ${reason})`;
 }
 
-/** Starts to make lookups for one task. */
-export function lookups(options: LookupOptions) {
+/** Creates the lookups of one task. */
+export function createLookups(options: LookupOptions) {
   const { toolbox, clock, material, signal } = options;
   const reads: CompileRead[] = [];
-  let made = 0;
+  let count = 0;
 
   async function call(tool: RailTool, args: CallNode['args']): Promise<LookupAnswer> {
-    const over = new AbortController();
-    const overdue = wait(clock, LOOKUP_TIMEOUT_MS, over.signal).then(() => over.abort());
+    const timeout = new AbortController();
+    const timer = wait(clock, LOOKUP_TIMEOUT_MS, timeout.signal).then(() => timeout.abort());
     try {
       const report = await toolbox.call(tool.name, args, {
-        signal: AbortSignal.any([signal, over.signal]),
+        signal: AbortSignal.any([signal, timeout.signal]),
         definitionSha256: tool.definitionSha256,
         user: options.draft.user ?? '',
       });
@@ -145,19 +145,19 @@ export function lookups(options: LookupOptions) {
       });
       return { text: answerText(tool.name, text, report.isError), isError: report.isError };
     } finally {
-      over.abort();
-      await overdue;
+      timeout.abort();
+      await timer;
     }
   }
 
   return {
-    /** What has been answered so far. */
+    /** The answers so far. */
     reads: reads as readonly CompileRead[],
 
-    /** Makes a lookup, or says why it is not made. Rejects when the task is given up. */
+    /** Makes a lookup, or returns why it is refused. Rejects when the compilation is aborted. */
     async make(tool: RailTool, input: string): Promise<LookupAnswer> {
-      if (made >= LOOKUPS_MAX) return refused(`no more than ${LOOKUPS_MAX} lookups are made for one task`);
-      made++;
+      if (count >= LOOKUPS_MAX) return refused(`at most ${LOOKUPS_MAX} lookups are allowed for one task`);
+      count++;
       let intent: Intent & { plan: CallNode };
       try {
         intent = readCall(tool.name, input);
@@ -170,7 +170,7 @@ export function lookups(options: LookupOptions) {
         ...groundingProblemsOfCall(intent.plan, { ...material, reads }, toolbox),
       ];
       if (problems.length > 0) return refused(`the lookup was not made: ${problems.join('; ')}`);
-      const why = objection(tool, intent.plan.args, options);
+      const why = policyProblem(tool, intent.plan.args, options);
       return why === undefined ? call(tool, intent.plan.args) : refused(`the lookup was not made: ${why}`);
     },
   };
@@ -179,20 +179,20 @@ export function lookups(options: LookupOptions) {
 type CompilerOptions = {
   readonly model: Model;
   readonly toolbox: Toolbox;
-  /** Holds for lookups as well: what it does not allow by itself is not looked up. */
+  /** Applies to lookups as well: a lookup that it does not allow without an approval is refused. */
   readonly policy?: Policy | undefined;
   readonly clock: Clock;
   readonly log: Logger;
 };
 
-/** What one call of the model came to: an end, or words that it goes on from. */
+/** The result of one call of the model: the end, or an answer to continue from. */
 type Step =
   | { readonly end: Compiled }
   | { readonly answer: string; readonly isError: boolean; readonly wrong?: readonly string[] };
 
 const refusal = (code: string, reason: string): Compiled => ({ outcome: 'refused', code, reason });
 
-const ANSWER_BY_CALLS = `Answer with one call of ${SUBMIT} or of ${CLARIFY}; words beside calls are not read.`;
+const ANSWER_BY_CALLS = `Answer with one call of ${SUBMIT} or of ${CLARIFY}; text beside calls is ignored.`;
 
 const SHOWN_PROBLEMS = 12;
 function sentenceOf(problems: readonly string[]): string {
@@ -205,12 +205,12 @@ function hiddenIn(prose: string): Compiled | undefined {
   if (hidden.length === 0) return undefined;
   return refusal(
     'invalid_request',
-    `the task holds characters that cannot be seen: ${namesOf(hidden)}; write it without them, so that what is read is what is done`,
+    `the task contains invisible characters: ${namesOf(hidden)}; write it without them`,
   );
 }
 
-/** What is wrong with an answer as a whole; its calls are then not looked at. */
-function disorder({ toolCalls = [], cutOff }: ModelAnswer): string | undefined {
+/** The problem of an answer as a whole; its calls are then ignored. */
+function answerProblem({ toolCalls = [], cutOff }: ModelAnswer): string | undefined {
   if (toolCalls.length === 0) return cutOff ?? 'the answer has no call';
   const ends = toolCalls.filter(({ name }) => name === SUBMIT || name === CLARIFY);
   if (ends.length > 1) return `the answer has ${ends.length} calls of ${SUBMIT} and ${CLARIFY}; there must be one`;
@@ -218,7 +218,7 @@ function disorder({ toolCalls = [], cutOff }: ModelAnswer): string | undefined {
   return undefined;
 }
 
-/** Compiles one task; everything about it ends with the signal. */
+/** Compiles one task until the signal aborts. */
 async function compileOne(draft: Draft, options: CompilerOptions, signal: AbortSignal): Promise<Compiled> {
   const { model, toolbox, policy, clock, log } = options;
   const hidden = hiddenIn(draft.prose);
@@ -226,11 +226,11 @@ async function compileOne(draft: Draft, options: CompilerOptions, signal: AbortS
 
   await orAborted(toolbox.ready?.() ?? Promise.resolve(), signal);
   const tools = toolbox.tools();
-  const looking: ReadonlyMap<string, RailTool> = lookupFunctions(tools);
+  const lookupTools: ReadonlyMap<string, RailTool> = lookupFunctions(tools);
   const { prose, conversationId } = draft;
   const material = { prose, conversationId, context: shownContext(draft.context) };
-  const looked = lookups({ toolbox, policy, clock, draft, material, signal });
-  const schemas = [...[...looking].map(([name, tool]) => schemaOf(name, tool)), SUBMIT_SCHEMA, CLARIFY_SCHEMA];
+  const lookups = createLookups({ toolbox, policy, clock, draft, material, signal });
+  const schemas = [...[...lookupTools].map(([name, tool]) => schemaOf(name, tool)), SUBMIT_SCHEMA, CLARIFY_SCHEMA];
   const messages: ModelMessage[] = [{ role: 'user', content: questionOf(draft, material.context, tools) }];
   let tokens = 0;
   let compiler = model.name;
@@ -243,38 +243,38 @@ async function compileOne(draft: Draft, options: CompilerOptions, signal: AbortS
       if (!(thrown instanceof ReveilleError)) throw thrown;
       return wrong([thrown.message]);
     }
-    const whole = { ...material, reads: looked.reads };
-    const problems = [...checkPlan(intent, toolbox).problems, ...groundingProblems(intent, whole, toolbox)];
+    const fullMaterial = { ...material, reads: lookups.reads };
+    const problems = [...checkPlan(intent, toolbox).problems, ...groundingProblems(intent, fullMaterial, toolbox)];
     if (problems.length > 0) return wrong(problems);
-    const provenance = provenanceOf(intent, whole, toolbox);
-    return { end: { outcome: 'intent', intent, compiler, reads: looked.reads, provenance } };
+    const provenance = provenanceOf(intent, fullMaterial, toolbox);
+    return { end: { outcome: 'intent', intent, compiler, reads: lookups.reads, provenance } };
   }
 
-  function asked(input: string): Step {
+  function clarified(input: string): Step {
     const { question, problem } = readQuestion(input);
     if (question === undefined) return wrong([problem]);
-    return { end: { outcome: 'clarify', question, compiler, reads: looked.reads } };
+    return { end: { outcome: 'clarify', question, compiler, reads: lookups.reads } };
   }
 
   async function stepOf(call: ModelToolCall): Promise<Step> {
     if (call.fault !== undefined) return wrong([call.fault]);
     if (call.name === SUBMIT) return submitted(call.input);
-    if (call.name === CLARIFY) return asked(call.input);
-    const tool = looking.get(call.name);
+    if (call.name === CLARIFY) return clarified(call.input);
+    const tool = lookupTools.get(call.name);
     if (tool === undefined) {
       return wrong([
         `there is no function ${JSON.stringify(call.name.slice(0, 100))}; tools that change something are steps of the plan`,
       ]);
     }
-    const { text, isError } = await looked.make(tool, call.input);
+    const { text, isError } = await lookups.make(tool, call.input);
     return { answer: text, isError };
   }
 
   async function ask(): Promise<ModelAnswer> {
-    const request = { system: CHARTER, messages, tools: schemas, signal, onText: () => {} };
+    const request = { system: SYSTEM_PROMPT, messages, tools: schemas, signal, onText: () => {} };
     const answer = await generateWithRetries(model, request, {
       clock,
-      onRetry: ({ error }) => log.warn({ reason: error.message }, 'the model did not compile; asking again'),
+      onRetry: ({ error }) => log.warn({ reason: error.message }, 'the request to the model failed; trying again'),
     });
     const { inputTokens = 0, outputTokens = 0 } = answer.usage ?? {};
     tokens += inputTokens + outputTokens;
@@ -282,12 +282,12 @@ async function compileOne(draft: Draft, options: CompilerOptions, signal: AbortS
     return answer;
   }
 
-  const wrongs: (readonly string[])[] = [];
+  const rejections: (readonly string[])[] = [];
   for (let requests = 0; requests < REQUESTS_MAX && tokens <= TOKENS_MAX; requests++) {
     const answer = await ask();
     const { text, toolCalls = [] } = answer;
     messages.push({ role: 'assistant', content: text, ...(toolCalls.length === 0 ? {} : { toolCalls }) });
-    const fault = disorder(answer);
+    const fault = answerProblem(answer);
     const faults: string[] = fault === undefined ? [] : [fault];
     if (toolCalls.length === 0) messages.push({ role: 'user', content: `${fault}. ${ANSWER_BY_CALLS}` });
     for (const call of toolCalls) {
@@ -296,38 +296,38 @@ async function compileOne(draft: Draft, options: CompilerOptions, signal: AbortS
       if (fault === undefined) faults.push(...(step.wrong ?? []));
       messages.push({ role: 'tool', callId: call.id, name: call.name, content: step.answer, isError: step.isError });
     }
-    if (faults.length > 0) wrongs.push(faults);
-    if (wrongs.length === ROUNDS_MAX) break;
+    if (faults.length > 0) rejections.push(faults);
+    if (rejections.length === ROUNDS_MAX) break;
   }
-  log.info({ model: compiler, rounds: wrongs.length, tokens }, 'a task could not be compiled');
-  const last = wrongs.at(-1);
-  const why = last === undefined ? 'the model came to no end' : sentenceOf(last);
-  return refusal('invalid_request', `no sound plan was made of the task: ${why}`);
+  log.info({ model: compiler, rounds: rejections.length, tokens }, 'a task could not be compiled');
+  const last = rejections.at(-1);
+  const why = last === undefined ? 'the model reached no end' : sentenceOf(last);
+  return refusal('invalid_request', `the task could not be compiled to a valid plan: ${why}`);
 }
 
 function wrong(problems: readonly string[]): Step & { answer: string } {
-  const answer = `Not accepted: ${sentenceOf(problems)}. Mend it, or call ${CLARIFY} if the task does not say enough.`;
+  const answer = `Not accepted: ${sentenceOf(problems)}. Correct it, or call ${CLARIFY} if the task does not say enough.`;
   return { answer, isError: true, wrong: problems };
 }
 
-/** Makes a compiler. Nothing is asked of the model until the first task. */
+/** Creates a compiler. The first request to the model is made for the first task. */
 export function createCompiler(options: CompilerOptions): Compiler {
   return {
     async compile(draft) {
-      const over = new AbortController();
-      const overdue = wait(options.clock, COMPILE_TIMEOUT_MS, over.signal).then(() => over.abort());
+      const timeout = new AbortController();
+      const timer = wait(options.clock, COMPILE_TIMEOUT_MS, timeout.signal).then(() => timeout.abort());
       try {
-        return await compileOne(draft, options, AbortSignal.any([draft.signal, over.signal]));
+        return await compileOne(draft, options, AbortSignal.any([draft.signal, timeout.signal]));
       } catch (thrown) {
         draft.signal.throwIfAborted();
-        if (over.signal.aborted) {
+        if (timeout.signal.aborted) {
           return refusal('unavailable', `the task was not compiled within ${COMPILE_TIMEOUT_MS / 60_000} minutes`);
         }
         if (!(thrown instanceof ReveilleError) || thrown.retryable) throw thrown;
         return refusal(thrown.code, thrown.message);
       } finally {
-        over.abort();
-        await overdue;
+        timeout.abort();
+        await timer;
       }
     },
   };

@@ -1,16 +1,13 @@
-/**
- * Where values of a plan may come from: the words that were handed over, and what tools answered while it was compiled.
- * Pure.
- */
+/** The sources of a plan's values: the submitted text, and the answers of tools during the compilation. Pure. */
 
 import { decimalForm } from '../../wire/exact-number.ts';
 import type { ContextPiece } from '../../wire/executor.ts';
 import type { CompileRead } from '../receipt/bodies.ts';
 
 /**
- * Who wrote the text that a value stands in; where it stands in several, the first of these is named. `schema`: nobody,
- * the tool takes no other value or has it by default. The task itself comes late, for an agent may have written it:
- * what is behind its words says more.
+ * The author of the text that contains a value; of several, the first in this order. `schema`: the tool accepts no
+ * other value or has it as default. The task comes late, because an agent may have written it: the earlier origins are
+ * more informative.
  */
 export const ORIGINS = ['schema', 'conversation', 'person', 'alarm', 'tool', 'prose', 'read'] as const;
 export type OriginKind = (typeof ORIGINS)[number];
@@ -21,25 +18,25 @@ export type Origin = {
   readonly tool?: string;
 };
 
-/** What a plan was compiled from. */
+/** The material of a compilation. */
 export type Material = {
   readonly prose: string;
   readonly context: readonly ContextPiece[];
   readonly reads: readonly CompileRead[];
-  /** The id of the conversation that the task comes from; only an argument of that name may have it from here. */
+  /** The id of the task's conversation; only an argument named `conversation_id` may take its value from here. */
   readonly conversationId?: string | undefined;
 };
 
-/** A text, or each text and number of what is written in it as JSON. */
-export type Source = Origin & { readonly words: Words };
+/** A text, or the texts and numbers of a JSON document in it. */
+export type Source = Origin & { readonly words: WordIndex };
 
-/** A line separator: no value that is let through holds one, so none can reach from one leaf into the next. */
-const APART = '\u2028';
+/** A line separator: no accepted value contains one, so no value can span two leaves. */
+const LEAF_SEPARATOR = '\u2028';
 
-/** How deep JSON inside of JSON is read. */
-const DEEPEST = 3;
+/** Maximum depth of JSON inside JSON strings. */
+const JSON_DEPTH_MAX = 3;
 
-/** All texts and numbers of a JSON value, names of fields included. */
+/** All texts and numbers of a JSON value, including field names. */
 function leavesOf(value: unknown, depth: number): string[] {
   if (typeof value === 'string') return [value, ...jsonLeaves(value, depth + 1)];
   if (typeof value === 'number') return [String(value)];
@@ -50,12 +47,9 @@ function leavesOf(value: unknown, depth: number): string[] {
   ]);
 }
 
-/**
- * What a JSON document says; nothing of other texts. Numbers that JavaScript rounds are left out: nobody has written
- * the rounded ones.
- */
+/** The leaves of a JSON document; none for other texts. Numbers that JavaScript rounds keep their source text. */
 function jsonLeaves(text: string, depth = 0): string[] {
-  if (depth > DEEPEST || !/^\s*[[{]/.test(text)) return [];
+  if (depth > JSON_DEPTH_MAX || !/^\s*[[{]/.test(text)) return [];
   try {
     const exact = (_: string, value: unknown, { source }: { source?: string }) =>
       typeof value === 'number' && source !== undefined && String(value) !== source ? source : value;
@@ -68,14 +62,14 @@ function jsonLeaves(text: string, depth = 0): string[] {
 
 function sourcesIn(text: string, origin: Origin): Source[] {
   const leaves = jsonLeaves(text);
-  const texts = leaves.length === 0 ? [text] : [text, leaves.join(APART)];
-  return texts.map((part) => ({ ...origin, words: wordsOf(part) }));
+  const texts = leaves.length === 0 ? [text] : [text, leaves.join(LEAF_SEPARATOR)];
+  return texts.map((part) => ({ ...origin, words: indexWords(part) }));
 }
 
 /** The sources of some material, in the order of {@link ORIGINS}. */
 export function sourcesOf({ prose, context, reads, conversationId }: Material): readonly Source[] {
   const all: Source[] = [
-    ...(conversationId === undefined ? [] : [{ kind: 'conversation', words: wordsOf(conversationId) } as const]),
+    ...(conversationId === undefined ? [] : [{ kind: 'conversation', words: indexWords(conversationId) } as const]),
     ...sourcesIn(prose, { kind: 'prose' }),
     ...context.flatMap(({ from, text }) => sourcesIn(text, { kind: from })),
     ...reads.flatMap(({ tool, text = '' }) => sourcesIn(text, { kind: 'read', tool })),
@@ -83,10 +77,10 @@ export function sourcesOf({ prose, context, reads, conversationId }: Material): 
   return all.sort((one, other) => ORIGINS.indexOf(one.kind) - ORIGINS.indexOf(other.kind));
 }
 
-/** Scripts that are written without spaces: their runs end where other writing begins. */
+/** Scripts without spaces between words: a run ends where another script begins. */
 const UNSPACED =
   '\\p{sc=Han}\\p{sc=Hiragana}\\p{sc=Katakana}\\p{sc=Hangul}\\p{sc=Thai}\\p{sc=Lao}\\p{sc=Khmer}\\p{sc=Myanmar}';
-/** Of these, what can be taken for a dash, a bar or a zero: it goes on with the word that it stands in. */
+/** Characters of these scripts that look like a dash, a bar or a zero; they belong to the surrounding word. */
 const DASHLIKE = '一丨丶〇';
 const QUOTES = '"`“”„«»‟';
 const SEPARATORS = `\\s${QUOTES};|、。，；：（）「」『』【】`;
@@ -102,7 +96,7 @@ const LEADING = new Set([...`([{<'‘‚:¿¡`]);
 const TRAILING = new Set([...`)]}>'’.,:!?…`]);
 const EMPHASIS = new Set(['*', '_']);
 
-/** `amount=5`: what stands after the sign is a word, too. */
+/** `amount=5`: the text after the sign is a word, too. */
 const ASSIGNED = /^[A-Za-z_]{1,40}=(?=.)/;
 
 const STARTS = 1;
@@ -114,7 +108,8 @@ type Chunk = { readonly start: number; readonly end: number; readonly text: stri
 type Word = Chunk;
 
 /**
- * Digits in groups are one thing: neither `1` nor `000` stands in `1 000`, and `DE89` is not the whole of `DE89 3704`.
+ * Grouped digits are one value: `1 000` contains neither `1` nor `000`, and `DE89 3704` does not contain `DE89` as a
+ * whole.
  */
 const GROUP_BEFORE = /^[([{<'\p{Sc}#+-]*[\d.,]*\d$|^[A-Z]{2}\d{2}$/u;
 const GROUP_AFTER = /^\d[\d.,%\p{Sc})\]}>'!?:]*$/u;
@@ -133,12 +128,12 @@ function chunksOf(text: string): Chunk[] {
   return chunks;
 }
 
-const goesOn = (one: Chunk, other: Chunk, text: string) =>
+const continuesNumber = (one: Chunk, other: Chunk, text: string) =>
   GROUP_GAP.test(text.slice(one.end, other.start)) &&
   ((GROUP_BEFORE.test(one.text) && GROUP_AFTER.test(other.text)) ||
     (IBAN_BEFORE.test(one.text) && IBAN_AFTER.test(other.text)));
 
-/** Marks where the words in a chunk begin and end, and gives the innermost one. */
+/** Marks the word boundaries in a chunk and returns the innermost word. */
 function mark({ start, end }: Chunk, text: string, edges: Uint8Array): Word {
   let [from, to] = [start, end];
   const begin = () => {
@@ -166,22 +161,22 @@ function mark({ start, end }: Chunk, text: string, edges: Uint8Array): Word {
 }
 
 const PLAIN_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?$/;
-/** Grouped so that it can be read in one way only: `1,000` could be a one with three decimals. */
+/** Unambiguous grouping: `1,000` could be a one with three decimals. */
 const GROUPED_NUMBER = /^-?[1-9]\d{0,2}(?:(?:,\d{3}){2,}(?:\.\d+)?|,\d{3}\.\d+)$/;
 
-/** Words and signs that make another number of the one before them. */
+/** Words and signs that change the value of the preceding number. */
 const MAGNITUDE =
   /^(?:hundreds?|thousands?|millions?|billions?|trillions?|dozens?|k|m|mn|bn|mio|mrd|million(?:en)?|tausend|mil|millones|lakhs?|crores?|тысяч.?|миллион.*|млн|тыс)$/iu;
 const MAGNITUDE_SIGN = /^[十百千万萬亿億兆만억천백]/u;
 
-/** The number that a word is, in a form in which equal numbers are equal texts. */
+/** The number of a word in canonical form: equal numbers are equal texts. */
 function numberIn(word: string): string | undefined {
   const bare = word.replace(/^(-?)[\p{Sc}#]/u, '$1').replace(/[\p{Sc}%]$/u, '');
   if (PLAIN_NUMBER.test(bare)) return decimalForm(bare);
   return GROUPED_NUMBER.test(bare) ? decimalForm(bare.replaceAll(',', '')) : undefined;
 }
 
-/** How many seconds a unit of time has. */
+/** Seconds per unit of time. */
 const UNIT_SECONDS: readonly (readonly [RegExp, number])[] = [
   [/^(?:s|secs?|seconds?)$/i, 1],
   [/^(?:min|mins|minutes?)$/i, 60],
@@ -197,36 +192,36 @@ function secondsIn(number: string, unit: string): number | undefined {
   return seconds === undefined || !/^\d{1,9}$/.test(number) ? undefined : Number(number) * seconds;
 }
 
-/** A text that can be asked for whole words. */
-export type Words = {
-  /** Whether a text stands here from the beginning of a word to the end of one, character for character. */
+/** An index of a text's whole words. */
+export type WordIndex = {
+  /** Whether the value occurs from the start of a word to the end of a word, character for character. */
   has(value: string): boolean;
-  /** The same without regard to the case of A to Z. */
+  /** The same, ignoring the case of A to Z. */
   hasInAnyCase(value: string): boolean;
-  /** Whether a number stands here as a word, in this or another notation of the same decimal. */
+  /** Whether the number occurs as a word, in any notation of the same decimal. */
   hasNumber(literal: string): boolean;
-  /** Whether a time of so many seconds stands here: `600`, `10 minutes`, `10min`. */
+  /** Whether a duration of so many seconds occurs: `600`, `10 minutes`, `10min`. */
   hasSeconds(seconds: number): boolean;
-  /** The instants that stand here, as they are written. */
+  /** The instants in the text, as they are written. */
   readonly instants: readonly string[];
 };
 
 const INSTANT = /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:[Zz]|[+-]\d{2}:\d{2})$/;
 
-/** Only ASCII: other letters have forms that are equal in one case and not in the other. */
-const folded = (text: string) => text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
+/** ASCII only: some other letters are equal in one case and differ in the other. */
+const lowerAscii = (text: string) => text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 
-/** Reads a text once; all questions about it are then cheap. */
-export function wordsOf(text: string): Words {
+/** Parses a text once; the lookups are then cheap. */
+export function indexWords(text: string): WordIndex {
   const edges = new Uint8Array(text.length + 1);
   const numbers = new Set<string>();
   const seconds = new Set<number>();
   const instants: string[] = [];
   const chunks = chunksOf(text);
   const words = chunks.map((chunk) => mark(chunk, text, edges));
-  const joined = chunks.map((chunk, at) => at > 0 && goesOn(chunks[at - 1]!, chunk, text));
+  const continues = chunks.map((chunk, at) => at > 0 && continuesNumber(chunks[at - 1]!, chunk, text));
   for (const [at, chunk] of chunks.entries()) {
-    if (!joined[at]) continue;
+    if (!continues[at]) continue;
     edges[chunk.start]! &= ~STARTS;
     edges[chunks[at - 1]!.end]! &= ~ENDS;
   }
@@ -234,7 +229,7 @@ export function wordsOf(text: string): Words {
     if (INSTANT.test(word)) instants.push(word);
     const [, count, unit] = WITH_UNIT.exec(word) ?? [];
     if (count !== undefined) seconds.add(secondsIn(count, unit!) ?? Number.NaN);
-    if (joined[at] || joined[at + 1]) continue;
+    if (continues[at] || continues[at + 1]) continue;
     const number = numberIn(word);
     const next = words[at + 1]?.text ?? '';
     if (ARTICLE.test(word)) seconds.add(secondsIn('1', next) ?? Number.NaN);
@@ -244,7 +239,7 @@ export function wordsOf(text: string): Words {
   }
   let lower: string | undefined;
 
-  function stands(value: string, within: string): boolean {
+  function occurs(value: string, within: string): boolean {
     if (value === '') return false;
     for (let at = within.indexOf(value); at >= 0; at = within.indexOf(value, at + 1)) {
       if (edges[at]! & STARTS && edges[at + value.length]! & ENDS) return true;
@@ -253,10 +248,10 @@ export function wordsOf(text: string): Words {
   }
 
   return {
-    has: (value) => stands(value, text),
+    has: (value) => occurs(value, text),
     hasInAnyCase(value) {
-      lower ??= folded(text);
-      return stands(folded(value), lower);
+      lower ??= lowerAscii(text);
+      return occurs(lowerAscii(value), lower);
     },
     hasNumber: (literal) => numbers.has(decimalForm(literal)),
     hasSeconds: (count) => seconds.has(count) || numbers.has(decimalForm(String(count))),

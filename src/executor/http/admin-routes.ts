@@ -1,4 +1,4 @@
-/** The operator's rosters: who may answer, and who may hand tasks over (docs/contracts.md §9a). */
+/** The admin routes: the rosters of approvers and submitters (docs/contracts.md §9a). */
 import { readJson } from '../../kit/http/body.ts';
 import { sendOk } from '../../kit/http/envelope.ts';
 import type { HttpApp } from '../../kit/http/environment.ts';
@@ -22,7 +22,7 @@ import type { Roster } from '../journal/roster.ts';
 import type { Submitters } from '../journal/submitter-table.ts';
 import { EXECUTOR_ROUTES } from './routes.ts';
 
-/** @param executor the public key that the executor signs receipts with: what is signed to enrol a key names it */
+/** @param executor the public key that signs receipts; enrolment statements name it */
 export function approverRoutes(app: HttpApp, roster: Roster, executor: string): void {
   serve(app, EXECUTOR_ROUTES.enrollApprover, async (c) => {
     const body = await readJson(c);

@@ -1,4 +1,4 @@
-/** Handing a task over, looking at what becomes of it, and ending it (docs/contracts.md §6). */
+/** The routes for submitting a task, reading its state and ending it (docs/contracts.md §6). */
 
 import { z } from 'zod';
 import type { Clock } from '../../kit/clock/clock.ts';
@@ -50,8 +50,8 @@ function nodeIdOf(c: HttpContext): string {
 }
 
 /**
- * An argument that is ignored is a mistake that nobody tells the caller of. @throws ReveilleError `invalid_request`
- * naming it
+ * Refuses unexpected arguments: silently ignoring one would hide a mistake of the caller. @throws ReveilleError
+ * `invalid_request` naming it
  */
 async function refuseArguments(c: HttpContext): Promise<void> {
   parseOrThrow(nothing, c.req.query());
@@ -123,7 +123,7 @@ export function gateRoutes(
   });
 }
 
-/** What the end of an intent is told as. */
+/** The event type for each final status. */
 const END_EVENTS: { readonly [Status in IntentStatus]?: IntentEvent['type'] } = {
   completed: 'intent.attest',
   failed: 'intent.fail',
@@ -134,8 +134,8 @@ const END_EVENTS: { readonly [Status in IntentStatus]?: IntentEvent['type'] } = 
 
 type EventRail = Pick<ExecutorRail, 'state' | 'gates' | 'subscribe'>;
 
-/** The events that an intent's present state would have been told with. */
-function present(rail: EventRail, user: string, intentId: string): IntentEvent[] {
+/** The events that led to the intent's present state. */
+function currentEvents(rail: EventRail, user: string, intentId: string): IntentEvent[] {
   const { status, clarify } = rail.state(user, intentId);
   const end = clarify === undefined ? END_EVENTS[status] : 'intent.fail';
   if (end !== undefined) return [{ type: end, intentId }];
@@ -146,17 +146,17 @@ export function eventRoutes(app: HttpApp, rail: EventRail, clock: Clock): void {
   serve(app, EXECUTOR_ROUTES.events, (c) => {
     const { intent_id: intentId } = parseOrThrow(intentEventQuerySchema, c.req.query());
     const user = userOf(c);
-    // Before the stream begins: afterwards no error could be told.
-    const begin = present(rail, user, intentId);
+    // Compute before the stream starts: afterwards no error can be sent.
+    const initialEvents = currentEvents(rail, user, intentId);
     const stream = openEventStream(c, { clock });
     const send = ({ type, nodeId }: IntentEvent) => {
       const data: z.output<typeof intentEventSchema> = { intent_id: intentId, node_id: nodeId };
       stream.send({ event: type, data: JSON.stringify(data) });
     };
-    for (const event of begin) send(event);
-    const leave = rail.subscribe(user, intentId, send);
-    stream.closed.addEventListener('abort', leave);
-    if (stream.closed.aborted) leave();
+    for (const event of initialEvents) send(event);
+    const unsubscribe = rail.subscribe(user, intentId, send);
+    stream.closed.addEventListener('abort', unsubscribe);
+    if (stream.closed.aborted) unsubscribe();
     return stream.response;
   });
 }

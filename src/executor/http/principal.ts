@@ -1,8 +1,7 @@
 /**
- * Who calls, and whose intents a request is about (docs/contracts.md §9a). The operator's transport token vouches for
- * the user whom its requests name; a submitter's token is bound to one user; the administrator's token opens the
- * rosters and nothing else. None of them answers a question: that takes an approver's signature, whoever carries it
- * here.
+ * The caller of a request and the user whose intents it is about (docs/contracts.md §9a). The operator's transport
+ * token may act for the user that a request names. A submitter's token is bound to one user. The admin token gives
+ * access to the rosters only. No token answers a question: an answer needs an approver's signature.
  */
 import type { Context, MiddlewareHandler } from 'hono';
 import { z } from 'zod';
@@ -18,18 +17,21 @@ import type { Submitters } from '../journal/submitter-table.ts';
 
 type Caller = { readonly kind: 'operator' } | { readonly kind: 'submitter'; readonly submitter: SubmitterView };
 
-/** What the executor's handlers find in their context, besides what every daemon's do. */
+/** The executor's additions to the HTTP context. */
 export type ExecutorEnv = HttpEnv & { Variables: { caller?: Caller } };
 
 const headerSchema = z.object({ 'X-Matrix-User': labelSchema });
 
-/** Lets the administrator in. Without a token of its own nobody is: the transport token must not open the rosters. */
+/**
+ * Requires the admin token. Without a configured one every request is refused: the transport token must not give access
+ * to the rosters.
+ */
 export function requireAdmin({ adminToken }: Pick<ExecutorConfig, 'adminToken'>): MiddlewareHandler<HttpEnv> {
   return async (c, next) => {
     if (adminToken === undefined)
       throw new ReveilleError(
         'forbidden',
-        'EXECUTOR_ADMIN_TOKEN is not set at this executor, so nobody can enrol anybody',
+        'EXECUTOR_ADMIN_TOKEN is not set at this executor, so approvers and submitters cannot be enrolled',
       );
     if (!bearerMatches(c.req.header('authorization'), adminToken))
       throw await refuseBearer(c as HttpContext, NEEDS_BEARER);
@@ -37,7 +39,7 @@ export function requireAdmin({ adminToken }: Pick<ExecutorConfig, 'adminToken'>)
   };
 }
 
-/** Lets the operator and submitters in, and remembers which of them it is. */
+/** Authenticates the operator or a submitter and stores the caller in the context. */
 export function requireCaller(
   { token }: Pick<ExecutorConfig, 'token'>,
   submitters: Pick<Submitters, 'holder'>,
@@ -47,7 +49,7 @@ export function requireCaller(
     const given = bearerOf(header);
     const submitter = given === undefined ? undefined : submitters.holder(given);
     if (submitter) c.set('caller', { kind: 'submitter', submitter });
-    // A token that was a submitter's does not become the operator's where none is needed.
+    // In development mode a revoked submitter token must not count as the operator.
     else if (token === undefined ? given?.startsWith(SUBMITTER_PREFIX) : !bearerMatches(header, token))
       throw await refuseBearer(c as HttpContext, NEEDS_BEARER);
     else c.set('caller', { kind: 'operator' });
@@ -56,10 +58,10 @@ export function requireCaller(
 }
 
 /**
- * The user as intents are filed under them: a label, in lower case when it is a UUID.
+ * The user of the request's intents: a label, in lower case when it is a UUID.
  *
- * @throws ReveilleError `invalid_request` when the operator names nobody or no label, `forbidden` when a submitter
- *   names somebody else
+ * @throws ReveilleError `invalid_request` when the operator names no user or an invalid label, `forbidden` when a
+ *   submitter names another user
  */
 export function userOf(c: Context<HttpEnv>): string {
   const caller = (c as Context as Context<ExecutorEnv>).get('caller');
@@ -69,6 +71,6 @@ export function userOf(c: Context<HttpEnv>): string {
   if (caller?.kind !== 'submitter' || named === caller.submitter.user) return named;
   throw new ReveilleError(
     'forbidden',
-    `X-Matrix-User must be ${caller.submitter.user}, whose submitter this token is, or be left out (got ${named})`,
+    `X-Matrix-User must be ${caller.submitter.user}, the user of this submitter token, or be omitted (got ${named})`,
   );
 }

@@ -1,4 +1,4 @@
-/** The executor's HTTP server: who may come in, and which routes there are (docs/contracts.md §6). */
+/** The executor's HTTP server: authentication and routes (docs/contracts.md §6). */
 import type { Clock } from '../../kit/clock/clock.ts';
 import { type RunningServer, startServer } from '../../kit/http/server.ts';
 import type { Logger } from '../../kit/log/log.ts';
@@ -12,12 +12,12 @@ import { eventRoutes, gateRoutes, intentRoutes } from './intent-routes.ts';
 import { requireAdmin, requireCaller } from './principal.ts';
 
 type ExecutorServerOptions = {
-  config: Pick<ExecutorConfig, 'host' | 'port' | 'door' | 'allowedHosts' | 'token' | 'adminToken'>;
+  config: Pick<ExecutorConfig, 'host' | 'port' | 'listener' | 'allowedHosts' | 'token' | 'adminToken'>;
   rail: ExecutorRail;
   journal: Pick<Journal, 'roster' | 'submitters'>;
   /** The public key that receipts are signed with. */
   publicKey: string;
-  /** Why there are no tools; without them nothing can be carried out. */
+  /** Why there are no tools; without them no intent can be executed. */
   tools: { failure(): Error | undefined };
   clock: Clock;
   log: Logger;
@@ -40,7 +40,7 @@ export function startExecutorServer({
     version: VERSION,
     host: config.host,
     port: config.port,
-    door: config.door,
+    door: config.listener,
     allowedHosts: config.allowedHosts,
     log,
     clock,

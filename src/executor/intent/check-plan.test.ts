@@ -41,7 +41,7 @@ const intentOf = (...calls: [tool: string, args: Record<string, unknown>][]): In
 const problemsOf = (schema: Schema, args: Record<string, unknown>) =>
   checkPlan(intentOf(['s/t', args]), toolbox({ 's/t': schema })).problems;
 
-test('each call must name a tool, with arguments that it takes', () => {
+test('each call must name a tool, with arguments that it accepts', () => {
   const box = toolbox({ 's/pay': pay }, { idempotency_key: 'key' });
   assert.deepEqual(checkPlan(intentOf(['s/pay', { to: 'bob', amount: '1' }]), box), { problems: [] });
   const { problems } = checkPlan(
@@ -52,12 +52,12 @@ test('each call must name a tool, with arguments that it takes', () => {
   assert.equal(problems[1], 'plan.nodes[1].tool: there is no tool s/play');
   assert.match(
     problems[2]!,
-    /^plan\.nodes\[2\]\.args .*args\/amount must match pattern.*no place for "memo"; the tool takes/,
+    /^plan\.nodes\[2\]\.args .*args\/amount must match pattern.*does not accept "memo"; the tool accepts/,
   );
   assert.equal(problems.length, 3);
 });
 
-test('the idempotency key is the executor’s to set', () => {
+test('only the executor sets the idempotency key', () => {
   const box = toolbox({ 's/pay': pay }, { idempotency_key: 'key' });
   const given = intentOf(['s/pay', { to: 'bob', amount: '1' }], ['s/pay', { to: 'bob', amount: '1' }]);
   const filled = fillIdempotencyKeys(given, 'intent-1', box);
@@ -75,7 +75,7 @@ test('the idempotency key is the executor’s to set', () => {
   );
 });
 
-test('schemas of draft-07, 2019-09 and 2020-12 are followed as each is meant', () => {
+test('schemas of draft-07, 2019-09 and 2020-12 are applied by their own rules', () => {
   const items = [{ type: 'string' }];
   const pair = { type: 'object', properties: { a: { type: 'array' } } };
   const draft7 = {
@@ -98,7 +98,7 @@ test('schemas of draft-07, 2019-09 and 2020-12 are followed as each is meant', (
   );
 });
 
-test('a schema that cannot be used refuses its tool', () => {
+test('an unusable schema refuses the calls of its tool', () => {
   const unusable: Schema[] = [
     { type: 'nonsense' },
     { type: 'object', required: 'a' },
@@ -114,7 +114,7 @@ test('a schema that cannot be used refuses its tool', () => {
     assert.match(problemsOf(schema, { a: 'x' }).join(), /cannot be checked/, JSON.stringify(schema));
 });
 
-test('a schema that takes the $id of another does not take its place', () => {
+test('a schema with the $id of another does not replace it', () => {
   const strict = { $id: 'https://servers.example/tool', type: 'object', properties: { a: { type: 'integer' } } };
   const lax = { $id: 'https://servers.example/tool', type: 'object' };
   const box = toolbox({ 's/lax': lax, 's/strict': strict });

@@ -1,34 +1,31 @@
-/**
- * The calls that a manifest puts beside a tool (its dry run, its status, what reads it back), made out for one call of
- * it. Pure.
- */
+/** Fills in the companion calls of a tool (dry run, status, read-back) for one of its calls. Pure. */
 import type { CompanionCall } from '../../wire/manifest.ts';
 import { valueAt } from './pointer.ts';
 
-/** What the placeholders of a companion call stand for. */
+/** The values of the placeholders of a companion call. */
 export type FillSources = {
   /** The call's arguments, as they are sent. */
   readonly args: Readonly<Record<string, unknown>>;
-  /** Its structured result, where there is one. */
+  /** Its structured result, if there is one. */
   readonly result?: unknown;
-  /** Its idempotency key, where it has one. */
+  /** Its idempotency key, if it has one. */
   readonly key?: string | undefined;
 };
 
-/** Arguments that are ready to be sent, or why there are none: a sentence. */
+/** Arguments that can be sent, or a sentence about the missing value. */
 export type Filled = { readonly args: Readonly<Record<string, unknown>> } | { readonly missing: string };
 
 const PLACEHOLDER = /^\$(args|result|key)(?=\/|$)(.*)$/s;
 
 export type Placeholder = { readonly source: 'args' | 'result' | 'key'; readonly pointer: string };
 
-/** What a text of a companion call stands for; `undefined` where it stands for itself. */
+/** The placeholder that a text is; `undefined` for plain text. */
 export function placeholderOf(text: string): Placeholder | undefined {
   const [, source, pointer = ''] = PLACEHOLDER.exec(text) ?? [];
   return source === undefined ? undefined : { source: source as Placeholder['source'], pointer };
 }
 
-/** Every placeholder in the arguments of a companion call, however deep. */
+/** Every placeholder in the arguments of a companion call, at any depth. */
 export function placeholdersOf(template: unknown): readonly Placeholder[] {
   if (typeof template === 'string') return [placeholderOf(template)].filter((found) => found !== undefined);
   if (typeof template !== 'object' || template === null) return [];
@@ -42,7 +39,7 @@ function fill(template: unknown, sources: FillSources): unknown {
     const placeholder = placeholderOf(template);
     if (placeholder === undefined) return template;
     const found = valueAt(sources[placeholder.source], placeholder.pointer);
-    if (found === undefined) throw new Missing(`there is nothing at ${template}`);
+    if (found === undefined) throw new Missing(`there is no value at ${template}`);
     return found;
   }
   if (Array.isArray(template)) return template.map((entry) => fill(entry, sources));
@@ -51,8 +48,8 @@ function fill(template: unknown, sources: FillSources): unknown {
 }
 
 /**
- * Puts the parts of a call in the place of the placeholders. Only a text that is a placeholder from end to end is one;
- * what takes its place is not looked at again, so arguments cannot bring placeholders of their own.
+ * Replaces the placeholders by parts of a call. Only a text that is a placeholder as a whole is replaced. Inserted
+ * values are not searched, so arguments cannot contain placeholders.
  */
 export function fillIn(template: CompanionCall['args'], sources: FillSources): Filled {
   try {

@@ -14,14 +14,14 @@ const plan: PlanNode = {
   ],
 };
 
-test('the calls of a plan come in the order in which they are written', () => {
+test('the calls of a plan are listed in written order', () => {
   assert.deepEqual(
     callNodes(plan).map(({ id }) => id),
     ['a', 'b', 'c'],
   );
 });
 
-test('arguments can be put in place of others, at any depth, and the plan itself stays as it was', () => {
+test('arguments can be replaced at any depth; the original plan is unchanged', () => {
   const other = withArguments(plan, ({ args }) => ({ ...args, key: 1 }));
   assert.deepEqual(
     callNodes(other).map(({ args }) => args),

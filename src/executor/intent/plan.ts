@@ -1,4 +1,4 @@
-/** Looking at plans: which calls they hold, and what stands for a call. Pure. */
+/** Plans: their calls, idempotency keys and argument checks. Pure. */
 
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/client/validators/ajv';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -6,27 +6,24 @@ import type { CallNode, Intent, PlanNode } from '../../wire/intent.ts';
 import type { Toolbox } from '../tools/toolbox.ts';
 import { type PlanReference, readReferences } from './reference.ts';
 
-/** The calls of a plan in the order in which they are written. */
+/** The calls of a plan in written order. */
 export function callNodes(plan: PlanNode): readonly CallNode[] {
   if (plan.kind === 'call') return [plan];
   return plan.kind === 'wait' ? [] : plan.nodes.flatMap(callNodes);
 }
 
-/** The same plan with other arguments in its calls; everything else stays as it is. */
+/** The same plan with other arguments in its calls. */
 export function withArguments(plan: PlanNode, argsOf: (node: CallNode) => CallNode['args']): PlanNode {
   if (plan.kind === 'call') return { ...plan, args: argsOf(plan) };
   return plan.kind === 'wait' ? plan : { ...plan, nodes: plan.nodes.map((node) => withArguments(node, argsOf)) };
 }
 
-/** The same for every attempt at a node, and no other node's of any intent. */
+/** The idempotency key: the same for every attempt at a node, and unique to the node and its intent. */
 export function idempotencyKey(intentId: string, nodeId: string): string {
   return `${intentId}.${nodeId}`;
 }
 
-/**
- * Why a plan must not set the argument itself; `undefined` when it does not. To follow the place of the node's
- * arguments.
- */
+/** The problem of a plan that sets the argument itself; the text follows the position of the node's arguments. */
 function keyProblem(node: CallNode, argument: string | undefined): string | undefined {
   if (argument === undefined || !Object.hasOwn(node.args, argument)) return undefined;
   return `must not set ${JSON.stringify(argument)}: it takes the idempotency key, which the executor fills in itself`;
@@ -35,7 +32,7 @@ function keyProblem(node: CallNode, argument: string | undefined): string | unde
 /**
  * The intent with an idempotency key in every call whose tool takes one.
  *
- * @throws ReveilleError `invalid_request` when the plan sets one itself, or when the tool's schema does not take ours
+ * @throws ReveilleError `invalid_request` when the plan sets one itself, or when the tool's schema does not accept it
  */
 export function fillIdempotencyKeys(intent: Intent, intentId: string, toolbox: Pick<Toolbox, 'find'>): Intent {
   const { references } = readReferences(intent.plan);
@@ -61,7 +58,7 @@ export function fillIdempotencyKeys(intent: Intent, intentId: string, toolbox: P
 }
 
 type Schema = Readonly<Record<string, unknown>>;
-/** Sentences about what is wrong with arguments, to follow their place; none when they are right. */
+/** Problems of arguments, as text that follows their position; empty when they are valid. */
 type ArgumentCheck = (args: Readonly<Record<string, unknown>>) => string[];
 
 const META_SCHEMAS: readonly (readonly [RegExp, string])[] = [
@@ -71,14 +68,14 @@ const META_SCHEMAS: readonly (readonly [RegExp, string])[] = [
 ];
 const DEFAULT_DIALECT = 'https://json-schema.org/draft/2020-12/schema';
 
-const LONGEST_WORDS = 1000;
+const LONGEST_MESSAGE = 1000;
 
-const wordsOf = (thrown: unknown) =>
-  (thrown instanceof Error ? thrown.message : String(thrown)).slice(0, LONGEST_WORDS);
+const messageOf = (thrown: unknown) =>
+  (thrown instanceof Error ? thrown.message : String(thrown)).slice(0, LONGEST_MESSAGE);
 
 type Validator = ReturnType<AjvJsonSchemaValidator['getValidator']>;
 
-/** By dialect. A schema that is looked at with one is data to it, and leaves nothing behind. */
+/** By dialect. A checked schema is data for the validator and leaves no state behind. */
 const metaValidators = new Map<string | undefined, Validator>();
 
 function metaValidatorOf(dialect: unknown): Validator {
@@ -91,47 +88,47 @@ function metaValidatorOf(dialect: unknown): Validator {
   return fresh;
 }
 
-/** Whether the schema is one itself: the compiler passes over keywords whose value it does not expect. */
+/** Checks that the schema is a valid schema: the compiler ignores keywords with unexpected values. */
 function malformed(schema: Schema): string | undefined {
   const check = metaValidatorOf(schema.$schema)(schema);
   return check.valid ? undefined : check.errorMessage;
 }
 
-/** The names that a plain schema of an object allows, for a message that names none. */
+/** The argument names that a plain object schema allows, because the validator's message names none. */
 function allowedNames({ properties, additionalProperties }: Schema, args: object): string[] {
   if (additionalProperties !== false || typeof properties !== 'object' || properties === null) return [];
   const unknown = Object.keys(args).filter((name) => !Object.hasOwn(properties, name));
   if (unknown.length === 0) return [];
   const [got, allowed] = [unknown, Object.keys(properties)].map((names) => names.map((name) => JSON.stringify(name)));
-  return [`has no place for ${got!.join(', ')}; the tool takes ${allowed!.join(', ')}`];
+  return [`does not accept ${got!.join(', ')}; the tool accepts ${allowed!.join(', ')}`];
 }
 
 function compile(schema: Schema): ArgumentCheck {
-  // The engine would answer with a promise, which counts as a yes and brings the process down when it is a no.
+  // The engine would return a promise, which counts as valid; its rejection would end the process.
   if (Object.hasOwn(schema, '$async')) return () => ["cannot be checked: the tool's input schema has $async"];
   try {
-    const wrong = malformed(schema);
-    if (wrong !== undefined)
-      return () => [`cannot be checked: the tool's input schema is wrong (${wrong.slice(0, LONGEST_WORDS)})`];
-    // An engine of its own: engines remember schemas by their $id, and servers must not put theirs into each other's
-    // place. Engines load nothing: a reference to what stands elsewhere does not compile.
+    const problem = malformed(schema);
+    if (problem !== undefined)
+      return () => [`cannot be checked: the tool's input schema is wrong (${problem.slice(0, LONGEST_MESSAGE)})`];
+    // A new engine for each schema: engines cache schemas by $id, and one server must not replace another's schema.
+    // Engines load nothing: a reference to an external schema does not compile.
     const check = new AjvJsonSchemaValidator().getValidator(schema);
     return (args) => {
       const { valid, errorMessage } = check(args);
       if (valid) return [];
       const names = allowedNames(schema, args);
-      const words = errorMessage.replaceAll(/(^|, )data(?=[ /])/g, '$1args').slice(0, LONGEST_WORDS);
-      return [`does not fit the tool's input schema: ${[words, ...names].join('; it ')}`];
+      const text = errorMessage.replaceAll(/(^|, )data(?=[ /])/g, '$1args').slice(0, LONGEST_MESSAGE);
+      return [`does not fit the tool's input schema: ${[text, ...names].join('; it ')}`];
     };
   } catch (thrown) {
-    const why = wordsOf(thrown);
+    const why = messageOf(thrown);
     return () => [`cannot be checked: the tool's input schema cannot be used (${why})`];
   }
 }
 
 const compiled = new WeakMap<Schema, ArgumentCheck>();
 
-/** The check for a schema; one that cannot be compiled refuses every call, in words. */
+/** The check for a schema. A schema that cannot be compiled refuses every call with a message. */
 function argumentCheck(schema: Schema): ArgumentCheck {
   const known = compiled.get(schema);
   if (known) return known;
@@ -140,7 +137,7 @@ function argumentCheck(schema: Schema): ArgumentCheck {
   return fresh;
 }
 
-/** What is wrong with arguments as they are sent: words that follow their place. */
+/** Problems of arguments as they are sent; the text follows their position. */
 export function argumentProblems(inputSchema: Schema, args: CallNode['args']): string[] {
   return argumentCheck(inputSchema)(args);
 }
@@ -148,14 +145,14 @@ export function argumentProblems(inputSchema: Schema, args: CallNode['args']): s
 const isSchema = (value: unknown): value is Schema =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Besides these keywords nothing in a schema speaks of what stands below it. */
+/** With only these keywords a schema does not constrain nested values by other means. */
 const PLAIN_KEYWORDS: ReadonlySet<string> = new Set([
   ...['$schema', '$id', '$comment', '$defs', 'definitions', 'title', 'description', 'default', 'examples'],
   ...['type', 'properties', 'required', 'additionalProperties', 'items', 'minItems', 'maxItems'],
   ...['minProperties', 'maxProperties', 'deprecated', 'readOnly', 'writeOnly'],
 ]);
 
-/** A schema that takes anything at a place; `undefined` where that cannot be told from its plain keywords. */
+/** The schema with any value allowed at a path; `undefined` when its plain keywords do not determine this. */
 function loosened(schema: unknown, path: readonly string[]): unknown {
   const [head, ...rest] = path;
   if (head === undefined || schema === true) return {};
@@ -169,11 +166,11 @@ function loosened(schema: unknown, path: readonly string[]): unknown {
     const inner = loosened(items, rest);
     return inner === undefined ? undefined : { ...schema, items: inner };
   }
-  // A name that the schema does not have: it says itself what it thinks of that.
+  // An unknown name: the schema itself decides about it.
   return isSchema(properties) ? schema : undefined;
 }
 
-/** What can be told of arguments before their references are resolved; all of it is checked again then. */
+/** Problems that are visible before references are resolved; all arguments are checked again afterwards. */
 function earlyProblems(inputSchema: Schema, node: CallNode, references: readonly PlanReference[]): string[] {
   const own = references.filter(({ node_id }) => node_id === node.id);
   if (own.length === 0) return argumentCheck(inputSchema)(node.args);
@@ -186,19 +183,19 @@ function earlyProblems(inputSchema: Schema, node: CallNode, references: readonly
   return isSchema(schema) ? compile(schema)(node.args) : [];
 }
 
-/** Stands in for an intent's id while it has none. */
-const SOME_INTENT = '00000000-0000-7000-8000-000000000000';
+/** Placeholder for the id of an intent that has none yet. */
+const PLACEHOLDER_INTENT = '00000000-0000-7000-8000-000000000000';
 
-type Located = { readonly node: CallNode; readonly place: string };
+type LocatedCall = { readonly node: CallNode; readonly place: string };
 
-function locate(plan: PlanNode, place: string): Located[] {
+function locate(plan: PlanNode, place: string): LocatedCall[] {
   if (plan.kind === 'call') return [{ node: plan, place }];
   if (plan.kind === 'wait') return [];
   return plan.nodes.flatMap((node, index) => locate(node, `${place}.nodes[${index}]`));
 }
 
 function problemsOf(
-  { node, place }: Located,
+  { node, place }: LocatedCall,
   references: readonly PlanReference[],
   toolbox: Pick<Toolbox, 'find' | 'absence'>,
 ): string[] {
@@ -207,7 +204,8 @@ function problemsOf(
   const argument = tool.rail?.idempotency_key;
   const forbidden = keyProblem(node, argument);
   if (forbidden !== undefined) return [`${place}.args ${forbidden}`];
-  const args = argument === undefined ? node.args : { ...node.args, [argument]: idempotencyKey(SOME_INTENT, node.id) };
+  const args =
+    argument === undefined ? node.args : { ...node.args, [argument]: idempotencyKey(PLACEHOLDER_INTENT, node.id) };
   return earlyProblems(tool.definition.inputSchema, { ...node, args }, references).map(
     (problem) => `${place}.args ${problem}`,
   );
@@ -216,8 +214,7 @@ function problemsOf(
 /**
  * Checks a plan as it was submitted or compiled, before idempotency keys are filled in.
  *
- * @returns a sentence for each thing that is wrong, with its place (`plan.nodes[1].args …`); none when the plan can be
- *   carried out
+ * @returns a sentence for each problem, with its position (`plan.nodes[1].args …`); empty when the plan can be executed
  */
 export function checkPlan(intent: Intent, toolbox: Pick<Toolbox, 'find' | 'absence'>): { problems: string[] } {
   const { references } = readReferences(intent.plan);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { valueAt } from './pointer.ts';
 
-test('the examples of RFC 6901, section 5, lead where it says', () => {
+test('the examples of RFC 6901, section 5, give the values of the RFC', () => {
   const document = {
     foo: ['bar', 'baz'],
     ...{ '': 0, 'a/b': 1, 'c%d': 2, 'e^f': 3, 'g|h': 4, 'i\\j': 5, 'k"l': 6, ' ': 7, 'm~n': 8 },
@@ -16,7 +16,7 @@ test('the examples of RFC 6901, section 5, lead where it says', () => {
   );
 });
 
-test('what JSON does not hold is not found', () => {
+test('values outside the JSON are not found', () => {
   for (const pointer of [
     '/constructor',
     '/__proto__',

@@ -3,10 +3,10 @@
 const INDEX = /^(?:0|[1-9]\d*)$/;
 
 /**
- * What stands at a pointer.
+ * The value at a pointer.
  *
  * @param pointer empty for the whole value, otherwise beginning with `/`
- * @returns `undefined` where there is nothing; JSON itself has no such value
+ * @returns `undefined` when there is no value; JSON itself has no such value
  */
 export function valueAt(value: unknown, pointer: string): unknown {
   if (pointer === '') return value;

@@ -22,7 +22,7 @@ function refuses(source: string, pattern: RegExp) {
   );
 }
 
-test('an intent is read with its arguments as they stand', () => {
+test('an intent is read with its exact arguments', () => {
   const source = intent(
     sequence(call('a', '{"amount":"12.50","n":[0.1,-3,1e3]}'), '{"id":"w","kind":"wait","seconds":5}'),
   );
@@ -37,7 +37,7 @@ test('an intent is read with its arguments as they stand', () => {
   assert.deepEqual(readIntent(source), { verb: 'transfer', plan });
 });
 
-test('what two readers could take for two things is refused with its place', () => {
+test('ambiguous text is refused with its position', () => {
   const second = (args: string) => intent(sequence(call('a'), call('b', args)));
   refuses(
     second('{"amount":12345678901234567890}'),
@@ -46,15 +46,15 @@ test('what two readers could take for two things is refused with its place', () 
   refuses(second('{"amount":0.10000000000000000001}'), /^plan\.nodes\[1\]\.args\.amount .*exactly/);
   refuses(second('{"amount":1e400}'), /^plan\.nodes\[1\]\.args\.amount .*exactly/);
   refuses(second('{"list":[1,[2,{"x":9007199254740993}]]}'), /^plan\.nodes\[1\]\.args\.list\[1\]\[1\]\.x /);
-  refuses(second('{"amount":1,"amount":2}'), /^plan\.nodes\[1\]\.args .*"amount" is there twice/);
-  refuses(second('{"amount":1,"\\u0061mount":2}'), /"amount" is there twice/);
+  refuses(second('{"amount":1,"amount":2}'), /^plan\.nodes\[1\]\.args .*"amount" is duplicated/);
+  refuses(second('{"amount":1,"\\u0061mount":2}'), /"amount" is duplicated/);
   refuses(second('{"to":"\\ud800"}'), /^plan\.nodes\[1\]\.args\.to .*surrogate/);
   refuses(second('{"\\udc00":1}'), /^plan\.nodes\[1\]\.args .*surrogate/);
   refuses(second('{"__proto__":{"admin":true}}'), /^plan\.nodes\[1\]\.args .*__proto__/);
   refuses(second('{"a":{"constructor":1}}'), /^plan\.nodes\[1\]\.args\.a .*constructor/);
 });
 
-test('what the shape does not know is refused with its place', () => {
+test('unknown members are refused with their position', () => {
   refuses(intent(call('a').replace('"args"', '"approve":true,"args"')), /plan\.approve/);
   refuses(
     intent(sequence(call('a'), '{"id":"w","kind":"wait","seconds":0}')),
@@ -67,7 +67,7 @@ test('what the shape does not know is refused with its place', () => {
   refuses(`{"verb":"x","deadline":"tomorrow","plan":${call('a')}}`, /deadline must be an RFC 3339 instant/);
   refuses('[]', /the intent must be an object/);
   refuses('', /cannot be read/);
-  refuses(`${intent(call('a'))} {}`, /nothing may follow/);
+  refuses(`${intent(call('a'))} {}`, /unexpected text after the value/);
 });
 
 test('ids are used once, in the whole plan', () => {
@@ -85,13 +85,13 @@ test('plans are neither too long nor too deep nor too big', () => {
   const nest = (depth: number): string =>
     depth === 0 ? call('leaf') : `{"id":"g${depth}","kind":"sequence","nodes":[${nest(depth - 1)}]}`;
   assert.ok(readIntent(intent(nest(PLAN_DEPTH_MAX))));
-  refuses(intent(nest(PLAN_DEPTH_MAX + 1)), /stands too deep/);
+  refuses(intent(nest(PLAN_DEPTH_MAX + 1)), /is nested too deep/);
   refuses(intent(nest(1000)), /nested|deep/);
   refuses(intent(call('a', `{"x":${'['.repeat(100_000)}`)), /nested/);
   refuses(intent(call('a', `{"x":"${'é'.repeat(INTENT_MAX_BYTES / 2)}"}`)), /at most 262144 bytes/);
 });
 
-test('whatever the text is, there is an intent or a refusal', () => {
+test('any text gives an intent or a refusal', () => {
   const pieces = fc.constantFrom(
     ...'{}[],:"',
     '"plan"',

@@ -1,7 +1,6 @@
 /**
- * Reading an intent from its source text. What is approved later must be what is sent, to the last digit, so everything
- * that two readers could take for two things is refused here: numbers that JavaScript rounds, fields that are there
- * twice, half characters.
+ * Reads an intent from its source text. The approved call must equal the sent call to the last digit. So ambiguous text
+ * is refused: numbers that JavaScript rounds, duplicate fields, lone surrogates.
  */
 import { JsonSyntaxError, readPlacedJson } from '../../kit/json/strict-json.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -12,13 +11,13 @@ import { readReferences } from './reference.ts';
 
 export const INTENT_MAX_BYTES = 256 * 1024;
 
-/** Names that mean something else to JavaScript than to other languages. */
+/** Names with a special meaning in JavaScript. */
 const DANGEROUS: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
 
 type Path = readonly PropertyKey[];
 
 /** `plan.nodes[1].args.amount` */
-function placeOf(path: Path): string {
+function pathText(path: Path): string {
   return path
     .map((key) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`))
     .join('')
@@ -26,13 +25,13 @@ function placeOf(path: Path): string {
 }
 
 function refuse(path: Path, what: string): never {
-  const place = placeOf(path);
-  throw new ReveilleError('invalid_request', `${place === '' ? 'the intent' : place} ${what}`);
+  const position = pathText(path);
+  throw new ReveilleError('invalid_request', `${position === '' ? 'the intent' : position} ${what}`);
 }
 
-/** @throws ReveilleError naming the first few places */
+/** @throws ReveilleError naming the first few positions */
 function refuseAll(problems: readonly { path: Path; what: string }[]): never {
-  const sentences = problems.slice(0, 10).map(({ path, what }) => `${placeOf(path)} ${what}`);
+  const sentences = problems.slice(0, 10).map(({ path, what }) => `${pathText(path)} ${what}`);
   throw new ReveilleError('invalid_request', sentences.join('; '));
 }
 
@@ -46,26 +45,27 @@ function parse(text: string): unknown {
   }
 }
 
-/** Looks at every field name, however deep. */
+/** Checks every field name at any depth. */
 function checkNames(value: unknown, path: Path): void {
   if (typeof value !== 'object' || value === null) return;
   for (const [name, member] of Object.entries(value)) {
-    if (DANGEROUS.has(name)) refuse(path, `must not have a field that is named ${name}`);
+    if (DANGEROUS.has(name)) refuse(path, `must not have a field named ${name}`);
     checkNames(member, [...path, Array.isArray(value) ? Number(name) : name]);
   }
 }
 
-/** Checks what a schema cannot: how many nodes there are, how deep they stand, and that no two share an id. */
+/** Checks limits that a schema cannot express: number and depth of nodes, and unique ids. */
 function checkNodes(plan: PlanNode): void {
   const seen = new Map<string, Path>();
   const visit = (node: PlanNode, path: Path, depth: number) => {
-    const other = seen.get(node.id);
-    if (other) refuse([...path, 'id'], `is ${JSON.stringify(node.id)}, which is the id of ${placeOf(other)} as well`);
+    const firstPath = seen.get(node.id);
+    if (firstPath)
+      refuse([...path, 'id'], `is ${JSON.stringify(node.id)}, which is the id of ${pathText(firstPath)} as well`);
     seen.set(node.id, path);
     if (seen.size > PLAN_NODES_MAX) refuse(['plan'], `must have at most ${PLAN_NODES_MAX} nodes`);
     if (node.kind === 'call' || node.kind === 'wait') return;
     if (depth === PLAN_DEPTH_MAX) {
-      refuse(path, `stands too deep: sequences and parallels may stand ${PLAN_DEPTH_MAX} deep in one another`);
+      refuse(path, `is nested too deep: sequences and parallels may be nested ${PLAN_DEPTH_MAX} deep`);
     }
     for (const [index, inner] of node.nodes.entries()) visit(inner, [...path, 'nodes', index], depth + 1);
   };
@@ -73,9 +73,9 @@ function checkNodes(plan: PlanNode): void {
 }
 
 /**
- * @param sourceText JSON as it was submitted or as a model wrote it
+ * @param sourceText JSON from a client or a model
  * @returns the intent; every number in it is exact
- * @throws ReveilleError `invalid_request` naming the place, such as `plan.nodes[1].args.amount`
+ * @throws ReveilleError `invalid_request` naming the position, such as `plan.nodes[1].args.amount`
  */
 export function readIntent(sourceText: string): Intent {
   const bytes = utf8Bytes(sourceText);
@@ -87,7 +87,7 @@ export function readIntent(sourceText: string): Intent {
     const sentences = checked.problems.map(({ path, sentence }) =>
       path.length === 0 && sentence.startsWith('must ')
         ? `the intent ${sentence}`
-        : sentence.replace(path.join('.'), placeOf(path)),
+        : sentence.replace(path.join('.'), pathText(path)),
     );
     throw new ReveilleError('invalid_request', [...new Set(sentences)].join('; '));
   }

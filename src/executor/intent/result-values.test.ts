@@ -8,16 +8,16 @@ function nested(depth: number, inner: string) {
   return { source, pointers: Array.from({ length: depth }, (_, index) => '/a'.repeat(index)) };
 }
 
-test('a number that cannot be carried is named, wherever the value around it is', () => {
+test('a number that a double cannot represent is named, at any depth of the value', () => {
   const { source, pointers } = nested(3, '{"list":[1,{"n":1e400},2e400],"b":7}');
   const found = valuesAt(source, [...pointers, '/a/a/a/list/1/n', '/a/a/a/b']);
   const missing =
-    'what it finds cannot be carried exactly: 1e400 cannot be carried exactly; write it with fewer digits, or as text; the tool would have to give it as text';
+    'its value cannot be represented exactly: 1e400 cannot be represented exactly; write it with fewer digits, or as text; the tool must return it as text';
   for (const pointer of [...pointers, '/a/a/a/list/1/n']) assert.deepEqual(found.get(pointer), { missing }, pointer);
   assert.deepEqual(found.get('/a/a/a/b'), { json: '7', forbiddenName: undefined });
 });
 
-test('references to values in one another take no longer because of a number that cannot be carried', () => {
+test('references to nested values take no longer because of an inexact number', () => {
   const list = Array(32 * 1024)
     .fill('1234567')
     .join(',');

@@ -1,30 +1,33 @@
 /**
- * Values of a recorded result by their JSON Pointers. A result is read once for all references of a plan: the reader
- * notes where each value begins and ends, and lookups follow that index. Pure, but for a cache that only saves time.
+ * Values of a recorded result by their JSON Pointers. A result is parsed once for all references of a plan: the parser
+ * indexes where each value begins and ends, and lookups use the index. Pure, apart from a cache.
  */
 import { JsonSyntaxError, StrictReader } from '../../kit/json/strict-json.ts';
 import { isExact } from '../../wire/exact-number.ts';
 import { RECEIPT_DEPTH_MAX } from '../receipt/envelope.ts';
-import { isAnswer, strictnessProblem } from '../receipt/receipt-text.ts';
+import { isReceiptResponse, strictnessProblem } from '../receipt/receipt-text.ts';
 
-/** A value's JSON text, character for character; or why there is none: words that follow the reference. */
+/** A value's JSON text, character for character, or why there is none; the text follows the reference. */
 export type FoundValue =
-  | { readonly json: string /** A name in it that no call may carry. */; readonly forbiddenName?: string | undefined }
+  | {
+      readonly json: string /** A member name in it that is not allowed in a call. */;
+      readonly forbiddenName?: string | undefined;
+    }
   | { readonly missing: string };
 
-/** One value of the text: its offsets in UTF-16 units, and what it holds. */
+/** One value of the text: its offsets in UTF-16 units, and its content. */
 type Indexed = {
   readonly from: number;
   readonly to: number;
   readonly members?: ReadonlyMap<string, Indexed>;
   readonly elements?: readonly Indexed[];
-  /** What is wrong with the first number in it that no double keeps. */
+  /** The problem of the first number in it that a double cannot represent. */
   readonly inexact?: string | undefined;
   readonly forbiddenName?: string | undefined;
 };
 
 const INDEX = /^(?:0|[1-9]\d*)$/;
-/** Names that mean something to JavaScript have no place in a call. */
+/** Names with a special meaning in JavaScript are not allowed in a call. */
 const FORBIDDEN: ReadonlySet<PropertyKey> = new Set(['__proto__', 'constructor', 'prototype']);
 const NAMES_SHOWN = 10;
 
@@ -36,11 +39,11 @@ export const partsOf = (pointer: string) =>
     .slice(1)
     .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
 
-/** @throws JsonSyntaxError for a text that two readers could take for two values */
+/** @throws JsonSyntaxError for ambiguous text */
 function indexOf(source: string): Indexed {
-  /** For each depth, the values that wait for the one around them. */
+  /** For each depth, the values whose enclosing value is not complete yet. */
   const waiting: [key: PropertyKey, value: Indexed][][] = [];
-  let outermost: Indexed | undefined;
+  let root: Indexed | undefined;
   const onValue = (path: readonly PropertyKey[], from: number, to: number) => {
     const inner = waiting[path.length + 1] ?? [];
     waiting.length = path.length + 1;
@@ -49,7 +52,7 @@ function indexOf(source: string): Indexed {
       ...{ from, to },
       ...(first === '{' && { members: new Map(inner as [string, Indexed][]) }),
       ...(first === '[' && { elements: inner.map(([, element]) => element) }),
-      // Found once for each number: values are in one another, and reading each again would take quadratic time.
+      // Computed once for each number: values are nested, and parsing each again would take quadratic time.
       inexact:
         first === '{' || first === '['
           ? inner.map(([, { inexact }]) => inexact).find((text) => text !== undefined)
@@ -61,19 +64,25 @@ function indexOf(source: string): Indexed {
         inner.map(([, { forbiddenName }]) => forbiddenName).find((name) => name !== undefined),
     };
     const key = path.at(-1);
-    if (key === undefined) outermost = value;
+    if (key === undefined) root = value;
     else {
       waiting[path.length] ??= [];
       waiting[path.length]!.push([key, value]);
     }
   };
-  const options = { depth: RECEIPT_DEPTH_MAX, exact: false, protoMember: true, mayBeDeeper: isAnswer, onValue };
+  const options = {
+    depth: RECEIPT_DEPTH_MAX,
+    exact: false,
+    protoMember: true,
+    mayBeDeeper: isReceiptResponse,
+    onValue,
+  };
   new StrictReader(source, options).onlyDocument();
-  return outermost!;
+  return root!;
 }
 
-/** What there is instead, in words that follow the place. */
-function thereInstead({ members, elements }: Indexed): string {
+/** Describes a value; the text follows its position. */
+function contentOf({ members, elements }: Indexed): string {
   if (elements) return `is a list of ${elements.length}`;
   if (!members) return 'is neither an object nor a list';
   const names = [...members.keys()];
@@ -81,60 +90,60 @@ function thereInstead({ members, elements }: Indexed): string {
   return `has ${shown.length === 0 ? 'no members' : shown.join(', ')}${names.length > NAMES_SHOWN ? ', …' : ''}`;
 }
 
-function valueAt(source: string, outermost: Indexed, pointer: string): FoundValue {
-  let at = outermost;
-  const walked: string[] = [];
+function valueAt(source: string, root: Indexed, pointer: string): FoundValue {
+  let at = root;
+  const path: string[] = [];
   for (const part of partsOf(pointer)) {
     const next = at.elements ? (INDEX.test(part) ? at.elements[Number(part)] : undefined) : at.members?.get(part);
     if (next === undefined) {
-      const where = walked.length === 0 ? 'the result' : `what stands at ${walked.join('')}`;
-      return { missing: `there is nothing: ${where} ${thereInstead(at)}` };
+      const where = path.length === 0 ? 'the result' : `the value at ${path.join('')}`;
+      return { missing: `there is nothing: ${where} ${contentOf(at)}` };
     }
-    walked.push(`/${escaped(part)}`);
+    path.push(`/${escaped(part)}`);
     at = next;
   }
   const json = source.slice(at.from, at.to);
   if (at.inexact === undefined) return { json, forbiddenName: at.forbiddenName };
-  return { missing: `what it finds cannot be carried exactly: ${at.inexact}; the tool would have to give it as text` };
+  return { missing: `its value cannot be represented exactly: ${at.inexact}; the tool must return it as text` };
 }
 
 /**
- * What pointers find in a recorded result, which is read once.
+ * The values at pointers in a recorded result, which is parsed once.
  *
- * @param source the result's JSON text; `undefined` where none was recorded
+ * @param source the result's JSON text; `undefined` when none was recorded
  */
 export function valuesAt(source: string | undefined, pointers: Iterable<string>): ReadonlyMap<string, FoundValue> {
   const all = (found: FoundValue) => new Map([...pointers].map((pointer) => [pointer, found]));
-  if (source === undefined) return all({ missing: 'there is no result on record' });
-  let outermost: Indexed;
+  if (source === undefined) return all({ missing: 'there is no recorded result' });
+  let root: Indexed;
   try {
-    outermost = indexOf(source);
+    root = indexOf(source);
   } catch (thrown) {
     if (!(thrown instanceof JsonSyntaxError)) throw thrown;
     return all({ missing: `the result cannot be read: ${thrown.message}` });
   }
-  return new Map([...new Set(pointers)].map((pointer) => [pointer, valueAt(source, outermost, pointer)]));
+  return new Map([...new Set(pointers)].map((pointer) => [pointer, valueAt(source, root, pointer)]));
 }
 
 type Reference = { readonly from: string; readonly pointer: string };
-type Known = { readonly source: string | undefined; readonly values: ReadonlyMap<string, FoundValue> };
+type CachedResult = { readonly source: string | undefined; readonly values: ReadonlyMap<string, FoundValue> };
 
-/** By the references of a plan, and the node whose result it is. An entry has no more values than references. */
-const known = new WeakMap<readonly Reference[], Map<string, Known>>();
+/** By the references of a plan and the node of the result. An entry has at most as many values as references. */
+const cache = new WeakMap<readonly Reference[], Map<string, CachedResult>>();
 
 /**
- * What references to one node's result find.
+ * The values of references to one node's result.
  *
  * @param references all of the plan
- * @param source the JSON text that is on record for `from`
+ * @param source the recorded JSON text of `from`
  */
 export function resultValues(
   references: readonly Reference[],
   from: string,
   source: string | undefined,
 ): ReadonlyMap<string, FoundValue> {
-  const results = known.get(references) ?? new Map<string, Known>();
-  known.set(references, results);
+  const results = cache.get(references) ?? new Map<string, CachedResult>();
+  cache.set(references, results);
   const before = results.get(from);
   if (before?.source === source && before !== undefined) return before.values;
   const values = valuesAt(

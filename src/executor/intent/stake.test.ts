@@ -5,7 +5,7 @@ import { amountOf, referencesOf } from './stake.ts';
 const tool = { rail: { amount: '/amount', currency: '/currency', references: ['/id', '/deep/hash'] } };
 const eur = (amount: unknown) => amountOf(tool, { amount, currency: 'EUR' });
 
-test('the amount is read where the manifest says that it stands', () => {
+test('the amount is read at the pointer of the manifest', () => {
   assert.deepEqual(eur('12.50'), { value: '12.50', currency: 'EUR' });
   assert.deepEqual(eur(7), { value: '7', currency: 'EUR' });
   assert.deepEqual(amountOf({ rail: { amount: '/n' } }, { n: '1' }), { value: '1', currency: '' });
@@ -13,7 +13,7 @@ test('the amount is read where the manifest says that it stands', () => {
   assert.equal(amountOf({ rail: {} }, { amount: 1 }), undefined);
 });
 
-test('what could be read as another amount, or as none, is unreadable', () => {
+test('an ambiguous or missing amount is unreadable', () => {
   const amounts = ['-1', '1e3', '1,000', ' 1', '1 ', '0x10', '١٢', '', '.5', '5.', 'NaN', '1'.repeat(79), '1\n'];
   for (const amount of [...amounts, -1, 1e21, 1e-7, null, undefined, true, ['1'], { value: '1' }])
     assert.equal(eur(amount), 'unreadable', JSON.stringify(amount));
@@ -21,7 +21,7 @@ test('what could be read as another amount, or as none, is unreadable', () => {
     assert.equal(amountOf(tool, { amount: '1', currency }), 'unreadable', JSON.stringify(currency));
 });
 
-test('references are kept by their pointers when they are texts or numbers that are still exact', () => {
+test('references are kept by their pointers when they are texts or exact numbers', () => {
   assert.deepEqual(referencesOf(tool, { id: 'tx-1', deep: { hash: 17 } }), { '/id': 'tx-1', '/deep/hash': 17 });
   assert.deepEqual(referencesOf(tool, { id: 'tx-1', deep: { hash: 2 ** 60 } }), { '/id': 'tx-1' });
   assert.equal(referencesOf(tool, { id: { nested: true } }), undefined);

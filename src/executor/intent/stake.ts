@@ -1,23 +1,22 @@
-/** What a call has at stake and what it made, read where the manifest says that it stands. Pure. */
+/** The amount that a call moves and the identifiers that it created, read at the pointers of the manifest. Pure. */
 import type { Rail } from '../../wire/manifest.ts';
 import { valueAt } from './pointer.ts';
 
 type WithRail = { readonly rail: Rail | undefined };
 type Args = Readonly<Record<string, unknown>>;
 
-/** Without exponent, sign or leading zeros: what everybody reads as the same number. */
+/** Without exponent, sign or leading zeros, so that every reader gets the same number. */
 const DECIMAL = /^(?:0|[1-9]\d{0,77})(?:\.\d{1,78})?$/;
 const CURRENCY = /^[\p{L}\p{N}._:/-]{1,100}$/u;
 
-/** Stands for the currency of a tool whose manifest names none. */
+/** The currency of a tool whose manifest names none. */
 export const NO_CURRENCY = '';
 
 /**
- * How much a call moves.
+ * The amount that a call moves.
  *
- * @returns `undefined` for a tool of which the manifest does not say it; `unreadable` where it says so and no amount
- *   can be read
- *   there: a negative one, one in scientific notation, none at all
+ * @returns `undefined` when the manifest declares no amount; `unreadable` when the declared amount is missing, negative
+ *   or in scientific notation
  */
 export function amountOf(
   { rail }: WithRail,
@@ -36,11 +35,11 @@ const LONGEST_REFERENCE = 1000;
 
 function isReference(value: unknown): boolean {
   if (typeof value === 'string') return value.length <= LONGEST_REFERENCE && value.isWellFormed();
-  // Of a longer whole number the digits are lost already.
+  // A larger integer has already lost digits.
   return typeof value === 'number' && (Number.isSafeInteger(value) || !Number.isInteger(value));
 }
 
-/** What a call made elsewhere, by the pointers that the manifest names; `undefined` when there is none of it. */
+/** The identifiers of what a call created, by the pointers of the manifest; `undefined` when there are none. */
 export function referencesOf({ rail }: WithRail, result: unknown): Readonly<Record<string, unknown>> | undefined {
   const found = (rail?.references ?? []).map((pointer) => [pointer, valueAt(result, pointer)] as const);
   const kept = found.filter(([, value]) => isReference(value));

@@ -1,6 +1,6 @@
 /**
- * The chains and what follows from them: reading one and checking it, putting an envelope at its end, ending one that
- * was changed. All of it is synchronous; what writes runs inside the caller's transaction.
+ * The chains of the journal: reads and checks one, appends to one, ends a tampered one. All methods are synchronous;
+ * writes run inside the caller's transaction.
  */
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import type { Clock } from '../../kit/clock/clock.ts';
@@ -10,29 +10,29 @@ import type { ContextPiece, IntentStatus } from '../../wire/executor.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { ReceiptEntry } from '../receipt/bodies.ts';
 import { type ChainHead, nextEnvelope, type Sealed } from '../receipt/chain.ts';
-import { apply, type ChainState, isOver, statusOf } from '../receipt/chain-state.ts';
+import { apply, type ChainState, isFinal, statusOf } from '../receipt/chain-state.ts';
 import { sha256Hex } from '../receipt/envelope.ts';
 import type { SigningKey } from '../receipt/signing-key.ts';
 import { breakEntries, type ChainReading, type EnvelopeRow, lostIntent, readChain } from './chain-reading.ts';
 import type { outboxTable } from './outbox-table.ts';
 import type { spendTable } from './spend-table.ts';
 
-/** An intent as it stands in the journal. */
-export type Held = { readonly row: IntentRow; readonly state: ChainState; readonly head: ChainHead };
+/** An intent as it is in the journal. */
+export type LoadedIntent = { readonly row: IntentRow; readonly state: ChainState; readonly head: ChainHead };
 
 /**
- * @returns what is to be put down next; nothing when the intent stays as it is. Runs inside the transaction; what it
- * throws undoes it.
+ * @returns the entries to record next; none leaves the intent unchanged. Runs inside the transaction; an error rolls it
+ *   back.
  */
-export type Decide = (state: ChainState) => readonly ReceiptEntry[];
+export type ProposeEntries = (state: ChainState) => readonly ReceiptEntry[];
 
-/** What a change comes to, once it is on disk. */
-export type Grown = {
-  readonly held: Held;
+/** The result of a change, once it is on disk. */
+export type AppendResult = {
+  readonly intent: LoadedIntent;
   readonly entries: readonly ReceiptEntry[];
-  /** Something new is owed to somebody. */
+  /** The outbox has a new message. */
   readonly hasMessage: boolean;
-  /** The chain was found changed: it has been ended, and nothing was decided. */
+  /** The chain was found tampered with: it was ended, and the proposal did not run. */
   readonly broken: boolean;
 };
 
@@ -45,7 +45,7 @@ type ChainParts = {
   readonly outbox: ReturnType<typeof outboxTable>;
 };
 
-const FORGED_HEAD = 'the last envelope is not the one that the executor put down';
+const FORGED_HEAD = 'the last envelope is not the one that the executor recorded';
 
 export class Chains {
   readonly intents: ReturnType<typeof intentTable>;
@@ -75,15 +75,15 @@ export class Chains {
     return readChain(this.envelopes.of(id), { publicKey: publicKeyHex, intentId: id, user, head, escalateStarted });
   }
 
-  /** Whether the end of a chain is still the one that this process knows. */
-  isAsBefore({ row, head }: Held): boolean {
+  /** Whether the stored end of a chain is still the one that this process knows. */
+  isUnchanged({ row, head }: LoadedIntent): boolean {
     const now = this.intents.get(row.id)?.head;
     return now?.seq === head.seq && now.hash === head.hash && this.envelopes.endsIn(row.id, head);
   }
 
-  /** @param known the intent as this process has left it, where it has */
-  grow(intentId: string, known: Held | undefined, decide: Decide): Grown {
-    if (known && this.isAsBefore(known)) return this.#decided(known, decide);
+  /** @param known the intent as this process last left it, if it did */
+  change(intentId: string, known: LoadedIntent | undefined, propose: ProposeEntries): AppendResult {
+    if (known && this.isUnchanged(known)) return this.#applyProposal(known, propose);
     const row = this.row(intentId);
     const reading = this.read(row);
     if (known && reading.head.hash !== known.head.hash) {
@@ -91,59 +91,62 @@ export class Chains {
       return this.end(row, { ...reading, broken: reading.broken ?? FORGED_HEAD, mayHaveStarted });
     }
     if (reading.broken !== undefined || !reading.state) return this.end(row, reading);
-    return this.#decided({ row, state: reading.state, head: reading.head }, decide);
+    return this.#applyProposal({ row, state: reading.state, head: reading.head }, propose);
   }
 
-  /** Ends a chain that was changed. */
-  end(row: IntentRow, reading: ChainReading): Grown {
+  /** Ends a tampered chain. */
+  end(row: IntentRow, reading: ChainReading): AppendResult {
     const { clock, log } = this.#parts;
     const now = clock.now();
     const at = formatInstant(now);
     const state = reading.state ?? lostIntent(row.id, row.user);
     const entries = breakEntries(reading, state, { startedByRow: row.escalateStarted, at });
     this.envelopes.setAside(row.id, reading.head.seq, now);
-    const about = { intent: row.id, user: row.user, good_seq: reading.head.seq, reason: reading.broken };
-    log.error(about, 'the journal of an intent was changed');
-    return { ...this.#appended({ row, state, head: reading.head }, entries), broken: true };
+    const details = { intent: row.id, user: row.user, good_seq: reading.head.seq, reason: reading.broken };
+    log.error(details, 'the journal of an intent was tampered with');
+    return { ...this.#appendAll({ row, state, head: reading.head }, entries), broken: true };
   }
 
-  #decided(before: Held, decide: Decide): Grown {
-    return { ...this.#appended(before, decide(before.state)), broken: false };
+  #applyProposal(before: LoadedIntent, propose: ProposeEntries): AppendResult {
+    return { ...this.#appendAll(before, propose(before.state)), broken: false };
   }
 
-  #appended(before: Held, entries: readonly ReceiptEntry[]): Omit<Grown, 'broken'> {
-    let held = before;
+  #appendAll(before: LoadedIntent, entries: readonly ReceiptEntry[]): Omit<AppendResult, 'broken'> {
+    let intent = before;
     let hasMessage = false;
     for (const entry of entries) {
-      const after = this.#append(held, entry);
-      held = after.held;
+      const after = this.#append(intent, entry);
+      intent = after.intent;
       hasMessage ||= after.hasMessage;
     }
-    if (entries.length > 0) this.#stand(held);
-    return { held, entries, hasMessage };
+    if (entries.length > 0) this.#saveStatus(intent);
+    return { intent, entries, hasMessage };
   }
 
-  /** Puts one more envelope down, and what follows from it. */
-  #append({ row, state: before, head }: Held, entry: ReceiptEntry): { held: Held; hasMessage: boolean } {
+  /** Appends one envelope and writes the rows that derive from it. */
+  #append(
+    { row, state: before, head }: LoadedIntent,
+    entry: ReceiptEntry,
+  ): { intent: LoadedIntent; hasMessage: boolean } {
     const { key, clock, spends, outbox } = this.#parts;
     const sealed = nextEnvelope({ head, entry, key });
     const { kind, body } = sealed.envelope;
-    // As it will be read again, not as it was handed in.
-    const said = { kind, body } as unknown as ReceiptEntry;
-    const state = apply(before, said);
+    // The entry as it will be read back, not as it was passed in.
+    const read = { kind, body } as unknown as ReceiptEntry;
+    const state = apply(before, read);
     this.envelopes.append(row.id, sealed);
-    spends.take(before, said, clock.now());
-    const hasMessage = outbox.take(state, said);
-    return { held: { row, state, head: sealed.head }, hasMessage };
+    spends.record(before, read, clock.now());
+    const hasMessage = outbox.record(state, read);
+    return { intent: { row, state, head: sealed.head }, hasMessage };
   }
 
-  #stand({ row, state, head }: Held): void {
-    this.intents.stand(row.id, {
+  #saveStatus({ row, state, head }: LoadedIntent): void {
+    this.intents.updateStatus(row.id, {
       status: statusOf(state),
-      isOver: isOver(state),
+      isOver: isFinal(state),
       head,
       escalateStarted: state.escalateStarted,
-      keepsContext: state.compiled === undefined && !isOver(state),
+      keepsContext: state.compiled === undefined && !isFinal(state),
     });
   }
 }
@@ -152,14 +155,14 @@ type IntentRow = {
   readonly seq: number;
   readonly id: string;
   readonly user: string;
-  /** Until it is compiled. */
+  /** Kept until the intent is compiled. */
   readonly context: readonly ContextPiece[] | undefined;
   readonly head: ChainHead;
   readonly escalateStarted: boolean;
   readonly createdAt: number;
 };
 
-export type Standing = {
+export type IntentStatusRow = {
   readonly status: IntentStatus;
   readonly isOver: boolean;
   readonly head: ChainHead;
@@ -174,7 +177,7 @@ function contextOf(text: string | null): readonly ContextPiece[] | undefined {
   try {
     return JSON.parse(text) as ContextPiece[];
   } catch {
-    // Somebody changed it: it will not have the hash that the first envelope says.
+    // The text was changed; it will not match the hash in the first envelope.
     return undefined;
   }
 }
@@ -197,7 +200,7 @@ function intentTable(db: DatabaseSync) {
     VALUES (?, ?, ?, ?, 'drafting', 0, ?, ?, 0, ?)`);
   const byId = db.prepare('SELECT * FROM intents WHERE id = ?');
   const byKey = db.prepare('SELECT id FROM intents WHERE user_id = ? AND idempotency_key = ?');
-  const stand = db.prepare(`
+  const updateStatus = db.prepare(`
     UPDATE intents SET status = ?, is_over = ?, head_seq = ?, head_hash = ?, escalate_started = max(escalate_started, ?),
                        context = CASE WHEN ? THEN context END
     WHERE id = ?`);
@@ -229,14 +232,14 @@ function intentTable(db: DatabaseSync) {
 
     idOf: (user: string, key: string) => byKey.get(user, key)?.id as string | undefined,
 
-    stand(id: string, { status, isOver, head, escalateStarted, keepsContext }: Standing): void {
-      stand.run(status, Number(isOver), head.seq, head.hash, Number(escalateStarted), Number(keepsContext), id);
+    updateStatus(id: string, { status, isOver, head, escalateStarted, keepsContext }: IntentStatusRow): void {
+      updateStatus.run(status, Number(isOver), head.seq, head.hash, Number(escalateStarted), Number(keepsContext), id);
     },
 
-    /** Those that are not over, in order of acceptance. */
+    /** Open intents in order of acceptance. */
     open: () => open.all().map((row) => ({ id: row.id as string, user: row.user_id as string })),
 
-    /** How many of the user's are not over, and how much conversation is kept for them. */
+    /** Number of the user's open intents, and the size of the conversation kept for them. */
     openOf(user: string): { intents: number; contextBytes: number } {
       const row = openOf.get(user)!;
       return { intents: row.intents as number, contextBytes: row.context_bytes as number };
@@ -254,7 +257,7 @@ function envelopeTable(db: DatabaseSync) {
   const of = db.prepare('SELECT seq, envelope FROM envelopes WHERE intent_id = ? ORDER BY seq');
   const first = db.prepare('SELECT envelope FROM envelopes WHERE intent_id = ? ORDER BY seq LIMIT 1');
   const last = db.prepare('SELECT seq, envelope FROM envelopes WHERE intent_id = ? ORDER BY seq DESC LIMIT 1');
-  const keep = db.prepare(`
+  const copyAside = db.prepare(`
     INSERT INTO set_aside (intent_id, seq, envelope, at)
     SELECT intent_id, seq, envelope, ? FROM envelopes WHERE intent_id = ? AND seq > ?`);
   const remove = db.prepare('DELETE FROM envelopes WHERE intent_id = ? AND seq > ?');
@@ -265,10 +268,10 @@ function envelopeTable(db: DatabaseSync) {
     of: (intentId: string): EnvelopeRow[] =>
       of.all(intentId).map(({ seq, envelope }) => ({ seq: seq as number, text: envelope as string })),
 
-    /** What was put down when the intent was accepted. */
+    /** The envelope of the acceptance. */
     first: (intentId: string) => first.get(intentId)?.envelope as string | undefined,
 
-    /** Whether the chain ends in this envelope, by a look at its last row. */
+    /** Whether the last row of the chain is this envelope. */
     endsIn(intentId: string, { seq, hash }: ChainHead): boolean {
       const row = last.get(intentId);
       return row !== undefined && row.seq === seq && sha256Hex(row.envelope as string) === hash;
@@ -276,7 +279,7 @@ function envelopeTable(db: DatabaseSync) {
 
     /** Moves the rows after `goodSeq` aside. */
     setAside(intentId: string, goodSeq: number, at: number): void {
-      keep.run(at, intentId, goodSeq);
+      copyAside.run(at, intentId, goodSeq);
       remove.run(intentId, goodSeq);
     },
   };

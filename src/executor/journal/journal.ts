@@ -1,7 +1,7 @@
 /**
- * The executor's journal: one SQLite file, one process. Each intent is a chain of signed envelopes, and what happens to
- * it is one more of them; everything else in the file follows from the chains and is written in the same transaction. A
- * chain is checked whenever it is read, and its end whenever it grows.
+ * The executor's journal: one SQLite file, one process. Each intent is a chain of signed envelopes, and each event
+ * appends one. All other tables derive from the chains and are written in the same transaction. A chain is checked
+ * whenever it is read, and its end whenever it grows.
  */
 import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
@@ -26,36 +26,36 @@ import type { OutboxMessage } from '../outbox/outbox.ts';
 import type { Spend } from '../policy/policy.ts';
 import type { ReceiptBodies, ReceiptEntry } from '../receipt/bodies.ts';
 import { EMPTY_CHAIN, nextEnvelope } from '../receipt/chain.ts';
-import { type ChainState, isOver } from '../receipt/chain-state.ts';
+import { type ChainState, isFinal } from '../receipt/chain-state.ts';
 import { sha256Hex } from '../receipt/envelope.ts';
 import type { SigningKey } from '../receipt/signing-key.ts';
-import { Chains, type Decide, type Grown, type Held } from './chains.ts';
+import { type AppendResult, Chains, type LoadedIntent, type ProposeEntries } from './chains.ts';
 import { outboxTable } from './outbox-table.ts';
 import { type Enrollment, openRoster, type Roster } from './roster.ts';
 import { spendTable } from './spend-table.ts';
 import { type Submitters, submitterTable } from './submitter-table.ts';
 
-/** Intents end when people answer and tools do: worth another look after this long. */
-const LOOK_AGAIN_SECONDS = 60;
-/** Intents that are over and need not be checked again when they are looked at twice. */
+/** Retry-after for a user with too many open intents. */
+const RETRY_AFTER_SECONDS = 60;
+/** Size of the cache of checked final intents. */
 const ENDED_KEPT = 256;
 
 type JournalOptions = {
-  /** The folder that holds `journal.db`; made when missing. */
+  /** The folder with `journal.db`; created when missing. */
   readonly dataDir: string;
   readonly key: SigningKey;
   readonly clock: Clock;
   readonly log: Logger;
-  /** What one user may leave open at once; more is refused, so that nobody fills the disk. */
+  /** Limits on one user's open intents, so that no user can fill the disk. */
   readonly bounds: IntentBounds;
-  /** `operator` unless told. */
+  /** Default: `operator`. */
   readonly enrollment?: Enrollment;
 };
 
-type Appended = {
+type ChangeResult = {
   readonly state: ChainState;
   readonly entries: readonly ReceiptEntry[];
-  /** The chain was found changed: it has been ended, and nothing was decided. */
+  /** The chain was found tampered with: it was ended, and the proposal did not run. */
   readonly broken: boolean;
 };
 
@@ -63,12 +63,12 @@ type ChangeListener = (intentId: string, entries: readonly ReceiptEntry[], state
 
 export type Journal = {
   /**
-   * Puts a task down, or finds the one that has its idempotency key.
+   * Records a task, or finds the one with the same idempotency key.
    *
-   * @param hashes of what holds at that moment; part of the receipt
-   * @param refusal thrown when there is no such task yet: nothing is put down then
-   * @throws ReveilleError `conflict` when the key names another task, `rate_limited` when too many of the user's are
-   *   open
+   * @param hashes of the present manifest and policy; part of the receipt
+   * @param refusal thrown instead of recording a new task
+   * @throws ReveilleError `conflict` when the key belongs to another task, `rate_limited` when the user has too many
+   *   open intents
    */
   accept(
     user: string,
@@ -77,33 +77,33 @@ export type Journal = {
     refusal?: ReveilleError,
   ): Promise<{ intentId: string; isNew: boolean }>;
   /**
-   * The user's intent, its chain checked unless this process has written all of it.
+   * The user's intent. Its chain is checked unless this process wrote all of it.
    *
-   * @throws ReveilleError `not_found`, for another user's as well
+   * @throws ReveilleError `not_found`, also for another user's intent
    */
-  load(user: string, intentId: string): Held;
-  /** As {@link load}, whoever's it is. */
-  held(intentId: string): Held;
-  /** Changes one intent; changes of the same one happen one after the other. Resolves when it is on disk. */
-  change(intentId: string, decide: Decide): Promise<Appended>;
-  /** Intents that are not over, in order of acceptance. */
+  load(user: string, intentId: string): LoadedIntent;
+  /** Like {@link load}, for any user. */
+  held(intentId: string): LoadedIntent;
+  /** Changes one intent; changes of the same intent are serialized. Resolves when the change is on disk. */
+  change(intentId: string, propose: ProposeEntries): Promise<ChangeResult>;
+  /** Open intents in order of acceptance. */
   open(): { id: string; user: string }[];
   list(user: string, limit: number, status: IntentStatus | undefined): string[];
   spends(user: string, now: number): Spend[];
-  /** Checked anew from the first envelope to the last. */
+  /** The receipt; its chain is checked again from the first envelope to the last. */
   receipt(user: string, intentId: string): IntentReceipt;
   readonly outbox: Required<OutboxStore<OutboxMessage>>;
-  /** Whose keys may answer. */
+  /** The approvers. */
   readonly roster: Roster;
-  /** Who may hand tasks over for one user. */
+  /** The programs that may submit tasks for one user. */
   readonly submitters: Submitters;
-  /** Called after each change that is on disk. @returns ends that */
+  /** Called after each change is on disk. @returns a function that unsubscribes */
   onChange(listener: ChangeListener): () => void;
-  /** Waits for what is under way. */
+  /** Waits for changes in progress. */
   close(): Promise<void>;
 };
 
-/** Opens (or makes) the journal. Throws what `openDatabase` throws, and `conflict` when another key has signed it. */
+/** Opens or creates the journal. Throws the errors of `openDatabase`, and `conflict` when another key has signed it. */
 export function openJournal({ dataDir, key, clock, log, bounds, enrollment = 'operator' }: JournalOptions): Journal {
   const path = join(dataDir, 'journal.db');
   const migrations = new URL('./migrations/', import.meta.url);
@@ -119,90 +119,89 @@ export function openJournal({ dataDir, key, clock, log, bounds, enrollment = 'op
   const outbox = outboxTable(file.db, writes, clock);
   const chains = new Chains({ db: file.db, key, clock, log, spends, outbox });
   const { intents, envelopes } = chains;
-  /** Open intents, as they are on disk. */
-  const memory = new Map<string, Held>();
-  /** Some of those that are over, as they were when their chain was checked. */
-  const ended = new Map<string, Held>();
-  /** For each intent the end of the changes that wait for one another. */
-  const turns = new Map<string, Promise<unknown>>();
+  /** Cache of open intents, equal to the state on disk. */
+  const memory = new Map<string, LoadedIntent>();
+  /** Cache of final intents, as they were when their chain was checked. */
+  const ended = new Map<string, LoadedIntent>();
+  /** The last queued change of each intent. */
+  const pendingChanges = new Map<string, Promise<unknown>>();
   const listeners = new Set<ChangeListener>();
 
-  function keep(held: Held): void {
-    const { id } = held.row;
-    if (!isOver(held.state)) {
-      memory.set(id, held);
+  function cache(intent: LoadedIntent): void {
+    const { id } = intent.row;
+    if (!isFinal(intent.state)) {
+      memory.set(id, intent);
       return;
     }
     memory.delete(id);
     ended.delete(id);
-    ended.set(id, held);
+    ended.set(id, intent);
     if (ended.size > ENDED_KEPT) ended.delete(ended.keys().next().value!);
   }
 
-  /** @throws ReveilleError `rate_limited` when the user would leave more open than is allowed */
+  /** @throws ReveilleError `rate_limited` when the user would exceed a limit on open intents */
   function checkBounds(user: string, { context }: IntentRequest): void {
     const open = intents.openOf(user);
     const contextBytes = context === undefined ? 0 : Buffer.byteLength(JSON.stringify(context));
     let what: string | undefined;
-    if (open.intents >= bounds.openIntents)
-      what = `${open.intents} intents of yours are not over yet (EXECUTOR_MAX_OPEN_INTENTS)`;
+    if (open.intents >= bounds.openIntents) what = `you have ${open.intents} open intents (EXECUTOR_MAX_OPEN_INTENTS)`;
     else if (contextBytes > 0 && open.contextBytes + contextBytes > bounds.contextBytes)
-      what = `${open.contextBytes} bytes of conversation are kept for intents of yours that are not compiled yet, and ${contextBytes} more are too many (EXECUTOR_MAX_CONTEXT_MIB)`;
+      what = `${open.contextBytes} bytes of conversation are stored for your uncompiled intents, and ${contextBytes} more exceed the limit (EXECUTOR_MAX_CONTEXT_MIB)`;
     if (what === undefined) return;
-    const message = `${what}; wait for some of them, or cancel them`;
-    throw new ReveilleError('rate_limited', message, { retryAfterSeconds: LOOK_AGAIN_SECONDS });
+    const message = `${what}; wait until some of them end, or cancel them`;
+    throw new ReveilleError('rate_limited', message, { retryAfterSeconds: RETRY_AFTER_SECONDS });
   }
 
-  /** Takes in what is on disk now, and tells of it. */
-  function settle({ held, entries, hasMessage }: Grown): void {
-    keep(held);
-    for (const listener of [...listeners]) listener(held.row.id, entries, held.state);
-    if (hasMessage) outbox.tell();
+  /** Updates the caches after a change on disk and notifies the listeners. */
+  function settle({ intent, entries, hasMessage }: AppendResult): void {
+    cache(intent);
+    for (const listener of [...listeners]) listener(intent.row.id, entries, intent.state);
+    if (hasMessage) outbox.notifyListeners();
   }
 
-  /** Reads the chain; one that was changed is ended. */
-  function check(intentId: string): Held {
+  /** Reads the chain; ends it when it was tampered with. */
+  function check(intentId: string): LoadedIntent {
     const row = chains.row(intentId);
     const reading = chains.read(row);
     if (reading.broken === undefined && reading.state) return { row, state: reading.state, head: reading.head };
-    const grown = writes.runNow(() => chains.end(row, reading));
-    settle(grown);
-    return grown.held;
+    const result = writes.runNow(() => chains.end(row, reading));
+    settle(result);
+    return result.intent;
   }
 
-  function held(intentId: string): Held {
+  function loadAny(intentId: string): LoadedIntent {
     const known = memory.get(intentId);
     if (known) return known;
     const before = ended.get(intentId);
-    if (before && chains.isAsBefore(before)) return before;
+    if (before && chains.isUnchanged(before)) return before;
     const fresh = check(intentId);
-    keep(fresh);
+    cache(fresh);
     return fresh;
   }
 
-  function load(user: string, intentId: string): Held {
-    // Nobody learns of another user's intents whether they are there.
+  function load(user: string, intentId: string): LoadedIntent {
+    // Do not reveal whether another user's intent exists.
     if (chains.row(intentId).user !== user) chains.row('');
-    return held(intentId);
+    return loadAny(intentId);
   }
 
-  async function change(intentId: string, decide: Decide): Promise<Appended> {
-    const before = turns.get(intentId);
+  async function change(intentId: string, propose: ProposeEntries): Promise<ChangeResult> {
+    const before = pendingChanges.get(intentId);
     const mine = (async () => {
       await before;
-      const grown = await writes.run(() => chains.grow(intentId, memory.get(intentId), decide));
-      settle(grown);
-      return { state: grown.held.state, entries: grown.entries, broken: grown.broken };
+      const result = await writes.run(() => chains.change(intentId, memory.get(intentId), propose));
+      settle(result);
+      return { state: result.intent.state, entries: result.entries, broken: result.broken };
     })();
     const settled = mine.then(
       () => {},
       () => {},
     );
-    turns.set(intentId, settled);
+    pendingChanges.set(intentId, settled);
     try {
       return await mine;
     } finally {
-      if (turns.get(intentId) === settled) turns.delete(intentId);
+      if (pendingChanges.get(intentId) === settled) pendingChanges.delete(intentId);
     }
   }
 
@@ -210,8 +209,8 @@ export function openJournal({ dataDir, key, clock, log, bounds, enrollment = 'op
     async accept(user, request, hashes, refusal) {
       const id = uuidv7({ msecs: clock.now() });
       return writes.run(() => {
-        const keyed = request.idempotency_key;
-        const known = keyed === undefined ? undefined : intents.idOf(user, keyed);
+        const idempotencyKey = request.idempotency_key;
+        const known = idempotencyKey === undefined ? undefined : intents.idOf(user, idempotencyKey);
         if (known !== undefined) {
           const difference = differenceOf(envelopes.first(known), request);
           if (difference !== undefined) throw new ReveilleError('conflict', difference);
@@ -226,14 +225,14 @@ export function openJournal({ dataDir, key, clock, log, bounds, enrollment = 'op
         };
         const sealed = nextEnvelope({ head: EMPTY_CHAIN, entry, key });
         const { head } = sealed;
-        intents.insert({ id, user, idempotencyKey: keyed, context: request.context, head, createdAt });
+        intents.insert({ id, user, idempotencyKey: idempotencyKey, context: request.context, head, createdAt });
         envelopes.append(id, sealed);
         return { intentId: id, isNew: true };
       });
     },
 
     load,
-    held,
+    held: loadAny,
     change,
     open: () => intents.open(),
     list: (user, limit, status) => intents.newest(user, limit, status),
@@ -260,14 +259,14 @@ export function openJournal({ dataDir, key, clock, log, bounds, enrollment = 'op
     },
 
     async close() {
-      while (turns.size > 0) await Promise.all(turns.values());
+      while (pendingChanges.size > 0) await Promise.all(pendingChanges.values());
       await writes.drain();
       file.close();
     },
   };
 }
 
-/** @throws ReveilleError `conflict` when another key has signed what stands in the journal */
+/** @throws ReveilleError `conflict` when another key has signed the journal */
 function claimJournal(db: DatabaseSync, keyId: string, path: string): void {
   db.prepare('INSERT INTO journal_key (only_row, key_id) VALUES (1, ?) ON CONFLICT DO NOTHING').run(keyId);
   const owner = db.prepare('SELECT key_id FROM journal_key').get()?.key_id as string;
@@ -301,20 +300,20 @@ function acceptedBody(
 }
 
 /**
- * What a request asks for that the intent under its idempotency key does not; `undefined` when it is the same task.
- * What was handed over of the conversation does not count: it grows from one attempt to the next.
+ * The difference between a request and the intent with its idempotency key; `undefined` when it is the same task. The
+ * submitted conversation does not count: it grows from one attempt to the next.
  *
  * @param first the text of the intent's first envelope
  */
 export function differenceOf(first: string | undefined, { prose, intent }: IntentRequest): string | undefined {
-  const names = 'idempotency_key names an intent of yours that was made with';
-  const remedy = 'send the same task to get its outcome, or use another key for another task';
+  const names = 'idempotency_key belongs to your intent with';
+  const remedy = 'send the same task to get its outcome, or use a new key for another task';
   let accepted: Partial<Accepted>;
   try {
     accepted = (JSON.parse(first ?? '') as ReceiptEnvelope).body;
   } catch (cause) {
     const message =
-      'the journal of the intent under this idempotency_key was changed and cannot be compared; use another key';
+      'the journal of the intent with this idempotency_key was tampered with and cannot be compared; use another key';
     throw new ReveilleError('conflict', message, { cause });
   }
   if (accepted.prose !== prose) {

@@ -1,4 +1,4 @@
-/** The `errands` table: the executor's outbox, filled in the transaction that causes a message. */
+/** The `errands` table: the executor's outbox. A message is inserted in the transaction that causes it. */
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { OutboxStore } from '../../kit/outbox/outbox.ts';
@@ -32,7 +32,7 @@ export function outboxTable(db: DatabaseSync, writes: GroupCommit, clock: Clock)
   );
   const postpone = db.prepare(`
     UPDATE errands SET due_at = ?, error = ?, attempts = attempts + 1 WHERE id = ? AND state = 'waiting'`);
-  const settle = db.prepare(`
+  const dropPending = db.prepare(`
     UPDATE errands SET state = 'dropped', error = 'the question does not wait any more'
     WHERE intent_id = ? AND node_id = ? AND kind = 'notify' AND state = 'waiting'`);
   const listeners = new Set<() => void>();
@@ -65,24 +65,24 @@ export function outboxTable(db: DatabaseSync, writes: GroupCommit, clock: Clock)
   return {
     messages,
 
-    /** Tells that there is something new, once it is on disk. */
-    tell(): void {
+    /** Notifies the listeners of a new message, once it is on disk. */
+    notifyListeners(): void {
       for (const listener of [...listeners]) listener();
     },
 
     /**
-     * Takes in one more envelope.
+     * Inserts the messages that an envelope causes.
      *
-     * @param state the intent with it
-     * @returns whether there is something new to do
+     * @param state the intent including the envelope
+     * @returns whether there is a new message
      */
-    take(state: ChainState, { kind, body }: ReceiptEntry): boolean {
+    record(state: ChainState, { kind, body }: ReceiptEntry): boolean {
       const { intent_id: intentId, principal } = state.accepted;
-      const nobodyThere = principal.origin === 'chronos' || state.parkedIn !== undefined;
+      const isUnattended = principal.origin === 'chronos' || state.parkedIn !== undefined;
       if (kind === 'gate.asked')
-        return nobodyThere && notify(state, body.node_id, recordOf(state, body.node_id).gate!.times);
+        return isUnattended && notify(state, body.node_id, recordOf(state, body.node_id).gate!.times);
       if (kind === 'gate.answered' || kind === 'gate.expired') {
-        settle.run(intentId, body.node_id);
+        dropPending.run(intentId, body.node_id);
         return false;
       }
       if (kind === 'intent.parked') {

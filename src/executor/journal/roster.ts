@@ -1,9 +1,9 @@
 /**
- * The roster: whose keys may answer the questions of which user. The first key of a user is enrolled on the operator's
- * word, and, where the executor is one person's, on that of an approver besides; each further one needs the signature
- * of a key that stands, and so does an end. So whoever reads the operator's token cannot make itself an approver where
- * there is one. A passkey is never the first and vouches for nobody: what opens in a browser answers, and lets nobody
- * in. Every method is synchronous; what changes the roster runs inside a transaction of its own, but for `used`.
+ * The roster of approvers: the keys that may answer the questions of each user. The operator's authority enrols the
+ * first key of a user. On an executor of one person, an existing approver must sign too. Each further enrolment and
+ * each revocation needs the signature of an active key. So a program that reads the operator's token cannot become an
+ * approver of a user who has one. A passkey is never the first approver and cannot sign enrolments or revocations.
+ * Every method is synchronous; each change runs in its own transaction, except `recordUse`.
  */
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import type { Clock } from '../../kit/clock/clock.ts';
@@ -35,15 +35,15 @@ import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
 const OPERATOR = 'operator';
 
 /**
- * Whose word the first approver of a user needs. `operator`: that of whoever holds the administrator's token.
- * `vouched`: also that of somebody who stands for any user, once there is one. Where one person's tools are behind the
- * executor, whoever has its tokens could else make up a user, hand tasks over as that user, and approve them.
+ * The authority that the first approver of a user needs. `operator`: the admin token. `vouched`: also the signature of
+ * an active approver of any user, once there is one. `vouched` is for an executor with one person's tools: otherwise a
+ * holder of its tokens could invent a user, submit tasks as that user, and approve them.
  */
 export const ENROLLMENTS = ['operator', 'vouched'] as const;
 export type Enrollment = (typeof ENROLLMENTS)[number];
 
-/** A credential, and the last counter that an answer of it came with. */
-type KeptPasskey = { readonly credential: Passkey; readonly signCount: number };
+/** A credential and the signature counter of its last answer. */
+type StoredPasskey = { readonly credential: Passkey; readonly signCount: number };
 
 type Row = {
   readonly seq: number;
@@ -52,52 +52,51 @@ type Row = {
   readonly name: string;
   readonly enrolledAt: number;
   readonly expiresAt: string;
-  /** By the key itself; a passkey has none. */
+  /** Signature by the key itself; a passkey has none. */
   readonly signature: string;
   readonly voucher: { readonly approver: string; readonly signature: string } | undefined;
-  readonly passkey: KeptPasskey | undefined;
+  readonly passkey: StoredPasskey | undefined;
   readonly revokedAt: number | undefined;
   readonly revokedBy: string | undefined;
 };
 
-/** A row, and whether it came there in the way that it says. */
-type Judged = { readonly row: Row; readonly isGenuine: boolean };
+/** A row, and whether its signatures are valid. */
+type CheckedRow = { readonly row: Row; readonly isGenuine: boolean };
 
 export type RosterReset = { readonly user: string; readonly at: string };
 
-/** Somebody who may answer. */
-export type StandingApprover = { readonly name: string; readonly passkey?: KeptPasskey };
+/** An approver who may answer. */
+export type ActiveApprover = { readonly name: string; readonly passkey?: StoredPasskey };
 
 export type Roster = {
-  /** An approver who stands for this user, by their key or the id of their passkey; `undefined` for any other. */
-  standing(user: string, approver: string): StandingApprover | undefined;
-  /** The passkeys that stand for a user. */
+  /** The active approver of this user with this key or passkey id; `undefined` for any other. */
+  standing(user: string, approver: string): ActiveApprover | undefined;
+  /** The active passkeys of a user. */
   passkeys(user: string): OfferedPasskey[];
-  /** Keeps the counter of an answer that counts; in the transaction that takes the answer. */
-  used(user: string, approver: string, assertion: Assertion): void;
-  /** In order of enrolment, revoked ones included. @param user of everybody unless told */
+  /** Stores the signature counter of an accepted answer, in the transaction that records the answer. */
+  recordUse(user: string, approver: string, assertion: Assertion): void;
+  /** In order of enrolment, including revoked ones. @param user all users by default */
   list(user?: string): ApproverView[];
   resets(user?: string): RosterReset[];
   /**
    * @throws ReveilleError `conflict` for a key that was enrolled before or a statement for another executor,
-   * `forbidden` without a signature that is needed, `invalid_request` for a passkey that nobody can have,
-   * `rate_limited`
+   *   `forbidden` without a required signature, `invalid_request` for an impossible passkey, `rate_limited`
    */
   enroll(request: ApproverRequest | PasskeyRequest): ApproverView;
   /**
-   * @throws ReveilleError `not_found`, `forbidden` without the signature of a key that stands, `conflict` for the last
-   * key that stands
+   * @throws ReveilleError `not_found`, `forbidden` without the signature of an active key, `conflict` for the last
+   *   active key
    */
   revoke(request: RevocationRequest): ApproverView;
   /**
-   * Begins a user's roster anew: what stands is revoked, and the next key is a first one again. @returns how many were
-   * revoked
+   * Resets a user's roster: active approvers are revoked, and the next key is a first key again. @returns the number of
+   * revoked approvers
    */
   reset(user: string): number;
 };
 
-/** Of a row that somebody has changed, whatever it says: its id does not fit then. */
-function keptPasskey(text: string | null, signCount: number): KeptPasskey | undefined {
+/** Reads the passkey column. An unreadable text gives an empty credential, whose id does not match the row. */
+function keptPasskey(text: string | null, signCount: number): StoredPasskey | undefined {
   if (text === null) return undefined;
   const none = { credential_id: '', origin: '', public_key: '', rp_id: '' };
   try {
@@ -131,11 +130,11 @@ function offered({ publicKey, name, passkey }: Row): OfferedPasskey[] {
   return [{ approver: publicKey, name, credential_id, origin, rp_id }];
 }
 
-function passkeyView({ credential: { credential_id, origin, rp_id }, signCount }: KeptPasskey) {
+function passkeyView({ credential: { credential_id, origin, rp_id }, signCount }: StoredPasskey) {
   return { passkey: { credential_id, origin, rp_id, sign_count: signCount } };
 }
 
-function viewOf({ row, isGenuine }: Judged): ApproverView {
+function viewOf({ row, isGenuine }: CheckedRow): ApproverView {
   const { publicKey, name, user, enrolledAt, voucher, passkey, revokedAt, revokedBy } = row;
   return {
     ...{ approver: publicKey, name, user, enrolled_at: formatInstant(enrolledAt) },
@@ -146,11 +145,11 @@ function viewOf({ row, isGenuine }: Judged): ApproverView {
   };
 }
 
-/** @throws ReveilleError `forbidden` for a statement that is past, or lasts too long */
-export function refuseStale(expiresAt: string, now: number): void {
+/** @throws ReveilleError `forbidden` for a statement that has expired or expires too late */
+export function checkExpiry(expiresAt: string, now: number): void {
   const until = parseInstant(expiresAt)!;
-  const clock = `this executor's clock says ${formatInstant(now)}`;
-  if (until <= now) throw new ReveilleError('forbidden', `expires_at ${expiresAt} is past (${clock}); sign it anew`);
+  const clock = `this executor's clock is at ${formatInstant(now)}`;
+  if (until <= now) throw new ReveilleError('forbidden', `expires_at ${expiresAt} is past (${clock}); sign it again`);
   if (until > now + SIGNED_AHEAD_MS)
     throw new ReveilleError('forbidden', `expires_at ${expiresAt} is more than 24 hours ahead (${clock})`);
 }
@@ -174,17 +173,17 @@ export function openRoster({ db, writes, clock, executor, enrollment }: RosterOp
       (user_id, public_key, name, enrolled_at, expires_at, signature, voucher, voucher_signature, passkey)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`);
   const count = db.prepare('UPDATE approvers SET sign_count = ? WHERE user_id = ? AND public_key = ?');
-  const end = db.prepare(
+  const revokeOne = db.prepare(
     'UPDATE approvers SET revoked_at = ?, revoked_by = ? WHERE user_id = ? AND public_key = ? AND revoked_at IS NULL',
   );
-  const endAll = db.prepare(
+  const revokeAll = db.prepare(
     'UPDATE approvers SET revoked_at = ?, revoked_by = ? WHERE user_id = ? AND revoked_at IS NULL',
   );
-  const begin = db.prepare(`
+  const insertReset = db.prepare(`
     INSERT INTO approver_resets (user_id, at, after_seq)
     SELECT ?, ?, coalesce(max(seq), 0) FROM approvers WHERE user_id = ?`);
 
-  /** What was signed to let a row in. */
+  /** The enrolment statement that a row's signatures cover. */
   function textOf({ publicKey, name, user, expiresAt, passkey }: Row): string {
     const about = { name, user, executor, expires_at: expiresAt };
     if (passkey) return passkeyEnrollmentText({ ...about, passkey: passkey.credential });
@@ -192,82 +191,85 @@ export function openRoster({ db, writes, clock, executor, enrollment }: RosterOp
   }
 
   /**
-   * A user's rows; one counts only if its signatures hold: a line that was written into the file makes nobody an
-   * approver.
+   * A user's rows. A row counts only if its signatures are valid: a row that was written into the file directly creates
+   * no approver.
    */
-  function rows(user: string): Judged[] {
+  function rows(user: string): CheckedRow[] {
     const begins = new Set(resetsOf.all(user).map(({ after_seq }) => after_seq as number));
     const known = new Set<string>();
     let isFirst = true;
-    let before = 0;
+    let lastSeq = 0;
     return ofUser.all(user).map((found) => {
       const row = rowOf(found);
-      for (const seq of begins) if (seq >= before && seq < row.seq) isFirst = true;
+      for (const seq of begins) if (seq >= lastSeq && seq < row.seq) isFirst = true;
       if (isFirst) known.clear();
       const text = textOf(row);
       const { voucher, passkey } = row;
-      const isVouched =
+      const hasVoucher =
         voucher === undefined
           ? isFirst && !passkey
           : ((isFirst && !passkey) || known.has(voucher.approver)) &&
             verifySignature(voucher.approver, text, voucher.signature);
-      const isItself = passkey
+      const hasOwnProof = passkey
         ? passkeyId(passkey.credential) === row.publicKey
         : verifySignature(row.publicKey, text, row.signature);
-      const isGenuine = isVouched && isItself;
+      const isGenuine = hasVoucher && hasOwnProof;
       if (isGenuine && !passkey) {
         known.add(row.publicKey);
         isFirst = false;
       }
-      before = row.seq;
+      lastSeq = row.seq;
       return { row, isGenuine };
     });
   }
 
-  const standingOf = (user: string) =>
+  const activeOf = (user: string) =>
     rows(user).filter(({ row, isGenuine }) => isGenuine && row.revokedAt === undefined);
 
   const users = () => new Set(all.all().map(({ user_id }) => user_id as string));
 
   /**
-   * @param whose whose approvers may vouch: one user's, or everybody's
-   * @throws ReveilleError `forbidden` unless a key that stands has signed this
+   * @param owner the user whose approvers may sign; `undefined` for all users
+   * @throws ReveilleError `forbidden` unless an active key has signed this
    */
-  function holdToVoucher(whose: string | undefined, text: string, voucher: ApproverRequest['voucher']): void {
-    const there = whose === undefined ? [...users()].flatMap(standingOf) : standingOf(whose);
-    const keys = there.flatMap(({ row }) => (row.passkey ? [] : [row.publicKey]));
-    const who = whose === undefined ? 'this executor' : whose;
+  function requireVoucher(owner: string | undefined, text: string, voucher: ApproverRequest['voucher']): void {
+    const approvers = owner === undefined ? [...users()].flatMap(activeOf) : activeOf(owner);
+    const keys = approvers.flatMap(({ row }) => (row.passkey ? [] : [row.publicKey]));
+    const scope = owner === undefined ? 'this executor' : owner;
     if (voucher === undefined)
       throw new ReveilleError(
         'forbidden',
-        `voucher is missing: ${who} has an approver already, and one of them has to sign this (${keys.map((key) => `${key.slice(0, 16)}…`).join(', ')})`,
+        `voucher is missing: ${scope} already has approvers, and one of them must sign this (${keys.map((key) => `${key.slice(0, 16)}…`).join(', ')})`,
       );
     if (!keys.includes(voucher.approver))
       throw new ReveilleError(
         'forbidden',
-        `voucher.approver ${voucher.approver} does not stand as an approver of ${who}`,
+        `voucher.approver ${voucher.approver} is not an active approver of ${scope}`,
       );
     if (!verifySignature(voucher.approver, text, voucher.signature))
-      throw new ReveilleError('forbidden', 'voucher.signature is not one of voucher.approver over this statement');
+      throw new ReveilleError(
+        'forbidden',
+        'voucher.signature is not the signature of voucher.approver over this statement',
+      );
   }
 
-  function refuseOther(given: string): void {
+  function requireThisExecutor(given: string): void {
     if (given === executor) return;
     throw new ReveilleError('conflict', `executor must be this executor's public key, ${executor} (got ${given})`);
   }
 
-  /** @throws ReveilleError `forbidden` for a key that nobody is shown to have */
+  /** @throws ReveilleError `forbidden` for a key without proof of possession */
   function newKey(request: ApproverRequest) {
     const { approver, signature } = request;
     const text = enrollmentText({ ...request, user: ownerOf(request.user) });
     if (approver === executor)
       throw new ReveilleError('forbidden', 'approver must not be the key of the executor itself');
     if (!verifySignature(approver, text, signature))
-      throw new ReveilleError('forbidden', 'signature is not one of approver over this statement');
+      throw new ReveilleError('forbidden', 'signature is not the signature of approver over this statement');
     return { approver, text, signature, passkey: null };
   }
 
-  /** @throws ReveilleError `invalid_request` for one that nobody can have */
+  /** @throws ReveilleError `invalid_request` for an impossible one */
   function newPasskey(request: PasskeyRequest) {
     const { passkey } = request;
     const problem = placeProblem(passkey);
@@ -276,35 +278,36 @@ export function openRoster({ db, writes, clock, executor, enrollment }: RosterOp
     return { approver: passkeyId(passkey), text, signature: '', passkey: canonicalJson(passkey) };
   }
 
-  /** @throws ReveilleError `conflict` for one that is or was there, `rate_limited` */
-  function refuseKnown(known: readonly Judged[], approver: string): void {
-    const before = known.find(({ row }) => row.publicKey === approver)?.row;
-    if (before?.revokedAt !== undefined)
+  /** @throws ReveilleError `conflict` for one that is or was enrolled, `rate_limited` */
+  function refuseKnown(known: readonly CheckedRow[], approver: string): void {
+    const lastSeq = known.find(({ row }) => row.publicKey === approver)?.row;
+    if (lastSeq?.revokedAt !== undefined)
       throw new ReveilleError(
         'conflict',
-        `${approver} was revoked for ${before.user} and cannot come back; use a new key`,
+        `${approver} was revoked for ${lastSeq.user} and cannot be enrolled again; use a new key`,
       );
-    if (before) throw new ReveilleError('conflict', `${approver} is an approver of ${before.user} already`);
+    if (lastSeq) throw new ReveilleError('conflict', `${approver} is already an approver of ${lastSeq.user}`);
     if (known.length < APPROVERS_PER_USER) return;
-    const message = `${known[0]!.row.user} has had ${APPROVERS_PER_USER} approvers; that is the limit`;
+    const message = `${known[0]!.row.user} has had ${APPROVERS_PER_USER} approvers, which is the limit`;
     throw new ReveilleError('rate_limited', message);
   }
 
-  const judgedOf = (user: string, publicKey: string) => rows(user).find(({ row }) => row.publicKey === publicKey);
+  const checkedRow = (user: string, publicKey: string) => rows(user).find(({ row }) => row.publicKey === publicKey);
 
   return {
     standing(user, approver) {
-      const row = standingOf(user).find((one) => one.row.publicKey === approver)?.row;
+      const row = activeOf(user).find((one) => one.row.publicKey === approver)?.row;
       return row && { name: row.name, ...(row.passkey && { passkey: row.passkey }) };
     },
 
-    passkeys: (user) => standingOf(ownerOf(user)).flatMap(({ row }) => offered(row)),
+    passkeys: (user) => activeOf(ownerOf(user)).flatMap(({ row }) => offered(row)),
 
-    used: (user, approver, { authenticator_data }) => void count.run(signCountOf(authenticator_data), user, approver),
+    recordUse: (user, approver, { authenticator_data }) =>
+      void count.run(signCountOf(authenticator_data), user, approver),
 
     list(user) {
-      const whose = user === undefined ? users() : [ownerOf(user)];
-      return [...whose].flatMap((each) => rows(each).map(viewOf));
+      const owners = user === undefined ? users() : [ownerOf(user)];
+      return [...owners].flatMap((each) => rows(each).map(viewOf));
     },
 
     resets(user) {
@@ -316,26 +319,26 @@ export function openRoster({ db, writes, clock, executor, enrollment }: RosterOp
       writes.runNow(() => {
         const now = clock.now();
         const user = ownerOf(request.user);
-        refuseOther(request.executor);
-        refuseStale(request.expires_at, now);
+        requireThisExecutor(request.executor);
+        checkExpiry(request.expires_at, now);
         const { approver, text, signature, passkey } = 'passkey' in request ? newPasskey(request) : newKey(request);
         const known = rows(user);
         refuseKnown(known, approver);
-        const begun = resetsOf.all(user).reduce((seq, { after_seq }) => Math.max(seq, after_seq as number), 0);
-        const isFirst = !known.some(({ row, isGenuine }) => isGenuine && row.seq > begun);
+        const lastReset = resetsOf.all(user).reduce((seq, { after_seq }) => Math.max(seq, after_seq as number), 0);
+        const isFirst = !known.some(({ row, isGenuine }) => isGenuine && row.seq > lastReset);
         if (isFirst && passkey !== null)
           throw new ReveilleError(
             'forbidden',
             `a passkey cannot be the first approver of ${user}: enrol a key with "reveille approver enroll"`,
           );
-        const isAlone =
-          isFirst && (enrollment === 'operator' || ![...users()].some((one) => standingOf(one).length > 0));
+        const needsNoVoucher =
+          isFirst && (enrollment === 'operator' || ![...users()].some((one) => activeOf(one).length > 0));
         const { name, expires_at, voucher } = request;
-        if (!isAlone) holdToVoucher(isFirst ? undefined : user, text, voucher);
-        const by = isAlone ? undefined : voucher!;
+        if (!needsNoVoucher) requireVoucher(isFirst ? undefined : user, text, voucher);
+        const by = needsNoVoucher ? undefined : voucher!;
         const signed = [signature, by?.approver ?? null, by?.signature ?? null] as const;
         insert.run(user, approver, name, now, expires_at, ...signed, passkey);
-        return viewOf(judgedOf(user, approver)!);
+        return viewOf(checkedRow(user, approver)!);
       }),
 
     revoke: (request) =>
@@ -343,27 +346,27 @@ export function openRoster({ db, writes, clock, executor, enrollment }: RosterOp
         const now = clock.now();
         const user = ownerOf(request.user);
         const { approver, expires_at, voucher } = request;
-        refuseOther(request.executor);
-        refuseStale(expires_at, now);
-        const found = judgedOf(user, approver);
-        if (!found) throw new ReveilleError('not_found', `${approver} is no approver of ${user}`);
+        requireThisExecutor(request.executor);
+        checkExpiry(expires_at, now);
+        const found = checkedRow(user, approver);
+        if (!found) throw new ReveilleError('not_found', `${approver} is not an approver of ${user}`);
         if (found.row.revokedAt !== undefined) return viewOf(found);
-        holdToVoucher(user, revocationText({ ...request, user }), voucher);
-        const keys = standingOf(user).filter(({ row }) => !row.passkey);
+        requireVoucher(user, revocationText({ ...request, user }), voucher);
+        const keys = activeOf(user).filter(({ row }) => !row.passkey);
         if (keys.length === 1 && keys[0]!.row.publicKey === approver) {
-          const message = `${approver} is the last approver of ${user} that is a key: enrol another one first, or have the operator stop the executor and run "reveille approver reset --user ${user}"`;
+          const message = `${approver} is the last key of ${user}: enrol another key first, or let the operator stop the executor and run "reveille approver reset --user ${user}"`;
           throw new ReveilleError('conflict', message);
         }
-        end.run(now, voucher.approver, user, approver);
-        return viewOf(judgedOf(user, approver)!);
+        revokeOne.run(now, voucher.approver, user, approver);
+        return viewOf(checkedRow(user, approver)!);
       }),
 
     reset: (user) =>
       writes.runNow(() => {
         const owner = ownerOf(user);
         const now = clock.now();
-        const { changes } = endAll.run(now, OPERATOR, owner);
-        begin.run(owner, now, owner);
+        const { changes } = revokeAll.run(now, OPERATOR, owner);
+        insertReset.run(owner, now, owner);
         return Number(changes);
       }),
   };

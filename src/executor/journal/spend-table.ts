@@ -1,12 +1,12 @@
-/** The `spends` table: what calls have moved, or may have moved. Every method is synchronous. */
+/** The `spends` table: amounts that calls have moved or may have moved. Every method is synchronous. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Spend } from '../policy/policy.ts';
 import type { ReceiptEntry } from '../receipt/bodies.ts';
 import { type ChainState, recordOf } from '../receipt/chain-state.ts';
 
-/** Policies count days; two of them, so that a day can begin anywhere on earth. */
+/** Policies count calendar days; two days of history cover a day in any time zone. */
 const COUNTED_MS = 48 * 60 * 60 * 1000;
-/** They are kept for much longer: a clock that was ahead for a while must not have deleted what counts today. */
+/** Rows are kept much longer: a clock that was ahead for a while must not delete amounts of today. */
 const KEPT_MS = 400 * 24 * 60 * 60 * 1000;
 
 export function spendTable(db: DatabaseSync) {
@@ -14,23 +14,22 @@ export function spendTable(db: DatabaseSync) {
     INSERT INTO spends (intent_id, node_id, user_id, tool, value, currency, at) VALUES (?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (intent_id, node_id) DO UPDATE SET at = excluded.at`);
   const remove = db.prepare('DELETE FROM spends WHERE intent_id = ? AND node_id = ?');
-  const forget = db.prepare('DELETE FROM spends WHERE user_id = ? AND at < ?');
+  const deleteOld = db.prepare('DELETE FROM spends WHERE user_id = ? AND at < ?');
   const of = db.prepare('SELECT tool, value, currency, at FROM spends WHERE user_id = ? AND at >= ? ORDER BY at');
 
   return {
-    /** What this user's calls have moved in the last 48 hours. */
+    /** Amounts that this user's calls have moved in the last 48 hours. */
     of: (user: string, now: number): Spend[] => of.all(user, now - COUNTED_MS) as Spend[],
 
     /**
-     * Takes in one more envelope; `state` is the intent as it was before. A call counts from its start, until it is
-     * certain that it failed.
+     * Records one envelope; `state` is the intent before it. A call counts from its start, unless it certainly failed.
      */
-    take(state: ChainState, { kind, body }: ReceiptEntry, now: number): void {
+    record(state: ChainState, { kind, body }: ReceiptEntry, now: number): void {
       const { intent_id: intentId, principal } = state.accepted;
       if (kind === 'call.started') {
         const amount = recordOf(state, body.node_id).decided?.amount;
         if (amount === undefined) return;
-        forget.run(principal.user, now - KEPT_MS);
+        deleteOld.run(principal.user, now - KEPT_MS);
         insert.run(intentId, body.node_id, principal.user, body.call.tool, amount.value, amount.currency, now);
       } else if (kind === 'call.finished' || kind === 'call.reconciled') {
         if (body.status === 'failed' || body.status === 'not_run') remove.run(intentId, body.node_id);

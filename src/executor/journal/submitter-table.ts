@@ -1,5 +1,5 @@
 /**
- * The `submitters` table: tokens that hand tasks over for one user. Only their hashes are kept. Every method is
+ * The `submitters` table: tokens that may submit tasks for one user. Only their hashes are stored. Every method is
  * synchronous.
  */
 import { randomUUID } from 'node:crypto';
@@ -13,16 +13,16 @@ import { formatInstant } from '../../wire/rfc3339.ts';
 import { SUBMITTER_PREFIX, SUBMITTERS_PER_USER, type SubmitterView } from '../../wire/submitter.ts';
 
 export type Submitters = {
-  /** Whose token this is; `undefined` for one that is unknown or was revoked. */
+  /** The submitter of a token; `undefined` for an unknown or revoked one. */
   holder(token: string): SubmitterView | undefined;
   /**
-   * @param tokenSha256 of a token that its holder has already; without it one is made
-   * @throws ReveilleError `rate_limited` when the user has too many that stand, `conflict` for a token that is known
+   * @param tokenSha256 of a token that its holder already has; without it a token is generated
+   * @throws ReveilleError `rate_limited` when the user has too many active ones, `conflict` for a known token
    */
   add(user: string, name: string, tokenSha256?: string): SubmitterView & { readonly token?: string };
-  /** @param user of everybody unless told */
+  /** @param user all users by default */
   list(user?: string): SubmitterView[];
-  /** Harmless when repeated. @throws ReveilleError `not_found` */
+  /** Idempotent. @throws ReveilleError `not_found` */
   revoke(id: string): SubmitterView;
 };
 
@@ -46,11 +46,11 @@ export function submitterTable(db: DatabaseSync, writes: GroupCommit, clock: Clo
   const byId = db.prepare('SELECT * FROM submitters WHERE id = ?');
   const all = db.prepare('SELECT * FROM submitters ORDER BY user_id, created_at, id');
   const ofUser = db.prepare('SELECT * FROM submitters WHERE user_id = ? ORDER BY created_at, id');
-  const standing = db.prepare('SELECT count(*) AS n FROM submitters WHERE user_id = ? AND revoked_at IS NULL');
-  const end = db.prepare('UPDATE submitters SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL');
+  const active = db.prepare('SELECT count(*) AS n FROM submitters WHERE user_id = ? AND revoked_at IS NULL');
+  const revoke = db.prepare('UPDATE submitters SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL');
 
   return {
-    // The time that a search in an index takes tells of hashes, and nothing of a token follows from its hash.
+    // The duration of an index lookup leaks only information about hashes, and a hash reveals nothing about its token.
     holder(token) {
       const row = token.startsWith(SUBMITTER_PREFIX) ? byToken.get(tokenDigest(token)) : undefined;
       return row && viewOf(row);
@@ -59,14 +59,15 @@ export function submitterTable(db: DatabaseSync, writes: GroupCommit, clock: Clo
     add: (user, name, tokenSha256) =>
       writes.runNow(() => {
         const owner = ownerOf(user);
-        if ((standing.get(owner)?.n as number) >= SUBMITTERS_PER_USER) {
-          const message = `${owner} has ${SUBMITTERS_PER_USER} submitters that stand; revoke some of them first`;
+        if ((active.get(owner)?.n as number) >= SUBMITTERS_PER_USER) {
+          const message = `${owner} has ${SUBMITTERS_PER_USER} active submitters; revoke some of them first`;
           throw new ReveilleError('rate_limited', message);
         }
         const id = randomUUID();
         const token = tokenSha256 === undefined ? `${SUBMITTER_PREFIX}${randomSecret()}` : undefined;
         const digest = tokenSha256 ?? tokenDigest(token!);
-        if (known.get(digest)) throw new ReveilleError('conflict', 'this token is, or was, a submitter’s already');
+        if (known.get(digest))
+          throw new ReveilleError('conflict', 'this token is already a submitter’s token, active or revoked');
         insert.run(id, name, owner, digest, clock.now());
         return { ...viewOf(byId.get(id)!), ...(token !== undefined && { token }) };
       }),
@@ -80,7 +81,7 @@ export function submitterTable(db: DatabaseSync, writes: GroupCommit, clock: Clo
             'not_found',
             `there is no submitter ${id}; "reveille submitter list" (GET /submitters) lists them`,
           );
-        end.run(clock.now(), id);
+        revoke.run(clock.now(), id);
         return viewOf(byId.get(id)!);
       }),
   };

@@ -1,7 +1,6 @@
 /**
- * What the executor owes others: a notice when a question waits and nobody may be there, a wake when an intent that was
- * parked is over. A message is written with what caused it in one transaction. A receiver that hangs delays no other
- * message.
+ * The executor's outbox: a notification when a question waits and the person may be absent, and a wake when a parked
+ * intent ends. A message is written in the transaction that causes it. A slow receiver delays no other message.
  */
 
 import type { z } from 'zod';
@@ -20,10 +19,10 @@ import type { ExecutorConfig } from '../config.ts';
 import type { ExecutorRail, IntentView } from '../rail.ts';
 import type { SigningKey } from '../receipt/signing-key.ts';
 import { createWaker } from './wake.ts';
-import { wakePayload, wakeWords } from './wake-words.ts';
+import { wakeMessage, wakePayload } from './wake-message.ts';
 
 export type OutboxMessage = {
-  /** The same on every attempt: the receiver can tell a repetition by it. */
+  /** The same on every attempt, so that the receiver can recognize a repetition. */
   readonly id: string;
   readonly kind: 'notify' | 'wake';
   readonly user: string;
@@ -41,7 +40,7 @@ export type ExecutorOutboxOptions = {
   readonly config: Pick<ExecutorConfig, 'notify' | 'chronos'>;
   /** The executor's own. */
   readonly key: SigningKey;
-  /** What a command gets an allow-list of. */
+  /** The environment from which a command gets an allow-list. */
   readonly variables: Settings;
   readonly clock: Clock;
   readonly log: Logger;
@@ -55,14 +54,14 @@ type Webhook = NonNullable<ExecutorConfig['notify']['webhook']>;
 const CONCURRENCY = 8;
 const FIRST_PAUSE_MS = 2_000;
 const LONGEST_PAUSE_MS = 15 * 60_000;
-/** With these pauses about a day; a question that waits longer has an end of its own. */
+/** About a day with these pauses; a question that waits longer has its own expiry. */
 const MOST_NOTICES = 104;
 
 class Messenger {
   readonly #options: ExecutorOutboxOptions;
   readonly #wake: ReturnType<typeof createWaker> | undefined;
-  /** Of messages with two receivers, those that this process knows to have taken the notice. */
-  readonly #taken = new Map<string, Set<string>>();
+  /** For messages with two receivers: the receivers that this process has already served. */
+  readonly #delivered = new Map<string, Set<string>>();
 
   constructor(options: ExecutorOutboxOptions) {
     this.#options = options;
@@ -72,55 +71,57 @@ class Messenger {
 
   async deliver(message: OutboxMessage, signal: AbortSignal): Promise<Delivery> {
     try {
-      const delivery = await (message.kind === 'wake' ? this.#wakeUp(message, signal) : this.#notify(message, signal));
-      if (delivery.result !== 'later') this.#taken.delete(message.id);
+      const delivery = await (message.kind === 'wake'
+        ? this.#wakeAgent(message, signal)
+        : this.#notify(message, signal));
+      if (delivery.result !== 'later') this.#delivered.delete(message.id);
       return delivery;
     } catch (thrown) {
-      const isGone = thrown instanceof ReveilleError && thrown.code === 'not_found';
-      if (isGone) return { result: 'drop', why: thrown.message };
+      const isMissing = thrown instanceof ReveilleError && thrown.code === 'not_found';
+      if (isMissing) return { result: 'drop', why: thrown.message };
       throw thrown;
     }
   }
 
-  async #wakeUp({ user, intentId, conversationId }: OutboxMessage, signal: AbortSignal): Promise<Delivery> {
+  async #wakeAgent({ user, intentId, conversationId }: OutboxMessage, signal: AbortSignal): Promise<Delivery> {
     const { rail } = this.#options;
     const view = rail.view(user, intentId);
-    // An intent that the executor has asked back about goes no further either.
+    // An intent with a pending clarification is final, too.
     if (!isIntentOver(view) && view.clarify === undefined)
       return { result: 'later', why: `the intent is ${view.status}` };
     if (conversationId === undefined) return { result: 'drop', why: 'it names no conversation' };
     if (this.#wake === undefined) {
-      return { result: 'later', slow: true, why: 'EXECUTOR_CHRONOS_URL is not set, so nobody can be woken' };
+      return { result: 'later', slow: true, why: 'EXECUTOR_CHRONOS_URL is not set, so no agent can be woken' };
     }
-    const message = wakeWords(view, rail.receipt(user, intentId));
+    const message = wakeMessage(view, rail.receipt(user, intentId));
     return this.#wake({ user, conversationId, intentId, message, payload: wakePayload(view) }, signal);
   }
 
   async #notify({ id, user, intentId, nodeId }: OutboxMessage, signal: AbortSignal): Promise<Delivery> {
     const { rail, config, variables, clock } = this.#options;
     const gate = rail.gates(user, intentId).find(({ node_id }) => node_id === nodeId);
-    if (gate === undefined) return { result: 'drop', why: 'the question does not wait any more' };
+    if (gate === undefined) return { result: 'drop', why: 'the question is no longer pending' };
     const body = noticeText(user, rail.view(user, intentId), gate, rail.receipt(user, intentId));
     const { webhook, command } = config.notify;
     if (!webhook && !command) {
       const unset = 'neither EXECUTOR_NOTIFY_URL nor EXECUTOR_NOTIFY_COMMAND is set';
-      return { result: 'drop', why: `${unset}; the question waits all the same` };
+      return { result: 'drop', why: `${unset}; the question remains pending` };
     }
-    const taken = this.#taken.get(id) ?? new Set();
-    this.#taken.set(id, taken);
-    const once = async (receiver: string, tell: () => Promise<Delivery>): Promise<Delivery> => {
-      if (taken.has(receiver)) return { result: 'done' };
-      const delivery = await tell();
-      if (delivery.result !== 'later') taken.add(receiver);
+    const delivered = this.#delivered.get(id) ?? new Set();
+    this.#delivered.set(id, delivered);
+    const once = async (receiver: string, send: () => Promise<Delivery>): Promise<Delivery> => {
+      if (delivered.has(receiver)) return { result: 'done' };
+      const delivery = await send();
+      if (delivery.result !== 'later') delivered.add(receiver);
       return delivery;
     };
-    const told = await Promise.all([
+    const deliveries = await Promise.all([
       ...(webhook ? [once('webhook', () => this.#post(webhook, { id, body }, signal))] : []),
       ...(command ? [once('command', () => runNotice(command, body, { variables, clock, signal }))] : []),
     ]);
-    const failed = told.filter((delivery) => delivery.result === 'later');
+    const failed = deliveries.filter((delivery) => delivery.result === 'later');
     if (failed.length > 0) return { result: 'later', why: failed.map(({ why }) => why).join('; ') };
-    return told.find(({ result }) => result === 'drop') ?? { result: 'done' };
+    return deliveries.find(({ result }) => result === 'drop') ?? { result: 'done' };
   }
 
   #post({ url, secret }: Webhook, message: { id: string; body: string }, signal: AbortSignal): Promise<Delivery> {
@@ -133,7 +134,9 @@ class Messenger {
   }
 }
 
-/** Makes the delivery of the executor's outbox. Closing it aborts what is under way; the next process takes that up. */
+/**
+ * Creates the delivery of the executor's outbox. Closing aborts deliveries in progress; the next process repeats them.
+ */
 export function createExecutorOutbox(options: ExecutorOutboxOptions): Outbox {
   const { messages, clock, log, random } = options;
   const messenger = new Messenger(options);
@@ -153,7 +156,7 @@ export type WaitingGate = z.output<typeof gateSchema>;
 
 const NOTICE_TYPE = 'reveille.gate.asked';
 
-/** The envelope that says that the question was asked; the last one, for it can be asked anew. */
+/** The last envelope that records the question; a question can be asked again. */
 function askedOf({ envelopes }: IntentReceipt, nodeId: string): Readonly<Record<string, unknown>> | undefined {
   return envelopes.findLast(({ kind, body }) => kind === 'gate.asked' && body.node_id === nodeId)?.body;
 }
@@ -161,7 +164,7 @@ function askedOf({ envelopes }: IntentReceipt, nodeId: string): Readonly<Record<
 /**
  * One JSON object, the same on every attempt.
  *
- * @param user whose intent it is
+ * @param user the user of the intent
  */
 function noticeText(user: string, view: IntentView, gate: WaitingGate, receipt: IntentReceipt): string {
   const asked = askedOf(receipt, gate.node_id);

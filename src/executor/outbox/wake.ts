@@ -1,6 +1,6 @@
 /**
- * Waking the agent that parked an intent: by an alarm in chronosd, set with the executor's own key under the user's
- * label. The idempotency key makes of any number of attempts one alarm.
+ * Wakes the agent that parked an intent: sets an alarm in chronosd with the executor's own key under the user's label.
+ * The idempotency key makes all attempts one alarm.
  */
 import { createChronosClient } from '../../chronos/client.ts';
 import type { Clock } from '../../kit/clock/clock.ts';
@@ -25,30 +25,30 @@ export type Wake = {
 };
 
 const DELAY_SECONDS = 1;
-const LABEL = 'task is over';
+const LABEL = 'task ended';
 
-function verdictOn(thrown: unknown, { user, intentId }: Wake, publicKey: string): Delivery {
+function deliveryFor(thrown: unknown, { user, intentId }: Wake, publicKey: string): Delivery {
   if (!(thrown instanceof ReveilleError)) throw thrown;
   const { code, message, retryable } = thrown;
-  // Set by an earlier attempt, before the intent's outcome was found out better.
-  if (code === 'conflict') return { result: 'drop', why: `an alarm intent-${intentId} is there already: ${message}` };
+  // An earlier attempt set it, before the intent's outcome was reconciled.
+  if (code === 'conflict') return { result: 'drop', why: `an alarm intent-${intentId} already exists: ${message}` };
   if (code === 'forbidden') {
-    const remedy = `let it in with: reveille agent enroll --label ${user} --public-key ${publicKey}`;
+    const remedy = `enrol it with: reveille agent enroll --label ${user} --public-key ${publicKey}`;
     return { result: 'later', slow: true, why: `chronosd does not accept the executor's key for ${user}; ${remedy}` };
   }
   if (code === 'unauthorized') {
     const remedy = 'EXECUTOR_CHRONOS_TOKEN must be the CHRONOS_TOKEN of the chronosd at EXECUTOR_CHRONOS_URL';
-    return { result: 'later', slow: true, why: `chronosd does not let the executor in (${message}); ${remedy}` };
+    return { result: 'later', slow: true, why: `chronosd rejects the executor's token (${message}); ${remedy}` };
   }
   return { result: 'later', slow: !retryable, why: message };
 }
 
-/** Sets the alarm once. @returns what became of it */
+/** Sets the alarm once. @returns the delivery result */
 export function createWaker({ chronos, key, clock }: WakeOptions) {
   return async (wake: Wake, signal: AbortSignal): Promise<Delivery> => {
     const { user, conversationId, intentId, message, payload } = wake;
     try {
-      // Without a holder for the principal every call proves the key anew.
+      // Each call proves the key again, because no session is kept.
       const identity = { ...key, did: didOf(user, key.publicKeyHex) };
       const client = createChronosClient({ ...chronos, identity, clock });
       await client.createAlarm(
@@ -65,7 +65,7 @@ export function createWaker({ chronos, key, clock }: WakeOptions) {
       );
       return { result: 'done' };
     } catch (thrown) {
-      return verdictOn(thrown, wake, key.publicKeyHex);
+      return deliveryFor(thrown, wake, key.publicKeyHex);
     }
   };
 }

@@ -1,7 +1,7 @@
 /**
- * What a policy says of a call. Pure. Deny wins, then ask, then allow, then the default; the order of the rules only
- * decides which of several that come to the same is named. A rule in doubt (see argument-pattern.ts) makes the answer
- * stricter or leaves it as it is.
+ * The decision of a policy about a call. Pure. Deny wins, then ask, then allow, then the default. The order of the
+ * rules only selects the named rule among rules with the same effect. A rule in doubt (see rules.ts) can make the
+ * decision stricter, never looser.
  */
 import { quietUntil } from '../../kit/clock/quiet-hours.ts';
 import { dayAt, nextDayAfter } from '../../kit/clock/wall-clock.ts';
@@ -16,11 +16,11 @@ export type Defaults = Pick<PolicyFile, 'default' | 'default_natural' | 'quiet_h
 
 const named = (effect: Effect, { rule, fit, because }: RuleFit): Decision => {
   const verb = { allow: 'allows it', ask: 'asks for approval', deny: 'denies it' }[effect];
-  const why = fit === 'unclear' ? `: ${because}, and what is unclear is taken for what the rule is about` : '';
+  const why = fit === 'unclear' ? `: ${because}, and a doubt counts as a match` : '';
   return { effect, rule: rule.name, reason: `The rule "${rule.name}" ${verb}${why}.` };
 };
 
-/** The first that fits; without one, the first in doubt. */
+/** The first rule that fits; otherwise the first in doubt. */
 const foremost = (fits: readonly RuleFit[]) => fits.find(({ fit }) => fit === 'yes') ?? fits[0];
 
 function byDefault(defaults: Defaults, { surface }: PolicyRequest): Decision {
@@ -31,21 +31,21 @@ function byDefault(defaults: Defaults, { surface }: PolicyRequest): Decision {
   return { effect, rule: 'default', reason: `No rule decides it, and the default for ${what} is ${effect}.` };
 }
 
-/** What the rules say, with nothing else looked at. */
+/** The decision by the rules alone. */
 function byRules(fits: readonly RuleFit[], request: PolicyRequest, defaults: Defaults): Decision {
-  const having = (effect: Effect) => fits.filter(({ rule, fit }) => rule.effect === effect && fit !== 'no');
-  const denying = foremost(having('deny'));
+  const fitting = (effect: Effect) => fits.filter(({ rule, fit }) => rule.effect === effect && fit !== 'no');
+  const denying = foremost(fitting('deny'));
   if (denying) return named('deny', denying);
   for (const { rule, fit } of fits) {
     const reason = fit === 'no' ? undefined : beyondLimits(rule, request, defaults.timezone);
     if (reason !== undefined) return { effect: 'deny', rule: rule.name, reason };
   }
-  const asking = foremost(having('ask'));
+  const asking = foremost(fitting('ask'));
   if (asking?.fit === 'yes') return named('ask', asking);
-  const allowing = having('allow').filter(({ fit }) => fit === 'yes');
+  const allowing = fitting('allow').filter(({ fit }) => fit === 'yes');
   const allowed = allowing.find(({ rule }) => rule.unattended) ?? allowing[0];
   const decision = allowed ? named('allow', allowed) : byDefault(defaults, request);
-  // A rule in doubt holds back what would be allowed; it does not lift what would be denied.
+  // A rule in doubt turns allow into ask; it does not turn deny into ask.
   return decision.effect === 'allow' && asking ? named('ask', asking) : decision;
 }
 
@@ -57,7 +57,7 @@ function inQuietHours(decision: Decision, { quiet_hours = [], timezone }: Defaul
   const hours = quiet.find(({ effect }) => effect === 'deny') ?? quiet[0];
   if (!hours || (hours.effect === 'ask' && decision.effect === 'ask')) return decision;
   const end = new Date(hours.until! + offsetAt(timezone, hours.until!)).toISOString().slice(11, 16);
-  const what = hours.effect === 'deny' ? 'nothing of the escalate class is done' : 'what is allowed otherwise is asked';
+  const what = hours.effect === 'deny' ? 'escalate-class calls are denied' : 'allowed calls need an approval';
   return {
     effect: hours.effect,
     rule: 'quiet_hours',
@@ -65,15 +65,16 @@ function inQuietHours(decision: Decision, { quiet_hours = [], timezone }: Defaul
   };
 }
 
-/** @param fits every rule of the policy held against the request, in the order of the file */
+/** @param fits every rule of the policy applied to the request, in the order of the file */
 export function decide(fits: readonly RuleFit[], request: PolicyRequest, defaults: Defaults): Decision {
   const decision = byRules(fits, request, defaults);
   if (request.surface === 'natural') return decision;
-  const held = inQuietHours(decision, defaults, request.now);
-  if (held.effect !== 'allow' || !request.unattended) return held;
-  if (fits.some(({ rule, fit }) => rule.name === held.rule && fit === 'yes' && rule.unattended)) return held;
-  const reason = `${held.reason} But an alarm began this turn and nobody is there, so it is asked.`;
-  return { effect: 'ask', rule: held.rule, reason };
+  const decisionInHours = inQuietHours(decision, defaults, request.now);
+  if (decisionInHours.effect !== 'allow' || !request.unattended) return decisionInHours;
+  if (fits.some(({ rule, fit }) => rule.name === decisionInHours.rule && fit === 'yes' && rule.unattended))
+    return decisionInHours;
+  const reason = `${decisionInHours.reason} But an alarm began this turn, so an approval is required.`;
+  return { effect: 'ask', rule: decisionInHours.rule, reason };
 }
 
 type Limited = Pick<PolicyRule, 'name' | 'tool' | 'limits'>;
@@ -91,8 +92,8 @@ function readAmount(value: string): Decimal | undefined {
 }
 
 /**
- * What the rule's tools have moved on the present day in one currency; `undefined` when that cannot be told. What lies
- * in the future, because the clock was put back, counts as well.
+ * The amount that the rule's tools have moved on the present day in one currency; `undefined` when it cannot be
+ * determined. Amounts in the future, after the clock was set back, count as well.
  */
 function spentToday(
   { tool }: Limited,
@@ -111,21 +112,22 @@ function spentToday(
   return sum;
 }
 
-const of = (amount: Decimal, currency: string) => `${formatDecimal(amount)}${currency === '' ? '' : ` ${currency}`}`;
+const formatAmount = (amount: Decimal, currency: string) =>
+  `${formatDecimal(amount)}${currency === '' ? '' : ` ${currency}`}`;
 
 /**
- * Holds a call against the limits of a rule.
+ * Checks a call against the limits of a rule.
  *
- * @param timezone whose calendar days count
- * @returns why the call goes beyond them, as a sentence; `undefined` when it does not
+ * @param timezone the time zone of the calendar days
+ * @returns a sentence why the call exceeds them; `undefined` when it does not
  */
 function beyondLimits(rule: Limited, stake: Stake, timezone: string): string | undefined {
   const { name, limits } = rule;
-  // A natural tool that the manifest names no amount of has nothing at stake.
+  // A natural tool without a declared amount moves no money.
   if (!limits || (stake.surface === 'natural' && !stake.amount && !stake.amountUnreadable)) return undefined;
-  const cannotHold = `so the limits of the rule "${name}" cannot be held`;
+  const cannotHold = `so the limits of the rule "${name}" cannot be checked`;
   if (!stake.amount && !stake.amountUnreadable)
-    return `The manifest does not say where the amount of ${stake.tool} stands, ${cannotHold}.`;
+    return `The manifest declares no amount for ${stake.tool}, ${cannotHold}.`;
   const amount = stake.amount && !stake.amountUnreadable ? readAmount(stake.amount.value) : undefined;
   if (!stake.amount || !amount) return `The amount of the call cannot be read, ${cannotHold}.`;
   const { currency } = stake.amount;
@@ -136,7 +138,7 @@ function beyondLimits(rule: Limited, stake: Stake, timezone: string): string | u
   }
   const perCall = readDecimal(limits.per_call?.[currency]);
   if (perCall && isMore(amount, perCall))
-    return `The rule "${name}" limits a call to ${of(perCall, currency)}, and this one is about ${of(amount, currency)}.`;
+    return `The rule "${name}" limits a call to ${formatAmount(perCall, currency)}, and this one is about ${formatAmount(amount, currency)}.`;
   const perDay = readDecimal(limits.per_day?.[currency]);
   if (!perDay) return undefined;
   const spent = spentToday(rule, stake, currency, timezone);
@@ -144,7 +146,7 @@ function beyondLimits(rule: Limited, stake: Stake, timezone: string): string | u
   if (!isMore(plus(spent, amount), perDay)) return undefined;
   const reset = wallTime(timezone, nextDayAfter(timezone, stake.now));
   return (
-    `The rule "${name}" limits a day to ${of(perDay, currency)}: ${of(spent, currency)} are spent today, ` +
-    `this call is about ${of(amount, currency)}, and the next day begins at ${reset}.`
+    `The rule "${name}" limits a day to ${formatAmount(perDay, currency)}: ${formatAmount(spent, currency)} are spent today, ` +
+    `this call is about ${formatAmount(amount, currency)}, and the next day begins at ${reset}.`
   );
 }

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { formatDecimal, isMore, plus, readDecimal } from './decimal.ts';
 
-test('amounts that people and programs could read as different numbers are not read', () => {
+test('ambiguous amounts are not read', () => {
   const odd = [
     '',
     ' 1',
@@ -41,7 +41,7 @@ test('amounts that people and programs could read as different numbers are not r
   for (const value of ['0', '0.10', '-1.5', 12.5, 0.1]) assert.equal(formatDecimal(readDecimal(value)!), String(value));
 });
 
-test('sums and comparisons are those of whole units', () => {
+test('sums and comparisons are exact', () => {
   const cents = fc.bigInt({ min: -(10n ** 30n), max: 10n ** 30n });
   const text = (units: bigint) => formatDecimal({ units, scale: 2 });
   fc.assert(

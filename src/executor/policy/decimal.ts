@@ -3,7 +3,7 @@
 /** The number `units / 10^scale`. */
 export type Decimal = { readonly units: bigint; readonly scale: number };
 
-/** What everybody reads as the same number: ASCII digits, no exponent, no leading zeros, no separators. */
+/** An unambiguous notation: ASCII digits, no exponent, no leading zeros, no separators. */
 const DECIMAL = /^-?(?:0|[1-9]\d{0,77})(?:\.\d{1,78})?$/;
 
 export const ZERO: Decimal = { units: 0n, scale: 0 };
@@ -33,7 +33,7 @@ export function isMore(one: Decimal, other: Decimal): boolean {
   return unitsAt(one, scale) > unitsAt(other, scale);
 }
 
-/** With as many digits after the point as it was written with. */
+/** Formats with the scale of the input. */
 export function formatDecimal({ units, scale }: Decimal): string {
   const sign = units < 0n ? '-' : '';
   const digits = String(units < 0n ? -units : units).padStart(scale + 1, '0');

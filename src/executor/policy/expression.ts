@@ -1,18 +1,18 @@
 /**
- * Regular expressions that cannot run away: RE2 matches them, in time bounded by the expression's size times the text's
- * length, without backtracking (https://github.com/le0pard/re2js). Pure.
+ * Regular expressions with bounded matching time: RE2 (https://github.com/le0pard/re2js) needs at most the expression's
+ * size times the text's length, without backtracking. Pure.
  *
- * The language is smaller than RE2's, because a policy is evidence: what another dialect reads differently is refused.
- * It has characters, `.` for any one (line ends too), `[a-z]`, `[^a-z]`, `\d` (0-9), `\w` (A-Z a-z 0-9 _), a backslash
- * before punctuation, `( )`, `|`, `? * + {n} {n,} {n,m}`. An expression always stands for the whole text.
+ * The language is smaller than RE2's, because a policy is evidence: syntax that other dialects read differently is
+ * refused. It has characters, `.` for any one (line ends too), `[a-z]`, `[^a-z]`, `\d` (0-9), `\w` (A-Z a-z 0-9 _), a
+ * backslash before punctuation, `( )`, `|`, `? * + {n} {n,} {n,m}`. An expression always stands for the whole text.
  */
 import { createRequire } from 'node:module';
 
-/** What is wrong with an expression; `message` completes "the expression …". */
+/** The problem of an expression; `message` completes "the expression …". */
 export class ExpressionError extends Error {}
 
-const MOST_INSTRUCTIONS = 1000;
-const DEEPEST = 32;
+const INSTRUCTIONS_MAX = 1000;
+const DEPTH_MAX = 32;
 
 const TOKEN = /\\.?|\[\^?(?:\\.|[^\\\]])*\]?|\{[^}]*\}?|\(\??|./gsu;
 const ESCAPE = /^\\[dw!-/:-@[-`{-~]$/;
@@ -33,7 +33,7 @@ function checkClass(token: string): void {
     throw new ExpressionError('has a [ within [ ]; write \\[ for the character');
 }
 
-/** Refuses what is not of the language, token by token. */
+/** Refuses syntax outside the language, token by token. */
 function checkLanguage(source: string): void {
   let depth = 0;
   let before: 'nothing' | 'atom' | 'repetition' = 'nothing';
@@ -49,12 +49,12 @@ function checkLanguage(source: string): void {
       continue;
     }
     before = first === '(' || first === '|' ? 'nothing' : 'atom';
-    if (token === '(?') throw new ExpressionError('has a (? group; only plain ( ) are known');
-    if (first === '(' && ++depth > DEEPEST) throw new ExpressionError(`has more than ${DEEPEST} groups in one another`);
+    if (token === '(?') throw new ExpressionError('has a (? group; only plain ( ) are supported');
+    if (first === '(' && ++depth > DEPTH_MAX) throw new ExpressionError(`has more than ${DEPTH_MAX} nested groups`);
     if (first === ')' && --depth < 0) throw new ExpressionError('has a ) without its (');
     if (first === '^' || first === '$')
       throw new ExpressionError(
-        `has a ${first}; it always stands for the whole text, write \\${first} for the character`,
+        `has a ${first}; an expression always matches the whole text, write \\${first} for the character`,
       );
     if (first === ']' || first === '}')
       throw new ExpressionError(`has a ${first} with nothing before it; write \\${first} for the character`);
@@ -65,14 +65,15 @@ function checkLanguage(source: string): void {
 }
 
 /**
- * Loaded with the first expression: most policies have none, and it takes longer to load than the rest of the policy.
+ * Loaded with the first expression: most policies have none, and loading takes longer than reading the rest of the
+ * policy.
  */
 const require = createRequire(import.meta.url);
 
 /**
  * Makes a matcher for whole texts.
  *
- * @throws ExpressionError for what is not of the language, or too large
+ * @throws ExpressionError for syntax outside the language, or an expression that is too large
  */
 export function compileExpression(source: string): (text: string) => boolean {
   checkLanguage(source);
@@ -81,9 +82,9 @@ export function compileExpression(source: string): (text: string) => boolean {
   try {
     compiled = RE2JS.compile(source, RE2JS.DOTALL);
   } catch (cause) {
-    throw new ExpressionError(`is none that RE2 reads (${cause instanceof Error ? cause.message : cause})`, { cause });
+    throw new ExpressionError(`cannot be read by RE2 (${cause instanceof Error ? cause.message : cause})`, { cause });
   }
-  if (compiled.programSize() > MOST_INSTRUCTIONS)
-    throw new ExpressionError(`is too large: it takes more than ${MOST_INSTRUCTIONS} instructions`);
+  if (compiled.programSize() > INSTRUCTIONS_MAX)
+    throw new ExpressionError(`is too large: it takes more than ${INSTRUCTIONS_MAX} instructions`);
   return (text) => compiled.matches(text);
 }

@@ -1,4 +1,4 @@
-/** What a policy's file may say (docs/policies.md): a closed shape, checked before anything is made of it. */
+/** The schema of a policy file (docs/policies.md). */
 import { z } from 'zod';
 import { readIsoDuration } from '../../kit/clock/duration.ts';
 import { quietHoursSchema, WEEKDAYS } from '../../wire/budget.ts';
@@ -10,7 +10,7 @@ const DAY_MS = 86_400_000;
 const LONGEST_APPROVAL_MS = 365 * DAY_MS;
 const MOST_RULES = 500;
 
-/** Decisions that no rule makes go by these names. */
+/** Names of decisions that no rule makes. */
 const RESERVED: ReadonlySet<string> = new Set(['default', 'quiet_hours']);
 
 const effect = z.enum(['allow', 'ask', 'deny']);
@@ -120,7 +120,7 @@ const rule = z
       context.addIssue({
         code: 'custom',
         path: ['name'],
-        message: 'must be another name: receipts use this one for what no rule decides',
+        message: 'must be another name: receipts use this one for decisions without a rule',
       });
     if (unattended && effect !== 'allow')
       context.addIssue({ code: 'custom', path: ['unattended'], message: 'makes sense only where the effect is allow' });
@@ -162,7 +162,7 @@ const approvalTimeout = z.string().refine((text) => {
 export const policyFileSchema = z
   .strictObject({
     version: z.literal(1),
-    /** For the escalate class, where no rule decides. */
+    /** For the escalate class, when no rule decides. */
     default: effect.optional(),
     /** The same for natural tools. */
     default_natural: effect.optional(),
@@ -180,7 +180,7 @@ export const policyFileSchema = z
         context.addIssue({
           code: 'custom',
           path: ['rules', index, 'name'],
-          message: `must be another one than that of rule ${before + 1}`,
+          message: `must differ from the name of rule ${before + 1}`,
         });
     }
   });

@@ -1,4 +1,4 @@
-/** The port to the rules of whoever runs the executor: what goes without asking, what is asked, what is refused. */
+/** The port to the operator's policy: calls that are allowed, need an approval, or are denied. */
 
 export type Effect = 'allow' | 'ask' | 'deny';
 
@@ -12,34 +12,34 @@ export type Spend = {
   readonly at: number;
 };
 
-/** What is to be judged. */
+/** A call to be judged. */
 export type PolicyRequest = {
   readonly user: string;
   /** `<alias>/<tool>` */
   readonly tool: string;
   readonly args: Readonly<Record<string, unknown>>;
   readonly surface: 'natural' | 'escalate';
-  /** What is at stake by the manifest's word; `undefined` where it does not say. */
+  /** The amount by the manifest; `undefined` when the manifest declares none. */
   readonly amount: { readonly value: string; readonly currency: string } | undefined;
-  /** The manifest says where the amount stands, but there is none that can be read there. */
+  /** The manifest declares an amount, but it cannot be read. */
   readonly amountUnreadable?: boolean;
-  /** Nobody is there: an alarm began the turn. */
+  /** The person may be absent: an alarm began the turn. */
   readonly unattended: boolean;
-  /** What this user has spent in the last 48 hours, calls with an unknown outcome included. */
+  /** Spending of this user in the last 48 hours, including calls with an unknown outcome. */
   readonly spends: readonly Spend[];
   readonly now: number;
 };
 
 export type Decision = {
   readonly effect: Effect;
-  /** The name of the rule that decided; `default` where none did. */
+  /** The name of the deciding rule; `default` when none decided. */
   readonly rule: string;
   /** A sentence for the question and the receipt. */
   readonly reason: string;
 };
 
 export type Policy = {
-  /** SHA-256 of the file's text; of the empty text without one. */
+  /** SHA-256 of the file's text; without a file, of the empty text. */
   readonly sha256: string;
   /** How long a question waits for its answer. */
   readonly approvalTimeoutMs: number;

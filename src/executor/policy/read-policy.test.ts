@@ -23,7 +23,7 @@ function refused(text: string): string[] {
 const file = (...lines: string[]) => ['version: 1', ...lines].join('\n');
 
 describe('a policy is refused', () => {
-  test('with every problem and its place', () => {
+  test('with every problem and its position', () => {
     const text = file(
       'rules:',
       '  - name: first',
@@ -41,8 +41,8 @@ describe('a policy is refused', () => {
       'p.yaml:3:5: rules.0.effect is required',
       'p.yaml:4:11: rules.0.tool must be <alias>/<tool>, such as ledger/transfer or ledger/* (got "ledger")',
       'p.yaml:5:5: unknown field "rules.0.efect"; allowed here: name, tool, args, users, effect, unattended, limits',
-      'p.yaml:9:17: no is read differently by different readers of YAML; write true or false, or put it into quotes',
-      'p.yaml:10:26: the number 0123 is not read here, for YAML reads it as 123; put it into quotes to keep it as it is written',
+      'p.yaml:9:17: no has different meanings in different YAML parsers; write true or false, or put it in quotes',
+      'p.yaml:10:26: the number 0123 is not supported, because YAML reads it as 123; put it in quotes to keep it as written',
       'p.yaml:10:47: rules.1.args./x.matches must be a regular expression; it has a ( without its ) (got "a(b")',
       'p.yaml:10:55: rules.1.args.y must be a JSON Pointer such as /to',
       'p.yaml:10:73: rules.1.args./z must have one of equals, one_of, glob, matches, range (got {})',
@@ -51,7 +51,7 @@ describe('a policy is refused', () => {
     ]);
   });
 
-  test('where YAML does not mean what it seems to say', () => {
+  test('for misleading YAML', () => {
     const traps: [string, RegExp][] = [
       [file('version: 1'), /^p\.yaml:2:1: Map keys must be unique/],
       ['version: 1\n\tdefault: ask', /^p\.yaml:2:1: Tabs/],
@@ -60,14 +60,14 @@ describe('a policy is refused', () => {
       ['version: !!int "1"', /^p\.yaml:1:16: the tag/],
       [file('---', 'version: 1'), /^p\.yaml:2:1: must be one document/],
       [file('__proto__: {default: allow}'), /^p\.yaml:2:1: unknown field "__proto__"/],
-      [file('default: al\u200blow'), /^p\.yaml:2:12: holds the invisible character U\+200B; write "\\u200b"/m],
-      [file('# \u202e comment'), /^p\.yaml:2:3: holds the invisible character U\+202E/],
+      [file('default: al\u200blow'), /^p\.yaml:2:12: contains the invisible character U\+200B; write "\\u200b"/m],
+      [file('# \u202e comment'), /^p\.yaml:2:3: contains the invisible character U\+202E/],
       [file('default:\u00a0ask'), /invisible character U\+00A0/],
       [file('quiet_hours: [{from: 8:00, to: 9:00}]'), /^p\.yaml:2:22: quiet_hours\.0\.from must be a time of day/],
       [file('quiet_hours: [{from: "08:00", to: "08:00"}]'), /must differ from from/],
       [file('approval_timeout: 24'), /approval_timeout must be a string \(got 24\)/],
       [file('default: Allow'), /default must be one of allow, ask, deny \(got "Allow"\)/],
-      [file('1: 2'), /the field name 1 is no text/],
+      [file('1: 2'), /the field name 1 is not a text/],
       ['version: "1"', /version must be 1/],
       ['', /the file must be an object/],
       ['{{{', /p\.yaml:1/],
@@ -79,19 +79,19 @@ describe('a policy is refused', () => {
       [file('rules: [{name: default, tool: a/b, effect: ask}]'), /must be another name/],
       [
         file('rules: [{name: a, tool: a/b, effect: ask}, {name: a, tool: a/c, effect: ask}]'),
-        /rules\.1\.name must be another one than that of rule 1/,
+        /rules\.1\.name must differ from the name of rule 1/,
       ],
     ];
     for (const [text, problem] of traps) assert.match(refused(text).join('\n'), problem, JSON.stringify(text));
   });
 
-  test('for limits and patterns that make no sense', () => {
+  test('for contradictory limits and patterns', () => {
     const one = (rest: string) => file(`rules: [{name: a, tool: a/b, ${rest}}]`);
     const wrong: [string, RegExp][] = [
       ['effect: allow, limits: {per_day: {EUR: -1}}', /per_day\.EUR must be an amount.*\(got -1\)/],
       ['effect: allow, limits: {per_day: {EUR: 1_000}}', /must be an amount.*\(got "1_000"\)/],
-      ['effect: allow, limits: {per_day: {EUR: .inf}}', /the number \.inf is not read here/],
-      ['effect: allow, limits: {per_day: {EUR: 12345678901234567890}}', /it has more digits than a number carries/],
+      ['effect: allow, limits: {per_day: {EUR: .inf}}', /the number \.inf is not supported/],
+      ['effect: allow, limits: {per_day: {EUR: 12345678901234567890}}', /it has more digits than a number can represent/],
       ['effect: allow, limits: {per_call: {EUR: 1}, per_day: {USD: 1}}', /per_call\.EUR has no counterpart/],
       ['effect: allow, limits: {}', /must have per_call or per_day/],
       ['effect: deny, limits: {per_day: {EUR: 1}}', /limits makes no sense where the effect is deny/],
@@ -100,12 +100,12 @@ describe('a policy is refused', () => {
       ['effect: deny, args: {/a: {one_of: [x, 1]}}', /must be all texts or all numbers/],
       ['effect: deny, args: {/a: {equals: null}}', /must be a text, a number, true or false/],
       ['effect: deny, args: {/a: {range: {min: 2, max: 1}}}', /max must not be less than min/],
-      ['effect: deny, args: {/a: {range: {min: 1.}}}', /the number 1\. is not read here/],
+      ['effect: deny, args: {/a: {range: {min: 1.}}}', /the number 1\. is not supported/],
     ];
     for (const [rest, problem] of wrong) assert.match(refused(one(rest)).join('\n'), problem, rest);
   });
 
-  test('whatever it is, in words', () => {
+  test('for any wrong content, with a readable message', () => {
     const piece = fc.constantFrom(
       'version: 1',
       'rules:',
@@ -159,7 +159,7 @@ describe('a policy file', () => {
     assert.equal(readPolicy(written('p.yaml', '\ufeffversion: 1\ndefault: deny')).file.default, 'deny');
   });
 
-  test('that is not there, not text or too large is refused by its name', () => {
+  test('that is missing, not text or too large is refused by its name', () => {
     assert.throws(() => readPolicy(join(folder, 'none.yaml')), /none\.yaml: the policy cannot be read: ENOENT/);
     assert.throws(() => readPolicy(folder), /cannot be read: EISDIR/);
     assert.throws(() => readPolicy(written('b.yaml', Uint8Array.of(0xff, 0xfe))), /b\.yaml: the policy must be UTF-8/);
@@ -167,7 +167,7 @@ describe('a policy file', () => {
   });
 });
 
-test('rules that a stricter one covers, and a zone that is not said, are warnings', () => {
+test('covered rules and a missing time zone cause warnings', () => {
   const text = file(
     'rules:',
     '  - {name: a, tool: ledger/transfer, effect: allow, users: [x], limits: {per_day: {EUR: 1}}}',
@@ -179,14 +179,14 @@ test('rules that a stricter one covers, and a zone that is not said, are warning
     '  - {name: g, tool: bank/pay, effect: allow}',
   );
   assert.deepEqual(parsePolicy(text, 'p.yaml').warnings, [
-    'p.yaml:1:1: timezone is not given, so days and quiet hours are those of UTC; write one such as Europe/Berlin',
-    'p.yaml:3:12: the rule "a" has no effect: "b" denies every call that it is about',
-    'p.yaml:6:12: the rule "d" has no effect: "c" denies every call that it is about',
-    'p.yaml:9:12: the rule "g" has no effect: "f" asks about every call that it is about',
+    'p.yaml:1:1: timezone is missing, so days and quiet hours use UTC; set one such as Europe/Berlin',
+    'p.yaml:3:12: the rule "a" has no effect: "b" denies every call that matches it',
+    'p.yaml:6:12: the rule "d" has no effect: "c" denies every call that matches it',
+    'p.yaml:9:12: the rule "g" has no effect: "f" asks about every call that matches it',
   ]);
 });
 
-test('the examples of docs/reference/policies.md are read without a warning and answer as they say', () => {
+test('the examples of docs/reference/policies.md cause no warning and decide as documented', () => {
   const page = readFileSync(join(import.meta.dirname, '..', '..', '..', 'docs', 'reference', 'policies.md'), 'utf8');
   const parts = page.split('```yaml\n').slice(1);
   assert.ok(parts.length >= 2);

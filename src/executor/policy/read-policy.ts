@@ -1,4 +1,4 @@
-/** From a policy's file to a policy: everything that is wrong with it is said, with line and column. */
+/** Reads a policy file and reports every problem with line and column. */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { readIsoDuration } from '../../kit/clock/duration.ts';
@@ -10,15 +10,15 @@ import type { Decision, Policy, PolicyRequest } from './policy.ts';
 import { type PolicyFile, type PolicyRule, policyFileSchema } from './policy-file.ts';
 import { compileRule, fitsGlob, type PatternSource, type RuleFit } from './rules.ts';
 
-const LARGEST_BYTES = 256 * 1024;
+const POLICY_BYTES_MAX = 256 * 1024;
 const APPROVAL_TIMEOUT = 'PT24H';
 
-/** A policy with what it was made of. */
+/** A policy with its source. */
 export type ReadPolicy = Policy & {
   readonly file: PolicyFile;
-  /** What is allowed but cannot be meant, as `path:line:column: sentence`. */
+  /** Valid but suspicious content, as `path:line:column: sentence`. */
   readonly warnings: readonly string[];
-  /** The decision, and how each rule stands to the call. */
+  /** The decision, and how each rule applies to the call. */
   explain(request: PolicyRequest): { readonly decision: Decision; readonly rules: readonly RuleFit[] };
 };
 
@@ -46,9 +46,9 @@ function problemsIn(yaml: PlacedYaml, path: string): { file: PolicyFile } | { pr
   if ('problems' in checked)
     for (const { path: at, sentence, ofName } of checked.problems) {
       const { line, column } = yaml.place(at, ofName);
-      // What YAML itself stumbled over is not of the right shape either.
+      // A YAML error at the same position already explains the wrong shape.
       if (yaml.problems.some((known) => known.line === line && known.column === column)) continue;
-      // Nor is a text of which nothing could be read.
+      // So does a text of which nothing could be parsed.
       if (at.length === 0 && yaml.value === null && yaml.problems.length > 0) continue;
       found.push({ line, column, sentence: at.length === 0 ? `the file ${sentence}` : sentence });
     }
@@ -63,21 +63,18 @@ function warningsOf({ rules = [], quiet_hours = [], timezone }: PolicyFile, yaml
     const { line, column } = yaml.place(place);
     return `${path}:${line}:${column}: ${sentence}`;
   };
-  const covered = coveredRules(rules).map(({ index, by }) => {
+  const coveredWarnings = coveredRules(rules).map(({ index, by }) => {
     const verb = by.effect === 'deny' ? 'denies' : 'asks about';
-    const sentence = `the rule "${rules[index]!.name}" has no effect: "${by.name}" ${verb} every call that it is about`;
+    const sentence = `the rule "${rules[index]!.name}" has no effect: "${by.name}" ${verb} every call that matches it`;
     return at(['rules', index, 'name'], sentence);
   });
   const counted = quiet_hours.length > 0 || rules.some(({ limits }) => limits?.per_day !== undefined);
-  const zone = at(
-    [],
-    'timezone is not given, so days and quiet hours are those of UTC; write one such as Europe/Berlin',
-  );
-  return counted && timezone === undefined ? [zone, ...covered] : covered;
+  const zone = at([], 'timezone is missing, so days and quiet hours use UTC; set one such as Europe/Berlin');
+  return counted && timezone === undefined ? [zone, ...coveredWarnings] : coveredWarnings;
 }
 
 /**
- * @param path stands before each problem
+ * @param path the prefix of each problem
  * @throws ReveilleError `invalid_request` with every problem on a line of its own, `path:line:column: sentence`
  */
 export function parsePolicy(text: string, path: string): ReadPolicy {
@@ -91,7 +88,7 @@ export function parsePolicy(text: string, path: string): ReadPolicy {
 /**
  * Reads a policy's file.
  *
- * @param path without one, the policy is that of a file that says nothing but its version
+ * @param path without one, the policy is that of a file with only a version
  * @throws ReveilleError `invalid_request` as {@link parsePolicy}, and for a file that cannot be read
  */
 export function readPolicy(path: string | undefined): ReadPolicy {
@@ -103,8 +100,8 @@ export function readPolicy(path: string | undefined): ReadPolicy {
   } catch (cause) {
     throw refused(`the policy cannot be read: ${(cause as Error).message}`, cause);
   }
-  if (bytes.length > LARGEST_BYTES)
-    throw refused(`the policy must have at most ${LARGEST_BYTES} bytes, it has ${bytes.length}`);
+  if (bytes.length > POLICY_BYTES_MAX)
+    throw refused(`the policy must have at most ${POLICY_BYTES_MAX} bytes, it has ${bytes.length}`);
   let text: string;
   try {
     text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
@@ -119,8 +116,7 @@ const STRICTNESS = { allow: 0, ask: 1, deny: 2 } as const;
 const same = (one: PatternSource, other: PatternSource | undefined) => JSON.stringify(one) === JSON.stringify(other);
 
 /**
- * Whether every call that `rule` is about is one that `stricter` is about. It may miss some that are, never the other
- * way round.
+ * Whether `stricter` matches every call that `rule` matches. It may miss such a case, but never reports a false one.
  */
 function covers(stricter: PolicyRule, rule: PolicyRule): boolean {
   if (!fitsGlob(stricter.tool, rule.tool)) return false;
@@ -128,11 +124,11 @@ function covers(stricter: PolicyRule, rule: PolicyRule): boolean {
   return Object.entries(stricter.args ?? {}).every(([pointer, pattern]) => same(pattern, rule.args?.[pointer]));
 }
 
-/** Which rules have no effect, by their places in the list, and which rule makes it so. */
+/** Rules without effect, by their index, with the rule that covers them. */
 function coveredRules(rules: readonly PolicyRule[]): { index: number; by: PolicyRule }[] {
   return rules.flatMap((rule, index) => {
     const by = rules.find((other) => STRICTNESS[other.effect] > STRICTNESS[rule.effect] && covers(other, rule));
-    // Its limits deny what is beyond them, whichever rule asks.
+    // Its limits still deny calls beyond them, even if another rule asks.
     return by === undefined || (rule.limits && by.effect === 'ask') ? [] : [{ index, by }];
   });
 }

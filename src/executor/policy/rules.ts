@@ -1,18 +1,18 @@
-/** The rules of a policy, made ready, and which of them speak of a call. Pure. */
+/** Compiles the rules of a policy and matches them against calls. Pure. */
 import { valueAt } from '../intent/pointer.ts';
 import { isMore, readDecimal } from './decimal.ts';
 import { compileExpression } from './expression.ts';
 import type { PolicyRequest } from './policy.ts';
 import type { PolicyRule } from './policy-file.ts';
 
-/** Whether a rule is about a call; `because` says why it is not, or what the doubt is. */
+/** Whether a rule matches a call; `because` has the reason for a mismatch or the doubt. */
 export type RuleFit = { readonly rule: PolicyRule; readonly fit: Fit; readonly because: string };
 
-/** Holds a call against one rule. */
+/** Matches a call against one rule. */
 type RuleTest = (request: PolicyRequest) => RuleFit;
 
 function doubt(pointer: string, value: unknown): string {
-  return value === undefined ? `${pointer} is missing` : `${pointer} is of another kind than the rule speaks of`;
+  return value === undefined ? `${pointer} is missing` : `${pointer} has another type than the rule expects`;
 }
 
 export function compileRule(rule: PolicyRule): RuleTest {
@@ -22,14 +22,14 @@ export function compileRule(rule: PolicyRule): RuleTest {
   const users = rule.users && new Set(rule.users);
   return ({ tool, user, args }) => {
     const not = (because: string): RuleFit => ({ rule, fit: 'no', because });
-    if (!fitsGlob(rule.tool, tool)) return not(`it is about ${rule.tool}`);
-    if (users && !users.has(user)) return not('it is about other users');
+    if (!fitsGlob(rule.tool, tool)) return not(`it matches ${rule.tool}`);
+    if (users && !users.has(user)) return not('it matches other users');
     const results = tests.map(([pointer, test]) => {
       const value = valueAt(args, pointer);
       return { pointer, value, fit: test(value) };
     });
     const differing = results.find(({ fit }) => fit === 'no');
-    if (differing) return not(`${differing.pointer} is not what it is about`);
+    if (differing) return not(`${differing.pointer} does not match`);
     const fit = all(results.map((result) => result.fit));
     const doubts = results
       .filter((result) => result.fit === 'unclear')
@@ -42,7 +42,7 @@ type Fit = 'yes' | 'no' | 'unclear';
 
 type PlainValue = string | number | boolean;
 
-/** As the file says it; every member that is given has to hold. */
+/** A pattern of the file; every present member must match. */
 export type PatternSource = {
   readonly equals?: PlainValue | undefined;
   readonly one_of?: readonly PlainValue[] | undefined;
@@ -51,36 +51,36 @@ export type PatternSource = {
   readonly range?:
     | { readonly min?: string | number | undefined; readonly max?: string | number | undefined }
     | undefined;
-  /** The argument may be left out: a rule that denies or asks is not about a call without it. */
+  /** The argument may be missing: a rule that denies or asks does not match a call without it. */
   readonly optional?: boolean | undefined;
 };
 
-/** Judges an argument; `undefined` where there is none. */
+/** Tests an argument; `undefined` when it is missing. */
 type ArgumentTest = (value: unknown) => Fit;
 
 /** Longer texts are not matched against expressions. */
-const LONGEST_MATCHED = 4096;
+const MATCHED_MAX = 4096;
 
 const fit = (holds: boolean): Fit => (holds ? 'yes' : 'no');
 
-/** All of several: one that fails is enough, and one in doubt leaves it in doubt. */
+/** Conjunction: one `no` gives `no`; otherwise one `unclear` gives `unclear`. */
 export function all(fits: readonly Fit[]): Fit {
   if (fits.includes('no')) return 'no';
   return fits.includes('unclear') ? 'unclear' : 'yes';
 }
 
 /** @param values all of one type */
-function among(values: readonly PlainValue[]): ArgumentTest {
+function isOneOf(values: readonly PlainValue[]): ArgumentTest {
   const known = new Set<unknown>(values);
   return (value) => (typeof value === typeof values[0] ? fit(known.has(value)) : 'unclear');
 }
 
 const ofText =
-  (holds: (text: string) => boolean, longest = Number.POSITIVE_INFINITY): ArgumentTest =>
+  (holds: (text: string) => boolean, maxLength = Number.POSITIVE_INFINITY): ArgumentTest =>
   (value) =>
-    typeof value === 'string' && value.length <= longest ? fit(holds(value)) : 'unclear';
+    typeof value === 'string' && value.length <= maxLength ? fit(holds(value)) : 'unclear';
 
-function within(min: string | number | undefined, max: string | number | undefined): ArgumentTest {
+function isInRange(min: string | number | undefined, max: string | number | undefined): ArgumentTest {
   const [least, most] = [readDecimal(min), readDecimal(max)];
   return (value) => {
     const number = readDecimal(value);
@@ -89,14 +89,14 @@ function within(min: string | number | undefined, max: string | number | undefin
   };
 }
 
-/** @throws ExpressionError for a `matches` that cannot be understood */
+/** @throws ExpressionError for an invalid `matches` */
 function compilePattern({ equals, one_of, glob, matches, range, optional }: PatternSource): ArgumentTest {
   const tests: ArgumentTest[] = [];
-  if (equals !== undefined) tests.push(among([equals]));
-  if (one_of !== undefined) tests.push(among(one_of));
+  if (equals !== undefined) tests.push(isOneOf([equals]));
+  if (one_of !== undefined) tests.push(isOneOf(one_of));
   if (glob !== undefined) tests.push(ofText((text) => fitsGlob(glob, text)));
-  if (matches !== undefined) tests.push(ofText(compileExpression(matches), LONGEST_MATCHED));
-  if (range !== undefined) tests.push(within(range.min, range.max));
+  if (matches !== undefined) tests.push(ofText(compileExpression(matches), MATCHED_MAX));
+  if (range !== undefined) tests.push(isInRange(range.min, range.max));
   return (value) => {
     if (value === undefined) return optional ? 'no' : 'unclear';
     return all(tests.map((test) => test(value)));
@@ -104,9 +104,9 @@ function compilePattern({ equals, one_of, glob, matches, range, optional }: Patt
 }
 
 /**
- * Whether the whole text fits. Nothing is normalised: characters are compared code unit by code unit.
+ * Whether the whole text matches. Nothing is normalized: texts are compared by code unit.
  *
- * Given another pattern as `text`, a `true` means that every text that fits that pattern fits this one.
+ * With another pattern as `text`, `true` means that every text that matches that pattern matches this one.
  */
 export function fitsGlob(glob: string, text: string): boolean {
   const [head, ...rest] = glob.split('*') as [string, ...string[]];
@@ -116,7 +116,7 @@ export function fitsGlob(glob: string, text: string): boolean {
   let at = head.length;
   const end = text.length - tail.length;
   for (const part of rest) {
-    // The leftmost place leaves the most to those that follow.
+    // The leftmost match leaves the most text for the next parts.
     const found = text.indexOf(part, at);
     if (found === -1 || found + part.length > end) return false;
     at = found + part.length;

@@ -1,6 +1,6 @@
 /**
- * What each kind of envelope says (docs/receipts.md has the same for other implementations). Everything is JSON that
- * canonical form keeps: numbers are exact, hashes 64 lower-case hex digits.
+ * The body of each kind of envelope (docs/receipts.md describes the same for other implementations). All values survive
+ * canonical JSON: numbers are exact, hashes are 64 lower-case hex digits.
  */
 import type { ContextPiece } from '../../wire/executor.ts';
 import type { Intent } from '../../wire/intent.ts';
@@ -12,7 +12,7 @@ import type { PlanReference, ResolvedValue } from '../intent/reference.ts';
 type At = { readonly at: string };
 type OfCall = At & { readonly node_id: string };
 
-/** A call as it is bound to its approval: `call_sha256` is over the canonical JSON of `{"args":…,"tool":…}`. */
+/** A call as it is bound to its approval: `call_sha256` hashes the canonical JSON of `{"args":…,"tool":…}`. */
 export type BoundCall = {
   readonly tool: string;
   readonly args: Readonly<Record<string, unknown>>;
@@ -28,11 +28,11 @@ export type Received = {
   /** SHA-256 and length of the answer's message, byte for byte as it came; absent where none came. */
   readonly response_sha256?: string;
   readonly response_bytes?: number;
-  /** The answer in words, cut to a length that fits a receipt. */
+  /** The text of the answer, cut to a length that fits a receipt. */
   readonly text?: string;
 };
 
-/** A read that was made while the intent was compiled. */
+/** A read during the compilation of the intent. */
 export type CompileRead = Received & {
   readonly tool: string;
   readonly args: Readonly<Record<string, unknown>>;
@@ -51,7 +51,7 @@ export type ValueSource = {
   readonly tool?: string;
 };
 
-/** What became of a call. `not_run`: it is certain that it never began; `unknown`: nobody can say. */
+/** The outcome of a call. `not_run`: it certainly never started; `unknown`: the outcome cannot be determined. */
 export type CallStatus = 'succeeded' | 'failed' | 'not_run' | 'unknown';
 
 export type ReceiptBodies = {
@@ -63,14 +63,14 @@ export type ReceiptBodies = {
       readonly origin: 'chronos' | 'person';
     };
     readonly idempotency_key?: string;
-    /** What was submitted, verbatim: one of the two. `intent` is the JSON source text. */
+    /** The submitted task, verbatim: one of the two. `intent` is the JSON source text. */
     readonly prose?: string;
     readonly intent?: string;
-    /** Where the conversation's pieces came from, and over the canonical JSON of all of them. */
+    /** The origins of the conversation's pieces, and the hash over the canonical JSON of all of them. */
     readonly context?: { readonly pieces: readonly ContextPiece['from'][]; readonly sha256: string };
     readonly manifest_sha256: string;
     readonly policy_sha256: string;
-    /** By which rules the receipt is to be read; absent in those of before answers were signed. */
+    /** The version of the rules for reading the receipt; absent in receipts from before answers were signed. */
     readonly rules?: typeof SIGNED_APPROVALS;
   };
   'intent.compiled': At & {
@@ -81,13 +81,12 @@ export type ReceiptBodies = {
     /** Each tool of the plan and the definition that its arguments were checked against. */
     readonly tools: Readonly<Record<string, string>>;
     /**
-     * Where each value of its calls comes from, as its questions say it; absent for an intent that was submitted as
-     * JSON.
+     * The origin of each value of its calls, as the questions show it; absent for an intent that was submitted as JSON.
      */
     readonly provenance?: readonly ValueSource[];
     /**
-     * The references in the arguments of its calls. Without the member there are none: an object with `$ref` is data,
-     * as it was before there were references.
+     * The references in the arguments of its calls. Without this member an object with `$ref` is data, as it was before
+     * references existed.
      */
     readonly references?: readonly PlanReference[];
   };
@@ -97,7 +96,7 @@ export type ReceiptBodies = {
     readonly reads: readonly CompileRead[];
   };
   'intent.parked': At & { readonly conversation_id: string };
-  /** What the policy says of a call. */
+  /** The decision of the policy about a call. */
   'call.decided': OfCall & {
     readonly call: BoundCall;
     readonly surface: 'natural' | 'escalate';
@@ -106,10 +105,10 @@ export type ReceiptBodies = {
     readonly reason: string;
     readonly policy_sha256: string;
     readonly amount?: { readonly value: string; readonly currency: string };
-    /** What stands in `call` in the place of each reference of the node, in the order of `references`. */
+    /** The value in `call` for each reference of the node, in the order of `references`. */
     readonly resolved?: readonly ResolvedValue[];
   };
-  /** A dry run, made to be shown with the question. */
+  /** A dry run whose result the question shows. */
   'call.tried': OfCall &
     Received & {
       readonly tool: string;
@@ -119,7 +118,7 @@ export type ReceiptBodies = {
     };
   'gate.asked': OfCall & {
     readonly call_sha256: string;
-    /** What the person is shown, whole. */
+    /** The full text of the question. */
     readonly displayed: string;
     readonly displayed_sha256: string;
     readonly expires_at: string;
@@ -127,22 +126,22 @@ export type ReceiptBodies = {
   'gate.answered': OfCall & {
     readonly call_sha256: string;
     readonly approved: boolean;
-    /** Whose intent it is. */
+    /** The user of the intent. */
     readonly by: string;
     readonly answer?: string;
     /**
-     * Together or not at all: the question that was answered, by which key, and its signature (`wire/approver.ts`), or
-     * by which passkey, and its assertion (`wire/passkey.ts`).
+     * All present or all absent: the answered question, and the key with its signature (`wire/approver.ts`) or the
+     * passkey with its assertion (`wire/passkey.ts`).
      */
     readonly displayed_sha256?: string;
     readonly approver?: string;
     readonly expires_at?: string;
     readonly signature?: string;
     readonly passkey?: PasskeySignature;
-    /** What the executor's roster calls the key. */
+    /** The name of the key in the executor's roster. */
     readonly name?: string;
   };
-  /** An answer that does not count: of the wrong user, about another call, or a second one. */
+  /** A refused answer: by the wrong user, about another call, or a second one. */
   'gate.refused': OfCall & {
     readonly by: string;
     readonly reason: string;
@@ -150,9 +149,7 @@ export type ReceiptBodies = {
     readonly approver?: string;
   };
   'gate.expired': OfCall & { readonly call_sha256: string };
-  /**
-   * Written before the call is made. A call that was started and has no `call.finished` may or may not have been made.
-   */
+  /** Written before the call is made. A started call without `call.finished` may or may not have been made. */
   'call.started': OfCall & {
     readonly call: BoundCall;
     readonly surface: 'natural' | 'escalate';
@@ -162,17 +159,17 @@ export type ReceiptBodies = {
     Received & {
       readonly status: CallStatus;
       readonly reason?: string;
-      /** What the tool made elsewhere, by the pointers that the manifest names. */
+      /** Identifiers of what the tool created, by the pointers that the manifest names. */
       readonly references?: Readonly<Record<string, unknown>>;
-      /** The structured result, where there is one and it is short enough. */
+      /** The structured result, if there is one and it is short enough. */
       readonly result?: unknown;
       /**
-       * The same as the JSON text that the tool wrote, with all its digits; where another call refers to it, and it is
-       * short enough.
+       * The result as the JSON text that the tool wrote, with all digits; present if another call refers to it and it
+       * is short enough.
        */
       readonly result_text?: string;
     };
-  /** What the tool's own status call says of a call whose answer got lost. */
+  /** The answer of the tool's status call about a call whose answer was lost. */
   'call.reconciled': OfCall &
     Received & {
       readonly tool: string;
@@ -184,12 +181,12 @@ export type ReceiptBodies = {
     Received & { readonly tool: string; readonly args_sha256: string; readonly status: CallStatus };
   'wait.started': OfCall & { readonly until: string };
   'wait.finished': OfCall;
-  /** The journal was changed behind the executor's back; what stood after `good_seq` does not count. */
+  /** The journal was changed by another program; envelopes after `good_seq` do not count. */
   'journal.broken': At & { readonly good_seq: number; readonly reason: string };
   'intent.completed': At & { readonly result?: unknown };
   'intent.failed': At & { readonly code: string; readonly reason: string };
   'intent.cancelled': At & { readonly by: string; readonly reason: string };
-  /** Somebody has to look: which call, and how it can be found out. */
+  /** A person has to check the calls in `nodes`; `reason` says how. */
   'intent.unknown': At & { readonly reason: string; readonly nodes: readonly string[] };
 };
 

@@ -1,7 +1,4 @@
-/**
- * What the body of each kind of envelope must look like. Members that are not named are let pass: they are signed like
- * the others.
- */
+/** The schema of each kind of body. Unknown members are accepted: they are signed like the others. */
 import { z } from 'zod';
 import { intentSchema } from '../../wire/intent.ts';
 import { type ReceiptKind, SIGNED_APPROVALS } from '../../wire/intent-receipt.ts';

@@ -1,6 +1,6 @@
 /**
- * The state of a chain: what its envelopes come to, one after the other. The journal works by it, and the verifier
- * holds each envelope against it (invariants.ts) before it is taken in. Pure.
+ * The state of a chain, folded from its envelopes. The journal works with it; the verifier checks each envelope against
+ * it (invariants.ts) before adding it. Pure.
  */
 import { DENIAL_CODES, type IntentStatus } from '../../wire/executor.ts';
 import type { Intent } from '../../wire/intent.ts';
@@ -9,26 +9,26 @@ import type { BoundCall, CallStatus, ReceiptBodies, ReceiptEntry } from './bodie
 
 export type Gate = {
   readonly asked: ReceiptBodies['gate.asked'];
-  /** The definition that the call was judged by when it was asked. */
+  /** The tool definition for which the question was asked. */
   readonly definitionSha256: string | undefined;
-  /** How often it was asked, this time included. */
+  /** How often it was asked, including this question. */
   readonly times: number;
   readonly answered?: ReceiptBodies['gate.answered'];
   readonly expired?: true;
-  /** An escalate-class call was started on it: one consent, one call. */
+  /** An escalate-class call used this consent: one consent, one call. */
   readonly used?: true;
 };
 
-/** What is on record of one node. */
+/** The recorded facts about one node. */
 export type NodeRecord = {
   readonly decided?: ReceiptBodies['call.decided'];
   /** The policy has judged the call since consent was last used up. */
   readonly isJudged?: boolean;
-  /** Of the first decision, or of the last start. */
+  /** From the first decision or the last start. */
   readonly surface?: 'natural' | 'escalate';
-  /** What was to be called: of the last decision or start. */
+  /** The call of the last decision or start. */
   readonly call?: BoundCall;
-  /** It was started as `escalate` once; it stays one, whatever its tool is said to be later. */
+  /** It was started as `escalate` once. This stays, even if the tool is declared differently later. */
   readonly escalated?: true;
   readonly tried?: ReceiptBodies['call.tried'];
   readonly gate?: Gate;
@@ -44,24 +44,24 @@ type End = 'intent.completed' | 'intent.failed' | 'intent.cancelled' | 'intent.u
 export type Ending = { [Kind in End]: { readonly kind: Kind; readonly body: ReceiptBodies[Kind] } }[End];
 
 export type AnyChainState = {
-  /** `undefined` where a chain was ended when not even its first envelope held. */
+  /** `undefined` when a chain was ended because even its first envelope was invalid. */
   readonly accepted?: ReceiptBodies['intent.accepted'];
   readonly compiled?: ReceiptBodies['intent.compiled'];
   readonly clarify?: ReceiptBodies['intent.clarify'];
-  /** The conversation that is woken when the intent is over. */
+  /** The conversation that is woken when the intent ends. */
   readonly parkedIn?: string;
-  /** In the order in which they were first spoken of. */
+  /** In the order of their first envelope. */
   readonly nodes: ReadonlyMap<string, NodeRecord>;
-  /** Whether an escalate-class call has ever been started; from then on there is no way back. */
+  /** Whether an escalate-class call has ever started; from then on the intent cannot be cancelled. */
   readonly escalateStarted: boolean;
-  /** Answers that did not count. */
+  /** Number of refused answers. */
   readonly refusals: number;
   readonly broken?: ReceiptBodies['journal.broken'];
-  /** The journal was found changed, and the end that follows from it has not come yet. */
+  /** The journal was found tampered with, and the resulting end is not recorded yet. */
   readonly mustEnd?: boolean;
-  /** Something was reconciled since the last end. */
+  /** A call was reconciled since the last end. */
   readonly reconciledSinceEnd?: boolean;
-  /** The last one counts: what was unknown can be found out later. */
+  /** The last one counts: an unknown outcome can be reconciled later. */
   readonly ending?: Ending;
   readonly lastKind?: ReceiptKind;
 };
@@ -88,7 +88,7 @@ function decide(record: NodeRecord, decided: ReceiptBodies['call.decided']): Nod
   return { ...record, decided, isJudged: true, surface: record.surface ?? decided.surface, call: decided.call };
 }
 
-/** A call that is made again is open again: what is known of it is what comes of the last start. */
+/** A repeated call is open again: only the outcome of the last start counts. */
 function start(
   { finished: _finished, reconciled: _reconciled, ...record }: NodeRecord,
   started: ReceiptBodies['call.started'],
@@ -116,7 +116,7 @@ function ask(record: NodeRecord, asked: ReceiptBodies['gate.asked']): NodeRecord
   return { ...record, gate };
 }
 
-/** What an envelope adds to its node; `undefined` where it is about none. */
+/** The record of a node after an envelope; `undefined` when the envelope has no node. */
 function nodeChange(record: NodeRecord, { kind, body }: ReceiptEntry): NodeRecord | undefined {
   switch (kind) {
     case 'call.decided':
@@ -153,7 +153,7 @@ function nodesAfter(nodes: AnyChainState['nodes'], entry: ReceiptEntry): AnyChai
   return changed ? new Map(nodes).set(id, changed) : nodes;
 }
 
-/** What an envelope adds to the state around its node. */
+/** The changes of an envelope to the state besides its node. */
 function changeOf(state: AnyChainState, { kind, body }: ReceiptEntry): Partial<AnyChainState> {
   switch (kind) {
     case 'intent.accepted':
@@ -193,19 +193,19 @@ export function begin(accepted: ReceiptBodies['intent.accepted']): ChainState {
   return { ...EMPTY_STATE, accepted, lastKind: 'intent.accepted' };
 }
 
-/** Whether the kind of an envelope is one that ends an intent. */
+/** Whether an envelope of this kind ends an intent. */
 export function isEnd(kind: ReceiptKind): kind is End {
   return Object.hasOwn(STATUS_OF_END, kind);
 }
 
-/** Whether nothing goes on any more by itself: it has come to its end, or the executor has asked back. */
-export function isOver({ ending, clarify }: AnyChainState): boolean {
+/** Whether the intent is final: it has ended, or the executor has asked for clarification. */
+export function isFinal({ ending, clarify }: AnyChainState): boolean {
   return ending !== undefined || clarify !== undefined;
 }
 
-/** The nodes whose gate waits for an answer, in the order in which they were asked. */
+/** The nodes with a pending question, in the order in which the questions were asked. */
 export function openGates(state: AnyChainState): readonly { readonly nodeId: string; readonly gate: Gate }[] {
-  if (isOver(state)) return [];
+  if (isFinal(state)) return [];
   return [...state.nodes]
     .flatMap(([nodeId, { gate }]) => (gate && !gate.answered && !gate.expired ? [{ nodeId, gate }] : []))
     .sort((one, other) => (one.gate.asked.at < other.gate.asked.at ? -1 : 1));
@@ -213,7 +213,7 @@ export function openGates(state: AnyChainState): readonly { readonly nodeId: str
 
 export function statusOf(state: AnyChainState): IntentStatus {
   const { ending } = state;
-  // In a receipt a denial is a failure with a code of its own, as it always was: old ones read the same.
+  // In a receipt a denial is a failure with its own code, so old receipts keep their meaning.
   if (ending?.kind === 'intent.failed' && DENIAL_CODES.includes(ending.body.code)) return 'denied';
   if (ending) return STATUS_OF_END[ending.kind];
   if (!state.compiled) return 'drafting';
@@ -221,35 +221,34 @@ export function statusOf(state: AnyChainState): IntentStatus {
   return state.nodes.size === 0 ? 'planned' : 'executing';
 }
 
-/** The plan as it is carried out; `undefined` before it is compiled. */
+/** The compiled intent; `undefined` before the compilation. */
 export function intentOf(state: AnyChainState): Intent | undefined {
   return state.compiled?.intent;
 }
 
-/** What became of a call, as far as it is on record; `undefined` before it is started. */
+/** The recorded outcome of a call; `undefined` before it is started. */
 export function outcomeOf({ started, finished, reconciled }: NodeRecord): CallStatus | undefined {
   if (!started) return undefined;
   return reconciled?.status ?? finished?.status ?? 'unknown';
 }
 
-/** As {@link outcomeOf}; `started` while nothing is on record of what came of it. */
+/** As {@link outcomeOf}, but `started` while no outcome is recorded. */
 export function standingOf({ started, finished, reconciled }: NodeRecord): CallStatus | 'started' | undefined {
   return reconciled?.status ?? finished?.status ?? (started ? 'started' : undefined);
 }
 
-/** The calls that something is on record of, with their ids. */
+/** The recorded calls with their ids. */
 export function callsOf({ nodes }: AnyChainState): readonly { readonly nodeId: string; readonly record: NodeRecord }[] {
   return [...nodes].flatMap(([nodeId, record]) => (record.waitUntil === undefined ? [{ nodeId, record }] : []));
 }
 
-/** The end that the intent has come to; `undefined` where there is none, or a changed journal took it back. */
+/** The end of the intent; `undefined` when there is none, or a tampered journal has revoked it. */
 export function endOf({ ending, mustEnd }: AnyChainState): Ending | undefined {
   return mustEnd ? undefined : ending;
 }
 
 /**
- * Who approved the last start of a call, by their key; `undefined` where the policy allowed it, or the answer names no
- * key.
+ * The key of the approver of a call's last start; `undefined` when the policy allowed it or the answer names no key.
  */
 export function approverOf({ decided, gate }: NodeRecord): string | undefined {
   return decided?.effect === 'ask' ? gate?.answered?.approver : undefined;

@@ -11,7 +11,7 @@ const key = signingKey(generateKey());
 const at = '2026-06-15T08:10:00.000Z';
 const completed = (result: unknown): ReceiptEntry => ({ kind: 'intent.completed', body: { at, result } });
 
-test('what is stored is the canonical form, and each envelope is bound to the one before', () => {
+test('the stored text is the canonical form, and each envelope is bound to the one before', () => {
   const first = nextEnvelope({ head: EMPTY_CHAIN, entry: completed({ b: 1, a: undefined }), key });
   const second = nextEnvelope({ head: first.head, entry: completed('€ "\u0001'), key });
   assert.equal(first.text, canonicalJson(first.envelope));
@@ -24,7 +24,7 @@ test('what is stored is the canonical form, and each envelope is bound to the on
   assert.deepEqual(verifyChain([first.envelope, first.envelope], { publicKey }).head, first.head);
 });
 
-test('halves of surrogate pairs, which tools may send, become U+FFFD and the envelope holds', () => {
+test('lone surrogates, which tools may send, become U+FFFD and the envelope is valid', () => {
   const result = { '\ud800': 'a\udc00\\ud800', ok: '😀' };
   const { envelope } = nextEnvelope({ head: EMPTY_CHAIN, entry: completed(result), key });
   assert.deepEqual(envelope.body.result, { '\ufffd': 'a\ufffd\\ud800', ok: '😀' });
@@ -39,7 +39,7 @@ test('a body that a receipt cannot carry is refused before anything is signed', 
   }
 });
 
-test('a public key that is none verifies nothing', () => {
+test('an invalid public key verifies nothing', () => {
   const { envelope } = nextEnvelope({ head: EMPTY_CHAIN, entry: completed(1), key });
   for (const publicKey of ['f'.repeat(64), '0'.repeat(64)]) {
     const forged = { ...envelope, key_id: signingKey({ ...generateKey(), publicKeyHex: publicKey } as never).keyId };

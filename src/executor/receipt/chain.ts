@@ -1,4 +1,4 @@
-/** Appending to a chain. Pure: the caller keeps what comes out, in one transaction with what it stands for. */
+/** Appends to a chain. Pure: the caller stores the envelope in one transaction with the change that it records. */
 import { NO_HASH, type ReceiptEnvelope } from '../../wire/intent-receipt.ts';
 import type { ReceiptEntry } from './bodies.ts';
 import {
@@ -20,15 +20,15 @@ export const EMPTY_CHAIN: ChainHead = { seq: 0, hash: NO_HASH };
 
 export type Sealed = {
   readonly envelope: ReceiptEnvelope;
-  /** Its canonical JSON: what its hash is over, and what is to be stored. */
+  /** Its canonical JSON, which is hashed and stored. */
   readonly text: string;
-  /** The chain's head with it. */
+  /** The chain's new head. */
   readonly head: ChainHead;
 };
 
 /**
- * Signs what happened as the next envelope of a chain. Members of the body that are `undefined` are left out; halves of
- * surrogate pairs, which no signature could carry, become U+FFFD.
+ * Signs an entry as the next envelope of a chain. Members that are `undefined` are omitted; lone surrogates, which have
+ * no UTF-8 form, become U+FFFD.
  *
  * @throws TypeError when the body holds what JSON cannot carry, or is nested more than 253 deep
  */
@@ -42,13 +42,13 @@ export function nextEnvelope({
   readonly key: SigningKey;
 }): Sealed {
   const { kind } = entry;
-  // The receipt, its list and the envelope stand around the body.
+  // The receipt, its list and the envelope are three levels around the body.
   if (isDeeperThan(entry.body, RECEIPT_DEPTH_MAX - 3))
     throw new TypeError(`the body of ${kind} is nested more than ${RECEIPT_DEPTH_MAX - 3} deep`);
   const fields = { seq: head.seq + 1, kind, prev_hash: head.hash, key_id: key.keyId };
   const unsigned = inUnicode(unsignedText({ ...fields, body: entry.body }));
   const text = signedText(unsigned, key.sign(preAuthEncoding(unsigned)));
-  // Read back from what was signed: the caller's object may hold `undefined`, and may be changed later.
+  // Parse the signed text: the caller's object may contain `undefined` and may change later.
   const envelope = JSON.parse(text) as ReceiptEnvelope;
   return { envelope, text, head: { seq: fields.seq, hash: sha256Hex(text) } };
 }

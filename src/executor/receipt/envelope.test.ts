@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import { callSha256, digestOf } from './envelope.ts';
 
-test('the digest of a call does not depend on the order of its members, and on everything else', () => {
+test('the digest of a call depends on everything but the order of its members', () => {
   const canonical = '{"args":{"a":1,"b":"é"},"tool":"s/t"}';
   assert.equal(callSha256('s/t', { b: 'é', a: 1 }), createHash('sha256').update(canonical).digest('hex'));
   assert.notEqual(callSha256('s/t', { a: 1, b: 'é ' }), callSha256('s/t', { a: 1, b: 'é' }));

@@ -1,4 +1,4 @@
-/** A compiled plan as a receipt is held against it: its leaves, and what must be done before each. Pure. */
+/** The order of a compiled plan, for checking a receipt: its leaves and the predecessors of each. Pure. */
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import type { CallNode, Intent, PlanNode, WaitNode } from '../../wire/intent.ts';
 
@@ -7,23 +7,23 @@ export type PlanLeaf = CallNode | WaitNode;
 export type PlanOrder = {
   readonly leaves: ReadonlyMap<string, PlanLeaf>;
   /** For each leaf, the leaves that sequences put before it. */
-  readonly before: ReadonlyMap<string, readonly string[]>;
-  /** An id that two nodes have. */
-  readonly twice: string | undefined;
+  readonly predecessors: ReadonlyMap<string, readonly string[]>;
+  /** An id that two nodes share. */
+  readonly duplicateId: string | undefined;
 };
 
 export function planOrder(plan: PlanNode): PlanOrder {
   const leaves = new Map<string, PlanLeaf>();
-  const before = new Map<string, readonly string[]>();
+  const predecessors = new Map<string, readonly string[]>();
   const ids = new Set<string>();
-  let twice: string | undefined;
+  let duplicateId: string | undefined;
   /** @returns the leaves below a node */
   const visit = (node: PlanNode, earlier: readonly string[]): string[] => {
-    if (ids.has(node.id)) twice ??= node.id;
+    if (ids.has(node.id)) duplicateId ??= node.id;
     ids.add(node.id);
     if (node.kind === 'call' || node.kind === 'wait') {
       leaves.set(node.id, node);
-      before.set(node.id, earlier);
+      predecessors.set(node.id, earlier);
       return [node.id];
     }
     const below: string[] = [];
@@ -32,7 +32,7 @@ export function planOrder(plan: PlanNode): PlanOrder {
     return below;
   };
   visit(plan, []);
-  return { leaves, before, twice };
+  return { leaves, predecessors, duplicateId };
 }
 
 type Args = Readonly<Record<string, unknown>>;
@@ -45,7 +45,7 @@ function withoutKey(args: Args, key: string): Args {
   return Object.fromEntries(Object.entries(args).filter(([, value]) => value !== key));
 }
 
-/** Whether these are the arguments of the plan, but for an idempotency key that the executor filled in. */
+/** Whether the arguments equal those of the plan, apart from an idempotency key that the executor filled in. */
 export function areArgsOf(node: CallNode, args: Args, key: string): boolean {
   return canonicalJson(withoutKey(args, key)) === canonicalJson(withoutKey(node.args, key));
 }
@@ -55,7 +55,7 @@ function withoutKeys(node: PlanNode, intentId: string): PlanNode {
   return node.kind === 'wait' ? node : { ...node, nodes: node.nodes.map((child) => withoutKeys(child, intentId)) };
 }
 
-/** Whether two intents are the same, but for idempotency keys that the executor filled in. */
+/** Whether two intents are equal, apart from idempotency keys that the executor filled in. */
 export function isSameIntent(one: Intent, other: Intent, intentId: string): boolean {
   const bare = (intent: Intent) => canonicalJson({ ...intent, plan: withoutKeys(intent.plan, intentId) });
   return bare(one) === bare(other);

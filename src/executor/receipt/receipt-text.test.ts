@@ -5,7 +5,7 @@ import { anyCharacter } from '../../../test/support/random/characters.ts';
 import { RECEIPT_DEPTH_MAX } from './envelope.ts';
 import { readValues } from './receipt-text.ts';
 
-/** Line, column and words of the first thing that cannot be read. */
+/** Line, column and message of the first unreadable value. */
 function refusal(text: string): string | undefined {
   for (const read of readValues(text)) {
     if ('unreadable' in read) return `${read.unreadable.line}:${read.unreadable.column} ${read.unreadable.message}`;
@@ -13,7 +13,7 @@ function refusal(text: string): string | undefined {
   return undefined;
 }
 
-test('what JSON.stringify writes is read as the same value', () => {
+test('output of JSON.stringify is read as the same value', () => {
   fc.assert(
     fc.property(fc.jsonValue({ stringUnit: anyCharacter }), fc.nat(3), (value, indent) => {
       const reads = [...readValues(JSON.stringify(value, null, indent))];
@@ -53,7 +53,7 @@ test('text that JSON.parse refuses is refused', () => {
   );
 });
 
-test('several values stand in one text, each with its line', () => {
+test('one text may contain several values, each with its line', () => {
   assert.deepEqual(
     [...readValues('{"a":1}\n\n[2] 3\n')],
     [
@@ -65,33 +65,33 @@ test('several values stand in one text, each with its line', () => {
   assert.deepEqual([...readValues(' \n')], []);
 });
 
-test('what readers could understand in two ways is refused with its place', () => {
-  assert.equal(refusal('{"a":1,\n "\\u0061":2}'), '2:2 the field "a" is there twice');
+test('ambiguous text is refused with its position', () => {
+  assert.equal(refusal('{"a":1,\n "\\u0061":2}'), '2:2 the field "a" is duplicated');
   assert.equal(
     refusal('[12345678901234567890]'),
-    '1:2 12345678901234567890 cannot be carried exactly; write it with fewer digits, or as text',
+    '1:2 12345678901234567890 cannot be represented exactly; write it with fewer digits, or as text',
   );
-  assert.equal(refusal('[1e400]'), '1:2 1e400 cannot be carried exactly; write it with fewer digits, or as text');
-  assert.equal(refusal('["\\ud800"]'), '1:2 a string holds half of a surrogate pair');
-  assert.equal(refusal('{"\\udc00":1}'), '1:2 a string holds half of a surrogate pair');
+  assert.equal(refusal('[1e400]'), '1:2 1e400 cannot be represented exactly; write it with fewer digits, or as text');
+  assert.equal(refusal('["\\ud800"]'), '1:2 a string contains a lone surrogate');
+  assert.equal(refusal('{"\\udc00":1}'), '1:2 a string contains a lone surrogate');
   const deep = RECEIPT_DEPTH_MAX;
   assert.equal(refusal('['.repeat(deep) + ']'.repeat(deep)), undefined);
-  assert.match(refusal('['.repeat(100_000))!, /^1:257 values may be nested 256 deep$/);
+  assert.match(refusal('['.repeat(100_000))!, /^1:257 values may be nested at most 256 deep$/);
 });
 
-test('text that is cut off says so; other mistakes are named', () => {
-  const cut = 'the text was cut off';
+test('truncated text and other mistakes are named', () => {
+  const cut = 'the text is incomplete';
   for (const text of ['{', '{"a"', '{"a":', '{"a":1,', '[', '[1', '"a', '"\\', 'tru', '-']) {
-    assert.match(refusal(text)!, new RegExp(`${cut}|a JSON value must stand here`), text);
+    assert.match(refusal(text)!, new RegExp(`${cut}|expected a JSON value`), text);
   }
-  assert.equal(refusal('{"a":1,}'), '1:8 no comma may stand before }');
-  assert.equal(refusal('[1 2]'), '1:4 a comma or ] must follow');
-  assert.equal(refusal('"a\u0001"'), '1:3 a string holds a control character that is not escaped');
-  assert.equal(refusal('"\\x"'), '1:1 this string has a wrong escape');
-  assert.equal(refusal('01'), '1:1 a JSON value must stand here');
+  assert.equal(refusal('{"a":1,}'), '1:8 a trailing comma before } is not allowed');
+  assert.equal(refusal('[1 2]'), '1:4 expected a comma or ]');
+  assert.equal(refusal('"a\u0001"'), '1:3 a string contains an unescaped control character');
+  assert.equal(refusal('"\\x"'), '1:1 the string has an invalid escape');
+  assert.equal(refusal('01'), '1:1 expected a JSON value');
 });
 
-test('members that JavaScript takes for something else are members', () => {
+test('member names that are special in JavaScript are ordinary members', () => {
   const [read] = readValues('{"__proto__":{"a":1},"constructor":2}');
   assert.ok(read && 'value' in read);
   assert.deepEqual(Object.keys(read.value as object), ['__proto__', 'constructor']);

@@ -1,26 +1,26 @@
 /**
- * Reading receipts from text, more strictly than `JSON.parse`: what two readers could take for two different values has
- * no place in something that is to be proof. Pure.
+ * Reads receipts from text, more strictly than `JSON.parse`: a proof must not contain text that two readers parse to
+ * different values. Pure.
  */
 import { JsonSyntaxError, type Place, StrictReader } from '../../kit/json/strict-json.ts';
 import { RECEIPT_DEPTH_MAX } from './envelope.ts';
 
-/** Where reading ended, and why. */
+/** Where and why parsing failed. */
 export type Unreadable = Place & { readonly message: string };
 
-/** One value of a text; what could not be read is the last. */
+/** One value of a text; an unreadable value is the last one. */
 export type ReadValue = { readonly value: unknown; readonly line: number } | { readonly unreadable: Unreadable };
 
 /**
- * Whether a value is the answer of an executor around a receipt, whatever else it has. What has a `format` is to be a
- * receipt itself.
+ * Whether a value is an executor's response envelope around a receipt; other members are ignored. A value with `format`
+ * is a receipt itself.
  */
-export function isAnswer(value: unknown): value is { readonly ok: true; readonly data: unknown } {
+export function isReceiptResponse(value: unknown): value is { readonly ok: true; readonly data: unknown } {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
   return 'ok' in value && value.ok === true && Object.hasOwn(value, 'data') && !Object.hasOwn(value, 'format');
 }
 
-/** How many lines begin between two places. */
+/** Number of line breaks between two offsets. */
 function linesBetween(text: string, from: number, to: number): number {
   let lines = 0;
   for (let at = text.indexOf('\n', from); at >= 0 && at < to; at = text.indexOf('\n', at + 1)) lines++;
@@ -28,16 +28,16 @@ function linesBetween(text: string, from: number, to: number): number {
 }
 
 /**
- * The JSON values of a text, with white space or nothing between them: a receipt, or several as JSON lines. Refused are
- * members that stand in one object twice, numbers that JavaScript rounds, halves of surrogate pairs, and what is nested
- * too deep; the answer of an executor around a receipt does not count there.
+ * The JSON values of a text, with optional white space between them: one receipt, or several as JSON lines. It refuses
+ * duplicate members, numbers that JavaScript rounds, lone surrogates and values that are nested too deep. An executor's
+ * response envelope around a receipt does not count towards the depth.
  */
 export function* readValues(text: string): Generator<ReadValue, void, void> {
   const reader = new StrictReader(text, {
     depth: RECEIPT_DEPTH_MAX,
     exact: true,
     protoMember: true,
-    mayBeDeeper: isAnswer,
+    mayBeDeeper: isReceiptResponse,
   });
   let line = 1;
   let counted = 0;
@@ -57,13 +57,13 @@ export function* readValues(text: string): Generator<ReadValue, void, void> {
 }
 
 /**
- * Why a text is not one JSON value that every reader takes for the same, read as a receipt is; `undefined` when it is.
+ * Why a text is not one unambiguous JSON value by the rules for receipts; `undefined` when it is.
  *
- * @param exact numbers that a double does not keep are a reason, too
+ * @param exact also refuse numbers that a double cannot represent
  */
 export function strictnessProblem(text: string, exact: boolean): string | undefined {
   try {
-    const options = { depth: RECEIPT_DEPTH_MAX, exact, protoMember: true, mayBeDeeper: isAnswer };
+    const options = { depth: RECEIPT_DEPTH_MAX, exact, protoMember: true, mayBeDeeper: isReceiptResponse };
     new StrictReader(text, options).onlyDocument();
     return undefined;
   } catch (thrown) {

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { type AgentKey, loadOrCreateKey } from '../../kit/identity/keys.ts';
 
 export type SigningKey = {
-  /** SHA-256 of the public key's 32 bytes; stands in every envelope. */
+  /** SHA-256 of the public key's 32 bytes; part of every envelope. */
   readonly keyId: string;
   /** 64 hex digits. */
   readonly publicKeyHex: string;
@@ -22,11 +22,10 @@ export function signingKey(key: AgentKey): SigningKey {
 }
 
 /**
- * The key of a file, which is made (0600) when there is none.
+ * Reads the key file, or creates it with mode 0600.
  *
- * @throws ReveilleError `forbidden` when others can read the file, `invalid_request` when it holds no seed,
- *   `unavailable` when it
- *   cannot be read or made
+ * @throws ReveilleError `forbidden` when others can read the file, `invalid_request` when it contains no seed,
+ *   `unavailable` when it cannot be read or created
  */
 export function loadSigningKey(path: string): SigningKey {
   return signingKey(loadOrCreateKey(path));

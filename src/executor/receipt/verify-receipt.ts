@@ -1,7 +1,6 @@
 /**
- * Checking a whole receipt, as a file or an executor's answer holds it: its chain, the hashes inside the envelopes, and
- * whether what they tell can have happened (docs/receipts.md). Pure, but for the threads that signatures may be checked
- * on.
+ * Verifies a whole receipt from a file or an executor's answer: its chain, the hashes inside the envelopes, and the
+ * consistency of their content (docs/receipts.md). Pure, apart from the threads that may check signatures.
  */
 import { z } from 'zod';
 import { FINGERPRINT_LENGTH } from '../../wire/did.ts';
@@ -13,87 +12,89 @@ import { EMPTY_CHAIN } from './chain.ts';
 import { type AnyChainState, EMPTY_STATE } from './chain-state.ts';
 import { callSha256, digestOf, sha256Hex } from './envelope.ts';
 import { CheckedChain } from './invariants.ts';
-import { isAnswer, type ReadValue } from './receipt-text.ts';
+import { isReceiptResponse, type ReadValue } from './receipt-text.ts';
 import { keyIdOf } from './signing-key.ts';
-import { type BrokenLink, ChainReader, type ChainReport, type LooseEnvelope, looseEnvelope } from './verify.ts';
+import { type BrokenLink, ChainReader, type ChainReport, type ParsedEnvelope, parseEnvelope } from './verify.ts';
 
 export type ReceiptReport = ChainReport & {
-  /** What the envelopes come to that hold. */
+  /** The state after the valid envelopes. */
   readonly state: AnyChainState;
-  /** As far as the receipt says it. */
+  /** The receipt's claim, if it has one. */
   readonly intentId: string | undefined;
   readonly publicKey: string | undefined;
   readonly keyId: string | undefined;
-  /** How many envelopes there are. */
+  /** Number of envelopes. */
   readonly envelopes: number;
 };
 
-/** Around the bodies, so that complaints name the member from the envelope on. */
+/** Wraps the body schemas, so that error paths begin at the envelope. */
 const BODIES = Object.fromEntries(
   RECEIPT_KINDS.map((kind) => [kind, z.object({ body: BODY_SHAPES[kind] })]),
 ) as unknown as { readonly [Kind in ReceiptKind]: z.ZodType };
 
-/** What is wrong with an envelope whose hash and signature hold. */
+/** The defect of an envelope whose hash and signature are valid. */
 function wrongContent(entry: ReceiptEntry, seq: number, checked: CheckedChain): BrokenLink | undefined {
   const shaped = checkInput(BODIES[entry.kind], entry);
   if ('problems' in shaped) return { seq, property: 'malformed', message: shaped.problems[0]!.sentence };
   const wrong = wrongDigest(entry);
   if (wrong) {
     const { field, expected, found } = wrong;
-    const message = `${field} is not the hash of what stands beside it`;
+    const message = `${field} is not the hash of the value that it belongs to`;
     return { seq, property: 'digest', message, expected, found };
   }
-  const violation = checked.take(entry, seq);
+  const violation = checked.add(entry, seq);
   return violation && { seq, property: 'story', ...violation };
 }
 
-/** The receipt around its envelopes; these are looked at one by one, so that what is wrong has a number. */
+/**
+ * The receipt without the content of its envelopes. Envelopes are checked one by one, so that a defect has a number.
+ */
 const frameSchema = intentReceiptSchema.extend({ envelopes: z.array(z.unknown()) });
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Whether a key is the expected one: its 64 hex digits, its id, or the 16 digits of it that stand in a DID. */
+/** Whether a key is the expected one: given as its 64 hex digits, its id, or the 16 digits that a DID contains. */
 function isKey(publicKey: string, expected: string): boolean {
   if (expected.length === FINGERPRINT_LENGTH) return publicKey.startsWith(expected);
   return publicKey === expected || keyIdOf(publicKey) === expected;
 }
 
-function unframed(message: string): ReceiptReport {
+function invalidFrame(message: string): ReceiptReport {
   const broken: BrokenLink = { seq: 0, property: 'malformed', message };
-  const nothing = { head: EMPTY_CHAIN, state: EMPTY_STATE };
-  return { ...nothing, broken, intentId: undefined, publicKey: undefined, keyId: undefined, envelopes: 0 };
+  const empty = { head: EMPTY_CHAIN, state: EMPTY_STATE };
+  return { ...empty, broken, intentId: undefined, publicKey: undefined, keyId: undefined, envelopes: 0 };
 }
 
-/** What is said of a value that is no receipt at all. */
-function strangeness(value: unknown): string | undefined {
+/** Why a value is not a receipt at all. */
+function formatProblem(value: unknown): string | undefined {
   if (!isObject(value)) return `a receipt is an object (got ${showValue(value)})`;
   if (value.ok === false) return `this is the answer to a request that failed: ${showValue(value.error)}`;
   if (value.format === RECEIPT_FORMAT) return undefined;
   return `its format must be ${JSON.stringify(RECEIPT_FORMAT)} (got ${showValue(value.format)})`;
 }
 
-/** What the reader expects. */
-type Given = {
-  /** What the key may be, each as {@link isKey} takes it; without them the key is the receipt's own claim. */
+/** The reader's expectations. */
+type Expectations = {
+  /** Accepted keys, each in a form of {@link isKey}. Without them the key is the receipt's own claim. */
   keys?: readonly string[] | undefined;
   /**
-   * Public keys, of which one must have approved each escalate-class call that was started; without them whoever the
-   * executor says.
+   * Public keys, one of which must have approved each started escalate-class call. Without them the executor's roster
+   * decides.
    */
   approvers?: readonly string[] | undefined;
 };
 
-/** A receipt whose frame holds, read envelope by envelope. */
+/** Verifies a receipt with a valid frame, envelope by envelope. */
 class ReceiptReader {
   readonly envelopes: readonly unknown[];
   readonly chain: ChainReader;
   readonly #checked: CheckedChain;
   readonly #frame: Pick<ReceiptReport, 'intentId' | 'publicKey' | 'keyId' | 'envelopes'>;
-  readonly #approvers: Given['approvers'];
+  readonly #approvers: Expectations['approvers'];
   #broken: BrokenLink | undefined;
 
-  constructor(frame: z.output<typeof frameSchema>, { approvers }: Given) {
+  constructor(frame: z.output<typeof frameSchema>, { approvers }: Expectations) {
     this.#approvers = approvers;
     this.envelopes = frame.envelopes;
     this.chain = new ChainReader(frame.public_key);
@@ -102,25 +103,25 @@ class ReceiptReader {
   }
 
   /**
-   * @param isSigned what the chain says of its signature
-   * @returns whether it holds: then the next one can be read
+   * @param isSigned the chain's result for its signature
+   * @returns whether it is valid, so that the next one can be checked
    */
-  take(loose: LooseEnvelope, isSigned: boolean): boolean {
+  add(loose: ParsedEnvelope, isSigned: boolean): boolean {
     const entry = loose.envelope as unknown as ReceiptEntry;
     this.#broken =
-      this.chain.take(loose, isSigned) ??
+      this.chain.add(loose, isSigned) ??
       wrongContent(entry, this.chain.head.seq, this.#checked) ??
       this.#notApproved(entry, this.chain.head.seq);
     return this.#broken === undefined;
   }
 
-  /** What is wrong with a start that holds, but was not approved by whom the reader has named. */
+  /** The defect of a valid start that none of the reader's approvers approved. */
   #notApproved({ kind, body }: ReceiptEntry, seq: number): BrokenLink | undefined {
     if (!this.#approvers || kind !== 'call.started' || body.surface !== 'escalate') return undefined;
-    const startedBy = this.#checked.starterOf(body.node_id);
-    if (startedBy !== undefined && this.#approvers.includes(startedBy)) return undefined;
-    const message = `"${body.node_id}" was started without the approval of whom you named`;
-    const found = startedBy ?? 'no approver’s key';
+    const approver = this.#checked.startApprover(body.node_id);
+    if (approver !== undefined && this.#approvers.includes(approver)) return undefined;
+    const message = `"${body.node_id}" was started without the approval of an expected approver`;
+    const found = approver ?? 'no approver’s key';
     return { seq, property: 'approver', message, expected: this.#approvers.join(' or '), found };
   }
 
@@ -133,75 +134,74 @@ function frameOf({ intent_id: intentId, public_key: publicKey, envelopes }: z.ou
   return { intentId, publicKey, keyId: keyIdOf(publicKey), envelopes: envelopes.length };
 }
 
-/** @returns what is wrong before any envelope is looked at, or their reader */
-function opened(value: unknown, given: Given): ReceiptReport | ReceiptReader {
+/** @returns the defect of the frame, or a reader of the envelopes */
+function openReceipt(value: unknown, given: Expectations): ReceiptReport | ReceiptReader {
   const { keys } = given;
-  const inner = isAnswer(value) ? value.data : value;
-  const strange = strangeness(inner);
-  if (strange !== undefined) return unframed(strange);
+  const inner = isReceiptResponse(value) ? value.data : value;
+  const problem = formatProblem(inner);
+  if (problem !== undefined) return invalidFrame(problem);
   const checked = checkInput(frameSchema, inner);
-  if ('problems' in checked) return unframed(checked.problems[0]!.sentence);
+  if ('problems' in checked) return invalidFrame(checked.problems[0]!.sentence);
   const { public_key: publicKey, envelopes } = checked.value;
-  if (envelopes.length === 0) return { ...unframed('it has no envelopes: it says nothing'), ...frameOf(checked.value) };
+  if (envelopes.length === 0) return { ...invalidFrame('it has no envelopes'), ...frameOf(checked.value) };
   if (keys && !keys.some((expected) => isKey(publicKey, expected))) {
-    const message = 'the receipt is by another key than the one that was expected';
+    const message = 'another key than the expected one signed the receipt';
     const broken: BrokenLink = { seq: 0, property: 'key', message, expected: keys.join(' or '), found: publicKey };
-    return { ...unframed(''), broken, ...frameOf(checked.value) };
+    return { ...invalidFrame(''), broken, ...frameOf(checked.value) };
   }
   return new ReceiptReader(checked.value, given);
 }
 
 /**
- * Checks a receipt up to the first thing that is wrong with it.
+ * Verifies a receipt up to its first defect.
  *
- * @param value as strict JSON reading gives it ({@link file://./receipt-text.ts}): a duplicate member or a number that
- *   JavaScript
- *   rounds cannot be seen here any more
- * @param given what the reader expects
+ * @param value parsed strictly ({@link file://./receipt-text.ts}): duplicate members and rounded numbers cannot be
+ *   detected here
+ * @param given the reader's expectations
  */
-export function verifyReceipt(value: unknown, given: Given = {}): ReceiptReport {
-  const reader = opened(value, given);
+export function verifyReceipt(value: unknown, given: Expectations = {}): ReceiptReport {
+  const reader = openReceipt(value, given);
   if (!(reader instanceof ReceiptReader)) return reader;
   for (const envelope of reader.envelopes) {
-    const loose = looseEnvelope(envelope);
-    if (!reader.take(loose, reader.chain.isSigned(loose))) break;
+    const loose = parseEnvelope(envelope);
+    if (!reader.add(loose, reader.chain.isSigned(loose))) break;
   }
   return reader.report();
 }
 
-/** Enough for several cores to be busy while this thread reads; some hundred kilobytes. */
+/** Keeps several cores busy while this thread parses; some hundred kilobytes. */
 const SIGNATURES_AHEAD = 256;
 
-async function verifyAside(value: unknown, given: Given): Promise<ReceiptReport> {
-  const reader = opened(value, given);
+async function verifyInThread(value: unknown, given: Expectations): Promise<ReceiptReport> {
+  const reader = openReceipt(value, given);
   if (!(reader instanceof ReceiptReader)) return reader;
-  const checked = ahead(reader.envelopes, SIGNATURES_AHEAD, async (envelope) => {
-    const loose = looseEnvelope(envelope);
-    return { loose, isSigned: await reader.chain.isSignedAside(loose) };
+  const checked = mapInOrder(reader.envelopes, SIGNATURES_AHEAD, async (envelope) => {
+    const loose = parseEnvelope(envelope);
+    return { loose, isSigned: await reader.chain.isSignedInThread(loose) };
   });
-  for await (const { loose, isSigned } of checked) if (!reader.take(loose, isSigned)) break;
+  for await (const { loose, isSigned } of checked) if (!reader.add(loose, isSigned)) break;
   return reader.report();
 }
 
-/** Receipts of a dozen envelopes keep several cores busy only together. */
+/** A single receipt of a dozen envelopes does not keep several cores busy. */
 const RECEIPTS_AHEAD = 8;
 
-/** What a text has at one place: a receipt that was checked, or no receipt. */
+/** One value of a text: a checked receipt, or unreadable text. */
 type CheckedValue =
   | { readonly line: number; readonly report: ReceiptReport }
   | Extract<ReadValue, { unreadable: unknown }>;
 
 /**
- * Checks the receipts of a text as {@link verifyReceipt} does, but their signatures on other threads, ahead of the
- * reading. What comes out is the same, in the order of the text.
+ * Verifies the receipts of a text like {@link verifyReceipt}, but checks signatures on other threads ahead of the
+ * parser. The results are the same, in the order of the text.
  */
-export function verifyReceipts(read: Iterable<ReadValue>, given: Given = {}): AsyncIterable<CheckedValue> {
-  return ahead(read, RECEIPTS_AHEAD, async (each) =>
-    'unreadable' in each ? each : { line: each.line, report: await verifyAside(each.value, given) },
+export function verifyReceipts(read: Iterable<ReadValue>, given: Expectations = {}): AsyncIterable<CheckedValue> {
+  return mapInOrder(read, RECEIPTS_AHEAD, async (each) =>
+    'unreadable' in each ? each : { line: each.line, report: await verifyInThread(each.value, given) },
   );
 }
 
-/** A hash that is not the one of what stands beside it. */
+/** A hash that does not match its value. */
 type WrongDigest = { readonly field: string; readonly expected: string; readonly found: string };
 
 function compare(field: string, expected: string, found: string): WrongDigest | undefined {
@@ -227,7 +227,7 @@ function ofReads(reads: readonly CompileRead[]): WrongDigest | undefined {
   return undefined;
 }
 
-/** @returns the first that is wrong */
+/** @returns the first wrong digest */
 function wrongDigest({ kind, body }: ReceiptEntry): WrongDigest | undefined {
   switch (kind) {
     case 'intent.compiled':
@@ -246,27 +246,27 @@ function wrongDigest({ kind, body }: ReceiptEntry): WrongDigest | undefined {
 }
 
 /**
- * Gives what comes of items, in their order, while work on the next ones is under way.
+ * Maps items concurrently and yields the results in the order of the items.
  *
- * @param width on how many at a time
- * @throws what work on an item throws, when it is the item's turn; all that was begun has ended by then
+ * @param width number of items in progress at a time
+ * @throws the error of an item at its turn; all started work has ended by then
  */
-export async function* ahead<Item, Done>(
+export async function* mapInOrder<Item, Done>(
   items: Iterable<Item>,
   width: number,
-  begin: (item: Item) => Promise<Done>,
+  start: (item: Item) => Promise<Done>,
 ): AsyncGenerator<Done, void, void> {
-  const begun: Promise<Done>[] = [];
+  const started: Promise<Done>[] = [];
   try {
     for (const item of items) {
-      const work = begin(item);
-      // What it throws is thrown when it is its turn.
+      const work = start(item);
+      // The error is thrown at the item's turn.
       work.catch(() => {});
-      begun.push(work);
-      if (begun.length >= width) yield await begun.shift()!;
+      started.push(work);
+      if (started.length >= width) yield await started.shift()!;
     }
-    while (begun.length > 0) yield await begun.shift()!;
+    while (started.length > 0) yield await started.shift()!;
   } finally {
-    await Promise.allSettled(begun);
+    await Promise.allSettled(started);
   }
 }

@@ -1,7 +1,7 @@
 /**
- * Checking that a chain is the one that was written, on nobody's word: shapes, numbers, hashes and signatures of its
- * envelopes (docs/receipts.md, "The chain"). Whether what they tell can have happened is another matter:
- * `verify-receipt.ts`. Pure, but for the threads that signatures may be checked on.
+ * Verifies that a chain is unchanged: shapes, numbers, hashes and signatures of its envelopes (docs/receipts.md, "The
+ * chain"). `verify-receipt.ts` checks that their content is consistent. Pure, apart from the threads that may check
+ * signatures.
  */
 import { createPublicKey, type KeyObject, verify } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -13,15 +13,15 @@ import type { InvariantRule } from './invariants.ts';
 import { keyIdOf } from './signing-key.ts';
 
 /**
- * What of an envelope does not hold. `malformed`: its shape; `digest`: a hash in its body; `story`: it contradicts what
- * stands before it; `key`: the receipt is by another key than the one that was expected; `approver`: a call was started
- * without the approval of whom the reader has named.
+ * The invalid property of an envelope. `malformed` is its shape, `digest` a hash in its body, `story` a contradiction
+ * to earlier envelopes. With `key`, another key than the expected one signed the receipt. With `approver`, no expected
+ * approver approved a started call.
  */
 export type BrokenProperty =
   | ('malformed' | 'key' | 'seq' | 'key_id' | 'prev_hash' | 'signature' | 'digest' | 'story')
   | 'approver';
 
-/** The first thing that is wrong. */
+/** The first defect. */
 export type BrokenLink = {
   /** Which envelope, counted from 1; 0 for the receipt around them. */
   readonly seq: number;
@@ -35,38 +35,39 @@ export type BrokenLink = {
 
 /** A chain up to its first broken link. */
 export type ChainReport = {
-  /** The last envelope that holds, with all before it. */
+  /** The last envelope that is valid together with all before it. */
   readonly head: ChainHead;
   readonly broken: BrokenLink | undefined;
 };
 
-/** What stands before the 32 bytes of a public key in SPKI DER (RFC 8410 §4). */
+/** The prefix of the 32 bytes of a public key in SPKI DER (RFC 8410 §4). */
 const SPKI_PREFIX = Buffer.from('302a300506032b6570032100', 'hex');
 
-const verifyAside = promisify(verify);
+const verifyInThread = promisify(verify);
 
 function importKey(publicKeyHex: string): KeyObject | undefined {
   try {
     const der = Buffer.concat([SPKI_PREFIX, Buffer.from(publicKeyHex, 'hex')]);
     return createPublicKey({ key: der, format: 'der', type: 'spki' });
   } catch {
-    // 32 bytes that are no point of the curve: no signature is valid under them.
+    // The 32 bytes are not a point of the curve: no signature is valid under them.
     return undefined;
   }
 }
 
 /**
- * An envelope by itself. What is malformed of one that has an `envelope` is its text, which counts when its links hold.
+ * An envelope without its neighbours. If `malformed` comes with an `envelope`, only its text is malformed; this is
+ * reported after its links have been checked.
  */
-export type LooseEnvelope =
+export type ParsedEnvelope =
   | { readonly envelope: ReceiptEnvelope; readonly unsigned: string }
   | { readonly envelope?: ReceiptEnvelope; readonly malformed: string };
 
-/** Looks at an envelope by itself: its shape, and the text that is signed. */
-export function looseEnvelope(value: unknown): LooseEnvelope {
+/** Parses an envelope without its neighbours: its shape and its signed text. */
+export function parseEnvelope(value: unknown): ParsedEnvelope {
   const checked = checkInput(receiptEnvelopeSchema, value);
   if ('problems' in checked) return { malformed: checked.problems[0]!.sentence };
-  // What was read is checked, not what the schema makes of it: a member that it would drop must count.
+  // Check the parsed value, not the schema's output: members that the schema drops must count.
   const envelope = value as ReceiptEnvelope;
   let unsigned: string;
   try {
@@ -75,15 +76,15 @@ export function looseEnvelope(value: unknown): LooseEnvelope {
     if (!(thrown instanceof TypeError || thrown instanceof RangeError)) throw thrown;
     return { envelope, malformed: `its body has no canonical form: ${thrown.message}` };
   }
-  if (!isUnicode(unsigned)) return { envelope, malformed: 'a text in its body holds half of a surrogate pair' };
+  if (!isUnicode(unsigned)) return { envelope, malformed: 'a text in its body contains a lone surrogate' };
   return { envelope, unsigned };
 }
 
-/** Takes in a chain, envelope by envelope. */
+/** Verifies a chain, envelope by envelope. */
 export class ChainReader {
   readonly #keyId: string;
   readonly #key: KeyObject | undefined;
-  /** Of what was taken in. */
+  /** The head of the envelopes that were added. */
   head = EMPTY_CHAIN;
 
   /** @param publicKey the signer's, 64 hex digits */
@@ -92,26 +93,26 @@ export class ChainReader {
     this.#key = importKey(publicKey);
   }
 
-  /** Whether an envelope bears the signer's signature, whatever stands before it. */
-  isSigned(loose: LooseEnvelope): boolean {
+  /** Whether an envelope has the signer's signature; independent of earlier envelopes. */
+  isSigned(loose: ParsedEnvelope): boolean {
     if (!('unsigned' in loose) || !this.#key) return false;
     const { envelope, unsigned } = loose;
     return verify(null, Buffer.from(preAuthEncoding(unsigned)), this.#key, Buffer.from(envelope.signature, 'hex'));
   }
 
   /** As {@link isSigned}, on another thread. */
-  async isSignedAside(loose: LooseEnvelope): Promise<boolean> {
+  async isSignedInThread(loose: ParsedEnvelope): Promise<boolean> {
     if (!('unsigned' in loose) || !this.#key) return false;
     const { envelope, unsigned } = loose;
     const signature = Buffer.from(envelope.signature, 'hex');
-    return await verifyAside(null, Buffer.from(preAuthEncoding(unsigned)), this.#key, signature);
+    return await verifyInThread(null, Buffer.from(preAuthEncoding(unsigned)), this.#key, signature);
   }
 
   /**
-   * @param isSigned what {@link isSigned} says of it
-   * @returns what is wrong with it; it is then not taken in
+   * @param isSigned the result of {@link isSigned}
+   * @returns its defect, in which case it is not added
    */
-  take(loose: LooseEnvelope, isSigned = this.isSigned(loose)): BrokenLink | undefined {
+  add(loose: ParsedEnvelope, isSigned = this.isSigned(loose)): BrokenLink | undefined {
     const seq = this.head.seq + 1;
     const link = loose.envelope && this.#linkOf(loose.envelope, seq);
     if (link) return link;
@@ -119,7 +120,7 @@ export class ChainReader {
     const { envelope, unsigned } = loose;
     if (!isSigned) {
       const message =
-        'the signature is not one of the key over this envelope: a member of it was changed, or somebody else signed';
+        'the signature is not valid for the key and this envelope: the envelope was changed, or another key signed it';
       return { seq, property: 'signature', message, found: envelope.signature };
     }
     this.head = { seq, hash: sha256Hex(signedText(unsigned, envelope.signature)) };
@@ -129,7 +130,7 @@ export class ChainReader {
   #linkOf(envelope: ReceiptEnvelope, seq: number): BrokenLink | undefined {
     const { seq: found, key_id: keyId, prev_hash: prevHash } = envelope;
     if (found !== seq) {
-      const message = `its number is ${found}, and ${seq} comes here: an envelope is missing, was put in, or changed its place`;
+      const message = `its number is ${found} instead of ${seq}: an envelope is missing, was inserted or was moved`;
       return { seq, property: 'seq', message, expected: String(seq), found: String(found) };
     }
     if (keyId !== this.#keyId) {
@@ -137,7 +138,7 @@ export class ChainReader {
       return { seq, property: 'key_id', message, expected: this.#keyId, found: keyId };
     }
     if (prevHash === this.head.hash) return undefined;
-    const message = 'it does not follow the envelope before it: that one, or this one, is not the one that was written';
+    const message = 'it does not follow the envelope before it: one of the two was changed';
     return { seq, property: 'prev_hash', message, expected: this.head.hash, found: prevHash };
   }
 }
@@ -151,7 +152,7 @@ export class ChainReader {
 export function verifyChain(envelopes: Iterable<unknown>, { publicKey }: { readonly publicKey: string }): ChainReport {
   const reader = new ChainReader(publicKey);
   for (const envelope of envelopes) {
-    const broken = reader.take(looseEnvelope(envelope));
+    const broken = reader.add(parseEnvelope(envelope));
     if (broken) return { head: reader.head, broken };
   }
   return { head: reader.head, broken: undefined };

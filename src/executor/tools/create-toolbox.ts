@@ -20,29 +20,29 @@ import { railMismatches, railProblems } from './rail-check.ts';
 import type { CallReport, RailTool, Toolbox } from './toolbox.ts';
 
 type ToolboxOptions = {
-  /** The executor's own manifest; `bundled` is the one that ships. */
+  /** The executor's own manifest; `bundled` is the one of the package. */
   manifest: { readonly path: string } | 'bundled';
-  /** Where the servers of the manifest work; made, and named EXECUTOR_WORKSPACE. Nowhere unless told. */
+  /** The workspace of the manifest's servers; created, and passed as EXECUTOR_WORKSPACE. None by default. */
   workspace?: string | undefined;
-  /** What references in the manifest refer to, and what servers get an allow-list of. */
+  /** The environment that references in the manifest read and from which servers get an allow-list. */
   variables: Settings;
-  /** What servers that run as children must not see. */
-  walls?: Walls | undefined;
-  /** Gets `mcp-logs/` and `tool-output/`. */
+  /** The sandbox of servers that run as child processes. */
+  sandbox?: Walls | undefined;
+  /** The folder of `mcp-logs/` and `tool-output/`. */
   dataDir: string;
   clock: Clock;
   log: Logger;
-  /** Calls the start off. */
+  /** Aborts the start. */
   signal?: AbortSignal | undefined;
   /** Called before a call of a server that acts for several users. @throws ReveilleError when it cannot act for this one */
   beforeUser?: ((user: string) => void) | undefined;
-  /** Limits that go before those of the manifest. */
+  /** Limits that override those of the manifest. */
   limits?: Partial<HostLimits> | undefined;
 };
 
 const nameOf = (alias: string, tool: string) => `${alias}/${tool}`;
 
-/** Refuses a manifest whose words for the executor cannot be true. */
+/** Refuses a manifest with inconsistent declarations for the executor. */
 function inspect({ path, servers }: Manifest): void {
   const problems = servers.flatMap(({ alias, tools }) => {
     const declared = [...(tools?.values() ?? [])];
@@ -56,7 +56,7 @@ function inspect({ path, servers }: Manifest): void {
   if (problems.length > 0) throw new ReveilleError('invalid_request', problems.join('\n'));
 }
 
-/** The tools there are now, and sentences about those that are held back. */
+/** The usable tools, and sentences about the unusable ones. */
 type Bound = {
   readonly tools: ReadonlyMap<string, RailTool>;
   readonly problems: readonly string[];
@@ -100,7 +100,7 @@ class HostedToolbox implements Toolbox {
     this.manifestSha256 = manifest.sha256;
   }
 
-  /** Sorted anew only when the pool has others. */
+  /** Computed again only when the pool's tools have changed. */
   get bound(): Bound {
     const hosted = this.#pool.tools();
     if (hosted !== this.#hosted) {
@@ -122,9 +122,9 @@ class HostedToolbox implements Toolbox {
     const { tools, problems } = this.bound;
     const alias = name.slice(0, Math.max(0, name.indexOf('/')));
     const server = this.#pool.servers().find((one) => one.alias === alias);
-    const held = problems.find((problem) => problem.startsWith(`${name}: `));
-    const problem = server?.problem === undefined ? held : `server "${alias}" ${server.problem}`;
-    return absenceWords(name, [...tools.keys()], problem);
+    const ownProblem = problems.find((problem) => problem.startsWith(`${name}: `));
+    const problem = server?.problem === undefined ? ownProblem : `server "${alias}" ${server.problem}`;
+    return absenceText(name, [...tools.keys()], problem);
   }
 
   async call(
@@ -162,11 +162,11 @@ const manifestPathOf = (manifest: ToolboxOptions['manifest']) =>
   manifest === 'bundled' ? bundledManifest('executor') : manifest.path;
 
 /**
- * Holds the manifest against the files around it, before anything is started.
+ * Compares the manifest with the lock and registry files, before any server is started.
  *
- * @returns whether servers have to be started before all can be compared
- * @throws ReveilleError `invalid_request` for a manifest or lock that is wrong, what it says for the executor included;
- *   `conflict` naming everything that disagrees
+ * @returns whether servers must be started for the comparison
+ * @throws ReveilleError `invalid_request` for a wrong manifest or lock, including its declarations for the executor;
+ *   `conflict` naming each difference
  */
 export function mustStart(manifest: ToolboxOptions['manifest'], variables: Settings): boolean {
   const files = readAgreedFiles(manifestPathOf(manifest), variables);
@@ -178,11 +178,9 @@ export function mustStart(manifest: ToolboxOptions['manifest'], variables: Setti
 /**
  * Starts the servers of the manifest.
  *
- * @throws ReveilleError `invalid_request` for a manifest or lock that is wrong, what it says for the executor included,
- *   before anything
- * is started; `conflict` when tools are not those that are declared and pinned, or are not what the manifest takes them
- * for;
- *   `unavailable` when a required server does not start
+ * @throws ReveilleError `invalid_request` for a wrong manifest or lock, including its declarations for the executor,
+ *   before any server is started. Throws `conflict` when tools differ from the declared and pinned ones, or contradict
+ *   the manifest; `unavailable` when a required server does not start
  */
 export async function createToolbox(options: ToolboxOptions): Promise<Toolbox> {
   const { manifest: given, workspace, beforeUser, ...rest } = options;
@@ -207,32 +205,32 @@ const MOST_NAMES = 20;
 const serverOf = (name: string) => name.slice(0, Math.max(0, name.indexOf('/')));
 const toolOf = (name: string) => name.slice(name.indexOf('/') + 1).toLowerCase();
 
-/** Names that somebody may have meant, the nearest first. */
-function nearNames(name: string, there: readonly string[]): string[] {
+/** Similar names, the nearest first. */
+function nearNames(name: string, available: readonly string[]): string[] {
   const wanted = toolOf(name.slice(0, 200));
-  const far = Math.max(2, Math.floor(wanted.length / 3));
-  return there
+  const maxDistance = Math.max(2, Math.floor(wanted.length / 3));
+  return available
     .map((one) => ({ one, steps: editDistance(wanted, toolOf(one)) }))
-    .filter(({ one, steps }) => steps <= far || toolOf(one).includes(wanted) || wanted.includes(toolOf(one)))
+    .filter(({ one, steps }) => steps <= maxDistance || toolOf(one).includes(wanted) || wanted.includes(toolOf(one)))
     .sort((a, b) => a.steps - b.steps || (a.one < b.one ? -1 : 1))
     .map(({ one }) => one)
     .slice(0, 3);
 }
 
-/** The sentence. @param problem what is wrong with its server, in words that follow the server's name */
-function absenceWords(name: string, there: readonly string[], problem: string | undefined): string {
+/** The sentence about a missing tool. @param problem the problem of its server or of the tool, if there is one */
+function absenceText(name: string, available: readonly string[], problem: string | undefined): string {
   const quoted = JSON.stringify(name.slice(0, 200));
   if (problem !== undefined) return `${quoted} is not available: ${problem}`;
-  const near = nearNames(name, there);
-  if (there.length === 0) return `there is no tool ${quoted}, and no other tool either`;
+  const near = nearNames(name, available);
+  if (available.length === 0) return `there is no tool ${quoted}, and no other tool either`;
   const meant = near.length > 0 ? ` (did you mean ${near.join(' or ')}?)` : '';
   const list = (names: readonly string[]) =>
     names.slice(0, MOST_NAMES).join(', ') + (names.length > MOST_NAMES ? ` and ${names.length - MOST_NAMES} more` : '');
   const alias = serverOf(name);
-  const beside = there.filter((one) => serverOf(one) === alias);
-  if (there.length <= MOST_NAMES) return `there is no tool ${quoted}${meant}; the tools are ${list(there)}`;
-  if (beside.length > 0) return `there is no tool ${quoted}${meant}; the tools of ${alias} are ${list(beside)}`;
-  return `there is no tool ${quoted}${meant}; the servers are ${list([...new Set(there.map(serverOf))])}`;
+  const sameServer = available.filter((one) => serverOf(one) === alias);
+  if (available.length <= MOST_NAMES) return `there is no tool ${quoted}${meant}; the tools are ${list(available)}`;
+  if (sameServer.length > 0) return `there is no tool ${quoted}${meant}; the tools of ${alias} are ${list(sameServer)}`;
+  return `there is no tool ${quoted}${meant}; the servers are ${list([...new Set(available.map(serverOf))])}`;
 }
 
 function textOf({ content }: ToolResult): string {
@@ -240,7 +238,7 @@ function textOf({ content }: ToolResult): string {
   return texts.join('\n\n').toWellFormed();
 }
 
-/** Servers of older revisions have no structured content and write the same JSON as their only text. */
+/** Servers of older MCP revisions have no structured content and write the same JSON as their only text. */
 function structuredOf({ content, structuredContent }: ToolResult): unknown {
   if (structuredContent !== undefined) return structuredContent;
   const [only, ...more] = content;
@@ -258,7 +256,8 @@ export function reportOf(result: ToolResult): CallReport {
   const { withoutResult, raw, isError } = result;
   if (withoutResult === 'unsent') return { status: 'not_run', message: text };
   if (withoutResult === 'unclear') return { status: 'unknown', message: text };
-  if (raw === undefined) return { status: 'unknown', message: 'an answer came whose bytes could not be told apart' };
+  if (raw === undefined)
+    return { status: 'unknown', message: 'an answer came whose bytes could not be separated from others' };
   const structured = withoutResult === undefined ? structuredOf(result) : undefined;
   const source = withoutResult === undefined ? raw.source : undefined;
   return { status: 'answered', isError, text, structured, source, rawSha256: raw.sha256, rawBytes: raw.bytes };

@@ -19,7 +19,7 @@ const neighbours = new Map<string, Neighbour>([
 const problems = (rail: Rail, surface: Neighbour['surface'] = 'escalate') =>
   railProblems(rail, neighbours, { surface }).join('\n');
 
-test('a rail that says what can be is fine', () => {
+test('a consistent rail has no problems', () => {
   const rail: Rail = {
     ...{ idempotency_key: 'key', amount: '/amount', currency: '/currency' },
     dry_run: { tool: 'look', args: { a: '$args/a' } },
@@ -29,7 +29,7 @@ test('a rail that says what can be is fine', () => {
   assert.equal(problems(rail), '');
 });
 
-test('companions must be there, need no approval, and only look', () => {
+test('companions must exist, need no approval, and only read', () => {
   assert.match(
     problems({ dry_run: { tool: 'nowhere', args: {} } }),
     /names "nowhere", which the manifest does not declare/,
@@ -41,7 +41,7 @@ test('companions must be there, need no approval, and only look', () => {
 test('placeholders must be known when the companion is called', () => {
   assert.match(
     problems({ dry_run: { tool: 'look', args: { a: '$result/a' } } }),
-    /uses \$result\/a, which is not known by then/,
+    /uses \$result\/a, which is not known at that time/,
   );
   assert.match(problems({ idempotency_key: 'k', dry_run: { tool: 'look', args: { a: ['$key/a'] } } }), /write \$key/);
   const rail: Rail = { ...(status() && { status: status() }) };
@@ -54,7 +54,7 @@ test('placeholders must be known when the companion is called', () => {
   assert.match(problems({ currency: '/c' }), /without rail\.amount/);
 });
 
-test('a rail is held against the schemas of the tools', () => {
+test('a rail is checked against the schemas of the tools', () => {
   const tool = (properties: object, required: string[] = []) => ({
     name: 'x',
     inputSchema: { type: 'object', properties, required, additionalProperties: false },
@@ -69,11 +69,11 @@ test('a rail is held against the schemas of the tools', () => {
     beside,
   );
   assert.deepEqual(mismatches, [
-    'rail.idempotency_key names "key", which is no argument of the tool',
-    'rail.amount points to /sum/value, which is no argument of the tool',
+    'rail.idempotency_key names "key", which is not an argument of the tool',
+    'rail.amount points to /sum/value, which is not an argument of the tool',
     'rail.dry_run gives c, which look does not take',
     'rail.dry_run does not give b, which look needs',
-    'rail.dry_run uses $args/gone, which is no argument of the tool',
+    'rail.dry_run uses $args/gone, which is not an argument of the tool',
   ]);
   const escalated = new Map([['look', { definition: tool({}), surface: 'escalate' as const }]]);
   const [problem] = railMismatches({ dry_run: { tool: 'look', args: {} } }, tool({}), escalated);
@@ -81,7 +81,7 @@ test('a rail is held against the schemas of the tools', () => {
   assert.deepEqual(railMismatches({ amount: '/x' }, { name: 'x', inputSchema: { type: 'object' } }, new Map()), []);
 });
 
-test('only what needs no approval may be made again', () => {
+test('only a tool without approval may be repeatable', () => {
   assert.equal(problems({ repeatable: true }, 'natural'), '');
   assert.match(problems({ repeatable: true }), /rail\.repeatable is set for a tool that needs approval/);
 });
@@ -106,10 +106,10 @@ test('every tool of a shipped manifest that needs an approval declares its effec
   assert.ok(found >= 20, `${found} tools were looked at`);
 });
 
-test('an effect that points to no argument is a mismatch', () => {
+test('an effect that points to a missing argument is a mismatch', () => {
   const own = { name: 'run', inputSchema: { type: 'object', properties: { command: {} } } } as ToolDefinition;
   const rail: Rail = { effect: [{ role: 'command', at: '/cmd' }] };
   assert.deepEqual(railMismatches(rail, own, new Map()), [
-    'rail.effect points to /cmd, which is no argument of the tool',
+    'rail.effect points to /cmd, which is not an argument of the tool',
   ]);
 });

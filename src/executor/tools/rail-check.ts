@@ -1,7 +1,4 @@
-/**
- * Whether what a manifest says for the executor can be true: found out before the first call, when it would be too
- * late. Pure.
- */
+/** Checks a manifest's declarations for the executor before the first call. Pure. */
 import type { DeclaredTool } from '../../mcp-host/manifest.ts';
 import type { ToolDefinition } from '../../mcp-host/tool-definition.ts';
 import type { CompanionCall, Rail, ToolSurface } from '../../wire/manifest.ts';
@@ -10,14 +7,14 @@ import { placeholdersOf } from '../intent/companion.ts';
 const COMPANIONS = ['dry_run', 'status', 'read_back'] as const;
 type Role = (typeof COMPANIONS)[number];
 
-/** What there is to fill in when the companion is called; the result is what a status call asks about. */
+/** The placeholder sources that are known when the companion is called. A status call runs without a result. */
 const SOURCES: Readonly<Record<Role, readonly string[]>> = {
   dry_run: ['args', 'key'],
   status: ['args', 'key'],
   read_back: ['args', 'result', 'key'],
 };
 
-/** A tool beside the one that is looked at. */
+/** Another tool of the same server. */
 export type Neighbour = Pick<DeclaredTool, 'sideEffectClass'> & { readonly surface: ToolSurface };
 
 function companionProblems(
@@ -32,17 +29,17 @@ function companionProblems(
   const problems: string[] = [];
   if (neighbour.surface === 'escalate') {
     problems.push(
-      `rail.${role} names ${quoted}, which needs approval itself; declare it "natural" if it can be called without, or take it out`,
+      `rail.${role} names ${quoted}, which needs approval itself; declare it "natural" if it needs none, or remove it`,
     );
   }
   const { sideEffectClass } = neighbour;
-  // A status call may settle what it is asked about; the others only look.
+  // A status call may change the state of the queried call; the other companions only read.
   if (role !== 'status' && sideEffectClass !== undefined && sideEffectClass !== 'read') {
     problems.push(`rail.${role} names ${quoted}, which is declared ${sideEffectClass}; it must be a read`);
   }
   for (const { source, pointer } of placeholdersOf(companion.args)) {
     const written = `$${source}${pointer}`;
-    if (!SOURCES[role].includes(source)) problems.push(`rail.${role} uses ${written}, which is not known by then`);
+    if (!SOURCES[role].includes(source)) problems.push(`rail.${role} uses ${written}, which is not known at that time`);
     else if (source === 'key' && pointer !== '') problems.push(`rail.${role} uses ${written}; write $key`);
     else if (source === 'key' && rail.idempotency_key === undefined) {
       problems.push(`rail.${role} uses $key, but rail.idempotency_key is not set`);
@@ -52,7 +49,7 @@ function companionProblems(
 }
 
 /**
- * What is wrong with a rail by the manifest alone.
+ * Problems of a rail that the manifest alone reveals.
  *
  * @param neighbours the tools that the manifest declares on the same server
  * @param own the tool itself
@@ -84,7 +81,7 @@ type Shape = {
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** The members that a schema names at its top; what it says by other means is not looked at. */
+/** The top-level members that a schema names; other keywords are ignored. */
 function shapeOf({ inputSchema }: ToolDefinition): Shape {
   const { properties, required, additionalProperties } = inputSchema;
   return {
@@ -94,13 +91,13 @@ function shapeOf({ inputSchema }: ToolDefinition): Shape {
   };
 }
 
-/** A tool of the same server as it is now. */
+/** A tool of the same server with its present definition. */
 export type LiveNeighbour = { readonly definition: ToolDefinition; readonly surface: ToolSurface };
 
-/** The first member that a pointer leads through. */
+/** The first member name of a pointer. */
 const firstOf = (pointer: string) => pointer.split('/')[1]!.replaceAll('~1', '/').replaceAll('~0', '~');
 
-/** What is wrong with a rail when it is held against what the server says of its tools. */
+/** Mismatches between a rail and the tool definitions of the server. */
 export function railMismatches(
   rail: Rail,
   own: ToolDefinition,
@@ -111,21 +108,21 @@ export function railMismatches(
   const problems: string[] = [];
   const { idempotency_key: key } = rail;
   if (key !== undefined && lacks(key))
-    problems.push(`rail.idempotency_key names ${JSON.stringify(key)}, which is no argument of the tool`);
+    problems.push(`rail.idempotency_key names ${JSON.stringify(key)}, which is not an argument of the tool`);
   for (const member of ['amount', 'currency', 'recipient'] as const) {
     const pointer = rail[member];
     if (pointer !== undefined && lacks(firstOf(pointer)))
-      problems.push(`rail.${member} points to ${pointer}, which is no argument of the tool`);
+      problems.push(`rail.${member} points to ${pointer}, which is not an argument of the tool`);
   }
   for (const { at } of rail.effect ?? [])
-    if (lacks(firstOf(at))) problems.push(`rail.effect points to ${at}, which is no argument of the tool`);
+    if (lacks(firstOf(at))) problems.push(`rail.effect points to ${at}, which is not an argument of the tool`);
   for (const role of COMPANIONS) {
     const companion = rail[role];
     const neighbour = companion && neighbours.get(companion.tool);
     if (!neighbour) continue;
     const shape = shapeOf(neighbour.definition);
     if (neighbour.surface === 'escalate')
-      problems.push(`rail.${role} names ${companion.tool}, which needs approval itself by what its server says of it`);
+      problems.push(`rail.${role} names ${companion.tool}, which needs approval itself according to its server`);
     const given = Object.keys(companion.args);
     const surplus = given.filter((name) => shape.isClosed && !Object.hasOwn(shape.properties, name));
     const absent = shape.required.filter((name) => !given.includes(name));
@@ -135,7 +132,7 @@ export function railMismatches(
       problems.push(`rail.${role} does not give ${absent.join(', ')}, which ${companion.tool} needs`);
     for (const { source, pointer } of placeholdersOf(companion.args)) {
       if (source === 'args' && pointer !== '' && lacks(firstOf(pointer)))
-        problems.push(`rail.${role} uses $args${pointer}, which is no argument of the tool`);
+        problems.push(`rail.${role} uses $args${pointer}, which is not an argument of the tool`);
     }
   }
   return problems;

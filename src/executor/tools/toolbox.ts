@@ -1,4 +1,4 @@
-/** The port to the tools that the executor holds: what there is, and one call at a time, made once. */
+/** The port to the executor's tools: their list, and calls that are made once. */
 import type { ToolDefinition } from '../../mcp-host/tool-definition.ts';
 import type { Rail, SideEffectClass, ToolSurface } from '../../wire/manifest.ts';
 
@@ -10,31 +10,31 @@ export type RailTool = {
   readonly definition: ToolDefinition;
   /** SHA-256 of its canonical definition. */
   readonly definitionSha256: string;
-  /** `escalate`: a person approves each call, unless a policy says otherwise. */
+  /** `escalate`: each call needs an approval, unless a policy allows it. */
   readonly surface: ToolSurface;
   readonly sideEffectClass: SideEffectClass | undefined;
   readonly rail: Rail | undefined;
 };
 
-/** What became of a call. */
+/** The outcome of a call. */
 export type CallReport =
   | {
       readonly status: 'answered';
-      /** The tool ran and says that it failed. */
+      /** The tool ran and reports a failure. */
       readonly isError: boolean;
-      /** All its text, cut to what a model can take in. */
+      /** All its text, cut to a length that a model can process. */
       readonly text: string;
       readonly structured: unknown;
       /**
-       * The JSON text of its result as the server wrote it, with all digits: of the structured content, or its only
-       * text where that is an object or a list.
+       * The JSON text of its result as the server wrote it, with all digits: the structured content, or the only text
+       * if that is an object or a list.
        */
       readonly source?: string | undefined;
-      /** Of the message that carried the answer, byte for byte. */
+      /** SHA-256 and size of the message with the answer, byte for byte. */
       readonly rawSha256: string;
       readonly rawBytes: number;
     }
-  /** It is certain that the server never began. */
+  /** The server certainly never started it. */
   | { readonly status: 'not_run'; readonly message: string }
   /** It may have been carried out. */
   | { readonly status: 'unknown'; readonly message: string };
@@ -43,19 +43,19 @@ export type Toolbox = {
   /** SHA-256 of the manifest's text; part of every receipt. */
   readonly manifestSha256: string;
   /**
-   * Resolves when the servers have been started, or when it is certain that they cannot be for now; at once when
-   * absent. Until then there are no tools: whoever checks a plan or goes on with one waits for it first.
+   * Resolves when the servers have started or have failed to start; absent when they are started already. Until then
+   * there are no tools, so wait for it before a plan is checked or executed.
    */
   ready?(): Promise<void>;
   tools(): readonly RailTool[];
   find(name: string): RailTool | undefined;
-  /** Why a tool is not there, and which ones are; a sentence for people. */
+  /** Why a tool is not available, and which tools are; a sentence for people. */
   absence(name: string): string;
   /**
-   * Calls a tool once. Never throws: what became of it is the answer. A tool whose definition is not `definitionSha256`
-   * any more is not called.
+   * Calls a tool once. Never throws; the report has the outcome. A tool whose definition no longer has the digest
+   * `definitionSha256` is not called.
    *
-   * @param options `user`: whose intent it is made for; servers that act for several users are told, apart from `args`
+   * @param options `user`: the user of the intent; servers that act for several users receive it besides `args`
    */
   call(
     name: string,

@@ -1,19 +1,19 @@
-/** The rail: takes intents in, walks them, and answers for them (see `../rail.ts`). */
+/** The rail: accepts intents, executes them and answers requests about them (see `../rail.ts`). */
 import { orAborted, wait } from '../../kit/clock/clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
+import { judgeAnswer } from '../execution/answer.ts';
+import { draft } from '../execution/drafting.ts';
+import { endingOf } from '../execution/ending.ts';
+import { executePlan } from '../execution/plan-execution.ts';
+import { isRead, reconcileUnknown } from '../execution/reconcile.ts';
+import { IntentFailure, IntentRun, type RailParts, RunStopped } from '../execution/run.ts';
+import { UserQueues } from '../execution/user-queues.ts';
+import { gateViews, intentView, stateView } from '../execution/view.ts';
 import { readIntent } from '../intent/read-intent.ts';
 import type { ExecutorRail, IntentEvent } from '../rail.ts';
 import type { ReceiptEntry } from '../receipt/bodies.ts';
-import { type ChainState, intentOf, isOver, statusOf } from '../receipt/chain-state.ts';
-import { judgeAnswer } from './answer.ts';
-import { Course, Halted, type RailParts, Stopped } from './course.ts';
-import { draft } from './drafting.ts';
-import { endingOf } from './ending.ts';
-import { Lanes } from './lanes.ts';
-import { walkPlan } from './plan-walk.ts';
-import { isRead, reconcileUnknown } from './reconcile.ts';
-import { gateViews, intentView, stateView } from './view.ts';
+import { type ChainState, intentOf, isFinal, statusOf } from '../receipt/chain-state.ts';
 
 const EVENT_OF: { readonly [Kind in ReceiptEntry['kind']]?: IntentEvent['type'] } = {
   'gate.asked': 'gate.invoked',
@@ -26,44 +26,44 @@ const EVENT_OF: { readonly [Kind in ReceiptEntry['kind']]?: IntentEvent['type'] 
 
 export function createRail(parts: RailParts): ExecutorRail {
   const { journal, toolbox, policy, compiler, clock, log, canWake = true } = parts;
-  const over = new AbortController();
+  const shutdown = new AbortController();
   let isStarted = false;
   const listeners = new Map<string, Set<(event: IntentEvent) => void>>();
 
-  async function toolsReady(course: Course): Promise<void> {
+  async function toolsReady(run: IntentRun): Promise<void> {
     try {
-      await orAborted(toolbox.ready?.() ?? Promise.resolve(), course.halted);
+      await orAborted(toolbox.ready?.() ?? Promise.resolve(), run.stopSignal);
     } catch (thrown) {
-      if (course.halted.aborted) throw new Halted();
+      if (run.stopSignal.aborted) throw new RunStopped();
       throw thrown;
     }
   }
 
   const isReadTool = (name: string) => isRead(toolbox.find(name));
 
-  async function walk(course: Course): Promise<void> {
-    await toolsReady(course);
-    let stop: Stopped | undefined;
+  async function execute(run: IntentRun): Promise<void> {
+    await toolsReady(run);
+    let stop: IntentFailure | undefined;
     try {
-      await walkPlan(course, course.intent().plan);
+      await executePlan(run, run.intent().plan);
     } catch (thrown) {
-      if (!(thrown instanceof Stopped)) throw thrown;
+      if (!(thrown instanceof IntentFailure)) throw thrown;
       stop = thrown;
     }
-    const state = await course.record((before) => [
+    const state = await run.record((before) => [
       endingOf(before, stop, { at: formatInstant(clock.now()), isRead: isReadTool }),
     ]);
-    log.info({ intent: course.intentId, status: statusOf(state) }, 'an intent came to its end');
+    log.info({ intent: run.intentId, status: statusOf(state) }, 'an intent has ended');
   }
 
-  const lanes = new Lanes(
+  const queues = new UserQueues(
     {
-      courseOf: (intentId) => new Course(parts, intentId, over.signal),
-      async draft(course) {
-        await toolsReady(course);
-        await draft(course);
+      runOf: (intentId) => new IntentRun(parts, intentId, shutdown.signal),
+      async draft(run) {
+        await toolsReady(run);
+        await draft(run);
       },
-      walk,
+      execute,
     },
     parts,
   );
@@ -81,31 +81,29 @@ export function createRail(parts: RailParts): ExecutorRail {
 
   const queuedBehind = (state: ChainState) => {
     const { user } = state.accepted.principal;
-    return isOver(state) ? undefined : lanes.before(user, state.accepted.intent_id);
+    return isFinal(state) ? undefined : queues.queuedBehind(user, state.accepted.intent_id);
   };
   const stateOf = (user: string, intentId: string) => {
-    const held = journal.load(user, intentId);
-    return stateView(held, queuedBehind(held.state));
+    const loaded = journal.load(user, intentId);
+    return stateView(loaded, queuedBehind(loaded.state));
   };
 
-  /** @throws ReveilleError `conflict` when there is nothing to call off any more */
+  /** @throws ReveilleError `conflict` when the intent can no longer be cancelled */
   function refuseCancel(state: ChainState): void {
-    if (isOver(state)) {
-      const how =
-        state.clarify && !state.ending
-          ? 'it waits for nothing: the executor has asked back'
-          : `it is ${statusOf(state)}`;
-      throw new ReveilleError('conflict', `the intent is over and cannot be cancelled (${how})`);
+    if (isFinal(state)) {
+      const cause =
+        state.clarify && !state.ending ? 'the executor has asked for clarification' : `it is ${statusOf(state)}`;
+      throw new ReveilleError('conflict', `the intent has ended and cannot be cancelled (${cause})`);
     }
     if (!state.escalateStarted) return;
     const message =
-      'a call that moves or commits something has started, so the intent cannot be cancelled any more; it goes on to its end';
+      'an escalate-class call has started, so the intent cannot be cancelled any more; it continues to its end';
     throw new ReveilleError('conflict', message);
   }
 
   return {
     async submit(user, request) {
-      // A malformed plan is the sender's mistake and leaves no trace; what depends on the tools there are is recorded.
+      // A malformed plan is refused and not recorded. Problems that depend on the present tools are recorded.
       if (request.intent !== undefined) readIntent(request.intent.text);
       const hashes = { manifestSha256: toolbox.manifestSha256, policySha256: policy.sha256 };
       const { unable } = compiler;
@@ -114,21 +112,21 @@ export function createRail(parts: RailParts): ExecutorRail {
           ? new ReveilleError('unavailable', unable, { retryable: false })
           : undefined;
       const { intentId, isNew } = await journal.accept(user, request, hashes, refusal);
-      if (isNew) lanes.add(user, intentId);
+      if (isNew) queues.add(user, intentId);
       return { intentId };
     },
 
     state: stateOf,
 
     view(user, intentId) {
-      const held = journal.load(user, intentId);
-      return intentView(held, queuedBehind(held.state));
+      const loaded = journal.load(user, intentId);
+      return intentView(loaded, queuedBehind(loaded.state));
     },
 
     list: (user, { limit, status }) =>
       journal.list(user, limit, status).map((intentId) => {
-        const held = journal.load(user, intentId);
-        return intentView(held, queuedBehind(held.state));
+        const loaded = journal.load(user, intentId);
+        return intentView(loaded, queuedBehind(loaded.state));
       }),
 
     gates: (user, intentId) => gateViews(journal.load(user, intentId).state),
@@ -143,33 +141,34 @@ export function createRail(parts: RailParts): ExecutorRail {
         const approver = journal.roster.standing(before.accepted.principal.user, answer.approver);
         const judged = judgeAnswer(before, { nodeId, by: user, answer, now: clock.now(), approver });
         refusal = judged.refusal;
-        if (refusal === undefined && answer.passkey) journal.roster.used(row.user, answer.approver, answer.passkey);
+        if (refusal === undefined && answer.passkey)
+          journal.roster.recordUse(row.user, answer.approver, answer.passkey);
         return judged.entries;
       });
       if (row.user !== user) journal.load(user, intentId);
       if (broken)
         throw new ReveilleError(
           'conflict',
-          'the journal of this intent was changed; it has ended, and the answer does not count',
+          'the journal of this intent was tampered with; the intent has ended, and the answer does not count',
         );
       if (refusal) throw refusal;
-      // One that a changed row kept from being taken up is, now that somebody waits for it.
-      if (isStarted) lanes.add(user, intentId);
+      // Enqueue an intent that a changed row kept out of the queue at the start.
+      if (isStarted) queues.add(user, intentId);
     },
 
     async park(user, intentId, conversationId) {
-      const held = journal.load(user, intentId);
-      if (!canWake) return { status: statusOf(held.state), parked: false };
+      const loaded = journal.load(user, intentId);
+      if (!canWake) return { status: statusOf(loaded.state), parked: false };
       const { state } = await journal.change(intentId, (before) => {
-        if (isOver(before) || before.parkedIn === conversationId) return [];
+        if (isFinal(before) || before.parkedIn === conversationId) return [];
         if (before.parkedIn !== undefined) {
-          const message = `the intent is parked in the conversation ${before.parkedIn} already, which is woken when it is over`;
+          const message = `the intent is already parked in the conversation ${before.parkedIn}, which is woken when it ends`;
           throw new ReveilleError('conflict', message);
         }
         const at = formatInstant(clock.now());
         return [{ kind: 'intent.parked', body: { at, conversation_id: conversationId } }];
       });
-      return { status: statusOf(state), parked: state.parkedIn !== undefined && !isOver(state) };
+      return { status: statusOf(state), parked: state.parkedIn !== undefined && !isFinal(state) };
     },
 
     async cancel(user, intentId, why) {
@@ -178,19 +177,19 @@ export function createRail(parts: RailParts): ExecutorRail {
       try {
         await journal.change(intentId, (before) => {
           refuseCancel(before);
-          // Inside the transaction: a call either has started before, or does not start any more.
-          lanes.hold(intentId);
+          // Inside the transaction: a call has started before this point, or it does not start any more.
+          queues.suspend(intentId);
           return [];
         });
-        await lanes.idle(intentId);
+        await queues.idle(intentId);
         await journal.change(intentId, (before) => {
           refuseCancel(before);
           const at = formatInstant(clock.now());
-          const reason = why === undefined ? `${user} called it off` : `it was called off for ${user}: ${why}`;
+          const reason = why === undefined ? `${user} cancelled it` : `it was cancelled for ${user}: ${why}`;
           return [{ kind: 'intent.cancelled', body: { at, by: user, reason } }];
         });
       } finally {
-        lanes.release(user, intentId);
+        queues.resume(user, intentId);
       }
       return stateOf(user, intentId);
     },
@@ -198,9 +197,9 @@ export function createRail(parts: RailParts): ExecutorRail {
     async reconcile(user, intentId) {
       const { state } = journal.load(user, intentId);
       if (statusOf(state) === 'unknown') {
-        const course = new Course(parts, intentId, over.signal);
-        await toolsReady(course);
-        await reconcileUnknown(course, isReadTool);
+        const run = new IntentRun(parts, intentId, shutdown.signal);
+        await toolsReady(run);
+        await reconcileUnknown(run, isReadTool);
       }
       return stateOf(user, intentId);
     },
@@ -219,22 +218,22 @@ export function createRail(parts: RailParts): ExecutorRail {
 
     start() {
       isStarted = true;
-      for (const { id, user } of journal.open()) lanes.add(user, id);
+      for (const { id, user } of journal.open()) queues.add(user, id);
     },
 
     async close(drainMs) {
       const drained = new AbortController();
-      const closed = lanes.close().then(() => drained.abort());
+      const closed = queues.close().then(() => drained.abort());
       if (drainMs > 0) await wait(clock, drainMs, drained.signal);
-      // What is still under way is found out about by the next process.
-      over.abort(new Halted());
+      // The next process reconciles the calls that are still in progress.
+      shutdown.abort(new RunStopped());
       await Promise.race([closed, settled()]);
       unsubscribe();
     },
   };
 }
 
-/** A moment for what has just been aborted. */
+/** Lets aborted work settle. */
 const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 function hasNode(state: ChainState, nodeId: string): boolean {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { backoff, withJitter } from './backoff.ts';
 
-test('pauses double from a second to five minutes, each in the upper half', () => {
+test('pauses double from a second to five minutes, with jitter in the upper half', () => {
   const pauseOf = backoff({ first: 1000, longest: 300_000 });
   assert.deepEqual(
     [0, 1, 2, 3, 9, 10, 1000].map((failures) => withJitter(pauseOf(failures), 0)),

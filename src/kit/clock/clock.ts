@@ -1,21 +1,21 @@
-/** Time as a dependency. Nothing but {@link systemClock} reads the machine's clocks. */
+/** Time as a dependency. Only {@link systemClock} reads the machine's clocks. */
 import { uptime } from 'node:os';
 
-/** Cancels a timer; harmless when it has fired. */
+/** Cancels a timer; does nothing after the timer has fired. */
 export type CancelTimer = () => void;
 
-/** What a part that needs time is handed. */
+/** The clock given to parts that need time. */
 export type Clock = {
   /**
-   * Wall clock, milliseconds since the epoch. It can jump; compare it with stored instants, never subtract for
+   * Wall clock, milliseconds since the epoch. It can jump: compare it with stored instants, never subtract it for
    * durations.
    */
   now(): number;
-  /** Monotonic milliseconds from an arbitrary origin, for durations. It may stand still while a laptop sleeps. */
+  /** Monotonic milliseconds from an arbitrary origin, for durations. It may stop while a laptop sleeps. */
   monotonic(): number;
-  /** Milliseconds since the computer was started, its sleep included; only differences are exact. */
+  /** Milliseconds since the computer started, including sleep; only differences are exact. */
   sinceBoot?(): number;
-  /** Calls `callback` once, no earlier than `delayMs` from now as far as timers are exact (they may be 1 ms early). */
+  /** Calls `callback` once, no earlier than `delayMs` from now within the precision of timers (1 ms). */
   after(delayMs: number, callback: () => void): CancelTimer;
 };
 
@@ -47,10 +47,7 @@ export function wait(clock: Clock, delayMs: number, signal?: AbortSignal): Promi
   });
 }
 
-/**
- * Settles like the promise, but rejects with the signal's reason as soon as that aborts, even when the promise never
- * settles.
- */
+/** Settles like the promise, but rejects with the signal's reason as soon as the signal aborts. */
 export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = () => reject(signal.reason);

@@ -6,7 +6,7 @@ import { formatDuration, formatLateness, isoDuration, parseDuration } from './du
 const SECOND = 1000;
 const HOUR = 3600 * SECOND;
 
-test('a duration is written in its two largest units, rounded down', () => {
+test('a duration is formatted in its two largest units, rounded down', () => {
   const cases: [number, string][] = [
     [0, '0 ms'],
     [999, '999 ms'],
@@ -22,10 +22,10 @@ test('a duration is written in its two largest units, rounded down', () => {
     [9_000_000, '2 h 30 min'],
     [2_692_800_000, '31 d 4 h'],
   ];
-  for (const [ms, words] of cases) assert.equal(formatDuration(ms), words);
+  for (const [ms, text] of cases) assert.equal(formatDuration(ms), text);
 });
 
-test('lateness names its direction', () => {
+test('lateness is formatted with its direction', () => {
   assert.equal(formatLateness(0), 'on time');
   assert.equal(formatLateness(12), '12 ms late');
   assert.equal(formatLateness(-3), "3 ms early by this machine's clock");
@@ -48,7 +48,7 @@ test('a duration is a sum of numbers with units, in milliseconds', () => {
   for (const [text, ms] of cases) assert.equal(parseDuration(text), ms, text);
 });
 
-test('what has no unit, an unknown one or a sign is no duration', () => {
+test('a text without a unit, with an unknown unit or with a sign is not a duration', () => {
   for (const text of [
     '',
     '10',
@@ -69,11 +69,11 @@ test('what has no unit, an unknown one or a sign is no duration', () => {
     assert.equal(parseDuration(text), undefined, JSON.stringify(text));
 });
 
-test('a number too large to count milliseconds in is no duration', () => {
+test('a number too large for milliseconds is not a duration', () => {
   assert.equal(parseDuration(`${'9'.repeat(400)}d`), undefined);
 });
 
-test('a length is written in hours, minutes and whole seconds, without those that are nothing', () => {
+test('an ISO duration has hours, minutes and whole seconds, without zero parts', () => {
   const written: [number, string][] = [
     [0, 'PT0S'],
     [999, 'PT0S'],
@@ -89,7 +89,7 @@ test('a length is written in hours, minutes and whole seconds, without those tha
   }
 });
 
-test('nothing becomes negative', () => {
+test('a negative duration becomes zero', () => {
   assert.equal(isoDuration(-1), 'PT0S');
   assert.equal(isoDuration(-5 * HOUR), 'PT0S');
 });

@@ -1,7 +1,7 @@
-/** Durations as text: in words, as people type them, and as ISO 8601 has them. Pure. */
+/** Durations as text: formatted for people, as people type them, and in ISO 8601. Pure. */
 import type { LateReason } from '../../wire/wake.ts';
 
-/** The units that durations are written in. */
+/** The units of formatted durations. */
 const UNITS = [
   { name: 'd', ms: 86_400_000 },
   { name: 'h', ms: 3_600_000 },
@@ -21,21 +21,21 @@ export function formatDuration(ms: number): string {
   const first = UNITS.findIndex((unit) => size >= unit.ms);
   const large = UNITS[first]!;
   const small = UNITS[first + 1];
-  const words = `${Math.floor(size / large.ms)} ${large.name}`;
+  const text = `${Math.floor(size / large.ms)} ${large.name}`;
   const rest = small ? Math.floor((size % large.ms) / small.ms) : 0;
-  return rest > 0 ? `${words} ${rest} ${small!.name}` : words;
+  return rest > 0 ? `${text} ${rest} ${small!.name}` : text;
 }
 
-/** Why something is late. */
+/** Reasons of lateness, as text. */
 export const LATE_WORDS: Readonly<Record<LateReason, string>> = {
   slept: 'the computer slept',
   not_running: 'Reveille was not running',
-  stalled: 'the process of Reveille was stopped or got no processor',
+  stalled: 'the process of Reveille was stopped or got no CPU time',
   machine_start: 'the machine had to start',
 };
 
 /**
- * How an instant stands to the one it was due at: `12 ms late`, `on time`, `3 ms early by this machine's clock`; with a
+ * The distance of an instant from its due time: `12 ms late`, `on time`, `3 ms early by this machine's clock`; with a
  * reason `12 min late: the computer slept`.
  */
 export function formatLateness(latenessMs: number, because?: LateReason): string {
@@ -59,9 +59,10 @@ const TYPED_PART = String.raw`(\d+(?:\.\d+)?)(ms|s|min|m|h|d|w)`;
 const TYPED = new RegExp(`^(?:${TYPED_PART}\\s*)+$`);
 
 /**
- * Reads a duration as people type it: `90s`, `10m`, `1h30m`, `2d`, `1.5h`. A bare number has no unit and is none.
+ * Parses a duration as people type it: `90s`, `10m`, `1h30m`, `2d`, `1.5h`. A bare number has no unit and is not a
+ * duration.
  *
- * @returns milliseconds, or `undefined` when the text is no duration
+ * @returns milliseconds, or `undefined` if the text is not a duration
  */
 export function parseDuration(text: string): number | undefined {
   const trimmed = text.trim();
@@ -76,10 +77,10 @@ const ISO_DURATION =
   /^P(?:(\d{1,6})W|(?=\d|T\d)(?:(\d{1,6})D)?(?:T(?=\d)(?:(\d{1,6})H)?(?:(\d{1,6})M)?(?:(\d{1,9})S)?)?)$/;
 
 /**
- * Reads a duration as ISO 8601 writes it: `PT24H`, `P1DT12H`, `P2W`.
+ * Parses an ISO 8601 duration: `PT24H`, `P1DT12H`, `P2W`.
  *
- * @returns milliseconds, with 24 hours to a day; `undefined` when the text is no duration, and for years and months,
- *   which have no fixed length
+ * @returns milliseconds, with 24 hours to a day; `undefined` if the text is not a duration, and for years and months,
+ * which have no fixed length
  */
 export function readIsoDuration(text: string): number | undefined {
   const match = ISO_DURATION.exec(text);
@@ -89,10 +90,10 @@ export function readIsoDuration(text: string): number | undefined {
 }
 
 /**
- * Writes a duration as ISO 8601 has it, in hours, minutes and whole seconds: `PT1H30M`, `PT0S`. Days are not used,
- * because they are not always 24 hours long.
+ * Formats an ISO 8601 duration in hours, minutes and whole seconds: `PT1H30M`, `PT0S`. It has no days, because a day
+ * may have 23 or 25 hours.
  *
- * @param milliseconds less than 0 counts as 0, as after a clock that stepped back
+ * @param milliseconds a negative number counts as 0, for clocks that were set back
  */
 export function isoDuration(milliseconds: number): string {
   const all = Math.max(0, Math.floor(milliseconds / 1000));

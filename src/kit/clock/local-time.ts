@@ -1,14 +1,14 @@
-/** Instants as a person at this machine reads them: on the wall clock of a zone, and from now. */
+/** Instants formatted for a person at this machine: in a time zone, and relative to now. */
 import { formatDuration } from './duration.ts';
 import { formatWithOffset } from './wall-clock.ts';
 
-/** Where and when the reader is. `zone` is an IANA name. */
+/** The reader's time and zone. `zone` is an IANA name. */
 export type Here = { now: number; zone: string };
 
-/** English writes the short name of a zone only where it is at home: CEST, EDT and AEST each take another locale. */
+/** Each English locale has short names only for its own zones: CEST, EDT and AEST each need another locale. */
 const NAMING_LOCALES = ['en-GB', 'en-US', 'en-AU'] as const;
 
-/** The short name of a zone at an instant: `CEST`, or `UTC+5:45` where English has no name for it. */
+/** The short name of a zone at an instant: `CEST`, or `UTC+5:45` if English has no name for it. */
 export function zoneName(epochMs: number, zone: string): string {
   const names = NAMING_LOCALES.map((locale) => {
     const parts = new Intl.DateTimeFormat(locale, { timeZone: zone, timeZoneName: 'short' }).formatToParts(epochMs);
@@ -22,7 +22,7 @@ function wallClock(epochMs: number, zone: string): { date: string; time: string 
   return { date: shown.slice(0, 10), time: shown.slice(11, 19) };
 }
 
-/** `14:10:00` on the reader's own day, `2026-06-15 14:10:00` on any other. */
+/** `14:10:00` on the reader's current day, `2026-06-15 14:10:00` on any other. */
 export function wallTime(epochMs: number, { now, zone }: Here): string {
   const { date, time } = wallClock(epochMs, zone);
   return date === wallClock(now, zone).date ? time : `${date} ${time}`;
@@ -33,14 +33,14 @@ export function localTime(epochMs: number, here: Here): string {
   return `${wallTime(epochMs, here)} ${zoneName(epochMs, here.zone)}`;
 }
 
-/** What a distance is rounded to: the smaller of the two units in which it is said. */
+/** Rounding of a distance: the smaller of its two displayed units. */
 function resolutionOf(distanceMs: number): number {
   if (distanceMs < 10_000) return 1;
   if (distanceMs < 3_600_000) return 1000;
   return distanceMs < 86_400_000 ? 60_000 : 3_600_000;
 }
 
-/** Weekday, day and time in a zone, with the year where it is another one: `Mon 23 Nov 09:00`, `Fri 1 Jan 2027 12:00`. */
+/** Weekday, day and time in a zone, with the year if it differs: `Mon 23 Nov 09:00`, `Fri 1 Jan 2027 12:00`. */
 export function calendarTime(epochMs: number, { now, zone }: Here): string {
   const { date, time } = wallClock(epochMs, zone);
   const weekday = WEEKDAYS[new Date(`${date}T00:00:00Z`).getUTCDay()]!;
@@ -50,21 +50,21 @@ export function calendarTime(epochMs: number, { now, zone }: Here): string {
   return year === wallClock(now, zone).date.slice(0, 4) ? `${named} ${shown}` : `${named} ${year} ${shown}`;
 }
 
-/** How far an instant is, to the nearest: `in 9 min 58 s`, `2 h ago`, `now`. */
+/** The rounded distance of an instant: `in 9 min 58 s`, `2 h ago`, `now`. */
 export function fromNow(epochMs: number, now: number): string {
   const distance = Math.abs(epochMs - now);
   if (distance < 1000) return 'now';
-  // To the nearest from the unit above on: two hours less the time that it took to ask are two hours.
+  // Rounds to the nearest unit: two hours minus the milliseconds of the request are shown as two hours.
   const whole = Math.round(distance / 1000) * 1000;
   const resolution = resolutionOf(distance < 10_000 ? distance : whole);
-  const words = formatDuration(Math.round(distance / resolution) * resolution);
-  return epochMs > now ? `in ${words}` : `${words} ago`;
+  const text = formatDuration(Math.round(distance / resolution) * resolution);
+  return epochMs > now ? `in ${text}` : `${text} ago`;
 }
 
 const WEEKDAYS = 'Sun Mon Tue Wed Thu Fri Sat'.split(' ');
 const MONTHS = 'January February March April May June July August September October November December'.split(' ');
 
-/** `November` of 11. */
+/** `November` for 11. */
 export const monthName = (month: number): string => MONTHS[month - 1]!;
 
 /** An instant for a narrow column: `14:10:00` today, `15 Jun 09:00` this year, `15 Jun 2027` in another. */

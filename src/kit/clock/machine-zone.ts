@@ -2,16 +2,16 @@
 import { realpathSync } from 'node:fs';
 import { isZone } from './zone.ts';
 
-let asked: { readonly name: string | undefined } | undefined;
+let cached: { readonly name: string | undefined } | undefined;
 
-/** Asked once: a process does not notice when its machine moves to another zone, and asking is dear. */
+/** Read once: a process does not notice when its machine moves to another zone, and reading it is slow. */
 function zoneOfSystem(): string | undefined {
-  asked ??= { name: new Intl.DateTimeFormat().resolvedOptions().timeZone };
-  // What ICU calls a zone that it could not make out.
-  return asked.name === 'Etc/Unknown' ? undefined : asked.name;
+  cached ??= { name: new Intl.DateTimeFormat().resolvedOptions().timeZone };
+  // ICU's name for an unknown zone.
+  return cached.name === 'Etc/Unknown' ? undefined : cached.name;
 }
 
-/** `/etc/localtime` is mostly a link into the folder of zones. */
+/** `/etc/localtime` is usually a link into the zoneinfo folder. */
 function pathOfLink(path: string): string {
   try {
     return realpathSync(path);
@@ -21,20 +21,20 @@ function pathOfLink(path: string): string {
 }
 
 /**
- * What `TZ` says: a zone, or the file of one. Rules such as `CET-1CEST,M3.5.0,M10.5.0/3` are none, though ICU takes
- * them for UTC.
+ * The zone of `TZ`, which has a zone's name or file. Rules such as `CET-1CEST,M3.5.0,M10.5.0/3` are refused, because
+ * ICU reads them as UTC.
  */
-function zoneOfVariable(told: string): string | undefined {
-  const named = told.replace(/^:/, '');
+function zoneOfVariable(value: string): string | undefined {
+  const named = value.replace(/^:/, '');
   const path = named.startsWith('/') ? pathOfLink(named) : named;
   const name = path.replace(/^.*\/zoneinfo\//, '').replace(/^posix\//, '');
   return isZone(name) ? name : undefined;
 }
 
 /**
- * @param told the variable `TZ`; without it the system is asked
- * @returns an IANA name, or `undefined` where none is named that is known; nothing is put in its place
+ * @param value the variable `TZ`; without it, the system's zone is read
+ * @returns an IANA name, or `undefined` without a known zone; there is no default
  */
-export function machineZone(told: string | undefined): string | undefined {
-  return told ? zoneOfVariable(told) : zoneOfSystem();
+export function machineZone(value: string | undefined): string | undefined {
+  return value ? zoneOfVariable(value) : zoneOfSystem();
 }

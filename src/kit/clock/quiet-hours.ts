@@ -1,9 +1,9 @@
 /**
- * Quiet hours: whether it is quiet at an instant, and until when. Pure; instants are epoch milliseconds. A wall time is
- * written as the milliseconds that the same reading would be in UTC.
+ * Quiet hours: whether an instant is quiet, and until when. Pure; instants are epoch milliseconds. A wall time is
+ * represented by the milliseconds that its reading would be in UTC.
  *
- * It is quiet whenever the wall clock of the zone shows a time within the hours. So a clock that is put forward over
- * their end ends them, and one that is put back into them begins them anew.
+ * It is quiet while the zone's wall clock is within the hours. A clock that is set forward past their end ends them. A
+ * clock that is set back into them begins them again.
  */
 import { WEEKDAYS } from '../../wire/budget.ts';
 import { nextChange, offsetAt } from './zone.ts';
@@ -11,12 +11,12 @@ import { nextChange, offsetAt } from './zone.ts';
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 
-/** From `from` on and before `to`, both as `22:00`; past midnight where `from` is the later one. They differ. */
+/** Half-open interval from `from` to `to`, such as `22:00`; it spans midnight if `from` is later. The two differ. */
 type QuietHours = {
   readonly from: string;
   readonly to: string;
   readonly timezone: string;
-  /** On which days quiet hours begin; every day without it. */
+  /** Days on which quiet hours begin. Default: every day. */
   readonly days?: readonly (typeof WEEKDAYS)[number][] | undefined;
 };
 
@@ -25,14 +25,14 @@ function timeOfDay(text: string): number {
   return (hours * 60 + minutes) * MINUTE_MS;
 }
 
-/** The wall time at which the quiet hours that `wall` lies in end; `undefined` when it lies in none. */
+/** The wall time at which the quiet hours that contain `wall` end; `undefined` if none contain it. */
 function quietUntilWall({ from, to, days }: QuietHours, wall: number): number | undefined {
   const begin = timeOfDay(from);
   const end = timeOfDay(to);
   const midnight = Math.floor(wall / DAY_MS) * DAY_MS;
   const time = wall - midnight;
   const overnight = begin > end;
-  /** Days from the present one to the one on which they began. */
+  /** Days from the current day to the one on which they began. */
   let began: number;
   if (overnight ? time >= begin : time >= begin && time < end) began = 0;
   else if (overnight && time < end) began = -1;
@@ -43,7 +43,7 @@ function quietUntilWall({ from, to, days }: QuietHours, wall: number): number | 
   return midnight + end + (overnight && began === 0 ? DAY_MS : 0);
 }
 
-/** The first instant after `at` at which it is no longer quiet; `undefined` when it is not quiet at `at`. */
+/** The first instant after `at` that is not quiet; `undefined` if `at` is not quiet. */
 export function quietUntil(quiet: QuietHours, at: number): number | undefined {
   const { timezone } = quiet;
   let until: number | undefined;
@@ -53,7 +53,7 @@ export function quietUntil(quiet: QuietHours, at: number): number | undefined {
     if (endWall === undefined) return until;
     const end = endWall - offset;
     if (offsetAt(timezone, end) === offset) return end;
-    // The clock is changed before they end: they go on only if it is quiet by the new reading.
+    // The clock changes before they end: they continue only if the new reading is quiet.
     instant = nextChange(timezone, instant, end);
     until = instant;
   }

@@ -1,6 +1,6 @@
 /**
- * The wall clock of a time zone. Pure; instants are epoch milliseconds. A wall time is written as the milliseconds that
- * the same reading would be in UTC: wall time = instant + offset.
+ * The wall clock of a time zone. Pure; instants are epoch milliseconds. A wall time is represented by the milliseconds
+ * that its reading would be in UTC: wall time = instant + offset.
  */
 import { nextChange, offsetAt } from './zone.ts';
 
@@ -8,17 +8,17 @@ const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 
 /**
- * The day that the wall clock shows, counted from 1 January 1970.
+ * The current day by the wall clock, counted from 1 January 1970.
  *
- * @param begins the minute of the calendar day at which days begin; before it, it is still the day before
+ * @param begins minute of the calendar day at which days begin; before it, the previous day continues
  */
 export function dayAt(timezone: string, instant: number, begins = 0): number {
   return Math.floor((instant + offsetAt(timezone, instant) - begins * MINUTE_MS) / DAY_MS);
 }
 
 /**
- * The first instant after `instant` at which the wall clock shows a later day; where a change of the clock swallows the
- * time at which days begin, it is that change.
+ * The first instant after `instant` on a later day. If a clock change skips the time at which days begin, it is the
+ * instant of the change.
  *
  * @param begins as for {@link dayAt}
  */
@@ -34,12 +34,12 @@ export function nextDayAfter(timezone: string, instant: number, begins = 0): num
 }
 
 /**
- * When the day that `instant` lies in began.
+ * The beginning of the day that contains `instant`.
  *
  * @param begins as for {@link dayAt}
  */
 export function dayBeganAt(timezone: string, instant: number, begins = 0): number {
-  // No day is as long as this.
+  // Longer than any day.
   for (let at = instant - 1.5 * DAY_MS; ; ) {
     const next = nextDayAfter(timezone, at, begins);
     if (next > instant) return at;
@@ -47,20 +47,20 @@ export function dayBeganAt(timezone: string, instant: number, begins = 0): numbe
   }
 }
 
-/** What the wall clock shows. */
+/** A reading of the wall clock. */
 export type WallReading = {
   /** `2026-06-15` */
   readonly date: string;
   /** 0 is Monday. */
   readonly weekday: number;
-  /** Whole minutes since midnight as they are shown, 0 to 1439, whatever the clock skipped or repeated before. */
+  /** Whole minutes since midnight by the wall clock, 0 to 1439, ignoring skipped or repeated time. */
   readonly minuteOfDay: number;
 };
 
 /**
  * The wall clock of a zone at an instant.
  *
- * @throws RangeError for a zone that `Intl` does not know, and for an instant beyond the calendar
+ * @throws RangeError for a zone that `Intl` does not know, or an instant outside the calendar
  */
 export function wallReading(timezone: string, instant: number): WallReading {
   const wall = instant + offsetAt(timezone, instant);
@@ -78,9 +78,8 @@ const dateText = (wall: number) => new Date(wall).toISOString().split('T')[0]!;
 const two = (number: number) => String(number).padStart(2, '0');
 
 /**
- * An instant on the wall clock of a zone, with its offset and in whole seconds: `2026-06-15T10:10:00+02:00`. Offsets
- * that have seconds, as some had before 1972, are written without them, and the time beside them so that it stays the
- * same instant.
+ * An instant in a zone with its offset, in whole seconds: `2026-06-15T10:10:00+02:00`. Some offsets before 1972 have
+ * seconds. They are truncated to minutes, and the time is adjusted, so the text names the same instant.
  *
  * @throws RangeError as {@link wallReading}
  */

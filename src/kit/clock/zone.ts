@@ -1,4 +1,4 @@
-/** Time zones: which names are accepted, and how far a zone's wall clock stands from UTC at an instant. */
+/** Time zones: accepted names, and a zone's offset from UTC at an instant. */
 import { editDistance } from '../../wire/edit-distance.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { showValue } from '../../wire/validate.ts';
@@ -7,41 +7,38 @@ const SECOND_MS = 1_000;
 const DAY_MS = 86_400_000;
 
 /**
- * Offsets are looked up and remembered in pieces of this length, aligned to the epoch. Within a piece they are sampled
- * once a day: the shortest time between two changes of any zone since 1970 is a week.
+ * Offsets are computed and cached in pieces of this length, aligned to the epoch. Within a piece they are sampled once
+ * a day: since 1970, two changes of a zone are at least a week apart.
  */
 const PIECE_MS = 128 * DAY_MS;
 
 /**
- * A stretch of time `[start, end)` over which a zone keeps one offset: wall clock = instant + offset, all in
- * milliseconds. Neighbouring spans may have the same offset.
+ * An interval `[start, end)` with one offset: wall clock = instant + offset, all in milliseconds. Neighbouring spans
+ * may have the same offset.
  */
 export type Span = { readonly start: number; readonly end: number; readonly offset: number };
 
 /** A zone's wall clock. */
 export type Zone = {
-  /** The span that an instant lies in. */
+  /** The span that contains an instant. */
   spanAt(instant: number): Span;
 };
 
-/**
- * Three-letter names that the IANA database has. `Intl` knows more of them, from ICU, with surprises: BST is Dhaka
- * there.
- */
+/** Three-letter names in the IANA database. `Intl` accepts more, from ICU, with unexpected meanings: BST is Dhaka. */
 const THREE_LETTER_ZONES = new Set('CET EET EST GMT HST MET MST PRC ROC ROK UCT UTC WET'.split(' '));
 
-/** Whether a name can be one of the IANA database, which is narrower than what `Intl` takes for a zone. */
+/** Whether a name may be in the IANA database, which has fewer names than `Intl` accepts. */
 function isPlausible(timezone: string): boolean {
   if (/^[A-Za-z]{3}$/.test(timezone)) return THREE_LETTER_ZONES.has(timezone.toUpperCase());
   return /^(?!SystemV\/)[A-Za-z][A-Za-z0-9_+/-]*$/i.test(timezone);
 }
 
-/** Writes an instant so that it ends in the zone's offset: `1/1/2026, GMT+01:00`. */
+/** Formats an instant with the zone's offset at its end: `1/1/2026, GMT+01:00`. */
 function offsetFormat(timezone: string): Intl.DateTimeFormat {
   return new Intl.DateTimeFormat('en-US', { timeZone: timezone, timeZoneName: 'longOffset' });
 }
 
-/** Whether a name is one of the IANA database that this process knows. */
+/** Whether a name is in the IANA database and known to this process. */
 export function isZone(timezone: string): boolean {
   if (!isPlausible(timezone)) return false;
   try {
@@ -63,7 +60,7 @@ function readOffset(format: Intl.DateTimeFormat, instant: number): number {
   return sign === '-' ? -size : size;
 }
 
-/** The first instant in `(before, after]`, to the second, at which the offset is no longer the one at `before`. */
+/** The first instant in `(before, after]`, to the second, at which the offset differs from the one at `before`. */
 function changeBetween(format: Intl.DateTimeFormat, before: number, after: number): number {
   const offset = readOffset(format, before);
   let low = before / SECOND_MS;
@@ -76,8 +73,8 @@ function changeBetween(format: Intl.DateTimeFormat, before: number, after: numbe
   return high * SECOND_MS;
 }
 
-function surveyPiece(timezone: string, piece: number): Span[] {
-  // Made anew for every piece: formats are heavy to keep for every zone and cheap to make a few times a year.
+function spansOfPiece(timezone: string, piece: number): Span[] {
+  // Created for every piece: formats use much memory to keep, and few are created a year.
   const format = offsetFormat(timezone);
   const spans: Span[] = [];
   const end = (piece + 1) * PIECE_MS;
@@ -96,11 +93,11 @@ function surveyPiece(timezone: string, piece: number): Span[] {
   return spans;
 }
 
-/** Surveyed zones by lower-case name: at most as many as `Intl` has names. */
+/** Cached zones by lower-case name: at most as many as `Intl` has names. */
 const zones = new Map<string, Zone>();
 
-/** The wall clock of any zone that `Intl` knows. @throws RangeError for one that it does not know */
-function surveyed(timezone: string): Zone {
+/** The wall clock of any zone that `Intl` knows. @throws RangeError for an unknown zone */
+function knownZone(timezone: string): Zone {
   const known = zones.get(timezone.toLowerCase());
   if (known) return known;
   offsetFormat(timezone);
@@ -110,7 +107,7 @@ function surveyed(timezone: string): Zone {
       const piece = Math.floor(instant / PIECE_MS);
       let spans = pieces.get(piece);
       if (!spans) {
-        spans = surveyPiece(timezone, piece);
+        spans = spansOfPiece(timezone, piece);
         pieces.set(piece, spans);
       }
       let index = 0;
@@ -123,28 +120,28 @@ function surveyed(timezone: string): Zone {
 }
 
 /**
- * The wall clock of a zone. Names are compared without regard to case, as the IANA database asks.
+ * The wall clock of a zone. Names are case-insensitive, as the IANA database requires.
  *
- * @throws ReveilleError `invalid_request` that names timezone, the value and the remedy
+ * @throws ReveilleError `invalid_request` with the value and a remedy
  */
 export function zoneOf(timezone: string): Zone {
   if (zones.has(timezone.toLowerCase()) ? !isPlausible(timezone) : !isZone(timezone)) throw unknownZone(timezone);
-  return surveyed(timezone);
+  return knownZone(timezone);
 }
 
 /**
- * How far the zone's wall clock is ahead of UTC, in milliseconds.
+ * The zone's offset from UTC, in milliseconds; positive if its wall clock is ahead.
  *
  * @param timezone a name that `Intl` knows
- * @throws RangeError for one that it does not know
+ * @throws RangeError for an unknown zone
  */
 export function offsetAt(timezone: string, instant: number): number {
-  return surveyed(timezone).spanAt(instant).offset;
+  return knownZone(timezone).spanAt(instant).offset;
 }
 
-/** The first instant after `instant` from which on the zone has another offset, which it has no later than `until`. */
+/** The first instant after `instant` at which the zone's offset changes. The change must be no later than `until`. */
 export function nextChange(timezone: string, instant: number, until: number): number {
-  const zone = surveyed(timezone);
+  const zone = knownZone(timezone);
   const { offset, end } = zone.spanAt(instant);
   let change = end;
   while (change < until && zone.spanAt(change).offset === offset) change = zone.spanAt(change).end;
@@ -156,15 +153,15 @@ function unknownZone(timezone: string): ReveilleError {
   if (/^(utc|gmt)?[+-]\d/i.test(timezone)) {
     return new ReveilleError(
       'invalid_request',
-      `timezone ${value} is a fixed offset, not an IANA zone; write a zone such as "Europe/Berlin", or "UTC"`,
+      `timezone ${value} is a fixed offset, not an IANA zone; use a zone such as "Europe/Berlin", or "UTC"`,
     );
   }
   const nearest = nearestZone(timezone);
-  const remedy = nearest ? `did you mean "${nearest}"?` : 'write one such as "Europe/Berlin", or "UTC"';
+  const remedy = nearest ? `did you mean "${nearest}"?` : 'use one such as "Europe/Berlin", or "UTC"';
   return new ReveilleError('invalid_request', `timezone ${value} is not an IANA zone; ${remedy}`);
 }
 
-/** A zone whose name, or whose city alone, is at most two typing errors away. */
+/** A zone whose name or city is at most two typing errors away. */
 function nearestZone(timezone: string): string | undefined {
   const wanted = timezone.trim().toLowerCase().replaceAll(' ', '_');
   if (wanted.length < 4 || wanted.length > 40) return undefined;

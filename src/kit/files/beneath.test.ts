@@ -51,7 +51,7 @@ describe('Beneath', () => {
     assert.equal(files.lstat('nowhere/at/all'), undefined);
   });
 
-  test('follows no link, in the middle or at the end of a path, and takes no path that leaves its folder', (t) => {
+  test('follows no link, in the middle or at the end of a path, and refuses paths out of its folder', (t) => {
     const { root, outside, files } = open(t);
     symlinkSync(outside, join(root, 'out'));
     symlinkSync(join(outside, 'canary'), join(root, 'file'));
@@ -91,7 +91,9 @@ describe('Beneath', () => {
     );
   });
 
-  test('neither waits for a FIFO nor opens a device', { skip: process.platform === 'win32' && 'no FIFO' }, (t) => {
+  test('refuses a FIFO without waiting, and refuses a device', {
+    skip: process.platform === 'win32' && 'no FIFO',
+  }, (t) => {
     const { root, files } = open(t);
     execFileSync('mkfifo', [join(root, 'pipe')]);
     assert.equal(
@@ -108,7 +110,7 @@ describe('Beneath', () => {
     );
   });
 
-  test('a link that replaces a folder during the operation leads nowhere', async (t) => {
+  test('a link that replaces a folder during the operation is refused', async (t) => {
     if (process.platform !== 'linux') return t.skip('other systems check each component and then use it');
     const { root, outside, files } = open(t);
     mkdirSync(join(root, 'spot'));
@@ -140,7 +142,7 @@ describe('Beneath', () => {
     assert.equal(counts.canary, undefined);
     assert.ok((counts.inside ?? 0) > 0, JSON.stringify(counts));
     assert.deepEqual(readdir(outside), ['canary']);
-    t.diagnostic(`20000 operations while a link came and went, 0 through: ${JSON.stringify(counts)}`);
+    t.diagnostic(`20000 operations while a link replaced the folder, 0 followed it: ${JSON.stringify(counts)}`);
   });
 });
 

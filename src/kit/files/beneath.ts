@@ -35,11 +35,11 @@ const DESCRIPTORS = '/proc/self/fd';
 const HAS_DESCRIPTORS = process.platform === 'linux' && existsSync(DESCRIPTORS);
 const LONGEST_PATH = 4096;
 
-/** An operation failed. `path` is relative to the folder, so a message never shows where the folder is. */
+/** A failed operation. `path` is relative to the folder, so a message never reveals the folder. */
 export class BeneathError extends Error {
   /**
-   * The code of the system, or `ELOOP` for a symbolic link, `EFBIG` for a file over its limit, `EINVAL` for a path that
-   * is not allowed, `ENOTSUP` for a device, a FIFO or a socket.
+   * The system's code, or `ELOOP` for a symbolic link, `EFBIG` for a file over its limit, `EINVAL` for a path that is
+   * not allowed, `ENOTSUP` for a device, a FIFO or a socket.
    */
   readonly code: string;
   readonly path: string;
@@ -65,18 +65,18 @@ const kindOf = (stats: Kinds): EntryKind => {
 /**
  * The components of a relative path. Empty for the folder itself.
  *
- * @throws BeneathError `EINVAL` for an absolute path, for `..`, for NUL, and for what Windows reads as a path or a drive
+ * @throws BeneathError `EINVAL` for an absolute path, `..`, NUL, or a path or drive in Windows syntax
  */
 export function componentsOf(path: string): string[] {
   if (path === '' || path === '.') return [];
   const names = path.split('/');
-  const isOdd = (name: string) =>
+  const isInvalid = (name: string) =>
     name === '' ||
     name === '.' ||
     name === '..' ||
     name.includes('\0') ||
     (process.platform === 'win32' && /[\\:]/.test(name));
-  if (path.length > LONGEST_PATH || names.some(isOdd))
+  if (path.length > LONGEST_PATH || names.some(isInvalid))
     throw new BeneathError('EINVAL', path, 'must be a relative path without ".." and empty components');
   return names;
 }
@@ -85,7 +85,7 @@ export class Beneath {
   readonly #root: string;
   readonly #descriptor: number | undefined;
 
-  /** @param root an existing folder; links that lead to it are resolved once, here */
+  /** @param root an existing folder; its own links are resolved once, in the constructor */
   constructor(root: string) {
     const real = realpathSync(root);
     this.#descriptor = HAS_DESCRIPTORS ? openSync(real, O_PATH | O_DIRECTORY | O_NOFOLLOW) : undefined;
@@ -99,7 +99,7 @@ export class Beneath {
   /** `undefined` for a path that does not exist, including one whose parent is a file or a link. */
   lstat(path: string): BigIntStats | undefined {
     try {
-      return this.#at(path, (place) => lstatSync(place, { bigint: true }));
+      return this.#at(path, (systemPath) => lstatSync(systemPath, { bigint: true }));
     } catch (thrown) {
       if (thrown instanceof BeneathError && /^(?:ENOENT|ENOTDIR|ELOOP)$/.test(thrown.code)) return undefined;
       throw thrown;
@@ -113,15 +113,15 @@ export class Beneath {
 
   /** The bytes of a link. */
   readlink(path: string): Buffer {
-    return this.#at(path, (place) => readlinkSync(place, 'buffer'));
+    return this.#at(path, (systemPath) => readlinkSync(systemPath, 'buffer'));
   }
 
-  /** @param most more entries than this fail with `EFBIG` */
+  /** @param most limit of entries; more fail with `EFBIG` */
   list(path: string, most = Number.POSITIVE_INFINITY): Entry[] {
-    return this.#at(path, (place) => {
-      const folder = openFolder(place);
+    return this.#at(path, (systemPath) => {
+      const folder = openFolder(systemPath);
       try {
-        const entries = readdirSync(folder.place, { withFileTypes: true });
+        const entries = readdirSync(folder.systemPath, { withFileTypes: true });
         if (entries.length > most) throw new BeneathError('EFBIG', path, `has more than ${most} entries`);
         return entries.map((entry) => ({ name: entry.name, kind: kindOf(entry) }));
       } finally {
@@ -137,17 +137,17 @@ export class Beneath {
    * @returns a descriptor that the caller closes
    */
   open(path: string, flags: number, mode = 0o666): number {
-    return this.#at(path, (place) => {
+    return this.#at(path, (systemPath) => {
       const safe = flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
       if (flags & O_CREAT) {
         if (!(flags & O_EXCL)) throw new BeneathError('EINVAL', path, 'O_CREAT needs O_EXCL');
-        return openSync(place, safe, mode);
+        return openSync(systemPath, safe, mode);
       }
-      // On Linux the descriptor of the name is opened again: it is the very file that was checked.
-      const named = HAS_DESCRIPTORS ? openSync(place, O_PATH | O_NOFOLLOW) : undefined;
+      // On Linux the checked descriptor is opened again, so it is the same file.
+      const named = HAS_DESCRIPTORS ? openSync(systemPath, O_PATH | O_NOFOLLOW) : undefined;
       try {
-        requireFile(path, kindOf(named === undefined ? lstatSync(place) : fstatSync(named)));
-        const opened = openSync(named === undefined ? place : `${DESCRIPTORS}/${named}`, named ? flags : safe);
+        requireFile(path, kindOf(named === undefined ? lstatSync(systemPath) : fstatSync(named)));
+        const opened = openSync(named === undefined ? systemPath : `${DESCRIPTORS}/${named}`, named ? flags : safe);
         if (named === undefined && !fstatSync(opened).isFile()) {
           closeSync(opened);
           requireFile(path, 'special');
@@ -159,7 +159,7 @@ export class Beneath {
     });
   }
 
-  /** A regular file as a whole; `EFBIG` for one that is longer than `maxBytes`. */
+  /** A whole regular file; `EFBIG` if it is longer than `maxBytes`. */
   read(path: string, maxBytes: number): Buffer {
     const descriptor = this.open(path, O_RDONLY);
     try {
@@ -172,7 +172,7 @@ export class Beneath {
         const more = readSync(descriptor, whole, length, whole.length - length, null);
         if (more === 0) return whole.subarray(0, length);
         length += more;
-        // It grew since its size was read: the caller reads it again.
+        // The file grew after its size was read. The caller must read it again.
         if (length > size) throw size === maxBytes ? tooBig() : new BeneathError('EAGAIN', path, 'changes while read');
       }
     } finally {
@@ -181,10 +181,10 @@ export class Beneath {
   }
 
   /**
-   * Writes a file as a whole: a new file is written beside it and renamed, so what was there (a file with other names, a
-   * link) is replaced and never written to.
+   * Writes a whole file: a new file is written beside it and renamed. An existing entry (a file with other names, a
+   * link) is replaced, not written to.
    *
-   * @param temporary the name of the new file until it is renamed; `EEXIST` if there is one already
+   * @param temporary the name of the new file until it is renamed; `EEXIST` if the name is taken
    */
   write(
     path: string,
@@ -208,17 +208,18 @@ export class Beneath {
   }
 
   mkdir(path: string, mode = 0o777): void {
-    this.#at(path, (place) => mkdirSync(place, mode));
+    this.#at(path, (systemPath) => mkdirSync(systemPath, mode));
   }
 
-  /** Makes a folder and those that lead to it; folders that exist stay as they are. */
+  /** Creates a folder and its parents; existing folders stay unchanged. */
   mkdirs(path: string): void {
     const names = componentsOf(path);
     for (let depth = 1; depth <= names.length; depth++) {
       const folder = names.slice(0, depth).join('/');
       const kind = this.kind(folder);
       if (kind === undefined) this.mkdir(folder);
-      else if (kind !== 'folder') throw new BeneathError(kind === 'link' ? 'ELOOP' : 'ENOTDIR', folder, 'is no folder');
+      else if (kind !== 'folder')
+        throw new BeneathError(kind === 'link' ? 'ELOOP' : 'ENOTDIR', folder, 'is not a folder');
     }
   }
 
@@ -226,7 +227,7 @@ export class Beneath {
     this.#at(path, rmdirSync);
   }
 
-  /** Removes a name: of a file, a link, a FIFO. */
+  /** Removes a name of a file, a link or a FIFO. */
   unlink(path: string): void {
     this.#at(path, unlinkSync);
   }
@@ -235,23 +236,23 @@ export class Beneath {
     this.#at(from, (source) => this.#at(to, (target) => renameSync(source, target)));
   }
 
-  /** @param target is stored as it is; nothing here follows it */
+  /** @param target stored unchanged; this class never follows it */
   symlink(target: string | Buffer, path: string): void {
-    this.#at(path, (place) => symlinkSync(target, place));
+    this.#at(path, (systemPath) => symlinkSync(target, systemPath));
   }
 
-  /** Opens the parents of a path one by one and calls `act` with a place that names its last component. */
-  #at<T>(path: string, act: (place: string) => T): T {
+  /** Opens the parents of a path one by one and calls `act` with a system path of its last component. */
+  #at<T>(path: string, act: (systemPath: string) => T): T {
     const names = componentsOf(path);
     const last = names.pop();
-    let parent: Folder = { place: this.#root, close() {} };
+    let parent: Folder = { systemPath: this.#root, close() {} };
     try {
       for (const name of names) {
-        const next = openFolder(`${parent.place}/${name}`);
+        const next = openFolder(`${parent.systemPath}/${name}`);
         parent.close();
         parent = next;
       }
-      return act(last === undefined ? parent.place : `${parent.place}/${last}`);
+      return act(last === undefined ? parent.systemPath : `${parent.systemPath}/${last}`);
     } catch (thrown) {
       if (thrown instanceof BeneathError) throw thrown;
       throw new BeneathError((thrown as NodeJS.ErrnoException).code ?? 'EIO', path);
@@ -261,21 +262,21 @@ export class Beneath {
   }
 }
 
-type Folder = { readonly place: string; close(): void };
+type Folder = { readonly systemPath: string; close(): void };
 
 /** @throws with the code `ELOOP` for a link, `ENOTDIR` for a file */
-function openFolder(place: string): Folder {
+function openFolder(systemPath: string): Folder {
   const linkOr = (code: string) =>
-    lstatSync(place, { throwIfNoEntry: false })?.isSymbolicLink()
+    lstatSync(systemPath, { throwIfNoEntry: false })?.isSymbolicLink()
       ? Object.assign(new Error(), { code: 'ELOOP' })
       : { code };
   if (!HAS_DESCRIPTORS) {
-    if (lstatSync(place).isDirectory()) return { place, close() {} };
+    if (lstatSync(systemPath).isDirectory()) return { systemPath, close() {} };
     throw linkOr('ENOTDIR');
   }
   try {
-    const descriptor = openSync(place, O_PATH | O_DIRECTORY | O_NOFOLLOW);
-    return { place: `${DESCRIPTORS}/${descriptor}/.`, close: () => closeSync(descriptor) };
+    const descriptor = openSync(systemPath, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+    return { systemPath: `${DESCRIPTORS}/${descriptor}/.`, close: () => closeSync(descriptor) };
   } catch (thrown) {
     throw linkOr((thrown as NodeJS.ErrnoException).code ?? 'EIO');
   }

@@ -1,8 +1,8 @@
 /**
- * Which addresses may be gone to for somebody else: nothing that an operator registers leads to link-local addresses,
- * behind which clouds keep the credentials of their machines, and what anybody may name (a webhook, a page that a model
- * wants to read) to no more than the internet. What is refused is what an operator's network keeps inside: whoever names
- * an address must not be able to reach it through us. Special-purpose blocks as of RFC 6890 and its IANA registries.
+ * Addresses that Reveille may call on behalf of others (against SSRF). An operator may register any address except
+ * link-local ones and metadata services, where clouds serve the credentials of their machines. Other users may only
+ * name public addresses (a webhook, a page for a model), so that they cannot reach the operator's network through
+ * Reveille. Special-purpose blocks as of RFC 6890 and its IANA registries.
  */
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
@@ -11,7 +11,7 @@ type Subnet = readonly [ipaddr.IPv4 | ipaddr.IPv6, number];
 
 const listOf = (subnets: readonly string[]): readonly Subnet[] => subnets.map((subnet) => ipaddr.parseCIDR(subnet));
 
-/** Where clouds keep the credentials of a machine, besides the link-local ones. */
+/** Where clouds serve the credentials of a machine, besides the link-local addresses. */
 const METADATA = listOf([
   '100.100.100.200/32',
   '168.63.129.16/32',
@@ -35,10 +35,10 @@ const RESERVED = listOf([
   ],
   ...['224.0.0.0/4', '240.0.0.0/4', '2001::/23', '2001:db8::/32', '3fff::/20'],
 ]);
-/** Of IPv6 only this block is handed out to hosts of the internet. */
+/** The only IPv6 block that is assigned to hosts on the internet. */
 const GLOBAL_UNICAST = listOf(['2000::/3']);
 
-/** The IPv4 address that an IPv6 address stands for: mapped, compatible, NAT64 (RFC 6052) or 6to4. */
+/** The IPv4 address embedded in an IPv6 address: mapped, compatible, NAT64 (RFC 6052) or 6to4. */
 function embeddedIPv4(address: ipaddr.IPv6): string | undefined {
   const groups = address.parts;
   const dotted = (high: number, low: number) => [high >> 8, high & 255, low >> 8, low & 255].join('.');
@@ -46,7 +46,7 @@ function embeddedIPv4(address: ipaddr.IPv6): string | undefined {
   const last = () => dotted(groups[6]!, groups[7]!);
   if (zeros(0, 5) && groups[5] === 0xffff) return last();
   if (zeros(0, 4) && groups[4] === 0xffff && groups[5] === 0) return last();
-  // ::1 and :: are no compatible addresses.
+  // ::1 and :: are not IPv4-compatible addresses.
   if (zeros(0, 6) && !(groups[6] === 0 && groups[7]! <= 1)) return last();
   if (groups[0] === 0x64 && groups[1] === 0xff9b && zeros(2, 6)) return last();
   if (groups[0] === 0x2002) return dotted(groups[1]!, groups[2]!);
@@ -60,9 +60,9 @@ type Parsed = {
 };
 
 function parse(address: string): Parsed | undefined {
-  // Of an address with a zone (fe80::1%eth0), the zone says nothing about where it leads.
+  // The zone of an address (fe80::1%eth0) does not change its destination.
   const bare = address.replace(/%.*$/, '');
-  // The library also reads what is no address to Node: `127.1`, `0x7f000001`.
+  // ipaddr.js also parses texts that Node does not accept as addresses: `127.1`, `0x7f000001`.
   if (isIP(bare) === 0) return undefined;
   const parsed = ipaddr.parse(bare);
   return {
@@ -73,27 +73,24 @@ function parse(address: string): Parsed | undefined {
   };
 }
 
-/** Why no provider may go to an address, in words that finish the sentence "it is …"; `undefined` when one may. */
-export function neverCalled(address: string): string | undefined {
+/** Why no provider may call an address, to complete the sentence "it is …"; `undefined` if it may. */
+export function forbiddenAddress(address: string): string | undefined {
   const parsed = parse(address);
-  if (parsed === undefined) return 'no IP address';
-  if (parsed.embedded !== undefined) return neverCalled(parsed.embedded);
+  if (parsed === undefined) return 'not an IP address';
+  if (parsed.embedded !== undefined) return forbiddenAddress(parsed.embedded);
   if (parsed.isIn(METADATA)) return 'the metadata address of a cloud';
   return parsed.isIn(LINK_LOCAL) ? 'a link-local address' : undefined;
 }
 
-/**
- * What is wrong with an address that anybody may have named, in words that finish the sentence "it is …"; `undefined` when nothing
- * is.
- */
+/** Why an address from any user is refused, to complete the sentence "it is …"; `undefined` if it is allowed. */
 export function addressRefusal(address: string, allowPrivate: boolean): string | undefined {
-  const never = neverCalled(address);
+  const never = forbiddenAddress(address);
   if (never !== undefined) return never;
   const parsed = parse(address)!;
   if (parsed.embedded !== undefined) return addressRefusal(parsed.embedded, allowPrivate);
-  if (parsed.isIn(RESERVED)) return 'an address that is reserved';
+  if (parsed.isIn(RESERVED)) return 'a reserved address';
   if (parsed.isIn(LOOPBACK)) return allowPrivate ? undefined : 'an address of this computer';
   if (parsed.isIn(PRIVATE)) return allowPrivate ? undefined : 'an address of a private network';
-  if (parsed.isIPv6 && !parsed.isIn(GLOBAL_UNICAST)) return 'an address that is reserved';
+  if (parsed.isIPv6 && !parsed.isIn(GLOBAL_UNICAST)) return 'a reserved address';
   return undefined;
 }

@@ -44,7 +44,7 @@ test('a bearer token matches only itself', () => {
   assert.equal(bearerMatches(undefined, ''), false);
 });
 
-test('a route behind a token answers 401 in the same words whatever was wrong', async (t) => {
+test('a route with a token answers every wrong credential with the same 401', async (t) => {
   const server = await startServer({
     name: 'testd',
     version: '0',
@@ -76,13 +76,13 @@ test('a route behind a token answers 401 in the same words whatever was wrong', 
   assert.equal(texts.size, 1);
 });
 
-test('whoever sends wrong tokens waits longer each time; a right one does not wait, and the log has one line with the count', async (t) => {
+test('wrong tokens are answered with growing delays, a right one at once, and the log has one line with the count', async (t) => {
   const pauses: number[] = [];
-  let tell = () => {};
+  let fireLogTimer = () => {};
   const clock: Clock = {
     ...systemClock,
     after(delayMs, callback) {
-      if (delayMs === 60_000) tell = callback;
+      if (delayMs === 60_000) fireLogTimer = callback;
       else {
         pauses.push(delayMs);
         setImmediate(callback);
@@ -106,11 +106,11 @@ test('whoever sends wrong tokens waits longer each time; a right one does not wa
   assert.equal(pauses.length, 15);
   assert.equal(server.figures().wrongTokens, 20);
   assert.deepEqual(lines, []);
-  tell();
+  fireLogTimer();
   assert.deepEqual(lines, [{ count: 20, addresses: ['127.0.0.1'] }]);
 });
 
-test('only few wrong tokens are kept waiting at a time, and none once the server closes', async (t) => {
+test('few wrong tokens are delayed at a time, and none after the server closes', async (t) => {
   const clock: Clock = { ...systemClock, after: () => () => {} };
   const server = await guarded(t, { clock });
   const get = () => fetch(`${server.url}/thing`, { headers: { authorization: 'Bearer wrong' } });

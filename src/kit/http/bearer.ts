@@ -8,18 +8,15 @@ import type { HttpContext, HttpEnv } from './environment.ts';
 const BEARER = /^bearer +(\S+)$/i;
 const sha256 = (text: string) => hash('sha256', text, 'buffer');
 
-/** The token that an Authorization header carries. */
+/** The token in an Authorization header. */
 export function bearerOf(header: string | undefined): string | undefined {
   return BEARER.exec(header ?? '')?.[1];
 }
 
-/** What is said to whoever has no token, or a wrong one. */
+/** Error message for a missing or wrong token. */
 export const NEEDS_BEARER = 'this route needs "Authorization: Bearer <token>" with the token of this server';
 
-/**
- * Whether an Authorization header carries `token`. Digests are compared, so neither contents nor length show in the
- * time taken.
- */
+/** Whether an Authorization header has `token`. It compares digests, so timing reveals neither content nor length. */
 export function bearerMatches(header: string | undefined, token: string): boolean {
   return matches(header, sha256(token));
 }
@@ -30,25 +27,26 @@ function matches(header: string | undefined, digest: Buffer): boolean {
 }
 
 /**
- * Counts a wrong token and keeps its sender waiting; a request without one is nobody's guess.
+ * Counts a wrong token and delays the answer. A request without a token is not counted.
  *
- * @returns what to throw, in the same words whatever was wrong
+ * @returns the error to throw, the same for every wrong credential
  */
 export async function refuseBearer(c: HttpContext, message: string): Promise<ReveilleError> {
   const { incoming, outgoing, wrongTokens } = c.env;
   if (c.req.header('authorization') !== undefined) {
-    const gone = new AbortController();
-    outgoing.once('close', () => gone.abort());
-    if (await wrongTokens.refuse(addressOf(incoming.socket), gone.signal)) outgoing.setHeader('connection', 'close');
+    const disconnected = new AbortController();
+    outgoing.once('close', () => disconnected.abort());
+    if (await wrongTokens.refuse(addressOf(incoming.socket), disconnected.signal))
+      outgoing.setHeader('connection', 'close');
   }
   return new ReveilleError('unauthorized', message);
 }
 
 /**
- * Lets only requests with the token pass.
+ * Middleware that requires the token.
  *
- * @param token `undefined` lets everything pass: a daemon started for development without a secret
- * @throws ReveilleError `unauthorized`, in the same words whatever was wrong
+ * @param token `undefined` allows every request: a daemon started for development without a secret
+ * @throws ReveilleError `unauthorized`, the same for every wrong credential
  */
 export function requireBearer(token: string | undefined): MiddlewareHandler<HttpEnv> {
   const digest = token === undefined ? undefined : sha256(token);

@@ -1,4 +1,4 @@
-/** Request bodies: read once, bounded while they stream in, and handed to handlers as JSON. */
+/** Request bodies: read once, with a size limit, and given to handlers as JSON. */
 import type { IncomingMessage } from 'node:http';
 import { ReveilleError } from '../../wire/errors.ts';
 import { parseJsonObject } from '../../wire/json.ts';
@@ -15,7 +15,7 @@ function hasBody(incoming: IncomingMessage): boolean {
   return length !== undefined && Number(length) !== 0;
 }
 
-/** Refuses a write whose body does not say that it is JSON. Writes without a body need no content type. */
+/** Refuses a write whose body is not declared as JSON. Writes without a body need no content type. */
 export function checkContentType(incoming: IncomingMessage): void {
   if (!WRITES.has(incoming.method ?? '') || !hasBody(incoming)) return;
   const type = incoming.headers['content-type'];
@@ -31,8 +31,8 @@ function tooLarge(limitBytes: number): ReveilleError {
 /**
  * Reads a request's body.
  *
- * @throws ReveilleError `invalid_request`: 413 as soon as more than `limitBytes` are announced or have arrived, 400
- *   when the sender breaks off
+ * @throws ReveilleError `invalid_request`: 413 as soon as more than `limitBytes` are announced or have arrived, 400 if
+ * the sender ends early
  */
 export function readBounded(incoming: IncomingMessage, limitBytes: number): Promise<Buffer> {
   if (!hasBody(incoming)) return Promise.resolve(EMPTY);
@@ -56,7 +56,7 @@ export function readBounded(incoming: IncomingMessage, limitBytes: number): Prom
   });
 }
 
-/** The body's very bytes, for signatures. */
+/** The exact bytes of the body, for signatures. */
 export function bodyBytes(c: HttpContext): Buffer {
   return c.get('body');
 }
@@ -64,11 +64,11 @@ export function bodyBytes(c: HttpContext): Buffer {
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
- * The body as a JSON object. A byte order mark is refused as any other character before the first brace (RFC 8259 §8.1:
- * it must not be sent).
+ * The body as a JSON object. A byte order mark is refused, as any character before the first brace (RFC 8259 §8.1: it
+ * must not be sent).
  *
- * @param raw members that come back as source text, so that their digits and key order survive
- * @throws ReveilleError `invalid_request` when the bytes are not UTF-8, not JSON, or not an object
+ * @param raw members returned as source text, so that their digits and key order survive
+ * @throws ReveilleError `invalid_request` if the bytes are not UTF-8, not JSON, or not an object
  */
 export async function readJson(
   c: HttpContext,
@@ -80,10 +80,10 @@ export async function readJson(
   try {
     text = decoder.decode(bytes);
   } catch (cause) {
-    throw new ReveilleError('invalid_request', 'the body must be UTF-8; it holds bytes that are not', { cause });
+    throw new ReveilleError('invalid_request', 'the body must be UTF-8; it contains invalid bytes', { cause });
   }
   if (text.charCodeAt(0) === 0xfeff) {
-    throw new ReveilleError('invalid_request', 'the body must be a JSON object without a byte order mark before it');
+    throw new ReveilleError('invalid_request', 'the body must be a JSON object without a byte order mark');
   }
   return parseJsonObject(text, raw);
 }

@@ -1,4 +1,4 @@
-/** Calls of one daemon of ours: in time, in its envelope, and with what each way of failing is called. */
+/** HTTP calls to a Reveille daemon: timeouts, envelopes, and errors per kind of failure. */
 import type { z } from 'zod';
 import { openEnvelope } from '../../wire/envelope.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -10,24 +10,24 @@ import { codeOf, type ExchangeRequest, exchange, headerSafe, retryAfterOf } from
 import { plainTransport, type Transport } from './plain-transport.ts';
 
 /**
- * Runs the work of one call with a signal that bounds it. The signal's reason completes a sentence that begins with who
- * was asked. `caller` gives the call up earlier.
+ * Runs the work of one call with a signal that limits its time. The signal's reason completes a sentence that begins
+ * with the daemon's name. `caller` aborts the call earlier.
  */
 export type Attend = <T>(work: (signal: AbortSignal) => Promise<T>, caller?: AbortSignal) => Promise<T>;
 
-/** Waits so long and no longer. */
+/** Limits a call to `timeoutMs`. */
 export function withinTime(clock: Clock, timeoutMs: number): Attend {
   return async (work, caller) => {
-    const over = new AbortController();
-    const giveUp = () => over.abort(new Error('was not waited for: the caller gave the call up'));
-    const cancel = clock.after(timeoutMs, () => over.abort(new Error(`did not answer within ${timeoutMs} ms`)));
-    caller?.addEventListener('abort', giveUp);
-    if (caller?.aborted) giveUp();
+    const limit = new AbortController();
+    const abortByCaller = () => limit.abort(new Error('did not answer before the caller aborted the call'));
+    const cancel = clock.after(timeoutMs, () => limit.abort(new Error(`did not answer within ${timeoutMs} ms`)));
+    caller?.addEventListener('abort', abortByCaller);
+    if (caller?.aborted) abortByCaller();
     try {
-      return await work(over.signal);
+      return await work(limit.signal);
     } finally {
       cancel();
-      caller?.removeEventListener('abort', giveUp);
+      caller?.removeEventListener('abort', abortByCaller);
     }
   };
 }
@@ -37,17 +37,17 @@ export type Call = {
   /** Path below the daemon's address, already encoded. */
   path: string;
   query?: Readonly<Record<string, string | number | undefined>> | undefined;
-  /** Written with `encodeJson`, so that source text inside stays as it is. */
+  /** Encoded with `encodeJson`, which writes raw JSON verbatim. */
   body?: unknown;
   token?: string | undefined;
   headers?: Readonly<Record<string, string>> | undefined;
-  /** Headers that are made of a request with a body, and prove something about it. */
+  /** Headers computed from a request with a body, such as a signature. */
   sign?: ((request: { method: string; path: string; body: string }) => Record<string, string>) | undefined;
-  /** For requests that change something: ends the error of a call that was sent and not answered. */
+  /** For requests that change state: end of the error message if the call was sent and not answered. */
   ifLost?: string | undefined;
 };
 
-/** The call of a route; `given` is what varies in its path. */
+/** The call of a route; `given` has the parameters of its path. */
 export function callOf<R extends Route>(
   route: R,
   given: { readonly [Name in PathNames<R['path']>]: string },
@@ -56,9 +56,9 @@ export function callOf<R extends Route>(
   return { method: route.method.toUpperCase() as Call['method'], path: pathOf(route, given), ...more };
 }
 
-/** A call without an answer, or with one that this version cannot read. */
+/** A call without an answer, or with an answer that this version cannot parse. */
 export class NoAnswer extends ReveilleError {
-  /** Whether the request may have been received all the same. */
+  /** Whether the daemon may have received the request. */
   readonly mayHaveArrived: boolean;
 
   constructor(message: string, options: { mayHaveArrived: boolean; retryable?: boolean; cause?: unknown }) {
@@ -69,34 +69,34 @@ export class NoAnswer extends ReveilleError {
 }
 
 export type Daemon = {
-  /** As sentences call it: `chronosd`, `the router`. */
+  /** Name in sentences: `chronosd`, `the router`. */
   name: string;
-  /** Where it listens, as in `http://127.0.0.1:9096`. */
+  /** Base URL, such as `http://127.0.0.1:9096`. */
   url: string;
-  /** What to do when nothing listens there. */
+  /** Remedy if nothing listens there. */
   remedy: string;
   token?: string | undefined;
-  /** What the token is called where it cannot be used. */
+  /** The token's name in error messages. */
   tokenName: string;
   /** Sent with every call. */
   headers?: Readonly<Record<string, string>>;
-  /** Of a longer answer nothing is used; 64 MiB unless told. */
+  /** A longer answer is an error. Default 64 MiB. */
   maxBytes?: number;
-  /** The daemon's own errors in the words of whoever calls. */
+  /** Rewords the daemon's own errors for the caller. */
   explain?: ((error: ReveilleError) => ReveilleError) | undefined;
-  /** Carries the calls instead of connections of their own. */
+  /** Used for the calls instead of new connections. */
   transport?: Transport | undefined;
 };
 
 const MAX_BYTES = 64 * 1024 * 1024;
 
-/** @throws ReveilleError `invalid_request` for a token that cannot stand in a header */
+/** @throws ReveilleError `invalid_request` for a token that is not valid in a header */
 export function checkToken(token: string | undefined, name: string): void {
   if (token !== undefined && !headerSafe(token))
     throw new ReveilleError('invalid_request', `${name} must be printable ASCII without spaces`);
 }
 
-/** The address as it may be shown and requested: no credentials, no query, no trailing slash. */
+/** The address for requests and messages: no credentials, no query, no trailing slash. */
 function addressOf({ url, name }: Daemon): string {
   const parsed = URL.parse(url);
   if (!parsed || !/^https?:$/.test(parsed.protocol))
@@ -106,7 +106,7 @@ function addressOf({ url, name }: Daemon): string {
   return `${parsed.origin}${parsed.pathname}`.replace(/\/+$/, '');
 }
 
-/** @throws ReveilleError `invalid_request` for an address or a token that cannot be used */
+/** @throws ReveilleError `invalid_request` for an invalid address or token */
 export function createCaller(daemon: Daemon) {
   const { name, remedy, token, tokenName, headers, maxBytes = MAX_BYTES, explain = (error) => error } = daemon;
   const { transport = plainTransport } = daemon;
@@ -117,7 +117,7 @@ export function createCaller(daemon: Daemon) {
   /**
    * Sends a call and opens the envelope of its answer.
    *
-   * @throws ReveilleError the daemon's own error, {@link NoAnswer} when there was none
+   * @throws ReveilleError the daemon's own error, {@link NoAnswer} if there was no answer
    */
   async function call(call: Call, signal: AbortSignal): Promise<RawJson> {
     const { method, path, query, ifLost = '', sign, token: bearer = token } = call;
@@ -138,7 +138,7 @@ export function createCaller(daemon: Daemon) {
     });
     const cutOff = answer.result === 'answered' && answer.truncated;
     if (cutOff && answer.body.length >= maxBytes) {
-      const message = `the answer of ${who} is longer than ${maxBytes} bytes; ask for fewer entries with a smaller limit`;
+      const message = `the answer of ${who} is longer than ${maxBytes} bytes; request fewer entries with a smaller limit`;
       throw new NoAnswer(message, { mayHaveArrived: true, retryable: false });
     }
     if (answer.result !== 'answered' || cutOff) {
@@ -148,8 +148,8 @@ export function createCaller(daemon: Daemon) {
       const failed = (message: string) => new NoAnswer(message, { mayHaveArrived, cause });
       if (signal.aborted && signal.reason instanceof Error) throw failed(`${who} ${signal.reason.message}${lost}`);
       if (!mayHaveArrived) throw failed(`cannot reach ${who} (${codeOf(cause)}): ${remedy}`);
-      const why = cause === undefined ? 'it is not whole' : codeOf(cause);
-      throw failed(`${who} broke the connection off before it had answered (${why})${lost}`);
+      const why = cause === undefined ? 'it is incomplete' : codeOf(cause);
+      throw failed(`${who} closed the connection before it answered (${why})${lost}`);
     }
     let text: string;
     try {
@@ -164,18 +164,18 @@ export function createCaller(daemon: Daemon) {
     }
   }
 
-  /** Reads an answer of this version; another one is what {@link NoAnswer} stands for. */
+  /** Parses an answer of this version; throws {@link NoAnswer} for any other. */
   function reading<T>({ method, path }: Call, read: () => T): T {
     try {
       return read();
     } catch (cause) {
       const why = cause instanceof ReveilleError ? cause.message : 'it is malformed';
-      const message = `${who} answered ${method} ${path} with something unexpected (is it of this version?): ${why}`;
+      const message = `${who} answered ${method} ${path} unexpectedly (does it have the same version?): ${why}`;
       throw new NoAnswer(message, { mayHaveArrived: true, retryable: false, cause });
     }
   }
 
-  /** Data that a schema describes. Values are never echoed: they may be tokens. */
+  /** Parses data with a schema. Values never appear in messages: they may be tokens. */
   function read<T extends z.ZodType>(call: Call, schema: T, data: RawJson): z.output<T> {
     return reading(call, () => parseOrThrow(schema, parseJsonObject(data.text, [], ANSWER_DEPTH), ['token', 'nonce']));
   }

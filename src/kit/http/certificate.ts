@@ -1,5 +1,5 @@
 /**
- * The certificate of a server: read from files, and read again when they change, so that renewing it needs no restart.
+ * The certificate of a server: read from files, and read again when they change, so that a renewal needs no restart.
  */
 import { X509Certificate } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
@@ -10,7 +10,7 @@ import type { Clock } from '../clock/clock.ts';
 import type { Logger } from '../log/log.ts';
 import type { TlsFiles } from './door.ts';
 
-const LOOK_EVERY_MS = 2000;
+const POLL_INTERVAL_MS = 2000;
 const WARN_BEFORE_MS = 14 * 24 * 60 * 60 * 1000;
 
 type Pair = { cert: Buffer; key: Buffer };
@@ -27,7 +27,7 @@ function read(path: string, what: string): Buffer {
 /**
  * The certificate with its chain, and its key.
  *
- * @throws ReveilleError `invalid_request` naming the file that cannot be read, or both when they do not belong together
+ * @throws ReveilleError `invalid_request` naming the unreadable file, or both files if they do not match
  */
 export function readCertificate({ certificate, key }: TlsFiles): Pair {
   const pair = { cert: read(certificate, 'certificate'), key: read(key, 'key of the certificate') };
@@ -35,24 +35,24 @@ export function readCertificate({ certificate, key }: TlsFiles): Pair {
     createSecureContext(pair);
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
-    const message = `the certificate ${certificate} and the key ${key} are no pair in PEM that belongs together (${why})`;
+    const message = `the certificate ${certificate} and the key ${key} are not a matching pair in PEM (${why})`;
     throw new ReveilleError('invalid_request', message, { cause });
   }
   return pair;
 }
 
 /**
- * Trusts the authorities in a file besides those that Node.js trusts, in every TLS connection that this process makes
- * from now on, whichever client makes it.
+ * Trusts the authorities in a file in addition to the defaults of Node.js. It applies to every later TLS connection of
+ * this process, for all clients.
  *
  * @param path certificates in PEM
- * @throws ReveilleError `invalid_request` when there is no certificate in it
+ * @throws ReveilleError `invalid_request` if it contains no certificate
  */
 export function trustAuthorities(path: string): void {
   const pem = read(path, 'file of REVEILLE_TLS_CA,').toString('latin1');
   const certificates = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
   try {
-    if (certificates.length === 0) throw new Error('there is none in it');
+    if (certificates.length === 0) throw new Error('it contains none');
     for (const certificate of certificates) new X509Certificate(certificate);
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
@@ -62,7 +62,7 @@ export function trustAuthorities(path: string): void {
   setDefaultCACertificates([...getCACertificates('default'), ...certificates]);
 }
 
-/** Changes when a file is written, replaced, or when a link leads to another one. */
+/** Changes if a file is written or replaced, or if a link gets another target. */
 function versionOf({ certificate, key }: TlsFiles): string {
   return [certificate, key]
     .map((path) => statSync(path, { throwIfNoEntry: false }))
@@ -76,15 +76,15 @@ function warnOfExpiry({ cert }: Pair, path: string, { clock, log }: { clock: Clo
   const ends = new Date(until).toISOString();
   log.warn(
     { certificate: path, until: ends },
-    until < clock.now() ? 'the certificate has expired' : 'the certificate ends soon',
+    until < clock.now() ? 'the certificate has expired' : 'the certificate expires soon',
   );
 }
 
 /**
- * Keeps a server's certificate as it stands in its files. Files that are wrong are told in the log, and the last good
- * pair serves on.
+ * Keeps a server's certificate in step with its files. For wrong files it logs a warning, and the last valid pair stays
+ * in use.
  *
- * @returns ends it
+ * @returns stops it
  */
 export function followCertificate(
   server: Server,
@@ -94,7 +94,7 @@ export function followCertificate(
 ): () => void {
   warnOfExpiry(first, files.certificate, { clock, log });
   let version = versionOf(files);
-  const look = () => {
+  const poll = () => {
     const now = versionOf(files);
     if (now === version) return;
     try {
@@ -104,10 +104,10 @@ export function followCertificate(
       log.info({ certificate: files.certificate }, 'the certificate was read again');
       warnOfExpiry(pair, files.certificate, { clock, log });
     } catch (err) {
-      // Both files cannot change at once; the next look may find them complete.
-      log.warn({ err }, 'the changed certificate cannot be used; the last one serves on');
+      // The two files cannot change at the same instant; the next poll may find them complete.
+      log.warn({ err }, 'the changed certificate cannot be used; the previous one stays in use');
     }
   };
-  const looking = setInterval(look, LOOK_EVERY_MS).unref();
-  return () => clearInterval(looking);
+  const timer = setInterval(poll, POLL_INTERVAL_MS).unref();
+  return () => clearInterval(timer);
 }

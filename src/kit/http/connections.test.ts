@@ -65,7 +65,7 @@ const GET = 'GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n';
 const SLOW = 'GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n';
 const POST = 'POST /size HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n';
 
-test('a peer that keeps its end open after we have closed ours is not waited for', async (t) => {
+test('a connection that the peer keeps half open is closed', async (t) => {
   const { server } = await started(t, { headersMs: 200, requestMs: 300, bodyBytes: 10 });
   const peers = await Promise.all([
     peer(t, server),
@@ -85,11 +85,11 @@ test('a peer that keeps its end open after we have closed ours is not waited for
   await until(server.figures, ({ open }) => open <= 1);
   assert.ok(server.figures().closed.half_closed > 0);
   assert.equal(server.figures().closed.overdue > 0, true);
-  // The one that was refused for its Host kept to the protocol otherwise: its connection may be used again.
+  // The request refused for its Host was otherwise valid, so its connection may be reused.
   assert.equal(server.figures().open, 1);
 });
 
-test('an answer that nobody reads is given up', async (t) => {
+test('an answer that the client does not read is aborted', async (t) => {
   const { server } = await started(t, { stallMs: 200 });
   const socket = connect(server.port, '127.0.0.1');
   t.after(() => socket.destroy());
@@ -99,7 +99,7 @@ test('an answer that nobody reads is given up', async (t) => {
   await until(server.figures, ({ open, closed }) => open === 0 && closed.not_reading === 1);
 });
 
-test('a request that takes long is left alone by all that looks at connections', async (t) => {
+test('no limit on connections ends a long request', async (t) => {
   // Long enough that a busy computer reads the request in time, short beside the wait for the idle connection below.
   const short = 500;
   const limits = { stallMs: short, keepAliveMs: short, headersMs: short, requestMs: short };
@@ -113,7 +113,7 @@ test('a request that takes long is left alone by all that looks at connections',
   assert.equal(waiting.readableEnded, false);
 });
 
-test('a new connection takes the place of the one that did least: half closed, silent, longest idle, slow with its body', async (t) => {
+test('a new connection evicts the least active one: half closed, silent, longest idle, slow body', async (t) => {
   const { server, nextSlow } = await started(t, { connections: 4 });
   const entered = nextSlow();
   const busy = await peer(t, server, SLOW);
@@ -123,7 +123,7 @@ test('a new connection takes the place of the one that did least: half closed, s
   await answered(first, '"ok":true');
   const second = await peer(t, server);
   await until(server.figures, ({ open }) => open === 4);
-  // The silent one, then those that were served, then the slow body.
+  // The silent one, then the idle ones with served requests, then the slow body.
   for (const victim of [second, first, body]) {
     const next = await peer(t, server, SLOW);
     await victim.gone;
@@ -134,7 +134,7 @@ test('a new connection takes the place of the one that did least: half closed, s
   assert.equal(busy.readableEnded, false);
 });
 
-test('when every connection is at work, one more is refused, and those at work do not notice', async (t) => {
+test('if every connection is busy, another one is refused, and the busy ones continue', async (t) => {
   const { server, nextSlow } = await started(t, { connections: 2 });
   const entered = [nextSlow(), nextSlow()];
   const busy = [await peer(t, server, SLOW), await peer(t, server, SLOW)];
@@ -149,7 +149,7 @@ test('when every connection is at work, one more is refused, and those at work d
   );
 });
 
-test('one address cannot have more than its share, and loses its own connections for its new ones', async (t) => {
+test('an address over its limit evicts its own connections', async (t) => {
   const bare = createServer();
   const limits = { connections: 10, connectionsPerAddress: 2, pipelined: 8, lingerMs: 50, stallMs: 1000 };
   const connections = trackConnections(bare, limits, () => false);
@@ -170,7 +170,7 @@ test('one address cannot have more than its share, and loses its own connections
   assert.equal(connections.figures().open, 2);
 });
 
-test('an IPv6 network of one owner counts as one address', () => {
+test('an IPv6 /64 network counts as one address', () => {
   const of = (remoteAddress: string) => addressOf({ remoteAddress } as Socket);
   assert.equal(of('::ffff:192.0.2.7'), '192.0.2.7');
   assert.equal(of('2001:db8:1:2:3:4:5:6'), of('2001:db8:1:2::9'));
@@ -186,7 +186,7 @@ test('a connection with too many requests at once is closed', async (t) => {
   assert.equal(server.figures().closed.pipelining, 1);
 });
 
-test('an offer to speak another protocol is answered as the request that it also is', async (t) => {
+test('a request with an Upgrade header is answered as an ordinary request', async (t) => {
   const { server } = await started(t);
   const upgrading = GET.replace('\r\n\r\n', '\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
   const socket = await peer(t, server, upgrading);

@@ -1,29 +1,26 @@
 /**
- * The connections of a server: how many there may be, which one makes room for a new one, and that none stays which is
- * over. A peer decides when it closes its end, so nothing here waits for it: what was refused, ran out of time or half
- * closed is destroyed.
+ * The connections of a server: their limits, which one is evicted for a new one, and the end of finished ones. A peer
+ * decides when it closes its end. The server therefore destroys refused, overdue and half-closed connections without
+ * waiting for it.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
 export type ConnectionLimits = {
-  /** Connections at a time; another one takes the place of one without a request, or is refused. */
+  /** Maximum of open connections. A new one beyond it evicts one without a request, or is refused. */
   connections: number;
-  /**
-   * Connections of one address at a time. Loopback is one address that everybody on this machine has; this does not
-   * hold for it.
-   */
+  /** Maximum of open connections per address. Loopback is exempt, because all programs of this machine share it. */
   connectionsPerAddress: number;
-  /** Requests of one connection whose answers are not sent yet. */
+  /** Maximum of a connection's requests whose answers are not sent yet. */
   pipelined: number;
-  /** How long a connection may stay that is closed on one side and has nothing left to send. */
+  /** How long a half-closed connection with nothing left to send may stay. */
   lingerMs: number;
   /** How long a peer may leave an answer unread. */
   stallMs: number;
 };
 
-/** Why connections were closed that did not end by themselves. */
+/** Reasons for which the server closes connections. */
 export const CLOSE_REASONS = ['evicted', 'refused', 'half_closed', 'overdue', 'not_reading', 'pipelining'] as const;
 export type CloseReason = (typeof CLOSE_REASONS)[number];
 
@@ -31,33 +28,36 @@ export type ConnectionFigures = { open: number; closed: Readonly<Record<CloseRea
 
 export type Connections = {
   figures(): ConnectionFigures;
-  /** Whether part of an answer may already be on its way to the peer. */
+  /** Whether part of an answer may have been sent. */
   isAnswering(socket: Duplex): boolean;
-  /** Counts a connection that is being closed because its request took too long. */
+  /** Counts a connection that is closed because its request took too long. */
   overdue(): void;
-  /** Closes connections without a request in flight, now and, from now on, as soon as their request is answered. */
+  /** Closes connections without a request now, and the others as soon as their request is answered. */
   closeIdle(): void;
-  /** Closes every connection, whatever it is doing. */
+  /** Closes every connection at once. */
   destroyAll(): void;
 };
 
 type Connection = {
-  /** What is destroyed; with TLS the socket below it. */
+  /** The socket to destroy; with TLS, the underlying one. */
   readonly socket: Socket;
-  /** What requests name; with TLS the socket above it, once there is one. */
+  /** The socket of requests; with TLS, the encrypted one, once it exists. */
   stream: Socket;
   readonly address: string;
   readonly requests: Map<ServerResponse, IncomingMessage>;
-  /** Whether a request of it was answered. */
-  proven: boolean;
-  /** Looks at which it was closed on one side. */
-  looks: number;
+  /** Whether one of its requests was answered. */
+  wasServed: boolean;
+  /** Number of checks that found it half closed. */
+  halfClosedChecks: number;
 };
 
-/** Whether an address, as {@link addressOf} gives it, is of this computer. */
+/** Whether an address in the form of {@link addressOf} is a loopback address. */
 export const isLoopback = (address: string): boolean => /^(?:127\.|::1$)/.test(address);
 
-/** IPv6 hosts choose among the 2^64 addresses of their network, so these count as one. */
+/**
+ * The address of a peer, as it is counted. An IPv6 host can use all 2^64 addresses of its network, so these count as
+ * one.
+ */
 export function addressOf(socket: Socket): string {
   const address = (socket.remoteAddress ?? '').replace(/^::ffff:(?=\d+\.)/i, '');
   if (!address.includes(':') || address === '::1') return address;
@@ -68,22 +68,18 @@ export function addressOf(socket: Socket): string {
   return `${all.slice(0, 4).join(':')}::/64`;
 }
 
-/**
- * How far a connection is from being somebody's who behaves; the lowest makes room first. `undefined`: it makes no
- * room.
- */
-function rankOf({ stream, requests, proven, looks }: Connection): number | undefined {
-  if (looks > 0 || stream.writableEnded) return 0;
-  if (requests.size === 0) return proven ? 2 : 1;
-  // A body that has not arrived completely is no work that would be lost.
+/** Eviction order: lowest first. `undefined`: the connection is not evicted. */
+function rankOf({ stream, requests, wasServed, halfClosedChecks }: Connection): number | undefined {
+  if (halfClosedChecks > 0 || stream.writableEnded) return 0;
+  if (requests.size === 0) return wasServed ? 2 : 1;
+  // A request whose body is incomplete has no work that would be lost.
   return [...requests.values()].some(({ complete }) => complete) ? undefined : 3;
 }
 
 /**
- * Follows a server's connections. A request is in flight from its last header line until its answer is sent or given
- * up.
+ * Tracks a server's connections. A request is in flight from its last header line until its answer is sent or aborted.
  *
- * @param isShared whether an address stands for any number of peers
+ * @param isShared whether any number of peers share an address
  */
 export function trackConnections(
   server: Server,
@@ -92,7 +88,7 @@ export function trackConnections(
 ): Connections {
   /** In the order in which they last became idle. */
   const connections = new Map<Duplex, Connection>();
-  /** By remote address and port, for as long as there is no socket above the first one. */
+  /** By remote address and port, until the TLS socket exists. */
   const byPeer = new Map<string, Connection>();
   const counts = new Map<string, number>();
   const closed = Object.fromEntries(CLOSE_REASONS.map((reason) => [reason, 0])) as Record<CloseReason, number>;
@@ -104,8 +100,8 @@ export function trackConnections(
     connection.socket.destroy();
   };
 
-  /** Whether there is room for one more among those that `isRival` selects, after the least deserving was closed. */
-  const makeRoom = (isRival: (connection: Connection) => boolean): boolean => {
+  /** Evicts the lowest-ranked of the connections that `isRival` selects; false if there is none. */
+  const evictOne = (isRival: (connection: Connection) => boolean): boolean => {
     let chosen: Connection | undefined;
     let best = 4;
     for (const connection of connections.values()) {
@@ -134,14 +130,21 @@ export function trackConnections(
     const address = addressOf(socket);
     const ofAddress = counts.get(address) ?? 0;
     const fitsAddress =
-      ofAddress < limits.connectionsPerAddress || isShared(address) || makeRoom((other) => other.address === address);
-    const fits = fitsAddress && (connections.size < limits.connections || makeRoom(() => true));
+      ofAddress < limits.connectionsPerAddress || isShared(address) || evictOne((other) => other.address === address);
+    const fits = fitsAddress && (connections.size < limits.connections || evictOne(() => true));
     if (!fits || socket.destroyed) {
       closed.refused++;
       socket.destroy();
       return;
     }
-    const connection: Connection = { socket, stream: socket, address, requests: new Map(), proven: false, looks: 0 };
+    const connection: Connection = {
+      socket,
+      stream: socket,
+      address,
+      requests: new Map(),
+      wasServed: false,
+      halfClosedChecks: 0,
+    };
     connections.set(socket, connection);
     byPeer.set(peerOf(socket), connection);
     counts.set(address, (counts.get(address) ?? 0) + 1);
@@ -169,10 +172,10 @@ export function trackConnections(
     }
     outgoing.once('close', () => {
       connection.requests.delete(outgoing);
-      connection.proven ||= outgoing.writableFinished;
-      // Ends after what is still in the socket's buffer has been sent.
+      connection.wasServed ||= outgoing.writableFinished;
+      // destroySoon first sends the data that is still in the socket's buffer.
       if (closing && connection.requests.size === 0) connection.stream.destroySoon();
-      // The longest idle stand first.
+      // The longest idle connections come first.
       else if (connections.delete(connection.stream)) connections.set(connection.stream, connection);
     });
   });
@@ -182,21 +185,21 @@ export function trackConnections(
     const connection = connections.get(stream);
     if (!connection) stream.destroy();
     else if (stream.writableLength > 0) destroy(connection, 'not_reading');
-    // Otherwise a handler takes its time, or a stream of events has nothing to tell.
+    // Otherwise a handler is still working, or an event stream has no event to send.
     else if (connection.requests.size === 0) stream.destroy();
   });
 
-  // Counting looks needs no clock: a process that stood still has not looked.
+  // Counting checks instead of time: a process that was suspended has not checked.
   const everyMs = Math.max(20, limits.lingerMs / 2);
-  const looking = setInterval(() => {
+  const timer = setInterval(() => {
     for (const connection of connections.values()) {
       const { stream } = connection;
-      const isOver = (stream.writableEnded || stream.readableEnded) && stream.writableLength === 0;
-      connection.looks = isOver ? connection.looks + 1 : 0;
-      if (connection.looks > 2) destroy(connection, 'half_closed');
+      const isFinished = (stream.writableEnded || stream.readableEnded) && stream.writableLength === 0;
+      connection.halfClosedChecks = isFinished ? connection.halfClosedChecks + 1 : 0;
+      if (connection.halfClosedChecks > 2) destroy(connection, 'half_closed');
     }
   }, everyMs).unref();
-  server.once('close', () => clearInterval(looking));
+  server.once('close', () => clearInterval(timer));
 
   return {
     figures: () => ({ open: connections.size, closed: { ...closed } }),

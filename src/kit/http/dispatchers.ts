@@ -1,6 +1,6 @@
 /**
- * What we use of undici, file by file: all of it, with its caches, mocks and sockets, takes 40 ms of CPU at the start of
- * each daemon.
+ * The parts of undici that Reveille uses, imported by file. The whole package, with its caches, mocks and sockets,
+ * costs each daemon 40 ms of CPU at its start.
  */
 import { createRequire } from 'node:module';
 import type * as Undici from 'undici';
@@ -12,5 +12,5 @@ export type Agent = Undici.Agent;
 export const Pool: typeof Undici.Pool = require('undici/lib/dispatcher/pool.js');
 export const buildConnector: typeof Undici.buildConnector = require('undici/lib/core/connect.js');
 
-/** The standard's `fetch`, which takes the dispatchers above; loaded when it is asked for. */
+/** The standard `fetch`, which accepts the dispatchers above; loaded on first use. */
 export const lateFetch = (): typeof Undici.fetch => require('undici/lib/web/fetch/index.js').fetch;

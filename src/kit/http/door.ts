@@ -1,16 +1,13 @@
-/**
- * The settings of a daemon's listener: the same ones for every daemon, each under its own prefix (docs/contracts.md
- * §11).
- */
+/** Settings of a daemon's listener: the same for every daemon, each under its own prefix (docs/contracts.md §11). */
 import { z } from 'zod';
 import { ReveilleError } from '../../wire/errors.ts';
 import { parseSettings, type Settings, wholeNumber } from '../../wire/settings.ts';
 
-/** Files in PEM. They are read again when they change. */
+/** Paths of PEM files. They are read again when they change. */
 export type TlsFiles = { readonly certificate: string; readonly key: string };
 
 export type Door = {
-  /** Without it the daemon speaks plain HTTP. */
+  /** Without it, the daemon speaks plain HTTP. */
   readonly tls: TlsFiles | undefined;
   readonly connections: number;
   readonly connectionsPerAddress: number;
@@ -19,25 +16,25 @@ export type Door = {
 const IN_FRONT = 'terminated-in-front';
 
 const shape = {
-  /** The file of the certificate that the listener serves, in PEM; read again when it changes. */
+  /** Path of the listener's certificate in PEM; read again when it changes. */
   TLS_CERT: z.string().optional(),
-  /** The file of its key. */
+  /** Path of the certificate's key. */
   TLS_KEY: z.string().optional(),
   /**
-   * Says that a proxy or a private network in front encrypts, where the listener is reached from elsewhere without a
-   * certificate.
+   * Declares that a proxy or a private network in front of the listener encrypts. Needed if other machines reach the
+   * listener and it has no certificate.
    */
-  TLS: z.enum([IN_FRONT], { error: `must be ${IN_FRONT}, or not be set` }).optional(),
-  /** Connections at a time. */
+  TLS: z.enum([IN_FRONT], { error: `must be ${IN_FRONT} or unset` }).optional(),
+  /** Maximum of open connections. */
   MAX_CONNECTIONS: wholeNumber(16, 1_000_000).default(4096),
-  /** Connections at a time from one address. */
+  /** Maximum of open connections from one address. */
   MAX_CONNECTIONS_PER_ADDRESS: wholeNumber(1, 1_000_000).default(1024),
 };
 type Shape<Prefix extends string> = {
   [Name in keyof typeof shape as `${Prefix}_${Name}`]: (typeof shape)[Name];
 };
 
-/** The variables as members of a daemon's own schema, so that all that is wrong is told at once. */
+/** The variables as members of a daemon's schema, so that all problems are reported together. */
 export function doorSettings<Prefix extends string>(prefix: Prefix): Shape<Prefix> {
   const members = Object.entries(shape).map(([name, schema]) => [`${prefix}_${name}`, schema]);
   return Object.fromEntries(members) as Shape<Prefix>;
@@ -45,7 +42,7 @@ export function doorSettings<Prefix extends string>(prefix: Prefix): Shape<Prefi
 
 const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[?::1\]?)$/i;
 
-/** Whether nobody but this machine reaches what listens on `host`. */
+/** Whether only this machine can reach a listener on `host`. */
 export const isLoopback = (host: string): boolean => LOOPBACK.test(host);
 
 function stop(message: string): never {
@@ -53,12 +50,12 @@ function stop(message: string): never {
 }
 
 /**
- * How a daemon's listener is to be.
+ * Parses a daemon's listener settings.
  *
  * @param prefix of the variables: `CHRONOS`, `ROUTER`, `EXECUTOR`, `NEO`
- * @param host where it listens
- * @throws ReveilleError `invalid_request` for half a certificate, and when tokens would travel in the clear beyond this
- *   machine
+ * @param host the address that it listens on
+ * @throws ReveilleError `invalid_request` if certificate or key is missing, or if tokens would be sent unencrypted to
+ * other machines
  */
 export function parseDoor(prefix: string, host: string, settings: Settings): Door {
   const read = parseSettings(z.object(shape), unprefixed(prefix, settings));
@@ -71,14 +68,14 @@ export function parseDoor(prefix: string, host: string, settings: Settings): Doo
   const tls = certificate === undefined || key === undefined ? undefined : { certificate, key };
   if (tls !== undefined && word !== undefined) {
     stop(
-      `${prefix}_TLS=${IN_FRONT} says that something else has the certificate, but ${certName} is set: take one away`,
+      `${prefix}_TLS=${IN_FRONT} says that another program terminates TLS, but ${certName} is set: remove one of the two`,
     );
   }
   if (tls === undefined && word === undefined && !isLoopback(host)) {
     stop(
-      `${prefix}_HOST is ${JSON.stringify(host)}, which other machines reach, and without TLS every token would travel there in the clear. ` +
-        `Set ${certName} and ${keyName} to the files of a certificate; or set ${prefix}_TLS=${IN_FRONT} when a proxy or a private network ` +
-        `before it encrypts; or set ${prefix}_HOST=127.0.0.1`,
+      `${prefix}_HOST is ${JSON.stringify(host)}, which other machines can reach; without TLS, every token would be sent unencrypted. ` +
+        `Set ${certName} and ${keyName} to the files of a certificate; or set ${prefix}_TLS=${IN_FRONT} if a proxy or a private network ` +
+        `in front of it encrypts; or set ${prefix}_HOST=127.0.0.1`,
     );
   }
   return {
@@ -88,7 +85,7 @@ export function parseDoor(prefix: string, host: string, settings: Settings): Doo
   };
 }
 
-/** Names with commas between them. */
+/** Splits a list of names at its commas. */
 export const hostNames = (text: string | undefined): string[] =>
   (text ?? '')
     .split(',')
@@ -99,7 +96,7 @@ const unprefixed = (prefix: string, settings: Settings): Settings =>
   Object.fromEntries(Object.keys(shape).map((name) => [name, settings[`${prefix}_${name}`]]));
 
 /**
- * Stops the start when one secret stands in two places: whoever holds it for one purpose could use it for the other.
+ * Refuses to start if one secret is used for two purposes: a holder of one could use it for the other.
  *
  * @throws ReveilleError `invalid_request` naming the variables, never their value
  */
@@ -108,7 +105,7 @@ export function refuseSharedSecrets(secrets: Readonly<Record<string, string | un
   for (const [name, secret] of Object.entries(secrets)) {
     if (secret === undefined) continue;
     const other = first.get(secret);
-    if (other !== undefined) stop(`${other} and ${name} are the same secret; give each one of its own`);
+    if (other !== undefined) stop(`${other} and ${name} have the same value; set a different secret for each`);
     first.set(secret, name);
   }
 }

@@ -17,29 +17,29 @@ async function daemon(t: TestContext, close: string, hardLimitMs = 10_000) {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   t.after(() => child.kill('SIGKILL'));
-  const said = async () => String((await once(child.stdout, 'data'))[0]).trim();
-  assert.equal(await said(), 'ready');
-  return { child, said, exit: once(child, 'exit').then(([code]) => code) };
+  const output = async () => String((await once(child.stdout, 'data'))[0]).trim();
+  assert.equal(await output(), 'ready');
+  return { child, output, exit: once(child, 'exit').then(([code]) => code) };
 }
 
-test('the first signal drains and ends the process with 0', async (t) => {
+test('the first signal drains, and the process exits with 0', async (t) => {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    const { child, said, exit } = await daemon(t, `console.log('draining on ' + signal);`);
+    const { child, output, exit } = await daemon(t, `console.log('draining on ' + signal);`);
     child.kill(signal);
-    assert.equal(await said(), `draining on ${signal}`);
+    assert.equal(await output(), `draining on ${signal}`);
     assert.equal(await exit, 0);
   }
 });
 
-test('a second signal ends the process at once', async (t) => {
-  const { child, said, exit } = await daemon(t, `console.log('draining'); await new Promise(() => {});`);
+test('a second signal ends the process immediately', async (t) => {
+  const { child, output, exit } = await daemon(t, `console.log('draining'); await new Promise(() => {});`);
   child.kill('SIGTERM');
-  assert.equal(await said(), 'draining');
+  assert.equal(await output(), 'draining');
   child.kill('SIGINT');
   assert.equal(await exit, 130);
 });
 
-test('a drain that throws or never ends makes the process end with 1', async (t) => {
+test('the process exits with 1 if its drain throws or does not end', async (t) => {
   const throws = await daemon(t, `throw new Error('no');`);
   throws.child.kill('SIGTERM');
   assert.equal(await throws.exit, 1);

@@ -1,4 +1,4 @@
-/** Ending a process on SIGTERM or SIGINT without cutting off what it is doing. */
+/** Ends a process on SIGTERM or SIGINT after its work in progress has finished. */
 import { constants } from 'node:os';
 import type { Clock } from '../clock/clock.ts';
 import type { Logger } from '../log/log.ts';
@@ -9,15 +9,15 @@ type TerminationSignal = (typeof SIGNALS)[number];
 export type TerminationOptions = {
   log: Logger;
   clock: Clock;
-  /** How long `close` may take before the process ends anyway; 20 seconds unless told. */
+  /** How long `close` may take before the process exits anyway. Default 20 seconds. */
   hardLimitMs?: number;
 };
 
 /**
- * On the first signal runs `close` and ends the process: status 0 when it succeeded, 1 when it threw or took too long.
- * A second signal ends the process at once, with the status a shell gives to that signal.
+ * On the first signal, runs `close` and exits: status 0 if it succeeded, 1 if it threw or took too long. A second
+ * signal exits immediately, with the status that a shell reports for the signal.
  *
- * @returns takes the handlers away again
+ * @returns removes the handlers
  */
 export function onTermination(
   close: (signal: TerminationSignal) => Promise<void>,
@@ -29,7 +29,7 @@ export function onTermination(
     closing = true;
     log.info({ signal }, 'draining');
     clock.after(hardLimitMs, () => {
-      log.error({ hardLimitMs }, 'the drain took too long; ending now');
+      log.error({ hardLimitMs }, 'the drain took too long; exiting now');
       process.exit(1);
     });
     void Promise.resolve()

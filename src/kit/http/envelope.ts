@@ -1,4 +1,4 @@
-/** Writing answers in the house's envelope (docs/contracts.md §0). */
+/** Writes answers in the Reveille envelope (docs/contracts.md §0). */
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import { errorEnvelope, okEnvelope } from '../../wire/envelope.ts';
 import type { ReveilleError } from '../../wire/errors.ts';
@@ -20,7 +20,10 @@ export function failureParts(error: ReveilleError): { headers: Record<string, st
   return { headers, text: errorEnvelope(error) };
 }
 
-/** Answers with `{"ok":false,"error":…}` under the error's status. Handlers throw instead; this is for the edge. */
+/**
+ * Answers with `{"ok":false,"error":…}` under the error's status. Only the server's error handler calls it; handlers
+ * throw.
+ */
 export function sendError(c: HttpContext, error: ReveilleError): Response {
   const { headers, text } = failureParts(error);
   return c.body(text, error.status as ContentfulStatusCode, headers);

@@ -6,7 +6,7 @@ import { ManualClock } from '../clock/testing/manual-clock.ts';
 import { below, exchange, openStream } from './exchange.ts';
 import { plainTransport, type Transport } from './plain-transport.ts';
 
-/** A TCP server that keeps what it receives and does as told with each connection. */
+/** A TCP server that records the received text and calls `onData` for each connection. */
 async function startTcp(t: TestContext, onData: (socket: Socket, text: string) => void, plain = false) {
   let received = '';
   const awaited: { bodies: number; resolve: () => void }[] = [];
@@ -31,14 +31,14 @@ async function startTcp(t: TestContext, onData: (socket: Socket, text: string) =
   const transport: Transport = agent ?? plainTransport;
   const post = (signal = new AbortController().signal, maxBytes = 1000) =>
     exchange(transport, { method: 'POST', url: below(url, '/chat'), body: 'hello', maxBytes, signal });
-  /** Resolves when so many bodies have come. */
+  /** Resolves after `bodies` request bodies have arrived. */
   const arrival = (bodies = 1) => new Promise<void>((resolve) => awaited.push({ bodies, resolve }));
   return { server, url, transport, post, arrival, received: () => received };
 }
 
 for (const plain of [false, true])
   describe(`an exchange over ${plain ? 'the plain transport' : 'an agent'}`, () => {
-    test('that nobody listens to is unsent', async (t) => {
+    test('to a port without a listener is unsent', async (t) => {
       const { server, post } = await startTcp(t, () => {}, plain);
       await new Promise((resolve) => server.close(resolve));
       assert.equal((await post()).result, 'unsent');
@@ -84,7 +84,7 @@ for (const plain of [false, true])
     });
 
     test('whose time runs out is unknown, and says how long it took', async (t) => {
-      // The time passes when the request has arrived: before that it would be unsent.
+      // The time runs out after the request has arrived. Before that, the request would be unsent.
       const clock = new ManualClock();
       const { url, transport } = await startTcp(t, () => clock.advance(50), plain);
       const limit = { clock, ms: 50 };
@@ -92,7 +92,7 @@ for (const plain of [false, true])
       assert.deepEqual(outcome.result === 'unknown' && outcome.error.message, 'no answer within 50 ms');
     });
 
-    test('keeps no more of an answer than it was told to', async (t) => {
+    test('keeps at most maxBytes of an answer', async (t) => {
       const { post } = await startTcp(t, (socket) => socket.write(`HTTP/1.1 200 OK\r\n\r\n${'x'.repeat(5000)}`), plain);
       const outcome = await post(undefined, 1000);
       assert.deepEqual(outcome.result === 'answered' && [outcome.body.length, outcome.truncated], [1000, true]);
@@ -120,7 +120,7 @@ test('an exchange that is aborted while it waits for a connection is unsent, and
   assert.equal((await last).result, 'answered');
 });
 
-test('a stream of events stands until its signal ends it; any other answer is none', async (t) => {
+test('an event stream stays open until its signal aborts; any other answer is refused', async (t) => {
   const answers = ['200 OK\r\ncontent-type: text/event-stream', '200 OK', '404 Not Found'];
   const { url } = await startTcp(t, (socket) => socket.write(`HTTP/1.1 ${answers.shift()}\r\n\r\nevent: x\n\n`), true);
   const over = new AbortController();
@@ -134,7 +134,7 @@ test('a stream of events stands until its signal ends it; any other answer is no
   await assert.rejects(open(), /seen enough/);
 });
 
-test('a kept connection that broke since is replaced by a new one, where a repetition changes nothing', async (t) => {
+test('a broken keep-alive connection is replaced for idempotent methods only', async (t) => {
   const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: keep-alive\r\n\r\nok';
   const seen = new Map<Socket, number>();
   const { url } = await startTcp(
@@ -147,11 +147,11 @@ test('a kept connection that broke since is replaced by a new one, where a repet
     },
     true,
   );
-  const ask = (method: 'GET' | 'POST') => exchange(plainTransport, { method, url: below(url, '/'), maxBytes: 1000 });
-  assert.equal((await ask('GET')).result, 'answered');
-  assert.equal((await ask('GET')).result, 'answered');
+  const send = (method: 'GET' | 'POST') => exchange(plainTransport, { method, url: below(url, '/'), maxBytes: 1000 });
+  assert.equal((await send('GET')).result, 'answered');
+  assert.equal((await send('GET')).result, 'answered');
   assert.deepEqual([...seen.values()], [2, 1]);
-  // The server may have taken it: whoever asked has to look.
-  assert.equal((await ask('POST')).result, 'answered');
-  assert.equal((await ask('POST')).result, 'unknown');
+  // The server may have received the POST, so it is not repeated.
+  assert.equal((await send('POST')).result, 'answered');
+  assert.equal((await send('POST')).result, 'unknown');
 });

@@ -1,8 +1,8 @@
 /**
- * One HTTP exchange: no redirect is followed, time and the answer's size are bounded, and a failure says whether the
- * request can have left. That decides whether it may be sent again, so it is read off the connection and never guessed
- * from an error code: what fails before the connection stands (no address, no local port, a certificate that is not
- * trusted, a time that ran out in the queue) was not sent, whatever its code.
+ * One HTTP exchange without redirects, with limits on time and on the answer's size. A failure says whether the request
+ * may have been sent, which decides whether it may be repeated. This follows from the connection's state, never from an
+ * error code. Failures before the connection is established count as unsent: no address, no local port, an untrusted
+ * certificate, a timeout in the queue.
  */
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../clock/clock.ts';
@@ -13,14 +13,14 @@ export type Answered = {
   status: number;
   headers: Headers;
   body: Buffer;
-  /** The body is not whole: it is longer than was to be kept, or the connection broke. */
+  /** The body is incomplete: it exceeds `maxBytes`, or the connection broke. */
   truncated: boolean;
 };
 
 export type Unanswered =
-  /** Not a byte of the request left: it was not received. */
+  /** No byte of the request was sent. */
   | { result: 'unsent'; error: Error }
-  /** The request, or a part of it, left, and no answer came. */
+  /** The request was sent, at least in part, and no answer arrived. */
   | { result: 'unknown'; error: Error };
 
 export type Exchange = Answered | Unanswered;
@@ -32,15 +32,15 @@ export type ExchangeRequest = {
   url: URL;
   headers?: Record<string, string>;
   body?: string | Uint8Array | undefined;
-  /** Of the answer's body, no more than this is kept; what is over is not read. */
+  /** Maximum of kept body bytes; the rest is not read. */
   maxBytes: number;
-  /** Gives the exchange up. */
+  /** Aborts the exchange. */
   signal?: AbortSignal | undefined;
-  /** How long the exchange may take as a whole; without it only `signal` ends it. */
+  /** Time limit of the whole exchange; without it, only `signal` ends it. */
   limit?: { readonly clock: Clock; readonly ms: number };
 };
 
-/** Why an exchange ended whose time ran out. */
+/** The reason of an exchange that timed out. */
 export class Overdue extends Error {
   readonly limitMs: number;
 
@@ -56,20 +56,20 @@ function errorOf(reason: unknown): Error {
 
 export type AnswerOptions = {
   maxBytes: number;
-  /** How much beyond that is read and dropped, so that the connection can be used again; nothing unless told. */
+  /** How many more bytes are read and dropped, so that the connection can be reused. Default 0. */
   drainBytes?: number;
-  /** Whether an answer of this status is settled with its head; its body is dropped then. */
+  /** Whether the status alone settles an answer, so that its body is dropped. */
   needsNoBody?: (status: number) => boolean;
-  /** Hears the result, once. */
+  /** Called once with the result. */
   settle: (exchange: Exchange) => void;
-  /** Hears that the connection is free again, or gone. */
+  /** Called when the connection is free again, or closed. */
   onEnd?: () => void;
 };
 
 const NO_HEADERS: Headers = {};
 const NOTHING = Buffer.alloc(0);
 
-/** Collects what comes back. The transport calls the methods; the order of their calls is the request's life. */
+/** Collects the answer. The transport calls the methods in the order of the request's life cycle. */
 export class Answer implements Handler {
   readonly #options: AnswerOptions;
   #connecting: Dispatcher.DispatchController | undefined;
@@ -85,7 +85,7 @@ export class Answer implements Handler {
     this.#options = options;
   }
 
-  /** Gives up. A request that still waits for a connection settles as unsent now and is dropped when its turn comes. */
+  /** Aborts. A request that waits for a connection settles as unsent now and is dropped when it gets one. */
   abort(reason: Error): void {
     this.#aborted ??= reason;
     if (!this.#controller) this.#settle({ result: 'unsent', error: reason });
@@ -110,9 +110,9 @@ export class Answer implements Handler {
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     const { maxBytes, drainBytes = 0 } = this.#options;
-    const room = maxBytes - this.#bytes;
+    const space = maxBytes - this.#bytes;
     this.#bytes += chunk.length;
-    if (!this.#settled && room > 0) this.#chunks.push(chunk.length > room ? chunk.subarray(0, room) : chunk);
+    if (!this.#settled && space > 0) this.#chunks.push(chunk.length > space ? chunk.subarray(0, space) : chunk);
     if (this.#bytes <= maxBytes) return;
     this.#finish(true);
     if (this.#bytes > maxBytes + drainBytes) controller.abort(new Error(`the answer is longer than ${maxBytes} bytes`));
@@ -125,7 +125,7 @@ export class Answer implements Handler {
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     this.#options.onEnd?.();
-    // A status that has arrived is an answer, even when the rest of it was cut off.
+    // A received status is an answer, even if the rest is missing.
     if (this.#status !== 0) this.#finish(true);
     else this.#settle({ result: this.#controller ? 'unknown' : 'unsent', error });
   }
@@ -145,12 +145,12 @@ export class Answer implements Handler {
 
 function optionsOf({ method, url, headers, body }: Omit<ExchangeRequest, 'maxBytes'>): Dispatcher.DispatchOptions {
   const path = url.pathname + url.search;
-  // Our own limits bound everything.
+  // `limit` and `signal` replace undici's timeouts.
   const unbounded = { headersTimeout: 0, bodyTimeout: 0 };
   return { origin: url.origin, path, method, headers: headers ?? {}, body: body ?? null, ...unbounded };
 }
 
-/** Sends a request and waits for its answer. Never rejects: what went wrong is in the result. */
+/** Sends a request and waits for its answer. Never rejects: the result describes failures. */
 export function exchange(transport: Transport, request: ExchangeRequest): Promise<Exchange> {
   const { signal, limit, maxBytes } = request;
   if (signal?.aborted) return Promise.resolve({ result: 'unsent', error: errorOf(signal.reason) });
@@ -174,12 +174,12 @@ export function exchange(transport: Transport, request: ExchangeRequest): Promis
   });
 }
 
-/** Another answer than a stream of events. */
+/** An answer that is not an event stream. */
 export class StreamRefused extends Error {
   readonly status: number;
   /** The beginning of its body. */
   readonly text: string;
-  /** `Retry-After` as it came. */
+  /** The unparsed `Retry-After` header. */
   readonly retryAfter: unknown;
 
   constructor(status: number, text: string, retryAfter: unknown) {
@@ -193,8 +193,8 @@ export class StreamRefused extends Error {
 const REFUSAL_BYTES = 64 * 1024;
 
 /**
- * Opens a stream of events; resolves when it stands, and rejects with {@link StreamRefused} for any other answer.
- * `signal` ends it, and nothing else does.
+ * Opens an event stream. Resolves once it is open, and rejects with {@link StreamRefused} for any other answer. It ends
+ * only when `signal` aborts.
  */
 export function openStream(
   url: URL,
@@ -210,7 +210,7 @@ export function openStream(
       reject(new StreamRefused(status, Buffer.concat(chunks).toString('utf8'), retryAfter));
     transport.dispatch(optionsOf({ method: 'GET', url, headers: { ...headers, accept: 'text/event-stream' } }), {
       onConnecting(controller) {
-        // A request that is sent once more has another controller.
+        // A repeated request has another controller.
         signal.removeEventListener('abort', onAbort);
         onAbort = () => controller.abort(errorOf(signal.reason));
         signal.addEventListener('abort', onAbort);
@@ -218,8 +218,9 @@ export function openStream(
       onResponseStart(controller, status, head) {
         if (status !== 200 || !String(head['content-type']).startsWith('text/event-stream')) {
           refusal = { status, retryAfter: head['retry-after'], chunks: [], bytes: 0 };
-          // Only an envelope is worth waiting for.
-          if (!String(head['content-type']).startsWith('application/json')) controller.abort(new Error('no envelope'));
+          // Only an envelope is read to its end.
+          if (!String(head['content-type']).startsWith('application/json'))
+            controller.abort(new Error('not an envelope'));
           return;
         }
         resolve(
@@ -236,7 +237,7 @@ export function openStream(
         if (refusal) {
           refusal.chunks.push(chunk);
           refusal.bytes += chunk.length;
-          if (refusal.bytes > REFUSAL_BYTES) controller.abort(new Error('the refusal has no end'));
+          if (refusal.bytes > REFUSAL_BYTES) controller.abort(new Error('the refusal is too long'));
           return;
         }
         sink?.enqueue(chunk);
@@ -257,29 +258,29 @@ export function openStream(
   });
 }
 
-/** An address below a base address. */
+/** The URL of a path below a base URL. */
 export function below(base: string, path: string): URL {
   return new URL(base.replace(/\/+$/, '') + path);
 }
 
-/** Whether a token can stand in a header; what cannot would otherwise end up, in full, in an error message. */
+/** Whether a token is valid in a header. The error message of Node would otherwise contain the whole token. */
 export function headerSafe(token: string): boolean {
   return /^[\x21-\x7e]+$/.test(token);
 }
 
-/** `Retry-After` in whole seconds; the form with a date is rare between daemons and taken as absent. */
+/** `Retry-After` in whole seconds; a date counts as absent, because daemons rarely send one. */
 export function retryAfterOf(header: unknown): number | undefined {
   return typeof header === 'string' && /^\d{1,9}$/.test(header.trim()) ? Number(header) : undefined;
 }
 
-/** The deepest cause in words: undici and Node wrap what the kernel said. */
+/** The message of the deepest cause: undici and Node wrap the kernel's errors. */
 export function reasonOf(error: Error): string {
   if (error instanceof AggregateError && error.errors.length > 0) return reasonOf(errorOf(error.errors[0]));
   if (error.cause instanceof Error) return reasonOf(error.cause);
   return error.message || error.name;
 }
 
-/** The system's code, such as `ECONNREFUSED`, or else the deepest cause in words. */
+/** The system's error code, such as `ECONNREFUSED`, or else the message of the deepest cause. */
 export function codeOf(thrown: unknown): string {
   const error = errorOf(thrown);
   if ('code' in error && typeof error.code === 'string') return error.code;

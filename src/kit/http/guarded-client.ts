@@ -1,63 +1,57 @@
-/** HTTP clients that reach only addresses they may: those that anybody may name, and those of operators. */
+/** HTTP clients that only reach allowed addresses: one for addresses from any user, one for those of operators. */
 import { isIP } from 'node:net';
 import type { buildConnector as Connectors, Dispatcher } from 'undici';
 import { ReveilleError } from '../../wire/errors.ts';
-import { addressRefusal, neverCalled } from './addresses.ts';
+import { addressRefusal, forbiddenAddress } from './addresses.ts';
 import { Agent, buildConnector } from './dispatchers.ts';
 import { guardedLookup, hostOf, RefusedAddress, type Resolve, resolveBySystem } from './guarded-lookup.ts';
 
-/** Who is refused, and how an operator allows a private address. */
-export type GuardWords = { readonly who: string; readonly remedy: string };
+/** Texts of a refusal: the refused caller, and how an operator allows a private address. */
+export type GuardTexts = { readonly who: string; readonly remedy: string };
 
-function neverWords(host: string, address: string): string | undefined {
-  const refusal = neverCalled(address);
+function neverCalledReason(host: string, address: string): string | undefined {
+  const refusal = forbiddenAddress(address);
   if (refusal === undefined) return undefined;
-  return `${isIP(host) ? host : `${host} leads to ${address}, which`} is ${refusal}, and no agent may be there`;
+  return `${isIP(host) ? host : `${host} resolves to ${address}, which`} is ${refusal}; agents may not use it`;
 }
 
 /**
- * Refuses an address that is written down as a number and that no agent may have; names are looked at when a connection
- * is made.
+ * Refuses a numeric address that no agent may have. Names are checked when a connection is opened.
  *
  * @param member the name of the specification's member
  * @throws ReveilleError `invalid_request`
  */
 export function refuseAddress(url: string | undefined, member: string): void {
   const host = url === undefined ? '' : hostOf(new URL(url));
-  const refusal = isIP(host) ? neverWords(host, host) : undefined;
+  const refusal = isIP(host) ? neverCalledReason(host, host) : undefined;
   if (refusal !== undefined) throw new ReveilleError('invalid_request', `${member}: ${refusal}`);
 }
 
-/**
- * Connections for what an operator has registered: anywhere but to link-local addresses and those of metadata services.
- */
+/** Connections for addresses that an operator registered: any except link-local ones and metadata services. */
 export function guardedConnector(resolve: Resolve = resolveBySystem): Connectors.connector {
-  const lookup = guardedLookup(resolve, neverWords);
+  const lookup = guardedLookup(resolve, neverCalledReason);
   const connect = buildConnector({ allowH2: false, lookup } as Connectors.BuildOptions);
   return (options, callback) => {
-    // No name is looked up for a number.
+    // A numeric address gets no lookup, so it is checked here.
     const host = options.hostname.replace(/^\[|\]$/g, '');
-    const refusal = isIP(host) ? neverWords(host, host) : undefined;
+    const refusal = isIP(host) ? neverCalledReason(host, host) : undefined;
     if (refusal === undefined) connect(options, callback);
     else callback(new RefusedAddress(refusal), null);
   };
 }
 
-/** Connections for what anybody may name: to the internet, and to private addresses where that is allowed. */
+/** Connections for addresses from any user: to the internet, and to private addresses if these are allowed. */
 export class GuardedClient {
-  readonly #words: GuardWords;
+  readonly #texts: GuardTexts;
   readonly #resolve: Resolve;
   readonly #agents = new Map<boolean, Agent>();
 
-  constructor(words: GuardWords, resolve: Resolve = resolveBySystem) {
-    this.#words = words;
+  constructor(texts: GuardTexts, resolve: Resolve = resolveBySystem) {
+    this.#texts = texts;
     this.#resolve = resolve;
   }
 
-  /**
-   * Why an address that is written down as a number may not be called: no name is looked up for it, so it must be asked
-   * for here.
-   */
+  /** Why a numeric address may not be called. It gets no lookup, so the caller must check it with this method. */
   refusalOf(url: URL, allowPrivate: boolean): string | undefined {
     const host = hostOf(url);
     if (!isIP(host)) return undefined;
@@ -65,7 +59,7 @@ export class GuardedClient {
     return refusal === undefined ? undefined : this.#refusal(host, host, refusal, allowPrivate);
   }
 
-  /** Connections through it fail with {@link RefusedAddress} where they may not lead. */
+  /** Its connections fail with {@link RefusedAddress} for addresses that are not allowed. */
   dispatcher(allowPrivate: boolean): Dispatcher {
     let agent = this.#agents.get(allowPrivate);
     if (!agent) {
@@ -80,9 +74,9 @@ export class GuardedClient {
   }
 
   #refusal(host: string, address: string, refusal: string, allowPrivate: boolean): string {
-    const { who, remedy } = this.#words;
-    const what = isIP(host) ? `${host} is ${refusal}` : `${host} leads to ${address}, ${refusal}`;
-    return `${who} may not go there: ${what}${allowPrivate ? '' : `; ${remedy}`}`;
+    const { who, remedy } = this.#texts;
+    const what = isIP(host) ? `${host} is ${refusal}` : `${host} resolves to ${address}, ${refusal}`;
+    return `${who} may not call this address: ${what}${allowPrivate ? '' : `; ${remedy}`}`;
   }
 
   async close(): Promise<void> {

@@ -1,7 +1,6 @@
 /**
- * Looking names up for connections that may not lead everywhere. A name is resolved once for each connection, every
- * address it has is looked at, and the connection goes to those very addresses: a name that resolves to something else a
- * moment later (DNS rebinding) changes nothing.
+ * Name lookups for connections with restricted destinations. Each connection resolves its name once, checks every
+ * address and connects to exactly these addresses. DNS rebinding therefore has no effect.
  */
 import { lookup as systemLookup } from 'node:dns';
 import type { LookupFunction } from 'node:net';
@@ -12,18 +11,18 @@ export type Resolve = (
   done: (error: Error | null, addresses: { address: string; family: number }[]) => void,
 ) => void;
 
-/** As every program of this computer resolves it. */
+/** The resolver of the operating system. */
 export const resolveBySystem: Resolve = (hostname, done) => {
   systemLookup(hostname, { all: true }, done);
 };
 
-/** A connection that was not made because of where it would have led. */
+/** A connection that was refused because of its destination. */
 export class RefusedAddress extends Error {}
 
-/** The host of an address as sockets want it: without the brackets of IPv6. */
+/** The host of a URL for sockets: IPv6 addresses without brackets. */
 export const hostOf = (url: URL) => url.hostname.replace(/^\[|\]$/g, '');
 
-/** Looks a name up, and fails with {@link RefusedAddress} when `refuse` has words against any of its addresses. */
+/** Resolves a name, and fails with {@link RefusedAddress} if `refuse` gives a reason against any of its addresses. */
 export function guardedLookup(
   resolve: Resolve,
   refuse: (host: string, address: string) => string | undefined,
@@ -32,7 +31,7 @@ export function guardedLookup(
     const fail = (error: Error) => callback(error as NodeJS.ErrnoException, '', 0);
     resolve(hostname, (error, addresses) => {
       if (error) return fail(error);
-      // One forbidden address among several is an attempt to slip through.
+      // One forbidden address among several may be an attack.
       for (const { address } of addresses) {
         const refusal = refuse(hostname, address);
         if (refusal !== undefined) return fail(new RefusedAddress(refusal));

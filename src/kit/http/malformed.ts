@@ -1,4 +1,4 @@
-/** Bytes that are no HTTP request: answered in the envelope where that is still possible, and the connection closed. */
+/** Bytes that are not an HTTP request: answered with an envelope if possible, then the connection is closed. */
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -7,8 +7,7 @@ import { failureParts } from './envelope.ts';
 function clientErrorOf(code: string | undefined): ReveilleError {
   switch (code) {
     case 'ERR_HTTP_REQUEST_TIMEOUT':
-      // It may have been there in time: a process that stood still (a suspend) looks at its clock before it looks at
-      // its sockets.
+      // It may have arrived in time: after a suspend, the process checks its timers before its sockets.
       return new ReveilleError('invalid_request', 'the request took too long to arrive; send it again', {
         status: 408,
         retryable: true,
@@ -23,10 +22,10 @@ function clientErrorOf(code: string | undefined): ReveilleError {
 /**
  * The server's `clientError` listener.
  *
- * @param isAnswering whether part of an answer is on its way: more bytes would only garble it
+ * @param isAnswering whether part of an answer was sent, so that more bytes would corrupt it
  */
 export function answerClientError(cause: NodeJS.ErrnoException, socket: Duplex, isAnswering: boolean): void {
-  // Before a TLS handshake has ended there is nobody to tell in words.
+  // Before the end of a TLS handshake the client cannot read an HTTP answer.
   const isHandshake = cause.code?.startsWith('ERR_SSL') || cause.code?.startsWith('ERR_TLS');
   if (cause.code === 'ECONNRESET' || !socket.writable || isAnswering || isHandshake) {
     socket.destroy(cause);

@@ -1,19 +1,19 @@
 /**
- * Methods that no daemon serves: TRACE, CONNECT, those of WebDAV, and made-up ones. All are answered 405 with `Allow`
- * (RFC 9110 §15.5.6), before a route is looked for: requests with some of them have no form in the Fetch standard.
+ * Methods that no daemon serves: TRACE, CONNECT, WebDAV, and invented ones. They get 405 with `Allow` (RFC 9110
+ * §15.5.6) before routing, because some of them have no representation in the Fetch standard.
  */
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { ReveilleError } from '../../wire/errors.ts';
 import { failureParts } from './envelope.ts';
 
-/** A method among these may be one of a route; whether it is, the routes say. */
+/** Methods that routes may have. The routes decide which of them are served. */
 const KNOWN: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 const REQUEST_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}) \S+ HTTP\/1\.[01]\r?\n/;
 
 type Served = { readonly method: string; readonly path: string };
 
-/** The methods of the routes that a path names, or of all routes where it names none. */
+/** The methods of the routes that match a path, or of all routes if none matches. */
 function allowedAt(routes: readonly Served[], target: string): string {
   const [path = ''] = target.split('?', 1);
   const given = path.split('/');
@@ -38,7 +38,7 @@ function refusal(method: string, allow: string): { status: number; headers: Reco
 /**
  * Answers a request whose method no daemon serves.
  *
- * @param routes of this daemon, as Hono lists them
+ * @param routes this daemon's routes, as Hono lists them
  * @returns whether it was answered
  */
 export function refuseMethod(incoming: IncomingMessage, outgoing: ServerResponse, routes: readonly Served[]): boolean {
@@ -49,18 +49,18 @@ export function refuseMethod(incoming: IncomingMessage, outgoing: ServerResponse
   return true;
 }
 
-/** Answers a request of which Node gives the connection only, and ends that. */
+/** Answers a request for which Node provides only the socket, and closes the socket. */
 export function refuseOnSocket(socket: Duplex, method: string, target: string, routes: readonly Served[]): void {
   const { status, headers, text } = refusal(method, allowedAt(routes, target));
   const lines = Object.entries({ ...headers, 'content-length': String(Buffer.byteLength(text)) });
   const head = [`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, ...lines.map(([name, value]) => `${name}: ${value}`)];
-  // The peer may be gone: nobody waits for this answer.
+  // The peer may have closed the connection; its error is ignored.
   socket.once('error', () => socket.destroy());
   socket.end(`${head.join('\r\n')}\r\n\r\n${text}`, () => socket.destroy());
 }
 
-/** The method of a request that the parser refused for its method; `undefined` for anything else. */
-export function madeUpMethod(cause: NodeJS.ErrnoException & { rawPacket?: Buffer }): string | undefined {
+/** The method of a request that the parser refused because of it; `undefined` for any other error. */
+export function unknownMethod(cause: NodeJS.ErrnoException & { rawPacket?: Buffer }): string | undefined {
   if (cause.code !== 'HPE_INVALID_METHOD') return undefined;
   return REQUEST_LINE.exec(cause.rawPacket?.toString('latin1', 0, 16 * 1024) ?? '')?.[1];
 }

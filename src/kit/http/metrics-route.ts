@@ -1,18 +1,18 @@
-/** `GET /metrics`: for a scraper on this machine, or one that carries the scrape token. */
+/** `GET /metrics`: for a scraper on this machine, or one with the scrape token. */
 import type { Route } from '../../wire/route.ts';
 import { bearerMatches, refuseBearer } from './bearer.ts';
 import { addressOf, isLoopback } from './connections.ts';
 import type { HttpApp } from './environment.ts';
 import { serve } from './serve.ts';
 
-/** A page of metrics and how it is encoded. */
+/** A page of metrics and its content type. */
 export type MetricsPage = () => Promise<{ contentType: string; text: string }>;
 
 export type MetricsRouteOptions = {
   page: MetricsPage;
-  /** Lets callers from elsewhere in; without one only this machine may look. */
+  /** Allows callers on other machines; without it, only this machine may read the metrics. */
   scrapeToken: string | undefined;
-  /** The variable that the token stands in. */
+  /** The name of the token's variable. */
   tokenName: string;
 };
 
@@ -23,7 +23,7 @@ export function metricsRoute(app: HttpApp, route: Route, { page, scrapeToken, to
     if (!near && !known)
       throw await refuseBearer(
         c,
-        `/metrics is for this machine, or for whoever sends "Authorization: Bearer <${tokenName}>"`,
+        `/metrics needs a request from this machine, or "Authorization: Bearer <${tokenName}>"`,
       );
     const { contentType, text } = await page();
     return c.body(text, 200, { 'content-type': contentType });

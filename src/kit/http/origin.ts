@@ -1,21 +1,20 @@
 /**
- * Who may talk to a daemon that listens on loopback: a web page must not. A page can reach 127.0.0.1 by cross-site
- * requests, which carry `Origin`, and by DNS rebinding, where the browser believes it talks to the page's own host and
- * names that in `Host`.
+ * Keeps web pages away from a daemon that listens on loopback. A page can reach 127.0.0.1 by cross-site requests, which
+ * have `Origin`. It can also use DNS rebinding: then `Host` has the page's own host.
  */
 import { ReveilleError } from '../../wire/errors.ts';
 
 const HOST = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?$/;
 const LOOPBACK = ['127.0.0.1', 'localhost', '[::1]'];
 
-/** `::1` as it stands in a URL or a `Host` header. */
+/** Brackets `::1` for a URL or a `Host` header. */
 export function bracketed(host: string): string {
   return host.includes(':') && !host.startsWith('[') ? `[${host}]` : host;
 }
 
 /**
- * The check of `Host`. Loopback names, the bound host and the configured ones pass, on any port; a configured name with
- * a port passes with just that port.
+ * The check of `Host`. Loopback names, the bound host and the configured names pass on any port. A configured name with
+ * a port passes only with that port.
  */
 export function hostCheck(boundHost: string, allowedHosts: readonly string[]): (host: string | undefined) => void {
   const allowed = new Set([...LOOPBACK, bracketed(boundHost), ...allowedHosts].map((name) => name.toLowerCase()));
@@ -28,7 +27,7 @@ export function hostCheck(boundHost: string, allowedHosts: readonly string[]): (
   };
 }
 
-/** The check of `Origin`: absent passes, anything else must be listed exactly. `null` never passes. */
+/** The check of `Origin`: an absent one passes, any other must be listed exactly. `null` never passes. */
 export function originCheck(allowedOrigins: readonly string[]): (origin: string | undefined) => void {
   const allowed = new Set(allowedOrigins);
   return (origin) => {

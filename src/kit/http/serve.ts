@@ -1,14 +1,14 @@
-/** Serving a route of a table of routes (`src/wire/route.ts`): there is no other way to add one to a daemon. */
+/** Serves a route of a route table (`src/wire/route.ts`). Daemons add all their routes with it. */
 import type { Context, Handler, MiddlewareHandler } from 'hono';
 import type { Route } from '../../wire/route.ts';
 import type { HttpApp, HttpEnv } from './environment.ts';
 
-/** `/v1/alarms/{id}` as Hono has it: `/v1/alarms/:id`. */
+/** `/v1/alarms/{id}` in Hono's syntax: `/v1/alarms/:id`. */
 type HonoPath<Path extends string> = Path extends `${infer Before}{${infer Name}}${infer Rest}`
   ? `${Before}:${Name}${HonoPath<Rest>}`
   : Path;
 
-/** @param guards run before the handler, beside what the app asks of every request */
+/** @param guards run before the handler, after the app's own checks */
 export function serve<R extends Route>(
   app: HttpApp,
   { method, path }: R,

@@ -33,8 +33,8 @@ async function started(t: TestContext, options: Partial<ServerOptions> = {}): Pr
 
 type Answer = { status: number; headers: Record<string, string | string[] | undefined>; text: string };
 
-/** `fetch` sets `Host` itself; this does not. */
-function ask(
+/** Unlike `fetch`, this can set `Host`. */
+function send(
   server: RunningServer,
   path: string,
   options: { method?: string; headers?: Record<string, string>; body?: string | Buffer; agent?: Agent } = {},
@@ -54,7 +54,7 @@ function ask(
 }
 
 const post = (server: RunningServer, path: string, body: string | Buffer, type = 'application/json') =>
-  ask(server, path, { method: 'POST', headers: { 'content-type': type }, body });
+  send(server, path, { method: 'POST', headers: { 'content-type': type }, body });
 
 function errorOf(answer: Answer): { code: string; message: string; retryable: boolean } {
   assert.equal(answer.headers['content-type'], 'application/json; charset=utf-8');
@@ -74,13 +74,13 @@ async function rawSocket(
     text += chunk;
   });
   await once(socket, 'connect');
-  // A reset while we are still sending is what some of these tests provoke; `gone` settles in any case.
+  // Some of these tests provoke a reset while bytes are still being sent; `gone` settles in any case.
   socket.on('error', () => {});
   const gone = new Promise<void>((resolve) => socket.on('close', () => resolve()));
   return Object.assign(socket, { received: () => text, gone });
 }
 
-/** Sends bytes and gives everything that comes back until the server closes the connection. */
+/** Sends bytes and returns the received text once the server closes the connection. */
 async function rawExchange(t: TestContext, server: RunningServer, bytes: string | Buffer): Promise<string> {
   const socket = await rawSocket(t, server);
   socket.write(bytes);
@@ -90,19 +90,19 @@ async function rawExchange(t: TestContext, server: RunningServer, bytes: string 
 
 test('name, health and readiness are answered in the envelope with fixed headers', async (t) => {
   const server = await started(t, { health: () => ({ busy: false, queued: 0 }) });
-  const root = await ask(server, '/');
+  const root = await send(server, '/');
   assert.equal(root.text, '{"ok":true,"data":{"name":"testd","version":"1.2.3"}}');
   assert.equal(root.headers['content-type'], 'application/json; charset=utf-8');
   assert.equal(root.headers['cache-control'], 'no-store');
   assert.equal(root.headers['x-content-type-options'], 'nosniff');
-  assert.equal((await ask(server, '/healthz')).text, '{"ok":true,"data":{"status":"ok","busy":false,"queued":0}}');
-  assert.equal((await ask(server, '/readyz')).status, 200);
+  assert.equal((await send(server, '/healthz')).text, '{"ok":true,"data":{"status":"ok","busy":false,"queued":0}}');
+  assert.equal((await send(server, '/readyz')).status, 200);
   assert.match(server.url, /^http:\/\/127\.0\.0\.1:\d+$/);
 });
 
 test('readiness names every reason, and a check that throws is not ready', async (t) => {
   const reasons = ['the store is locked', 'the disk is full'];
-  const notReady = await ask(await started(t, { ready: async () => ({ ready: false, reasons }) }), '/readyz');
+  const notReady = await send(await started(t, { ready: async () => ({ ready: false, reasons }) }), '/readyz');
   assert.equal(notReady.status, 503);
   assert.equal(errorOf(notReady).message, 'testd is not ready: the store is locked; the disk is full');
   const throws = await started(t, {
@@ -110,12 +110,12 @@ test('readiness names every reason, and a check that throws is not ready', async
       throw new ReveilleError('unavailable', 'no store');
     },
   });
-  assert.equal((await ask(throws, '/readyz')).status, 503);
+  assert.equal((await send(throws, '/readyz')).status, 503);
 });
 
-test('only loopback names, the bound host and configured hosts pass, on any port unless one is configured', async (t) => {
+test('loopback names, the bound host and configured hosts pass, on any port unless one is configured', async (t) => {
   const server = await started(t, { allowedHosts: ['Reveille.internal', 'exact.test:8443'] });
-  const status = async (host: string) => (await ask(server, '/healthz', { headers: { host } })).status;
+  const status = async (host: string) => (await send(server, '/healthz', { headers: { host } })).status;
   for (const host of [
     '127.0.0.1',
     'localhost:1',
@@ -139,7 +139,7 @@ test('only loopback names, the bound host and configured hosts pass, on any port
     const got = await status(host);
     assert.ok(got === 403 || got === 400, `${host}: ${got}`);
   }
-  assert.equal(errorOf(await ask(server, '/healthz', { headers: { host: 'evil.test' } })).code, 'forbidden');
+  assert.equal(errorOf(await send(server, '/healthz', { headers: { host: 'evil.test' } })).code, 'forbidden');
   const twice = await rawExchange(
     t,
     server,
@@ -155,9 +155,9 @@ test('only loopback names, the bound host and configured hosts pass, on any port
   assert.match(absolute, /^HTTP\/1\.1 403 /);
 });
 
-test('requests from web pages are refused unless their origin is listed exactly', async (t) => {
+test('a request from a web page is refused unless its origin is listed exactly', async (t) => {
   const server = await started(t, { allowedOrigins: ['http://localhost:3000', 'null'] });
-  const status = async (origin: string) => (await ask(server, '/healthz', { headers: { origin } })).status;
+  const status = async (origin: string) => (await send(server, '/healthz', { headers: { origin } })).status;
   assert.equal(await status('http://localhost:3000'), 200);
   for (const origin of [
     'http://localhost:3001',
@@ -170,7 +170,7 @@ test('requests from web pages are refused unless their origin is listed exactly'
   }
 });
 
-test('a write with a body must be JSON, a write without one needs no type', async (t) => {
+test('a write with a body must be JSON; a write without a body needs no content type', async (t) => {
   const server = await started(t);
   for (const type of ['application/json', 'Application/JSON; charset=UTF-8', 'application/json;charset="utf-8"']) {
     assert.equal((await post(server, '/echo', '{}', type)).status, 201, type);
@@ -185,17 +185,17 @@ test('a write with a body must be JSON, a write without one needs no type', asyn
     assert.equal(answer.status, 400, type);
     assert.ok(errorOf(answer).message.includes(JSON.stringify(type)), errorOf(answer).message);
   }
-  const none = await ask(server, '/echo', { method: 'POST', body: '{}' });
+  const none = await send(server, '/echo', { method: 'POST', body: '{}' });
   assert.match(errorOf(none).message, /content-type must be application\/json in UTF-8 \(got nothing\)/);
-  assert.equal((await ask(server, '/pause', { method: 'POST' })).status, 200);
-  assert.equal((await ask(server, '/thing', { method: 'DELETE' })).status, 200);
+  assert.equal((await send(server, '/pause', { method: 'POST' })).status, 200);
+  assert.equal((await send(server, '/thing', { method: 'DELETE' })).status, 200);
   assert.equal(
-    (await ask(server, '/thing', { method: 'DELETE', headers: { 'content-length': '2' }, body: '{}' })).status,
+    (await send(server, '/thing', { method: 'DELETE', headers: { 'content-length': '2' }, body: '{}' })).status,
     400,
   );
 });
 
-test('JSON arrives with its digits, and what is no JSON object is refused with the reason', async (t) => {
+test('JSON keeps its digits, and a body that is not a JSON object is refused with the reason', async (t) => {
   const server = await started(t);
   const body = '{"payload":{"b":12345678901234567890,"1":1.0},"text":"Ünïcode \\u0000"}';
   assert.equal((await post(server, '/echo', body)).text, `{"ok":true,"data":${body}}`);
@@ -213,7 +213,7 @@ test('JSON arrives with its digits, and what is no JSON object is refused with t
   }
 });
 
-test('a body over the limit gets 413, announced or streamed, and one at the limit passes', async (t) => {
+test('a body over the limit gets 413, announced or streamed; a body at the limit passes', async (t) => {
   const server = await started(t);
   const limit = 256 * 1024;
   assert.equal((await post(server, '/size', Buffer.alloc(limit, 0x20))).text, `{"ok":true,"data":{"bytes":${limit}}}`);
@@ -230,17 +230,17 @@ test('a body over the limit gets 413, announced or streamed, and one at the limi
     'POST /nowhere HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n',
   );
   const chunk = `4000\r\n${'x'.repeat(0x4000)}\r\n`;
-  const send = () => {
+  const sendChunks = () => {
     while (!socket.destroyed && socket.write(chunk));
   };
-  socket.on('drain', send);
-  send();
+  socket.on('drain', sendChunks);
+  sendChunks();
   await socket.gone;
   assert.match(socket.received(), /^HTTP\/1\.1 413 /);
-  assert.equal((await ask(server, '/healthz')).status, 200);
+  assert.equal((await send(server, '/healthz')).status, 200);
 });
 
-test('a body that breaks off does not hurt', async (t) => {
+test('the server survives a body that ends early', async (t) => {
   const server = await started(t);
   const socket = await rawSocket(t, server);
   socket.write(
@@ -248,23 +248,23 @@ test('a body that breaks off does not hurt', async (t) => {
   );
   socket.destroy();
   await socket.gone;
-  assert.equal((await ask(server, '/healthz')).status, 200);
+  assert.equal((await send(server, '/healthz')).status, 200);
 });
 
 test('unknown routes and wrong methods get not_found in the envelope', async (t) => {
   const server = await started(t);
-  const unknown = await ask(server, '/nowhere?secret=1');
+  const unknown = await send(server, '/nowhere?secret=1');
   assert.equal(unknown.status, 404);
   assert.deepEqual(errorOf(unknown), {
     code: 'not_found',
     message: 'GET /nowhere is not a route of testd',
     retryable: false,
   });
-  assert.equal((await ask(server, '/echo', { method: 'PUT' })).status, 404);
-  assert.equal((await ask(server, '/echo', { method: 'OPTIONS' })).status, 404);
+  assert.equal((await send(server, '/echo', { method: 'PUT' })).status, 404);
+  assert.equal((await send(server, '/echo', { method: 'OPTIONS' })).status, 404);
 });
 
-test('TRACE, CONNECT and methods that nobody serves are answered 405 with Allow', async (t) => {
+test('TRACE, CONNECT and unknown methods get 405 with Allow', async (t) => {
   const server = await started(t);
   const cases: readonly (readonly [method: string, path: string, allow: string])[] = [
     ...['TRACE', 'CONNECT', 'PROPFIND', 'SEARCH', 'BREW', 'get'].map((m) => [m, '/healthz', 'GET, HEAD'] as const),
@@ -274,16 +274,16 @@ test('TRACE, CONNECT and methods that nobody serves are answered 405 with Allow'
   for (const [method, path, allow] of cases) {
     const answer = await rawExchange(t, server, `${method} ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
     assert.match(answer, /^HTTP\/1\.1 405 Method Not Allowed\r\n/, method);
-    // The parser keeps no target of a method that it does not know.
+    // The parser does not keep the target of an unknown method.
     const isKnown = !['BREW', 'get'].includes(method);
-    const told = /^allow: (.*)\r$/im.exec(answer)?.[1];
-    assert.equal(told, isKnown ? allow : 'DELETE, GET, HEAD, POST', method);
+    const allowed = /^allow: (.*)\r$/im.exec(answer)?.[1];
+    assert.equal(allowed, isKnown ? allow : 'DELETE, GET, HEAD, POST', method);
     assert.match(answer, /"code":"invalid_request","message":"the method .* is not served here; use one of /);
   }
-  assert.equal((await ask(server, '/healthz')).status, 200);
+  assert.equal((await send(server, '/healthz')).status, 200);
 });
 
-test('a thrown error becomes its envelope, a foreign one becomes internal without its text and is logged', async (t) => {
+test('a ReveilleError becomes its envelope; any other error becomes internal without its text and is logged', async (t) => {
   const logged: unknown[] = [];
   const log = Object.assign(Object.create(silentLogger), { error: (entry: unknown) => logged.push(entry) });
   const server = await started(t, {
@@ -298,21 +298,21 @@ test('a thrown error becomes its envelope, a foreign one becomes internal withou
       app.get('/string', () => Promise.reject('just text'));
     },
   });
-  const busy = await ask(server, '/busy');
+  const busy = await send(server, '/busy');
   assert.equal(busy.status, 504);
   assert.equal(busy.headers['retry-after'], '2');
-  const boom = await ask(server, '/boom');
+  const boom = await send(server, '/boom');
   assert.equal(boom.status, 500);
   assert.deepEqual(errorOf(boom), {
     code: 'internal',
-    message: 'something went wrong on our side; the log has the details',
+    message: 'internal error; the log of the daemon has the details',
     retryable: true,
   });
   assert.equal((logged.at(-1) as { err: Error }).err.message, 'SELECT secret FROM users');
-  assert.equal((await ask(server, '/string')).status, 500);
+  assert.equal((await send(server, '/string')).status, 500);
 });
 
-test('bytes that are no HTTP get 400 and a closed connection, and the server lives on', async (t) => {
+test('bytes that are not HTTP get 400, the connection is closed, and the server continues', async (t) => {
   const server = await started(t);
   const garbage = [
     'hello\r\n\r\n',
@@ -349,10 +349,10 @@ test('bytes that are no HTTP get 400 and a closed connection, and the server liv
     assert.match(answer, /^HTTP\/1\.1 4\d\d /, target);
     assert.match(answer, /\{"ok":false,"error":\{"code":"/, target);
   }
-  assert.equal((await ask(server, '/healthz')).status, 200);
+  assert.equal((await send(server, '/healthz')).status, 200);
 });
 
-test('headers and bodies that dribble in are cut off with 408', async (t) => {
+test('slow headers and bodies get 408', async (t) => {
   const server = await started(t, { limits: { headersMs: 100, requestMs: 200 } });
   const slowHeaders = await rawExchange(t, server, 'GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: ');
   assert.match(slowHeaders, /^HTTP\/1\.1 408 .*"the request took too long to arrive; send it again","retryable":true/s);
@@ -362,10 +362,10 @@ test('headers and bodies that dribble in are cut off with 408', async (t) => {
     'POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{',
   );
   assert.match(slowBody, /^(HTTP\/1\.1 4\d\d |$)/);
-  assert.equal((await ask(server, '/healthz')).status, 200);
+  assert.equal((await send(server, '/healthz')).status, 200);
 });
 
-test('a taken port is reported with the address and a way out', async (t) => {
+test('the error for a taken port has the address and a remedy', async (t) => {
   const server = await started(t);
   await assert.rejects(started(t, { port: server.port }), {
     code: 'unavailable',
@@ -377,7 +377,7 @@ test('a taken port is reported with the address and a way out', async (t) => {
   });
 });
 
-test('closing lets requests in flight finish, closes idle connections and refuses new ones', async (t) => {
+test('close waits for requests in flight, closes idle connections and refuses new ones', async (t) => {
   let entered = 0;
   const bothEntered = Promise.withResolvers<void>();
   const finish = Promise.withResolvers<void>();
@@ -397,16 +397,16 @@ test('closing lets requests in flight finish, closes idle connections and refuse
   });
   const agent = new Agent({ keepAlive: true });
   t.after(() => agent.destroy());
-  await ask(server, '/healthz', { agent });
+  await send(server, '/healthz', { agent });
   const silent = await rawSocket(t, server);
   const pipelining = await rawSocket(t, server);
   pipelining.write('GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n');
-  const slow = ask(server, '/slow', { agent });
+  const slow = send(server, '/slow', { agent });
   await bothEntered.promise;
   const closed = server.close();
   assert.equal(server.close(), closed);
   await silent.gone;
-  await assert.rejects(ask(server, '/healthz'), { code: 'ECONNREFUSED' });
+  await assert.rejects(send(server, '/healthz'), { code: 'ECONNREFUSED' });
   pipelining.write('GET /late HTTP/1.1\r\nHost: localhost\r\n\r\n');
   finish.resolve();
   const answer = await slow;
@@ -418,24 +418,24 @@ test('closing lets requests in flight finish, closes idle connections and refuse
   assert.equal(late, 0);
 });
 
-test('readiness that is asked for while the drain begins is 503', async (t) => {
-  const asked = Promise.withResolvers<void>();
+test('readiness is 503 if the drain begins during the request', async (t) => {
+  const requested = Promise.withResolvers<void>();
   const report = Promise.withResolvers<{ ready: boolean }>();
   const server = await started(t, {
     ready() {
-      asked.resolve();
+      requested.resolve();
       return report.promise;
     },
   });
-  const answer = ask(server, '/readyz');
-  await asked.promise;
+  const answer = send(server, '/readyz');
+  await requested.promise;
   const closed = server.close();
   report.resolve({ ready: true });
   assert.equal(errorOf(await answer).message, 'testd is not ready: it is shutting down');
   await closed;
 });
 
-test('a request that never ends is cut off when the drain is over', async (t) => {
+test('an endless request is aborted at the end of the drain', async (t) => {
   const timers: (() => void)[] = [];
   const clock: Clock = {
     ...systemClock,
@@ -454,7 +454,7 @@ test('a request that never ends is cut off when the drain is over', async (t) =>
       });
     },
   });
-  const cut = assert.rejects(ask(server, '/forever'), { code: 'ECONNRESET' });
+  const cut = assert.rejects(send(server, '/forever'), { code: 'ECONNRESET' });
   await entered.promise;
   const closed = server.close();
   assert.equal(timers.length, 1);
@@ -463,7 +463,7 @@ test('a request that never ends is cut off when the drain is over', async (t) =>
   await closed;
 });
 
-test('a server that is reached by the name localhost takes both loopback addresses, or says that it has not', async (t) => {
+test('a server with byName listens on both loopback addresses, or reports that it cannot', async (t) => {
   const server = await started(t, { byName: true });
   assert.equal(server.localhost, `http://localhost:${server.port}`);
   for (const host of ['127.0.0.1', '[::1]', 'localhost'])
@@ -474,6 +474,6 @@ test('a server that is reached by the name localhost takes both loopback address
   t.after(() => other.close());
   await once(other, 'listening');
   const late = await started(t, { byName: true, port: server.port });
-  assert.equal(late.localhost, undefined, 'somebody else answers to the name');
-  assert.equal((await started(t)).localhost, undefined, 'nobody has asked for it');
+  assert.equal(late.localhost, undefined, 'another program has the name');
+  assert.equal((await started(t)).localhost, undefined, 'byName is not set');
 });

@@ -1,6 +1,6 @@
 /**
- * The HTTP server every daemon uses: Hono for the routes, and around it what a server needs to stand in the open. A
- * daemon brings its routes; the rest is decided here.
+ * The HTTP server of every daemon: Hono for the routes, and the checks and limits that an open port needs. A daemon
+ * adds its routes; everything else is set here.
  */
 import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
@@ -19,15 +19,15 @@ import type { Door } from './door.ts';
 import { failureParts, sendError, sendOk } from './envelope.ts';
 import type { HttpApp, HttpContext, HttpEnv } from './environment.ts';
 import { answerClientError } from './malformed.ts';
-import { madeUpMethod, refuseMethod, refuseOnSocket } from './methods.ts';
+import { refuseMethod, refuseOnSocket, unknownMethod } from './methods.ts';
 import { bracketed, hostCheck, originCheck } from './origin.ts';
 import { serve } from './serve.ts';
 import { WrongTokens } from './wrong-tokens.ts';
 
-/** Whether the daemon can do its job; `reasons` are sentences for the operator. */
+/** Whether the daemon is ready; `reasons` are sentences for the operator. */
 export type ReadyReport = { ready: boolean; reasons?: readonly string[] };
 
-/** Bounds on what a client may take. */
+/** Limits on a client's use of the server. */
 export type HttpLimits = ConnectionLimits & {
   bodyBytes: number;
   /** All header lines of a request together. */
@@ -54,49 +54,52 @@ const DEFAULT_LIMITS: HttpLimits = {
 };
 
 export type ServerOptions = {
-  /** The daemon's name, as `GET /` and log lines say it. */
+  /** The daemon's name, in `GET /` and log lines. */
   name: string;
   version: string;
   /** An address or name to bind. */
   host: string;
-  /** 0 lets the system pick a port. */
+  /** 0 lets the operating system choose a port. */
   port: number;
-  /** Adds the daemon's routes. `/`, `/healthz` and `/readyz` are taken. */
+  /** Adds the daemon's routes. `/`, `/healthz` and `/readyz` are reserved. */
   routes: (app: HttpApp) => void;
   log: Logger;
   clock: Clock;
-  /** What `/readyz` says; a daemon that leaves it out is ready as long as it does not drain. */
+  /** State for `/readyz`. Without it, a daemon is ready until it drains. */
   ready?: () => ReadyReport | Promise<ReadyReport>;
   /** Members that `/healthz` adds to `{"status":"ok"}`. */
   health?: () => object;
-  /** `Host` values that pass besides loopback names and `host`: a name, or a name with a port. */
+  /** Accepted `Host` values besides loopback names and `host`: a name, or a name with a port. */
   allowedHosts?: readonly string[];
-  /** `Origin` values that pass, as `http://localhost:3000`; none unless told. */
+  /** Accepted `Origin` values, such as `http://localhost:3000`. Default: none. */
   allowedOrigins?: readonly string[];
-  /** How long `close` waits for requests in flight; 10 seconds unless told. */
+  /** How long `close` waits for requests in flight. Default 10 seconds. */
   drainMs?: number;
   limits?: Partial<HttpLimits>;
-  /** The listener as it is configured. With a certificate it speaks HTTPS and nothing else. */
+  /** The listener's settings. With a certificate it speaks only HTTPS. */
   door?: Door | undefined;
-  /** Refuses requests by what stands in their head, before anything of their body is read. */
+  /** Refuses requests by their head, before any of the body is read. */
   guard?: ((c: HttpContext) => void | Promise<void>) | undefined;
-  /** Answers what neither a route nor a probe takes; `/` is then its own. */
+  /** Answers requests that match no route or probe. `/` then belongs to it. */
   fallback?: Fallback | undefined;
-  /** Whether browsers reach it by the name `localhost`, too: at 127.0.0.1, it then takes [::1] as well. */
+  /** Whether browsers also reach it by the name `localhost`: a server at 127.0.0.1 then listens on [::1] as well. */
   byName?: boolean;
 };
 
-/** A second app behind the same listener: pages, where the routes are an API. */
+/** A second app on the same listener: pages beside the routes of an API. */
 export type Fallback = {
-  /** Whether requests with this target (path and query as they came) are its own, in content type and origin too. */
+  /**
+   * Whether it handles requests with this target (unparsed path and query). Its content type and origin checks are its
+   * own.
+   */
   owns(target: string): boolean;
-  /** Bounds the bodies of its requests. */
+  /** Maximum size of its request bodies. */
   readonly bodyBytes: number;
   /** @param body read and within the limit */
   answer(c: HttpContext, body: Buffer): Promise<Response>;
 };
 
-/** What happened at the door of a server, for its metrics. */
+/** Counters of a server's listener, for its metrics. */
 export type DoorFigures = ConnectionFigures & {
   /** Since the start. */
   wrongTokens: number;
@@ -104,16 +107,16 @@ export type DoorFigures = ConnectionFigures & {
 
 export type RunningServer = {
   readonly port: number;
-  /** Where this machine reaches the server, without a trailing slash. */
+  /** Base URL on this machine, without a trailing slash. */
   readonly url: string;
-  /** The same by the name `localhost`, where that was asked for and nobody else can be reached by it. */
+  /** The base URL with the name `localhost`, if requested and if no other program can have that name. */
   readonly localhost: string | undefined;
-  /** What it serves, with `{name}` for what varies in a path. */
+  /** The routes, with `{name}` for parameters in paths. */
   readonly routes: readonly { readonly method: string; readonly path: string }[];
   figures(): DoorFigures;
   /**
-   * Drains: accepts nothing more, `/readyz` turns 503, requests in flight finish (for at most `drainMs`), idle
-   * connections are closed, then the rest. Resolves when every connection is gone; calling it again gives the same
+   * Drains: accepts no new requests, `/readyz` returns 503, requests in flight finish (at most `drainMs`), idle
+   * connections are closed, then all others. Resolves after the last connection is closed. Later calls return the same
    * promise.
    */
   close(): Promise<void>;
@@ -122,8 +125,7 @@ export type RunningServer = {
 /**
  * Starts a server and resolves when it accepts connections.
  *
- * @throws ReveilleError `unavailable` when the address cannot be bound, `invalid_request` for a certificate that cannot
- *   be used
+ * @throws ReveilleError `unavailable` if the address cannot be bound, `invalid_request` for an unusable certificate
  */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const { tls, ...bounds } = options.door ?? { tls: undefined };
@@ -144,7 +146,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   server.on('connect', ({ url = '' }, socket) => refuseOnSocket(socket, 'CONNECT', url, app.routes));
   server.on('clientError', (cause: NodeJS.ErrnoException, socket) => {
     if (cause.code === 'ERR_HTTP_REQUEST_TIMEOUT') connections.overdue();
-    const method = madeUpMethod(cause);
+    const method = unknownMethod(cause);
     if (method !== undefined && socket.writable && !connections.isAnswering(socket))
       return refuseOnSocket(socket, method, '', app.routes);
     answerClientError(cause, socket, connections.isAnswering(socket));
@@ -158,7 +160,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const address = server.address();
   const port = typeof address === 'object' && address !== null ? address.port : options.port;
   const scheme = tls ? 'https' : 'http';
-  const other = options.byName && options.host === '127.0.0.1' ? await takeOtherLoopback(server, port) : undefined;
+  const other = options.byName && options.host === '127.0.0.1' ? await takeSecondLoopback(server, port) : undefined;
   let closed: Promise<void> | undefined;
   return {
     port,
@@ -188,7 +190,7 @@ function createListener(
     headersTimeout: Math.min(limits.headersMs, limits.requestMs),
     requestTimeout: limits.requestMs,
     keepAliveTimeout: limits.keepAliveMs,
-    // Node looks for overdue requests this often, and only then closes them.
+    // Node checks for overdue requests at this interval.
     connectionsCheckingInterval: Math.max(20, Math.min(1000, limits.headersMs / 2)),
   };
   const tls = door?.tls;
@@ -209,16 +211,16 @@ function buildApp(options: ServerOptions, limits: HttpLimits, draining: AbortSig
     const error = toReveilleError(thrown);
     const where = { method: c.req.method, path: c.req.path, status: error.status };
     if (error.code === 'internal') options.log.error({ ...where, err: thrown }, 'request failed');
-    else if (error.status >= 500) options.log.warn({ ...where, reason: error.message }, 'request not carried out');
+    else if (error.status >= 500) options.log.warn({ ...where, reason: error.message }, 'request not executed');
     else options.log.debug({ ...where, code: error.code, reason: error.message }, 'request refused');
     const { incoming, outgoing } = c.env;
     if (outgoing.headersSent) {
-      // The answer had begun, as an event stream has: only cutting it off tells the reader.
+      // The answer had begun, such as an event stream. Only a broken connection signals the error to the reader.
       outgoing.destroy();
       return RESPONSE_ALREADY_SENT;
     }
-    // When a body was not read to its end, the adapter swallows more of it for half a second and then closes, so that
-    // the sender gets to read this answer. It leaves GET and HEAD alone: their connections end here.
+    // The adapter reads more of an unread body for half a second and then closes, so that the sender can read this
+    // answer. It does not do so for GET and HEAD, so their connections are closed here.
     if (!incoming.complete && (incoming.method === 'GET' || incoming.method === 'HEAD'))
       outgoing.setHeader('connection', 'close');
     return sendError(c, error);
@@ -263,8 +265,8 @@ function setFixedHeaders(outgoing: ServerResponse, last: boolean): void {
 }
 
 /**
- * Answers what never reached the routes (no URL can be made of target and `Host`) or left them as something other than
- * an Error.
+ * Answers a request that did not reach the routes (target and `Host` form no URL), or whose handler threw something
+ * other than an Error.
  */
 function answerOutsideRoutes(thrown: unknown, log: Logger): Response {
   let error: ReveilleError;
@@ -287,7 +289,7 @@ function listen(server: Server, { name, host, port }: ServerOptions): Promise<vo
           : `${cause.message}; choose another address`;
       reject(
         new ReveilleError('unavailable', `${name} cannot listen on ${bracketed(host)}:${port}: ${why}`, {
-          // Of a daemon with several listeners, which one it was.
+          // Identifies the listener of a daemon with several.
           cause: Object.assign(cause, { listener: name }),
         }),
       );
@@ -300,7 +302,7 @@ function listen(server: Server, { name, host, port }: ServerOptions): Promise<vo
   });
 }
 
-/** A wildcard address is reached through loopback. */
+/** The loopback address of a wildcard address; other hosts unchanged. */
 function reachableHost(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1';
   if (isIPv6(host) && /^[0:]+$/.test(host)) return '[::1]';
@@ -313,7 +315,7 @@ async function drain(
   draining: AbortController,
   { clock, drainMs = 10_000, log }: ServerOptions,
 ): Promise<void> {
-  const gone = new Promise<void>((resolve) => server.close(() => resolve()));
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   connections.closeIdle();
   draining.abort();
   const cancel = clock.after(drainMs, () => {
@@ -323,31 +325,31 @@ async function drain(
     );
     connections.destroyAll();
   });
-  await gone;
+  await closed;
   cancel();
 }
 
-type OtherLoopback = {
-  /** Whether nobody else can be reached by the name at this port. */
+type SecondLoopback = {
+  /** Whether no other program can have the name at this port. */
   readonly isOurs: boolean;
-  /** Takes no more connections; resolves when those that came this way are gone. */
+  /** Accepts no more connections; resolves after its own connections are closed. */
   close(): Promise<void>;
 };
 
-/** What a system without IPv6 says. */
+/** Error codes of a system without IPv6. */
 const NO_IPV6 = new Set(['EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EPROTONOSUPPORT']);
 
 /**
- * Listens at [::1] for a server that listens at 127.0.0.1, and hands over what comes. Never rejects: where somebody else
- * is there, the server goes on without.
+ * Listens on [::1] for a server on 127.0.0.1, and passes the connections to it. Never rejects: if another program has
+ * the address, the server continues without it.
  *
- * The name `localhost` is 127.0.0.1 or [::1], and a browser may try either. Whoever listens at the other one of a port
- * has the same name there, with all that a browser keeps for it (RFC 6761 §6.3): so a server that people reach by that
- * name takes both.
+ * The name `localhost` is 127.0.0.1 or [::1], and a browser may try either. A program on the other address of a port
+ * has the same name, with all that a browser stores for it (RFC 6761 §6.3). A server that people reach by that name
+ * therefore takes both.
  *
- * @param port where the server listens
+ * @param port the server's port
  */
-function takeOtherLoopback(server: Server, port: number): Promise<OtherLoopback> {
+function takeSecondLoopback(server: Server, port: number): Promise<SecondLoopback> {
   const other = createSocketServer((socket) => void server.emit('connection', socket));
   return new Promise((resolve) => {
     other.once('error', ({ code = '' }: NodeJS.ErrnoException) =>

@@ -48,7 +48,7 @@ async function reader(server: RunningServer, headers: Record<string, string> = {
   return { response, request, until, text: () => text };
 }
 
-test('an event is written so that no line of its data can be taken for a field', () => {
+test('no line of the data of an event can be parsed as a field', () => {
   assert.equal(formatEvent({ data: 'a' }), 'data: a\n\n');
   assert.equal(
     formatEvent({ event: 'say\ndata: x', id: '7\r\n\0', data: 'one\r\ntwo\rthree\n\nid: 9' }),
@@ -56,7 +56,7 @@ test('an event is written so that no line of its data can be taken for a field',
   );
 });
 
-test('events and heartbeats reach the reader, which says where it left off', async (t) => {
+test('events and heartbeats reach the reader, which sends its last event id', async (t) => {
   const beats: (() => void)[] = [];
   const clock: Clock = {
     ...systemClock,
@@ -74,17 +74,17 @@ test('events and heartbeats reach the reader, which says where it left off', asy
   assert.equal(stream.send({ id: '42', event: 'say', data: 'Grüße' }), true);
   await client.until('data: Grüße\n\n');
   beats.shift()!();
-  await client.until(': still here\n\n');
+  await client.until(': keep-alive\n\n');
   assert.equal(beats.length, 1);
   const ended = once(client.response, 'end');
   stream.close();
   stream.close();
   await ended;
   assert.equal(stream.send({ data: 'late' }), false);
-  assert.equal(client.text(), 'retry: 1000\n\nid: 42\nevent: say\ndata: Grüße\n\n: still here\n\n');
+  assert.equal(client.text(), 'retry: 1000\n\nid: 42\nevent: say\ndata: Grüße\n\n: keep-alive\n\n');
 });
 
-test('a reader that goes away ends the stream', async (t) => {
+test('a reader that disconnects ends the stream', async (t) => {
   const { server, opened } = await streaming(t);
   const client = await reader(server);
   const stream = await opened;
@@ -94,7 +94,7 @@ test('a reader that goes away ends the stream', async (t) => {
   assert.equal(stream.send({ data: 'nobody' }), false);
 });
 
-test('a reader that does not read is disconnected at the bound', async (t) => {
+test('a reader that does not read is disconnected at the buffer limit', async (t) => {
   const { server, opened } = await streaming(t, { maxBufferedBytes: 64 * 1024 });
   const socket = connect(server.port, '127.0.0.1');
   t.after(() => socket.destroy());
@@ -105,7 +105,7 @@ test('a reader that does not read is disconnected at the bound', async (t) => {
   let sent = 0;
   while (stream.send({ data: 'x'.repeat(10_000) })) sent++;
   assert.ok(stream.closed.aborted);
-  assert.ok(sent < 10_000, 'the bound holds');
+  assert.ok(sent < 10_000, 'the buffer limit is kept');
 });
 
 test('a drain ends open streams', async (t) => {
@@ -118,7 +118,7 @@ test('a drain ends open streams', async (t) => {
   assert.ok(stream.closed.aborted);
 });
 
-test('a handler that throws after the stream began cuts it off without a word', async (t) => {
+test('an error of the handler after the stream began closes the connection without an event', async (t) => {
   const { server } = await streaming(t);
   let text = '';
   await assert.rejects(async () => {

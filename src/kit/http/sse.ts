@@ -1,37 +1,35 @@
-/** Server-sent events (WHATWG HTML, §9.2), written straight to the connection so that a slow reader is noticed. */
+/** Server-sent events (WHATWG HTML, §9.2), written directly to the connection so that slow readers are detected. */
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import type { Clock } from '../clock/clock.ts';
 import type { HttpContext } from './environment.ts';
 
-/** One event. `data` may hold line ends of any kind; the reader gets them as `\n`. */
+/** One event. `data` may contain line ends of any kind; the reader gets them as `\n`. */
 export type ServerSentEvent = { event?: string; id?: string; data: string };
 
 export type EventStreamOptions = {
   clock: Clock;
-  /** A comment is sent this often, so that proxies and the reader know the stream is alive; 15 seconds unless told. */
+  /** Interval of comments that keep proxies and the reader from timing out. Default 15 seconds. */
   heartbeatMs?: number;
-  /**
-   * A reader that lets more than this pile up is disconnected; it comes back with `Last-Event-ID`. 1 MiB unless told.
-   */
+  /** A reader with more unread bytes is disconnected; it reconnects with `Last-Event-ID`. Default 1 MiB. */
   maxBufferedBytes?: number;
-  /** What the reader is told to wait before it connects again; 1 second unless told. */
+  /** How long the reader waits before it reconnects. Default 1 second. */
   reconnectMs?: number;
 };
 
 export type EventStream = {
-  /** What the reader saw last, from its `Last-Event-ID` header. */
+  /** The `Last-Event-ID` header of the reader. */
   readonly lastEventId: string | undefined;
-  /** Aborts when the stream is over, whoever ended it: unsubscribe here. */
+  /** Aborts when the stream has ended for any reason: unsubscribe here. */
   readonly closed: AbortSignal;
-  /** What the handler must return. */
+  /** The handler must return it. */
   readonly response: Response;
-  /** Sends an event; false when the stream is over or has just been ended because the reader is too slow. */
+  /** Sends an event; false if the stream has ended, or was just ended because the reader is too slow. */
   send(event: ServerSentEvent): boolean;
   /** Ends the stream. */
   close(): void;
 };
 
-/** The text of one event. Line ends and NUL are taken out of `event` and `id`, which are single lines. */
+/** The text of one event. Line ends and NUL are removed from `event` and `id`, which are single lines. */
 export function formatEvent({ event, id, data }: ServerSentEvent): string {
   const oneLine = (text: string) => text.replace(/[\r\n\0]/g, '');
   const lines: string[] = [];
@@ -48,35 +46,35 @@ export function openEventStream(c: HttpContext, options: EventStreamOptions): Ev
   const closed = new AbortController();
 
   let cancelHeartbeat = () => {};
-  const over = () => {
+  const end = () => {
     if (closed.signal.aborted) return;
     cancelHeartbeat();
     draining.removeEventListener('abort', close);
     closed.abort();
   };
   const close = () => {
-    over();
+    end();
     outgoing.end();
   };
   const write = (text: string): boolean => {
     if (closed.signal.aborted) return false;
     outgoing.write(text);
     if (outgoing.writableLength <= maxBufferedBytes) return true;
-    over();
+    end();
     outgoing.destroy();
     return false;
   };
-  const beat = () => {
+  const scheduleHeartbeat = () => {
     cancelHeartbeat = clock.after(heartbeatMs, () => {
-      if (write(': still here\n\n')) beat();
+      if (write(': keep-alive\n\n')) scheduleHeartbeat();
     });
   };
 
-  outgoing.on('close', over);
-  outgoing.on('error', over);
+  outgoing.on('close', end);
+  outgoing.on('error', end);
   outgoing.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' });
   write(`retry: ${reconnectMs}\n\n`);
-  beat();
+  scheduleHeartbeat();
   draining.addEventListener('abort', close);
   if (draining.aborted) close();
   return {

@@ -1,19 +1,18 @@
 /**
- * What wrong bearer tokens cost whoever sends them: each one from an address is answered later than the one before. A
- * right token is never kept waiting, so a guesser gains nothing by the pause but must hold a connection for it, and
- * only few of those are held.
+ * Delays the answers to wrong bearer tokens: each one from an address is answered later than the one before. A right
+ * token is never delayed. A guesser must hold a connection during the delay, and only few of those are kept.
  */
 import { backoff } from '../clock/backoff.ts';
 import { type Clock, wait } from '../clock/clock.ts';
 import type { Logger } from '../log/log.ts';
 
-/** A person mistypes, a service restarts with an old secret: so many are answered at once. */
+/** Wrong tokens that are answered at once, for typing errors and for services that restart with an old secret. */
 const FREE = 5;
 const pauseAfter = backoff({ first: 50, longest: 2000 });
-/** Answers that wait at a time, in all and for one address; one more is given at once and ends its connection. */
+/** Maximum of delayed answers, in total and per address. Another one is sent at once, and its connection is closed. */
 const WAITING = 64;
 const WAITING_PER_ADDRESS = 8;
-/** An address that was quiet for so long begins anew. */
+/** The count of an address restarts after this time without a wrong token. */
 const FORGET_MS = 60_000;
 const REMEMBERED = 1024;
 const LOG_EVERY_MS = 60_000;
@@ -42,14 +41,14 @@ export class WrongTokens {
   }
 
   /**
-   * Counts a wrong token, and keeps its sender waiting.
+   * Counts a wrong token, and delays its answer.
    *
-   * @param gone aborts when the sender goes away
-   * @returns whether the connection should end with the answer
+   * @param disconnected aborts when the sender disconnects
+   * @returns whether the connection must end with the answer
    */
-  async refuse(address: string, gone: AbortSignal): Promise<boolean> {
+  async refuse(address: string, disconnected: AbortSignal): Promise<boolean> {
     this.#total++;
-    this.#cancelLog ??= this.#clock.after(LOG_EVERY_MS, () => this.#tell());
+    this.#cancelLog ??= this.#clock.after(LOG_EVERY_MS, () => this.#logCount());
     const offender = this.#offender(address);
     offender.wrong++;
     if (offender.wrong <= FREE) return false;
@@ -57,7 +56,7 @@ export class WrongTokens {
     this.#waiting++;
     offender.waiting++;
     const pauseMs = pauseAfter(offender.wrong - FREE);
-    await wait(this.#clock, pauseMs, AbortSignal.any([gone, this.#closing.signal]));
+    await wait(this.#clock, pauseMs, AbortSignal.any([disconnected, this.#closing.signal]));
     this.#waiting--;
     offender.waiting--;
     return false;
@@ -66,7 +65,7 @@ export class WrongTokens {
   /** Ends all pauses. */
   close(): void {
     this.#closing.abort();
-    this.#tell();
+    this.#logCount();
   }
 
   #offender(address: string): Offender {
@@ -81,13 +80,13 @@ export class WrongTokens {
     return offender;
   }
 
-  #tell(): void {
+  #logCount(): void {
     this.#cancelLog?.();
     this.#cancelLog = undefined;
     const count = this.#total - this.#logged;
     if (count === 0) return;
     this.#logged = this.#total;
-    // Addresses, not tokens: a wrong one is often a right one somewhere else.
+    // Addresses, not tokens: a token that is wrong here may be valid elsewhere.
     const addresses = [...this.#offenders].sort(([, one], [, other]) => other.wrong - one.wrong);
     this.#log.warn(
       { count, addresses: addresses.slice(0, 5).map(([address]) => address) },

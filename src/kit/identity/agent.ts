@@ -1,4 +1,4 @@
-/** Who an agent is: a label and the key that speaks for it (docs/contracts.md §1). */
+/** An agent's identity: a label and a signing key (docs/contracts.md §1). */
 import { didOf, labelSchema, ownerOf } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { showValue } from '../../wire/validate.ts';
@@ -6,7 +6,7 @@ import type { AgentKey } from './keys.ts';
 
 export type AgentIdentity = {
   readonly label: string;
-  /** What alarms are filed under: the label, in lower case when it is a UUID. */
+  /** The owner of its alarms: the label, in lower case if it is a UUID. */
   readonly owner: string;
   readonly did: string;
   readonly publicKeyHex: string;
@@ -15,13 +15,13 @@ export type AgentIdentity = {
 };
 
 /**
- * Puts a label and a key together.
+ * Combines a label and a key.
  *
- * @throws ReveilleError `invalid_request` when the label cannot stand in a DID
+ * @throws ReveilleError `invalid_request` if the label is not valid in a DID
  */
 export function agentIdentity(label: string, key: AgentKey): AgentIdentity {
   if (!labelSchema.safeParse(label).success) {
-    const message = `an agent's label must be 1 to 64 of A-Z a-z 0-9 . _ -, and not dots alone (got ${showValue(label)})`;
+    const message = `the label of an agent must be 1 to 64 of A-Z a-z 0-9 . _ -, and not dots alone (got ${showValue(label)})`;
     throw new ReveilleError('invalid_request', message);
   }
   return Object.freeze({

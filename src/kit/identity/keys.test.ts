@@ -47,7 +47,7 @@ test('keys and signatures agree with the test vectors of RFC 8032 §7.1', () => 
   );
 });
 
-test('a signature holds for its key and message only, and garbage is never valid and never throws', () => {
+test('a signature is valid for its key and message only; malformed input is invalid and does not throw', () => {
   const key = generateKey();
   const signature = key.sign('wake up');
   assert.ok(verifySignature(key.publicKeyHex, 'wake up', signature));
@@ -66,7 +66,7 @@ test('a signature holds for its key and message only, and garbage is never valid
   );
 });
 
-test('a key never shows its seed when it is printed', () => {
+test('a printed key does not contain its seed', () => {
   const key = generateKey();
   const seed = key.seedHex();
   for (const shown of [
@@ -79,7 +79,7 @@ test('a key never shows its seed when it is printed', () => {
   }
 });
 
-test('a key file is private, holds 64 hex characters and reads back as the same key', (t) => {
+test('a key file is private, has 64 hex characters and is read as the same key', (t) => {
   const path = join(tempFolder(t), 'made', 'agent.key');
   const key = generateKey();
   writeKeyFile(path, key);
@@ -89,20 +89,20 @@ test('a key file is private, holds 64 hex characters and reads back as the same 
   assert.equal(readKeyFile(path).publicKeyHex, key.publicKeyHex);
 });
 
-test('a key file is never overwritten and no draft is left behind', (t) => {
+test('a key file is never overwritten, and no temporary file remains', (t) => {
   const folder = tempFolder(t);
   const path = join(folder, 'agent.key');
   const key = generateKey();
   writeKeyFile(path, key);
   assert.throws(() => writeKeyFile(path, generateKey()), {
     code: 'conflict',
-    message: /exists already and is never overwritten/,
+    message: /exists and is never overwritten/,
   });
   assert.equal(readKeyFile(path).publicKeyHex, key.publicKeyHex);
   assert.deepEqual(readdirSync(folder), ['agent.key']);
 });
 
-test('a key file that others can use is refused with the command that mends it', (t) => {
+test('a key file with rights for others is refused with the command that repairs it', (t) => {
   const path = join(tempFolder(t), "it's a.key");
   for (const mode of [0o640, 0o604, 0o620, 0o601, 0o644]) {
     put(path, generateKey().seedHex(), mode);
@@ -119,7 +119,7 @@ test('a key file that others can use is refused with the command that mends it',
   readKeyFile(path);
 });
 
-test('a key file with other contents is refused without repeating them', (t) => {
+test('a key file with other contents is refused, and the error does not contain them', (t) => {
   const path = join(tempFolder(t), 'agent.key');
   const seed = generateKey().seedHex();
   for (const text of [
@@ -138,7 +138,7 @@ test('a key file with other contents is refused without repeating them', (t) => 
         () => read(path),
         (error: Error & { code: string }) => {
           assert.equal(error.code, 'invalid_request');
-          assert.match(error.message, /must hold 64 hex characters and nothing else/);
+          assert.match(error.message, /must have exactly 64 hex characters/);
           assert.equal(error.message.includes(seed.slice(1)), false);
           return true;
         },
@@ -151,12 +151,12 @@ test('a key file with other contents is refused without repeating them', (t) => 
   }
 });
 
-test('a missing key, a folder, and an enormous file are told apart', (t) => {
+test('a missing key, a folder and a huge file have different errors', (t) => {
   const folder = tempFolder(t);
   const path = join(folder, 'agent.key');
   assert.throws(() => readKeyFile(path), {
     code: 'not_found',
-    message: /make one with: reveille up, or: reveille agent whoami/,
+    message: /create one with: reveille up, or: reveille agent whoami/,
   });
   mkdirSync(path);
   assert.throws(() => readKeyFile(path), { code: 'unavailable', message: /is not a regular file/ });
@@ -164,7 +164,7 @@ test('a missing key, a folder, and an enormous file are told apart', (t) => {
   assert.throws(() => readKeyFile(join(folder, 'huge')), { code: 'unavailable', message: /1048576 bytes/ });
 });
 
-test('processes that make a key at the same moment all get the same one', async (t) => {
+test('processes that create a key at the same time all get the same one', async (t) => {
   const path = join(tempFolder(t), 'home', 'agent.key');
   const program = `
     import { existsSync } from 'node:fs';
@@ -179,15 +179,15 @@ test('processes that make a key at the same moment all get the same one', async 
       stdio: ['pipe', 'pipe', 'inherit'],
     });
     t.after(() => child.kill('SIGKILL'));
-    let said = '';
+    let output = '';
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      said += text;
+      output += text;
     });
     return {
       child,
       ready: once(child.stdout, 'data'),
       exit: once(child, 'close'),
-      said: () => said.trim().split('\n').at(-1),
+      output: () => output.trim().split('\n').at(-1),
     };
   });
   await Promise.all(children.map(({ ready }) => ready));
@@ -195,11 +195,11 @@ test('processes that make a key at the same moment all get the same one', async 
   for (const { child } of children) child.stdin.write('go\n');
   await Promise.all(children.map(({ exit }) => exit));
   const made = readKeyFile(path).publicKeyHex;
-  for (const { said } of children) assert.equal(said(), made);
+  for (const { output } of children) assert.equal(output(), made);
   assert.deepEqual(readdirSync(join(path, '..')), ['agent.key']);
 });
 
-test('an identity is its label and the beginning of its public key', () => {
+test('an identity has its label and the beginning of its public key', () => {
   const key = generateKey();
   const agent = agentIdentity('0191E4F2-0000-7000-8000-0000000000AB', key);
   assert.deepEqual(parseDid(agent.did), {
@@ -210,6 +210,9 @@ test('an identity is its label and the beginning of its public key', () => {
   assert.equal(agent.owner, '0191e4f2-0000-7000-8000-0000000000ab');
   assert.ok(verifySignature(agent.publicKeyHex, 'm', agent.sign('m')));
   for (const label of ['', 'a b', 'a:b', 'x'.repeat(65)]) {
-    assert.throws(() => agentIdentity(label, key), { code: 'invalid_request', message: /label must be 1 to 64/ });
+    assert.throws(() => agentIdentity(label, key), {
+      code: 'invalid_request',
+      message: /label of an agent must be 1 to 64/,
+    });
   }
 });

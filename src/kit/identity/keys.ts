@@ -1,14 +1,9 @@
-/**
- * Ed25519 keys (RFC 8032) and the files they live in: the seed as 64 hex characters, mode 0600 (docs/contracts.md §1).
- */
+/** Ed25519 keys (RFC 8032) and their files: the seed as 64 hex characters, mode 0600 (docs/contracts.md §1). */
 import { createPrivateKey, createPublicKey, type KeyObject, randomBytes, sign, verify } from 'node:crypto';
 import { ReveilleError } from '../../wire/errors.ts';
 import { readPrivateFile, writePrivateFile } from './private-file.ts';
 
-/**
- * What stands before the 32 bytes of a seed in PKCS#8 DER (RFC 8410 §7) and before those of a public key in SPKI DER
- * (§4).
- */
+/** DER prefixes: of a seed's 32 bytes in PKCS#8 (RFC 8410 §7), and of a public key in SPKI (§4). */
 const PKCS8_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex');
 const SPKI_PREFIX = Buffer.from('302a300506032b6570032100', 'hex');
 
@@ -22,7 +17,7 @@ export class AgentKey {
   readonly #seedHex: string;
   readonly #privateKey: KeyObject;
 
-  /** @param seedHex 64 hex digits; the caller has checked them */
+  /** @param seedHex 64 hex digits, checked by the caller */
   constructor(seedHex: string) {
     this.#seedHex = seedHex.toLowerCase();
     const der = Buffer.concat([PKCS8_PREFIX, Buffer.from(seedHex, 'hex')]);
@@ -31,7 +26,7 @@ export class AgentKey {
     this.publicKeyHex = spki.subarray(SPKI_PREFIX.length).toString('hex');
   }
 
-  /** The secret itself, 64 hex digits: for the key file and nothing else. */
+  /** The secret seed, 64 hex digits: only for the key file. */
   seedHex(): string {
     return this.#seedHex;
   }
@@ -42,14 +37,14 @@ export class AgentKey {
   }
 }
 
-/** A fresh key. */
+/** Generates a key. */
 export function generateKey(): AgentKey {
   return new AgentKey(randomBytes(32).toString('hex'));
 }
 
 /**
- * Whether `signatureHex` is the signature of `message` under a public key. Anything malformed is `false`, nothing
- * throws.
+ * Whether `signatureHex` is the signature of `message` under a public key. Malformed input gives `false` and does not
+ * throw.
  */
 export function verifySignature(publicKeyHex: string, message: string, signatureHex: string): boolean {
   if (!SEED.test(publicKeyHex) || !SIGNATURE.test(signatureHex)) return false;
@@ -58,7 +53,7 @@ export function verifySignature(publicKeyHex: string, message: string, signature
     const key = createPublicKey({ key: der, format: 'der', type: 'spki' });
     return verify(null, Buffer.from(message), key, Buffer.from(signatureHex, 'hex'));
   } catch {
-    // 32 bytes that are no point of the curve: no signature is valid under them.
+    // 32 bytes that are not a point of the curve: no signature is valid under them.
     return false;
   }
 }
@@ -66,7 +61,7 @@ export function verifySignature(publicKeyHex: string, message: string, signature
 /**
  * Writes a key to a new file.
  *
- * @throws ReveilleError `conflict` when the file exists, `unavailable` when the disk refuses
+ * @throws ReveilleError `conflict` if the file exists, `unavailable` if writing fails
  */
 export function writeKeyFile(path: string, key: AgentKey): void {
   writePrivateFile(path, `${key.seedHex()}\n`);
@@ -75,30 +70,30 @@ export function writeKeyFile(path: string, key: AgentKey): void {
 function parseKey(path: string, text: string): AgentKey {
   const seedHex = text.replace(/\r?\n$/, '');
   if (SEED.test(seedHex)) return new AgentKey(seedHex);
-  const message = `${path} must hold 64 hex characters and nothing else (it has ${seedHex.length} characters); restore it from a backup, or move it away and make a new key with: reveille agent whoami`;
+  const message = `${path} must have exactly 64 hex characters (it has ${seedHex.length} characters); restore it from a backup, or move it away and create a new key with: reveille agent whoami`;
   throw new ReveilleError('invalid_request', message);
 }
 
 /**
  * Reads a key file.
  *
- * @throws ReveilleError `not_found` when there is none, `forbidden` when others can read it, `invalid_request` when its
- *   contents are no seed (they are not repeated), `unavailable` when it cannot be read
+ * @throws ReveilleError `not_found` if there is none, `forbidden` if others can read it, `invalid_request` if its
+ * contents are not a seed (the error does not contain them), `unavailable` if it cannot be read
  */
 export function readKeyFile(path: string): AgentKey {
   const text = readPrivateFile(path);
   if (text !== undefined) return parseKey(path, text);
   throw new ReveilleError(
     'not_found',
-    `there is no key at ${path}; make one with: reveille up, or: reveille agent whoami`,
+    `there is no key at ${path}; create one with: reveille up, or: reveille agent whoami`,
   );
 }
 
 /**
- * The key of a file, which is made when there is none. Of several processes that do this at once one makes the key and
- * all get the same.
+ * The key of a file, which is created if it is missing. If several processes do this at once, one of them creates the
+ * key and all get the same.
  *
- * @throws ReveilleError as {@link readKeyFile}, but for `not_found`
+ * @throws ReveilleError as {@link readKeyFile}, except `not_found`
  */
 export function loadOrCreateKey(path: string): AgentKey {
   const text = readPrivateFile(path);

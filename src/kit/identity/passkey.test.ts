@@ -10,7 +10,7 @@ import { changedAssertion, type Oddity, type PasskeyAlgorithm, testPasskey } fro
 const TEXT = '{"approved":true}';
 const ALGORITHMS: readonly PasskeyAlgorithm[] = ['es256', 'eddsa', 'rs256'];
 
-/** The key as an authenticator writes it (RFC 9053), which is what the library takes. */
+/** The key in COSE form (RFC 9053), which the library expects. */
 function coseOf({ public_key }: Passkey): Uint8Array<ArrayBuffer> {
   const jwk = createPublicKey({ key: Buffer.from(public_key, 'hex'), format: 'der', type: 'spki' }).export({
     format: 'jwk',
@@ -23,8 +23,11 @@ function coseOf({ public_key }: Passkey): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(Buffer.from(`a401030339010020590100${bytes(jwk.n)}2143${bytes(jwk.e)}`, 'hex'));
 }
 
-/** What a library that others keep says of an assertion. */
-async function isTaken(passkey: Passkey, { authenticator_data, client_data, signature }: Assertion): Promise<boolean> {
+/** Verdict of an independent library on an assertion. */
+async function libraryAccepts(
+  passkey: Passkey,
+  { authenticator_data, client_data, signature }: Assertion,
+): Promise<boolean> {
   const text = (hex: string) => Buffer.from(hex, 'hex').toString('base64url');
   const id = text(passkey.credential_id);
   try {
@@ -49,55 +52,58 @@ async function isTaken(passkey: Passkey, { authenticator_data, client_data, sign
   }
 }
 
-test('an assertion over the text holds, and one over any other does not, with each sort of key', async () => {
+test('an assertion is valid for its text only, with each key type', async () => {
   for (const algorithm of ALGORITHMS) {
     const { passkey, assertion } = testPasskey({ algorithm });
     const given = assertion(TEXT);
     assert.equal(assertionProblem(passkey, given, TEXT), undefined, algorithm);
-    assert.equal(await isTaken(passkey, given), true, algorithm);
-    assert.match(assertionProblem(passkey, given, `${TEXT} `)!, /its challenge is another one/);
+    assert.equal(await libraryAccepts(passkey, given), true, algorithm);
+    assert.match(assertionProblem(passkey, given, `${TEXT} `)!, /another challenge/);
     assert.equal(signCountOf(given.authenticator_data), 1);
   }
 });
 
-test('what is odd about an assertion is named, and a well-kept library takes none of it either', async () => {
+test('the error names the fault of an assertion, and an independent library refuses it too', async () => {
   const { passkey, assertion } = testPasskey();
-  const odd: [RegExp, Oddity][] = [
+  const faults: [RegExp, Oddity][] = [
     [/type webauthn\.get/, { type: 'webauthn.create' }],
     [/challenge/, { challenge: challengeOf('another text') }],
-    [/another address than http:\/\/localhost:8087/, { origin: 'http://localhost:3000' }],
-    [/another name than localhost/, { rpId: 'evil.example' }],
+    [/another origin than http:\/\/localhost:8087/, { origin: 'http://localhost:3000' }],
+    [/another RP ID than localhost/, { rpId: 'evil.example' }],
     [/UP/, { flags: 0x04 }],
     [/UV/, { flags: 0x01 }],
   ];
-  for (const [said, what] of odd) {
+  for (const [problem, what] of faults) {
     const given = assertion(TEXT, what);
-    assert.match(assertionProblem(passkey, given, TEXT)!, said);
-    assert.equal(await isTaken(passkey, given), false, String(said));
+    assert.match(assertionProblem(passkey, given, TEXT)!, problem);
+    assert.equal(await libraryAccepts(passkey, given), false, String(problem));
   }
-  // Beyond what the library asks.
-  assert.match(assertionProblem(passkey, assertion(TEXT, { more: { crossOrigin: true } }), TEXT)!, /inside a page/);
+  // Checks beyond those of the library.
+  assert.match(
+    assertionProblem(passkey, assertion(TEXT, { more: { crossOrigin: true } }), TEXT)!,
+    /embedded in another origin/,
+  );
 });
 
-test('0 of 1,000 assertions with something changed in them hold, by us or by a well-kept library', async (t) => {
+test('0 of 1,000 changed assertions are valid, here or in an independent library', async (t) => {
   const dice = diceOf(t);
   const made = ALGORITHMS.map((algorithm) => testPasskey({ algorithm }));
   const given = made.map(({ assertion }) => assertion(TEXT));
-  let taken = 0;
-  let takenThere = 0;
+  let accepted = 0;
+  let acceptedByLibrary = 0;
   for (let tried = 0; tried < 1000; tried++) {
     const at = dice(made.length);
     const forged = changedAssertion(given[at]!, dice);
-    if (assertionProblem(made[at]!.passkey, forged, TEXT) === undefined) taken++;
-    // Of a signature's encoding the library reads some that say the same number in another way; we take one.
+    if (assertionProblem(made[at]!.passkey, forged, TEXT) === undefined) accepted++;
+    // The library accepts some alternative encodings of a signature's numbers; this code accepts only one.
     const isSameSignature = forged.signature === given[at]!.signature;
-    if (tried < 300 && isSameSignature && (await isTaken(made[at]!.passkey, forged))) takenThere++;
+    if (tried < 300 && isSameSignature && (await libraryAccepts(made[at]!.passkey, forged))) acceptedByLibrary++;
   }
-  t.diagnostic(`1000 tried, ${taken} taken by us; of the first 300, ${takenThere} taken by the library`);
-  assert.deepEqual([taken, takenThere], [0, 0]);
+  t.diagnostic(`1000 tried, ${accepted} accepted; of the first 300, ${acceptedByLibrary} accepted by the library`);
+  assert.deepEqual([accepted, acceptedByLibrary], [0, 0]);
 });
 
-test('garbage for a key, a signature or data is no assertion, and nothing throws', (t) => {
+test('a malformed key, signature or data is refused without an exception', (t) => {
   const dice = diceOf(t);
   const garbage = (most: number) =>
     Buffer.from(Array.from({ length: 1 + dice(most) }, () => dice(256))).toString('hex');
@@ -111,7 +117,7 @@ test('garbage for a key, a signature or data is no assertion, and nothing throws
   }
 });
 
-test('the id of a passkey is that of its key, its name and its one address', () => {
+test('the id of a passkey depends on its key, its name and its origin', () => {
   const { passkey } = testPasskey();
   const ids = [
     passkey,
@@ -123,30 +129,30 @@ test('the id of a passkey is that of its key, its name and its one address', () 
   assert.equal(new Set(ids).size, ids.length);
 });
 
-test('a credential that was just made is held to its name, address, challenge and id', () => {
+test('a new credential must match its name, origin, challenge and id', () => {
   const { passkey, registration } = testPasskey();
-  const made = (odd: Oddity = {}) => registration('C', odd);
+  const made = (faults: Oddity = {}) => registration('C', faults);
   const other = testPasskey({ credentialId: '00'.repeat(16) }).registration('C');
   assert.equal(registrationProblem(passkey, made(), 'C'), undefined);
-  const odd: [RegExp, Oddity][] = [
+  const faults: [RegExp, Oddity][] = [
     [/type webauthn\.create/, { type: 'webauthn.get' }],
     [/challenge/, { challenge: 'D' }],
-    [/address/, { origin: 'https://evil.example' }],
-    [/name/, { rpId: 'evil.example' }],
+    [/another origin/, { origin: 'https://evil.example' }],
+    [/another RP ID/, { rpId: 'evil.example' }],
     [/UV/, { flags: 0x41 }],
     [/another credential/, { flags: 0x05 }],
     [/another credential/, { data: (head) => head }],
   ];
-  for (const [said, what] of odd) assert.match(registrationProblem(passkey, made(what), 'C')!, said);
+  for (const [problem, what] of faults) assert.match(registrationProblem(passkey, made(what), 'C')!, problem);
   assert.match(registrationProblem(passkey, other, 'C')!, /another credential/);
-  for (const place of [
+  for (const wrong of [
     { origin: 'http://console.example', rp_id: 'console.example' },
     { origin: 'https://console.example', rp_id: 'example' },
     { origin: 'https://console.example/', rp_id: 'console.example' },
     { origin: 'http://localhost:80', rp_id: 'localhost' },
     { origin: 'nothing' },
   ])
-    assert.match(placeProblem({ ...passkey, ...place })!, /^(origin|rp_id) must be/);
+    assert.match(placeProblem({ ...passkey, ...wrong })!, /^(origin|rp_id) must be/);
   assert.equal(
     placeProblem({ ...passkey, origin: 'https://console.example:8443', rp_id: 'console.example' }),
     undefined,

@@ -6,7 +6,7 @@ const secret = 'operators-token-canary';
 const NOW = Date.UTC(2026, 10, 22);
 const signed = { method: 'POST', path: '/v1/alarms', body: '{"wake_message":"ü"}' };
 
-test('a proof says who made the request, whatever the name', () => {
+test('a proof names the person who made the request, for any name', () => {
   for (const name of ['ada', 'Ada Lovelace', '阿达.1', 'a\n"b']) {
     const proof = personProof(name, signed, { secret, now: NOW });
     assert.match(proof, /^[\x21-\x7e]+$/);
@@ -15,7 +15,7 @@ test('a proof says who made the request, whatever the name', () => {
   }
 });
 
-test('a proof is worth nothing for other words, elsewhere, later, under another name or token', () => {
+test('a proof is invalid for another body, path, time, name or token', () => {
   const proof = personProof('ada', signed, { secret, now: NOW });
   const read = (change: Partial<typeof signed>, now = NOW, given = proof, key = secret) =>
     readPersonProof(given, { ...signed, ...change }, { secret: key, now });

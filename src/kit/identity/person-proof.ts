@@ -1,15 +1,14 @@
 /**
- * How a request shows that a person makes it and not an agent: it is sealed with the operator's token
- * (`CHRONOS_ADMIN_TOKEN`), which neither agents nor the programs that they run are given. The token itself does not
- * travel; the seal is over method, path and body, so that it says nothing about any other words, and holds for a few
- * minutes.
+ * Proves that a person makes a request, not an agent: a MAC with the operator's token (`CHRONOS_ADMIN_TOKEN`), which
+ * agents and their programs do not have. The token is not sent. The MAC covers method, path and body, so it is invalid
+ * for any other request, and it is valid for a few minutes.
  */
 import { hash } from 'node:crypto';
 import { sameSecret, seal } from './secrets.ts';
 
 const VERSION = 'person1';
 const MAX_AGE_MS = 5 * 60_000;
-/** As many as a label may have, with room for four bytes each. */
+/** A label's maximum length, with four bytes per character. */
 const NAME_MAX_BYTES = 400;
 
 export type Signed = { method: string; path: string; body: string | Uint8Array };
@@ -20,7 +19,7 @@ const contentOf = (name: string, at: string, { method, path, body }: Signed) =>
 /**
  * The value of the header `x-chronos-person`.
  *
- * @param name who it is, 1 to 100 characters
+ * @param name the person's name, 1 to 100 characters
  * @param now epoch ms
  */
 export function personProof(name: string, signed: Signed, { secret, now }: { secret: string; now: number }): string {
@@ -28,7 +27,7 @@ export function personProof(name: string, signed: Signed, { secret, now }: { sec
   return [VERSION, encoded, now, seal(secret, contentOf(encoded, String(now), signed))].join('.');
 }
 
-/** Who made the request; `undefined` when the proof is not ours, of another request, or too old. */
+/** The name of the person who made the request; `undefined` if the proof is invalid, of another request, or too old. */
 export function readPersonProof(
   proof: string,
   signed: Signed,

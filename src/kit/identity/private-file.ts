@@ -1,4 +1,4 @@
-/** Small files that hold a secret: 0600, written whole or not at all, never written over. */
+/** Small files with a secret: mode 0600, written atomically, never overwritten. */
 import { randomBytes } from 'node:crypto';
 import {
   closeSync,
@@ -19,7 +19,7 @@ import { ReveilleError } from '../../wire/errors.ts';
 
 const MAX_BYTES = 64 * 1024;
 
-/** Windows has no permission bits to look at. */
+/** Windows has no permission bits. */
 const HAS_MODES = process.platform !== 'win32';
 
 function codeOf(thrown: unknown): string | undefined {
@@ -42,11 +42,10 @@ function syncFolder(folder: string): void {
 }
 
 /**
- * Writes a new file that only its owner can read, and its folder (0700) when that is missing. Readers see the whole
- * file or none, also after a power cut.
+ * Writes a new file that only its owner can read, and creates its folder (0700) if it is missing. Readers see the whole
+ * file or none, also after a power failure.
  *
- * @throws ReveilleError `conflict` when there is a file already (it is left as it is), `unavailable` when the disk
- *   refuses
+ * @throws ReveilleError `conflict` if the file exists (it stays unchanged), `unavailable` if writing fails
  */
 export function writePrivateFile(path: string, text: string): void {
   const folder = dirname(path);
@@ -60,12 +59,12 @@ export function writePrivateFile(path: string, text: string): void {
     } finally {
       closeSync(fd);
     }
-    // A link, unlike a rename, fails when the name is taken.
+    // A link, unlike a rename, fails if the name is taken.
     linkSync(draft, path);
     syncFolder(folder);
   } catch (cause) {
     if (codeOf(cause) === 'EEXIST') {
-      throw new ReveilleError('conflict', `${path} exists already and is never overwritten; move it away first`, {
+      throw new ReveilleError('conflict', `${path} exists and is never overwritten; move it away first`, {
         cause,
       });
     }
@@ -76,15 +75,15 @@ export function writePrivateFile(path: string, text: string): void {
 }
 
 /**
- * Reads a file that nobody but its owner may be able to read.
+ * Reads a file that only its owner may be able to read.
  *
- * @returns its text, or `undefined` when there is no such file
- * @throws ReveilleError `forbidden` when group or others have any right to it, `unavailable` when it cannot be read
+ * @returns its text, or `undefined` if there is no such file
+ * @throws ReveilleError `forbidden` if group or others have any right to it, `unavailable` if it cannot be read
  */
 export function readPrivateFile(path: string): string | undefined {
   let fd: number;
   try {
-    // Without O_NONBLOCK a pipe of that name would hang the process.
+    // Without O_NONBLOCK, a FIFO with that name would block the process.
     fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
   } catch (cause) {
     if (codeOf(cause) === 'ENOENT') return undefined;
@@ -100,7 +99,7 @@ export function readPrivateFile(path: string): string | undefined {
       );
     }
     if (size > MAX_BYTES)
-      throw refuse(path, 'read', new Error(`it has ${size} bytes, at most ${MAX_BYTES} are expected`));
+      throw refuse(path, 'read', new Error(`it has ${size} bytes, more than the limit of ${MAX_BYTES}`));
     return readFileSync(fd, 'utf8');
   } finally {
     closeSync(fd);
@@ -113,16 +112,16 @@ function checkKind(path: string, fd: number): { mode: number; size: number } {
   return stat;
 }
 
-/** The path as one word of a POSIX shell, for commands that people are asked to run. */
+/** Quotes a path for a POSIX shell, for commands in messages. */
 export function shellWord(path: string): string {
   return /^[\w./~+-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
 }
 
 /**
- * Puts a file in the place of whatever was there, in one step, readable by its owner alone, and makes its folder (0700)
- * when that is missing. For records that describe the present; a secret is never replaced.
+ * Replaces a file atomically, readable only by its owner, and creates its folder (0700) if it is missing. For records
+ * of the current state; secrets are never replaced.
  *
- * @throws ReveilleError `unavailable` when the disk refuses
+ * @throws ReveilleError `unavailable` if writing fails
  */
 export function replacePrivateFile(path: string, text: string): void {
   try {
@@ -134,10 +133,10 @@ export function replacePrivateFile(path: string, text: string): void {
 }
 
 /**
- * Puts a file in the place of whatever was there, in one step, with these permissions.
+ * Replaces a file atomically, with these permissions.
  *
- * @param check looks at what is about to be replaced, when all is written but the last step; what it throws is passed on
- * @throws ReveilleError `unavailable` when the disk refuses
+ * @param check called after everything is written, just before the replacement; its errors are passed on
+ * @throws ReveilleError `unavailable` if writing fails
  */
 export function replaceFile(
   path: string,

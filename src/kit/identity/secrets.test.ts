@@ -9,7 +9,7 @@ test('random secrets are long, different and safe in a URL', () => {
   assert.equal(randomSecret(16).length, 22);
 });
 
-test('secrets are equal only to themselves', () => {
+test('a secret is equal only to itself', () => {
   assert.ok(sameSecret('abc', 'abc'));
   for (const other of ['', 'ab', 'abcd', 'abC']) assert.equal(sameSecret('abc', other), false);
 });

@@ -14,8 +14,8 @@ function signed({ secret: usedSecret = secret, ...overrides }: Partial<WebhookTo
   return webhookSigner(usedSecret)({ id, timestampSeconds: NOW_SECONDS, body, ...overrides });
 }
 
-test('what we sign the reference library verifies, and the other way round', () => {
-  // The library reads the clock itself, so these are signed for the present.
+test('signatures agree with the reference library in both directions', () => {
+  // The library uses the current time, so these signatures do too.
   const now = new Date();
   const timestampSeconds = Math.floor(now.getTime() / 1000);
   const encoded = `whsec_${Buffer.from(secret).toString('base64')}`;
@@ -31,7 +31,7 @@ test('what we sign the reference library verifies, and the other way round', () 
   }
 });
 
-test('the example of the specification has the signature it states', () => {
+test('the example of the specification has the specified signature', () => {
   const sign = webhookSigner('whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw');
   const headers = sign({
     id: 'msg_p5jXN8AQM9LWM0D4loKWxJek',
@@ -41,14 +41,14 @@ test('the example of the specification has the signature it states', () => {
   assert.equal(headers['webhook-signature'], 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=');
 });
 
-test('bytes and their text have the same signature', () => {
+test('bytes and the same text have the same signature', () => {
   assert.deepEqual(signed({ body: Buffer.from(body) }), signed());
   assert.deepEqual(verifyWebhook({ headers: signed(), body: Buffer.from(body), secrets: [secret], nowMs }), {
     ok: true,
   });
 });
 
-test('any one of several signatures and of several secrets is enough', () => {
+test('one matching pair of several signatures and secrets is enough', () => {
   const headers = signed();
   const other = signed({ secret: 'another secret entirely' })['webhook-signature'];
   const signature = `v1a,AAAA ${other} v1,short v2,${headers['webhook-signature'].slice(3)} ${headers['webhook-signature']}`;
@@ -71,7 +71,7 @@ test('any one of several signatures and of several secrets is enough', () => {
   );
 });
 
-test('a changed id, time, body or secret, and no secret at all, do not match', () => {
+test('a changed id, time, body or secret does not match, nor does an absent secret', () => {
   const headers = signed();
   const refused = { ok: false, reason: 'no_match' };
   const check = (overrides: Partial<Parameters<typeof verifyWebhook>[0]>) =>
@@ -83,7 +83,7 @@ test('a changed id, time, body or secret, and no secret at all, do not match', (
   assert.deepEqual(check({ secrets: [] }), refused);
 });
 
-test('the time may be off by the tolerance either way and no more', () => {
+test('the time may differ by at most the tolerance in both directions', () => {
   const check = (timestampSeconds: number, toleranceSeconds?: number) => {
     const headers = signed({ timestampSeconds });
     return verifyWebhook({
@@ -101,7 +101,7 @@ test('the time may be off by the tolerance either way and no more', () => {
   assert.deepEqual(check(NOW_SECONDS - 11, 10), { ok: false, reason: 'too_old' });
 });
 
-test('missing and malformed headers are refused by name', () => {
+test('missing and malformed headers have their own reasons', () => {
   const headers = signed();
   for (const name of ['webhook-id', 'webhook-timestamp', 'webhook-signature']) {
     for (const value of [undefined, '']) {
@@ -131,7 +131,7 @@ test('missing and malformed headers are refused by name', () => {
   }
 });
 
-test('an empty secret signs nothing', () => {
+test('an empty secret is refused', () => {
   assert.throws(() => signed({ secret: '' }), { code: 'internal' });
   assert.throws(() => signed({ secret: 'whsec_' }), { code: 'internal' });
 });

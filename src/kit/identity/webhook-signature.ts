@@ -5,8 +5,8 @@ import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'no
 import { ReveilleError } from '../../wire/errors.ts';
 
 /**
- * Derives it from the machine's token: whoever checks receipts can do so without knowing the token, and cannot pass for
- * the router towards the machine's daemon.
+ * The key of turn reports, derived from the machine's token. Its holder can verify turn reports without the token, and
+ * cannot act as the router towards the machine's daemon.
  *
  * @returns 64 hex digits; the HMAC key of the signatures is this text
  */
@@ -14,9 +14,9 @@ export function receiptKey(machineToken: string): string {
   return createHmac('sha256', machineToken).update('reveille receipts').digest('hex');
 }
 
-/** How far the sender's clock may be from ours, either way. */
+/** Allowed difference between the sender's clock and this one, in both directions. */
 const TOLERANCE_SECONDS = 300;
-/** More signatures than a rotation of secrets can explain are not looked at. */
+/** Maximum of checked signatures; a rotation of secrets needs only a few. */
 const MAX_SIGNATURES = 16;
 const ENCODED_SECRET = 'whsec_';
 
@@ -26,20 +26,20 @@ export const WEBHOOK_HEADERS = {
   signature: 'webhook-signature',
 } as const;
 
-/** The three headers, ready to be sent. */
+/** The three headers of a signed webhook. */
 export type SignedWebhookHeaders = {
   'webhook-id': string;
   'webhook-timestamp': string;
   'webhook-signature': string;
 };
 
-/** Why a webhook was not believed; for the log, callers get one sentence whatever it was. */
+/** Why a webhook was refused; for the log only, callers get the same sentence for each. */
 export type WebhookRefusal = 'missing_header' | 'bad_timestamp' | 'too_old' | 'too_new' | 'no_match';
 export type WebhookVerdict = { ok: true } | { ok: false; reason: WebhookRefusal };
 
 /**
- * The HMAC key of a secret: what follows `whsec_` is base64, any other text stands for its own UTF-8 bytes. A key
- * object, because `createHmac` takes four times as long over bare bytes.
+ * The HMAC key of a secret: the part after `whsec_` is base64, any other text is used as UTF-8 bytes. A key object
+ * makes `createHmac` four times as fast as bytes.
  */
 function keyOf(secret: string): KeyObject {
   const key = secret.startsWith(ENCODED_SECRET)
@@ -55,13 +55,13 @@ function macOf(id: string, timestamp: string, body: string | Uint8Array, key: Ke
 
 export type WebhookToSign = {
   id: string;
-  /** When this attempt is sent, seconds since the epoch; a fraction is dropped. */
+  /** Time of this attempt, seconds since the epoch; a fraction is dropped. */
   timestampSeconds: number;
-  /** The very bytes, or their text, that will be sent. */
+  /** The exact body, as bytes or text. */
   body: string | Uint8Array;
 };
 
-/** What signs webhooks with one secret; made once, it does not prepare the key for each of them. */
+/** Signs webhooks with one secret. Create it once, because it prepares the key. */
 export function webhookSigner(secret: string): (webhook: WebhookToSign) => SignedWebhookHeaders {
   const key = keyOf(secret);
   return ({ id, timestampSeconds, body }) => {
@@ -76,11 +76,10 @@ export function webhookSigner(secret: string): (webhook: WebhookToSign) => Signe
 }
 
 /**
- * Checks a webhook: one of its signatures must have been made with one of the secrets, and its time must be close to
- * `nowMs`.
+ * Verifies a webhook: one of its signatures must match one of the secrets, and its time must be close to `nowMs`.
  *
  * @param headers by lower-case name
- * @param body the very bytes that arrived
+ * @param body the exact bytes that arrived
  */
 export function verifyWebhook(webhook: {
   headers: Readonly<Record<string, string | undefined>>;
@@ -103,7 +102,7 @@ export function verifyWebhook(webhook: {
     .split(' ', MAX_SIGNATURES)
     .filter((entry) => entry.startsWith('v1,'))
     .map((entry) => Buffer.from(entry.slice(3), 'base64'));
-  // Every pair is compared, so that the time taken does not tell which one matched.
+  // Every pair is compared, so that timing does not reveal the matching one.
   let matches = 0;
   for (const mac of expected) {
     for (const candidate of given) {

@@ -3,18 +3,18 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { JsonSyntaxError, readPlacedJson } from './strict-json.ts';
 
-test('whatever JSON writes is read as JSON.parse reads it', () => {
+test('JSON is parsed as JSON.parse does', () => {
   fc.assert(
     fc.property(fc.json({ maxDepth: 5 }), fc.constantFrom(0, 1, 3), (text, indent) => {
       const value: unknown = JSON.parse(text);
-      // A field of that name is refused; see below.
+      // A field with that name is refused; see below.
       fc.pre(!text.includes('__proto__'));
       assert.deepEqual(readPlacedJson(JSON.stringify(value, null, indent)).value, value);
     }),
   );
 });
 
-test('whatever JSON.parse refuses is refused with a place inside the text', () => {
+test('text that JSON.parse refuses is refused with a position in the text', () => {
   const pieces = fc.constantFrom(
     '{',
     '}',
@@ -49,7 +49,7 @@ test('whatever JSON.parse refuses is refused with a place inside the text', () =
       } catch (thrown) {
         assert.ok(thrown instanceof JsonSyntaxError, String(thrown));
         assert.ok(
-          !isJson || /is there twice/.test(thrown.message),
+          !isJson || /is duplicated/.test(thrown.message),
           `refused ${JSON.stringify(text)}: ${thrown.message}`,
         );
         const { line, column } = thrown.place;
@@ -60,7 +60,7 @@ test('whatever JSON.parse refuses is refused with a place inside the text', () =
   );
 });
 
-test('the place of a value is that of its first character, and of a missing one that of what is around it', () => {
+test('the position of a value is its first character; a missing value has the position of its parent', () => {
   const { placeOf } = readPlacedJson('{\n  "servers": [\n    { "alias": "a" },\n    7\n  ]\n}\n');
   assert.deepEqual(placeOf(['servers']), { line: 2, column: 14 });
   assert.deepEqual(placeOf(['servers', 0, 'alias']), { line: 3, column: 16 });
@@ -70,37 +70,37 @@ test('the place of a value is that of its first character, and of a missing one 
 });
 
 for (const [text, message, line, column] of [
-  ['{\n  "a": 1,\n}', 'no comma may stand before }', 3, 1],
-  ['[1,\n2,]', 'no comma may stand before ]', 2, 3],
+  ['{\n  "a": 1,\n}', 'a trailing comma before } is not allowed', 3, 1],
+  ['[1,\n2,]', 'a trailing comma before ] is not allowed', 2, 3],
   ['{a: 1}', 'a field name must be a string in double quotes', 1, 2],
-  ['{"a": 1, "a": 2}', 'the field "a" is there twice', 1, 10],
-  ['{"a" 1}', 'a colon must follow the field name', 1, 6],
-  ['[1, 2', 'a comma or ] must follow; the text was cut off', 1, 6],
-  ['{} {}', 'nothing may follow the value', 1, 4],
+  ['{"a": 1, "a": 2}', 'the field "a" is duplicated', 1, 10],
+  ['{"a" 1}', 'expected a colon after the field name', 1, 6],
+  ['[1, 2', 'expected a comma or ]; the text is incomplete', 1, 6],
+  ['{} {}', 'unexpected text after the value', 1, 4],
   ["{'a': 1}", 'a field name must be a string in double quotes', 1, 2],
-  ['["\\x"]', 'this string has a wrong escape', 1, 2],
+  ['["\\x"]', 'the string has an invalid escape', 1, 2],
   ['{"__proto__": 1}', 'a field must not be named __proto__', 1, 2],
-  ['', 'a JSON value must stand here', 1, 1],
-  ['['.repeat(100_000), 'values may be nested 64 deep', 1, 65],
+  ['', 'expected a JSON value', 1, 1],
+  ['['.repeat(100_000), 'values may be nested at most 64 deep', 1, 65],
 ] as const) {
   test(`${JSON.stringify(text.slice(0, 20))} is refused: ${message}`, () => {
     assert.throws(() => readPlacedJson(text), { name: 'JsonSyntaxError', message, place: { line, column } });
   });
 }
 
-test('numbers that would be rounded are refused with their place where they matter, and only there', () => {
+test('numbers that would be rounded are refused with their position, only with the option', () => {
   const text = '{"a": [0.1, {"b":\n 12345678901234567890}]}';
   assert.deepEqual(readPlacedJson(text).value, { a: [0.1, { b: Number('12345678901234567890') }] });
   assert.throws(() => readPlacedJson(text, true), {
     name: 'JsonSyntaxError',
-    message: '12345678901234567890 cannot be carried exactly; write it with fewer digits, or as text',
+    message: '12345678901234567890 cannot be represented exactly; write it with fewer digits, or as text',
     place: { line: 2, column: 2 },
     path: ['a', 1, 'b'],
   });
   assert.deepEqual(readPlacedJson('[1.50, 1e3, -0]', true).value, [1.5, 1000, -0]);
 });
 
-test('an error tells which value was being read, also after one inside it', () => {
+test('an error has the path of the value, also after a nested value', () => {
   assert.throws(() => readPlacedJson('{"a": [{"b": 1} 2]}'), { path: ['a'] });
   assert.throws(() => readPlacedJson('{"a": {"b": 1, "b": 2}}'), { path: ['a'] });
   assert.throws(() => readPlacedJson('{"a": [1, [2], x]}'), { path: ['a', 2] });

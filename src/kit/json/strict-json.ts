@@ -1,15 +1,15 @@
 /**
- * JSON read more strictly than `JSON.parse` reads it: what two readers could take for two different values is refused,
- * and each refusal names line and column. Pure.
+ * A JSON parser that is stricter than `JSON.parse`: ambiguous text is refused, and each error has line and column.
+ * Pure.
  */
 import { isExact, isNumberLiteral } from '../../wire/exact-number.ts';
 
-/** Counts from 1. */
+/** Line and column, both from 1. */
 export type Place = { readonly line: number; readonly column: number };
 
 export class JsonSyntaxError extends Error {
   readonly place: Place;
-  /** Which value was being read. */
+  /** Path of the value that was being parsed. */
   readonly path: readonly PropertyKey[];
 
   constructor(message: string, place: Place, path: readonly PropertyKey[]) {
@@ -20,17 +20,17 @@ export class JsonSyntaxError extends Error {
   }
 }
 
-/** What a reader accepts and remembers. */
+/** Options of a reader. */
 export type StrictOptions = {
-  /** Objects and arrays inside one another; deeper text is refused instead of exhausting the stack. */
+  /** Maximum nesting depth; deeper text is refused, so that it cannot exhaust the stack. */
   readonly depth: number;
   /** Whether numbers that JavaScript would round are refused. */
   readonly exact: boolean;
-  /** Whether a member may be called `__proto__`; it is then an own member like any other. */
+  /** Whether a member may be named `__proto__`; it is then an ordinary own member. */
   readonly protoMember: boolean;
   /** Called with the offsets of each value, in UTF-16 units: of its first character, and after its last. */
   readonly onValue?: (path: readonly PropertyKey[], from: number, to: number) => void;
-  /** A whole document of which this is true may be nested one level deeper. */
+  /** A whole document for which this is true may be nested one level deeper. */
   readonly mayBeDeeper?: (document: unknown) => boolean;
 };
 
@@ -38,23 +38,23 @@ const NUMBER = /-?[0-9.eE+-]+/y;
 const LITERAL = /true|false|null/y;
 const LITERALS: Readonly<Record<string, unknown>> = { true: true, false: false, null: null };
 const CONTROL = /[\u0000-\u001f]/;
-/** Characters of a literal that a message repeats. */
+/** Maximum length of a literal in a message. */
 const SHOWN = 60;
 
 const shortened = (text: string) => (text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text);
 
-/** Asked of every token, by its code: a regular expression took a third of the reading. */
+/** Called for every token, by its code: a regular expression took a third of the parse time. */
 const isBlank = (code: number) => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
 
-/** Reads the values of a text one after the other. No message quotes a string: it may hold a secret. */
+/** Reads the values of a text one by one. No message quotes a string, which may be a secret. */
 export class StrictReader {
-  /** Where the next value is looked for, in UTF-16 units. */
+  /** Position of the next value, in UTF-16 units. */
   at = 0;
   readonly #text: string;
   readonly #options: StrictOptions;
-  /** Of the value that is being read. */
+  /** Of the value that is being parsed. */
   readonly #path: PropertyKey[] = [];
-  /** Where something first stands one level deeper than may be. */
+  /** Position of the first value that is one level too deep. */
   #tooDeepAt: number | undefined;
 
   constructor(text: string, options: StrictOptions) {
@@ -79,30 +79,30 @@ export class StrictReader {
     return value;
   }
 
-  /** The text's only value. @throws JsonSyntaxError, also when something follows the value */
+  /** The text's only value. @throws JsonSyntaxError, also if text follows the value */
   onlyDocument(): unknown {
     const value = this.document();
     this.skipBlank();
-    if (!this.isAtEnd()) this.#fail('nothing may follow the value');
+    if (!this.isAtEnd()) this.#fail('unexpected text after the value');
     return value;
   }
 
-  placeOf(at: number): Place {
+  positionAt(at: number): Place {
     const before = this.#text.slice(0, at);
     return { line: before.split('\n').length, column: at - before.lastIndexOf('\n') };
   }
 
   #refuse(message: string, at: number): never {
-    throw new JsonSyntaxError(message, this.placeOf(at), [...this.#path]);
+    throw new JsonSyntaxError(message, this.positionAt(at), [...this.#path]);
   }
 
   #failDeep(at: number): never {
-    return this.#refuse(`values may be nested ${this.#options.depth} deep`, at);
+    return this.#refuse(`values may be nested at most ${this.#options.depth} deep`, at);
   }
 
   #fail(message: string, at = this.at): never {
     const isCut = at >= this.#text.length && this.#text !== '';
-    return this.#refuse(isCut ? `${message}; the text was cut off` : message, at);
+    return this.#refuse(isCut ? `${message}; the text is incomplete` : message, at);
   }
 
   #match(pattern: RegExp): string | undefined {
@@ -136,29 +136,29 @@ export class StrictReader {
     const source = this.#text.slice(from, end + 1);
     this.at = end + 1;
     const control = source.search(CONTROL);
-    if (control >= 0) this.#refuse('a string holds a control character that is not escaped', from + control);
+    if (control >= 0) this.#refuse('a string contains an unescaped control character', from + control);
     if (!source.includes('\\')) return this.#whole(source.slice(1, -1), from);
     try {
       return this.#whole(JSON.parse(source) as string, from);
     } catch (thrown) {
-      if (thrown instanceof SyntaxError) return this.#refuse('this string has a wrong escape', from);
+      if (thrown instanceof SyntaxError) return this.#refuse('the string has an invalid escape', from);
       throw thrown;
     }
   }
 
   #whole(text: string, from: number): string {
-    return text.isWellFormed() ? text : this.#refuse('a string holds half of a surrogate pair', from);
+    return text.isWellFormed() ? text : this.#refuse('a string contains a lone surrogate', from);
   }
 
   #number(): number {
     const from = this.at;
     const literal = this.#match(NUMBER) ?? '';
     if (!isNumberLiteral(literal)) {
-      // What could still have become a number was cut off.
-      this.#fail('a JSON value must stand here', this.isAtEnd() && !/\d$/.test(literal) ? this.at : from);
+      // The literal may have been the beginning of a number.
+      this.#fail('expected a JSON value', this.isAtEnd() && !/\d$/.test(literal) ? this.at : from);
     }
     if (this.#options.exact && !isExact(literal))
-      this.#refuse(`${shortened(literal)} cannot be carried exactly; write it with fewer digits, or as text`, from);
+      this.#refuse(`${shortened(literal)} cannot be represented exactly; write it with fewer digits, or as text`, from);
     return Number(literal);
   }
 
@@ -168,19 +168,19 @@ export class StrictReader {
     if (this.#passes('}')) return {};
     do {
       this.skipBlank();
-      if (this.#text[this.at] === '}') this.#fail('no comma may stand before }');
+      if (this.#text[this.at] === '}') this.#fail('a trailing comma before } is not allowed');
       if (this.#text[this.at] !== '"') this.#fail('a field name must be a string in double quotes');
       const at = this.at;
       const name = this.#string();
       if (name === '__proto__' && !this.#options.protoMember) this.#refuse('a field must not be named __proto__', at);
-      if (members.has(name)) this.#refuse(`the field ${JSON.stringify(shortened(name))} is there twice`, at);
-      if (!this.#passes(':')) this.#fail('a colon must follow the field name');
+      if (members.has(name)) this.#refuse(`the field ${JSON.stringify(shortened(name))} is duplicated`, at);
+      if (!this.#passes(':')) this.#fail('expected a colon after the field name');
       this.#path.push(name);
       members.set(name, this.#value());
       this.#path.pop();
     } while (this.#passes(','));
-    if (!this.#passes('}')) this.#fail('a comma or } must follow');
-    // Makes an own member of "__proto__", too.
+    if (!this.#passes('}')) this.#fail('expected a comma or }');
+    // Also creates an own member "__proto__".
     return Object.fromEntries(members);
   }
 
@@ -190,12 +190,12 @@ export class StrictReader {
     if (this.#passes(']')) return elements;
     do {
       this.skipBlank();
-      if (this.#text[this.at] === ']') this.#fail('no comma may stand before ]');
+      if (this.#text[this.at] === ']') this.#fail('a trailing comma before ] is not allowed');
       this.#path.push(elements.length);
       elements.push(this.#value());
       this.#path.pop();
     } while (this.#passes(','));
-    if (!this.#passes(']')) this.#fail('a comma or ] must follow');
+    if (!this.#passes(']')) this.#fail('expected a comma or ]');
     return elements;
   }
 
@@ -222,32 +222,32 @@ export class StrictReader {
   }
 }
 
-/** Deepest nesting of files and bodies that people and models write. */
+/** Maximum nesting of files and bodies written by people and models. */
 const WRITTEN_DEPTH = 64;
 
 const keyOf = (path: readonly PropertyKey[]) => path.map(String).join('\0');
 
 export type PlacedJson = {
   value: unknown;
-  /** Where the value at a path begins, or the nearest value around it where there is none. */
+  /** Position of the value at a path, or of the nearest enclosing value if there is none. */
   placeOf(path: readonly PropertyKey[]): Place;
-  /** The offsets at which the value at a path begins and after which it ends, in UTF-16 units. */
+  /** The offsets of the value at a path, in UTF-16 units: of its beginning, and after its end. */
   spanOf(path: readonly PropertyKey[]): { readonly from: number; readonly to: number } | undefined;
 };
 
 /**
- * Reads one value and remembers where each part of it stands.
+ * Parses one value and finds the position of each part of it.
  *
- * @param exact refuses numbers, too, that JavaScript would round; the error quotes them
- * @throws JsonSyntaxError which quotes nothing else but field names: the text may hold secrets
+ * @param exact also refuses numbers that JavaScript would round; the error quotes them
+ * @throws JsonSyntaxError that otherwise quotes only field names: the text may contain secrets
  */
 export function readPlacedJson(text: string, exact = false): PlacedJson {
   const options = { depth: WRITTEN_DEPTH, exact, protoMember: false };
   const reader = new StrictReader(text, options);
   const value = reader.onlyDocument();
   let known: Map<string, { from: number; to: number }> | undefined;
-  // Read once more by whoever has a mistake to place: most files have none, and to note each place takes longer than to
-  // read.
+  // Parsed a second time only when a position is needed: most files have no error, and recording positions takes longer
+  // than parsing.
   const spansOf = () => {
     if (known !== undefined) return known;
     const spans = new Map<string, { from: number; to: number }>();
@@ -261,9 +261,9 @@ export function readPlacedJson(text: string, exact = false): PlacedJson {
     placeOf(path) {
       for (let length = path.length; length >= 0; length--) {
         const span = spansOf().get(keyOf(path.slice(0, length)));
-        if (span !== undefined) return reader.placeOf(span.from);
+        if (span !== undefined) return reader.positionAt(span.from);
       }
-      return reader.placeOf(0);
+      return reader.positionAt(0);
     },
     spanOf: (path) => spansOf().get(keyOf(path)),
   };

@@ -1,4 +1,4 @@
-/** The house's logger: one JSON line per event on stderr, secrets taken out. */
+/** Reveille's logger: one JSON line per event on stderr, with secrets redacted. */
 import { type Logger, pino } from 'pino';
 
 export type { Logger } from 'pino';
@@ -6,11 +6,11 @@ export type { Logger } from 'pino';
 export const LOG_LEVELS = ['silent', 'fatal', 'error', 'warn', 'info', 'debug', 'trace'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** Members that are never written, wherever in a log object they stand. */
+/** Members that are always redacted, at any level of a log object. */
 const SECRET_MEMBERS = ['token', 'secret', 'authorization', 'signature', 'private_key', 'seed', 'password', 'api_key'];
 
 /**
- * Makes a logger that writes to stderr, so that stdout stays free for results and for MCP.
+ * Creates a logger that writes to stderr, because stdout is for results and MCP.
  *
  * @param system the daemon's name, on every line
  */
@@ -22,5 +22,5 @@ export function createLogger(system: string, level: LogLevel = 'info'): Logger {
   );
 }
 
-/** A logger that says nothing. */
+/** A logger without output. */
 export const silentLogger: Logger = pino({ level: 'silent' });

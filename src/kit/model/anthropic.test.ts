@@ -38,7 +38,7 @@ async function endpoint(t: TestContext, answer: (response: ServerResponse) => vo
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
   return {
     requests,
-    model: anthropicModel({ baseUrl, model: 'asked-model', apiKey: KEY, prefix: 'NEO', clock: systemClock }),
+    model: anthropicModel({ baseUrl, model: 'configured-model', apiKey: KEY, prefix: 'NEO', clock: systemClock }),
   };
 }
 
@@ -65,10 +65,10 @@ function end(response: ServerResponse, reason: string): void {
   response.end();
 }
 
-const text = (words: string) =>
+const text = (content: string) =>
   [
     { type: 'text', text: '' },
-    { type: 'text_delta', text: words },
+    { type: 'text_delta', text: content },
   ] as const;
 
 function request(members: Partial<ModelRequest> = {}): ModelRequest {
@@ -82,7 +82,7 @@ function request(members: Partial<ModelRequest> = {}): ModelRequest {
   };
 }
 
-test('words and calls are read from the stream; key, system and tools go where they belong', async (t) => {
+test('text and calls are read from the stream; key, system and tools are sent in their places', async (t) => {
   const { model, requests } = await endpoint(t, (response) => {
     begin(response);
     block(response, 0, ...text('Let me look.'));
@@ -95,17 +95,17 @@ test('words and calls are read from the stream; key, system and tools go where t
   assert.equal(answer.model, 'served-model');
   const [call] = answer.toolCalls!;
   assert.deepEqual([call?.id, call?.name, JSON.parse(call!.input)], ['toolu_1', 'fs__read', { path: '/a', n: 1 }]);
-  const [asked] = requests;
-  assert.equal(asked!.path, '/v1/messages');
-  assert.equal(asked!.headers['x-api-key'], KEY);
-  assert.match(JSON.stringify(asked!.body.system), /You are Neo/);
+  const [sent] = requests;
+  assert.equal(sent!.path, '/v1/messages');
+  assert.equal(sent!.headers['x-api-key'], KEY);
+  assert.match(JSON.stringify(sent!.body.system), /You are Neo/);
   assert.deepEqual(
-    asked!.body.tools?.map(({ name }) => name),
+    sent!.body.tools?.map(({ name }) => name),
     ['fs__read'],
   );
 });
 
-test('results go back in one message, a failed one marked, with their images; half-written arguments as an object', async (t) => {
+test('results are sent in one message, with error marks and images; incomplete arguments become an object', async (t) => {
   const { model, requests } = await endpoint(t, (response) => {
     begin(response);
     block(response, 0, ...text('Done.'));
@@ -140,13 +140,13 @@ test('results go back in one message, a failed one marked, with their images; ha
     messages[1]!.content.map(({ input }) => input),
     [{ path: '/a' }, { not_a_json_object: '{"pa' }],
   );
-  const [first, second, words] = messages[2]!.content;
+  const [first, second, nextText] = messages[2]!.content;
   assert.match(JSON.stringify(first), /"tool_use_id":"toolu_1".*a picture.*"media_type":"image\/png".*iVBORw0KGgo=/);
   assert.deepEqual([second?.tool_use_id, second?.is_error], ['toolu_2', true]);
-  assert.equal(words?.text, 'Go on.');
+  assert.equal(nextText?.text, 'Go on.');
 });
 
-test('a refused key, a limit, an outage and a cut stream are told apart, and the key is not quoted', async (t) => {
+test('a refused key, a limit, an outage and a cut stream have different errors, and the key is not quoted', async (t) => {
   const refusing =
     (status: number, headers: Record<string, string> = {}) =>
     (response: ServerResponse) => {
@@ -170,7 +170,7 @@ test('a refused key, a limit, an outage and a cut stream are told apart, and the
       },
       'unavailable',
       true,
-      /^the model endpoint's answer broke off: ./,
+      /^the answer of the model endpoint failed midway: ./,
     ],
     [
       (response: ServerResponse) => {
@@ -180,15 +180,15 @@ test('a refused key, a limit, an outage and a cut stream are told apart, and the
       },
       'unavailable',
       true,
-      /^the model endpoint's answer broke off: ./,
+      /^the answer of the model endpoint failed midway: ./,
     ],
   ] as const;
-  for (const [answer, code, retryable, words] of cases) {
+  for (const [answer, code, retryable, expected] of cases) {
     const { model } = await endpoint(t, answer);
     await assert.rejects(model.generate(request()), (error) => {
       assert.ok(error instanceof ReveilleError, String(error));
       assert.deepEqual([error.code, error.retryable], [code, retryable], error.message);
-      assert.match(error.message, words);
+      assert.match(error.message, expected);
       assert.ok(!error.message.includes('canary'));
       return true;
     });

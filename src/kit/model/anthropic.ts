@@ -3,16 +3,16 @@ import { createAnthropic } from '@ai-sdk/anthropic';
 import type { Model } from './model.ts';
 import { type EndpointOptions, fetchWithoutRedirects, streamedModel } from './streamed.ts';
 
-/** Makes the model; `baseUrl` is the address up to and without `/messages`. */
+/** Creates the model; `baseUrl` is the address without `/messages`. */
 export function anthropicModel(options: EndpointOptions): Model {
   const { baseUrl, model, apiKey } = options;
   const provider = createAnthropic({
     baseURL: baseUrl,
     fetch: fetchWithoutRedirects,
-    // Without a key the package would look for one in the environment.
+    // Without a key, the package would search the environment for one.
     apiKey: apiKey ?? '',
   });
-  // Its interface has no way to forbid calls while tools are shown, and refuses earlier calls when none are.
-  const manners = { imagesInResults: true, verbatimInput: false, canForbidCalls: false };
-  return streamedModel(provider(model), manners, options);
+  // The interface cannot forbid calls while tools are sent, and refuses earlier calls when none are.
+  const traits = { imagesInResults: true, verbatimInput: false, canForbidCalls: false };
+  return streamedModel(provider(model), traits, options);
 }

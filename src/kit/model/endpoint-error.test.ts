@@ -5,7 +5,7 @@ import { endpointError, retryAfterSeconds, streamError } from './endpoint-error.
 const NOW = Date.UTC(2026, 5, 15, 8, 10);
 const CONTEXT = { now: NOW, apiKey: undefined, prefix: 'NEO' };
 
-test('statuses become codes, and only those that may pass are retryable', () => {
+test('statuses become codes, and only temporary ones are retryable', () => {
   const cases: [number, string, boolean][] = [
     [400, 'invalid_request', false],
     [401, 'unauthorized', false],
@@ -28,7 +28,7 @@ test('statuses become codes, and only those that may pass are retryable', () => 
   assert.equal(unreached.retryable, true);
 });
 
-test('Retry-After is read as seconds or as a date', () => {
+test('Retry-After is parsed as seconds or as a date', () => {
   assert.equal(retryAfterSeconds('3', NOW), 3);
   assert.equal(retryAfterSeconds('0.5', NOW), 0.5);
   assert.equal(retryAfterSeconds('Mon, 15 Jun 2026 08:10:30 GMT', NOW), 30);
@@ -39,12 +39,12 @@ test('Retry-After is read as seconds or as a date', () => {
   assert.equal(error.retryAfterSeconds, 7);
 });
 
-test('the key is taken out of the words, which stay short and on one line', () => {
+test('the key is removed from the message, which is one short line', () => {
   const key = 'sk-canary/+1';
-  const words = `bad key ${key} or ${encodeURIComponent(key)}\n${'x'.repeat(2000)}`;
+  const message = `bad key ${key} or ${encodeURIComponent(key)}\n${'x'.repeat(2000)}`;
   for (const error of [
-    endpointError({ message: words, statusCode: 401 }, { ...CONTEXT, apiKey: key }),
-    streamError(words, key),
+    endpointError({ message: message, statusCode: 401 }, { ...CONTEXT, apiKey: key }),
+    streamError(message, key),
   ]) {
     assert.ok(!error.message.includes('canary'));
     assert.match(error.message, /bad key \[redacted\] or \[redacted\] x/);

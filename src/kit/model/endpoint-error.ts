@@ -1,7 +1,7 @@
-/** What a model endpoint did wrong, in words that a person may read: the endpoint's own, without the key. Pure. */
+/** Errors of a model endpoint, in its own words without the key. Pure. */
 import { type ErrorCode, ReveilleError } from '../../wire/errors.ts';
 
-/** The part of a failed call that says why. */
+/** The error of a failed call. */
 export type FailedCall = {
   readonly message: string;
   readonly statusCode?: number | undefined;
@@ -11,7 +11,7 @@ export type FailedCall = {
 const SHOWN_CHARACTERS = 500;
 const REDACTED = '[redacted]';
 
-/** Endpoints quote the key they refuse. */
+/** Endpoints may quote a key that they refuse. */
 function withoutKey(text: string, apiKey: string | undefined): string {
   if (apiKey === undefined) return text;
   return text.replaceAll(apiKey, REDACTED).replaceAll(encodeURIComponent(apiKey), REDACTED);
@@ -37,19 +37,19 @@ function codeOf(status: number): ErrorCode {
   return status >= 500 ? 'unavailable' : 'invalid_request';
 }
 
-/** Where to look when the endpoint refuses for a reason that waiting does not mend. */
+/** Remedy for an error that waiting does not resolve. */
 function remedyFor(code: ErrorCode, prefix: string): string {
   if (code === 'unauthorized') return `; check ${prefix}_MODEL_API_KEY`;
-  if (code === 'forbidden') return `; check ${prefix}_MODEL_API_KEY and what it may use`;
+  if (code === 'forbidden') return `; check ${prefix}_MODEL_API_KEY and its permissions`;
   if (code === 'not_found') return `; check ${prefix}_MODEL and ${prefix}_MODEL_BASE_URL`;
   return '';
 }
 
 /**
- * How long a `Retry-After` header asks to wait (RFC 9110 §10.2.3: seconds or a date).
+ * The wait that a `Retry-After` header requests (RFC 9110 §10.2.3: seconds or a date).
  *
  * @param now wall clock, milliseconds since the epoch
- * @returns seconds, or `undefined` when there is none that can be read
+ * @returns seconds, or `undefined` if there is no valid value
  */
 export function retryAfterSeconds(header: string | undefined, now: number): number | undefined {
   if (header === undefined) return undefined;
@@ -62,25 +62,25 @@ export type EndpointContext = {
   /** Wall clock, milliseconds since the epoch. */
   readonly now: number;
   readonly apiKey: string | undefined;
-  /** Of the variables that the endpoint's address and key come from: `NEO`, `EXECUTOR`. */
+  /** Prefix of the variables for the endpoint's address and key: `NEO`, `EXECUTOR`. */
   readonly prefix: string;
 };
 
-/** A call that the endpoint refused, or that never reached it. */
+/** The error of a call that the endpoint refused, or that did not reach it. */
 export function endpointError(call: FailedCall, { now, apiKey, prefix }: EndpointContext): ReveilleError {
-  const words = shown(call.message, apiKey);
+  const text = shown(call.message, apiKey);
   if (call.statusCode === undefined) {
-    return new ReveilleError('unavailable', `the model endpoint cannot be reached: ${words}`);
+    return new ReveilleError('unavailable', `the model endpoint cannot be reached: ${text}`);
   }
   const code = codeOf(call.statusCode);
   const wait = retryAfterSeconds(call.responseHeaders?.['retry-after'], now);
-  const said = words === '' ? '' : `: ${words}`;
-  return new ReveilleError(code, `the model endpoint answered ${call.statusCode}${said}${remedyFor(code, prefix)}`, {
+  const detail = text === '' ? '' : `: ${text}`;
+  return new ReveilleError(code, `the model endpoint answered ${call.statusCode}${detail}${remedyFor(code, prefix)}`, {
     ...(wait === undefined ? {} : { retryAfterSeconds: wait }),
   });
 }
 
-/** An answer that began and went wrong on its way. */
+/** The error of an answer that began and then failed. */
 export function streamError(why: string, apiKey: string | undefined): ReveilleError {
-  return new ReveilleError('unavailable', `the model endpoint's answer broke off: ${shown(why, apiKey)}`);
+  return new ReveilleError('unavailable', `the answer of the model endpoint failed midway: ${shown(why, apiKey)}`);
 }

@@ -1,4 +1,4 @@
-/** The model behind an endpoint, in whatever language that speaks. */
+/** The model at an endpoint, for each supported interface. */
 
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Clock } from '../clock/clock.ts';
@@ -6,9 +6,9 @@ import type { Model } from './model.ts';
 import type { EndpointConfig } from './settings.ts';
 
 /**
- * Makes the model. The packages behind it are loaded with its first request.
+ * Creates the model. Its packages are loaded with the first request.
  *
- * @param prefix of the variables that the configuration comes from, so that errors can name them: `NEO`, `EXECUTOR`
+ * @param prefix of the configuration's variables, for error messages: `NEO`, `EXECUTOR`
  */
 export function endpointModel(config: EndpointConfig, prefix: string, clock: Clock): Model {
   const { provider, kind: _, ...endpoint } = config;
@@ -17,7 +17,7 @@ export function endpointModel(config: EndpointConfig, prefix: string, clock: Clo
     if (provider === 'anthropic') return (await import('./anthropic.ts')).anthropicModel(options);
     return (await import('./openai-compatible.ts')).openAICompatibleModel(options);
   };
-  const loadOrSay = () =>
+  const loadOrFail = () =>
     load().catch((cause: unknown) => {
       loaded = undefined;
       const what = `the provider package of the model endpoint cannot be loaded; run "npm ci" again`;
@@ -28,7 +28,7 @@ export function endpointModel(config: EndpointConfig, prefix: string, clock: Clo
     name: config.model,
     callsTools: true,
     async generate(request) {
-      loaded ??= loadOrSay();
+      loaded ??= loadOrFail();
       return (await loaded).generate(request);
     },
   };

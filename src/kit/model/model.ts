@@ -1,34 +1,34 @@
-/** The port to a language model. What stands behind it answers one request at a time and keeps nothing in between. */
+/** The port to a language model. It answers one request at a time and keeps no state between requests. */
 
 /** A function as a model sees it. */
 export type ToolSchema = {
-  /** `^[A-Za-z0-9_-]{1,64}$`, as model endpoints want it. */
+  /** `^[A-Za-z0-9_-]{1,64}$`, as model endpoints require. */
   readonly name: string;
   readonly description: string;
   /** JSON Schema of the arguments, an object. */
   readonly parameters: Record<string, unknown>;
 };
 
-/** A call that a model asks for. */
+/** A call that a model requests. */
 export type ModelToolCall = {
-  /** The endpoint's own name for it, given back with the result. */
+  /** The endpoint's own id for it, returned with the result. */
   readonly id: string;
   readonly name: string;
-  /** The arguments as the model wrote them: JSON source text, or what it took for that. */
+  /** The arguments as the model wrote them: JSON source text, possibly invalid. */
   readonly input: string;
-  /** What the endpoint wants back unchanged beside the call, in its own terms. */
+  /** Endpoint-specific data that must be returned unchanged with the call. */
   readonly opaque?: Readonly<Record<string, unknown>>;
-  /** Why the call must not be made although it was asked for; for the model. */
+  /** Why the call must not be made; for the model. */
   readonly fault?: string;
 };
 
 export type ModelImage = { readonly mediaType: string; readonly data: string /* base64 */ };
 
-/** A line of the conversation as a model is shown it. */
+/** A message of the conversation for a model. */
 export type ModelMessage =
   | { readonly role: 'user'; readonly content: string }
   | { readonly role: 'assistant'; readonly content: string; readonly toolCalls?: readonly ModelToolCall[] }
-  /** What came of a call. The results of an answer's calls follow it in the order of the calls. */
+  /** The result of a call. The results of an answer's calls follow it in the order of the calls. */
   | {
       readonly role: 'tool';
       readonly callId: string;
@@ -40,43 +40,43 @@ export type ModelMessage =
 
 export type ModelRequest = {
   readonly system: string;
-  /** Oldest first; what is to be answered comes last. */
+  /** Oldest first; the message to answer comes last. */
   readonly messages: readonly ModelMessage[];
-  /** What the model may call; none when absent. */
+  /** Tools that the model may call; absent: none. */
   readonly tools?: readonly ToolSchema[];
-  /** The model is shown the tools, for earlier calls refer to them, but must answer in words. */
+  /** The model gets the tools, because earlier calls refer to them, but must answer with text. */
   readonly wordsOnly?: boolean;
-  /** Ends the request; the promise then rejects. */
+  /** Aborts the request; the promise then rejects. */
   readonly signal: AbortSignal;
-  /** Called with each piece of the answer as it comes. */
+  /** Called with each piece of the answer. */
   readonly onText: (piece: string) => void;
 };
 
 export type ModelUsage = { readonly inputTokens?: number; readonly outputTokens?: number };
 
 export type ModelAnswer = {
-  /** The whole answer: the pieces given to `onText`, joined. Empty only beside tool calls. */
+  /** The whole answer: the pieces given to `onText`, joined. Empty only with tool calls. */
   readonly text: string;
-  /** Calls to make before the model can go on, in the order it wrote them. */
+  /** Calls to make before the model can continue, in the order it wrote them. */
   readonly toolCalls?: readonly ModelToolCall[];
-  /** The model as it names itself. */
+  /** The model's name in the answer. */
   readonly model: string;
   readonly usage?: ModelUsage;
-  /** Why the answer stops before its end; absent when it is whole. */
+  /** Why the answer is incomplete; absent if it is complete. */
   readonly cutOff?: string;
 };
 
-/** @typeParam Request what it has to be told; a model that needs no more than others do goes wherever more is told */
+/** @typeParam Request the required request type; a model that needs only the base type accepts extended requests too */
 export type Model<Request extends ModelRequest = ModelRequest> = {
-  /** What it is called before it has answered. */
+  /** The configured name, before the first answer. */
   readonly name: string;
-  /** Whether it can call tools; a model that cannot needs none started for it. */
+  /** Whether it can call tools. If not, no tool servers need to start for it. */
   readonly callsTools?: boolean;
   /**
-   * Answers a request, or rejects when the signal aborts or the model does not answer.
+   * Answers a request, or rejects if the signal aborts or the model does not answer.
    *
-   * @throws ReveilleError whose message may be shown to people: `rate_limited` or `unavailable` (retryable) when the
-   *   same request may succeed later, any other code when it will not
+   * @throws ReveilleError with a message for people: `rate_limited` or `unavailable` (retryable) if the same request
+   * may succeed later, any other code if it will not
    */
   generate(request: Request): Promise<ModelAnswer>;
 };

@@ -38,7 +38,7 @@ async function endpointAndModel(t: TestContext, script: Script, options: Partial
   const { baseUrl } = endpoint;
   const model = openAICompatibleModel({
     baseUrl,
-    model: 'asked-model',
+    model: 'configured-model',
     apiKey: KEY,
     prefix: 'NEO',
     clock: systemClock,
@@ -57,7 +57,7 @@ async function errorOf(answer: Promise<unknown>): Promise<ReveilleError> {
   return error;
 }
 
-test('a streamed answer arrives in pieces, with the model and the tokens that the endpoint reports', async (t) => {
+test('a streamed answer arrives in pieces, with the reported model and token counts', async (t) => {
   const { endpoint, model } = await endpointAndModel(t, saying('Good', ' morning', ' 𝒳'));
   const pieces: string[] = [];
   const answer = await model.generate(request({ onText: (piece) => pieces.push(piece) }));
@@ -67,12 +67,12 @@ test('a streamed answer arrives in pieces, with the model and the tokens that th
     usage: { inputTokens: 11, outputTokens: 7 },
   });
   assert.deepEqual(pieces, ['Good', ' morning', ' 𝒳']);
-  const [asked] = endpoint.requests;
-  assert.equal(asked!.path, '/v1/chat/completions');
-  assert.equal(asked!.headers.authorization, `Bearer ${KEY}`);
-  assert.equal(asked!.body.model, 'asked-model');
-  assert.equal(asked!.body.stream, true);
-  assert.deepEqual(asked!.body.messages, [
+  const [sent] = endpoint.requests;
+  assert.equal(sent!.path, '/v1/chat/completions');
+  assert.equal(sent!.headers.authorization, `Bearer ${KEY}`);
+  assert.equal(sent!.body.model, 'configured-model');
+  assert.equal(sent!.body.stream, true);
+  assert.deepEqual(sent!.body.messages, [
     { role: 'system', content: 'You are Neo.' },
     { role: 'user', content: 'one' },
     { role: 'assistant', content: 'two' },
@@ -86,7 +86,7 @@ test('a local endpoint needs no key', async (t) => {
   assert.equal(endpoint.requests[0]!.headers.authorization, undefined);
 });
 
-test('a refused key is not retryable, names the variable to check, and is not quoted back', async (t) => {
+test('a refused key is not retryable, names the variable to check, and is not quoted', async (t) => {
   const { endpoint, model } = await endpointAndModel(t, refusing(401, `Incorrect API key provided: ${KEY}.`));
   const error = await errorOf(model.generate(request()));
   assert.equal(error.code, 'unauthorized');
@@ -98,13 +98,13 @@ test('a refused key is not retryable, names the variable to check, and is not qu
   assert.equal(endpoint.requests.length, 1);
 });
 
-test('429 carries what Retry-After asks for', async (t) => {
+test('the error for 429 has the value of Retry-After', async (t) => {
   const { model } = await endpointAndModel(t, refusing(429, 'slow down', { 'retry-after': '2' }));
   const error = await errorOf(model.generate(request()));
   assert.deepEqual([error.code, error.retryable, error.retryAfterSeconds], ['rate_limited', true, 2]);
 });
 
-test('a failing endpoint is retryable and is asked only once here', async (t) => {
+test('the error of a failing endpoint is retryable, and the request is not repeated', async (t) => {
   const { endpoint, model } = await endpointAndModel(t, refusing(503, 'overloaded'));
   const error = await errorOf(model.generate(request()));
   assert.deepEqual([error.code, error.retryable], ['unavailable', true]);
@@ -112,7 +112,7 @@ test('a failing endpoint is retryable and is asked only once here', async (t) =>
   assert.equal(endpoint.requests.length, 1);
 });
 
-test('an answer of something that is no JSON is reported with its status', async (t) => {
+test('an answer that is not JSON is reported with its status', async (t) => {
   const { model } = await endpointAndModel(t, (response) => {
     response.writeHead(502, { 'content-type': 'text/html' });
     response.end('<h1>Bad Gateway</h1>');
@@ -120,14 +120,14 @@ test('an answer of something that is no JSON is reported with its status', async
   assert.match((await errorOf(model.generate(request()))).message, /^the model endpoint answered 502: Bad Gateway/);
 });
 
-test('an endpoint that is not there is retryable', async (t) => {
+test('the error of an unreachable endpoint is retryable', async (t) => {
   const { model } = await endpointAndModel(t, saying('x'), { baseUrl: 'http://127.0.0.1:1/v1' });
   const error = await errorOf(model.generate(request()));
   assert.match(error.message, /^the model endpoint cannot be reached: /);
   assert.equal(error.retryable, true);
 });
 
-test('a stream that is cut, that ends without a finish reason, that is garbage or that carries an error is retryable', async (t) => {
+test('the error of a cut, incomplete, malformed or failed stream is retryable', async (t) => {
   const scripts: Script[] = [
     breakingOff('half'),
     (response) => {
@@ -149,11 +149,11 @@ test('a stream that is cut, that ends without a finish reason, that is garbage o
     const { model } = await endpointAndModel(t, script);
     const error = await errorOf(model.generate(request()));
     assert.deepEqual([error.code, error.retryable], ['unavailable', true], error.message);
-    assert.match(error.message, /^the model endpoint's answer broke off: ./);
+    assert.match(error.message, /^the answer of the model endpoint failed midway: ./);
   }
 });
 
-test('an answer that the endpoint ended early says why', async (t) => {
+test('an answer that the endpoint ended early has the reason', async (t) => {
   const { model } = await endpointAndModel(t, (response) => {
     beginStream(response);
     sendPiece(response, 'as far as');
@@ -161,13 +161,13 @@ test('an answer that the endpoint ended early says why', async (t) => {
   });
   const answer = await model.generate(request());
   assert.equal(answer.text, 'as far as');
-  assert.equal(answer.cutOff, 'the model reached its output limit before it had finished');
+  assert.equal(answer.cutOff, 'the model reached its output limit before it finished');
 });
 
-test('an endpoint that falls silent is given up, and so is one that never comes to an end', async (t) => {
-  for (const [limits, words] of [
+test('a request without data or without an end is aborted', async (t) => {
+  for (const [limits, expected] of [
     [{ silenceMs: 5000 }, 'sent nothing for 5 s'],
-    [{ totalMs: 9000 }, 'had not finished after 9 s'],
+    [{ totalMs: 9000 }, 'did not finish within 9 s'],
   ] as const) {
     const clock = new ManualClock();
     const started = Promise.withResolvers<void>();
@@ -184,13 +184,13 @@ test('an endpoint that falls silent is given up, and so is one that never comes 
     await clock.advance(10_000);
     const error = await failure;
     assert.deepEqual([error.code, error.retryable], ['unavailable', true]);
-    assert.match(error.message, new RegExp(words));
+    assert.match(error.message, new RegExp(expected));
     await endpoint.requests[0]!.gone;
     assert.equal(clock.timers, 0);
   }
 });
 
-test('a slow stream is not silent: each piece starts the wait anew', async (t) => {
+test('each piece of a slow stream restarts the silence timeout', async (t) => {
   const clock = new ManualClock();
   const pieces: string[] = [];
   let heard = Promise.withResolvers<void>();
@@ -231,7 +231,7 @@ test('an abort ends the request at the endpoint', async (t) => {
   await endpoint.requests[0]!.gone;
 });
 
-test('an answer without end is cut off', async (t) => {
+test('an endless answer is aborted', async (t) => {
   const { endpoint, model } = await endpointAndModel(t, async (response, { gone }) => {
     beginStream(response);
     const over = gone.then(() => true);

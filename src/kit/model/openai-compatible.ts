@@ -1,12 +1,12 @@
 /**
- * Any endpoint that speaks OpenAI's chat completions. This file is loaded with the first request: the provider packages
- * would slow every start down.
+ * Endpoints with OpenAI's chat completions. Loaded with the first request, because the provider packages would slow
+ * down every start.
  */
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import type { Model } from './model.ts';
 import { type EndpointOptions, fetchWithoutRedirects, streamedModel } from './streamed.ts';
 
-/** Makes the model; `baseUrl` is the address up to and without `/chat/completions`. */
+/** Creates the model; `baseUrl` is the address without `/chat/completions`. */
 export function openAICompatibleModel(options: EndpointOptions): Model {
   const { baseUrl, model, apiKey } = options;
   const provider = createOpenAICompatible({
@@ -16,6 +16,6 @@ export function openAICompatibleModel(options: EndpointOptions): Model {
     includeUsage: true,
     ...(apiKey === undefined ? {} : { apiKey }),
   });
-  const manners = { imagesInResults: false, verbatimInput: true, canForbidCalls: true };
-  return streamedModel(provider.chatModel(model), manners, options);
+  const traits = { imagesInResults: false, verbatimInput: true, canForbidCalls: true };
+  return streamedModel(provider.chatModel(model), traits, options);
 }

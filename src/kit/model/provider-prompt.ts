@@ -1,13 +1,13 @@
-/** A request in the terms of the provider packages. Pure. */
+/** Converts a request for the provider packages. Pure. */
 import type { LanguageModelV4CallOptions, LanguageModelV4Prompt } from '@ai-sdk/provider';
 import { parseForeignJson } from '../../wire/json.ts';
 import type { ModelImage, ModelMessage, ModelRequest, ModelToolCall } from './model.ts';
 
-/** In what a provider differs from others. */
-export type ProviderManners = {
-  /** Whether a tool's result may hold images; otherwise they follow it in a message of their own. */
+/** Differences between providers. */
+export type ProviderTraits = {
+  /** Whether a tool's result may contain images; otherwise they follow in a message of their own. */
   readonly imagesInResults: boolean;
-  /** Whether arguments that were earlier written as JSON text are given back as that text, digit for digit. */
+  /** Whether earlier arguments are sent as the model's JSON text, digit for digit. */
   readonly verbatimInput: boolean;
   /** Whether `tool_choice: none` exists. */
   readonly canForbidCalls: boolean;
@@ -17,7 +17,7 @@ type Message = LanguageModelV4Prompt[number];
 type Parts<Role extends Message['role']> = Extract<Message, { role: Role }>['content'];
 type ToolMessage = Extract<ModelMessage, { role: 'tool' }>;
 
-/** How much of arguments that are no JSON object the model is shown of its own writing. */
+/** Maximum length of invalid arguments that are shown to the model again. */
 const SHOWN_CHARACTERS = 2000;
 
 const IMAGES_FOLLOW = 'The images that the calls above returned, in the order they were returned:';
@@ -31,8 +31,8 @@ function isJsonObject(text: string): boolean {
   }
 }
 
-/** Arguments as the provider takes them back. It must be an object, whatever the model had written. */
-function inputOf({ input }: ModelToolCall, { verbatimInput }: ProviderManners): unknown {
+/** Arguments for the provider, which must be an object whatever the model wrote. */
+function inputOf({ input }: ModelToolCall, { verbatimInput }: ProviderTraits): unknown {
   if (input.trim() === '') return {};
   if (!isJsonObject(input)) return { not_a_json_object: input.slice(0, SHOWN_CHARACTERS).toWellFormed() };
   return verbatimInput ? input : JSON.parse(input);
@@ -42,17 +42,17 @@ type ProviderOptions = NonNullable<Parts<'assistant'>[number]['providerOptions']
 
 function assistantParts(
   { content, toolCalls = [] }: Extract<ModelMessage, { role: 'assistant' }>,
-  manners: ProviderManners,
+  traits: ProviderTraits,
 ): Parts<'assistant'> {
   const parts: Parts<'assistant'> = toolCalls.map((call) => ({
     type: 'tool-call',
     toolCallId: call.id,
     toolName: call.name,
-    input: inputOf(call, manners),
+    input: inputOf(call, traits),
     ...(call.opaque === undefined ? {} : { providerOptions: call.opaque as ProviderOptions }),
   }));
   // Providers refuse empty text, and a message without any part.
-  if (content !== '' || parts.length === 0) parts.unshift({ type: 'text', text: content || '(no words)' });
+  if (content !== '' || parts.length === 0) parts.unshift({ type: 'text', text: content || '(no text)' });
   return parts;
 }
 
@@ -61,7 +61,7 @@ const filePart = ({ mediaType, data }: ModelImage) =>
 
 function resultPart(
   { callId, name, content, images = [], isError }: ToolMessage,
-  { imagesInResults }: ProviderManners,
+  { imagesInResults }: ProviderTraits,
 ): Parts<'tool'>[number] {
   const result = { type: 'tool-result', toolCallId: callId, toolName: name } as const;
   if (images.length === 0 || !imagesInResults) {
@@ -70,20 +70,17 @@ function resultPart(
   return { ...result, output: { type: 'content', value: [{ type: 'text', text: content }, ...images.map(filePart)] } };
 }
 
-/**
- * The messages of a request. Results that follow each other become one message, as providers want the answers to one
- * step.
- */
+/** The messages of a request. Consecutive results become one message, as providers require the results of one step. */
 export function promptOf(
   { system, messages }: Pick<ModelRequest, 'system' | 'messages'>,
-  manners: ProviderManners,
+  traits: ProviderTraits,
 ): LanguageModelV4Prompt {
   const prompt: LanguageModelV4Prompt = [{ role: 'system', content: system }];
   let results: ToolMessage[] = [];
   const flush = () => {
     if (results.length === 0) return;
-    prompt.push({ role: 'tool', content: results.map((message) => resultPart(message, manners)) });
-    const images = manners.imagesInResults ? [] : results.flatMap((message) => message.images ?? []);
+    prompt.push({ role: 'tool', content: results.map((message) => resultPart(message, traits)) });
+    const images = traits.imagesInResults ? [] : results.flatMap((message) => message.images ?? []);
     if (images.length > 0) {
       prompt.push({ role: 'user', content: [{ type: 'text', text: IMAGES_FOLLOW }, ...images.map(filePart)] });
     }
@@ -96,7 +93,7 @@ export function promptOf(
     }
     flush();
     if (message.role === 'user') prompt.push({ role: 'user', content: [{ type: 'text', text: message.content }] });
-    else prompt.push({ role: 'assistant', content: assistantParts(message, manners) });
+    else prompt.push({ role: 'assistant', content: assistantParts(message, traits) });
   }
   flush();
   return prompt;
@@ -105,10 +102,10 @@ export function promptOf(
 type ProviderTools = NonNullable<LanguageModelV4CallOptions['tools']>;
 type FunctionTool = Extract<ProviderTools[number], { type: 'function' }>;
 
-/** What a request says about tools. */
+/** The tool options of a request. */
 export function toolOptionsOf(
   { tools = [], wordsOnly = false }: Pick<ModelRequest, 'tools' | 'wordsOnly'>,
-  { canForbidCalls }: ProviderManners,
+  { canForbidCalls }: ProviderTraits,
 ): Pick<LanguageModelV4CallOptions, 'tools' | 'toolChoice'> {
   if (tools.length === 0) return {};
   return {

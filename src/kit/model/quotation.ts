@@ -1,13 +1,13 @@
 /**
- * Words from outside as a model is shown them: unchanged, but between marker lines whose code is derived from their
- * context and does not occur in them. So no text, whoever wrote it, can end its quotation and speak as Neo. Pure.
+ * Quotes external text for a model: unchanged, between marker lines with a code. The code is derived from the context
+ * and does not occur in the text. No text can therefore end its own quotation and imitate Neo. Pure.
  */
 import { createHash } from 'node:crypto';
 
 /**
  * A code that none of the texts contains: 16 hex digits.
  *
- * @param seed makes the code differ from place to place; it never does so from time to time
+ * @param seed makes the code differ by context; the same context always has the same code
  */
 export function codeFor(seed: readonly unknown[], texts: readonly string[]): string {
   for (let round = 0; ; round++) {

@@ -1,30 +1,30 @@
-/** Asking a model again when it may answer the next time. Pure but for the clock it waits on. */
+/** Repeats requests to a model after temporary errors. Pure except for the clock. */
 
 import { ReveilleError } from '../../wire/errors.ts';
 import { backoff } from '../clock/backoff.ts';
 import { type Clock, wait } from '../clock/clock.ts';
 import type { Model, ModelAnswer, ModelRequest } from './model.ts';
 
-/** How often a request is made in all. */
+/** Maximum of tries per request. */
 const TRIES = 4;
-/** An endpoint that asks for a longer wait is not waited for: the turn fails and says so. */
+/** If an endpoint requests a longer wait, the turn fails and reports it. */
 const LONGEST_DELAY_MS = 60_000;
 const delayAfter = backoff({ first: 1000, longest: LONGEST_DELAY_MS });
 
-/** How long to wait after failed try number `n` (1 for the first): 1 s, 2 s, 4 s, or what the endpoint asked for. */
+/** The wait after failed try number `n` (1 for the first): 1 s, 2 s, 4 s, or the endpoint's `Retry-After`. */
 export function retryDelayMs(n: number, error: ReveilleError): number {
   if (error.retryAfterSeconds !== undefined) return error.retryAfterSeconds * 1000;
   return delayAfter(n);
 }
 
-/** What a caller is told between two tries. */
+/** Reported to the caller between two tries. */
 export type Retry = { readonly error: ReveilleError; readonly delayMs: number; readonly tries: number };
 
 /**
- * Answers a request like `model` does, but tries again after errors that are retryable.
+ * Answers a request like `model`, and retries after retryable errors.
  *
- * @param onRetry called before each wait; text given to `onText` until then is void
- * @throws ReveilleError the last error; how often it was tried is added to the message
+ * @param onRetry called before each wait; earlier text of `onText` is then void
+ * @throws ReveilleError the last error, with the number of tries in its message
  */
 export async function generateWithRetries<Request extends ModelRequest>(
   model: Model<Request>,
@@ -39,7 +39,7 @@ export async function generateWithRetries<Request extends ModelRequest>(
       const delayMs = retryDelayMs(n, thrown);
       if (n === TRIES) throw again(thrown, `tried ${n} times`);
       if (delayMs > LONGEST_DELAY_MS) {
-        throw again(thrown, `it asks to wait ${Math.ceil(delayMs / 1000)} s, which is too long for a turn`);
+        throw again(thrown, `it requests a wait of ${Math.ceil(delayMs / 1000)} s, which is too long for a turn`);
       }
       onRetry({ error: thrown, delayMs, tries: n });
       await wait(clock, delayMs, request.signal);

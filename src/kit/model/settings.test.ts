@@ -14,7 +14,7 @@ function refusal(settings: Settings): string {
   return assert.fail('the configuration was accepted');
 }
 
-test('each daemon has the settings under its own prefix, and its messages name these', () => {
+test('each daemon has the settings under its own prefix, also in its messages', () => {
   assert.deepEqual(Object.keys(modelSettings('EXECUTOR')), [
     'EXECUTOR_MODEL',
     'EXECUTOR_MODEL_PROVIDER',
@@ -29,12 +29,12 @@ test('each daemon has the settings under its own prefix, and its messages name t
   );
 });
 
-test("another daemon's settings are no model", () => {
+test('the settings of another daemon are ignored', () => {
   const neos = { NEO_MODEL: 'm', NEO_MODEL_BASE_URL: 'http://localhost/v1' };
   assert.deepEqual(parseModelConfig('EXECUTOR', neos), { model: { kind: 'offline' }, warnings: [] });
 });
 
-test('a key that would travel in the clear is warned about by its name', () => {
+test('the warning about an unencrypted key names its variable', () => {
   const { warnings } = parseModelConfig('EXECUTOR', {
     EXECUTOR_MODEL: 'm',
     EXECUTOR_MODEL_API_KEY: 'key',

@@ -1,7 +1,4 @@
-/**
- * The settings that name a model endpoint: the same ones for every daemon, each under its own prefix (docs/contracts.md
- * §11).
- */
+/** Settings of a model endpoint: the same for every daemon, each under its own prefix (docs/contracts.md §11). */
 import { z } from 'zod';
 import { ReveilleError } from '../../wire/errors.ts';
 import { parseSettings, type Settings, urlSetting } from '../../wire/settings.ts';
@@ -9,27 +6,24 @@ import { parseSettings, type Settings, urlSetting } from '../../wire/settings.ts
 /** A model endpoint. */
 export type EndpointConfig = {
   readonly kind: 'endpoint';
-  /** Which language the endpoint speaks; OpenAI's chat completions when absent. */
+  /** The endpoint's interface; OpenAI's chat completions if absent. */
   readonly provider?: 'anthropic';
   readonly baseUrl: string;
   readonly model: string;
   readonly apiKey: string | undefined;
 };
 
-/** Without an endpoint a daemon does by itself what it can. */
+/** Without an endpoint, a daemon works with its offline functions only. */
 export type ModelConfig = { readonly kind: 'offline' } | EndpointConfig;
 
 const shape = {
   /** The name of the language model at the endpoint; `offline` for none. */
   MODEL: z.string().max(200).optional(),
-  /**
-   * Which interface the endpoint speaks: chat completions, or that of Anthropic. Found out from the address unless
-   * told.
-   */
+  /** The endpoint's interface: chat completions, or Anthropic's. Derived from the address if unset. */
   MODEL_PROVIDER: z.enum(['openai', 'anthropic']).optional(),
-  /** The address of the endpoint. There is none unless it is told. */
+  /** The address of the endpoint. There is no default. */
   MODEL_BASE_URL: urlSetting.optional(),
-  /** The key for it. */
+  /** The key of the endpoint. */
   MODEL_API_KEY: z
     .string()
     .regex(/^[\x21-\x7e]{1,4096}$/, 'must be printable ASCII without spaces')
@@ -39,7 +33,7 @@ type Shape<Prefix extends string> = {
   [Name in keyof typeof shape as `${Prefix}_${Name}`]: (typeof shape)[Name];
 };
 
-/** The variables as members of a daemon's own schema, so that all that is wrong is told at once. */
+/** The variables as members of a daemon's schema, so that all problems are reported together. */
 export function modelSettings<Prefix extends string>(prefix: Prefix): Shape<Prefix> {
   const members = Object.entries(shape).map(([name, schema]) => [`${prefix}_${name}`, schema]);
   return Object.fromEntries(members) as Shape<Prefix>;
@@ -51,7 +45,7 @@ function stop(message: string): never {
   throw new ReveilleError('invalid_request', message);
 }
 
-/** An address that can be shown: what is secret stands in the key's own variable. */
+/** An address that may be shown: secrets are only in the key's own variable. */
 function addressOf(prefix: string, baseUrl: string): URL {
   const address = new URL(baseUrl);
   const { username, password, search } = address;
@@ -62,11 +56,11 @@ function addressOf(prefix: string, baseUrl: string): URL {
 }
 
 /**
- * The model that the settings name. A key is never sent to an address that nobody wrote down, so there is no default
- * one; and half a configuration stops the start instead of turning into none.
+ * The configured model. There is no default address, so a key is only sent to an address from the settings. An
+ * incomplete configuration stops the start.
  *
  * @param prefix of the variables: `NEO`, `EXECUTOR`
- * @returns the model, and sentences for the log about what should not stay so
+ * @returns the model, and warnings for the log
  * @throws ReveilleError `invalid_request`
  */
 export function parseModelConfig(prefix: string, settings: Settings): { model: ModelConfig; warnings: string[] } {
@@ -88,9 +82,9 @@ export function parseModelConfig(prefix: string, settings: Settings): { model: M
     );
   }
   const address = addressOf(prefix, baseUrl);
-  // Anthropic's own address speaks for itself; a gateway to it must be named.
+  // Anthropic's own address identifies the interface; a gateway to it needs the setting.
   const provider = variable('MODEL_PROVIDER') ?? (address.hostname === 'api.anthropic.com' ? 'anthropic' : 'openai');
-  const inTheClear = apiKey !== undefined && address.protocol === 'http:' && !LOOPBACK.test(address.hostname);
+  const isUnencrypted = apiKey !== undefined && address.protocol === 'http:' && !LOOPBACK.test(address.hostname);
   return {
     model: {
       kind: 'endpoint',
@@ -99,8 +93,8 @@ export function parseModelConfig(prefix: string, settings: Settings): { model: M
       model,
       apiKey,
     },
-    warnings: inTheClear
-      ? [`${prefix}_MODEL_BASE_URL is not https: ${prefix}_MODEL_API_KEY and conversations travel in the clear`]
+    warnings: isUnencrypted
+      ? [`${prefix}_MODEL_BASE_URL is not https: ${prefix}_MODEL_API_KEY and conversations are sent unencrypted`]
       : [],
   };
 }

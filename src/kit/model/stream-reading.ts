@@ -1,15 +1,15 @@
-/** Reading a provider's stream into an answer. Bounded: whatever an endpoint sends, what is kept of it is small. */
+/** Converts a provider's stream into an answer. The stored size is limited, whatever an endpoint sends. */
 import type { LanguageModelV4StreamPart } from '@ai-sdk/provider';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { ModelAnswer, ModelToolCall } from './model.ts';
 
-/** Nobody reads more than this, and an endpoint that never stops must not fill the disk. In UTF-16 units. */
+/** Limit of an answer's text, in UTF-16 units, so that an endless answer cannot fill the disk. */
 const LONGEST_ANSWER = 256 * 1024;
 
-/** What the arguments of all calls of one answer may have together, in UTF-16 units. */
+/** Limit of the arguments of all calls of one answer together, in UTF-16 units. */
 const LONGEST_INPUT = 1024 * 1024;
 
-/** What a call takes of that besides its arguments, so that endless empty calls meet the bound as well. */
+/** Fixed size of a call besides its arguments, so that endless empty calls reach the limit too. */
 const CALL_WEIGHT = 256;
 
 const SHOWN_CHARACTERS = 200;
@@ -18,7 +18,7 @@ type Finish = Extract<LanguageModelV4StreamPart, { type: 'finish' }>;
 
 function cutOffReason({ unified, raw }: Finish['finishReason']): string | undefined {
   if (unified === 'stop' || unified === 'tool-calls') return undefined;
-  if (unified === 'length') return 'the model reached its output limit before it had finished';
+  if (unified === 'length') return 'the model reached its output limit before it finished';
   if (unified === 'content-filter') return "the endpoint's content filter ended the answer";
   return `the model stopped with finish reason ${JSON.stringify(raw ?? unified)}`;
 }
@@ -26,17 +26,17 @@ function cutOffReason({ unified, raw }: Finish['finishReason']): string | undefi
 const faulty = (calls: readonly ModelToolCall[], fault: string): ModelToolCall[] =>
   calls.map((call) => ({ ...call, fault }));
 
-/** A stream that ended without saying that it was complete. */
-export class BrokenOff extends Error {}
+/** A stream that ended without a finish reason. */
+export class IncompleteStream extends Error {}
 
 export type StreamReader = {
-  /** What stops the stream from being read on: the answer is complete as far as it will be. */
+  /** Whether the limit is reached, so that reading stops. */
   readonly full: boolean;
   add(part: LanguageModelV4StreamPart): void;
   /**
    * The answer.
    *
-   * @throws BrokenOff when the stream ended early or said nothing
+   * @throws IncompleteStream if the stream ended early or is empty
    */
   end(): ModelAnswer;
 };
@@ -44,14 +44,14 @@ export type StreamReader = {
 /**
  * Starts to read an answer.
  *
- * @param askedModel the model's name until the endpoint gives its own
+ * @param configuredModel the model's name until the endpoint sends its own
  */
-export function readStream(askedModel: string, onText: (piece: string) => void): StreamReader {
+export function readStream(configuredModel: string, onText: (piece: string) => void): StreamReader {
   const begun = new Map<string, { name: string; head: string }>();
   const calls: ModelToolCall[] = [];
   let inputSize = 0;
   let text = '';
-  let model = askedModel;
+  let model = configuredModel;
   let finish: Finish | undefined;
 
   function addText(piece: string): void {
@@ -99,9 +99,9 @@ export function readStream(askedModel: string, onText: (piece: string) => void):
   }
 
   function overflow(): ModelAnswer {
-    const asked = [...begun].map(([id, { name, head }]) => ({ id, name, input: head }));
-    const fault = `the arguments of this answer's calls were longer than ${LONGEST_INPUT} characters together; none of the calls was made. Ask for less at once`;
-    return { text, model, toolCalls: faulty(asked, fault) };
+    const requested = [...begun].map(([id, { name, head }]) => ({ id, name, input: head }));
+    const fault = `the arguments of this answer's calls were longer than ${LONGEST_INPUT} characters together; none of the calls was made. Request less at once`;
+    return { text, model, toolCalls: faulty(requested, fault) };
   }
 
   return {
@@ -113,10 +113,10 @@ export function readStream(askedModel: string, onText: (piece: string) => void):
 
     end() {
       if (inputSize > LONGEST_INPUT) return overflow();
-      if (finish === undefined) throw new BrokenOff('the stream ended early');
+      if (finish === undefined) throw new IncompleteStream('the stream ended early');
       const cutOff = cutOffReason(finish.finishReason);
       if (text === '' && calls.length === 0) {
-        throw new BrokenOff(`the answer is empty${cutOff ? `: ${cutOff}` : ''}`);
+        throw new IncompleteStream(`the answer is empty${cutOff ? `: ${cutOff}` : ''}`);
       }
       const { inputTokens, outputTokens } = finish.usage;
       const answer = {
@@ -130,7 +130,7 @@ export function readStream(askedModel: string, onText: (piece: string) => void):
       if (calls.length === 0) {
         return cutOff === undefined ? answer : { ...answer, cutOff };
       }
-      // Half of a call's arguments can be whole JSON, so none of a cut answer's calls is trusted.
+      // Half of a call's arguments can be valid JSON, so no call of a cut answer is trusted.
       const toolCalls = cutOff === undefined ? calls : faulty(calls, `${cutOff}; none of its calls was made`);
       return { ...answer, toolCalls };
     },

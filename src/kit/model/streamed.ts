@@ -1,38 +1,39 @@
-/** A model behind one of the provider packages, streamed. One request, no retries (`retry.ts` has those). */
+/** A streamed model from one of the provider packages. One request, no retries (`retry.ts` has those). */
 import { APICallError, type LanguageModelV4 } from '@ai-sdk/provider';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Clock } from '../clock/clock.ts';
 import { endpointError, streamError } from './endpoint-error.ts';
 import type { Model, ModelAnswer, ModelRequest } from './model.ts';
-import { type ProviderManners, promptOf, toolOptionsOf } from './provider-prompt.ts';
-import { BrokenOff, readStream } from './stream-reading.ts';
+import { type ProviderTraits, promptOf, toolOptionsOf } from './provider-prompt.ts';
+import { IncompleteStream, readStream } from './stream-reading.ts';
 
-// When a request to a model endpoint is given up.
+// Timeouts of a request to a model endpoint.
 
 type Deadline = {
-  /** Fires with the caller's signal, or when the endpoint is silent or takes too long. */
+  /** Aborts with the caller's signal, or when the endpoint is silent or takes too long. */
   readonly signal: AbortSignal;
-  /** Something arrived. */
-  heard(): void;
-  /** The request is over; what is still under way of it ends too. */
+  /** Call it when data arrives. */
+  received(): void;
+  /** Ends the request, including data still in transit. */
   end(): void;
 };
 
 /**
- * Starts to wait for an endpoint.
+ * Starts the timeouts of a request.
  *
- * @param silenceMs how long nothing may arrive
- * @param totalMs how long all of it may take
+ * @param silenceMs maximum time without data
+ * @param totalMs maximum time of the whole request
  */
 function startDeadline(signal: AbortSignal, clock: Clock, silenceMs: number, totalMs: number): Deadline {
   const overdue = new AbortController();
-  const giveUp = (what: string) => () => overdue.abort(new ReveilleError('unavailable', `the model endpoint ${what}`));
-  const cancelTotal = clock.after(totalMs, giveUp(`had not finished after ${totalMs / 1000} s`));
-  const silent = giveUp(`sent nothing for ${silenceMs / 1000} s`);
+  const abortWith = (what: string) => () =>
+    overdue.abort(new ReveilleError('unavailable', `the model endpoint ${what}`));
+  const cancelTotal = clock.after(totalMs, abortWith(`did not finish within ${totalMs / 1000} s`));
+  const silent = abortWith(`sent nothing for ${silenceMs / 1000} s`);
   let cancelSilence = clock.after(silenceMs, silent);
   return {
     signal: AbortSignal.any([signal, overdue.signal]),
-    heard() {
+    received() {
       cancelSilence();
       cancelSilence = clock.after(silenceMs, silent);
     },
@@ -44,50 +45,46 @@ function startDeadline(signal: AbortSignal, clock: Clock, silenceMs: number, tot
   };
 }
 
-/** What every endpoint needs. */
+/** Options of every endpoint. */
 export type EndpointOptions = {
-  /** The endpoint's address up to and without the path of its operation. */
+  /** The endpoint's address without the path of its operation. */
   baseUrl: string;
   model: string;
   apiKey: string | undefined;
-  /** Of the variables that all this comes from: `NEO`, `EXECUTOR`. */
+  /** Prefix of the variables: `NEO`, `EXECUTOR`. */
   prefix: string;
   clock: Clock;
-  /**
-   * A request in which nothing arrives for this long has failed; 5 minutes unless told, which slow local models need.
-   */
+  /** Maximum time without data. Default 5 minutes, which slow local models need. */
   silenceMs?: number;
-  /** A request may take this long in all; 30 minutes unless told. */
+  /** Maximum time of a whole request. Default 30 minutes. */
   totalMs?: number;
 };
 
-/**
- * A redirect is an answer like any other: following it would hand the conversation to a host that nobody configured.
- */
+/** Redirects are not followed: they would send the conversation to a host that is not configured. */
 export const fetchWithoutRedirects: typeof fetch = (input, init) => fetch(input, { ...init, redirect: 'manual' });
 
-/** An answer that began well and could not be read to its end is thrown with its status, 200. */
+/** An answer that could not be read to its end is thrown with its status, 200. */
 const isSuccess = (status: number | undefined) => status !== undefined && status >= 200 && status < 300;
 
-/** What a thrown value says: the innermost cause knows best. */
-function wordsOf(thrown: unknown): string {
+/** The message of the innermost cause. */
+function messageOf(thrown: unknown): string {
   if (!(thrown instanceof Error)) return JSON.stringify(thrown) ?? String(thrown);
-  return thrown.cause instanceof Error ? wordsOf(thrown.cause) : thrown.message;
+  return thrown.cause instanceof Error ? messageOf(thrown.cause) : thrown.message;
 }
 
-/** Makes a model over a provider's. Nothing is asked of the endpoint until the first request. */
-export function streamedModel(language: LanguageModelV4, manners: ProviderManners, options: EndpointOptions): Model {
+/** Creates a model from a provider's. The endpoint is not called before the first request. */
+export function streamedModel(language: LanguageModelV4, traits: ProviderTraits, options: EndpointOptions): Model {
   const { clock, silenceMs = 5 * 60_000, totalMs = 30 * 60_000, apiKey, prefix } = options;
 
   async function read(request: ModelRequest, limit: Deadline): Promise<ModelAnswer> {
     const { stream } = await language.doStream({
-      prompt: promptOf(request, manners),
-      ...toolOptionsOf(request, manners),
+      prompt: promptOf(request, traits),
+      ...toolOptionsOf(request, traits),
       abortSignal: limit.signal,
     });
     const reader = readStream(options.model, request.onText);
     for await (const part of stream) {
-      limit.heard();
+      limit.received();
       reader.add(part);
       if (reader.full) break;
     }
@@ -108,7 +105,7 @@ export function streamedModel(language: LanguageModelV4, manners: ProviderManner
         if (APICallError.isInstance(thrown) && !isSuccess(thrown.statusCode)) {
           throw endpointError(thrown, { now: clock.now(), apiKey, prefix });
         }
-        throw streamError(thrown instanceof BrokenOff ? thrown.message : wordsOf(thrown), apiKey);
+        throw streamError(thrown instanceof IncompleteStream ? thrown.message : messageOf(thrown), apiKey);
       } finally {
         limit.end();
       }

@@ -1,7 +1,7 @@
 /**
- * A notice to a program: started without a shell, with the notice as JSON on its standard input. Status 0 says that it
- * took it. It gets none of our secrets, a limited time, and what it prints is kept only as far as an error is explained
- * by it.
+ * Passes a notification to a program: started without a shell, with JSON on its standard input. Status 0 means
+ * delivered. The program gets none of Reveille's secrets and has a time limit. Of its output, only the beginning of
+ * stderr is kept, for error messages.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Settings } from '../../wire/settings.ts';
@@ -10,9 +10,9 @@ import { inheritedVariables } from '../process/inherited-variables.ts';
 import type { Delivery } from './outbox.ts';
 
 export type CommandOptions = {
-  /** Our own variables; the program gets an allow-list of them. */
+  /** This process's variables; the program gets an allow-list of them. */
   readonly variables: Settings;
-  /** What it gets besides. */
+  /** Additional variables of the program. */
   readonly more?: Readonly<Record<string, string>>;
   readonly clock: Clock;
   readonly signal: AbortSignal;
@@ -20,24 +20,24 @@ export type CommandOptions = {
 
 const TIMEOUT_MS = 30_000;
 const SHOWN_BYTES = 1000;
-/** A program that daemonizes may leave its pipes to a child; what has ended is not waited for longer. */
+/** A program that daemonizes may leave its pipes to a child. After its exit, they are read for this long. */
 const PIPES_MS = 1000;
 
 const ENDING = 'this process is shutting down';
 
 const HAS_GROUPS = process.platform !== 'win32';
 
-/** Ends the program and what it has started. */
+/** Ends the program and its children. */
 function end(child: ChildProcess): void {
   try {
     if (HAS_GROUPS && child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
     else child.kill('SIGKILL');
   } catch {
-    // It has ended by itself.
+    // It has already ended.
   }
 }
 
-/** Keeps the beginning of what is printed, and lets the rest pass so that the program does not hang. */
+/** Keeps the beginning of stderr, and drains the rest so that the program does not block. */
 function beginningOf(child: ChildProcess): () => string {
   const kept: Buffer[] = [];
   let size = 0;
@@ -66,31 +66,31 @@ export function runNotice(
       detached: HAS_GROUPS,
       windowsHide: true,
     });
-    const said = beginningOf(child);
-    const giveUp = (reason: string) => {
+    const errorOutput = beginningOf(child);
+    const abort = (reason: string) => {
       why ??= reason;
       end(child);
     };
-    const stop = () => giveUp(ENDING);
-    const cancels = [clock.after(TIMEOUT_MS, () => giveUp(`it did not end within ${TIMEOUT_MS / 1000} s`))];
+    const stop = () => abort(ENDING);
+    const cancels = [clock.after(TIMEOUT_MS, () => abort(`it did not end within ${TIMEOUT_MS / 1000} s`))];
     signal.addEventListener('abort', stop);
-    const settle = (carried: Delivery) => {
+    const settle = (delivery: Delivery) => {
       for (const cancel of cancels) cancel();
       signal.removeEventListener('abort', stop);
       child.stdout?.destroy();
       child.stderr?.destroy();
-      resolve(carried);
+      resolve(delivery);
     };
     const ended = (code: number | null, killedBy: NodeJS.Signals | null) => {
       if (code === 0 && why === undefined) return settle({ result: 'done' });
       const how = why ?? (code === null ? `it was ended by ${killedBy}` : `it ended with status ${code}`);
-      const words = said();
-      settle({ result: 'later', why: `${program}: ${how}${words === '' ? '' : `: ${words}`}` });
+      const text = errorOutput();
+      settle({ result: 'later', why: `${program}: ${how}${text === '' ? '' : `: ${text}`}` });
     };
     child.on('error', (error) => settle({ result: 'later', why: `${program} cannot be started: ${error.message}` }));
     child.on('exit', (code, killedBy) => void cancels.push(clock.after(PIPES_MS, () => ended(code, killedBy))));
     child.on('close', ended);
-    // A program that does not read its input is no error.
+    // A program may ignore its input.
     child.stdin.on('error', () => {});
     child.stdin.end(notice);
   });

@@ -4,10 +4,10 @@ import { ManualClock } from '../clock/testing/manual-clock.ts';
 import { silentLogger } from '../log/log.ts';
 import { createOutbox } from './outbox.ts';
 
-test('what becomes due while it is looked for is delivered then, and not at the next look', async (t) => {
+test('an item that becomes due during the query is delivered without another poll', async (t) => {
   const DUE = 100;
   const clock = new ManualClock(DUE);
-  // A millisecond ends between what is due and when the next is.
+  // The clock advances a millisecond between the query for due items and the one for the next due time.
   const instants = [DUE - 1, DUE];
   let waits = true;
   const outbox = createOutbox({

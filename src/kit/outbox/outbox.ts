@@ -1,36 +1,36 @@
 /**
- * The delivery of a durable outbox. An item is written in the transaction that causes it and is delivered at least
- * once, by this process or by a later one. Whoever writes never waits for a delivery.
+ * Delivers the items of a durable outbox. An item is written in the transaction that causes it, and is delivered at
+ * least once, by this process or a later one. A writer never waits for a delivery.
  */
 import { backoff, withJitter } from '../clock/backoff.ts';
 import { type Clock, wait } from '../clock/clock.ts';
 import type { Logger } from '../log/log.ts';
 
 export type OutboxItem = {
-  /** The same on every attempt, so that the receiver can recognise a repetition. */
+  /** The same on every attempt, so that the receiver recognises repetitions. */
   readonly id: string;
-  /** Attempts that failed. */
+  /** Number of failed attempts. */
   readonly attempts: number;
 };
 
 /**
- * The port to the items. Instants are those of {@link OutboxOptions.now}. Every operation may throw; it is tried again
+ * The port to the items. Instants are those of {@link OutboxOptions.now}. Every operation may throw; it is retried
  * later.
  */
 export type OutboxStore<Item extends OutboxItem> = {
-  /** The items that are due at `now`, at most so many, those that have waited longest first. */
+  /** The items due at `now`, at most `limit`, longest waiting first. */
   due(now: number, limit: number): readonly Item[];
-  /** When the next item is due; `undefined` when none is left. */
+  /** When the next item is due; `undefined` if none is left. */
   nextDue(): number | undefined;
   /** The item was delivered. Resolves when that is on disk. */
   done(id: string): void | Promise<void>;
   /** The attempt failed; the item is due again at `at`, in whole milliseconds. */
   later(id: string, at: number, why: string): void | Promise<void>;
-  /** The item will never be delivered, or is not wanted any more. */
+  /** The item will never be delivered, or is no longer wanted. */
   drop(id: string, why: string): void | Promise<void>;
   /**
-   * Calls back when there is a new item on disk; a store without it is followed by {@link Outbox.wake}. @returns ends
-   * that
+   * Calls `listener` when a new item is on disk. For a store without it, call {@link Outbox.wake}. @returns
+   * unsubscribes
    */
   onNew?(listener: () => void): () => void;
 };
@@ -39,76 +39,77 @@ export type OutboxStore<Item extends OutboxItem> = {
 export type Delivery =
   | { readonly result: 'done' }
   /**
-   * A later attempt may succeed. `slow`: only after somebody has put something right. `everything`: no item can be
+   * A later attempt may succeed. `slow`: only after a person has fixed the cause. `everything`: no item can be
    * delivered at present.
    */
   | { readonly result: 'later'; readonly why: string; readonly slow?: boolean; readonly everything?: boolean }
-  /** No attempt will succeed, or the item is not wanted any more. */
+  /** No attempt will succeed, or the item is no longer wanted. */
   | { readonly result: 'drop'; readonly why: string };
 
 export type OutboxOptions<Item extends OutboxItem> = {
   readonly store: OutboxStore<Item>;
-  /** Delivers once. An error that it throws counts as `later`. */
+  /** Delivers once. A thrown error counts as `later`. */
   readonly deliver: (item: Item, signal: AbortSignal) => Promise<Delivery>;
-  /** The clock of the store's instants: the wall clock when they are on disk. */
+  /** The clock of the store's instants: the wall clock if they are on disk. */
   readonly now: () => number;
   readonly clock: Clock;
   readonly log: Logger;
   /** Uniform in [0, 1); spreads retries. */
   readonly random: () => number;
-  /** Deliveries that may be under way at a time. */
+  /** Maximum of concurrent deliveries. */
   readonly concurrency: number;
   readonly firstPauseMs: number;
   readonly longestPauseMs: number;
-  /** After so many attempts an item is dropped; `undefined` when it is tried for ever. */
+  /** After this number of attempts an item is dropped; `undefined`: it is retried without limit. */
   readonly mostAttempts?: (item: Item) => number | undefined;
-  /** Begins the messages of the log, for example `a receipt`. */
+  /** Subject of the log messages, for example `a turn report`. */
   readonly noun: string;
-  /** What the log says about an item. */
+  /** Log fields of an item. */
   readonly about: (item: Item) => Record<string, unknown>;
   /**
-   * For how long closing tries once more what waits. 0: it aborts what is under way, and the next process takes that
-   * up.
+   * How long `close` retries the waiting items once. 0: it aborts the current deliveries, which the next process takes
+   * over.
    */
   readonly lastRoundMs: number;
 };
 
 export type Outbox = {
-  /** Begins to deliver what waits. */
+  /** Starts to deliver the waiting items. */
   start(): void;
-  /** Says that there is a new item. */
+  /** Call it when there is a new item. */
   wake(): void;
-  /** Whether an item waits that has not been tried yet; false after a few seconds, whatever waits. */
+  /** Whether an item waits for its first attempt; false after a few seconds in any case. */
   isBusy(): boolean;
-  /** Ends deliveries as `lastRoundMs` says. */
+  /** Ends deliveries as `lastRoundMs` specifies. */
   close(): Promise<void>;
 };
 
-/** Items that are read at a time. */
+/** Items per read. */
 const BATCH = 100;
 /**
- * The store is looked into at least this often while something waits: wall clocks jump, and timers stop while a laptop
- * sleeps.
+ * The store is polled at least this often while items wait: wall clocks jump, and timers stop while a laptop sleeps.
  */
-const LOOK_MS = 60_000;
+const POLL_MS = 60_000;
 const BUSY_MS = 5_000;
-/** A new item makes an unreachable receiver be tried again early, but no more often than this. */
-const NEWS_EVERY_MS = 500;
+/** A new item causes an early retry of an unreachable receiver, but no more often than this. */
+const EARLY_RETRY_MS = 500;
 
-class Delivering<Item extends OutboxItem> implements Outbox {
+class OutboxDelivery<Item extends OutboxItem> implements Outbox {
   readonly #options: OutboxOptions<Item>;
   readonly #backoffMs: (failures: number) => number;
   readonly #closing = new AbortController();
-  /** Aborts the deliveries that are under way. */
+  /** Aborts the current deliveries. */
   readonly #aborting = new AbortController();
-  readonly #underWay = new Map<string, Promise<void>>();
+  readonly #active = new Map<string, Promise<void>>();
   #queue: Item[] = [];
   #started = false;
-  /** Of the store or of every delivery, in a row. Until `#pausedUntil`, on the monotonic clock, nothing is tried. */
+  /**
+   * Consecutive failures of the store or of every delivery. No attempt is made until `#pausedUntil` (monotonic clock).
+   */
   #failures = 0;
   #pausedUntil = Number.NEGATIVE_INFINITY;
   #failedAt = Number.NEGATIVE_INFINITY;
-  /** How often a new item was announced, and up to which of those times everything has been tried. */
+  /** Number of announced new items, and the number up to which all were tried. */
   #arrivals = 0;
   #tried = 0;
   #busyUntil = 0;
@@ -129,9 +130,9 @@ class Delivering<Item extends OutboxItem> implements Outbox {
   wake(): void {
     if (!this.isBusy()) this.#busyUntil = this.#options.clock.monotonic() + BUSY_MS;
     this.#arrivals++;
-    this.#pausedUntil = Math.min(this.#pausedUntil, this.#failedAt + NEWS_EVERY_MS);
-    // Whoever wrote the item is not kept waiting, and ends its own transaction first.
-    queueMicrotask(() => this.#look());
+    this.#pausedUntil = Math.min(this.#pausedUntil, this.#failedAt + EARLY_RETRY_MS);
+    // The writer does not wait, and ends its own transaction first.
+    queueMicrotask(() => this.#poll());
   }
 
   isBusy(): boolean {
@@ -146,54 +147,54 @@ class Delivering<Item extends OutboxItem> implements Outbox {
     const abort = () => this.#aborting.abort(new Error('this process is shutting down'));
     const cancel = clock.after(lastRoundMs, abort);
     if (lastRoundMs === 0) abort();
-    await Promise.all(this.#underWay.values());
+    await Promise.all(this.#active.values());
     if (this.#started) await this.#lastRound();
     cancel();
   }
 
-  #look(): void {
+  #poll(): void {
     if (!this.#started || this.#closing.signal.aborted) return;
     this.#cancelTimer();
     const { clock } = this.#options;
     const pausedMs = this.#pausedUntil - clock.monotonic();
     const againInMs = pausedMs > 0 ? pausedMs : this.#begin();
-    if (this.#queue.length === 0 && this.#underWay.size === 0) this.#tried = this.#arrivals;
-    if (againInMs !== undefined) this.#cancelTimer = clock.after(Math.min(LOOK_MS, againInMs), () => this.#look());
+    if (this.#queue.length === 0 && this.#active.size === 0) this.#tried = this.#arrivals;
+    if (againInMs !== undefined) this.#cancelTimer = clock.after(Math.min(POLL_MS, againInMs), () => this.#poll());
   }
 
-  /** Begins what there is room for. @returns when to look again at the latest, if something waits */
+  /** Starts deliveries up to the limit. @returns the latest time of the next poll, if items wait */
   #begin(): number | undefined {
     const { store, now, concurrency, log, noun } = this.#options;
     try {
-      while (this.#underWay.size < concurrency) {
+      while (this.#active.size < concurrency) {
         if (this.#queue.length === 0) {
-          const due = store.due(now(), BATCH + this.#underWay.size);
-          this.#queue = due.filter(({ id }) => !this.#underWay.has(id));
+          const due = store.due(now(), BATCH + this.#active.size);
+          this.#queue = due.filter(({ id }) => !this.#active.has(id));
         }
         const item = this.#queue.shift();
         if (item === undefined) break;
-        this.#underWay.set(item.id, this.#carry(item));
+        this.#active.set(item.id, this.#deliver(item));
       }
       const next = store.nextDue();
       if (next === undefined) return undefined;
       const inMs = next - now();
       if (inMs > 0) return inMs;
-      // What is due already is under way, and its end looks again; or it has become due since it was asked for.
-      return this.#underWay.size > 0 ? LOOK_MS : 0;
+      // Due items are being delivered, and their end polls again; or an item has just become due.
+      return this.#active.size > 0 ? POLL_MS : 0;
     } catch (err) {
       log.error({ err }, `${noun} cannot be read; it is tried again`);
       return this.#pauseAll();
     }
   }
 
-  async #carry(item: Item): Promise<void> {
-    // The map has it before it can end.
+  async #deliver(item: Item): Promise<void> {
+    // The map must contain it before it can end.
     await Promise.resolve();
     try {
       await this.#record(item, await this.#attempt(item));
     } finally {
-      this.#underWay.delete(item.id);
-      this.#look();
+      this.#active.delete(item.id);
+      this.#poll();
     }
   }
 
@@ -202,15 +203,15 @@ class Delivering<Item extends OutboxItem> implements Outbox {
     try {
       return await deliver(item, this.#aborting.signal);
     } catch (err) {
-      log.error({ err, ...about(item), attempts: item.attempts }, `${noun} failed in a way that nobody expected`);
-      return { result: 'later', why: 'it failed in a way that nobody expected; the log has the details' };
+      log.error({ err, ...about(item), attempts: item.attempts }, `${noun} failed with an unexpected error`);
+      return { result: 'later', why: 'it failed with an unexpected error; the log has the details' };
     }
   }
 
   async #record(item: Item, delivery: Delivery): Promise<void> {
     const { store, clock, now, random, log, noun, longestPauseMs, mostAttempts } = this.#options;
     const { id } = item;
-    // What our own end aborted is due for the next process, without a pause.
+    // Deliveries aborted by the shutdown are due for the next process without a pause.
     if (this.#aborting.signal.aborted && delivery.result !== 'done') return;
     if (delivery.result === 'later' && delivery.everything) {
       if (this.#failures === 0)
@@ -225,7 +226,7 @@ class Delivering<Item extends OutboxItem> implements Outbox {
         await store.done(id);
       } else if (delivery.result === 'drop' || attempts >= (mostAttempts?.(item) ?? Number.POSITIVE_INFINITY)) {
         await store.drop(id, delivery.why);
-        log.warn({ ...about, reason: delivery.why }, `${noun} was given up`);
+        log.warn({ ...about, reason: delivery.why }, `${noun} was dropped`);
       } else {
         const longest = delivery.slow ? longestPauseMs : this.#backoffMs(attempts);
         const pause = Math.round(withJitter(longest, random()));
@@ -235,12 +236,12 @@ class Delivering<Item extends OutboxItem> implements Outbox {
       this.#failures = 0;
     } catch (err) {
       log.error({ err, ...about }, `the outcome of ${noun} cannot be stored; it is delivered once more`);
-      // It stays due. Without a pause here it would be delivered again at once.
+      // The item stays due. Without a pause, it would be delivered again at once.
       await wait(clock, withJitter(this.#backoffMs(++this.#failures), random()), this.#closing.signal);
     }
   }
 
-  /** Nothing can be delivered: begins no delivery for a while. @returns for how long */
+  /** Starts no delivery for a while, because none can succeed. @returns the length of the pause */
   #pauseAll(): number {
     const { clock, random } = this.#options;
     this.#queue = [];
@@ -250,7 +251,7 @@ class Delivering<Item extends OutboxItem> implements Outbox {
     return pause;
   }
 
-  /** Tries each item that waits once more, due or not. */
+  /** Tries each waiting item once more, due or not. */
   async #lastRound(): Promise<void> {
     const { store, log, noun } = this.#options;
     const tried = new Set<string>();
@@ -272,7 +273,7 @@ class Delivering<Item extends OutboxItem> implements Outbox {
   }
 }
 
-/** Makes the delivery of an outbox. It begins with `start`. */
+/** Creates the delivery of an outbox. It begins with `start`. */
 export function createOutbox<Item extends OutboxItem>(options: OutboxOptions<Item>): Outbox {
-  return new Delivering(options);
+  return new OutboxDelivery(options);
 }

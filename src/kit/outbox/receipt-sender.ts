@@ -1,9 +1,9 @@
 /**
- * The outbox of turn reports: posts what waits to chronosd, one fire at a time and in order, until chronosd has taken
- * it.
+ * The outbox of turn reports: posts waiting reports to chronosd, one fire at a time and in order, until chronosd has
+ * accepted them.
  */
 import { pathSegment } from '../../wire/identifier.ts';
-import { receiptBody, type TurnReport } from '../../wire/receipt.ts';
+import { type TurnReport, turnReportBody } from '../../wire/receipt.ts';
 import type { Clock } from '../clock/clock.ts';
 import { below, exchange, reasonOf } from '../http/exchange.ts';
 import { plainTransport } from '../http/plain-transport.ts';
@@ -11,7 +11,7 @@ import { webhookSigner } from '../identity/webhook-signature.ts';
 import type { Logger } from '../log/log.ts';
 import { createOutbox, type Delivery, type Outbox, type OutboxStore } from './outbox.ts';
 
-// One post of receipts to chronosd: signed, bounded in time, never redirected.
+// One post of turn reports to chronosd: signed, with a time limit, without redirects.
 
 type Post = {
   /** chronosd's base address. */
@@ -20,7 +20,7 @@ type Post = {
   fireId: string;
   /** In the order in which they happened. */
   reports: readonly TurnReport[];
-  /** As `receiptKey` makes it. */
+  /** The result of `receiptKey`. */
   key: string;
 };
 
@@ -32,9 +32,12 @@ const MAX_BYTES = 64 * 1024;
 const SHOWN_CHARACTERS = 300;
 
 /** Posts; never rejects. */
-async function postReceipts(post: Post, { clock, signal }: { clock: Clock; signal: AbortSignal }): Promise<Answered> {
+async function postTurnReports(
+  post: Post,
+  { clock, signal }: { clock: Clock; signal: AbortSignal },
+): Promise<Answered> {
   const { url, userId, fireId, reports, key } = post;
-  const body = receiptBody(userId, reports);
+  const body = turnReportBody(userId, reports);
   const signed = webhookSigner(key)({ id: fireId, timestampSeconds: clock.now() / 1000, body });
   const answer = await exchange(plainTransport, {
     method: 'POST',
@@ -46,32 +49,31 @@ async function postReceipts(post: Post, { clock, signal }: { clock: Clock; signa
   return { status: answer.status, reason: answer.body.toString('utf8').slice(0, SHOWN_CHARACTERS).toWellFormed() };
 }
 
-/** A receipt that waits to be posted. */
-export type WaitingReceipt = {
-  /** Grows with each one that is put in. */
+/** A turn report that waits to be posted. */
+export type WaitingTurnReport = {
+  /** Increases with each new report. */
   id: number;
-  /** Whose alarm rang. */
+  /** The owner of the fired alarm. */
   userId: string;
   fireId: string;
   report: TurnReport;
 };
 
-/** The port to the receipts that are on disk and have not been taken by chronosd yet. */
+/** The port to the turn reports on disk that chronosd has not accepted yet. */
 export type ReceiptOutbox = {
   /**
-   * The first ones behind an id, in the order in which they were put in. Throws `unavailable` when the file cannot be
-   * read.
+   * The first reports after an id, in the order of their insertion. Throws `unavailable` if the file cannot be read.
    */
-  waiting(page: { after: number; limit: number }): WaitingReceipt[];
-  /** Takes receipts out for good; resolves when that is on disk. */
+  waiting(page: { after: number; limit: number }): WaitingTurnReport[];
+  /** Removes reports permanently; resolves when that is on disk. */
   remove(ids: readonly number[]): Promise<void>;
 };
 
 export type ReceiptSenderOptions = {
   outbox: ReceiptOutbox;
-  /** chronosd's base address; `undefined` while it is not known yet. */
+  /** chronosd's base address; `undefined` while it is unknown. */
   url: () => string | undefined;
-  /** With which key a user's receipts are signed; `undefined` when that machine is no more. */
+  /** The key that signs a user's reports; `undefined` if the machine is deleted. */
   keyOf: (userId: string) => string | undefined;
   clock: Clock;
   log: Logger;
@@ -80,83 +82,81 @@ export type ReceiptSenderOptions = {
 };
 
 const PAGE = 100;
-/** As many stages as one post may have. */
+/** Maximum of stages in one post. */
 const STAGES = 8;
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 5 * 60_000;
 const LAST_ROUND_MS = 2_000;
-/**
- * Fires whose last post was not taken are remembered up to this many; the others are tried sooner than they should be.
- */
-const MOST_HELD = 10_000;
-/** A receipt that nobody has taken for this long is given up. */
+/** Limit of remembered refused posts. Beyond it, their fires are retried earlier than planned. */
+const MAX_DEFERRED = 10_000;
+/** A report that was not accepted for this long is dropped. */
 const KEPT_MS = 24 * 3600 * 1000;
 /**
- * A fire that is not known yet may be: a wake can be accepted a moment before its database shows it to every replica.
+ * A fire of this age may still be unknown: a wake can be accepted just before its database shows it to every replica.
  */
 const YOUNG_MS = 60_000;
 
 /**
- * What chronosd's answer means for a receipt.
+ * The consequence of chronosd's answer for a report.
  *
- * @param status of the answer; `undefined` when there was none
- * @param ageMs how long ago the earliest of the reported stages was
+ * @param status of the answer; `undefined` if there was none
+ * @param ageMs age of the earliest reported stage
  */
 export function deliveryOf(status: number | undefined, ageMs: number, why: string): Delivery {
   if (status !== undefined && status >= 200 && status <= 299) return { result: 'done' };
   if (ageMs >= KEPT_MS) return { result: 'drop', why };
   if (status === undefined || status >= 500 || status === 429 || status === 408)
     return { result: 'later', why, everything: true };
-  // Not the receipt's fault: a token that was replaced is known over there in a moment, a clock or a name (Host) can be
-  // put right.
+  // The cause is not the report: chronosd soon learns a replaced token, and an operator can correct a clock or a host
+  // name.
   if (status === 401 || status === 403) return { result: 'later', why };
   if (status === 404) return ageMs < YOUNG_MS ? { result: 'later', why } : { result: 'drop', why };
-  // A redirect is somebody else's answer.
+  // A redirect is not chronosd's answer.
   return status < 400 ? { result: 'later', why } : { result: 'drop', why };
 }
 
-/** The receipts of one fire that wait. */
-type Parcel = { id: string; attempts: number; userId: string; fireId: string; receipts: WaitingReceipt[] };
+/** The waiting reports of one fire. */
+type FireReports = { id: string; attempts: number; userId: string; fireId: string; receipts: WaitingTurnReport[] };
 
-/** Receipts on disk as an outbox of parcels. When a parcel is tried again is kept in memory, on the monotonic clock. */
-class Parcels implements OutboxStore<Parcel> {
+/** Reports on disk as an outbox with one batch per fire. Retry times are kept in memory, on the monotonic clock. */
+class FireReportsStore implements OutboxStore<FireReports> {
   readonly #outbox: ReceiptOutbox;
-  readonly #held = new Map<string, { attempts: number; notBefore: number }>();
-  readonly #handedOut = new Map<string, Parcel>();
+  readonly #deferred = new Map<string, { attempts: number; notBefore: number }>();
+  readonly #handedOut = new Map<string, FireReports>();
 
   constructor(outbox: ReceiptOutbox) {
     this.#outbox = outbox;
   }
 
-  due(now: number, limit: number): Parcel[] {
-    const parcels = new Map<string, Parcel>();
-    for (let after = 0; parcels.size < limit; ) {
+  due(now: number, limit: number): FireReports[] {
+    const batches = new Map<string, FireReports>();
+    for (let after = 0; batches.size < limit; ) {
       const page = this.#outbox.waiting({ after, limit: PAGE });
       for (const receipt of page) {
         const { userId, fireId } = receipt;
         const id = `${userId} ${fireId}`;
-        const { attempts, notBefore } = this.#held.get(id) ?? { attempts: 0, notBefore: now };
-        const parcel = parcels.get(id);
-        if (parcel && parcel.receipts.length < STAGES) parcel.receipts.push(receipt);
-        else if (!parcel && notBefore <= now) parcels.set(id, { id, attempts, userId, fireId, receipts: [receipt] });
+        const { attempts, notBefore } = this.#deferred.get(id) ?? { attempts: 0, notBefore: now };
+        const batch = batches.get(id);
+        if (batch && batch.receipts.length < STAGES) batch.receipts.push(receipt);
+        else if (!batch && notBefore <= now) batches.set(id, { id, attempts, userId, fireId, receipts: [receipt] });
       }
       if (page.length < PAGE) break;
       after = page.at(-1)!.id;
     }
-    for (const [id, parcel] of parcels) this.#handedOut.set(id, parcel);
-    return [...parcels.values()];
+    for (const [id, batch] of batches) this.#handedOut.set(id, batch);
+    return [...batches.values()];
   }
 
   nextDue(): number | undefined {
     let next: number | undefined;
-    for (const { notBefore } of this.#held.values()) next = Math.min(next ?? notBefore, notBefore);
+    for (const { notBefore } of this.#deferred.values()) next = Math.min(next ?? notBefore, notBefore);
     return next;
   }
 
   async done(id: string): Promise<void> {
     const { receipts } = this.#handedOut.get(id)!;
     await this.#outbox.remove(receipts.map((receipt) => receipt.id));
-    this.#held.delete(id);
+    this.#deferred.delete(id);
     this.#handedOut.delete(id);
   }
 
@@ -165,30 +165,30 @@ class Parcels implements OutboxStore<Parcel> {
   }
 
   later(id: string, at: number): void {
-    if (this.#held.size >= MOST_HELD) this.#held.clear();
-    this.#held.set(id, { attempts: this.#handedOut.get(id)!.attempts + 1, notBefore: at });
+    if (this.#deferred.size >= MAX_DEFERRED) this.#deferred.clear();
+    this.#deferred.set(id, { attempts: this.#handedOut.get(id)!.attempts + 1, notBefore: at });
     this.#handedOut.delete(id);
   }
 }
 
-/** Makes the sender. Closing it tries once more what waits, for two seconds at most. */
+/** Creates the sender. Its `close` retries the waiting reports once, for two seconds at most. */
 export function createReceiptSender({ outbox, url: urlOf, keyOf, clock, log, random }: ReceiptSenderOptions): Outbox {
-  return createOutbox<Parcel>({
-    store: new Parcels(outbox),
+  return createOutbox<FireReports>({
+    store: new FireReportsStore(outbox),
     async deliver({ userId, fireId, receipts }, signal) {
       const key = keyOf(userId);
-      if (key === undefined) return { result: 'drop', why: 'its machine is no more' };
+      if (key === undefined) return { result: 'drop', why: 'its machine was deleted' };
       const reports = receipts.map(({ report }) => report);
       const ageMs = clock.now() - Math.min(...reports.map(({ at }) => at));
       const url = urlOf();
-      if (url === undefined) return deliveryOf(undefined, ageMs, 'where chronosd listens is not known yet');
-      const { status, reason } = await postReceipts({ url, userId, fireId, reports, key }, { clock, signal });
+      if (url === undefined) return deliveryOf(undefined, ageMs, 'the address of chronosd is not known yet');
+      const { status, reason } = await postTurnReports({ url, userId, fireId, reports, key }, { clock, signal });
       return deliveryOf(status, ageMs, status === undefined ? reason : `chronosd answered ${status}: ${reason}`);
     },
     now: () => clock.monotonic(),
     ...{ clock, log, random, concurrency: 1 },
     ...{ firstPauseMs: FIRST_PAUSE_MS, longestPauseMs: LONGEST_PAUSE_MS, lastRoundMs: LAST_ROUND_MS },
-    noun: 'a receipt',
+    noun: 'a turn report',
     about: ({ fireId: fire_id, userId: user_id, receipts }) => ({
       ...{ fire_id, user_id },
       stages: receipts.map(({ report }) => report.stage),

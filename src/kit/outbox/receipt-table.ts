@@ -1,16 +1,18 @@
 /**
- * The table `receipts` of a SQLite file: an outbox that is written in the very transaction that moves a turn on. Its
- * owner's migration makes it:
+ * The table `receipts` of a SQLite file: an outbox of turn reports, written in the transaction that updates a turn. Its
+ * owner's migration creates it.
  *
- *     CREATE TABLE receipts (
- *       id INTEGER PRIMARY KEY AUTOINCREMENT, user_id TEXT NOT NULL, fire_id TEXT NOT NULL, stage TEXT NOT NULL,
- *       at INTEGER NOT NULL, outcome TEXT, error TEXT, turn_id TEXT, conversation_id TEXT, retry_at INTEGER, reply TEXT,
- *       UNIQUE (user_id, fire_id, stage)
- *     ) STRICT;
+ * ```sql
+ * CREATE TABLE receipts (
+ *   id INTEGER PRIMARY KEY AUTOINCREMENT, user_id TEXT NOT NULL, fire_id TEXT NOT NULL, stage TEXT NOT NULL,
+ *   at INTEGER NOT NULL, outcome TEXT, error TEXT, turn_id TEXT, conversation_id TEXT, retry_at INTEGER, reply TEXT,
+ *   UNIQUE (user_id, fire_id, stage)
+ * ) STRICT;
+ * ```
  */
 import type { DatabaseSync } from 'node:sqlite';
-import { RECEIPT_REPLY_MAX_CHARACTERS, type TurnReport } from '../../wire/receipt.ts';
-import type { WaitingReceipt } from './receipt-sender.ts';
+import { TURN_REPLY_MAX_CHARACTERS, type TurnReport } from '../../wire/receipt.ts';
+import type { WaitingTurnReport } from './receipt-sender.ts';
 
 const COLUMNS = 'user_id, fire_id, stage, at, outcome, error, turn_id, conversation_id, retry_at, reply';
 
@@ -28,7 +30,7 @@ type Row = {
   reply: string | null;
 };
 
-function waitingOf(row: Row): WaitingReceipt {
+function waitingOf(row: Row): WaitingTurnReport {
   const { stage, at, outcome, error, reply } = row;
   const about = { turnId: row.turn_id, conversationId: row.conversation_id };
   const report = { ...about, stage, at, outcome, error, retryAt: row.retry_at, reply };
@@ -36,30 +38,31 @@ function waitingOf(row: Row): WaitingReceipt {
 }
 
 /**
- * Makes the table's operations over an open connection; those that write must run inside a transaction of its owner's.
+ * Creates the table's operations on an open connection. Write operations must run inside a transaction of its owner.
  */
 export function receiptTable(db: DatabaseSync) {
   const put = db.prepare(`
     INSERT INTO receipts (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (user_id, fire_id, stage) DO NOTHING`);
-  // A row of its own id: one that is being posted is taken out by its id, and must not take the newer one with it.
+  // The newer report gets a new row: the one being posted is removed by its id, and the removal must not affect the
+  // newer one.
   const outdated = db.prepare(`DELETE FROM receipts WHERE user_id = ? AND fire_id = ? AND stage = 'turn_waits'`);
   const waiting = db.prepare(`SELECT id, ${COLUMNS} FROM receipts WHERE id > ? ORDER BY id LIMIT ?`);
   const remove = db.prepare('DELETE FROM receipts WHERE id = ?');
 
   return {
     /**
-     * Puts a receipt in, unless the same stage of the same fire waits already. Of a turn that waits again the latest
-     * report takes the place of the one before; the end of the turn takes it away.
+     * Adds a report, unless the same stage of the same fire is already waiting. For a turn that waits again, the latest
+     * report replaces the previous one; the end of the turn removes it.
      */
     put(userId: string, fireId: string, report: TurnReport): void {
       const { stage, at, outcome, error, turnId, conversationId, retryAt, reply } = report;
       if (stage !== 'turn_started') outdated.run(userId, fireId);
-      const kept = reply?.slice(0, RECEIPT_REPLY_MAX_CHARACTERS).toWellFormed() ?? null;
+      const kept = reply?.slice(0, TURN_REPLY_MAX_CHARACTERS).toWellFormed() ?? null;
       put.run(userId, fireId, stage, at, outcome, error, turnId, conversationId, retryAt, kept);
     },
 
-    waiting: ({ after, limit }: { after: number; limit: number }): WaitingReceipt[] =>
+    waiting: ({ after, limit }: { after: number; limit: number }): WaitingTurnReport[] =>
       (waiting.all(after, limit) as Row[]).map(waitingOf),
 
     remove(ids: readonly number[]): void {

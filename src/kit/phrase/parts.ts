@@ -1,4 +1,4 @@
-/** What a phrase says, part by part, before it is known what the parts mean together. */
+/** The parts of a phrase, before they are combined. */
 import type { HalfDay, Time } from './time-of-day.ts';
 import type { Unit } from './vocabulary.ts';
 
@@ -6,10 +6,10 @@ export type Day =
   | { readonly kind: 'offset'; readonly days: number; readonly word: string }
   | { readonly kind: 'weekday'; readonly weekday: number; readonly week?: 'this' | 'next' | 'coming' | 'next week' }
   | { readonly kind: 'date'; readonly year?: number; readonly month: number; readonly day: number }
-  /** The last day of a month: of one by its number (1 to 12), or so many months after the present one. */
+  /** The last day of a month: by the month's number (1 to 12), or a number of months after the current one. */
   | { readonly kind: 'month end'; readonly month?: number; readonly monthsAhead: number };
 
-/** What was found in a phrase, part by part. */
+/** The parts found in a phrase. */
 export class Parts {
   day: Day | undefined;
   readonly times: Time[] = [];

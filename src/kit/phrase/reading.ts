@@ -1,30 +1,30 @@
-/** What a phrase is read as, and why it is not. */
+/** The result of parsing a phrase, and the error. */
 
-/** What a phrase says about when something is to happen. */
+/** The meaning of a phrase. */
 export type Reading =
-  /** At an instant, epoch ms; `zone` is the one in which it was read. */
+  /** At an instant, epoch ms; `zone` is the one in which it was parsed. */
   | { readonly kind: 'instant'; readonly at: number; readonly zone: string }
-  /** After so many seconds. */
+  /** After a number of seconds. */
   | { readonly kind: 'delay'; readonly seconds: number }
-  /** Again and again: five cron fields read in `zone`, or `@every …`, which needs none. */
+  /** Repeated: five cron fields in `zone`, or `@every …`, which needs none. */
   | { readonly kind: 'series'; readonly cron: string; readonly zone: string };
 
-/** Where and when a phrase is read. */
+/** Time and zone in which a phrase is parsed. */
 export type PhraseContext = {
   /** Epoch ms. */
   readonly now: number;
-  /** The IANA zone of whoever types; a zone at the end of the phrase counts instead. */
+  /** The user's IANA zone; a zone at the end of the phrase overrides it. */
   readonly zone: string;
 };
 
-/** Why a phrase is not read; the message names the words and what would be right. */
+/** Why a phrase is refused; the message names the part and a remedy. */
 export class PhraseError extends Error {
   readonly problem: string;
-  /** Phrases that are read, one for each thing that may have been meant; empty where there are none. */
+  /** Valid phrases, one for each possible meaning; empty if there are none. */
   readonly choices: readonly string[];
-  /** The words of the phrase that each choice stands in for; the whole phrase where none are named. */
+  /** The part of the phrase that each choice replaces; the whole phrase if undefined. */
   readonly replaces: RegExp | undefined;
-  /** Some word is none of the grammar's. */
+  /** Whether a word is not in the grammar. */
   readonly isUnknown: boolean;
 
   constructor(

@@ -1,11 +1,8 @@
-/** What a cron expression says, in the words in which a person would type it. Pure. */
+/** Formats a cron expression as the phrase that a person would type. Pure. */
 import { formatDuration, parseDuration } from '../clock/duration.ts';
 import { MONTHS, WEEKDAYS } from './vocabulary.ts';
 
-/**
- * Whether an expression is read on the wall clock of a zone. `@every` is measured from one fire to the next and has no
- * zone.
- */
+/** Whether an expression depends on a zone's wall clock. `@every` counts from one fire to the next and has no zone. */
 export const keepsWallTime = (cron: string): boolean => !/^@every\s/.test(cron.trim());
 
 const DESCRIPTORS: Readonly<Record<string, string>> = {
@@ -24,7 +21,7 @@ const joined = (parts: readonly string[]) =>
   parts.length < 2 ? parts.join('') : `${parts.slice(0, -1).join(', ')} and ${parts.at(-1)}`;
 const numbersOf = (field: string) => (/^\d+(?:,\d+)*$/.test(field) ? field.split(',').map(Number) : undefined);
 
-/** The days of a series: `day`, `weekday`, `Monday and Friday`, or nothing where words do not cover them. */
+/** The days of a series: `day`, `weekday`, `Monday and Friday`; `undefined` for other patterns. */
 function daysOf(day: string, month: string, weekday: string): string | undefined {
   if (day === '*' && month === '*') {
     if (weekday === '*') return 'day';
@@ -40,7 +37,7 @@ function daysOf(day: string, month: string, weekday: string): string | undefined
   return isOneDate ? `year on ${capital(MONTHS[name - 1]!)} ${dates[0]}` : undefined;
 }
 
-function fieldWords(fields: readonly string[]): string | undefined {
+function fieldText(fields: readonly string[]): string | undefined {
   const [minute = '', hour = '', day = '', month = '', weekday = ''] = fields;
   const days = daysOf(day, month, weekday);
   if (fields.length !== 5 || days === undefined) return undefined;
@@ -58,20 +55,20 @@ function fieldWords(fields: readonly string[]): string | undefined {
 /**
  * `every weekday at 09:00`, `every 2 h`, `every month on day 1 at 09:00`.
  *
- * @returns `undefined` for an expression that these words do not cover
+ * @returns `undefined` for an expression without such a phrase
  */
 export function seriesWords(cron: string): string | undefined {
   const text = cron.trim();
   if (!keepsWallTime(text)) {
     const ms = parseDuration(text.replace(/^@every\s+/, ''));
-    const words = ms === undefined ? '' : formatDuration(ms);
-    // A duration of three units would lose its last one.
-    return ms !== undefined && parseDuration(words.replaceAll(' ', '')) === ms ? `every ${words}` : undefined;
+    const duration = ms === undefined ? '' : formatDuration(ms);
+    // The text has only the two largest units of the duration.
+    return ms !== undefined && parseDuration(duration.replaceAll(' ', '')) === ms ? `every ${duration}` : undefined;
   }
-  return fieldWords((DESCRIPTORS[text.toLowerCase()] ?? text).split(/\s+/));
+  return fieldText((DESCRIPTORS[text.toLowerCase()] ?? text).split(/\s+/));
 }
 
-/** The same for a narrow column: `weekdays 09:00`, `daily 09:00`, `Mondays 09:00`. */
+/** The short form for a narrow column: `weekdays 09:00`, `daily 09:00`, `Mondays 09:00`. */
 export function shortSeriesWords(cron: string): string | undefined {
   return seriesWords(cron)
     ?.replace(/^every (weekday|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day) at /, '$1s ')

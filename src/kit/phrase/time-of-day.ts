@@ -1,6 +1,6 @@
 /**
- * Wall times, days of the calendar and times of the day in phrases. Pure. A wall time is written as the milliseconds
- * that the same calendar reading would be in UTC.
+ * Wall times, calendar days and times of day in phrases. Pure. A wall time is represented by the milliseconds that its
+ * reading would be in UTC.
  */
 import { offsetAt } from '../clock/zone.ts';
 import { PhraseError } from './reading.ts';
@@ -12,18 +12,18 @@ export const DAY_MS = 86_400_000;
 
 /** How an hour was written: `9am`, `9:00`, `9`, `noon`, `midnight`. */
 type TimeStyle = 'half' | 'colon' | 'bare' | 'noon' | 'midnight';
-/** A time of the day as it was written. */
+/** A time of the day, with its spelling. */
 export type Time = {
   readonly hour: number;
   readonly minute: number;
   readonly second: number;
-  readonly as: TimeStyle /** The hour as it was typed, where it has no more. */;
+  readonly as: TimeStyle /** The typed hour, if nothing else was typed. */;
   readonly word?: string;
 };
-/** A part of the day that says which of two hours is meant. */
+/** A part of the day, which selects one of two possible hours. */
 export type HalfDay = 'morning' | 'afternoon' | 'evening' | 'night';
 
-/** The beginning of a day as a wall time; `undefined` for one that its month does not have. */
+/** The beginning of a day as a wall time; `undefined` if its month does not have that day. */
 export function calendarDay(year: number, month: number, day: number): number | undefined {
   const wall = Date.UTC(year, month - 1, day);
   const read = new Date(wall);
@@ -32,8 +32,8 @@ export function calendarDay(year: number, month: number, day: number): number | 
 
 const two = (value: number) => String(value).padStart(2, '0');
 
-/** `2026-12-01 09:00` of a wall time. */
-export function written(wall: number): string {
+/** A wall time as `2026-12-01 09:00`. */
+export function formatWall(wall: number): string {
   const text = new Date(wall).toISOString();
   return `${text.slice(0, 10)} ${text.slice(11, text.slice(17, 19) === '00' ? 16 : 19)}`;
 }
@@ -41,7 +41,7 @@ export function written(wall: number): string {
 export const wallOf = (instant: number, zone: string) => instant + offsetAt(zone, instant);
 export const dayOf = (wall: number) => Math.floor(wall / DAY_MS) * DAY_MS;
 
-/** The instants at which a zone's clocks show a wall time: one as a rule, none or two where they are put. */
+/** The instants at which a zone's clocks show a wall time: usually one, or none or two at a clock change. */
 function instantsOf(wall: number, zone: string): number[] {
   const offsets = new Set([offsetAt(zone, wall - DAY_MS), offsetAt(zone, wall + DAY_MS)]);
   return [...offsets]
@@ -50,7 +50,7 @@ function instantsOf(wall: number, zone: string): number[] {
     .sort((one, other) => one - other);
 }
 
-/** RFC 3339 in a zone's own offset. */
+/** RFC 3339 with the zone's offset. */
 function withOffset(instant: number, zone: string): string {
   const offset = offsetAt(zone, instant) / MINUTE_MS;
   const size = Math.abs(offset);
@@ -62,22 +62,22 @@ function withOffset(instant: number, zone: string): string {
 export function instantOf(wall: number, zone: string): number {
   const found = instantsOf(wall, zone);
   if (found.length === 1) return found[0]!;
-  const [date, time] = written(wall).split(' ') as [string, string];
+  const [date, time] = formatWall(wall).split(' ') as [string, string];
   if (found.length === 2)
     throw new PhraseError(
       `the clocks in ${zone} show ${time} twice on ${date}`,
       found.map((instant) => withOffset(instant, zone)),
     );
-  // The clocks skip it: the same stretch before and after the gap.
+  // The clocks skip it: offer the times before and after the gap.
   const before = offsetAt(zone, wall - DAY_MS);
   const after = offsetAt(zone, wall + DAY_MS);
   throw new PhraseError(
     `the clocks in ${zone} skip ${time} on ${date}`,
-    [wall - after, wall - before].map((instant) => written(wallOf(instant, zone))),
+    [wall - after, wall - before].map((instant) => formatWall(wallOf(instant, zone))),
   );
 }
 
-/** The hour that is meant, 0 to 23. @throws PhraseError where it can be two */
+/** The hour, 0 to 23. @throws PhraseError if it is ambiguous */
 export function hourOf({ hour, minute, as, word }: Time, half: HalfDay | undefined): number {
   const write = (hours: number) => `${hours}:${two(minute)}`;
   if (half !== undefined && as !== 'half' && as !== 'noon' && as !== 'midnight' && hour <= 12) {
@@ -87,7 +87,7 @@ export function hourOf({ hour, minute, as, word }: Time, half: HalfDay | undefin
     if (half === 'evening' && hour >= 5 && hour < 12) return later;
     if (half === 'night' && hour >= 8 && hour < 12) return later;
     throw new PhraseError(
-      `${hour} ${half === 'night' ? 'at' : 'in the'} ${half} can be two times; name the day and the hour, as in "2026-12-01 ${two(hour)}:${two(minute)}"`,
+      `${hour} ${half === 'night' ? 'at' : 'in the'} ${half} can be two times; write the day and the hour, as in "2026-12-01 ${two(hour)}:${two(minute)}"`,
     );
   }
   if (half !== undefined && as !== 'midnight') {
@@ -112,8 +112,8 @@ export function timeOfDay(time: Time, half: HalfDay | undefined): number {
   return hourOf(time, half) * HOUR_MS + time.minute * MINUTE_MS + time.second * SECOND_MS;
 }
 
-/** What is said of a phrase without a time of the day. */
+/** The error for a phrase without a time of day. */
 export function noTime(text: string, halfDay: HalfDay | undefined): PhraseError {
   const hour = halfDay === undefined ? '9:00' : halfDay === 'afternoon' ? '3' : '9';
-  return new PhraseError(`"${text}" names no time of the day`, [`${text} at ${hour}`]);
+  return new PhraseError(`"${text}" does not have a time of day`, [`${text} at ${hour}`]);
 }

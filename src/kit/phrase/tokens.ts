@@ -1,4 +1,4 @@
-/** The words of a phrase one after the other, and the numbers and times of the day among them. Pure. */
+/** Splits a phrase into words, and recognises numbers and times of day among them. Pure. */
 import { PhraseError } from './reading.ts';
 import type { Time } from './time-of-day.ts';
 import { NUMBERS, UNITS, type Unit } from './vocabulary.ts';
@@ -18,15 +18,15 @@ function tokensOf(text: string): Token[] {
   return (plain.match(TOKEN) ?? []).map((token) => ({ text: token, word: token.toLowerCase() }));
 }
 
-/** `nine` of `at nine`. */
+/** The hour in `at nine`. */
 function hourWord(word: string): number | undefined {
   const number = Object.hasOwn(NUMBERS, word) && word !== 'a' && word !== 'an' ? NUMBERS[word] : undefined;
   return number !== undefined && number <= 12 ? number : undefined;
 }
 
-/** A phrase that is read from its first word to its last. */
+/** The words of a phrase, read from first to last. */
 export class Tokens {
-  /** The next word. */
+  /** Index of the next word. */
   at = 0;
   readonly #list: readonly Token[];
 
@@ -38,29 +38,29 @@ export class Tokens {
     return this.at >= this.#list.length;
   }
 
-  /** The next word, which must be there. */
+  /** The next word, which must exist. */
   peek(): Token {
     return this.#list[this.at]!;
   }
 
-  /** Takes the next word, which must be there. */
+  /** Consumes the next word, which must exist. */
   take(): Token {
     return this.#list[this.at++]!;
   }
 
-  /** A word in lower case, so many ahead of the next one; empty where there is none. */
+  /** The word `ahead` positions after the next one, in lower case; empty if there is none. */
   word(ahead = 0): string {
     return this.#list[this.at + ahead]?.word ?? '';
   }
 
-  /** Takes the next word if it is one of these. */
+  /** Consumes the next word if it is one of these. */
   accept(...words: string[]): boolean {
     if (!words.includes(this.word())) return false;
     this.at++;
     return true;
   }
 
-  /** A number in digits or as a word; `undefined` where there is none. Consumes nothing. */
+  /** A number in digits or as a word; `undefined` if there is none. Consumes nothing. */
   number(ahead = 0): number | undefined {
     const word = this.word(ahead);
     if (/^\d{1,6}(\.\d+)?$/.test(word)) return Number(word);
@@ -73,7 +73,7 @@ export class Tokens {
     return Object.hasOwn(UNITS, word) ? UNITS[word] : undefined;
   }
 
-  /** A day of a month in digits, with or without its ending. */
+  /** A day of a month in digits, with or without its ordinal ending. */
   ordinal(ahead: number): { value: number; length: number } | undefined {
     const word = this.word(ahead);
     if (!/^\d{1,2}$/.test(word)) return undefined;
@@ -81,7 +81,7 @@ export class Tokens {
     return { value: Number(word), length: hasEnding ? 2 : 1 };
   }
 
-  /** A year in four digits, taken if it stands there. */
+  /** Consumes a four-digit year, if there is one. */
   year(): { year?: number } {
     const skip = this.word() === ',' ? 1 : 0;
     if (!/^\d{4}$/.test(this.word(skip))) return {};
@@ -90,7 +90,7 @@ export class Tokens {
     return { year };
   }
 
-  /** One time of the day; `undefined` where there is none, and nothing is consumed. */
+  /** Consumes one time of day; `undefined`, and nothing consumed, if there is none. */
   clock(): Time | undefined {
     const word = this.word();
     if (word === 'noon' || word === 'midnight') {
@@ -102,8 +102,8 @@ export class Tokens {
     if (!colon && bare === undefined) return undefined;
     const [hour, minute, second] = colon ? colon.slice(1).map((part) => Number(part ?? 0)) : [bare!, 0, 0];
     if (hour! > 23 || minute! > 59 || second! > 59) {
-      const remedy = hour === 24 && minute === 0 ? 'write "midnight"' : 'hours go from 0 to 23, minutes to 59';
-      throw new PhraseError(`"${word}" is no time of the day; ${remedy}`);
+      const remedy = hour === 24 && minute === 0 ? 'write "midnight"' : 'hours are 0 to 23, minutes 0 to 59';
+      throw new PhraseError(`"${word}" is not a time of day; ${remedy}`);
     }
     this.at++;
     const half = this.word() === 'am' || this.word() === 'pm' ? this.take().word : undefined;
@@ -111,18 +111,18 @@ export class Tokens {
     if (half === undefined)
       return { hour: hour!, minute: minute!, second: second!, as: colon ? 'colon' : 'bare', word };
     if (hour! < 1 || hour! > 12)
-      throw new PhraseError(`"${word} ${half}" is no time of the day; ${half} goes with 1 to 12`);
+      throw new PhraseError(`"${word} ${half}" is not a time of day; ${half} needs an hour from 1 to 12`);
     const written = colon ? `:${colon[2]}` : '';
     if (hour === 12)
       throw new PhraseError(
-        `"12${written}${half}" is noon for some and midnight for others`,
+        `"12${written}${half}" is ambiguous: it can be noon or midnight`,
         minute === 0 ? ['noon', 'midnight'] : [`12${written}`, `0${written}`],
         { replaces: new RegExp(`${word} ?${half[0]}\\.?m\\.?`, 'i') },
       );
     return { hour: hour! + (half === 'pm' ? 12 : 0), minute: minute!, second: second!, as: 'half' };
   }
 
-  /** What was typed of the words since one. */
+  /** Matches the typed text since a word. */
   writtenSince(start: number): RegExp {
     const words = this.#list.slice(start, this.at).map(({ text }) => RegExp.escape(text));
     return new RegExp(words.join(' ?'), 'i');

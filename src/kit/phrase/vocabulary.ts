@@ -1,8 +1,8 @@
-/** The words that phrases are made of. */
+/** The vocabulary of phrases. */
 import type { HalfDay } from './time-of-day.ts';
 
 export const WEEKDAYS = ['sunday', 'monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday'] as const;
-/** Days of the week that go by one name. */
+/** Names for groups of days of the week. */
 export const DAY_GROUPS: Readonly<Record<string, readonly number[]>> = {
   weekday: [1, 2, 3, 4, 5],
   workday: [1, 2, 3, 4, 5],
@@ -44,14 +44,14 @@ const byPrefix = (names: readonly string[], least: number) => {
 export const WEEKDAY_WORDS = byPrefix(WEEKDAYS, 3);
 export const MONTH_WORDS = byPrefix(MONTHS, 3);
 
-/** Words that a typing error is compared with. */
+/** Words that are compared with a possible typing error. */
 export const KNOWN_WORDS = [
   ...[...WEEKDAYS, ...MONTHS, ...Object.keys(NUMBERS), ...Object.keys(UNITS).filter((word) => word.length > 3)],
   ...[...Object.keys(HALF_DAYS), ...Object.keys(FREQUENCIES), 'weekday', 'weekdays', 'weekend', 'weekends'],
   ...['today', 'tonight', 'tomorrow', 'every', 'noon', 'midnight', 'next', 'coming', 'half', 'other', 'between'],
 ];
 
-/** Names of zones that several zones share, or that change with the season. */
+/** Zone abbreviations that several zones share, or that change with the season. */
 export const ABBREVIATIONS = new Set(
   'est edt cst cdt mst mdt pst pdt cet cest eet eest wet west bst ist jst kst msk aest aedt nzst nzdt sgt hkt et ct mt pt'.split(
     ' ',

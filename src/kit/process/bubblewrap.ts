@@ -1,33 +1,33 @@
 /**
- * The sandbox on Linux: bubblewrap gives a program mounts and process numbers of its own. The system is mounted
- * read-only, hidden folders are empty, and no process outside can be seen, signalled or traced.
+ * The sandbox on Linux: bubblewrap gives a program its own mounts and process numbers. The system is mounted read-only,
+ * hidden folders are empty, and outside processes cannot be seen, signalled or traced.
  */
 import { execFile } from 'node:child_process';
 import { accessSync, constants, lstatSync, readdirSync, readlinkSync, realpathSync, statSync } from 'node:fs';
 import { delimiter, dirname, isAbsolute, join } from 'node:path';
 import { type Base, isWithin, type Means, mountsOf, PRIVATE_FOLDERS, type ProgramUser, type View } from './view.ts';
 
-/** A machine under load may take this long to start a program. */
+/** A loaded machine may take this long to start a program. */
 const PROBE_LIMIT_MS = 10_000;
-/** Where daemons of the system listen. */
+/** Folder with the sockets of system daemons. */
 const RUNTIME_FOLDER = '/run';
-/** The folders that are searched where there is no `PATH`, as in some services. */
+/** Folders that are searched if `PATH` is unset, as in some services. */
 const USUAL_FOLDERS = ['/usr/bin', '/usr/local/bin', '/bin'];
-/** What programs use of `/dev` besides what every one has: graphics for models, sound. Terminals and disks stay out. */
+/** Devices for graphics and sound, besides the standard ones. Terminals and disks are excluded. */
 const DEVICES = ['/dev/dri', '/dev/kfd', '/dev/accel', '/dev/snd', '/dev/nvidia0', '/dev/nvidiactl', '/dev/nvidia-uvm'];
-/** Programs, their libraries, and settings of the system. */
+/** Programs and their libraries. */
 const SYSTEM = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/opt', '/nix/store', '/gnu/store'];
-/** Where secrets of the system are, among settings that programs need. */
+/** System settings that programs need; some files contain secrets. */
 const SETTINGS = '/etc';
-/** Programs of NixOS. */
+/** Program folders of NixOS. */
 const RUNTIME_PROGRAMS = ['/run/current-system', '/run/wrappers'];
-/** The user that a program of root is inside. Every system knows it as `nobody`. */
+/** The user id of root's programs inside the sandbox; `nobody` on every system. */
 const UNPRIVILEGED = '65534';
 
-/** Whether a program that we start owns the files of root. */
+/** Whether a started program would own root's files. */
 const isRoots = (user: ProgramUser | undefined) => user === undefined && process.geteuid?.() === 0;
 
-/** What is readable for programs that we start: of root's files only the system's. */
+/** Readable files of a started program: for root, only the system's. */
 export const baseFor = (user: ProgramUser | undefined): Base => (isRoots(user) ? 'system' : 'everything');
 
 function realOrUndefined(path: string): string | undefined {
@@ -38,14 +38,14 @@ function realOrUndefined(path: string): string | undefined {
   }
 }
 
-/** A folder, or the link that it is. */
+/** Mounts a folder read-only, or recreates the link. */
 function readOnly(path: string): string[] {
   const found = lstatSync(path, { throwIfNoEntry: false });
   if (found === undefined) return [];
   return found.isSymbolicLink() ? ['--symlink', readlinkSync(path), path] : ['--ro-bind', path, path];
 }
 
-/** What other users may not read, below a folder. */
+/** Mounts over the files below a folder that other users may not read. */
 function unreadable(folder: string): string[] {
   return readdirSync(folder).flatMap((name) => {
     const path = join(folder, name);
@@ -57,16 +57,16 @@ function unreadable(folder: string): string[] {
   });
 }
 
-/** The resolver's file may be a link that leads into the runtime folder. */
+/** The resolver's file may be a link into the runtime folder. */
 function resolverMounts(): string[] {
   const real = realOrUndefined('/etc/resolv.conf');
   return real !== undefined && isWithin(real, RUNTIME_FOLDER) ? ['--ro-bind', dirname(real), dirname(real)] : [];
 }
 
 /**
- * A new `/proc` shows the program's own processes. Its other files let root change the kernel, and every user the
- * settings of the namespaces: they are read-only. The kernel mounts no `/proc` inside a sandbox with such mounts, so a
- * program that builds sandboxes of its own does without them; it never runs as root.
+ * A new `/proc` shows only the program's own processes. Its other files are mounted read-only, because root could
+ * change the kernel there, and every user the settings of the namespaces. In such a sandbox the kernel refuses another
+ * `/proc`. A program that builds its own sandboxes therefore does not get these mounts; it never runs as root.
  */
 function processMounts(nests: boolean): string[] {
   if (nests) return ['--proc', '/proc'];
@@ -81,11 +81,11 @@ function processMounts(nests: boolean): string[] {
 }
 
 /**
- * Mounts a folder with what is in it now, read-only, but for some of it. What is mounted over a file or a socket goes
- * when that is replaced or removed, as container engines do at each start, and nothing can cover a file that does not
- * exist yet. So a program sees the entries that existed when it started; in folders below, it sees every change.
+ * Mounts the current entries of a folder read-only, except some. A mount over a file or socket disappears when that is
+ * replaced, as container engines do at each start, and a file that does not exist yet cannot be covered. The program
+ * therefore sees the entries that existed at its start. In subfolders, it sees every change.
  */
-export function asItIsNow(folder: string, without: readonly string[]): string[] {
+export function currentEntryMounts(folder: string, without: readonly string[]): string[] {
   if (!lstatSync(folder, { throwIfNoEntry: false })?.isDirectory()) return [];
   const mounts = readdirSync(folder).flatMap((name) => {
     const path = join(folder, name);
@@ -96,7 +96,7 @@ export function asItIsNow(folder: string, without: readonly string[]): string[] 
   return ['--tmpfs', folder, ...mounts, '--remount-ro', folder];
 }
 
-/** Of what a program cannot be given away: other processes, shared memory, terminals, capabilities. */
+/** Isolation from other processes, shared memory, terminals and capabilities. */
 function isolation(ofRoot: boolean, network: boolean): string[] {
   return [
     ...['--unshare-pid', '--unshare-ipc', '--cap-drop', 'ALL'],
@@ -106,8 +106,8 @@ function isolation(ofRoot: boolean, network: boolean): string[] {
 }
 
 /**
- * The mounts that every program has. A terminal of the user is a device, so `/dev` is a new one: a program that writes
- * to it could draw a question of its own.
+ * The mounts of every program. `/dev` is a new one without the user's terminal, because a program that writes to the
+ * terminal could display a fake question.
  */
 function baseMounts(
   base: Base,
@@ -123,28 +123,28 @@ function baseMounts(
       (path) => ['--tmpfs', path],
     ),
     ...(base === 'everything'
-      ? asItIsNow(RUNTIME_FOLDER, withoutFiles)
+      ? currentEntryMounts(RUNTIME_FOLDER, withoutFiles)
       : ['--tmpfs', RUNTIME_FOLDER, ...RUNTIME_PROGRAMS.flatMap(readOnly), ...(network ? resolverMounts() : [])]),
     ...(base === 'system' && ofRoot && network ? ['--ro-bind-try', '/sys', '/sys'] : []),
   ];
 }
 
 export type BubblewrapOptions = {
-  /** Whom the program runs as; as us without it. */
+  /** The user that the program runs as; by default this process's. */
   readonly user?: ProgramUser | undefined;
-  /** It has one unless this is `false`. */
+  /** Network access; only `false` disables it. */
   readonly network?: boolean;
-  /** It builds sandboxes of its own; not possible for a program of root. */
+  /** Whether the program builds its own sandboxes; not possible for root's programs. */
   readonly nests?: boolean;
-  /** A folder that exists inside although it is not shown. */
+  /** A folder that exists inside, although its content is not shown. */
   readonly home?: string | undefined;
-  /** Where it starts; where bubblewrap is started without it. */
+  /** The working folder; by default that of bubblewrap. */
   readonly cwd?: string | undefined;
   readonly variables?: Readonly<Record<string, string>>;
   readonly withoutVariables?: readonly string[];
 };
 
-/** The command that runs a program with a view of its own. Reads the disk and changes nothing. */
+/** The command that runs a program with its own view. Reads the disk and changes nothing. */
 export function bubblewrapCommand(
   bubblewrap: string,
   view: View,
@@ -172,7 +172,7 @@ export function bubblewrapCommand(
       if (isFolder) return ['--tmpfs', path];
       return dirname(path) === RUNTIME_FOLDER ? [] : ['--ro-bind-try', '/dev/null', path];
     }),
-    // A write there would be lost with the program: it fails instead.
+    // A write to a hidden folder would be lost at the program's end, so it must fail.
     ...mounts.flatMap(({ path, as, isFolder }) =>
       as === 'hidden' && isFolder && isVisible(path) ? ['--remount-ro', path] : [],
     ),
@@ -194,15 +194,15 @@ function isExecutable(path: string): boolean {
   }
 }
 
-/** Finds bubblewrap and tries it: it may be installed, and namespaces forbidden. */
+/** Finds and tests bubblewrap: it may be installed while namespaces are forbidden. */
 async function probe(path: string | undefined, user: ProgramUser | undefined): Promise<Means> {
   const folders = path ? path.split(delimiter).filter((folder) => isAbsolute(folder)) : USUAL_FOLDERS;
   const found = folders.map((folder) => join(folder, 'bwrap')).find(isExecutable);
   if (found === undefined) return { kind: 'none', why: 'bubblewrap is not installed (apt-get install bubblewrap)' };
   const view: View = { base: baseFor(user), hidden: [], shown: [], kept: [], tools: [] };
-  const [program, ...words] = bubblewrapCommand(found, view, ['/bin/sh', '-c', ':'], { user, cwd: '/' });
+  const [program, ...args] = bubblewrapCommand(found, view, ['/bin/sh', '-c', ':'], { user, cwd: '/' });
   const failure = await new Promise<string | undefined>((resolve) => {
-    execFile(program!, words, { timeout: PROBE_LIMIT_MS, env: {}, cwd: '/', ...user }, (error, _stdout, stderr) =>
+    execFile(program!, args, { timeout: PROBE_LIMIT_MS, env: {}, cwd: '/', ...user }, (error, _stdout, stderr) =>
       resolve(error === null ? undefined : stderr.trim().split('\n')[0] || error.message.split('\n')[0]),
     );
   });
@@ -212,7 +212,7 @@ async function probe(path: string | undefined, user: ProgramUser | undefined): P
 
 const probes = new Map<string, Promise<Means>>();
 
-/** What {@link probe} found for this `PATH` and user, once for the whole process. */
+/** The result of {@link probe} for this `PATH` and user, cached for the process's life. */
 export function probeBubblewrap(path: string | undefined, user?: ProgramUser): Promise<Means> {
   const key = JSON.stringify([path, user]);
   let means = probes.get(key);

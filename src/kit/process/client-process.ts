@@ -1,11 +1,11 @@
 /**
- * The program that started this one, by its process: a client that starts both an MCP server and a hook is the same
+ * Identifies the program that started this process. A client that starts both an MCP server and a hook is the same
  * process for both.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 
-/** A process, told apart from later ones with the same pid. */
+/** A process; the start time distinguishes it from later ones with the same pid. */
 export type ClientProcess = { readonly pid: number; readonly started: string };
 
 type Ancestor = ClientProcess & { readonly parent: number; readonly command: string };
@@ -13,16 +13,16 @@ type Ancestor = ClientProcess & { readonly parent: number; readonly command: str
 /** Clients start hooks through a shell. */
 const SHELL = /^-?(?:ba|da|z|k|a|fi|c|tc)?sh$/;
 
-/** Modes in which one process serves many sessions at once, so that a process does not name a session. */
+/** Modes in which one process serves many sessions, so that the process does not identify a session. */
 const MANY_SESSIONS = /(?:^|\s)(?:--(?:experimental-)?acp|app-server|mcp-server)(?:\s|$)/;
 
-/** More levels than this are not between a client and what it starts. */
+/** Maximum of processes between a client and its child. */
 const MOST_LEVELS = 6;
 
 function onLinux(pid: number): Ancestor | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-    // The name is in parentheses and may hold any character; `started` is field 22 (proc(5)).
+    // The name is in parentheses and may contain any character; `started` is field 22 (proc(5)).
     const after = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
     const name = stat.slice(stat.indexOf('(') + 1, stat.lastIndexOf(')'));
@@ -49,9 +49,9 @@ function ancestorOf(pid: number): Ancestor | undefined {
 }
 
 /**
- * The nearest ancestor of this process that is no shell.
+ * The nearest ancestor of this process that is not a shell.
  *
- * @returns `undefined` where the system does not tell, and for a client of which one process serves many sessions
+ * @returns `undefined` if the system does not report it, and for a client process that serves many sessions
  */
 export function clientProcess(): ClientProcess | undefined {
   let found = ancestorOf(process.ppid);
@@ -61,5 +61,5 @@ export function clientProcess(): ClientProcess | undefined {
   return { pid: found.pid, started: found.started };
 }
 
-/** Whether this very process still runs. */
+/** Whether the same process still runs. */
 export const isAlive = ({ pid, started }: ClientProcess): boolean => ancestorOf(pid)?.started === started;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { inheritedVariables, isWithheld, isWithheldFromServers } from './inherited-variables.ts';
 
-test('a child gets what it needs to run, and nothing that says where secrets lie', () => {
+test('a child gets the variables that it needs to run, and no paths of secrets', () => {
   const own = {
     PATH: '/usr/bin:/home/ada/.reveille/bin:/bin',
     HOME: '/home/ada',
@@ -27,7 +27,7 @@ test('a child gets what it needs to run, and nothing that says where secrets lie
   assert.equal(inheritedVariables({ ...own, TMPDIR: '/home/ada/.reveille-tmp' }).TMPDIR, '/home/ada/.reveille-tmp');
 });
 
-test("secrets of daemons are withheld by name; an agent's own are withheld from its servers", () => {
+test("secrets of daemons are withheld by name; an agent's secrets are withheld from its servers", () => {
   for (const name of ['EXECUTOR_TOKEN', 'REVEILLE_HOME', 'ROUTER_ADMIN_TOKEN', 'REVEILLE_APPROVER_PASSPHRASE'])
     assert.ok(isWithheld(name) && isWithheldFromServers(name), name);
   for (const name of ['NEO_DAEMON_TOKEN', 'NEO_EXECUTOR_TOKEN'])

@@ -1,16 +1,16 @@
 /**
- * What programs that we start get of our own environment: an allow-list, so that no secret of ours leaks into them, and
- * nothing that says where secrets lie.
+ * The environment of started programs: an allow-list of this process's variables, without secrets and without paths of
+ * secrets.
  */
 import { delimiter, isAbsolute, relative } from 'node:path';
 
-/** What marks a process as started by a router; its value is the `spawn_id` of the record. */
+/** Marks a process that a router started; its value is the record's `spawn_id`. */
 export const SPAWN_ID_VARIABLE = 'REVEILLE_SPAWN_ID';
 
-/** The conversation of the turn that a program is run for; `alarm_set` defaults to it. */
+/** The conversation of the turn that runs a program; the default of `alarm_set`. */
 export const CONVERSATION_VARIABLE = 'REVEILLE_CONVERSATION_ID';
 
-/** What a program needs to find its files, speak its language and reach the network. */
+/** Variables for a program's files, language and network. */
 const INHERITED = new Set([
   'PATH',
   'HOME',
@@ -32,7 +32,7 @@ const INHERITED = new Set([
   'NO_PROXY',
 ]);
 
-/** Windows programs do not start without most of these. */
+/** Most Windows programs need these to start. */
 const INHERITED_ON_WINDOWS = new Set([
   'APPDATA',
   'COMSPEC',
@@ -49,9 +49,7 @@ const INHERITED_ON_WINDOWS = new Set([
   'WINDIR',
 ]);
 
-/**
- * Our own variables that no program we start may be given, by whatever way: secrets of daemons, and where secrets lie.
- */
+/** Variables that no started program may get in any way: secrets of daemons, and paths of secrets. */
 const WITHHELD = new Set([
   'REVEILLE_HOME',
   'REVEILLE_TOKEN',
@@ -67,40 +65,40 @@ const WITHHELD = new Set([
   'ROUTER_METRICS_TOKEN',
   'ROUTER_WAKE_TOKEN',
 ]);
-/** What an agent daemon holds for itself, and its MCP servers must not have. */
+/** Secrets of an agent daemon that its MCP servers must not get. */
 const WITHHELD_FROM_SERVERS = new Set(['NEO_DAEMON_TOKEN', 'NEO_EXECUTOR_TOKEN', 'REVEILLE_MACHINE_TOKEN']);
 
-/** Whether a program that we start must never be given this variable. */
+/** Whether no started program may get this variable. */
 export function isWithheld(name: string): boolean {
   return WITHHELD.has(name) || name.startsWith('REVEILLE_APPROVER_');
 }
 
-/** Whether an MCP server must never be given this variable. */
+/** Whether no MCP server may get this variable. */
 export function isWithheldFromServers(name: string): boolean {
   return isWithheld(name) || WITHHELD_FROM_SERVERS.has(name);
 }
 
-/** Variables of ours whose values are folders with secrets in them. */
+/** Variables whose values are folders with secrets. */
 const SECRET_FOLDERS = ['REVEILLE_HOME', 'REVEILLE_APPROVER_DIR'] as const;
 
-/** Whether a path is a folder, or lies below it. */
+/** Whether a path is a folder or is below it. */
 function isWithin(path: string, folder: string): boolean {
-  const way = relative(folder, path);
-  return isAbsolute(path) && !way.startsWith('..') && !isAbsolute(way);
+  const relativePath = relative(folder, path);
+  return isAbsolute(path) && !relativePath.startsWith('..') && !isAbsolute(relativePath);
 }
 
 function isInherited(name: string): boolean {
   if (name.startsWith('LC_')) return true;
   const upper = name.toUpperCase();
   if (INHERITED_ON_WINDOWS.has(upper)) return true;
-  // Proxies are spelt in lower case as well; on Windows names have no case.
+  // Proxy variables also exist in lower case; on Windows, names are case-insensitive.
   return INHERITED.has(name) || (/_proxy$/.test(name) && INHERITED.has(upper)) || upper === 'PATH';
 }
 
 /**
- * Picks what a child gets.
+ * Selects the variables of a child.
  *
- * @param own our own variables
+ * @param own this process's variables
  */
 export function inheritedVariables(own: Readonly<Record<string, string | undefined>>): Record<string, string> {
   const secret = SECRET_FOLDERS.flatMap((name) => own[name] || []);
@@ -114,7 +112,7 @@ export function inheritedVariables(own: Readonly<Record<string, string | undefin
         .split(delimiter)
         .filter((folder) => !leadsThere(folder))
         .join(delimiter);
-    // An installation may live in a home of its own, where everything lies below the same folder.
+    // An installation may have its own home, with everything below one folder.
     else if (name === 'HOME' || !leadsThere(value)) inherited[name] = value;
   }
   return inherited;

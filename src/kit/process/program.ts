@@ -1,4 +1,4 @@
-/** Finding the program that a command names, so that a missing one is told by name instead of by an exit code. */
+/** Finds the program of a command, so that an error names a missing program instead of an exit code. */
 import { accessSync, constants, statSync } from 'node:fs';
 import { delimiter, join, resolve } from 'node:path';
 
@@ -12,13 +12,13 @@ function isExecutable(path: string): boolean {
 }
 
 /**
- * @param name a path, or a name to look for
- * @param path as the variable PATH has it
- * @param cwd where it is to run; where we run unless told
- * @returns whether such a program can be run
+ * @param name a path, or a name to search for
+ * @param path the value of PATH
+ * @param cwd its working folder; by default this process's
+ * @returns whether the program can be run
  */
 export function isProgram(name: string, path: string | undefined, cwd = '.'): boolean {
-  // Windows finds programs by extensions of its own; the start will tell.
+  // Windows finds programs by their extensions; the start will report a missing one.
   if (process.platform === 'win32') return true;
   if (name.includes('/')) return isExecutable(resolve(cwd, name));
   return (path ?? '').split(delimiter).some((folder) => folder !== '' && isExecutable(join(folder, name)));

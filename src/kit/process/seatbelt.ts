@@ -5,28 +5,28 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Mount, mountsOf, PRIVATE_FOLDERS, type View } from './view.ts';
 
-/** A string of the profile's language. */
+/** Quotes a string of the profile's language. */
 const quoted = (text: string) => `"${text.replace(/[\\"]/g, '\\$&')}"`;
 
 /**
- * Services that hold the user's keys. Without them, a program that keeps its login in the key store needs another way
- * to log in.
+ * Services with the user's keys. Without them, a program that stores its login in the keychain needs another way to log
+ * in.
  */
 const KEY_STORES = ['com.apple.SecurityServer', 'com.apple.securityd', 'com.apple.securityd.xpc', 'com.apple.secd'];
 /** Devices that every program writes to. */
 const DEVICES = ['/dev/null', '/dev/zero', '/dev/dtracehelper', '/dev/tty'];
 
 function ruleOf({ path, as, isFolder }: Mount): string[] {
-  const place = `(${isFolder ? 'subpath' : 'literal'} ${quoted(path)})`;
-  // Opening a file below takes the right to pass through the folder.
+  const filter = `(${isFolder ? 'subpath' : 'literal'} ${quoted(path)})`;
+  // Opening a file below it requires metadata access to the folder.
   if (as === 'hidden')
-    return [`(deny file-read* file-write* ${place})`, `(allow file-read-metadata (literal ${quoted(path)}))`];
-  if (as === 'read') return [`(allow file-read* ${place})`, `(deny file-write* ${place})`];
-  // To move a folder is to unlink it where it was.
-  return [`(allow file-read* file-write* ${place})`, `(deny file-write-unlink (literal ${quoted(path)}))`];
+    return [`(deny file-read* file-write* ${filter})`, `(allow file-read-metadata (literal ${quoted(path)}))`];
+  if (as === 'read') return [`(allow file-read* ${filter})`, `(deny file-write* ${filter})`];
+  // Moving a folder counts as unlinking it at its old path.
+  return [`(allow file-read* file-write* ${filter})`, `(deny file-write-unlink (literal ${quoted(path)}))`];
 }
 
-/** The profile of a view: nothing is writable but what the view names. The last rule that fits counts. Pure. */
+/** The profile of a view: only paths named in the view are writable. The last matching rule decides. Pure. */
 export function seatbeltProfile(view: View, temporary?: string): string {
   const mounts = mountsOf(view).filter(({ path }) => !PRIVATE_FOLDERS.includes(path));
   return [
@@ -44,7 +44,7 @@ export function seatbeltProfile(view: View, temporary?: string): string {
   ].join('\n');
 }
 
-/** The command that runs a program under the profile of a view, with a folder of its own for temporary files. */
+/** The command that runs a program under a view's profile, with its own folder for temporary files. */
 export function seatbeltCommand(seatbelt: string, view: View, command: readonly string[]): string[] {
   const written = view.shown.flatMap(({ path, writable }) => (writable ? [path] : []));
   const name = createHash('sha256')

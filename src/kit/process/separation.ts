@@ -1,7 +1,7 @@
 /**
- * The sandbox of programs that we start. The system is read-only for them, what is not theirs is hidden, and only named
- * folders are writable. One place decides what a program sees; bubblewrap enforces it on Linux, `sandbox-exec` on macOS,
- * and nothing elsewhere (docs/decisions/0019-separation.md).
+ * The sandbox of started programs. The system is read-only for them, other users' files are hidden, and only named
+ * folders are writable. {@link viewOf} decides what a program sees. bubblewrap enforces it on Linux, `sandbox-exec` on
+ * macOS, and nothing on other systems (docs/decisions/0019-separation.md).
  */
 import { execFile } from 'node:child_process';
 import { realpathSync, statSync } from 'node:fs';
@@ -23,52 +23,52 @@ import {
   type View,
 } from './view.ts';
 
-/** `auto`: a sandbox where the system has one. `required`: no program is started without. `off`: none. */
-export const SEPARATION_MODES = ['auto', 'required', 'off'] as const;
-export type SeparationMode = (typeof SEPARATION_MODES)[number];
+/** `auto`: a sandbox if the system has one. `required`: no program starts without one. `off`: none. */
+export const ISOLATION_MODES = ['auto', 'required', 'off'] as const;
+export type SeparationMode = (typeof ISOLATION_MODES)[number];
 
 export type Places = {
-  /** Folders, files and sockets that no program sees. A path that does not exist is ignored. */
+  /** Folders, files and sockets that no program sees. Missing paths are ignored. */
   readonly hidden: readonly string[];
-  /** Folders of which a program sees only what it names below them, and may write there. */
+  /** Folders in which a program sees and may write only the subfolders that it names. */
   readonly shared?: readonly string[];
-  /** What a program gets back when its command, environment or folder names it. */
+  /** Hidden paths that become visible if a program's command, environment or folder names them. */
   readonly grantable: readonly Grant[];
-  /** Read-only also where a program may write around it, unless its working folder is in it. */
+  /** Read-only even inside writable folders, unless the program's working folder is in it. */
   readonly kept: readonly string[];
-  /** Files and folders that no program may write, whatever it names: what a shell or a desktop starts by itself. */
+  /** Files and folders that no program may write: files that a shell or a desktop runs automatically. */
   readonly never?: readonly string[];
-  /** The person's home folder, which is no program's to write as a whole; that of this process without it. */
+  /** The person's home folder, which is never writable as a whole; by default that of this process. */
   readonly home?: string;
-  /** Programs that build sandboxes of their own, by their real paths: our own command. */
+  /** Real paths of programs that build their own sandboxes: Reveille's own command. */
   readonly nesting?: readonly string[];
-  /** What every program may read wherever it is: our code. */
+  /** Readable for every program at any location: Reveille's code. */
   readonly tools?: readonly string[];
 };
 
 export const NO_PLACES: Places = { hidden: [], grantable: [], kept: [] };
 
-export type WalledProgram = {
+export type SandboxedProgram = {
   readonly command: readonly string[];
-  /** The words of the command that the operator wrote: all of them by default. A model's words must name nothing. */
+  /** The operator's part of the command: by default all of it. A model's arguments grant no access. */
   readonly words?: readonly string[];
   readonly cwd: string | undefined;
   readonly env: Readonly<Record<string, string>>;
-  /** Hidden from this program besides: the folders of other users. Those that it works in itself are ignored. */
+  /** More hidden paths: the folders of other users. A folder that contains a path of the program is ignored. */
   readonly others?: () => readonly string[];
-  /** Given to this program, whether it names it or not. */
+  /** Granted to this program even if it does not name them. */
   readonly granted?: readonly Grant[];
-  /** Folders, and files that exist, that it may write besides its working folder. A folder ends with a slash. */
+  /** Folders, and existing files, that it may write besides its working folder. A folder ends with a slash. */
   readonly writable?: readonly string[];
-  /** What it may not write below those. */
+  /** Read-only paths below those. */
   readonly readOnly?: readonly string[];
-  /** It sees no more than this, where bubblewrap works. */
+  /** A closed sandbox with only this view, if bubblewrap works. */
   readonly room?: Room | undefined;
-  /** Whom it runs as; as us without it. */
+  /** The user that it runs as; by default this process's. */
   readonly user?: ProgramUser;
 };
 
-/** Tells a program that it runs in a sandbox: it need not insist on one of its own. */
+/** Set for a program in a sandbox, so that it need not build its own. */
 export const SEPARATED_VARIABLE = 'REVEILLE_SEPARATED';
 
 const SEATBELT = '/usr/bin/sandbox-exec';
@@ -81,7 +81,7 @@ function realOrUndefined(path: string): string | undefined {
   }
 }
 
-/** The path without links, also where its last parts do not exist yet. */
+/** The path without links, also if its last parts do not exist yet. */
 function realOf(path: string): string {
   const real = realOrUndefined(path);
   if (real !== undefined || dirname(path) === path) return real ?? path;
@@ -92,31 +92,31 @@ function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
 
-/** Without those that lie below another one. */
+/** The paths that are not below another one. */
 function outermost(paths: readonly string[]): string[] {
   const all = [...new Set(paths)];
   return all.filter((path) => !all.some((other) => other !== path && isWithin(path, other)));
 }
 
-/** Variables of a program whose values are folders that it works in. */
+/** Variables whose values are a program's own folders. */
 const OWN_FOLDER = /_(?:DATA_DIR|WORKSPACE)$/;
-/** Nothing in these is ever writable. */
+/** System folders, in which nothing is ever writable. */
 const SYSTEM_FOLDERS = ['/usr', '/bin', '/sbin', '/lib', '/lib64', '/etc', '/boot', '/dev', '/proc', '/sys', '/run'];
 
-/** Every absolute path that the operator's words or the environment name. */
-function namedPaths({ command, words = command, env }: WalledProgram): string[] {
+/** Every absolute path in the operator's arguments or the environment. */
+function namedPaths({ command, words: operatorArguments = command, env }: SandboxedProgram): string[] {
   // "--folder=/srv/x" names /srv/x, and a list in a variable each of its members.
-  const parts = [...words, ...Object.values(env)]
+  const parts = [...operatorArguments, ...Object.values(env)]
     .flatMap((word) => word.split(delimiter))
     .flatMap((part) => [part, part.slice(part.indexOf('=') + 1)]);
   return [...new Set(parts.filter((part) => isAbsolute(part)))].map((path) => realOf(resolve(path)));
 }
 
 /**
- * The folders that a program names as its own, and what its description lets it write. A program that writes in one of
- * them can replace a folder below it by a link, so a path that leaves another own folder through a link is not granted.
+ * The folders that a program names as its own, and its declared writable paths. A program can replace a folder below a
+ * writable one by a link. A path that leaves another own folder through a link is therefore not granted.
  */
-function ownPaths({ cwd: given, env, writable = [] }: WalledProgram, cwd: string | undefined): string[] {
+function ownPaths({ cwd: given, env, writable = [] }: SandboxedProgram, cwd: string | undefined): string[] {
   const folders = Object.entries(env).flatMap(([name, value]) => (OWN_FOLDER.test(name) ? [value] : []));
   const declared = writable.filter((path) => path.endsWith('/') || realOrUndefined(path) !== undefined);
   const paths = [...folders, ...declared].filter((path) => isAbsolute(path)).map((path) => resolve(path));
@@ -126,8 +126,8 @@ function ownPaths({ cwd: given, env, writable = [] }: WalledProgram, cwd: string
   return [...(cwd === undefined ? [] : [cwd]), ...paths.filter((path) => !leaves(path)).map(realOf)];
 }
 
-/** What a program finds, by what there is to hide and what it names. Reads the disk and changes nothing. */
-export function viewOf(places: Places, program: WalledProgram, base: Base = 'everything'): View {
+/** A program's view, from the hidden paths and the paths that it names. Reads the disk and changes nothing. */
+export function viewOf(places: Places, program: SandboxedProgram, base: Base = 'everything'): View {
   const { hidden, shared = [], grantable, kept, never = [], tools = [] } = places;
   const cwd = program.cwd === undefined ? undefined : realOf(program.cwd);
   const named = [...namedPaths(program), ...(cwd === undefined ? [] : [cwd])];
@@ -137,7 +137,7 @@ export function viewOf(places: Places, program: WalledProgram, base: Base = 'eve
       (path) => path !== undefined,
     ),
   );
-  const isHidden = (path: string) => hiding.some((place) => isWithin(path, place));
+  const isHidden = (path: string) => hiding.some((hiddenPath) => isWithin(path, hiddenPath));
   const fromNames = grantable.flatMap(({ path, writable }) => {
     const grant = realOf(path);
     return named.filter((name) => isWithin(name, grant)).map((name) => ({ path: name, writable }));
@@ -152,10 +152,10 @@ export function viewOf(places: Places, program: WalledProgram, base: Base = 'eve
   const home = realOf(places.home ?? homedir());
   const forbidden = [...never, ...SYSTEM_FOLDERS].map(realOf);
   const mayWrite = (path: string) =>
-    !isTooBroad(path, home) && !forbidden.some((place) => isWithin(path, place) || place === path);
+    !isTooBroad(path, home) && !forbidden.some((hiddenPath) => isWithin(path, hiddenPath) || hiddenPath === path);
   const all = [...fromNames, ...fromShared, ...own, ...granted];
   const written = [...new Set(all.flatMap(({ path, writable }) => (writable && mayWrite(path) ? [path] : [])))];
-  // A folder that is read in a place which is writable anyway stays writable.
+  // A read-only grant inside a writable folder does not make it read-only.
   const isReadAnyway = (path: string) => {
     const around = [...hiding, ...written, ...PRIVATE_FOLDERS].filter((folder) => isWithin(path, folder));
     const nearest = around.sort((one, other) => other.length - one.length)[0];
@@ -171,7 +171,7 @@ export function viewOf(places: Places, program: WalledProgram, base: Base = 'eve
     hidden: hiding.map((path) => ({ path, isFolder: isFolder(path) })),
     shown: [...written.map((path) => ({ path, writable: true })), ...read.map((path) => ({ path, writable: false }))],
     kept: outermost([
-      // Whoever works on the program itself has it as the working folder.
+      // A developer of the program has its code as the working folder.
       ...kept
         .flatMap((path) => realOrUndefined(path) ?? [])
         .filter((path) => cwd === undefined || !isWithin(cwd, path) || !written.includes(cwd)),
@@ -184,7 +184,7 @@ export function viewOf(places: Places, program: WalledProgram, base: Base = 'eve
   };
 }
 
-/** What a program of a closed sandbox finds. */
+/** The view of a program in a closed sandbox. */
 function closedView({ readable, writable }: Room, hidden: readonly string[]): View {
   return {
     base: 'system',
@@ -203,7 +203,7 @@ function closedView({ readable, writable }: Room, hidden: readonly string[]): Vi
 
 export class Walls {
   readonly mode: SeparationMode;
-  readonly places: Places;
+  readonly paths: Places;
   readonly #path: string | undefined;
 
   /**
@@ -211,15 +211,15 @@ export class Walls {
    */
   constructor(mode: SeparationMode, places: Places, path: string | undefined) {
     this.mode = mode;
-    // Also where links led before any program could change them.
-    this.places = {
+    // Includes the targets of links, before any program can change them.
+    this.paths = {
       ...places,
       hidden: [...places.hidden, ...places.hidden.flatMap((path) => realOrUndefined(path) ?? [])],
     };
     this.#path = path;
   }
 
-  /** What enforces the sandbox here. Found out once for each user, by trying; takes some ten milliseconds then. */
+  /** The mechanism that enforces the sandbox. Tested once per user, which takes some ten milliseconds. */
   async means(user?: ProgramUser): Promise<Means> {
     if (this.mode === 'off') return { kind: 'none', why: 'REVEILLE_SEPARATION is off' };
     if (process.platform === 'linux') return await probeBubblewrap(this.#path, user);
@@ -229,12 +229,12 @@ export class Walls {
   }
 
   /**
-   * The command that runs a program in the sandbox, or the program's own where there is none.
+   * The command that runs a program in the sandbox, or the program's own command if there is none.
    *
-   * @returns `carried`: the started process is bubblewrap's, which passes the end of the program on
-   * @throws Error when the sandbox is required and not available, or when the working folder is hidden
+   * @returns `carried`: the started process is bubblewrap, which returns the program's exit status
+   * @throws Error if the sandbox is required and not available, or if the working folder is hidden
    */
-  async around(program: WalledProgram): Promise<{ command: readonly string[]; carried: boolean }> {
+  async around(program: SandboxedProgram): Promise<{ command: readonly string[]; carried: boolean }> {
     const { command, cwd, env, user, room } = program;
     const means = await this.means(user);
     if (means.kind === 'none') {
@@ -244,7 +244,7 @@ export class Walls {
     if (room && means.kind === 'bubblewrap' && !user) {
       const home = room.writable[0]!;
       for (const folder of room.writable) await mkdir(folder, { recursive: true, mode: 0o700 });
-      const inside = bubblewrapCommand(means.path, closedView(room, this.places.hidden), command, {
+      const inside = bubblewrapCommand(means.path, closedView(room, this.paths.hidden), command, {
         ...{ network: room.network, home, cwd: home, withoutVariables: ['XDG_CACHE_HOME'] },
         variables: { HOME: home, TMPDIR: '/tmp', [ROOM_VARIABLE]: '1' },
       });
@@ -252,10 +252,10 @@ export class Walls {
     }
     const view = await this.#view(program);
     const isHidden = (path: string) =>
-      view.hidden.some((place) => isWithin(path, place.path)) && !view.shown.some((own) => isWithin(path, own.path));
+      view.hidden.some((entry) => isWithin(path, entry.path)) && !view.shown.some((own) => isWithin(path, own.path));
     if (cwd !== undefined && isHidden(realOf(cwd)))
-      throw new Error(`the folder ${cwd} is hidden from programs that Reveille starts; let it work in another one`);
-    // Made here, for inside the parent is read-only.
+      throw new Error(`the folder ${cwd} is hidden from programs that Reveille starts; choose another working folder`);
+    // Created here, because the parent is read-only inside.
     for (const { path, writable } of view.shown)
       if (writable && !user && realOrUndefined(path) === undefined) await mkdir(path, { recursive: true, mode: 0o700 });
     const existing = { ...view, shown: view.shown.filter(({ path }) => realOrUndefined(path) !== undefined) };
@@ -267,18 +267,18 @@ export class Walls {
     return { command: inside, carried: true };
   }
 
-  /** Whether it is a program of ours that builds sandboxes of its own. */
-  #nests({ command, words = command }: WalledProgram): boolean {
-    return words.some((word) => isAbsolute(word) && this.places.nesting?.includes(realOf(word)));
+  /** Whether it is a Reveille program that builds its own sandboxes. */
+  #nests({ command, words: operatorArguments = command }: SandboxedProgram): boolean {
+    return operatorArguments.some((word) => isAbsolute(word) && this.paths.nesting?.includes(realOf(word)));
   }
 
-  /** Bubblewrap of another user cannot name what that user cannot reach, and need not hide it. */
-  async #view(program: WalledProgram): Promise<View> {
+  /** For another user, bubblewrap cannot name paths that the user cannot reach, and need not hide them. */
+  async #view(program: SandboxedProgram): Promise<View> {
     const { user } = program;
     const base = baseFor(user);
-    if (!user) return viewOf(this.places, program, base);
-    const hidden = [...this.places.hidden, `/run/user/${user.uid}`];
-    const view = viewOf({ ...this.places, hidden }, program, base);
+    if (!user) return viewOf(this.paths, program, base);
+    const hidden = [...this.paths.hidden, `/run/user/${user.uid}`];
+    const view = viewOf({ ...this.paths, hidden }, program, base);
     const lists = [view.hidden.map(({ path }) => path), view.kept, view.tools, view.shown.map(({ path }) => path)];
     const reached = await reachedBy(user, lists.flat());
     const reachable = new Set(lists.flat().filter((_, index) => reached.has(index)));
@@ -292,18 +292,18 @@ export class Walls {
   }
 }
 
-/** Says the index of each of its arguments that exists and can be reached. */
-const LOOK = 'i=0; for p; do [ -e "$p" ] && echo $i; i=$((i+1)); done; :';
+/** Prints the index of each argument that exists and can be reached. */
+const REACHABLE_SCRIPT = 'i=0; for p; do [ -e "$p" ] && echo $i; i=$((i+1)); done; :';
 
 /**
- * Which of some paths another user can reach, by asking the kernel as that user. @throws Error when we may not be that
- * user
+ * Indexes of the paths that another user can reach, tested by a process of that user. @throws Error if this process may
+ * not become that user
  */
 export function reachedBy({ uid, gid }: ProgramUser, paths: readonly string[]): Promise<ReadonlySet<number>> {
   return new Promise((resolved, reject) => {
-    execFile('/bin/sh', ['-c', LOOK, 'sh', ...paths], { uid, gid, cwd: '/', env: {} }, (error, said) => {
-      if (error) reject(new Error(`nothing can be run as ${uid}:${gid}: ${error.message.split('\n')[0]}`));
-      else resolved(new Set(said.split('\n').filter(Boolean).map(Number)));
+    execFile('/bin/sh', ['-c', REACHABLE_SCRIPT, 'sh', ...paths], { uid, gid, cwd: '/', env: {} }, (error, output) => {
+      if (error) reject(new Error(`no program can be run as ${uid}:${gid}: ${error.message.split('\n')[0]}`));
+      else resolved(new Set(output.split('\n').filter(Boolean).map(Number)));
     });
   });
 }

@@ -1,42 +1,42 @@
 /**
- * The person's D-Bus session bus, and where programs and sockets of a desktop stand. Nothing is looked up in PATH:
- * anybody may write there.
+ * The person's D-Bus session bus, and the locations of a desktop's programs and sockets. PATH is not used, because any
+ * user may write to its folders.
  */
 import { ReveilleError } from '../../wire/errors.ts';
 
-/** What may be looked at of a computer. */
-export type DesktopPlace = {
+/** Access to the computer. */
+export type DesktopHost = {
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** The user, where the platform numbers them. */
+  /** The user's number, on platforms that have one. */
   readonly uid?: number | undefined;
   exists(path: string): boolean;
 };
 
-/** Folders that only the administrator writes to; the last one is where NixOS keeps them. */
+/** Folders that only the administrator writes to; the last one is for NixOS. */
 const PROGRAM_FOLDERS = ['/usr/bin', '/bin', '/usr/local/bin', '/run/current-system/sw/bin'];
 
-/** @returns the absolute path, or `undefined` where it is not installed */
-export function findProgram(host: DesktopPlace, name: string): string | undefined {
+/** @returns the absolute path, or `undefined` if it is not installed */
+export function findProgram(host: DesktopHost, name: string): string | undefined {
   return PROGRAM_FOLDERS.map((folder) => `${folder}/${name}`).find((path) => host.exists(path));
 }
 
-/** Where the sockets of the person's session stand. MCP clients rarely pass the variable on. */
-export function runtimeFolder(host: DesktopPlace): string | undefined {
-  const { XDG_RUNTIME_DIR: told } = host.environment;
-  if (told?.startsWith('/')) return told;
+/** The folder with the sockets of the person's session. MCP clients rarely pass the variable on. */
+export function runtimeFolder(host: DesktopHost): string | undefined {
+  const { XDG_RUNTIME_DIR: folder } = host.environment;
+  if (folder?.startsWith('/')) return folder;
   return host.uid === undefined ? undefined : `/run/user/${host.uid}`;
 }
 
 /**
- * The socket of the bus. Other transports are refused: `tcp:` is the network, `unixexec:` and `autolaunch:` start
+ * The socket of the bus. Other transports are refused: `tcp:` uses the network, `unixexec:` and `autolaunch:` start
  * programs.
  *
  * @throws `unavailable`
  */
-export function busAddress(host: DesktopPlace): string {
-  const { DBUS_SESSION_BUS_ADDRESS: told } = host.environment;
-  if (told) {
-    const local = told.split(';').find((address) => /^unix:(path|abstract)=/.test(address));
+export function busAddress(host: DesktopHost): string {
+  const { DBUS_SESSION_BUS_ADDRESS: addresses } = host.environment;
+  if (addresses) {
+    const local = addresses.split(';').find((address) => /^unix:(path|abstract)=/.test(address));
     if (local !== undefined) return local;
     throw new ReveilleError('unavailable', 'DBUS_SESSION_BUS_ADDRESS names no local socket (unix:path=…)');
   }

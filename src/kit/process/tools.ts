@@ -1,13 +1,13 @@
-/** Where the code of a program is: what it must be able to read wherever its user keeps it. Reads the disk. */
+/** The locations of a program's code, which must be readable wherever its user keeps it. Reads the disk. */
 import { realpathSync, type Stats, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { basename, delimiter, dirname, isAbsolute, join, resolve } from 'node:path';
 import { isWithin, PRIVATE_FOLDERS } from './view.ts';
 
-/** Folders that hold the files of many programs, or of a user. Nobody names one of them by naming a file in it. */
+/** Folders with files of many programs or of a user. A file in one of them does not grant the folder. */
 const SHARED_FOLDERS = [...PRIVATE_FOLDERS, '/home', '/Users', '/var', '/srv', '/mnt', '/media', '/run', '/dev/shm'];
 const SHARED_IN_HOME = ['.local', '.local/share', '.config', '.cache', '.local/state'];
-/** Programs are there, and what they load is beside. */
+/** Folders of programs; their libraries are beside these folders. */
 const PROGRAM_FOLDER = /^(?:s?bin|shims|libexec)$/;
 const SCRIPT = /\.(?:[cm]?[jt]sx?|py|rb|pl|php|sh|jar)$/;
 
@@ -19,7 +19,7 @@ function realOrUndefined(path: string): string | undefined {
   }
 }
 
-/** `undefined` also for what this user cannot reach. */
+/** `undefined` also for paths that this user cannot reach. */
 function statOrUndefined(path: string): Stats | undefined {
   try {
     return statSync(path);
@@ -28,7 +28,7 @@ function statOrUndefined(path: string): Stats | undefined {
   }
 }
 
-/** Whether a folder holds more than one program or one project: a home, a folder above one, a temporary folder. */
+/** Whether a folder contains more than one program or project: a home, its parents, a temporary folder. */
 export function isTooBroad(folder: string, home: string): boolean {
   const homes = [home, homedir(), realOrUndefined(home) ?? home, '/root'];
   return (
@@ -37,7 +37,7 @@ export function isTooBroad(folder: string, home: string): boolean {
   );
 }
 
-/** The folder with everything that a program loads, from its real path: its packages, its prefix, or where it is. */
+/** The folder of all that a program loads, from its real path: its packages, its prefix, or its own folder. */
 function folderOf(file: string, home: string): string {
   const packages = file.indexOf('/node_modules/');
   if (packages !== -1) return file.slice(0, packages + '/node_modules'.length);
@@ -48,7 +48,7 @@ function folderOf(file: string, home: string): string {
 
 const prefixOf = (folder: string) => (PROGRAM_FOLDER.test(basename(folder)) ? dirname(folder) : folder);
 
-/** A file on the way to a program may be a link: both ends of it are needed. */
+/** A program's path may be a link: both the link and its target are needed. */
 function codeOf(path: string, home: string): string[] {
   const real = realOrUndefined(path);
   const found = real === undefined ? undefined : statOrUndefined(real);
@@ -60,24 +60,24 @@ function codeOf(path: string, home: string): string[] {
 }
 
 /**
- * What a program reads of its own: its code, that of the programs on its `PATH`, and the files and folders that words
- * and variables name.
+ * The files that a program must read: its code, the programs on its `PATH`, and the files and folders named in its
+ * arguments and variables.
  *
- * @param words of the operator's; words of a model must not be among them
- * @param home of the person
+ * @param words the operator's arguments, never those of a model
+ * @param home the person's home folder
  */
 export function toolsOf(
-  words: readonly string[],
+  args: readonly string[],
   env: Readonly<Record<string, string>>,
   cwd: string | undefined,
   named: readonly string[],
   home: string,
 ): string[] {
   const folders = (env.PATH ?? '').split(delimiter).filter((path) => isAbsolute(path));
-  const onPath = (word: string) => folders.flatMap((folder) => codeOf(join(folder, word), home));
-  const programs = words.flatMap((word) => {
-    if (word.includes('/')) return codeOf(resolve(cwd ?? '/', word), home);
-    return word === '' ? [] : onPath(word);
+  const onPath = (name: string) => folders.flatMap((folder) => codeOf(join(folder, name), home));
+  const programs = args.flatMap((arg) => {
+    if (arg.includes('/')) return codeOf(resolve(cwd ?? '/', arg), home);
+    return arg === '' ? [] : onPath(arg);
   });
   const prefixes = folders.flatMap((path) => {
     const folder = realOrUndefined(path);

@@ -1,58 +1,58 @@
-/** What a program in the sandbox finds, as an ordered list of mounts, and the mechanisms that can enforce it. Pure. */
+/** The view of a program in the sandbox, as an ordered list of mounts, and the mechanisms that enforce it. Pure. */
 import { dirname, isAbsolute, relative } from 'node:path';
 
-/** A folder or file that a program gets. */
+/** A folder or file that a program may use. */
 export type Grant = { readonly path: string; readonly writable: boolean };
 
 /** Another user of the system. */
 export type ProgramUser = { readonly uid: number; readonly gid: number };
 
-/** What enforces the sandbox, or why nothing does, in words that finish the sentence "programs are not isolated: …". */
+/** The mechanism of the sandbox, or why there is none, to complete the sentence "programs are not isolated: …". */
 export type Means =
   | { readonly kind: 'bubblewrap'; readonly path: string }
   | { readonly kind: 'seatbelt'; readonly path: string }
   | { readonly kind: 'none'; readonly why: string };
 
-/** A closed sandbox, as a manifest declares it: programs of the system, these folders, and no network by default. */
+/** A closed sandbox from a manifest: the system's programs, these folders, and no network by default. */
 export type Room = {
-  /** Absolute folders that the program may write to. It starts in the first, which is its home. */
+  /** Absolute folders that the program may write to. The first one is its home and working folder. */
   readonly writable: readonly string[];
-  /** Absolute files and folders that it may read, besides the programs of the system. */
+  /** Absolute files and folders that it may read, besides the system's programs. */
   readonly readable: readonly string[];
   readonly network: boolean;
 };
 
-/** Tells a program that it runs in a closed sandbox. */
+/** Set for a program that runs in a closed sandbox. */
 export const ROOM_VARIABLE = 'REVEILLE_ROOM';
 
-/** A program of root owns root's files: of the system it sees programs and settings alone. */
+/** Root's programs own root's files, so they see only the system's programs and settings. */
 export type Base = 'everything' | 'system';
 
 /** All paths are real and exist. */
 export type View = {
-  /** What is readable at all. Nothing of it is writable. */
+  /** The readable part of the file system. None of it is writable. */
   readonly base: Base;
   readonly hidden: readonly { readonly path: string; readonly isFolder: boolean }[];
   readonly shown: readonly Grant[];
-  /** Read-only, also below a writable folder. */
+  /** Read-only, even below a writable folder. */
   readonly kept: readonly string[];
-  /** The program's code and its libraries. Readable wherever they are, unless the place is hidden. */
+  /** The program's code and libraries. Readable at any location that is not hidden. */
   readonly tools: readonly string[];
 };
 
-/** What a path and everything below it becomes, until a longer path says otherwise. */
+/** Access to a path and everything below it, unless a longer path overrides it. */
 export type Mount = { readonly path: string; readonly as: 'hidden' | 'read' | 'write'; readonly isFolder: boolean };
 
-/** Each program has its own, which is empty when it starts. */
+/** Each program has its own, initially empty. */
 export const PRIVATE_FOLDERS = ['/tmp', '/var/tmp'];
 
-/** Whether a path is a folder, or is below it. */
+/** Whether a path is a folder or is below it. */
 export function isWithin(path: string, folder: string): boolean {
-  const way = relative(folder, path);
-  return way !== '..' && !way.startsWith('../') && !isAbsolute(way);
+  const relativePath = relative(folder, path);
+  return relativePath !== '..' && !relativePath.startsWith('../') && !isAbsolute(relativePath);
 }
 
-/** The mount that decides about a path. */
+/** The mount that decides about a path: the longest that contains it. */
 function mountOf(path: string, mounts: readonly Mount[]): Mount | undefined {
   return mounts
     .filter((mount) => isWithin(path, mount.path))
@@ -60,11 +60,11 @@ function mountOf(path: string, mounts: readonly Mount[]): Mount | undefined {
 }
 
 /**
- * The mounts of a view, each after those that contain it.
+ * The mounts of a view, outer mounts before inner ones.
  *
- * A mount is attached to a path. A program that could rename a folder above it, or replace the path by a link, would
- * find hidden files at another path in its next run, or have another folder mounted writable. So every folder between a
- * writable mount and a mount below it is mounted, too: Linux neither renames nor removes a mount point.
+ * A mount is attached to a path. A program could rename a parent folder, or replace the path by a link. In its next
+ * run, it would then find hidden files at another path, or have another folder mounted writable. Every folder between a
+ * writable mount and a mount below it is therefore mounted too: Linux neither renames nor removes a mount point.
  */
 export function mountsOf({ base, hidden, shown, kept, tools }: View): Mount[] {
   const own = shown.map(({ path, writable }): Mount => ({ path, as: writable ? 'write' : 'read', isFolder: true }));
@@ -72,7 +72,7 @@ export function mountsOf({ base, hidden, shown, kept, tools }: View): Mount[] {
   const private_ = PRIVATE_FOLDERS.filter((path) => !isOwn(path)).map(
     (path): Mount => ({ path, as: 'hidden', isFolder: true }),
   );
-  const hiding = hidden.filter(({ path }) => !isOwn(path)).map((place): Mount => ({ ...place, as: 'hidden' }));
+  const hiding = hidden.filter(({ path }) => !isOwn(path)).map((mount): Mount => ({ ...mount, as: 'hidden' }));
   const first = [...private_, ...hiding, ...own];
   const needed = tools.filter((path) => {
     const mount = mountOf(path, first);

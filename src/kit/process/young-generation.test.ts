@@ -3,10 +3,12 @@ import { execFileSync } from 'node:child_process';
 import { test } from 'node:test';
 
 const MIB = 1024 * 1024;
-/** A quarter of V8's own bound. */
+/** A quarter of V8's default limit. */
 const BOUND_MIB = 16;
 
-/** Makes objects of which many survive collections, a little at a time as the requests of a daemon do; says the most. */
+/**
+ * Creates objects of which many survive collections, in small steps like a daemon's requests; prints the maximum size.
+ */
 const PROGRAM = `
 import { setImmediate } from 'node:timers/promises';
 import { boundYoungGeneration, youngGenerationBytes } from ${JSON.stringify(import.meta.resolve('./young-generation.ts'))};
@@ -21,13 +23,13 @@ async function churn(rounds, until) {
 }
 boundYoungGeneration(${BOUND_MIB});
 await churn(20_000, () => most > ${(BOUND_MIB / 2) * MIB});
-// As much again would let it double twice.
+// Another MiB would allow two more doublings.
 await churn(1_000, () => false);
 console.log(most);
 `;
 
-test('The young generation grows to the bound that it is given, and stays there', () => {
+test('the young generation grows to its limit and no further', () => {
   const most = Number(execFileSync(process.execPath, ['--input-type=module', '--eval', PROGRAM], { encoding: 'utf8' }));
-  assert.ok(most > (BOUND_MIB / 2) * MIB, `it came to ${most} bytes`);
-  assert.ok(most <= BOUND_MIB * MIB, `it was at ${most} bytes`);
+  assert.ok(most > (BOUND_MIB / 2) * MIB, `it reached ${most} bytes`);
+  assert.ok(most <= BOUND_MIB * MIB, `it reached ${most} bytes`);
 });

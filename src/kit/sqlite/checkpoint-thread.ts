@@ -1,11 +1,11 @@
-/** The thread that `checkpoints.ts` starts: a connection of its own, which moves pages while another one writes. */
+/** The thread of `checkpoints.ts`: its own connection moves pages while another one writes. */
 import { DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { CheckpointReport } from './checkpoints.ts';
 
 const db = new DatabaseSync(workerData as string, { timeout: 0 });
 db.exec('PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON');
-// Passive: it waits for nobody, and nobody waits for it.
+// Passive: it neither waits for other connections nor blocks them.
 const checkpoint = db.prepare('PRAGMA wal_checkpoint(PASSIVE)');
 
 function report(): CheckpointReport {

@@ -31,7 +31,7 @@ function setUp(t: TestContext) {
   const write = async (count: number) => {
     for (let n = 0; n < count; n++) await commits.run(() => insert.run());
   };
-  /** How many rows the database file holds by itself, without its log. */
+  /** Number of rows in the database file without its log. */
   const inFile = (): number => {
     const copy = join(folder, 'copy.db');
     copyFileSync(path, copy);
@@ -39,7 +39,7 @@ function setUp(t: TestContext) {
     try {
       return (alone.prepare('SELECT count(*) AS count FROM rows').get() as { count: number }).count;
     } catch {
-      // The file was copied in the middle of a checkpoint, or before the first.
+      // The file was copied during a checkpoint, or before the first one.
       return 0;
     } finally {
       alone.close();
@@ -48,20 +48,20 @@ function setUp(t: TestContext) {
   return { db, path, checkpoints, commits, write, inFile };
 }
 
-test('what a busy connection has committed gets from the log into the file, while it goes on', async (t) => {
+test('committed pages of a busy connection are moved from the log into the file', async (t) => {
   const { write, inFile } = setUp(t);
   await write(COMMITS);
   const end = performance.now() + LIMIT_MS;
   while (inFile() < COMMITS / 2) {
-    assert.ok(performance.now() < end, 'the file holds what was committed long ago');
+    assert.ok(performance.now() < end, 'the file contains earlier commits');
     await write(10);
   }
 });
 
-test('a log that is written to without a pause starts over long before commits have to see to it', async (t) => {
+test('a log under constant writes is reset before commits must make checkpoints', async (t) => {
   const { db, path, write, commits } = setUp(t);
   await write(COMMITS);
-  /** Two salts in its header, of which each new start changes one. */
+  /** The two salts in its header; each reset changes one of them. */
   const header = Buffer.alloc(24);
   const salts = () => {
     const log = openSync(`${path}-wal`, 'r');
@@ -73,16 +73,16 @@ test('a log that is written to without a pause starts over long before commits h
   const insert = db.prepare(`INSERT INTO rows (filler) VALUES (zeroblob(${10 * PAGE_BYTES}))`);
   const end = performance.now() + LIMIT_MS;
   while (salts() === before) {
-    assert.ok(performance.now() < end, 'the log has never started over');
-    // At once, one after the other: whatever the thread has moved by then, there is more.
+    assert.ok(performance.now() < end, 'the log was never reset');
+    // Without a pause, so that there is always more to move.
     for (let n = 0; n < 9; n++) commits.runNow(() => insert.run());
     await nextTurn();
   }
   const pages = statSync(`${path}-wal`).size / PAGE_BYTES;
-  assert.ok(pages < 12_000, `the log took ${Math.round(pages)} pages to start over`);
+  assert.ok(pages < 12_000, `the log was reset after ${Math.round(pages)} pages`);
 });
 
-test('once closed it has let go of the file, and the connection takes the log with it', async (t) => {
+test('after close, the thread has released the file, and the connection removes the log', async (t) => {
   const { db, path, checkpoints, write } = setUp(t);
   await write(COMMITS);
   await checkpoints.close();
@@ -91,7 +91,7 @@ test('once closed it has let go of the file, and the connection takes the log wi
   assert.ok(!existsSync(`${path}-wal`));
 });
 
-test('a thread that fails costs nothing but itself', async (t) => {
+test('a failed thread does not affect commits', async (t) => {
   const { db, write, checkpoints } = setUp(t);
   const elsewhere = new Checkpoints(db, join(tmpdir(), 'no-such-folder', 'test.db'), silentLogger);
   for (let n = 0; n < COMMITS; n++) elsewhere.committed();

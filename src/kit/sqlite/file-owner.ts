@@ -1,19 +1,19 @@
 /**
- * One process per database file, held by the kernel.
+ * Exclusive ownership of a database file by one process, enforced by the kernel.
  *
- * Beside `x.db` lies `x.db.lock`, an empty SQLite file on which an exclusive transaction stays open for as long as the
- * owner lives. Nothing is ever written to it, so it cannot be damaged; the lock is an operating-system file lock, so it
- * is gone with the process however that ends, and a file left behind blocks nobody. `x.db.pid` says who the owner is;
- * it is only read to word the refusal and decides nothing.
+ * `x.db.lock` beside `x.db` is an empty SQLite file with an open exclusive transaction for the owner's lifetime.
+ * Nothing is written to it, so it cannot be damaged. The lock is an operating-system file lock: it ends with the
+ * process, and a leftover file blocks no other process. `x.db.pid` contains the owner's process id; it is used for the
+ * error message only.
  *
- * The lock stands beside the database and not on it, so that `sqlite3`, a backup or `reveille doctor` can still read.
+ * The lock is not on the database itself, so that `sqlite3`, a backup or `reveille doctor` can still read it.
  */
 import { closeSync, openSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { ReveilleError } from '../../wire/errors.ts';
 import { SQLITE, sqliteCode } from './sqlite-error.ts';
 
-/** Creates an empty file only its owner can read; leaves an existing one alone. */
+/** Creates an empty file that only its owner can read; an existing one stays unchanged. */
 export function createPrivateFile(path: string): void {
   try {
     closeSync(openSync(path, 'wx', 0o600));
@@ -35,7 +35,7 @@ function takeLock(lockPath: string): DatabaseSync {
 
 /** Another process owns the file. */
 export class FileInUse extends ReveilleError {
-  /** The owner, as far as it is known. */
+  /** The owner, if known. */
   readonly pid: number | undefined;
 
   constructor(path: string, pid: number | undefined) {
@@ -45,18 +45,18 @@ export class FileInUse extends ReveilleError {
   }
 }
 
-/** The process that says it owns the file; it may be gone. */
+/** The recorded owner of the file, which may have ended. */
 function readOwner(path: string): number | undefined {
   try {
     const digits = /^\d+$/.exec(readFileSync(`${path}.pid`, 'utf8').trim())?.[0];
     return digits === undefined ? undefined : Number(digits);
   } catch {
-    // The owner has not written its number yet, or runs as somebody else.
+    // The owner has not written its process id yet, or runs as another user.
     return undefined;
   }
 }
 
-/** The process that most probably owns the file at present, for a remark: only {@link ownFile} finds out. */
+/** The file's probable owner, for messages; only {@link ownFile} is reliable. */
 export function likelyOwner(path: string): number | undefined {
   const pid = readOwner(path);
   if (pid === undefined) return undefined;
@@ -79,8 +79,8 @@ function inUse(path: string): ReveilleError {
 /**
  * Makes this process the only owner of a database file.
  *
- * @param path the database's real path, so that two names of one file meet
- * @returns gives the ownership up; harmless when called twice
+ * @param path the database's real path, so that two names of one file are recognised
+ * @returns releases the ownership; may be called twice
  * @throws ReveilleError `unavailable` (retryable) naming the process that owns the file, this one included
  */
 export function ownFile(path: string): () => void {
@@ -92,7 +92,7 @@ export function ownFile(path: string): () => void {
   } catch (thrown) {
     if (sqliteCode(thrown) === SQLITE.BUSY) throw inUse(path);
     if (sqliteCode(thrown) !== SQLITE.NOTADB) throw thrown;
-    // Somebody wrote into the lock file. No owner can hold a file that SQLite cannot read, so it may be emptied.
+    // Another program wrote into the lock file. A file that SQLite cannot read has no owner, so it may be emptied.
     truncateSync(lockPath, 0);
     try {
       lock = takeLock(lockPath);

@@ -41,7 +41,7 @@ test('operations that arrive together share a transaction, at most 512 of them',
   assert.equal(seen.get()?.n, 1300);
 });
 
-test('nothing is acknowledged before it can be read by another connection', async (t) => {
+test('an operation is acknowledged only after another connection can read it', async (t) => {
   const { path, group, add } = workbench(t);
   const other = openDatabase({ path, migrations: join(path, '..'), clock: systemClock, lock: 'shared' });
   t.after(() => other.close());
@@ -52,7 +52,7 @@ test('nothing is acknowledged before it can be read by another connection', asyn
   assert.equal(seen.get()?.n, 3);
 });
 
-test('an operation that throws is undone alone and rejects alone', async (t) => {
+test('only the operation that throws is undone and rejected', async (t) => {
   const { group, add, count } = workbench(t);
   const conflict = new ReveilleError('conflict', 'no');
   const outcomes = await Promise.allSettled([
@@ -75,7 +75,7 @@ test('an operation that throws is undone alone and rejects alone', async (t) => 
   assert.equal(count(), 2);
 });
 
-test('a lone operation that throws leaves nothing behind', async (t) => {
+test('a single operation that throws leaves no changes', async (t) => {
   const { group, add, count } = workbench(t);
   const operation = () => {
     add('x');
@@ -102,7 +102,7 @@ test('an operation cannot start a second transaction', async (t) => {
   assert.equal(count(), 0);
 });
 
-test('drain waits for what is queued, and for what those queue', async (t) => {
+test('drain waits for queued operations, and for operations that they queue', async (t) => {
   const { group, add, count } = workbench(t);
   await group.drain();
   void group.run(() => {
@@ -113,7 +113,7 @@ test('drain waits for what is queued, and for what those queue', async (t) => {
   assert.equal(count(), 2);
 });
 
-test('a lock held by somebody else rejects all as unavailable and the next try succeeds', async (t) => {
+test('a lock of another connection rejects all operations as unavailable, and the next try succeeds', async (t) => {
   const { path, group, add, count } = workbench(t);
   const other = openDatabase({ path, migrations: join(path, '..'), clock: systemClock, lock: 'shared' });
   t.after(() => other.close());
@@ -130,7 +130,7 @@ test('a lock held by somebody else rejects all as unavailable and the next try s
   assert.equal(count(), 1);
 });
 
-test('a full database rejects with what SQLite said, keeps what was acknowledged and works again when there is room', async (t) => {
+test('a full database rejects with the message of SQLite, keeps acknowledged rows, and works again with free space', async (t) => {
   const { db, group, add } = workbench(t);
   const pages = Object.values(db.prepare('PRAGMA page_count').get()!)[0] as number;
   db.exec(`PRAGMA max_page_count = ${pages + 20}`);
@@ -154,7 +154,7 @@ test('a full database rejects with what SQLite said, keeps what was acknowledged
   await write(100);
 });
 
-test('an operation that hides the loss of its transaction does not get the others acknowledged', async (t) => {
+test('if an operation hides the loss of its transaction, no operation is acknowledged', async (t) => {
   const { db, group, add, count } = workbench(t);
   const outcomes = await Promise.allSettled([
     group.run(() => add('before')),
@@ -168,9 +168,9 @@ test('an operation that hides the loss of its transaction does not get the other
   assert.equal(count(), 0);
 });
 
-test('when the disk refuses the COMMIT nothing is acknowledged and nothing is kept', (t) => {
+test('if the COMMIT fails, no operation is acknowledged and no row is kept', (t) => {
   const { folder } = workbench(t);
-  // The shell bounds the size of any file the child may write; the write-ahead log runs into that in mid-commit.
+  // The shell limits the size of the child's files, so the write-ahead log hits the limit during a commit.
   const program = `
     import { openDatabase } from ${JSON.stringify(import.meta.resolve('./open.ts'))};
     import { GroupCommit } from ${JSON.stringify(import.meta.resolve('./group-commit.ts'))};

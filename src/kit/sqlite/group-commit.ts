@@ -1,13 +1,13 @@
 /**
- * Group commit: operations that arrive together share one transaction, and so one fsync. With `synchronous = FULL` the
- * fsync is nearly all of what a small write costs.
+ * Group commit: concurrent operations share one transaction, and so one fsync. With `synchronous = FULL`, the fsync is
+ * nearly the whole cost of a small write.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import { sqliteCode, storageError } from './sqlite-error.ts';
 import { Undo } from './undo.ts';
 
-/** More than this in one transaction would hold the event loop for too long. */
+/** Limit of operations in one transaction, so that it does not block the event loop too long. */
 const OPERATIONS_PER_COMMIT = 512;
 
 type Waiting = { operation: () => unknown; resolve: (value: never) => void; reject: (error: unknown) => void };
@@ -19,10 +19,7 @@ function refusePromise(value: unknown): void {
   }
 }
 
-/**
- * What an operation's own failure looks like to its caller: our errors and programming errors as they are, SQLite's
- * translated.
- */
+/** The error of an operation for its caller: SQLite's errors are translated, all others stay as they are. */
 function operationError(thrown: unknown): unknown {
   return sqliteCode(thrown) === undefined ? thrown : storageError(thrown);
 }
@@ -33,8 +30,8 @@ function lostTransaction(cause?: unknown): ReveilleError {
 }
 
 /**
- * Runs every write of one database connection. All operations are synchronous functions that use that connection; none
- * may begin or end a transaction.
+ * Runs every write of one database connection. Operations are synchronous functions that use that connection. They must
+ * not begin or end a transaction.
  */
 export class GroupCommit {
   readonly #db: DatabaseSync;
@@ -51,8 +48,8 @@ export class GroupCommit {
   readonly #inMemory: Undo;
 
   /**
-   * @param options.onCommit called after each transaction that is on disk
-   * @param options.undo where operations note how to undo what they do in memory; it is undone with their rows
+   * @param options.onCommit called after each transaction is on disk
+   * @param options.undo for operations that also change memory; their changes are undone with their rows
    */
   constructor(
     db: DatabaseSync,
@@ -70,11 +67,10 @@ export class GroupCommit {
   }
 
   /**
-   * Queues an operation for the next shared transaction, which starts when the current turn of the event loop is over.
+   * Queues an operation for the next shared transaction, which starts after the current turn of the event loop.
    *
-   * @returns resolves with what the operation returned once the transaction is on disk; rejects with what the operation
-   *   threw (it alone is undone), or with `unavailable` when the transaction could not be stored (then all of it is
-   *   undone)
+   * @returns the operation's result, once the transaction is on disk. Rejects with the operation's own error (only this
+   * operation is undone), or with `unavailable` if the transaction could not be stored (all of it is undone)
    */
   run<T>(operation: () => T): Promise<T> {
     return new Promise<T>((resolve, reject) => {
@@ -84,11 +80,11 @@ export class GroupCommit {
   }
 
   /**
-   * Runs an operation in a transaction of its own, at once, ahead of what is queued.
+   * Runs an operation at once in its own transaction, before the queued ones.
    *
-   * @returns what the operation returned, when it is on disk
-   * @throws what the operation threw, or `unavailable` when the transaction could not be stored; nothing is left of it
-   *   then
+   * @returns the operation's result, when it is on disk
+   * @throws the operation's own error, or `unavailable` if the transaction could not be stored; it is undone in both
+   * cases
    */
   runNow<T>(operation: () => T): T {
     this.#open();
@@ -105,7 +101,7 @@ export class GroupCommit {
     return value;
   }
 
-  /** Resolves when everything queued so far, and what is queued meanwhile, has settled. */
+  /** Resolves when the queue is empty, including operations that are queued meanwhile. */
   drain(): Promise<void> {
     if (this.#queue.length === 0) return Promise.resolve();
     return new Promise((resolve) => this.#idle.push(resolve));
@@ -130,7 +126,7 @@ export class GroupCommit {
     for (const resolve of this.#idle.splice(0)) resolve();
   }
 
-  /** A lone operation needs no savepoint: the transaction is its own. */
+  /** A single operation needs no savepoint, because it has its own transaction. */
   #settleOne({ operation, resolve, reject }: Waiting): void {
     let value: unknown;
     try {
@@ -165,7 +161,7 @@ export class GroupCommit {
     });
   }
 
-  /** Runs one operation of several; throws only when the whole transaction is lost. */
+  /** Runs one operation of several; throws only if the whole transaction is lost. */
   #attempt(operation: () => unknown): Outcome {
     this.#savepoint.run();
     const mark = this.#inMemory.mark();
@@ -176,7 +172,7 @@ export class GroupCommit {
       this.#release.run();
       return { ok: true, value };
     } catch (thrown) {
-      // After a full disk or an I/O error SQLite may have rolled everything back by itself.
+      // After a full disk or an I/O error, SQLite may have rolled the transaction back by itself.
       if (!this.#db.isTransaction) throw sqliteCode(thrown) === undefined ? lostTransaction(thrown) : thrown;
       this.#rollbackTo.run();
       this.#release.run();

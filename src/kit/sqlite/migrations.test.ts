@@ -26,7 +26,7 @@ function workbench(t: TestContext, files: Record<string, string>) {
 
 const TABLE = 'CREATE TABLE a (x);\n';
 
-test('migrations run in order, once, and leave a ledger', (t) => {
+test('migrations run once, in order, and are recorded', (t) => {
   const { put, open } = workbench(t, { '0001-first.sql': TABLE, 'README.md': 'not a migration' });
   open().close();
   put('0002-second.sql', 'ALTER TABLE a ADD COLUMN y; INSERT INTO a VALUES (1, 2);');
@@ -43,14 +43,14 @@ test('migrations run in order, once, and leave a ledger', (t) => {
   );
 });
 
-test('a database from a newer version is refused in one sentence', (t) => {
+test('a database from a newer version is refused', (t) => {
   const { remove, open } = workbench(t, { '0001-first.sql': TABLE, '0002-second.sql': 'CREATE TABLE b (x);' });
   open().close();
   remove('0002-second.sql');
   assert.throws(open, { code: 'conflict', message: /written by a newer Reveille \(schema 2, this one knows 1\)/ });
 });
 
-test('an applied file that has changed is refused, other line ends are no change', (t) => {
+test('a changed migration is refused after its application; line ends do not count as a change', (t) => {
   const { put, open } = workbench(t, { '0001-first.sql': TABLE });
   open().close();
   put('0001-first.sql', TABLE.replaceAll('\n', '\r\n'));
@@ -59,7 +59,7 @@ test('an applied file that has changed is refused, other line ends are no change
   assert.throws(open, { code: 'conflict', message: /applied migration 1 \(first\) with other contents/ });
 });
 
-test('a failing file is undone whole and the ones before it stay', (t) => {
+test('a failing migration is undone completely, and earlier ones stay', (t) => {
   const { put, open } = workbench(t, {
     '0001-first.sql': TABLE,
     '0002-bad.sql': 'CREATE TABLE b (x); CREATE TABLE a (x);',
@@ -70,9 +70,9 @@ test('a failing file is undone whole and the ones before it stay', (t) => {
   assert.equal(db.prepare('SELECT count(*) AS n FROM schema_migrations').get()?.n, 2);
 });
 
-test('a file that commits by itself is refused', (t) => {
+test('a migration that ends its own transaction is refused', (t) => {
   const { open } = workbench(t, { '0001-first.sql': `${TABLE} COMMIT;` });
-  assert.throws(open, { code: 'internal', message: /ends the transaction/ });
+  assert.throws(open, { code: 'internal', message: /ends its transaction/ });
 });
 
 test('gaps, duplicates, malformed names and an empty folder are refused', (t) => {
@@ -81,7 +81,7 @@ test('gaps, duplicates, malformed names and an empty folder are refused', (t) =>
     [{ '0001-a.sql': '', '0001-b.sql': '' }, /expected 0002-<name>\.sql in .*, found 0001-b\.sql/],
     [{ '0002-b.sql': '' }, /expected 0001-<name>\.sql/],
     [{ '1-a.sql': '' }, /found 1-a\.sql/],
-    [{}, /holds no migrations/],
+    [{}, /contains no migrations/],
   ];
   for (const [files, message] of refused) {
     const { folder } = workbench(t, files);

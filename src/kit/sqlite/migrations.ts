@@ -1,4 +1,4 @@
-/** Schema versions: numbered `NNNN-name.sql` files, applied in order, each once. */
+/** Schema migrations: numbered `NNNN-name.sql` files, applied once, in order. */
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,22 +9,22 @@ import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Clock } from '../clock/clock.ts';
 import { isDamage } from './sqlite-error.ts';
 
-/** One file of the folder. `sha256` is taken over the text with `\n` line ends, so that a checkout cannot change it. */
+/** One migration file. `sha256` is computed with `\n` line ends, so that a checkout cannot change it. */
 export type Migration = { version: number; name: string; sql: string; sha256: string };
 
 const FILE_NAME = /^(\d{4})-([a-z0-9-]+)\.sql$/;
 
 /**
- * Reads a folder of migrations, in order. Files that do not end in `.sql` are ignored.
+ * Reads a folder of migrations, in order. Files without the ending `.sql` are ignored.
  *
- * @throws ReveilleError `internal` when a name is malformed, a number is missing or taken twice, or there is no file
+ * @throws ReveilleError `internal` if a name is malformed, a number is missing or duplicated, or there is no file
  */
 export function readMigrations(folder: URL | string): Migration[] {
   const path = folder instanceof URL ? fileURLToPath(folder) : folder;
   const files = readdirSync(path)
     .filter((name) => name.endsWith('.sql'))
     .sort();
-  if (files.length === 0) throw new ReveilleError('internal', `${path} holds no migrations`, { retryable: false });
+  if (files.length === 0) throw new ReveilleError('internal', `${path} contains no migrations`, { retryable: false });
   return files.map((file, index) => {
     const match = FILE_NAME.exec(file);
     const wanted = String(index + 1).padStart(4, '0');
@@ -39,17 +39,17 @@ export function readMigrations(folder: URL | string): Migration[] {
 
 type AppliedMigration = { version: number; name: string; sha256: string };
 
-/** The ledger of a database, oldest first; empty when the database is new. */
+/** The applied migrations of a database, oldest first; empty for a new database. */
 function readLedger(db: DatabaseSync, path: string): AppliedMigration[] {
   const tables = db.prepare(`SELECT name FROM sqlite_schema WHERE type = 'table'`).all() as { name: string }[];
   if (tables.length === 0) return [];
   if (!tables.some(({ name }) => name === 'schema_migrations')) {
-    throw new ReveilleError('conflict', `${path} is a database of something else; choose another data folder`);
+    throw new ReveilleError('conflict', `${path} is a database of another program; choose another data folder`);
   }
   return db.prepare('SELECT version, name, sha256 FROM schema_migrations ORDER BY version').all() as AppliedMigration[];
 }
 
-/** Refuses a database whose past differs from the migrations at hand. */
+/** Refuses a database whose history differs from the migrations. */
 function checkHistory(applied: readonly AppliedMigration[], migrations: readonly Migration[], path: string): void {
   const newest = applied.at(-1)?.version ?? 0;
   if (newest > migrations.length) {
@@ -67,14 +67,13 @@ function checkHistory(applied: readonly AppliedMigration[], migrations: readonly
 function applyOne(db: DatabaseSync, migration: Migration, path: string, clock: Clock): void {
   db.exec('BEGIN IMMEDIATE');
   try {
-    // Another process that opened the same file may have been faster.
+    // Another process may have applied it meanwhile.
     if (db.prepare('SELECT 1 FROM schema_migrations WHERE version = ?').get(migration.version) !== undefined) {
       db.exec('COMMIT');
       return;
     }
     db.exec(migration.sql);
-    if (!db.isTransaction)
-      throw new Error('the file ends the transaction it is run in; take its COMMIT or ROLLBACK out');
+    if (!db.isTransaction) throw new Error('the file ends its transaction; remove its COMMIT or ROLLBACK');
     db.prepare('INSERT INTO schema_migrations (version, name, sha256, applied_at) VALUES (?, ?, ?, ?)').run(
       migration.version,
       migration.name,
@@ -98,11 +97,11 @@ function applyOne(db: DatabaseSync, migration: Migration, path: string, clock: C
 }
 
 /**
- * Brings a database to the newest schema: what is missing is applied in order, each file in its own transaction.
+ * Applies the missing migrations in order, each file in its own transaction.
  *
  * @param path names the database in messages
- * @throws ReveilleError `conflict` when the database is newer, has another history, or is not ours; `internal` when a
- *   file fails
+ * @throws ReveilleError `conflict` if the database is newer, has another history, or belongs to another program;
+ * `internal` if a file fails
  */
 export function migrate(db: DatabaseSync, migrations: readonly Migration[], path: string, clock: Clock): void {
   const applied = readLedger(db, path);

@@ -21,7 +21,7 @@ import { type TestContext, test } from 'node:test';
 import { systemClock } from '../clock/clock.ts';
 import { type OpenDatabaseOptions, openDatabase, type SqliteFile } from './open.ts';
 
-/** A temp folder with one migration in it, gone after the test. */
+/** A temporary folder with one migration, removed after the test. */
 function workbench(t: TestContext) {
   const folder = mkdtempSync(join(tmpdir(), 'reveille-sqlite-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -49,7 +49,7 @@ function fill(file: SqliteFile, rows: number): void {
 
 const hashOf = (path: string) => createHash('sha256').update(readFileSync(path)).digest('hex');
 
-test('a new file has pages of the size that was asked for, one that is there keeps its own', (t) => {
+test('a new file has the requested page size, an existing file keeps its own', (t) => {
   const { path, open } = workbench(t);
   const pageBytes = (file: SqliteFile) => Object.values(file.db.prepare('PRAGMA page_size').get()!)[0];
   const small = open({ pageBytes: 2048 });
@@ -76,7 +76,7 @@ test('a new database is durable, checks foreign keys, and is private to its owne
   assert.equal(statSync(join(path, '..')).mode & 0o777, 0o700);
 });
 
-test('what was written is there after closing and opening again', (t) => {
+test('written rows survive close and open', (t) => {
   const { open } = workbench(t);
   const first = open();
   fill(first, 3);
@@ -85,7 +85,7 @@ test('what was written is there after closing and opening again', (t) => {
   assert.equal(open().db.prepare('SELECT count(*) AS n FROM notes').get()?.n, 3);
 });
 
-test('a second open in the same process is refused, also under another name, until the first is closed', (t) => {
+test('a second open in the same process is refused under any name until the first is closed', (t) => {
   const { folder, path, open } = workbench(t);
   const first = open();
   const refusal = {
@@ -97,19 +97,19 @@ test('a second open in the same process is refused, also under another name, unt
   const alias = join(folder, 'alias.db');
   symlinkSync(path, alias);
   assert.throws(() => open({ path: alias }), refusal);
-  // The refused attempts must not have loosened the lock.
+  // The refused attempts must not have released the lock.
   assert.throws(() => open(), refusal);
   first.close();
   open();
 });
 
-test('a shared open reads beside the owner', (t) => {
+test('a shared open can read while another connection owns the file', (t) => {
   const { open } = workbench(t);
   fill(open(), 2);
   assert.equal(open({ lock: 'shared' }).db.prepare('SELECT count(*) AS n FROM notes').get()?.n, 2);
 });
 
-test('a new file that somebody else is just making is opened when they are done', async (t) => {
+test('open waits for another process that is creating the file', async (t) => {
   const { path, open } = workbench(t);
   mkdirSync(join(path, '..'), { mode: 0o700 });
   const program = `
@@ -124,14 +124,14 @@ test('a new file that somebody else is just making is opened when they are done'
   await once(other, 'exit');
 });
 
-test('another process is named in the refusal, and kill -9 gives its file free with every committed row', async (t) => {
+test('the error names the owning process, and kill -9 releases its file with every committed row', async (t) => {
   const { path, migrations, open } = workbench(t);
   const program = `
     import { openDatabase } from ${JSON.stringify(import.meta.resolve('./open.ts'))};
     import { systemClock } from ${JSON.stringify(import.meta.resolve('../clock/clock.ts'))};
     const file = openDatabase({ path: process.argv[1], migrations: process.argv[2], clock: systemClock, lock: 'exclusive' });
     file.db.exec("INSERT INTO notes (text) VALUES ('from the child')");
-    // Held, or it would be collected, and the lock with it.
+    // Referenced, so that it is not collected, which would release the lock.
     globalThis.file = file;
     console.log('ready');
     setInterval(() => {}, 1000);`;
@@ -147,11 +147,11 @@ test('another process is named in the refusal, and kill -9 gives its file free w
   });
   child.kill('SIGKILL');
   await once(child, 'exit');
-  assert.ok(existsSync(`${path}.pid`), 'the dead process left its note behind');
+  assert.ok(existsSync(`${path}.pid`), 'the pid file of the killed process remains');
   assert.equal(open().db.prepare('SELECT text FROM notes').get()?.text, 'from the child');
 });
 
-test('stale or scribbled lock and pid files block nobody', (t) => {
+test('stale or damaged lock and pid files do not block', (t) => {
   const { path, open } = workbench(t);
   mkdirSync(join(path, '..'));
   writeFileSync(`${path}.lock`, 'not a database '.repeat(100));
@@ -164,7 +164,7 @@ test('stale or scribbled lock and pid files block nobody', (t) => {
 
 const damages: Record<string, (path: string) => void> = {
   'garbage instead of a database': (path) => writeFileSync(path, 'this is no database at all. '.repeat(500)),
-  'a scribbled page in the middle': (path) => {
+  'damaged pages in the middle': (path) => {
     const bytes = readFileSync(path);
     for (let page = 4; page < 12; page++) bytes.fill(0xa5, page * 4096 + 100, page * 4096 + 2100);
     writeFileSync(path, bytes);
@@ -178,7 +178,7 @@ const damages: Record<string, (path: string) => void> = {
 };
 
 for (const [what, damage] of Object.entries(damages)) {
-  test(`${what} is reported with the file's name and left untouched`, (t) => {
+  test(`${what} is reported with its file name and not changed`, (t) => {
     const { path, open } = workbench(t);
     const file = open();
     fill(file, 500);
@@ -201,7 +201,7 @@ for (const [what, damage] of Object.entries(damages)) {
   });
 }
 
-test('a damaged file with a write-ahead log beside it keeps both', (t) => {
+test('a damaged file and its write-ahead log are not changed', (t) => {
   const { folder, path, open } = workbench(t);
   const file = open();
   fill(file, 500);
@@ -210,13 +210,13 @@ test('a damaged file with a write-ahead log beside it keeps both', (t) => {
   const copy = join(folder, 'copy.db');
   copyFileSync(path, copy);
   copyFileSync(`${path}-wal`, `${copy}-wal`);
-  damages['a scribbled page in the middle']!(copy);
+  damages['damaged pages in the middle']!(copy);
   const before = [hashOf(copy), hashOf(`${copy}-wal`)];
   assert.throws(() => open({ path: copy }), /copy\.db is damaged/);
   assert.deepEqual([hashOf(copy), hashOf(`${copy}-wal`)], before);
 });
 
-test('a folder that cannot be made is reported as unavailable with the path', (t) => {
+test('a folder that cannot be created is reported as unavailable with the path', (t) => {
   const { folder, open } = workbench(t);
   writeFileSync(join(folder, 'file'), '');
   const path = join(folder, 'file', 'notes.db');
@@ -236,5 +236,5 @@ test('a database of another program is refused and keeps its tables', (t) => {
   const foreign = new DatabaseSync(path);
   foreign.exec('CREATE TABLE theirs (a)');
   foreign.close();
-  assert.throws(() => open(), { code: 'conflict', message: /is a database of something else/ });
+  assert.throws(() => open(), { code: 'conflict', message: /is a database of another program/ });
 });

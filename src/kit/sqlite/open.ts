@@ -1,4 +1,4 @@
-/** Opening a SQLite file so that what it acknowledges survives a power cut, and so that a damaged one is left alone. */
+/** Opens a SQLite file so that acknowledged writes survive a power failure, and leaves a damaged file unchanged. */
 import { existsSync, mkdirSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -12,29 +12,27 @@ import { isDamage, SQLITE, sqliteCode, storageError } from './sqlite-error.ts';
 export type SqliteFile = {
   readonly db: DatabaseSync;
   readonly path: string;
-  /** Closes the database and gives up its ownership; harmless when called twice. */
+  /** Closes the database and releases its ownership; may be called twice. */
   close(): void;
 };
 
 export type OpenDatabaseOptions = {
-  /** The database file; it and its folder are made (0600, 0700) when missing. */
+  /** The database file. It and its folder are created (0600, 0700) if missing. */
   path: string;
   /** The folder of numbered `.sql` files. */
   migrations: URL | string;
   clock: Clock;
-  /**
-   * `exclusive`: this process owns the file until it closes it or ends. `shared`: no ownership is taken or looked at.
-   */
+  /** `exclusive`: this process owns the file until it closes it or ends. `shared`: no ownership is taken or checked. */
   lock: 'exclusive' | 'shared';
-  /** How long a statement waits for another connection's lock; 5000 unless told. */
+  /** How long a statement waits for another connection's lock. Default 5000. */
   busyTimeoutMs?: number;
-  /** The size of a page of a new file, a power of two; 4096 unless told. A file that is there keeps its own. */
+  /** Page size of a new file, a power of two. Default 4096. An existing file keeps its own. */
   pageBytes?: number;
 };
 
 /**
- * Files up to this size are read through on every start, which takes a fraction of a second. Larger ones are not: a
- * start after a crash must not wait for gigabytes, and SQLite reports damage in the pages it reads anyway.
+ * Files up to this size are checked completely on every start, which takes a fraction of a second. Larger ones are not,
+ * because a start after a crash must not read gigabytes; SQLite still reports damage in the pages that it reads.
  */
 const CHECKED_BYTES = 16 * 1024 * 1024;
 
@@ -45,10 +43,10 @@ function damaged(path: string, cause: unknown): ReveilleError {
 }
 
 /**
- * Looks for damage through a read-only connection: opening for writing could already move a write-ahead log into the
+ * Checks for damage with a read-only connection. A writing connection could already move a write-ahead log into the
  * file.
  *
- * @throws ReveilleError `unavailable` (not retryable) when the file is damaged
+ * @throws ReveilleError `unavailable` (not retryable) if the file is damaged
  */
 export function inspectDatabase(path: string, busyTimeoutMs: number): void {
   if (!existsSync(path)) return;
@@ -64,7 +62,7 @@ export function inspectDatabase(path: string, busyTimeoutMs: number): void {
   } catch (thrown) {
     if (thrown instanceof ReveilleError) throw thrown;
     if (isDamage(thrown)) throw damaged(path, thrown);
-    // Anything else, such as a roll-back journal that a read-only connection may not replay, is the writer's to settle.
+    // The writing connection handles other errors, such as a rollback journal that a read-only one may not replay.
   } finally {
     db?.close();
   }
@@ -74,37 +72,37 @@ function pragma(db: DatabaseSync, name: string): unknown {
   return Object.values(db.prepare(`PRAGMA ${name}`).get() ?? {})[0];
 }
 
-/** From one attempt to switch a file to the next. */
-const SWITCH_AGAIN_MS = 5;
+/** Pause between two attempts to switch the journal mode. */
+const SWITCH_RETRY_MS = 5;
 
 /**
- * Switches a new file to a write-ahead log. Beside another process that does the same SQLite refuses at once, whatever
- * its timeout: both hold a lock, and neither can have the other's. So the waiting is done here.
+ * Switches a new file to a write-ahead log. If another process does the same, both hold a lock that the other needs,
+ * and SQLite refuses at once despite its timeout. This function therefore waits itself.
  */
 function switchToLog(db: DatabaseSync, busyTimeoutMs: number): void {
   db.exec('PRAGMA busy_timeout = 0');
-  for (let waitedMs = 0; ; waitedMs += SWITCH_AGAIN_MS) {
+  for (let waitedMs = 0; ; waitedMs += SWITCH_RETRY_MS) {
     try {
       db.exec(`PRAGMA journal_mode = WAL; PRAGMA busy_timeout = ${busyTimeoutMs}`);
       return;
     } catch (thrown) {
       if (sqliteCode(thrown) !== SQLITE.BUSY || waitedMs >= busyTimeoutMs) throw thrown;
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, SWITCH_AGAIN_MS);
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, SWITCH_RETRY_MS);
     }
   }
 }
 
-/** Sets what durability rests on and reads it back: SQLite ignores a pragma that it cannot follow. */
+/** Sets the pragmas for durability and reads them back, because SQLite ignores a pragma that it cannot apply. */
 function configure(db: DatabaseSync, path: string, busyTimeoutMs: number): void {
   switchToLog(db, busyTimeoutMs);
   db.exec(`
     PRAGMA synchronous = FULL;
     PRAGMA foreign_keys = ON;
     PRAGMA trusted_schema = OFF;
-    -- macOS acknowledges a plain fsync before the disk has the bytes.
+    -- macOS acknowledges a plain fsync before the data is on disk.
     PRAGMA fullfsync = ON;
     PRAGMA checkpoint_fullfsync = ON;
-    -- A burst must not leave a huge log file behind for ever.
+    -- Truncates the log file after a burst.
     PRAGMA journal_size_limit = 67108864;
   `);
   const wanted = { journal_mode: 'wal', synchronous: 2, foreign_keys: 1, trusted_schema: 0 };
@@ -130,7 +128,7 @@ function openAndMigrate(path: string, options: OpenDatabaseOptions): DatabaseSyn
   createPrivateFile(path);
   const db = new DatabaseSync(path, { timeout: busyTimeoutMs });
   try {
-    // SQLite keeps to it from the first page on, which the switch to a log writes.
+    // The page size is fixed with the first page, which the switch to a log writes.
     if (options.pageBytes !== undefined) db.exec(`PRAGMA page_size = ${options.pageBytes}`);
     configure(db, path, busyTimeoutMs);
     migrate(db, migrations, path, options.clock);
@@ -142,13 +140,13 @@ function openAndMigrate(path: string, options: OpenDatabaseOptions): DatabaseSyn
 }
 
 /**
- * Opens (or makes) a database in WAL mode with `synchronous = FULL` and brings its schema up to date.
+ * Opens or creates a database in WAL mode with `synchronous = FULL`, and applies its migrations.
  *
  * Not for network file systems: neither WAL nor the lock works across machines.
  *
- * @throws ReveilleError `unavailable` when another process owns the file (retryable), when it is damaged (its bytes are
- *   left as they are), when the disk refuses, or when a pragma does not hold; `conflict` when the file belongs to a
- *   newer version or to something else; `internal` when a migration is wrong
+ * @throws ReveilleError `unavailable` (retryable) if another process owns the file. `unavailable` if the file is damaged
+ *   (it is not changed), if the disk refuses, or if a pragma has no effect. `conflict` if the file belongs to a newer
+ *   version or another program. `internal` if a migration is wrong.
  */
 export function openDatabase(options: OpenDatabaseOptions): SqliteFile {
   let release: (() => void) | undefined;
@@ -167,7 +165,7 @@ export function openDatabase(options: OpenDatabaseOptions): SqliteFile {
   }
 }
 
-/** Says which file it was about: system and SQLite errors do not always name it. */
+/** Adds the path to an error, because system and SQLite errors do not always contain it. */
 function openingError(path: string, thrown: unknown): ReveilleError {
   if (thrown instanceof ReveilleError) return thrown;
   const why = thrown instanceof Error ? thrown.message : String(thrown);

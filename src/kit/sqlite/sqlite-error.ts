@@ -1,7 +1,7 @@
-/** What SQLite says went wrong, in the house's words. */
+/** Translates SQLite's errors into Reveille's. */
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 
-/** Primary result codes (https://www.sqlite.org/rescode.html) that the house reacts to. */
+/** Primary result codes (https://www.sqlite.org/rescode.html) that Reveille handles. */
 export const SQLITE = {
   BUSY: 5,
   NOMEM: 7,
@@ -30,28 +30,28 @@ export function sqliteCode(thrown: unknown): number | undefined {
   return thrown.errcode & 0xff;
 }
 
-/** Whether SQLite found that the file is damaged or is no database at all. */
+/** Whether SQLite found the file damaged, or not a database. */
 export function isDamage(thrown: unknown): boolean {
   const code = sqliteCode(thrown);
   return code !== undefined && DAMAGE.has(code);
 }
 
 /**
- * Translates what a statement, a `BEGIN` or a `COMMIT` threw. Full disks, I/O errors and locks become `unavailable`
- * (retryable), a damaged file `unavailable` (not retryable); a {@link ReveilleError} comes back as it is and everything
- * else becomes `internal`.
+ * Translates the error of a statement, a `BEGIN` or a `COMMIT`. Full disks, I/O errors and locks become `unavailable`
+ * (retryable), a damaged file `unavailable` (not retryable). A {@link ReveilleError} is returned unchanged; all others
+ * become `internal`.
  */
 export function storageError(thrown: unknown): ReveilleError {
   if (thrown instanceof ReveilleError) return thrown;
   const code = sqliteCode(thrown);
   if (code === undefined) return toReveilleError(thrown);
-  const said = (thrown as Error).message;
+  const reason = (thrown as Error).message;
   if (DAMAGE.has(code)) {
-    const message = `the database file is damaged (${said}); stop the process and restore the file from a backup`;
+    const message = `the database file is damaged (${reason}); stop the process and restore the file from a backup`;
     return new ReveilleError('unavailable', message, { retryable: false, cause: thrown });
   }
   if (STORAGE.has(code)) {
-    return new ReveilleError('unavailable', `nothing was stored: ${said}; try again later`, { cause: thrown });
+    return new ReveilleError('unavailable', `nothing was stored: ${reason}; try again later`, { cause: thrown });
   }
   return toReveilleError(thrown);
 }

@@ -14,7 +14,7 @@ import {
   withHiddenShown,
 } from './hidden-characters.ts';
 
-test('characters that cannot be seen are found with their code points and places', () => {
+test('invisible characters are found with their code points and positions', () => {
   const cases: [string, string][] = [
     ['a\u200bb', 'U+200B'],
     ['a\u202eb', 'U+202E'],
@@ -43,18 +43,18 @@ test('characters that cannot be seen are found with their code points and places
   assert.equal(namesOf(hiddenCharacters('a\u200bb\u202e')), 'U+200B at character 2, U+202E at character 4');
 });
 
-test('line ends, emoji and scripts that need joiners are what they are', () => {
+test('line ends, emoji and scripts with joiners are not reported', () => {
   for (const text of ['one\r\n\ttwo', '❤️ 👨‍👩‍👧 👍🏽 🏳️‍🌈', 'می‌خواهم', 'क्‍ष', '日本語', 'naïve', '\u00a0']) {
     assert.deepEqual(hiddenCharacters(text), [], text);
     assert.equal(withHiddenShown(text), text);
   }
 });
 
-test('they are shown as escapes where a text has to be shown', () => {
+test('invisible characters are shown as escapes', () => {
   assert.equal(withHiddenShown('a\u200bb\u{e0041}'), 'a\\u{200b}b\\u{e0041}');
 });
 
-test('letters of another alphabet among Latin ones are found, words of another alphabet are not', () => {
+test('letters of another alphabet among Latin ones are found; words of another alphabet are not', () => {
   assert.deepEqual(lookalikes('pаypal'), ['U+0430']);
   assert.deepEqual(lookalikes('acct-１'), ['U+FF11']);
   assert.deepEqual(lookalikes('𝐚cct'), ['U+1D41A']);
@@ -62,11 +62,11 @@ test('letters of another alphabet among Latin ones are found, words of another a
     assert.deepEqual(lookalikes(text), [], text);
 });
 
-/** One of each kind that a terminal obeys, or that a reader cannot see. */
+/** One character of each kind that controls a terminal or is invisible. */
 const HOSTILE =
   '\u0007\b\u001b\u007f\u009b\u009d\u00ad\u061c\u200b\u200d\u200e\u2028\u202e\u2066\ufeff\ue000\u0378\ud800x\u{e0001}\u{e0041}\u{f0000}';
 
-test('what a terminal would obey, hide or turn around is written by its code point on every screen', () => {
+test('control, invisible and direction characters are shown by their code points on every screen', () => {
   for (const character of HOSTILE.replace('x', '')) {
     for (const shown of [printable, oneLine, laidOpen, withHiddenShown, jsonForTerminal]) {
       assert.match(
@@ -82,7 +82,7 @@ test('what a terminal would obey, hide or turn around is written by its code poi
   assert.equal(laidOpen('a\nb\u00a0\u{e0041}'), 'a\\u{000a}b\\u{00a0}\\u{e0041}');
 });
 
-test('everything that the compiler refuses is escaped on a screen, whatever the text', () => {
+test('every character that the compiler refuses is escaped on a screen', () => {
   fc.assert(
     fc.property(fc.string({ unit: anyCharacter, maxLength: 100 }), (text) => {
       for (const shown of [printable, oneLine, laidOpen, hiddenBlanked])
@@ -92,7 +92,7 @@ test('everything that the compiler refuses is escaped on a screen, whatever the 
   );
 });
 
-test('JSON for a terminal hides nothing and means the same', () => {
+test('JSON for a terminal has no hidden characters and parses to the same value', () => {
   fc.assert(
     fc.property(fc.json({ stringUnit: anyCharacter }), (json) => {
       const shown = jsonForTerminal(json);

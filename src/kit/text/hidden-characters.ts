@@ -1,29 +1,29 @@
 /**
- * The one table of characters that a reader cannot see, that turn what he sees around, or that a terminal obeys. What a
- * person approves must be what he reads: a task with such characters is refused, a file with them is refused, and where
- * they have to be shown, on any screen, they are shown by their code points. Pure.
+ * The table of characters that are invisible, change the direction of text, or control a terminal. An approver must see
+ * exactly the text that is approved. A task or a file with such characters is therefore refused, and screens show them
+ * by their code points. Pure.
  */
 
 /**
- * Controls (C0 but tab and line ends, DEL, C1), format characters, line separators, fillers, variation selectors,
- * halves of surrogate pairs, private-use and unassigned ones: every `Default_Ignorable_Code_Point` is among them. Which
- * code points are assigned is what the runtime's Unicode tables say; one that is newer than they are is shown by its
- * code point.
+ * Control characters (C0 except tab and line ends, DEL, C1), format characters, line separators, fillers and variation
+ * selectors; also lone surrogates, private-use and unassigned code points. This includes every
+ * `Default_Ignorable_Code_Point`. The runtime's Unicode tables define the assigned code points; newer ones are shown by
+ * their code point.
  */
 const HIDDEN =
   /(?![\t\n\r])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}\p{Cs}\u115f\u1160\u17b4\u17b5\u180e\u2800\u3164\uffa0]|\p{Variation_Selector}|\u034f/gu;
 
-/** Blanks that are not the plain one: two texts that differ in them look the same. */
+/** Spaces other than the ordinary one, which look the same. */
 const STRANGE_BLANK = /(?! )\p{Zs}/gu;
 
 const JOINERS = /^[\u200c\u200d]$/;
-/** Scripts that need joiners to be written correctly; none has letters that look like Latin ones. */
+/** Scripts that need joiners for correct spelling; none has letters that look like Latin ones. */
 const JOINED_SCRIPTS =
   /^[\p{sc=Arabic}\p{sc=Syriac}\p{sc=Devanagari}\p{sc=Bengali}\p{sc=Gurmukhi}\p{sc=Gujarati}\p{sc=Oriya}\p{sc=Tamil}\p{sc=Telugu}\p{sc=Kannada}\p{sc=Malayalam}\p{sc=Sinhala}\p{sc=Khmer}]$/u;
 const PICTURE = /^(?:[\p{Extended_Pictographic}\p{Emoji_Modifier}]|\ufe0f)$/u;
 const BEFORE_EMOJI_SELECTOR = /^[\p{Extended_Pictographic}\p{Emoji_Modifier}]$/u;
 
-/** A character that cannot be seen, and where it stands. */
+/** An invisible character and its position. */
 export type HiddenCharacter = {
   /** `U+200B` */
   readonly codePoint: string;
@@ -34,13 +34,13 @@ export type HiddenCharacter = {
 export const nameOf = (character: string) =>
   `U+${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}`;
 
-/** The code point that ends before a place; half of one where the text is not well-formed. */
+/** The code point that ends before an index; a lone surrogate in malformed text. */
 function before(text: string, index: number): string {
   const pair = text.slice(Math.max(0, index - 2), index);
   return [...pair].at(-1) ?? '';
 }
 
-/** Joiners and selectors that belong to an emoji or to a script that cannot do without. */
+/** Whether a joiner or selector belongs to an emoji or to a script that needs it. */
 function belongs(character: string, text: string, index: number): boolean {
   const previous = before(text, index);
   if (character === '\ufe0f') return BEFORE_EMOJI_SELECTOR.test(previous);
@@ -50,7 +50,7 @@ function belongs(character: string, text: string, index: number): boolean {
   return character === '\u200d' && PICTURE.test(previous) && PICTURE.test(next);
 }
 
-/** Every hidden character of a text; none for text that reads as it is. */
+/** Every hidden character of a text; empty if the text has none. */
 export function hiddenCharacters(text: string): readonly HiddenCharacter[] {
   return [...text.matchAll(HIDDEN)]
     .filter(({ 0: character, index }) => !belongs(character, text, index))
@@ -67,15 +67,12 @@ export function withHiddenShown(text: string, write: (character: string) => stri
   );
 }
 
-/** The same for blanks that only look like the plain one. */
+/** The same for spaces that only look like the ordinary one. */
 export function withBlanksShown(text: string): string {
   return text.replace(STRANGE_BLANK, braced);
 }
 
-/**
- * Every character that the table has, joiners of emoji too, and strange blanks; none is forgiven for what stands around
- * it.
- */
+/** Every character of the table, also joiners of emoji, and unusual spaces, without regard to their context. */
 export function everyHiddenCharacter(text: string): readonly HiddenCharacter[] {
   const found = [...text.matchAll(HIDDEN), ...text.matchAll(STRANGE_BLANK)];
   return found
@@ -83,10 +80,7 @@ export function everyHiddenCharacter(text: string): readonly HiddenCharacter[] {
     .sort((one, other) => one.index - other.index);
 }
 
-/**
- * One line in which nothing at all is hidden: line ends, tabs, joiners and strange blanks are written by their code
- * points as well.
- */
+/** One line with all hidden characters, line ends, tabs, joiners and unusual spaces written by their code points. */
 export function laidOpen(text: string): string {
   const open = (character: string) => `\\u{${codeOf(character).padStart(4, '0')}}`;
   return text
@@ -98,8 +92,8 @@ export function laidOpen(text: string): string {
 const unit = (code: number) => `\\u${code.toString(16).padStart(4, '0')}`;
 
 /**
- * Text from outside for a screen: nothing in it moves the cursor, hides or turns around. Line feeds and tabs stay;
- * joiners stay where an emoji or a script needs them.
+ * Text from outside for a screen: nothing in it moves the cursor, is invisible or changes direction. Line feeds and
+ * tabs stay; joiners stay in emoji and in scripts that need them.
  */
 export function printable(text: string): string {
   return text
@@ -115,15 +109,12 @@ export function oneLine(text: string): string {
   return printable(text).replaceAll('\n', '\\n').replaceAll('\t', '\\t');
 }
 
-/** The same with a blank where such characters stood; for texts that are quoted in a sentence. */
+/** The same with a space for each such character, for texts that are quoted in a sentence. */
 export function hiddenBlanked(text: string): string {
   return text.replace(HIDDEN, ' ').replace(/[\t\n\r]/g, ' ');
 }
 
-/**
- * JSON that a terminal shows as it is, and that still means the same: within texts hidden characters become JSON's own
- * escapes.
- */
+/** JSON that a terminal shows as it is, with the same meaning: hidden characters in strings become JSON escapes. */
 export function jsonForTerminal(json: string): string {
   return json
     .replace(HIDDEN, (character) =>
@@ -137,8 +128,8 @@ const LOOKALIKES =
   /[\p{sc=Cyrillic}\p{sc=Greek}\p{sc=Armenian}\p{sc=Cherokee}\p{sc=Coptic}\p{sc=Lisu}\p{sc=Georgian}]/gu;
 
 /**
- * Characters that make a word look like another one: letters of a second alphabet among Latin ones, and forms that only
- * look different from plain characters (full-width digits, mathematical letters).
+ * Characters that make a word look like another one: letters of a second alphabet among Latin ones, and stylistic
+ * variants of plain characters (full-width digits, mathematical letters).
  *
  * @returns their code points, each once
  */
@@ -147,7 +138,7 @@ export function lookalikes(text: string): readonly string[] {
   for (const [word] of text.matchAll(/\S+/gu)) {
     if (LATIN.test(word)) for (const [character] of word.matchAll(LOOKALIKES)) found.add(nameOf(character));
     for (const character of word) {
-      // Plain letters and digits in forms of their own.
+      // Stylistic variants of plain letters and digits.
       if (character > '\u007f' && /^[A-Za-z0-9]+$/.test(character.normalize('NFKC'))) found.add(nameOf(character));
     }
   }
@@ -155,7 +146,8 @@ export function lookalikes(text: string): readonly string[] {
 }
 
 /**
- * Letters of other scripts beside the Latin letter that each is taken for, and Latin ones that NFKD leaves as they are.
+ * Letters of other scripts, each followed by the Latin letter that it resembles, and Latin letters that NFKD does not
+ * decompose.
  */
 const LATIN_FOR: ReadonlyMap<string, string> = new Map(
   [
@@ -163,7 +155,7 @@ const LATIN_FOR: ReadonlyMap<string, string> = new Map(
     'аaвbгrеeзeкkмmнhоoпnрpсcтtуyхxѵvіiїiјjѕsԁdһhҺhԛqԝwөoүyґrӏlбb',
     // Greek
     'αaβbγyεeζzηnιiκkλlμuνvοoρpστοoτtυuφpχxωwςsϲc',
-    // Armenian, Georgian, Coptic and Lisu are rarer; of these the plain ones.
+    // Armenian, Georgian, Coptic and Lisu are rarer; only the plain ones.
     'օoսuոnհhզqցgքpյjⲟoⲥcⲣp',
     // Latin letters with a stroke, without a dot, open, turned, and small capitals
     'ıiłløođdħhŧtƀbƒfɑaɡgɩiʟlʀrᴀaʙbᴄcᴅdᴇeꜰfɢgʜhɪiᴊjᴋkᴍmɴnᴏoᴘpꜱsᴛtᴜuᴠvᴡwʏyᴢzɛeʋvœoæaðdþp',
@@ -173,10 +165,10 @@ const LATIN_FOR: ReadonlyMap<string, string> = new Map(
   }),
 );
 
-/** Marks above and below letters, and everything that takes no place on a screen. */
+/** Combining marks, and all characters without width on a screen. */
 const UNSEEN = /[^\p{L}\p{N}\p{P}\p{S} ]|\p{Default_Ignorable_Code_Point}/gu;
 
-/** A name as a reader takes it: Latin letters in the case they were written in, nothing that cannot be seen. */
+/** A name as it looks to a reader: Latin letters in their case, without invisible characters. */
 export function inLatin(name: string): string {
   const seen = name.normalize('NFKD').replace(UNSEEN, '');
   return [...seen]
@@ -189,7 +181,7 @@ export function inLatin(name: string): string {
     .join('');
 }
 
-/** Colours and styles that a program wrote for a terminal (ECMA-48 control sequences), taken out. */
+/** Removes colours and styles of a terminal (ECMA-48 control sequences). */
 export function withoutColours(text: string): string {
   return text.replace(/\x1b\[[0-9;?]*[A-Za-z]/g, '');
 }
@@ -203,12 +195,12 @@ export function namesOf(hidden: readonly HiddenCharacter[]): string {
   return [...names, ...left].join(', ');
 }
 
-/** Why a reader cannot tell by reading what a text is, to go on with after its name; `undefined` when he can. */
+/** Why a text may mislead its reader, as a phrase that follows its name; `undefined` if it does not. */
 export function misleading(text: string): string | undefined {
   const hidden = hiddenCharacters(text);
   if (hidden.length > 0) return `holds characters that cannot be seen: ${namesOf(hidden)}`;
   const alike = lookalikes(text);
   return alike.length === 0
     ? undefined
-    : `holds characters that look like others: ${alike.slice(0, SHOWN).join(', ')}; nobody can tell by reading it what it is`;
+    : `holds characters that look like others: ${alike.slice(0, SHOWN).join(', ')}; a reader cannot recognise them`;
 }

@@ -1,9 +1,11 @@
-/** Reading a question of the executor: lines of ours with the marked lines of others below, and what a dry run changes. Pure. */
+/**
+ * Parses a question of the executor: its own lines with quoted lines below them, and the changes of a dry run. Pure.
+ */
 import { MARK, REMARK } from './visible.ts';
 
 export type Section = { readonly title: string; readonly lines: readonly string[] };
 
-/** Lines of ours, each with the marked lines of others below it, without their marks. */
+/** The executor's lines, each with its quoted lines, without the marks. */
 export function sectionsOf(question: string): Section[] {
   const sections: { title: string; lines: string[] }[] = [];
   for (const line of question.split('\n')) {
@@ -14,27 +16,27 @@ export function sectionsOf(question: string): Section[] {
   return sections;
 }
 
-/** Up to the first empty line: what the call does. */
+/** The lines up to the first empty line, which describe the call. */
 export function headOf(question: string): string[] {
   const lines = question.split('\n');
   return lines.slice(0, Math.max(0, lines.indexOf('')));
 }
 
-/** Titles that say nothing of one call: those of the tool, and of what its manifest says. */
+/** Titles that do not describe the call, but the tool or its manifest entry. */
 const OF_THE_TOOL = /^(?:May this tool be called\?|Effect:)/;
 
 /**
- * The arguments that say what the call does, whole, as the executor chose them.
+ * The arguments that determine the call's effect, whole, as the executor selected them.
  *
- * @returns empty for a question that shows none of them first
+ * @returns empty if the question does not begin with them
  */
 export const effectOf = (question: string): Section[] =>
   sectionsOf(headOf(question).join('\n')).filter(({ title, lines }) => lines.length > 0 && !OF_THE_TOOL.test(title));
 
-/** What a dry run came to, and what it said. */
+/** The outcome of a dry run, and its output. */
 export type Trial = { readonly outcome: string; readonly words: readonly string[] };
 
-/** @returns `undefined` where nothing was tried out */
+/** @returns `undefined` without a dry run */
 export function trialOf(question: string): Trial | undefined {
   const sections = sectionsOf(question);
   const tried = sections.findIndex(({ title }) => title.startsWith('Dry run:'));
@@ -48,24 +50,23 @@ const isRecord = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 const plain = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
 
-/** Something that stands otherwise afterwards. */
+/** A value that the call would change. */
 export type Change = { readonly what: string; readonly from: string; readonly to: string };
 
 /**
- * What a dry run says stands before and after: each member that differs, beside those that say of what.
+ * The changes that a dry run reports: each member that differs, named by the unchanged members.
  *
- * @returns `undefined` where it does not say that in a form that is known: `before` and `after`, records of the same
- *   members
+ * @returns `undefined` unless the output has `before` and `after` with records of the same members
  */
 export function changesOf({ words }: Pick<Trial, 'words'>): Change[] | undefined {
-  let said: unknown;
+  let output: unknown;
   try {
-    said = JSON.parse(words.join('\n'));
+    output = JSON.parse(words.join('\n'));
   } catch {
     return undefined;
   }
-  if (!isRecord(said)) return undefined;
-  const [before, after] = [[said.before].flat(), [said.after].flat()];
+  if (!isRecord(output)) return undefined;
+  const [before, after] = [[output.before].flat(), [output.after].flat()];
   const pairs = before.map((was, at) => [was, after[at]] as const);
   if (before.length !== after.length || !pairs.every((pair): pair is [Fields, Fields] => pair.every(isRecord)))
     return undefined;

@@ -5,7 +5,7 @@ import { anyCharacter } from '../../../test/support/random/characters.ts';
 import { misleading } from './hidden-characters.ts';
 import { argumentLines } from './visible.ts';
 
-test('whatever the compiler refuses as misleading is marked on the approval screen, also where the text is cut', () => {
+test('text that the compiler refuses as misleading is marked on the approval screen, even if it is cut', () => {
   const hostile = fc.oneof(
     fc.string({ unit: anyCharacter, maxLength: 40 }),
     fc.constantFrom('p\u0430ypal', 'a\u200bb', '１0', 'x\u202e'),
@@ -21,7 +21,7 @@ test('whatever the compiler refuses as misleading is marked on the approval scre
   );
 });
 
-test('what only counts as more lines is told of all the same, control characters too', () => {
+test('hidden characters in omitted lines are reported, control characters included', () => {
   const args = { rest: Array.from({ length: 120 }, () => 'plain'), to: '\u0000' };
   assert.match(argumentLines(args).at(-1)!, /it holds characters that cannot be seen: U\+0000 at character 1$/);
 });

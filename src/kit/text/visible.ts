@@ -1,22 +1,20 @@
 /**
- * Texts of others as a person is shown them before he decides: nothing in them is invisible, turns the line around,
- * looks like another letter, or can be taken for the question around them. Every line of theirs begins with a mark, and
- * no line of ours does. The layout does not depend on anybody's terminal: what is signed over is these lines. Pure.
+ * Shows external text to an approver: no character is invisible, changes the direction, resembles another letter, or
+ * can be mistaken for the question itself. Every external line begins with a mark; the executor's own lines do not. The
+ * layout is independent of the terminal, because the signature covers these lines. Pure.
  */
 import { createHash } from 'node:crypto';
 import { braced, lookalikes, misleading, nameOf, withBlanksShown, withHiddenShown } from './hidden-characters.ts';
 
-/** Begins every line that somebody else wrote. */
+/** Begins every line of external text. */
 export const MARK = '  | ';
-/** Begins what is remarked about the line above it; no text of others begins so, for a blank follows their mark. */
+/** Begins a remark about the line above. External text cannot imitate it, because a space follows its mark. */
 export const REMARK = '  |! ';
 
-/** More marks than any script puts on a letter would be drawn over the lines above and below. */
+/** More combining marks than any script uses would overlap the lines above and below. */
 const STACK = /(?<=\p{M}{3})\p{M}/gu;
 
-/**
- * The text with characters that cannot be seen, that look like others, or that pile up, written by their code points.
- */
+/** The text with invisible, misleading and stacked characters written by their code points. */
 export function visible(text: string): string {
   return laidOut(text.replaceAll('\t', '\\t'), braced);
 }
@@ -28,12 +26,12 @@ function laidOut(text: string, write: (character: string) => string): string {
   return [...shown].map((character) => (alike.has(nameOf(character)) ? write(character) : character)).join('');
 }
 
-/** A part of a text: as it was written, or the code point of a character that would not be seen for what it is. */
+/** A part of a text: original text, or the code point of a character that would be misleading. */
 export type MarkedPart = { readonly text: string; readonly isOdd: boolean };
 
-/** The same for a page that can set such code points apart from a text that spells them out; tabs stay. */
+/** The same for a page that distinguishes such code points from text that spells them out; tabs stay. */
 export function marked(text: string): MarkedPart[] {
-  // Neither of these two is left in the text: they are in the table themselves.
+  // The text cannot contain these two characters, because they are in the table.
   const parts = laidOut(text, (character) => `\u0001${braced(character)}\u0002`).split(/\u0001(.*?)\u0002/su);
   return parts.flatMap((part, at) => (part === '' ? [] : [{ text: part, isOdd: at % 2 === 1 }]));
 }
@@ -44,8 +42,8 @@ function plain(text: string): string {
 }
 
 /**
- * JSON, laid out in lines by us, each marked as somebody else's: what ends a line elsewhere stands inside of its texts,
- * and must not look like a line of the layout.
+ * JSON, laid out in lines by this code and marked as external. Other line separators inside its strings must not look
+ * like lines of the layout.
  */
 export function quotedJson(json: string): string[] {
   return withBlanksShown(json)
@@ -53,18 +51,18 @@ export function quotedJson(json: string): string[] {
     .map((line) => `${MARK}${visible(line)}`);
 }
 
-/** Somebody else's lines, each marked as such. */
+/** External lines, each with the mark. */
 export function quoted(text: string): string[] {
   return text.split(/\r\n|[\n\r\v\f\u0085\u2028\u2029]/).map((line) => `${MARK}${visible(line)}`);
 }
 
 const BRIEF_CHARACTERS = 64;
 
-/** What fits into two short lines of a terminal, in plain ASCII; what is left out is said. */
+/** The part of a text that fits into two short terminal lines, in plain ASCII, with a remark if it is cut. */
 export function brief(text: string): string[] {
   const shown = plain(text);
   if (shown.length <= BRIEF_CHARACTERS) return [`${MARK}${shown}`];
-  // Half an escape would be another character.
+  // A cut escape would be another character.
   const kept = shown.slice(0, BRIEF_CHARACTERS).replace(/\\(?:u(?:\{[0-9a-f]*)?)?$/, '');
   return [`${MARK}${kept}`, `${REMARK}cut; ${shown.length} characters in all`];
 }
@@ -75,8 +73,8 @@ export function wholeText(text: string): string[] {
 }
 
 /**
- * A member of a call's arguments, or all of them, never cut: JSON in marked lines, with an end of a line after each
- * escaped line feed of a text.
+ * A member of a call's arguments, or all of them, never cut: JSON in marked lines, with a line break after each escaped
+ * line feed of a string.
  *
  * @param name of the member; absent for all arguments
  */
@@ -89,7 +87,7 @@ export function wholeLines(value: unknown, name?: string): string[] {
   });
 }
 
-/** A text as JSON, with an end of a line of ours after each line feed. */
+/** A string as JSON, with a line break after each line feed. */
 const feedsEnded = (text: string) =>
   `"${text
     .split(/(?<=\n)/)
@@ -103,7 +101,7 @@ const LINES = 120;
 
 const digestOf = (text: string) => createHash('sha256').update(text, 'utf8').digest('hex');
 
-/** A text as JSON, or its beginning, and what to remark about it. */
+/** A string as JSON, or its beginning, with remarks about it. */
 function textOf(text: string, remarks: string[]): string {
   if (text.length <= VALUE_CHARACTERS) return JSON.stringify(text);
   remarks.push(`cut: a text of ${text.length} characters, sha256 ${digestOf(text)}`);
@@ -114,7 +112,7 @@ function textOf(text: string, remarks: string[]): string {
 
 type Line = { readonly json: string; readonly remarks: readonly string[] };
 
-/** The lines of {@link JSON.stringify} with an indentation of two, but for texts that are cut. */
+/** The lines of {@link JSON.stringify} with an indentation of two, except for cut strings. */
 function* linesOf(value: unknown, indent: string, before: Line, after: string): Generator<Line> {
   const remarks = [...before.remarks];
   const line = (json: string): Line => ({ json: `${indent}${before.json}${json}`, remarks });
@@ -140,7 +138,7 @@ function* linesOf(value: unknown, indent: string, before: Line, after: string): 
   yield { json: `${indent}${close}${after}`, remarks: [] };
 }
 
-/** Every text of a JSON value, names of members among them. */
+/** Every string of a JSON value, including member names. */
 function textsIn(value: unknown): string[] {
   if (typeof value === 'string') return [value];
   if (Array.isArray(value)) return value.flatMap(textsIn);
@@ -149,8 +147,8 @@ function textsIn(value: unknown): string[] {
 }
 
 /**
- * The arguments of a call, in marked lines. A long text is cut, with its length and its digest; what is no plain ASCII
- * is written out below its line; after many lines the rest is only counted.
+ * The arguments of a call, in marked lines. A long string is cut, with its length and digest. A line with non-ASCII
+ * characters is repeated in ASCII. After many lines, the rest is only counted.
  */
 export function argumentLines(args: unknown): string[] {
   const shown: string[] = [];
@@ -166,7 +164,7 @@ export function argumentLines(args: unknown): string[] {
   }
   if (left === 0) return shown;
   const json = JSON.stringify(args);
-  // Of the texts themselves: in JSON, control characters are escaped.
+  // Checked in the strings themselves, because JSON escapes control characters.
   const why = textsIn(args)
     .map(misleading)
     .find((found) => found !== undefined);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { plainWakeError } from './wake-error.ts';
 
-test('an envelope inside an error is replaced by its message, also when it was cut off or stands inside another', () => {
+test('an envelope in an error is replaced by its message, even if it is cut or nested', () => {
   const inner = '{"ok":false,"error":{"code":"unavailable","message":"the \\"machine\\" sleeps","retryable":true}}';
   assert.equal(plainWakeError(`the router answered 503: ${inner}`), 'the router answered 503: the "machine" sleeps');
   assert.equal(plainWakeError(`the router answered 503: ${inner.slice(0, 62)}`), 'the router answered 503: the "mac');
@@ -16,7 +16,7 @@ test('an envelope inside an error is replaced by its message, also when it was c
   );
 });
 
-test('other errors stay as they are', () => {
+test('other errors are unchanged', () => {
   for (const error of ['the router at http://x could not be reached', 'the router answered 500: <html>', '{"ok":false'])
     assert.equal(plainWakeError(error), error);
 });

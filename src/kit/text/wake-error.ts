@@ -1,6 +1,8 @@
-/** The error of a wake in the words of whoever refused it, for people. What is stored keeps the whole answer. */
+/**
+ * The error of a wake for people: the message of the envelope instead of the envelope. Stores keep the whole answer.
+ */
 
-/** An envelope's message, whole or cut off: errors keep the first 300 characters of an answer. */
+/** An envelope's message, whole or cut: errors keep the first 300 characters of an answer. */
 const ENVELOPE = /\{"ok":false,"error":\{.*?"message":"((?:[^"\\]|\\.)*)/;
 
 /**

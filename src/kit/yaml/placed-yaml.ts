@@ -1,6 +1,6 @@
 /**
- * YAML without surprises, whose values are remembered with their place. A file must mean what it seems to say to
- * whoever reads it, so what YAML reads otherwise than people do is a problem. Pure.
+ * A strict YAML parser that records the position of each value. Values that YAML interprets otherwise than a reader
+ * expects are problems. Pure.
  */
 import {
   type Document,
@@ -20,33 +20,33 @@ import { isExact, isNumberLiteral } from '../../wire/exact-number.ts';
 import { showValue } from '../../wire/validate.ts';
 import { everyHiddenCharacter } from '../text/hidden-characters.ts';
 
-/** A place in a file; line and column count from 1. */
-export type Place = { readonly line: number; readonly column: number };
+/** A position in a file; line and column from 1. */
+export type YamlPosition = { readonly line: number; readonly column: number };
 
-/** Something that is wrong with a file. */
-export type PlacedProblem = Place & { readonly sentence: string };
+/** A problem in a file. */
+export type PlacedProblem = YamlPosition & { readonly sentence: string };
 
 /**
- * Of a `broken` text nobody knows what it says. Where YAML only reads it otherwise than people do, `path` says of which
- * value that holds; a field without a readable name has the path of what is around it, and a character within no value
- * has none.
+ * `broken`: the text is not valid, so its meaning is unknown. Otherwise YAML interprets a value unexpectedly, and
+ * `path` names the value. A field without a readable name has the path of its parent, and a character outside all
+ * values has none.
  */
 export type YamlProblem = PlacedProblem & { readonly broken: boolean; readonly path?: readonly PropertyKey[] };
 
 export type PlacedYaml = {
   /**
-   * Objects, lists, texts, exact numbers, booleans and `null`; of a value with a problem, what YAML makes of it, or
+   * Objects, lists, texts, exact numbers, booleans and `null`. For a value with a problem: YAML's interpretation, or
    * `null`.
    */
   readonly value: unknown;
   readonly problems: readonly YamlProblem[];
-  /** Where a value stands, or the nearest one around it that is there; with `key`, where its name stands. */
-  place(path: readonly PropertyKey[], key?: boolean): Place;
-  /** The text of a plain or quoted value as it is written; `undefined` where there is none. */
+  /** Position of a value, or of the nearest enclosing one; with `key`, position of its name. */
+  place(path: readonly PropertyKey[], key?: boolean): YamlPosition;
+  /** The source text of a plain or quoted value; `undefined` if there is none. */
   source(path: readonly PropertyKey[]): string | undefined;
 };
 
-/** Other readers of YAML take these words for true and false. */
+/** Some YAML parsers read these words as true and false. */
 const DOUBTFUL_WORD = /^(?:yes|no|on|off)$/i;
 const DEEPEST = 20;
 const TOO_DEEP = `is nested more than ${DEEPEST} deep`;
@@ -61,7 +61,7 @@ class Reader {
     this.#lines = lines;
   }
 
-  placeAt(offset: number): Place {
+  placeAt(offset: number): YamlPosition {
     const { line, col } = this.#lines.linePos(offset);
     return { line: Math.max(line, 1), column: Math.max(col, 1) };
   }
@@ -82,12 +82,11 @@ class Reader {
       return null;
     }
     if (isAlias(node)) {
-      this.complain(at, 'aliases (*name) are not read here; write the value out', path);
+      this.complain(at, 'aliases (*name) are not supported; write the value out', path);
       return null;
     }
-    if (node.anchor !== undefined) this.complain(at, 'anchors (&name) are not read here; write values out', path);
-    if (node.tag !== undefined)
-      this.complain(at, `the tag ${showValue(node.tag)} is not read here; leave it out`, path);
+    if (node.anchor !== undefined) this.complain(at, 'anchors (&name) are not supported; write values out', path);
+    if (node.tag !== undefined) this.complain(at, `the tag ${showValue(node.tag)} is not supported; remove it`, path);
     if (isScalar(node)) return this.#scalar(node, at, path);
     if (isSeq(node)) return node.items.map((item, index) => this.value(item, [...path, index]));
     if (!isMap(node)) return null;
@@ -95,7 +94,7 @@ class Reader {
     const names = new Set<string>();
     for (const pair of node.items) {
       const name = this.#name(pair.key, at, path);
-      // The parser's own check compares every name with every other.
+      // The parser's own check compares every name with every other one, which takes quadratic time.
       if (name !== undefined && names.has(name))
         this.breaks(
           isNode(pair.key) ? (pair.key.range?.[0] ?? at) : at,
@@ -111,10 +110,10 @@ class Reader {
   #name(key: unknown, around: number, path: Path): string | undefined {
     const at = isNode(key) ? (key.range?.[0] ?? around) : around;
     if (isScalar(key) && key.anchor === undefined && key.tag === undefined) {
-      // Object.fromEntries keeps it as a member, but not everything that reads the object later does.
+      // Object.fromEntries keeps it as a member, but some later readers of the object do not.
       if (key.value === '__proto__') this.complain(at, 'unknown field "__proto__"', path);
       else if (typeof key.value === 'string') return key.value;
-      else this.complain(at, `the field name ${key.source ?? ''} is no text for YAML; put it into quotes`, path);
+      else this.complain(at, `the field name ${key.source ?? ''} is not a text in YAML; put it in quotes`, path);
       return undefined;
     }
     this.complain(at, 'a field name must be plain text', path);
@@ -125,15 +124,17 @@ class Reader {
     if (type === 'PLAIN' && typeof value === 'string' && DOUBTFUL_WORD.test(value))
       this.complain(
         at,
-        `${value} is read differently by different readers of YAML; write true or false, or put it into quotes`,
+        `${value} has different meanings in different YAML parsers; write true or false, or put it in quotes`,
         path,
       );
     if (typeof value !== 'number') return value;
     if (isNumberLiteral(source) && isExact(source)) return value;
-    const remedy = isNumberLiteral(source) ? 'it has more digits than a number carries' : `YAML reads it as ${value}`;
+    const remedy = isNumberLiteral(source)
+      ? 'it has more digits than a number can represent'
+      : `YAML reads it as ${value}`;
     this.complain(
       at,
-      `the number ${source} is not read here, for ${remedy}; put it into quotes to keep it as it is written`,
+      `the number ${source} is not supported, because ${remedy}; put it in quotes to keep it as written`,
       path,
     );
     return value;
@@ -141,11 +142,11 @@ class Reader {
 }
 
 function sentenceOf({ code, message }: YAMLError): string {
-  if (code === 'MULTIPLE_DOCS') return 'must be one document; leave the second --- out';
+  if (code === 'MULTIPLE_DOCS') return 'must be one document; remove the second ---';
   return code === 'RESOURCE_EXHAUSTION' ? TOO_DEEP : message.split('\n')[0]!;
 }
 
-/** The name and the value at a path; neither below one that is not there. */
+/** The name and the value at a path; both `undefined` if the path does not exist. */
 function find(contents: unknown, path: Path): { key?: unknown; at?: unknown } {
   let found: { key?: unknown; at?: unknown } = { at: contents };
   for (const part of path) {
@@ -160,7 +161,7 @@ function find(contents: unknown, path: Path): { key?: unknown; at?: unknown } {
 
 const offsetOf = (node: unknown) => (isNode(node) ? (node as Node).range?.[0] : undefined);
 
-/** Where a value or a name stands, or what is nearest around it. */
+/** Offset of a value or a name, or of the nearest enclosing value. */
 function offsetAt(contents: unknown, path: Path, wantsKey: boolean): number {
   for (let length = path.length; length >= 0; length--) {
     const { key, at } = find(contents, path.slice(0, length));
@@ -176,11 +177,11 @@ function checkCharacters(text: string, reader: Reader): void {
     if (index === 0 && codePoint === 'U+FEFF') continue;
     const digits = codePoint.slice(2).toLowerCase();
     const escaped = digits.length > 4 ? `\\U${digits.padStart(8, '0')}` : `\\u${digits}`;
-    reader.complain(index, `holds the invisible character ${codePoint}; write "${escaped}" where it is meant`);
+    reader.complain(index, `contains the invisible character ${codePoint}; write "${escaped}" if it is intended`);
   }
 }
 
-/** Reads a text that holds one YAML 1.2 document. */
+/** Parses a text with one YAML 1.2 document. */
 export function readYaml(text: string): PlacedYaml {
   const lines = new LineCounter();
   const document: Document.Parsed = parseDocument(text, {
@@ -192,10 +193,10 @@ export function readYaml(text: string): PlacedYaml {
   const reader = new Reader(lines);
   checkCharacters(text, reader);
   const errors: readonly YAMLError[] = [...document.errors, ...document.warnings];
-  // After that the parser knows no more about the text, and its other complaints are made up.
+  // After this error, the parser's other errors are meaningless.
   const exhausted = errors.find(({ code }) => code === 'RESOURCE_EXHAUSTION');
   for (const error of exhausted ? [exhausted] : errors) reader.breaks(error.pos[0], sentenceOf(error));
-  if (document.directives.yaml.version !== '1.2') reader.breaks(0, 'must be YAML 1.2; leave the %YAML line out');
+  if (document.directives.yaml.version !== '1.2') reader.breaks(0, 'must be YAML 1.2; remove the %YAML line');
   const value = exhausted ? null : reader.value(document.contents);
   return {
     value,

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { identifiersIn, lostIdentifiers } from './identifiers.ts';
+import { droppedIdentifiers, identifiersIn } from './identifiers.ts';
 
-test('what nobody can guess again is found in the middle of prose, whatever stands around it', () => {
+test('an identifier is found in the middle of prose, whatever surrounds it', () => {
   const identifiers = [
     '0xAbC0000000000000000000000000000000dEf123',
     'bc1qar0srrr7xfkvy5l643lydnw9re59gtzzwf5mdq',
@@ -56,15 +56,15 @@ test('a path between quotes keeps its spaces', () => {
   assert.deepEqual([...identifiersIn('open "/home/neo/My Documents/a b.txt" now')], ['/home/neo/My Documents/a b.txt']);
 });
 
-test('words and small numbers are no identifiers', () => {
+test('words and small numbers are not identifiers', () => {
   const prose = 'On Monday the 3 agents met, as usual; 240 of 512 holders were paid. It went well: nobody complained!';
   assert.deepEqual([...identifiersIn(prose)], []);
 });
 
 test('a part of an identifier does not count as the identifier', () => {
-  assert.deepEqual(lostIdentifiers('pay 12345678', 'paid 123456789'), ['12345678']);
-  assert.deepEqual(lostIdentifiers('read /a/b/c.txt', 'I read /a/b/c.txt.bak'), ['/a/b/c.txt']);
-  assert.deepEqual(lostIdentifiers('read /a/b/c.txt', 'I read "/a/b/c.txt".'), []);
+  assert.deepEqual(droppedIdentifiers('pay 12345678', 'paid 123456789'), ['12345678']);
+  assert.deepEqual(droppedIdentifiers('read /a/b/c.txt', 'I read /a/b/c.txt.bak'), ['/a/b/c.txt']);
+  assert.deepEqual(droppedIdentifiers('read /a/b/c.txt', 'I read "/a/b/c.txt".'), []);
 });
 
 test('long texts without a space cost time in proportion to their length', () => {
@@ -78,6 +78,6 @@ test('long texts without a space cost time in proportion to their length', () =>
   ]) {
     identifiersIn(text);
   }
-  // Anything quadratic takes minutes.
+  // A quadratic algorithm takes minutes.
   assert.ok(process.cpuUsage().user - started < 30_000_000);
 });

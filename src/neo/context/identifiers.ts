@@ -1,18 +1,18 @@
 /**
- * The parts of a text that nobody can guess again once they are lost: addresses, hashes, ids, paths, URLs and long
- * numbers. Pure. When in doubt something counts as one; a word kept too many costs a few tokens, one lost can cost the
- * task.
+ * Finds the parts of a text that cannot be reconstructed when they are lost: addresses, hashes, ids, paths, URLs and
+ * long numbers. Pure. A doubtful word counts as an identifier. A superfluous word costs a few tokens, a lost one can
+ * cost the task.
  */
 
-/** Anything with a scheme, up to a space, a quote or a bracket that cannot stand in it. */
+/** Anything with a scheme, up to a space, a quote or a bracket that it cannot contain. */
 const ADDRESS = /[A-Za-z][A-Za-z0-9+.-]{1,30}:\/\/[^\s"'`<>{}|\\^\u0000-\u001f]+/g;
 
-/** A path between quotes may hold spaces. */
+/** A path between quotes may contain spaces. */
 const QUOTED_PATH = /["'`]((?:~|\.{1,2}|[A-Za-z]:)?[/\\][^"'`\n\u0000-\u001f]{1,400})["'`]/g;
 
 /**
- * Absolute, home and relative paths in any script. Repetitions are bounded: long runs without a slash must not cost
- * their square.
+ * Absolute, home and relative paths in any script. Repetitions are bounded, so that long runs without a slash take no
+ * quadratic time.
  */
 const PATH = /[\p{L}\p{N}_.~@+-]{0,100}(?:\/[^\s"'`<>|;,/\u0000-\u001f]+)+\/?/gu;
 
@@ -20,10 +20,10 @@ const PATH = /[\p{L}\p{N}_.~@+-]{0,100}(?:\/[^\s"'`<>|;,/\u0000-\u001f]+)+\/?/gu
 const WINDOWS_PATH =
   /(?:[A-Za-z]:|\\\\[\w.-]+)\\[^\s"'`<>|;,\u0000-\u001f]*|[\w.-]{1,100}(?:\\[\w.-]{1,100}){1,20}\.\w{1,5}/g;
 
-/** A run of the characters that ids, hashes, hosts and numbers are made of. */
+/** A run of the characters of ids, hashes, hosts and numbers. */
 const RUN = /[A-Za-z0-9+_@#-][A-Za-z0-9_.:@#+=%~-]*/g;
 
-/** A number whose digits stand in groups of three. */
+/** A number with its digits in groups of three. */
 const GROUPED_NUMBER = /(?<![\w.,:-])\d{1,3}(?:[.,_'’ \u00a0\u202f]\d{3})+(?:[.,]\d+)?(?![.,:-]?\w)/g;
 
 const TRAILING = /[.,;:!?]+$/;
@@ -33,8 +33,10 @@ const BRACKETS = [
   ['{', '}'],
 ] as const;
 
-/** Takes off what belongs to the sentence around a token: its full stop, and brackets that were not opened in it. */
-function withoutSentence(token: string): string {
+/**
+ * Removes characters of the surrounding sentence from a token: its full stop, and brackets that were not opened in it.
+ */
+function stripPunctuation(token: string): string {
   let text = token;
   for (;;) {
     const before = text;
@@ -71,7 +73,7 @@ function isIdentifier(run: string): boolean {
 function find(text: string): { token: string; at: number }[] {
   const found: { token: string; at: number }[] = [];
   let rest = text;
-  /** Notes what a pattern finds and takes it out, so that its parts are not found again. */
+  /** Records the matches of a pattern and blanks them, so that their parts are not found again. */
   function take(pattern: RegExp, tokenOf: (match: string, group: string) => string | undefined): void {
     rest = rest.replace(pattern, (match: string, ...more: (string | number)[]) => {
       const token = tokenOf(match, String(more[0]));
@@ -79,17 +81,17 @@ function find(text: string): { token: string; at: number }[] {
       const from = match.indexOf(token);
       const offset = more.find((value) => typeof value === 'number')!;
       found.push({ token, at: offset + from });
-      // What was cut off the token's ends stays in place, and so does everything behind it.
+      // The characters cut from the token's ends stay in place, and so does the text behind it.
       return match.slice(0, from) + '\0'.repeat(token.length) + match.slice(from + token.length);
     });
   }
   take(QUOTED_PATH, (_, path) => path);
-  take(ADDRESS, withoutSentence);
-  take(WINDOWS_PATH, withoutSentence);
-  take(PATH, withoutSentence);
+  take(ADDRESS, stripPunctuation);
+  take(WINDOWS_PATH, stripPunctuation);
+  take(PATH, stripPunctuation);
   take(GROUPED_NUMBER, (number) => (number.replace(/\D/g, '').length > LONGEST_SMALL_NUMBER ? number : undefined));
   take(RUN, (run) => {
-    const token = withoutSentence(run);
+    const token = stripPunctuation(run);
     return isIdentifier(token) ? token : undefined;
   });
   return found.sort((one, other) => one.at - other.at);
@@ -106,14 +108,14 @@ function unescaped(sequence: string): string {
 /** Every identifier of a text, once, in the order of first appearance. */
 export function identifiersIn(text: string): Set<string> {
   const tokens = new Set(find(text).map(({ token }) => token));
-  // JSON inside of text: what stands behind an escaped line end begins there and not with an "n".
+  // JSON inside of text: the token after an escaped line end does not begin with the "n".
   const plain = text.replace(ESCAPE_SEQUENCE, unescaped);
   if (plain !== text) for (const { token } of find(plain)) tokens.add(token);
   return tokens;
 }
 
-/** The identifiers of a source that a text about it does not have, as they stand in the source. */
-export function lostIdentifiers(source: string, text: string): string[] {
+/** The identifiers of a source that a text about it lacks, as the source writes them. */
+export function droppedIdentifiers(source: string, text: string): string[] {
   const kept = identifiersIn(text);
   return [...identifiersIn(source)].filter((token) => !kept.has(token));
 }

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { condense, partsOf, withIdentifiers } from './summary.ts';
 import { tokensOf } from './tokens.ts';
 
-test('the validator adds what a summary dropped, once, and leaves a faithful one as it is', () => {
+test('the validator adds identifiers that a summary dropped, once, and leaves a complete one unchanged', () => {
   const source =
     'Pay 0xAbC0000000000000000000000000000000dEf123 from /a/b.txt, then 0xAbC0000000000000000000000000000000dEf123.';
   const faithful = 'Paying 0xAbC0000000000000000000000000000000dEf123 out of /a/b.txt.';
@@ -12,20 +12,20 @@ test('the validator adds what a summary dropped, once, and leaves a faithful one
   assert.match(mended, /^Paying somebody\.\n\nIdentifiers of the original .*verbatim:\n0xAbC\w+\n\/a\/b\.txt$/);
 });
 
-test('a signed address is kept however long servers take one, a run of data is not', () => {
+test('a signed address is kept up to the length that servers accept, a run of data is not', () => {
   const signed = `https://store.example/report.pdf?X-Token=${'a1B2'.repeat(600)}`;
   const data = 'a1B2'.repeat(600);
   assert.equal(withIdentifiers(`Get ${signed} and ${data}.`, 'Get it.').split('\n').at(-1), signed);
 });
 
-test('a text is cut into parts of the size that is asked for, and none of it is lost', () => {
+test('a text is cut into parts of the requested size, and none of it is lost', () => {
   const text = `${'word '.repeat(2000)}\n${'x'.repeat(5000)}\n\n${'𝒳é'.repeat(500)}`;
   const parts = partsOf(text, 300);
   assert.equal(parts.join(''), text);
   for (const part of parts) assert.ok(tokensOf(part) <= 310, String(tokensOf(part)));
 });
 
-test('a part that cannot be summarized is cut in the open', async () => {
+test('a part that cannot be summarized is cut with a visible notice', async () => {
   const failures: unknown[] = [];
   const text = `begin ${'word '.repeat(1000)} end`;
   const shorter = await condense(

@@ -17,7 +17,7 @@ const block = (members: Partial<SystemFacts> = {}) =>
   systemBlock({
     turn: turn(),
     now: NOW,
-    whole: true,
+    isComplete: true,
     tools: [],
     warnings: [],
     step: 3,
@@ -26,7 +26,7 @@ const block = (members: Partial<SystemFacts> = {}) =>
     ...members,
   });
 
-test('without tools the model is told that it cannot act; with them, what counts as done, and its budget', () => {
+test('the block says without tools that the model cannot act; with them, when work is done, and its budget', () => {
   assert.match(block(), /You have no tools in this conversation/);
   assert.doesNotMatch(block(), /Budget/);
   const acting = block({ tools: [tool('fs__read')] });
@@ -39,7 +39,7 @@ test('without tools the model is told that it cannot act; with them, what counts
   assert.match(all, /^- server "x" is down$/m);
 });
 
-test('who woke it and why, and where it is, stands in every block', () => {
+test('the cause of the turn, and its conversation, are in every block', () => {
   assert.match(block(), /caused by a person, who waits for your answer\. It is 2026-06-15T08:10:00\.000Z\./);
   const woken = turn({ origin: 'chronos', label: 'a\nb', scheduledFor: NOW - 5, attempts: 2 });
   assert.match(
@@ -48,20 +48,20 @@ test('who woke it and why, and where it is, stands in every block', () => {
   );
 });
 
-test('the skill at work is shown in the words of those who run the agent', () => {
+test("the active skill is shown in its author's words", () => {
   assert.match(
     block({ guide: '§GUIDE\n  Be brief.\nend\n' }),
-    /in the words of those who run you:\n§GUIDE\n {2}Be brief\.\nend\n\n/,
+    /in your operator's words:\n§GUIDE\n {2}Be brief\.\nend\n\n/,
   );
   assert.doesNotMatch(block(), /skill/);
 });
 
-test('profile, memories and older turns are shown where there are any', () => {
-  const shown = block({ profile: 'PROFILE', memories: 'MEMORIES', older: 'OLDER', whole: false });
+test('profile, memories and older turns are shown if there are any', () => {
+  const shown = block({ profile: 'PROFILE', memories: 'MEMORIES', older: 'OLDER', isComplete: false });
   assert.match(shown, /PROFILE\n\nThe beginning of this conversation is not shown\.\n\nOLDER\n\nMEMORIES/);
 });
 
-test('of the older turns those are shown that share rare words with this one, not those that share common ones', () => {
+test('older turns are shown that share rare words with this one, not common ones', () => {
   const older = Array.from({ length: 20 }, (_, n) =>
     turn({ seq: n, id: `o${n}`, message: `the daily report number ${n}`, status: 'done', reply: 'done as usual' }),
   );

@@ -1,5 +1,5 @@
 /**
- * How many tokens a text has, estimated so that it errs high: a budget that is kept by the estimate is kept in truth.
+ * Estimates the tokens of a text with an upper bound, so that a budget kept by the estimate holds for the real count.
  * Pure.
  */
 import type { ModelMessage, ModelRequest, ToolSchema } from '../../kit/model/model.ts';
@@ -10,16 +10,16 @@ const DENSE_RUN = /[A-Za-z0-9+/=_-]{24,}/g;
 /** Tokens per character: English prose has about 0.25, code 0.3, JSON 0.4, base64 0.65. */
 const PER_ASCII_CHARACTER = 0.4;
 const PER_DENSE_CHARACTER = 0.75;
-/** Tokens per UTF-8 byte of everything else; no byte-level tokenizer needs more than one. */
+/** Tokens per UTF-8 byte of other text; no byte-level tokenizer needs more than one. */
 const PER_OTHER_BYTE = 0.75;
 
-/** What a message takes besides its text. */
+/** The overhead of a message besides its text. */
 const PER_MESSAGE = 8;
 
-/** What an image takes at most with the providers that say; they scale larger ones down. */
+/** The most tokens of an image with the providers that document it; they scale larger ones down. */
 const PER_IMAGE = 2000;
 
-/** The tokens of a text, at least. */
+/** The estimated tokens of a text. */
 export function tokensOf(text: string): number {
   let dense = 0;
   for (const [run] of text.matchAll(DENSE_RUN)) dense += run.length;

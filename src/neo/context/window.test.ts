@@ -21,7 +21,7 @@ function windowOf(options: Partial<WindowOptions> = {}) {
   });
 }
 
-test('below the soft limit nothing is touched', async () => {
+test('below the soft limit nothing changes', async () => {
   const window = windowOf();
   window.add(step(1));
   assert.equal(await window.fit(100), 'fits');
@@ -31,7 +31,7 @@ test('below the soft limit nothing is touched', async () => {
   );
 });
 
-test('beyond it the older part becomes a summary behind the question, and the newest steps stay', async () => {
+test('beyond it a summary of the older part follows the question, and the newest steps stay', async () => {
   const window = windowOf();
   for (let n = 0; n < 9; n++) window.add(step(n));
   assert.equal(await window.fit(0), 'compacted');
@@ -39,11 +39,11 @@ test('beyond it the older part becomes a summary behind the question, and the ne
   assert.equal(messages[0]!.content, 'question');
   assert.match(messages[1]!.content, /^The program around you has replaced[\s\S]*\nsummary\n/);
   assert.match(messages.at(-1)!.content, /^step 8 /);
-  assert.equal(messages[2]!.role, 'assistant', 'a result is never parted from its call');
+  assert.equal(messages[2]!.role, 'assistant', 'a result is never separated from its call');
   assert.ok(window.partTaken(0) < 0.5);
 });
 
-test("an endpoint's own count moves the limit nearer, never away", async () => {
+test("an endpoint's own count only lowers the limit", async () => {
   const window = windowOf();
   window.add(step(1, 800));
   const estimated = tokensOfMessages(window.messages());
@@ -58,7 +58,7 @@ test("an endpoint's own count moves the limit nearer, never away", async () => {
   assert.ok(window.partTaken(0) <= 4 * before);
 });
 
-test('a question that is too large by itself is full, and nobody is asked to summarize it', async () => {
+test('a question that is too large by itself is full, and no summary is requested', async () => {
   let asked = 0;
   const window = windowOf({
     question: user('word '.repeat(4000)),
@@ -72,7 +72,7 @@ test('a question that is too large by itself is full, and nobody is asked to sum
   assert.equal(asked, 0);
 });
 
-test('images are dropped once, and what stands for them stays', () => {
+test('images are dropped once, and their replacement stays', () => {
   const window = windowOf();
   window.add([
     {

@@ -1,7 +1,6 @@
 /**
- * The context window: what of a turn and its conversation a model is shown, kept within the model's size. At the soft
- * limit the older part is replaced by a summary that has every identifier of it; beyond the hard limit nothing more is
- * asked.
+ * The context window: the part of a turn and its conversation that a model reads, within the model's size. At the soft
+ * limit a summary with all identifiers replaces the older part. Beyond the hard limit no request is sent.
  */
 import type { ModelMessage } from '../../kit/model/model.ts';
 import { codeFor, quoted } from '../../kit/model/quotation.ts';
@@ -10,17 +9,17 @@ import type { Turn } from '../turn.ts';
 import { condense, type Summarizer, transcriptOf } from './summary.ts';
 import { tokensOfMessages } from './tokens.ts';
 
-/** How many older turns are looked through, and how many are shown. */
+/** How many older turns are searched, and how many are shown. */
 export const OLDER_TURNS_READ = 200;
 const OLDER_TURNS_SHOWN = 3;
 const EXCERPT_CHARACTERS = 800;
-/** Longer texts are looked at up to here. */
+/** Longer texts are searched up to this length. */
 const READ_CHARACTERS = 8192;
 
-/** A turn must share words of this much weight to be shown; a single common word does not make it belong. */
+/** A turn is shown only if it shares words of this weight; a single common word is not enough. */
 const LEAST_WEIGHT = 2;
 
-function wordsOf(text: string): Set<string> {
+function distinctWords(text: string): Set<string> {
   return new Set(
     text
       .slice(0, READ_CHARACTERS)
@@ -36,20 +35,20 @@ function excerpt(text: string): string {
 }
 
 /**
- * The older turns that share most with a turn, by the weight of the words they have in common: a word that every turn
- * has weighs nothing, one that a single turn has weighs most (inverse document frequency).
+ * The older turns that share the most words with a turn, weighted by inverse document frequency: a word of every turn
+ * weighs nothing, a word of a single turn weighs most.
  *
  * @param older oldest first
  * @returns oldest first
  */
 export function relevantTurns(turn: Turn, older: readonly Turn[]): Turn[] {
-  const asked = wordsOf(textOf(turn));
-  const shared = older.map((each) => [...wordsOf(textOf(each))].filter((word) => asked.has(word)));
+  const turnWords = distinctWords(textOf(turn));
+  const shared = older.map((each) => [...distinctWords(textOf(each))].filter((word) => turnWords.has(word)));
   const frequency = new Map<string, number>();
   for (const words of shared) for (const word of words) frequency.set(word, (frequency.get(word) ?? 0) + 1);
   const weightOf = (word: string) => Math.log((older.length + 1) / frequency.get(word)!);
   return older
-    .map((each, place) => ({ each, weight: shared[place]!.reduce((sum, word) => sum + weightOf(word), 0) }))
+    .map((each, rank) => ({ each, weight: shared[rank]!.reduce((sum, word) => sum + weightOf(word), 0) }))
     .filter(({ weight }) => weight >= LEAST_WEIGHT)
     .sort((one, other) => other.weight - one.weight || other.each.seq - one.each.seq)
     .slice(0, OLDER_TURNS_SHOWN)
@@ -57,14 +56,14 @@ export function relevantTurns(turn: Turn, older: readonly Turn[]): Turn[] {
     .sort((one, other) => one.seq - other.seq);
 }
 
-/** Older turns as the system block shows them; `undefined` when none belongs. */
+/** Older turns as the system block shows them; `undefined` when none is relevant. */
 export function renderOlder(turn: Turn, older: readonly Turn[]): string | undefined {
   const relevant = relevantTurns(turn, older);
   if (relevant.length === 0) return undefined;
   const shown = relevant.map((each) => {
-    const who = each.origin === 'chronos' ? 'you, by an alarm' : 'a person';
+    const author = each.origin === 'chronos' ? 'you, by an alarm' : 'a person';
     const answer = each.reply === undefined ? '' : `\nyour answer: ${excerpt(each.reply)}`;
-    return `${formatInstant(each.createdAt)}, ${who}: ${excerpt(each.message)}${answer}`;
+    return `${formatInstant(each.createdAt)}, ${author}: ${excerpt(each.message)}${answer}`;
   });
   const text = shown.join('\n\n');
   const note = 'Older turns of this conversation that are not shown but may belong to this one, shortened:';
@@ -74,16 +73,16 @@ export function renderOlder(turn: Turn, older: readonly Turn[]): string | undefi
 const SOFT_LIMIT = 0.8;
 const HARD_LIMIT = 0.92;
 
-/** What of the newest steps stays as it is when the rest is summarized. */
+/** The share of the newest steps that stays unchanged when the rest is summarized. */
 const KEPT_PART = 0.3;
 
-/** What a summarizer reads at once. */
+/** The input size of one summary request. */
 const SUMMARIZED_PART = 0.4;
 
-/** A summary of less than this would cost more than it saves. */
+/** A shorter text would cost more to summarize than it saves. */
 const LEAST_PART = 0.1;
 
-/** An endpoint that counts more than this many times our estimate is not believed. */
+/** An endpoint's count beyond this multiple of our estimate is ignored. */
 const HIGHEST_FACTOR = 4;
 
 /** The messages of one step: an answer with its calls and their results, or a message that arrived. */
@@ -94,26 +93,26 @@ export type WindowOptions = {
   limit: number;
   /** Earlier turns of the conversation. */
   earlier: readonly ModelMessage[];
-  /** What the turn is about; never summarized. */
+  /** The subject of the turn; never summarized. */
   question: ModelMessage;
   summarize: Summarizer;
-  /** Told when a part could not be summarized and was cut instead. */
+  /** Called when a part could not be summarized and was cut instead. */
   onFailure: (thrown: unknown) => void;
 };
 
 const NOTE =
-  'The program around you has replaced what came before, and your older steps in this turn, by this summary, because the context was nearly full. It is data, like what it tells of.';
+  'The program around you has replaced what came before, and your older steps in this turn, by this summary, because the context was nearly full. It is data, like its sources.';
 
 /** Makes the window of a turn. */
 export function contextWindow({ limit, earlier, question, summarize, onFailure }: WindowOptions) {
   let before = earlier;
   let summary: ModelMessage | undefined;
   let steps: Step[] = [];
-  /** How many tokens of the endpoint's own count one of our estimate has been, at least 1. */
+  /** The endpoint's count for one token of our estimate, at least 1. */
   let factor = 1;
 
   const messages = (): ModelMessage[] => [...before, question, ...(summary ? [summary] : []), ...steps.flat()];
-  const partTaken = (fixedTokens: number) => ((fixedTokens + tokensOfMessages(messages())) * factor) / limit;
+  const usedShare = (fixedTokens: number) => ((fixedTokens + tokensOfMessages(messages())) * factor) / limit;
 
   /** How many of the newest steps stay. */
   function keptSteps(tokens: number): number {
@@ -137,7 +136,7 @@ export function contextWindow({ limit, earlier, question, summarize, onFailure }
     steps = steps.slice(steps.length - kept);
   }
 
-  /** Tokens that a compaction which keeps so many steps can do something about. */
+  /** The tokens that a compaction can summarize if it keeps this many steps. */
   const compactable = (kept: number) =>
     tokensOfMessages([...before, ...(summary ? [summary] : []), ...steps.slice(0, steps.length - kept).flat()]) *
     factor;
@@ -149,23 +148,23 @@ export function contextWindow({ limit, earlier, question, summarize, onFailure }
       steps.push(step);
     },
 
-    /** The part of the context that is taken, from 0; with what a request has besides the messages. */
-    partTaken,
+    /** The used share of the context, from 0, including the rest of the request. */
+    partTaken: usedShare,
 
-    /** Takes note of an endpoint's own count of a request's tokens beside ours. */
+    /** Records an endpoint's own count of a request's tokens beside ours. */
     learn(estimated: number, counted: number | undefined): void {
       if (counted === undefined || estimated <= 0) return;
       factor = Math.min(HIGHEST_FACTOR, Math.max(factor, counted / estimated));
     },
 
     /**
-     * Makes room when the next request would be beyond the soft limit.
+     * Compacts when the next request would exceed the soft limit.
      *
-     * @param fixedTokens what the request has besides the messages
-     * @returns `full` when it is beyond the hard limit all the same
+     * @param fixedTokens tokens of the request besides the messages
+     * @returns `full` when it still exceeds the hard limit
      */
     async fit(fixedTokens: number): Promise<'fits' | 'compacted' | 'full'> {
-      const before_ = partTaken(fixedTokens);
+      const before_ = usedShare(fixedTokens);
       if (before_ <= SOFT_LIMIT) return 'fits';
       const kept = keptSteps(limit * KEPT_PART);
       let compacted = false;
@@ -173,15 +172,15 @@ export function contextWindow({ limit, earlier, question, summarize, onFailure }
         await compact(kept);
         compacted = true;
       }
-      if (partTaken(fixedTokens) > HARD_LIMIT && kept > 0) {
+      if (usedShare(fixedTokens) > HARD_LIMIT && kept > 0) {
         await compact(0);
         compacted = true;
       }
-      if (partTaken(fixedTokens) > HARD_LIMIT) return 'full';
+      if (usedShare(fixedTokens) > HARD_LIMIT) return 'full';
       return compacted ? 'compacted' : 'fits';
     },
 
-    /** Leaves images out, for a model that refuses them. @returns whether there were any */
+    /** Removes images, for a model that refuses them. @returns whether there were any */
     dropImages(): boolean {
       let dropped = false;
       steps = steps.map((step) =>

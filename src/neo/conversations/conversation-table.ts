@@ -1,4 +1,6 @@
-/** The `conversations` table: what a list of them needs, kept up to date by the transactions that change turns. */
+/**
+ * The `conversations` table: the data of a list of conversations. Transactions that change turns keep it up to date.
+ */
 import type { DatabaseSync } from 'node:sqlite';
 
 /** A conversation without its turns. Instants are milliseconds since the epoch. */
@@ -10,13 +12,13 @@ export type Conversation = {
   readonly lastMessage: string;
 };
 
-/** Where a page of the list ended: the next one holds what was active before that. */
+/** The end of a page of the list: the next page starts with older activity. */
 export type ActivityCursor = { readonly lastActivityAt: number; readonly id: string };
 
 const COLUMNS = `id, created_at AS createdAt, last_activity_at AS lastActivityAt, turn_count AS turnCount,
                  last_message AS lastMessage`;
 
-/** Characters of a message that a list shows. */
+/** Characters of a message in a list. */
 const PREVIEW_CHARACTERS = 200;
 
 /** The beginning of a message; an astral character is not cut in half. */
@@ -25,7 +27,7 @@ export function previewOf(message: string): string {
   return cut.isWellFormed() ? cut : cut.slice(0, -1);
 }
 
-/** Makes the table's operations over an open connection; those that write must run inside its group commit. */
+/** Makes the table's operations over an open connection; writes must run inside its group commit. */
 export function conversationTable(db: DatabaseSync) {
   const addTurn = db.prepare(`
     INSERT INTO conversations (id, created_at, last_activity_at, turn_count, last_message)
@@ -45,12 +47,12 @@ export function conversationTable(db: DatabaseSync) {
     ORDER BY last_activity_at DESC, id DESC LIMIT ?`);
 
   return {
-    /** Counts a turn that was accepted at `now`; the first one makes the conversation. */
+    /** Counts a turn that was accepted at `now`; the first one creates the conversation. */
     addTurn(id: string, message: string, now: number): void {
       addTurn.run(id, now, previewOf(message));
     },
 
-    /** Something happened in the conversation at `now`. */
+    /** Records activity in the conversation at `now`. */
     touch(id: string, now: number): void {
       touch.run(now, id);
     },

@@ -8,19 +8,19 @@ import { openConversationStore } from './store.ts';
 
 const STEP: JournalledStep = {
   step: 1,
-  said: 'Let me look.',
-  leftOut: 2,
+  text: 'Let me look.',
+  omittedCalls: 2,
   calls: [
     {
-      place: 0,
+      index: 0,
       call: { id: 'a', name: 'x', input: '{"n":12345678901234567890}', opaque: { endpoint: { mark: 'm' } } },
     },
-    { place: 1, call: { id: 'b', name: 'y', input: '{' }, answer: textAnswer('no JSON', true) },
-    { place: 2, call: { id: 'c', name: 'z', input: '' } },
+    { index: 1, call: { id: 'b', name: 'y', input: '{' }, answer: textAnswer('no JSON', true) },
+    { index: 2, call: { id: 'c', name: 'z', input: '' } },
   ],
 };
 
-test('a journal is read as it was written, by the next process too; what has no end stays without one', async (t) => {
+test('a journal is read as it was written, also by the next process; an unfinished call stays unfinished', async (t) => {
   const dataDir = temporaryFolder(t);
   const open = () => openConversationStore({ dataDir, clock: systemClock });
   const store = open();
@@ -40,14 +40,14 @@ test('a journal is read as it was written, by the next process too; what has no 
   assert.deepEqual(again.journal.steps('t1'), [{ ...STEP, calls: [{ ...first, answer }, ...others] }]);
 });
 
-test('when a turn has ended, what is long of its journal goes; what was called and whether it failed stays', async (t) => {
+test('when a turn has ended, long texts of its journal are deleted; names and failures of calls stay', async (t) => {
   const store = openConversationStore({ dataDir: temporaryFolder(t), clock: systemClock });
   t.after(() => store.close());
   await store.accept({ id: 't1', conversationId: 'c', origin: 'user', message: 'm', createdAt: 0 });
   const turn = (await store.beginNext('c'))!;
   const long = 'x'.repeat(10_000);
-  await store.journal.beginStep(turn, { ...STEP, calls: [{ place: 0, call: { id: 'a', name: 'x', input: long } }] });
-  const call = { place: 0, call: { id: 'a', name: 'x', input: long }, answer: textAnswer(long, true) };
+  await store.journal.beginStep(turn, { ...STEP, calls: [{ index: 0, call: { id: 'a', name: 'x', input: long } }] });
+  const call = { index: 0, call: { id: 'a', name: 'x', input: long }, answer: textAnswer(long, true) };
   await store.journal.finishCall(turn, 1, call, 1);
   await store.finish(turn, { status: 'done', reply: 'r', model: 'm' }, '');
   const [kept] = store.journal.steps('t1')[0]!.calls;

@@ -1,15 +1,12 @@
 /**
- * The `turn_steps` and `turn_calls` tables: the journal of what turns do. Synchronous; what writes must run inside a
- * transaction of the connection's group commit.
+ * The `turn_steps` and `turn_calls` tables: the journal of turns. Synchronous; writes must run inside a transaction of
+ * the connection's group commit.
  */
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import type { JournalledCall, JournalledStep } from '../loop/journal.ts';
 import type { ToolAnswer } from '../tools/surface.ts';
 
-/**
- * Longer results are dropped and arguments cut when their turn has ended; until then it may have to be shown them
- * again.
- */
+/** Longer results are dropped and arguments cut when their turn has ended; until then the turn may need them again. */
 const KEPT_CHARACTERS = 4096;
 
 type Row = Record<string, SQLOutputValue>;
@@ -24,7 +21,7 @@ function answerOf(row: Row): { answer?: ToolAnswer } {
 
 function callOf(row: Row): JournalledCall {
   return {
-    place: row.place as number,
+    index: row.place as number,
     call: {
       id: row.call_id as string,
       name: row.name as string,
@@ -50,24 +47,24 @@ export function stepTable(db: DatabaseSync) {
   const cutLong = db.prepare(`
     UPDATE turn_calls SET input = substr(input, 1, ?2) WHERE turn_id = ?1 AND length(input) > ?2`);
 
-  function finish(turnId: string, step: number, place: number, { content, isError }: ToolAnswer, now: number): void {
-    finishCall.run(now, isError ? 1 : 0, JSON.stringify(content), turnId, step, place);
+  function finish(turnId: string, step: number, index: number, { content, isError }: ToolAnswer, now: number): void {
+    finishCall.run(now, isError ? 1 : 0, JSON.stringify(content), turnId, step, index);
   }
 
   return {
-    /** Stores a step; calls that have their answer already as finished, the others as begun. */
-    insert(turnId: string, { step, said, leftOut, calls: asked }: JournalledStep, now: number): void {
-      insertStep.run(turnId, step, said, leftOut);
-      for (const { place, call, answer } of asked) {
+    /** Stores a step; calls with an answer as finished, the others as begun. */
+    insert(turnId: string, { step, text, omittedCalls, calls: stepCalls }: JournalledStep, now: number): void {
+      insertStep.run(turnId, step, text, omittedCalls);
+      for (const { index, call, answer } of stepCalls) {
         const opaque = call.opaque === undefined ? null : JSON.stringify(call.opaque);
-        insertCall.run(turnId, step, place, call.id, opaque, call.name, call.input, now);
-        if (answer) finish(turnId, step, place, answer, now);
+        insertCall.run(turnId, step, index, call.id, opaque, call.name, call.input, now);
+        if (answer) finish(turnId, step, index, answer, now);
       }
     },
 
     finish,
 
-    /** The turn has ended: what is long of its journal is not needed any more. */
+    /** The turn has ended: long texts of its journal are not needed any more. */
     shorten(turnId: string): void {
       dropLong.run(turnId, KEPT_CHARACTERS);
       cutLong.run(turnId, KEPT_CHARACTERS);
@@ -79,8 +76,8 @@ export function stepTable(db: DatabaseSync) {
       const byStep = Map.groupBy(calls.all(turnId) as Row[], (row) => row.step as number);
       return rows.map((row) => ({
         step: row.step as number,
-        said: row.said as string,
-        leftOut: row.left_out as number,
+        text: row.said as string,
+        omittedCalls: row.left_out as number,
         calls: (byStep.get(row.step as number) ?? []).map(callOf),
       }));
     },

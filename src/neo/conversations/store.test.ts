@@ -30,16 +30,16 @@ const eventsOf = (store: ConversationStore, after = 0) =>
   store
     .eventsAfter(after, EVERYTHING, {})
     .map(({ id, type, data }) => ({ id, type, data: JSON.parse(data) as Record<string, unknown> }));
-const told = (store: ConversationStore) =>
+const turnEvents = (store: ConversationStore) =>
   eventsOf(store).map(({ type, data }) => `${type} ${data.turn_id} ${data.status ?? data.code ?? data.text}`);
 
-async function begun(store: ConversationStore, conversationId = 'c1'): Promise<Turn> {
+async function begunTurn(store: ConversationStore, conversationId = 'c1'): Promise<Turn> {
   const turn = await store.beginNext(conversationId);
   assert.ok(turn);
   return turn;
 }
 
-test('a turn is kept exactly as it came', async (t) => {
+test('a turn is stored exactly as received', async (t) => {
   const { store, newTurn, open } = workbench(t);
   const turn = newTurn({
     origin: 'chronos',
@@ -59,7 +59,7 @@ test('a turn is kept exactly as it came', async (t) => {
   assert.deepEqual(open().turnsAfter('c1', 0, 10), { turns: [expected], more: false });
 });
 
-test('a fire_id has one turn, also when it comes twice in one commit, and a repeat changes nothing', async (t) => {
+test('a fire_id has one turn, also when it comes twice in one commit, and a repetition changes nothing', async (t) => {
   const { store, newTurn } = workbench(t);
   const wake = (conversationId: string) => newTurn({ origin: 'chronos', fireId: 'a1@1', conversationId });
   const [first, second] = await Promise.all([store.accept(wake('c1')), store.accept(wake('c2'))]);
@@ -71,23 +71,23 @@ test('a fire_id has one turn, also when it comes twice in one commit, and a repe
     store.listConversations(10).map(({ id, turnCount }) => [id, turnCount]),
     [['c1', 1]],
   );
-  assert.deepEqual(told(store), ['turn t1 queued']);
+  assert.deepEqual(turnEvents(store), ['turn t1 queued']);
 });
 
 test('turns of a conversation are begun in the order of acceptance and end once', async (t) => {
   const { store, newTurn, clock } = workbench(t);
   await store.accept(newTurn());
   await store.accept(newTurn());
-  const first = await begun(store);
+  const first = await begunTurn(store);
   assert.deepEqual([first.id, first.status, first.attempts, first.startedAt], ['t1', 'running', 1, clock.now()]);
   await clock.advance(5);
   const done = await store.finish(first, { status: 'done', reply: 'r', model: 'm' }, '');
   assert.deepEqual([done?.status, done?.reply, done?.finishedAt], ['done', 'r', clock.now()]);
   assert.equal(await store.finish(first, { status: 'failed', error: 'e', model: 'm' }, ''), undefined);
-  assert.equal((await begun(store)).id, 't2');
+  assert.equal((await begunTurn(store)).id, 't2');
   assert.equal(await store.beginNext('c1'), undefined);
   assert.equal(store.hasQueued('c1'), false);
-  assert.deepEqual(told(store), [
+  assert.deepEqual(turnEvents(store), [
     'turn t1 queued',
     'turn t2 queued',
     'turn t1 running',
@@ -102,14 +102,14 @@ test('a running turn is put back after a crash, with its attempt counted, and gi
   await store.accept(newTurn({ conversationId: 'c2' }));
   let current = store;
   for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
-    const turn = await begun(current);
+    const turn = await begunTurn(current);
     assert.equal(turn.attempts, attempt);
     await current.close();
     current = open();
     const unfinished = current.recover();
-    const left = attempt < MAX_ATTEMPTS ? ['c1', 'c2'] : ['c2'];
-    assert.deepEqual(unfinished, { conversationIds: left, queued: left.length });
-    // What was begun before the crash can no longer end the turn.
+    const remaining = attempt < MAX_ATTEMPTS ? ['c1', 'c2'] : ['c2'];
+    assert.deepEqual(unfinished, { conversationIds: remaining, queued: remaining.length });
+    // An attempt from before the crash can no longer end the turn.
     assert.equal(await current.finish(turn, { status: 'done', reply: 'late', model: 'm' }, ''), undefined);
   }
   const [turn] = current.turnsAfter('c1', 0, 1).turns;
@@ -126,12 +126,12 @@ test('a running turn is put back after a crash, with its attempt counted, and gi
   assert.match(String(notices[0]?.data.text), /attempt 2 of 3/);
 });
 
-test('a turn that was put back keeps its place before those that came later', async (t) => {
+test('a turn that was put back keeps its place before later ones', async (t) => {
   const { store, newTurn } = workbench(t);
   await store.accept(newTurn());
   await store.accept(newTurn());
-  await store.putBack(await begun(store));
-  const again = await begun(store);
+  await store.putBack(await begunTurn(store));
+  const again = await begunTurn(store);
   assert.deepEqual([again.id, again.attempts], ['t1', 2]);
 });
 
@@ -176,10 +176,10 @@ test('earlier turns are the newest before a turn, oldest first, of its conversat
   );
 });
 
-test('what a turn said is folded into its last say event when the turn ends', async (t) => {
+test('the text of a turn is folded into its last say event when the turn ends', async (t) => {
   const { store, newTurn } = workbench(t);
   await store.accept(newTurn());
-  const turn = await begun(store);
+  const turn = await begunTurn(store);
   await store.say(turn, 0, 'Good ');
   await store.say(turn, 5, 'morning');
   const before = eventsOf(store).filter(({ type }) => type === 'say');
@@ -190,10 +190,10 @@ test('what a turn said is folded into its last say event when the turn ends', as
   ]);
 });
 
-test('old events are dropped and their ids never come back, not even after a restart', async (t) => {
+test('event ids are not reused after old events were dropped, even after a restart', async (t) => {
   const { store, newTurn, open } = workbench(t, { eventsRetained: 20 });
   await store.accept(newTurn());
-  const turn = await begun(store);
+  const turn = await begunTurn(store);
   for (let n = 0; n < 1000; n++) store.status(turn, String(n)).catch(() => {});
   await store.status(turn, 'last');
   await store.close();
@@ -207,19 +207,19 @@ test('old events are dropped and their ids never come back, not even after a res
   assert.equal(again.eventBounds().newest, newest + 1);
 });
 
-test('readers are told after a commit, not before', async (t) => {
+test('readers are notified after a commit, not before', async (t) => {
   const seen: number[] = [];
   const { store, newTurn } = workbench(t, { onEvents: () => seen.push(store.eventBounds().newest) });
   await store.accept(newTurn());
   assert.deepEqual(seen, [1]);
 });
 
-test('a second process is told who has the data folder', async (t) => {
+test("a second process is refused with the id of the data folder's owner", async (t) => {
   const { open } = workbench(t);
   assert.throws(open, { code: 'unavailable', message: /already open in this process/ });
 });
 
-test('a queue that is full takes no new turn, and still answers for one that it has', async (t) => {
+test('a full queue accepts no new turn, but still returns an existing one', async (t) => {
   const { store, newTurn } = workbench(t);
   const fireId = '01977777-0000-7000-8000-000000000001@1';
   await store.accept(newTurn({ origin: 'chronos', fireId }));

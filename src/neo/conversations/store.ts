@@ -1,6 +1,6 @@
 /**
- * Neo's memory of what was said: one SQLite file, one process. Every write resolves when it is on disk, and the events
- * that tell of a change are stored in the transaction that makes it.
+ * Neo's conversations: one SQLite file, one process. Every write resolves when it is on disk. The events about a change
+ * are stored in the transaction of the change.
  */
 
 import { join } from 'node:path';
@@ -15,42 +15,42 @@ import type { TurnEventData } from '../../wire/turn.ts';
 import { callBegunEvent, callFinishedEvent } from '../loop/call-events.ts';
 import type { Journal } from '../loop/journal.ts';
 import type { GateNotice } from '../tools/surface.ts';
-import { afterCrash, MAX_ATTEMPTS, type NewTurn, type Outcome, reportOf, type Turn, turnEventOf } from '../turn.ts';
+import { afterCrash, MAX_ATTEMPTS, type NewTurn, type Outcome, type Turn, turnEventOf, turnReportOf } from '../turn.ts';
 import { type ActivityCursor, type Conversation, conversationTable } from './conversation-table.ts';
 import { type EventFilter, eventLog, type StoredEvent } from './event-log.ts';
 import { stepTable } from './step-table.ts';
 import { turnTable } from './turn-table.ts';
 
-/** A queue that is full is not soon empty: turns take seconds to minutes. */
+/** A full queue stays full for a while: turns take seconds to minutes. */
 const FULL_RETRY_SECONDS = 60;
 
-/** How many events a reader can fall behind before it misses some. */
+/** How many events a reader can lag behind before it misses some. */
 export const EVENTS_RETAINED = 10_000;
 
-/** A page of turns ends early when its text has this many characters, so that no answer grows without bound. */
+/** A page of turns ends early when its text has this many characters, to bound the size of an answer. */
 const PAGE_CHARACTERS = 4 * 1024 * 1024;
 
 export type ConversationStoreOptions = {
-  /** The folder that holds `neo.db`; made when missing. */
+  /** The folder that contains `neo.db`; created when missing. */
   dataDir: string;
   clock: Clock;
   /** Called after events have become durable. */
   onEvents?: () => void;
   eventsRetained?: number;
-  /** Called after a receipt has become durable. Without it none are kept. */
-  onReceipt?: () => void;
+  /** Called after a turn report has become durable. Without it none are stored. */
+  onTurnReport?: () => void;
 };
 
-/** What stood unfinished when the store was opened. */
+/** The unfinished turns when the store was opened. */
 export type Unfinished = { conversationIds: string[]; queued: number };
 
 type GateTurn = Pick<Turn, 'conversationId'> & { readonly id?: string | undefined };
 
 export type TurnPage = { turns: Turn[]; more: boolean };
 
-/** Opens (or makes) the store. Throws what `openDatabase` throws. */
+/** Opens or creates the store. Throws the errors of `openDatabase`. */
 export function openConversationStore(options: ConversationStoreOptions) {
-  const { dataDir, clock, onEvents = () => {}, eventsRetained = EVENTS_RETAINED, onReceipt } = options;
+  const { dataDir, clock, onEvents = () => {}, eventsRetained = EVENTS_RETAINED, onTurnReport } = options;
   const path = join(dataDir, 'neo.db');
   const migrations = new URL('./migrations/', import.meta.url);
   const file = openDatabase({ path, migrations, clock, lock: 'exclusive' });
@@ -59,95 +59,93 @@ export function openConversationStore(options: ConversationStoreOptions) {
   const steps = stepTable(file.db);
   const conversations = conversationTable(file.db);
   const events = eventLog(file.db, eventsRetained);
-  const receipts = receiptTable(file.db);
+  const turnReports = receiptTable(file.db);
   const outbox: ReceiptOutbox = {
-    waiting: (page) => receipts.waiting(page),
-    remove: (ids) => writes.run(() => receipts.remove(ids)),
+    waiting: (page) => turnReports.waiting(page),
+    remove: (ids) => writes.run(() => turnReports.remove(ids)),
   };
 
-  /** A write whose operation appends events: readers are told once they are on disk. */
-  async function telling<T>(operation: () => T): Promise<T> {
+  /** A write that appends events: readers are notified once they are on disk. */
+  async function appendingEvents<T>(operation: () => T): Promise<T> {
     const value = await writes.run(operation);
     onEvents();
     return value;
   }
 
-  const tell = (turn: Turn) => events.append('turn', turnEventOf(turn));
-  /**
-   * Keeps what chronosd is to hear of a wake's turn, in the transaction that moves it on. A turn that begins again is
-   * no news.
-   */
+  const appendTurnEvent = (turn: Turn) => events.append('turn', turnEventOf(turn));
+  /** Stores a turn report for chronosd in the transaction that changes the turn. A repeated start is not reported. */
   const report = ({ userId, fireId, ...turn }: Turn): boolean => {
-    const news = turn.status === 'running' && turn.attempts > 1 ? undefined : reportOf(turn, clock.now());
-    if (!onReceipt || userId === undefined || fireId === undefined || !isOccurrence(fireId) || !news) return false;
-    receipts.put(userId, fireId, news);
+    const turnReport = turn.status === 'running' && turn.attempts > 1 ? undefined : turnReportOf(turn, clock.now());
+    if (!onTurnReport || userId === undefined || fireId === undefined || !isOccurrence(fireId) || !turnReport)
+      return false;
+    turnReports.put(userId, fireId, turnReport);
     return true;
   };
   const notice = (turn: Turn, code: TurnEventData<'notice'>['code'], text: string) =>
     events.append('notice', { conversation_id: turn.conversationId, turn_id: turn.id, code, text });
 
-  /** A write that moves a turn on: whoever posts receipts is told once one is on disk. */
+  /** A write that changes a turn's state. The sender of turn reports is notified once one is on disk. */
   async function reporting(operation: () => Turn | undefined): Promise<Turn | undefined> {
     let reported = false;
-    const moved = await telling(() => {
+    const moved = await appendingEvents(() => {
       const turn = operation();
       reported = turn !== undefined && report(turn);
       return turn;
     });
-    if (reported) onReceipt?.();
+    if (reported) onTurnReport?.();
     return moved;
   }
 
   function recoverOne(turn: Turn): void {
-    const fate = afterCrash(turn);
-    if (fate.status === 'interrupted') {
-      const given = turns.interrupt(turn.id, fate.error, clock.now());
+    const next = afterCrash(turn);
+    if (next.status === 'interrupted') {
+      const interrupted = turns.interrupt(turn.id, next.error, clock.now());
       steps.shorten(turn.id);
-      notice(turn, 'interrupted', fate.error);
-      if (given) {
-        tell(given);
-        report(given);
+      notice(turn, 'interrupted', next.error);
+      if (interrupted) {
+        appendTurnEvent(interrupted);
+        report(interrupted);
       }
       return;
     }
     const again = turns.putBack(turn.id);
     const text = `Neo was stopped while this turn ran; it runs again (attempt ${turn.attempts + 1} of ${MAX_ATTEMPTS})`;
     notice(turn, 'run_again', text);
-    if (again) tell(again);
+    if (again) appendTurnEvent(again);
   }
 
   return {
     /**
-     * Stores a turn as `queued`, in order of acceptance; makes its conversation when it is new.
+     * Stores a turn as `queued`, in order of acceptance; creates its conversation when it is new.
      *
-     * @param isFull asked when the turn is new; one that finds no room is not stored
-     * @returns the turn, or with `deduped` the one that it repeats, of which nothing changes
-     * @throws ReveilleError `unavailable` when it could not be stored, `rate_limited` when there is no room
+     * @param isFull called when the turn is new; if full, the turn is not stored
+     * @returns the turn, or with `deduped` the existing turn, which is unchanged
+     * @throws ReveilleError `unavailable` when it could not be stored, `rate_limited` when the queue is full
      */
     accept(turn: NewTurn, isFull: () => boolean = () => false): Promise<{ turn: Turn; deduped: boolean }> {
-      return telling(() => {
+      return appendingEvents(() => {
         const known = turns.repeatedBy(turn);
         if (known) return { turn: known, deduped: true };
         if (isFull())
           throw new ReveilleError(
             'rate_limited',
-            'too many turns wait for their agent already (NEO_MAX_QUEUED); try later',
+            'too many turns already wait for their agent (NEO_MAX_QUEUED); retry later',
             {
               retryAfterSeconds: FULL_RETRY_SECONDS,
             },
           );
         conversations.addTurn(turn.conversationId, turn.message, turn.createdAt);
         const stored = turns.insert(turn);
-        tell(stored);
+        appendTurnEvent(stored);
         return { turn: stored, deduped: false };
       });
     },
 
-    /** Begins the oldest turn that waits in a conversation; `undefined` when none does. */
+    /** Begins the oldest waiting turn of a conversation; `undefined` when none waits. */
     beginNext(conversationId: string): Promise<Turn | undefined> {
       return reporting(() => {
         const turn = turns.beginNext(conversationId, clock.now());
-        if (turn) tell(turn);
+        if (turn) appendTurnEvent(turn);
         return turn;
       });
     },
@@ -155,92 +153,92 @@ export function openConversationStore(options: ConversationStoreOptions) {
     /**
      * Ends a running turn.
      *
-     * @param said all that its `say` events have said
-     * @returns the turn as it is now, or `undefined` when this attempt was not running any more
+     * @param text the whole text of its `say` events
+     * @returns the updated turn, or `undefined` when this attempt was not running any more
      */
-    finish(turn: Turn, outcome: Outcome, said: string): Promise<Turn | undefined> {
+    finish(turn: Turn, outcome: Outcome, text: string): Promise<Turn | undefined> {
       return reporting(() => {
         const now = clock.now();
         const finished = turns.finish(turn, outcome, now);
         if (!finished) return undefined;
         conversations.touch(turn.conversationId, now);
-        events.foldSaid(turn.conversationId, turn.id, said);
+        events.foldSaid(turn.conversationId, turn.id, text);
         steps.shorten(turn.id);
-        tell(finished);
+        appendTurnEvent(finished);
         return finished;
       });
     },
 
     /**
-     * Lets a running turn wait until it is tried again.
+     * Makes a running turn wait for its retry.
      *
-     * @returns the turn as it is now, or `undefined` when this attempt was not running any more
+     * @returns the updated turn, or `undefined` when this attempt was not running any more
      */
     park(turn: Turn, { error, model }: { error: string; model: string }, at: number): Promise<Turn | undefined> {
       return reporting(() => {
         const parked = turns.park(turn, { error, model, at });
-        if (parked) tell(parked);
+        if (parked) appendTurnEvent(parked);
         return parked;
       });
     },
 
-    /** Lets turns begin whose time to be tried again has come. @returns the conversation of each of them */
+    /** Makes turns ready whose retry time has come. @returns the conversation of each of them */
     release: (now: number): Promise<string[]> => writes.run(() => turns.release(now)),
 
-    /** When the next turn is tried again, epoch milliseconds; `undefined` when none waits for that. */
+    /** The time of the next retry, epoch milliseconds; `undefined` when no turn waits for one. */
     nextRetry: () => turns.nextRetry(),
 
-    /** Ends a turn that has not begun yet; `undefined` when it has begun, or is no turn. */
+    /** Ends a turn that has not begun yet; `undefined` when it has begun, or does not exist. */
     endQueued(id: string, error: string): Promise<Turn | undefined> {
       return reporting(() => {
         const ended = turns.endQueued(id, error, clock.now());
-        if (ended) tell(ended);
+        if (ended) appendTurnEvent(ended);
         return ended;
       });
     },
 
     /** Puts a running turn back to `queued`, for the next start. */
     putBack(turn: Turn): Promise<void> {
-      return telling(() => {
+      return appendingEvents(() => {
         const waiting = turns.putBack(turn.id);
-        if (waiting) tell(waiting);
+        if (waiting) appendTurnEvent(waiting);
       });
     },
 
     /** Stores a piece of a reply for the readers of the event stream. */
     say(turn: Turn, offset: number, text: string): Promise<void> {
-      const said = { conversation_id: turn.conversationId, turn_id: turn.id, offset, text };
-      return telling(() => events.append('say', said));
+      const data = { conversation_id: turn.conversationId, turn_id: turn.id, offset, text };
+      return appendingEvents(() => events.append('say', data));
     },
 
-    /** Stores what a turn is waiting for. */
+    /** Stores the reason why a turn waits. */
     status(turn: Turn, text: string): Promise<void> {
       const status = { conversation_id: turn.conversationId, turn_id: turn.id, text };
-      return telling(() => events.append('status', status));
+      return appendingEvents(() => events.append('status', status));
     },
 
-    /** Stores a gate of the executor, or what became of it; also one that came up when its turn was over. */
+    /** Stores a gate of the executor or its result; also after the end of its turn. */
     gate({ conversationId, id }: GateTurn, gate: GateNotice): Promise<void> {
-      return telling(() => events.append('gate', { conversation_id: conversationId, turn_id: id, ...gate }));
+      return appendingEvents(() => events.append('gate', { conversation_id: conversationId, turn_id: id, ...gate }));
     },
 
-    /** What the turns do: stored before it is done, and what came of it before the model is told. */
+    /** The journal of turns: a call is stored before it is made, its outcome before the model reads it. */
     journal: {
       steps: (turnId) => steps.of(turnId),
 
       beginStep: (turn, step) =>
-        telling(() => {
+        appendingEvents(() => {
           steps.insert(turn.id, step, clock.now());
-          for (const { place, call, answer } of step.calls) {
-            events.append('tool', callBegunEvent(turn, step.step, place, call));
-            if (answer) events.append('tool', callFinishedEvent(turn, step.step, place, call, answer, 0));
+          for (const { index, call, answer } of step.calls) {
+            events.append('tool', callBegunEvent(turn, step.step, index, call));
+            if (answer) events.append('tool', callFinishedEvent(turn, step.step, index, call, answer, 0));
           }
         }),
 
-      finishCall: (turn, step, { place, call, answer }, tookMs) =>
-        telling(() => {
-          steps.finish(turn.id, step, place, answer, clock.now());
-          events.append('tool', callFinishedEvent(turn, step, place, call, answer, tookMs));
+      finishCall: (turn, step, { index, call, answer }, tookMs) =>
+        appendingEvents(() => {
+          steps.finish(turn.id, step, index, answer, clock.now());
+          events.append('tool', callFinishedEvent(turn, step, index, call, answer, tookMs));
         }),
     } satisfies Journal,
 
@@ -250,7 +248,7 @@ export function openConversationStore(options: ConversationStoreOptions) {
     /** A turn by its id alone. */
     turnById: (id: string): Turn | undefined => turns.byId(id),
 
-    /** Settles the turns that were running when the last process ended; before anything else runs. */
+    /** Settles the turns that were running when the last process ended; runs before anything else. */
     recover(): Unfinished {
       writes.runNow(() => {
         for (const turn of turns.running()) recoverOne(turn);
@@ -266,21 +264,22 @@ export function openConversationStore(options: ConversationStoreOptions) {
 
     hasQueued: (conversationId: string) => turns.hasQueued(conversationId),
 
-    /** The newest `limit` turns of the conversation that this one has to know of, oldest first. */
+    /** The newest `limit` turns of the conversation before this one, oldest first. */
     turnsBefore: (turn: Turn, limit: number) => turns.before(turn.conversationId, turn.seq, limit),
 
     conversation: (id: string): Conversation | undefined => conversations.get(id),
 
     listConversations: (limit: number, cursor?: ActivityCursor) => conversations.list(limit, cursor),
 
-    /** The turns of all conversations that were accepted last and are done, oldest first. */
+    /** The done turns of all conversations that were accepted last, oldest first. */
     newestDone: (limit: number): Turn[] => turns.newestDone(limit),
 
     /** A turn of this conversation. */
     turn: (id: string, conversationId: string): Turn | undefined => turns.get(id, conversationId),
 
     /**
-     * Turns of a conversation after a place in the order (0 for all), oldest first; `more` when the page ended early.
+     * Turns of a conversation after a position in the order (0 for all), oldest first; `more` when the page ended
+     * early.
      */
     turnsAfter(conversationId: string, seq: number, limit: number): TurnPage {
       const page: Turn[] = [];
@@ -293,16 +292,16 @@ export function openConversationStore(options: ConversationStoreOptions) {
       return { turns: page, more: false };
     },
 
-    /** What chronosd has not heard yet. */
+    /** Turn reports that chronosd has not confirmed yet. */
     outbox,
 
     eventsAfter: (id: number, limit: number, filter: EventFilter): StoredEvent[] => events.after(id, limit, filter),
 
-    /** Between which ids the event log can be read. */
+    /** The range of ids that the event log contains. */
     newestEventOf: (conversationId: string): number => events.newestOf(conversationId),
     eventBounds: () => ({ droppedThrough: events.droppedThrough(), newest: events.newestId() }),
 
-    /** Waits for writes under way and closes the file. */
+    /** Waits for pending writes and closes the file. */
     async close(): Promise<void> {
       await writes.drain();
       file.close();

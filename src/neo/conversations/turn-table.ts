@@ -1,6 +1,6 @@
 /**
- * The `turns` table. Every method is one statement and synchronous; those that write must run inside a transaction of
- * the connection's group commit.
+ * The `turns` table. Every method is one synchronous statement; writes must run inside a transaction of the
+ * connection's group commit.
  */
 import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite';
 import type { NewTurn, Outcome, Turn } from '../turn.ts';
@@ -12,7 +12,7 @@ function member<Name extends string, Value>(name: Name, value: Value | null): { 
   return (value === null ? {} : { [name]: value }) as { [N in Name]?: Value };
 }
 
-/** The columns are typed by the schema (STRICT tables), which is what the casts below rely on. */
+/** The columns are typed by the schema (STRICT tables); the casts below rely on this. */
 function turnOf(row: Row): Turn {
   return {
     seq: row.seq as number,
@@ -56,7 +56,7 @@ export function turnTable(db: DatabaseSync) {
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?)
     RETURNING *`);
   const byFire = db.prepare('SELECT * FROM turns WHERE fire_id = ?');
-  // '@' stands before the instant of a derived fire id, and 'A' comes right after it.
+  // '@' precedes the time in a derived fire id, and 'A' comes right after it.
   const byName = db.prepare(`
     SELECT * FROM turns WHERE fire_id > :name || '@' AND fire_id < :name || 'A' AND created_at > :since
     ORDER BY created_at DESC LIMIT 1`);
@@ -66,7 +66,7 @@ export function turnTable(db: DatabaseSync) {
     WHERE seq = (
       SELECT seq FROM turns WHERE status = 'queued' AND retry_at IS NULL AND conversation_id = ? ORDER BY seq LIMIT 1)
     RETURNING *`);
-  // The attempt guards against a late finish of a turn that has been begun again since.
+  // The attempt guards against a late end of a turn that has been begun again since.
   const finish = db.prepare(`
     UPDATE turns SET status = ?, reply = ?, error = ?, model = ?, finished_at = ?
     WHERE id = ? AND status = 'running' AND attempts = ?
@@ -100,14 +100,14 @@ export function turnTable(db: DatabaseSync) {
   const anyQueued = db.prepare(`
     SELECT 1 FROM turns WHERE status = 'queued' AND retry_at IS NULL AND conversation_id = ? LIMIT 1`);
   const newestDone = db.prepare(`SELECT * FROM turns WHERE status = 'done' ORDER BY seq DESC LIMIT ?`);
-  // A turn that is tried again has been overtaken by others, whose answers it has to know.
+  // Other turns ran before a retried turn, which has to see their answers.
   const before = db.prepare(`
     SELECT * FROM turns WHERE conversation_id = ?1 AND (seq < ?2 OR (seq > ?2 AND finished_at IS NOT NULL))
     ORDER BY seq DESC LIMIT ?3`);
   const after = db.prepare('SELECT * FROM turns WHERE conversation_id = ? AND seq > ? ORDER BY seq');
 
   return {
-    /** Stores a turn as `queued`. The caller has looked for its `fire_id` in the same transaction. */
+    /** Stores a turn as `queued`. The caller has checked its `fire_id` in the same transaction. */
     insert(turn: NewTurn): Turn {
       return one(
         insert,
@@ -131,7 +131,7 @@ export function turnTable(db: DatabaseSync) {
 
     get: (id: string, conversationId: string) => one(byId, id, conversationId),
 
-    /** The turn that is there already of the wake that asks for a turn. */
+    /** The existing turn of a wake. */
     repeatedBy({ fireId, repeats }: NewTurn): Turn | undefined {
       if (fireId === undefined) return undefined;
       if (!repeats) return one(byFire, fireId);
@@ -141,7 +141,7 @@ export function turnTable(db: DatabaseSync) {
     },
 
     /**
-     * Takes the conversation's oldest `queued` turn into `running` and counts the attempt; `undefined` when none waits.
+     * Moves the conversation's oldest `queued` turn to `running` and counts the attempt; `undefined` when none waits.
      */
     beginNext: (conversationId: string, now: number) => one(begin, now, conversationId),
 
@@ -151,22 +151,22 @@ export function turnTable(db: DatabaseSync) {
       return one(finish, outcome.status, outcome.reply ?? null, error, outcome.model, now, turn.id, turn.attempts);
     },
 
-    /** A running turn waits to be tried again; `undefined` when this attempt no longer runs. */
+    /** A running turn waits for its retry; `undefined` when this attempt no longer runs. */
     park: (turn: Turn, { error, model, at }: { error: string; model: string; at: number }) =>
       one(park, at, error, model, turn.id, turn.attempts),
 
-    /** What has waited until now may begin. @returns the conversation of each turn */
+    /** Makes turns ready whose retry time has come. @returns the conversation of each turn */
     release: (now: number): string[] => release.all(now).map(({ id }) => id as string),
 
-    /** When the next of them is tried again. */
+    /** The time of the next retry. */
     nextRetry: () => nextRetry.get()?.at as number | undefined,
 
-    /** Ends a turn that has not begun; `undefined` when it has, or is no turn. */
+    /** Ends a turn that has not begun; `undefined` when it has, or does not exist. */
     endQueued: (id: string, error: string, now: number) => one(endQueued, error, now, id),
 
     byId: (id: string) => one(byOwnId, id),
 
-    /** Turns of a conversation that wait behind a place in the order, oldest first. */
+    /** Waiting turns of a conversation after a position in the order, oldest first. */
     queuedAfter: (conversationId: string, seq: number, limit: number): Turn[] =>
       queued.all(conversationId, seq, limit).map(turnOf),
 
@@ -178,19 +178,19 @@ export function turnTable(db: DatabaseSync) {
 
     running: (): Turn[] => running.all().map(turnOf),
 
-    /** Conversations in which turns may begin, in the order of the oldest of these, with how many there are. */
+    /** Conversations with turns that may begin, in the order of the oldest such turn, with their number. */
     waiting: () => waiting.all() as { id: string; turns: number }[],
 
     hasQueued: (conversationId: string) => anyQueued.get(conversationId) !== undefined,
 
-    /** The turns of all conversations that were accepted last and are done, oldest first. */
+    /** The done turns of all conversations that were accepted last, oldest first. */
     newestDone: (limit: number): Turn[] => newestDone.all(limit).map(turnOf).reverse(),
 
     /** The newest turns of a conversation that were accepted before one of its turns, or ended before it began. */
     before: (conversationId: string, seq: number, limit: number): Turn[] =>
       before.all(conversationId, seq, limit).map(turnOf).reverse(),
 
-    /** A conversation's turns after a place in the order, oldest first, read one by one. */
+    /** A conversation's turns after a position in the order, oldest first, read one by one. */
     *after(conversationId: string, seq: number): Generator<Turn> {
       for (const row of after.iterate(conversationId, seq)) yield turnOf(row);
     },

@@ -5,51 +5,51 @@ import { createApprovers } from './approvers.ts';
 
 const { signal } = new AbortController();
 
-test('whoever follows a conversation, or all of them, is there for its gates', () => {
+test("a stream of a conversation, or of all, counts for the conversation's gates", () => {
   const approvers = createApprovers(new ManualClock());
-  assert.equal(approvers.present('a'), false);
+  assert.equal(approvers.isPresent('a'), false);
   const leave = approvers.enter('a');
-  assert.deepEqual([approvers.present('a'), approvers.present('b')], [true, false]);
+  assert.deepEqual([approvers.isPresent('a'), approvers.isPresent('b')], [true, false]);
   const leaveAll = approvers.enter(undefined);
-  assert.equal(approvers.present('b'), true);
+  assert.equal(approvers.isPresent('b'), true);
   leaveAll();
   leave();
   leave();
-  assert.equal(approvers.present('a'), false);
+  assert.equal(approvers.isPresent('a'), false);
 });
 
-test('two streams of one conversation are two: when one ends somebody is still there', () => {
+test('two streams of one conversation are counted: when one ends the other still counts', () => {
   const approvers = createApprovers(new ManualClock());
   const leave = approvers.enter('a');
   approvers.enter('a');
   leave();
-  assert.equal(approvers.present('a'), true);
+  assert.equal(approvers.isPresent('a'), true);
 });
 
-test('somebody who comes in time is waited for, others are not', async () => {
+test('a wait ends when a stream of the conversation opens, not for another one', async () => {
   const clock = new ManualClock();
   const approvers = createApprovers(clock);
-  let came: boolean | undefined;
-  void approvers.expect('a', 5000, signal).then((present) => {
-    came = present;
+  let resolved: boolean | undefined;
+  void approvers.waitFor('a', 5000, signal).then((present) => {
+    resolved = present;
   });
   approvers.enter('b');
   await clock.advance(4999);
-  assert.equal(came, undefined);
+  assert.equal(resolved, undefined);
   approvers.enter('a');
   await settle();
-  assert.equal(came, true);
+  assert.equal(resolved, true);
   assert.equal(clock.timers, 0);
 });
 
-test('where nobody comes the wait ends, and so it does when the call is given up', async () => {
+test('without a stream the wait ends at its limit, or when the call is aborted', async () => {
   const clock = new ManualClock();
   const approvers = createApprovers(clock);
-  const late = approvers.expect('a', 5000, signal);
+  const late = approvers.waitFor('a', 5000, signal);
   await clock.advance(5000);
   assert.equal(await late, false);
-  const over = new AbortController();
-  const given = approvers.expect('a', 5000, over.signal);
-  over.abort();
+  const expired = new AbortController();
+  const given = approvers.waitFor('a', 5000, expired.signal);
+  expired.abort();
   assert.equal(await given, false);
 });

@@ -1,45 +1,45 @@
-/** Who could answer a gate right now: the people, or their programs, that follow Neo's events. */
+/** Tracks possible approvers: the people or programs that follow Neo's events now. */
 import { type Clock, wait } from '../../kit/clock/clock.ts';
 
 export type Approvers = {
   /**
-   * Somebody begins to follow the events of a conversation, or of all when none is named.
+   * Counts a stream of the events of a conversation, or of all when none is named.
    *
-   * @returns ends it; harmless when called again
+   * @returns ends it; no effect when called again
    */
   enter(conversationId: string | undefined): () => void;
-  /** Whether anybody follows this conversation. */
-  present(conversationId: string): boolean;
-  /** Whether anybody follows it now or begins to within a time: a stream that broke is opened again after a second. */
-  expect(conversationId: string, withinMs: number, signal: AbortSignal): Promise<boolean>;
+  /** Whether a stream of this conversation is open. */
+  isPresent(conversationId: string): boolean;
+  /** Whether a stream is open or opens within a time: a broken stream is opened again after a second. */
+  waitFor(conversationId: string, withinMs: number, signal: AbortSignal): Promise<boolean>;
 };
 
 export function createApprovers(clock: Clock): Approvers {
-  const followed = new Set<{ readonly conversationId: string | undefined }>();
-  const arrivals = new Set<() => void>();
-  const present = (conversationId: string) =>
-    [...followed].some((one) => one.conversationId === undefined || one.conversationId === conversationId);
+  const streams = new Set<{ readonly conversationId: string | undefined }>();
+  const waiters = new Set<() => void>();
+  const isPresent = (conversationId: string) =>
+    [...streams].some((one) => one.conversationId === undefined || one.conversationId === conversationId);
 
   return {
-    present,
+    isPresent,
 
     enter(conversationId) {
       const one = { conversationId };
-      followed.add(one);
-      for (const tell of [...arrivals]) tell();
-      return () => void followed.delete(one);
+      streams.add(one);
+      for (const tell of [...waiters]) tell();
+      return () => void streams.delete(one);
     },
 
-    async expect(conversationId, withinMs, signal) {
-      if (present(conversationId)) return true;
-      const enough = new AbortController();
-      const look = () => {
-        if (present(conversationId)) enough.abort();
+    async waitFor(conversationId, withinMs, signal) {
+      if (isPresent(conversationId)) return true;
+      const found = new AbortController();
+      const check = () => {
+        if (isPresent(conversationId)) found.abort();
       };
-      arrivals.add(look);
-      await wait(clock, withinMs, AbortSignal.any([enough.signal, signal]));
-      arrivals.delete(look);
-      return present(conversationId);
+      waiters.add(check);
+      await wait(clock, withinMs, AbortSignal.any([found.signal, signal]));
+      waiters.delete(check);
+      return isPresent(conversationId);
     },
   };
 }

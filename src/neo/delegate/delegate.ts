@@ -1,9 +1,9 @@
 /**
- * What stands behind `core_execute`: hands a task to the executor, brings its questions to the people who listen and
- * their answers back, and says what came of it.
+ * The implementation of `core_execute`: submits a task to the executor, shows its gates to approvers, returns their
+ * answers, and reports the outcome.
  *
- * The executor knows a task again by the id of its call. So submitting may be repeated, and a turn that runs again
- * after a crash takes up the intent it had made.
+ * The executor recognizes a task by the id of its call. Submitting may therefore be repeated, and a turn that runs
+ * again after a crash continues with its existing intent.
  */
 
 import { createHash } from 'node:crypto';
@@ -16,54 +16,59 @@ import type { RawJson } from '../../wire/json.ts';
 import { type GateNotice, type ToolCallContext, ToolFailure, TurnCancelled, textAnswer } from '../tools/surface.ts';
 import type { Delegate } from '../tools/tool-set.ts';
 import type { Conversations } from './evidence.ts';
-import { createGateDesk, type GateDesk, isShowable, type Place, type ShownGate } from './gate-desk.ts';
-import { createPursuit, type PursuitOptions } from './pursuit.ts';
+import {
+  createGateRegistry,
+  type GateAudience,
+  type GateRegistry,
+  isShowable,
+  type ShownGate,
+} from './gate-registry.ts';
+import { createIntentFollower, type IntentFollowerOptions } from './intent-follower.ts';
 
-// Finding out which gates wait that no turn follows: of tasks that were parked, also where the question came up, or was
-// answered, while Neo slept.
+// Finds gates that no turn follows: of parked tasks, also when a gate was created or answered while Neo slept.
 
 type SurveyOptions = {
   client: Pick<ExecutorClient, 'list' | 'gates'>;
-  desk: Pick<GateDesk, 'open' | 'lapse' | 'shown'>;
-  /** Whether a turn follows this intent and brings its gates to the desk itself. */
+  registry: Pick<GateRegistry, 'open' | 'lapse' | 'shown'>;
+  /** Whether a turn follows this intent and adds its gates to the registry itself. */
   isFollowed: (intentId: string) => boolean;
-  tell: (conversationId: string) => Place['tell'];
+  notifierFor: (conversationId: string) => GateAudience['notify'];
 };
 
 /**
- * Brings the desk up to date for a conversation, or for all.
+ * Updates the registry for a conversation, or for all.
  *
- * @throws as the executor's client does
+ * @throws the errors of the executor's client
  */
 async function surveyGates(
   conversationId: string | undefined,
   signal: AbortSignal,
-  { client, desk, isFollowed, tell }: SurveyOptions,
+  { client, registry, isFollowed, notifierFor }: SurveyOptions,
 ): Promise<void> {
-  // Other steps of an intent may be under way while one waits: it is not among those that wait then.
-  const intents = new Map(desk.shown().map((gate) => [gate.intent_id, gate.conversation_id]));
+  // Other steps of an intent may be running while one waits; it is then not listed as waiting.
+  const intents = new Map(registry.shown().map((gate) => [gate.intent_id, gate.conversation_id]));
   for (const { value } of await client.list({ status: 'awaiting_approval' }, signal))
     if (value.conversation_id !== undefined) intents.set(value.intent_id, value.conversation_id);
-  const survey = async (intentId: string, where: string) => {
+  const survey = async (intentId: string, location: string) => {
     const waiting = await client.gates(intentId, signal);
-    await desk.lapse(intentId, waiting, 'it was answered at the executor');
+    await registry.lapse(intentId, waiting, 'it was answered at the executor');
     for (const gate of waiting) {
-      if (isShowable(gate)) desk.open(intentId, gate, { conversationId: where, tell: tell(where) });
+      if (isShowable(gate)) registry.open(intentId, gate, { conversationId: location, notify: notifierFor(location) });
     }
   };
   await Promise.all(
     [...intents]
-      .filter(([intentId, where]) => !isFollowed(intentId) && (conversationId ?? where) === where)
-      .map(([intentId, where]) => survey(intentId, where)),
+      .filter(([intentId, location]) => !isFollowed(intentId) && (conversationId ?? location) === location)
+      .map(([intentId, location]) => survey(intentId, location)),
   );
 }
 
-/** Pauses between attempts to submit. */
-const SUBMIT_AGAIN_MS = [250, 750, 2000];
-/** The longest pause that an executor may ask for while a task is submitted. */
-const LONGEST_PAUSE_MS = 30_000;
+/** Delays between attempts to submit. */
+const SUBMIT_RETRY_MS = [250, 750, 2000];
+/** The longest delay that an executor may request while a task is submitted. */
+const LONGEST_DELAY_MS = 30_000;
 
-/** The key under which the executor knows a call again. */
+/** The key by which the executor recognizes a repeated call. */
 function idempotencyKey(callId: string): string {
   return /^[\x21-\x7e]{1,200}$/.test(callId) ? callId : createHash('sha256').update(callId).digest('hex');
 }
@@ -80,11 +85,11 @@ function requestOf(prose: string, { turn, callId }: ToolCallContext, context: Co
 }
 
 /**
- * Submits a task, again and again where that may help. Once a request may have arrived the signal does not stop it:
- * asking again is the only way to learn the id under which the intent can be called off.
+ * Submits a task and retries where that may help. Once a request may have arrived the signal does not stop it: only a
+ * repetition returns the id with which the intent can be cancelled.
  *
  * @returns the id of the intent
- * @throws ReveilleError with what the executor answered, ToolFailure when it did not answer, the signal's reason
+ * @throws ReveilleError with the executor's answer, ToolFailure when it did not answer, the signal's reason
  */
 async function submitTask(
   request: IntentRequest,
@@ -98,49 +103,49 @@ async function submitTask(
     } catch (thrown) {
       if (thrown instanceof NoAnswer) mayHaveRun ||= thrown.mayHaveArrived;
       else if (!(thrown instanceof ReveilleError) || !thrown.retryable) throw thrown;
-      const pause = SUBMIT_AGAIN_MS[tries];
-      if (pause === undefined) {
+      const delayMs = SUBMIT_RETRY_MS[tries];
+      if (delayMs === undefined) {
         throw new ToolFailure(thrown.message, { mayHaveRun, repeatable: true, cause: thrown });
       }
-      await wait(clock, Math.min((thrown.retryAfterSeconds ?? 0) * 1000 || pause, LONGEST_PAUSE_MS), signal);
+      await wait(clock, Math.min((thrown.retryAfterSeconds ?? 0) * 1000 || delayMs, LONGEST_DELAY_MS), signal);
     }
   }
 }
 
-/** The executor, a submitter's token there, and whose intents these are. */
+/** The executor, a submitter's token, and the user of the intents. */
 export type ExecutorAddress = { readonly url: string; readonly token: string; readonly userId: string };
 
-export type DelegateOptions = Omit<PursuitOptions, 'client' | 'desk'> & {
+export type DelegateOptions = Omit<IntentFollowerOptions, 'client' | 'registry'> & {
   executor: ExecutorAddress;
   conversations: Conversations;
 };
 
 export type ExecutorLink = {
   readonly delegate: Delegate;
-  /** Answers a gate; rejects as the `answer` of `createGateDesk` does. */
+  /** Answers a gate; rejects like `answer` of `createGateRegistry`. */
   answer(intentId: string, nodeId: string, answer: GateAnswer): Promise<void>;
   /**
-   * The gates of a conversation, or of all, that wait for an answer and have been told of before: for somebody who
-   * begins to listen. Asks the executor, too, and tells those who listen of what is new. Never rejects.
+   * The waiting gates of a conversation, or of all, that have been shown before: for a client that opens a stream. Also
+   * queries the executor, and sends new gates to the open streams. Never rejects.
    */
   openGates(conversationId: string | undefined, signal: AbortSignal): Promise<ShownGate[]>;
-  /** The receipt of an intent of this agent's user, as its source text. @throws ReveilleError as the executor says */
+  /** The receipt of an intent of this agent's user, as its source text. @throws ReveilleError the executor's error */
   receipt(intentId: string): Promise<RawJson>;
-  /** Waits for what is still being told to the executor. */
+  /** Waits for pending messages to the executor. */
   close(): Promise<void>;
 };
 
-/** How long one exchange may take. */
+/** The time limit of one exchange. */
 const EXCHANGE_MS = 15_000;
-/** Of a longer answer nothing is used. */
+/** A longer answer is dropped. */
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 
-/** That the executor refuses us is not the fault of whoever asked us. */
+/** A refusal of Neo's own credentials is not an error of Neo's caller. */
 function ownError(error: ReveilleError): ReveilleError {
   if (error.code !== 'unauthorized') return error;
   const remedy = 'NEO_EXECUTOR_TOKEN must be a submitter\'s token of this user ("reveille submitter add")';
-  const why = `the executor refuses this agent (${error.message}); ${remedy}`;
-  return new ReveilleError('unavailable', why, { retryable: false, cause: error });
+  const message = `the executor refuses this agent (${error.message}); ${remedy}`;
+  return new ReveilleError('unavailable', message, { retryable: false, cause: error });
 }
 
 export function createExecutorLink(options: DelegateOptions): ExecutorLink {
@@ -151,12 +156,12 @@ export function createExecutorLink(options: DelegateOptions): ExecutorLink {
     maxBytes: MAX_ANSWER_BYTES,
     explain: ownError,
   });
-  const desk = createGateDesk(client);
-  const follow = createPursuit({ ...options, client, desk });
+  const registry = createGateRegistry(client);
+  const follow = createIntentFollower({ ...options, client, registry });
   const background = new Set<Promise<void>>();
   /** Intents that a turn follows. */
   const followed = new Set<string>();
-  let surveyFails = false;
+  let surveyFailed = false;
 
   function inBackground(work: Promise<void>, what: string): void {
     const done = work
@@ -165,27 +170,27 @@ export function createExecutorLink(options: DelegateOptions): ExecutorLink {
     background.add(done);
   }
 
-  /** Calls the intent off, when there is one and the turn will not be taken up again. */
-  function callOff(submitted: Promise<string>, signal: AbortSignal): void {
+  /** Cancels the intent if there is one and the turn will not continue. */
+  function cancelIntent(submitted: Promise<string>, signal: AbortSignal): void {
     if (!(signal.reason instanceof TurnCancelled)) return;
     const cancel = async () => {
       const intentId = await submitted;
       await client.cancel(intentId);
-      await desk.lapse(intentId, [], 'its turn was cancelled');
-      log.info({ intent_id: intentId }, 'the intent was called off with its turn');
+      await registry.lapse(intentId, [], 'its turn was cancelled');
+      log.info({ intent_id: intentId }, 'the intent was cancelled with its turn');
     };
-    inBackground(cancel(), 'calling an intent off');
+    inBackground(cancel(), 'cancelling an intent');
   }
 
   return {
     async delegate(intent, context) {
       const request = requestOf(intent, context, conversations.evidence(context.turn));
       const submitted = submitTask(request, { client, clock, signal: context.signal });
-      // Whoever gives the call up does not wait for it any more.
+      // A caller that aborts does not wait for it any more.
       submitted.catch(() => {});
       try {
         const intentId = await orAborted(submitted, context.signal);
-        log.info({ intent_id: intentId, turn_id: context.turn.id }, 'a task was handed to the executor');
+        log.info({ intent_id: intentId, turn_id: context.turn.id }, 'a task was submitted to the executor');
         followed.add(intentId);
         try {
           return await follow(intentId, context);
@@ -194,33 +199,33 @@ export function createExecutorLink(options: DelegateOptions): ExecutorLink {
         }
       } catch (thrown) {
         if (context.signal.aborted) {
-          callOff(submitted, context.signal);
+          cancelIntent(submitted, context.signal);
           throw context.signal.reason;
         }
         if (!(thrown instanceof ReveilleError)) throw thrown;
         if (thrown.code === 'unavailable') {
           throw new ToolFailure(thrown.message, { mayHaveRun: false, repeatable: false, cause: thrown });
         }
-        return textAnswer(`The executor did not take the task: ${thrown.message}`, true);
+        return textAnswer(`The executor did not accept the task: ${thrown.message}`, true);
       }
     },
 
-    answer: desk.answer,
+    answer: registry.answer,
 
     receipt: client.receipt,
 
     async openGates(conversationId, signal) {
-      const before = desk.shown(conversationId);
-      const tell = (where: string) => (gate: GateNotice) => conversations.tell(where, gate);
+      const before = registry.shown(conversationId);
+      const notifierFor = (location: string) => (gate: GateNotice) => conversations.tell(location, gate);
       try {
         const isFollowed = (intentId: string) => followed.has(intentId);
-        await surveyGates(conversationId, signal, { client, desk, isFollowed, tell });
-        surveyFails = false;
+        await surveyGates(conversationId, signal, { client, registry, isFollowed, notifierFor });
+        surveyFailed = false;
       } catch (err) {
-        if (!signal.aborted && !surveyFails) log.warn({ err }, 'the executor does not say what waits for an answer');
-        surveyFails ||= !signal.aborted;
+        if (!signal.aborted && !surveyFailed) log.warn({ err }, 'the executor does not list the waiting gates');
+        surveyFailed ||= !signal.aborted;
       }
-      const open = new Set(desk.shown(conversationId).map(({ intent_id, node_id }) => `${intent_id} ${node_id}`));
+      const open = new Set(registry.shown(conversationId).map(({ intent_id, node_id }) => `${intent_id} ${node_id}`));
       return before.filter(({ intent_id, node_id }) => open.has(`${intent_id} ${node_id}`));
     },
 

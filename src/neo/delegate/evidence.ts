@@ -1,14 +1,14 @@
 /**
- * What was said and read in a conversation, for the executor: the values of a plan have to come from somewhere. The
- * agent's own words are no evidence, nor are memories, which a model wrote, nor the failures of tools, which quote what
- * they were called with. Pure.
+ * The evidence of a conversation for the executor: the values of a plan must come from it. The agent's own text is not
+ * evidence. Memories are not, because a model wrote them. Errors of tools are not, because they quote their arguments.
+ * Pure.
  */
 
 import type { Logger } from '../../kit/log/log.ts';
 import { CONTEXT_PIECE_MAX_BYTES, CONTEXT_PIECES_MAX, type ContextPiece } from '../../wire/executor.ts';
 import { utf8Bytes } from '../../wire/text.ts';
 import type { ConversationStore } from '../conversations/store.ts';
-import { wordsOfAnswer } from '../loop/call-events.ts';
+import { textOfAnswer } from '../loop/call-events.ts';
 import type { JournalledStep } from '../loop/journal.ts';
 import { ARRIVALS_SHOWN } from '../loop/loop.ts';
 import { EARLIER_TURNS } from '../prompt.ts';
@@ -16,12 +16,12 @@ import { MEMORY_RECALL } from '../tools/own-functions.ts';
 import type { GateNotice } from '../tools/surface.ts';
 import type { Turn } from '../turn.ts';
 
-// The conversations as the way to the executor needs them.
+// The view of conversations that the delegate needs.
 
 export type Conversations = {
-  /** What was said and read, as far as values of a task may come from it; oldest first. */
+  /** Texts of the conversation from which values of a task may come; oldest first. */
   evidence(turn: Turn): ContextPiece[];
-  /** Tells those who follow a conversation of a gate that no turn waits for. Never throws. */
+  /** Notifies followers of a conversation about a gate that no turn waits for. Never throws. */
   tell(conversationId: string, gate: GateNotice): void;
 };
 
@@ -29,7 +29,7 @@ export type ConversationSource = Pick<ConversationStore, 'turnsBefore' | 'arrive
   readonly journal: Pick<ConversationStore['journal'], 'steps'>;
 };
 
-/** Those of a store. */
+/** The conversations of a store. */
 export function conversationsOf(store: ConversationSource, log: Logger): Conversations {
   return {
     evidence: (turn) =>
@@ -45,21 +45,24 @@ export function conversationsOf(store: ConversationSource, log: Logger): Convers
   };
 }
 
-/** What all pieces may take together as JSON. */
+/** The size limit of all pieces together as JSON. */
 const EVIDENCE_MAX_BYTES = 128 * 1024;
 
-export type Surroundings = {
+export type EvidenceSources = {
   /** Turns of the conversation before this one, oldest first. */
   readonly earlier: readonly Turn[];
   /** Turns that were accepted since, oldest first. */
   readonly arrived: readonly Turn[];
-  /** What a turn called, and what came back. */
+  /** The calls of a turn and their results. */
   readonly stepsOf: (turn: Turn) => readonly JournalledStep[];
 };
 
 const BETWEEN_VALUES = /[\s",;{}[\]]/;
 
-/** The beginning of a text that is too long for a piece; half a value would be another value. */
+/**
+ * The beginning of a text that is too long for a piece. It never ends inside a value, because half a value is another
+ * value.
+ */
 function beginningOf(text: string): string {
   if (utf8Bytes(text) <= CONTEXT_PIECE_MAX_BYTES) return text;
   let end = Buffer.from(text).subarray(0, CONTEXT_PIECE_MAX_BYTES).toString('utf8').length - 1;
@@ -74,26 +77,26 @@ function pieces(from: ContextPiece['from'], texts: readonly (string | undefined)
   });
 }
 
-const saidIn = ({ origin, message, payload }: Turn) =>
+const messagePieces = ({ origin, message, payload }: Turn) =>
   pieces(origin === 'chronos' ? 'alarm' : 'person', [message, payload]);
 
-function readIn(steps: readonly JournalledStep[]): ContextPiece[] {
+function resultPieces(steps: readonly JournalledStep[]): ContextPiece[] {
   const results = steps.flatMap(({ calls }) =>
     calls.map(({ call, answer }) =>
-      answer === undefined || answer.isError || call.name === MEMORY_RECALL ? undefined : wordsOfAnswer(answer),
+      answer === undefined || answer.isError || call.name === MEMORY_RECALL ? undefined : textOfAnswer(answer),
     ),
   );
   return pieces('tool', results);
 }
 
 /**
- * The pieces that a task of a turn is handed over with, oldest first. Where not all of them fit the turn's own message
- * stays, and of the others the newest.
+ * The pieces that are submitted with a task, oldest first. If not all fit, the turn's own message stays, and of the
+ * others the newest.
  */
-export function evidenceFor(turn: Turn, { earlier, arrived, stepsOf }: Surroundings): ContextPiece[] {
-  const before = earlier.flatMap((each) => [...saidIn(each), ...readIn(stepsOf(each))]);
-  const own = saidIn(turn);
-  const since = [...readIn(stepsOf(turn)), ...arrived.flatMap(saidIn)];
+export function evidenceFor(turn: Turn, { earlier, arrived, stepsOf }: EvidenceSources): ContextPiece[] {
+  const before = earlier.flatMap((each) => [...messagePieces(each), ...resultPieces(stepsOf(each))]);
+  const own = messagePieces(turn);
+  const since = [...resultPieces(stepsOf(turn)), ...arrived.flatMap(messagePieces)];
   const kept = new Set<ContextPiece>();
   let left = EVIDENCE_MAX_BYTES;
   for (const piece of [...own, ...[...before, ...since].reverse()]) {

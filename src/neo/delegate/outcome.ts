@@ -1,4 +1,4 @@
-/** What the model is told of a task that was handed over. Nothing is called done that was not. Pure. */
+/** The text for the model about a submitted task. Only confirmed work is reported as done. Pure. */
 import type { IntentState, Told, WaitingGate } from '../../executor/client.ts';
 import { clip } from '../../kit/text/excerpt.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
@@ -6,22 +6,20 @@ import { isIntentOver } from '../../wire/executor.ts';
 import { sliceAt } from '../../wire/json.ts';
 import { type ToolAnswer, textAnswer } from '../tools/surface.ts';
 
-/** Whether there is nothing to wait for: it is over, or the executor goes no further until it is told more. */
+/** Whether waiting has no use: the intent has ended, or the executor needs more information first. */
 export function isSettled(state: IntentState): boolean {
   const { status, clarify } = state;
   return isIntentOver(state) || (status === 'drafting' && clarify !== undefined && clarify !== '');
 }
 
-/** A result's source text as a model reads it: a plain string without its quotes. */
+/** A result's source text for a model: a plain string without its quotes. */
 function shown(result: string): string {
   return result.startsWith('"') ? (JSON.parse(result) as string) : result;
 }
 
-const DESERTED = 'Nobody was there to approve it, so it was called off; ask again when the user is present.';
+const NO_APPROVER = 'No approver was there, so it was cancelled; ask again when the user is present.';
 
-/**
- * @param unattended whether it was called off because nobody was listening
- */
+/** @param unattended whether it was cancelled because no approver was listening */
 export function renderOutcome(intentId: string, { value, text }: Told<IntentState>, unattended: boolean): ToolAnswer {
   const { status, error, clarify, receipt } = value;
   const result = sliceAt(text.text, ['result']);
@@ -47,7 +45,7 @@ export function renderOutcome(intentId: string, { value, text }: Told<IntentStat
     case 'unknown':
       lines.push(
         `It is not known whether intent ${intentId} was carried out${error ? `: ${error.message}` : ''}.`,
-        'Do not hand the task over again; tell the user, who can look into it.',
+        'Do not hand the task over again; report it to the user, who can look into it.',
       );
       break;
     default:
@@ -56,7 +54,7 @@ export function renderOutcome(intentId: string, { value, text }: Told<IntentStat
         'Hand the task over again with the answer in its description, or ask the user.',
       );
   }
-  if (unattended && status !== 'completed') lines.push(DESERTED);
+  if (unattended && status !== 'completed') lines.push(NO_APPROVER);
   if (receipt !== undefined) {
     lines.push(
       `Receipt: sha256 ${receipt.sha256}, ${receipt.envelopes} envelopes; the user fetches it with GET ${receipt.path} from this agent, and checks it with "reveille receipt verify".`,
@@ -68,13 +66,13 @@ export function renderOutcome(intentId: string, { value, text }: Told<IntentStat
 
 export type Pending = {
   readonly status: string;
-  /** The intent that has to come to its end first. */
+  /** The intent that must end first. */
   readonly queuedBehind: string | undefined;
-  /** The question of that intent which waits, and how to answer it. */
+  /** The waiting question of that intent, and how to answer it. */
   readonly blocked?: string | undefined;
-  /** What its open gates ask. */
+  /** The questions of its open gates. */
   readonly questions: readonly string[];
-  /** How long it was waited for; absent where nobody was there to wait for. */
+  /** How long the turn waited; absent where no approver was there. */
   readonly waitedMs?: number | undefined;
   /** Whether the executor has promised to wake the agent. */
   readonly parked: boolean;
@@ -83,11 +81,11 @@ export type Pending = {
 const CALL_CHARACTERS = 200;
 
 /**
- * The calls that an earlier intent waits with, and the commands that answer them.
+ * The waiting calls of an earlier intent, and the commands that answer them.
  *
  * @returns `undefined` where no call waits for an approval
  */
-export function blockedWords(intentId: string, gates: readonly Told<WaitingGate>[]): string | undefined {
+export function describeBlockedCalls(intentId: string, gates: readonly Told<WaitingGate>[]): string | undefined {
   if (gates.length === 0) return undefined;
   const calls = gates.map(({ value: { call } }) => `${call.tool} ${clip(JSON.stringify(call.args), CALL_CHARACTERS)}`);
   const answer = (verb: string) =>
@@ -97,22 +95,22 @@ export function blockedWords(intentId: string, gates: readonly Told<WaitingGate>
   return `${intentId} waits for an approval of ${calls.map(oneLine).join(' and of ')}. Approve: ${answer('approve')}. Deny: ${answer('deny')}`;
 }
 
-const AGAIN = 'Do not hand the task over again: that would be a second intent.';
+const DO_NOT_RESUBMIT = 'Do not hand the task over again: that would be a second intent.';
 const PARKED =
-  'It is parked: a person has been asked, and may answer much later. An alarm wakes you in this conversation when the intent is over, and tells you what came of it.';
+  'It is parked: a person has been asked, and may answer much later. An alarm wakes you in this conversation when the intent has ended, and reports its outcome to you.';
 
-/** When the turn is not to wait any longer, and the intent is not over. */
+/** For a turn that stops waiting while the intent has not ended. */
 export function renderPending(intentId: string, pending: Pending): ToolAnswer {
   const { status, queuedBehind, blocked, questions, waitedMs, parked } = pending;
   const after = waitedMs === undefined ? '' : ` after ${Math.round(waitedMs / 60_000)} minutes`;
   const lines = [
     `Intent ${intentId} is still pending${after} (${status}). It is neither done nor cancelled and may still be carried out.`,
-    ...(queuedBehind === undefined ? [] : [`It begins when intent ${queuedBehind} of the same user is over.`]),
+    ...(queuedBehind === undefined ? [] : [`It begins when intent ${queuedBehind} of the same user has ended.`]),
     ...(blocked === undefined ? [] : [`${blocked}.`]),
     ...questions.map((question) => `It waits for an answer to: ${question}`),
     ...(parked
-      ? [PARKED, `${AGAIN} End this turn now: say what waits and the id of the intent.`]
-      : [`${AGAIN} Tell the user that it is pending, and its id.`]),
+      ? [PARKED, `${DO_NOT_RESUBMIT} End this turn now: say what waits and the id of the intent.`]
+      : [`${DO_NOT_RESUBMIT} Report to the user that it is pending, and its id.`]),
   ];
   return textAnswer(lines.join('\n'));
 }

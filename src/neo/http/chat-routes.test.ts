@@ -93,7 +93,7 @@ const jsonText = fc.letrec<{ value: string }>((tie) => {
   return { value: fc.oneof({ maxDepth: 4 }, fc.constantFrom('null', 'true'), number, string, array, object) };
 }).value;
 
-test('message and payload come back byte for byte, whatever they hold', async (t) => {
+test('message and payload are returned byte for byte', async (t) => {
   const neo = await startedNeo(t);
   const message = fc
     .oneof(
@@ -118,7 +118,7 @@ test('message and payload come back byte for byte, whatever they hold', async (t
   );
 });
 
-test('what a restart finds in the file is what was sent', async (t) => {
+test('after a restart the file contains exactly the sent values', async (t) => {
   const dataDir = temporaryFolder(t);
   const neo = await startedNeo(t, { dataDir });
   const message = `\0\u0001 مرحبا 你好 𝒳\u202e\r\n${String.fromCharCode(127)}   `;
@@ -142,7 +142,7 @@ test('a payload of null is a payload, and no payload is none', async (t) => {
   assert.ok(!('payload' in second!));
 });
 
-test('a marked message without a fire id is one turn within a day, in one instant, after a restart and a day later', async (t) => {
+test('a marked message without a fire id is one turn within a day: in one millisecond, after a restart and a day later', async (t) => {
   const dataDir = temporaryFolder(t);
   let shiftMs = 0;
   const after: Clock['after'] = (ms, callback) => systemClock.after(ms, callback);
@@ -174,10 +174,10 @@ test('a marked message without a fire id is one turn within a day, in one instan
   assert.ok(turns.every(({ fire_id }) => /^wake-[0-9a-f]{32}@\d{13}$/.test(fire_id!)));
 });
 
-test('what a person says twice is two turns', async (t) => {
+test("a person's repeated message is two turns", async (t) => {
   const neo = await startedNeo(t);
   const body = '{"message":"yes","conversation_id":"c"}';
-  for (let said = 0; said < 2; said++)
+  for (let count = 0; count < 2; count++)
     assert.equal((await postChat(neo, body, { 'x-matrix-user': 'ada' })).status, 202);
   assert.deepEqual(
     (await turnsOf(neo, 'c')).map(({ origin }) => origin),

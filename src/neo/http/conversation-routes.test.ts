@@ -31,7 +31,7 @@ test('conversations and their turns are listed in pages', async (t) => {
   assert.deepEqual([second.turns[0].message, second.next_cursor], ['again', undefined]);
 });
 
-test('a single turn can be asked for within its conversation', async (t) => {
+test('a single turn can be read within its conversation', async (t) => {
   const neo = await startedNeo(t);
   const { turn_id } = await accepted(neo, { message: 'x', conversation_id: 'c' });
   await accepted(neo, { message: 'y', conversation_id: 'other' });
@@ -41,7 +41,7 @@ test('a single turn can be asked for within its conversation', async (t) => {
   assert.equal(errorOf(await ask(neo, '/conversations/c/turns/nothing')).code, 'not_found');
 });
 
-test('unknown routes, conversations and query members are named', async (t) => {
+test('errors name unknown routes, conversations and query members', async (t) => {
   const neo = await startedNeo(t);
   assert.equal(errorOf(await ask(neo, '/intents/1', { method: 'POST' })).code, 'not_found');
   assert.equal(errorOf(await ask(neo, '/conversations/unknown')).code, 'not_found');
@@ -49,5 +49,5 @@ test('unknown routes, conversations and query members are named', async (t) => {
   assert.match(errorOf(await ask(neo, '/conversations?limit=0')).message, /limit must be a whole number from 1 to 500/);
   assert.match(errorOf(await ask(neo, '/conversations?page=2')).message, /unknown field "page"/);
   assert.match(errorOf(await ask(neo, '/conversations?cursor=x')).message, /cursor must be the next_cursor/);
-  assert.match(errorOf(await ask(neo, '/events?last_event_id=x')).message, /last_event_id must be the id of an event/);
+  assert.match(errorOf(await ask(neo, '/events?last_event_id=x')).message, /last_event_id must be the id of an earlier event/);
 });

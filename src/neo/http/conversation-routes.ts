@@ -1,6 +1,5 @@
 /**
- * `GET /conversations`, `GET /conversations/{id}` and, for whoever waits for one, `GET
- * /conversations/{id}/turns/{turn_id}`.
+ * `GET /conversations`, `GET /conversations/{id}` and `GET /conversations/{id}/turns/{turn_id}`, which a client polls.
  */
 import { sendOk } from '../../kit/http/envelope.ts';
 import type { HttpApp } from '../../kit/http/environment.ts';
@@ -30,7 +29,7 @@ function find(store: ConversationStore, id: string): Conversation {
   if (conversation) return conversation;
   throw new ReveilleError(
     'not_found',
-    'there is no conversation with this id; GET /conversations lists those there are',
+    'there is no conversation with this id; GET /conversations lists the existing ones',
   );
 }
 

@@ -15,7 +15,7 @@ import {
   TOKEN,
 } from '../testing/workbench.ts';
 
-test('the event stream tells of a turn from its acceptance to its end, and can be resumed', async (t) => {
+test('the event stream contains a turn from its acceptance to its end, and can be resumed', async (t) => {
   const model = heldModel();
   const neo = await startedNeo(t, { model });
   const live = await readEvents(t, neo, '?conversation_id=c');
@@ -60,7 +60,7 @@ test('the event stream tells of a turn from its acceptance to its end, and can b
 
 test('an id that no event has is refused with its name and value, in the address as in the header', async (t) => {
   const neo = await startedNeo(t);
-  const right = 'must be the id of an event that was received earlier';
+  const right = 'must be the id of an earlier event';
   const inHeader = await ask(neo, '/events', { headers: { 'last-event-id': 'abc' } });
   assert.deepEqual(errorOf(inHeader), {
     status: 400,
@@ -71,7 +71,7 @@ test('an id that no event has is refused with its name and value, in the address
   assert.equal(errorOf(inAddress).message, `last_event_id ${right} (got "-1")`);
 });
 
-test('event ids go on growing after a restart, and a reader resumes across it', async (t) => {
+test('event ids keep growing after a restart, and a reader resumes across it', async (t) => {
   const dataDir = temporaryFolder(t);
   const neo = await startedNeo(t, { dataDir });
   await accepted(neo, { message: 'one', conversation_id: 'c' });
@@ -88,7 +88,7 @@ test('event ids go on growing after a restart, and a reader resumes across it', 
   assert.equal(back.received[0]?.data.status, 'queued');
 });
 
-test('a reader that does not read costs nobody anything and gets everything when it goes on', async (t) => {
+test('a reader that does not read costs nothing and gets everything when it continues', async (t) => {
   const reply = 'x'.repeat(200_000);
   const TURNS = 60;
   const model: NeoModel = {

@@ -1,4 +1,4 @@
-/** `GET /events`: what happens, as server-sent events that can be resumed. */
+/** `GET /events`: events as server-sent events that can be resumed. */
 import { once } from 'node:events';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
 import type { HttpApp } from '../../kit/http/environment.ts';
@@ -13,11 +13,11 @@ import type { ExecutorLink } from '../delegate/delegate.ts';
 import type { EventFeed, FeedRequest } from '../events.ts';
 import { NEO_ROUTES } from './routes.ts';
 
-/** A single event can hold a whole reply, whose characters JSON may write with six each. */
+/** A single event can contain a whole reply, each of whose characters may take six in JSON. */
 const BUFFERED_BYTES = 4 * 1024 * 1024;
 
-/** How often the executor is asked what waits while somebody listens. */
-const GATES_AGAIN_MS = 5000;
+/** How often the executor is queried for waiting gates while a stream is open. */
+const GATE_POLL_MS = 5000;
 
 /** Sends a feed; waits whenever the reader is slower than the log. */
 async function forward(
@@ -29,17 +29,16 @@ async function forward(
   for await (const { id, type, data } of feed.read(request, stream.closed)) {
     if (!stream.send({ event: type, data, ...(id === undefined ? {} : { id: String(id) }) })) return;
     if (!outgoing.writableNeedDrain) continue;
-    // Rejects only when the stream is over, which ends the loop.
+    // Rejects only when the stream has ended, which ends the loop.
     await once(outgoing, 'drain', { signal: stream.closed }).catch(() => {});
   }
 }
 
 /**
- * Tells a stream which gates wait: whoever comes late has not seen the questions. Looks for new ones as long as
- * somebody listens, for no turn waits beside a task that is parked; they are told through the log, as is what becomes
- * of them.
+ * Sends the waiting gates to a new stream, which has not seen the questions. Queries for new ones while a stream is
+ * open, because no turn waits beside a parked task. New gates and their results are sent through the log.
  */
-async function tellGates(
+async function sendGates(
   executor: Pick<ExecutorLink, 'openGates'>,
   conversationId: string | undefined,
   stream: EventStream,
@@ -49,7 +48,7 @@ async function tellGates(
     stream.send({ event: 'gate', data: encodeJson(gate) });
   }
   while (!stream.closed.aborted) {
-    await wait(clock, GATES_AGAIN_MS, stream.closed);
+    await wait(clock, GATE_POLL_MS, stream.closed);
     if (!stream.closed.aborted) await executor.openGates(conversationId, stream.closed);
   }
 }
@@ -58,9 +57,9 @@ type EventRoutesOptions = {
   feed: EventFeed;
   clock: Clock;
   log: Logger;
-  /** Told of whoever follows; they can answer gates. */
+  /** Counts the followers, who can answer gates. */
   approvers: Pick<Approvers, 'enter'> | undefined;
-  /** Knows what waits for an answer. */
+  /** Knows the waiting gates. */
   executor: Pick<ExecutorLink, 'openGates'> | undefined;
 };
 
@@ -68,7 +67,7 @@ export function eventRoutes(app: HttpApp, { feed, clock, log, approvers, executo
   serve(app, NEO_ROUTES.events, (c) => {
     const query = parseOrThrow(eventQuerySchema, c.req.query());
     const header = parseOrThrow(eventHeadersSchema, { 'Last-Event-ID': c.req.header('last-event-id') });
-    // A client that comes back sends the header by itself; it is newer than the address it was given.
+    // A reconnecting client sends the header by itself; it is newer than the address.
     const after = header['Last-Event-ID'] ?? query.last_event_id;
     const request = {
       ...(query.conversation_id === undefined ? {} : { conversationId: query.conversation_id }),
@@ -78,7 +77,7 @@ export function eventRoutes(app: HttpApp, { feed, clock, log, approvers, executo
     const leave = approvers?.enter(query.conversation_id);
     if (leave) stream.closed.addEventListener('abort', leave);
     if (stream.closed.aborted) leave?.();
-    if (executor) void tellGates(executor, query.conversation_id, stream, clock);
+    if (executor) void sendGates(executor, query.conversation_id, stream, clock);
     forward(feed, request, stream, c.env.outgoing).catch((err: unknown) => {
       log.error({ err }, 'an event stream failed');
       stream.close();

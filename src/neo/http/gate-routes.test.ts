@@ -53,7 +53,7 @@ test('an answer reaches the executor and is confirmed', async (t) => {
   assert.deepEqual(given, [{ intentId: 'i1', nodeId: 'n1', answer: SIGNED }]);
 });
 
-test('an answer that cannot be meant is refused with the field that is wrong, and reaches nobody', async (t) => {
+test('an invalid answer is refused with the wrong field and is not passed on', async (t) => {
   const url = await serving(t, { answer: () => assert.fail('it must not be passed on') });
   const wrong: [path: string, body: string, words: RegExp][] = [
     ['/intents/i1/gates/n1/answer', '{}', /approved is required/],
@@ -72,12 +72,12 @@ test('an answer that cannot be meant is refused with the field that is wrong, an
   }
 });
 
-test('what the desk says of an answer is what the person hears', async (t) => {
+test("the person gets the registry's verdict on an answer", async (t) => {
   const url = await serving(t, {
-    answer: () => Promise.reject(new ReveilleError('conflict', 'the gate n1 has been denied already')),
+    answer: () => Promise.reject(new ReveilleError('conflict', 'the gate n1 has already been denied')),
   });
   const { status, error } = await post(url, '/intents/i1/gates/n1/answer', signedWith({}));
-  assert.deepEqual([status, error?.message], [409, 'the gate n1 has been denied already']);
+  assert.deepEqual([status, error?.message], [409, 'the gate n1 has already been denied']);
 });
 
 test('without an executor there are no gates', async (t) => {
@@ -87,7 +87,7 @@ test('without an executor there are no gates', async (t) => {
   assert.match(error?.message ?? '', /NEO_EXECUTOR_URL/);
 });
 
-test('a receipt comes through as the executor wrote it, and what the executor says of one that is not there', async (t) => {
+test('a receipt is passed on as the executor wrote it, and so is the error for an unknown one', async (t) => {
   const source = '{"format": "reveille-receipt/1","n":1.50}';
   const url = await serving(t, {
     receipt: async (intentId) => {

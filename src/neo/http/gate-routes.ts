@@ -1,6 +1,6 @@
 /**
- * What a person has to do with the executor: `POST /intents/{id}/gates/{nid}/answer`, their word on a step that waits
- * for it, passed on; `GET /intents/{id}/receipt`, the proof of what was done, passed back. Both as they are.
+ * A person's routes to the executor: `POST /intents/{id}/gates/{nid}/answer` passes on their answer to a waiting step;
+ * `GET /intents/{id}/receipt` returns the proof of execution. Both are passed on unchanged.
  */
 import { z } from 'zod';
 import { readJson } from '../../kit/http/body.ts';

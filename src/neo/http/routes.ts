@@ -1,6 +1,6 @@
 /**
  * Neo's routes (docs/contracts.md §5). Other daemons that the router wakes serve `chat` and `health` too. The server,
- * the OpenAPI document and the typed client read this table.
+ * the OpenAPI document and the typed client use this table.
  */
 import { z } from 'zod';
 import { gateAnsweredSchema, gateAnswerSchema } from '../../wire/executor.ts';
@@ -17,7 +17,7 @@ import {
 } from '../../wire/turn.ts';
 import { chatAcceptedSchema, chatRequestSchema } from '../../wire/wake.ts';
 
-/** What a person asks for, at the daemon itself or through a router's public listener. */
+/** Requests of a person, at the daemon itself or through a router's public listener. */
 export const PERSON_ROUTES = {
   chat: {
     method: 'post',
@@ -47,7 +47,7 @@ export const PERSON_ROUTES = {
   getConversation: {
     method: 'get',
     path: '/conversations/{id}',
-    summary: 'one conversation with its turns',
+    summary: 'one turn of a conversation, for clients that poll for its end',
     credential: 'transport',
     query: conversationQuerySchema,
     data: conversationViewSchema,
@@ -55,29 +55,29 @@ export const PERSON_ROUTES = {
   getTurn: {
     method: 'get',
     path: '/conversations/{id}/turns/{turn_id}',
-    summary: 'one turn of a conversation, for whoever waits for its end',
+    summary: 'end a turn permanently; one that has ended is returned unchanged',
     credential: 'transport',
     data: turnViewSchema,
   },
   cancelTurn: {
     method: 'post',
     path: '/turns/{id}/cancel',
-    summary: 'end a turn for good; one that has ended comes back unchanged',
+    summary: 'the functions that the model sees, the tools reached through core_execute alone, and warnings',
     credential: 'transport',
     data: turnViewSchema,
   },
   tools: {
     method: 'get',
     path: '/tools',
-    summary: 'the functions that the model sees, what is reached through core_execute alone, and warnings',
+    summary:
+      "an approver's answer to a step that waits for it, signed by their key and passed on as it is; the first one counts",
     credential: 'transport',
     data: surfaceViewSchema,
   },
   answerGate: {
     method: 'post',
     path: '/intents/{id}/gates/{nid}/answer',
-    summary:
-      "a person's word on a step that the executor asks about, signed by their approver's key and passed on as it is; the first one counts",
+    summary: 'the receipt of a task of this agent, as the executor has it: "reveille receipt verify" reads it',
     credential: 'transport',
     body: gateAnswerSchema,
     data: gateAnsweredSchema,

@@ -1,4 +1,4 @@
-/** Neo's HTTP server: who may come in, and which routes there are (docs/contracts.md §5). */
+/** Neo's HTTP server: authorization and routes (docs/contracts.md §5). */
 import type { Clock } from '../../kit/clock/clock.ts';
 import { requireBearer } from '../../kit/http/bearer.ts';
 import { type RunningServer, startServer } from '../../kit/http/server.ts';
@@ -24,16 +24,16 @@ export type NeoServerOptions = {
   config: NeoConfig;
   store: ConversationStore;
   runner: Runner;
-  /** Sends receipts, where there are any. */
+  /** Sends turn reports, where there are any. */
   receipts: Pick<Outbox, 'isBusy'> | undefined;
-  /** The name of the model that answers. */
+  /** The name of the answering model. */
   model: string;
-  /** What the model can call, and who takes answers to the executor's questions. */
+  /** The model's tools, and the receiver of answers to the executor's questions. */
   capabilities: Pick<Capabilities, 'describe' | 'executor'>;
-  /** Told of whoever follows the events. */
+  /** Counts the followers of the events. */
   approvers?: Pick<Approvers, 'enter'> | undefined;
   feed: EventFeed;
-  /** Told of each prompt of a person. */
+  /** Called for each prompt of a person. */
   onPrompt?: ((at: number) => void) | undefined;
   log: Logger;
   clock: Clock;
@@ -42,7 +42,19 @@ export type NeoServerOptions = {
 
 /** Starts the server; resolves when it accepts connections. */
 export function startNeoServer(options: NeoServerOptions): Promise<RunningServer> {
-  const { config, store, runner, receipts, capabilities, approvers, feed, onPrompt, log, clock, drainMs } = options;
+  const {
+    config,
+    store,
+    runner,
+    receipts: turnReports,
+    capabilities,
+    approvers,
+    feed,
+    onPrompt,
+    log,
+    clock,
+    drainMs,
+  } = options;
   return startServer({
     name: 'neo',
     version: VERSION,
@@ -53,13 +65,13 @@ export function startNeoServer(options: NeoServerOptions): Promise<RunningServer
     log,
     clock,
     drainMs,
-    // A wake is larger than the create that made it; refusing it here would strand an alarm that was acknowledged.
+    // A wake is larger than the create request of its alarm; refusing it here would strand an acknowledged alarm.
     limits: { bodyBytes: WAKE_BODY_MAX_BYTES },
-    // A machine that is put to sleep takes its news with it.
+    // A machine that is put to sleep takes its unsent turn reports with it.
     health: () => {
       const { busy, queued, nextTurnAt } = runner.state();
       const next = nextTurnAt === undefined ? {} : { next_turn_at: formatInstant(nextTurnAt) };
-      return { busy: busy || receipts?.isBusy() === true, queued, ...next };
+      return { busy: busy || turnReports?.isBusy() === true, queued, ...next };
     },
     routes: (app) => {
       // `/`, `/healthz` and `/readyz` are routed before this.

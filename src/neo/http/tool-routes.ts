@@ -1,4 +1,4 @@
-/** `GET /tools`: what the model can call, what only the executor may, and what is wrong with either. */
+/** `GET /tools`: the model's functions, the tools reserved for the executor, and warnings about both. */
 import { sendOk } from '../../kit/http/envelope.ts';
 import type { HttpApp } from '../../kit/http/environment.ts';
 import { serve } from '../../kit/http/serve.ts';
@@ -6,8 +6,8 @@ import type { SurfaceView } from '../../wire/tool-surface.ts';
 import { NEO_ROUTES } from './routes.ts';
 
 /**
- * @param describe waits until the servers have had their time to start
- * @param model the name of the one that answers
+ * @param describe waits until the servers had time to start
+ * @param model the name of the answering model
  */
 export function toolRoutes(app: HttpApp, describe: () => Promise<SurfaceView>, model: string): void {
   serve(app, NEO_ROUTES.tools, async (c) => sendOk(c, { ...(await describe()), model }));

@@ -1,4 +1,4 @@
-/** `POST /turns/{id}/cancel`: a person wants a turn to end. */
+/** `POST /turns/{id}/cancel`: a person ends a turn. */
 import { sendOk } from '../../kit/http/envelope.ts';
 import type { HttpApp } from '../../kit/http/environment.ts';
 import { serve } from '../../kit/http/serve.ts';
@@ -11,7 +11,7 @@ export function turnRoutes(app: HttpApp, runner: Pick<Runner, 'cancel'>): void {
   serve(app, NEO_ROUTES.cancelTurn, async (c) => {
     const turn = await runner.cancel(c.req.param('id'));
     if (!turn) throw new ReveilleError('not_found', 'there is no turn with this id; a conversation lists its turns');
-    // One that had ended before comes back unchanged.
+    // A turn that had already ended is returned unchanged.
     return sendOk(c, viewOf(turn));
   });
 }

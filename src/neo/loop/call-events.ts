@@ -1,4 +1,4 @@
-/** The `tool` events of a call, for the people who follow a turn. Pure. */
+/** The `tool` events of a call, for followers of a turn. Pure. */
 
 import type { ModelToolCall } from '../../kit/model/model.ts';
 import type { TurnEventData } from '../../wire/turn.ts';
@@ -6,7 +6,7 @@ import type { ToolAnswer } from '../tools/surface.ts';
 import type { Turn } from '../turn.ts';
 import { callIdOf } from './journal.ts';
 
-/** What people are shown of arguments and results; the whole is for the model. */
+/** The length of arguments and results in events; the model reads the whole. */
 const SHOWN_CHARACTERS = 1000;
 
 function beginningOf(text: string): string {
@@ -14,38 +14,38 @@ function beginningOf(text: string): string {
   return cut.toWellFormed();
 }
 
-const factsOf = (turn: Turn, step: number, place: number, call: ModelToolCall) => ({
+const factsOf = (turn: Turn, step: number, index: number, call: ModelToolCall) => ({
   conversation_id: turn.conversationId,
   turn_id: turn.id,
-  call_id: callIdOf(turn.id, step, place),
+  call_id: callIdOf(turn.id, step, index),
   step,
   name: call.name,
 });
 
-/** Told before a call is made. */
-export function callBegunEvent(turn: Turn, step: number, place: number, call: ModelToolCall): TurnEventData<'tool'> {
-  return { ...factsOf(turn, step, place, call), state: 'begun', input: beginningOf(call.input) };
+/** Called before a call is made. */
+export function callBegunEvent(turn: Turn, step: number, index: number, call: ModelToolCall): TurnEventData<'tool'> {
+  return { ...factsOf(turn, step, index, call), state: 'begun', input: beginningOf(call.input) };
 }
 
-/** A result in words; images are named in their place. */
-export function wordsOfAnswer({ content }: ToolAnswer): string {
+/** A result as text; images are named in their place. */
+export function textOfAnswer({ content }: ToolAnswer): string {
   return content.map((part) => (part.type === 'text' ? part.text : `[image, ${part.mediaType}]`)).join('\n');
 }
 
-/** Told when a call has come to its end. */
+/** Called when a call has ended. */
 export function callFinishedEvent(
   turn: Turn,
   step: number,
-  place: number,
+  index: number,
   call: ModelToolCall,
   answer: ToolAnswer,
   tookMs: number,
 ): TurnEventData<'tool'> {
   return {
-    ...factsOf(turn, step, place, call),
+    ...factsOf(turn, step, index, call),
     state: 'finished',
     is_error: answer.isError,
-    output: beginningOf(wordsOfAnswer(answer)),
+    output: beginningOf(textOfAnswer(answer)),
     took_ms: Math.round(tookMs),
   };
 }

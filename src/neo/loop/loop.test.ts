@@ -23,8 +23,11 @@ import { ToolFailure, textAnswer } from '../tools/surface.ts';
 import type { Turn } from '../turn.ts';
 import { CALLS_PER_STEP, STEPS_PER_TURN } from './loop.ts';
 
-/** Waits are not waited for. */
-const hurried: Clock = { ...systemClock, after: (ms, callback) => systemClock.after(ms > 10_000 ? ms : 0, callback) };
+/** Delays resolve at once. */
+const immediateClock: Clock = {
+  ...systemClock,
+  after: (ms, callback) => systemClock.after(ms > 10_000 ? ms : 0, callback),
+};
 
 type Bench = {
   tools?: Readonly<Record<string, TestTool>>;
@@ -47,9 +50,9 @@ async function bench(t: TestContext, { tools = {}, scripts, options = {} }: Benc
   };
   const runner = createRunner({
     store,
-    model: chooseModel(config, hurried),
+    model: chooseModel(config, immediateClock),
     surface: () => Promise.resolve(surface),
-    clock: hurried,
+    clock: immediateClock,
     log: silentLogger,
     onFinished: (turn) => ended(turn.id).resolve(turn),
     ...options,
@@ -71,7 +74,7 @@ async function bench(t: TestContext, { tools = {}, scripts, options = {} }: Benc
     accept,
     ended: (id: string) => ended(id).promise,
     run: async (message?: string): Promise<Turn> => ended(await accept(message)).promise,
-    /** What the model was sent with its n-th request, from 0. */
+    /** The model's n-th request, from 0. */
     asked: (n: number): EndpointBody => endpoint.requests[n]!.body,
   };
 }
@@ -85,7 +88,7 @@ const toolEvents = (store: ConversationStore) =>
     .filter(({ type }) => type === 'tool')
     .map(({ data }) => JSON.parse(data));
 
-test('a call is made with the arguments of the model, its result is shown to it, and its words end the turn', async (t) => {
+test("a call is made with the model's arguments, the model gets its result, and its text ends the turn", async (t) => {
   const { run, asked, surface, store, endpoint } = await bench(t, {
     tools: { files__read: { run: ({ path }) => `contents of ${path}` } },
     scripts: [calling('Let me look.', { name: 'files__read', args: { path: '/a/b' } }), saying('It says so.')],
@@ -97,11 +100,11 @@ test('a call is made with the arguments of the model, its result is shown to it,
     asked(0).tools?.map((tool) => tool.function.name),
     ['files__read'],
   );
-  const [said, result] = asked(1).messages.slice(-2);
-  assert.equal(said?.content, 'Let me look.');
-  assert.equal(said?.tool_calls?.[0]?.function.arguments, '{"path":"/a/b"}');
+  const [answer, result] = asked(1).messages.slice(-2);
+  assert.equal(answer?.content, 'Let me look.');
+  assert.equal(answer?.tool_calls?.[0]?.function.arguments, '{"path":"/a/b"}');
   assert.deepEqual([result?.role, result?.content], ['tool', 'contents of /a/b']);
-  assert.equal(result?.tool_call_id, said?.tool_calls?.[0]?.id);
+  assert.equal(result?.tool_call_id, answer?.tool_calls?.[0]?.id);
   assert.equal(endpoint.requests.length, 2);
   const [begun, ended] = toolEvents(store);
   assert.deepEqual([begun.state, begun.name, begun.input], ['begun', 'files__read', '{"path":"/a/b"}']);
@@ -109,7 +112,7 @@ test('a call is made with the arguments of the model, its result is shown to it,
   assert.equal(begun.call_id, ended.call_id);
 });
 
-test('calls of one step run side by side and come back in the order of the calls', async (t) => {
+test('calls of one step run concurrently and return in the order of the calls', async (t) => {
   const all = Promise.withResolvers<void>();
   let under = 0;
   const tool: TestTool = {
@@ -130,7 +133,7 @@ test('calls of one step run side by side and come back in the order of the calls
   assert.deepEqual(results(asked(1)), ['answer 1', 'answer 2', 'answer 3']);
 });
 
-test('arguments that are no JSON object go back to the model; numbers keep their digits', async (t) => {
+test('arguments that are not a JSON object are returned to the model; numbers keep their digits', async (t) => {
   const { run, asked, surface } = await bench(t, {
     tools: { a: { run: () => 'made' } },
     scripts: [
@@ -152,13 +155,13 @@ test('arguments that are no JSON object go back to the model; numbers keep their
     surface.calls.map(({ args }) => JSON.stringify(args)),
     ['{"id":12345678901234567890,"x":1.10,"y":1e400,"z":0.1}'.replace('1.10', '1.1'), '{}'],
   );
-  // What is given back to the endpoint is an object even where the model wrote none.
+  // The endpoint gets an object back even where the model wrote none.
   for (const { function: f } of asked(1).messages.at(-5)!.tool_calls!) {
     assert.equal(typeof JSON.parse(f.arguments), 'object');
   }
 });
 
-test('a name that does not exist is told to the model, which then gets it right', async (t) => {
+test('the model gets an error for an unknown name, and then corrects it', async (t) => {
   const { run, asked } = await bench(t, {
     tools: { right: { run: () => 'done' } },
     scripts: [calling({ name: 'wrnog' }), calling({ name: 'right' }), saying('ok')],
@@ -167,7 +170,7 @@ test('a name that does not exist is told to the model, which then gets it right'
   assert.deepEqual(results(asked(2)), ['unknown tool "wrnog" — it is not available', 'done']);
 });
 
-test('a failure on the way is retried three times for a tool that may be repeated, never for another', async (t) => {
+test('a transport failure is retried three times for a repeatable tool, never for another', async (t) => {
   for (const repeatable of [true, false]) {
     const fail = () => {
       throw new ToolFailure('the server died', { mayHaveRun: true, repeatable });
@@ -187,7 +190,7 @@ test('a failure on the way is retried three times for a tool that may be repeate
   }
 });
 
-test('the same failing call four times stops the turn, which says what was done and is failed', async (t) => {
+test('the same failing call four times stops the turn, which reports its work and is failed', async (t) => {
   const { run, endpoint, asked } = await bench(t, {
     tools: { a: { run: () => textAnswer('no such file', true) } },
     scripts: [
@@ -210,7 +213,7 @@ test('the same failing call four times stops the turn, which says what was done 
   );
 });
 
-test('a model that never comes to an end is stopped after its steps, and not called successful', async (t) => {
+test('a model that never ends is stopped after its steps, and the turn is failed', async (t) => {
   let n = 0;
   const { run, endpoint, surface } = await bench(t, {
     tools: { a: { run: () => 'ok' } },
@@ -228,7 +231,7 @@ test('a model that never comes to an end is stopped after its steps, and not cal
   assert.deepEqual([surface.calls.length, endpoint.requests.length], [STEPS_PER_TURN, STEPS_PER_TURN + 1]);
 });
 
-test('of a thousand calls in one answer the first are made, and the model is told of the rest', async (t) => {
+test('of a thousand calls in one answer the first are made, and the model is informed about the rest', async (t) => {
   const { run, asked, surface } = await bench(t, {
     tools: { a: { run: ({ n }) => `r${n}` } },
     scripts: [calling(...Array.from({ length: 1000 }, (_, n) => ({ name: 'a', args: { n } }))), saying('ok')],
@@ -239,7 +242,7 @@ test('of a thousand calls in one answer the first are made, and the model is tol
   assert.match(asked(1).messages.at(-1)!.content, /936 more calls of that answer were not made/);
 });
 
-test('arguments of ten megabytes are not read to their end; the model is told, and nothing is called', async (t) => {
+test('arguments of ten megabytes are not parsed; the model is informed, and nothing is called', async (t) => {
   const { run, asked, surface } = await bench(t, {
     tools: { a: { run: () => 'made' } },
     scripts: [calling({ name: 'a', args: { text: 'x'.repeat(10 * 1024 * 1024) } }), saying('I will do it in parts.')],
@@ -251,7 +254,7 @@ test('arguments of ten megabytes are not read to their end; the model is told, a
   assert.ok(JSON.stringify(asked(1)).length < 20_000);
 });
 
-test('an answer that was cut off makes none of its calls, for half of the arguments may look whole', async (t) => {
+test('a truncated answer makes none of its calls, because partial arguments may look complete', async (t) => {
   const cut: Script = (response, request) => {
     const write = response.write.bind(response);
     response.write = ((text: string) => write(text.replace('"tool_calls"}', '"length"}'))) as typeof response.write;
@@ -263,7 +266,7 @@ test('an answer that was cut off makes none of its calls, for half of the argume
   assert.match(results(asked(1))[0]!, /output limit.*none of its calls was made/);
 });
 
-test('a stream that is cut in the middle of a call, or garbage for calls, is asked again; nothing is called', async (t) => {
+test('a stream that breaks in the middle of a call, or invalid calls, are requested again; nothing is called', async (t) => {
   const half: Script = async (response) => {
     beginStream(response);
     sendDelta(response, {
@@ -290,18 +293,18 @@ test('a stream that is cut in the middle of a call, or garbage for calls, is ask
   assert.deepEqual([surface.calls.length, endpoint.requests.length], [0, 4]);
 });
 
-test('what is said beside calls does not get into the answer', async (t) => {
+test('text beside calls is not part of the answer', async (t) => {
   const { run, store } = await bench(t, {
     tools: { a: { run: () => 'made' } },
     scripts: [calling('Let me look.', { name: 'a' }), saying('It is so.')],
   });
   const turn = await run();
   assert.equal(turn.reply, 'It is so.');
-  const said = store.eventsAfter(0, 99, {}).filter(({ type }) => type === 'say');
+  const answer = store.eventsAfter(0, 99, {}).filter(({ type }) => type === 'say');
   assert.deepEqual(
-    said.map(({ data }) => [JSON.parse(data).offset, JSON.parse(data).text]),
+    answer.map(({ data }) => [JSON.parse(data).offset, JSON.parse(data).text]),
     [[0, 'It is so.']],
-    'what is kept is the answer',
+    'the answer is stored',
   );
 });
 
@@ -319,7 +322,7 @@ test('an endpoint that names every call the same does not mix up their results',
   assert.equal(new Set(ids).size, 2);
 });
 
-test('an endpoint that fails after calls were made leaves a failed turn that says so', async (t) => {
+test('an endpoint that fails after calls were made leaves a failed turn that reports them', async (t) => {
   const { run } = await bench(t, {
     tools: { a: { run: () => 'made' } },
     scripts: [calling({ name: 'a' }), refusing(401, 'no')],
@@ -329,7 +332,7 @@ test('an endpoint that fails after calls were made leaves a failed turn that say
   assert.match(turn.error!, /^the model endpoint answered 401: no.* \(the turn had made 1 tool call by then\)$/);
 });
 
-test('a message that arrives meanwhile is seen at the next step, once, and keeps a turn of its own', async (t) => {
+test('a message that arrives meanwhile is seen at the next step, once, and keeps its own turn', async (t) => {
   const arrived = Promise.withResolvers<void>();
   const setup = await bench(t, {
     tools: { a: { run: () => arrived.promise.then(() => 'made') } },
@@ -348,7 +351,7 @@ test('a message that arrives meanwhile is seen at the next step, once, and keeps
   assert.equal(endpoint.requests.length, 4);
 });
 
-test('a running turn is cancelled for good: its call is given up, and what is known is on record', async (t) => {
+test('a running turn is cancelled permanently: its call is aborted, and its state is recorded', async (t) => {
   const begun = Promise.withResolvers<void>();
   let reason: unknown;
   const tool: TestTool = {
@@ -367,14 +370,14 @@ test('a running turn is cancelled for good: its call is given up, and what is kn
   assert.equal(turn?.status, 'failed');
   assert.equal(
     turn?.error,
-    'cancelled on request (the turn had made 1 tool call by then; what came of a is not known)',
+    'cancelled on request (the turn had made 1 tool call by then; the outcome of a is unknown)',
   );
   assert.equal((reason as Error).name, 'TurnCancelled');
   assert.deepEqual(await runner.cancel(id), store.turnById(id), 'again it is as it was');
   assert.equal(await runner.cancel('nobody'), undefined);
 });
 
-test('a turn that waits is cancelled before it begins, and the next one runs', async (t) => {
+test('a waiting turn is cancelled before it begins, and the next one runs', async (t) => {
   const begun = Promise.withResolvers<void>();
   const go = Promise.withResolvers<void>();
   const tool: TestTool = {
@@ -401,7 +404,7 @@ test('a turn that waits is cancelled before it begins, and the next one runs', a
   assert.equal(runner.state().queued, 0);
 });
 
-test('images that a model refuses are left out, and the turn goes on', async (t) => {
+test('images that a model refuses are removed, and the turn continues', async (t) => {
   const image = { type: 'image', mediaType: 'image/png', data: 'iVBORw0KGgo=' } as const;
   const { run, asked, endpoint } = await bench(t, {
     tools: { a: { run: () => ({ isError: false, content: [{ type: 'text', text: 'look' }, image] }) } },
@@ -420,7 +423,7 @@ test('images that a model refuses are left out, and the turn goes on', async (t)
   assert.equal(endpoint.requests.length, 4);
 });
 
-test('a surface that throws something else is our failure, and the model is told without the details', async (t) => {
+test('another error of a tool surface is an internal error, whose details the model does not get', async (t) => {
   const { run, asked } = await bench(t, {
     tools: {
       a: {
@@ -432,10 +435,10 @@ test('a surface that throws something else is our failure, and the model is told
     scripts: [calling({ name: 'a' }), saying('ok')],
   });
   assert.equal((await run()).status, 'done');
-  assert.equal(results(asked(1))[0], 'the call failed on our side; whether it took effect is not known');
+  assert.equal(results(asked(1))[0], 'the call failed by an internal error; whether it took effect is not known');
 });
 
-test('a context that runs full is summarized; no identifier is lost, the newest steps stay, and the turn goes on', async (t) => {
+test('a full context is summarized; no identifier is lost, the newest steps stay, and the turn continues', async (t) => {
   const ids = Array.from({ length: 12 }, (_, n) => `0x${String(n).padStart(40, 'abc123')}`);
   const padding = 'words that nobody needs to keep, again and again. '.repeat(60);
   let step = 0;
@@ -465,7 +468,7 @@ test('a context that runs full is summarized; no identifier is lost, the newest 
   assert.ok(store.eventsAfter(0, 999, {}).some(({ data }) => data.includes('the context is nearly full')));
 });
 
-test('what cannot be made to fit stops the turn, which says so', async (t) => {
+test('a context that cannot be made to fit stops the turn, which reports it', async (t) => {
   const wall = Array.from({ length: 3000 }, (_, n) => `/data/${n}/${(n * 7919).toString(36)}.json`).join('\n');
   const { run } = await bench(t, {
     tools: { a: { run: () => wall } },
@@ -477,7 +480,7 @@ test('what cannot be made to fit stops the turn, which says so', async (t) => {
   assert.match(turn.error!, /does not fit into the model \(NEO_CONTEXT_TOKENS\)$/);
 });
 
-test('the model is told of a result only when the disk has taken it, and nothing is called before it has the call', async (t) => {
+test('the model gets a result only when it is on disk, and a call is made only when it is on disk', async (t) => {
   const { run, store, surface, endpoint } = await bench(t, {
     tools: { a: { run: () => 'made' } },
     scripts: [calling({ name: 'a' }), saying('ok')],

@@ -1,9 +1,9 @@
 /**
- * The loop of a turn: ask the model, make the calls it asks for, show it what came of them, until it answers in words.
+ * The loop of a turn: query the model, make its calls, return their outcomes, until it answers with text.
  *
- * What the model asks for is in the journal before it is done, and what came of it before the model is told. A turn
- * that runs again goes on from there: finished calls are shown and not made again; one that was under way is made again
- * when its tool says that it does nothing twice, and shown as "outcome unknown" otherwise.
+ * The journal stores a call before it is made, and its outcome before the model reads it. A turn that runs again
+ * continues from there. Finished calls are shown and not made again. An interrupted call is made again if its tool is
+ * repeatable; otherwise it is shown as "outcome unknown".
  */
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
@@ -17,14 +17,14 @@ import type { NeoModel } from '../model.ts';
 import { renderArrival } from '../prompt.ts';
 import { type ToolAnswer, type ToolNotice, type ToolSurface, textAnswer } from '../tools/surface.ts';
 import type { Outcome, Turn } from '../turn.ts';
-import { wordsOfAnswer } from './call-events.ts';
-import { makeCall } from './call-making.ts';
+import { textOfAnswer } from './call-events.ts';
 import { callIdOf, type Journal, type JournalledCall, type JournalledStep } from './journal.ts';
+import { makeCall } from './make-call.ts';
 
 /** How often the same call may fail in a turn. */
 const FAILURES_OF_A_CALL = 4;
 
-/** Two calls are the same when name and arguments are, however these are spaced. */
+/** Two calls are the same when name and arguments are equal, apart from spacing. */
 function keyOf({ name, input }: ModelToolCall): string {
   try {
     return `${name} ${JSON.stringify(parseForeignJson(input))}`;
@@ -33,11 +33,11 @@ function keyOf({ name, input }: ModelToolCall): string {
   }
 }
 
-/** Starts to count the failures of a turn's calls. */
-function repetition() {
+/** Counts the failures of a turn's calls. */
+function failureCounter() {
   const failures = new Map<string, number>();
   return {
-    /** Notes how a call ended. @returns whether it has failed too often */
+    /** Records how a call ended. @returns whether it has failed too often */
     note(call: ModelToolCall, failed: boolean): boolean {
       const key = keyOf(call);
       if (!failed) {
@@ -51,8 +51,8 @@ function repetition() {
   };
 }
 
-/** Why a turn stops that repeats itself. */
-function repeatedSentence(name: string): string {
+/** The reason for stopping a turn that repeats itself. */
+function repeatedFailure(name: string): string {
   return `the same call of ${name} failed ${FAILURES_OF_A_CALL} times`;
 }
 
@@ -61,7 +61,7 @@ export const CALLS_PER_STEP = 64;
 
 type Finished = Required<JournalledCall>;
 
-/** What the model is told of a call that was under way when Neo stopped. */
+/** The text for the model about a call that was running when Neo stopped. */
 const OUTCOME_UNKNOWN: ToolAnswer = {
   isError: true,
   content: [
@@ -78,7 +78,7 @@ function resultMessage({ call, answer }: Finished): ModelMessage {
     role: 'tool',
     callId: call.id,
     name: call.name,
-    content: wordsOfAnswer(answer).toWellFormed() || '(the call returned nothing)',
+    content: textOfAnswer(answer).toWellFormed() || '(the call returned nothing)',
     isError: answer.isError,
     ...(images.length === 0 ? {} : { images: images.map(({ mediaType, data }) => ({ mediaType, data })) }),
   };
@@ -90,30 +90,34 @@ function leftOutNote(count: number): ModelMessage {
 }
 
 /** The messages of a step whose calls have all ended: the answer, then the results in the order of the calls. */
-function messagesOfStep({ said, leftOut, calls }: JournalledStep & { calls: readonly Finished[] }): ModelMessage[] {
+function messagesOfStep({
+  text,
+  omittedCalls,
+  calls,
+}: JournalledStep & { calls: readonly Finished[] }): ModelMessage[] {
   return [
-    { role: 'assistant', content: said, toolCalls: calls.map(({ call }) => call) },
+    { role: 'assistant', content: text, toolCalls: calls.map(({ call }) => call) },
     ...calls.map(resultMessage),
-    ...(leftOut > 0 ? [leftOutNote(leftOut)] : []),
+    ...(omittedCalls > 0 ? [leftOutNote(omittedCalls)] : []),
   ];
 }
 
-/** How often the model may be asked in a turn, besides for its last words when it comes to no end. */
+/** How many requests a turn may make, besides the one for its last text when it does not end. */
 export const STEPS_PER_TURN = 50;
 
 /** How many messages that arrived meanwhile a turn is shown. */
 export const ARRIVALS_SHOWN = 20;
 
-/** A result beyond this is cut whatever made it; tool servers are held to much less by the host. In UTF-16 units. */
+/** A longer result is cut, whatever its source; the host limits tool servers to much less. In UTF-16 units. */
 const LONGEST_RESULT = 1024 * 1024;
 
-/** What the system block has besides what the loop knows itself. */
-export type Background = {
+/** The inputs of the system block besides those of the loop itself. */
+export type SystemBlockInputs = {
   /** Whether the conversation is shown from its beginning. */
-  readonly whole: boolean;
+  readonly isComplete: boolean;
   readonly older?: string | undefined;
   profile(): string | undefined;
-  /** What is remembered that may belong to the turn. Never throws. */
+  /** Memories that may be relevant to the turn. Never throws. */
   memories(): Promise<string | undefined>;
 };
 
@@ -121,16 +125,16 @@ export type LoopOptions = {
   model: NeoModel;
   surface: ToolSurface;
   window: ContextWindow;
-  background: Background;
+  systemBlockInputs: SystemBlockInputs;
   journal: Journal;
-  /** Messages of the conversation that have been accepted since the turn was, oldest first. */
+  /** Messages of the conversation that were accepted after the turn, oldest first. */
   arrived: (limit: number) => readonly Turn[];
-  /** Asks the model; waits and asks again where that may help. */
-  ask: (request: Omit<ModelRequest, 'occasion' | 'signal' | 'onText'>) => Promise<ModelAnswer>;
-  /** What the model says from now on is another answer, in the place of what it has said. */
-  nextSpeech: () => void;
+  /** Queries the model; waits and retries where that may help. */
+  queryModel: (request: Omit<ModelRequest, 'turn' | 'signal' | 'onText'>) => Promise<ModelAnswer>;
+  /** The model's following text is a new answer, which replaces its text so far. */
+  nextReply: () => void;
   notify: (notice: ToolNotice) => void;
-  /** Repeats a write until the disk takes it. */
+  /** Repeats a write until the disk accepts it. */
   persist: <T>(write: () => Promise<T>) => Promise<T>;
   clock: Clock;
   log: Logger;
@@ -148,44 +152,48 @@ function bounded(answer: ToolAnswer): ToolAnswer {
   return { content, isError: answer.isError };
 }
 
-const LAST_WORD = (reason: string): ModelMessage => ({
+const finalRequest = (reason: string): ModelMessage => ({
   role: 'user',
   content: `The program stops this turn here: ${reason}. Make no call any more. Say in a few sentences what has been done and confirmed, what has not, and what would be needed to go on. This turn is recorded as not finished.`,
 });
 
-/** Runs the loop. Throws the signal's reason when it aborts, and what `ask` throws. */
+/** Runs the loop. Throws the signal's reason when it aborts, and the errors of `ask`. */
 export async function runLoop(turn: Turn, options: LoopOptions): Promise<Outcome> {
-  const { model, surface, window, background, journal, clock, log, signal, persist } = options;
-  const repeats = repetition();
+  const { model, surface, window, systemBlockInputs, journal, clock, log, signal, persist } = options;
+  const failureCounts = failureCounter();
   const shownArrivals = new Set<string>();
   const callIds = new Set<string>();
-  let blind = false;
+  let imagesRefused = false;
 
-  /** Makes calls side by side; resolves with all of them in their order when the last has ended. */
+  /** Makes calls concurrently; resolves with all of them in their order when the last has ended. */
   function finishCalls(step: JournalledStep): Promise<Finished[]> {
     return Promise.all(
       step.calls.map(async (journalled): Promise<Finished> => {
         if (journalled.answer) return journalled as Finished;
-        const { place, call } = journalled;
+        const { index, call } = journalled;
         const begunAt = clock.monotonic();
-        const context = { turn, callId: callIdOf(turn.id, step.step, place), signal, notify: options.notify };
-        const finished = { place, call, answer: bounded(await makeCall(call, context, { surface, clock, log })) };
+        const context = { turn, callId: callIdOf(turn.id, step.step, index), signal, notify: options.notify };
+        const finished = {
+          index,
+          call,
+          answer: bounded(await makeCall(call, context, { surface, clock, log })),
+        };
         await persist(() => journal.finishCall(turn, step.step, finished, clock.monotonic() - begunAt));
         return finished;
       }),
     );
   }
 
-  /** What stands in the way of going on after a step, if anything. */
+  /** The reason not to continue after a step, if any. */
   function addStep(step: JournalledStep, calls: readonly Finished[]): string | undefined {
     window.add(messagesOfStep({ ...step, calls }));
-    if (blind) window.dropImages();
+    if (imagesRefused) window.dropImages();
     for (const { call } of calls) callIds.add(call.id);
-    const often = calls.filter(({ call, answer }) => repeats.note(call, answer.isError));
-    return often[0] && repeatedSentence(often[0].call.name);
+    const repeated = calls.filter(({ call, answer }) => failureCounts.note(call, answer.isError));
+    return repeated[0] && repeatedFailure(repeated[0].call.name);
   }
 
-  /** A step of an attempt that was cut short: what was under way is made again where that does no harm. */
+  /** A step of an interrupted attempt: unfinished calls are made again where that is harmless. */
   function resumed(step: JournalledStep): JournalledStep {
     const calls = step.calls.map((journalled) => {
       if (journalled.answer || surface.repeatable(journalled.call.name)) return journalled;
@@ -199,9 +207,9 @@ export async function runLoop(turn: Turn, options: LoopOptions): Promise<Outcome
     let obstacle: string | undefined;
     for (const step of steps) {
       const again = resumed(step);
-      for (const { place, call, answer } of again.calls) {
+      for (const { index, call, answer } of again.calls) {
         if (answer !== OUTCOME_UNKNOWN) continue;
-        await persist(() => journal.finishCall(turn, step.step, { place, call, answer }, 0));
+        await persist(() => journal.finishCall(turn, step.step, { index, call, answer }, 0));
       }
       obstacle = addStep(again, await finishCalls(again)) ?? obstacle;
     }
@@ -216,21 +224,21 @@ export async function runLoop(turn: Turn, options: LoopOptions): Promise<Outcome
     }
   }
 
-  /** The request of a step; makes room for it first. */
-  async function requestOf(step: number): Promise<{ request?: Omit<ModelRequest, 'occasion' | 'signal' | 'onText'> }> {
+  /** The request of a step; compacts the context first. */
+  async function requestOf(step: number): Promise<{ request?: Omit<ModelRequest, 'turn' | 'signal' | 'onText'> }> {
     const tools = model.callsTools ? surface.schemas() : [];
-    const memories = await background.memories();
+    const memories = await systemBlockInputs.memories();
     const block = (contextUsed: number) =>
       systemBlock({
         turn,
         now: clock.now(),
-        whole: background.whole,
+        isComplete: systemBlockInputs.isComplete,
         tools,
         warnings: model.callsTools ? surface.warnings() : [],
         guide: surface.guide,
-        profile: background.profile(),
+        profile: systemBlockInputs.profile(),
         memories,
-        older: background.older,
+        older: systemBlockInputs.older,
         step,
         steps: STEPS_PER_TURN,
         contextUsed,
@@ -243,60 +251,63 @@ export async function runLoop(turn: Turn, options: LoopOptions): Promise<Outcome
     return { request: { system: block(window.partTaken(fixedTokens)), messages: window.messages(), tools } };
   }
 
-  /** Asks; a model that refuses images is asked again without them. */
-  async function askOnce(request: Omit<ModelRequest, 'occasion' | 'signal' | 'onText'>): Promise<ModelAnswer> {
+  /** Queries the model; if it refuses images, queries it again without them. */
+  async function queryModel(request: Omit<ModelRequest, 'turn' | 'signal' | 'onText'>): Promise<ModelAnswer> {
     try {
-      return await options.ask(request);
+      return await options.queryModel(request);
     } catch (thrown) {
       const refused = thrown instanceof ReveilleError && thrown.code === 'invalid_request';
-      if (signal.aborted || !refused || blind || !window.dropImages()) throw thrown;
-      blind = true;
+      if (signal.aborted || !refused || imagesRefused || !window.dropImages()) throw thrown;
+      imagesRefused = true;
       log.warn(
         { turn_id: turn.id, reason: thrown.message },
         'the model refused a request with images; going on without',
       );
-      return options.ask({ ...request, messages: window.messages() });
+      return options.queryModel({ ...request, messages: window.messages() });
     }
   }
 
-  /** Endpoints may name a call as they named an earlier one; the results would be mistaken for each other. */
-  function withOwnId(call: ModelToolCall, step: number, place: number): ModelToolCall {
-    return callIds.has(call.id) || call.id === '' ? { ...call, id: `s${step}c${place}`.padEnd(9, 'x') } : call;
+  /** Endpoints may reuse the id of an earlier call; results could then be confused. */
+  function withOwnId(call: ModelToolCall, step: number, index: number): ModelToolCall {
+    return callIds.has(call.id) || call.id === '' ? { ...call, id: `s${step}c${index}`.padEnd(9, 'x') } : call;
   }
 
   async function takeStep(step: number, { text, toolCalls = [] }: ModelAnswer): Promise<string | undefined> {
-    const asked: JournalledStep = {
+    const stepToStore: JournalledStep = {
       step,
-      said: text.toWellFormed(),
-      leftOut: Math.max(0, toolCalls.length - CALLS_PER_STEP),
-      calls: toolCalls.slice(0, CALLS_PER_STEP).map((call, place) => {
-        const own = withOwnId(call, step, place);
+      text: text.toWellFormed(),
+      omittedCalls: Math.max(0, toolCalls.length - CALLS_PER_STEP),
+      calls: toolCalls.slice(0, CALLS_PER_STEP).map((call, index) => {
+        const own = withOwnId(call, step, index);
         const whole = { ...own, input: own.input.toWellFormed(), name: own.name.toWellFormed() };
-        // A call that must not be made is settled before anybody could take it for one that may have been.
-        return { place, call: whole, ...(call.fault === undefined ? {} : { answer: textAnswer(call.fault, true) }) };
+        // A call that must not be made is settled first, so that it never looks like one that may have run.
+        return {
+          index,
+          call: whole,
+          ...(call.fault === undefined ? {} : { answer: textAnswer(call.fault, true) }),
+        };
       }),
     };
-    await persist(() => journal.beginStep(turn, asked));
-    return addStep(asked, await finishCalls(asked));
+    await persist(() => journal.beginStep(turn, stepToStore));
+    return addStep(stepToStore, await finishCalls(stepToStore));
   }
 
   /**
-   * The end of a turn that cannot go on: the model is asked for its last words, and the turn is failed whatever they
-   * are.
+   * The end of a turn that cannot continue: the model is queried for its last text, and the turn is failed in any case.
    */
   async function giveUp(reason: string, step: number): Promise<Outcome> {
     const failed = { status: 'failed', error: `the turn was stopped: ${reason}`, model: model.name } as const;
-    window.add([LAST_WORD(reason)]);
-    options.nextSpeech();
+    window.add([finalRequest(reason)]);
+    options.nextReply();
     try {
       const { request } = await requestOf(step);
       if (!request) return failed;
-      const { text, model: name } = await askOnce({ ...request, wordsOnly: true });
+      const { text, model: name } = await queryModel({ ...request, wordsOnly: true });
       const reply = text.trim() === '' ? {} : { reply: text.toWellFormed() };
       return { ...failed, model: name, ...reply };
     } catch (thrown) {
       if (signal.aborted) throw thrown;
-      log.warn({ err: thrown, turn_id: turn.id }, 'the model had no last words');
+      log.warn({ err: thrown, turn_id: turn.id }, 'the model gave no last text');
       return failed;
     }
   }
@@ -305,7 +316,7 @@ export async function runLoop(turn: Turn, options: LoopOptions): Promise<Outcome
   if (obstacle !== undefined) return giveUp(obstacle, steps + 1);
   for (let step = steps + 1; ; step++) {
     signal.throwIfAborted();
-    // What waited before the turn began has its own turn next; only what comes while this one works can change it.
+    // Messages that waited before the turn began have their own turn next; only later ones can change this turn.
     if (step > 1) showArrivals();
     if (step > STEPS_PER_TURN) return giveUp(`it has taken all of its ${STEPS_PER_TURN} steps`, step);
     const { request } = await requestOf(step);
@@ -314,8 +325,8 @@ export async function runLoop(turn: Turn, options: LoopOptions): Promise<Outcome
         'the turn was stopped: what it has to keep in mind does not fit into the model (NEO_CONTEXT_TOKENS)';
       return { status: 'failed', error, model: model.name };
     }
-    options.nextSpeech();
-    const answer = await askOnce(request);
+    options.nextReply();
+    const answer = await queryModel(request);
     if ((answer.toolCalls ?? []).length === 0) return outcomeOf(answer);
     const stop = await takeStep(step, answer);
     if (stop !== undefined) return giveUp(stop, step + 1);
@@ -324,7 +335,7 @@ export async function runLoop(turn: Turn, options: LoopOptions): Promise<Outcome
 
 function outcomeOf(answer: ModelAnswer): Outcome {
   const { model, cutOff } = answer;
-  // An endpoint can send half of a surrogate pair, which no file can hold.
+  // An endpoint can send half of a surrogate pair, which a file cannot contain.
   const reply = answer.text.toWellFormed();
   return cutOff === undefined ? { status: 'done', reply, model } : { status: 'failed', error: cutOff, model, reply };
 }

@@ -20,7 +20,7 @@ const current = (cortex: Cortex) => cortex.list({ superseded: false, limit: 10_0
 const recalled = async (cortex: Cortex, query: string, limit = 10) =>
   (await recall({ query, limit, now: CLOCK_START }, { cortex, semantics: undefined })).map(({ text }) => text);
 
-test('a memory is kept with its source, and is there after the file was closed', async (t) => {
+test('a memory is stored with its source, and is there after the file was closed', async (t) => {
   const { cortex, open } = cortexBench(t);
   const item = claimed('home town', 'Lisbon', 'The user lives in Lisbon since 2019, flat 0xAbC7.');
   const [remembered] = await cortex.remember([item], from('t1'));
@@ -39,7 +39,7 @@ test('a memory is kept with its source, and is there after the file was closed',
   });
 });
 
-test('the same in other letters is strengthened, once for each turn', async (t) => {
+test('the same text with other letter case is strengthened, once for each turn', async (t) => {
   const { cortex } = cortexBench(t);
   await cortex.remember([note('The user drinks oat milk.')], from('t1'));
   const [again] = await cortex.remember([note('user drinks Oat Milk')], from('t2', CLOCK_START + DAY));
@@ -66,7 +66,7 @@ test('of contradictory memories the newest holds; the others are kept, marked wi
   const { cortex } = cortexBench(t);
   await cortex.remember([claimed('home town', 'Porto')], from('t1', CLOCK_START - 9 * DAY));
   await cortex.remember([claimed('home town', 'Lisbon')], from('t2', CLOCK_START));
-  // An older turn that is learned from late contradicts nothing newer.
+  // An older turn with late learning contradicts nothing newer.
   await cortex.remember([claimed('home town', 'Faro')], from('t0', CLOCK_START - 20 * DAY));
   assert.deepEqual(current(cortex), ["The user's home town is Lisbon."]);
   const lisbon = everything(cortex).find(({ text }) => text.includes('Lisbon'))!;
@@ -76,7 +76,7 @@ test('of contradictory memories the newest holds; the others are kept, marked wi
   assert.equal((await recalled(cortex, 'home town')).length, 3);
 });
 
-test('what was contradicted holds again when it is learned again', async (t) => {
+test('a contradicted memory holds again when it is learned again', async (t) => {
   const { cortex } = cortexBench(t);
   await cortex.remember([claimed('home town', 'Porto')], from('t1', CLOCK_START));
   await cortex.remember([claimed('home town', 'Lisbon')], from('t2', CLOCK_START + DAY));
@@ -84,7 +84,7 @@ test('what was contradicted holds again when it is learned again', async (t) => 
   assert.deepEqual(current(cortex), ["The user's home town is Porto."]);
 });
 
-test('what is forgotten is gone from every table and from the bytes of the file', async (t) => {
+test('a forgotten memory is removed from every table and from the bytes of the file', async (t) => {
   const { cortex, path } = cortexBench(t);
   const others = Array.from({ length: 50 }, (_, at) => note(`Some other thing number ${at}`));
   await cortex.remember([claimed('home town', 'Porto')], from('t1'));
@@ -97,7 +97,7 @@ test('what is forgotten is gone from every table and from the bytes of the file'
   assert.doesNotMatch(readFileSync(`${path}-wal`, 'latin1'), /xyzzyville/i);
 });
 
-test('the same is known beside another process that writes and forgets', async (t) => {
+test('another process that writes and forgets is consistent with this one', async (t) => {
   const { cortex, open } = cortexBench(t);
   const other = open();
   await cortex.remember([note('The user plays the cello')], from('t1'));
@@ -107,13 +107,13 @@ test('the same is known beside another process that writes and forgets', async (
   assert.equal((await cortex.remember([note('The user plays the cello')], from('t2')))[0]!.outcome, 'new');
 });
 
-test('processes that open a new file at the same moment all get in', async (t) => {
+test('processes that open a new file concurrently all succeed', async (t) => {
   const entry = fileURLToPath(import.meta.resolve('./testing/opener.fixture.ts'));
   const open = promisify(execFile);
   const path = join(temporaryFolder(t), 'cortex.db');
-  const said = await Promise.all(Array.from({ length: 4 }, () => open(process.execPath, [entry, path])));
+  const output = await Promise.all(Array.from({ length: 4 }, () => open(process.execPath, [entry, path])));
   assert.deepEqual(
-    said.map(({ stdout }) => stdout),
+    output.map(({ stdout }) => stdout),
     ['ok', 'ok', 'ok', 'ok'],
   );
   const cortex = openCortex({ path, clock: new ManualClock() });
@@ -121,17 +121,17 @@ test('processes that open a new file at the same moment all get in', async (t) =
   assert.equal(cortex.count(), 4);
 });
 
-test('a disk that takes nothing more costs what is being remembered and nothing else', (t) => {
+test('a full disk loses only the memories being written', (t) => {
   const entry = fileURLToPath(import.meta.resolve('./testing/full-disk.fixture.ts'));
   const path = join(temporaryFolder(t), 'cortex.db');
-  // The shell's file size limit stands in for a full disk: every file ends at 512 KiB.
+  // The shell's file size limit simulates a full disk: every file ends at 512 KiB.
   const words = ['-c', 'ulimit -f 1024; exec "$0" "$@"', process.execPath, entry, path];
-  const said = JSON.parse(spawnSync('/bin/sh', words, { encoding: 'utf8' }).stdout);
-  assert.deepEqual([said.error.code, said.error.retryable], ['unavailable', true]);
-  assert.equal(said.found, 1, 'it goes on to answer');
+  const output = JSON.parse(spawnSync('/bin/sh', words, { encoding: 'utf8' }).stdout);
+  assert.deepEqual([output.error.code, output.error.retryable], ['unavailable', true]);
+  assert.equal(output.found, 1, 'it goes on to answer');
   const cortex = openCortex({ path, clock: new ManualClock() });
   t.after(() => cortex.close());
-  assert.equal(cortex.count(), said.acknowledged, 'what was acknowledged is there, and half a batch is not');
+  assert.equal(cortex.count(), output.acknowledged, 'acknowledged memories are there, and half a batch is not');
 });
 
 test('memories are found in every script, by emoji, by identifier and by another form of a word', async (t) => {
@@ -165,7 +165,7 @@ test('memories are found in every script, by emoji, by identifier and by another
     assert.equal((await recalled(cortex, query))[0], texts[at], query);
 });
 
-test('no query is too strange: syntax, NUL, half characters, a megabyte', async (t) => {
+test('every query is accepted: syntax, NUL, half characters, a megabyte', async (t) => {
   const { cortex } = cortexBench(t);
   await cortex.remember([note('The user likes tea')], from('t1'));
   const strange = [
@@ -185,7 +185,11 @@ test('no query is too strange: syntax, NUL, half characters, a megabyte', async 
   for (const query of ['^tea*', '-tea', '\0tea\0', 'tea\ud800', 'search:tea AND ('])
     assert.deepEqual(await recalled(cortex, query), ['The user likes tea'], query);
   assert.equal((await recalled(cortex, `tea ${'x '.repeat(512 * 1024)}`)).length, 1);
-  assert.deepEqual(await recalled(cortex, '   '), ['The user likes tea'], 'a blank query asks for what matters');
+  assert.deepEqual(
+    await recalled(cortex, '   '),
+    ['The user likes tea'],
+    'a blank query returns the most important memories',
+  );
   await fc.assert(
     fc.asyncProperty(fc.string({ unit: anyCharacter, maxLength: 60 }), async (query) => {
       await recalled(cortex, query);
@@ -194,7 +198,7 @@ test('no query is too strange: syntax, NUL, half characters, a megabyte', async 
   );
 });
 
-test('what cannot be kept is refused by name, and nothing of the batch is kept', async (t) => {
+test('an invalid memory is refused by name, and nothing of the batch is stored', async (t) => {
   const { cortex } = cortexBench(t);
   for (const [item, message] of [
     [note(' '), /^text must not be empty/],
@@ -219,7 +223,7 @@ test('with many memories of the same words the rare word decides, and frequent w
   assert.equal(found[0], items[1999]!.text);
 });
 
-/** Things that may be learned in any order: three claims with three values each, and plain notes. */
+/** Memories that may be learned in any order: three claims with three values each, and plain notes. */
 const step = fc.record({
   text: fc.constantFrom('', 'The user sings', 'the user SINGS!', 'The user does not sing'),
   attribute: fc.constantFrom('town', 'editor', 'car'),
@@ -228,7 +232,7 @@ const step = fc.record({
   forget: fc.boolean(),
 });
 
-test('whatever is learned and forgotten, in any order: no memory twice, and of each claim the newest alone holds', async (t) => {
+test('for any order of learning and forgetting: no duplicates, and of each claim only the newest holds', async (t) => {
   const { cortex } = cortexBench(t);
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 25 }), async (steps) => {

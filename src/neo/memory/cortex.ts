@@ -1,6 +1,6 @@
 /**
- * The file that memories are kept in, `cortex.db` beside `neo.db`. Several connections may have it open: Neo, and the
- * command line that lists and forgets while Neo runs or sleeps. Every write resolves when it is on disk.
+ * The file of the memories, `cortex.db` beside `neo.db`. Several connections may have it open: Neo, and the command
+ * line that lists and forgets while Neo runs or sleeps. Every write resolves when it is on disk.
  */
 import { join } from 'node:path';
 import { v7 as uuidv7 } from 'uuid';
@@ -10,73 +10,74 @@ import { openDatabase } from '../../kit/sqlite/open.ts';
 import { storageError } from '../../kit/sqlite/sqlite-error.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { lessonTable } from './lesson-table.ts';
-import { checkNewMemory, type NewMemory, type Remembered, type Source, type StoredMemory } from './memory.ts';
+import { checkNewMemory, type NewMemory, type RememberResult, type Source, type StoredMemory } from './memory.ts';
 import { type Keys, type ListQuery, memoryTable } from './memory-table.ts';
 import { strengthened } from './ranking.ts';
 import { textSearch } from './text-search.ts';
 import { vectorTable } from './vector-table.ts';
-import { gistOf, searchTextOf } from './words.ts';
+import { normalizeText, searchTextOf } from './words.ts';
 
-/** Where the memories of a data folder are. */
+/** The path of the memories of a data folder. */
 export function cortexPath(dataDir: string): string {
   return join(dataDir, 'cortex.db');
 }
 
-/** The person has several names in the mouth of a model. */
+/** Models use several names for the person. */
 const PERSON = new Set(['user', 'person', 'human']);
 
 function keysOf({ text, claim }: NewMemory): Keys {
-  const gist = gistOf(text);
-  if (!claim) return { gist };
-  const subject = gistOf(claim.subject);
-  const about = [PERSON.has(subject) ? 'user' : subject, gistOf(claim.attribute)];
-  return { gist, claim: JSON.stringify(about), claimValue: gistOf(claim.value) };
+  const normalized = normalizeText(text);
+  if (!claim) return { normalized };
+  const subject = normalizeText(claim.subject);
+  const claimKey = [PERSON.has(subject) ? 'user' : subject, normalizeText(claim.attribute)];
+  return { normalized, claim: JSON.stringify(claimKey), claimValue: normalizeText(claim.value) };
 }
 
 export type CortexOptions = { path: string; clock: Clock };
 
 /**
- * Opens (or makes) the file.
+ * Opens or creates the file.
  *
- * @throws what `openDatabase` throws: `unavailable` when the file is damaged, `conflict` when it is a newer version's
+ * @throws the errors of `openDatabase`: `unavailable` when the file is damaged, `conflict` when it belongs to a newer
+ *   version
  */
 export function openCortex({ path, clock }: CortexOptions) {
   const migrations = new URL('./migrations/', import.meta.url);
-  // Shared: who may run as this Neo is decided by neo.db, and the command line must get in beside it.
+  // Shared: the lock of neo.db decides which Neo runs, and the command line must be able to open this file beside it.
   const file = openDatabase({ path, migrations, clock, lock: 'shared' });
-  // What is forgotten is overwritten, not only unlinked.
+  // Deleted content is overwritten, not only unlinked.
   file.db.exec('PRAGMA secure_delete = ON');
   const writes = new GroupCommit(file.db);
   const table = memoryTable(file.db);
   const search = textSearch(file.db);
 
-  function rememberOne(item: NewMemory, source: Source): Remembered {
+  function rememberOne(item: NewMemory, source: Source): RememberResult {
     const keys = keysOf(item);
     const known = table.same(keys);
     if (known) {
       const again = table.strengthen(known.seq, strengthened(known.salience, item.salience), source);
-      // What is learned again may have been contradicted meanwhile; now it is the newest.
-      const about = keysOf(known).claim;
-      if (again && about !== undefined) table.settleClaim(about);
+      // A memory that is learned again may have been contradicted meanwhile; now it is the newest.
+      const claimKey = keysOf(known).claim;
+      if (again && claimKey !== undefined) table.settleClaim(claimKey);
       return { id: known.id, outcome: again ? 'strengthened' : 'known' };
     }
     const id = uuidv7({ msecs: Math.max(0, source.at) });
     const { text, claim } = item;
-    const words = searchTextOf(claim ? `${text}\n${claim.subject} ${claim.attribute}` : text);
-    table.insert(id, item, keys, source, words);
+    const searchText = searchTextOf(claim ? `${text}\n${claim.subject} ${claim.attribute}` : text);
+    table.insert(id, item, keys, source, searchText);
     if (keys.claim !== undefined) table.settleClaim(keys.claim);
     return { id, outcome: 'new' };
   }
 
-  /** Translates what reading threw. */
+  /** Translates a read error. */
   function reading<T>(read: () => T): T {
     try {
       return read();
     } catch (thrown) {
       const error = storageError(thrown);
       if (!error.retryable || error.code !== 'unavailable') throw error;
-      const why = thrown instanceof Error ? thrown.message : String(thrown);
-      throw new ReveilleError('unavailable', `${file.path} cannot be read: ${why}; try again later`, { cause: thrown });
+      const reason = thrown instanceof Error ? thrown.message : String(thrown);
+      throw new ReveilleError('unavailable', `${file.path} cannot be read: ${reason}; retry later`, { cause: thrown });
     }
   }
 
@@ -89,39 +90,39 @@ export function openCortex({ path, clock }: CortexOptions) {
     write: <T>(operation: () => T): Promise<T> => writes.run(operation),
 
     /** {@link remember} as a part of an operation of {@link write}. */
-    rememberIn: (items: readonly NewMemory[], source: Source): Remembered[] =>
+    rememberIn: (items: readonly NewMemory[], source: Source): RememberResult[] =>
       items.map((item) => rememberOne(item, source)),
 
     /**
-     * Stores memories, or strengthens those that say the same already; a contradiction is kept and marked. All or none.
+     * Stores memories, or strengthens equal ones; a contradiction is kept and marked. All or none.
      *
-     * @throws ReveilleError `invalid_request` for what cannot be kept, `unavailable` when nothing was stored
+     * @throws ReveilleError `invalid_request` for an invalid memory, `unavailable` when nothing was stored
      */
-    async remember(items: readonly NewMemory[], source: Source): Promise<Remembered[]> {
+    async remember(items: readonly NewMemory[], source: Source): Promise<RememberResult[]> {
       for (const item of items) checkNewMemory(item);
       return writes.run(() => items.map((item) => rememberOne(item, source)));
     },
 
     /**
-     * Forgets memories for good: text, words, vectors. What one of them contradicted holds again.
+     * Deletes memories permanently: text, words, vectors. A memory that one of them contradicted holds again.
      *
      * @returns how many there were
      */
     async forget(ids: readonly string[]): Promise<number> {
       const forgotten = await writes.run(() => {
         const found = new Map(ids.map((id) => [id, table.get(id)]));
-        const there = [...found.values()].filter((memory) => memory !== undefined);
-        for (const { seq } of there) table.remove(seq);
-        return there.length;
+        const existing = [...found.values()].filter((memory) => memory !== undefined);
+        for (const { seq } of existing) table.remove(seq);
+        return existing.length;
       });
-      // The log still holds the pages as they were. Where somebody reads just now it is emptied by a later checkpoint.
+      // The write-ahead log still contains the old pages. While another process reads, a later checkpoint empties it.
       reading(() => file.db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get());
       return forgotten;
     },
 
     findByText: (query: string, limit: number) => reading(() => search.find(query, limit)),
     many: (seqs: readonly number[]): StoredMemory[] => reading(() => table.many(seqs)),
-    /** What matters most and what is newest, each up to `limit`; some may be in both. */
+    /** The most important and the newest memories, each up to `limit`; some may be in both. */
     foremost: (limit: number): StoredMemory[] => reading(() => [...table.weightiest(limit), ...table.newest(limit)]),
     pinned: (kind: StoredMemory['kind'], limit: number): StoredMemory[] => reading(() => table.pinned(kind, limit)),
     factsAboutPerson: (limit: number): StoredMemory[] => reading(() => table.factsAboutPerson(limit)),
@@ -131,7 +132,7 @@ export function openCortex({ path, clock }: CortexOptions) {
     turnsOf: (seq: number) => reading(() => table.turnsOf(seq)),
     count: (): number => reading(() => table.count()),
 
-    /** Waits for writes under way and closes the file. */
+    /** Waits for pending writes and closes the file. */
     async close(): Promise<void> {
       await writes.drain();
       file.close();

@@ -12,7 +12,7 @@ const ENTRY = fileURLToPath(import.meta.resolve('./testing/learner.fixture.ts'))
 const KILLS = rounds(3, 6);
 const OFFERED = 12;
 
-test(`killed ${KILLS} times between queue and memory: each queued turn is learned from, and counted, exactly once`, async (t) => {
+test(`killed ${KILLS} times between queue and memory: each queued turn is learned and counted exactly once`, async (t) => {
   const dice = diceOf(t);
   const { dataDir, cortex } = cortexBench(t);
   const endpoint = await modelEndpoint(t, async (response, request) => {
@@ -44,14 +44,14 @@ test(`killed ${KILLS} times between queue and memory: each queued turn is learne
     return settled;
   };
   for (let kill = 0; kill < KILLS; kill++) await run(OFFERED, 1 + dice(OFFERED));
-  assert.equal(await run(0), true, 'what was left is learned by the last process');
+  assert.equal(await run(0), true, 'the last process learns the remaining turns');
 
   const kept = cortex.list({ superseded: true, limit: 1000 });
   const turns = kept.filter(({ text }) => text.startsWith('Turn '));
   for (const id of queued) assert.equal(turns.filter(({ text }) => text === `Turn ${id} took place.`).length, 1, id);
   for (const { strength } of turns) assert.equal(strength, 1);
   const common = kept.find(({ text }) => text.startsWith('The user speaks'))!;
-  assert.equal(common.strength, turns.length, 'what all turns teach was counted once for each');
+  assert.equal(common.strength, turns.length, 'the common memory was counted once for each turn');
   assert.deepEqual({ ...cortex.lessons.counts(), learned: 0 }, { waiting: 0, learned: 0, given_up: 0, dropped: 0 });
   t.diagnostic(`${queued.size} turns queued for good, ${turns.length} learned, ${endpoint.requests.length} questions`);
 });

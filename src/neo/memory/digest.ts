@@ -1,16 +1,16 @@
 /**
- * Memories as a model reads them. Pure.
+ * Formats memories for a model. Pure.
  *
- * What was learned from a conversation was said by somebody, and may have been said in order to be remembered. So
- * memories stand between marker lines whose code does not occur in them, each a JSON string on a line of its own: none
- * can end its quotation and speak as the program.
+ * The source of a memory is text of a conversation, which may have been written to be remembered. Memories are
+ * therefore quoted between marker lines whose code does not occur in them, each as a JSON string on its own line. None
+ * can end its quotation and pose as the program.
  */
 
 import { codeFor, quoted } from '../../kit/model/quotation.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { StoredMemory } from './memory.ts';
 
-/** What a block of memories may take, in UTF-16 units; the last ones are left out. */
+/** The size limit of a block of memories, in UTF-16 units; the last ones are left out. */
 const BLOCK_MAX = 8 * 1024;
 
 const ADVICE =
@@ -40,26 +40,30 @@ function block(memories: readonly StoredMemory[]): string {
   return quoted('memories', codeFor(['memories'], [text]), text);
 }
 
-/** What is always shown: who the person is and what they want. `undefined` when nothing is known. */
+/** The pinned block: the person and their preferences. `undefined` when nothing is known. */
 export function renderProfile(memories: readonly StoredMemory[]): string | undefined {
   if (memories.length === 0) return undefined;
   return `What you know about the person and what they prefer. ${ADVICE}\n${block(memories)}`;
 }
 
-/** Memories that fit a turn. `undefined` when there are none. */
+/** Memories that are relevant to a turn. `undefined` when there are none. */
 export function renderRelevant(memories: readonly StoredMemory[]): string | undefined {
   if (memories.length === 0) return undefined;
   return `What you remember that may bear on this turn. ${ADVICE}\n${block(memories)}`;
 }
 
 /**
- * What `memory_recall` answers.
+ * The answer of `memory_recall`.
  *
- * @param asked whether there was a query
+ * @param hasQuery whether there was a query
  */
-export function renderDigest(found: readonly StoredMemory[], profile: readonly StoredMemory[], asked: boolean): string {
-  const heading = asked ? 'What you remember about this, best first.' : 'What you remember that matters most.';
-  const nothing = asked ? 'You remember nothing about this.' : 'You remember nothing yet.';
+export function renderDigest(
+  found: readonly StoredMemory[],
+  profile: readonly StoredMemory[],
+  hasQuery: boolean,
+): string {
+  const heading = hasQuery ? 'What you remember about this, best first.' : 'What you remember that matters most.';
+  const nothing = hasQuery ? 'You remember nothing about this.' : 'You remember nothing yet.';
   const parts = [
     found.length === 0 ? nothing : `${heading} ${ADVICE}\n${block(found)}`,
     ...(profile.length === 0 ? [] : [renderProfile(profile)!]),

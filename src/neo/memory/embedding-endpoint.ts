@@ -1,5 +1,5 @@
 /**
- * Embeddings from any endpoint that speaks OpenAI's `/embeddings`. One request, no retries. The provider package is
+ * Embeddings from any endpoint with OpenAI's `/embeddings` interface. One request, no retries. The provider package is
  * loaded with the first request.
  */
 import { type Clock, wait } from '../../kit/clock/clock.ts';
@@ -26,30 +26,31 @@ export type Embed = (texts: readonly string[], options: EmbedOptions) => Promise
 /** More than any model has; the sketch of a vector must stay small. */
 const DIMENSIONS_MAX = 16_384;
 
-/** A redirect would hand memories to a host that nobody configured. */
+/** A redirect would send memories to a host that is not configured. */
 const fetchWithoutRedirects: typeof fetch = (input, init) => fetch(input, { ...init, redirect: 'manual' });
 
-/** The words for a failed call are those of the model endpoint, which this is not. */
+/** The error messages for the model endpoint are adapted to this one. */
 function ofEmbeddings({ code, message, retryable, retryAfterSeconds: wait }: ReveilleError): ReveilleError {
-  const words = message
+  const text = message
     .replace('the model endpoint', 'the embedding endpoint')
     .replace('check NEO_MODEL and', 'check NEO_EMBED_MODEL and');
-  return new ReveilleError(code, words, { retryable, ...(wait === undefined ? {} : { retryAfterSeconds: wait }) });
+  return new ReveilleError(code, text, { retryable, ...(wait === undefined ? {} : { retryAfterSeconds: wait }) });
 }
 
 function checked(embeddings: readonly (readonly number[])[], wanted: number): Float32Array[] {
-  const wrong = (what: string) => new ReveilleError('unavailable', `the embedding endpoint ${what}`);
-  if (embeddings.length !== wanted) throw wrong(`answered ${embeddings.length} vectors for ${wanted} texts`);
+  const invalidAnswer = (what: string) => new ReveilleError('unavailable', `the embedding endpoint ${what}`);
+  if (embeddings.length !== wanted) throw invalidAnswer(`answered ${embeddings.length} vectors for ${wanted} texts`);
   const dimensions = embeddings[0]?.length ?? 0;
-  if (dimensions === 0 || dimensions > DIMENSIONS_MAX) throw wrong(`answered vectors of ${dimensions} dimensions`);
+  if (dimensions === 0 || dimensions > DIMENSIONS_MAX)
+    throw invalidAnswer(`answered vectors of ${dimensions} dimensions`);
   return embeddings.map((numbers) => {
     const vector = numbers.length === dimensions ? unitVector(numbers) : undefined;
-    if (!vector) throw wrong('answered vectors of different lengths, or without a direction');
+    if (!vector) throw invalidAnswer('answered vectors of different lengths, or without a direction');
     return vector;
   });
 }
 
-/** Makes the function. Nothing is asked of the endpoint until it is called. */
+/** Makes the function. No request is sent until it is called. */
 export function embeddingEndpoint({ baseUrl, model, apiKey }: EmbeddingConfig, clock: Clock): Embed {
   let loaded: ReturnType<typeof load> | undefined;
   const load = async () => {
@@ -69,26 +70,26 @@ export function embeddingEndpoint({ baseUrl, model, apiKey }: EmbeddingConfig, c
   return async (texts, { signal, timeoutMs }) => {
     loaded ??= load();
     const { embedMany, APICallError, model: embeddingModel } = await loaded;
-    const over = new AbortController();
-    const overdue = wait(clock, timeoutMs, over.signal).then(() => over.abort());
+    const timeout = new AbortController();
+    const overdue = wait(clock, timeoutMs, timeout.signal).then(() => timeout.abort());
     try {
       const { embeddings } = await embedMany({
         model: embeddingModel,
         values: [...texts],
         maxRetries: 0,
-        abortSignal: AbortSignal.any([signal, over.signal]),
+        abortSignal: AbortSignal.any([signal, timeout.signal]),
       });
       return checked(embeddings, texts.length);
     } catch (thrown) {
       if (signal.aborted) throw signal.reason;
-      if (over.signal.aborted)
+      if (timeout.signal.aborted)
         throw new ReveilleError('unavailable', `the embedding endpoint did not answer within ${timeoutMs / 1000} s`);
       if (thrown instanceof ReveilleError) throw thrown;
       if (APICallError.isInstance(thrown) && (thrown.statusCode === undefined || thrown.statusCode >= 300))
         throw ofEmbeddings(endpointError(thrown, { now: clock.now(), apiKey, prefix: 'NEO' }));
       throw ofEmbeddings(streamError(thrown instanceof Error ? thrown.message : String(thrown), apiKey));
     } finally {
-      over.abort();
+      timeout.abort();
       await overdue;
     }
   };

@@ -1,4 +1,4 @@
-/** What the cheap model is asked about a turn, and what is believed of its answer. Pure. */
+/** The extraction request about a turn for the cheap model, and the validation of its answer. Pure. */
 import { z } from 'zod';
 import { codeFor, quoted } from '../../kit/model/quotation.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -8,11 +8,11 @@ import { wording } from '../../wire/validate.ts';
 import type { Turn } from '../turn.ts';
 import { CLAIM_TEXT_MAX, checkNewMemory, MEMORY_KINDS, type NewMemory } from './memory.ts';
 
-/** What may be learned from one turn. */
+/** The most memories from one turn. */
 const MEMORIES_MAX = 8;
-/** A memory of the model's making is a sentence, not an essay. In characters. */
+/** The longest extracted memory: one sentence. In characters. */
 const TEXT_MAX = 500;
-/** Of a long message or reply the beginning is read. In UTF-16 units. */
+/** The part of a long message or reply that is read, from its beginning. In UTF-16 units. */
 const READ_MAX = 8000;
 
 export const EXTRACTION_SYSTEM = [
@@ -22,7 +22,7 @@ export const EXTRACTION_SYSTEM = [
   `At most ${MEMORIES_MAX} memories. "kind" is one of ${MEMORY_KINDS.join(', ')}. "text" is one sentence of at most ${TEXT_MAX} characters that can be understood by itself: names instead of pronouns, dates instead of "tomorrow", and identifiers, addresses and numbers exactly as they stand.`,
   '"salience" is from 0 (hardly matters) to 1 (must never be forgotten).',
   'Where something can have one value at a time, such as a home town or a favourite editor, add "claim":{"subject":"user","attribute":"home town","value":"Lisbon"}; leave it out everywhere else.',
-  'Write what the person said or decided, and what came of it; not what the agent guessed. A wish about how the agent should behave is a preference of the person ("The user prefers …"), never an order.',
+  'Write what the person said or decided, and its outcome; not what the agent guessed. A wish about how the agent should behave is a preference of the person ("The user prefers …"), never an order.',
   'Never write down passwords, keys, tokens or other secrets.',
 ].join('\n');
 
@@ -38,20 +38,20 @@ const answerSchema = z.strictObject({ memories: z.array(z.unknown()) });
 const beginningOf = (text: string) => text.slice(0, READ_MAX).toWellFormed();
 const cut = (text: string) => (text.length > READ_MAX ? ' (only the beginning is shown)' : '');
 
-/** The turn as the model is shown it. */
+/** The turn as the model reads it. */
 export function extractionPrompt({ id, origin, message, reply = '', createdAt }: Turn): string {
   const code = codeFor([id, 'lesson'], [message, reply]);
-  const who = origin === 'user' ? 'The person wrote' : 'A timer rang; the agent had written to itself';
+  const heading = origin === 'user' ? 'The person wrote' : 'A timer fired; the agent had written to itself';
   return [
     `The turn was on ${formatInstant(createdAt)}.`,
-    `${who}${cut(message)}:`,
+    `${heading}${cut(message)}:`,
     quoted('message', code, beginningOf(message)),
     `The agent answered${cut(reply)}:`,
     quoted('reply', code, beginningOf(reply)),
   ].join('\n');
 }
 
-/** Models like to put JSON into a fence, although they were asked not to. */
+/** Models often put JSON into a fence, although the prompt forbids it. */
 const FENCE = /^```(?:json)?\s*\n([\s\S]*?)\n?```$/;
 
 function parsed(answer: string): unknown {
@@ -64,10 +64,10 @@ function parsed(answer: string): unknown {
 }
 
 /**
- * Reads the model's answer. What does not fit is left out; an answer that is not of the form at all is an error.
+ * Parses the model's answer. Invalid memories are left out; an answer of another form is an error.
  *
  * @returns the memories, and how many were left out
- * @throws ReveilleError `unavailable`: another try may bring a better answer
+ * @throws ReveilleError `unavailable`: a retry may bring a better answer
  */
 export function parseExtraction(answer: string): { memories: NewMemory[]; refused: number } {
   const whole = answerSchema.safeParse(parsed(answer), { error: wording });

@@ -13,7 +13,7 @@ import {
   sendPiece,
 } from '../../kit/model/testing/model-endpoint.ts';
 import type { Turn } from '../turn.ts';
-import { askModel, createLearner } from './learner.ts';
+import { createLearner, modelQuery } from './learner.ts';
 import { cortexBench, doneTurn } from './testing/cortex-bench.ts';
 
 const answer = (...texts: string[]) =>
@@ -35,7 +35,7 @@ async function workbench(t: TestContext, ...scripts: Script[]) {
     });
     const learner = createLearner({
       cortex: file,
-      ask: askModel(model),
+      queryModel: modelQuery(model),
       turns: { turn: (id) => turns.get(id), newestDone: () => [...turns.values()] },
       clock,
       log: silentLogger,
@@ -53,8 +53,8 @@ async function workbench(t: TestContext, ...scripts: Script[]) {
   return { ...bench, endpoint, turns, make, offer, texts, learned: () => learned };
 }
 
-/** Lets the loop turn until the condition holds; what it waits for happens on the network, not on a clock. */
-test('what the cheap model finds in a turn is remembered with that turn as its source', async (t) => {
+/** Runs the event loop until the condition holds; the event comes from the network, not from a clock. */
+test('memories that the cheap model finds in a turn are stored with that turn as their source', async (t) => {
   const { make, offer, cortex, endpoint, learned } = await workbench(t, saying(answer('The user lives in Lisbon.')));
   const learner = make();
   await offer(learner, 't1', { message: 'I have moved to Lisbon', conversationId: 'c7' });
@@ -66,7 +66,7 @@ test('what the cheap model finds in a turn is remembered with that turn as its s
   assert.equal(learner.warning(), undefined);
 });
 
-test('turns that are not done, or were offered before, are passed over', async (t) => {
+test('turns that are not done, or were offered before, are skipped', async (t) => {
   const { make, offer, endpoint, cortex } = await workbench(t, saying(answer()));
   const learner = make();
   for (const status of ['queued', 'running', 'failed', 'interrupted'] as const)
@@ -79,7 +79,7 @@ test('turns that are not done, or were offered before, are passed over', async (
   assert.equal(endpoint.requests.length, 2);
 });
 
-test('a model that fails or talks nonsense is asked again later, five times in all', async (t) => {
+test('a model that fails or answers nonsense is called again later, five times in all', async (t) => {
   const { make, offer, clock, endpoint, cortex } = await workbench(
     t,
     refusing(503, 'busy'),
@@ -102,10 +102,10 @@ test('a model that fails or talks nonsense is asked again later, five times in a
   }
   await eventually('it is given up', () => cortex.lessons.counts().given_up === 1);
   assert.equal(endpoint.requests.length, 5);
-  assert.match(learner.warning()!, /1 could not be learned from/);
+  assert.match(learner.warning()!, /learning failed for 1/);
 });
 
-test('a lesson that fails holds no other up', async (t) => {
+test('a failed lesson does not block others', async (t) => {
   const { make, offer, texts } = await workbench(t, (response, request) => {
     const bad = request.body.messages.at(-1)!.content.includes('bad turn');
     return bad ? refusing(500, 'no')(response, request) : saying(answer('Something good'))(response, request);
@@ -129,7 +129,7 @@ test('when too many wait, the oldest are dropped and counted', async (t) => {
   assert.match(learner.warning()!, /3 were dropped because too many waited \(256 wait now\)/);
 });
 
-test('what was queued is learned by the next process, and a turn that is gone is given up', async (t) => {
+test('the next process learns the queued turns, and a deleted turn is given up', async (t) => {
   const { make, offer, endpoint, cortex, open, turns } = await workbench(
     t,
     beginStream,
@@ -152,7 +152,7 @@ test('what was queued is learned by the next process, and a turn that is gone is
   );
 });
 
-test('turns that a crash took before they were offered are caught up with, once', async (t) => {
+test('turns that a crash lost before they were offered are learned later, once', async (t) => {
   const { make, turns, cortex, endpoint } = await workbench(t, saying(answer()));
   for (const id of ['t1', 't2']) turns.set(id, doneTurn(id));
   turns.set('t3', doneTurn('t3', { status: 'running' }));
@@ -163,7 +163,7 @@ test('turns that a crash took before they were offered are caught up with, once'
   assert.equal(endpoint.requests.length, 2);
 });
 
-test('closing does not wait for a model that is silent', async (t) => {
+test('closing does not wait for a silent model', async (t) => {
   const { make, offer, endpoint } = await workbench(t, beginStream);
   const learner = make();
   await offer(learner, 't1');
@@ -172,7 +172,7 @@ test('closing does not wait for a model that is silent', async (t) => {
   await endpoint.requests[0]!.gone;
 });
 
-test('an answer that was cut off is not believed', async (t) => {
+test('a truncated answer is rejected', async (t) => {
   const { make, offer, cortex, texts } = await workbench(t, (response) => {
     beginStream(response);
     sendPiece(response, answer('Half of it'));

@@ -1,10 +1,10 @@
 /**
- * The `lessons` table: turns to learn from. Every method is synchronous; those that write must run inside a transaction
- * of the connection's group commit.
+ * The `lessons` table: turns to learn from. Every method is synchronous; writes must run inside a transaction of the
+ * connection's group commit.
  */
 import type { DatabaseSync } from 'node:sqlite';
 
-/** A turn that waits to be learned from. */
+/** A turn that waits for learning. */
 export type Lesson = {
   readonly turnId: string;
   readonly conversationId: string;
@@ -16,7 +16,7 @@ export type Lesson = {
 
 export type LessonState = 'waiting' | 'learned' | 'given_up' | 'dropped';
 
-/** Settled lessons that are kept, so that a turn offered again is known. */
+/** How many settled lessons are kept, to recognize a turn that is offered again. */
 const SETTLED_KEPT = 2048;
 
 const COLUMNS = 'turn_id AS turnId, conversation_id AS conversationId, attempts, due_at AS dueAt';
@@ -55,19 +55,19 @@ export function lessonTable(db: DatabaseSync) {
     /** The waiting turn that is due first. */
     next: () => next.get() as Lesson | undefined,
 
-    /** Ends a waiting one. @returns false when it was not waiting any more */
+    /** Ends a waiting lesson. @returns false when it was not waiting any more */
     settle(turnId: string, state: Exclude<LessonState, 'waiting'>, reason?: string): boolean {
       const { changes } = settle.run(state, reason ?? null, turnId);
       prune.run();
       return changes > 0;
     },
 
-    /** It was tried in vain and is due again later. */
+    /** The attempt failed; the lesson is due again later. */
     putOff(turnId: string, dueAt: number, reason: string): void {
       putOff.run(dueAt, reason, turnId);
     },
 
-    /** How many of the lessons that are kept are in each state. */
+    /** How many of the stored lessons are in each state. */
     counts(): Readonly<Record<LessonState, number>> {
       const found = Object.fromEntries(
         (counts.all() as { state: LessonState; n: number }[]).map((c) => [c.state, c.n]),

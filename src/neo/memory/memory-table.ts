@@ -1,13 +1,13 @@
 /**
- * The `memories` table and its text index. Every method is synchronous; those that write must run inside a transaction
- * of the connection's group commit.
+ * The `memories` table and its text index. Every method is synchronous; writes must run inside a transaction of the
+ * connection's group commit.
  */
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import type { MemoryKind, NewMemory, Source, StoredMemory } from './memory.ts';
 
 type Row = Record<string, SQLOutputValue>;
 
-/** The columns are typed by the schema (STRICT tables), which is what the casts below rely on. */
+/** The columns are typed by the schema (STRICT tables); the casts below rely on this. */
 function memoryOf(row: Row): StoredMemory {
   const claim =
     row.claim === null
@@ -35,21 +35,21 @@ const COLUMNS = `seq, id, kind, text, subject, attribute, value, claim, salience
   conversation_id, superseded_by`;
 
 /**
- * What makes memories the same or contradictory, worked out by the caller. `claim` is a JSON array of subject and
- * attribute, the subject `user` for the person.
+ * The keys by which memories are equal or contradictory, computed by the caller. `claim` is a JSON array of subject and
+ * attribute, with the subject `user` for the person.
  */
-export type Keys = { readonly gist: string; readonly claim?: string; readonly claimValue?: string };
+export type Keys = { readonly normalized: string; readonly claim?: string; readonly claimValue?: string };
 
 export type ListQuery = {
   readonly kind?: MemoryKind | undefined;
-  /** Also what newer memories contradict. */
+  /** Also memories that newer ones contradict. */
   readonly superseded: boolean;
   readonly limit: number;
 };
 
 /** Makes the table's operations over an open connection. */
 export function memoryTable(db: DatabaseSync) {
-  const byGist = db.prepare(`SELECT ${COLUMNS} FROM memories WHERE gist = ?`);
+  const byNormalized = db.prepare(`SELECT ${COLUMNS} FROM memories WHERE gist = ?`);
   const byClaim = db.prepare(`SELECT ${COLUMNS} FROM memories WHERE claim = ? AND claim_value = ?`);
   const byId = db.prepare(`SELECT ${COLUMNS} FROM memories WHERE id = ?`);
   const byPrefix = db.prepare(`SELECT ${COLUMNS} FROM memories WHERE id >= ?1 AND id < ?1 || 'g' ORDER BY id LIMIT ?2`);
@@ -67,7 +67,7 @@ export function memoryTable(db: DatabaseSync) {
   );
   const strengthen = db.prepare(`
     UPDATE memories SET strength = strength + 1, salience = ?, last_seen_at = max(last_seen_at, ?) WHERE seq = ?`);
-  // The newest holds; of two that are as new, the one that was learned first later.
+  // The newest holds; of two equally new ones, the one that was learned first later.
   const newestOf = db.prepare(`SELECT id FROM memories WHERE claim = ? ORDER BY last_seen_at DESC, seq DESC LIMIT 1`);
   const supersede = db.prepare(`
     UPDATE memories SET superseded_by = CASE WHEN id = ?2 THEN NULL ELSE ?2 END
@@ -97,21 +97,21 @@ export function memoryTable(db: DatabaseSync) {
   const one = (row: unknown) => (row === undefined ? undefined : memoryOf(row as Row));
 
   return {
-    /** The memory that says the same: in the same words, or about the same claim with the same value. */
-    same({ gist, claim, claimValue }: Keys): StoredMemory | undefined {
-      const found = one(byGist.get(gist));
+    /** The equal memory: with the same text, or about the same claim with the same value. */
+    same({ normalized, claim, claimValue }: Keys): StoredMemory | undefined {
+      const found = one(byNormalized.get(normalized));
       if (found || claim === undefined) return found;
       return one(byClaim.get(claim, claimValue!));
     },
 
-    /** @param search the words that it is found by */
+    /** @param search the words for the text index */
     insert(id: string, item: NewMemory, keys: Keys, source: Source, search: string): number {
       const { kind, text, salience, claim } = item;
       const { seq } = insert.get(
         id,
         kind,
         text,
-        keys.gist,
+        keys.normalized,
         claim?.subject ?? null,
         claim?.attribute ?? null,
         claim?.value ?? null,
@@ -129,20 +129,20 @@ export function memoryTable(db: DatabaseSync) {
       return seq;
     },
 
-    /** Learned once more. @returns false when it was from this very turn, and nothing has changed */
+    /** Counts a repetition. @returns false when it was from this very turn, and nothing has changed */
     strengthen(seq: number, salience: number, { turnId, at }: Source): boolean {
       if (sighted.run(seq, turnId, at).changes === 0) return false;
       strengthen.run(salience, at, seq);
       return true;
     },
 
-    /** Of memories that contradict each other the newest holds, and the others are marked with its id. */
+    /** Of contradictory memories the newest holds, and the others are marked with its id. */
     settleClaim(claim: string): void {
       const winner = newestOf.get(claim) as { id: string } | undefined;
       if (winner) supersede.run(claim, winner.id);
     },
 
-    /** Takes a memory out, with its words, its vector and what it contradicted. */
+    /** Deletes a memory, with its words, its vector and its contradiction marks. */
     remove(seq: number): void {
       const { claim } = (claimOf.get(seq) ?? { claim: null }) as { claim: string | null };
       unindex.run(seq);
@@ -152,27 +152,27 @@ export function memoryTable(db: DatabaseSync) {
 
     get: (id: string) => one(byId.get(id)),
 
-    /** Memories whose id begins so, at most `limit`. */
+    /** Memories whose id begins like this, at most `limit`. */
     startingWith: (prefix: string, limit: number): StoredMemory[] => some(byPrefix.all(prefix, limit)),
 
-    /** These memories, as far as they exist, in no order. */
+    /** The existing ones of these memories, in no order. */
     many: (seqs: readonly number[]): StoredMemory[] => some(many.all(JSON.stringify(seqs))),
 
     weightiest: (limit: number): StoredMemory[] => some(weightiest.all(limit)),
 
     newest: (limit: number): StoredMemory[] => some(newest.all(limit)),
 
-    /** The weightiest of a kind that nothing contradicts. */
+    /** The most important ones of a kind that are not contradicted. */
     pinned: (kind: MemoryKind, limit: number): StoredMemory[] => some(pinned.all(kind, limit)),
 
-    /** The weightiest facts that say something about the person and that nothing contradicts. */
+    /** The most important facts about the person that are not contradicted. */
     factsAboutPerson: (limit: number): StoredMemory[] => some(aboutPerson.all(limit)),
 
     /** Newest first. */
     list: ({ kind, superseded, limit }: ListQuery): StoredMemory[] =>
       some(list.all(kind ?? null, superseded ? 1 : 0, limit)),
 
-    /** Up to `limit` memories after a place in the order of learning. */
+    /** Up to `limit` memories after a position in the order of learning. */
     after: (seq: number, limit: number): StoredMemory[] => some(after.all(seq, limit)),
 
     /** The turns that a memory was learned from, oldest first. */

@@ -1,24 +1,24 @@
-/** What a memory is. Pure. */
+/** The type of a memory and its validation. Pure. */
 import { ReveilleError } from '../../wire/errors.ts';
 import { showValue } from '../../wire/validate.ts';
 
 export const MEMORY_KINDS = ['fact', 'event', 'preference', 'goal', 'pattern'] as const;
 export type MemoryKind = (typeof MEMORY_KINDS)[number];
 
-/** "The `attribute` of `subject` is `value`": said only of what can have one value at a time. */
+/** "The `attribute` of `subject` is `value`": only for an attribute with one value at a time. */
 export type Claim = { readonly subject: string; readonly attribute: string; readonly value: string };
 
-/** Something to be remembered. */
+/** A new memory. */
 export type NewMemory = {
   readonly kind: MemoryKind;
-  /** One sentence that can be understood by itself; kept as it is. */
+  /** One sentence that can be understood by itself; stored unchanged. */
   readonly text: string;
-  /** How much it matters, from 0 to 1. */
+  /** Its importance, from 0 to 1. */
   readonly salience: number;
   readonly claim?: Claim;
 };
 
-/** Where something was learned. */
+/** The source of a memory. */
 export type Source = {
   readonly turnId: string;
   readonly conversationId: string;
@@ -26,26 +26,24 @@ export type Source = {
   readonly at: number;
 };
 
-/** A memory as it is kept. Instants are milliseconds since the epoch. */
+/** A stored memory. Times are milliseconds since the epoch. */
 export type StoredMemory = NewMemory & {
-  /** Its place in the order of learning; never given twice. */
+  /** Its position in the order of learning; never reused. */
   readonly seq: number;
   readonly id: string;
   /** In how many turns it was learned. */
   readonly strength: number;
   readonly createdAt: number;
   readonly lastSeenAt: number;
-  /** The turn that it was learned from first, and its conversation. */
+  /** The turn of its first learning, and its conversation. */
   readonly turnId: string;
   readonly conversationId: string;
   /** The id of the newer memory that contradicts it. */
   readonly supersededBy?: string;
 };
 
-/**
- * What became of something to be remembered: `known` has been learned from this very turn before, and nothing changed.
- */
-export type Remembered = { readonly id: string; readonly outcome: 'new' | 'strengthened' | 'known' };
+/** The result of storing a memory: `known` was learned from this very turn before, and nothing changed. */
+export type RememberResult = { readonly id: string; readonly outcome: 'new' | 'strengthened' | 'known' };
 
 /** The longest text of a memory, in characters. */
 export const MEMORY_TEXT_MAX = 1000;
@@ -61,7 +59,7 @@ function checkText(field: string, text: string, max: number): void {
 }
 
 /**
- * Holds something to be remembered against what can be kept.
+ * Validates a new memory.
  *
  * @throws ReveilleError `invalid_request` naming the field
  */

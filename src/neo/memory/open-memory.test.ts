@@ -27,7 +27,7 @@ function opened(t: TestContext, members: Partial<MemoryOptions> = {}) {
   return memory;
 }
 
-test('the digest shows what is asked for and the profile, each memory once', async (t) => {
+test('the digest shows the findings and the profile, each memory once', async (t) => {
   const memory = opened(t);
   await memory.remember(
     [
@@ -48,7 +48,7 @@ test('the digest shows what is asked for and the profile, each memory once', asy
   assert.doesNotMatch(memory.profile()!, /moon|airdrop/);
 });
 
-test('what bears on a turn leaves out what the profile shows, and nothing bears on an empty one', async (t) => {
+test('relevant memories leave out the profile, and nothing is relevant to an empty turn', async (t) => {
   const memory = opened(t);
   await memory.remember(
     [note('The user prefers the airdrop in batches', { kind: 'preference' }), note('The airdrop is at holder 240')],
@@ -70,7 +70,7 @@ test('an empty memory says that it is empty', async (t) => {
   assert.equal(memory.learner, undefined, 'there is no model to learn with');
 });
 
-test('a file that is no database leaves Neo without memory, with a sentence that says why, and is left as it is', (t) => {
+test('a file that is not a database leaves Neo without memory, with the reason, and stays unchanged', (t) => {
   const options = optionsFor(t);
   const path = join(options.dataDir, 'cortex.db');
   writeFileSync(path, 'this is no database'.repeat(1000));
@@ -80,13 +80,13 @@ test('a file that is no database leaves Neo without memory, with a sentence that
   assert.ok(readFileSync(path, 'utf8').startsWith('this is no database'));
 });
 
-test('damage that shows only later costs memory and not the turn', async (t) => {
+test('damage that appears only later loses memory and not the turn', async (t) => {
   const options = optionsFor(t);
   const path = join(options.dataDir, 'cortex.db');
   const writer = openCortex({ path, clock: options.clock });
   const items = Array.from({ length: 3000 }, (_, at) => note(`The user bought item${at} at the market in the town`));
   await writer.remember(items, from('t1'));
-  // Empties the log into the file.
+  // Empties the write-ahead log into the file.
   await writer.forget([]);
   const memory = openMemory(options);
   t.after(() => memory.close());
@@ -100,17 +100,17 @@ test('damage that shows only later costs memory and not the turn', async (t) => 
   await assert.rejects(memory.digest('item12'), { code: 'unavailable' });
 });
 
-test('an embedding endpoint that is away is a warning, and words go on to be found', async (t) => {
+test('an unreachable embedding endpoint is a warning, and words still find memories', async (t) => {
   const server = await embeddingServer(t, refusingWith(500));
   const clock = new ManualClock(CLOCK_START);
   const embed = embeddingEndpoint({ baseUrl: server.baseUrl, model: 'e', apiKey: undefined }, clock);
   const memory = opened(t, { clock, embedding: { model: 'e', embed } });
   await memory.remember([note('The user plays the cello')], from('t1'));
   assert.match(await memory.digest('cello'), /plays the cello/);
-  assert.match(memory.warnings()[0]!, /found by their words alone/);
+  assert.match(memory.warnings()[0]!, /only full-text search finds memories/);
 });
 
-test('the profile is bounded, and what was contradicted is not in it', async (t) => {
+test('the profile is bounded, and contradicted memories are not in it', async (t) => {
   const memory = opened(t);
   const preferences = Array.from({ length: 60 }, (_, at) => note(`Preference ${at}`, { kind: 'preference' }));
   await memory.remember([...preferences, claimed('home town', 'Porto')], from('t1', CLOCK_START));

@@ -1,4 +1,4 @@
-/** Neo's memory: wires the file, the searches, the learner and the rendering. Nothing else does. */
+/** Wires Neo's memory: the file, the searches, the learner and the rendering. No other module does. */
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { storageError } from '../../kit/sqlite/sqlite-error.ts';
@@ -7,48 +7,48 @@ import type { Turn } from '../turn.ts';
 import { type Cortex, cortexPath, openCortex } from './cortex.ts';
 import { renderDigest, renderProfile, renderRelevant } from './digest.ts';
 import type { Embed } from './embedding-endpoint.ts';
-import { type Ask, createLearner, type Learner, type LearnerOptions } from './learner.ts';
-import type { NewMemory, Remembered, Source, StoredMemory } from './memory.ts';
-import { type RecallRequest, type Recollection, recall } from './recall.ts';
+import { createLearner, type Learner, type LearnerOptions, type QueryModel } from './learner.ts';
+import type { NewMemory, RememberResult, Source, StoredMemory } from './memory.ts';
+import { type RecalledMemory, type RecallRequest, recall } from './recall.ts';
 import { createSemantics } from './semantics.ts';
 
 export type MemoryOptions = {
-  /** The folder that holds `cortex.db`; made when missing. */
+  /** The folder that contains `cortex.db`; created when missing. */
   dataDir: string;
   clock: Clock;
   log: Logger;
   /** Where the learner reads turns. */
   turns: LearnerOptions['turns'];
-  /** The cheap model; without it nothing is learned in the background. */
-  ask?: Ask | undefined;
-  /** The embedding model; without it memories are found by their words. */
+  /** The cheap model; without it there is no learning in the background. */
+  queryModel?: QueryModel | undefined;
+  /** The embedding model; without it only full-text search finds memories. */
   embedding?: { model: string; embed: Embed } | undefined;
 };
 
 export type Memory = {
   /** @throws ReveilleError `unavailable` when the file cannot be read */
-  recall(request: RecallRequest): Promise<readonly Recollection[]>;
+  recall(request: RecallRequest): Promise<readonly RecalledMemory[]>;
   /**
-   * What `memory_recall` answers: what is remembered about the query (or what matters most), and the profile.
+   * The answer of `memory_recall`: memories about the query (or the most important ones), and the profile.
    *
    * @throws ReveilleError `unavailable` when the file cannot be read
    */
   digest(query: string | undefined): Promise<string>;
-  /** Memories that bear on a turn and are not in the profile, rendered for the system block. Never rejects. */
+  /** Memories that are relevant to a turn and not in the profile, rendered for the system block. Never rejects. */
   relevantTo(turn: Pick<Turn, 'message' | 'label'>, limit: number): Promise<string | undefined>;
-  /** What is always shown: preferences, and what is known about the person. Never throws. */
+  /** The pinned block: preferences, and facts about the person. Never throws. */
   profile(): string | undefined;
-  /** @throws ReveilleError `invalid_request` for what cannot be kept, `unavailable` when nothing was stored */
-  remember(items: readonly NewMemory[], source: Source): Promise<readonly Remembered[]>;
+  /** @throws ReveilleError `invalid_request` for an invalid memory, `unavailable` when nothing was stored */
+  remember(items: readonly NewMemory[], source: Source): Promise<readonly RememberResult[]>;
   /** Absent without a model to learn with. */
   readonly learner: Pick<Learner, 'offer'> | undefined;
-  /** What is wrong with memory at present, as sentences. */
+  /** The current problems of memory, as sentences. */
   warnings(): readonly string[];
-  /** Stops what runs in the background, keeps what is queued, closes the file. */
+  /** Stops background work, keeps the queue, closes the file. */
   close(): Promise<void>;
 };
 
-/** Memories of each kind in the profile, in the order in which they are shown. */
+/** How many memories of each kind the profile has, in the order in which they are shown. */
 const PROFILE = [
   ['preference', 16],
   ['goal', 8],
@@ -63,9 +63,10 @@ function profileOf(cortex: Cortex): StoredMemory[] {
 }
 
 /**
- * Opens the memory of a data folder; learning goes on where the last process left it.
+ * Opens the memory of a data folder; learning continues the last process's queue.
  *
- * @throws what `openDatabase` throws: `unavailable` when the file is damaged, `conflict` when it is a newer version's
+ * @throws the errors of `openDatabase`: `unavailable` when the file is damaged, `conflict` when it belongs to a newer
+ *   version
  */
 export function openMemory(options: MemoryOptions): Memory {
   const cortex = openCortex({ path: cortexPath(options.dataDir), clock: options.clock });
@@ -77,15 +78,16 @@ export function openMemory(options: MemoryOptions): Memory {
   }
 }
 
-function memoryIn(cortex: Cortex, { clock, log, turns, ask, embedding }: MemoryOptions): Memory {
+function memoryIn(cortex: Cortex, { clock, log, turns, queryModel, embedding }: MemoryOptions): Memory {
   const semantics = embedding && createSemantics({ cortex, clock, log, ...embedding });
-  const learner = ask && createLearner({ cortex, ask, turns, clock, log, onLearned: () => semantics?.wake() });
+  const learner =
+    queryModel && createLearner({ cortex, queryModel, turns, clock, log, onLearned: () => semantics?.wake() });
   semantics?.wake();
-  let trouble: string | undefined;
+  let problem: string | undefined;
 
   function note(thrown: unknown): void {
-    if (trouble === undefined) log.error({ err: thrown }, 'memory cannot be read; turns go on without it');
-    trouble = `memory cannot be read: ${toReveilleError(thrown).message}`;
+    if (problem === undefined) log.error({ err: thrown }, 'memory cannot be read; turns run without it');
+    problem = `memory cannot be read: ${toReveilleError(thrown).message}`;
   }
 
   const find = (request: RecallRequest) => recall(request, { cortex, semantics });
@@ -106,7 +108,7 @@ function memoryIn(cortex: Cortex, { clock, log, turns, ask, embedding }: MemoryO
       try {
         const pinned = new Set(profileOf(cortex).map(({ seq }) => seq));
         const found = await find({ query, limit: limit + pinned.size, now: clock.now() });
-        trouble = undefined;
+        problem = undefined;
         return renderRelevant(found.filter(({ seq }) => !pinned.has(seq)).slice(0, limit));
       } catch (thrown) {
         note(thrown);
@@ -132,8 +134,8 @@ function memoryIn(cortex: Cortex, { clock, log, turns, ask, embedding }: MemoryO
     learner,
 
     warnings() {
-      const said = [trouble, semantics?.warning(), learner?.warning()];
-      return said.filter((warning) => warning !== undefined);
+      const warnings = [problem, semantics?.warning(), learner?.warning()];
+      return warnings.filter((warning) => warning !== undefined);
     },
 
     async close() {
@@ -143,7 +145,7 @@ function memoryIn(cortex: Cortex, { clock, log, turns, ask, embedding }: MemoryO
   };
 }
 
-/** Memory, or the sentence that says why there is none: Neo runs without it. */
+/** Memory, or the reason why there is none: Neo runs without it. */
 export function openMemoryOrWarn(options: MemoryOptions): { memory?: Memory; warnings: readonly string[] } {
   try {
     return { memory: openMemory(options), warnings: [] };

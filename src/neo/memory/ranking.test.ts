@@ -1,20 +1,20 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { fuse, recencyOf, type Standing, scoreOf, strengthened } from './ranking.ts';
+import { fuse, type RankingInput, recencyOf, scoreOf, strengthened } from './ranking.ts';
 
 const share = fc.double({ min: 0, max: 1, noNaN: true });
-const standing: fc.Arbitrary<Standing> = fc.record({
+const rankingInput: fc.Arbitrary<RankingInput> = fc.record({
   relevance: share,
   salience: share,
   ageMs: fc.integer({ min: -1_000_000, max: 1e12 }),
   superseded: fc.boolean(),
 });
 
-test('more relevant, more salient, more recent or not contradicted never scores less', () => {
+test('a more relevant, more salient, more recent or not contradicted memory never scores less', () => {
   fc.assert(
-    fc.property(standing, share, fc.nat(), (one, more, younger) => {
-      const better = (change: Partial<Standing>) => assert.ok(scoreOf({ ...one, ...change }) >= scoreOf(one));
+    fc.property(rankingInput, share, fc.nat(), (one, more, younger) => {
+      const better = (change: Partial<RankingInput>) => assert.ok(scoreOf({ ...one, ...change }) >= scoreOf(one));
       better({ relevance: Math.max(one.relevance, more) });
       better({ salience: Math.max(one.salience, more) });
       better({ ageMs: one.ageMs - younger });
@@ -24,13 +24,13 @@ test('more relevant, more salient, more recent or not contradicted never scores 
   );
 });
 
-test('a month takes half of the weight of being recent, and a clock that was put back gives no more than all', () => {
+test('recency loses half of its weight in a month, and a clock that was set back gives at most the full weight', () => {
   assert.equal(recencyOf(0), 1);
   assert.equal(recencyOf(30 * 86_400_000), 0.5);
   assert.equal(recencyOf(-5), 1);
 });
 
-test('what is first in all rankings is first, and a better rank in one never makes less of it', () => {
+test('the first of all rankings is first, and a better rank in one never lowers it', () => {
   assert.equal(
     fuse([
       ['a', 'b'],
@@ -50,7 +50,7 @@ test('what is first in all rankings is first, and a better rank in one never mak
   );
 });
 
-test('what is learned again matters more, and never more than 1', () => {
+test('learning again raises salience, but never above 1', () => {
   fc.assert(
     fc.property(share, share, (one, other) => {
       const again = strengthened(one, other);

@@ -1,23 +1,23 @@
-/** Recalling: words, meaning, salience and age brought together into one order. */
+/** Recall: combines words, meaning, salience and age into one order. */
 import type { Cortex } from './cortex.ts';
 import type { StoredMemory } from './memory.ts';
 import { fuse, scoreOf } from './ranking.ts';
 import type { Semantics } from './semantics.ts';
 
 export type RecallRequest = {
-  /** What is looked for, in any words; absent or without any word: what matters most and is newest. */
+  /** The query, in any words; absent or without words: the most important and newest memories. */
   readonly query?: string | undefined;
-  /** At most so many; 10 unless told. */
+  /** The most memories to return; 10 by default. */
   readonly limit?: number;
   /** Milliseconds since the epoch. */
   readonly now: number;
 };
 
-/** A memory and its place in the order; scores are comparable within one answer only. */
-export type Recollection = StoredMemory & { readonly score: number };
+/** A memory and its score; scores are comparable within one answer only. */
+export type RecalledMemory = StoredMemory & { readonly score: number };
 
 const LIMIT = 10;
-/** Findings of each kind of search that are ordered; salience and age can lift a memory from as far below. */
+/** How many findings of each kind of search are ordered; salience and age can lift a memory from this far below. */
 const CANDIDATES = 100;
 
 type Searches = {
@@ -25,28 +25,28 @@ type Searches = {
   semantics: Pick<Semantics, 'near'> | undefined;
 };
 
-/** Memories that fit a query and how well, from 0 to 1. */
+/** Memories that match a query and how well, from 0 to 1. */
 async function relevances(query: string, { cortex, semantics }: Searches): Promise<Map<number, number>> {
   const near = await semantics?.near(query, CANDIDATES);
   const hits = cortex.findByText(query, CANDIDATES);
   if (near !== undefined && near.length > 0) return fuse([hits.map(({ seq }) => seq), near]);
-  const best = hits[0]?.fit ?? 1;
-  // A word that is in more than half of all memories has no weight in BM25; what only has such words fits equally
-  // badly.
-  return new Map(hits.map(({ seq, fit }) => [seq, best > 0 ? Math.max(0, fit / best) : 1]));
+  const best = hits[0]?.score ?? 1;
+  // A word in more than half of all memories has no weight in BM25; memories that match only such words are equally
+  // relevant.
+  return new Map(hits.map(({ seq, score }) => [seq, best > 0 ? Math.max(0, score / best) : 1]));
 }
 
 /**
- * The memories that a request asks for, best first.
+ * The memories for a request, best first.
  *
  * @throws ReveilleError `unavailable` when the file cannot be read
  */
 export async function recall(
   { query = '', limit = LIMIT, now }: RecallRequest,
   searches: Searches,
-): Promise<Recollection[]> {
-  const asked = query.trim() !== '';
-  const relevance = asked ? await relevances(query, searches) : undefined;
+): Promise<RecalledMemory[]> {
+  const hasQuery = query.trim() !== '';
+  const relevance = hasQuery ? await relevances(query, searches) : undefined;
   const found = relevance ? searches.cortex.many([...relevance.keys()]) : searches.cortex.foremost(CANDIDATES);
   const different = new Map(found.map((memory) => [memory.seq, memory]));
   return [...different.values()]

@@ -39,8 +39,8 @@ async function workbench(t: TestContext, script?: EmbeddingScript) {
   return { ...bench, server, semantics, make, ask, missing };
 }
 
-/** Lets the loop turn until the condition holds; what it waits for happens on the network, not on a clock. */
-test('a memory is found by its meaning, in none of its words, and first where both agree', async (t) => {
+/** Runs the event loop until the condition holds; the event comes from the network, not from a clock. */
+test('a memory without common words is found by its meaning, and is first where both searches agree', async (t) => {
   const { semantics, ask, missing, server } = await workbench(t);
   assert.deepEqual(await ask('canine'), [], 'no vectors have been made yet');
   semantics.wake();
@@ -50,7 +50,7 @@ test('a memory is found by its meaning, in none of its words, and first where bo
   assert.equal(server.requests[0]!.headers.authorization, 'Bearer a-secret-key');
 });
 
-test('vectors outlive the process; only what is new is embedded', async (t) => {
+test('vectors survive the process; only new memories are embedded', async (t) => {
   const { cortex, semantics, make, ask, missing, server } = await workbench(t);
   semantics.wake();
   await eventually('no vector is missing', () => missing() === 0);
@@ -64,7 +64,7 @@ test('vectors outlive the process; only what is new is embedded', async (t) => {
   assert.deepEqual((await ask('vehicle', again))[0], 'The user drives an old automobile');
 });
 
-test('what is learned while sketches are in memory is found, and what is forgotten is not', async (t) => {
+test('a memory learned while sketches are loaded is found, and a forgotten one is not', async (t) => {
   const { cortex, semantics, ask, missing } = await workbench(t);
   semantics.wake();
   await eventually('no vector is missing', () => missing() === 0);
@@ -78,14 +78,14 @@ test('what is learned while sketches are in memory is found, and what is forgott
   assert.deepEqual(await ask('canine'), []);
 });
 
-test('an endpoint that fails leaves the words, says so, is left alone for a while and is then asked again', async (t) => {
+test('an endpoint that fails gives a warning, is skipped for a while and is then called again; words still work', async (t) => {
   const { clock, semantics, ask, missing, server } = await workbench(t, refusingWith(503));
   semantics.wake();
   await eventually('a warning stands', () => semantics.warning() !== undefined);
-  assert.match(semantics.warning()!, /^memories are found by their words alone: the embedding endpoint answered 503/);
+  assert.match(semantics.warning()!, /^only full-text search finds memories: the embedding endpoint answered 503/);
   const before = server.requests.length;
   assert.deepEqual(await ask('stamps'), [TEXTS[2]]);
-  assert.equal(server.requests.length, before, 'it was not asked');
+  assert.equal(server.requests.length, before, 'it was not called');
   server.state.script = embedding;
   for (let n = 0; n < 20 && missing() > 0; n++) {
     await clock.advance(5000);
@@ -99,7 +99,7 @@ test('an endpoint that fails leaves the words, says so, is left alone for a whil
   assert.deepEqual(await ask('canine'), [TEXTS[0]]);
 });
 
-test('a query waits two seconds for its vector and no longer', async (t) => {
+test('a query waits at most two seconds for its vector', async (t) => {
   const { clock, ask, semantics, server } = await workbench(t, () => {});
   const answer = ask('stamps');
   await eventually('one is missing, or asked for', () => server.requests.length === 1);
@@ -108,7 +108,7 @@ test('a query waits two seconds for its vector and no longer', async (t) => {
   assert.match(semantics.warning()!, /did not answer within 2 s/);
 });
 
-test('answers that are no vectors are not believed', async (t) => {
+test('answers that are not vectors are rejected', async (t) => {
   const wrong: EmbeddingScript[] = [
     (_, response) => answerVectors(response, []),
     ({ input }, response) =>
@@ -152,7 +152,7 @@ test('a memory that the endpoint refuses is left out, and the others get their v
   assert.equal(semantics.warning(), undefined);
 });
 
-test('an endpoint that refuses everything is not asked about every memory', async (t) => {
+test('an endpoint that refuses everything is not called for every memory', async (t) => {
   const { semantics, cortex, server } = await workbench(t, refusingWith(400));
   await cortex.remember(
     Array.from({ length: 50 }, (_, at) => note(`Another note, ${at}`)),
@@ -163,7 +163,7 @@ test('an endpoint that refuses everything is not asked about every memory', asyn
   assert.ok(server.requests.length <= 6, String(server.requests.length));
 });
 
-test('when the model makes vectors of other dimensions, all are made anew', async (t) => {
+test("when the model's dimensions change, all vectors are made again", async (t) => {
   const { semantics, cortex, missing, ask, server } = await workbench(t);
   semantics.wake();
   await eventually('no vector is missing', () => missing() === 0);

@@ -1,7 +1,6 @@
 /**
- * Finding memories by their meaning, where an embedding model is configured. Vectors are made in the background; a
- * query whose vector cannot be had in time is answered by words alone, and after a failure the endpoint is left alone
- * for a while.
+ * Finds memories by their meaning, if an embedding model is configured. Vectors are made in the background. A query
+ * without a vector in time uses words alone, and after a failure the endpoint is skipped for a while.
  */
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
@@ -24,30 +23,30 @@ export type Semantics = {
   wake(): void;
   /** Memories near a query, nearest first; `undefined` when the endpoint does not answer. */
   near(query: string, limit: number): Promise<readonly number[] | undefined>;
-  /** What is wrong at present, as a sentence. */
+  /** The current problem, as a sentence. */
   warning(): string | undefined;
   close(): Promise<void>;
 };
 
-/** A turn waits for the vector of its query no longer than this. */
+/** The longest time that a turn waits for the vector of its query. */
 const QUERY_MS = 2000;
 const BATCH_MS = 60_000;
-/** After a failure queries do without for so long. */
+/** How long queries skip the endpoint after a failure. */
 const PAUSE_MS = 30_000;
 const RETRY_MS = [5_000, 30_000, 120_000, 600_000];
-/** Characters of a text that are embedded: models take a few thousand tokens. */
+/** Characters of a text that are embedded: models accept a few thousand tokens. */
 const TEXT_MAX = 2000;
 const BATCH = 64;
-/** Rows that are read before others get their turn. */
+/** Rows that are read before the event loop runs other work. */
 const PAGE = 2000;
 /** An endpoint that refuses more memories than this in a row refuses all of them. */
-const REFUSALS = 3;
-/** How many more sketches are looked at than memories are wanted: sketches order only roughly. */
+const MAX_REFUSALS = 3;
+/** How many sketches are compared for each wanted memory: sketches order only roughly. */
 const OVERSAMPLE = 8;
-/** Texts that have less in common than this are not near, whatever else there is. */
+/** Texts with a smaller similarity are never near. */
 const NEAR = 0.2;
 
-const breath = () => new Promise((resolve) => setImmediate(resolve));
+const yieldToLoop = () => new Promise((resolve) => setImmediate(resolve));
 
 /** Makes the search; vectors are made from the first `wake` on. */
 export function createSemantics({ cortex, embed, model, clock, log }: SemanticsOptions): Semantics {
@@ -59,16 +58,16 @@ export function createSemantics({ cortex, embed, model, clock, log }: SemanticsO
   let cursor = 0;
   let sketches: Promise<Sketches> | undefined;
   let batchSize = BATCH;
-  /** Memories refused one after the other. */
+  /** Memories refused in a row. */
   let refused = 0;
   let failures = 0;
-  let asked = false;
+  let isWakePending = false;
   let pausedUntil = 0;
-  let trouble: string | undefined;
+  let problem: string | undefined;
   let cancelRetry: (() => void) | undefined;
   let working: Promise<void> | undefined;
 
-  /** Vectors of these dimensions are what the model makes; when it made others before, all are made anew. */
+  /** The model makes vectors of these dimensions; if they changed, all vectors are made again. */
   function enter(dimensions: number): string {
     const present = `${model}/${dimensions}`;
     if (space !== present) {
@@ -86,20 +85,20 @@ export function createSemantics({ cortex, embed, model, clock, log }: SemanticsO
       for (const { seq, sketch } of page) read.add(seq, sketch);
       if (page.length < PAGE) break;
       after = page.at(-1)!.seq;
-      await breath();
+      await yieldToLoop();
     }
     return read;
   }
 
   function well(): void {
     failures = 0;
-    trouble = undefined;
+    problem = undefined;
   }
 
   function failed(thrown: unknown): void {
     pausedUntil = clock.monotonic() + PAUSE_MS;
-    if (trouble === undefined) log.warn({ err: thrown }, 'no embeddings; memories are found by their words alone');
-    trouble = `memories are found by their words alone: ${toReveilleError(thrown).message}`;
+    if (problem === undefined) log.warn({ err: thrown }, 'no embeddings; only full-text search finds memories');
+    problem = `only full-text search finds memories: ${toReveilleError(thrown).message}`;
   }
 
   /** Makes the next vectors. @returns false when there are none to be made */
@@ -111,7 +110,7 @@ export function createSemantics({ cortex, embed, model, clock, log }: SemanticsO
       batch = vectors.missing(cursor, through, space ?? '', batchSize);
       if (batch.length === 0) {
         cursor = through;
-        await breath();
+        await yieldToLoop();
       }
     }
     if (batch.length === 0 || signal.aborted) return false;
@@ -121,8 +120,8 @@ export function createSemantics({ cortex, embed, model, clock, log }: SemanticsO
       made = await embed(texts, { signal, timeoutMs: BATCH_MS });
     } catch (thrown) {
       if (!(thrown instanceof ReveilleError) || thrown.code !== 'invalid_request') throw thrown;
-      // One of the texts may be what the endpoint does not take: they are sent one by one, and that one is left out.
-      if (batch.length === 1 && ++refused > REFUSALS) throw thrown;
+      // The endpoint may refuse one of the texts: they are sent one by one, and that one is left out.
+      if (batch.length === 1 && ++refused > MAX_REFUSALS) throw thrown;
       if (batch.length === 1) {
         log.warn({ seq: batch[0]!.seq, reason: thrown.message }, 'the embedding endpoint refuses a memory');
         cursor = batch[0]!.seq;
@@ -146,8 +145,8 @@ export function createSemantics({ cortex, embed, model, clock, log }: SemanticsO
 
   async function work(): Promise<void> {
     try {
-      while (asked && !signal.aborted) {
-        asked = false;
+      while (isWakePending && !signal.aborted) {
+        isWakePending = false;
         while (await embedBatch());
       }
     } catch (thrown) {
@@ -162,12 +161,12 @@ export function createSemantics({ cortex, embed, model, clock, log }: SemanticsO
   }
 
   function wake(): void {
-    asked = true;
+    isWakePending = true;
     if (working || cancelRetry || signal.aborted) return;
     working = work().finally(() => {
       working = undefined;
-      // Somebody asked between the last look and now.
-      if (asked) wake();
+      // A wake came since the last query.
+      if (isWakePending) wake();
     });
   }
 
@@ -204,7 +203,7 @@ export function createSemantics({ cortex, embed, model, clock, log }: SemanticsO
       }
     },
 
-    warning: () => trouble,
+    warning: () => problem,
 
     async close() {
       stopping.abort();

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { cosineOf, Sketches, sketchOf, unitVector } from './sketch.ts';
 
-/** Numbers in [0, 1) that look random and come again: Park and Miller's generator. */
+/** Reproducible pseudo-random numbers in [0, 1): Park and Miller's generator. */
 function randomFrom(seed: number): () => number {
   let state = seed;
   return () => {
@@ -11,7 +11,7 @@ function randomFrom(seed: number): () => number {
   };
 }
 
-test('a vector without a direction is none', () => {
+test('a vector without a direction is rejected', () => {
   assert.equal(unitVector([0, 0]), undefined);
   assert.equal(unitVector([Number.NaN, 1]), undefined);
   assert.equal(unitVector([Number.POSITIVE_INFINITY, 1]), undefined);
@@ -19,7 +19,7 @@ test('a vector without a direction is none', () => {
   assert.ok(Math.abs(cosineOf(unitVector(Array(3000).fill(1e30))!, unitVector(Array(3000).fill(1))!) - 1) < 1e-4);
 });
 
-test('of 2,000 vectors the sketches bring the truly nearest among 80 candidates', () => {
+test('of 2,000 vectors the sketches find the truly nearest among 80 candidates', () => {
   const random = randomFrom(11);
   const dimensions = 257;
   const vectorOf = () => unitVector(Array.from({ length: dimensions }, () => random() + random() + random() - 1.5))!;
@@ -36,7 +36,7 @@ test('of 2,000 vectors the sketches bring the truly nearest among 80 candidates'
   assert.equal(found, 50);
 });
 
-test('no more candidates come than there are', () => {
+test('there are no more candidates than sketches', () => {
   const sketches = new Sketches(8);
   const sketch = sketchOf(unitVector([1, 1, 1, 1, -1, -1, -1, -1])!);
   assert.deepEqual(sketches.nearest(sketch, 5), []);

@@ -1,10 +1,10 @@
 /**
- * Finding near vectors without reading them all: the signs of a vector, one bit each, are a sketch of it; the share of
- * equal signs of two vectors tells of the angle between them (Charikar, STOC 2002). Sketches are small enough to be
- * kept in memory and compared one by one; the few that are near are then compared exactly. Pure.
+ * Finds near vectors without reading them all. The signs of a vector, one bit each, are its sketch; the share of equal
+ * signs estimates the angle between two vectors (Charikar, STOC 2002). Sketches fit into memory and are compared one by
+ * one; the few near vectors are then compared exactly. Pure.
  */
 
-/** Brings a vector to length 1, so that a dot product is a cosine. @returns `undefined` when it has no direction */
+/** Normalizes a vector to length 1, so that a dot product is a cosine. @returns `undefined` when it has no direction */
 export function unitVector(numbers: ArrayLike<number>): Float32Array | undefined {
   const vector = Float32Array.from(numbers);
   const length = Math.hypot(...chunkLengths(vector));
@@ -13,7 +13,7 @@ export function unitVector(numbers: ArrayLike<number>): Float32Array | undefined
   return vector;
 }
 
-/** `Math.hypot` takes its numbers as arguments, of which there cannot be thousands. */
+/** `Math.hypot` takes its numbers as arguments, of which thousands are not possible. */
 function chunkLengths(vector: Float32Array): number[] {
   const lengths: number[] = [];
   for (let at = 0; at < vector.length; at += 256) lengths.push(Math.hypot(...vector.subarray(at, at + 256)));
@@ -27,7 +27,7 @@ export function cosineOf(one: Float32Array, other: Float32Array): number {
   return sum;
 }
 
-/** 32-bit words that hold the signs of a vector with so many dimensions. */
+/** The number of 32-bit words for the signs of a vector with this many dimensions. */
 const wordsFor = (dimensions: number) => Math.ceil(dimensions / 32);
 
 /** The signs of a vector. */
@@ -70,7 +70,7 @@ export class Sketches {
     this.#count++;
   }
 
-  /** The `wanted` nearest, those that are as near as the last of them included as far as there is room. In no order. */
+  /** The `wanted` nearest, plus ties with the last of them as far as the limit allows. In no order. */
   nearest(sketch: Uint32Array, wanted: number): number[] {
     const width = this.#width;
     const distances = new Uint16Array(this.#count);

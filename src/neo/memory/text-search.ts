@@ -1,48 +1,47 @@
 /**
- * Finding memories by their words, in bounded time however many there are.
+ * Finds memories by their words, in bounded time for any number of memories.
  *
- * BM25 costs time for every memory that has one of the words, and a word that is in every tenth memory says next to
- * nothing. So the index is asked first how many memories have each word, with a limit, and the rarest words are
- * searched for, as many as the budget allows. Only when all words are frequent, the newest memories with any of them
- * are looked at instead.
+ * BM25 costs time for every memory with one of the words, and a word of every tenth memory hardly matters. The index
+ * first counts the memories of each word, up to a limit. The rarest words within the budget are then searched. Only if
+ * all words are frequent, the newest memories with any of them are scored instead.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { queryWords } from './words.ts';
 
-/** A memory and how well its words fit: greater is better; comparable within one answer only. */
-export type TextHit = { readonly seq: number; readonly fit: number };
+/** A memory and how well its words match: greater is better; comparable within one answer only. */
+export type TextHit = { readonly seq: number; readonly score: number };
 
-/** Different words of a query that are looked at. */
+/** Different words of a query that are used. */
 const WORDS_MAX = 24;
-/** A word that more memories have than this is frequent. */
+/** A word in more memories than this is frequent. */
 const FREQUENT = 600;
-/** And so is a word that more than this share of them have, unless these are few. */
+/** A word in more than this share of them is frequent too, unless these are few. */
 const FREQUENT_SHARE = 0.2;
 const FEW = 20;
-/** Memories that are scored for one query, at most. */
+/** The most memories that are scored for one query. */
 const BUDGET = 1500;
-/** Of the memories with nothing but frequent words, so many of the newest are looked at. */
+/** For a query of frequent words only, how many of the newest memories are scored. */
 const NEWEST = 200;
 
 const quoted = (words: readonly string[]) => words.map((word) => `"${word}"`).join(' OR ');
 
 /** Makes the search over an open connection. */
 export function textSearch(db: DatabaseSync) {
-  // The limit keeps the question cheap: an exact count of a frequent word would read through all of its memories.
+  // The limit keeps the query cheap: an exact count of a frequent word would read all of its memories.
   const having = db.prepare(`
     SELECT count(*) AS n FROM (SELECT 1 FROM memory_text WHERE memory_text MATCH ? LIMIT ?)`);
   // SQLite's BM25 is less than 0, and less is better.
   const ranked = db.prepare(`
-    SELECT rowid AS seq, -rank AS fit FROM memory_text WHERE memory_text MATCH ? ORDER BY rank LIMIT ?`);
+    SELECT rowid AS seq, -rank AS score FROM memory_text WHERE memory_text MATCH ? ORDER BY rank LIMIT ?`);
   const newest = db.prepare(`
     SELECT seq, search FROM memories
     WHERE seq IN (SELECT rowid FROM memory_text WHERE memory_text MATCH ? ORDER BY rowid DESC LIMIT ?)`);
-  // The greatest number given, which is what there is but for what was forgotten.
-  const given = db.prepare('SELECT max(seq) AS n FROM memories');
+  // The greatest assigned number, an upper bound of the count: it includes forgotten memories.
+  const highestNumber = db.prepare('SELECT max(seq) AS n FROM memories');
 
-  /** The rarest words that the budget allows; none when all are frequent. */
-  function telling(words: readonly string[]): string[] {
-    const { n } = given.get() as { n: number | null };
+  /** The rarest words within the budget; none when all are frequent. */
+  function selective(words: readonly string[]): string[] {
+    const { n } = highestNumber.get() as { n: number | null };
     const limit = Math.floor(Math.min(FREQUENT, Math.max(FEW, (n ?? 0) * FREQUENT_SHARE)));
     const rare = words
       .map((word) => ({ word, memories: (having.get(quoted([word]), limit + 1) as { n: number }).n }))
@@ -55,16 +54,16 @@ export function textSearch(db: DatabaseSync) {
     });
   }
 
-  /** How many of the words each of the newest memories has that have any. */
+  /** How many of the words each of the newest matching memories has. */
   function byFrequentWords(words: readonly string[], limit: number): TextHit[] {
-    const asked = new Set(words);
+    const wordSet = new Set(words);
     const rows = newest.all(quoted(words), NEWEST) as { seq: number; search: string }[];
     return rows
       .map(({ seq, search }) => {
         const has = new Set(search.toLowerCase().split(' '));
-        return { seq, fit: [...asked].filter((word) => has.has(word)).length + 1 };
+        return { seq, score: [...wordSet].filter((word) => has.has(word)).length + 1 };
       })
-      .sort((one, other) => other.fit - one.fit || other.seq - one.seq)
+      .sort((one, other) => other.score - one.score || other.seq - one.seq)
       .slice(0, limit);
   }
 
@@ -73,7 +72,7 @@ export function textSearch(db: DatabaseSync) {
     find(query: string, limit: number): TextHit[] {
       const words = queryWords(query, WORDS_MAX);
       if (words.length === 0) return [];
-      const rare = telling(words);
+      const rare = selective(words);
       return rare.length > 0 ? (ranked.all(quoted(rare), limit) as TextHit[]) : byFrequentWords(words, limit);
     },
   };

@@ -5,13 +5,14 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { sketchOf } from './sketch.ts';
 
-/** Bytes from SQLite may begin at any place of their buffer; typed arrays need a multiple of four. */
+/** Bytes from SQLite may begin at any offset of their buffer; typed arrays need a multiple of four. */
 const aligned = (bytes: Uint8Array) => bytes.slice().buffer as ArrayBuffer;
-const bytesOf = (words: Float32Array | Uint32Array) => new Uint8Array(words.buffer, words.byteOffset, words.byteLength);
+const bytesOf = (vector: Float32Array | Uint32Array) =>
+  new Uint8Array(vector.buffer, vector.byteOffset, vector.byteLength);
 
 /** Makes the table's operations over an open connection. */
 export function vectorTable(db: DatabaseSync) {
-  // A memory that was forgotten while its vector was being made gets none.
+  // A memory that was forgotten meanwhile gets no vector.
   const put = db.prepare(`
     INSERT INTO vectors (memory, space, sketch, vector) SELECT seq, ?, ?, ? FROM memories WHERE seq = ?
     ON CONFLICT (memory) DO UPDATE SET space = excluded.space, sketch = excluded.sketch, vector = excluded.vector`);
@@ -40,7 +41,7 @@ export function vectorTable(db: DatabaseSync) {
         sketch: new Uint32Array(aligned(sketch)),
       })),
 
-    /** The vectors of these memories, as far as they have one in the space. */
+    /** The vectors of these memories, if they have one in the space. */
     vectors: (space: string, seqs: readonly number[]) =>
       (vectors.all(space, JSON.stringify(seqs)) as { seq: number; vector: Uint8Array }[]).map(({ seq, vector }) => ({
         seq,
@@ -51,7 +52,7 @@ export function vectorTable(db: DatabaseSync) {
     missing: (after: number, through: number, space: string, limit: number) =>
       missing.all(after, through, space, limit) as { seq: number; text: string }[],
 
-    /** The space of the newest vector of a model, whose spaces begin so. */
+    /** The space of a model's newest vector; the model's spaces have this prefix. */
     spaceOf: (beginning: string) => (spaceOf.get(beginning) as { space: string } | undefined)?.space,
 
     /** The newest memory's number; 0 when there is none. */

@@ -1,9 +1,12 @@
-/** Text as words for the text index, of memories and of queries alike; and when two texts are the same memory. Pure. */
+/**
+ * Splits texts into words for the text index, for memories and queries alike, and normalizes texts to find equal
+ * memories. Pure.
+ */
 
-// When two texts are the same memory. Pure. A gist leaves out only what cannot carry meaning: letter case of plain
-// words, punctuation at the edges of words, articles, a few filler words. It keeps numbers, negations, identifiers and
-// the order of words, because "Alice manages Bob" and "Bob manages Alice" are two memories, and to lose one of them is
-// worse than to keep something twice. Paraphrases meet through their claim instead.
+// Normalization for equal memories. It removes only parts without meaning: letter case of plain words, punctuation at
+// the edges of words, articles, a few filler words. It keeps numbers, negations, identifiers and the order of words,
+// because "Alice manages Bob" and "Bob manages Alice" are two memories. Losing one of them is worse than storing
+// something twice. Paraphrases are matched by their claim instead.
 
 const FILLERS = new Set(['the', 'a', 'an', 'really', 'very', 'just', 'also', 'that', 'please']);
 
@@ -13,34 +16,34 @@ const LEADING = new RegExp(`^(?:[${EDGE_PUNCTUATION}](?!\\p{N}))+`, 'u');
 const TRAILING = new RegExp(`[${EDGE_PUNCTUATION}]+$`, 'u');
 
 /**
- * Identifiers, addresses and hashes can differ in letter case alone: whatever has a digit, or a capital after a small
- * letter.
+ * Identifiers, addresses and hashes can differ in letter case alone: words with a digit, or with a capital after a
+ * small letter.
  */
 const CASE_COUNTS = /\p{N}|\p{Ll}\p{Lu}/u;
 
-function gistOfWord(word: string): string {
+function normalizeWord(word: string): string {
   const bare = word.replace(LEADING, '').replace(TRAILING, '');
   return CASE_COUNTS.test(bare) ? bare : bare.toLowerCase().replace(/n[’']t$/, ' not');
 }
 
-/** The gist of a text: equal gists are one memory. Never empty for a text that is not blank. */
-export function gistOf(text: string): string {
+/** The normalized form of a text: equal forms are one memory. Never empty for a text that is not blank. */
+export function normalizeText(text: string): string {
   const words = text.normalize('NFKC').trim().split(/\s+/u);
-  const gist = words
-    .map(gistOfWord)
+  const normalized = words
+    .map(normalizeWord)
     .filter((word) => word !== '' && !FILLERS.has(word))
     .join(' ');
-  return gist === '' ? words.join(' ') : gist;
+  return normalized === '' ? words.join(' ') : normalized;
 }
 
 const PIECES = /(?<word>[\p{L}\p{N}\p{M}]+)|(?<emoji>\p{Extended_Pictographic}|\p{Regional_Indicator}{2})/gu;
 const UNSPACED =
   /(?:\p{Script_Extensions=Han}|\p{Script_Extensions=Hiragana}|\p{Script_Extensions=Katakana}|\p{Script_Extensions=Hangul}|\p{Script_Extensions=Thai}|\p{Script_Extensions=Lao}|\p{Script_Extensions=Khmer}|\p{Script_Extensions=Myanmar})+/gu;
 
-/** No word of any language is longer; an identifier that is, is found by its beginning. In UTF-16 units. */
+/** No word of any language is longer; a longer identifier is found by its beginning. In UTF-16 units. */
 const WORD_MAX = 128;
 
-function spelled(emoji: string): string {
+function emojiToken(emoji: string): string {
   return `emoji${Array.from(emoji, (char) => char.codePointAt(0)!.toString(16)).join('x')}`;
 }
 
@@ -51,13 +54,13 @@ function grams(run: string): { single: string[]; pairs: string[] } {
 }
 
 /**
- * The words of a text in order, repeated ones too. `asked`: a run of characters gives its pairs alone, which are more
- * telling.
+ * The words of a text in order, repeated ones too. `forQuery`: a run of characters gives its pairs alone, which are more
+ * specific.
  */
-function* wordsOf(text: string, asked: boolean): Generator<string> {
+function* splitWords(text: string, forQuery: boolean): Generator<string> {
   for (const { groups } of text.toWellFormed().normalize('NFKC').matchAll(PIECES)) {
     if (groups?.emoji !== undefined) {
-      yield spelled(groups.emoji);
+      yield emojiToken(groups.emoji);
       continue;
     }
     const word = groups!.word!;
@@ -66,7 +69,7 @@ function* wordsOf(text: string, asked: boolean): Generator<string> {
       if (run.index > at) yield word.slice(at, run.index).slice(0, WORD_MAX).toWellFormed();
       at = run.index + run[0].length;
       const { single, pairs } = grams(run[0]);
-      if (!asked || pairs.length === 0) yield* single;
+      if (!forQuery || pairs.length === 0) yield* single;
       yield* pairs;
     }
     if (at < word.length) yield word.slice(at, at + WORD_MAX).toWellFormed();
@@ -74,39 +77,38 @@ function* wordsOf(text: string, asked: boolean): Generator<string> {
 }
 
 /**
- * Words of the question rather than of what is asked for. Frequent words of any language are left out by their count
- * instead.
+ * Question words and other function words, which do not identify a memory. Frequent words of any language are left out
+ * by their count instead.
  */
-const ASKING = new Set(
-  (
-    'a about all am an and any are as at be been but by can could did do does for from had has have he her his how i if in is it its ' +
-    'me my no not of on or our she should so that the their them then there they this to us was we were what when where which who ' +
-    'why will with would you your'
-  ).split(' '),
+const QUESTION_WORDS = new Set(
+  [
+    'a about all am an and any are as at be been but by can could did do does for from had has have',
+    'he her his how i if in is it its me my no not of on or our she should so that the their them',
+    'then there they this to us was we were what when where which who why will with would you your',
+  ].flatMap((line) => line.split(' ')),
 );
 
-/** Characters of a query that are read; what is beyond would only cost time. */
+/** Characters of a query that are read; more would only cost time. */
 const QUERY_MAX = 4000;
 
-/** A text as the index takes it: words with blanks between. */
+/** A text for the index: words with blanks between. */
 export function searchTextOf(text: string): string {
-  return [...wordsOf(text, false)].join(' ');
+  return [...splitWords(text, false)].join(' ');
 }
 
 /**
- * The different words that a query asks for, in order; those that only make a question of it are left out as long as
- * others are there. Each is made of letters, digits and marks, so that it can stand between quotes in a query of the
- * index.
+ * The different words of a query, in order; question words are left out as long as there are others. Each is made of
+ * letters, digits and marks, so that a query of the index can quote it.
  *
  * @param most how many words at most
  */
 export function queryWords(query: string, most: number): string[] {
   const found = new Set<string>();
-  const asking = new Set<string>();
-  for (const word of wordsOf(query.slice(0, QUERY_MAX), true)) {
+  const isQuestionWord = new Set<string>();
+  for (const word of splitWords(query.slice(0, QUERY_MAX), true)) {
     const lower = word.toLowerCase();
-    (ASKING.has(lower) ? asking : found).add(lower);
+    (QUESTION_WORDS.has(lower) ? isQuestionWord : found).add(lower);
     if (found.size === most) break;
   }
-  return [...(found.size > 0 ? found : asking)].slice(0, most);
+  return [...(found.size > 0 ? found : isQuestionWord)].slice(0, most);
 }

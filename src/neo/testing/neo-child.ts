@@ -1,4 +1,4 @@
-/** Neo as a child process, to be killed. */
+/** Neo as a child process that a test can kill. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
@@ -12,11 +12,11 @@ const ENTRY = fileURLToPath(import.meta.resolve('./neo-process.fixture.ts'));
 export type NeoChild = {
   readonly url: string;
   readonly process: ChildProcess;
-  /** Resolves with what it says on its fourth descriptor, when that is closed. */
-  said: Promise<string>;
-  /** What it has written to stderr so far. */
+  /** Resolves with the output on its fourth descriptor, when that is closed. */
+  portOutput: Promise<string>;
+  /** Its stderr output so far. */
   log(): string;
-  /** Sends the signal and resolves with the exit status when the process is gone. */
+  /** Sends the signal and resolves with the exit status when the process has ended. */
   end(signal: NodeJS.Signals): Promise<number | null>;
 };
 
@@ -24,7 +24,7 @@ export type NeoChild = {
  * Starts Neo over a data folder; resolves when it accepts requests.
  *
  * @param wrap a command and arguments that run the one appended to them
- * @throws Error with what it wrote to stderr when it ends before
+ * @throws Error with its stderr output when it ends before
  */
 export async function neoChild(
   dataDir: string,
@@ -38,30 +38,30 @@ export async function neoChild(
       NEO_DATA_DIR: dataDir,
       NEO_DAEMON_TOKEN: TOKEN,
       NEO_PORT: '0',
-      // Servers are started by the tests that are about them.
+      // Tests of tool servers start their own.
       NEO_MANIFEST: 'none',
       ...COMPILED,
       ...env,
     },
     stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
   });
-  const said = text(child.stdio[3] as Readable);
+  const portOutput = text(child.stdio[3] as Readable);
   let log = '';
   child.stderr!.setEncoding('utf8').on('data', (chunk: string) => {
     log += chunk;
   });
-  const gone = once(child, 'close') as Promise<[number | null]>;
-  const ready = await Promise.race([once(child.stdout!, 'data'), gone.then(() => undefined)]);
+  const closed = once(child, 'close') as Promise<[number | null]>;
+  const ready = await Promise.race([once(child.stdout!, 'data'), closed.then(() => undefined)]);
   if (!ready) throw new Error(log.trim());
   const { port } = JSON.parse(String(ready[0])) as { port: number };
   return {
     url: `http://127.0.0.1:${port}`,
     process: child,
-    said,
+    portOutput,
     log: () => log,
     async end(signal) {
       child.kill(signal);
-      const [status] = await gone;
+      const [status] = await closed;
       return status;
     },
   };

@@ -1,6 +1,5 @@
 /**
- * Neo as a process of its own, for tests that kill it: configuration from the environment, one line on stdout when
- * ready.
+ * Neo as a separate process, for tests that kill it: configuration from the environment, one line on stdout when ready.
  */
 import { systemClock } from '../../kit/clock/clock.ts';
 import { onTermination } from '../../kit/http/drain.ts';

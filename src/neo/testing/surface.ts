@@ -2,16 +2,16 @@
 import { type ToolAnswer, type ToolCallContext, type ToolSurface, textAnswer } from '../tools/surface.ts';
 
 export type TestTool = {
-  /** What a call does. */
+  /** The implementation of a call. */
   readonly run: (
     args: Record<string, unknown>,
     context: ToolCallContext,
   ) => Promise<ToolAnswer | string> | ToolAnswer | string;
-  /** Whether it does nothing twice. */
+  /** Whether a repetition has no second effect. */
   readonly repeatable?: boolean;
 };
 
-/** Makes a surface, and keeps which calls reached it. */
+/** Makes a surface, and records the calls that reached it. */
 export function surfaceOf(tools: Readonly<Record<string, TestTool>>) {
   const calls: { name: string; args: unknown; callId: string }[] = [];
   const surface: ToolSurface = {

@@ -1,4 +1,4 @@
-/** A call of a tool as the loop would make it, for tests of what stands behind. */
+/** A call of a tool as the loop would make it, for tests of its implementation. */
 import type { ToolAnswer, ToolCallContext, ToolNotice } from '../tools/surface.ts';
 import type { Turn } from '../turn.ts';
 
@@ -17,37 +17,37 @@ export const TURN: Turn = {
 };
 
 export type TestCall = ToolCallContext & {
-  /** What the call has told so far. */
+  /** The notices of the call so far. */
   readonly told: ToolNotice[];
   readonly abort: (reason: unknown) => void;
-  /** The first notice, told already or yet to come, that fits. */
+  /** The first matching notice, past or future. */
   until(fits: (notice: ToolNotice) => boolean): Promise<ToolNotice>;
 };
 
 export function testCall(callId = 'call-1', turn: Turn = TURN): TestCall {
   const controller = new AbortController();
-  const told: ToolNotice[] = [];
+  const notices: ToolNotice[] = [];
   const listeners = new Set<() => void>();
   return {
     turn,
     callId,
     signal: controller.signal,
-    told,
+    told: notices,
     abort: (reason) => controller.abort(reason),
     notify(notice) {
-      told.push(notice);
+      notices.push(notice);
       for (const listener of [...listeners]) listener();
     },
     until: (fits) =>
       new Promise((resolve) => {
-        const look = () => {
-          const found = told.find(fits);
+        const check = () => {
+          const found = notices.find(fits);
           if (!found) return;
-          listeners.delete(look);
+          listeners.delete(check);
           resolve(found);
         };
-        listeners.add(look);
-        look();
+        listeners.add(check);
+        check();
       }),
   };
 }

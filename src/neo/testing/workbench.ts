@@ -1,4 +1,4 @@
-/** What Neo's tests share: a real daemon on a real port with a real file, and ways to talk to it. */
+/** The shared parts of Neo's tests: a real daemon on a real port with a real file, and clients for it. */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { eventually } from '../../../test/support/eventually.ts';
@@ -49,7 +49,7 @@ export async function ask(neo: { url: string }, path: string, init: RequestInit 
   return { status: response.status, text: await response.text(), headers: response.headers };
 }
 
-/** What a success envelope holds. */
+/** The content of a success envelope. */
 export const dataOf = ({ text }: Answer) => JSON.parse(text).data;
 
 /** A failure envelope and its status. */
@@ -59,7 +59,7 @@ export function errorOf({ status, text }: Answer): { status: number; code: strin
   return { status, code: error.code, message: error.message };
 }
 
-/** Posts to `/chat`; a string is sent as it is. */
+/** Posts to `/chat`; a string is sent unchanged. */
 export function postChat(
   neo: { url: string },
   body: string | object,
@@ -105,30 +105,30 @@ export function wakeBody(due: number, members: object = {}, alarmId: string = AL
   };
 }
 
-/** A request that a {@link heldModel} has been asked. */
-export type HeldRequest = {
+/** A request that a {@link heldModel} has received. */
+export type PausedRequest = {
   readonly request: ModelRequest;
   answer(text: string): void;
   fail(error: unknown): void;
 };
 
-/** A model that answers when the test says so. */
-export function heldModel(): NeoModel & { readonly held: HeldRequest[]; next(): Promise<HeldRequest> } {
-  const held: HeldRequest[] = [];
-  const waiting: ((request: HeldRequest) => void)[] = [];
-  let given = 0;
+/** A model that answers when the test allows it. */
+export function heldModel(): NeoModel & { readonly held: PausedRequest[]; next(): Promise<PausedRequest> } {
+  const held: PausedRequest[] = [];
+  const waiting: ((request: PausedRequest) => void)[] = [];
+  let returned = 0;
   return {
     name: 'held',
     held,
-    /** The next request that has not been given out yet. */
+    /** The next request that was not returned yet. */
     next() {
-      const request = held[given];
-      given++;
+      const request = held[returned];
+      returned++;
       return request ? Promise.resolve(request) : new Promise((resolve) => waiting.push(resolve));
     },
     generate(request) {
       return new Promise((resolve, reject) => {
-        const entry: HeldRequest = {
+        const entry: PausedRequest = {
           request,
           answer(text) {
             request.onText(text);
@@ -146,18 +146,18 @@ export function heldModel(): NeoModel & { readonly held: HeldRequest[]; next(): 
 
 export type ReceivedEvent = { id: string | undefined; event: string; data: Record<string, unknown> };
 
-/** Reads an event stream; `next` waits for an event that fits. */
+/** Reads an event stream; `next` waits for a matching event. */
 export async function readEvents(
   t: TestContext,
   neo: { url: string },
   query = '',
   headers: Record<string, string> = {},
 ) {
-  const over = new AbortController();
-  t.after(() => over.abort());
+  const closing = new AbortController();
+  t.after(() => closing.abort());
   const response = await fetch(`${neo.url}/events${query}`, {
     headers: { authorization: `Bearer ${TOKEN}`, ...headers },
-    signal: over.signal,
+    signal: closing.signal,
   });
   assert.equal(response.status, 200);
   const received: ReceivedEvent[] = [];
@@ -186,19 +186,19 @@ export async function readEvents(
     received,
     /** Resolves when the server or the test has ended the stream. */
     ended: reading,
-    stop: () => over.abort(),
-    /** The first event, received already or yet to come, that fits; an error when the stream ends before. */
+    stop: () => closing.abort(),
+    /** The first matching event, past or future; an error when the stream ends before. */
     next(fits: (event: ReceivedEvent) => boolean): Promise<ReceivedEvent> {
       return new Promise((resolve, reject) => {
-        const look = () => {
+        const check = () => {
           const found = received.find(fits);
           if (!found && !ended) return;
-          listeners.delete(look);
+          listeners.delete(check);
           if (found) resolve(found);
           else reject(new Error(`the stream ended after ${JSON.stringify(received)}`));
         };
-        listeners.add(look);
-        look();
+        listeners.add(check);
+        check();
       });
     },
   };

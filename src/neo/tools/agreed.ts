@@ -1,7 +1,7 @@
-/** What Neo's manifest and skill say, held against the files around them before anything is started. */
+/** Compares Neo's manifest and skill with the files beside them, before anything is started. */
 import { resolve } from 'node:path';
 import { bundledManifest } from '../../mcp-host/bundled-programs.ts';
-import { type AgreedFiles, hasServersToStart, readAgreedFiles, refuseAnyDrift } from '../../mcp-host/drift.ts';
+import { hasServersToStart, type LockedManifest, readAgreedFiles, refuseAnyDrift } from '../../mcp-host/drift.ts';
 import { spillFolderPath } from '../../mcp-host/spill-folder.ts';
 import { resolveToolUri, type UriTarget } from '../../mcp-host/tool-uri.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -15,22 +15,22 @@ export function manifestPathOf(manifest: ManifestChoice): string {
   return bundledManifest(manifest === 'bundled' ? 'neo' : manifest);
 }
 
-/** What references in the manifest refer to besides Neo's own variables. */
+/** The values for references in the manifest besides Neo's own variables. */
 export function foldersOf(config: Pick<ToolConfig, 'workspace'>, dataDir: string) {
   return { NEO_WORKSPACE: resolve(config.workspace), NEO_TOOL_OUTPUT: spillFolderPath(dataDir) };
 }
 
-/** A Neo without tools has none that a skill could ask for. */
-const NOTHING: Pick<AgreedFiles, 'manifest' | 'lock'> = {
+/** A Neo without tools has none that a skill could name. */
+const NOTHING: Pick<LockedManifest, 'manifest' | 'lock'> = {
   manifest: { path: 'NEO_MANIFEST=none', sha256: '', agent: undefined, servers: [] },
   lock: undefined,
 };
 
 /**
- * @param variables as the manifest will be read with
+ * @param variables the values for references in the manifest
  * @returns whether servers have to be started before all can be compared
- * @throws ReveilleError `conflict` naming everything that manifest, lock, registry and skill disagree on;
- *   `invalid_request` for one of them that is wrong
+ * @throws ReveilleError `conflict` naming every difference between manifest, lock, registry and skill;
+ *   `invalid_request` for an invalid one of them
  */
 export function checkFiles(config: ToolConfig, variables: Settings, dataDir: string): boolean {
   const { manifest, skill: path } = config;
@@ -45,14 +45,14 @@ export function checkFiles(config: ToolConfig, variables: Settings, dataDir: str
 }
 
 /**
- * Holds a skill against the tools that are there. A server that is not there has none, and cannot be compared.
+ * Compares a skill with the available tools. A server that is not running cannot be compared.
  *
- * @throws ReveilleError `conflict` naming each tool that the skill asks for and its server does not have
+ * @throws ReveilleError `conflict` naming each tool of the skill that its server does not have
  */
 export function checkSkill({ path, entries }: Skill, tools: readonly UriTarget[]): void {
-  const there = new Set(tools.map(({ alias }) => `matrix://tool/mcp/${encodeURIComponent(alias)}/`));
+  const runningServers = new Set(tools.map(({ alias }) => `matrix://tool/mcp/${encodeURIComponent(alias)}/`));
   const found = entries.flatMap(({ line, uri }) => {
-    if (![...there].some((server) => uri.startsWith(server))) return [];
+    if (![...runningServers].some((server) => uri.startsWith(server))) return [];
     try {
       resolveToolUri(uri, tools);
       return [];

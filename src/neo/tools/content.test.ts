@@ -7,7 +7,7 @@ import { answerOf } from './tool-set.ts';
 const texts = (content: HostContent[]) =>
   answerOf({ content }).content.map((part) => (part.type === 'text' ? part.text : part.mediaType));
 
-test('text and the pictures that models take stay as they are', () => {
+test('text and supported images stay unchanged', () => {
   const picture = { type: 'image', data: 'iVBORw0KGgo=', mimeType: 'IMAGE/PNG' };
   assert.deepEqual(answerOf({ content: [{ type: 'text', text: 'a' }, picture] }), {
     content: [
@@ -18,7 +18,7 @@ test('text and the pictures that models take stay as they are', () => {
   });
 });
 
-test('of what cannot be shown the model is told what it was', () => {
+test('content that cannot be shown is described for the model', () => {
   assert.deepEqual(
     texts([
       { type: 'image', data: 'AAAA', mimeType: 'image/tiff' },
@@ -39,12 +39,12 @@ test('of what cannot be shown the model is told what it was', () => {
   );
 });
 
-test('an empty result is put into words', () => {
+test('an empty result is described as text', () => {
   assert.deepEqual(texts([]), ['done; the tool said nothing']);
   assert.match(JSON.stringify(answerOf({ content: [], isError: true })), /failed and gave no reason/);
 });
 
-test('whatever a server sends there is something well-formed to show', () => {
+test('whatever a server sends, the result is well-formed', () => {
   const member = fc.anything();
   const kind = fc.oneof(fc.constantFrom('text', 'image', 'audio', 'resource', 'resource_link'), fc.string());
   const block = fc.record({ type: kind, text: member, data: member, mimeType: member, uri: member, resource: member });

@@ -1,30 +1,30 @@
-/** What the surface needs of the MCP host that runs the servers. */
+/** The interface of the MCP host for the surface. */
 import type { ToolSurface as Declared, SideEffectClass } from '../../wire/manifest.ts';
 
-/** A tool that a running server has and the manifest allows. */
+/** A tool of a running server that the manifest allows. */
 export type HostTool = {
   readonly alias: string;
   /** Its own name on the server. */
   readonly tool: string;
-  /** `alias__tool`, made fit for model endpoints; no two tools share one. */
+  /** `alias__tool`, adapted for model endpoints; no two tools share one. */
   readonly functionName: string;
   /** `matrix://tool/mcp/<alias>/<tool>@<version>` */
   readonly uri: string;
   readonly sideEffectClass?: SideEffectClass | undefined;
   readonly surface?: Declared | undefined;
-  /** Whether its definition is one that was looked at and agreed on. */
+  /** Whether its definition is pinned. */
   readonly isPinned?: boolean | undefined;
-  /** As the server gives it. */
+  /** As the server sends it. */
   readonly definition: {
     readonly description?: string | undefined;
     readonly inputSchema: object;
-    /** Hints that nobody vouches for. */
+    /** Untrusted hints. */
     readonly annotations?: Readonly<Record<string, unknown>> | undefined;
   };
 };
 
 /**
- * A result in the terms of MCP; the host has cut it to a length that a model can take in, and says so in its text.
+ * A result in the form of MCP; the host has capped it to a length that a model can read, and its text says so.
  * Structured content is among its blocks.
  */
 export type HostAnswer = {
@@ -32,9 +32,7 @@ export type HostAnswer = {
   readonly isError?: boolean | undefined;
 };
 
-/**
- * A piece of a result; which members there are follows from `type`, and servers may send types that nobody knows yet.
- */
+/** A piece of a result; its members follow from `type`, and servers may send unknown types. */
 export type HostContent = {
   readonly type: string;
   readonly text?: unknown;
@@ -46,20 +44,20 @@ export type HostContent = {
 };
 
 export type ToolHost = {
-  /** What can be called now; another array as soon as that changes. */
+  /** The tools that can be called now; another array as soon as that changes. */
   tools(): readonly HostTool[];
-  /** Rejects when no answer came; the error's `mayHaveRun` says whether the call may have been carried out. */
+  /** Rejects when no answer came; the error's `mayHaveRun` says whether the call may have been executed. */
   call(
     alias: string,
     tool: string,
     args: Record<string, unknown>,
     options: { signal: AbortSignal; conversation?: string | undefined },
   ): Promise<HostAnswer>;
-  /** Sentences about servers that do not run and tools that are held back. */
+  /** Sentences about servers that do not run and tools that are withheld. */
   warnings(): readonly string[];
-  /** Servers that need something that is not there. */
+  /** Servers with a missing requirement. */
   off?(): readonly { alias: string; why: string }[];
-  /** The limits of its servers, in words. */
+  /** The limits of its servers as text. */
   limits?(): string;
   close(): Promise<void>;
 };

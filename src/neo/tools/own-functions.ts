@@ -6,7 +6,7 @@ import { utf8Bytes } from '../../wire/text.ts';
 export const CORE_EXECUTE = 'core_execute';
 export const MEMORY_RECALL = 'memory_recall';
 
-/** The longest description of a task; with its escapes it still fits into a request of 256 KiB. */
+/** The longest description of a task; escaped it still fits into a request of 256 KiB. */
 const INTENT_MAX_BYTES = 32 * 1024;
 const QUERY_MAX_CHARACTERS = 4096;
 
@@ -44,11 +44,11 @@ export const MEMORY_RECALL_SCHEMA: ToolSchema = {
   },
 };
 
-/** The names that servers cannot take. */
+/** The names that servers cannot use. */
 export const OWN_FUNCTIONS: ReadonlySet<string> = new Set([CORE_EXECUTE, MEMORY_RECALL]);
 
-/** What a function was called with, or a sentence for the model about what is wrong with it. */
-export type Reading<T> = { readonly value: T } | { readonly wrong: string };
+/** The arguments of a function, or a sentence for the model about their error. */
+export type Parsed<T> = { readonly value: T } | { readonly problem: string };
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -58,12 +58,12 @@ function kindOf(value: unknown): string {
   return Array.isArray(value) ? 'a list' : typeof value;
 }
 
-/** Arguments as they go to a server. */
-export function readArguments(name: string, args: unknown): Reading<Record<string, unknown>> {
-  // Models leave the arguments out where there is nothing to say.
+/** Arguments for a server. */
+export function parseArguments(name: string, args: unknown): Parsed<Record<string, unknown>> {
+  // Models omit the arguments where there are none.
   if (args === undefined || args === null) return { value: {} };
   if (isObject(args)) return { value: args };
-  return { wrong: `the arguments of ${name} must be a JSON object (got ${kindOf(args)})` };
+  return { problem: `the arguments of ${name} must be a JSON object (got ${kindOf(args)})` };
 }
 
 function unknownMember(name: string, args: Record<string, unknown>, known: string): string | undefined {
@@ -74,31 +74,32 @@ function unknownMember(name: string, args: Record<string, unknown>, known: strin
 }
 
 /** The task in the arguments of `core_execute`. */
-export function readIntent(args: unknown): Reading<string> {
-  const read = readArguments(CORE_EXECUTE, args);
-  if ('wrong' in read) return read;
-  const extra = unknownMember(CORE_EXECUTE, read.value, 'intent');
-  if (extra !== undefined) return { wrong: extra };
-  const { intent } = read.value;
-  if (typeof intent !== 'string') return { wrong: `intent must be a string (got ${kindOf(intent)})` };
-  if (intent.trim() === '') return { wrong: 'intent must describe the task; it is empty' };
-  if (!intent.isWellFormed()) return { wrong: 'intent must be well-formed Unicode; it holds half of a surrogate pair' };
+export function parseIntent(args: unknown): Parsed<string> {
+  const parsed = parseArguments(CORE_EXECUTE, args);
+  if ('problem' in parsed) return parsed;
+  const extra = unknownMember(CORE_EXECUTE, parsed.value, 'intent');
+  if (extra !== undefined) return { problem: extra };
+  const { intent } = parsed.value;
+  if (typeof intent !== 'string') return { problem: `intent must be a string (got ${kindOf(intent)})` };
+  if (intent.trim() === '') return { problem: 'intent must describe the task; it is empty' };
+  if (!intent.isWellFormed())
+    return { problem: 'intent must be well-formed Unicode; it holds half of a surrogate pair' };
   const bytes = utf8Bytes(intent);
-  if (bytes > INTENT_MAX_BYTES) return { wrong: `intent must be at most ${INTENT_MAX_BYTES} bytes, it has ${bytes}` };
+  if (bytes > INTENT_MAX_BYTES) return { problem: `intent must be at most ${INTENT_MAX_BYTES} bytes, it has ${bytes}` };
   return { value: intent };
 }
 
 /** The query in the arguments of `memory_recall`; an empty one counts as none. */
-export function readQuery(args: unknown): Reading<string | undefined> {
-  const read = readArguments(MEMORY_RECALL, args);
-  if ('wrong' in read) return read;
-  const extra = unknownMember(MEMORY_RECALL, read.value, 'query');
-  if (extra !== undefined) return { wrong: extra };
-  const { query } = read.value;
+export function parseQuery(args: unknown): Parsed<string | undefined> {
+  const parsed = parseArguments(MEMORY_RECALL, args);
+  if ('problem' in parsed) return parsed;
+  const extra = unknownMember(MEMORY_RECALL, parsed.value, 'query');
+  if (extra !== undefined) return { problem: extra };
+  const { query } = parsed.value;
   if (query === undefined || query === null) return { value: undefined };
-  if (typeof query !== 'string') return { wrong: `query must be a string (got ${kindOf(query)})` };
+  if (typeof query !== 'string') return { problem: `query must be a string (got ${kindOf(query)})` };
   if (query.length > QUERY_MAX_CHARACTERS)
-    return { wrong: `query must have at most ${QUERY_MAX_CHARACTERS} characters, it has ${query.length}` };
-  const words = query.toWellFormed().trim();
-  return { value: words === '' ? undefined : words };
+    return { problem: `query must have at most ${QUERY_MAX_CHARACTERS} characters, it has ${query.length}` };
+  const trimmed = query.toWellFormed().trim();
+  return { value: trimmed === '' ? undefined : trimmed };
 }

@@ -1,4 +1,4 @@
-/** Pinning: writing down which definition each tool has now, so that a later change is noticed. */
+/** Pinning: stores the current definition of each tool, so that a later change is detected. */
 import { ReveilleError } from '../../wire/errors.ts';
 import { type HostOptions, startHost } from './start-host.ts';
 
@@ -9,17 +9,17 @@ export type PinChange = {
 };
 
 export type PinReport = {
-  /** The lock that was written, beside the manifest. */
+  /** The written lock, beside the manifest. */
   file: string;
-  /** Every tool of the servers that run, and those that were pinned and are gone. */
+  /** Every tool of the running servers, and the pinned ones that were removed. */
   tools: PinChange[];
-  /** A sentence for each server that did not start; its pins stay as they were. */
+  /** A sentence for each server that did not start; its pins stay unchanged. */
   unpinned: string[];
 };
 
 /**
- * Starts the servers, whatever the present lock says, and writes a lock that agrees with them. Tools must still be
- * those that the manifest declares.
+ * Starts the servers, whatever the present lock contains, and writes a lock for their tools. Tools must still be the
+ * declared ones.
  *
  * @throws ReveilleError as `startHost` does; `unavailable` when the lock cannot be written
  */
@@ -40,23 +40,29 @@ export async function pinTools(options: HostOptions): Promise<PinReport> {
         const change = old[tool] === undefined ? 'new' : old[tool] === digest ? 'same' : 'changed';
         return { alias, tool, change };
       });
-      const gone = Object.keys(old).filter((tool) => pins[tool] === undefined);
-      return [...present, ...gone.map((tool): PinChange => ({ alias, tool, change: 'gone' }))];
+      const removed = Object.keys(old).filter((tool) => pins[tool] === undefined);
+      return [...present, ...removed.map((tool): PinChange => ({ alias, tool, change: 'gone' }))];
     });
     try {
       writeLock(file, { lock_version: 1, servers: { ...kept, ...now } });
       const known = readKnownTools(manifestPath) ?? {};
       const still = Object.fromEntries(down.flatMap(({ alias }) => (known[alias] ? [[alias, known[alias]]] : [])));
-      const fresh = Object.groupBy(pool.tools(), ({ alias }) => alias);
-      const live = Object.entries(fresh).map(([alias, there]) => [alias, there!.map(({ definition }) => definition)]);
+      const liveTools = Object.groupBy(pool.tools(), ({ alias }) => alias);
+      const live = Object.entries(liveTools).map(([alias, tools]) => [
+        alias,
+        tools!.map(({ definition }) => definition),
+      ]);
       writeKnownTools(manifestPath, { ...still, ...Object.fromEntries(live) });
     } catch (cause) {
-      const why = cause instanceof Error ? cause.message : String(cause);
-      throw new ReveilleError('unavailable', `the tool lock ${file} cannot be written: ${why}`, { cause });
+      const reason = cause instanceof Error ? cause.message : String(cause);
+      throw new ReveilleError('unavailable', `the tool lock ${file} cannot be written: ${reason}`, { cause });
     }
-    // One that is off keeps the pins that it has.
+    // A server that is off keeps its pins.
     const off = pool.off().filter(({ alias }) => before[alias] === undefined);
-    const unpinned = [...pool.warnings(), ...off.map(({ alias, why }) => `server "${alias}" is off: ${why}`)];
+    const unpinned = [
+      ...pool.warnings(),
+      ...off.map(({ alias, why: reason }) => `server "${alias}" is off: ${reason}`),
+    ];
     return { file, tools, unpinned };
   } finally {
     await pool.close();

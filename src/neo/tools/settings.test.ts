@@ -8,7 +8,7 @@ const EXECUTOR = {
   MATRIX_USER_ID: 'alice',
 };
 
-test('without settings Neo has the manifest that ships, a workspace below its data, and no executor', () => {
+test('without settings Neo has the shipped manifest, a workspace below its data, and no executor', () => {
   assert.deepEqual(parseToolConfig({}, '/data/neo'), {
     manifest: 'bundled',
     workspace: '/data/neo/workspace',
@@ -19,7 +19,7 @@ test('without settings Neo has the manifest that ships, a workspace below its da
   });
 });
 
-test('what is set is taken', () => {
+test('given settings are used', () => {
   const settings = {
     ...EXECUTOR,
     NEO_MANIFEST: 'mine.json',
@@ -42,7 +42,7 @@ test('what is set is taken', () => {
   assert.equal(parseToolConfig({ NEO_MANIFEST: 'default' }, '/d').manifest, 'default');
 });
 
-test('half an executor stops the start, naming what is missing and no secret', () => {
+test('an incomplete executor setting stops the start, naming the missing one and no secret', () => {
   for (const name of Object.keys(EXECUTOR)) {
     assert.throws(
       () => parseToolConfig({ ...EXECUTOR, [name]: undefined }, '/d'),
@@ -51,7 +51,7 @@ test('half an executor stops the start, naming what is missing and no secret', (
   }
 });
 
-test('values that cannot be meant are refused', () => {
+test('invalid values are refused', () => {
   const wrong: Record<string, string>[] = [
     { ...EXECUTOR, NEO_EXECUTOR_URL: 'ftp://x' },
     { ...EXECUTOR, NEO_EXECUTOR_URL: 'http://u:p@x' },

@@ -1,4 +1,4 @@
-/** The variables that decide what Neo can do (docs/contracts.md §11). */
+/** The variables that configure Neo's tools (docs/contracts.md §11). */
 import { join } from 'node:path';
 import { z } from 'zod';
 import { readEscalatePatterns } from '../../mcp-host/classify.ts';
@@ -12,25 +12,25 @@ import type { ExecutorAddress } from '../delegate/delegate.ts';
 export type ManifestChoice = { readonly path: string } | 'bundled' | 'default';
 
 export type ToolConfig = {
-  /** The agent manifest; `bundled` and `default` are those that ship, absent when Neo is to have no tools. */
+  /** The agent manifest; `bundled` and `default` are the shipped ones; absent when Neo has no tools. */
   readonly manifest: ManifestChoice | undefined;
   /** The folder that the agent may work in. */
   readonly workspace: string;
-  /** The file of the skill that the agent works under. */
+  /** The file of the agent's skill. */
   readonly skill: string | undefined;
-  /** Parts of names that escalate, beside those of the house. */
+  /** Parts of names that escalate, beside the built-in ones. */
   readonly patterns: readonly string[];
-  /** Limits of the servers that the environment sets; they go before those of the manifest. */
+  /** Limits of the servers that the environment sets; they override those of the manifest. */
   readonly limits?: Partial<HostLimits>;
-  /** What stands behind `core_execute`. */
+  /** The executor for `core_execute`. */
   readonly executor: ExecutorAddress | undefined;
 };
 
-/** The variables that decide over tools. */
+/** The variables for tools. */
 export const toolSettingsSchema = z.object({
-  /** The file of the agent's MCP servers; `neo` and `default` are those that ship, `none` is no tools. */
+  /** The file of the agent's MCP servers; `neo` and `default` are the shipped ones, `none` is no tools. */
   NEO_MANIFEST: z.string().optional(),
-  /** The folder that the agent may work in; `workspace` in its data folder unless told. */
+  /** The folder that the agent may work in; `workspace` in its data folder by default. */
   NEO_WORKSPACE: z.string().optional(),
   /** Hosts of private networks that the agent's fetch and web_search may reach, by name. */
   NEO_FETCH_ALLOW: z.string().max(4096).optional(),
@@ -41,52 +41,52 @@ export const toolSettingsSchema = z.object({
     .string()
     .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces')
     .optional(),
-  /** The file of the skill that the agent works under. */
+  /** The file of the agent's skill. */
   NEO_SKILL: z.string().min(1).optional(),
-  /** Parts of tools' names that only the executor calls, beside those of the house; with commas between them. */
+  /** Comma-separated parts of tools' names that only the executor calls, beside the built-in ones. */
   NEO_ESCALATE_PATTERNS: z.string().max(4096).optional(),
-  /** Where tasks go that cannot be undone. */
+  /** The executor for tasks that cannot be undone. */
   NEO_EXECUTOR_URL: urlSetting.optional(),
   /** A submitter's token for it, from `reveille submitter add`. */
   NEO_EXECUTOR_TOKEN: secretSetting.regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces').optional(),
-  /** Whose agent this is. */
+  /** The user of this agent. */
   MATRIX_USER_ID: labelSchema.optional(),
   ...limitSettings('NEO'),
 });
 
-/** What stands in `NEO_MANIFEST` for no tools at all, and for the manifests that ship. */
+/** The values of `NEO_MANIFEST` for no tools, and for the shipped manifests. */
 const NAMED = { none: undefined, neo: 'bundled', default: 'default' } as const;
 
 function manifestOf(named = 'neo'): ManifestChoice | undefined {
   return Object.hasOwn(NAMED, named) ? NAMED[named as keyof typeof NAMED] : { path: named };
 }
 
-function stop(message: string): never {
+function fail(message: string): never {
   throw new ReveilleError('invalid_request', message);
 }
 
 function executorOf(read: z.output<typeof toolSettingsSchema>): ExecutorAddress | undefined {
   const { NEO_EXECUTOR_URL: url, NEO_EXECUTOR_TOKEN: token, MATRIX_USER_ID: userId } = read;
   if (url === undefined) {
-    if (token !== undefined) stop('NEO_EXECUTOR_URL is not set, but NEO_EXECUTOR_TOKEN is: give the address as well');
+    if (token !== undefined) fail('NEO_EXECUTOR_URL is not set, but NEO_EXECUTOR_TOKEN is: give the address as well');
     return undefined;
   }
   if (token === undefined)
-    stop(
+    fail(
       'NEO_EXECUTOR_TOKEN is not set, but NEO_EXECUTOR_URL is: give a submitter\'s token, made with "reveille submitter add"; EXECUTOR_TOKEN is the operator\'s and not for an agent',
     );
   if (userId === undefined)
-    stop('MATRIX_USER_ID is not set: the executor at NEO_EXECUTOR_URL has to know whose agent this is');
+    fail('MATRIX_USER_ID is not set: the executor at NEO_EXECUTOR_URL has to know the user of this agent');
   const { username, password, search } = new URL(url);
   if (username !== '' || password !== '' || search !== '') {
-    stop('NEO_EXECUTOR_URL must be an address without a user name, password or query');
+    fail('NEO_EXECUTOR_URL must be an address without a user name, password or query');
   }
   return { url, token, userId };
 }
 
 /**
- * @param dataDir Neo's own folder; the workspace is below it unless told
- * @throws ReveilleError `invalid_request` naming what is missing or wrong
+ * @param dataDir Neo's own folder; the workspace is below it by default
+ * @throws ReveilleError `invalid_request` naming each missing or wrong variable
  */
 export function parseToolConfig(settings: Settings, dataDir: string): ToolConfig {
   const read = parseSettings(toolSettingsSchema, settings);
@@ -103,11 +103,11 @@ export function parseToolConfig(settings: Settings, dataDir: string): ToolConfig
 }
 
 /**
- * What the servers of the manifest need of the machine that Neo is: the variables that they refer to, and the folders
- * that they may write. Nothing for those that ship, which run with what Neo has.
+ * The needs of the manifest's servers for Neo's machine: the variables that they refer to, and the folders that they
+ * may write. Nothing for the shipped manifests, which run with Neo's own.
  *
- * @param variables as the manifest will be read with
- * @throws ReveilleError `invalid_request` for a manifest that is wrong, naming every place
+ * @param variables the values for references in the manifest
+ * @throws ReveilleError `invalid_request` for an invalid manifest, naming every position
  */
 export async function manifestNeeds(
   { manifest, workspace }: ToolConfig,
@@ -115,7 +115,7 @@ export async function manifestNeeds(
 ): Promise<{ variables: readonly string[]; writable: readonly string[] }> {
   if (typeof manifest !== 'object') return { variables: [], writable: [] };
   const { loadManifest } = await import('../../mcp-host/manifest.ts');
-  // Where both really are matters to servers that run, and to nothing here.
+  // The real paths of both matter only to running servers.
   const folders = { NEO_WORKSPACE: workspace, NEO_TOOL_OUTPUT: workspace };
   const { servers } = loadManifest(manifest.path, { ...variables, ...folders });
   const writable = servers.flatMap(({ link }) => (link.kind === 'stdio' ? (link.writable ?? []) : []));

@@ -14,7 +14,7 @@ function fileOf(text: string): string {
   return path;
 }
 
-test('a skill has its words and the tools of its blocks, and limits nothing unless it says so', () => {
+test('a skill has its text and the tools of its blocks, and limits nothing unless it says so', () => {
   const uri = 'matrix://tool/mcp/chronos/alarm_set@0.1.0';
   const text = `§GUIDE\n  Be brief.\nend\n§TOOLS\n  # one\n  ${uri}\nend\n`;
   const path = fileOf(text);
@@ -26,19 +26,19 @@ test('a skill has its words and the tools of its blocks, and limits nothing unle
   assert.deepEqual(readSkill(fileOf(bare)), { path, text: bare, entries: [] });
 });
 
-test('what is wrong with a skill is said with its file and line', () => {
+test('an error in a skill is reported with its file and line', () => {
   const path = fileOf('§TOOLS\n  alarm_set\nend');
   assert.throws(() => readSkill(path), {
     code: 'invalid_request',
-    message: `NEO_SKILL: ${path} line 2: "alarm_set" is no tool URI; it must look like matrix://tool/mcp/<alias>/<tool>@<version>`,
+    message: `NEO_SKILL: ${path} line 2: "alarm_set" is not a tool URI; expected matrix://tool/mcp/<alias>/<tool>@<version>`,
   });
   assert.throws(
     () => readSkill(fileOf('§TOOLS\n')),
-    /SKILL\.mtx cannot be understood: the §TOOLS block of line 1 has no end/,
+    /SKILL\.mtx cannot be parsed: the §TOOLS block of line 1 has no end/,
   );
   assert.throws(
     () => readSkill(fileOf('§TOOLS onyl\nend\n')),
-    /SKILL\.mtx cannot be understood: line 1 must be "§TOOLS", .* or "§TOOLS only", .* \(got "§TOOLS onyl"\)/,
+    /SKILL\.mtx cannot be parsed: line 1 must be "§TOOLS", .* or "§TOOLS only", .* \(got "§TOOLS onyl"\)/,
   );
   assert.throws(() => readSkill(join(folder, 'none')), /NEO_SKILL: .*none cannot be read: ENOENT/);
   assert.throws(() => readSkill(fileOf('a'.repeat(33_000))), /is longer than 32768 characters/);

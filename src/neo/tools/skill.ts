@@ -1,23 +1,23 @@
-/** The skill that an agent works under: a guide for the model, and the tools that it needs for it. */
+/** The agent's skill: a guide for the model, and the tools that it needs. */
 import { readFileSync } from 'node:fs';
 import { ReveilleError } from '../../wire/errors.ts';
 import { readSkillTools } from '../../wire/skill-tools.ts';
 import { readToolUri } from '../../wire/tool-uri.ts';
 
 export type Skill = {
-  /** The file as it stands, for the model to read. */
+  /** The content of the file, for the model. */
   readonly text: string;
   readonly path: string;
   /** The tool URIs of its `§TOOLS` blocks. */
   readonly entries: readonly { readonly line: number; readonly uri: string }[];
-  /** The only tools that it leaves, by URI; absent unless it limits. */
+  /** The only allowed tools, by URI; absent unless it limits. */
   readonly limit?: ReadonlySet<string>;
 };
 
-/** The model reads it anew with every step. In UTF-16 units. */
+/** The model reads it at every step. In UTF-16 units. */
 const LONGEST = 32 * 1024;
 
-function wrong(path: string, problem: string, cause?: unknown): ReveilleError {
+function skillError(path: string, problem: string, cause?: unknown): ReveilleError {
   return new ReveilleError('invalid_request', `NEO_SKILL: ${path} ${problem}`, { cause });
 }
 
@@ -25,29 +25,29 @@ function readText(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (cause) {
-    throw wrong(path, `cannot be read: ${cause instanceof Error ? cause.message : String(cause)}`, cause);
+    throw skillError(path, `cannot be read: ${cause instanceof Error ? cause.message : String(cause)}`, cause);
   }
 }
 
 /**
  * Reads a skill, `SKILL.mtx`.
  *
- * @throws ReveilleError `invalid_request` naming the file, the line where there is one, and what would be right
+ * @throws ReveilleError `invalid_request` naming the file, the line where there is one, and the remedy
  */
 export function readSkill(path: string): Skill {
   const text = readText(path);
   if (text.length > LONGEST)
-    throw wrong(path, `is longer than ${LONGEST} characters; a model reads all of it at every step`);
+    throw skillError(path, `is longer than ${LONGEST} characters; a model reads all of it at every step`);
   let tools: ReturnType<typeof readSkillTools>;
   try {
     tools = readSkillTools(text);
   } catch (cause) {
-    throw wrong(path, `cannot be understood: ${cause instanceof Error ? cause.message : String(cause)}`, cause);
+    throw skillError(path, `cannot be parsed: ${cause instanceof Error ? cause.message : String(cause)}`, cause);
   }
   for (const { line, text: uri } of tools.entries) {
     if (readToolUri(uri)) continue;
     const form = 'matrix://tool/mcp/<alias>/<tool>@<version>';
-    throw wrong(path, `line ${line}: ${JSON.stringify(uri.slice(0, 200))} is no tool URI; it must look like ${form}`);
+    throw skillError(path, `line ${line}: ${JSON.stringify(uri.slice(0, 200))} is not a tool URI; expected ${form}`);
   }
   const entries = tools.entries.map(({ line, text: uri }) => ({ line, uri }));
   return { path, text, entries, ...(tools.limits && { limit: new Set(entries.map(({ uri }) => uri)) }) };

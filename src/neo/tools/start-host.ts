@@ -1,5 +1,6 @@
 /**
- * Starting the servers of an agent manifest. The MCP host costs as much to load as the rest of Neo: only this loads it.
+ * Starts the servers of an agent manifest. The MCP host costs as much to load as the rest of Neo: only this module
+ * loads it.
  */
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
@@ -11,7 +12,7 @@ import { readSkill } from './skill.ts';
 import type { ToolSurface } from './surface.ts';
 import { createToolSet, type ToolSetOptions } from './tool-set.ts';
 
-// Starting what the configuration declares, as a tool surface.
+// Starts the configured servers as a tool surface.
 
 export type SpawnOptions = Omit<HostOptions, 'config'> &
   Pick<ToolSetOptions, 'delegate' | 'recall' | 'warnings'> & { config: ToolConfig };
@@ -39,17 +40,17 @@ export async function spawnTools(options: SpawnOptions): Promise<ToolSurface> {
 
 export type HostOptions = {
   config: ToolConfig & { readonly manifest: ManifestChoice };
-  /** What references in the manifest refer to, and what servers get an allow-list of. */
+  /** The values for references in the manifest; servers get an allow-list of them. */
   variables: Settings;
-  /** Gets `mcp-logs/` and `tool-output/`. */
+  /** Contains `mcp-logs/` and `tool-output/`. */
   dataDir: string;
-  /** What servers that run as children must not see. */
+  /** Paths that child servers must not see. */
   walls?: Walls | undefined;
   clock: Clock;
   log: Logger;
-  /** Starts servers that could wait for their first call, too. */
+  /** Also starts servers that could wait for their first call. */
   eager?: boolean | undefined;
-  /** Calls the start off. */
+  /** Cancels the start. */
   signal?: AbortSignal | undefined;
 };
 
@@ -57,11 +58,10 @@ export type HostOptions = {
 export type StartedHost = { readonly pool: ServerPool; readonly manifestPath: string };
 
 /**
- * @param pinned whether the tools must be those of the lock that stands beside the manifest, where there is one
- * @param only the servers to start, to look at their tools whatever is declared; all of them, as declared, unless told
- * @throws ReveilleError `invalid_request` for a manifest or lock that is wrong, before anything is started; `conflict`
- *   when a server's tools are not those that are declared and pinned; `unavailable` when a required server does not
- *   start
+ * @param pinned whether the lock beside the manifest is enforced if it exists
+ * @param only the servers to start for a review, with any tools; by default all of them, with the declared tools
+ * @throws ReveilleError `invalid_request`: the manifest or lock is invalid, and nothing is started. `conflict`: a
+ *   server's tools differ from the declared and pinned ones. `unavailable`: a required server does not start.
  */
 export async function startHost(options: HostOptions, pinned = true, only?: ReadonlySet<string>): Promise<StartedHost> {
   const [{ startManifest }, { manifestPathOf, foldersOf }] = await Promise.all([

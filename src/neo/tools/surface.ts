@@ -1,10 +1,10 @@
-/** The port to what an agent can do: functions that a model is shown, and the calls it makes of them. */
+/** The port to the agent's tools: the functions for a model, and its calls of them. */
 import type { ToolSchema } from '../../kit/model/model.ts';
 import type { SurfaceView } from '../../wire/tool-surface.ts';
 import type { TurnEventData } from '../../wire/turn.ts';
 import type { Turn } from '../turn.ts';
 
-// A turn without capabilities: the surface that it has then, and why it may have to wait for another Neo.
+// A turn without capabilities: its empty surface, and why it may have to wait for another Neo.
 
 export const noTools: ToolSurface = {
   schemas: () => [],
@@ -18,17 +18,17 @@ export const noTools: ToolSurface = {
 /** Neo stops before its capabilities were ready; the next Neo runs the turn. */
 export class StoppedWhileStarting extends Error {}
 
-/** A question of the executor, or what became of it. */
+/** A question of the executor, or its result. */
 export type GateNotice = Omit<TurnEventData<'gate'>, 'conversation_id' | 'turn_id'>;
 
 export type ToolPart =
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'image'; readonly mediaType: string; readonly data: string /* base64 */ };
 
-/** What came of a call that was made. With `isError` it failed in a way that the model should see and adapt to. */
+/** The outcome of a call. With `isError` it failed in a way that the model should see and adapt to. */
 export type ToolAnswer = { readonly content: readonly ToolPart[]; readonly isError: boolean };
 
-/** What a call tells while it runs, for the people who follow the turn. */
+/** Notices of a running call, for followers of the turn. */
 export type ToolNotice =
   | { readonly type: 'status'; readonly text: string }
   | { readonly type: 'gate'; readonly gate: GateNotice };
@@ -36,24 +36,22 @@ export type ToolNotice =
 export type ToolCallContext = {
   readonly turn: Turn;
   /**
-   * The same when the call is made again after a crash, and no other call's of any turn: the executor knows a task
-   * again by it.
+   * The same when the call is made again after a crash, and unique over all turns: the executor recognizes a task by
+   * it.
    */
   readonly callId: string;
   /**
-   * Gives the call up. With a {@link TurnCancelled} as its reason, what the call has set off elsewhere is called off,
-   * too; with any other it goes on there, and the same call made later takes it up again.
+   * Aborts the call. With a {@link TurnCancelled} as its reason, its effects elsewhere are cancelled too. With any
+   * other reason they continue, and the same call made later resumes them.
    */
   readonly signal: AbortSignal;
   /** Never throws; may be called after the call has ended. */
   readonly notify: (notice: ToolNotice) => void;
-  /**
-   * What the call is limited to, as {@link ToolSurface.schemas} was given it; what the skill at work lists when absent.
-   */
+  /** The limit of the call, as given to {@link ToolSurface.schemas}; the skill's list when absent. */
   readonly limit?: ReadonlySet<string> | undefined;
 };
 
-/** Why a signal aborts when somebody wants the turn to end for good. */
+/** The abort reason when a user ends the turn permanently. */
 export class TurnCancelled extends Error {
   constructor(message = 'the turn was cancelled') {
     super(message);
@@ -61,11 +59,11 @@ export class TurnCancelled extends Error {
   }
 }
 
-/** A call of which no answer came back. */
+/** A call without an answer. */
 export class ToolFailure extends Error {
-  /** Whether what it asks for may have been done all the same. */
+  /** Whether the call may have had its effect. */
   readonly mayHaveRun: boolean;
-  /** Whether the same call may be made again without doing anything twice. */
+  /** Whether the same call may be repeated without a second effect. */
   readonly repeatable: boolean;
 
   /** @param message says what happened; for the model and for people */
@@ -78,24 +76,23 @@ export class ToolFailure extends Error {
 }
 
 export type ToolSurface = {
-  /** What the skill at work tells the agent; its operator's words. */
+  /** The skill's text for the agent, written by its operator. */
   readonly guide?: string | undefined;
   /**
-   * The functions for the model: natural tools by name, then `core_execute` and `memory_recall` where there is
-   * something behind them.
+   * The functions for the model: natural tools by name, then `core_execute` and `memory_recall` where they are
+   * available.
    *
-   * @param limit tool URIs and function names, in the place of those that the skill at work lists; it leaves Neo's own
-   *   functions alone
+   * @param limit tool URIs and function names, in place of the skill's list; it does not affect Neo's own functions
    */
   schemas(limit?: ReadonlySet<string>): readonly ToolSchema[];
   /**
    * Makes a call. A name that does not exist and a tool that is not for direct use are answers with `isError`.
    *
    * @param args parsed JSON
-   * @throws ToolFailure when no answer came back; the signal's reason when it aborted
+   * @throws ToolFailure when no answer came; the signal's reason when it aborted
    */
   dispatch(name: string, args: unknown, context: ToolCallContext): Promise<ToolAnswer>;
-  /** Whether a call of this function that was begun may be made again under the same call id: it does nothing twice. */
+  /** Whether an interrupted call of this function may be made again under the same call id without a second effect. */
   repeatable(name: string): boolean;
   describe(): SurfaceView;
   warnings(): readonly string[];

@@ -1,6 +1,6 @@
 /**
- * Neo's tool surface: natural tools are functions of the model's, escalated ones are reached through `core_execute`
- * alone, and `memory_recall` looks into the memory.
+ * Neo's tool surface: natural tools are functions of the model, escalated ones are reached through `core_execute`
+ * alone, and `memory_recall` searches the memory.
  */
 import type { Logger } from '../../kit/log/log.ts';
 import type { ToolSchema } from '../../kit/model/model.ts';
@@ -13,9 +13,9 @@ import {
   MEMORY_RECALL,
   MEMORY_RECALL_SCHEMA,
   OWN_FUNCTIONS,
-  readArguments,
-  readIntent,
-  readQuery,
+  parseArguments,
+  parseIntent,
+  parseQuery,
 } from './own-functions.ts';
 import type { Skill } from './skill.ts';
 import {
@@ -27,20 +27,21 @@ import {
   textAnswer,
 } from './surface.ts';
 
-/** What models take; other pictures are only mentioned. */
+/** The image types that models support; others are only mentioned. */
 const IMAGE_TYPES = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
 
-/** What a part that cannot be shown holds, at most so much of a server's own words. */
-const WORDS = 200;
+/** The longest description of a part that cannot be shown, from the server's own text. */
+const SHORT_CHARACTERS = 200;
 
-const words = (value: unknown): string => (typeof value === 'string' ? value.slice(0, WORDS).toWellFormed() : '');
+const shortText = (value: unknown): string =>
+  typeof value === 'string' ? value.slice(0, SHORT_CHARACTERS).toWellFormed() : '';
 const text = (value: string): ToolPart => ({ type: 'text', text: value.toWellFormed() });
 
-function mention(what: string, ...facts: string[]): ToolPart {
+function describePart(what: string, ...facts: string[]): ToolPart {
   return text(`[${[what, ...facts.filter((fact) => fact !== '')].join(', ')}; not shown]`);
 }
 
-/** How many bytes base64 stands for. */
+/** The number of bytes that base64 encodes. */
 function sizeOf(data: unknown): string {
   if (typeof data !== 'string') return '';
   const padding = /={0,2}$/.exec(data)![0].length;
@@ -49,8 +50,8 @@ function sizeOf(data: unknown): string {
 
 function resourcePart(resource: unknown): ToolPart {
   const members = typeof resource === 'object' && resource !== null ? (resource as Record<string, unknown>) : {};
-  if (typeof members.text === 'string') return text(`[resource ${words(members.uri)}]\n${members.text}`);
-  return mention(`resource ${words(members.uri)}`, words(members.mimeType), sizeOf(members.blob));
+  if (typeof members.text === 'string') return text(`[resource ${shortText(members.uri)}]\n${members.text}`);
+  return describePart(`resource ${shortText(members.uri)}`, shortText(members.mimeType), sizeOf(members.blob));
 }
 
 function partOf(content: HostContent): ToolPart {
@@ -58,45 +59,47 @@ function partOf(content: HostContent): ToolPart {
     case 'text':
       return text(typeof content.text === 'string' ? content.text : '');
     case 'image':
-      if (typeof content.data === 'string' && IMAGE_TYPES.has(words(content.mimeType).toLowerCase())) {
-        return { type: 'image', mediaType: words(content.mimeType).toLowerCase(), data: content.data };
+      if (typeof content.data === 'string' && IMAGE_TYPES.has(shortText(content.mimeType).toLowerCase())) {
+        return { type: 'image', mediaType: shortText(content.mimeType).toLowerCase(), data: content.data };
       }
-      return mention('a picture', words(content.mimeType), sizeOf(content.data));
+      return describePart('a picture', shortText(content.mimeType), sizeOf(content.data));
     case 'audio':
-      return mention('a sound', words(content.mimeType), sizeOf(content.data));
+      return describePart('a sound', shortText(content.mimeType), sizeOf(content.data));
     case 'resource_link':
-      return text(`[resource ${words(content.uri)}${content.name === undefined ? '' : ` (${words(content.name)})`}]`);
+      return text(
+        `[resource ${shortText(content.uri)}${content.name === undefined ? '' : ` (${shortText(content.name)})`}]`,
+      );
     case 'resource':
       return resourcePart(content.resource);
     default:
-      return mention(`content of the type ${JSON.stringify(words(content.type))}`);
+      return describePart(`content of the type ${JSON.stringify(shortText(content.type))}`);
   }
 }
 
 export function answerOf({ content, isError = false }: HostAnswer): ToolAnswer {
   const parts = content.map(partOf);
-  // A model takes an empty result for a failure of the program around it.
+  // A model would take an empty result for a failure.
   if (parts.length === 0)
     parts.push(text(isError ? 'the tool failed and gave no reason' : 'done; the tool said nothing'));
   return { content: parts, isError };
 }
 
-/** Hands a task to the executor and gives back what came of it. Rejects as {@link ToolSurface.dispatch} does. */
+/** Hands a task to the executor and returns its outcome. Rejects like {@link ToolSurface.dispatch}. */
 export type Delegate = (intent: string, context: ToolCallContext) => Promise<ToolAnswer>;
 
-/** Looks into the memory: a digest of what fits the query and the profile. */
+/** Searches the memory: a digest of the findings and the profile. */
 export type Recall = (query: string | undefined) => Promise<string>;
 
 export type ToolSetOptions = {
-  /** Runs the servers of the manifest; none without one. */
+  /** Runs the servers of the manifest; absent without one. */
   host?: ToolHost | undefined;
-  /** Parts of names that escalate, beside those of the house. */
+  /** Parts of names that escalate, beside the built-in ones. */
   patterns: readonly string[];
-  /** What the agent works under. One that limits leaves no other tools to show or call. */
+  /** The agent's skill. A limiting skill removes all other tools. */
   skill?: Skill | undefined;
   delegate?: Delegate | undefined;
   recall?: Recall | undefined;
-  /** Sentences about what was left out before there was a surface. */
+  /** Warnings from before the surface existed. */
   warnings?: readonly string[];
   log: Logger;
 };
@@ -111,7 +114,7 @@ type Bound = {
 
 const byName = ([one]: [string, unknown], [other]: [string, unknown]) => (one < other ? -1 : 1);
 
-/** Sorts what the servers have into the two surfaces. */
+/** Sorts the servers' tools into natural and escalated ones. */
 function bind(tools: readonly HostTool[], patterns: readonly string[]): Bound {
   const natural: [string, HostTool][] = [];
   const escalated: [string, EscalatedTool][] = [];
@@ -137,7 +140,7 @@ function schemaOf({ functionName, definition, alias }: HostTool): ToolSchema {
   return {
     name: functionName,
     description: definition.description ?? `A tool of the server ${alias}.`,
-    // Some endpoints refuse a schema that leaves out what it is a schema of.
+    // Some endpoints refuse a schema without a type.
     parameters: parameters.type === undefined ? { ...parameters, type: 'object' } : parameters,
   };
 }
@@ -145,17 +148,17 @@ function schemaOf({ functionName, definition, alias }: HostTool): ToolSchema {
 const allows = (limit: ReadonlySet<string> | undefined, { functionName, uri }: HostTool) =>
   limit === undefined || limit.has(functionName) || limit.has(uri);
 
-/** Whether a call may be made twice. The manifest's word goes before what a server says of its own tool. */
+/** Whether a call may be made twice. The manifest overrides the server's own hint. */
 function isRepeatable({ sideEffectClass, definition: { annotations } }: HostTool): boolean {
   if (sideEffectClass === 'read' || annotations?.idempotentHint === true) return true;
   return sideEffectClass === undefined && annotations?.readOnlyHint === true;
 }
 
-/** A failure of the host's as the turn needs to know it. */
+/** Translates a failure of the host for the turn. */
 function failureOf(thrown: unknown, tool: HostTool): ToolFailure {
   const message = thrown instanceof Error ? thrown.message : String(thrown);
-  const said = typeof thrown === 'object' && thrown !== null ? Reflect.get(thrown, 'mayHaveRun') : undefined;
-  const mayHaveRun = said !== false;
+  const reported = typeof thrown === 'object' && thrown !== null ? Reflect.get(thrown, 'mayHaveRun') : undefined;
+  const mayHaveRun = reported !== false;
   return new ToolFailure(message, { mayHaveRun, repeatable: !mayHaveRun || isRepeatable(tool), cause: thrown });
 }
 
@@ -164,7 +167,7 @@ export function createToolSet(options: ToolSetOptions): ToolSurface {
   let sorted: readonly HostTool[] = [];
   let latest = bind(sorted, patterns);
 
-  /** The tools there are now; sorted anew only when the host has others. */
+  /** The current tools; sorted again only when the host's tools have changed. */
   function bound(): Bound {
     const tools = host?.tools() ?? [];
     if (tools !== sorted) {
@@ -175,8 +178,8 @@ export function createToolSet(options: ToolSetOptions): ToolSurface {
   }
 
   async function callTool(tool: HostTool, args: unknown, { signal, turn }: ToolCallContext): Promise<ToolAnswer> {
-    const read = readArguments(tool.functionName, args);
-    if ('wrong' in read) return textAnswer(read.wrong, true);
+    const read = parseArguments(tool.functionName, args);
+    if ('problem' in read) return textAnswer(read.problem, true);
     try {
       return answerOf(
         await host!.call(tool.alias, tool.tool, read.value, { signal, conversation: turn.conversationId }),
@@ -188,41 +191,45 @@ export function createToolSet(options: ToolSetOptions): ToolSurface {
   }
 
   async function execute(args: unknown, context: ToolCallContext): Promise<ToolAnswer> {
-    const read = readIntent(args);
-    return 'wrong' in read ? textAnswer(read.wrong, true) : delegate!(read.value, context);
+    const read = parseIntent(args);
+    return 'problem' in read ? textAnswer(read.problem, true) : delegate!(read.value, context);
   }
 
   async function lookUp(args: unknown, { signal }: ToolCallContext): Promise<ToolAnswer> {
-    const read = readQuery(args);
-    if ('wrong' in read) return textAnswer(read.wrong, true);
+    const read = parseQuery(args);
+    if ('problem' in read) return textAnswer(read.problem, true);
     try {
       return textAnswer(await recall!(read.value));
     } catch (cause) {
       signal.throwIfAborted();
       log.warn({ err: cause }, 'the memory could not be searched');
-      const why = cause instanceof Error ? cause.message : String(cause);
-      throw new ToolFailure(`the memory could not be searched: ${why}`, { mayHaveRun: false, repeatable: true, cause });
+      const reason = cause instanceof Error ? cause.message : String(cause);
+      throw new ToolFailure(`the memory could not be searched: ${reason}`, {
+        mayHaveRun: false,
+        repeatable: true,
+        cause,
+      });
     }
   }
 
   function refusal(name: string, { escalated, natural }: Bound): ToolAnswer {
     const quoted = JSON.stringify(name.slice(0, 200));
     if (escalated.has(name)) {
-      const where = delegate
+      const remedy = delegate
         ? `use ${CORE_EXECUTE}`
         : `use ${CORE_EXECUTE}, which needs an executor: none is configured`;
-      return textAnswer(`${quoted} moves funds or commits the user and cannot be called directly — ${where}`, true);
+      return textAnswer(`${quoted} moves funds or commits the user and cannot be called directly — ${remedy}`, true);
     }
-    const out = natural.has(name) ? 'the skill at work does not list it' : 'it is not available';
-    return textAnswer(`unknown tool ${quoted} — ${out}`, true);
+    const reason = natural.has(name) ? 'the skill at work does not list it' : 'it is not available';
+    return textAnswer(`unknown tool ${quoted} — ${reason}`, true);
   }
 
-  /** A skill without its tools is worth a word, whether they are misspelt or their server is away. */
+  /** A skill with missing tools is a warning, whether they are misspelt or their server is down. */
   function missing(): string[] {
-    const there = new Set((host?.tools() ?? []).map(({ uri }) => uri));
+    const available = new Set((host?.tools() ?? []).map(({ uri }) => uri));
     return (skill?.entries ?? [])
       .map(({ uri }) => uri)
-      .filter((uri) => !there.has(uri))
+      .filter((uri) => !available.has(uri))
       .map((uri) => `the skill lists ${uri}, which no server has now`);
   }
 
@@ -244,7 +251,7 @@ export function createToolSet(options: ToolSetOptions): ToolSurface {
     },
 
     repeatable(name) {
-      // The executor knows a task again by its call.
+      // The executor recognizes a task by the id of its call.
       if (OWN_FUNCTIONS.has(name)) return true;
       const tool = bound().natural.get(name);
       return tool !== undefined && isRepeatable(tool);

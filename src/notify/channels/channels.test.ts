@@ -173,7 +173,7 @@ test('an address that is private is refused unless it is allowed, however it is 
   const secret = 'a-secret-for-the-webhook';
   const hosts = ['127.0.0.1', '10.1.2.3', '[::1]', '[::ffff:10.0.0.1]', '2130706433', '192.168.1.1', '[fd00::1]'];
   for (const host of hosts) {
-    const refused = /a notification may not go there: .* is an address of .*; if that is meant, .* --allow-private$/;
+    const refused = /a notification may not call this address: .* is an address of .*; to allow it, .* --allow-private$/;
     assert.throws(() => readSpec('webhook', { url: `http://${host}/x`, secret }, tools), refused, host);
     assert.throws(() => readSpec('ntfy', { server: `http://${host}`, topic: 'x' }, tools), refused, host);
     const keys = pushBrowser('http://x').subscription.keys;
@@ -186,7 +186,7 @@ test('an address that is private is refused unless it is allowed, however it is 
   const { port } = new URL(inside.url);
   const named = await tell('webhook', { url: `http://hooks.example:${port}/`, secret }, tools);
   assert.ok(named.result === 'later' && named.slow === true);
-  assert.match(named.why, /hooks\.example leads to 127\.0\.0\.1, an address of this computer/);
+  assert.match(named.why, /hooks\.example resolves to 127\.0\.0\.1, an address of this computer/);
   const redirected = await tell('webhook', { url: outside.url, secret, allow_private: true }, tools);
   assert.ok(redirected.result === 'later');
   assert.match(redirected.why, /^the webhook answered 302 \(redirects are not followed\)/);

@@ -1,11 +1,11 @@
-/** The kinds of channels there are, and reading what somebody wants one to be. */
+/** The kinds of channels, and the reading of their specifications. */
 import { ReveilleError } from '../../wire/errors.ts';
 import { wording } from '../../wire/validate.ts';
 import type { ChannelKind, ChannelTools } from './channel.ts';
 import { ntfy, webhook, webPush } from './http-channels.ts';
 import { command, desktop } from './local-channels.ts';
 
-/** Each is only handed what its own schema has read. */
+/** Each gets only the result of its own schema. */
 export const CHANNELS: Readonly<Record<ChannelName, ChannelKind<unknown>>> = {
   ntfy,
   webpush: webPush,
@@ -21,7 +21,7 @@ export type ChannelName = (typeof CHANNEL_NAMES)[number];
  * Reads a specification.
  *
  * @returns it, with its defaults
- * @throws ReveilleError `invalid_request` naming the member, or saying why the address may not be used
+ * @throws ReveilleError `invalid_request` naming the field, or why the address is not allowed
  */
 export function readSpec(kind: ChannelName, given: unknown, tools: Pick<ChannelTools, 'http'>): unknown {
   const read = CHANNELS[kind].spec.safeParse(given, { error: wording });

@@ -1,4 +1,4 @@
-/** Channels that are an HTTP address: ntfy, signed webhooks, and the push services of browsers. */
+/** HTTP channels: ntfy, signed webhooks, and the push services of browsers. */
 import { hash } from 'node:crypto';
 import { isIP } from 'node:net';
 import { z } from 'zod';
@@ -23,7 +23,7 @@ const refusalOf = (url: string, { allow_private }: Addressed, { http }: Pick<Cha
 
 function post(notice: NoticePost, { allow_private }: Addressed, tools: ChannelTools): Promise<Delivery> {
   const { http, clock, signal } = tools;
-  // No name is looked up for a number.
+  // A number needs no lookup.
   const refusal = isIP(hostOf(notice.url)) === 0 ? undefined : http.refusalOf(notice.url, allow_private === true);
   if (refusal !== undefined) return Promise.resolve({ result: 'later', slow: true, why: refusal });
   return postNotice(notice, { transport: http.dispatcher(allow_private === true), clock, signal });
@@ -31,7 +31,7 @@ function post(notice: NoticePost, { allow_private }: Addressed, tools: ChannelTo
 
 const isUrgent = ({ kinds }: Message) => kinds.some((kind) => kind === 'approvals' || kind === 'failures');
 
-/** JSON writes some characters with two, or six: a text gets ever less room until what is written around it fits. */
+/** JSON escapes some characters with two or six: the text is shortened until the whole body fits. */
 function fitted(write: (room: number) => string, room: number, most: number): string {
   for (let left = room; ; left = Math.floor(left / 2)) {
     const written = write(left);
@@ -46,7 +46,7 @@ const ntfySpec = z.strictObject({
   allow_private: allowPrivate,
 });
 
-/** A longer message becomes an attachment there, and of a longer body nothing is taken (8,192 bytes). */
+/** A longer message becomes an attachment, and a longer body is rejected (8,192 bytes). */
 const NTFY_MESSAGE_BYTES = 3900;
 const NTFY_BODY_BYTES = 8000;
 const NTFY_TITLE_BYTES = 240;
@@ -56,7 +56,7 @@ const NTFY_DEFAULT = 3;
 
 /**
  * ntfy (https://docs.ntfy.sh/publish), published as JSON. A repetition has the sequence id of the first one, so that a
- * server from 2.16 on shows it in its place.
+ * server from 2.16 on replaces it.
  */
 export const ntfy: ChannelKind<z.output<typeof ntfySpec>> = {
   spec: ntfySpec,
@@ -91,7 +91,7 @@ const webhookSpec = z.strictObject({
 const WEBHOOK_TEXT_BYTES = 16 * 1024;
 const WEBHOOK_TYPE = 'reveille.notification';
 
-/** Any address, signed as Standard Webhooks has it; `webhook-id` is the same for every attempt. */
+/** Any address, signed by Standard Webhooks; `webhook-id` is the same for every attempt. */
 export const webhook: ChannelKind<z.output<typeof webhookSpec>> = {
   spec: webhookSpec,
   // The path of a webhook is often its secret.
@@ -106,7 +106,7 @@ export const webhook: ChannelKind<z.output<typeof webhookSpec>> = {
   },
 };
 
-/** What a webhook and a program get: one JSON object. */
+/** The body for webhooks and programs: one JSON object. */
 export function webhookBody({ id, kinds, at, title, text, about, links }: Message): string {
   const data = { id, kinds, title, text: cut(text, WEBHOOK_TEXT_BYTES), ...about, links };
   return encodeJson({ type: WEBHOOK_TYPE, timestamp: formatInstant(at), data });
@@ -117,22 +117,22 @@ const base64url = (bytes: number) =>
     .string()
     .refine(
       (text) => Buffer.from(text, 'base64url').length === bytes,
-      `must be ${bytes} bytes in base64url, as PushSubscription.toJSON() gives it`,
+      `must be ${bytes} bytes in base64url, as PushSubscription.toJSON() returns it`,
     );
 
 const webpushSpec = z.strictObject({
-  /** As `PushSubscription.toJSON()` gives it (W3C Push API). */
+  /** The result of `PushSubscription.toJSON()` (W3C Push API). */
   endpoint: address,
   keys: z.strictObject({ p256dh: base64url(65), auth: base64url(16) }),
   expirationTime: z.number().nullable().optional(),
   allow_private: allowPrivate,
 });
 
-/** RFC 8030: a push service takes 4096 bytes, of which the encryption needs 103. */
+/** RFC 8030: a push service accepts 4096 bytes, of which the encryption needs 103. */
 const PUSH_BYTES = 3900;
 const PUSH_TITLE_BYTES = 240;
 const PUSH_TTL_SECONDS = 24 * 3600;
-/** The subscription is over (RFC 8030 §7.3). */
+/** The subscription has ended (RFC 8030 §7.3). */
 const PUSH_GONE = [404, 410];
 
 function pushPayload(message: Message): string {
@@ -151,7 +151,7 @@ export const webPush: ChannelKind<z.output<typeof webpushSpec>> = {
   place: ({ endpoint }) => new URL(endpoint).origin,
   refusal: (spec, tools) => refusalOf(spec.endpoint, spec, tools),
   async tell(spec, message, tools) {
-    // Few need it, and it takes long to load.
+    // Rarely needed, and slow to load.
     const { default: webpush } = await import('web-push');
     try {
       const { endpoint, headers, body } = webpush.generateRequestDetails(
@@ -162,7 +162,7 @@ export const webPush: ChannelKind<z.output<typeof webpushSpec>> = {
           TTL: PUSH_TTL_SECONDS,
           urgency: isUrgent(message) ? 'high' : 'normal',
           contentEncoding: 'aes128gcm',
-          // A repetition that waits at the push service takes the place of the first one.
+          // A repetition replaces the first one at the push service.
           topic: hash('sha256', message.id, 'base64url').slice(0, 32),
         },
       );

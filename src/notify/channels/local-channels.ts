@@ -1,4 +1,4 @@
-/** Channels on this computer: a program, and the desktop of whoever sits before it. */
+/** Channels on this computer: a program, and the desktop of its user. */
 import { existsSync } from 'node:fs';
 import { z } from 'zod';
 import { runNotice } from '../../kit/outbox/notice-program.ts';
@@ -9,7 +9,7 @@ import { webhookBody } from './http-channels.ts';
 
 const commandSpec = z.strictObject({ command: z.tuple([z.string().min(1)], z.string()) });
 
-/** A program, without a shell; the notification is on its standard input, as a webhook gets it. */
+/** A program, without a shell; the notification is on its standard input, with the body of webhooks. */
 export const command: ChannelKind<z.output<typeof commandSpec>> = {
   spec: commandSpec,
   place: ({ command: [program] }) => program,
@@ -24,15 +24,15 @@ const SHOWN_MS = 15_000;
 
 const desktopSpec = z.strictObject({});
 
-/** A program that shows something on this desktop, with what it needs to find it. */
+/** A program that shows a notification on this desktop, with its environment. */
 export type DesktopCommand = {
   readonly command: readonly [string, ...string[]];
   readonly more: Readonly<Record<string, string>>;
 };
 
-/** GVariant text format: JSON's escapes are among its own. */
+/** GVariant text format: it includes JSON's escapes. */
 const gvariant = (text: string) => JSON.stringify(text);
-/** Servers may read markup in the text of a notification (Desktop Notifications Specification, "Markup"). */
+/** Servers may interpret markup in the text (Desktop Notifications Specification, "Markup"). */
 const withoutMarkup = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 
 function linuxCommand(title: string, text: string, urgent: boolean, variables: Settings): DesktopCommand {
@@ -54,7 +54,7 @@ function linuxCommand(title: string, text: string, urgent: boolean, variables: S
   return { command: [notifySend, ...options, title, body], more: { DBUS_SESSION_BUS_ADDRESS: address } };
 }
 
-/** The words are arguments of the script, and never part of it. */
+/** The text is an argument of the script, never part of it. */
 const OSASCRIPT = [
   ...[
     '-e',
@@ -65,7 +65,7 @@ const OSASCRIPT = [
   ...['-e', 'end run', '--'],
 ];
 
-/** The words are variables of the environment, and never part of the script. */
+/** The text is in environment variables, never part of the script. */
 const TOAST = `
 [Windows.UI.Notifications.ToastNotificationManager, Windows.UI.Notifications, ContentType = WindowsRuntime] | Out-Null
 $xml = [Windows.UI.Notifications.ToastNotificationManager]::GetTemplateContent('ToastText02')
@@ -77,9 +77,9 @@ $app = '{1AC14E77-02E7-4E5D-B744-2EB1AE5198B7}\\WindowsPowerShell\\v1.0\\powersh
 [Windows.UI.Notifications.ToastNotificationManager]::CreateToastNotifier($app).Show($toast)`;
 
 /**
- * What shows a message on the desktop of a platform.
+ * The desktop notification program of a platform.
  *
- * @throws where there is no session, or no program for it
+ * @throws without a session, or without a program for it
  */
 export function desktopCommand(message: Message, platform: NodeJS.Platform, variables: Settings): DesktopCommand {
   const title = cut(message.title, TITLE_BYTES);
@@ -94,11 +94,11 @@ export function desktopCommand(message: Message, platform: NodeJS.Platform, vari
   return { command: [powershell, ...options], more: { REVEILLE_TITLE: title, REVEILLE_TEXT: text } };
 }
 
-/** Why there is no desktop to show anything on; `undefined` where there is one. */
+/** Why there is no desktop; `undefined` when there is one. */
 export function noDesktop(platform: NodeJS.Platform, variables: Settings): string | undefined {
-  if (variables.SSH_CONNECTION) return 'somebody is there over ssh, and not before this computer';
+  if (variables.SSH_CONNECTION) return 'this is an ssh session, not a desktop session';
   const hasDisplay = Boolean(variables.DISPLAY || variables.WAYLAND_DISPLAY);
-  // A server has a session bus as well, and nobody who shows anything.
+  // A server has a session bus as well, without a notification service.
   if (platform !== 'darwin' && platform !== 'win32' && !hasDisplay) return 'neither DISPLAY nor WAYLAND_DISPLAY is set';
   const nothing: Message = { id: '', kinds: [], at: 0, title: '', text: '', about: {}, links: [] };
   try {
@@ -109,7 +109,7 @@ export function noDesktop(platform: NodeJS.Platform, variables: Settings): strin
   }
 }
 
-/** The desktop, by the platform's own program. What is shown twice after a crash cannot be told apart there. */
+/** The desktop, with the platform's own program. After a crash a notification may be shown twice. */
 export const desktop: ChannelKind<z.output<typeof desktopSpec>> = {
   spec: desktopSpec,
   place: () => 'this computer',

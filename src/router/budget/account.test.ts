@@ -3,52 +3,52 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { quietUntil } from '../../kit/clock/quiet-hours.ts';
 import type { Budget } from '../../wire/budget.ts';
-import { Account, type Caller } from './account.ts';
+import { Account, type WakeRequest } from './account.ts';
 import { limitsOf } from './slots.ts';
 
 const NOW = Date.UTC(2026, 5, 15, 12);
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
-/** How much later than promised one may come. */
+/** The longest delay after the promised time, in milliseconds. */
 const SLACK = 500;
 
-const caller = (fireId: string, now: number, urgent = false): Caller => ({ fireId, urgent, now, probeMs: 30_000 });
-const held = (account: Account, budget: Budget, fireId: string, now: number, urgent = false) => {
-  const verdict = account.ask(budget, caller(fireId, now, urgent));
-  assert.ok(!verdict.go, `${fireId} should be held`);
-  return verdict;
+const caller = (fireId: string, now: number, urgent = false): WakeRequest => ({ fireId, urgent, now, probeMs: 30_000 });
+const deferred = (account: Account, budget: Budget, fireId: string, now: number, urgent = false) => {
+  const decision = account.decide(budget, caller(fireId, now, urgent));
+  assert.ok(!decision.go, `${fireId} should be deferred`);
+  return decision;
 };
 const goes = (account: Account, budget: Budget, fireId: string, now: number, urgent = false) =>
-  assert.deepEqual(account.ask(budget, caller(fireId, now, urgent)), { go: true }, fireId);
+  assert.deepEqual(account.decide(budget, caller(fireId, now, urgent)), { go: true }, fireId);
 
 describe('an account', () => {
-  test('gives those it holds back a place each, and everybody goes at the first return', () => {
+  test('promises each deferred wake its own time, and every wake passes at its first return', () => {
     const budget: Budget = { wakes_per_hour: 3, min_gap_seconds: 60 };
     const account = new Account([]);
     goes(account, budget, 'a', NOW);
-    const places = ['b', 'c', 'd', 'e'].map((fireId) => held(account, budget, fireId, NOW).until - NOW);
-    assert.deepEqual(places, [MINUTE, 2 * MINUTE + SLACK, HOUR, HOUR + MINUTE + SLACK]);
-    // Coming a little late pushes nobody back.
+    const untils = ['b', 'c', 'd', 'e'].map((fireId) => deferred(account, budget, fireId, NOW).until - NOW);
+    assert.deepEqual(untils, [MINUTE, 2 * MINUTE + SLACK, HOUR, HOUR + MINUTE + SLACK]);
+    // A small delay does not move another wake back.
     goes(account, budget, 'b', NOW + MINUTE + SLACK);
-    goes(account, budget, 'c', NOW + places[1]!);
+    goes(account, budget, 'c', NOW + untils[1]!);
     goes(account, budget, 'd', NOW + HOUR);
-    goes(account, budget, 'e', NOW + places[3]!);
+    goes(account, budget, 'e', NOW + untils[3]!);
   });
 
-  test('leaves those who ask before their time the place that they have', () => {
+  test('keeps the promised time of a wake that returns early', () => {
     const budget: Budget = { wakes_per_hour: 2, min_gap_seconds: 60 };
     const account = new Account([]);
     goes(account, budget, 'a', NOW);
     const fires = ['b', 'c', 'd', 'e'];
-    const places = fires.map((fireId) => held(account, budget, fireId, NOW).until);
-    const again = [3, 0, 2, 1].map((n) => [n, held(account, budget, fires[n]!, NOW + 20 * SECOND).until]);
-    for (const [n, until] of again) assert.equal(until, places[n!], fires[n!]);
+    const untils = fires.map((fireId) => deferred(account, budget, fireId, NOW).until);
+    const again = [3, 0, 2, 1].map((n) => [n, deferred(account, budget, fires[n]!, NOW + 20 * SECOND).until]);
+    for (const [n, until] of again) assert.equal(until, untils[n!], fires[n!]);
   });
 
-  test('says in words which rule holds a wake back', () => {
+  test('names the rule that defers a wake', () => {
     const reason = (budget: Budget, counted: number[], now = NOW) =>
-      held(new Account(counted.map((at, n) => ({ fireId: `old${n}`, at }))), budget, 'x', now).reason;
+      deferred(new Account(counted.map((at, n) => ({ fireId: `old${n}`, at }))), budget, 'x', now).reason;
     assert.equal(
       reason({ wakes_per_hour: 1 }, [NOW - MINUTE]),
       "1 wake in the last hour is this user's budget; this one may go at 2026-06-15T12:59:00.000Z",
@@ -69,20 +69,20 @@ describe('an account', () => {
   test('lets an urgent wake go in quiet hours, but not past a limit', () => {
     const budget: Budget = { quiet: { from: '11:00', to: '13:00', timezone: 'UTC' }, wakes_per_hour: 1 };
     const account = new Account([]);
-    assert.equal(held(account, budget, 'calm', NOW).until, NOW + HOUR);
+    assert.equal(deferred(account, budget, 'calm', NOW).until, NOW + HOUR);
     goes(account, budget, 'urgent', NOW, true);
-    assert.match(held(account, budget, 'another', NOW, true).reason, /1 wake in the last hour/);
+    assert.match(deferred(account, budget, 'another', NOW, true).reason, /1 wake in the last hour/);
   });
 
-  test('does not count a fire twice, and lets one that may have been accepted pass at any time', () => {
+  test('counts a fire once, and always admits one that may have been accepted', () => {
     const budget: Budget = { wakes_per_hour: 1, quiet: { from: '12:30', to: '13:00', timezone: 'UTC' } };
     const account = new Account([{ fireId: 'a', at: NOW - MINUTE }]);
     goes(account, budget, 'a', NOW);
     goes(account, budget, 'a', NOW + 40 * MINUTE);
-    assert.equal(held(account, budget, 'b', NOW).until, NOW + HOUR);
+    assert.equal(deferred(account, budget, 'b', NOW).until, NOW + HOUR);
   });
 
-  test('gives the room of a wake that was not accepted to the next', () => {
+  test('gives the quota of a rejected wake to the next', () => {
     const budget: Budget = { wakes_per_hour: 1 };
     const account = new Account([]);
     goes(account, budget, 'a', NOW);
@@ -90,15 +90,15 @@ describe('an account', () => {
     goes(account, budget, 'b', NOW);
   });
 
-  test('gives up a place that nobody comes for', () => {
+  test('drops a promised time that was not used', () => {
     const budget: Budget = { min_gap_seconds: 600 };
     const account = new Account([{ fireId: 'old', at: NOW }]);
-    assert.equal(held(account, budget, 'gone', NOW).until, NOW + 10 * MINUTE);
-    assert.equal(held(account, budget, 'next', NOW).until, NOW + 20 * MINUTE + SLACK);
+    assert.equal(deferred(account, budget, 'gone', NOW).until, NOW + 10 * MINUTE);
+    assert.equal(deferred(account, budget, 'next', NOW).until, NOW + 20 * MINUTE + SLACK);
     goes(account, budget, 'fresh', NOW + 32 * MINUTE + SLACK);
   });
 
-  test('lets everybody in at last although all of them are always late', () => {
+  test('admits every wake in the end, even if all return late', () => {
     const budget: Budget = { min_gap_seconds: 60, wakes_per_hour: 12 };
     const account = new Account([]);
     const queue = Array.from({ length: 30 }, (_, n) => ({ fireId: `f${n}`, at: NOW }));
@@ -107,16 +107,16 @@ describe('an account', () => {
       assert.ok(steps < 600, `${queue.length} still wait`);
       queue.sort((one, other) => one.at - other.at);
       const wake = queue.shift()!;
-      const verdict = account.ask(budget, caller(wake.fireId, wake.at));
-      if (verdict.go) accepted.push(wake.at);
-      else queue.push({ ...wake, at: verdict.until + 5 * SECOND });
+      const decision = account.decide(budget, caller(wake.fireId, wake.at));
+      if (decision.go) accepted.push(wake.at);
+      else queue.push({ ...wake, at: decision.until + 5 * SECOND });
     }
     for (const { count, spanMs } of limitsOf(budget))
       for (const from of accepted) assert.ok(accepted.filter((at) => at >= from && at < from + spanMs).length <= count);
     assert.ok(accepted.at(-1)! - NOW < 4 * HOUR, 'not much later than they could be');
   });
 
-  test('never lets more in than any window allows, and lets everybody in at last, whatever comes when', () => {
+  test('never exceeds a limit in any window, and admits every wake in the end', () => {
     const budgets = fc.record(
       {
         wakes_per_hour: fc.integer({ min: 1, max: 5 }),
@@ -149,15 +149,15 @@ describe('an account', () => {
           return { at: clock, fireId: `f${n}`, urgent, taken };
         });
         for (let steps = 0; queue.length > 0; steps++) {
-          assert.ok(steps < 2000, 'somebody is held for ever');
+          assert.ok(steps < 2000, 'a wake is deferred for ever');
           queue.sort((one, other) => one.at - other.at);
           const wake = queue.shift()!;
           asked.set(wake.fireId, (asked.get(wake.fireId) ?? 0) + 1);
-          const verdict = account.ask(budget, caller(wake.fireId, wake.at, wake.urgent));
-          if (!verdict.go) {
-            assert.ok(verdict.until > wake.at);
+          const decision = account.decide(budget, caller(wake.fireId, wake.at, wake.urgent));
+          if (!decision.go) {
+            assert.ok(decision.until > wake.at);
             // On time, or a little late.
-            queue.push({ ...wake, at: verdict.until + (steps % 3) * 200 });
+            queue.push({ ...wake, at: decision.until + (steps % 3) * 200 });
           } else if (wake.taken) accepted.push(wake);
           else account.uncount(wake.fireId);
         }
@@ -174,7 +174,7 @@ describe('an account', () => {
   });
 });
 
-describe('the breaker', () => {
+describe('the circuit breaker', () => {
   const budget: Budget = { breaker: { failures: 2, pause_seconds: 60 } };
   const fails = (account: Account, fireId: string, now: number, error = 'it died') => {
     goes(account, budget, fireId, now);
@@ -184,54 +184,58 @@ describe('the breaker', () => {
     account.uncount(fireId);
   };
 
-  test('opens with the last failure that is allowed, and says why', () => {
+  test('opens at the last allowed failure, and states the reason', () => {
     const account = new Account([]);
     fails(account, 'a', NOW);
     fails(account, 'a', NOW + SECOND, 'no such file');
-    const { until, reason } = held(account, budget, 'a', NOW + 2 * SECOND);
+    const { until, reason } = deferred(account, budget, 'a', NOW + 2 * SECOND);
     assert.equal(until, NOW + 61 * SECOND);
     assert.equal(
       reason,
       'the machine failed to start 2 times in a row (last: no such file); tried again at 2026-06-15T12:01:01.000Z',
     );
-    assert.match(held(account, budget, 'urgent', NOW + 2 * SECOND, true).reason, /failed to start/);
+    assert.match(deferred(account, budget, 'urgent', NOW + 2 * SECOND, true).reason, /failed to start/);
   });
 
-  test('then lets one try for all; its failure doubles the pause, up to an hour', () => {
+  test('then admits one probe; its failure doubles the pause, up to an hour', () => {
     const account = new Account([]);
     fails(account, 'a', NOW);
     let now = NOW;
     const pauses: number[] = [];
     for (let n = 0; n < 8; n++) {
       fails(account, 'a', now);
-      const { until } = held(account, budget, 'b', now);
+      const { until } = deferred(account, budget, 'b', now);
       pauses.push((until - now) / MINUTE);
       now = until;
     }
     assert.deepEqual(pauses, [1, 2, 4, 8, 16, 32, 60, 60]);
     goes(account, budget, 'a', now);
-    assert.equal(held(account, budget, 'b', now).until, now + 30_000, 'the others wait for what comes of it');
+    assert.equal(
+      deferred(account, budget, 'b', now).until,
+      now + 30_000,
+      'the others wait for the result of the probe',
+    );
     account.started();
     goes(account, budget, 'b', now);
     assert.ok(!account.isEmpty);
   });
 
-  test('counts starts that failed together as one, and a success takes all of them back', () => {
+  test('counts starts that failed together as one; a success resets the count', () => {
     const account = new Account([]);
     for (const fireId of ['a', 'b', 'c']) goes(account, budget, fireId, NOW);
     for (let n = 0; n < 3; n++) account.startFailed(budget, { since: 0, now: NOW, error: 'it died' });
     fails(account, 'd', NOW);
-    held(account, budget, 'e', NOW);
+    deferred(account, budget, 'e', NOW);
     account.started();
     fails(account, 'e', NOW);
     goes(account, budget, 'e', NOW);
   });
 
-  test('closes when the machine is changed, and what failed with the machine as it was does not count', () => {
+  test('closes when the machine changes; failures of the earlier specification do not count', () => {
     const account = new Account([]);
     fails(account, 'a', NOW);
     fails(account, 'a', NOW);
-    held(account, budget, 'b', NOW);
+    deferred(account, budget, 'b', NOW);
     const since = account.failures;
     account.machineChanged();
     account.startFailed(budget, { since, now: NOW, error: 'it died' });
@@ -239,7 +243,7 @@ describe('the breaker', () => {
     goes(account, budget, 'b', NOW);
   });
 
-  test('is not stuck when the one that tries ends without an answer, or the clock is put back', () => {
+  test('does not block when the probe ends without an answer or the clock is set back', () => {
     const account = new Account([]);
     fails(account, 'a', NOW);
     fails(account, 'a', NOW);
@@ -247,6 +251,6 @@ describe('the breaker', () => {
     account.undecided(account.failures);
     goes(account, budget, 'b', NOW + MINUTE);
     account.undecided(account.failures);
-    assert.equal(held(account, budget, 'c', NOW - 24 * HOUR).until, NOW - 24 * HOUR + MINUTE);
+    assert.equal(deferred(account, budget, 'c', NOW - 24 * HOUR).until, NOW - 24 * HOUR + MINUTE);
   });
 });

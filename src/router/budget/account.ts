@@ -1,5 +1,6 @@
 /**
- * One user's account: the wakes that count, the places that were promised, the breaker. In memory; nothing here waits.
+ * The budget account of one user: counted wakes, promised times and the circuit breaker. It is in memory, and no call
+ * waits.
  */
 
 import { quietUntil } from '../../kit/clock/quiet-hours.ts';
@@ -10,66 +11,65 @@ import { type Breaker, CLOSED, failed, pausedUntil, trying, undecided } from './
 import { earliestFree, type Limit, LONGEST_SPAN_MS, limitsOf, type Taken } from './slots.ts';
 import type { CountedWake } from './wake-records.ts';
 
-/** Who comes this much after the instant they were promised pushes nobody behind them back. */
+/** A wake that returns within this time after its promised time does not delay later wakes, milliseconds. */
 const SLACK_MS = 500;
-/** A place that nobody has come for is given up after this long. */
+/** A promised time expires this long after it has passed, milliseconds. */
 const PROMISE_MS = 120_000;
-/** Beyond so many places in line, those who come later are told the last one's instant. */
-const LONGEST_LINE = 1000;
+/** The most promised times an account keeps. Further wakes get the last promised time. */
+const MOST_PROMISES = 1000;
 
-/** A wake as an account sees it. */
-export type Caller = { fireId: string; urgent: boolean; now: number; probeMs: number };
+/** The members of a wake that the account reads. */
+export type WakeRequest = { fireId: string; urgent: boolean; now: number; probeMs: number };
 
 export class Account {
-  /** By fire id, the instants at which they were let in. */
+  /** Admission times by fire id. */
   readonly #counted: Map<string, number>;
-  /** By fire id, the instants at which they may come back. */
+  /** Promised return times by fire id. */
   readonly #promised = new Map<string, number>();
   #breaker: Breaker = CLOSED;
-  /** How many failures have been counted: wakes that were let in before the last one failed together with it. */
+  /** The number of counted failures. Wakes that were admitted before the last failure failed together with it. */
   #failures = 0;
 
   constructor(counted: readonly CountedWake[]) {
     this.#counted = new Map(counted.map(({ fireId, at }) => [fireId, at]));
   }
 
-  /** Whether this fire was let in before and may have been accepted. */
+  /** Whether an earlier call of this fire was admitted and may have been accepted. */
   counts(fireId: string): boolean {
     return this.#counted.has(fireId);
   }
 
-  /** Nothing that would be missed. */
+  /** Whether the account holds no state that must be kept. */
   get isEmpty(): boolean {
     return this.#counted.size === 0 && this.#promised.size === 0 && this.#breaker === CLOSED;
   }
 
   /**
-   * Judges a wake: one that may go is counted from here on, one that may not keeps the place that it was told. What
-   * counts already goes without another count and at any time, for it may be under way; only the breaker holds it.
+   * Decides about a wake. An admitted wake is counted; a deferred one keeps its promised time. A fire that is counted
+   * already may be under way, so it passes at any time without another count. Only the circuit breaker defers it.
    */
-  ask(budget: Budget, { fireId, urgent, now, probeMs }: Caller): Verdict {
+  decide(budget: Budget, { fireId, urgent, now, probeMs }: WakeRequest): AdmissionDecision {
     this.forgetBefore(now);
     const known = this.#counted.has(fireId);
-    const place = this.#promised.get(fireId);
+    const promised = this.#promised.get(fireId);
     this.#promised.delete(fireId);
-    const returns = place !== undefined && place <= now;
-    const taken = this.#taken(returns ? place : Number.POSITIVE_INFINITY);
+    const returns = promised !== undefined && promised <= now;
+    const taken = this.#taken(returns ? promised : Number.POSITIVE_INFINITY);
     const breakerAlone: Budget = budget.breaker ? { breaker: budget.breaker } : {};
     const rules = known ? breakerAlone : budget;
-    const verdict = judge(rules, { now, taken, breaker: this.#breaker, probeMs, urgent });
-    if (verdict.go) {
+    const decision = decideAt(rules, { now, taken, breaker: this.#breaker, probeMs, urgent });
+    if (decision.go) {
       if (budget.breaker) this.#breaker = trying(this.#breaker, budget.breaker);
       if (!known) this.#counted.set(fireId, now);
-    } else if (verdict.place && this.#promised.size < LONGEST_LINE) {
-      this.#promised.set(fireId, verdict.until);
+    } else if (decision.promised && this.#promised.size < MOST_PROMISES) {
+      this.#promised.set(fireId, decision.until);
     }
-    return verdict;
+    return decision;
   }
 
   /**
-   * @param before only places before this instant. Who comes back at their time, however late, goes ahead of those who
-   *   were promised a
-   *   later one; otherwise people who are always late would send each other to the end of the line for ever
+   * @param before only promised times before this instant. A wake that returns at its time, however late, goes before
+   *   wakes with a later time. Otherwise wakes that are always late would push each other back for ever
    */
   #taken(before: number): Taken[] {
     const counted = [...this.#counted.values()].map((at) => ({ at, latest: at }));
@@ -78,12 +78,12 @@ export class Account {
     return [...counted, ...promised].sort((one, other) => one.at - other.at);
   }
 
-  /** The fire was not accepted after all. */
+  /** The target did not accept the fire. */
   uncount(fireId: string): void {
     this.#counted.delete(fireId);
   }
 
-  /** How many failures there have been; handed to {@link startFailed} by a wake that was let in now. */
+  /** The number of failures so far. An admitted wake passes it to {@link startFailed}. */
   get failures(): number {
     return this.#failures;
   }
@@ -92,61 +92,58 @@ export class Account {
     this.#breaker = CLOSED;
   }
 
-  /**
-   * The machine is another one now: what it failed at before, and what is still under way with it, says nothing about
-   * it.
-   */
+  /** The machine has changed. Earlier failures and starts under way do not count for the new specification. */
   machineChanged(): void {
     this.#failures++;
     this.#breaker = CLOSED;
   }
 
-  /** @param since {@link failures} when the wake was let in */
+  /** @param since {@link failures} at the admission of the wake */
   startFailed(budget: Budget, { since, now, error }: { since: number; now: number; error: string }): void {
     if (!budget.breaker || since !== this.#failures) return;
     this.#failures++;
     this.#breaker = failed(this.#breaker, budget.breaker, now, error);
   }
 
-  /** @param since {@link failures} when the wake was let in */
+  /** @param since {@link failures} at the admission of the wake */
   undecided(since: number): void {
     if (since === this.#failures) this.#breaker = undecided(this.#breaker);
   }
 
-  /** Forgets what no limit looks at any more, and places that nobody came for. */
+  /** Removes wakes that are older than every limit, and expired promised times. */
   forgetBefore(now: number): void {
     for (const [fireId, at] of this.#counted) if (at <= now - LONGEST_SPAN_MS) this.#counted.delete(fireId);
     for (const [fireId, at] of this.#promised) if (at <= now - PROMISE_MS) this.#promised.delete(fireId);
   }
 }
 
-/** What is known of a user when a wake arrives. */
+/** The state of a user at the arrival of a wake. */
 type Situation = {
   /** Epoch milliseconds. */
   now: number;
-  /** Wakes that count, and places that were promised to others, ascending. */
+  /** Counted wakes and the promised times of other wakes, ascending. */
   taken: readonly Taken[];
   breaker: Breaker;
-  /** How long one try at starting the machine takes at most. */
+  /** The longest duration of one attempt to start the machine, milliseconds. */
   probeMs: number;
   urgent: boolean;
 };
 
-/** `place`: the hold is a place among the others, to be kept for this wake. */
-export type Verdict = { go: true } | { go: false; until: number; reason: string; place: boolean };
+/** `promised`: whether `until` is a promised time to be kept for this wake. */
+export type AdmissionDecision = { go: true } | { go: false; until: number; reason: string; promised: boolean };
 
 /**
- * Quiet hours and limits are asked in turn until both agree. They always do: quiet hours leave some minutes of most
+ * Alternates between quiet hours and limits until both agree. They always agree: quiet hours leave some minutes of most
  * days.
  */
-const ROUNDS = 1000;
+const MOST_ROUNDS = 1000;
 
-/** The first instant from `from` on that is not quiet and has room. */
+/** The first instant from `from` on that is outside quiet hours and within the limits. */
 function earliestAllowed(budget: Budget, limits: readonly Limit[], { taken, urgent }: Situation, from: number): number {
   let at = from;
-  for (let round = 0; round < ROUNDS; round++) {
-    const loud = budget.quiet && !urgent ? (quietUntil(budget.quiet, at) ?? at) : at;
-    const free = earliestFree(taken, limits, loud).at;
+  for (let round = 0; round < MOST_ROUNDS; round++) {
+    const audible = budget.quiet && !urgent ? (quietUntil(budget.quiet, at) ?? at) : at;
+    const free = earliestFree(taken, limits, audible).at;
     if (free === at) return at;
     at = free;
   }
@@ -164,40 +161,38 @@ function limitReason({ name, count, spanMs }: Limit, until: number): string {
 }
 
 /**
- * Judges a wake.
+ * Decides about a wake.
  *
- * @returns `go`, or until when it is held back: first because the machine does not start, then because it is quiet,
- *   then because
- *   there have been enough
+ * @returns `go`, or the end of the deferral. Rules apply in this order: circuit breaker, quiet hours, limits
  */
-export function judge(budget: Budget, situation: Situation): Verdict {
+export function decideAt(budget: Budget, situation: Situation): AdmissionDecision {
   const { now, breaker, probeMs, taken, urgent } = situation;
   const paused = budget.breaker && pausedUntil(breaker, budget.breaker, now, probeMs);
   if (paused !== undefined) {
     const reason = `the machine failed to start ${times(breaker.failures, 'time')} in a row (last: ${breaker.lastError}); tried again at ${formatInstant(paused)}`;
-    return { go: false, until: paused, reason, place: false };
+    return { go: false, until: paused, reason, promised: false };
   }
   const limits = limitsOf(budget);
   const until = earliestAllowed(budget, limits, situation, now);
   if (until === now) return { go: true };
-  const place = limits.length > 0;
+  const promised = limits.length > 0;
   const quiet = budget.quiet && !urgent ? quietUntil(budget.quiet, now) : undefined;
   if (quiet !== undefined) {
     const { to, timezone } = budget.quiet!;
     const turn = until === quiet ? '' : `; by the rest of the budget this one may go at ${formatInstant(until)}`;
-    return { go: false, until, reason: `quiet hours of this user until ${to} ${timezone}${turn}`, place };
+    return { go: false, until, reason: `quiet hours of this user until ${to} ${timezone}${turn}`, promised };
   }
   const { limit } = earliestFree(taken, limits, now);
-  return { go: false, until, reason: limitReason(limit!, until), place };
+  return { go: false, until, reason: limitReason(limit!, until), promised };
 }
 
-/** A wake that was let in by nothing but time: 429 with the instant at which it may come again. */
-export class HeldBack extends ReveilleError {
+/** A wake that only time admits: 429 with the instant at which it may be repeated. */
+export class WakeDeferred extends ReveilleError {
   /** Epoch milliseconds. */
   readonly until: number;
 
   constructor(why: string, until: number, now: number) {
-    super('rate_limited', `held back: ${why}`, { retryAfterSeconds: Math.max(1, Math.ceil((until - now) / 1000)) });
+    super('rate_limited', `deferred: ${why}`, { retryAfterSeconds: Math.max(1, Math.ceil((until - now) / 1000)) });
     this.until = until;
   }
 }

@@ -1,17 +1,17 @@
 /**
- * The breaker of one machine: after so many failed starts in a row nothing is tried for a while, then one wake tries
- * for all. Pure.
+ * The circuit breaker of one machine. After several failed starts in a row it pauses wakes, then one wake probes the
+ * machine. Pure.
  */
 import { BREAKER_LONGEST_PAUSE_SECONDS, BREAKER_PAUSE_SECONDS, type BreakerRule } from '../../wire/budget.ts';
 
 export type Breaker = {
-  /** In a row. Starts that failed together count as one. */
+  /** Consecutive failures. Starts that failed together count as one. */
   readonly failures: number;
   readonly lastError: string;
-  /** The present pause, and when it ends, epoch milliseconds; 0 while there was none. */
+  /** The current pause and its end, epoch milliseconds; 0 without a pause so far. */
   readonly pauseMs: number;
   readonly pausedUntil: number;
-  /** A wake tries the machine for all others. */
+  /** Whether one wake probes the machine. */
   readonly probing: boolean;
 };
 
@@ -20,25 +20,25 @@ export const CLOSED: Breaker = { failures: 0, lastError: '', pauseMs: 0, pausedU
 const isOpen = ({ failures }: Breaker, rule: BreakerRule) => failures >= rule.failures;
 
 /**
- * Whether a wake may try the machine.
+ * Whether a wake may start the machine.
  *
- * @param probeMs how long a try takes at most
- * @returns when it may come again; `undefined` when it may go now
+ * @param probeMs the longest duration of a probe
+ * @returns when the wake may be repeated; `undefined` when it may go now
  */
 export function pausedUntil(breaker: Breaker, rule: BreakerRule, now: number, probeMs: number): number | undefined {
   if (!isOpen(breaker, rule)) return undefined;
-  // A clock that was put back must not make a pause longer than it is.
+  // A clock that was set back must not lengthen a pause.
   const until = Math.min(breaker.pausedUntil, now + breaker.pauseMs);
   if (now < until) return until;
   return breaker.probing ? now + probeMs : undefined;
 }
 
-/** A wake goes; while the breaker is open it is the one that tries for all. */
+/** A wake goes. While the breaker is open, it is the probe. */
 export function trying(breaker: Breaker, rule: BreakerRule): Breaker {
   return isOpen(breaker, rule) ? { ...breaker, probing: true } : breaker;
 }
 
-/** The start failed; with the last failure that the rule allows, and with each one after it, a pause begins. */
+/** The start failed. The last allowed failure and each later one begin a pause. */
 export function failed(breaker: Breaker, rule: BreakerRule, now: number, error: string): Breaker {
   const failures = breaker.failures + 1;
   const counted = { ...breaker, failures, lastError: error, probing: false };
@@ -48,7 +48,7 @@ export function failed(breaker: Breaker, rule: BreakerRule, now: number, error: 
   return { ...counted, pauseMs, pausedUntil: now + pauseMs };
 }
 
-/** The wake that tried ended before the machine could show whether it starts. */
+/** The probe ended before the machine could show whether it starts. */
 export function undecided(breaker: Breaker): Breaker {
   return breaker.probing ? { ...breaker, probing: false } : breaker;
 }

@@ -33,34 +33,34 @@ async function bounded(
   return { router, daemon, clock };
 }
 
-/** Quiet hours in UTC that hold now, and end within two hours. */
+/** Quiet hours in UTC that are in effect now and end within two hours. */
 function quietNow(now: number): Budget {
   const time = (instant: number) => new Date(instant).toISOString().slice(11, 16);
   return { quiet: { from: time(now - HOUR), to: time(now + HOUR), timezone: 'UTC' } };
 }
 
-function heldUntil(answer: Answer): number {
+function deferredUntil(answer: Answer): number {
   assert.equal(answer.status, 429, answer.text);
   const until = parseInstant(answer.headers.get(HELD_UNTIL_HEADER) ?? '');
-  assert.ok(until !== undefined, 'it says until when');
+  assert.ok(until !== undefined, 'the message has the end time');
   return until;
 }
 
-describe('a wake beyond its user’s budget', () => {
-  test('is held back with a reason and an instant, and goes when that has come', async (t) => {
+describe('a wake beyond the budget of its user', () => {
+  test('is deferred with a reason and a time, and passes at that time', async (t) => {
     const { router, daemon, clock } = await bounded(t, { wakes_per_hour: 2 });
     for (let n = 0; n < 2; n++) assert.equal((await router.wake(USER)).status, 202);
     const fire_id = `${ALARM_ID}@1`;
-    const held = await router.wake(USER, { fire_id });
-    const until = heldUntil(held);
-    assert.deepEqual([held.json.error.code, held.json.error.retryable], ['rate_limited', true]);
+    const deferred = await router.wake(USER, { fire_id });
+    const until = deferredUntil(deferred);
+    assert.deepEqual([deferred.json.error.code, deferred.json.error.retryable], ['rate_limited', true]);
     assert.match(
-      held.json.error.message,
-      /^held back: 2 wakes in the last hour are this user's budget; this one may go at 20/,
+      deferred.json.error.message,
+      /^deferred: 2 wakes in the last hour are this user's budget; this one may go at 20/,
     );
-    const seconds = Number(held.headers.get('retry-after'));
+    const seconds = Number(deferred.headers.get('retry-after'));
     assert.ok(Math.abs(until - clock.now() - seconds * 1000) < 5000 && seconds > 3500 && seconds <= 3600);
-    assert.equal(held.headers.get('x-reveille-answered-by'), null);
+    assert.equal(deferred.headers.get('x-reveille-answered-by'), null);
     assert.equal(daemon.chats.length, 2);
     assert.equal(router.notices.at(-1)?.status, 429);
     clock.advance(until - clock.now());
@@ -68,17 +68,17 @@ describe('a wake beyond its user’s budget', () => {
     assert.equal(daemon.chats.length, 3);
   });
 
-  test('counts for nobody else, and a repetition of a fire that was accepted passes without counting', async (t) => {
+  test('does not count for other users, and a repetition of an accepted fire passes without a count', async (t) => {
     const { router, daemon } = await bounded(t, { wakes_per_hour: 1 });
     const fire_id = `${ALARM_ID}@1`;
     assert.equal((await router.wake(USER, { fire_id })).status, 202);
     assert.equal((await router.wake(USER, { fire_id, attempt: 2 })).status, 202);
-    heldUntil(await router.wake(USER));
+    deferredUntil(await router.wake(USER));
     await router.put('bob', { provider: 'http', spec: { url: daemon.url } });
     assert.equal((await router.wake('bob')).status, 202);
   });
 
-  test('does not count when the daemon refuses it, and counts when nobody knows', async (t) => {
+  test('does not count when the daemon rejects it, and counts when the outcome is unknown', async (t) => {
     const { router, daemon } = await bounded(t, { wakes_per_hour: 1 });
     daemon.answer = (response) => response.writeHead(503).end();
     for (let n = 0; n < 3; n++) assert.equal((await router.wake(USER)).status, 503);
@@ -86,11 +86,11 @@ describe('a wake beyond its user’s budget', () => {
     const fire_id = `${ALARM_ID}@9`;
     assert.equal((await router.wake(USER, { fire_id })).status, 502);
     daemon.answer = undefined;
-    heldUntil(await router.wake(USER));
-    assert.equal((await router.wake(USER, { fire_id })).status, 202, 'the very one may have been accepted');
+    deferredUntil(await router.wake(USER));
+    assert.equal((await router.wake(USER, { fire_id })).status, 202, 'this fire may have been accepted');
   });
 
-  test('counts when one of two calls for it is refused and the other one is accepted, whichever ends first', async (t) => {
+  test('counts when one of its two calls is rejected and the other is accepted, in either order', async (t) => {
     const { router, daemon } = await bounded(t, { wakes_per_hour: 2 });
     for (const [n, statuses] of [
       [503, 202],
@@ -110,11 +110,11 @@ describe('a wake beyond its user’s budget', () => {
       }
     }
     daemon.answer = undefined;
-    heldUntil(await router.wake(USER));
+    deferredUntil(await router.wake(USER));
     assert.equal((await router.wake(USER, { fire_id: `${ALARM_ID}@0`, attempt: 3 })).status, 202);
   });
 
-  test('does not count when both calls for it are refused', async (t) => {
+  test('does not count when both of its calls are rejected', async (t) => {
     const { router, daemon } = await bounded(t, { wakes_per_hour: 1 });
     const waiting: ServerResponse[] = [];
     daemon.answer = (response) => void waiting.push(response);
@@ -127,35 +127,35 @@ describe('a wake beyond its user’s budget', () => {
     assert.equal((await router.wake(USER)).status, 202);
   });
 
-  test('is held back before anything is started', async (t) => {
+  test('is deferred before the machine is started', async (t) => {
     const folder = temporaryFolder(t);
     const router = await startBench(t);
     await router.put(USER, fixtureMachine(folder, undefined, { budget: quietNow(Date.now()) }));
     assert.match(
       (await router.wake(USER)).json.error.message,
-      /^held back: quiet hours of this user until \d\d:\d\d UTC$/,
+      /^deferred: quiet hours of this user until \d\d:\d\d UTC$/,
     );
     assert.equal((await router.admin('GET', `/${USER}`)).json.data.running, 'asleep');
     assert.deepEqual(eventsOf(folder), []);
     assert.equal((await router.wake(USER, { urgent: true })).status, 202);
     const [chat] = eventsOf(folder, 'chat');
-    assert.ok(!chat?.body?.includes('urgent'), 'what is for the router stays there');
+    assert.ok(!chat?.body?.includes('urgent'), 'headers for the router are not passed on');
   });
 
-  test('cannot slip through beside others: of 50 at once as many go as may, and each other one gets a place of its own', async (t) => {
+  test('cannot pass beside others: of 50 concurrent wakes only the allowed number passes, and each other one gets its own time', async (t) => {
     const { router, daemon, clock } = await bounded(t, { wakes_per_hour: 10 });
     const answers = await Promise.all(Array.from({ length: 50 }, () => router.wake(USER)));
     assert.equal(answers.filter(({ status }) => status === 202).length, 10);
     assert.equal(daemon.chats.length, 10);
-    const places = answers.filter(({ status }) => status !== 202).map((answer) => heldUntil(answer) - clock.now());
-    const hours = places.map((place) => Math.round(place / HOUR)).sort();
+    const untils = answers.filter(({ status }) => status !== 202).map((answer) => deferredUntil(answer) - clock.now());
+    const hours = untils.map((until) => Math.round(until / HOUR)).sort();
     assert.deepEqual(
       hours,
       [1, 2, 3, 4].flatMap((hour) => Array.from({ length: 10 }, () => hour)),
     );
   });
 
-  test('is one of a command target as well', async (t) => {
+  test('is deferred for a command target as well', async (t) => {
     const router = await startBench(t);
     const daemon = await startPlainDaemon(t);
     const spec = { preset: 'webhook', url: `${daemon.url}/hook`, allow_private: true };
@@ -167,7 +167,7 @@ describe('a wake beyond its user’s budget', () => {
 });
 
 describe('the budget of a user', () => {
-  test('is the one of the machine, or else ROUTER_BUDGET, as a whole', async (t) => {
+  test('is the budget of the machine, or else ROUTER_BUDGET as a whole', async (t) => {
     const { router, daemon } = await bounded(t, { wakes_per_day: 5 }, { ROUTER_BUDGET: '{"wakes_per_hour":1}' });
     assert.equal((await router.wake(USER)).status, 202);
     assert.equal((await router.wake(USER)).status, 202);
@@ -178,19 +178,19 @@ describe('the budget of a user', () => {
     await router.put('bob', machine);
     assert.deepEqual((await router.admin('GET', '/bob')).json.data.default_budget, { wakes_per_hour: 1 });
     assert.equal((await router.wake('bob')).status, 202);
-    heldUntil(await router.wake('bob'));
+    deferredUntil(await router.wake('bob'));
     await router.put('bob', { ...machine, budget: {} });
-    assert.equal((await router.wake('bob')).status, 202, 'an empty budget bounds nothing');
+    assert.equal((await router.wake('bob')).status, 202, 'an empty budget has no limits');
   });
 
-  test('can be changed by itself, and applies to the next wake', async (t) => {
+  test('can be changed alone, and applies to the next wake', async (t) => {
     const { router } = await bounded(t, { wakes_per_hour: 1 });
     assert.equal((await router.wake(USER)).status, 202);
-    heldUntil(await router.wake(USER));
+    deferredUntil(await router.wake(USER));
     const put = await router.admin('PUT', `/${USER}/budget`, { wakes_per_hour: 2 });
     assert.deepEqual([put.status, put.json.data.budget, put.json.data.token], [200, { wakes_per_hour: 2 }, undefined]);
     assert.equal((await router.wake(USER)).status, 202);
-    heldUntil(await router.wake(USER));
+    deferredUntil(await router.wake(USER));
     assert.equal((await router.admin('PUT', `/${USER}/budget`, { wakes: 2 })).status, 400);
     assert.equal((await router.admin('PUT', '/nobody/budget', {})).status, 404);
     assert.equal((await router.admin('DELETE', `/${USER}/budget`)).json.data.budget, undefined);
@@ -209,7 +209,7 @@ describe('the budget of a user', () => {
     );
   });
 
-  test('cannot be pretended by a daemon: its 429 is an answer like any other', async (t) => {
+  test('is independent of the daemon: a 429 of the daemon is passed on unchanged', async (t) => {
     const { router, daemon } = await bounded(t, {});
     daemon.answer = (response) =>
       response.writeHead(429, { [HELD_UNTIL_HEADER]: '2036-01-01T00:00:00Z', 'retry-after': '7' }).end('busy');
@@ -217,7 +217,7 @@ describe('the budget of a user', () => {
     assert.deepEqual([answer.status, answer.headers.get(HELD_UNTIL_HEADER), answer.text], [429, null, 'busy']);
   });
 
-  test('is refused where it makes no sense, in the setting too', async (t) => {
+  test('rejects invalid values, in the setting as well', async (t) => {
     const { router, daemon } = await bounded(t, {});
     const budget = { quiet: { from: '22:00', to: '22:00', timezone: 'UTC' } };
     const answer = await router.admin('PUT', '/bob', { provider: 'http', spec: { url: daemon.url }, budget });
@@ -230,7 +230,7 @@ describe('the budget of a user', () => {
       );
   });
 
-  test('survives a restart, and what has left the day does not count', async (t) => {
+  test('survives a restart, and wakes older than a day do not count', async (t) => {
     const dataDir = temporaryFolder(t);
     const clock = new ShiftingClock();
     const daemon = await startPlainDaemon(t);
@@ -241,14 +241,14 @@ describe('the budget of a user', () => {
     for (let n = 0; n < 2; n++) assert.equal((await first.wake(USER)).status, 202);
     await first.close();
     const second = await startBench(t, { clock, settings });
-    const until = heldUntil(await second.wake(USER));
+    const until = deferredUntil(await second.wake(USER));
     await second.close();
     clock.advance(until - clock.now());
     const third = await startBench(t, { clock, settings });
     assert.equal((await third.wake(USER)).status, 202);
   });
 
-  test('counts a fire that comes again after a day from then on, also after a restart', async (t) => {
+  test('counts a fire again when it repeats after a day, also after a restart', async (t) => {
     const dataDir = temporaryFolder(t);
     const file = openDatabase({
       path: join(dataDir, 'router.db'),
@@ -263,7 +263,7 @@ describe('the budget of a user', () => {
     assert.deepEqual(records.of(USER, 1000 + HOUR), [{ fireId: 'a', at: 1000 + 25 * HOUR }]);
   });
 
-  test('is not exceeded when the router is killed with wakes under way: what may have been accepted counts', async (t) => {
+  test('is not exceeded when the router is killed during wakes: a possibly accepted wake counts', async (t) => {
     const dataDir = temporaryFolder(t);
     const daemon = await startPlainDaemon(t);
     daemon.answer = () => {};
@@ -273,20 +273,20 @@ describe('the budget of a user', () => {
     const fires = [1, 2, 3].map((n) => `${ALARM_ID}@${n}`);
     const lost = fires.map((fire_id) => first.wake(USER, { fire_id }).catch(() => undefined));
     await eventually('all three are with the daemon', () => daemon.chats.length === 3);
-    heldUntil(await first.wake(USER));
+    deferredUntil(await first.wake(USER));
     await first.kill();
     await Promise.all(lost);
 
     daemon.answer = undefined;
     const second = await startRouterProcess(t, dataDir);
-    heldUntil(await second.wake(USER));
+    deferredUntil(await second.wake(USER));
     for (const fire_id of fires) assert.equal((await second.wake(USER, { fire_id, attempt: 2 })).status, 202);
-    heldUntil(await second.wake(USER));
+    deferredUntil(await second.wake(USER));
   });
 });
 
-describe('the breaker', () => {
-  test('opens when the machine keeps dying, lets one try after the pause, and closes when it starts', async (t) => {
+describe('the circuit breaker', () => {
+  test('opens when the machine keeps crashing, admits a probe after the pause, and closes when the machine starts', async (t) => {
     const folder = temporaryFolder(t);
     const clock = new ShiftingClock();
     const lines: string[] = [];
@@ -298,20 +298,20 @@ describe('the breaker', () => {
     for (let n = 0; n < 2; n++) {
       const [one, other] = await Promise.all([router.wake(USER), router.wake(USER)]);
       assert.deepEqual([one.status, other.status], [503, 503], `${one.text} ${other.text}`);
-      // Past the provider's own back-off.
+      // Wait until the backoff of the provider has ended.
       clock.advance(MINUTE);
     }
-    // The pause began with the second failure and is over by now: one may try.
+    // The pause began with the second failure and has ended: one probe may go.
     assert.equal((await router.wake(USER)).status, 503);
-    const held = await router.wake(USER);
-    const until = heldUntil(held);
+    const deferred = await router.wake(USER);
+    const until = deferredUntil(deferred);
     assert.match(
-      held.json.error.message,
-      /^held back: the machine failed to start 3 times in a row \(last: .*7.*\); tried again at 20/,
+      deferred.json.error.message,
+      /^deferred: the machine failed to start 3 times in a row \(last: .*7.*\); tried again at 20/,
     );
     assert.ok(Math.abs(until - clock.now() - 2 * MINUTE) < 10_000, 'twice as long');
     assert.equal((await router.wake(USER, { urgent: true })).status, 429);
-    assert.ok(lines.some((line) => line.includes('wake held back')));
+    assert.ok(lines.some((line) => line.includes('wake deferred')));
 
     clock.advance(2 * MINUTE);
     await router.put(USER, fixtureMachine(folder, undefined, { budget }));
@@ -321,7 +321,7 @@ describe('the breaker', () => {
     assert.equal((await router.wake(USER)).status, 202);
   });
 
-  test('counts a server that nobody listens at, and not one that has no time', async (t) => {
+  test('counts a server that refuses connections, and ignores an overloaded one', async (t) => {
     const { router, daemon } = await bounded(t, {});
     const budget: Budget = { breaker: { failures: 1 } };
     const specs = [
@@ -341,11 +341,11 @@ describe('the breaker', () => {
     for (const spec of [...specs, { preset: 'a2a', url: daemon.url }]) {
       await router.put(USER, { provider: 'command', spec, budget });
       assert.equal((await router.wake(USER)).status, 503, spec.preset);
-      heldUntil(await router.wake(USER));
+      deferredUntil(await router.wake(USER));
     }
   });
 
-  test('counts a program and a folder that are missing', async (t) => {
+  test('counts a missing program and a missing folder', async (t) => {
     const { router } = await bounded(t, {});
     const budget: Budget = { breaker: { failures: 1 } };
     const bin = process.execPath;
@@ -355,11 +355,11 @@ describe('the breaker', () => {
     ]) {
       await router.put(USER, { provider: 'command', spec, budget });
       assert.equal((await router.wake(USER)).status, 503);
-      heldUntil(await router.wake(USER));
+      deferredUntil(await router.wake(USER));
     }
   });
 
-  test('closes at once when the machine is changed, gets a token or is restored, and not for another budget', async (t) => {
+  test('closes at once when the machine changes, gets a token or is restored, and stays open when only the budget changes', async (t) => {
     const clock = new ShiftingClock();
     const router = await startBench(t, { clock });
     const gone = await startPlainDaemon(t);
@@ -368,14 +368,14 @@ describe('the breaker', () => {
     const machine = { provider: 'http', spec: { url: gone.url }, budget: { breaker: { failures: 1 } } };
     const opened = async () => {
       assert.equal((await router.wake(USER)).status, 503);
-      heldUntil(await router.wake(USER));
+      deferredUntil(await router.wake(USER));
     };
     await router.put(USER, machine);
     await opened();
     await router.put(USER, machine);
     await router.put(USER, { ...machine, idle_seconds: 100 });
     await router.admin('PUT', `/${USER}/budget`, { breaker: { failures: 1, pause_seconds: 50 } });
-    heldUntil(await router.wake(USER));
+    deferredUntil(await router.wake(USER));
     await router.admin('POST', `/${USER}/rotate-token`);
     await opened();
     await router.admin('POST', `/${USER}/suspend`);

@@ -1,35 +1,35 @@
 /**
- * Budgets: who may be woken now. A wake is counted, on disk, before its machine is started, and the count is taken back
- * when the wake was certainly not accepted. So wakes that arrive together cannot pass a limit together, and a router
- * that dies in between has counted too much rather than too little.
+ * Budgets: which wakes are admitted now. A wake is counted on disk before its machine starts. The count is removed when
+ * the wake was certainly not accepted. So concurrent wakes cannot pass a limit together. A router that crashes in
+ * between has counted too many wakes, never too few.
  */
 import type { CancelTimer, Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import type { Budget } from '../../wire/budget.ts';
 import type { Wake } from '../../wire/wake.ts';
 import type { Machine } from '../machines/machine.ts';
-import { Account, HeldBack } from './account.ts';
+import { Account, WakeDeferred } from './account.ts';
 import { LONGEST_SPAN_MS } from './slots.ts';
 import type { WakeRecords } from './wake-records.ts';
 
 type BudgetsOptions = {
   records: WakeRecords;
-  /** For machines that have no budget of their own. */
+  /** The budget of machines that have none of their own. */
   standard: Budget | undefined;
   clock: Clock;
   log: Logger;
-  /** How long one wake may take. */
+  /** The longest duration of one wake, milliseconds. */
   wakeTimeoutMs: number;
 };
 
-/** A wake that was let in, and what has been seen of it. */
+/** An admitted wake. The caller reports its progress here. */
 export type Admission = {
-  /** The machine is ready, or a program can be run. */
+  /** The machine is ready, or its program can run. */
   started(): void;
   startFailed(why: string): void;
-  /** Nobody knows whether it was accepted. */
+  /** It is unknown whether the wake was accepted. */
   mayHaveArrived(): void;
-  /** It is over. To be called once. */
+  /** The call has ended. Call it once. */
   end(accepted: boolean): Promise<void>;
 };
 
@@ -41,15 +41,15 @@ const UNBOUNDED: Admission = {
 };
 
 const PRUNE_MS = 3_600_000;
-/** The error that opened a breaker travels with every hold. */
+/** The error that opened the breaker; each deferral contains it. */
 const ERROR_CHARACTERS = 160;
 
-/** One fire's calls that are under way together. */
+/** The concurrent calls of one fire. */
 type UnderWay = {
   calls: number;
-  /** The count stays: one of them, or an earlier one, was accepted or may have been. */
+  /** The count stays: one of the calls, or an earlier one, was or may have been accepted. */
   stays: boolean;
-  /** The count is on disk. */
+  /** Resolves when the count is on disk. */
   stored: Promise<void>;
 };
 
@@ -65,16 +65,16 @@ export class Budgets {
     this.#prune();
   }
 
-  /** What applies to machines that have no budget of their own. */
+  /** The budget of machines that have none of their own. */
   get standard(): Budget | undefined {
     return this.#options.standard;
   }
 
   /**
-   * Lets a wake in, or holds it back.
+   * Admits a wake or defers it.
    *
-   * @param machine the user's, awake or not; nothing has been started yet
-   * @throws HeldBack until when and why; ReveilleError `unavailable` when the count could not be stored
+   * @param machine the machine of the user, awake or not; it has not been started yet
+   * @throws WakeDeferred with time and reason; ReveilleError `unavailable` when the count could not be stored
    */
   async admit(machine: Machine, wake: Wake): Promise<Admission> {
     const budget = machine.budget ?? this.standard;
@@ -85,13 +85,13 @@ export class Budgets {
     const now = clock.now();
     const account = this.#accountOf(userId, now);
     const counted = account.counts(fireId);
-    const verdict = account.ask(budget, { fireId, urgent, now, probeMs });
-    if (!verdict.go) throw new HeldBack(verdict.reason, verdict.until, now);
+    const decision = account.decide(budget, { fireId, urgent, now, probeMs });
+    if (!decision.go) throw new WakeDeferred(decision.reason, decision.until, now);
     const since = account.failures;
     const key = `${userId} ${fireId}`;
     let fire = this.#underWay.get(key);
     if (!fire) {
-      // One that counted before may have been accepted then.
+      // A fire that was counted before may have been accepted then.
       const stored = counted ? Promise.resolve() : records.put(userId, { fireId, at: now });
       fire = { calls: 0, stays: counted, stored };
       this.#underWay.set(key, fire);
@@ -107,7 +107,7 @@ export class Budgets {
     return this.#admission(account, budget, { userId, fireId, fire, since });
   }
 
-  /** Tells that the user's machine was changed or restored: its breaker closes at once. */
+  /** The machine was changed or restored: its breaker closes at once. */
   machineChanged(userId: string): void {
     this.#accounts.get(userId)?.machineChanged();
   }
@@ -137,13 +137,13 @@ export class Budgets {
         try {
           await records.remove(userId, fireId);
         } catch (err) {
-          log.warn({ err, user_id: userId, fire_id: fireId }, 'a wake that was not accepted counts until a restart');
+          log.warn({ err, user_id: userId, fire_id: fireId }, 'a rejected wake counts until a restart');
         }
       },
     };
   }
 
-  /** A call of a fire is over. Returns whether it was the last one. */
+  /** A call of a fire has ended. Returns whether it was the last one. */
   #leave(key: string, fire: UnderWay): boolean {
     fire.calls--;
     if (fire.calls > 0) return false;

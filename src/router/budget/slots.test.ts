@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { earliestFree as earliestAmong, type Limit, limitsOf } from './slots.ts';
 
-/** Among wakes whose instants are exact. */
+/** Wakes with exact instants. */
 const earliestFree = (taken: readonly number[], limits: readonly Limit[], from: number) =>
   earliestAmong(
     taken.map((at) => ({ at, latest: at })),
@@ -13,7 +13,7 @@ const earliestFree = (taken: readonly number[], limits: readonly Limit[], from: 
 
 const limit = (count: number, spanMs: number): Limit => ({ count, spanMs, name: 'hour' });
 
-/** Whether no span holds more than its count: the rule, looked at from every wake on. */
+/** Whether every span respects its limit, checked from every wake on. */
 function keeps(wakes: readonly number[], limits: readonly Limit[]): boolean {
   const sorted = [...wakes].sort((one, other) => one - other);
   return limits.every(({ count, spanMs }) =>
@@ -28,14 +28,14 @@ const anyLimits = fc.array(
   { minLength: 1, maxLength: 3 },
 );
 
-describe('a place under sliding limits', () => {
-  test('is the present while there is room', () => {
+describe('the earliest time under sliding limits', () => {
+  test('is the present while the limit is not reached', () => {
     const limits = limitsOf({ wakes_per_hour: 2, min_gap_seconds: 60 });
     assert.deepEqual(earliestFree([], limits, 1000), { at: 1000, limit: undefined });
     assert.deepEqual(earliestFree([0], limits, 60_000), { at: 60_000, limit: undefined });
   });
 
-  test('comes when the oldest wake has left the span, and names the limit that stood in the way', () => {
+  test('is when the oldest wake has left the span, with the name of the limit', () => {
     const limits = limitsOf({ wakes_per_hour: 2, wakes_per_day: 3, min_gap_seconds: 60 });
     assert.deepEqual(earliestFree([0], limits, 59_999), { at: 60_000, limit: limits[2] });
     assert.deepEqual(earliestFree([0, 60_000], limits, 120_000), { at: 3_600_000, limit: limits[0] });
@@ -43,26 +43,26 @@ describe('a place under sliding limits', () => {
     assert.deepEqual([at, named?.name], [86_400_000, 'day']);
   });
 
-  test('is not one that would take the place promised to another', () => {
+  test('leaves the times promised to other wakes free', () => {
     assert.equal(earliestFree([100], [limit(1, 10)], 95).at, 110);
     assert.equal(earliestFree([100], [limit(1, 10)], 90).at, 90);
   });
 
-  test('leaves room for those who were promised a place and come a little late', () => {
+  test('leaves a reserve for promised wakes that come a little late', () => {
     const promised = [{ at: 100, latest: 105 }];
     assert.equal(earliestAmong(promised, [limit(1, 10)], 100).at, 115);
     assert.equal(earliestAmong(promised, [limit(1, 10)], 90).at, 90);
     assert.equal(earliestAmong(promised, [limit(1, 10)], 91).at, 115);
   });
 
-  test('keeps every limit, and none earlier does', () => {
+  test('respects every limit, and no earlier time does', () => {
     fc.assert(
       fc.property(
         anyLimits,
         fc.array(fc.integer({ min: 0, max: 80 }), { maxLength: 12 }),
         fc.integer({ min: 0, max: 80 }),
         (limits, wishes, from) => {
-          // What is there already keeps the limits itself.
+          // The given wakes already respect the limits.
           const taken: number[] = [];
           for (const wish of wishes) {
             if (keeps([...taken, wish], limits)) taken.push(wish);
@@ -78,7 +78,7 @@ describe('a place under sliding limits', () => {
     );
   });
 
-  test('is found for one that waits behind a thousand others', () => {
+  test('is found for a wake behind a thousand others', () => {
     const limits = limitsOf({ wakes_per_hour: 10 });
     const taken: number[] = [];
     for (let n = 0; n < 1000; n++) taken.push(earliestFree(taken, limits, 0).at);

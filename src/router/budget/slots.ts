@@ -1,21 +1,23 @@
 /**
- * Places for wakes under limits that slide with time. Pure; instants are epoch milliseconds.
+ * Finds the earliest time for a wake under sliding limits. Pure; instants are epoch milliseconds.
  *
- * A limit of n wakes in a span means that any n + 1 consecutive ones lie at least that span apart, from the first to
- * the last: then no window of the span holds more than n, wherever it begins.
+ * A limit of n wakes in a span means that any n + 1 consecutive wakes span at least that time, from first to last. Then
+ * no window of that length contains more than n, wherever it begins.
  */
 import type { Budget } from '../../wire/budget.ts';
 
-/** A wake that was let in at an instant, or that was promised one: then it comes between `at` and `latest`. */
+/**
+ * A wake that was admitted at an instant, or has a promised time. A promised wake arrives between `at` and `latest`.
+ */
 export type Taken = { readonly at: number; readonly latest: number };
 
 export type Limit = { readonly count: number; readonly spanMs: number; readonly name: 'hour' | 'day' | 'gap' };
 
 const HOUR_MS = 3_600_000;
-/** No limit looks back further than this. */
+/** The longest span of a limit. */
 export const LONGEST_SPAN_MS = 24 * HOUR_MS;
 
-/** The limits of a budget; none is an empty list. */
+/** The limits of a budget; an empty list means no limits. */
 export function limitsOf({ wakes_per_hour: hour, wakes_per_day: day, min_gap_seconds: gap }: Budget): Limit[] {
   const limits: Limit[] = [];
   if (hour !== undefined) limits.push({ count: hour, spanMs: HOUR_MS, name: 'hour' });
@@ -24,7 +26,7 @@ export function limitsOf({ wakes_per_hour: hour, wakes_per_day: day, min_gap_sec
   return limits;
 }
 
-/** How many of the wakes are at or before `at`. */
+/** The number of wakes at or before `at`. */
 function countUntil(taken: readonly Taken[], at: number): number {
   let low = 0;
   let high = taken.length;
@@ -37,29 +39,29 @@ function countUntil(taken: readonly Taken[], at: number): number {
 }
 
 /**
- * When a limit that does not allow a wake at `at` may allow one; `at` itself when it does.
+ * The next instant at which a limit may allow a wake; `at` itself when it does.
  *
- * @param before how many of `taken` are at or before `at`
+ * @param before the number of `taken` at or before `at`
  */
 function movedBy({ count, spanMs }: Limit, taken: readonly Taken[], before: number, at: number): number {
-  // Looks at every run of `count + 1` wakes that the new one would be part of, `earlier` of them before it.
+  // Check every run of `count + 1` wakes that contains the new one, with `earlier` of them before it.
   for (let earlier = Math.min(count, before); earlier >= 0; earlier--) {
     const later = count - earlier;
     if (before + later > taken.length) return at;
     const first = earlier === 0 ? at : taken[before - earlier]!.latest;
     const last = later === 0 ? at : taken[before + later - 1]!.at;
     if (last - first >= spanMs) continue;
-    // The last of its run: it may come when the span is over. Otherwise there is no room up to the next wake.
+    // The last of its run may go when the span has ended. Otherwise no time is free before the next wake.
     return later === 0 ? first + spanMs : taken[before]!.at;
   }
   return at;
 }
 
 /**
- * The earliest instant from `from` on at which one more wake keeps every limit.
+ * The earliest instant from `from` on at which one more wake respects every limit.
  *
- * @param taken wakes that were, are, or are promised a place in the future, ascending by `at`
- * @returns also the limit that stood in the way first; `undefined` when `at` is `from`
+ * @param taken past and promised wakes, ascending by `at`
+ * @returns also the limit that forced the delay first; `undefined` when `at` is `from`
  */
 export function earliestFree(
   taken: readonly Taken[],

@@ -1,10 +1,10 @@
-/** The wakes that count towards budgets, in the registry's file, so that a router that comes back knows them. */
+/** Stores the counted wakes in the registry's file, so that a restarted router knows them. */
 import type { StatementSync } from 'node:sqlite';
 import type { GroupCommit } from '../../kit/sqlite/group-commit.ts';
 import type { SqliteFile } from '../../kit/sqlite/open.ts';
 import { storageError } from '../../kit/sqlite/sqlite-error.ts';
 
-/** A wake that was let in, `at` epoch milliseconds. */
+/** An admitted wake; `at` in epoch milliseconds. */
 export type CountedWake = { fireId: string; at: number };
 
 export class WakeRecords {
@@ -16,7 +16,7 @@ export class WakeRecords {
 
   constructor({ db }: SqliteFile, commits: GroupCommit) {
     this.#commits = commits;
-    // A row that is there is one that no longer counted: the fire has come again after a day.
+    // An existing row no longer counted: the fire repeats after a day.
     this.#put = db.prepare('INSERT OR REPLACE INTO wakes (user_id, fire_id, at) VALUES (?, ?, ?)');
     this.#remove = db.prepare('DELETE FROM wakes WHERE user_id = ? AND fire_id = ?');
     this.#of = db.prepare('SELECT fire_id, at FROM wakes WHERE user_id = ? AND at > ?');
@@ -33,7 +33,7 @@ export class WakeRecords {
   }
 
   /**
-   * The user's wakes after an instant.
+   * The wakes of a user after an instant.
    *
    * @throws ReveilleError `unavailable` when the file cannot be read
    */
@@ -45,7 +45,7 @@ export class WakeRecords {
     }
   }
 
-  /** Forgets wakes up to an instant. */
+  /** Removes wakes up to an instant. */
   prune(until: number): Promise<void> {
     return this.#commits.run(() => void this.#prune.run(until));
   }

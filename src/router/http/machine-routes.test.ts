@@ -7,12 +7,12 @@ import { ADMIN_TOKEN, startBench, WAKE_TOKEN } from '../testing/bench.ts';
 
 const machine = { provider: 'http', spec: { url: 'http://127.0.0.1:9' } };
 
-describe('the routes for operators', () => {
+describe('the routes of operators', () => {
   test('register, show, list, suspend, restore and delete a machine', async (t) => {
     const router = await startBench(t);
     const put = await router.admin('PUT', '/alice', { ...machine, idle_seconds: 60 });
     assert.equal(put.status, 200);
-    assert.match(put.json.data.token ?? '', /^[A-Za-z0-9_-]{43}$/, 'the minted token is shown this once');
+    assert.match(put.json.data.token ?? '', /^[A-Za-z0-9_-]{43}$/, 'the minted token is shown only this time');
     const again = await router.admin('PUT', '/alice', { ...machine, idle_seconds: 60 });
     assert.equal(again.json.data.token, undefined);
     assert.equal(again.json.data.updated_at, put.json.data.updated_at);
@@ -46,58 +46,58 @@ describe('the routes for operators', () => {
     assert.deepEqual(users, ['a', 'b', 'c', 'd', 'e']);
   });
 
-  test('say what is wrong with a request', async (t) => {
+  test('reject an invalid request with the reason', async (t) => {
     const router = await startBench(t);
-    const said = async (method: string, path: string, body: unknown, status = 400) => {
+    const messageOf = async (method: string, path: string, body: unknown, status = 400) => {
       const answer = await router.admin(method, path, body);
       assert.equal(answer.status, status, answer.text);
       return answer.json.error.message;
     };
     const spec = { command: ['neo'] };
-    assert.match(await said('PUT', '/a%2Fb', machine), /user_id must be 1 to 64 of/);
-    assert.match(await said('PUT', `/${'x'.repeat(65)}`, machine), /user_id must be 1 to 64 of/);
-    assert.match(await said('PUT', '/a', { provider: 'moon', spec }), /provider/);
-    assert.match(await said('PUT', '/a', { provider: 'http', spec: {} }), /spec\.url is required/);
+    assert.match(await messageOf('PUT', '/a%2Fb', machine), /user_id must be 1 to 64 of/);
+    assert.match(await messageOf('PUT', `/${'x'.repeat(65)}`, machine), /user_id must be 1 to 64 of/);
+    assert.match(await messageOf('PUT', '/a', { provider: 'moon', spec }), /provider/);
+    assert.match(await messageOf('PUT', '/a', { provider: 'http', spec: {} }), /spec\.url is required/);
     assert.match(
-      await said('PUT', '/a', { provider: 'http', spec: { url: 'ftp://x' } }),
+      await messageOf('PUT', '/a', { provider: 'http', spec: { url: 'ftp://x' } }),
       /must be an http:\/\/ or https/,
     );
     assert.match(
-      await said('PUT', '/a', { provider: 'http', spec: { url: 'http://u:p@x' } }),
+      await messageOf('PUT', '/a', { provider: 'http', spec: { url: 'http://u:p@x' } }),
       /without user, password/,
     );
     assert.match(
-      await said('PUT', '/a', { provider: 'process', spec: { command: [] } }),
+      await messageOf('PUT', '/a', { provider: 'process', spec: { command: [] } }),
       /spec\.command must have at least 1/,
     );
     assert.match(
-      await said('PUT', '/a', { provider: 'process', spec: { command: 'neo' } }),
+      await messageOf('PUT', '/a', { provider: 'process', spec: { command: 'neo' } }),
       /spec\.command must be a list/,
     );
     assert.match(
-      await said('PUT', '/a', { provider: 'process', spec: { command: ['a\0b'] } }),
+      await messageOf('PUT', '/a', { provider: 'process', spec: { command: ['a\0b'] } }),
       /must not contain a NUL/,
     );
     assert.match(
-      await said('PUT', '/a', { provider: 'process', spec: { ...spec, port: 0 } }),
+      await messageOf('PUT', '/a', { provider: 'process', spec: { ...spec, port: 0 } }),
       /spec\.port must be at least 1/,
     );
     assert.match(
-      await said('PUT', '/a', { provider: 'process', spec, idle_seconds: 0 }),
+      await messageOf('PUT', '/a', { provider: 'process', spec, idle_seconds: 0 }),
       /idle_seconds must be at least 1/,
     );
-    assert.match(await said('PUT', '/a', { provider: 'process', spec, colour: 'red' }), /unknown field "colour"/);
-    const short = await said('PUT', '/a', { ...machine, token: 'too-short' });
+    assert.match(await messageOf('PUT', '/a', { provider: 'process', spec, colour: 'red' }), /unknown field "colour"/);
+    const short = await messageOf('PUT', '/a', { ...machine, token: 'too-short' });
     assert.match(short, /token must have at least 16/);
     assert.doesNotMatch(short, /too-short/);
-    assert.match(await said('GET', '?limit=0', undefined), /limit must be a whole number from 1 to 500/);
-    assert.match(await said('GET', '?page=2', undefined), /unknown field "page"/);
-    assert.match(await said('GET', '/nobody', undefined, 404), /no machine for nobody/);
-    assert.match(await said('DELETE', '/nobody', undefined, 404), /no machine for nobody/);
-    assert.match(await said('POST', '/nobody/suspend', undefined, 404), /no machine for nobody/);
+    assert.match(await messageOf('GET', '?limit=0', undefined), /limit must be a whole number from 1 to 500/);
+    assert.match(await messageOf('GET', '?page=2', undefined), /unknown field "page"/);
+    assert.match(await messageOf('GET', '/nobody', undefined, 404), /no machine for nobody/);
+    assert.match(await messageOf('DELETE', '/nobody', undefined, 404), /no machine for nobody/);
+    assert.match(await messageOf('POST', '/nobody/suspend', undefined, 404), /no machine for nobody/);
   });
 
-  test('are closed to everybody without the token', async (t) => {
+  test('reject every caller without the token', async (t) => {
     const router = await startBench(t);
     for (const [method, path] of [
       ['GET', ''],
@@ -114,7 +114,7 @@ describe('the routes for operators', () => {
     assert.equal(wake.status, 401);
   });
 
-  test('keep machines across a restart, in a file that nobody else can read', async (t) => {
+  test('keep machines across a restart, in a file that only its owner can read', async (t) => {
     const router = await startBench(t);
     await router.put('alice', { ...machine, idle_seconds: 60 });
     const before = (await router.admin('GET', '/alice')).json.data;
@@ -126,7 +126,7 @@ describe('the routes for operators', () => {
   });
 });
 
-test('the router says who it is, that it is alive and that it can do its job', async (t) => {
+test('the router reports its name, its health and its readiness', async (t) => {
   const router = await startBench(t);
   const get = (path: string) => router.send('GET', path, 'none');
   assert.deepEqual((await get('/')).json.data, { name: 'router', version: '0.0.0' });

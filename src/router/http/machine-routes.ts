@@ -19,7 +19,6 @@ import { parseOrThrow, showValue } from '../../wire/validate.ts';
 import type { Budgets } from '../budget/budgets.ts';
 import type { Fleet } from '../fleet.ts';
 import {
-  boundMachine,
   deleteMachine,
   hasDaemon,
   type Machine,
@@ -30,6 +29,7 @@ import {
   startsOtherwise,
   suspendMachine,
   viewOf,
+  withBudget,
 } from '../machines/machine.ts';
 import { machinePutSchema } from '../machines/machine-schema.ts';
 import type { Registry } from '../machines/registry.ts';
@@ -40,7 +40,7 @@ import { turnViewOf } from '../targets/turn.ts';
 import type { TurnStore } from '../targets/turn-store.ts';
 import { ROUTER_ROUTES } from './routes.ts';
 
-/** @throws ReveilleError `invalid_request` when it is no user id */
+/** @throws ReveilleError `invalid_request` for an invalid user id */
 export function userIdOf(c: HttpContext): string {
   const given = c.req.param('user_id');
   const label = labelSchema.safeParse(given);
@@ -59,7 +59,7 @@ type MachineRoutesOptions = {
   log: Logger;
 };
 
-/** A state change that an existing machine undergoes at an instant. */
+/** A state change of an existing machine at an instant. */
 type Change = (machine: Machine, now: number) => Machine;
 
 export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): void {
@@ -84,7 +84,7 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
     return machine;
   };
 
-  /** Changes the state, then waits until nothing of the machine runs. */
+  /** Changes the state, then waits until no process of the machine runs. */
   const changeAndStop = async (c: HttpContext, action: string, apply: Change): Promise<Response> => {
     const machine = await change(c, action, apply);
     const why = `the machine was ${machine.state}`;
@@ -118,7 +118,7 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
     const body = parseOrThrow(machinePutSchema, given, isSecretIn(given));
     const command = body.provider === 'command' ? body.spec : undefined;
     const why = 'run_as' in body.spec && body.spec.run_as ? cannotRunAs() : undefined;
-    if (why !== undefined) throw new ReveilleError('invalid_request', `spec.run_as cannot be had here: ${why}`);
+    if (why !== undefined) throw new ReveilleError('invalid_request', `spec.run_as is not available here: ${why}`);
     refuseAddress('url' in body.spec ? body.spec.url : undefined, 'spec.url');
     const missing = command ? await targets.check(command) : [];
     let minted: string | undefined;
@@ -126,14 +126,14 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
       minted = command && targets.signs(command) ? signingSecret() : randomSecret();
       return minted;
     };
-    let mended = false;
+    let startChanged = false;
     const changed = (current: Machine | undefined) => {
       const after = putMachine(current, userId, body, clock.now(), mint);
-      mended = current === undefined || startsOtherwise(current, after);
+      startChanged = current === undefined || startsOtherwise(current, after);
       return after;
     };
     const machine = await registry.change(userId, changed, { actor: 'admin', action: 'put' });
-    if (mended) budgets.machineChanged(userId);
+    if (startChanged) budgets.machineChanged(userId);
     fleet.of(userId).refresh(machine);
     log.info({ user_id: userId, action: 'put', provider: machine.provider, state: machine.state }, 'machine changed');
     return sendOk(c, { ...view(machine), token: minted, warnings: missing.length > 0 ? missing : undefined });
@@ -141,11 +141,11 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
 
   serve(app, ROUTER_ROUTES.putBudget, async (c) => {
     const budget = parseOrThrow(budgetSchema, await readJson(c));
-    return sendOk(c, view(await change(c, 'budget', (machine, now) => boundMachine(machine, budget, now))));
+    return sendOk(c, view(await change(c, 'budget', (machine, now) => withBudget(machine, budget, now))));
   });
 
   serve(app, ROUTER_ROUTES.deleteBudget, async (c) =>
-    sendOk(c, view(await change(c, 'budget', (machine, now) => boundMachine(machine, null, now)))),
+    sendOk(c, view(await change(c, 'budget', (machine, now) => withBudget(machine, null, now)))),
   );
 
   serve(app, ROUTER_ROUTES.rotateToken, async (c) => {
@@ -158,7 +158,7 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
     );
     budgets.machineChanged(machine.userId);
     fleet.of(machine.userId).refresh(machine);
-    const warning = whoMustLearn(machine);
+    const warning = tokenWarning(machine);
     return sendOk(c, { ...view(machine), token, warnings: warning === undefined ? undefined : [warning] });
   });
 
@@ -173,32 +173,33 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
   });
 }
 
-/** Whose token is to be changed by hand after a rotation; a process is started again with the new one. */
-function whoMustLearn({ provider, spec }: Machine): string | undefined {
+/** The providers whose token the operator must update after a rotation; a process restarts with the new one. */
+function tokenWarning({ provider, spec }: Machine): string | undefined {
   if (descriptorOf(provider).handsToken || (provider === 'command' && spec.url === undefined)) return undefined;
-  if (provider === 'command') return 'the agent must be given the new token; until then it takes or believes nothing';
+  if (provider === 'command')
+    return 'the agent must be given the new token; until then it accepts no wake and trusts no signature';
   return `the daemon must be given the new token (provider ${provider}); until then it refuses wakes`;
 }
 
 const CHANGES_DEFAULT = 50;
 
-/** @param app with the admin token already asked for below `/admin` */
+/** @param app checks the admin token below `/admin` */
 function addChangeRoutes(app: HttpApp, registry: Registry): void {
   serve(app, ROUTER_ROUTES.listChanges, (c) => {
     const userId = userIdOf(c);
     const { limit = CHANGES_DEFAULT, cursor } = parseOrThrow(machineChangeQuerySchema, c.req.query());
     if (!registry.get(userId)) throw noMachine(userId);
     const found = registry.changes.of(userId, { limit: limit + 1, before: cursor });
-    const shown = found.slice(0, limit);
-    const next_cursor = found.length > limit ? String(shown.at(-1)!.seq) : undefined;
-    return sendOk(c, { changes: shown.map(({ change }) => change), next_cursor });
+    const page = found.slice(0, limit);
+    const next_cursor = found.length > limit ? String(page.at(-1)!.seq) : undefined;
+    return sendOk(c, { changes: page.map(({ change }) => change), next_cursor });
   });
 }
 
-/** A turn may carry a long answer. */
+/** A turn may contain a long reply. */
 const TURNS_DEFAULT = 20;
 
-/** @param app with the admin token already asked for below `/admin` */
+/** @param app checks the admin token below `/admin` */
 function addTurnRoutes(app: HttpApp, store: TurnStore): void {
   serve(app, ROUTER_ROUTES.listTurns, (c) => {
     const userId = userIdOf(c);
@@ -212,8 +213,8 @@ function addTurnRoutes(app: HttpApp, store: TurnStore): void {
       status: query.status,
       before: query.cursor,
     });
-    const shown = found.slice(0, limit);
-    const next_cursor = found.length > limit ? String(shown.at(-1)!.seq) : undefined;
-    return sendOk(c, { turns: shown.map(({ turn }) => turnViewOf(turn)), counts: store.counts(userId), next_cursor });
+    const page = found.slice(0, limit);
+    const next_cursor = found.length > limit ? String(page.at(-1)!.seq) : undefined;
+    return sendOk(c, { turns: page.map(({ turn }) => turnViewOf(turn)), counts: store.counts(userId), next_cursor });
   });
 }

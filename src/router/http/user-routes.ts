@@ -1,4 +1,4 @@
-/** Persons and their credentials, for operators: `/admin/users` (docs/contracts.md §4a). */
+/** Users and their credentials, for operators: `/admin/users` (docs/contracts.md §4a). */
 import { z } from 'zod';
 import { readJson } from '../../kit/http/body.ts';
 import { sendOk } from '../../kit/http/envelope.ts';
@@ -19,14 +19,14 @@ import type { PersonTokens } from '../public/person-tokens.ts';
 import { userIdOf } from './machine-routes.ts';
 import { ROUTER_ROUTES } from './routes.ts';
 
-/** To be called after the check of the admin token was added. */
+/** Call it after the check of the admin token was added. */
 export function addUserRoutes(
   app: HttpApp,
   { tokens, hasConsole, log }: { tokens: PersonTokens; hasConsole: boolean; log: Logger },
 ): void {
   const console = hasConsole ? { has_console: true } : {};
   const note = (action: string, userId: string, ids: readonly string[]) =>
-    log.info({ user_id: userId, action, credentials: ids }, 'credentials of a person changed');
+    log.info({ user_id: userId, action, credentials: ids }, 'credentials of a user changed');
 
   serve(app, ROUTER_ROUTES.listUsers, (c) => {
     const { user_id, cursor, limit = LIST_LIMIT_DEFAULT } = parseOrThrow(personListQuerySchema, c.req.query());

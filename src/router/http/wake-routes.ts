@@ -1,7 +1,4 @@
-/**
- * What holders of the wake token may ask: `POST /internal/wake`, and the keys of receipts (docs/contracts.md §3 and
- * §4).
- */
+/** The routes of the wake token: `POST /internal/wake`, and the keys of turn reports (docs/contracts.md §3 and §4). */
 import type { StatusCode } from 'hono/utils/http-status';
 import type { Clock } from '../../kit/clock/clock.ts';
 import { requireBearer } from '../../kit/http/bearer.ts';
@@ -22,7 +19,7 @@ import {
   wakeRequestSchema,
   withoutEmptyMembers,
 } from '../../wire/wake.ts';
-import { HeldBack } from '../budget/account.ts';
+import { WakeDeferred } from '../budget/account.ts';
 import { noMachine } from '../machines/machine.ts';
 import type { Registry } from '../machines/registry.ts';
 import type { Repetitions } from '../repetitions.ts';
@@ -30,11 +27,11 @@ import type { WakeAnswer } from '../wake.ts';
 import { userIdOf } from './machine-routes.ts';
 import { ROUTER_ROUTES } from './routes.ts';
 
-/** Marks an answer that is the daemon's own and not the router's, which may share its status. */
+/** Marks an answer of the daemon. An answer of the router may have the same status. */
 const ANSWERED_BY = 'x-reveille-answered-by';
 const MACHINE_START_MS = 'x-reveille-machine-start-ms';
 
-/** Statuses that HTTP gives no body (RFC 9110 §15.3.5, §15.3.6). */
+/** Statuses without a body in HTTP (RFC 9110 §15.3.5, §15.3.6). */
 const BODILESS = new Set([204, 205]);
 
 type WakeRoutesOptions = { repetitions: Repetitions; wakeToken: string | undefined; clock: Clock; log: Logger };
@@ -47,7 +44,7 @@ export function addWakeRoutes(app: HttpApp, options: WakeRoutesOptions): void {
       checkSignature(c, options);
       const body = withoutEmptyMembers(await readJson(c, { raw: RAW_WAKE_FIELDS }));
       const wake = parseOrThrow(wakeRequestSchema, body, ['message', 'payload']);
-      // Not bound to the connection: a delivery that is under way goes on when the caller hangs up.
+      // Not bound to the connection: a delivery under way continues when the caller disconnects.
       try {
         const onReady = (afterMs: number) => c.header(MACHINE_READY_HEADER, String(afterMs));
         return passOn(
@@ -59,7 +56,7 @@ export function addWakeRoutes(app: HttpApp, options: WakeRoutesOptions): void {
           ),
         );
       } catch (thrown) {
-        if (thrown instanceof HeldBack) c.header(HELD_UNTIL_HEADER, formatInstant(thrown.until));
+        if (thrown instanceof WakeDeferred) c.header(HELD_UNTIL_HEADER, formatInstant(thrown.until));
         throw thrown;
       }
     },
@@ -68,9 +65,9 @@ export function addWakeRoutes(app: HttpApp, options: WakeRoutesOptions): void {
 }
 
 /**
- * A signature is optional, and verified where there is one. `webhook-id` alone only names the wake.
+ * A signature is optional, and verified when present. `webhook-id` alone only names the wake.
  *
- * @throws ReveilleError `unauthorized` when there is a signature and the three headers do not fit the body
+ * @throws ReveilleError `unauthorized` when the three headers of a signature do not match the body
  */
 function checkSignature(c: HttpContext, { wakeToken, clock, log }: WakeRoutesOptions): void {
   const headers = Object.fromEntries(Object.values(WEBHOOK_HEADERS).map((name) => [name, c.req.header(name)]));
@@ -90,7 +87,7 @@ function passOn(c: HttpContext, { answer, startMs, daemonUrl }: WakeAnswer): Res
   return c.newResponse(body, answer.status as StatusCode, headers);
 }
 
-export function addReceiptKeyRoutes(
+export function addTurnReportKeyRoutes(
   app: HttpApp,
   { registry, wakeToken }: { registry: Registry; wakeToken: string | undefined },
 ): void {
@@ -99,7 +96,7 @@ export function addReceiptKeyRoutes(
     ROUTER_ROUTES.receiptKeys,
     (c) => {
       const userId = userIdOf(c);
-      const tokens = registry.receiptTokens(userId);
+      const tokens = registry.turnReportTokens(userId);
       if (tokens.length === 0) throw noMachine(userId);
       return sendOk(c, { keys: tokens.map(receiptKey) });
     },

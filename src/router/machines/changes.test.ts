@@ -8,7 +8,7 @@ type Change = { at: string; actor: string; action: string; fields: string[]; sta
 
 const SECRET = 'a-secret-that-must-not-be-kept';
 
-test('every change of a machine leaves a line with who, what and the state after, and no value', async (t) => {
+test('every change of a machine is recorded with author, members and new state, without values', async (t) => {
   const dataDir = temporaryFolder(t);
   const settings = { ROUTER_DATA_DIR: dataDir };
   const first = await startBench(t, { settings });
@@ -54,7 +54,7 @@ test('every change of a machine leaves a line with who, what and the state after
           'budget.quiet.from',
           'budget.quiet.to',
           'budget.quiet.timezone',
-          // Another command is another program, which has a token of its own.
+          // Another command is another program, which has its own token.
           'token',
         ],
       ],
@@ -72,7 +72,7 @@ test('every change of a machine leaves a line with who, what and the state after
   assert.equal((await second.send('GET', '/admin/machines/alice/changes', 'not the token at all')).status, 401);
 });
 
-test('what the router does by itself is there with its reason', async (t) => {
+test('changes by the router itself are recorded with their reason', async (t) => {
   const router = await startBench(t);
   const gone = await startPlainDaemon(t);
   gone.answer = (response) => response.writeHead(410).end();

@@ -1,4 +1,4 @@
-/** The record of what was done to machines: one line for each change, in the transaction that makes it. */
+/** The change log of machines: one line for each change, in the transaction of the change. */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { storageError } from '../../kit/sqlite/sqlite-error.ts';
 import type { MachineState } from '../../wire/machine.ts';
@@ -6,12 +6,12 @@ import type { MachineActor, MachineChangeView } from '../../wire/machine-change.
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Machine } from './machine.ts';
 
-/** Who changes a machine, and what they call it. */
+/** The author of a change, and the name of the change. */
 export type ChangedBy = {
   actor: MachineActor;
   /** `put`, `suspend`, `restore`, `delete`, … */
   action: string;
-  /** Why; never a secret. */
+  /** The reason; never a secret. */
   reason?: string;
 };
 
@@ -28,7 +28,7 @@ type Row = {
 const isGroup = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** The paths at which two values differ; a group of members that is on both sides is looked into. */
+/** The paths at which two values differ. A group of members on both sides is compared member by member. */
 function differingPaths(path: string, one: unknown, other: unknown): string[] {
   if (JSON.stringify(one) === JSON.stringify(other)) return [];
   if (!isGroup(one) && !isGroup(other)) return [path];
@@ -38,7 +38,7 @@ function differingPaths(path: string, one: unknown, other: unknown): string[] {
   return names.flatMap((name) => differingPaths(`${path}.${name}`, before[name], after[name]));
 }
 
-/** What of a machine changed, by the names that its users know. */
+/** The changed members of a machine, by the names that users know. */
 export function changedFields(before: Machine | undefined, after: Machine): string[] {
   const members = {
     provider: [before?.provider, after.provider],
@@ -66,7 +66,7 @@ export class MachineChanges {
       LIMIT :limit`);
   }
 
-  /** Writes a line; to be called inside the transaction of the change. */
+  /** Writes a line. Call it inside the transaction of the change. */
   add(before: Machine | undefined, after: Machine, by: ChangedBy, at: number): void {
     this.#insert.run({
       user_id: after.userId,

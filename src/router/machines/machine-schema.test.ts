@@ -5,7 +5,7 @@ import { parseOrThrow } from '../../wire/validate.ts';
 import { PROVIDERS } from '../providers/descriptors.ts';
 import { machinePutSchema } from './machine-schema.ts';
 
-function complaintAbout(body: unknown): string {
+function messageFor(body: unknown): string {
   try {
     parseOrThrow(machinePutSchema, body);
   } catch (error) {
@@ -16,40 +16,39 @@ function complaintAbout(body: unknown): string {
   return 'accepted';
 }
 
-test('an address that is none is refused with its field, its value and what is right', () => {
+test('an invalid address is rejected with its field, its value and the valid form', () => {
   for (const url of ['nope', 'http://', '', 'ftp://host', 'http://[', '/path', 7]) {
     assert.equal(
-      complaintAbout({ provider: 'http', spec: { url } }),
+      messageFor({ provider: 'http', spec: { url } }),
       `spec.url must be an http:// or https:// address (got ${JSON.stringify(url)})`,
     );
   }
-  assert.equal(complaintAbout({ provider: 'http', spec: {} }), 'spec.url is required');
+  assert.equal(messageFor({ provider: 'http', spec: {} }), 'spec.url is required');
   assert.match(
-    complaintAbout({ provider: 'http', spec: { url: 'http://me:secret@host/' } }),
+    messageFor({ provider: 'http', spec: { url: 'http://me:secret@host/' } }),
     /^spec\.url must be an address without user, password, query or fragment/,
   );
-  assert.equal(complaintAbout({ provider: 'http', spec: { url: 'http://127.0.0.1:8080/agent' } }), 'accepted');
+  assert.equal(messageFor({ provider: 'http', spec: { url: 'http://127.0.0.1:8080/agent' } }), 'accepted');
 });
 
 const NAMES = PROVIDERS.map(({ name }) => name).join(', ');
 
-test('a provider that is missing or unknown is said to be, with those that exist', () => {
-  assert.equal(complaintAbout({ spec: {} }), 'provider is required');
-  assert.equal(complaintAbout({ provider: 'x', spec: {} }), `provider must be one of ${NAMES} (got "x")`);
-  assert.equal(complaintAbout({ provider: null }), `provider must be one of ${NAMES} (got null)`);
-  assert.equal(complaintAbout('x'), 'must be an object');
+test('a missing or unknown provider is rejected with the list of providers', () => {
+  assert.equal(messageFor({ spec: {} }), 'provider is required');
+  assert.equal(messageFor({ provider: 'x', spec: {} }), `provider must be one of ${NAMES} (got "x")`);
+  assert.equal(messageFor({ provider: null }), `provider must be one of ${NAMES} (got null)`);
+  assert.equal(messageFor('x'), 'must be an object');
 });
 
-test('a variable with a name that none can have is named, and its value is not repeated', () => {
+test('an invalid variable name is reported, and its value is not repeated', () => {
   const spec = (env: unknown) => ({ provider: 'process', spec: { command: ['agent'], env } });
-  assert.equal(complaintAbout(spec({ 'A=B': 'hunter2' })), 'spec.env.A=B must be a variable name');
-  assert.equal(complaintAbout(spec({ '1A': 'hunter2' })), 'spec.env.1A must be a variable name');
-  assert.equal(complaintAbout(spec({ A: 'x\0' })), 'spec.env.A must not contain a NUL character (got "x\\u0000")');
+  assert.equal(messageFor(spec({ 'A=B': 'hunter2' })), 'spec.env.A=B must be a variable name');
+  assert.equal(messageFor(spec({ '1A': 'hunter2' })), 'spec.env.1A must be a variable name');
+  assert.equal(messageFor(spec({ A: 'x\0' })), 'spec.env.A must not contain a NUL character (got "x\\u0000")');
 });
 
-test('a container and a Fly machine are named in the way that their owners name them', () => {
-  const docker = (spec: object) =>
-    complaintAbout({ provider: 'docker', spec: { container: 'neo', port: 8080, ...spec } });
+test('containers and Fly machines have the names of their platforms', () => {
+  const docker = (spec: object) => messageFor({ provider: 'docker', spec: { container: 'neo', port: 8080, ...spec } });
   assert.equal(docker({ socket: '/run/docker.sock', sleep: 'pause', health_path: '/up' }), 'accepted');
   assert.equal(docker({ port: undefined }), 'spec.port is required');
   assert.match(
@@ -61,7 +60,7 @@ test('a container and a Fly machine are named in the way that their owners name 
   assert.match(docker({ sleep: 'suspend' }), /^spec\.sleep must be one of stop, pause/);
   assert.match(docker({ image: 'neo' }), /^unknown field "spec\.image"/);
   const fly = (spec: object) =>
-    complaintAbout({ provider: 'fly', spec: { app: 'my-agents', machine_id: '148ed1234567', ...spec } });
+    messageFor({ provider: 'fly', spec: { app: 'my-agents', machine_id: '148ed1234567', ...spec } });
   assert.equal(fly({ port: 9, sleep: 'stop', lease_nonce: '5c35f65c9f95' }), 'accepted');
   assert.match(fly({ app: 'My App' }), /^spec\.app must be the name of a Fly app: a-z 0-9 -/);
   assert.match(fly({ machine_id: 'a/../b' }), /^spec\.machine_id must be the id of a Fly machine/);
@@ -69,16 +68,15 @@ test('a container and a Fly machine are named in the way that their owners name 
   assert.match(fly({ lease_nonce: 'a\r\nx: y' }), /^spec\.lease_nonce must be 1 to 128 visible ASCII/);
 });
 
-test('the limits of a process are whole numbers within reason', () => {
-  const limits = (given: object) =>
-    complaintAbout({ provider: 'process', spec: { command: ['agent'], limits: given } });
+test('the limits of a process are whole numbers within bounds', () => {
+  const limits = (given: object) => messageFor({ provider: 'process', spec: { command: ['agent'], limits: given } });
   assert.equal(limits({ memory_mb: 512, processes: 20, open_files: 1024, niceness: 10 }), 'accepted');
   assert.match(limits({ memory_mb: 1 }), /^spec\.limits\.memory_mb must be at least 16 \(got 1\)$/);
   assert.match(limits({ niceness: 20 }), /^spec\.limits\.niceness must be at most 19 \(got 20\)$/);
   assert.match(limits({ cpu: 1 }), /^unknown field "spec\.limits\.cpu"/);
 });
 
-test('a token that no header and no process could carry, or nobody could sign with, is refused and not repeated', () => {
+test('a token that is no valid header, variable or key is rejected and not repeated', () => {
   const put = (token: string) => {
     try {
       parseOrThrow(machinePutSchema, { provider: 'http', spec: { url: 'http://x' }, token }, ['token']);
@@ -94,7 +92,7 @@ test('a token that no header and no process could carry, or nobody could sign wi
   for (const token of [`${secret}!~`, 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw']) assert.equal(put(token), 'accepted');
 });
 
-test('a token that begins like whsec_ without being one is any token, and after whsec_ stands base64', () => {
+test('a token may begin with a part of whsec_, and after whsec_ must be base64', () => {
   const rest = 'a-b.c~'.repeat(4);
   const isTaken = (token: string) =>
     machinePutSchema.safeParse({ provider: 'http', spec: { url: 'http://127.0.0.1:1' }, token }).success;

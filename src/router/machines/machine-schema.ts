@@ -1,6 +1,6 @@
 /**
- * A machine as the routes of operators take and show it (docs/contracts.md §4): what all machines have, and the
- * specification of each provider.
+ * A machine in the routes of operators (docs/contracts.md §4): the common members, and the specification of each
+ * provider.
  */
 import { z } from 'zod';
 import { budgetSchema } from '../../wire/budget.ts';
@@ -8,16 +8,14 @@ import { MACHINE_STATES } from '../../wire/machine.ts';
 import { PROVIDERS, type ProviderName, type Target } from '../providers/descriptors.ts';
 
 const BASE64_PREFIX = 'whsec_';
-/** Text that does not begin with the prefix, or base64 after it. Without look-ahead: it is published as JSON Schema. */
+/** Text without the prefix, or the prefix with base64. It has no look-ahead, because it is published as JSON Schema. */
 const TOKEN_FORM = new RegExp(
   `^(?:${BASE64_PREFIX}[A-Za-z0-9+/]+={0,2}$|${[...BASE64_PREFIX]
     .map((letter, at) => `${BASE64_PREFIX.slice(0, at)}(?:[^${letter}]|$)`)
     .join('|')})`,
 );
 
-/**
- * It travels in a header and in the environment of a process; `whsec_` announces base64, as Standard Webhooks has it.
- */
+/** It is sent in a header and in the environment of a process. `whsec_` announces base64, as in Standard Webhooks. */
 const machineToken = z
   .string()
   .min(16)
@@ -32,9 +30,9 @@ const machineCommon = {
     .max(30 * 24 * 3600)
     .optional(),
   state: z.enum(['active', 'provisioning']).optional(),
-  /** How often and when its agent may be woken; without it, what the router's own setting says. */
+  /** The budget of wakes; without it, the router's own setting applies. */
   budget: budgetSchema.optional(),
-  /** The bearer token that the daemon expects; the router makes one when there is none. */
+  /** The bearer token that the daemon expects; the router creates one when it is absent. */
   token: machineToken.optional(),
 };
 
@@ -50,7 +48,7 @@ export const machinePutSchema = z.discriminatedUnion('provider', [
   ...others,
 ]) as unknown as z.ZodType<MachinePut>;
 
-/** A machine as the router shows it; the token never leaves the registry but once, in the answer that made it. */
+/** A machine as the router shows it. The token leaves the registry only in the answer that created it. */
 export const machineViewSchema = z.object({
   user_id: z.string(),
   provider: z.enum(PROVIDERS.map(({ name }) => name) as [ProviderName]),
@@ -58,20 +56,20 @@ export const machineViewSchema = z.object({
   state: z.enum(MACHINE_STATES),
   idle_seconds: z.number().optional(),
   budget: budgetSchema.optional(),
-  /** The router's own setting, where it applies: the machine has no budget of its own. */
+  /** The router's own setting, when it applies: the machine has no budget of its own. */
   default_budget: budgetSchema.optional(),
   created_at: z.string(),
   updated_at: z.string(),
-  /** What goes on right now: `asleep`, `starting`, `ready`, `stopping`. */
+  /** The current activity: `asleep`, `starting`, `ready`, `stopping`. */
   running: z.string().optional(),
 });
 export type MachineView = z.infer<typeof machineViewSchema>;
 
 /** The answer to a PUT. */
 export const machinePutAnswerSchema = machineViewSchema.extend({
-  /** The secret that the router made for the machine, shown this once. */
+  /** The secret that the router created for the machine, shown only this time. */
   token: z.string().optional(),
-  /** Sentences about what is not there yet and must be before the machine can be woken. */
+  /** Sentences about requirements that must be met before the machine can be woken. */
   warnings: z.array(z.string()).optional(),
 });
 export type MachinePutAnswer = z.infer<typeof machinePutAnswerSchema>;

@@ -29,7 +29,7 @@ const refusal = (code: string, pattern: RegExp, status?: number) => (thrown: unk
   (status === undefined || thrown.status === status);
 
 describe('putting a machine', () => {
-  test('makes an active one with a token of its own', () => {
+  test('makes an active one with its own token', () => {
     const machine = put();
     assert.equal(machine.state, 'active');
     assert.equal(machine.token, 'minted');
@@ -37,15 +37,15 @@ describe('putting a machine', () => {
     assert.equal(put(undefined, { state: 'provisioning' }).state, 'provisioning');
   });
 
-  test('again with an equal body changes nothing, with another one keeps token and creation time', () => {
+  test('an equal body changes nothing; another body keeps token and creation time', () => {
     const machine = put();
     assert.equal(put(machine, {}, LATER), machine);
     const changed = put(machine, { idle_seconds: 60 }, LATER);
     assert.deepEqual(changed, { ...machine, idleSeconds: 60, updatedAt: LATER });
-    assert.deepEqual(put(changed, {}, LATER), { ...machine, updatedAt: LATER }, 'a PUT replaces the whole');
+    assert.deepEqual(put(changed, {}, LATER), { ...machine, updatedAt: LATER }, 'a PUT replaces the whole machine');
   });
 
-  test('that is another program, or elsewhere, gives it a token of its own', () => {
+  test('of another program or address gives it a new token', () => {
     const bodies = [
       body,
       { provider: 'process', spec: { command: ['neo', '--other'] } },
@@ -70,22 +70,26 @@ describe('putting a machine', () => {
       }
     const given = { spec: { command: ['neo'], port: 1, env: { MODEL: 'large' }, limits: { niceness: 3 } } };
     const before = put(undefined, { token: 'the-token-of-the-first' });
-    assert.equal(put(before, given as Partial<MachinePut>).token, 'the-token-of-the-first', 'the same program stays');
+    assert.equal(
+      put(before, given as Partial<MachinePut>).token,
+      'the-token-of-the-first',
+      'the same program keeps its token',
+    );
   });
 
-  test('ends the provisioning, but lifts no suspension', () => {
+  test('ends the provisioning, but does not lift a suspension', () => {
     assert.equal(put(put(undefined, { state: 'provisioning' })).state, 'active');
     const suspended = suspendMachine(put(), NOW);
     assert.equal(put(suspended, { idle_seconds: 5 }).state, 'suspended');
     assert.throws(() => put(suspended, { state: 'active' }), refusal('conflict', /is suspended; restore it before/));
   });
 
-  test('makes a deleted one anew, with a new token', () => {
+  test('creates a deleted one again, with a new token', () => {
     const machine = put(deleteMachine(put(undefined, { token: 'the-old-token' }), NOW), {}, LATER);
     assert.deepEqual([machine.state, machine.token, machine.createdAt], ['active', 'minted', LATER]);
   });
 
-  test('refuses what the router shows instead of a secret', () => {
+  test('rejects the placeholder that the router shows instead of a secret', () => {
     const spec = { command: ['neo'], env: { API_KEY: '[redacted]' } };
     assert.throws(
       () => put(undefined, { spec } as Partial<MachinePut>),
@@ -94,8 +98,8 @@ describe('putting a machine', () => {
   });
 });
 
-describe("a machine's state", () => {
-  test('goes from active to suspended and back, and repeating a change does nothing', () => {
+describe('the state of a machine', () => {
+  test('changes from active to suspended and back, and repeating a change has no effect', () => {
     const active = put();
     const suspended = suspendMachine(active, LATER);
     assert.deepEqual([suspended.state, suspended.updatedAt], ['suspended', LATER]);
@@ -104,7 +108,7 @@ describe("a machine's state", () => {
     assert.equal(restoreMachine(active, LATER), active);
   });
 
-  test('is final once it is deleted, and keeps no secrets then', () => {
+  test('is final after deletion, without secrets', () => {
     const deleted = deleteMachine(put(), LATER);
     assert.equal(deleted.token, '');
     assert.ok(!JSON.stringify(deleted).includes('secret'));
@@ -118,19 +122,19 @@ describe("a machine's state", () => {
     assert.throws(() => restoreMachine(provisioning, NOW), refusal('conflict', /is provisioning/));
   });
 
-  test('decides what a wake is told', () => {
+  test('decides the answer to a wake', () => {
     const active = put();
     assert.equal(wakeable(active, 'alice', 5), active);
-    const told = (machine: Machine | undefined) => () => wakeable(machine, 'alice', 5);
-    assert.throws(told(undefined), refusal('not_found', /no machine for alice/, 404));
-    assert.throws(told(deleteMachine(active, NOW)), refusal('not_found', /is deleted/, 410));
-    assert.throws(told(suspendMachine(active, NOW)), refusal('forbidden', /is suspended/, 451));
+    const wakeOf = (machine: Machine | undefined) => () => wakeable(machine, 'alice', 5);
+    assert.throws(wakeOf(undefined), refusal('not_found', /no machine for alice/, 404));
+    assert.throws(wakeOf(deleteMachine(active, NOW)), refusal('not_found', /is deleted/, 410));
+    assert.throws(wakeOf(suspendMachine(active, NOW)), refusal('forbidden', /is suspended/, 451));
     const provisioning = put(undefined, { state: 'provisioning' });
-    assert.throws(told(provisioning), (thrown: unknown) => (thrown as ReveilleError).retryAfterSeconds === 5);
+    assert.throws(wakeOf(provisioning), (thrown: unknown) => (thrown as ReveilleError).retryAfterSeconds === 5);
   });
 });
 
-test('a view shows neither the token nor the values of variables', () => {
+test('a view has neither the token nor the values of variables', () => {
   assert.deepEqual(viewOf(put(undefined, { idle_seconds: 60 }), 'asleep'), {
     user_id: 'alice',
     provider: 'process',
@@ -143,7 +147,7 @@ test('a view shows neither the token nor the values of variables', () => {
   });
 });
 
-test('the nonce of a lease at Fly is neither shown, nor taken back as it is shown, nor kept in a tombstone', () => {
+test('the nonce of a Fly lease is not shown, its placeholder is rejected, and a tombstone does not keep it', () => {
   const spec = { app: 'agents', machine_id: 'e286', lease_nonce: '5c35f65c9f95' };
   const machine = putMachine(undefined, 'alice', { provider: 'fly', spec }, NOW, () => 'minted');
   const view = viewOf(machine, 'asleep');

@@ -1,4 +1,4 @@
-/** A machine: where a user's agent lives and how it is started. Its states and what may change them; pure. */
+/** A machine: where a user's agent runs and how it is started. Its states and their transitions; pure. */
 import type { Budget } from '../../wire/budget.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { MachineState } from '../../wire/machine.ts';
@@ -11,9 +11,9 @@ type MachineBase = {
   userId: string;
   state: MachineState;
   idleSeconds: number | null;
-  /** How often and when its agent may be woken; `null` where the router's own setting applies. */
+  /** The budget of wakes; `null` when the router's own setting applies. */
   budget: Budget | null;
-  /** The bearer token that the daemon expects; empty once the machine is deleted. */
+  /** The bearer token that the daemon expects; empty after the machine was deleted. */
   token: string;
   /** Epoch milliseconds. */
   createdAt: number;
@@ -43,27 +43,23 @@ function refuseHidden(body: MachinePut): void {
   throw new ReveilleError('invalid_request', message);
 }
 
-/** Who is there: the part of a target that names the program or the address which gets the token. */
-function placeOf({ provider, spec }: Target): readonly unknown[] {
+/** The identity of a target: the part that names the program or address that gets the token. */
+function identityOf({ provider, spec }: Target): readonly unknown[] {
   const members: Readonly<Record<string, unknown>> = spec;
-  return [provider, ...descriptorOf(provider).place.map((name) => members[name])];
+  return [provider, ...descriptorOf(provider).identity.map((name) => members[name])];
 }
 
-/**
- * Whether one target is another program, or elsewhere, than the other; what it is given, and how it is bounded, does
- * not matter.
- */
+/** Whether two targets are different programs or addresses. Arguments, variables and limits do not matter. */
 function isElsewhere(one: Target, other: Target): boolean {
-  return JSON.stringify(placeOf(one)) !== JSON.stringify(placeOf(other));
+  return JSON.stringify(identityOf(one)) !== JSON.stringify(identityOf(other));
 }
 
 /**
- * The machine that a PUT leaves behind. Equal bodies leave it as it is. A suspended machine stays suspended, a deleted
- * one is made anew. What is another program, or elsewhere, than before has a token of its own: it must not learn its
- * predecessor's.
+ * The machine after a PUT. Equal bodies do not change it. A suspended machine stays suspended; a deleted one is created
+ * again. Another program or address gets a new token, because it must not learn the earlier one.
  *
- * @param mintToken makes a token where neither the body nor the machine that stays has one
- * @throws ReveilleError `conflict` when the body asks for a state that only `restore` may bring about
+ * @param mintToken creates a token when neither the body nor the kept machine has one
+ * @throws ReveilleError `conflict` when the body requests a state that only `restore` may set
  */
 export function putMachine(
   current: Machine | undefined,
@@ -94,24 +90,21 @@ export function putMachine(
   return before && unchanged(before, after) ? before : after;
 }
 
-/**
- * Whether something else is started, or reached, for one machine than for the other; bounds and idle time do not
- * matter.
- */
+/** Whether two machines start or reach different things. Limits and idle time do not matter. */
 export function startsOtherwise(one: Machine, other: Machine): boolean {
-  const essence = ({ provider, spec, token, state }: Machine) => JSON.stringify({ provider, spec, token, state });
-  return essence(one) !== essence(other);
+  const startedParts = ({ provider, spec, token, state }: Machine) => JSON.stringify({ provider, spec, token, state });
+  return startedParts(one) !== startedParts(other);
 }
 
 /**
- * Changes how often and when the machine's agent may be woken, and nothing else of it.
+ * Changes the budget of a machine, and no other member.
  *
- * @param budget `null` leaves it to the router's own setting
+ * @param budget `null` applies the router's own setting
  * @throws ReveilleError `conflict` when the machine is deleted
  */
-export function boundMachine(machine: Machine, budget: Budget | null, now: number): Machine {
+export function withBudget(machine: Machine, budget: Budget | null, now: number): Machine {
   if (machine.state === 'deleted')
-    throw new ReveilleError('conflict', `the machine of ${machine.userId} is deleted; PUT it anew`);
+    throw new ReveilleError('conflict', `the machine of ${machine.userId} is deleted; register it again with PUT`);
   const after = { ...machine, budget, updatedAt: now };
   return unchanged(machine, after) ? machine : after;
 }
@@ -119,7 +112,10 @@ export function boundMachine(machine: Machine, budget: Budget | null, now: numbe
 /** @throws ReveilleError `conflict` when the machine is deleted */
 export function rotateToken(machine: Machine, now: number, mintToken: () => string): Machine {
   if (machine.state !== 'deleted') return { ...machine, token: mintToken(), updatedAt: now };
-  throw new ReveilleError('conflict', `the machine of ${machine.userId} is deleted, so it has no token; PUT it anew`);
+  throw new ReveilleError(
+    'conflict',
+    `the machine of ${machine.userId} is deleted, so it has no token; register it again with PUT`,
+  );
 }
 
 /** @throws ReveilleError `conflict` when the machine is deleted */
@@ -139,26 +135,26 @@ export function restoreMachine(machine: Machine, now: number): Machine {
     case 'provisioning':
       throw new ReveilleError(
         'conflict',
-        `the machine of ${machine.userId} is provisioning, not suspended; PUT it with state active when it is there`,
+        `the machine of ${machine.userId} is provisioning, not suspended; PUT it with state active when it is ready`,
       );
     case 'deleted':
       throw new ReveilleError(
         'conflict',
-        `the machine of ${machine.userId} is deleted, so it cannot be restored; PUT it anew`,
+        `the machine of ${machine.userId} is deleted, so it cannot be restored; register it again with PUT`,
       );
   }
 }
 
-/** Makes a tombstone: what stays tells that there was a machine and keeps none of its secrets. */
+/** Makes a tombstone: it records that the machine existed, and has none of its secrets. */
 export function deleteMachine(machine: Machine, now: number): Machine {
   if (machine.state === 'deleted') return machine;
   return { ...machine, state: 'deleted', token: '', updatedAt: now, spec: specOfTombstone(machine) } as Machine;
 }
 
 /**
- * The machine, when it may be woken.
+ * The machine, if it may be woken.
  *
- * @param retryAfterSeconds what a caller is told while the machine is being provisioned
+ * @param retryAfterSeconds the retry time for a machine that is being provisioned
  * @throws ReveilleError 404 when there is none, 410 when it is deleted, 451 when it is suspended, 503 while it is
  *   provisioned
  */
@@ -189,7 +185,7 @@ function budgetOf({ budget }: Machine, standard: Budget | undefined): Pick<Machi
 }
 
 /**
- * What an operator gets to see: neither the token nor what may be a secret of the specification.
+ * The view of operators: without the token and without possible secrets of the specification.
  *
  * @param standard the budget of machines that have none of their own
  */

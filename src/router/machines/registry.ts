@@ -1,4 +1,4 @@
-/** The registry of machines, in SQLite. The file holds their tokens, so it is its owner's alone (0600). */
+/** The registry of machines, in SQLite. The file contains their tokens, so only its owner can read it (0600). */
 import { join } from 'node:path';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Clock } from '../../kit/clock/clock.ts';
@@ -13,7 +13,7 @@ import { descriptorOf, type Target } from '../providers/descriptors.ts';
 import { type ChangedBy, MachineChanges } from './changes.ts';
 import type { Machine } from './machine.ts';
 
-/** How many are read at a time where all are wanted. */
+/** The page size for reading all machines. */
 const ALL_PAGE = 500;
 
 type Row = {
@@ -29,14 +29,14 @@ type Row = {
 };
 
 type MachineFilter = {
-  /** Only machines in this state; without it all but the deleted ones. */
+  /** Only machines in this state; without it all except deleted ones. */
   state?: MachineState;
   /** Only user ids that sort after this one. */
   after?: string;
   limit: number;
 };
 
-/** @throws ReveilleError `internal` when this router does not know the provider, or the form of its specification */
+/** @throws ReveilleError `internal` when this router does not know the provider, or the format of its specification */
 function targetOf({ user_id, provider, spec: text, state }: Row): Target {
   const spec: unknown = JSON.parse(text);
   try {
@@ -45,7 +45,7 @@ function targetOf({ user_id, provider, spec: text, state }: Row): Target {
     return { provider, spec: state === 'deleted' ? spec : parseOrThrow(schema, spec, () => true) } as Target;
   } catch (cause) {
     const why = toReveilleError(cause).message;
-    throw new ReveilleError('internal', `the machine of ${user_id} is not kept in a form that is known: ${why}`, {
+    throw new ReveilleError('internal', `the stored machine of ${user_id} has an unknown format: ${why}`, {
       cause,
     });
   }
@@ -64,14 +64,14 @@ function machineOf(row: Row): Machine {
   };
 }
 
-/** How long one check of the medium holds: `/readyz` asks without a token, and each check is an fsync. */
+/** How long a check of the disk stays valid. `/readyz` needs no token, and each check is an fsync. */
 const CHECK_HOLDS_MS = 1000;
 
 export class Registry {
-  /** Shared with whoever keeps something in the same file. */
+  /** Shared with other stores in the same file. */
   readonly file: SqliteFile;
   readonly commits: GroupCommit;
-  /** What was done to machines. */
+  /** The change log of machines. */
   readonly changes: MachineChanges;
   readonly #clock: Clock;
   readonly #get: StatementSync;
@@ -82,7 +82,7 @@ export class Registry {
   #checkedAt = Number.NEGATIVE_INFINITY;
 
   /**
-   * Opens the registry of a data folder and owns it until it is closed.
+   * Opens and locks the registry of a data folder until it is closed.
    *
    * @throws ReveilleError as `openDatabase`
    */
@@ -116,11 +116,8 @@ export class Registry {
     return row === undefined ? undefined : machineOf(row as Row);
   }
 
-  /**
-   * The tokens under which a machine's receipts are believed: the present one first; none of a machine that is not
-   * there.
-   */
-  receiptTokens(userId: string): string[] {
+  /** The tokens that verify a machine's turn reports, the current one first; empty without a machine. */
+  turnReportTokens(userId: string): string[] {
     const token = this.get(userId)?.token;
     if (token === undefined || token === '') return [];
     const [retired] = this.#read(() => [this.#retired.get(userId, this.#clock.now())]);
@@ -132,7 +129,7 @@ export class Registry {
     return this.#read(() => this.#list.all({ state: state ?? null, after, limit })).map((row) => machineOf(row as Row));
   }
 
-  /** Every machine but the deleted ones, in order of user id. */
+  /** Every machine except deleted ones, in order of user id. */
   *all(): Iterable<Machine> {
     for (let after = ''; ; ) {
       const page = this.list({ after, limit: ALL_PAGE });
@@ -143,11 +140,11 @@ export class Registry {
   }
 
   /**
-   * Replaces a machine by what `change` makes of it, and writes down who did it, in one transaction. Nothing is written
-   * when `change` gives back what it got.
+   * Replaces a machine by the result of `change` and logs the author, in one transaction. Nothing is written when
+   * `change` returns its argument.
    *
-   * @param change pure; what it throws leaves the registry as it was
-   * @param by for the record of changes
+   * @param change pure; when it throws, the registry stays unchanged
+   * @param by for the change log
    * @returns resolves when the change is on disk
    */
   change(userId: string, change: (current: Machine | undefined) => Machine, by: ChangedBy): Promise<Machine> {
@@ -196,8 +193,8 @@ export class Registry {
   }
 }
 
-/** For how long receipts under a replaced token are believed. */
-const BELIEVED_MS = 10 * 60_000;
+/** How long turn reports signed with a replaced token are accepted. */
+const ACCEPTED_MS = 10 * 60_000;
 
 class RetiredTokens {
   readonly #put: StatementSync;
@@ -211,13 +208,13 @@ class RetiredTokens {
   }
 
   /**
-   * Keeps the token that a change replaces, and none of a machine that is deleted; to be called inside the change's
-   * transaction.
+   * Keeps the token that a change replaces, and none of a deleted machine. Call it inside the transaction of the
+   * change.
    */
   changed(before: Machine | undefined, after: Machine, now: number): void {
     if (before === undefined || before.token === after.token) return;
     this.#remove.run(after.userId, now);
-    if (before.token !== '' && after.token !== '') this.#put.run(after.userId, before.token, now + BELIEVED_MS);
+    if (before.token !== '' && after.token !== '') this.#put.run(after.userId, before.token, now + ACCEPTED_MS);
   }
 
   get(userId: string, now: number): string | undefined {

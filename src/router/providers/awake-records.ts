@@ -1,17 +1,17 @@
-/** The durable record of machines that run elsewhere and were awake when a router last had to do with them. */
+/** The durable record of remote machines that were awake at the last contact of a router. */
 import type { StatementSync } from 'node:sqlite';
 import type { Logger } from '../../kit/log/log.ts';
 import type { GroupCommit } from '../../kit/sqlite/group-commit.ts';
 import type { SqliteFile } from '../../kit/sqlite/open.ts';
 
-/** The records of one provider. Specifications are kept as they were when the machine was woken. */
+/** The records of one provider. It keeps specifications as they were at the wake. */
 export class AwakeRecords {
   readonly #provider: string;
   readonly #commits: GroupCommit;
   readonly #log: Logger;
   readonly #keep: StatementSync;
   readonly #forget: StatementSync;
-  /** JSON by user id, as it is on disk. */
+  /** JSON by user id, as on disk. */
   readonly #specs = new Map<string, string>();
 
   constructor(provider: string, { file, commits, log }: { file: SqliteFile; commits: GroupCommit; log: Logger }) {
@@ -37,20 +37,20 @@ export class AwakeRecords {
     return this.#specs.get(userId);
   }
 
-  /** Before the machine is woken; resolves when it is on disk. */
+  /** Call it before the machine is woken; resolves when it is on disk. */
   async keep(userId: string, spec: string): Promise<void> {
     if (this.#specs.get(userId) === spec) return;
     await this.#commits.run(() => void this.#keep.run({ userId, provider: this.#provider, spec }));
     this.#specs.set(userId, spec);
   }
 
-  /** When it sleeps. A record that stays on disk costs nothing but a look when the next router starts. */
+  /** Call it when the machine sleeps. A remaining record costs only one query at the next start of a router. */
   async forget(userId: string): Promise<void> {
     if (!this.#specs.delete(userId)) return;
     try {
       await this.#commits.run(() => void this.#forget.run({ userId, provider: this.#provider }));
     } catch (err) {
-      this.#log.warn({ err, user_id: userId }, 'the record of a machine that sleeps could not be removed');
+      this.#log.warn({ err, user_id: userId }, 'the record of a sleeping machine could not be removed');
     }
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The environment of a process that the router starts: an allow-list, so that no secret of the router's own leaks into
- * it.
+ * The environment of a process that the router starts. It is an allow-list, so that it contains no secret of the
+ * router.
  */
 import {
   CONVERSATION_VARIABLE,
@@ -14,14 +14,14 @@ import { namesSecret, referenceOf } from './redaction.ts';
 type Variables = Readonly<Record<string, string | undefined>>;
 
 /**
- * A value that is `${NAME}` as a whole stands for that variable of the router, so that a secret need not stand in the
- * registry.
+ * A value that is exactly `${NAME}` refers to that variable of the router, so that the registry need not contain the
+ * secret.
  */
 function resolved(name: string, value: string, inherited: Variables): string {
   const variable = referenceOf(value);
   const withheld = [name, variable].find((one) => one !== undefined && isWithheld(one));
   if (withheld !== undefined) {
-    const why = 'which is for the daemons of Reveille alone: no machine gets it; take it out of the specification';
+    const why = 'which is for the daemons of Reveille alone: no machine gets it; remove it from the specification';
     throw new MachineUnavailable(`the machine's env.${name} names ${withheld}, ${why}`);
   }
   if (variable === undefined) return value;
@@ -36,7 +36,7 @@ function resolvedAll(own: Readonly<Record<string, string>>, inherited: Variables
   return Object.fromEntries(Object.entries(own).map(([name, value]) => [name, resolved(name, value, inherited)]));
 }
 
-/** The values that a process gets under names that look like secrets, whether written down or referred to. */
+/** The values of variables with secret-like names, whether literal or references. */
 export function secretsOf(inherited: Variables, own: Readonly<Record<string, string>>): string[] {
   return Object.entries(own).flatMap(([name, value]) => {
     const variable = referenceOf(value);
@@ -46,12 +46,12 @@ export function secretsOf(inherited: Variables, own: Readonly<Record<string, str
 }
 
 /**
- * Puts the environment together. What the router decides wins over the machine's specification: it looks for the daemon
- * on that port and greets it with that token.
+ * Builds the environment. The router's own variables override the machine's specification: the router connects to that
+ * port with that token.
  *
  * @param inherited the router's own environment
  * @param own variables of the machine's specification; `${NAME}` takes the router's own
- * @throws MachineUnavailable naming a variable that is referred to and not set
+ * @throws MachineUnavailable with a referenced variable that is not set
  */
 export function childEnvironment(
   inherited: Variables,
@@ -67,14 +67,14 @@ export function childEnvironment(
     token: string;
     spawnId: string;
     chronosUrl: string | undefined;
-    /** The descriptor on which a daemon may say that it listens on another port. */
+    /** The descriptor on which a daemon may report that it listens on another port. */
     portChannel: number | undefined;
   },
 ): Record<string, string> {
   return {
     ...inheritedVariables(inherited),
     HOST: '127.0.0.1',
-    // Where receipts go is only proposed: a daemon may have reasons to reach chronosd another way.
+    // The address for turn reports is only a default: a daemon may reach chronosd another way.
     ...(chronosUrl === undefined ? {} : { NEO_CHRONOS_URL: chronosUrl, REVEILLE_CHRONOS_URL: chronosUrl }),
     ...resolvedAll(own, inherited),
     PORT: String(port),
@@ -86,11 +86,11 @@ export function childEnvironment(
 }
 
 /**
- * The environment of a program that is run for one turn: it gets no token, and serves nobody.
+ * The environment of a program that runs for one turn. It gets no token, because it has no listener.
  *
  * @param own as above
- * @param passedOn names of more variables of the router that it gets, where they are set
- * @throws MachineUnavailable naming a variable that is referred to and not set
+ * @param passedOn names of further variables of the router that it gets, if they are set
+ * @throws MachineUnavailable with a referenced variable that is not set
  */
 export function programEnvironment(
   inherited: Variables,

@@ -1,6 +1,6 @@
 /**
- * Provider `command`: an agent without a daemon of the house: a program that is run once for each wake, or somebody
- * else's server (targets/). The command line calls it by the name of its preset.
+ * Provider `command`: an agent without a Reveille daemon. It is a program that runs once for each wake, or an external
+ * server (targets/). The command line uses the name of its preset as the provider.
  */
 import { z } from 'zod';
 import {
@@ -9,19 +9,19 @@ import {
   folderFlags,
   listed,
   sandbox,
+  sandboxFact,
   sandboxFlag,
   text,
   variableFacts,
   variables,
   variablesFlag,
-  wallsFact,
   writable,
   writableFact,
   writableFlag,
 } from './descriptor.ts';
-import { plain, shownAddress, shownVariables, shownWords } from './redaction.ts';
+import { plain, shownAddress, shownArguments, shownVariables } from './redaction.ts';
 
-/** The name of a preset, and of the file it stands in. */
+/** The name of a preset, and of its file. */
 export const presetNameSchema = z
   .string()
   .regex(/^[a-z0-9][a-z0-9_-]{0,63}$/, 'must be the name of a preset: a-z 0-9 _ -');
@@ -30,16 +30,16 @@ const LONGEST_TURN_SECONDS = 86_400;
 
 export const commandSpecSchema = z.strictObject({
   preset: presetNameSchema,
-  /** Where the program runs, or the folder that the server is to work in. */
+  /** The folder in which the program or the server works. */
   cwd: argument.startsWith('/', 'must be an absolute path').optional(),
-  /** The program: a name on the router's PATH, or an absolute path; the preset's own without it. */
+  /** The program: a name on the router's PATH, or an absolute path; by default that of the preset. */
   bin: argument.min(1).optional(),
   /** More arguments for the program. */
   args: z.array(argument).max(256).optional(),
   env: variables,
   /** A turn that takes longer is ended. */
   timeout_seconds: z.int().min(1).max(LONGEST_TURN_SECONDS).optional(),
-  /** Where the server listens, for the presets that have one. */
+  /** The address of the server, for presets that have one. */
   url: z
     .url({ protocol: /^https?$/, error: 'must be an http:// or https:// address', abort: true })
     .refine((text) => {
@@ -47,7 +47,7 @@ export const commandSpecSchema = z.strictObject({
       return url.username === '' && url.password === '' && url.hash === '';
     }, 'must be an address without user, password or fragment; give a password as token')
     .optional(),
-  /** Lets a webhook go to an address of this computer or of a private network. */
+  /** Lets a webhook use an address of this computer or of a private network. */
   allow_private: z.boolean().optional(),
   writable,
   sandbox,
@@ -60,20 +60,25 @@ export const COMMAND: Descriptor<'command', typeof commandSpecSchema> = {
   about: 'an agent: claude, codex, gemini, opencode, openclaw, a2a, webhook, or a preset of your own',
   schema: commandSpecSchema,
   shown: {
-    ...{ preset: plain, cwd: plain, bin: plain, args: shownWords, env: shownVariables, timeout_seconds: plain },
-    // The path of a webhook is its password, and a preset of one's own may be one under any name.
+    ...{ preset: plain, cwd: plain, bin: plain, args: shownArguments, env: shownVariables, timeout_seconds: plain },
+    // The path of a webhook may be its password, and a user's own preset may be a webhook under any name.
     ...{ url: (url) => shownAddress(String(url), true), allow_private: plain, writable: plain, sandbox: plain },
   },
-  place: ['preset', 'bin', 'url'],
+  identity: ['preset', 'bin', 'url'],
   flags: [
     { usage: '--', about: 'more arguments', member: 'args', kind: 'words' },
-    // What has an address is no program, and works where it is told to.
+    // A target with an address is not a program, and its server chooses the folder.
     ...folderFlags('the folder of the conversation (default: here)', ({ url }) =>
       url === undefined ? '.' : undefined,
     ),
     variablesFlag,
-    { usage: '--bin <program>', about: 'another program than it names, or its path', member: 'bin', kind: 'program' },
-    { usage: '--url <url>', about: 'where the server listens', member: 'url', kind: 'text' },
+    {
+      usage: '--bin <program>',
+      about: 'another program than that of the preset, or its path',
+      member: 'bin',
+      kind: 'program',
+    },
+    { usage: '--url <url>', about: 'the address of the server', member: 'url', kind: 'text' },
     {
       usage: '--timeout-seconds <n>',
       about: 'end a turn that takes longer',
@@ -82,7 +87,7 @@ export const COMMAND: Descriptor<'command', typeof commandSpecSchema> = {
     },
     {
       usage: '--allow-private',
-      about: 'let a webhook go to this computer or a private network',
+      about: 'allow a webhook on this computer or in a private network',
       member: 'allow_private',
       kind: 'switch',
     },
@@ -96,7 +101,7 @@ export const COMMAND: Descriptor<'command', typeof commandSpecSchema> = {
     ['folder', text(spec.cwd)],
     ['longest turn', spec.timeout_seconds === undefined ? undefined : `${spec.timeout_seconds} s`],
     writableFact(spec),
-    wallsFact(spec),
+    sandboxFact(spec),
     ...variableFacts(spec),
   ],
 };

@@ -1,7 +1,7 @@
 /**
- * What a provider of machines is, in one value: its specification, which members of that are public, how a command line
- * gives them, what operators are shown of a machine, and how the provider is created. The command line and the registry
- * read it; neither knows a provider by name. To add one, write its descriptor and name it in `descriptors.ts`.
+ * The description of a provider of machines in one value: its specification, its public members, its command line
+ * flags, the facts for operators, and its construction. The command line and the registry read it; neither knows a
+ * provider by name. To add a provider, write its descriptor and name it in `descriptors.ts`.
  *
  * A descriptor is loaded with each `reveille machine …`, so it imports nothing heavy: `create` loads the provider
  * itself.
@@ -19,91 +19,91 @@ import type { Provider } from './provider.ts';
 import type { Shown } from './redaction.ts';
 import type { Separation } from './separation.ts';
 
-/** What a router hands to each provider that it creates. */
+/** The parts that a router passes to each provider it creates. */
 export type ProviderParts = {
   config: RouterConfig;
-  /** The registry's file, for providers that keep something in it. */
+  /** The registry's file, for providers that store records in it. */
   file: SqliteFile;
   commits: GroupCommit;
-  /** Which machines of a provider an earlier router left awake. */
+  /** The record of the machines that an earlier router left awake. */
   awake(provider: string): AwakeRecords;
   probe: HealthProbe;
   separation: Separation;
   reaper: Reaper;
   environment: Readonly<Record<string, string | undefined>>;
   chronosUrl: () => string | undefined;
-  /** Most connections to one daemon. */
+  /** The most connections to one daemon. */
   connections: number;
   clock: Clock;
   log: Logger;
 };
 
-/** What commander makes of a flag. */
+/** The value that commander returns for a flag. */
 export type FlagValue = string | readonly string[] | boolean | undefined;
 export type Flags = Readonly<Record<string, FlagValue>>;
 
-/** How a flag is written. */
+/** The form of a flag. */
 export type FlagKind =
   | 'text'
-  /** Given or not. */
+  /** A switch without a value. */
   | 'switch'
   /** `--no-…`: sets its member to `false`. */
   | 'off'
   /** `NAME=value`, once for each variable. */
   | 'variables'
-  /** Paths that start where the command was typed, once for each. */
+  /** Paths relative to the caller's folder, one for each use. */
   | 'folders'
-  /** A name on the PATH, or a path that starts where the command was typed. */
+  /** A name on the PATH, or a path relative to the caller's folder. */
   | 'program'
   /** A user of this computer by name, or `uid:gid`. */
   | 'user'
-  /** The words after `--`. */
+  /** The arguments after `--`. */
   | 'words'
   | { readonly whole: readonly [min: number, max: number] }
   | { readonly choice: readonly string[] }
-  /** A path that starts where the command was typed; without the flag, what the function says. */
+  /** A path relative to the caller's folder; without the flag, the result of the function. */
   | { readonly folder: (flags: Flags) => string | undefined };
 
 /** A flag of `machine put`. Several flags may set the same member; then only one of them may be given. */
 export type Flag = {
-  /** As commander takes it: `--port <port>`; `--` for the words after two dashes. */
+  /** In commander's notation: `--port <port>`; `--` for the arguments after two dashes. */
   readonly usage: string;
-  /** For the help; equal words of several providers become one line. */
+  /** For the help; equal texts of several providers become one line. */
   readonly about: string;
-  /** The member of the specification that it sets; a dot leads into a group. */
+  /** The member of the specification that it sets; a dot separates group and member. */
   readonly member: string;
   readonly kind: FlagKind;
-  /** What the provider needs it for, to follow "--provider docker needs"; optional without it. */
+  /** The reason why the provider needs it, to follow "--provider docker needs"; optional without it. */
   readonly needed?: string;
 };
 
 /** A line of `machine show`. */
 type Fact = readonly [label: string, value: string | undefined];
 
-/** A specification as operators are shown it. */
+/** A specification as operators see it. */
 type ShownSpec = Readonly<Record<string, unknown>>;
 
 export type Descriptor<Name extends string = string, Schema extends z.ZodType<object> = z.ZodType<object>> = {
   readonly name: Name;
-  /** Its name where flags are explained; `name` without it. */
+  /** Its name in the help of flags; by default `name`. */
   readonly label?: string;
   /** For the help of `--provider`. */
   readonly about: string;
   readonly schema: Schema;
-  /** The public members, and what is shown of each. Every other member is secret. */
+  /** The public members with their display. Every other member is secret. */
   readonly shown: Readonly<{ [Member in keyof z.output<Schema>]?: Shown }>;
-  /** The members that name the program or the address which gets the token: where they change, the token does. */
-  readonly place: readonly (keyof z.output<Schema> & string)[];
-  /** The provider hands the token to the daemon itself, so that nobody has to tell it a new one. */
+  /** The members that identify the program or address that gets the token. When one changes, the token is replaced. */
+  readonly identity: readonly (keyof z.output<Schema> & string)[];
+  /** Whether the provider passes the token to the daemon itself, so that the operator need not. */
   readonly handsToken?: boolean;
   readonly flags: readonly Flag[];
-  /** Its part of `machine show`; the first says where the machine is, and stands in lists, too. */
+  /** Its lines of `machine show`; the first one locates the machine, and lists show it too. */
   facts(spec: ShownSpec): readonly [Fact, ...Fact[]];
-  /** Without it the machines have no daemon: each wake runs something (targets/). */
+  /** Without it the machines have no daemon: each wake goes to a target (targets/). */
   create?(parts: ProviderParts): Promise<Provider>;
 };
 
-// What several providers have in common.
+// Parts that several providers share.
 
 export const healthPath = z
   .string()
@@ -113,16 +113,16 @@ const LOWEST_PORT = 1;
 const HIGHEST_PORT = 65_535;
 export const port = z.int().min(LOWEST_PORT).max(HIGHEST_PORT);
 
-/** What the kernel can hand to a process: it ends every string at a NUL. */
+/** Text that the kernel can pass to a process: it ends every string at a NUL. */
 export const argument = z.string().refine((text) => !text.includes('\0'), 'must not contain a NUL character');
 export const variables = z
   .record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be a variable name'), argument)
   .optional();
 
-/** Folders that a program may write in the sandbox, besides its working folder and its own. */
+/** Folders that a program may write in the sandbox, besides its working folder and the folders of its preset. */
 export const writable = z.array(argument.startsWith('/', 'must be an absolute path')).max(64).optional();
 
-/** `false`: it runs without a sandbox, whatever the router's own setting says short of `required`. */
+/** `false`: it runs without a sandbox, unless the router's setting is `required`. */
 export const sandbox = z.boolean().optional();
 
 export const portFlag: Flag = {
@@ -151,12 +151,12 @@ export const writableFlag: Flag = {
 };
 export const sandboxFlag: Flag = {
   usage: '--no-sandbox',
-  about: 'run it without a sandbox; it sees and writes what the router can',
+  about: 'run it without a sandbox; it sees and writes all that the router can',
   member: 'sandbox',
   kind: 'off',
 };
 
-/** `--dir` and its other name. */
+/** `--dir` and its alias. */
 export function folderFlags(about: string, otherwise: (flags: Flags) => string | undefined): Flag[] {
   const kind = { folder: otherwise };
   return [
@@ -170,7 +170,7 @@ export const listed = (value: unknown) => (Array.isArray(value) ? value.map(Stri
 
 export const portFact = ({ port }: ShownSpec): Fact => ['port', typeof port === 'number' ? String(port) : undefined];
 export const healthPathFact = ({ health_path }: ShownSpec): Fact => ['health path', text(health_path)];
-export const wallsFact = ({ sandbox }: ShownSpec): Fact => [
+export const sandboxFact = ({ sandbox }: ShownSpec): Fact => [
   'walls',
   sandbox === false ? 'none (--no-sandbox)' : undefined,
 ];

@@ -16,8 +16,8 @@ const LIST = NAMES.join(', ');
 
 const saysCanary = (text: string) => text.includes('canary-of-a-member') || text.includes('4711474711');
 
-describe('a member of a specification that no descriptor knows', () => {
-  test('is hidden, whatever it holds, and not kept in a tombstone', () => {
+describe('an unknown member of a specification', () => {
+  test('is hidden whatever its value, and a tombstone does not keep it', () => {
     for (const { name: provider } of PROVIDERS) {
       const target = { provider, spec: SECRETS };
       const shown = shownSpec(target);
@@ -46,7 +46,7 @@ describe('a member of a specification that no descriptor knows', () => {
     assert.ok(!saysCanary(answer.text), answer.text);
   });
 
-  test('is shown by no route when it stands in the registry, nor is a provider that nobody knows', async (t) => {
+  test('is shown by no route when the registry contains it, nor is an unknown provider', async (t) => {
     const settings = { ROUTER_DATA_DIR: temporaryFolder(t) };
     const before = await startBench(t, { settings });
     for (const user of [...NAMES, 'moon'])
@@ -82,14 +82,14 @@ describe('a member of a specification that no descriptor knows', () => {
   });
 });
 
-test('a provider that does not exist is an error that names all', () => {
+test('an unknown provider is an error that names all providers', () => {
   assert.throws(
     () => descriptorOf('moon'),
     (error) => error instanceof ReveilleError && error.message === `provider must be one of ${LIST} (got "moon")`,
   );
 });
 
-test('a flag that is needed sets a member that the schema asks for, and each sets one that there is', () => {
+test('a required flag sets a required member, and each flag sets an existing one', () => {
   for (const { name } of PROVIDERS) {
     const { flags, schema } = descriptorOf(name);
     const shape = (schema as unknown as { shape: Record<string, { isOptional(): boolean }> }).shape;

@@ -1,4 +1,4 @@
-/** Every provider there is. A new one is its descriptor and its name in {@link PROVIDERS}. */
+/** Every provider. To add one, write its descriptor and name it in {@link PROVIDERS}. */
 import type { z } from 'zod';
 import { ReveilleError } from '../../wire/errors.ts';
 import { showValue } from '../../wire/validate.ts';
@@ -15,7 +15,7 @@ export const PROVIDERS = [HTTP, PROCESS, COMMAND, DOCKER, FLY] as const;
 type Listed = (typeof PROVIDERS)[number];
 export type ProviderName = Listed['name'];
 
-/** How a machine is reached: the provider's name and its specification, which belong together. */
+/** How a machine is reached: the provider's name with its specification. */
 export type Target = {
   [One in Listed as One['name']]: { provider: One['name']; spec: z.output<One['schema']> };
 }[ProviderName];
@@ -24,7 +24,7 @@ const BY_NAME: ReadonlyMap<string, Descriptor> = new Map(
   (PROVIDERS as readonly unknown[] as readonly Descriptor[]).map((one) => [one.name, one]),
 );
 
-/** @throws ReveilleError `invalid_request` naming all providers when there is none of this name */
+/** @throws ReveilleError `invalid_request` with the names of all providers when none has this name */
 export function descriptorOf(name: string): Descriptor {
   const found = BY_NAME.get(name);
   if (found) return found;
@@ -32,15 +32,14 @@ export function descriptorOf(name: string): Descriptor {
   throw new ReveilleError('invalid_request', `provider must be one of ${names} (got ${showValue(name)})`);
 }
 
-/** The providers whose machines have a daemon, in the order in which people are told of them. */
+/** The providers whose machines have a daemon, in the order of the help. */
 export const DAEMON_PROVIDERS: readonly Descriptor[] = [...BY_NAME.values()].filter(({ create }) => create);
 
 const shownOf = (provider: string, member: string): Shown | undefined =>
   (BY_NAME.get(provider)?.shown as Record<string, Shown | undefined> | undefined)?.[member];
 
 /**
- * The specification with {@link HIDDEN} wherever it holds, or may hold, a secret: all of it where the provider is
- * unknown.
+ * The specification with {@link HIDDEN} in place of every possible secret; an unknown provider's is hidden as a whole.
  */
 export function shownSpec({ provider, spec }: { provider: string; spec: object }): Record<string, unknown> {
   return Object.fromEntries(
@@ -51,7 +50,7 @@ export function shownSpec({ provider, spec }: { provider: string; spec: object }
   );
 }
 
-/** What a deleted machine keeps of its specification: no member that is secret, and no variables. */
+/** The specification of a deleted machine: without secret members and variables. */
 export function specOfTombstone({ provider, spec }: Target): Target['spec'] {
   const kept = Object.entries(spec).filter(([name]) => {
     const shown = shownOf(provider, name);
@@ -61,8 +60,8 @@ export function specOfTombstone({ provider, spec }: Target): Target['spec'] {
 }
 
 /**
- * Whether the value at a path of a PUT body must not be repeated in an error: the token, and of the specification what
- * is not shown as it is.
+ * Whether the value at a path of a PUT body must not be repeated in an error: the token, and each member of the
+ * specification that is not shown unchanged.
  */
 export function isSecretIn(body: unknown): (path: string) => boolean {
   const { provider } = (body ?? {}) as { provider?: unknown };

@@ -13,7 +13,7 @@ import {
 const LOCAL = parseDockerHost(undefined);
 const REMOTE = parseDockerHost('tcp://10.0.0.5:2375');
 
-/** Where port 8080 of a container with these settings is reached. */
+/** The address of port 8080 of a container with these settings. */
 const reached = (settings: Partial<Container>, host: DockerHost = LOCAL) =>
   addressOf({ State: { Status: 'running' }, ...settings }, 8080, host);
 const published = (...bindings: { HostIp?: string; HostPort?: string }[]) => ({
@@ -32,18 +32,18 @@ describe('the address of a daemon in a container', () => {
     assert.equal(reached(published({ HostIp: '192.0.2.7', HostPort: '32768' }), REMOTE), 'http://192.0.2.7:32768');
   });
 
-  test('is not a port that only programs on another machine reach', () => {
+  test('is not a port that only programs on another machine can reach', () => {
     assert.equal(reached(published({ HostIp: '127.0.0.1', HostPort: '1' }), REMOTE), undefined);
     const both = published({ HostIp: '127.0.0.1', HostPort: '1' }, { HostIp: '0.0.0.0', HostPort: '2' });
     assert.equal(reached(both, REMOTE), 'http://10.0.0.5:2');
   });
 
-  test("is the machine's own where the container shares its network", () => {
+  test('is that of the machine when the container shares its network', () => {
     assert.equal(reached({ HostConfig: { NetworkMode: 'host' } }), 'http://127.0.0.1:8080');
     assert.equal(reached({ HostConfig: { NetworkMode: 'host' } }, REMOTE), 'http://10.0.0.5:8080');
   });
 
-  test("is the container's own on a network of this machine", () => {
+  test('is that of the container on a network of this machine', () => {
     const on = (network: object) => reached({ NetworkSettings: { Ports: {}, Networks: { mine: network } } });
     assert.equal(on({ IPAddress: '172.18.0.3' }), 'http://172.18.0.3:8080');
     assert.equal(on({ IPAddress: '', GlobalIPv6Address: 'fd00::3' }), 'http://[fd00::3]:8080');
@@ -51,7 +51,7 @@ describe('the address of a daemon in a container', () => {
     assert.equal(reached({ NetworkSettings: { IPAddress: '172.17.0.9' } }, REMOTE), undefined);
   });
 
-  test('is none where there is none', () => {
+  test('is undefined when the container has none', () => {
     assert.equal(reached({}), undefined);
     assert.equal(
       reached({ NetworkSettings: { Ports: { '8080/tcp': null, '9/tcp': [{ HostPort: '1' }] } } }),
@@ -64,7 +64,7 @@ describe('the address of a daemon in a container', () => {
   });
 });
 
-test('the text of a log comes out of its frames, also when the last one is cut off', () => {
+test('the text of a log is read from its frames, even if the last one is truncated', () => {
   const frame = (text: string, length = Buffer.byteLength(text)) => {
     const header = Buffer.from([2, 0, 0, 0, 0, 0, 0, 0]);
     header.writeUInt32BE(length, 4);
@@ -77,12 +77,12 @@ test('the text of a log comes out of its frames, also when the last one is cut o
   assert.equal(logText(Buffer.from('plain\n'), true), 'plain\n');
 });
 
-test('the secrets of a container are the values of variables that are named like one', () => {
+test('the secrets of a container are the values of variables with secret-like names', () => {
   const Env = ['PATH=/bin', 'API_KEY=one=two', 'DB_PASSWORD=', '=odd', 'TOKEN', 'MY_TOKEN=three'];
   assert.deepEqual(secretsIn({ State: { Status: 'running' }, Config: { Env } }), ['one=two', '', 'three']);
 });
 
-test('the forms of DOCKER_HOST are read, and the usual socket is the default', () => {
+test('the forms of DOCKER_HOST are parsed, and the usual socket is the default', () => {
   const forms: [string | undefined, string][] = [
     [undefined, 'unix:///var/run/docker.sock'],
     ['', 'unix:///var/run/docker.sock'],
@@ -97,7 +97,7 @@ test('the forms of DOCKER_HOST are read, and the usual socket is the default', (
   for (const [value, meant] of forms) assert.equal(describeDockerHost(parseDockerHost(value)), meant, value);
 });
 
-test('any other form is refused with its value and what is supported', () => {
+test('any other form is rejected with its value and the supported forms', () => {
   const wrong = [
     'ssh://me@host',
     'https://host:2376',

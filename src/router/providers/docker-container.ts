@@ -1,4 +1,7 @@
-/** What the Docker engine says of a container (`GET /containers/{id}/json`), and where its daemon is reached; pure. */
+/**
+ * Reads the Docker engine's description of a container (`GET /containers/{id}/json`) and the address of its daemon;
+ * pure.
+ */
 import { z } from 'zod';
 import { bracketed } from '../../kit/http/origin.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -8,7 +11,7 @@ import { namesSecret } from './redaction.ts';
 const endpoint = z.object({ IPAddress: z.string().optional(), GlobalIPv6Address: z.string().optional() });
 const binding = z.object({ HostIp: z.string().optional(), HostPort: z.string().optional() });
 
-/** The members that matter here; engines differ in the others. */
+/** The members that the router reads; engines differ in the others. */
 export const containerSchema = z.object({
   State: z.object({
     Status: z.string(),
@@ -29,14 +32,14 @@ export const containerSchema = z.object({
 });
 export type Container = z.output<typeof containerSchema>;
 
-/** Addresses that stand for every address of the machine that the engine runs on. */
+/** Addresses that mean every address of the engine's machine. */
 const ANY = new Set(['', '0.0.0.0', '::']);
 const LOOPBACK = /^(127\.|::1$|localhost$)/;
 
 /**
- * The base address of the daemon in a running container: the port that is published on the engine's machine, else the
- * port itself where the container shares the network of that machine, else the container's own address, which only a
- * router on that machine reaches.
+ * The base address of the daemon in a running container. It is the port published on the engine's machine. If the
+ * container shares the network of that machine, it is the port itself. Otherwise it is the container's own address,
+ * which only a router on that machine reaches.
  *
  * @returns nothing when the daemon cannot be reached
  */
@@ -58,7 +61,7 @@ export function addressOf(container: Container, port: number, host: DockerHost):
   return address === undefined ? undefined : `http://${bracketed(address)}:${port}`;
 }
 
-/** The values of the container's variables whose names look like secrets. */
+/** The values of the container's variables with secret-like names. */
 export function secretsIn({ Config }: Container): string[] {
   return (Config?.Env ?? []).flatMap((assignment) => {
     const at = assignment.indexOf('=');
@@ -66,16 +69,16 @@ export function secretsIn({ Config }: Container): string[] {
   });
 }
 
-/** How a container that does not run ended, to follow its name; `said` is the engine's own error. */
-export function endingOf({ State }: Container, said: string): string {
+/** How a stopped container ended, to follow its name; `said` is the engine's own error. */
+export function endingOf({ State }: Container, error: string): string {
   const { ExitCode, OOMKilled } = State;
   const how = ExitCode === undefined ? 'ended' : `exited with code ${ExitCode}`;
-  return `${how}${OOMKilled ? ', out of memory' : ''}${said === '' ? '' : ` (${said})`}`;
+  return `${how}${OOMKilled ? ', out of memory' : ''}${error === '' ? '' : ` (${error})`}`;
 }
 
 /**
- * The text of a container's log as the engine sends it: in frames with a header of eight bytes (one for the stream,
- * three zeros, the length) unless the container has a terminal.
+ * The text of a container's log. The engine sends frames with a header of eight bytes: one for the stream, three zeros,
+ * the length. A container with a terminal has no frames.
  */
 export function logText(body: Buffer, tty: boolean): string {
   if (tty) return body.toString('utf8');
@@ -90,7 +93,7 @@ export function logText(body: Buffer, tty: boolean): string {
 
 export type DockerHost =
   | { kind: 'socket'; socketPath: string }
-  /** `hostname` is where the ports of its containers are published, too; an IPv6 address without brackets. */
+  /** Container ports are published on `hostname`; an IPv6 address has no brackets. */
   | { kind: 'tcp'; hostname: string; port: number };
 
 const DEFAULT_SOCKET = '/var/run/docker.sock';
@@ -106,15 +109,15 @@ function tcpHost(text: string): DockerHost | undefined {
   const bare =
     url.username === '' && url.password === '' && url.search === '' && url.hash === '' && url.pathname === '/';
   if (url.protocol !== 'http:' || !bare || url.hostname === '') return undefined;
-  // `URL` leaves out the port 80, as that is what http means.
+  // `URL` omits port 80, the default of http.
   const port = url.port !== '' ? Number(url.port) : /:80\/?$/.test(text) ? 80 : DEFAULT_PORT;
   return { kind: 'tcp', hostname: url.hostname.replace(/^\[|\]$/g, ''), port };
 }
 
 /**
- * Reads `DOCKER_HOST`: `unix:///path` or `tcp://host[:port]` (also with `http:`); without a value the usual socket.
+ * Parses `DOCKER_HOST`: `unix:///path` or `tcp://host[:port]` (also with `http:`); without a value the usual socket.
  *
- * @throws ReveilleError `unavailable` naming the value and what is supported
+ * @throws ReveilleError `unavailable` with the value and the supported forms
  */
 export function parseDockerHost(value: string | undefined): DockerHost {
   if (value === undefined || value === '') return { kind: 'socket', socketPath: DEFAULT_SOCKET };

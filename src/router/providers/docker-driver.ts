@@ -1,4 +1,4 @@
-/** Provider `docker`: a container that exists already, on an engine that this machine reaches. */
+/** Provider `docker`: an existing container, on an engine that this machine reaches. */
 
 import type { Clock } from '../../kit/clock/clock.ts';
 import { Agent } from '../../kit/http/dispatchers.ts';
@@ -18,16 +18,16 @@ import {
 import type { Provider } from './provider.ts';
 import { type ApiAnswer, type ApiCall, ProviderApi, TransientProviderError } from './provider-api.ts';
 import { RemoteProvider, type RemoteProviderOptions } from './remote.ts';
-import type { Action, RemoteDriver, Sight, Target } from './remote-driver.ts';
+import type { Action, RemoteDriver, RemoteObservation, Target } from './remote-driver.ts';
 
-/** The engine sends SIGKILL so long after SIGTERM, in seconds. */
+/** The engine sends SIGKILL this long after SIGTERM, in seconds. */
 const GRACE_SECONDS = 10;
 const LOG_LINES = 6;
 
 type DockerTarget = Target<DockerSpec>;
 
 class DockerDriver implements RemoteDriver<DockerSpec> {
-  // A look is a few milliseconds; a paused container takes connections and answers none.
+  // A query takes a few milliseconds; a paused container accepts connections and does not answer.
   readonly trustMs = 1000;
   readonly firstPauseMs = 50;
   readonly longestPauseMs = 1000;
@@ -41,56 +41,58 @@ class DockerDriver implements RemoteDriver<DockerSpec> {
     this.#clock = clock;
   }
 
-  async look(target: DockerTarget, signal: AbortSignal): Promise<Sight> {
+  async observe(target: DockerTarget, signal: AbortSignal): Promise<RemoteObservation> {
     const { container, port, sleep = 'stop' } = target.spec;
     const { api, host } = this.#engineOf(target);
-    const answer = await this.#ask(target, 'GET', '/json', signal);
-    if (answer.status === 404) return { state: 'lost', words: `${api.name} has none such; ${api.wordsOf(answer)}` };
+    const answer = await this.#request(target, 'GET', '/json', signal);
+    if (answer.status === 404)
+      return { state: 'lost', text: `${api.name} has no such container; ${api.textOf(answer)}` };
     if (answer.status >= 500) throw api.transient(answer);
-    if (answer.status !== 200) throw api.refusal(`the container "${container}" cannot be looked at`, answer);
+    if (answer.status !== 200) throw api.refusal(`the state of the container "${container}" cannot be read`, answer);
     const parsed = containerSchema.safeParse(api.jsonOf(answer));
-    if (!parsed.success) throw new TransientProviderError(`${api.name} answered something else than a container`);
+    if (!parsed.success)
+      throw new TransientProviderError(`${api.name} answered with something that is not a container`);
     const { State } = parsed.data;
     const named = `the container "${container}"`;
     const end = this.#action(target, 'stop');
     switch (State.Status) {
       case 'running': {
         const url = addressOf(parsed.data, port, host);
-        // The engine's own check is quoted, and not waited for: it may look only twice a minute.
+        // The engine's own health check is quoted, not awaited: it may run only twice a minute.
         const health = State.Health?.Status ?? 'none';
-        const says = health === 'none' ? '' : ` (its health check says ${api.scrub(health)})`;
-        const words = url === undefined ? notReachable(named, port) : `${named} runs${says}`;
-        return { state: 'up', words, url, sleep: this.#action(target, sleep), end };
+        const healthText = health === 'none' ? '' : ` (its health check says ${api.scrub(health)})`;
+        const text = url === undefined ? notReachable(named, port) : `${named} runs${healthText}`;
+        return { state: 'up', text, url, sleep: this.#action(target, sleep), end };
       }
       case 'paused':
-        return { state: 'down', words: `${named} is paused`, rouse: this.#action(target, 'unpause') };
+        return { state: 'down', text: `${named} is paused`, start: this.#action(target, 'unpause') };
       case 'created':
       case 'exited': {
-        const said = api.scrub(State.Error ?? '', this.#secretsOf(target, parsed.data));
-        const words =
-          State.Status === 'created' ? `${named} was never started` : `${named} ${endingOf(parsed.data, said)}`;
-        return { state: 'down', words, rouse: this.#action(target, 'start') };
+        const error = api.scrub(State.Error ?? '', this.#secretsOf(target, parsed.data));
+        const text =
+          State.Status === 'created' ? `${named} was never started` : `${named} ${endingOf(parsed.data, error)}`;
+        return { state: 'down', text, start: this.#action(target, 'start') };
       }
       case 'restarting':
-        return { state: 'rising', words: `${named} is restarting; it ${endingOf(parsed.data, '')}`, end };
+        return { state: 'rising', text: `${named} is restarting; it ${endingOf(parsed.data, '')}`, end };
       case 'removing':
       case 'dead':
-        return { state: 'lost', words: `${named} is ${State.Status}` };
+        return { state: 'lost', text: `${named} is ${State.Status}` };
       default:
-        return { state: 'changing', words: `${named} is ${api.scrub(State.Status)}` };
+        return { state: 'changing', text: `${named} is ${api.scrub(State.Status)}` };
     }
   }
 
-  async lastWords(target: DockerTarget, signal: AbortSignal): Promise<string> {
+  async lastOutput(target: DockerTarget, signal: AbortSignal): Promise<string> {
     const { api } = this.#engineOf(target);
     try {
-      const about = containerSchema.parse(api.jsonOf(await this.#ask(target, 'GET', '/json', signal)));
-      const log = await this.#ask(target, 'GET', `/logs?stdout=1&stderr=1&tail=${LOG_LINES}`, signal);
+      const about = containerSchema.parse(api.jsonOf(await this.#request(target, 'GET', '/json', signal)));
+      const log = await this.#request(target, 'GET', `/logs?stdout=1&stderr=1&tail=${LOG_LINES}`, signal);
       if (log.status !== 200) return '';
       return api.scrub(logText(log.body, about.Config?.Tty ?? false), this.#secretsOf(target, about));
     } catch {
       signal.throwIfAborted();
-      // Some log drivers cannot be read; the exit code has to do.
+      // Some log drivers cannot be read; then only the exit code is reported.
       return '';
     }
   }
@@ -113,7 +115,7 @@ class DockerDriver implements RemoteDriver<DockerSpec> {
     return [token, ...secretsIn(container)];
   }
 
-  #ask(
+  #request(
     target: DockerTarget,
     method: 'GET' | 'POST',
     path: string,
@@ -128,12 +130,12 @@ class DockerDriver implements RemoteDriver<DockerSpec> {
     return async (signal) => {
       const path = action === 'stop' ? `/stop?t=${GRACE_SECONDS}` : `/${action}`;
       // The engine answers a stop when the container has ended, and a start when it runs.
-      const answer = await this.#ask(target, 'POST', path, signal, (GRACE_SECONDS + 10) * 1000);
+      const answer = await this.#request(target, 'POST', path, signal, (GRACE_SECONDS + 10) * 1000);
       const { status } = answer;
-      // 304: it is so already. 404: the next look says so.
+      // 304: the state is reached already. 404: the next query reports it.
       if (status === 204 || status === 200 || status === 304 || status === 404) return;
       const { api } = this.#engineOf(target);
-      // Somebody else has just changed its state.
+      // Another client has just changed its state.
       if (status === 409) throw api.transient(answer, { patient: true, secrets: [target.token] });
       if (status === 429 || status === 503) throw api.transient(answer);
       throw api.refusal(`the container "${target.spec.container}" did not ${action}`, answer, [target.token]);
@@ -146,7 +148,7 @@ function notReachable(named: string, port: number): string {
 }
 
 type DockerProviderOptions = Omit<RemoteProviderOptions<DockerSpec>, 'name' | 'driver' | 'specOf'> & {
-  /** As `DOCKER_HOST`; it may be wrong as long as no machine needs it. */
+  /** In the form of `DOCKER_HOST`. An invalid value is an error only when a machine needs it. */
   dockerHost: string | undefined;
 };
 
@@ -168,7 +170,7 @@ class DockerEngine {
   readonly host: DockerHost;
   readonly api: ProviderApi;
   readonly #agent: Agent;
-  /** Below which its routes stand; not known before it was asked. */
+  /** The prefix of its routes; unknown before the first query. */
   #prefix: string | undefined;
 
   constructor(host: DockerHost, clock: Clock) {
@@ -188,19 +190,19 @@ class DockerEngine {
   }
 
   /**
-   * Makes a call below the version that the engine speaks. Engines refuse versions that are too old as well as too new,
-   * and the few members that matter here are the same in all of them, so it is the engine's own.
+   * Makes a call with the API version of the engine. Engines reject versions that are too old or too new. The few
+   * members that the router reads are the same in all versions.
    *
    * @throws as `ProviderApi.call`
    */
   async call(call: ApiCall): Promise<ApiAnswer> {
     const known = this.#prefix;
-    const prefix = known ?? (await this.#askVersion(call.signal));
+    const prefix = known ?? (await this.#readVersion(call.signal));
     this.#prefix = prefix;
     const answer = await this.api.call({ ...call, path: prefix + call.path });
     if (known === undefined || answer.status !== 400 || !TOO_OLD_OR_NEW.test(answer.body.toString('utf8')))
       return answer;
-    // Another engine listens there by now.
+    // Another engine listens there now.
     this.#prefix = undefined;
     return this.call(call);
   }
@@ -209,7 +211,7 @@ class DockerEngine {
     void this.#agent.destroy();
   }
 
-  async #askVersion(signal: AbortSignal): Promise<string> {
+  async #readVersion(signal: AbortSignal): Promise<string> {
     const { status, headers } = await this.api.call({ method: 'GET', path: '/_ping', signal });
     const version = headers['api-version'];
     return status === 200 && typeof version === 'string' && API_VERSION.test(version) ? `/v${version}` : '';

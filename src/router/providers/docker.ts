@@ -1,4 +1,4 @@
-/** Provider `docker`: a container that exists already, on an engine that this machine reaches. */
+/** Provider `docker`: an existing container, on an engine that this machine reaches. */
 import { z } from 'zod';
 import {
   argument,
@@ -21,9 +21,9 @@ const dockerSpecSchema = z.strictObject({
     .regex(/^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,127}$/, 'must be the name or id of a container: letters, digits, _ . -'),
   /** Where the daemon listens inside the container. */
   port,
-  /** The engine's Unix socket; without it, where `DOCKER_HOST` says. */
+  /** The engine's Unix socket; by default that of `DOCKER_HOST`. */
   socket: argument.startsWith('/').optional(),
-  /** How it is put to sleep; `stop` without it. */
+  /** How it is put to sleep; by default `stop`. */
   sleep: z.enum(SLEEPS).optional(),
   health_path: healthPath,
 });
@@ -34,7 +34,7 @@ export const DOCKER: Descriptor<'docker', typeof dockerSpecSchema> = {
   about: 'a machine to start',
   schema: dockerSpecSchema,
   shown: { container: plain, port: plain, socket: plain, sleep: plain, health_path: shownPath },
-  place: ['socket', 'container'],
+  identity: ['socket', 'container'],
   flags: [
     {
       usage: '--container <name>',

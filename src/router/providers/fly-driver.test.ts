@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { endingOf, standingOf } from './fly-driver.ts';
+import { conditionOf, endingOf } from './fly-driver.ts';
 
-test('every state that Fly documents has a meaning, and one that it does not is looked at again', () => {
-  const meaning = (states: string) => [...new Set(states.split(' ').map(standingOf))];
+test('every documented state of Fly has a meaning, and an unknown one is queried again', () => {
+  const meaning = (states: string) => [...new Set(states.split(' ').map(conditionOf))];
   assert.deepEqual(meaning('started'), ['up']);
   assert.deepEqual(meaning('starting restarting'), ['rising']);
   assert.deepEqual(meaning('created stopped suspended failed'), ['down']);
@@ -12,7 +12,7 @@ test('every state that Fly documents has a meaning, and one that it does not is 
   assert.deepEqual(meaning('hibernating toString __proto__'), ['changing']);
 });
 
-test('the latest exit says how the program ended, where Fly tells', () => {
+test('the latest exit event says how the program ended, if Fly reports it', () => {
   const exit = (timestamp: number, exit_event: object) => ({ type: 'exit', timestamp, request: { exit_event } });
   assert.equal(endingOf({ state: 'stopped' }), '');
   assert.equal(endingOf({ state: 'stopped', events: [{ type: 'launch' }] }), '');

@@ -1,4 +1,4 @@
-/** Provider `fly`: a Fly Machine, reached at its private address, so from within its network. */
+/** Provider `fly`: a Fly Machine. The router reaches its private address from within the Fly network. */
 import { isIP } from 'node:net';
 import { z } from 'zod';
 import type { Clock } from '../../kit/clock/clock.ts';
@@ -11,30 +11,30 @@ import type { FlySpec } from './fly.ts';
 import type { Provider } from './provider.ts';
 import { type ApiAnswer, ProviderApi, TransientProviderError } from './provider-api.ts';
 import { RemoteProvider, type RemoteProviderOptions } from './remote.ts';
-import type { Action, RemoteDriver, Sight, Target } from './remote-driver.ts';
+import type { Action, RemoteDriver, RemoteObservation, Target } from './remote-driver.ts';
 
-/** Where the daemon listens unless told; Neo's own. */
+/** The default port of the daemon; Neo's own. */
 const PORT = 8080;
-/** How long one wait for a state may last, in seconds; the API takes at most 60. */
+/** The longest wait for a state, in seconds; the API allows 60. */
 const WAIT_SECONDS = 30;
 const CONNECTIONS = 64;
-/** An action may be asked for once a second, three times in a burst. */
+/** The API allows an action once per second, three times in a burst. */
 const ACTION_EVERY_MS = 1000;
 
 type FlyTarget = Target<FlySpec>;
 
-/** The token, and what it is made of: an answer that repeats a part of it is as bad. */
+/** The token and its parts: an answer must not repeat any of them. */
 function partsOf(token: string): string[] {
   return [token, ...token.split(/[\s,]+/).filter((part) => part !== 'FlyV1')];
 }
 
 class FlyDriver implements RemoteDriver<FlySpec> {
-  // Fly's proxy may stop a machine that it sees no traffic for, and a machine that is stopped refuses no connection.
+  // Fly's proxy may stop a machine without traffic, and a stopped machine does not refuse connections.
   readonly trustMs = 5000;
-  // A look may be asked for five times a second.
+  // The API allows five queries per second.
   readonly firstPauseMs = 250;
   readonly longestPauseMs = 1000;
-  // What one part of Fly has accepted, another may not have heard of yet.
+  // Fly is eventually consistent: one part may not know yet what another has accepted.
   readonly staleMs = 5000;
   readonly #agent = new Agent({ connections: CONNECTIONS, pipelining: 1, allowH2: false, connect: guardedConnector() });
   readonly #api: ProviderApi;
@@ -59,51 +59,52 @@ class FlyDriver implements RemoteDriver<FlySpec> {
     });
   }
 
-  async look(target: FlyTarget, signal: AbortSignal): Promise<Sight> {
+  async observe(target: FlyTarget, signal: AbortSignal): Promise<RemoteObservation> {
     const { app, machine_id } = target.spec;
     const named = `the Fly machine ${machine_id}`;
-    const answer = await this.#ask('GET', target, '', signal);
+    const answer = await this.#request('GET', target, '', signal);
     if (answer.status === 404)
-      return { state: 'lost', words: `there is no machine ${machine_id} in the Fly app ${app}` };
-    if (answer.status !== 200) throw this.#failure(answer, `${named} cannot be looked at`, target);
+      return { state: 'lost', text: `there is no machine ${machine_id} in the Fly app ${app}` };
+    if (answer.status !== 200) throw this.#failure(answer, `the state of ${named} cannot be read`, target);
     const parsed = flyMachineSchema.safeParse(this.#api.jsonOf(answer));
-    if (!parsed.success) throw new TransientProviderError(`${this.#api.name} answered something else than a machine`);
-    return this.#sightOf(parsed.data, named, target);
+    if (!parsed.success)
+      throw new TransientProviderError(`${this.#api.name} answered with something that is not a machine`);
+    return this.#observationOf(parsed.data, named, target);
   }
 
   close(): void {
     void this.#agent.destroy();
   }
 
-  #sightOf(machine: FlyMachineView, named: string, target: FlyTarget): Sight {
+  #observationOf(machine: FlyMachineView, named: string, target: FlyTarget): RemoteObservation {
     const { state } = machine;
-    const words = `${named} is ${this.#api.scrub(state)}`;
+    const text = `${named} is ${this.#api.scrub(state)}`;
     const end = this.#action(target, 'stop');
-    switch (standingOf(state)) {
+    switch (conditionOf(state)) {
       case 'up': {
         const address = machine.private_ip ?? '';
         const sleep = target.spec.sleep === 'stop' ? end : this.#suspension(target, end);
         if (isIP(address) === 0)
-          return { state: 'up', words: `${words}, but has no private address`, url: undefined, sleep, end };
+          return { state: 'up', text: `${text}, but has no private address`, url: undefined, sleep, end };
         const url = `http://${bracketed(address)}:${target.spec.port ?? PORT}`;
-        return { state: 'up', words, url, sleep, end };
+        return { state: 'up', text, url, sleep, end };
       }
       case 'rising':
-        return { state: 'rising', words, wait: (signal) => this.#untilStarted(target, signal), end };
+        return { state: 'rising', text, wait: (signal) => this.#untilStarted(target, signal), end };
       case 'down':
         return {
           state: 'down',
-          words: words + this.#api.scrub(endingOf(machine)),
-          rouse: this.#action(target, 'start'),
+          text: text + this.#api.scrub(endingOf(machine)),
+          start: this.#action(target, 'start'),
         };
       case 'lost':
-        return { state: 'lost', words };
+        return { state: 'lost', text };
       case 'changing':
-        return { state: 'changing', words };
+        return { state: 'changing', text };
     }
   }
 
-  #ask(
+  #request(
     method: 'GET' | 'POST',
     { spec }: FlyTarget,
     path: string,
@@ -111,7 +112,7 @@ class FlyDriver implements RemoteDriver<FlySpec> {
     limitMs?: number,
   ): Promise<ApiAnswer> {
     if (!this.#hasToken) {
-      const remedy = 'set it where the router runs; make one with: fly tokens create deploy';
+      const remedy = 'set it in the environment of the router; create one with: fly tokens create deploy';
       throw new ReveilleError('unavailable', `FLY_API_TOKEN is not set; ${remedy}`);
     }
     const headers = spec.lease_nonce === undefined ? {} : { 'fly-machine-lease-nonce': spec.lease_nonce };
@@ -122,28 +123,31 @@ class FlyDriver implements RemoteDriver<FlySpec> {
   /** Resolves with whether the machine has started by the end of the wait. */
   async #untilStarted(target: FlyTarget, signal: AbortSignal): Promise<boolean> {
     const path = `/wait?state=started&timeout=${WAIT_SECONDS}`;
-    const answer = await this.#ask('GET', target, path, signal, (WAIT_SECONDS + 5) * 1000);
-    // 408: not yet. 400: it is not on its way there any more.
+    const answer = await this.#request('GET', target, path, signal, (WAIT_SECONDS + 5) * 1000);
+    // 408: not yet. 400: it is no longer on the way to that state.
     if (answer.status === 429 || answer.status >= 500) throw this.#failure(answer, '', target);
     return answer.status === 200;
   }
 
   #action(target: FlyTarget, action: 'start' | 'stop'): Action {
     return async (signal) => {
-      const answer = await this.#ask('POST', target, `/${action}`, signal);
+      const answer = await this.#request('POST', target, `/${action}`, signal);
       if (answer.status < 200 || answer.status > 299)
         throw this.#failure(answer, `the Fly machine ${target.spec.machine_id} did not ${action}`, target);
     };
   }
 
-  /** Suspends; stops what cannot be suspended (too much memory, a schedule, a GPU). */
+  /** Suspends. Stops a machine that cannot be suspended (too much memory, a schedule, a GPU). */
   #suspension(target: FlyTarget, end: Action): Action {
     return async (signal) => {
-      const answer = await this.#ask('POST', target, '/suspend', signal);
+      const answer = await this.#request('POST', target, '/suspend', signal);
       if (answer.status >= 200 && answer.status <= 299) return;
       const failure = this.#failure(answer, `the Fly machine ${target.spec.machine_id} did not suspend`, target);
       if (failure instanceof TransientProviderError && answer.status !== 412) throw failure;
-      this.#log.info({ user_id: target.userId, reason: failure.message }, 'a machine is stopped instead of suspended');
+      this.#log.info(
+        { user_id: target.userId, reason: failure.message },
+        'the machine cannot be suspended; stopping it',
+      );
       await end(signal);
     };
   }
@@ -151,7 +155,7 @@ class FlyDriver implements RemoteDriver<FlySpec> {
   #failure(answer: ApiAnswer, what: string, { token, spec }: FlyTarget): ReveilleError {
     const { status } = answer;
     const secrets = [token, spec.lease_nonce ?? ''];
-    // 409: somebody holds a lease; 412: not in this state; 429: too often. All of them pass.
+    // 409: another client holds a lease; 412: wrong state; 429: too often. All of them are temporary.
     if (status === 409 || status === 412 || status === 429)
       return this.#api.transient(answer, { patient: true, atLeastMs: ACTION_EVERY_MS, secrets });
     if (status === 408 || status >= 500) return this.#api.transient(answer, { secrets });
@@ -182,7 +186,7 @@ const exitEvent = z.object({
   error: z.string().nullish(),
 });
 
-/** The members that matter here of `GET /v1/apps/{app}/machines/{id}`. */
+/** The members of `GET /v1/apps/{app}/machines/{id}` that the router reads. */
 const flyMachineSchema = z.object({
   state: z.string(),
   private_ip: z.string().nullish(),
@@ -198,18 +202,18 @@ const flyMachineSchema = z.object({
 });
 type FlyMachineView = z.output<typeof flyMachineSchema>;
 
-/** A machine's state in terms of what to do about it; see `Sight`. */
-type FlyStanding = 'up' | 'rising' | 'down' | 'changing' | 'lost';
+/** Maps a Fly state to the action it needs; see `RemoteObservation`. */
+type FlyCondition = 'up' | 'rising' | 'down' | 'changing' | 'lost';
 
-const STANDINGS: Readonly<Record<string, FlyStanding>> = {
+const CONDITIONS: Readonly<Record<string, FlyCondition>> = {
   started: 'up',
   starting: 'rising',
   restarting: 'rising',
-  // A machine whose image is still being prepared is `created`, too; it refuses to start until that is done.
+  // A machine whose image is still being prepared is `created`, too; it rejects a start until that is done.
   created: 'down',
   stopped: 'down',
   suspended: 'down',
-  // It could not start the last time; the next may go better.
+  // The last start failed; the next may succeed.
   failed: 'down',
   creating: 'changing',
   stopping: 'changing',
@@ -223,12 +227,12 @@ const STANDINGS: Readonly<Record<string, FlyStanding>> = {
   migrated: 'lost',
 };
 
-/** A state that Fly did not have when this was written is looked at again. */
-export function standingOf(state: string): FlyStanding {
-  return Object.hasOwn(STANDINGS, state) ? STANDINGS[state]! : 'changing';
+/** An unknown Fly state is queried again. */
+export function conditionOf(state: string): FlyCondition {
+  return Object.hasOwn(CONDITIONS, state) ? CONDITIONS[state]! : 'changing';
 }
 
-/** How the machine's program ended the last time, to follow its state; nothing where Fly does not say. */
+/** How the machine's program last ended, to follow its state; empty if Fly does not report it. */
 export function endingOf({ events }: FlyMachineView): string {
   const exits = (events ?? []).filter(({ request }) => request?.exit_event);
   const latest = exits.toSorted((one, other) => (other.timestamp ?? 0) - (one.timestamp ?? 0))[0]?.request?.exit_event;

@@ -1,4 +1,4 @@
-/** Provider `fly`: a Fly Machine, reached at its private address, so from within its network. */
+/** Provider `fly`: a Fly Machine. The router reaches its private address from within the Fly network. */
 import { z } from 'zod';
 import { type Descriptor, healthPath, healthPathFact, healthPathFlag, port, portFact, portFlag } from './descriptor.ts';
 import { plain, shownPath } from './redaction.ts';
@@ -8,11 +8,11 @@ const SLEEPS = ['suspend', 'stop'] as const;
 const flySpecSchema = z.strictObject({
   app: z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'must be the name of a Fly app: a-z 0-9 -'),
   machine_id: z.string().regex(/^[a-zA-Z0-9]{1,64}$/, 'must be the id of a Fly machine: letters and digits'),
-  /** Where the daemon listens on the machine's private address; 8080 without it. */
+  /** The port of the daemon on the machine's private address; by default 8080. */
   port: port.optional(),
-  /** How it is put to sleep; `suspend` without it. */
+  /** How it is put to sleep; by default `suspend`. */
   sleep: z.enum(SLEEPS).optional(),
-  /** Of a lease that the operator holds on the machine. */
+  /** The nonce of a lease that the operator holds on the machine. */
   lease_nonce: z
     .string()
     .regex(/^[\x21-\x7e]{1,128}$/, 'must be 1 to 128 visible ASCII characters')
@@ -26,7 +26,7 @@ export const FLY: Descriptor<'fly', typeof flySpecSchema> = {
   about: 'a machine to start',
   schema: flySpecSchema,
   shown: { app: plain, machine_id: plain, port: plain, sleep: plain, health_path: shownPath },
-  place: ['app', 'machine_id'],
+  identity: ['app', 'machine_id'],
   flags: [
     { usage: '--app <name>', about: 'the app', member: 'app', kind: 'text', needed: 'the name of the Fly app' },
     {
@@ -45,7 +45,7 @@ export const FLY: Descriptor<'fly', typeof flySpecSchema> = {
     },
     {
       usage: '--lease-nonce <nonce>',
-      about: 'of a lease that you hold on the machine',
+      about: 'the nonce of a lease that you hold on the machine',
       member: 'lease_nonce',
       kind: 'text',
     },

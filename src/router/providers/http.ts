@@ -1,4 +1,4 @@
-/** Provider `http`: a daemon that is always on, at an address that the operator gave. */
+/** Provider `http`: an always-on daemon at an address of the operator. */
 import { z } from 'zod';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { HttpMachine, Machine } from '../machines/machine.ts';
@@ -7,9 +7,9 @@ import type { HealthProbe } from './health.ts';
 import type { Provider } from './provider.ts';
 import { shownAddress, shownPath } from './redaction.ts';
 
-/** The base address of a daemon: its routes stand below it, so it has no query, and secrets travel in `token`. */
+/** The base address of a daemon. Its routes are below it, so it has no query. Secrets belong in `token`. */
 const baseUrl = z
-  // Without `abort` the next check would run on text that is no address.
+  // Without `abort` the next check would run on text that is not an address.
   .url({ protocol: /^https?$/, error: 'must be an http:// or https:// address', abort: true })
   .refine((text) => {
     const url = new URL(text);
@@ -23,7 +23,7 @@ export const HTTP: Descriptor<'http', typeof httpSpecSchema> = {
   about: 'a daemon that is always on',
   schema: httpSpecSchema,
   shown: { url: (url) => shownAddress(String(url)), health_path: shownPath },
-  place: ['url'],
+  identity: ['url'],
   flags: [
     {
       usage: '--url <url>',
@@ -40,13 +40,15 @@ export const HTTP: Descriptor<'http', typeof httpSpecSchema> = {
 
 function httpMachine(machine: Machine): HttpMachine {
   if (machine.provider === 'http') return machine;
-  throw new ReveilleError('internal', `a machine of provider ${machine.provider} came to provider http`);
+  throw new ReveilleError(
+    'internal',
+    `internal error: a machine of provider ${machine.provider} was passed to provider http`,
+  );
 }
 
 /**
- * Starting is a look at the daemon's health. A daemon that refuses fails at once: whoever runs it brings it back, and
- * the alarm's retry ladder knows better when to come again than a wake that holds on. One that says nothing is looked
- * at again.
+ * A start is a health check. A refused connection fails at once: only the operator can start the daemon, and the
+ * alarm's retries wait longer than a wake can. A silent daemon is checked again.
  */
 export function createHttpProvider(probe: HealthProbe): Provider {
   return {
@@ -56,10 +58,10 @@ export function createHttpProvider(probe: HealthProbe): Provider {
     async start(machine, signal) {
       const { url, health_path } = httpMachine(machine).spec;
       for (;;) {
-        const health = await probe.look({ url }, health_path, signal);
+        const health = await probe.check({ url }, health_path, signal);
         signal.throwIfAborted();
         if (health.healthy) return { url, gone: new AbortController().signal, cold: false };
-        if (health.silent) continue;
+        if (health.isSilent) continue;
         throw new ReveilleError('unavailable', `the daemon at ${url} cannot be reached: ${health.why}`);
       }
     },

@@ -1,31 +1,32 @@
 /**
- * Who listens on a port of this computer's loopback address: the program that we started, with its descendants, or
- * somebody else. A port that was free when it was chosen may be anybody's a moment later
+ * Finds the owner of a listening port on the loopback address: the program that the router started, with its
+ * descendants, or a foreign program. A port that was free when it was chosen may be taken a moment later
  * (docs/decisions/0020-who-listens.md).
  */
 import { execFile } from 'node:child_process';
 import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from 'node:fs';
 import { endianness } from 'node:os';
 import { basename } from 'node:path';
-import { familyOf, processesByPs, processesOfProc } from './process-table.ts';
+import { processesByPs, processesOfProc, processTreeOf } from './process-table.ts';
 
 /**
- * `own`: nobody but the program; `sockets` names what listens, so that two answers can be compared. `stranger`:
- * somebody else, alone or beside it; `who` finishes the sentence "… listens on it". `unseen`: the system does not tell.
+ * `own`: only the program; `sockets` identifies its listening sockets, so that two answers can be compared. `foreign`:
+ * another program, alone or beside it; `owner` finishes the sentence "… listens on it". `unseen`: the system does not
+ * show the owner.
  */
 export type Listeners =
-  | { seen: 'nobody' }
+  | { seen: 'none' }
   | { seen: 'own'; sockets: string }
-  | { seen: 'stranger'; who: string }
+  | { seen: 'foreign'; owner: string }
   | { seen: 'unseen' };
 
 const LISTENING = '0A';
-/** The kernel looks for as many sockets as fill what is asked for, also behind the listening ones. */
+/** The kernel fills this buffer with sockets; listening ones come first. */
 const CHUNK_BYTES = 4096;
 
 type Socket = { inode: string; uid: number };
 
-/** The kernel writes addresses as 32-bit words in the order of the machine. */
+/** The kernel writes addresses as 32-bit words in the byte order of the machine. */
 function hexOf(...words: number[]): string {
   const swapped = (word: number) => {
     const bytes = Buffer.alloc(4);
@@ -37,13 +38,13 @@ function hexOf(...words: number[]): string {
 }
 
 const LOOPBACK = 0x7f000001;
-/** Local addresses that take a connection to 127.0.0.1: itself, every address, and both in the form of IPv6. */
+/** Local addresses that accept a connection to 127.0.0.1: itself, the wildcard address, and the IPv6 form of both. */
 const ADDRESSES: Readonly<Record<string, ReadonlySet<string>>> = {
   '/proc/net/tcp': new Set([hexOf(LOOPBACK), hexOf(0)]),
   '/proc/net/tcp6': new Set([hexOf(0, 0, 0xffff, LOOPBACK), hexOf(0, 0, 0, 0)]),
 };
 
-/** The lines of listening sockets, which the kernel writes before all others: there may be many thousands of those. */
+/** The lines of listening sockets. The kernel writes them before all others, of which there may be thousands. */
 function listeningLines(path: string): string[] {
   let descriptor: number;
   try {
@@ -72,15 +73,15 @@ function listeningLines(path: string): string[] {
   }
 }
 
-/** The sockets that listen where a connection to 127.0.0.1 arrives. */
+/** The listening sockets that accept a connection to 127.0.0.1. */
 function socketsOn(port: number): Socket[] {
   const hexPort = port.toString(16).toUpperCase().padStart(4, '0');
   return Object.entries(ADDRESSES).flatMap(([path, addresses]) =>
     listeningLines(path).flatMap((line) => {
       // proc_pid_net(5): sl local rem st queues timers retransmits uid timeout inode …
       const fields = line.trim().split(/\s+/);
-      const [address, itsPort] = fields[1]!.split(':') as [string, string];
-      return itsPort === hexPort && addresses.has(address) ? [{ inode: fields[9]!, uid: Number(fields[7]) }] : [];
+      const [address, portHex] = fields[1]!.split(':') as [string, string];
+      return portHex === hexPort && addresses.has(address) ? [{ inode: fields[9]!, uid: Number(fields[7]) }] : [];
     }),
   );
 }
@@ -99,7 +100,7 @@ function holds(pid: number, descriptor: string, inode: string): boolean {
   }
 }
 
-/** The descriptor under which a process has a socket; `undefined` without one, `'hidden'` when we may not look. */
+/** The descriptor of a socket in a process; `undefined` without one, `'hidden'` when the router may not read it. */
 function descriptorOf(pid: number, inode: string): string | undefined {
   let descriptors: string[];
   try {
@@ -110,11 +111,11 @@ function descriptorOf(pid: number, inode: string): string | undefined {
   return descriptors.find((descriptor) => holds(pid, descriptor, inode));
 }
 
-/** The effective user id of a process, as its status says it: the owner of its folder in /proc may be root instead. */
+/** The effective user id of a process, from its status file. The owner of its folder in /proc may be root instead. */
 function uidOf(pid: number): number | undefined {
   try {
-    const said = /^Uid:\t\d+\t(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1];
-    return said === undefined ? undefined : Number(said);
+    const uid = /^Uid:\t\d+\t(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1];
+    return uid === undefined ? undefined : Number(uid);
   } catch {
     return undefined;
   }
@@ -126,7 +127,7 @@ function describe(pid: number | undefined, command: string, user: number | undef
   return pid === undefined ? `a program of user ${user}` : `${name || 'a program'} (pid ${pid}${whose})`;
 }
 
-function strangerOf({ inode, uid }: Socket): string {
+function foreignOwnerOf({ inode, uid }: Socket): string {
   const pid = processesOfProc().find((one) => ![undefined, 'hidden'].includes(descriptorOf(one.pid, inode)))?.pid;
   if (pid === undefined) return describe(undefined, '', uid);
   return describe(pid, commandOf(pid), uid);
@@ -135,64 +136,63 @@ function strangerOf({ inode, uid }: Socket): string {
 const INTERPRETER = /^(?:node|nodejs|bun|deno|python[\d.]*|ruby|perl)$/;
 
 /**
- * The name of a process's program, or of the script that an interpreter runs: the system's own name for it is that of a
- * thread (`MainThread` of Node). Of the other arguments nothing is shown; they may be secret.
+ * The name of a process's program, or of the script that an interpreter runs. The system's own name is that of a thread
+ * (`MainThread` of Node). Other arguments are not shown; they may be secret.
  */
 function commandOf(pid: number): string {
   try {
-    const [program = '', ...words] = readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0');
+    const [program = '', ...args] = readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0');
     const name = basename(program);
-    const script = INTERPRETER.test(name) ? words.find((word) => word !== '' && !word.startsWith('-')) : undefined;
+    const script = INTERPRETER.test(name) ? args.find((word) => word !== '' && !word.startsWith('-')) : undefined;
     if (name !== '') return basename(script ?? program);
     return readFileSync(`/proc/${pid}/comm`, 'latin1').trim();
   } catch {
-    // It has ended meanwhile, or its command line is not for this user.
+    // It has ended meanwhile, or this user cannot read its command line.
     return '';
   }
 }
 
 type Holder = { inode: string; pid: number; descriptor: string };
 
-/** Looks at the ports of one program. */
+/** Finds the listeners on the ports of one program. */
 export class ListenerWatch {
   readonly #leader: number;
   readonly #platform: NodeJS.Platform;
   #last: { port: number; sockets: string; holders: readonly Holder[] } | undefined;
 
-  /** @param leader the pid that leads the program's group; whatever descends from it belongs to the program */
+  /** @param leader the pid of the leader of the program's process group; all its descendants belong to the program */
   constructor(leader: number, platform: NodeJS.Platform = process.platform) {
     this.#leader = leader;
     this.#platform = platform;
   }
 
-  /** The `sockets` of the last answer about a port, when it was `own`, and as far as is known still is. */
+  /** The `sockets` of the last answer about a port, when it was `own` and has not changed since as far as known. */
   last(port: number): string | undefined {
     if (this.#last?.port !== port) return undefined;
     return this.#platform === 'linux' && !this.#isHeld(this.#last.holders) ? undefined : this.#last.sockets;
   }
 
-  /** Never rejects. On Linux it is done when it returns, without a turn of the event loop. */
+  /** Never rejects. On Linux it completes without a turn of the event loop. */
   async on(port: number): Promise<Listeners> {
     if (this.#platform === 'linux') return this.#byProc(port);
     return this.#platform === 'win32' ? { seen: 'unseen' } : await this.#byLsof(port);
   }
 
   #byProc(port: number): Listeners {
-    // The kernel's tables may take milliseconds to read. A socket that was found listening and is still open holds the
-    // port: nobody can take it, unless the program itself lets others of its user join (SO_REUSEPORT).
+    // Reading the kernel's tables may take milliseconds. A known listening socket that is still open holds the port. No
+    // other program can take it, unless the program itself lets others of its user join (SO_REUSEPORT).
     const known = this.last(port);
     if (known !== undefined) return { seen: 'own', sockets: known };
     this.#last = undefined;
     const sockets = socketsOn(port);
-    if (sockets.length === 0) return { seen: 'nobody' };
+    if (sockets.length === 0) return { seen: 'none' };
     const holders = new Map<string, Holder>();
     const foreign = () => sockets.find((socket) => !this.#isOwn(socket, holders));
-    // What is not found at the first look may have been handed on just then, from one process of the program to the
-    // next.
-    const stranger = foreign() === undefined ? undefined : foreign();
-    if (stranger) {
-      if (keyOf(socketsOn(port)) !== keyOf(sockets)) return { seen: 'nobody' };
-      return { seen: 'stranger', who: strangerOf(stranger) };
+    // A socket may be missing at the first read because it was just passed from one process of the program to the next.
+    const foreignSocket = foreign() === undefined ? undefined : foreign();
+    if (foreignSocket) {
+      if (keyOf(socketsOn(port)) !== keyOf(sockets)) return { seen: 'none' };
+      return { seen: 'foreign', owner: foreignOwnerOf(foreignSocket) };
     }
     if (holders.size === sockets.length) this.#last = { port, sockets: keyOf(sockets), holders: [...holders.values()] };
     return { seen: 'own', sockets: keyOf(sockets) };
@@ -204,7 +204,7 @@ export class ListenerWatch {
 
   #isOwn({ inode, uid }: Socket, holders: Map<string, Holder>): boolean {
     const hidden: number[] = [];
-    for (const pid of familyOf(this.#leader, processesOfProc())) {
+    for (const pid of processTreeOf(this.#leader, processesOfProc())) {
       const descriptor = descriptorOf(pid, inode);
       if (descriptor === 'hidden') hidden.push(pid);
       else if (descriptor !== undefined) {
@@ -212,22 +212,23 @@ export class ListenerWatch {
         return true;
       }
     }
-    // Of a program that runs as another user only the system may see the files; that user's socket is then taken for
-    // its own.
+    // The router may not read the files of a program that runs as another user. A socket of that user then counts as
+    // the program's own.
     return hidden.some((pid) => uidOf(pid) === uid);
   }
 
   async #byLsof(port: number): Promise<Listeners> {
     this.#last = undefined;
-    const said = await run('lsof', ['-nP', `-iTCP:${port}`, '-sTCP:LISTEN', '-Fpcun']);
-    if (said === undefined) return { seen: 'unseen' };
-    const listening = parseLsof(said, port);
-    if (listening.length === 0) return { seen: 'nobody' };
+    const lsofOutput = await run('lsof', ['-nP', `-iTCP:${port}`, '-sTCP:LISTEN', '-Fpcun']);
+    if (lsofOutput === undefined) return { seen: 'unseen' };
+    const listening = parseLsof(lsofOutput, port);
+    if (listening.length === 0) return { seen: 'none' };
     const all = processesByPs();
     if (all === undefined) return { seen: 'unseen' };
-    const family = familyOf(this.#leader, all);
-    const stranger = listening.find(({ pid }) => !family.has(pid));
-    if (stranger) return { seen: 'stranger', who: describe(stranger.pid, stranger.command, stranger.uid) };
+    const tree = processTreeOf(this.#leader, all);
+    const foreignSocket = listening.find(({ pid }) => !tree.has(pid));
+    if (foreignSocket)
+      return { seen: 'foreign', owner: describe(foreignSocket.pid, foreignSocket.command, foreignSocket.uid) };
     const sockets = [...new Set(listening.map(({ pid }) => pid))].sort().join();
     this.#last = { port, sockets, holders: [] };
     return { seen: 'own', sockets };
@@ -235,8 +236,8 @@ export class ListenerWatch {
 }
 
 /**
- * Who listens on a port where a connection to 127.0.0.1 arrives, from the output of `lsof -Fpcun` (one field a line,
- * its letter first; the lines of a process come before those of its files).
+ * The listeners on a port that accept a connection to 127.0.0.1, from the output of `lsof -Fpcun`. It has one field a
+ * line, its letter first; the lines of a process precede those of its files.
  */
 export function parseLsof(output: string, port: number): { pid: number; command: string; uid: number | undefined }[] {
   const found: { pid: number; command: string; uid: number | undefined }[] = [];
@@ -253,7 +254,7 @@ export function parseLsof(output: string, port: number): { pid: number; command:
   return found;
 }
 
-/** What a program says; `undefined` when it cannot be run. `lsof` ends with 1 when nothing is open. */
+/** The output of a program; `undefined` when it cannot be run. `lsof` exits with 1 when no file matches. */
 function run(file: string, args: readonly string[]): Promise<string | undefined> {
   return new Promise((resolve) => {
     execFile(file, args, { encoding: 'utf8', timeout: 5000, env: { PATH: LSOF_PATH } }, (error, stdout) => {
@@ -262,12 +263,12 @@ function run(file: string, args: readonly string[]): Promise<string | undefined>
   });
 }
 
-/** Where macOS and the others keep it. */
+/** The path on macOS and other systems. */
 const LSOF_PATH = '/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin';
 
-/** Who listens on a port, in words, when nobody of ours does; for a refusal. */
+/** A description of the foreign listener on a port, for an error message. */
 export async function whoListens(port: number): Promise<string | undefined> {
-  // No process leads group 0, so that everybody is a stranger.
+  // No process leads group 0, so every listener is foreign.
   const found = await new ListenerWatch(0).on(port);
-  return found.seen === 'stranger' ? found.who : undefined;
+  return found.seen === 'foreign' ? found.owner : undefined;
 }

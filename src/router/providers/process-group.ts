@@ -1,20 +1,20 @@
-/** A process and its descendants: started by this router, or taken over from one that died. */
+/** A process and its descendants. This router started it, or adopted it from a dead one. */
 import type { ChildProcess } from 'node:child_process';
 import type { Clock } from '../../kit/clock/clock.ts';
 import { endOf, isCarried, signalCarried } from '../../kit/process/carrier.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { isRunning } from './process-table.ts';
 
-/** A process that this router did not start sends it no notice of its end; it is looked at this often. */
+/** A process that this router did not start sends it no signal at its end; it is checked this often, milliseconds. */
 const WATCH_MS = 250;
 /** After SIGKILL the kernel needs a moment; a process that outlives this hangs in the kernel. */
 const KILL_MS = 5000;
 
-/** How a process ended, in words that finish the sentence "the process …". */
+/** How a process ended, as a phrase that finishes the sentence "the process …". */
 type Ending = string;
 
-function endingOf(code: number | null, signal: NodeJS.Signals | null, carried: boolean): Ending {
-  const end = endOf(code, signal, carried);
+function endingOf(code: number | null, signal: NodeJS.Signals | null, isWrapped: boolean): Ending {
+  const end = endOf(code, signal, isWrapped);
   return 'code' in end ? `exited with code ${end.code}` : `was ended by ${end.signal}`;
 }
 
@@ -22,7 +22,7 @@ function send(target: number, signal: NodeJS.Signals): void {
   try {
     process.kill(target, signal);
   } catch (thrown) {
-    // ESRCH: nothing is left of it. EPERM: macOS says this of a group of zombies.
+    // ESRCH: no process is left. EPERM: macOS reports it for a group of zombies.
     const code = thrown instanceof Error && 'code' in thrown ? thrown.code : undefined;
     if (code !== 'ESRCH' && code !== 'EPERM') throw thrown;
   }
@@ -32,7 +32,7 @@ function killGroup(pid: number, signal: NodeJS.Signals): void {
   send(-pid, signal);
 }
 
-/** Kills one process; harmless when it is gone. */
+/** Kills one process; harmless when it has ended. */
 export function killProcess(pid: number): void {
   send(pid, 'SIGKILL');
 }
@@ -43,10 +43,10 @@ export class ProcessGroup {
   readonly #clock: Clock;
   readonly #gone = new AbortController();
   readonly #ended = Promise.withResolvers<Ending>();
-  /** For a process of another router: its birth, without which its pid means nothing. */
+  /** For a process of another router: its birth. The pid alone does not identify it. */
   #foreignBirth: string | undefined;
   #ending: Ending | undefined;
-  /** Why it was killed. */
+  /** The reason of the kill. */
   #because: Ending | undefined;
   #unwatch = () => {};
 
@@ -56,25 +56,25 @@ export class ProcessGroup {
   }
 
   /**
-   * @param child started with `detached`, so that it leads a group of its own; it must have a pid
-   * @param carried whether it is bubblewrap, which passes the end of the program on
+   * @param child started with `detached`, so that it leads its own group; it must have a pid
+   * @param wrapped whether it is bubblewrap, which passes on the end of the program
    */
-  static started(child: ChildProcess, clock: Clock, carried = false): ProcessGroup {
+  static started(child: ChildProcess, clock: Clock, isWrapped = false): ProcessGroup {
     const group = new ProcessGroup(child.pid!, clock);
-    child.once('exit', (code, signal) => group.#end(endingOf(code, signal, carried)));
-    // A process that is left over must not keep this one from ending.
+    child.once('exit', (code, signal) => group.#end(endingOf(code, signal, isWrapped)));
+    // A remaining process must not keep this one from ending.
     child.unref();
     return group;
   }
 
-  static takenOver({ pid, birth }: { pid: number; birth: string }, clock: Clock): ProcessGroup {
+  static adopted({ pid, birth }: { pid: number; birth: string }, clock: Clock): ProcessGroup {
     const group = new ProcessGroup(pid, clock);
     group.#foreignBirth = birth;
     group.#watch(birth);
     return group;
   }
 
-  /** Aborts in the moment in which the leader is known to have ended; the rest of the group is killed with it. */
+  /** Aborts when the leader is known to have ended; the rest of the group is killed at the same time. */
   get gone(): AbortSignal {
     return this.#gone.signal;
   }
@@ -96,7 +96,7 @@ export class ProcessGroup {
    */
   async end(graceMs: number): Promise<void> {
     this.#signal('SIGTERM');
-    // A process that was stopped (SIGSTOP) hears of it only when it goes on.
+    // A stopped process (SIGSTOP) receives it only when it continues.
     this.#signal('SIGCONT');
     if (await this.#endsWithin(graceMs)) return;
     this.#signal('SIGKILL');
@@ -104,14 +104,14 @@ export class ProcessGroup {
     throw new ReveilleError('internal', `process ${this.pid} did not end within ${KILL_MS} ms of SIGKILL`);
   }
 
-  /** Kills the group at once. @param because how it ended, then */
+  /** Kills the group at once. @param because the phrase for how it ended */
   kill(because: Ending): void {
     if (this.#ending !== undefined) return;
     this.#because ??= because;
     this.#signal('SIGKILL');
   }
 
-  /** Stops looking at a process that was taken over. */
+  /** Stops the checks of an adopted process. */
   close(): void {
     this.#unwatch();
   }
@@ -127,7 +127,7 @@ export class ProcessGroup {
     if (this.#ending !== undefined) return;
     this.#ending = this.#because ?? ending;
     this.#unwatch();
-    // Whatever the leader leaves behind would be a second daemon, or hold the first one's files.
+    // A remaining process of the group would be a second daemon, or lock the files of the next one.
     killGroup(this.pid, 'SIGKILL');
     this.#gone.abort(new Error(`the process ${this.#ending}`));
     this.#ended.resolve(this.#ending);

@@ -1,4 +1,4 @@
-/** Holding processes to the limits of their machine's specification. */
+/** Enforces the limits in the specification of a machine on its processes. */
 
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -11,29 +11,28 @@ const MIB = 1024 * 1024;
 const LOWEST_PRIORITY = 19;
 
 /**
- * The command that runs a command under the limits that the kernel holds, which a process hands down to its
- * descendants.
+ * Wraps a command so that the kernel enforces the limits. A process passes them to its descendants.
  *
- * @throws ReveilleError `unavailable` where the system has no such limits
+ * @throws ReveilleError `unavailable` when the system has no such limits
  */
 export function limitedCommand(command: readonly string[], limits: ProcessLimits | undefined): readonly string[] {
   if (limits?.open_files === undefined) return command;
   if (process.platform === 'linux') return ['prlimit', `--nofile=${limits.open_files}`, '--', ...command];
-  throw new ReveilleError('unavailable', 'limits.open_files works on Linux only; leave it out of the specification');
+  throw new ReveilleError('unavailable', 'limits.open_files works on Linux only; remove it from the specification');
 }
 
-/** Gives a process that has just been started its priority. */
+/** Sets the priority of a new process. */
 export function applyNiceness(pid: number, limits: ProcessLimits | undefined): void {
   if (!limits?.niceness) return;
   try {
     setPriority(pid, Math.min(getPriority() + limits.niceness, LOWEST_PRIORITY));
   } catch (thrown) {
-    // It has ended already; its exit says more.
+    // It has ended already; its exit code is more useful.
     if (!(thrown instanceof Error) || !thrown.message.includes('ESRCH')) throw thrown;
   }
 }
 
-/** In which way a group uses more than it may, as a clause; nothing when it does not. */
+/** The exceeded limit of a group, as a clause; empty when it respects all. */
 export function excessOf({ memoryBytes, processes }: Usage, limits: ProcessLimits): string | undefined {
   const memory = Math.ceil(memoryBytes / MIB);
   if (limits.memory_mb !== undefined && memory > limits.memory_mb)
@@ -43,7 +42,7 @@ export function excessOf({ memoryBytes, processes }: Usage, limits: ProcessLimit
   return undefined;
 }
 
-/** Ends the groups that use more than they may. */
+/** Ends the groups that exceed their limits. */
 export function enforceLimits(running: Iterable<{ group: ProcessGroup; limits: ProcessLimits | undefined }>): void {
   const limited = [...running].flatMap(({ group, limits }) =>
     limits?.memory_mb === undefined && limits?.processes === undefined ? [] : [{ group, limits }],
@@ -56,16 +55,16 @@ export function enforceLimits(running: Iterable<{ group: ProcessGroup; limits: P
   }
 }
 
-/** `memoryBytes`: resident, where a page that two processes share counts twice. */
+/** `memoryBytes`: resident memory; a page that two processes share counts twice. */
 export type Usage = { processes: number; memoryBytes: number };
 
-type Counted = { group: number; memoryBytes: number; isCarrier?: boolean };
+type Counted = { group: number; memoryBytes: number; isWrapper?: boolean };
 
 function readProc(path: string): string {
   try {
     return readFileSync(path, 'latin1');
   } catch {
-    // The process has ended meanwhile, or is not ours to look at.
+    // The process has ended meanwhile, or the router may not read it.
     return '';
   }
 }
@@ -74,12 +73,12 @@ function* countedOnLinux(groups: ReadonlySet<number>): Iterable<Counted> {
   for (const entry of readdirSync('/proc')) {
     if (!/^\d+$/.test(entry)) continue;
     const stat = readProc(`/proc/${entry}/stat`);
-    // proc(5): behind the name in parentheses come the state, the parent and the group.
+    // proc(5): the state, the parent and the group follow the name in parentheses.
     const [state, parent, group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     if (state === 'Z' || !groups.has(Number(group))) continue;
-    const isCarrier = stat.includes(CARRIER) && (entry === group || parent === group);
+    const isWrapper = stat.includes(WRAPPER) && (entry === group || parent === group);
     const kilobytes = /^VmRSS:\s+(\d+) kB$/m.exec(readProc(`/proc/${entry}/status`))?.[1] ?? '0';
-    yield { group: Number(group), memoryBytes: Number(kilobytes) * 1024, isCarrier };
+    yield { group: Number(group), memoryBytes: Number(kilobytes) * 1024, isWrapper };
   }
 }
 
@@ -92,20 +91,20 @@ function* countedElsewhere(groups: ReadonlySet<number>): Iterable<Counted> {
 }
 
 /**
- * The two processes of bubblewrap that carry a program are not the program's; known by their place, which no program
- * can take.
+ * Two processes of bubblewrap wrap a program and do not count. They are known by their position, which no program can
+ * take.
  */
-const CARRIER = '(bwrap)';
+const WRAPPER = '(bwrap)';
 
-/** Adds up what the processes of each group use; a group without any is not in the answer. */
+/** Sums the usage of the processes of each group; a group without processes is absent. */
 function usageOf(groups: ReadonlySet<number>): Map<number, Usage> {
   const usage = new Map<number, Usage>();
   if (groups.size === 0) return usage;
   const counted = process.platform === 'linux' ? countedOnLinux(groups) : countedElsewhere(groups);
-  for (const { group, memoryBytes, isCarrier = false } of counted) {
+  for (const { group, memoryBytes, isWrapper = false } of counted) {
     const before = usage.get(group) ?? { processes: 0, memoryBytes: 0 };
     usage.set(group, {
-      processes: before.processes + (isCarrier ? 0 : 1),
+      processes: before.processes + (isWrapper ? 0 : 1),
       memoryBytes: before.memoryBytes + memoryBytes,
     });
   }

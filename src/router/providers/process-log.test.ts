@@ -7,7 +7,7 @@ import { ProcessLog } from './process-log.ts';
 
 const MIB = 1024 * 1024;
 
-/** A log, and the descriptor that its process would write to. */
+/** A log, and the descriptor for its process. */
 function open(t: TestContext, folder = temporaryFolder(t)) {
   const log = new ProcessLog(folder, 'alice');
   const fd = log.openForProcess();
@@ -15,7 +15,7 @@ function open(t: TestContext, folder = temporaryFolder(t)) {
   return { log, folder, write: (text: string) => writeSync(fd, text) };
 }
 
-test('a short log stays as it is', async (t) => {
+test('a short log is not rotated', async (t) => {
   const { log, folder, write } = open(t);
   write('hello\n');
   await log.rotate();
@@ -23,7 +23,7 @@ test('a short log stays as it is', async (t) => {
   assert.equal(readFileSync(log.path, 'utf8'), 'hello\n');
 });
 
-test('a log is kept in four files of a mebibyte at most, however much is written', async (t) => {
+test('a log is kept in four files of at most one MiB, however much is written', async (t) => {
   const { log, folder, write } = open(t);
   for (let n = 0; n < 8; n++) {
     write(`${String(n).repeat(3 * MIB)}\n`);
@@ -45,7 +45,7 @@ test('a log is kept in four files of a mebibyte at most, however much is written
   );
 });
 
-test('the last words of a process are its own, also when the log was put aside between them', async (t) => {
+test('the tail of a log has only output of its process, also after a rotation', async (t) => {
   const folder = temporaryFolder(t);
   const before = open(t, folder);
   before.write('of the process before\n');
@@ -61,7 +61,7 @@ test('the last words of a process are its own, also when the log was put aside b
   assert.equal(await log.tail(5), ' cut\n');
 });
 
-test('a log that somebody has made a link is not written through', async (t) => {
+test('a log that was replaced by a link is not written through', async (t) => {
   const folder = temporaryFolder(t);
   const elsewhere = join(folder, 'precious');
   writeFileSync(elsewhere, 'precious');

@@ -1,6 +1,6 @@
 /**
- * The output of a machine's process, in a bounded number of bounded files. The process writes to the file itself:
- * through a pipe it would die of the router's death, and could not be taken over by the next one.
+ * The output of a machine's process, in a bounded number of bounded files. The process writes to the file itself. With
+ * a pipe it would die with the router, and the next router could not adopt it.
  */
 import { createHash } from 'node:crypto';
 import { constants, fstatSync, ftruncateSync, mkdirSync, openSync, readSync, writeSync } from 'node:fs';
@@ -8,13 +8,13 @@ import { type FileHandle, open, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ReveilleError } from '../../wire/errors.ts';
 
-/** A file that has grown over this is put aside, or its end when it has grown far over it. */
+/** A larger file is rotated; of a much larger one only the end is kept. */
 const LARGEST_BYTES = 1024 * 1024;
-/** So much of it is left for the moment in which it is emptied: what was written while the rest was copied. */
+/** The most bytes that may be left to copy when the file is emptied: output written during the copy. */
 const LAST_BYTES = 128 * 1024;
-/** How often the rest is copied anew when the process writes faster than that. */
-const MOST_LOOKS = 3;
-/** So many files are kept beside the current one: `.1` is the latest. */
+/** How often the copy continues when the process writes faster than that. */
+const MOST_COPIES = 3;
+/** The number of rotated files beside the current one: `.1` is the latest. */
 const KEPT_FILES = 3;
 
 const { O_APPEND, O_CREAT, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY } = constants;
@@ -27,12 +27,12 @@ async function readFrom(file: FileHandle, position: number, end: number): Promis
   return buffer.subarray(0, bytesRead);
 }
 
-/** Copies what comes after `copied` and empties the file, with nothing in between that others could be run in. */
-function emptyInto(aside: FileHandle, file: FileHandle, copied: number): void {
+/** Copies the rest after `copied` and empties the file, synchronously. */
+function emptyInto(rotated: FileHandle, file: FileHandle, copied: number): void {
   const { size } = fstatSync(file.fd);
   const from = Math.max(copied, size - LAST_BYTES);
   const buffer = Buffer.alloc(Math.max(0, size - from));
-  writeSync(aside.fd, buffer, 0, readSync(file.fd, buffer, 0, buffer.length, from), fstatSync(aside.fd).size);
+  writeSync(rotated.fd, buffer, 0, readSync(file.fd, buffer, 0, buffer.length, from), fstatSync(rotated.fd).size);
   ftruncateSync(file.fd, 0);
 }
 
@@ -42,21 +42,20 @@ function isMissing(thrown: unknown): boolean {
 
 export class ProcessLog {
   readonly path: string;
-  /** How long the file was when the process began to write to it; what is before is another one's. */
+  /** The length of the file when the process began to write; earlier output belongs to another process. */
   #start = 0;
-  /** Whether a part of what the process wrote lies in the file that was put aside last. */
+  /** Whether the file that was rotated last has output of the process. */
   #split = false;
   #rotating = false;
 
-  /** @param folder made (0700) when missing. The file is named by a hash: a user id never becomes a path */
+  /** @param folder created (0700) if missing. The file is named by a hash: a user id never becomes a path */
   constructor(folder: string, userId: string) {
     this.path = join(folder, `${createHash('sha256').update(userId).digest('hex').slice(0, 32)}.log`);
     mkdirSync(folder, { recursive: true, mode: 0o700 });
   }
 
   /**
-   * Opens the file for a process to write to. With O_APPEND every write goes to the end, also after the file was
-   * emptied.
+   * Opens the file for a process. With O_APPEND every write goes to the end, also after the file was emptied.
    *
    * @returns the descriptor, which the caller closes
    * @throws ReveilleError `unavailable` when the file cannot be opened
@@ -72,14 +71,16 @@ export class ProcessLog {
     }
   }
 
-  /** The end of what the process has written, at most `maxBytes` of it. */
+  /** The end of the process's output, at most `maxBytes`. */
   async tail(maxBytes: number): Promise<string> {
     const current = await this.#endOf(this.path, this.#start, maxBytes);
-    const before = this.#split ? await this.#endOf(this.#aside(1), 0, maxBytes - current.length) : Buffer.alloc(0);
+    const before = this.#split
+      ? await this.#endOf(this.#rotatedFile(1), 0, maxBytes - current.length)
+      : Buffer.alloc(0);
     return Buffer.concat([before, current]).toString('utf8');
   }
 
-  /** Puts a file that has grown too long aside, and begins a new one. Lines written in that very moment may be lost. */
+  /** Rotates a file that has grown too long. Lines written at that moment may be lost. */
   async rotate(): Promise<void> {
     if (this.#rotating) return;
     this.#rotating = true;
@@ -96,25 +97,25 @@ export class ProcessLog {
       const { size } = await file.stat();
       if (size <= LARGEST_BYTES) return;
       for (let n = KEPT_FILES - 1; n >= 1; n--) {
-        await rename(this.#aside(n), this.#aside(n + 1)).catch((thrown: unknown) => {
+        await rename(this.#rotatedFile(n), this.#rotatedFile(n + 1)).catch((thrown: unknown) => {
           if (!isMissing(thrown)) throw thrown;
         });
       }
-      // The process holds the file open, so it is copied and emptied, and not renamed.
-      const aside = await open(this.#aside(1), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o600);
+      // The process keeps the file open, so it is copied and emptied instead of renamed.
+      const rotated = await open(this.#rotatedFile(1), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o600);
       try {
         let copied = size;
-        for (let looks = 1; ; looks++) {
-          await aside.truncate(0);
+        for (let copies = 1; ; copies++) {
+          await rotated.truncate(0);
           const most = await readFrom(file, copied - LARGEST_BYTES + LAST_BYTES, copied);
-          await aside.write(most, 0, most.length, 0);
+          await rotated.write(most, 0, most.length, 0);
           const { size: grown } = await file.stat();
-          if (grown - copied <= LAST_BYTES || looks === MOST_LOOKS) break;
+          if (grown - copied <= LAST_BYTES || copies === MOST_COPIES) break;
           copied = grown;
         }
-        emptyInto(aside, file, copied);
+        emptyInto(rotated, file, copied);
       } finally {
-        await aside.close();
+        await rotated.close();
       }
       this.#start = 0;
       this.#split = true;
@@ -123,7 +124,7 @@ export class ProcessLog {
     }
   }
 
-  #aside(n: number): string {
+  #rotatedFile(n: number): string {
     return `${this.path}.${n}`;
   }
 

@@ -17,7 +17,7 @@ const node = process.execPath;
 const reference = (name: string) => `\${${name}}`;
 
 describe('a machine of provider process', () => {
-  test('is started by the first wake, found running by the second, and says how long the start took', async (t) => {
+  test('is started by the first wake, found running by the second, and reports how long the start took', async (t) => {
     const router = await startBench(t);
     const folder = temporaryFolder(t);
     await router.put(USER, fixtureMachine(folder));
@@ -40,7 +40,7 @@ describe('a machine of provider process', () => {
     assert.equal(view.running, 'ready');
   });
 
-  test('is started once for a thousand wakes that arrive together', async (t) => {
+  test('is started once for a thousand concurrent wakes', async (t) => {
     const router = await startBench(t);
     const folder = temporaryFolder(t);
     await router.put(USER, fixtureMachine(folder));
@@ -51,7 +51,7 @@ describe('a machine of provider process', () => {
     assert.equal(new Set(answers.map(({ json }) => json.data.turn_id)).size, 1000);
   });
 
-  test('gets an environment of listed variables, its own, and what the router decides', async (t) => {
+  test('gets an environment of listed variables, its own variables, and those of the router', async (t) => {
     const environment = {
       PATH: process.env.PATH,
       HOME: '/home/of/the/router',
@@ -88,7 +88,7 @@ describe('a machine of provider process', () => {
     assert.equal(chat?.headers?.authorization, 'Bearer the-token-of-the-machine');
   });
 
-  test('is given nothing that is for the daemons alone, by value or by reference', async (t) => {
+  test('gets no variable that is for the daemons alone, by value or by reference', async (t) => {
     const router = await startBench(t, {
       environment: { PATH: process.env.PATH, ROUTER_ADMIN_TOKEN: 'of-the-router' },
     });
@@ -105,7 +105,7 @@ describe('a machine of provider process', () => {
     }
   });
 
-  test('gets a variable of the router where its own refers to one, which is neither shown nor quoted', async (t) => {
+  test('gets a variable of the router by reference, which is neither shown nor quoted', async (t) => {
     const environment = { PATH: process.env.PATH, MODEL_API_KEY: 'the-key-of-the-router' };
     const router = await startBench(t, { environment });
     const folder = temporaryFolder(t);
@@ -135,7 +135,7 @@ describe('a machine of provider process', () => {
     assert.equal(eventsOf(folder, 'start').length, 1);
   });
 
-  test('gets its arguments as they are: no shell reads them', async (t) => {
+  test('gets its arguments unchanged: no shell interprets them', async (t) => {
     const router = await startBench(t);
     const folder = temporaryFolder(t);
     const args = ['$(touch pwned)', '`touch pwned`', '; touch pwned #', '*', '"quoted" \'twice\'', 'a\nb', '&& false'];
@@ -151,7 +151,7 @@ describe('a machine of provider process', () => {
     assert.ok(!readdirSync(folder).includes('pwned'));
   });
 
-  test('fails its start at once, with its exit code and last words, when its command ends', async (t) => {
+  test('fails its start at once, with exit code and last output, when its command ends', async (t) => {
     const router = await startBench(t);
     const folder = temporaryFolder(t);
     const env = { API_KEY: 'a-secret-key-of-somebody', FIXTURE_SAYS: 'key {API_KEY} is wrong' };
@@ -165,7 +165,7 @@ describe('a machine of provider process', () => {
     assert.equal((await router.admin('GET', `/${USER}`)).json.data.running, 'asleep');
   });
 
-  test('rests after its command has died at once, longer each time, and says for how long', async (t) => {
+  test('is paused after its command has failed at once, longer each time, and the error states the pause', async (t) => {
     const clock = new ShiftingClock();
     const router = await startBench(t, { clock });
     const folder = temporaryFolder(t);
@@ -176,12 +176,12 @@ describe('a machine of provider process', () => {
         /with code 3 before it was ready: cannot start: no model$/,
       );
       assert.equal(eventsOf(folder, 'start').length, failures);
-      const resting = await router.wake(USER);
-      assert.equal(resting.status, 503);
+      const pauseOf = await router.wake(USER);
+      assert.equal(pauseOf.status, 503);
       const row = failures === 1 ? '' : `failure ${failures} in a row; `;
       const message = new RegExp(`: cannot start: no model \\(${row}it is started again in \\d+ s at the earliest\\)$`);
-      assert.match(resting.json.error.message, message);
-      const seconds = Number(resting.headers.get('retry-after'));
+      assert.match(pauseOf.json.error.message, message);
+      const seconds = Number(pauseOf.headers.get('retry-after'));
       assert.ok(seconds > 2 ** (failures - 1) / 2 && seconds <= 2 ** (failures - 1), String(seconds));
       assert.equal(eventsOf(folder, 'start').length, failures, 'nothing was started');
       clock.advance(seconds * 1000);
@@ -190,27 +190,30 @@ describe('a machine of provider process', () => {
     assert.equal((await router.wake(USER)).status, 202, 'another specification is tried at once');
   });
 
-  test('fails its start with a reason that says what is wrong with the specification', async (t) => {
+  test('fails its start with a reason that names the invalid part of the specification', async (t) => {
     const router = await startBench(t);
     const folder = temporaryFolder(t);
-    const said = async (spec: object) => {
+    const messageOf = async (spec: object) => {
       await router.put(USER, { provider: 'process', spec });
       const answer = await router.wake(USER);
       assert.equal(answer.status, 503);
       return answer.json.error.message;
     };
-    assert.match(await said({ command: ['no-such-program'] }), /"no-such-program" could not be started: ENOENT/);
-    assert.match(await said({ command: [folder] }), /could not be started: EACCES/);
-    assert.match(await said({ command: [node], cwd: '/no/such/folder' }), /cwd "\/no\/such\/folder" is not a folder/);
-    assert.match(await said({ command: ['x'.repeat(200_000)] }), /could not be started: (E2BIG|ENAMETOOLONG)/);
-    const squatter = createServer();
-    await new Promise<void>((resolve) => squatter.listen(0, '127.0.0.1', resolve));
-    atEnd(t, () => squatter.close());
-    const { port } = squatter.address() as AddressInfo;
-    assert.match(await said({ command: [node], port }), new RegExp(`port ${port} .*is taken by another program`));
+    assert.match(await messageOf({ command: ['no-such-program'] }), /"no-such-program" could not be started: ENOENT/);
+    assert.match(await messageOf({ command: [folder] }), /could not be started: EACCES/);
+    assert.match(
+      await messageOf({ command: [node], cwd: '/no/such/folder' }),
+      /cwd "\/no\/such\/folder" is not a folder/,
+    );
+    assert.match(await messageOf({ command: ['x'.repeat(200_000)] }), /could not be started: (E2BIG|ENAMETOOLONG)/);
+    const foreign = createServer();
+    await new Promise<void>((resolve) => foreign.listen(0, '127.0.0.1', resolve));
+    atEnd(t, () => foreign.close());
+    const { port } = foreign.address() as AddressInfo;
+    assert.match(await messageOf({ command: [node], port }), new RegExp(`port ${port} .*is taken by another program`));
   });
 
-  test('is tried on another port when somebody else took the one that was picked', async (t) => {
+  test('is tried on another port when another program took the chosen one', async (t) => {
     const router = await startBench(t);
     const folder = temporaryFolder(t);
     await router.put(USER, fixtureMachine(folder, 'port-taken-once'));
@@ -219,7 +222,7 @@ describe('a machine of provider process', () => {
     assert.equal(ports.length, 2);
   });
 
-  test('listens where its specification says', async (t) => {
+  test('listens on the port of its specification', async (t) => {
     const router = await startBench(t);
     const folder = temporaryFolder(t);
     const probe = createServer();
@@ -232,7 +235,7 @@ describe('a machine of provider process', () => {
     assert.equal(router.notices[0]?.daemon_url, `http://127.0.0.1:${port}`);
   });
 
-  test('is started again after it died by itself, also when it died unseen in the middle of a delivery', async (t) => {
+  test('is started again after a crash, also one in the middle of a delivery', async (t) => {
     const router = await startBench(t);
     const folder = temporaryFolder(t);
     await router.put(USER, fixtureMachine(folder));
@@ -252,7 +255,7 @@ describe('a machine of provider process', () => {
     );
   });
 
-  test('takes its descendants with it when it ends', async (t) => {
+  test('is ended together with its descendants', async (t) => {
     const router = await startBench(t);
     const folder = temporaryFolder(t);
     const machine = fixtureMachine(folder);
@@ -267,7 +270,7 @@ describe('a machine of provider process', () => {
     assert.equal(eventsOf(folder, 'second').length, 0);
   });
 
-  test('has its output in a bounded file that nobody else can read and whose name does not tell the user', async (t) => {
+  test('has its output in a bounded file that only its owner can read, with a name that hides the user', async (t) => {
     const router = await startBench(t);
     const folder = temporaryFolder(t);
     const noise = join(folder, 'noise.ts');
@@ -278,19 +281,19 @@ describe('a machine of provider process', () => {
     assert.equal((await router.wake(USER)).status, 202);
     const logs = join(router.dataDir, 'machine-logs');
     await eventually('the log is put aside', () => readdirSync(logs).length === 2);
-    const [name, aside] = readdirSync(logs).toSorted();
+    const [name, rotatedFiles] = readdirSync(logs).toSorted();
     assert.match(name ?? '', /^[0-9a-f]{32}\.log$/);
-    assert.equal(aside, `${name}.1`);
-    for (const file of [name!, aside!]) {
+    assert.equal(rotatedFiles, `${name}.1`);
+    for (const file of [name!, rotatedFiles!]) {
       assert.equal(statSync(join(logs, file)).mode & 0o777, 0o600);
       await eventually('it is short', () => statSync(join(logs, file)).size <= 1024 * 1024);
     }
-    const kept = readFileSync(join(logs, aside!), 'utf8') + readFileSync(join(logs, name!), 'utf8');
+    const kept = readFileSync(join(logs, rotatedFiles!), 'utf8') + readFileSync(join(logs, name!), 'utf8');
     assert.match(kept, /2999\n/);
     assert.match(kept, /listening\n$/);
   });
 
-  test('that uses more memory or processes than it may is ended, and its start says why', async (t) => {
+  test('is ended when it exceeds its memory or process limit, and its start says why', async (t) => {
     const router = await startBench(t);
     const folder = temporaryFolder(t);
     const machine = fixtureMachine(folder, 'unhealthy');
@@ -311,7 +314,7 @@ describe('a machine of provider process', () => {
     assert.equal((await router.wake(USER)).status, 202);
   });
 
-  test('has as many open files and the priority that its specification says', async (t) => {
+  test('has the open file limit and the priority of its specification', async (t) => {
     const router = await startBench(t);
     const folder = temporaryFolder(t);
     const machine = fixtureMachine(folder);
@@ -324,7 +327,7 @@ describe('a machine of provider process', () => {
 });
 
 describe('stopping a machine of provider process', () => {
-  test('asks it to end, and waits for it', async (t) => {
+  test('sends SIGTERM, and waits for it', async (t) => {
     const router = await startBench(t);
     const folder = temporaryFolder(t);
     writeFileSync(join(folder, 'slow-end'), '');
@@ -341,7 +344,7 @@ describe('stopping a machine of provider process', () => {
     assert.ok(!isAlive(eventsOf(folder, 'start')[0]!.pid));
   });
 
-  test('wakes one that was stopped by a signal to let it end', async (t) => {
+  test('continues a process that was stopped by a signal so that it can end', async (t) => {
     const router = await startBench(t);
     const folder = temporaryFolder(t);
     await router.put(USER, fixtureMachine(folder));
@@ -351,7 +354,7 @@ describe('stopping a machine of provider process', () => {
     assert.equal(eventsOf(folder, 'end').length, 1);
   });
 
-  test('happens to every machine when the router closes, also to one that is just starting', async (t) => {
+  test('ends every machine when the router closes, also one that is starting', async (t) => {
     const router = await startBench(t);
     const folders = [temporaryFolder(t), temporaryFolder(t)] as const;
     await router.put('ready', fixtureMachine(folders[0]));
@@ -369,7 +372,7 @@ describe('stopping a machine of provider process', () => {
     }
   });
 
-  test('a changed specification takes effect with the next wake, and an equal one changes nothing', async (t) => {
+  test('a changed specification applies to the next wake, and an equal one changes nothing', async (t) => {
     const router = await startBench(t);
     const folder = temporaryFolder(t);
     const machine = fixtureMachine(folder);
@@ -408,8 +411,8 @@ describe('stopping a machine of provider process', () => {
   });
 });
 
-describe('a machine that hangs', () => {
-  test('holds up nobody else', async (t) => {
+describe('a hanging machine', () => {
+  test('delays no other machine', async (t) => {
     const router = await startBench(t, { settings: { ROUTER_WAKE_TIMEOUT_MS: '12000' } });
     const root = temporaryFolder(t);
     const folderOf = (name: string) => {
@@ -434,13 +437,13 @@ describe('a machine that hangs', () => {
     assert.deepEqual(await Promise.all(hung), [503, 502, 502]);
   });
 
-  test('is given up after a while: whoever waits gets 504, and the next wake starts it anew', async (t) => {
+  test('is given up after a while: waiting wakes get 504, and the next wake starts it again', async (t) => {
     const router = await startBench(t, { settings: { ROUTER_WAKE_TIMEOUT_MS: '300' } });
     const folder = temporaryFolder(t);
     await router.put(USER, fixtureMachine(folder, 'unhealthy'));
     const wakes: Promise<{ status: number }>[] = [];
-    // The limit of a start is four times that of a wake. So that somebody waits when it is reached, each wake is sent
-    // before the one ahead of it is answered.
+    // The limit of a start is four times that of a wake. Each wake is sent before the previous one is answered, so that
+    // one is waiting when the limit is reached.
     while (eventsOf(folder, 'start').length < 2) {
       wakes.push(router.wake(USER));
       await delay(100);

@@ -1,6 +1,6 @@
 /**
- * Provider `process`: a daemon that the router starts as a child, in a process group of its own, and that outlives a
- * router that is killed (docs/decisions/0005-process-machines.md).
+ * Provider `process`: a daemon that the router starts as a child, in its own process group. It outlives a killed router
+ * (docs/decisions/0005-process-machines.md).
  */
 import type { ChildProcess } from 'node:child_process';
 import { createHash, randomInt, randomUUID } from 'node:crypto';
@@ -10,15 +10,15 @@ import type { Readable, Writable } from 'node:stream';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Machine, ProcessMachine } from '../machines/machine.ts';
 import { childEnvironment, secretsOf } from './child-environment.ts';
+import { PortTaken } from './daemon-connections.ts';
 import type { HealthProbe } from './health.ts';
-import { PortTaken } from './line.ts';
 import { whoListens } from './listeners.ts';
 import { ProcessGroup } from './process-group.ts';
 import { applyNiceness, limitedCommand } from './process-limits.ts';
 import { ProcessLog } from './process-log.ts';
 import { birthOf } from './process-table.ts';
-import type { Daemon, Provider, Tell } from './provider.ts';
-import { lastWords } from './redaction.ts';
+import type { Daemon, OnProgress, Provider } from './provider.ts';
+import { lastOutput } from './redaction.ts';
 import { type Running, RunningProcesses, type RunningProcessesOptions } from './running-processes.ts';
 import type { Separation } from './separation.ts';
 import { StartBackoff } from './start-backoff.ts';
@@ -27,43 +27,46 @@ import { CHANNEL, startCommand } from './start-command.ts';
 const PORT_TAKEN = /EADDRINUSE|address already in use/i;
 
 class EarlyEnd extends ReveilleError {
-  /** Whether it found another program on its port. */
+  /** Whether another program had its port. */
   readonly portTaken: boolean;
 
   /**
-   * @param ending how, in words that finish the sentence "the process …"
-   * @param output its last
+   * @param ending a phrase that finishes the sentence "the process …"
+   * @param output the end of its output
    * @param secrets must not be repeated
    */
   constructor(ending: string, output: string, secrets: readonly string[]) {
-    const words = lastWords(output, secrets);
-    super('unavailable', `the process ${ending} before it was ready${words && `: ${words}`}`);
+    const lastLines = lastOutput(output, secrets);
+    super('unavailable', `the process ${ending} before it was ready${lastLines && `: ${lastLines}`}`);
     this.portTaken = PORT_TAKEN.test(output);
   }
 }
 
 type ProcessProviderOptions = RunningProcessesOptions & {
   probe: HealthProbe;
-  /** What a process finds around it. */
+  /** The sandbox and user of a process. */
   separation: Separation;
-  /** The environment of which children get the allow-listed part. */
+  /** The environment from which children get the allow-listed variables. */
   environment: Readonly<Record<string, string | undefined>>;
-  /** Where children report how far their turns got; `undefined` when they need not. */
+  /** Where children report the progress of their turns; `undefined` when they do not. */
   chronosUrl?: () => string | undefined;
-  /** How long a process may take to end after SIGTERM; 10 seconds unless told. */
+  /** How long a process may take to end after SIGTERM; by default 10 seconds. */
   graceMs?: number;
-  /** Whether they run on when the router closes. */
+  /** Whether they continue when the router closes. */
   outlivesRouter?: boolean;
 };
 
-/** How long a process that an earlier router left has to prove that it is healthy. */
+/** How long an adopted process may take to become healthy, milliseconds. */
 const ADOPTION_MS = 10_000;
-/** Between our look at a port and the child's, somebody else may have taken it. */
+/** Another program may take a port between the router's check and the child's listen. */
 const PORT_ATTEMPTS = 3;
 
 function processMachine(machine: Machine): ProcessMachine {
   if (machine.provider === 'process') return machine;
-  throw new ReveilleError('internal', `a machine of provider ${machine.provider} came to provider process`);
+  throw new ReveilleError(
+    'internal',
+    `internal error: a machine of provider ${machine.provider} was passed to provider process`,
+  );
 }
 
 export class ProcessProvider implements Provider {
@@ -89,24 +92,23 @@ export class ProcessProvider implements Provider {
     return createHash('sha256').update(JSON.stringify({ spec, token })).digest('hex');
   }
 
-  async start(machine: Machine, signal: AbortSignal, tell: Tell): Promise<Daemon> {
+  async start(machine: Machine, signal: AbortSignal, onProgress: OnProgress): Promise<Daemon> {
     const target = processMachine(machine);
     const fingerprint = this.fingerprint(machine);
     const running = this.#running.get(machine.userId);
     if (running?.record.fingerprint === fingerprint) {
       try {
-        return { ...(await this.#whenHealthy(running, target, signal, tell)), cold: false };
+        return { ...(await this.#untilHealthy(running, target, signal, onProgress)), cold: false };
       } catch (thrown) {
         if (!(thrown instanceof EarlyEnd || thrown instanceof PortTaken)) throw thrown;
-        // It was about to end when it was asked, or no longer listens and somebody else does; the next one will be
-        // healthy.
+        // It was about to end, or no longer listens and another program does; the next one will be healthy.
       }
     }
     signal.throwIfAborted();
     this.#backoff.check(machine.userId, fingerprint);
     await this.stop(machine);
     try {
-      const daemon = await this.#startAnew(target, signal, tell);
+      const daemon = await this.#startNew(target, signal, onProgress);
       this.#backoff.succeeded(machine.userId);
       return daemon;
     } catch (thrown) {
@@ -116,7 +118,7 @@ export class ProcessProvider implements Provider {
   }
 
   survivors(): readonly string[] {
-    return this.#running.takeOverAll();
+    return this.#running.adoptAll();
   }
 
   async adopt(machine: Machine, signal: AbortSignal): Promise<Daemon | undefined> {
@@ -131,12 +133,12 @@ export class ProcessProvider implements Provider {
     try {
       const target = processMachine(machine);
       running.limits = target.spec.limits;
-      const daemon = await this.#whenHealthy(running, target, AbortSignal.any([signal, tooLong.signal]), () => {});
-      this.#options.log.info({ user_id: machine.userId, pid: running.group.pid }, 'took over a running process');
+      const daemon = await this.#untilHealthy(running, target, AbortSignal.any([signal, tooLong.signal]), () => {});
+      this.#options.log.info({ user_id: machine.userId, pid: running.group.pid }, 'adopted a running process');
       return { ...daemon, cold: false };
     } catch (err) {
       signal.throwIfAborted();
-      this.#options.log.warn({ err, user_id: machine.userId }, 'stopped a process that an earlier router had left');
+      this.#options.log.warn({ err, user_id: machine.userId }, 'stopped a process of an earlier router');
       return undefined;
     } finally {
       cancel();
@@ -155,12 +157,12 @@ export class ProcessProvider implements Provider {
   }
 
   /**
-   * A port for the machine, reserved until its process has started, so that no other start of ours picks it meanwhile.
+   * Reserves a port for the machine until its process has started, so that no other start of this router chooses it.
    */
   async #reservePort({ spec }: ProcessMachine): Promise<number> {
     if (spec.port !== undefined) {
       if (await isFree(spec.port)) return spec.port;
-      throw new PortTaken(spec.port, (await whoListens(spec.port)) ?? 'one that the system does not show');
+      throw new PortTaken(spec.port, (await whoListens(spec.port)) ?? 'a program that the system does not show');
     }
     const port = await freePort(this.#reservedPorts);
     if (port === undefined) throw new ReveilleError('unavailable', 'the system has no free port for the machine');
@@ -168,13 +170,13 @@ export class ProcessProvider implements Provider {
     return port;
   }
 
-  async #startAnew(target: ProcessMachine, signal: AbortSignal, tell: Tell): Promise<Daemon> {
+  async #startNew(target: ProcessMachine, signal: AbortSignal, onProgress: OnProgress): Promise<Daemon> {
     for (let attempt = 1; ; attempt++) {
       signal.throwIfAborted();
       const port = await this.#reservePort(target);
       try {
         const running = await this.#spawn(port, target);
-        return await this.#whenHealthy(running, target, signal, tell);
+        return await this.#untilHealthy(running, target, signal, onProgress);
       } catch (thrown) {
         const lostRace = thrown instanceof PortTaken || (thrown instanceof EarlyEnd && thrown.portTaken);
         if (!lostRace || target.spec.port !== undefined || attempt === PORT_ATTEMPTS) throw thrown;
@@ -186,7 +188,7 @@ export class ProcessProvider implements Provider {
     }
   }
 
-  /** Resolves when the process exists and is on record. */
+  /** Resolves when the process exists and is recorded. */
   async #spawn(port: number, machine: ProcessMachine): Promise<Running> {
     const { userId, spec, token } = machine;
     const record = { userId, spawnId: randomUUID(), fingerprint: this.fingerprint(machine), port };
@@ -194,36 +196,42 @@ export class ProcessProvider implements Provider {
     const command = limitedCommand(spec.command, spec.limits);
     const log = new ProcessLog(this.#options.logFolder, userId);
     const output = log.openForProcess();
-    // Who wants the machine on a certain port may look for it there, so only without one may the daemon choose.
+    // A specification with a port fixes it; without one the daemon may choose.
     const channel = spec.port === undefined;
     const portChannel = channel ? CHANNEL : undefined;
     let child: ChildProcess;
-    let carried = false;
+    let isWrapped = false;
     try {
       await records.intend(record);
       const { spawnId } = record;
       const given = { port, token, spawnId, portChannel, chronosUrl: chronosUrl?.() };
       const env = childEnvironment(environment, spec.env ?? {}, given);
       const { cwd, sandbox, run_as: runAs, writable } = spec;
-      const inside = await this.#options.separation.around({
+      const isolated = await this.#options.separation.isolate({
         ...{ userId, command, cwd, env, sandbox, runAs, writable: writable?.map((folder) => `${folder}/`) },
       });
-      carried = inside.carried;
-      child = await startCommand(inside.command, { cwd: inside.cwd, env: inside.env, user: runAs, output, channel });
+      isWrapped = isolated.isWrapped;
+      child = await startCommand(isolated.command, {
+        cwd: isolated.cwd,
+        env: isolated.env,
+        user: runAs,
+        output,
+        channel,
+      });
     } catch (thrown) {
       await this.#running.forget(record);
       throw thrown;
     } finally {
       closeSync(output);
     }
-    const group = ProcessGroup.started(child, clock, carried);
-    const running = { record, group, log, limits: spec.limits, line: this.#running.lineTo(group), port };
+    const group = ProcessGroup.started(child, clock, isWrapped);
+    const running = { record, group, log, limits: spec.limits, connections: this.#running.connectionsTo(group), port };
     this.#running.keep(running);
-    heardPort(child.stdio[CHANNEL], (said) => this.#listensElsewhere(running, said));
+    readReportedPort(child.stdio[CHANNEL], (reported) => this.#portReported(running, reported));
     const birth = birthOf(group.pid);
     try {
-      // A process that has ended already has no birth; its exit is on its way.
-      if (birth !== undefined) records.born(record.spawnId, group.pid, birth);
+      // A process that has ended already has no birth; its exit event follows.
+      if (birth !== undefined) records.recordBirth(record.spawnId, group.pid, birth);
       applyNiceness(group.pid, spec.limits);
     } catch (thrown) {
       await this.stop(machine);
@@ -233,31 +241,41 @@ export class ProcessProvider implements Provider {
     return running;
   }
 
-  /**
-   * A daemon that says where it listens is believed: only it, and what it started, has the other end of the channel.
-   */
-  #listensElsewhere(running: Running, port: number): void {
+  /** A daemon that reports its port is trusted: only it and its descendants have the other end of the channel. */
+  #portReported(running: Running, port: number): void {
     if (port === running.port) return;
     const { records, log } = this.#options;
     const { userId, spawnId } = running.record;
     running.port = port;
-    // A router that does not find it written down starts the daemon anew.
-    records.listensOn(spawnId, port).catch((err: unknown) => log.warn({ err, user_id: userId }, 'a port was not kept'));
+    // A router that does not find the port on record starts the daemon again.
+    records
+      .listensOn(spawnId, port)
+      .catch((err: unknown) => log.warn({ err, user_id: userId }, 'the reported port of a daemon could not be stored'));
   }
 
-  async #whenHealthy(running: Running, machine: ProcessMachine, signal: AbortSignal, tell: Tell): Promise<Daemon> {
-    const { group, line } = running;
-    // Whoever says that somebody else listens for the program takes the word of whatever does.
-    const own = machine.spec.foreign_listener ? undefined : line;
-    const place = () => ({ url: `http://127.0.0.1:${running.port}`, line: own });
+  async #untilHealthy(
+    running: Running,
+    machine: ProcessMachine,
+    signal: AbortSignal,
+    onProgress: OnProgress,
+  ): Promise<Daemon> {
+    const { group, connections } = running;
+    // With `foreign_listener` any program that listens on the port is trusted.
+    const own = machine.spec.foreign_listener ? undefined : connections;
+    const address = () => ({ url: `http://127.0.0.1:${running.port}`, connections: own });
     const taken = new AbortController();
-    const told = (words: string) => {
-      tell(words);
-      if (line.stranger) taken.abort(line.stranger);
+    const reportProgress = (text: string) => {
+      onProgress(text);
+      if (connections.foreignListener) taken.abort(connections.foreignListener);
     };
     try {
-      const any = AbortSignal.any([signal, group.gone, taken.signal]);
-      const found = await this.#options.probe.untilHealthy(place, machine.spec.health_path, any, told);
+      const anySignal = AbortSignal.any([signal, group.gone, taken.signal]);
+      const found = await this.#options.probe.untilHealthy(
+        address,
+        machine.spec.health_path,
+        anySignal,
+        reportProgress,
+      );
       return { ...found, gone: group.gone, cold: true };
     } catch (thrown) {
       if (taken.signal.aborted && !signal.aborted) {
@@ -277,7 +295,7 @@ export class ProcessProvider implements Provider {
 
 const LOOPBACK = '127.0.0.1';
 
-/** Whether nobody listens on a port of the loopback address. */
+/** Whether a port of the loopback address is free. */
 export function isFree(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const server = createServer();
@@ -287,12 +305,12 @@ export function isFree(port: number): Promise<boolean> {
 }
 
 /**
- * From where ports are chosen: outside the range from which Linux, macOS and Windows hand out the local ports of
- * connections, as of those there may be hundreds in the second that a daemon takes to listen.
+ * The range of chosen ports. Linux, macOS and Windows take the local ports of connections from other ranges. Those may
+ * change hundreds of times in the second that a daemon takes to listen.
  */
 const [LOWEST, ABOVE] = [20_000, 30_000];
 
-/** A port on which nobody listens, none of `taken`; `undefined` when none of many was free. */
+/** A free port that is not in `taken`; `undefined` when none of many attempts was free. */
 export async function freePort(taken: ReadonlySet<number>): Promise<number | undefined> {
   for (let attempt = 0; attempt < 50; attempt++) {
     const port = randomInt(LOWEST, ABOVE);
@@ -304,19 +322,19 @@ export async function freePort(taken: ReadonlySet<number>): Promise<number | und
 const LONGEST_PORT = 5;
 
 /**
- * Hears a daemon say where it listens: a number and a line feed, once. Whatever else is said is passed over.
+ * Reads the port that a daemon reports: a number and a line feed, once. Other output is ignored.
  *
- * @param channel our end of its channel
+ * @param channel the router's end of the channel
  */
-function heardPort(channel: Readable | Writable | null | undefined, onPort: (port: number) => void): void {
+function readReportedPort(channel: Readable | Writable | null | undefined, onPort: (port: number) => void): void {
   if (!(channel instanceof Socket)) return;
-  let said = '';
-  // A daemon that never says anything must not keep this process from ending, nor may the end of one be an error.
+  let received = '';
+  // A silent daemon must not keep this process from ending, and the end of a daemon must not be an error.
   channel.unref();
   channel.on('error', () => channel.destroy());
   channel.setEncoding('latin1').on('data', (text: string) => {
-    said += text;
-    const [line, rest] = said.split('\n', 2) as [string, string | undefined];
+    received += text;
+    const [line, rest] = received.split('\n', 2) as [string, string | undefined];
     if (rest === undefined && line.length <= LONGEST_PORT) return;
     channel.destroy();
     const port = Number(line);

@@ -1,4 +1,4 @@
-/** The durable record of the processes that were started, so that a router that starts after a crash finds them. */
+/** The durable record of started processes, so that a router finds them after a crash. */
 import type { StatementSync } from 'node:sqlite';
 import type { GroupCommit } from '../../kit/sqlite/group-commit.ts';
 import type { SqliteFile } from '../../kit/sqlite/open.ts';
@@ -6,7 +6,7 @@ import type { SqliteFile } from '../../kit/sqlite/open.ts';
 /** A process about to be started. */
 export type SpawnIntent = { userId: string; spawnId: string; fingerprint: string; port: number };
 
-/** What a row says: an intent, and the process that came of it when the router lived to write that down. */
+/** The content of a row: an intent to start, and the process if the router could still record it. */
 export type ProcessRecord = SpawnIntent & { born: { pid: number; birth: string } | undefined };
 
 type Row = {
@@ -33,7 +33,7 @@ export class ProcessRecords {
   readonly #all: StatementSync;
   readonly #get: StatementSync;
   readonly #intend: StatementSync;
-  readonly #bear: StatementSync;
+  readonly #recordBirth: StatementSync;
   readonly #listen: StatementSync;
   readonly #forget: StatementSync;
 
@@ -44,7 +44,7 @@ export class ProcessRecords {
     this.#intend = db.prepare(`
       INSERT OR REPLACE INTO processes (user_id, spawn_id, fingerprint, port, pid, birth)
       VALUES (:userId, :spawnId, :fingerprint, :port, NULL, NULL)`);
-    this.#bear = db.prepare('UPDATE processes SET pid = :pid, birth = :birth WHERE spawn_id = :spawnId');
+    this.#recordBirth = db.prepare('UPDATE processes SET pid = :pid, birth = :birth WHERE spawn_id = :spawnId');
     this.#listen = db.prepare('UPDATE processes SET port = :port WHERE spawn_id = :spawnId');
     this.#forget = db.prepare('DELETE FROM processes WHERE user_id = :userId AND spawn_id = :spawnId');
   }
@@ -58,25 +58,25 @@ export class ProcessRecords {
     return row === undefined ? undefined : recordOf(row as Row);
   }
 
-  /** Before the fork. It takes the place of the user's earlier record, whose process must be gone. */
+  /** Call it before the fork. It replaces the user's earlier record, whose process must have ended. */
   intend({ userId, spawnId, fingerprint, port }: SpawnIntent): Promise<void> {
     return this.#commits.run(() => void this.#intend.run({ userId, spawnId, fingerprint, port }));
   }
 
   /**
-   * Right after the fork, and not a turn of the event loop later: until then only the environment tells whose process
-   * it is.
+   * Call it right after the fork, in the same turn of the event loop. Until then only the environment identifies the
+   * process.
    */
-  born(spawnId: string, pid: number, birth: string): void {
-    this.#commits.runNow(() => this.#bear.run({ spawnId, pid, birth }));
+  recordBirth(spawnId: string, pid: number, birth: string): void {
+    this.#commits.runNow(() => this.#recordBirth.run({ spawnId, pid, birth }));
   }
 
-  /** The process said that it listens on another port than the one it was given. */
+  /** The process reported that it listens on another port than the given one. */
   listensOn(spawnId: string, port: number): Promise<void> {
     return this.#commits.run(() => void this.#listen.run({ spawnId, port }));
   }
 
-  /** When nothing of the process runs any more. */
+  /** Call it when no process of the machine runs any more. */
   forget(userId: string, spawnId: string): Promise<void> {
     return this.#commits.run(() => void this.#forget.run({ userId, spawnId }));
   }

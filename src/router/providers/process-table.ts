@@ -1,13 +1,13 @@
 /**
- * What the system says about processes. A pid alone names nobody for long: the kernel hands it out again. A pid with
- * the instant of its birth does.
+ * Reads the system's process table. A pid alone is not an identity, because the kernel reuses it. A pid with the
+ * instant of its birth is one.
  */
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 
 const PROC = process.platform === 'linux';
 
-/** Reads a file of /proc; `undefined` when the process is gone or is not ours to look at. */
+/** Reads a file of /proc; `undefined` when the process has ended or the router may not read it. */
 function readProc(path: string): string | undefined {
   try {
     return readFileSync(path, 'latin1');
@@ -16,15 +16,15 @@ function readProc(path: string): string | undefined {
   }
 }
 
-/** Births are counted in ticks since the boot, so they only name a process together with the boot. */
+/** Births are counted in ticks since boot, so only together with the boot they identify a process. */
 const bootId = PROC ? readProc('/proc/sys/kernel/random/boot_id')?.trim() : undefined;
 
-/** Of a running process: what it is, and its place among the others. */
+/** A running process: its identity, group and parent. */
 type Stat = { state: string; parent: number; group: number; startTime: string };
 
 function readStat(pid: number): Stat | undefined {
   const stat = readProc(`/proc/${pid}/stat`);
-  // proc(5): the second field is the command in parentheses and may hold anything, also parentheses.
+  // proc(5): the second field is the command in parentheses; it may contain any character, also parentheses.
   const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ') ?? [];
   const [state, parent, group, startTime] = [fields[0], fields[1], fields[2], fields[19]];
   return state && group && startTime ? { state, parent: Number(parent), group: Number(group), startTime } : undefined;
@@ -32,34 +32,33 @@ function readStat(pid: number): Stat | undefined {
 
 function linuxBirth(pid: number): string | undefined {
   const stat = readStat(pid);
-  // A zombie runs no more; it waits for its parent to take notice.
+  // A zombie does not run; it waits for its parent to reap it.
   return !stat || stat.state === 'Z' || stat.state === 'X' ? undefined : `${bootId}:${stat.startTime}`;
 }
 
 function portableBirth(pid: number): string | undefined {
   try {
-    const said = execFileSync('ps', ['-o', 'state=,lstart=', '-p', String(pid)], {
+    const psOutput = execFileSync('ps', ['-o', 'state=,lstart=', '-p', String(pid)], {
       encoding: 'utf8',
       stdio: ['ignore', 'pipe', 'ignore'],
       timeout: 5000,
     });
-    const [state, ...started] = said.trim().split(/\s+/);
+    const [state, ...started] = psOutput.trim().split(/\s+/);
     return !state || state.startsWith('Z') ? undefined : started.join(' ');
   } catch {
-    // ps ends with a failure when there is no such process.
+    // ps fails when there is no such process.
     return undefined;
   }
 }
 
 /**
- * When a process was started, in whatever form tells it apart from others with its pid; `undefined` when it does not
- * run.
+ * The birth of a process, in a form that distinguishes it from others with its pid; `undefined` when it does not run.
  */
 export function birthOf(pid: number): string | undefined {
   return PROC ? linuxBirth(pid) : portableBirth(pid);
 }
 
-/** Whether the process of this pid is the one that was born then. */
+/** Whether the process with this pid has this birth. */
 export function isRunning(pid: number, birth: string): boolean {
   return birthOf(pid) === birth;
 }
@@ -68,8 +67,8 @@ export function isRunning(pid: number, birth: string): boolean {
 export type MarkedProcess = { pid: number; birth: string; leadsGroup: boolean };
 
 /**
- * Every running process that has the variable `name` in the environment it was started with, by that variable's value.
- * Only Linux tells; elsewhere none is found.
+ * Every running process with the variable `name` in its initial environment, by the variable's value. Only Linux shows
+ * it; on other systems none is found.
  */
 export function findByVariable(name: string): Map<string, MarkedProcess[]> {
   const found = new Map<string, MarkedProcess[]>();
@@ -89,10 +88,7 @@ export function findByVariable(name: string): Map<string, MarkedProcess[]> {
   return found;
 }
 
-/**
- * The process that leads a machine's group, if it still runs: the recorded one, else the one that carries the machine's
- * mark.
- */
+/** The leader of a machine's process group, if it runs: the recorded one, else the one with the machine's marker. */
 export function runningLeader(
   born: { pid: number; birth: string } | undefined,
   marked: readonly MarkedProcess[],
@@ -100,19 +96,19 @@ export function runningLeader(
   return born && isRunning(born.pid, born.birth) ? born : marked.find(({ leadsGroup }) => leadsGroup);
 }
 
-/** A process among the others. */
-export type Kin = { pid: number; parent: number; group: number };
+/** A process with its parent and group. */
+export type ProcessTreeEntry = { pid: number; parent: number; group: number };
 
-/** Every process that /proc shows: those of inner pid namespaces as well, under the numbers they have out here. */
-export function processesOfProc(): Kin[] {
+/** Every process in /proc, including those of inner pid namespaces with their outer pids. */
+export function processesOfProc(): ProcessTreeEntry[] {
   return readdirSync('/proc').flatMap((entry) => {
     const stat = /^\d+$/.test(entry) ? readStat(Number(entry)) : undefined;
     return stat ? [{ pid: Number(entry), parent: stat.parent, group: stat.group }] : [];
   });
 }
 
-/** The same where there is no /proc; `undefined` when the system does not tell. */
-export function processesByPs(): Kin[] | undefined {
+/** The same without /proc; `undefined` when the system does not show it. */
+export function processesByPs(): ProcessTreeEntry[] | undefined {
   let listed: string;
   try {
     listed = execFileSync('ps', ['-axo', 'pid=,ppid=,pgid='], { encoding: 'utf8', timeout: 5000 });
@@ -125,15 +121,15 @@ export function processesByPs(): Kin[] | undefined {
   });
 }
 
-/** The processes of a group, and all that descend from it: a program may lead its children into groups of their own. */
-export function familyOf(leader: number, processes: readonly Kin[]): Set<number> {
+/** The processes of a group with all descendants: a program may put its children into other groups. */
+export function processTreeOf(leader: number, processes: readonly ProcessTreeEntry[]): Set<number> {
   const children = Map.groupBy(processes, ({ parent }) => parent);
-  const family = new Set<number>();
+  const tree = new Set<number>();
   const add = (pid: number): void => {
-    if (family.has(pid)) return;
-    family.add(pid);
+    if (tree.has(pid)) return;
+    tree.add(pid);
     for (const child of children.get(pid) ?? []) add(child.pid);
   };
   for (const { pid, group } of processes) if (pid === leader || (group === leader && leader > 0)) add(pid);
-  return family;
+  return tree;
 }

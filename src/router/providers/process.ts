@@ -1,4 +1,4 @@
-/** Provider `process`: a daemon that the router starts itself, as a process of this machine. */
+/** Provider `process`: a daemon that the router starts as a process of this machine. */
 import { join } from 'node:path';
 import { z } from 'zod';
 import {
@@ -14,17 +14,17 @@ import {
   portFact,
   portFlag,
   sandbox,
+  sandboxFact,
   sandboxFlag,
   text,
   variableFacts,
   variables,
   variablesFlag,
-  wallsFact,
   writable,
   writableFact,
   writableFlag,
 } from './descriptor.ts';
-import { plain, shownPath, shownVariables, shownWords } from './redaction.ts';
+import { plain, shownArguments, shownPath, shownVariables } from './redaction.ts';
 
 const MEMORY_MB = [16, 1_048_576] as const;
 const PROCESSES = [1, 100_000] as const;
@@ -32,13 +32,13 @@ const OPEN_FILES = [16, 1_048_576] as const;
 const NICENESS = [0, 19] as const;
 const whole = ([min, max]: readonly [number, number]) => z.int().min(min).max(max).optional();
 
-/** What a process and its descendants may use together; more than that ends them. */
+/** The limits of a process with its descendants; they are ended when they exceed one. */
 const processLimitsSchema = z.strictObject({
-  /** Resident memory, in MiB, looked at once a second. */
+  /** Resident memory, in MiB, checked once a second. */
   memory_mb: whole(MEMORY_MB),
-  /** How many processes, looked at once a second. */
+  /** The number of processes, checked once a second. */
   processes: whole(PROCESSES),
-  /** Open files of each process; the kernel holds it. Linux only. */
+  /** Open files of each process; the kernel enforces it. Linux only. */
   open_files: whole(OPEN_FILES),
   /** Priority: 0 is that of the router, 19 the lowest. */
   niceness: whole(NICENESS),
@@ -55,13 +55,13 @@ export const processSpecSchema = z.strictObject({
   env: variables,
   port: port.optional(),
   /**
-   * The program has somebody else listen for it (`docker run -p`), so the router must not insist that what listens on
-   * the port is the program's own.
+   * Another program listens for it (`docker run -p`), so the router must not require that the listener is the program
+   * itself.
    */
   foreign_listener: z.boolean().optional(),
   health_path: healthPath,
   limits: processLimitsSchema.optional(),
-  /** Another user of the system that it runs as; the router must be able to become that user. */
+  /** The system user that it runs as; the router must be able to become that user. */
   run_as: runAsSchema.optional(),
   writable,
   sandbox,
@@ -72,7 +72,7 @@ function limitFlag(name: string, range: readonly [number, number], about: string
   return { usage: `--${name.replaceAll('_', '-')} <n>`, about, member: `limits.${name}`, kind };
 }
 
-/** Limits as the flags that say them. */
+/** The limits as command line flags. */
 function limitsAsFlags(limits: unknown): string | undefined {
   if (typeof limits !== 'object' || limits === null) return undefined;
   return Object.entries(limits)
@@ -85,10 +85,10 @@ export const PROCESS: Descriptor<'process', typeof processSpecSchema> = {
   about: 'a command to start',
   schema: processSpecSchema,
   shown: {
-    ...{ command: shownWords, cwd: plain, env: shownVariables, port: plain, foreign_listener: plain },
+    ...{ command: shownArguments, cwd: plain, env: shownVariables, port: plain, foreign_listener: plain },
     ...{ health_path: shownPath, limits: plain, run_as: plain, writable: plain, sandbox: plain },
   },
-  place: ['command', 'cwd'],
+  identity: ['command', 'cwd'],
   handsToken: true,
   flags: [
     {
@@ -98,19 +98,19 @@ export const PROCESS: Descriptor<'process', typeof processSpecSchema> = {
       kind: 'words',
       needed: 'the command is missing; write it after two dashes: --provider process -- node my-agent.js',
     },
-    ...folderFlags('where it runs (default: here)', () => '.'),
+    ...folderFlags('the folder in which it runs (default: here)', () => '.'),
     variablesFlag,
-    { ...portFlag, about: 'where the daemon listens (default: a free one), handed over as PORT' },
+    { ...portFlag, about: 'the port of the daemon (default: a free one), passed as PORT' },
     {
       usage: '--foreign-listener',
-      about: 'another program listens for it (docker run -p); take the word of whatever does',
+      about: 'another program listens for it (docker run -p); trust any listener on the port',
       member: 'foreign_listener',
       kind: 'switch',
     },
     healthPathFlag,
     limitFlag('memory_mb', MEMORY_MB, 'end it when it and its children use more memory'),
-    limitFlag('processes', PROCESSES, 'end it when it and its children are more than this'),
-    limitFlag('open_files', OPEN_FILES, 'how many files each of them may hold open'),
+    limitFlag('processes', PROCESSES, 'end it when it and its children are more processes'),
+    limitFlag('open_files', OPEN_FILES, 'the open file limit of each of them'),
     limitFlag('niceness', NICENESS, 'its priority, from 0 (as the router) to 19 (lowest)'),
     {
       usage: '--run-as <user>',
@@ -125,12 +125,12 @@ export const PROCESS: Descriptor<'process', typeof processSpecSchema> = {
     ['command', listed(spec.command)],
     ['folder', text(spec.cwd)],
     portFact(spec),
-    ['listens', spec.foreign_listener === true ? 'another program, for it' : undefined],
+    ['listens', spec.foreign_listener === true ? 'another program, on its behalf' : undefined],
     healthPathFact(spec),
     ['limits', limitsAsFlags(spec.limits)],
     ['runs as', spec.run_as === undefined ? undefined : Object.values(spec.run_as as object).join(':')],
     writableFact(spec),
-    wallsFact(spec),
+    sandboxFact(spec),
     ...variableFacts(spec),
   ],
   async create({ config, file, commits, reaper, ...parts }) {

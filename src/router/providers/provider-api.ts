@@ -1,24 +1,26 @@
-/** Calls to the API of a machine's provider: bounded, not redirected, and with its own words for what went wrong. */
+/**
+ * Calls to the API of a machine's provider. They are bounded, follow no redirects, and quote the provider's error text.
+ */
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../kit/clock/clock.ts';
 import { below, type ExchangeRequest, exchange, reasonOf } from '../../kit/http/exchange.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { parseForeignJson } from '../../wire/json.ts';
-import { lastWords } from './redaction.ts';
+import { lastOutput } from './redaction.ts';
 
 const MAX_BYTES = 2 * 1024 * 1024;
-/** How long a call may take unless told. */
+/** The default time limit of a call, milliseconds. */
 const CALL_MS = 10_000;
 const LONGEST_RETRY_AFTER_MS = 60_000;
 
 /**
- * A failure that says nothing about the machine: the API is away, overloaded or garbled, or the machine cannot be asked
- * just now. The same may be asked again.
+ * A failure unrelated to the machine: the API is unreachable, overloaded or garbled, or temporarily cannot answer. The
+ * call may be repeated.
  */
 export class TransientProviderError extends ReveilleError {
-  /** When, in milliseconds, as far as the API said. */
+  /** The retry time in milliseconds, if the API sent one. */
   readonly retryAfterMs: number;
-  /** Whether the API works, and only wants more time: then there is no count of attempts. */
+  /** Whether the API works and only needs more time: then attempts are not counted. */
   readonly patient: boolean;
 
   constructor(message: string, { retryAfterMs = 0, patient = false, cause }: TransientProviderErrorOptions = {}) {
@@ -36,7 +38,7 @@ export type ApiCall = {
   method: ExchangeRequest['method'];
   path: string;
   signal: AbortSignal;
-  /** 10 seconds unless told. */
+  /** By default 10 seconds. */
   limitMs?: number;
   headers?: Record<string, string>;
 };
@@ -51,11 +53,11 @@ type ProviderApiOptions = {
   dispatcher: Dispatcher;
   /** The base address. */
   url: string;
-  /** What it is in a sentence, such as `the Docker engine at unix:///var/run/docker.sock`. */
+  /** Its name in a sentence, such as `the Docker engine at unix:///var/run/docker.sock`. */
   name: string;
   headers: Readonly<Record<string, string>>;
   clock: Clock;
-  /** Must not be repeated, whoever says them. */
+  /** Secrets that must not be repeated. */
   secrets: readonly string[];
 };
 
@@ -86,7 +88,7 @@ export class ProviderApi {
   }
 
   /**
-   * Makes a call and gives back the answer, whatever its status.
+   * Makes a call and returns the answer, whatever its status.
    *
    * @throws the signal's reason; TransientProviderError when there was no answer in time
    */
@@ -107,47 +109,47 @@ export class ProviderApi {
     });
   }
 
-  /** What an answer says of itself: its `message` or `error`, or its text. At most 400 characters, without secrets. */
-  wordsOf({ status, body }: ApiAnswer, secrets: readonly string[] = []): string {
+  /** The text of an answer: its `message` or `error`, or its body. At most 400 characters, without secrets. */
+  textOf({ status, body }: ApiAnswer, secrets: readonly string[] = []): string {
     const json = jsonOrUndefined(body);
     const members: Record<string, unknown> = typeof json === 'object' && json !== null ? { ...json } : {};
-    const said = [members.message, members.error].find((member) => typeof member === 'string' && member !== '');
-    const words = this.scrub(typeof said === 'string' ? said : body.toString('utf8'), secrets);
-    return words === '' ? `it answered ${status} without a word` : `it answered ${status}: ${words}`;
+    const message = [members.message, members.error].find((member) => typeof member === 'string' && member !== '');
+    const text = this.scrub(typeof message === 'string' ? message : body.toString('utf8'), secrets);
+    return text === '' ? `it answered ${status} without a message` : `it answered ${status}: ${text}`;
   }
 
   /** Text in one line, without control characters and the secrets of the API and `secrets`. */
   scrub(text: string, secrets: readonly string[] = []): string {
-    return lastWords(text, [...this.#options.secrets, ...secrets]);
+    return lastOutput(text, [...this.#options.secrets, ...secrets]);
   }
 
   /**
    * The JSON of an answer.
    *
-   * @throws TransientProviderError when it is none
+   * @throws TransientProviderError when it is invalid
    */
   jsonOf(answer: ApiAnswer): unknown {
     const json = jsonOrUndefined(answer.body);
     if (json !== undefined) return json;
-    throw new TransientProviderError(`${this.name} answered something that is not JSON; ${this.wordsOf(answer)}`);
+    throw new TransientProviderError(`${this.name} answered something that is not JSON; ${this.textOf(answer)}`);
   }
 
   /**
-   * The failure that an answer stands for, which may pass.
+   * The temporary failure that an answer means.
    *
-   * @param atLeastMs the shortest time after which it may be asked again, whatever the answer says
+   * @param atLeastMs the shortest time before a retry, whatever the answer says
    */
   transient(
     answer: ApiAnswer,
     { patient = answer.status === 429, atLeastMs = 0, secrets = [] }: Passing = {},
   ): TransientProviderError {
     const wait = Math.max(retryAfterMs(answer.headers['retry-after'], this.#options.clock.now()), atLeastMs);
-    const message = `${this.name} cannot do it now: ${this.wordsOf(answer, secrets)}`;
+    const message = `${this.name} cannot do it now: ${this.textOf(answer, secrets)}`;
     return new TransientProviderError(message, { retryAfterMs: wait, patient });
   }
 
-  /** The failure that an answer stands for, which repeating will not change. */
+  /** The permanent failure that an answer means. */
   refusal(what: string, answer: ApiAnswer, secrets: readonly string[] = []): ReveilleError {
-    return new ReveilleError('unavailable', `${what}: ${this.name} refused; ${this.wordsOf(answer, secrets)}`);
+    return new ReveilleError('unavailable', `${what}: ${this.name} refused; ${this.textOf(answer, secrets)}`);
   }
 }

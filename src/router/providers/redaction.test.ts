@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { shownSpec } from './descriptors.ts';
-import { hiddenMember, lastWords } from './redaction.ts';
+import { hiddenMember, lastOutput } from './redaction.ts';
 
 const CANARY = 'Canary7Secret0OfThisTest';
 const reference = (name: string) => `\${${name}}`;
 
-test('a secret is shown nowhere: not in arguments, addresses, variables, paths, nor in a member that nobody called public', () => {
-  const words = [
+test('a secret is hidden everywhere: in arguments, addresses, variables, paths, and in every member that is not public', () => {
+  const args = [
     ...[
       'node',
       'agent.js',
@@ -24,9 +24,9 @@ test('a secret is shown nowhere: not in arguments, addresses, variables, paths, 
   const specs = [
     {
       provider: 'process',
-      spec: { command: words, env: { MODEL: 'short' }, health_path: '/up?t=short', later: 'short' },
+      spec: { command: args, env: { MODEL: 'short' }, health_path: '/up?t=short', later: 'short' },
     },
-    { provider: 'command', spec: { preset: 'claude', args: words, env: { ANY: 'short' } } },
+    { provider: 'command', spec: { preset: 'claude', args, env: { ANY: 'short' } } },
     { provider: 'command', spec: { preset: 'webhook', url: 'https://hooks.example/services/short?short#x' } },
     { provider: 'http', spec: { url: `http://example.com/${CANARY}`, health_path: '/?short' } },
     { provider: 'fly', spec: { app: 'a', machine_id: 'm', lease_nonce: 'short' } },
@@ -35,11 +35,15 @@ test('a secret is shown nowhere: not in arguments, addresses, variables, paths, 
   for (const one of specs) {
     const text = JSON.stringify(shownSpec(one));
     assert.ok(!text.includes('short') && !text.includes(CANARY), text);
-    assert.match(hiddenMember(shownSpec(one)) ?? '', /^spec\./, 'what is shown cannot be put back by mistake');
+    assert.match(
+      hiddenMember(shownSpec(one)) ?? '',
+      /^spec\./,
+      'a shown placeholder cannot be stored again by mistake',
+    );
   }
 });
 
-test('what tells machines apart is shown as it is', () => {
+test('members that distinguish machines are shown unchanged', () => {
   const specs = [
     {
       provider: 'process',
@@ -71,22 +75,22 @@ test('what tells machines apart is shown as it is', () => {
   }
 });
 
-test('a word as long as a body may be is read once', () => {
+test('the longest word that fits a body is scanned once', () => {
   const command = ['x', 'a:', 'a=', '-', 'http://', 'A1'].map((part) => part.repeat(200_000 / part.length));
   const { command: shown } = shownSpec({ provider: 'process', spec: { command } }) as { command: string[] };
   assert.equal(shown.length, command.length);
 });
 
-test('a cut through the middle of a character leaves text that can be stored', () => {
+test('a cut through a surrogate pair leaves text that can be stored', () => {
   for (const tail of ['', 'x']) {
-    const said = lastWords(`${'🔔'.repeat(300)}${tail}`, []);
-    assert.ok(said.isWellFormed());
-    assert.equal(said.length, 401);
+    const text = lastOutput(`${'🔔'.repeat(300)}${tail}`, []);
+    assert.ok(text.isWellFormed());
+    assert.equal(text.length, 401);
   }
-  assert.equal(lastWords('half \ud83d of one', []), 'half \ufffd of one');
+  assert.equal(lastOutput('half \ud83d of one', []), 'half \ufffd of one');
 });
 
-test('of a crash the error is quoted, not the frames below it', () => {
+test('the quote of a crash has the error, not the stack frames', () => {
   const crash = [
     'node:internal/modules/cjs/loader:1478',
     '  throw err;',
@@ -102,14 +106,14 @@ test('of a crash the error is quoted, not the frames below it', () => {
     '',
     'Node.js v24.21.0',
   ];
-  const said = lastWords(crash.join('\n'), []);
-  assert.match(said, /Error: Cannot find module '\/srv\/my-agent\.js' \| code: 'MODULE_NOT_FOUND', \|/);
+  const text = lastOutput(crash.join('\n'), []);
+  assert.match(text, /Error: Cannot find module '\/srv\/my-agent\.js' \| code: 'MODULE_NOT_FOUND', \|/);
 });
 
 test('only the last six lines are quoted, without colours and secrets', () => {
   const lines = Array.from({ length: 9 }, (_, n) => `\x1b[31mline ${n}\x1b[0m of hunter2hunter2`);
   assert.equal(
-    lastWords(lines.join('\n'), ['hunter2', 'hunter2hunter2', 'of']),
+    lastOutput(lines.join('\n'), ['hunter2', 'hunter2hunter2', 'of']),
     [3, 4, 5, 6, 7, 8].map((n) => `line ${n} of [redacted]`).join(' | '),
   );
 });

@@ -1,7 +1,7 @@
 /**
- * A provider of machines that somebody else runs: it looks, asks, and looks again, until the machine is what it should
- * be. What is under way there already, whoever began it, is joined. Machines outlive the router; a record tells the
- * next one which were awake.
+ * A provider of machines of an external system. It queries, requests a change, and queries again until the machine has
+ * the desired state. It joins changes that are under way, also those of other clients. Machines outlive the router; a
+ * record lists awake machines for the next router.
  */
 import { type Clock, wait } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
@@ -9,14 +9,14 @@ import { ReveilleError } from '../../wire/errors.ts';
 import type { DaemonMachine, Machine } from '../machines/machine.ts';
 import type { AwakeRecords } from './awake-records.ts';
 import type { HealthProbe } from './health.ts';
-import type { Daemon, Provider, Tell } from './provider.ts';
+import type { Daemon, OnProgress, Provider } from './provider.ts';
 import { TransientProviderError } from './provider-api.ts';
-import type { RemoteDriver, RemoteSpec, Sight, Target } from './remote-driver.ts';
+import type { RemoteDriver, RemoteObservation, RemoteSpec, Target } from './remote-driver.ts';
 
 export type RemoteProviderOptions<Spec extends RemoteSpec> = {
   name: DaemonMachine['provider'];
   driver: RemoteDriver<Spec>;
-  /** The specification of a machine of this provider; nothing for another's. */
+  /** The specification of a machine of this provider; `undefined` for another provider. */
   specOf(machine: Machine): Spec | undefined;
   awake: AwakeRecords;
   probe: HealthProbe;
@@ -24,24 +24,24 @@ export type RemoteProviderOptions<Spec extends RemoteSpec> = {
   log: Logger;
 };
 
-/** A running machine whose daemon does not get healthy is looked at this often: it may have ended. */
-const LOOK_AGAIN_MS = 3000;
-/** How long a machine that an earlier router left awake has to prove that its daemon is healthy. */
+/** A running machine with an unhealthy daemon is queried this often: it may have ended. */
+const RECHECK_MS = 3000;
+/** How long an adopted machine may take until its daemon is healthy, milliseconds. */
 const ADOPTION_MS = 10_000;
 
-/** Nobody tells when such a machine ends. */
+/** The provider gets no notice when such a machine ends. */
 const NEVER = new AbortController().signal;
 
-/** What an attempt to bring a machine up has come to. */
+/** The progress of one attempt to start a machine. */
 type Attempt = {
-  /** Its start may have been asked for. */
-  asked: boolean;
-  /** When its start was accepted, on the monotonic clock. */
+  /** Whether a start may have been requested. */
+  requested: boolean;
+  /** When a start was accepted, on the monotonic clock. */
   acceptedAt: number | undefined;
   cold: boolean;
 };
 
-const unheard: Tell = () => {};
+const ignoreProgress: OnProgress = () => {};
 const unavailable = (message: string) => new ReveilleError('unavailable', message);
 
 export class RemoteProvider<Spec extends RemoteSpec> implements Provider {
@@ -50,8 +50,8 @@ export class RemoteProvider<Spec extends RemoteSpec> implements Provider {
   readonly outlivesRouter = true;
   readonly trustMs: number;
   readonly #options: RemoteProviderOptions<Spec>;
-  /** Users whose running machine has not got healthy: put to sleep, it would come back as it was. */
-  readonly #ailing = new Set<string>();
+  /** Users whose running machine did not become healthy. If it were suspended, it would resume in the same state. */
+  readonly #unhealthy = new Set<string>();
   readonly #closing = new AbortController();
 
   constructor(options: RemoteProviderOptions<Spec>) {
@@ -64,17 +64,17 @@ export class RemoteProvider<Spec extends RemoteSpec> implements Provider {
     return JSON.stringify(this.#targetOf(machine).spec);
   }
 
-  async start(machine: Machine, signal: AbortSignal, tell: Tell): Promise<Daemon> {
+  async start(machine: Machine, signal: AbortSignal, onProgress: OnProgress): Promise<Daemon> {
     const target = this.#targetOf(machine);
     signal.throwIfAborted();
     await this.#options.awake.keep(target.userId, JSON.stringify(target.spec));
-    const attempt: Attempt = { asked: false, acceptedAt: undefined, cold: false };
+    const attempt: Attempt = { requested: false, acceptedAt: undefined, cold: false };
     try {
-      const url = await this.#bringUp(target, attempt, this.#unlessClosing(signal), tell);
+      const url = await this.#bringUp(target, attempt, this.#unlessClosing(signal), onProgress);
       return { url, gone: NEVER, cold: attempt.cold };
     } catch (thrown) {
       if (this.#closing.signal.aborted) throw thrown;
-      if (attempt.asked) await this.#endAfterFailure(target);
+      if (attempt.requested) await this.#endAfterFailure(target);
       signal.throwIfAborted();
       throw thrown;
     }
@@ -91,9 +91,9 @@ export class RemoteProvider<Spec extends RemoteSpec> implements Provider {
       await this.stop(machine);
       return undefined;
     }
-    const url = await this.#find(this.#targetOf(machine), this.#unlessClosing(signal));
+    const url = await this.#checkAwake(this.#targetOf(machine), this.#unlessClosing(signal));
     if (url === undefined) return undefined;
-    this.#options.log.info({ user_id: machine.userId, url }, 'took over a machine that was awake');
+    this.#options.log.info({ user_id: machine.userId, url }, 'adopted an awake machine');
     return { url, gone: NEVER, cold: false };
   }
 
@@ -101,7 +101,7 @@ export class RemoteProvider<Spec extends RemoteSpec> implements Provider {
     const { userId, token } = machine;
     const recorded = this.#options.awake.specOf(userId);
     const spec = recorded === undefined ? this.#options.specOf(machine) : (JSON.parse(recorded) as Spec);
-    if (spec) await this.#putDown({ userId, spec, token }, this.#ailing.has(userId) ? 'end' : 'sleep');
+    if (spec) await this.#stopRemote({ userId, spec, token }, this.#unhealthy.has(userId) ? 'end' : 'sleep');
   }
 
   close(): void {
@@ -112,36 +112,39 @@ export class RemoteProvider<Spec extends RemoteSpec> implements Provider {
   #targetOf(machine: Machine): Target<Spec> {
     const spec = this.#options.specOf(machine);
     if (spec) return { userId: machine.userId, spec, token: machine.token };
-    throw new ReveilleError('internal', `a machine of provider ${machine.provider} came to provider ${this.name}`);
+    throw new ReveilleError(
+      'internal',
+      `internal error: a machine of provider ${machine.provider} was passed to provider ${this.name}`,
+    );
   }
 
   #unlessClosing(signal: AbortSignal): AbortSignal {
     return AbortSignal.any([signal, this.#closing.signal]);
   }
 
-  /** The address of the machine's daemon once that is healthy. */
-  async #bringUp(target: Target<Spec>, attempt: Attempt, signal: AbortSignal, tell: Tell): Promise<string> {
+  /** The address of the machine's daemon when it is healthy. */
+  async #bringUp(target: Target<Spec>, attempt: Attempt, signal: AbortSignal, onProgress: OnProgress): Promise<string> {
     const { driver, clock } = this.#options;
-    const looks = looksAt(driver, { clock, signal, tell });
-    return looks.until(async () => {
-      const sight = await driver.look(target, signal);
-      if (sight.state === 'lost') throw unavailable(sight.words);
-      if (sight.state === 'up' && sight.url === undefined) throw unavailable(sight.words);
-      if (sight.state === 'up') {
-        const why: Tell = (said) => tell(`${sight.words}, but ${said}`);
-        return (await this.#isHealthy(sight.url, target, signal, why)) ? sight.url : undefined;
+    const poller = createPoller(driver, { clock, signal, onProgress });
+    return poller.until(async () => {
+      const observation = await driver.observe(target, signal);
+      if (observation.state === 'lost') throw unavailable(observation.text);
+      if (observation.state === 'up' && observation.url === undefined) throw unavailable(observation.text);
+      if (observation.state === 'up') {
+        const why: OnProgress = (progress) => onProgress(`${observation.text}, but ${progress}`);
+        return (await this.#isHealthy(observation.url, target, signal, why)) ? observation.url : undefined;
       }
       attempt.cold = true;
-      tell(sight.words);
-      if (sight.state === 'rising' && (await sight.wait?.(signal))) looks.hurry();
-      if (sight.state === 'down' && (await this.#rouse(sight, target, attempt, signal))) looks.hurry();
+      onProgress(observation.text);
+      if (observation.state === 'rising' && (await observation.wait?.(signal))) poller.skipPause();
+      if (observation.state === 'down' && (await this.#rouse(observation, target, attempt, signal))) poller.skipPause();
       return undefined;
     });
   }
 
-  /** Has a machine started that is down; `false` when that was done already. */
+  /** Requests the start of a stopped machine; `false` when that was done already. */
   async #rouse(
-    sight: Extract<Sight, { state: 'down' }>,
+    observation: Extract<RemoteObservation, { state: 'down' }>,
     target: Target<Spec>,
     attempt: Attempt,
     signal: AbortSignal,
@@ -149,63 +152,68 @@ export class RemoteProvider<Spec extends RemoteSpec> implements Provider {
     const { driver, clock, log } = this.#options;
     if (attempt.acceptedAt !== undefined) {
       if (clock.monotonic() - attempt.acceptedAt < driver.staleMs) return false;
-      const said = await driver.lastWords?.(target, signal);
-      throw unavailable(`${sight.words} before its daemon was ready${said ? `: ${said}` : ''}`);
+      const lastLines = await driver.lastOutput?.(target, signal);
+      throw unavailable(`${observation.text} before its daemon was ready${lastLines ? `: ${lastLines}` : ''}`);
     }
-    attempt.asked = true;
-    await sight.rouse(signal);
+    attempt.requested = true;
+    await observation.start(signal);
     attempt.acceptedAt = clock.monotonic();
     log.info({ user_id: target.userId, provider: this.name }, 'started a machine');
     return true;
   }
 
-  /** Waits for the daemon of a running machine, for a moment. */
+  /** Waits briefly for the daemon of a running machine. */
   async #isHealthy(
     url: string | undefined,
     { userId, spec }: Target<Spec>,
     signal: AbortSignal,
-    tell: Tell,
+    onProgress: OnProgress,
   ): Promise<boolean> {
-    this.#ailing.add(userId);
+    this.#unhealthy.add(userId);
     if (url === undefined) return false;
-    const moment = new AbortController();
-    const cancel = this.#options.clock.after(LOOK_AGAIN_MS, () => moment.abort());
+    const wait = new AbortController();
+    const cancel = this.#options.clock.after(RECHECK_MS, () => wait.abort());
     try {
       await this.#options.probe.untilHealthy(
         () => ({ url }),
         spec.health_path,
-        AbortSignal.any([signal, moment.signal]),
-        tell,
+        AbortSignal.any([signal, wait.signal]),
+        onProgress,
       );
-      this.#ailing.delete(userId);
+      this.#unhealthy.delete(userId);
       return true;
     } catch (thrown) {
       signal.throwIfAborted();
-      if (moment.signal.aborted) return false;
+      if (wait.signal.aborted) return false;
       throw thrown;
     } finally {
       cancel();
     }
   }
 
-  /** Looks for a machine that should be awake; it is stopped when its daemon is not healthy. */
-  async #find(target: Target<Spec>, signal: AbortSignal): Promise<string | undefined> {
+  /** Checks a machine that should be awake; it is stopped when its daemon is not healthy. */
+  async #checkAwake(target: Target<Spec>, signal: AbortSignal): Promise<string | undefined> {
     const { driver, clock, log } = this.#options;
     let upSince: number | undefined;
-    // A router that comes up before the engine it talks to waits for that one.
-    const looks = looksAt(driver, { clock, signal, transientErrors: Number.POSITIVE_INFINITY, tell: unheard });
-    const found = await looks.until(async () => {
-      const sight = await driver.look(target, signal);
-      if (sight.state === 'down' || sight.state === 'lost') {
+    // A router that starts before its engine waits for it.
+    const poller = createPoller(driver, {
+      clock,
+      signal,
+      transientErrors: Number.POSITIVE_INFINITY,
+      onProgress: ignoreProgress,
+    });
+    const found = await poller.until(async () => {
+      const observation = await driver.observe(target, signal);
+      if (observation.state === 'down' || observation.state === 'lost') {
         await this.#forget(target.userId);
         return { url: undefined };
       }
-      if (sight.state !== 'up') return undefined;
-      if (await this.#isHealthy(sight.url, target, signal, unheard)) return { url: sight.url };
+      if (observation.state !== 'up') return undefined;
+      if (await this.#isHealthy(observation.url, target, signal, ignoreProgress)) return { url: observation.url };
       upSince ??= clock.monotonic();
       if (clock.monotonic() - upSince < ADOPTION_MS) return undefined;
-      log.warn({ user_id: target.userId }, 'stopping a machine that is awake and not healthy');
-      await this.#putDown(target, 'end');
+      log.warn({ user_id: target.userId }, 'stopping an unhealthy machine that is awake');
+      await this.#stopRemote(target, 'end');
       return { url: undefined };
     });
     return found.url;
@@ -213,114 +221,115 @@ export class RemoteProvider<Spec extends RemoteSpec> implements Provider {
 
   async #endAfterFailure(target: Target<Spec>): Promise<void> {
     try {
-      await this.#putDown(target, 'end');
+      await this.#stopRemote(target, 'end');
     } catch (err) {
-      this.#options.log.warn({ err, user_id: target.userId }, 'a machine that was not wanted any more goes on running');
+      this.#options.log.warn(
+        { err, user_id: target.userId },
+        'a machine that is no longer needed could not be stopped',
+      );
     }
   }
 
-  /** Resolves when nothing of the machine runs. */
-  async #putDown(target: Target<Spec>, how: 'sleep' | 'end'): Promise<void> {
+  /** Resolves when the machine does not run. */
+  async #stopRemote(target: Target<Spec>, how: 'sleep' | 'end'): Promise<void> {
     const { clock, driver, log } = this.#options;
-    const words = await putDown({ driver, clock, target, how, signal: this.#closing.signal });
-    if (words !== undefined) log.info({ user_id: target.userId, state: words }, 'put a machine to sleep');
+    const text = await stopRemote({ driver, clock, target, how, signal: this.#closing.signal });
+    if (text !== undefined) log.info({ user_id: target.userId, state: text }, 'put a machine to sleep');
     await this.#forget(target.userId);
   }
 
   async #forget(userId: string): Promise<void> {
-    this.#ailing.delete(userId);
+    this.#unhealthy.delete(userId);
     await this.#options.awake.forget(userId);
   }
 }
 
 const STOP_MS = 25_000;
-/** A machine that still runs is asked again to end after this. */
-const ASK_AGAIN_MS = 10_000;
+/** A machine that still runs gets another stop request after this time. */
+const STOP_AGAIN_MS = 10_000;
 
-type PutDownOptions<Spec extends RemoteSpec> = {
+type StopOptions<Spec extends RemoteSpec> = {
   driver: RemoteDriver<Spec>;
   clock: Clock;
   target: Target<Spec>;
-  /** As its specification wants it, or for good. */
+  /** `sleep` follows the specification, `end` stops the machine completely. */
   how: 'sleep' | 'end';
   /** Gives up. */
   signal: AbortSignal;
 };
 
 /**
- * Resolves when nothing of the machine runs; tells in the driver's words what it is then, or nothing when it was at
- * rest already.
+ * Resolves when the machine does not run, with its state in the driver's words, or nothing when it was stopped already.
  *
- * @throws the signal's reason; ReveilleError `internal` in the driver's words when it does not come to rest in 25
- *   seconds
+ * @throws the signal's reason; ReveilleError `internal` in the driver's words when it does not stop in 25 seconds
  */
-async function putDown<Spec extends RemoteSpec>(options: PutDownOptions<Spec>): Promise<string | undefined> {
+async function stopRemote<Spec extends RemoteSpec>(options: StopOptions<Spec>): Promise<string | undefined> {
   const { driver, clock, target, how } = options;
   const tooLong = new AbortController();
   const cancel = clock.after(STOP_MS, () => tooLong.abort());
   const signal = AbortSignal.any([options.signal, tooLong.signal]);
-  let words = 'it could not be looked at';
-  const tell = (said: string) => {
-    words = said;
+  let text = 'its state could not be read';
+  const onProgress = (progress: string) => {
+    text = progress;
   };
-  let askedAt: number | undefined;
+  let requestedAt: number | undefined;
   try {
-    await looksAt(driver, { clock, signal, tell }).until(async () => {
-      const sight = await driver.look(target, signal);
-      tell(sight.words);
-      if (sight.state === 'down' || sight.state === 'lost') return true;
-      if (sight.state === 'changing') return undefined;
-      if (askedAt !== undefined && clock.monotonic() - askedAt < ASK_AGAIN_MS) return undefined;
-      await (sight.state === 'up' ? sight[how] : sight.end)(signal);
-      askedAt = clock.monotonic();
+    await createPoller(driver, { clock, signal, onProgress }).until(async () => {
+      const observation = await driver.observe(target, signal);
+      onProgress(observation.text);
+      if (observation.state === 'down' || observation.state === 'lost') return true;
+      if (observation.state === 'changing') return undefined;
+      if (requestedAt !== undefined && clock.monotonic() - requestedAt < STOP_AGAIN_MS) return undefined;
+      await (observation.state === 'up' ? observation[how] : observation.end)(signal);
+      requestedAt = clock.monotonic();
       return undefined;
     });
-    return askedAt === undefined ? undefined : words;
+    return requestedAt === undefined ? undefined : text;
   } catch (cause) {
     options.signal.throwIfAborted();
     const late = tooLong.signal.aborted ? ` (after ${STOP_MS / 1000} s)` : '';
-    const why = late === '' && cause instanceof Error ? cause.message : words;
+    const why = late === '' && cause instanceof Error ? cause.message : text;
     throw new ReveilleError('internal', `the machine could not be stopped: ${why}${late}`, { cause });
   } finally {
     cancel();
   }
 }
 
-/** The pause after the first look; it doubles up to the longest. */
+/** The pause after the first query; it doubles up to the longest. */
 type Pauses = { readonly firstPauseMs: number; readonly longestPauseMs: number };
 
-type LooksOptions = {
+type PollerOptions = {
   clock: Clock;
-  /** Ends the looking. */
+  /** Ends the polling. */
   signal: AbortSignal;
-  /** So many failed looks in a row end the looking; 4 unless told. */
+  /** The number of consecutive failed queries that end the polling; by default 4. */
   transientErrors?: number;
-  /** Hears of failures that are passed over. */
-  tell: Tell;
+  /** Receives failures that are retried. */
+  onProgress: OnProgress;
 };
 
-/** @param pauses how long to wait between looks */
-function looksAt(pauses: Pauses, options: LooksOptions): Looks {
+/** @param pauses the pauses between queries */
+function createPoller(pauses: Pauses, options: PollerOptions): Poller {
   const { firstPauseMs, longestPauseMs } = pauses;
-  return new Looks({ transientErrors: 4, ...options, firstPauseMs, longestPauseMs });
+  return new Poller({ transientErrors: 4, ...options, firstPauseMs, longestPauseMs });
 }
 
-class Looks {
-  readonly #options: Required<LooksOptions> & Pauses;
+class Poller {
+  readonly #options: Required<PollerOptions> & Pauses;
   #failed = 0;
   #pauseMs = 0;
   #atLeastMs = 0;
 
-  constructor(options: Required<LooksOptions> & Pauses) {
+  constructor(options: Required<PollerOptions> & Pauses) {
     this.#options = options;
   }
 
   /**
-   * Looks until there is a result.
+   * Polls until there is a result.
    *
-   * @param look gives nothing when it must be repeated; a `TransientProviderError` that it throws is passed over, any
-   *   other error ends the looking
-   * @throws the signal's reason; what `look` threw
+   * @param query returns nothing to be repeated. A `TransientProviderError` is retried, any other error ends the
+   *   polling
+   * @throws the signal's reason; the error of `query`
    */
   async until<T>(look: () => Promise<T | undefined>): Promise<T> {
     for (;;) {
@@ -330,13 +339,13 @@ class Looks {
         if (result !== undefined) return result;
         this.#failed = 0;
       } catch (thrown) {
-        this.#passOver(thrown);
+        this.#retryLater(thrown);
       }
     }
   }
 
-  /** The next look comes at once. */
-  hurry(): void {
+  /** The next query follows without a pause. */
+  skipPause(): void {
     this.#pauseMs = 0;
   }
 
@@ -349,13 +358,13 @@ class Looks {
     this.#atLeastMs = 0;
   }
 
-  #passOver(thrown: unknown): void {
-    const { signal, transientErrors, tell } = this.#options;
+  #retryLater(thrown: unknown): void {
+    const { signal, transientErrors, onProgress } = this.#options;
     signal.throwIfAborted();
     if (!(thrown instanceof TransientProviderError)) throw thrown;
     if (!thrown.patient) this.#failed++;
     if (this.#failed >= transientErrors) throw thrown;
-    tell(thrown.message);
+    onProgress(thrown.message);
     this.#atLeastMs = thrown.retryAfterMs;
   }
 }

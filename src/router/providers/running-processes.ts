@@ -1,11 +1,11 @@
 /**
- * The processes that run for machines, by user: taken over from a dead router, looked after, and struck off when they
- * end.
+ * The processes that run for machines, by user. It adopts those of a dead router, watches them, and removes them when
+ * they end.
  */
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
-import { Line } from './line.ts';
+import { DaemonConnections } from './daemon-connections.ts';
 import type { ProcessLimits } from './process.ts';
 import { killProcess, ProcessGroup } from './process-group.ts';
 import { enforceLimits } from './process-limits.ts';
@@ -13,32 +13,32 @@ import { ProcessLog } from './process-log.ts';
 import type { ProcessRecord, ProcessRecords, SpawnIntent } from './process-records.ts';
 import { findByVariable, type MarkedProcess, runningLeader } from './process-table.ts';
 
-/** A process of ours, the record it is kept under, and its output since it was started (or taken over). */
+/** A process, its record, and its output since it was started (or adopted). */
 export type Running = {
   readonly record: SpawnIntent;
   readonly group: ProcessGroup;
-  /** Reaches it and nobody else. */
-  readonly line: Line;
-  /** Where it listens, as far as is known. */
+  /** Connections that reach only this process. */
+  readonly connections: DaemonConnections;
+  /** The port on which it listens, as far as known. */
   port: number;
   readonly log: ProcessLog;
-  /** Not known of a process that was taken over until its machine is. */
+  /** Unknown for an adopted process until its machine is read. */
   limits: ProcessLimits | undefined;
 };
 
 export type RunningProcessesOptions = {
   records: ProcessRecords;
-  /** Where the output of the processes goes. */
+  /** The folder for the output of the processes. */
   logFolder: string;
   clock: Clock;
   log: Logger;
-  /** To each of them, at once. */
+  /** The most concurrent connections to each of them. */
   connections: number;
-  /** Told when a process runs, and when the last one has ended. */
+  /** Called when a process runs, and when the last one has ended. */
   onRunning?: (some: boolean) => void;
 };
 
-/** How often they are looked at: their logs, and what they use. */
+/** How often their logs and their usage are checked, milliseconds. */
 const SWEEP_MS = 1000;
 
 export class RunningProcesses {
@@ -55,15 +55,18 @@ export class RunningProcesses {
     return this.#byUser.get(userId);
   }
 
-  /** Connections to a program of ours. */
-  lineTo({ pid }: ProcessGroup): Line {
+  /** Connections to a started program. */
+  connectionsTo({ pid }: ProcessGroup): DaemonConnections {
     const { log, connections } = this.#options;
     const onUnseen = () =>
-      log.warn({ pid }, 'this system does not show who listens; what takes its port gets its wakes');
-    return new Line({ leader: pid, connections, onUnseen });
+      log.warn(
+        { pid },
+        'this system does not show who listens on a port; a program that takes the port receives the wakes',
+      );
+    return new DaemonConnections({ leader: pid, connections, onUnseen });
   }
 
-  /** Takes a process into account until it ends. */
+  /** Keeps a process until it ends. */
   keep(running: Running): void {
     const { record, group } = running;
     this.#byUser.set(record.userId, running);
@@ -72,12 +75,12 @@ export class RunningProcesses {
       if (this.#byUser.get(record.userId) === running) this.#byUser.delete(record.userId);
       if (this.#byUser.size === 0) this.#options.onRunning?.(false);
       this.#options.log.info({ user_id: record.userId, pid: group.pid, ending }, 'a process ended');
-      running.line.close();
+      running.connections.close();
       return this.forget(record);
     });
   }
 
-  /** Removes the record of a process that is gone. One that stays costs nothing but a look at the next start. */
+  /** Removes the record of an ended process. A remaining record costs only one query at the next start. */
   async forget({ userId, spawnId }: SpawnIntent): Promise<void> {
     try {
       await this.#options.records.forget(userId, spawnId);
@@ -86,43 +89,50 @@ export class RunningProcesses {
     }
   }
 
-  /** Takes charge of everything that an earlier router left; gives back whose processes still run. */
-  takeOverAll(): string[] {
+  /** Adopts all that an earlier router left; returns the users whose processes still run. */
+  adoptAll(): string[] {
     const records = this.#options.records.all();
     if (records.length === 0) return [];
     const marked = findByVariable(SPAWN_ID_VARIABLE);
     return records
-      .filter((record) => this.#takeOver(record, marked.get(record.spawnId) ?? []))
+      .filter((record) => this.#adopt(record, marked.get(record.spawnId) ?? []))
       .map((record) => record.userId);
   }
 
   close(): void {
     this.#cancelSweep();
-    for (const { group, line } of this.#byUser.values()) {
+    for (const { group, connections } of this.#byUser.values()) {
       group.close();
-      line.destroy();
+      connections.destroy();
     }
   }
 
   /**
-   * Takes charge of what an earlier router left of a record; says whether that still runs. A router that died between
-   * the fork and the record of it left a process that is known by its environment only.
+   * Adopts the process of a record; returns whether it still runs. A router that died between the fork and its record
+   * left a process that only its environment identifies.
    */
-  #takeOver(record: ProcessRecord, marked: readonly MarkedProcess[]): boolean {
+  #adopt(record: ProcessRecord, marked: readonly MarkedProcess[]): boolean {
     const { clock, log, logFolder } = this.#options;
     const { born, userId } = record;
     if (!born && process.platform !== 'linux') {
-      const message = 'the router died while it started a process; if that runs, it must be ended by hand';
+      const message = 'the router died while it started a process; if the process runs, end it by hand';
       log.warn({ user_id: userId }, message);
     }
     const leader = runningLeader(born, marked);
     if (leader) {
-      const group = ProcessGroup.takenOver(leader, clock);
-      const { line, port } = { line: this.lineTo(group), port: record.port };
-      this.keep({ record, group, line, port, log: new ProcessLog(logFolder, userId), limits: undefined });
+      const group = ProcessGroup.adopted(leader, clock);
+      const connections = this.connectionsTo(group);
+      this.keep({
+        record,
+        group,
+        connections,
+        port: record.port,
+        log: new ProcessLog(logFolder, userId),
+        limits: undefined,
+      });
       return true;
     }
-    // The leader has ended while nobody watched; what it left behind would be in the next one's way.
+    // The leader ended without a router; its remaining processes would disturb the next one.
     for (const { pid } of marked) killProcess(pid);
     void this.forget(record);
     return false;
@@ -136,14 +146,14 @@ export class RunningProcesses {
   }
 
   #sweep(): void {
-    const { log: house } = this.#options;
+    const { log: routerLog } = this.#options;
     for (const { log } of this.#byUser.values()) {
-      log.rotate().catch((err: unknown) => house.debug({ err, path: log.path }, 'a log could not be put aside'));
+      log.rotate().catch((err: unknown) => routerLog.debug({ err, path: log.path }, 'a log could not be rotated'));
     }
     try {
       enforceLimits(this.#byUser.values());
     } catch (err) {
-      house.warn({ err }, 'what the processes use could not be looked at');
+      routerLog.warn({ err }, 'the usage of the processes could not be read');
     }
   }
 }

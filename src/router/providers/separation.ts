@@ -1,4 +1,4 @@
-/** What isolates a machine's program: a sandbox, and perhaps another user of the system. */
+/** Isolates a machine's program with a sandbox, and optionally another system user. */
 import { readFileSync } from 'node:fs';
 import { isProgram } from '../../kit/process/program.ts';
 import { reachedBy, SEPARATED_VARIABLE, type Walls } from '../../kit/process/separation.ts';
@@ -7,95 +7,95 @@ import { ReveilleError } from '../../wire/errors.ts';
 import type { Machine } from '../machines/machine.ts';
 import type { RunAs } from './process.ts';
 
-export type SeparationOptions = {
-  /** None without it. */
-  walls?: Walls | undefined;
-  /** What a user's machine gets although it lies in a hidden place. */
+export type IsolationOptions = {
+  /** By default no sandbox. */
+  sandboxer?: Walls | undefined;
+  /** Paths below hidden folders that a user's machine may read anyway. */
   grantedTo?: ((userId: string) => readonly Grant[]) | undefined;
-  /** The machines that there are. */
+  /** All machines of the registry. */
   machines: () => Iterable<Machine>;
 };
 
 export type MachineProgram = {
   userId: string;
   command: readonly string[];
-  /** The words of the command that the specification has; all of them by default. */
-  words?: readonly string[];
+  /** The arguments of the command that come from the specification; by default all of them. */
+  specArgs?: readonly string[];
   cwd: string | undefined;
   env: Record<string, string>;
-  /** What it writes besides its folder, as its specification and its preset say. */
+  /** The paths that it may write besides its folder, from its specification and its preset. */
   writable?: readonly string[] | undefined;
-  /** What it may not write below those. */
+  /** The paths below them that stay read-only. */
   readOnly?: readonly string[];
-  /** As the specification has them. */
+  /** The value of the specification. */
   sandbox: boolean | undefined;
   runAs?: RunAs | undefined;
 };
 
-/** What to start, and how its end is to be read. */
-export type Separated = {
+/** The command to start. `wrapped` says how its end is read. */
+export type IsolatedProgram = {
   command: readonly string[];
   env: Record<string, string>;
   cwd: string | undefined;
-  carried: boolean;
+  isWrapped: boolean;
 };
 
 /** Variables of a machine whose values are folders or files of its user. */
-const OWN_PLACE = /_(?:DATA_DIR|WORKSPACE|KEYFILE)$/;
+const OWN_PATH = /_(?:DATA_DIR|WORKSPACE|KEYFILE)$/;
 
-/** The folders and files that a machine works in, as its specification says. */
-function placesOf({ provider, spec }: Machine): string[] {
+/** The folders and files that a machine uses, from its specification. */
+function pathsOf({ provider, spec }: Machine): string[] {
   if (provider !== 'process' && provider !== 'command') return [];
-  const named = Object.entries(spec.env ?? {}).flatMap(([name, value]) => (OWN_PLACE.test(name) ? [value] : []));
+  const named = Object.entries(spec.env ?? {}).flatMap(([name, value]) => (OWN_PATH.test(name) ? [value] : []));
   return [...(spec.cwd === undefined ? [] : [spec.cwd]), ...named].filter((path) => path.startsWith('/'));
 }
 
-/** Of `CapEff` in proc(5): may change groups and users. */
+/** Bits of `CapEff` in proc(5): the right to change groups and users. */
 const SETGID_AND_SETUID = 0b1100_0000n;
 
-/** Why this process cannot run programs as other users; `undefined` when it can. */
+/** The reason why this process cannot run programs as other users; `undefined` when it can. */
 export function cannotRunAs(): string | undefined {
-  const sorry = 'run_as needs a router that may become other users: root, or one with CAP_SETUID and CAP_SETGID';
-  if (process.geteuid === undefined) return sorry;
+  const message = 'run_as needs a router that may become other users: root, or one with CAP_SETUID and CAP_SETGID';
+  if (process.geteuid === undefined) return message;
   if (process.geteuid() === 0) return undefined;
-  if (process.platform !== 'linux') return sorry;
+  if (process.platform !== 'linux') return message;
   const effective = /^CapEff:\s*([0-9a-f]+)$/m.exec(readFileSync('/proc/self/status', 'latin1'))?.[1] ?? '0';
-  return (BigInt(`0x${effective}`) & SETGID_AND_SETUID) === SETGID_AND_SETUID ? undefined : sorry;
+  return (BigInt(`0x${effective}`) & SETGID_AND_SETUID) === SETGID_AND_SETUID ? undefined : message;
 }
 
 export class Separation {
-  readonly #options: SeparationOptions;
+  readonly #options: IsolationOptions;
 
-  constructor(options: SeparationOptions) {
+  constructor(options: IsolationOptions) {
     this.#options = options;
   }
 
   /**
-   * @throws ReveilleError `unavailable` when the program is not there, may not be separated so, or cannot work in its
-   *   folder
+   * @throws ReveilleError `unavailable` when the program is missing, may not be isolated this way, or cannot work in
+   *   its folder
    */
-  async around({ userId, command, cwd, env, sandbox, runAs, ...more }: MachineProgram): Promise<Separated> {
-    const { walls, grantedTo } = this.#options;
+  async isolate({ userId, command, cwd, env, sandbox, runAs, ...more }: MachineProgram): Promise<IsolatedProgram> {
+    const { sandboxer, grantedTo } = this.#options;
     const plain = runAs ? await asUser(runAs, { command, cwd, env }) : { command, cwd, env };
-    if (walls === undefined) return { ...plain, carried: false };
+    if (sandboxer === undefined) return { ...plain, isWrapped: false };
     if (sandbox === false) {
-      if (walls.mode !== 'required') return { ...plain, carried: false };
+      if (sandboxer.mode !== 'required') return { ...plain, isWrapped: false };
       throw refused(
         `REVEILLE_SEPARATION is required where the router runs, and the machine was registered with --no-sandbox`,
       );
     }
-    // Carried by another program, one that is missing would be an exit code.
-    if (!isProgram(command[0] ?? '', env.PATH, cwd)) return { ...plain, carried: false };
+    // A wrapper would turn a missing program into an exit code.
+    if (!isProgram(command[0] ?? '', env.PATH, cwd)) return { ...plain, isWrapped: false };
     try {
-      const inside = await walls.around({
+      const wrapped = await sandboxer.around({
         ...plain,
-        ...{ words: more.words ?? command, writable: more.writable ?? [], readOnly: more.readOnly ?? [] },
-        others: () => [...this.#options.machines()].flatMap((one) => (one.userId === userId ? [] : placesOf(one))),
+        ...{ words: more.specArgs ?? command, writable: more.writable ?? [], readOnly: more.readOnly ?? [] },
+        others: () => [...this.#options.machines()].flatMap((one) => (one.userId === userId ? [] : pathsOf(one))),
         granted: grantedTo?.(userId) ?? [],
         ...(runAs ? { user: runAs } : {}),
       });
-      const told = inside.carried ? { ...plain.env, [SEPARATED_VARIABLE]: '1' } : plain.env;
-      return { ...plain, ...inside, env: told };
+      const environment = wrapped.carried ? { ...plain.env, [SEPARATED_VARIABLE]: '1' } : plain.env;
+      return { ...plain, command: wrapped.command, env: environment, isWrapped: wrapped.carried };
     } catch (thrown) {
       throw refused(thrown instanceof Error ? thrown.message : String(thrown), thrown);
     }
@@ -106,16 +106,18 @@ function refused(why: string, cause?: unknown): ReveilleError {
   return new ReveilleError('unavailable', `the machine cannot be started: ${why}`, { cause });
 }
 
-/** The same program, for another user: in a folder that the user can work in, and without what belongs to ours. */
+/**
+ * The program for another user: in a folder that the user can enter, and without the variables of the router's user.
+ */
 async function asUser<T extends Pick<MachineProgram, 'cwd' | 'env'>>(user: RunAs, program: T): Promise<T> {
   const why = cannotRunAs();
   if (why !== undefined) throw refused(why);
   const { cwd = '/' } = program;
   try {
-    // A path that ends in "/." is reached by who may enter the folder.
+    // A path that ends in "/." is reachable for a user who may enter the folder.
     if (!(await reachedBy(user, [`${cwd}/.`])).has(0))
       throw new Error(
-        `user ${user.uid}:${user.gid} cannot enter the folder ${cwd}; let it in, or choose another --dir`,
+        `user ${user.uid}:${user.gid} cannot enter the folder ${cwd}; give it permission, or choose another --dir`,
       );
   } catch (thrown) {
     throw refused(thrown instanceof Error ? thrown.message : String(thrown), thrown);

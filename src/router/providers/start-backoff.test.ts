@@ -4,11 +4,11 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { ShiftingClock } from '../testing/shifting-clock.ts';
 import { restAfter, StartBackoff } from './start-backoff.ts';
 
-test('the rest doubles from a second to five minutes', () => {
+test('the pause doubles from a second to five minutes', () => {
   assert.deepEqual([1, 2, 3, 9, 10, 1000].map(restAfter), [1000, 2000, 4000, 256_000, 300_000, 300_000]);
 });
 
-test('only the same specification of the same machine rests, until it has succeeded or the rest is over', () => {
+test('only the same specification of the same machine is paused, until it has succeeded or the pause has ended', () => {
   const clock = new ShiftingClock();
   const backoff = new StartBackoff(clock);
   backoff.failed('alice', 'one', 'it broke');

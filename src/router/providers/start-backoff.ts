@@ -1,12 +1,12 @@
 /**
- * The rest that a machine gets whose process dies before it is ready: a start costs something, and the next would die
- * as well.
+ * The backoff of a machine whose process ends before it is ready. A start has a cost, and the next one would fail as
+ * well.
  */
 import { backoff } from '../../kit/clock/backoff.ts';
 import type { Clock } from '../../kit/clock/clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 
-/** How long to rest after so many failures in a row, in milliseconds: 1 s, 2 s, 4 s … 5 min. */
+/** The pause after several consecutive failures, in milliseconds: 1 s, 2 s, 4 s … 5 min. */
 export const restAfter = backoff({ first: 1000, longest: 300_000 });
 
 type Failure = { fingerprint: string; count: number; untilMs: number; message: string };
@@ -19,10 +19,10 @@ export class StartBackoff {
     this.#clock = clock;
   }
 
-  /** @throws ReveilleError `unavailable` while the machine rests, with the last failure and the time to come again */
+  /** @throws ReveilleError `unavailable` during the pause, with the last failure and the retry time */
   check(userId: string, fingerprint: string): void {
     const failure = this.#failures.get(userId);
-    // Another specification may well do better.
+    // Another specification may succeed.
     if (failure?.fingerprint !== fingerprint) return;
     const restMs = failure.untilMs - this.#clock.monotonic();
     if (restMs <= 0) return;

@@ -1,4 +1,4 @@
-/** Starting a program without a shell, with words for what can go wrong. */
+/** Starts a program without a shell, with readable errors. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { stat } from 'node:fs/promises';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -11,33 +11,36 @@ async function isFolder(path: string): Promise<boolean> {
   }
 }
 
-/** What a program runs in. */
-export type Surroundings = {
+/** The environment of a program. */
+export type StartOptions = {
   cwd: string | undefined;
   env: Record<string, string>;
-  /** The descriptor that gets its output. */
+  /** The descriptor for its standard output. */
   output: number;
-  /** The descriptor that gets what it complains about; `output` without it. */
+  /** The descriptor for its standard error; by default `output`. */
   errors?: number;
-  /** Whom it runs as; as us without it. Groups of ours are left behind. */
+  /** The user it runs as; by default the router's. The router's groups are dropped. */
   user?: { uid: number; gid: number } | undefined;
-  /** The descriptor that it reads; nothing without it. */
+  /** The descriptor for its standard input; empty without it. */
   input?: number | undefined;
-  /** Whether it gets a pipe to us as its descriptor {@link CHANNEL}; our end is `stdio[CHANNEL]` of the child. */
+  /**
+   * Whether it gets a pipe to the router as its descriptor {@link CHANNEL}; the router's end is `stdio[CHANNEL]` of the
+   * child.
+   */
   channel?: boolean;
 };
 
 export const CHANNEL = 3;
 
 /**
- * Starts a command as the leader of a process group of its own; resolves when it has a pid.
+ * Starts a command as the leader of its own process group; resolves when it has a pid.
  *
- * @param command the program and its arguments, handed to the kernel as they are
- * @throws ReveilleError `unavailable` saying why it could not be started
+ * @param command the program and its arguments, passed to the kernel unchanged
+ * @throws ReveilleError `unavailable` with the reason why it could not be started
  */
 export async function startCommand(
   command: readonly string[],
-  { cwd, env, output, errors = output, input, user, channel = false }: Surroundings,
+  { cwd, env, output, errors = output, input, user, channel = false }: StartOptions,
 ): Promise<ChildProcess> {
   if (cwd !== undefined && !(await isFolder(cwd))) {
     throw new ReveilleError('unavailable', `the machine's cwd ${JSON.stringify(cwd)} is not a folder`);

@@ -1,4 +1,4 @@
-/** Sessions of the console and the codes that open one, in the registry's file: a restart of the router ends none. */
+/** Stores console sessions and sign-in codes in the registry's file, so that they survive a restart of the router. */
 import type { StatementSync } from 'node:sqlite';
 import type { Clock } from '../../kit/clock/clock.ts';
 import { openRights, sealRights } from '../../kit/identity/person-rights.ts';
@@ -6,24 +6,24 @@ import { randomSecret, tokenDigest } from '../../kit/identity/secrets.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import type { Registry } from '../machines/registry.ts';
 
-/** A code is opened at once. */
+/** A code is used soon after it was created. */
 export const CODE_SECONDS = 600;
-/** Codes of one user that wait to be used; the one that ends first goes. */
+/** The most unused codes of one user; the one that expires first is removed. */
 const MOST_CODES = 32;
-/** Without a request for so long nothing of a session is left (the console itself ends it earlier). */
+/** A session without requests for this long is deleted (the console itself ends it earlier). */
 const FORGET_MS = 8 * 24 * 3_600_000;
 
-/** Somebody who may come in. */
-export type Comer = {
+/** An authenticated user. */
+export type ConnectingClient = {
   readonly user: string;
-  /** The id of the credential that let them in; what it opened ends with it. */
+  /** The id of the credential of the sign-in. Its sessions end with it. */
   readonly credential: string;
   readonly rights: string;
-  /** IANA. */
+  /** An IANA time zone. */
   readonly zone?: string | undefined;
 };
 
-/** A session as it is kept: nothing in it opens it. */
+/** A stored session: no member of it can open the session. */
 export type SessionRow = {
   readonly base: string;
   readonly user: string;
@@ -83,8 +83,8 @@ export class ConsoleRows {
     };
   }
 
-  /** A code that opens one session for whoever asks with their token. */
-  async issue({ user, credential, rights, zone }: Comer): Promise<string> {
+  /** Creates a code that opens one session for the holder of the token. */
+  async issue({ user, credential, rights, zone }: ConnectingClient): Promise<string> {
     const code = randomSecret();
     const now = this.#clock.now();
     await this.#commits.run(() => {
@@ -98,8 +98,8 @@ export class ConsoleRows {
     return code;
   }
 
-  /** Uses a code up, once whoever else tries it. `undefined` when there is none, or it is too old. */
-  async redeem(code: string): Promise<Comer | undefined> {
+  /** Uses a code. It works only once. `undefined` when the code does not exist or has expired. */
+  async redeem(code: string): Promise<ConnectingClient | undefined> {
     const row = (await this.#commits.run(() => this.#codes.take.get(tokenDigest(code)))) as CodeRow | undefined;
     if (row === undefined || row.expires_at <= this.#clock.now()) return undefined;
     const rights = openRights(row.sealed, code);
@@ -115,7 +115,7 @@ export class ConsoleRows {
     return { base, user, credential, digest, sealed, zone: zone ?? undefined, startedAt, usedAt };
   }
 
-  /** On disk when it resolves. Of one user so many are kept, those that were used last. */
+  /** Resolves when it is on disk. A user has a limited number of sessions; the least recently used are removed. */
   async put({ user, zone, startedAt, usedAt, ...row }: SessionRow, most: number): Promise<void> {
     await this.#commits.run(() => {
       this.#statements.forget.run(this.#clock.now() - FORGET_MS);
@@ -127,11 +127,11 @@ export class ConsoleRows {
     });
   }
 
-  /** Nobody waits for it. */
+  /** The caller does not wait for it. */
   touch(base: string, at: number): void {
     this.#commits
       .run(() => this.#statements.touch.run(at, base))
-      .catch((err: unknown) => this.#log.warn({ err }, 'the use of a console was not written down'));
+      .catch((err: unknown) => this.#log.warn({ err }, 'the use of a console session could not be stored'));
   }
 
   async remove(base: string): Promise<void> {

@@ -1,4 +1,4 @@
-/** The public listener before machines that are fixtures: who gets where, what is awake, what is held, what is said. */
+/** The public listener with fixture machines: routing, wake-ups, back pressure and error messages. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { request } from 'node:http';
@@ -15,31 +15,40 @@ import { ShiftingClock } from '../testing/shifting-clock.ts';
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
-/** Lets a person in. */
+/** Authorizes a user. */
 async function tokenOf(router: Bench, userId: string): Promise<string> {
   const answer = await router.send('POST', '/admin/users', ADMIN_TOKEN, { user_id: userId });
   assert.equal(answer.status, 200, answer.text);
   return answer.json.data.token!;
 }
 
-type Said = { status: number; body: { data?: unknown; error?: { code: string; message: string } }; headers: Headers };
+type ListenerAnswer = {
+  status: number;
+  body: { data?: unknown; error?: { code: string; message: string } };
+  headers: Headers;
+};
 
-async function ask({ public: { url } }: Bench, token: string, path: string, init: RequestInit = {}): Promise<Said> {
+async function call(
+  { public: { url } }: Bench,
+  token: string,
+  path: string,
+  init: RequestInit = {},
+): Promise<ListenerAnswer> {
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
   const answer = await fetch(url + path, { headers, ...init });
   const text = await answer.text();
   return { status: answer.status, headers: answer.headers, body: text === '' ? {} : JSON.parse(text) };
 }
 
-const say = (router: Bench, token: string, body: object): Promise<Said> =>
-  ask(router, token, '/chat', { method: 'POST', body: JSON.stringify(body) });
+const say = (router: Bench, token: string, body: object): Promise<ListenerAnswer> =>
+  call(router, token, '/chat', { method: 'POST', body: JSON.stringify(body) });
 
-/** A stream of events that a person has open. */
+/** An open stream of events of a user. */
 async function openEvents({ public: { url } }: Bench, token: string, t: TestContext) {
-  const asked = request(`${url}/events`, { headers: { authorization: `Bearer ${token}`, 'last-event-id': '6' } });
-  asked.on('error', () => {}).end();
-  t.after(() => asked.destroy());
-  const [answer] = await once(asked, 'response');
+  const events = request(`${url}/events`, { headers: { authorization: `Bearer ${token}`, 'last-event-id': '6' } });
+  events.on('error', () => {}).end();
+  t.after(() => events.destroy());
+  const [answer] = await once(events, 'response');
   let text = '';
   const ended = new Promise<string>((resolve) => {
     answer.on('data', (chunk: Buffer) => {
@@ -52,12 +61,12 @@ async function openEvents({ public: { url } }: Bench, token: string, t: TestCont
     text: () => text,
     isWhole: () => answer.complete as boolean,
     ended,
-    leave: () => asked.destroy(),
+    leave: () => events.destroy(),
   };
 }
 
-describe('what goes on to the daemon', () => {
-  test('is the route, the body and the machine’s own token, and nothing else that the person sent', async (t) => {
+describe('a proxied request', () => {
+  test('has the route, the body and the token of the machine, and nothing else from the user', async (t) => {
     const router = await startBench(t);
     const daemon = await startPlainDaemon(t);
     await router.put('ada', {
@@ -86,7 +95,7 @@ describe('what goes on to the daemon', () => {
     });
     const sent = '{"message":"hello","conversation_id":"c","payload":{"n":1.0,"big":12345678901234567890}}';
     assert.equal(String(chat!.body), sent);
-    assert.ok(!JSON.stringify(chat).includes(token), 'the person’s token stays in the router');
+    assert.ok(!JSON.stringify(chat).includes(token), 'the token of the user stays in the router');
   });
 
   test('is never an alarm', async (t) => {
@@ -109,7 +118,7 @@ describe('what goes on to the daemon', () => {
     assert.equal(daemon.chats.length, 0);
   });
 
-  test('a redirect of the daemon is not passed on, nor is an answer that breaks off taken for whole', async (t) => {
+  test('a redirect of the daemon is not passed on, and an incomplete answer is not completed', async (t) => {
     const router = await startBench(t);
     const daemon = await startPlainDaemon(t);
     await router.put('ada', { provider: 'http', spec: { url: daemon.url } });
@@ -117,7 +126,10 @@ describe('what goes on to the daemon', () => {
     daemon.answer = (response) => response.writeHead(307, { location: 'http://192.0.2.1/' }).end();
     const { status, body } = await say(router, token, { message: 'hello' });
     assert.equal(status, 502);
-    assert.match(body.error!.message, /did not answer \(it answered 307, which is not passed on\); it may or may not/);
+    assert.match(
+      body.error!.message,
+      /did not answer \(it answered 307, which is not passed on\); it is unknown whether/,
+    );
     daemon.answer = (response) => {
       response.writeHead(200, { 'content-type': 'application/json', 'content-length': '100' });
       response.write('{"ok":');
@@ -127,8 +139,8 @@ describe('what goes on to the daemon', () => {
   });
 });
 
-describe('a machine that somebody talks to', () => {
-  test('stays awake while a stream is open, and goes to sleep when the reader has gone', async (t) => {
+describe('a machine in use', () => {
+  test('stays awake while a stream is open, and goes to sleep after the reader disconnects', async (t) => {
     const clock = new ShiftingClock();
     const router = await startBench(t, { clock });
     const folder = temporaryFolder(t);
@@ -154,34 +166,34 @@ describe('a machine that somebody talks to', () => {
     assert.equal(eventsOf(folder, 'start').length, 2);
   });
 
-  test('that is stopped ends the stream at once, as a whole answer', async (t) => {
+  test('ends its stream at once when it is stopped, as a complete answer', async (t) => {
     const router = await startBench(t);
     await router.put('ada', fixtureMachine(temporaryFolder(t)));
     const stream = await openEvents(router, await tokenOf(router, 'ada'), t);
     assert.equal((await router.admin('POST', '/ada/suspend')).status, 200);
     await stream.ended;
-    // A daemon that ends breaks its connections off; this one was let go of before.
+    // The end of a daemon breaks its connections; this stream was ended before.
     assert.ok(stream.isWhole());
   });
 
-  test('is said not to come up, with why and what to do, when it does not', async (t) => {
+  test('that does not start answers with the reason and a remedy', async (t) => {
     const router = await startBench(t);
     await router.put('ada', fixtureMachine(temporaryFolder(t), 'exit', {}, { FIXTURE_SAYS: 'no such model' }));
     const token = await tokenOf(router, 'ada');
     const { status, headers, body } = await say(router, token, { message: 'hello' });
     assert.deepEqual([status, headers.get('retry-after'), body.error!.code], [503, '5', 'unavailable']);
-    assert.match(body.error!.message, /^your agent's machine does not come up: .*no such model/);
-    assert.match(body.error!.message, /Nothing was sent to it; .* reveille machine show ada$/);
+    assert.match(body.error!.message, /^your agent's machine does not start: .*no such model/);
+    assert.match(body.error!.message, /Your request was not sent; .* reveille machine show ada$/);
   });
 
-  test('is said not to be there, or to be no machine to talk to, in words for its person', async (t) => {
+  test('that is missing or has no chat answers with a message for the user', async (t) => {
     const router = await startBench(t);
     const cases: [user: string, status: number, words: RegExp, prepare?: () => Promise<unknown>][] = [
-      ['nobody', 404, /no machine has been set up for nobody; whoever runs this router does it with/],
+      ['nobody', 404, /no machine has been set up for nobody; the operator of this router does it with/],
       ['off', 451, /suspended/, () => router.admin('POST', '/off/suspend')],
       ['gone', 410, /deleted/, () => router.admin('DELETE', '/gone')],
       ['later', 503, /provisioned/],
-      ['cli', 409, /is a program that is woken for each turn and cannot be talked to/],
+      ['cli', 409, /is a program that runs once for each turn, so it has no chat/],
     ];
     for (const user of ['off', 'gone']) await router.put(user, fixtureMachine(temporaryFolder(t)));
     await router.put('later', { ...fixtureMachine(temporaryFolder(t)), state: 'provisioning' });
@@ -189,17 +201,17 @@ describe('a machine that somebody talks to', () => {
       provider: 'command',
       spec: { preset: 'webhook', url: 'http://127.0.0.1:1/', allow_private: true },
     });
-    for (const [user, status, words, prepare] of cases) {
+    for (const [user, status, message, prepare] of cases) {
       await prepare?.();
       const answer = await say(router, await tokenOf(router, user), { message: 'hello' });
       assert.equal(answer.status, status, user);
-      assert.match(answer.body.error!.message, words);
+      assert.match(answer.body.error!.message, message);
     }
   });
 });
 
-describe('what a person may take', () => {
-  test('a body is looked at after the credential, is bounded, and wakes nothing before it is whole', async (t) => {
+describe('the limits of a user', () => {
+  test('a body is read after authentication, is bounded, and wakes no machine before it is complete', async (t) => {
     const router = await startBench(t);
     const folder = temporaryFolder(t);
     await router.put('ada', fixtureMachine(folder));
@@ -218,27 +230,27 @@ describe('what a person may take', () => {
     const open = connect(router.public.port, '127.0.0.1');
     t.after(() => open.destroy());
     open.write(`${head(token, 100)}{"message":`);
-    assert.equal((await ask(router, token, '/conversations/a/b')).status, 404);
-    assert.equal((await ask(router, token, '/nothing')).status, 404);
+    assert.equal((await call(router, token, '/conversations/a/b')).status, 404);
+    assert.equal((await call(router, token, '/nothing')).status, 404);
     assert.equal(eventsOf(folder, 'start').length, 0, 'nothing was started');
     open.destroy();
   });
 
-  test('streams beyond the user’s share are refused, and counted with all the rest in /metrics', async (t) => {
+  test('streams beyond the share of a user are rejected, and /metrics counts all outcomes', async (t) => {
     const settings = { ROUTER_PUBLIC_STREAMS_PER_USER: '2', ROUTER_PUBLIC_REQUESTS_PER_MINUTE: '20' };
     const router = await startBench(t, { settings });
     await router.put('ada', fixtureMachine(temporaryFolder(t)));
     const token = await tokenOf(router, 'ada');
     const streams = [await openEvents(router, token, t), await openEvents(router, token, t)];
-    const third = await ask(router, token, '/events');
+    const third = await call(router, token, '/events');
     assert.deepEqual([third.status, third.headers.get('retry-after')], [429, '1']);
     streams[0]!.leave();
     await eventually('there is room', () => router.public.figures().streams === 1);
     const statuses = [];
     for (let n = 0; n < 5; n++) statuses.push((await say(router, token, { message: 'hello' })).status);
     assert.deepEqual(statuses, [202, 200, 200, 429, 429]);
-    assert.equal((await ask(router, 'rvp_000000000000_x', '/tools')).status, 401);
-    assert.equal((await ask(router, token, '/a%2fb')).status, 400);
+    assert.equal((await call(router, 'rvp_000000000000_x', '/tools')).status, 401);
+    assert.equal((await call(router, token, '/a%2fb')).status, 400);
     const page = await (await fetch(`${router.url}/metrics`)).text();
     const result = (name: string) => Number(new RegExp(`requests_total{result="${name}"} (\\d+)`).exec(page)?.[1]);
     const names = ['carried', 'over_share', 'unauthorized', 'malformed', 'not_carried', 'locked'];
@@ -247,7 +259,7 @@ describe('what a person may take', () => {
     assert.match(page, /router_wrong_tokens_total{listener="public"} 1\n/);
   });
 
-  test('readers that do not read hold the daemon up and not memory, and are dropped', async (t) => {
+  test('slow readers apply back pressure to the daemon without memory growth, and are disconnected', async (t) => {
     const router = await startBench(t);
     const daemon = await startPlainDaemon(t);
     await router.put('ada', { provider: 'http', spec: { url: daemon.url } });
@@ -263,12 +275,12 @@ describe('what a person may take', () => {
       response.on('drain', more);
       more();
     };
-    const heldNow = () => {
+    const memoryNow = () => {
       collectGarbage();
       const { external, heapUsed } = process.memoryUsage();
       return external + heapUsed;
     };
-    const before = heldNow();
+    const before = memoryNow();
     const readers = Array.from({ length: 30 }, () => {
       const socket = connect(router.public.port, '127.0.0.1');
       t.after(() => socket.destroy());
@@ -278,17 +290,17 @@ describe('what a person may take', () => {
     });
     await eventually('all are served', () => router.public.figures().streams === readers.length);
     let last = -1;
-    await eventually('the daemon is held up', async () => {
+    await eventually('the daemon is paused', async () => {
       const still = sent === last;
       last = sent;
       await new Promise((resolve) => setTimeout(resolve, 200));
       return still;
     });
-    const held = heldNow() - before;
-    // The daemon stands in this process, too; what the kernel holds for a connection counts on neither side.
-    assert.ok(held < readers.length * 4 * 1024 * 1024, `${held} bytes for ${readers.length} readers`);
+    const buffered = memoryNow() - before;
+    // The daemon runs in this process as well; kernel buffers of a connection count on neither side.
+    assert.ok(buffered < readers.length * 4 * 1024 * 1024, `${buffered} bytes for ${readers.length} readers`);
     t.diagnostic(
-      `${Math.round(held / readers.length / 1024)} KiB for each of ${readers.length} readers that do not read`,
+      `${Math.round(buffered / readers.length / 1024)} KiB for each of ${readers.length} readers that do not read`,
     );
     for (const reader of readers) reader.destroy();
     await eventually('they are gone', () => router.public.figures().streams === 0);

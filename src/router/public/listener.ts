@@ -1,6 +1,6 @@
 /**
- * The public listener: people on the way to their machine. It takes the daemon's own routes under a person's credential,
- * and leaves every other path to the pages that it is given. What the internal listener serves is not here.
+ * The public listener: users on the way to their machine. It accepts the daemon's own routes with a user's credential,
+ * and passes every other path to the given pages. It has no route of the internal listener.
  */
 import { bearerOf, refuseBearer } from '../../kit/http/bearer.ts';
 import { readJson } from '../../kit/http/body.ts';
@@ -14,37 +14,37 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { consoleCodeRequestSchema } from '../../wire/person.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import type { RouterConfig } from '../config.ts';
-import { agentLine } from './agent-line.ts';
+import { agentTransport } from './agent-transport.ts';
 import { CODE_SECONDS, type ConsoleRows } from './console-rows.ts';
 import { Lockouts } from './lockout.ts';
-import { type PassageOptions, Passages } from './passage.ts';
 import { createPeople, type People } from './people.ts';
 import type { Person, PersonTokens } from './person-tokens.ts';
-import { CARRIED_ROUTES, CONSOLE_CODE, isForPages } from './routes.ts';
+import { ProxyConnections, type ProxyOptions } from './proxy-connections.ts';
+import { CONSOLE_CODE, isForPages, PROXIED_ROUTES } from './routes.ts';
 import { Shares } from './shares.ts';
-import { checkTarget, type Place, placeOf } from './target.ts';
+import { checkTarget, matchRoute, type RouteMatch } from './target.ts';
 
-/** Who asks, for pages. */
+/** The client of a page request. */
 export type PageInfo = {
   /** An IPv4 address, or the network of an IPv6 one. */
   readonly remoteAddress: string;
-  /** Aborts when the listener closes: streams should end. */
+  /** Aborts when the listener closes, so that streams end. */
   readonly closing: AbortSignal;
 };
 
 /**
- * Answers every path that is not the daemon's own. `Host` was checked, `Origin` was not; the body is at most 64 KiB. The
- * request's signal aborts when the reader goes away.
+ * Answers every path that is not a route of the daemon. `Host` was checked, `Origin` was not; the body is at most 64
+ * KiB. The request's signal aborts when the reader disconnects.
  */
 export type Pages = (request: Request, info: PageInfo) => Promise<Response>;
 
 export type PagesOf = (people: People) => Pages;
 
-export type PublicListenerOptions = PassageOptions & {
+export type PublicListenerOptions = ProxyOptions & {
   config: RouterConfig['public'];
   tokens: PersonTokens;
   version: string;
-  /** Makes what answers the other paths, of what it is given of the router. */
+  /** Creates the handler of the other paths from the given parts of the router. */
   pagesOf: PagesOf | undefined;
   machineOf: People['machineOf'];
   rows: ConsoleRows;
@@ -53,49 +53,49 @@ export type PublicListenerOptions = PassageOptions & {
 };
 
 export type PublicFigures = {
-  /** Requests with a token that is no credential that stands. */
+  /** Requests with a token that is not a valid credential. */
   unauthorized: number;
-  /** Requests that met a lock. */
+  /** Requests that were locked out. */
   locked: number;
   /** Requests beyond a user's share. */
   overShare: number;
-  /** Requests whose target can be read in two ways, or that want another protocol. */
+  /** Requests with an ambiguous target, or for another protocol. */
   malformed: number;
-  /** Requests for which the machine did not come up or did not answer. */
-  notCarried: number;
-  carried: number;
-  /** Streams that are open now. */
+  /** Requests for which the machine did not start or did not answer. */
+  notProxied: number;
+  proxied: number;
+  /** Open streams. */
   streams: number;
 };
 
 export type PublicListener = Pick<RunningServer, 'url' | 'localhost' | 'port' | 'routes' | 'close'> & {
-  figures(): PublicFigures & { door: ReturnType<RunningServer['figures']> };
+  figures(): PublicFigures & { listener: ReturnType<RunningServer['figures']> };
 };
 
-const NEEDS_CREDENTIAL = 'this needs "Authorization: Bearer <token>" with a credential of a person that stands';
+const NEEDS_CREDENTIAL = 'this needs "Authorization: Bearer <token>" with a valid credential of a user';
 const PAGE_BODY_BYTES = 64 * 1024;
-/** How often the credentials of open streams are looked at again. */
-const LOOK_AGAIN_MS = 2000;
+/** How often the credentials of open streams are checked again, milliseconds. */
+const RECHECK_MS = 2000;
 
-/** What was found out about a request before its body was read; without a place it is the router's own to answer. */
-type Entry = { person: Person; place: Place | undefined; rights: string | undefined };
+/** The facts about a request before its body was read. Without a matched route the router answers it. */
+type Entry = { person: Person; match: RouteMatch | undefined; rights: string | undefined };
 
 /** @throws ReveilleError as `startServer` */
 export async function startPublicListener(options: PublicListenerOptions): Promise<PublicListener> {
   const { config, tokens, version, pagesOf, rows, clock, log, ready, drainMs } = options;
-  const counts = { unauthorized: 0, malformed: 0, notCarried: 0, carried: 0 };
-  const passages = new Passages(options);
-  // Behind a proxy, everybody has its address.
+  const counts = { unauthorized: 0, malformed: 0, notProxied: 0, proxied: 0 };
+  const proxies = new ProxyConnections(options);
+  // Behind a proxy, all requests have the proxy's address.
   const isShared = (address: string) => config.isBehindProxy || isLoopback(address);
   const lockouts = new Lockouts(clock, isShared);
   const shares = new Shares(clock, config.shares);
   const entries = new WeakMap<object, Entry>();
   const streams = new Streams();
-  const lines = { passages, shares, dispatcher: options.dispatcher };
+  const transports = { proxies, shares, dispatcher: options.dispatcher };
   const pages = pagesOf?.(
     createPeople({
       ...{ tokens, lockouts, rows, machineOf: options.machineOf },
-      lineTo: (userId) => agentLine(userId, lines),
+      connectionsTo: (userId) => agentTransport(userId, transports),
       onWrongToken: () => counts.unauthorized++,
     }),
   );
@@ -120,7 +120,7 @@ export async function startPublicListener(options: PublicListenerOptions): Promi
     throw await refuseBearer(c, NEEDS_CREDENTIAL);
   };
 
-  const guard = async (c: HttpContext): Promise<void> => {
+  const checkRequest = async (c: HttpContext): Promise<void> => {
     const { incoming } = c.env;
     const target = incoming.url ?? '';
     try {
@@ -132,27 +132,27 @@ export async function startPublicListener(options: PublicListenerOptions): Promi
     }
     if (isForPages(target) || isProbe(target)) return;
     const person = await authenticate(c);
-    const isForCode = config.console !== undefined && placeOf({ CONSOLE_CODE }, incoming.method ?? '', target);
-    const place = placeOf(CARRIED_ROUTES, incoming.method ?? '', target);
+    const isForCode = config.console !== undefined && matchRoute({ CONSOLE_CODE }, incoming.method ?? '', target);
+    const match = matchRoute(PROXIED_ROUTES, incoming.method ?? '', target);
     const rights = isForCode ? rightsOf(bearerOf(c.req.header('authorization'))!) : undefined;
-    if (place || isForCode) entries.set(incoming, { person, place, rights });
-    else throw new ReveilleError('not_found', 'this is no route of the public listener');
+    if (match || isForCode) entries.set(incoming, { person, match, rights });
+    else throw new ReveilleError('not_found', 'the public listener has no such route');
   };
 
-  const carryOn = async (c: HttpContext): Promise<Response> => {
+  const proxy = async (c: HttpContext): Promise<Response> => {
     const { incoming } = c.env;
-    const { person, place } = entries.get(incoming) ?? {};
-    if (!person || !place) throw new ReveilleError('not_found', 'this is no route of the public listener');
-    const isStream = place.route === CARRIED_ROUTES.events;
+    const { person, match } = entries.get(incoming) ?? {};
+    if (!person || !match) throw new ReveilleError('not_found', 'the public listener has no such route');
+    const isStream = match.route === PROXIED_ROUTES.events;
     const leave = shares.enter(person.userId, isStream ? 'streams' : 'requests');
     const revoked = new AbortController();
     const forget = isStream ? streams.add({ person, revoked }) : () => {};
     try {
-      const response = await passages.pass(c, person, place, revoked.signal);
-      counts.carried++;
+      const response = await proxies.pass(c, person, match, revoked.signal);
+      counts.proxied++;
       return response;
     } catch (thrown) {
-      counts.notCarried++;
+      counts.notProxied++;
       throw thrown;
     } finally {
       forget();
@@ -160,7 +160,7 @@ export async function startPublicListener(options: PublicListenerOptions): Promi
     }
   };
 
-  const giveCode = async (c: HttpContext): Promise<Response> => {
+  const createCode = async (c: HttpContext): Promise<Response> => {
     const { person, rights } = entries.get(c.env.incoming) ?? {};
     if (!person || rights === undefined)
       throw new ReveilleError(
@@ -180,42 +180,42 @@ export async function startPublicListener(options: PublicListenerOptions): Promi
   const server = await startServer({
     name: 'router-public',
     version,
-    ...{ host: config.host, port: config.port, door: config.door, allowedHosts: config.allowedHosts },
-    ...{ log, clock, ready, drainMs, guard, byName: pages !== undefined },
+    ...{ host: config.host, port: config.port, door: config.listener, allowedHosts: config.allowedHosts },
+    ...{ log, clock, ready, drainMs, guard: checkRequest, byName: pages !== undefined },
     fallback: pages && fallbackOf(pages, config.isTls),
     routes(app) {
-      addRoutes(app, carryOn);
-      serve(app, CONSOLE_CODE, (c) => giveCode(c as HttpContext));
+      addRoutes(app, proxy);
+      serve(app, CONSOLE_CODE, (c) => createCode(c as HttpContext));
     },
   });
-  const looking = setInterval(() => streams.endThoseWithout((person) => tokens.stands(person)), LOOK_AGAIN_MS).unref();
+  const revocationCheck = setInterval(() => streams.endRevoked((person) => tokens.isValid(person)), RECHECK_MS).unref();
   return {
     ...{ url: server.url, localhost: server.localhost, port: server.port, routes: server.routes },
     figures: () => ({
       ...counts,
       ...{ locked: lockouts.refused, overShare: shares.refused, streams: shares.streams },
-      door: server.figures(),
+      listener: server.figures(),
     }),
     close() {
-      clearInterval(looking);
-      passages.close();
+      clearInterval(revocationCheck);
+      proxies.close();
       return server.close();
     },
   };
 }
 
-/** Streams of events that are open, by whose credential. */
+/** Open streams of events by credential. */
 class Streams {
   readonly #open = new Set<{ person: Person; revoked: AbortController }>();
 
-  /** @returns takes it out */
+  /** @returns removes it */
   add(stream: { person: Person; revoked: AbortController }): () => void {
     this.#open.add(stream);
     return () => void this.#open.delete(stream);
   }
 
-  endThoseWithout(stands: (person: Person) => boolean): void {
-    for (const { person, revoked } of this.#open) if (!stands(person)) revoked.abort();
+  endRevoked(isValid: (person: Person) => boolean): void {
+    for (const { person, revoked } of this.#open) if (!isValid(person)) revoked.abort();
   }
 }
 
@@ -223,11 +223,11 @@ const isProbe = (target: string) => target === '/healthz' || target === '/readyz
 
 function refuseUpgrade(c: HttpContext): void {
   if (c.req.header('upgrade') === undefined) return;
-  throw new ReveilleError('invalid_request', 'this listener speaks HTTP/1.1 and upgrades to nothing else');
+  throw new ReveilleError('invalid_request', 'this listener speaks HTTP/1.1 and supports no upgrade');
 }
 
-function addRoutes(app: HttpApp, carryOn: (c: HttpContext) => Promise<Response>): void {
-  for (const route of Object.values(CARRIED_ROUTES)) serve(app, route, (c) => carryOn(c as HttpContext));
+function addRoutes(app: HttpApp, proxy: (c: HttpContext) => Promise<Response>): void {
+  for (const route of Object.values(PROXIED_ROUTES)) serve(app, route, (c) => proxy(c as HttpContext));
 }
 
 function fallbackOf(pages: Pages, isTls: boolean): Fallback {

@@ -1,69 +1,69 @@
 /**
- * What wrong credentials cost: after many of them nothing is looked at for a while, and for twice as long after the
- * next one. Many people may share an address (everybody on this computer, everybody behind one proxy): there the lock is
- * on the one credential that was guessed at, so that nobody locks out somebody else.
+ * Limits wrong credentials. After many of them the listener rejects attempts for a pause, which doubles after each
+ * further one. Many users may share an address: all on this computer, or all behind one proxy. There the lock applies
+ * to the guessed credential only, so that no user locks out another.
  */
 import { backoff } from '../../kit/clock/backoff.ts';
 import type { Clock } from '../../kit/clock/clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 
-/** So many are answered before the first pause. */
-const FREE = 10;
+/** The wrong credentials before the first pause. */
+const FREE_ATTEMPTS = 10;
 const pauseSeconds = backoff({ first: 1, longest: 15 * 60 });
-/** Whoever was quiet for so long after a pause begins anew. */
+/** After this time without attempts the count starts again. */
 const FORGET_MS = 30 * 60_000;
-const REMEMBERED = 4096;
+const MOST_ENTRIES = 4096;
 
-type Offender = { wrong: number; lastAt: number; lockedUntil: number };
+type Failures = { wrong: number; lastAt: number; lockedUntil: number };
 
 export class Lockouts {
   readonly #clock: Clock;
   readonly #isShared: (address: string) => boolean;
   /** In the order of the last wrong credential. */
-  readonly #offenders = new Map<string, Offender>();
-  /** Requests that met a lock. */
+  readonly #failures = new Map<string, Failures>();
+  /** Requests that were locked out. */
   refused = 0;
 
-  /** @param isShared whether an address stands for any number of people */
+  /** @param isShared whether any number of users share an address */
   constructor(clock: Clock, isShared: (address: string) => boolean) {
     this.#clock = clock;
     this.#isShared = isShared;
   }
 
   /**
-   * To be called before a credential is looked at.
+   * Call it before a credential is verified.
    *
-   * @param tokenId of the credential, when there is one with this id
+   * @param tokenId the id of the credential, if one with this id exists
    * @throws ReveilleError `rate_limited` while it is locked
    */
   check(address: string, tokenId: string | undefined): void {
     const now = this.#clock.monotonic();
-    const untils = this.#keysOf(address, tokenId).map((key) => this.#offenders.get(key)?.lockedUntil ?? 0);
+    const untils = this.#keysOf(address, tokenId).map((key) => this.#failures.get(key)?.lockedUntil ?? 0);
     const leftMs = Math.max(...untils) - now;
     if (leftMs <= 0) return;
     this.refused++;
-    throw new ReveilleError('rate_limited', 'too many wrong credentials; wait for as long as Retry-After says', {
+    throw new ReveilleError('rate_limited', 'too many wrong credentials; wait for the time in Retry-After', {
       retryAfterSeconds: leftMs / 1000,
     });
   }
 
-  /** Counts a wrong one. */
+  /** Counts a wrong credential. */
   failed(address: string, tokenId: string | undefined): void {
     const now = this.#clock.monotonic();
     for (const key of this.#keysOf(address, tokenId)) {
-      const known = this.#offenders.get(key);
+      const known = this.#failures.get(key);
       const isFresh = known !== undefined && now - Math.max(known.lastAt, known.lockedUntil) < FORGET_MS;
       const wrong = (isFresh ? known.wrong : 0) + 1;
-      const lockedUntil = wrong < FREE ? 0 : now + 1000 * pauseSeconds(wrong - FREE + 1);
-      this.#offenders.delete(key);
-      this.#offenders.set(key, { wrong, lastAt: now, lockedUntil });
+      const lockedUntil = wrong < FREE_ATTEMPTS ? 0 : now + 1000 * pauseSeconds(wrong - FREE_ATTEMPTS + 1);
+      this.#failures.delete(key);
+      this.#failures.set(key, { wrong, lastAt: now, lockedUntil });
     }
-    while (this.#offenders.size > REMEMBERED) this.#offenders.delete(this.#offenders.keys().next().value!);
+    while (this.#failures.size > MOST_ENTRIES) this.#failures.delete(this.#failures.keys().next().value!);
   }
 
-  /** A right one: wrong ones with its id do not count any more. Those of the address do. */
+  /** A valid credential resets the count of its id. The count of the address stays. */
   succeeded(address: string, tokenId: string): void {
-    this.#offenders.delete(`${address} ${tokenId}`);
+    this.#failures.delete(`${address} ${tokenId}`);
   }
 
   #keysOf(address: string, tokenId: string | undefined): string[] {

@@ -1,6 +1,6 @@
 /**
- * What a person may do with their own machine besides talking to it: see it, see what was done to it, and hold it. What
- * an operator has suspended stays suspended.
+ * The user's access to their own machine besides chat: read it, read its changes, suspend and restore it. A machine
+ * that an operator suspended stays suspended.
  */
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
@@ -14,12 +14,12 @@ import type { Registry } from '../machines/registry.ts';
 import type { Targets } from '../targets/targets.ts';
 
 export type OwnMachine = {
-  /** @throws ReveilleError `not_found` for anybody else's, in the words for one that is not there; as the others */
+  /** @throws ReveilleError `not_found` for another user's machine, with the message for a missing one; as the others */
   show(userId: string): Promise<MachineView>;
-  /** What was done to it, newest first. */
+  /** Its changes, newest first. */
   changes(userId: string, limit: number | undefined): Promise<MachineChangeList>;
   suspend(userId: string): Promise<MachineView>;
-  /** @throws ReveilleError `forbidden` when somebody else has suspended it */
+  /** @throws ReveilleError `forbidden` when another author has suspended it */
   restore(userId: string): Promise<MachineView>;
 };
 
@@ -42,9 +42,9 @@ export function ownMachine({ registry, fleet, targets, budgets, clock, log }: Pa
   const running = (machine: Machine) => (hasDaemon(machine) ? fleet.running(machine) : targets.running(userId));
   const view = (machine: Machine | undefined): MachineView => {
     if (!machine) throw noMachine(userId);
-    const shown = viewOf(machine, running(machine), budgets.standard);
-    // Where and how it runs is the operator's business.
-    return { ...shown, spec: {} as MachineView['spec'] };
+    const view = viewOf(machine, running(machine), budgets.standard);
+    // The user does not see where and how it runs.
+    return { ...view, spec: {} as MachineView['spec'] };
   };
   const change = async (action: 'suspend' | 'restore', apply: (machine: Machine, now: number) => Machine) => {
     const changed = (current: Machine | undefined) => {
@@ -60,7 +60,7 @@ export function ownMachine({ registry, fleet, targets, budgets, clock, log }: Pa
       .of(userId, { limit: CHANGES, before: undefined })
       .filter(({ change: { state, fields } }) => state === 'suspended' && fields.includes('state'));
     if (machine.state !== 'suspended' || last?.change.actor === 'person') return restoreMachine(machine, now);
-    const message = 'your machine was suspended by whoever runs this router; ask them to restore it';
+    const message = 'your machine was suspended by the operator of this router; ask them to restore it';
     throw new ReveilleError('forbidden', message);
   };
 

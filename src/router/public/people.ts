@@ -1,31 +1,31 @@
 /**
- * What the console of a fleet is given of the router: who may come in, their sessions, and for each person their own
- * machine. The router holds no right of theirs elsewhere: what follows from a person's token is with their session
+ * The part of the router that the console of a fleet uses: authentication, sessions, and each user's own machine. The
+ * router holds no other rights of users: rights that follow from a user's token are stored with their session
  * (docs/decisions/0047-the-console-of-a-fleet.md).
  */
 import type { Transport } from '../../kit/http/plain-transport.ts';
 import { rightsOf } from '../../kit/identity/person-rights.ts';
-import type { Comer, ConsoleRows } from './console-rows.ts';
+import type { ConnectingClient, ConsoleRows } from './console-rows.ts';
 import type { Lockouts } from './lockout.ts';
 import type { OwnMachine } from './own-machine.ts';
-import type { PersonTokens, RightsElsewhere } from './person-tokens.ts';
+import type { ExternalRights, PersonTokens } from './person-tokens.ts';
 
 export type People = {
   /**
-   * Whose token it is; `undefined` for one that does not stand, which is counted.
+   * The user of a token; `undefined` for an invalid one, which is counted.
    *
    * @throws ReveilleError `rate_limited` while the address or the credential is locked
    */
-  come(token: string, remoteAddress: string): Comer | undefined;
-  /** Uses up a code that was asked for with a token. */
-  redeem(code: string): Promise<Comer | undefined>;
-  /** Whether a credential still stands. */
+  come(token: string, remoteAddress: string): ConnectingClient | undefined;
+  /** Uses a code that was requested with a token. */
+  redeem(code: string): Promise<ConnectingClient | undefined>;
+  /** Whether a credential is still valid. */
   stands(credential: string): boolean;
-  /** What the operator has arranged elsewhere for whoever holds a credential. */
-  rightsElsewhere(credential: string): RightsElsewhere;
+  /** The rights at other daemons that the operator has granted to a credential. */
+  rightsElsewhere(credential: string): ExternalRights;
   readonly sessions: Pick<ConsoleRows, 'get' | 'put' | 'touch' | 'remove'>;
   machineOf(user: string): OwnMachine;
-  /** Carries requests to the agent of a person; the address of a request is of no account. */
+  /** Sends requests to the agent of a user; the address of a request is ignored. */
   lineTo(user: string): Transport;
 };
 
@@ -34,13 +34,20 @@ export type PeopleOptions = {
   lockouts: Lockouts;
   rows: ConsoleRows;
   machineOf: People['machineOf'];
-  lineTo: People['lineTo'];
+  connectionsTo: People['lineTo'];
   onWrongToken: () => void;
 };
 
-export function createPeople({ tokens, lockouts, rows, machineOf, lineTo, onWrongToken }: PeopleOptions): People {
-  const standing = (comer: Comer | undefined): Comer | undefined =>
-    comer && tokens.stands({ tokenId: comer.credential }) ? comer : undefined;
+export function createPeople({
+  tokens,
+  lockouts,
+  rows,
+  machineOf,
+  connectionsTo,
+  onWrongToken,
+}: PeopleOptions): People {
+  const validOnly = (client: ConnectingClient | undefined): ConnectingClient | undefined =>
+    client && tokens.isValid({ tokenId: client.credential }) ? client : undefined;
   return {
     come(token, remoteAddress) {
       let tokenId: string | undefined;
@@ -56,11 +63,11 @@ export function createPeople({ tokens, lockouts, rows, machineOf, lineTo, onWron
       lockouts.failed(remoteAddress, tokenId);
       return undefined;
     },
-    redeem: async (code) => standing(await rows.redeem(code)),
-    stands: (credential) => tokens.stands({ tokenId: credential }),
-    rightsElsewhere: (credential) => tokens.rightsElsewhere(credential),
+    redeem: async (code) => validOnly(await rows.redeem(code)),
+    stands: (credential) => tokens.isValid({ tokenId: credential }),
+    rightsElsewhere: (credential) => tokens.externalRights(credential),
     sessions: rows,
     machineOf,
-    lineTo,
+    lineTo: connectionsTo,
   };
 }

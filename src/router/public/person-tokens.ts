@@ -1,4 +1,4 @@
-/** The credentials of persons, in the registry's file. Of a token only its digest is kept. */
+/** Stores the credentials of users in the registry's file. Of a token only its digest is stored. */
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { StatementSync } from 'node:sqlite';
 import type { Clock } from '../../kit/clock/clock.ts';
@@ -23,19 +23,19 @@ type Row = {
   submitter: string | null;
 };
 
-/** Whose credential it is, and which one. */
+/** The user of a credential, and its id. */
 export type Person = { readonly userId: string; readonly tokenId: string };
 
-/** How many credentials of one user may stand at a time. */
-const MOST_STANDING = 64;
-/** A use is written down this often. */
+/** The most valid credentials of one user. */
+const MOST_VALID = 64;
+/** The shortest time between two stored uses, milliseconds. */
 const USE_EVERY_MS = 60_000;
-/** Compared with where there is no such credential, so that it takes as long. */
+/** Compared when the credential does not exist, so that verification takes the same time. */
 const NO_DIGEST = hash('sha256', 'no such credential', 'buffer');
 
-/** What the operator has arranged for a credential at other daemons. */
-export type RightsElsewhere = {
-  /** The word that the credential's key is a person's; `undefined` where none was enrolled at chronosd. */
+/** The rights of a credential at other daemons, set by the operator. */
+export type ExternalRights = {
+  /** The claim of an alarm key for the credential; `undefined` without an enrolment at chronosd. */
   readonly mark: string | undefined;
   /** Whether a submitter was enrolled at the executor. */
   readonly submitter: boolean;
@@ -77,10 +77,11 @@ export class PersonTokens {
   }
 
   /**
-   * Whose token it is; `undefined` for one that is malformed, unknown, expired or revoked, found out in the same time.
+   * The user of a token; `undefined` for one that is malformed, unknown, expired or revoked. All cases take the same
+   * time.
    *
-   * @param check told of the id in the token, if there is a credential with this id, before the rest is looked at; what
-   *   it throws ends the look
+   * @param check receives the id in the token, if a credential with this id exists, before the verification; its error
+   *   ends the verification
    */
   holderOf(token: string, check: (tokenId: string | undefined) => void = () => {}): Person | undefined {
     const [, id = ''] = PERSON_TOKEN.exec(token) ?? [];
@@ -93,14 +94,14 @@ export class PersonTokens {
     return { userId: row.user_id, tokenId: row.id };
   }
 
-  /** Whether a credential still stands: a stream, or a session, outlives the look at its token. */
-  stands({ tokenId }: Pick<Person, 'tokenId'>): boolean {
+  /** Whether a credential is still valid: streams and sessions outlive the verification of their token. */
+  isValid({ tokenId }: Pick<Person, 'tokenId'>): boolean {
     const row = this.#byId.get(tokenId) as Row | undefined;
     return row !== undefined && this.#stateOf(row) === 'active';
   }
 
   /**
-   * Writes down what a credential may do elsewhere, as the operator has arranged it there.
+   * Stores the rights of a credential at other daemons, as the operator set them there.
    *
    * @throws ReveilleError `not_found` when this user has no such credential
    */
@@ -114,7 +115,7 @@ export class PersonTokens {
     return this.#viewOf(row);
   }
 
-  rightsElsewhere(tokenId: string): RightsElsewhere {
+  externalRights(tokenId: string): ExternalRights {
     const row = this.#byId.get(tokenId) as Row | undefined;
     return { mark: row?.alarm_mark ?? undefined, submitter: row !== undefined && row.submitter !== null };
   }
@@ -126,27 +127,29 @@ export class PersonTokens {
   }
 
   /**
-   * Makes the first credential of a user. @throws ReveilleError `conflict` when one stands, and as {@link issue}
+   * Creates the first credential of a user.
+   *
+   * @throws ReveilleError `conflict` when a valid one exists, and as {@link issue}
    */
   add(userId: string, given: Given): Promise<PersonTokenMade> {
-    return this.#make(userId, given, (standing) => {
-      if (standing.length === 0) return;
-      const message = `${userId} is a user already; one more credential is made with: reveille user token ${userId}`;
+    return this.#make(userId, given, (valid) => {
+      if (valid.length === 0) return;
+      const message = `${userId} is a user already; create another credential with: reveille user token ${userId}`;
       throw new ReveilleError('conflict', message);
     });
   }
 
   /**
-   * Makes one more credential of a user.
+   * Creates another credential of a user.
    *
-   * @throws ReveilleError `not_found` for whoever was never added, `conflict` when too many stand, `invalid_request`
-   *   for an instant that has passed
+   * @throws ReveilleError `not_found` for an unknown user, `conflict` when too many are valid, `invalid_request` for an
+   *   instant in the past
    */
   issue(userId: string, given: Given): Promise<PersonTokenMade> {
-    return this.#make(userId, given, (standing, all) => {
+    return this.#make(userId, given, (valid, all) => {
       if (all.length === 0) throw noUser(userId);
-      if (standing.length < MOST_STANDING) return;
-      const message = `${userId} has ${standing.length} credentials that stand, and may have ${MOST_STANDING}; revoke some with: reveille user revoke`;
+      if (valid.length < MOST_VALID) return;
+      const message = `${userId} has ${valid.length} valid credentials, the most that are allowed (${MOST_VALID}); revoke some with: reveille user revoke`;
       throw new ReveilleError('conflict', message);
     });
   }
@@ -157,7 +160,10 @@ export class PersonTokens {
     return rows.map((row) => this.#viewOf(row));
   }
 
-  /** @throws ReveilleError `not_found` when this user has no such credential; one that was revoked comes back as it is */
+  /**
+   * @throws ReveilleError `not_found` when this user has no such credential; one that was revoked already is returned
+   *   unchanged
+   */
   async revoke(userId: string, id: string): Promise<PersonTokenView> {
     const row = await this.#registry.commits.run(() => {
       this.#ofThisUser(userId, id);
@@ -167,14 +173,18 @@ export class PersonTokens {
     return this.#viewOf(row);
   }
 
-  /** Revokes all that stand. @throws ReveilleError `not_found` for whoever was never added */
+  /**
+   * Revokes all valid credentials.
+   *
+   * @throws ReveilleError `not_found` for an unknown user
+   */
   async revokeAll(userId: string): Promise<PersonTokenView[]> {
     const rows = await this.#registry.commits.run(() => {
       const all = this.#ofUser.all(userId) as Row[];
       if (all.length === 0) throw noUser(userId);
-      const standing = all.filter(({ revoked_at }) => revoked_at === null);
-      for (const { id } of standing) this.#revoke.run({ id, now: this.#clock.now() });
-      return standing.map(({ id }) => this.#byId.get(id) as Row);
+      const valid = all.filter(({ revoked_at }) => revoked_at === null);
+      for (const { id } of valid) this.#revoke.run({ id, now: this.#clock.now() });
+      return valid.map(({ id }) => this.#byId.get(id) as Row);
     });
     return rows.map((row) => this.#viewOf(row));
   }
@@ -182,7 +192,7 @@ export class PersonTokens {
   async #make(
     userId: string,
     { name = 'credential', expires_at }: Given,
-    check: (standing: Row[], all: Row[]) => void,
+    check: (valid: Row[], all: Row[]) => void,
   ): Promise<PersonTokenMade> {
     const now = this.#clock.now();
     if (expires_at !== undefined && expires_at <= now) {
@@ -211,13 +221,13 @@ export class PersonTokens {
     return expires_at !== null && expires_at <= this.#clock.now() ? 'expired' : 'active';
   }
 
-  /** Nobody waits for it, and nothing depends on it. */
+  /** The caller does not wait for it, and a failure has no effect. */
   #noteUse({ id, last_used_at }: Row): void {
     const now = this.#clock.now();
     if (last_used_at !== null && Math.abs(now - last_used_at) < USE_EVERY_MS) return;
     this.#registry.commits
       .run(() => this.#use.run({ id, now }))
-      .catch((err: unknown) => this.#log.warn({ err }, 'the use of a credential was not written down'));
+      .catch((err: unknown) => this.#log.warn({ err }, 'the use of a credential could not be stored'));
   }
 
   #viewOf(row: Row): PersonTokenView {

@@ -1,5 +1,5 @@
 /**
- * What persons reach at the public listener (docs/contracts.md §4a): the daemon's own routes under a person's credential.
+ * The routes of users at the public listener (docs/contracts.md §4a): the daemon's own routes with a user's credential.
  * The server, the OpenAPI document and the check of targets read this table.
  */
 import { PERSON_ROUTES } from '../../neo/http/routes.ts';
@@ -7,23 +7,23 @@ import { consoleCodeRequestSchema, consoleCodeSchema, personChatSchema } from '.
 import { PROBES, type Route, type Routes } from '../../wire/route.ts';
 import { rootOf } from './target.ts';
 
-type Carried = {
+type ProxiedRoutes = {
   readonly [Name in keyof typeof PERSON_ROUTES]: Omit<(typeof PERSON_ROUTES)[Name], 'credential'> & {
     readonly credential: 'person';
   };
 };
 
-const carried = Object.fromEntries(
+const proxied = Object.fromEntries(
   Object.entries(PERSON_ROUTES).map(([name, route]) => [name, { ...route, credential: 'person' }]),
-) as Carried;
+) as ProxiedRoutes;
 
-/** Passed on to the person's own machine. */
-export const CARRIED_ROUTES = {
-  ...carried,
-  chat: { ...carried.chat, summary: 'say something; 202 once the turn is durable', body: personChatSchema },
+/** Proxied to the user's own machine. */
+export const PROXIED_ROUTES = {
+  ...proxied,
+  chat: { ...proxied.chat, summary: 'send a message; 202 once the turn is durable', body: personChatSchema },
 } as const satisfies Routes;
 
-/** Answered by the router itself, where it has a console. */
+/** Answered by the router itself, if it has a console. */
 export const CONSOLE_CODE = {
   method: 'post',
   path: '/console/codes',
@@ -34,18 +34,21 @@ export const CONSOLE_CODE = {
 } as const satisfies Route;
 
 export const PUBLIC_ROUTES = {
-  ...CARRIED_ROUTES,
+  ...PROXIED_ROUTES,
   consoleCode: CONSOLE_CODE,
-  root: { ...PROBES.root, summary: 'the console; name and version where there is none' },
+  root: { ...PROBES.root, summary: 'the console; name and version without one' },
   health: PROBES.health,
   ready: PROBES.ready,
 } as const satisfies Routes;
 
-/** First segments that are no page's: the routes above, and what the internal listener has and this one never will. */
+/**
+ * First path segments that pages cannot have: the routes above, and routes of the internal listener that this one never
+ * has.
+ */
 const TAKEN: ReadonlySet<string> = new Set([
   ...Object.values(PUBLIC_ROUTES).flatMap(({ path }) => rootOf(path) || []),
   ...['internal', 'admin', 'metrics', 'v1'],
 ]);
 
-/** Whether a request target is left to whoever answers the other paths. */
+/** Whether the handler of pages answers a request target. */
 export const isForPages = (target: string): boolean => !TAKEN.has(rootOf(target).toLowerCase());

@@ -1,26 +1,26 @@
-/** How much of the listener one user may take: requests in a minute, and how many at a time. */
+/** Limits the use of the listener by one user: requests per minute, and concurrent requests. */
 import type { Clock } from '../../kit/clock/clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 
 export type ShareLimits = {
-  /** A quarter of it at once. */
+  /** A quarter of it may arrive at once. */
   readonly requestsPerMinute: number;
-  /** Streams of events that are open at a time. */
+  /** The most open streams of events. */
   readonly streams: number;
-  /** Other requests under way at a time. */
+  /** The most other concurrent requests. */
   readonly requests: number;
 };
 
 type Share = { tokens: number; at: number; streams: number; requests: number };
 
-/** So many users are kept in mind whose buckets may have filled up meanwhile. */
+/** Above this number of users, entries with full buckets are removed. */
 const SWEEP_ABOVE = 1024;
 
 export class Shares {
   readonly #clock: Clock;
   readonly #limits: ShareLimits;
   readonly #shares = new Map<string, Share>();
-  /** Requests that were refused. */
+  /** Rejected requests. */
   refused = 0;
 
   constructor(clock: Clock, limits: ShareLimits) {
@@ -28,27 +28,27 @@ export class Shares {
     this.#limits = limits;
   }
 
-  /** Streams that are open now, of all users. */
+  /** Open streams of all users. */
   get streams(): number {
     return [...this.#shares.values()].reduce((sum, { streams }) => sum + streams, 0);
   }
 
   /**
-   * Takes one request of a user in.
+   * Admits one request of a user.
    *
-   * @returns ends it; calling it again does nothing
-   * @throws ReveilleError `rate_limited` with when to come again
+   * @returns ends it; calling it again has no effect
+   * @throws ReveilleError `rate_limited` with the retry time
    */
   enter(userId: string, kind: 'streams' | 'requests'): () => void {
     const share = this.#refilled(userId);
     const most = this.#limits[kind];
     if (share[kind] >= most) {
       const what = kind === 'streams' ? 'streams of events are open' : 'requests are under way';
-      throw this.#refuse(`${most} ${what} for ${userId}, and more are not taken; end one, or wait`, 1);
+      throw this.#refuse(`${most} ${what} for ${userId}, and more are not allowed; end one, or wait`, 1);
     }
     if (share.tokens < 1) {
       const { requestsPerMinute } = this.#limits;
-      const message = `${userId} may send ${requestsPerMinute} requests in a minute; wait for as long as Retry-After says`;
+      const message = `${userId} may send ${requestsPerMinute} requests per minute; wait for the time in Retry-After`;
       throw this.#refuse(message, ((1 - share.tokens) * 60) / requestsPerMinute);
     }
     share.tokens--;
@@ -88,7 +88,7 @@ export class Shares {
     share.at = now;
   }
 
-  /** Forgets whoever takes nothing and has all that they may take. */
+  /** Removes users without open requests and with a full bucket. */
   #sweep(now: number): void {
     for (const [userId, share] of this.#shares) {
       this.#refill(share, now);

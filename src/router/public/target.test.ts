@@ -1,25 +1,25 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CARRIED_ROUTES, isForPages } from './routes.ts';
-import { checkTarget, placeOf } from './target.ts';
+import { isForPages, PROXIED_ROUTES } from './routes.ts';
+import { checkTarget, matchRoute } from './target.ts';
 
 const at = (target: string, method = 'GET') => {
   checkTarget(target);
-  return placeOf(CARRIED_ROUTES, method, target);
+  return matchRoute(PROXIED_ROUTES, method, target);
 };
 
-test('a target of the table goes on as the table has it, its query as it came', () => {
+test('a target of the table is rebuilt from the table, with its query unchanged', () => {
   assert.deepEqual(at('/conversations/a.b:c-d_e?limit=3'), {
-    route: CARRIED_ROUTES.getConversation,
+    route: PROXIED_ROUTES.getConversation,
     path: '/conversations/a.b%3Ac-d_e',
     query: 'limit=3',
   });
   assert.equal(at('/conversations/a%3Ab%3ac')?.path, '/conversations/a%3Ab%3Ac');
   assert.equal(at('/intents/i/gates/n/answer', 'POST')?.path, '/intents/i/gates/n/answer');
-  assert.equal(at('/chat', 'POST')?.route, CARRIED_ROUTES.chat);
+  assert.equal(at('/chat', 'POST')?.route, PROXIED_ROUTES.chat);
 });
 
-test('what is not in the table is no route, and nothing is put right on the way', () => {
+test('a target outside the table matches no route, and no target is corrected', () => {
   const none = [
     '/',
     '/chats',
@@ -38,7 +38,7 @@ test('what is not in the table is no route, and nothing is put right on the way'
     assert.equal(at('/conversations', method), undefined);
 });
 
-test('what can be read in two ways is refused', () => {
+test('an ambiguous target is rejected', () => {
   const twofold = [
     ...['', 'chat', '*', 'http://x/chat', '//chat', '/chat//', '/a/./b', '/a/../b', '/..', '/.', '/a/%2e%2e/b'],
     ...[
@@ -61,7 +61,7 @@ test('what can be read in two ways is refused', () => {
   for (const target of ['/', '/a/b', '/a/b/?x=%2f..', '/a.b/..c', '/@a/;b=1,2']) checkTarget(target);
 });
 
-test('pages have every path but the daemon’s and the internal ones', () => {
+test('pages have every path except those of the daemon and the internal ones', () => {
   for (const target of ['/', '/?x', '/alarms', '/talk/1', '/assets/app.js']) assert.equal(isForPages(target), true);
   for (const target of [
     '/chat',

@@ -1,15 +1,15 @@
 /**
- * The reaper: waits for its router to die, and then, unless another one comes, ends the machines that it left.
- * Arguments: the router's data folder, and how many seconds another one has to come.
+ * The reaper waits for the end of its router. Then it ends the router's machines, unless another router adopts them.
+ * Arguments: the router's data folder, and the seconds that another router has to start.
  */
 import { systemClock } from '../../kit/clock/clock.ts';
-import { FAREWELL } from './reaper.ts';
+import { SHUTDOWN_MESSAGE } from './reaper.ts';
 
 const [dataDir = '', seconds = ''] = process.argv.slice(2);
-let heard = '';
-for await (const chunk of process.stdin) heard += chunk;
-if (heard !== FAREWELL) {
-  // Not before it is needed: as long as the router lives, this process should hold next to nothing.
+let received = '';
+for await (const chunk of process.stdin) received += chunk;
+if (received !== SHUTDOWN_MESSAGE) {
+  // Loaded late: during the router's life this process should use almost no memory.
   const { settleOrphans } = await import('./reap.ts');
   const { createLogger } = await import('../../kit/log/log.ts');
   const log = createLogger('undertaker');

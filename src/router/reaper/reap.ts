@@ -1,4 +1,4 @@
-/** Ending the processes of machines whose router has died and was not replaced. */
+/** Ends the processes of machines whose router has died and was not replaced. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
@@ -7,21 +7,21 @@ import type { Logger } from '../../kit/log/log.ts';
 import { SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
 import { FileInUse, likelyOwner, ownFile } from '../../kit/sqlite/file-owner.ts';
 import { Registry } from '../machines/registry.ts';
+import { DaemonConnections } from '../providers/daemon-connections.ts';
 import { createHealthProbe, type HealthProbe } from '../providers/health.ts';
-import { Line } from '../providers/line.ts';
 import { ProcessGroup } from '../providers/process-group.ts';
 import { ProcessRecords } from '../providers/process-records.ts';
 import { findByVariable, isRunning, runningLeader } from '../providers/process-table.ts';
 
 type SettleOptions = {
   dataDir: string;
-  /** How long another router has to come, in milliseconds. */
+  /** How long another router may take to start, in milliseconds. */
   graceMs: number;
   clock: Clock;
   log: Logger;
-  /** A machine that is in the middle of a turn is asked again after this; 10 seconds unless told. */
+  /** A machine in the middle of a turn is checked again after this; by default 10 seconds. */
   busyMs?: number;
-  /** One that says that it is busy for longer than this is ended all the same; an hour unless told. */
+  /** A machine that reports busy for longer than this is ended anyway; by default an hour. */
   longestBusyMs?: number;
 };
 
@@ -31,19 +31,18 @@ type Orphan = {
   birth: string;
   url: string;
   healthPath: string | undefined;
-  /** Whether its port is another program's by its specification, so that who listens says nothing. */
+  /** Whether the specification allows a foreign listener, so that the owner of the port says nothing. */
   foreignListener: boolean;
 };
 
-const LOOK_FOR_ROUTER_MS = 1000;
+const ROUTER_POLL_MS = 1000;
 const LONGEST_BUSY_MS = 3_600_000;
 /** Between SIGTERM and SIGKILL. */
 const TERM_MS = 10_000;
 
-/** Whether a router owns the file, whose machines these are then. */
+/** Whether a router locks the file; then the machines are its own. */
 function isOwned(path: string): boolean {
-  // The number that the dead router has left may be another program's by now, and a new router may not have written its
-  // own yet.
+  // The pid of the dead router may belong to another program by now, and a new router may not have stored its own yet.
   try {
     ownFile(path)();
     return false;
@@ -71,31 +70,31 @@ async function orphansOf(dataDir: string, clock: Clock): Promise<Orphan[]> {
 }
 
 async function isBusy({ url, healthPath, pid, foreignListener }: Orphan, probe: HealthProbe): Promise<boolean> {
-  const line = foreignListener ? undefined : new Line({ leader: pid, connections: 1 });
+  const connections = foreignListener ? undefined : new DaemonConnections({ leader: pid, connections: 1 });
   try {
-    const health = await probe.look({ url, line }, healthPath);
+    const health = await probe.check({ url, connections }, healthPath);
     return health.healthy && (health.busy || health.queued > 0);
   } finally {
-    line?.close();
+    connections?.close();
   }
 }
 
-/** Resolves with whether a router came within the time. */
+/** Resolves with whether a router started in time. */
 async function routerComes(path: string, { graceMs, clock }: SettleOptions): Promise<boolean> {
   const until = clock.monotonic() + graceMs;
   for (;;) {
     if (!existsSync(path) || (likelyOwner(path) !== undefined && isOwned(path))) return true;
     const leftMs = until - clock.monotonic();
     if (leftMs <= 0) return isOwned(path);
-    await wait(clock, Math.min(leftMs, LOOK_FOR_ROUTER_MS));
+    await wait(clock, Math.min(leftMs, ROUTER_POLL_MS));
   }
 }
 
 /**
- * Waits for a router to take the machines of a dead one over, and ends them when none does; those that are in the
- * middle of a turn when that is done, or after an hour.
+ * Waits for a router to adopt the machines of a dead one, and ends them when none does. A machine in the middle of a
+ * turn is ended after the turn, or after an hour.
  *
- * @returns how many were ended
+ * @returns the number of ended machines
  * @throws ReveilleError when the router's records cannot be read
  */
 export async function settleOrphans(options: SettleOptions): Promise<number> {
@@ -118,7 +117,7 @@ export async function settleOrphans(options: SettleOptions): Promise<number> {
           continue;
         }
         log.info({ user_id: orphan.userId, pid: orphan.pid }, 'ending a machine whose router has died');
-        await ProcessGroup.takenOver(orphan, clock).end(TERM_MS);
+        await ProcessGroup.adopted(orphan, clock).end(TERM_MS);
         ended++;
       }
       orphans = busy;

@@ -1,6 +1,6 @@
 /**
- * The router's side of the reaper: a small process that outlives a router that is killed, and ends the machines that
- * nobody takes over (docs/decisions/0009-orphans.md).
+ * The router's side of the reaper: a small process that outlives a killed router, and ends the machines that no router
+ * adopts (docs/decisions/0009-orphans.md).
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, constants, mkdirSync, openSync } from 'node:fs';
@@ -10,8 +10,8 @@ import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Logger } from '../../kit/log/log.ts';
 
-/** The last word of a router that stops its machines itself. */
-export const FAREWELL = 'farewell';
+/** The last message of a router that stops its machines itself. */
+export const SHUTDOWN_MESSAGE = 'farewell';
 
 const PROGRAM = fileURLToPath(new URL('./main.ts', import.meta.url));
 
@@ -23,17 +23,17 @@ type ReaperOptions = {
   log: Logger;
 };
 
-/** What this process keeps of compiled code: without it, a start in TypeScript loads the compiler, for twice the time. */
+/** The folder for compiled code: without it, a start from TypeScript loads the compiler, which doubles its time. */
 function compiledCode(): Record<string, string> {
   const folder = getCompileCacheDir();
-  // Node makes a folder for its own version below the one that it is given.
+  // Node creates a folder for its own version below the given one.
   return folder === undefined ? {} : { NODE_COMPILE_CACHE: dirname(folder) };
 }
 
-/** The machine that is being started at the same time comes first. */
+/** The start of the first machine goes first. */
 const PRIORITY = 15;
 
-/** One that ends by itself is replaced so many times; more would not help. */
+/** A reaper that ends is replaced at most this many times; more would not help. */
 const REPLACEMENTS = 3;
 
 export class Reaper {
@@ -45,20 +45,20 @@ export class Reaper {
     this.#options = options;
   }
 
-  /** Makes sure that there is one. A router without one works as well, so that failures are in the log only. */
+  /** Starts a reaper if none runs. The router works without one, so failures are only logged. */
   watch(): void {
     const { orphanSeconds, log } = this.#options;
     if (this.#child || orphanSeconds === 0) return;
     try {
       this.#child = this.#start();
     } catch (err) {
-      log.warn({ err }, 'nothing watches over the machines in case that this router is killed');
+      log.warn({ err }, 'no reaper runs; machines would outlive a killed router');
     }
   }
 
-  /** Sends it away: there is nothing to watch over. */
+  /** Ends the reaper: no machine is left to watch. */
   dismiss(): void {
-    this.#child?.stdin?.end(FAREWELL);
+    this.#child?.stdin?.end(SHUTDOWN_MESSAGE);
     this.#child = undefined;
     this.#replacements = 0;
   }
@@ -71,7 +71,7 @@ export class Reaper {
     const output = openSync(join(folder, 'undertaker.log'), O_WRONLY | O_CREAT | O_APPEND, 0o600);
     let child: ChildProcess;
     try {
-      // A session of its own: what ends the router's terminal, or is typed there, is not meant for it.
+      // It has its own session: signals of the router's terminal are not meant for it.
       child = spawn(process.execPath, [PROGRAM, dataDir, String(this.#options.orphanSeconds)], {
         cwd: dataDir,
         env: compiledCode(),
@@ -85,13 +85,13 @@ export class Reaper {
     const gone = (why: unknown) => {
       if (this.#child !== child) return;
       this.#child = undefined;
-      this.#options.log.warn({ why }, 'the process that watches over the machines has ended');
+      this.#options.log.warn({ why }, 'the reaper has ended');
       if (this.#replacements++ < REPLACEMENTS) this.watch();
     };
     child.once('error', gone);
     child.once('exit', (code, signal) => gone(signal ?? code));
-    child.stdin?.on('error', (err) => this.#options.log.debug({ err }, 'the reaper does not listen'));
-    // Neither it nor the pipe to it must keep the router from ending. The kernel closes the pipe when the router dies.
+    child.stdin?.on('error', (err) => this.#options.log.debug({ err }, 'the reaper does not accept messages'));
+    // Neither it nor its pipe must keep the router from ending. The kernel closes the pipe when the router dies.
     child.unref();
     if (child.stdin && 'unref' in child.stdin && typeof child.stdin.unref === 'function') child.stdin.unref();
     return child;

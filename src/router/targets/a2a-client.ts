@@ -1,6 +1,7 @@
 /**
- * Client of A2A agents: the SDK of the protocol speaks, {@link call} carries. Every request of the SDK goes through our
- * own exchange, so no redirect is followed and time and size are bounded. The agent card chooses the transport.
+ * Client of A2A agents: the protocol's SDK builds the messages, {@link call} sends them. Every request of the SDK uses
+ * the router's own exchange, so no redirect is followed and time and size are bounded. The agent card determines the
+ * transport.
  */
 import type { AgentInterface, Message, Role, Task as SdkTask, TaskState } from '@a2a-js/sdk';
 import type { Client } from '@a2a-js/sdk/client';
@@ -8,63 +9,63 @@ import type { Dispatcher } from 'undici';
 import { below } from '../../kit/http/exchange.ts';
 import { isPathSegment } from '../../wire/identifier.ts';
 import { type CallResult, call } from './call.ts';
+import { oneLine } from './prompt.ts';
 import { isObject, textAt } from './readers.ts';
-import { oneLine } from './words.ts';
 
-/** Where an agent is, and the token that it takes. */
+/** The address of an agent, and its token. */
 export type A2aAddress = { dispatcher: Dispatcher; url: string; token: string };
 
-/** A task as the target needs it, of either transport and either version of the protocol. */
+/** A task with the members that the target reads, for both transports and both versions of the protocol. */
 export type Task = {
   id: string;
   contextId: string | undefined;
   /** In lower case, without its prefix: `input_required`. */
   state: string;
-  /** The artifacts' text, in their order. */
-  words: string | undefined;
+  /** The text of the artifacts, in their order. */
+  artifactText: string | undefined;
   /** The text of the status. */
-  said: string | undefined;
+  statusText: string | undefined;
 };
 
 /** A direct answer without a task. */
 export type DirectAnswer = { contextId: string | undefined; text: string };
 
-/** An exchange with the agent. `status` of a JSON-RPC error is the HTTP status that the protocol pairs with it. */
+/** An exchange with the agent. `status` of a JSON-RPC error is the HTTP status that the protocol assigns to it. */
 export type Reply =
   | Exclude<CallResult, { result: 'answered' }>
   | {
       result: 'answered';
       status: number;
-      said: string;
+      summary: string;
       retryAfterSeconds: number | undefined;
       task?: Task | undefined;
       message?: DirectAnswer | undefined;
     };
 
-/** What became of looking for the agent's interface. */
+/** The result of the search for the agent's interface. */
 export type Connection =
   | { result: 'connected'; agent: A2aAgent }
   | Exclude<CallResult, { result: 'answered' }>
-  /** The agent, or a proxy before it, asks to come later. */
-  | { result: 'busy'; said: string; retryAfterSeconds: number | undefined }
-  /** The card names no interface that can be used. */
+  /** The agent, or a proxy before it, requests a later retry. */
+  | { result: 'busy'; summary: string; retryAfterSeconds: number | undefined }
+  /** The card has no usable interface. */
   | { result: 'unusable'; why: string };
 
 const CARD_PATH = '/.well-known/agent-card.json';
 const CARD_BYTES = 1024 * 1024;
 const BINDINGS = ['HTTP+JSON', 'JSONRPC'] as const;
 const LATER = new Set([429, 502, 503, 504]);
-/** Statuses whose `Response` cannot have a body. */
+/** Statuses for which `Response` allows no body. */
 const BODILESS = new Set([204, 205, 304]);
 /** JSON-RPC error codes: the agent does not know the task; the agent itself failed. */
 const TASK_NOT_FOUND = -32001;
 const INTERNAL_ERROR = -32603;
 const LEGACY = { legacyCompat: { enabled: true } };
 
-/** Loaded by the first wake that needs it: it takes tens of milliseconds. */
+/** Loaded by the first wake that needs it: loading takes tens of milliseconds. */
 const sdk = () => import('@a2a-js/sdk/client');
 
-/** Enumerations of the protocol by number, as the SDK has them; its module with their names is not loaded for two of them. */
+/** Numbers of the protocol's enumerations in the SDK. Its module with the names is not loaded for two of them. */
 const ROLE_USER: Role = 1;
 const STATES: Readonly<Record<TaskState, string | undefined>> = {
   0: 'unspecified',
@@ -79,8 +80,8 @@ const STATES: Readonly<Record<TaskState, string | undefined>> = {
   [-1]: undefined,
 };
 
-/** A `fetch` for the SDK, and the result of its last call: the SDK's errors do not say whether a request left. */
-function carrier({ dispatcher, token }: A2aAddress, signal: AbortSignal, maxBytes?: number) {
+/** A `fetch` for the SDK, and the result of its last call: the SDK's errors do not show whether a request was sent. */
+function transport({ dispatcher, token }: A2aAddress, signal: AbortSignal, maxBytes?: number) {
   let last: CallResult | undefined;
   const fetchImpl: typeof fetch = async (input, init) => {
     last = await call(dispatcher, {
@@ -100,7 +101,10 @@ function carrier({ dispatcher, token }: A2aAddress, signal: AbortSignal, maxByte
   return { fetchImpl, last: () => last };
 }
 
-/** Where the agent card can be. `shared`: at an origin that may have several agents, so the card may be another's. */
+/**
+ * Possible addresses of the agent card. `shared`: at an origin that may have several agents, so the card may describe
+ * another.
+ */
 function cardAddresses(url: string): { card: URL; shared: boolean }[] {
   const address = new URL(url);
   if (address.pathname.endsWith('.json')) return [{ card: address, shared: false }];
@@ -116,12 +120,12 @@ const pathOf = ({ pathname }: URL) => pathname.replace(/\/+$/, '');
 
 const LOOPBACK = /^(?:localhost|127\.0\.0\.1|\[::1\])$/;
 
-/** One place for addresses that lead to the same listener: agents on this computer name it in several ways. */
+/** A common form of addresses for the same listener: agents on this computer have several names for it. */
 function originOf({ protocol, hostname, port }: URL): string {
   return `${protocol}//${LOOPBACK.test(hostname) ? 'loopback' : hostname}:${port}`;
 }
 
-/** The interfaces of a card, of A2A 1.0 or 0.3; none when it is no card. */
+/** The interfaces of a card, of A2A 1.0 or 0.3; none when it is not a card. */
 async function interfacesOf(card: unknown): Promise<AgentInterface[]> {
   const { DefaultAgentCardResolver } = await sdk();
   try {
@@ -131,14 +135,14 @@ async function interfacesOf(card: unknown): Promise<AgentInterface[]> {
       (one: unknown) => isObject(one) && textAt(one, 'protocolBinding') !== undefined && URL.canParse(`${one.url}`),
     );
   } catch {
-    // The document is no card, in one of the many ways in which JSON can be no card.
+    // The document is JSON but not a card, in one of many possible ways.
     return [];
   }
 }
 
 /**
- * The interface to use. A card may not lead to another origin: the operator registered this one, and the token is for it.
- * `undefined` when the card is about another agent of the same origin.
+ * The interface to use. A card may not point to another origin: the operator registered this one, and the token is for
+ * it. `undefined` when the card describes another agent of the same origin.
  */
 function choose(
   url: string,
@@ -146,16 +150,16 @@ function choose(
   shared: boolean,
 ): AgentInterface | string | undefined {
   const address = new URL(url);
-  const near = interfaces.filter((one) => originOf(new URL(one.url)) === originOf(address));
-  const named = near.filter((one) => pathOf(new URL(one.url)) === pathOf(address));
+  const sameOrigin = interfaces.filter((one) => originOf(new URL(one.url)) === originOf(address));
+  const named = sameOrigin.filter((one) => pathOf(new URL(one.url)) === pathOf(address));
   if (shared && named.length === 0) return undefined;
   const isSupported = ({ protocolBinding }: AgentInterface) =>
     BINDINGS.some((binding) => binding === protocolBinding.toUpperCase());
   const isCurrent = ({ protocolVersion }: AgentInterface) => protocolVersion === '1.0';
-  const usable = (named.some(isSupported) ? named : near).filter(isSupported);
+  const usable = (named.some(isSupported) ? named : sameOrigin).filter(isSupported);
   const chosen = usable.find(isCurrent) ?? usable[0];
   if (chosen !== undefined) {
-    // The host is the registered one, whatever name the card has for it.
+    // The host is the registered one, whatever host the card names.
     const there = new URL(address);
     there.pathname = new URL(chosen.url).pathname;
     there.search = '';
@@ -163,7 +167,7 @@ function choose(
   }
   const other = interfaces.find(isSupported);
   if (other !== undefined)
-    return `its agent card leads to another origin, ${new URL(other.url).origin}; register the address there if that is meant`;
+    return `its agent card points to another origin, ${new URL(other.url).origin}; register the address there if that is intended`;
   const has = oneLine(
     interfaces
       .map(({ protocolBinding }) => protocolBinding)
@@ -185,18 +189,18 @@ export class A2aAgent {
   }
 
   /**
-   * Reads the agent card and chooses the interface. An address without a card is taken for an HTTP+JSON interface.
-   * Nothing that may have an effect is sent.
+   * Reads the agent card and chooses the interface. An address without a card is used as an HTTP+JSON interface. No
+   * request with a side effect is sent.
    */
   static async connect(address: A2aAddress, signal: AbortSignal): Promise<Connection> {
     const { url } = address;
     for (const { card, shared } of cardAddresses(url)) {
-      const { fetchImpl, last } = carrier(address, signal, CARD_BYTES);
+      const { fetchImpl, last } = transport(address, signal, CARD_BYTES);
       await fetchImpl(card, { headers: { 'A2A-Version': '1.0' } }).catch(() => {});
       const answer = last()!;
       if (answer.result !== 'answered') return answer;
-      const { status, json, said, retryAfterSeconds } = answer;
-      if (LATER.has(status)) return { result: 'busy', said, retryAfterSeconds };
+      const { status, json, summary, retryAfterSeconds } = answer;
+      if (LATER.has(status)) return { result: 'busy', summary, retryAfterSeconds };
       const interfaces = status === 200 && json ? await interfacesOf(json) : [];
       if (interfaces.length === 0) continue;
       const chosen = choose(url, interfaces, shared);
@@ -210,7 +214,7 @@ export class A2aAgent {
   /** Sends a message; the agent need not keep the connection until its task has ended. */
   send(given: { messageId: string; contextId: string | undefined; text: string }, signal: AbortSignal): Promise<Reply> {
     const part = { content: { $case: 'text' as const, value: given.text }, metadata: undefined };
-    return this.#ask(signal, async (client) => {
+    return this.#request(signal, async (client) => {
       const message: Message = {
         messageId: given.messageId,
         contextId: given.contextId ?? '',
@@ -226,29 +230,29 @@ export class A2aAgent {
   }
 
   task(id: string, signal: AbortSignal): Promise<Reply> {
-    return this.#ask(signal, (client) => client.getTask({ tenant: '', id, historyLength: undefined }, { signal }));
+    return this.#request(signal, (client) => client.getTask({ tenant: '', id, historyLength: undefined }, { signal }));
   }
 
-  async #ask(signal: AbortSignal, work: (client: Client) => Promise<Message | SdkTask>): Promise<Reply> {
+  async #request(signal: AbortSignal, work: (client: Client) => Promise<Message | SdkTask>): Promise<Reply> {
     const { ClientFactory, JsonRpcTransportFactory, RestTransportFactory } = await sdk();
-    const { fetchImpl, last } = carrier(this.#address, signal);
+    const { fetchImpl, last } = transport(this.#address, signal);
     const options = { fetchImpl, ...LEGACY };
     const factory = new ClientFactory({
       transports: [new RestTransportFactory(options), new JsonRpcTransportFactory(options)],
       clientConfig: { polling: true },
     });
-    // The SDK reads of a card only what stands here; the card itself may be of any form.
+    // The SDK reads only these members of a card; the real card may have any form.
     const card = { supportedInterfaces: [this.#interface] } as Parameters<typeof factory.createFromAgentCard>[0];
     const client = await factory.createFromAgentCard(card);
     const value = await work(client).catch((error: unknown) => {
-      // Once a request left, the recorded answer says more than the SDK's error.
+      // After a request was sent, the recorded answer is more precise than the SDK's error.
       if (last() === undefined) throw error;
       return undefined;
     });
     const answer = last()!;
     if (answer.result !== 'answered') return answer;
-    const { status, said, retryAfterSeconds, json } = answer;
-    const head = { result: 'answered' as const, status, said, retryAfterSeconds };
+    const { status, summary, retryAfterSeconds, json } = answer;
+    const head = { result: 'answered' as const, status, summary, retryAfterSeconds };
     const refusal = refusalOf(json, [this.#address.token]);
     if (refusal) return { ...head, ...refusal, status: status > 299 ? status : refusal.status };
     if (value === undefined || status > 299) return head;
@@ -258,9 +262,12 @@ export class A2aAgent {
     }
     if (!isPathSegment(value.id) || value.status === undefined) return head;
     const state = STATES[value.status.state] ?? givenState(json) ?? 'unrecognized';
-    const words = value.artifacts.flatMap((artifact) => textOf(artifact) ?? []).join('\n\n') || undefined;
-    const spoken = value.status.message && textOf(value.status.message);
-    return { ...head, task: { id: value.id, contextId: value.contextId || undefined, state, words, said: spoken } };
+    const artifactText = value.artifacts.flatMap((artifact) => textOf(artifact) ?? []).join('\n\n') || undefined;
+    const statusText = value.status.message && textOf(value.status.message);
+    return {
+      ...head,
+      task: { id: value.id, contextId: value.contextId || undefined, state, artifactText, statusText },
+    };
   }
 }
 
@@ -269,16 +276,16 @@ function textOf({ parts }: { parts: Message['parts'] }): string | undefined {
   return texts.length === 0 ? undefined : texts.join('\n');
 }
 
-/** A JSON-RPC error, which comes with the status 200. */
-function refusalOf(json: unknown, secrets: readonly string[]): { status: number; said: string } | undefined {
+/** A JSON-RPC error, which has the status 200. */
+function refusalOf(json: unknown, secrets: readonly string[]): { status: number; summary: string } | undefined {
   if (!isObject(json) || json.jsonrpc === undefined || !isObject(json.error)) return undefined;
   const { code } = json.error;
   const status = code === TASK_NOT_FOUND ? 404 : code === INTERNAL_ERROR ? 500 : 400;
   const message = oneLine((textAt(json.error, 'message') ?? '').slice(0, 4096), secrets);
-  return { status, said: `the JSON-RPC error ${typeof code === 'number' ? code : 'without a code'}: ${message}` };
+  return { status, summary: `the JSON-RPC error ${typeof code === 'number' ? code : 'without a code'}: ${message}` };
 }
 
-/** The state as it came, of one that the SDK does not know; `input-required`, as some agents have it, is as known. */
+/** The raw state, if the SDK does not know it. Some agents write `input-required`, which is normalized. */
 function givenState(json: unknown): string | undefined {
   const result = isObject(json) && isObject(json.result) ? json.result : json;
   const task = isObject(result) && isObject(result.task) ? result.task : result;

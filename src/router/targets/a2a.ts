@@ -8,7 +8,7 @@ import { MachineUnavailable } from '../providers/provider.ts';
 import { A2aAgent, type Connection, type Reply, type Task } from './a2a-client.ts';
 import { within } from './call.ts';
 import type { PresetOf } from './preset.ts';
-import { type Attempt, Ended, type Outcome, type TargetMaker, type TurnTarget } from './target.ts';
+import { type Attempt, type Outcome, type TargetMaker, TurnEnd, type TurnTarget } from './target.ts';
 import { boundedReply } from './verdict.ts';
 
 type A2aOptions = { dispatcher: Dispatcher; clock: Clock };
@@ -16,14 +16,14 @@ type A2aOptions = { dispatcher: Dispatcher; clock: Clock };
 type Preset = PresetOf<'a2a'>;
 
 const DEFAULT_TIMEOUT_SECONDS = 3600;
-const ASK_MS = 15_000;
-const FIRST_LOOK_MS = 500;
-const LONGEST_LOOK_MS = 10_000;
+const REQUEST_MS = 15_000;
+const FIRST_POLL_MS = 500;
+const LONGEST_POLL_MS = 10_000;
 
-/** The message id of a wake, a UUID that is always the same for a fire: an agent may tell repetitions apart by it. */
+/** The message id of a wake: a UUID derived from the fire id, so that an agent can recognize repetitions. */
 export function a2aMessageId(fireId: string): string {
   const hex = createHash('sha256').update(`a2a:${fireId}`).digest('hex');
-  // Version 8: made in a way of our own (RFC 9562 §5.8).
+  // Version 8: a custom method (RFC 9562 §5.8).
   const variant = ((Number.parseInt(hex[16]!, 16) & 0x3) | 0x8).toString(16);
   return [
     hex.slice(0, 8),
@@ -48,7 +48,7 @@ class A2aTarget implements TurnTarget {
 
   async check(): Promise<void> {
     const connection = await this.#connect(new AbortController().signal);
-    // An agent that asks to come later is there; its turn is begun later.
+    // An agent that requests a later retry is reachable; its turn begins later.
     if (connection.result === 'connected' || connection.result === 'busy') return;
     const at = `the agent at ${this.#machine.spec.url}`;
     if (connection.result === 'unusable')
@@ -60,20 +60,20 @@ class A2aTarget implements TurnTarget {
   async run(attempt: Attempt): Promise<Outcome> {
     const { turn, session } = attempt;
     const connection = await this.#connect(attempt.signal);
-    if (connection.result === 'busy') return later(connection);
+    if (connection.result === 'busy') return notStarted(connection);
     if (connection.result === 'unusable') return { result: 'failed', session, error: connection.why };
     if (connection.result !== 'connected')
       return { result: 'not_started', why: `the agent was not reached: ${connection.why}` };
     const { agent } = connection;
-    // The conversation's own id is the context, as long as the agent has not given it another.
+    // The context is the conversation's own id until the agent returns another.
     const wanted = session ?? (turn.named ? turn.conversationId : undefined);
     await attempt.begin();
     const first = await this.#send(agent, attempt, wanted);
     if (first.result !== 'answered' || first.status < 400 || first.status > 404)
-      return await this.#heard(agent, first, wanted, attempt);
-    // An agent may refuse a context that it did not make itself: then nothing ran, and it makes one.
-    if (session !== undefined || wanted === undefined) return await this.#heard(agent, first, wanted, attempt);
-    return await this.#heard(agent, await this.#send(agent, attempt, undefined), undefined, attempt);
+      return await this.#outcomeOf(agent, first, wanted, attempt);
+    // An agent may reject a context that it did not create. Then no turn ran, and it creates one.
+    if (session !== undefined || wanted === undefined) return await this.#outcomeOf(agent, first, wanted, attempt);
+    return await this.#outcomeOf(agent, await this.#send(agent, attempt, undefined), undefined, attempt);
   }
 
   async resume(attempt: Attempt): Promise<Outcome> {
@@ -82,7 +82,7 @@ class A2aTarget implements TurnTarget {
     return {
       result: 'unknown',
       session,
-      error: 'the router ended before it learnt which task the agent made of the message',
+      error: 'the router ended before it received the task of the message',
     };
   }
 
@@ -93,42 +93,42 @@ class A2aTarget implements TurnTarget {
   async #connect(signal: AbortSignal): Promise<Connection> {
     const { spec, token } = this.#machine;
     const { dispatcher, clock } = this.#options;
-    const limit = within(clock, ASK_MS, signal);
+    const limit = within(clock, REQUEST_MS, signal);
     const connection = await A2aAgent.connect({ dispatcher, url: spec.url!, token }, limit.signal);
     limit.cancel();
     return connection;
   }
 
   async #send(agent: A2aAgent, attempt: Attempt, contextId: string | undefined): Promise<Reply> {
-    const { turn, words, startedAt, signal } = attempt;
+    const { turn, prompt, startedAt, signal } = attempt;
     const limit = within(this.#options.clock, this.#leftMs(startedAt), signal);
-    const reply = await agent.send({ messageId: a2aMessageId(turn.fireId), contextId, text: words }, limit.signal);
+    const reply = await agent.send({ messageId: a2aMessageId(turn.fireId), contextId, text: prompt }, limit.signal);
     limit.cancel();
     return reply;
   }
 
-  /** What the answer to the message says, and what comes after it. */
-  async #heard(agent: A2aAgent, answer: Reply, context: string | undefined, attempt: Attempt): Promise<Outcome> {
+  /** Reads the answer to the message, and waits for its task. */
+  async #outcomeOf(agent: A2aAgent, answer: Reply, context: string | undefined, attempt: Attempt): Promise<Outcome> {
     const session = context;
     if (answer.result === 'unsent') return { result: 'not_started', why: `the agent was not reached: ${answer.why}` };
     if (answer.result === 'unknown') {
-      return { result: 'unknown', session, error: `the agent took the message and did not answer: ${answer.why}` };
+      return { result: 'unknown', session, error: `the agent received the message and did not answer: ${answer.why}` };
     }
-    const { status, said, message: direct, task } = answer;
-    if (status === 429 || status === 503) return later(answer);
+    const { status, summary, message: direct, task } = answer;
+    if (status === 429 || status === 503) return notStarted(answer);
     if (status === 502 || status === 504)
-      return { result: 'unknown', session, error: `something before the agent answered ${said}` };
-    if (status > 299) return { result: 'failed', session, error: `the agent refused the message: ${said}` };
+      return { result: 'unknown', session, error: `a proxy before the agent answered ${summary}` };
+    if (status > 299) return { result: 'failed', session, error: `the agent refused the message: ${summary}` };
     if (direct) return { result: 'done', session: direct.contextId ?? session, reply: boundedReply(direct.text) };
     if (!task)
-      return { result: 'unknown', session, error: `the agent's answer is neither a task nor a message: ${said}` };
+      return { result: 'unknown', session, error: `the agent's answer is neither a task nor a message: ${summary}` };
     const known = outcomeOfTask(task, session);
     if (known) return known;
-    await attempt.name({ handle: task.id, ...namedSession(task, session) });
+    await attempt.storeNames({ handle: task.id, ...namedSession(task, session) });
     return await this.#follow(agent, task.id, task.contextId ?? session, attempt);
   }
 
-  /** Asks about a task until it is over. */
+  /** Polls a task until it has ended. */
   async #follow(
     known: A2aAgent | undefined,
     taskId: string,
@@ -139,25 +139,25 @@ class A2aTarget implements TurnTarget {
     const { clock } = this.#options;
     const { signal } = attempt;
     const unknown = (error: string): Outcome => ({ result: 'unknown', session: context, error });
-    let trouble = 'it works on';
-    for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_LOOK_MS)) {
+    let trouble = 'it is still running';
+    for (let pauseMs = FIRST_POLL_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_POLL_MS)) {
       await wait(clock, pauseMs, signal);
       if (signal.aborted) return unknown(`the agent's task may still run: it was given up when it ${reasonIn(signal)}`);
       if (agent === undefined) {
         const connection = await this.#connect(signal);
         if (connection.result === 'connected') agent = connection.agent;
-        else trouble = connection.result === 'busy' ? `the agent answered ${connection.said}` : connection.why;
+        else trouble = connection.result === 'busy' ? `the agent answered ${connection.summary}` : connection.why;
       }
       if (agent !== undefined) {
-        const limit = within(clock, ASK_MS, signal);
+        const limit = within(clock, REQUEST_MS, signal);
         const answer = await agent.task(taskId, limit.signal);
         limit.cancel();
         if (answer.result === 'answered') {
-          const { status, said, task } = answer;
-          if (status === 404) return unknown(`the agent does not know the task any more (${said})`);
+          const { status, summary, task } = answer;
+          if (status === 404) return unknown(`the agent does not know the task any more (${summary})`);
           const outcome = task && outcomeOfTask(task, context);
           if (outcome) return outcome;
-          trouble = task ? `it is ${task.state}` : `the agent answered ${said}`;
+          trouble = task ? `it is ${task.state}` : `the agent answered ${summary}`;
         } else {
           trouble = answer.why;
         }
@@ -173,10 +173,16 @@ class A2aTarget implements TurnTarget {
   }
 }
 
-/** The turn did not begin: the agent, or a proxy before it, asks to come later. */
-function later({ said, retryAfterSeconds }: { said: string; retryAfterSeconds: number | undefined }): Outcome {
+/** The turn did not begin: the agent, or a proxy before it, requests a later retry. */
+function notStarted({
+  summary,
+  retryAfterSeconds,
+}: {
+  summary: string;
+  retryAfterSeconds: number | undefined;
+}): Outcome {
   const retryAfterMs = retryAfterSeconds === undefined ? undefined : retryAfterSeconds * 1000;
-  return { result: 'not_started', why: `the agent answered ${said}`, retryAfterMs };
+  return { result: 'not_started', why: `the agent answered ${summary}`, retryAfterMs };
 }
 
 const namedSession = ({ contextId }: Task, context: string | undefined) => {
@@ -184,7 +190,7 @@ const namedSession = ({ contextId }: Task, context: string | undefined) => {
   return session === undefined ? {} : { session };
 };
 
-const reasonIn = ({ reason }: AbortSignal) => (reason instanceof Ended ? reason.message : String(reason));
+const reasonIn = ({ reason }: AbortSignal) => (reason instanceof TurnEnd ? reason.message : String(reason));
 
 export function a2aTarget(options: A2aOptions): TargetMaker<Preset, TurnTarget> {
   return (preset, machine) => new A2aTarget(options, preset, machine);
@@ -192,12 +198,14 @@ export function a2aTarget(options: A2aOptions): TargetMaker<Preset, TurnTarget> 
 
 const UNFINISHED = new Set(['submitted', 'working', 'unspecified']);
 
-/** What became of the turn; `undefined` while the task works on. */
+/** The outcome of the turn; `undefined` while the task is running. */
 function outcomeOfTask(task: Task, context: string | undefined): Outcome | undefined {
   if (UNFINISHED.has(task.state)) return undefined;
   const session = task.contextId ?? context;
-  const reply = boundedReply([task.words, task.said].filter((text) => text !== undefined).join('\n\n') || undefined);
-  const because = task.said === undefined ? '' : `: ${task.said}`;
+  const reply = boundedReply(
+    [task.artifactText, task.statusText].filter((text) => text !== undefined).join('\n\n') || undefined,
+  );
+  const because = task.statusText === undefined ? '' : `: ${task.statusText}`;
   switch (task.state) {
     case 'completed':
       return { result: 'done', session, reply };
@@ -206,14 +214,14 @@ function outcomeOfTask(task: Task, context: string | undefined): Outcome | undef
         result: 'failed',
         session,
         reply,
-        error: `the agent asks for something, and nobody is there to answer${because}`,
+        error: `the agent requests input, and no person is present to answer${because}`,
       };
     case 'auth_required':
       return {
         result: 'failed',
         session,
         reply,
-        error: `the agent asks for credentials, and nobody is there to give them${because}`,
+        error: `the agent requests credentials, and no person is present to give them${because}`,
       };
     case 'failed':
     case 'rejected':
@@ -223,9 +231,9 @@ function outcomeOfTask(task: Task, context: string | undefined): Outcome | undef
         result: 'failed',
         session,
         reply,
-        error: `the agent's task was ${task.state === 'failed' ? 'not done: it failed' : task.state}${because}`,
+        error: `the agent's task was ${task.state === 'failed' ? 'not completed: it failed' : task.state}${because}`,
       };
     default:
-      return { result: 'unknown', session, error: `the agent's task is in a state that is not known: ${task.state}` };
+      return { result: 'unknown', session, error: `the agent's task is in an unknown state: ${task.state}` };
   }
 }

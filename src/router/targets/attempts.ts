@@ -1,6 +1,6 @@
 /**
- * Attempts at a turn: with which session and where it runs, what came of it, and what became of one that an earlier
- * router began.
+ * Attempts at a turn: chooses its session and folder, runs it, reads the outcome, and recovers an attempt of an earlier
+ * router.
  */
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../kit/clock/clock.ts';
@@ -13,8 +13,8 @@ import type { Turn } from './turn.ts';
 import { type OnStage, stageOf } from './turn.ts';
 import type { TurnStore } from './turn-store.ts';
 
-/** A target that works turn by turn, with its preset and the words it reads. */
-export type Worker = { machine: CommandMachine; preset: Preset; target: TurnTarget; wordsOf: (turn: Turn) => string };
+/** A target that executes turns, with its preset and the prompt of a turn. */
+export type Worker = { machine: CommandMachine; preset: Preset; target: TurnTarget; promptOf: (turn: Turn) => string };
 
 type AttemptsOptions = {
   store: TurnStore;
@@ -26,16 +26,16 @@ type AttemptsOptions = {
   onStage: OnStage;
 };
 
-/** What came of an attempt; without a worker there was none. */
+/** The outcome of an attempt; without a worker no target ran. */
 export type Attempted = { outcome: Outcome; worker: Worker | undefined; cwd: string | undefined };
 
-/** The session that a turn goes on in, and where. `guessed`: only its name says that it is one. */
-type Place = { session: string | undefined; cwd: string | undefined; guessed: boolean };
+/** The session and the folder of a turn. `guessed`: only the form of its name suggests that it is a session. */
+type TurnLocation = { session: string | undefined; cwd: string | undefined; guessed: boolean };
 
-/** A program that is busy says so at once: a turn that lasts longer than this has begun. */
+/** A busy program exits quickly: a turn that lasts longer than this has begun, milliseconds. */
 const CERTAIN_MS = 5_000;
 
-const withoutWorker = (outcome: Outcome): Attempted => ({ outcome, worker: undefined, cwd: undefined });
+const notAttempted = (outcome: Outcome): Attempted => ({ outcome, worker: undefined, cwd: undefined });
 
 export class Attempts {
   readonly #options: AttemptsOptions;
@@ -45,44 +45,44 @@ export class Attempts {
   }
 
   /**
-   * Begins a turn whose time has come, and waits for its end. Notes in `turn` when it began, and counts that.
+   * Begins a turn that is due, and waits for its end. Sets the start in `turn`, and counts it.
    *
    * @throws ReveilleError `unavailable` when the store fails
    */
   async begin(turn: Turn, signal: AbortSignal): Promise<Attempted> {
-    const obstacle = this.#obstacle(turn);
-    if (obstacle) return withoutWorker(obstacle);
+    const reasonNotToBegin = this.#reasonNotToBegin(turn);
+    if (reasonNotToBegin) return notAttempted(reasonNotToBegin);
     const worker = this.#workerOf(turn);
-    if ('result' in worker) return withoutWorker(worker);
+    if ('result' in worker) return notAttempted(worker);
     return await this.#run(turn, worker, signal);
   }
 
-  /** Finds out about a turn that was begun before. */
-  async find(turn: Turn, signal: AbortSignal): Promise<Attempted> {
+  /** Finds the outcome of a turn that an earlier router began. */
+  async recover(turn: Turn, signal: AbortSignal): Promise<Attempted> {
     const worker = this.#workerOf(turn);
     if ('result' in worker) {
-      const why = 'why' in worker ? worker.why : 'its machine is another one now';
-      const error = `it had been begun when the router ended, and cannot be looked after any more: ${why}`;
-      return withoutWorker({ result: 'unknown', error });
+      const why = 'why' in worker ? worker.why : 'its machine has been replaced';
+      const error = `it had begun before the router ended, and its outcome cannot be read any more: ${why}`;
+      return notAttempted({ result: 'unknown', error });
     }
-    const { cwd, guessed } = this.#placeOf(turn, worker);
+    const { cwd, guessed } = this.#locationOf(turn, worker);
     const { session, spawnId = '', startedAt = turn.acceptedAt } = turn;
     turn.startedAt = startedAt;
     const attempt: Attempt = {
       ...this.#attemptOf(turn, worker, { session, cwd, spawnId, signal }),
       startedAt,
-      begin: () => Promise.reject(new ReveilleError('internal', 'a turn that was begun before is not begun anew')),
+      begin: () => Promise.reject(new ReveilleError('internal', 'a turn that has begun is not begun again')),
     };
-    const outcome = await this.#announced(turn, Promise.resolve(), () => worker.target.resume(attempt));
-    return await this.#anewIfGone(turn, worker, outcome, { session, cwd, guessed }, signal);
+    const outcome = await this.#announceStart(turn, Promise.resolve(), () => worker.target.resume(attempt));
+    return await this.#retryIfGone(turn, worker, outcome, { session, cwd, guessed }, signal);
   }
 
   async #run(turn: Turn, worker: Worker, signal: AbortSignal): Promise<Attempted> {
     const { store, clock } = this.#options;
-    const place = this.#placeOf(turn, worker);
-    const { session, cwd } = place;
+    const location = this.#locationOf(turn, worker);
+    const { session, cwd } = location;
     const spawnId = randomUUID();
-    const begun = Promise.withResolvers<void>();
+    const started = Promise.withResolvers<void>();
     turn.startedAt = undefined;
     const attempt: Attempt = {
       ...this.#attemptOf(turn, worker, { session, cwd, spawnId, signal }),
@@ -94,37 +94,37 @@ export class Attempts {
         await store.begin(turn.id, { session, spawnId, now });
         turn.attempts++;
         turn.startedAt = now;
-        begun.resolve();
+        started.resolve();
       },
     };
-    const outcome = await this.#announced(turn, begun.promise, () => worker.target.run(attempt));
-    return await this.#anewIfGone(turn, worker, outcome, place, signal);
+    const outcome = await this.#announceStart(turn, started.promise, () => worker.target.run(attempt));
+    return await this.#retryIfGone(turn, worker, outcome, location, signal);
   }
 
-  /** A session that is not there: one that was only guessed is none, one that was kept is lost. */
-  async #anewIfGone(
+  /** A missing session: a guessed one never existed, a stored one is lost. */
+  async #retryIfGone(
     turn: Turn,
     worker: Worker,
     outcome: Outcome,
-    place: Place,
+    location: TurnLocation,
     signal: AbortSignal,
   ): Promise<Attempted> {
-    const { session, cwd, guessed } = place;
+    const { session, cwd, guessed } = location;
     if (outcome.result !== 'no_session') return { outcome, worker, cwd };
     const { preset } = worker;
-    const anew = guessed || ('when_gone' in preset && preset.when_gone === 'begin_anew');
-    if (session === undefined || !anew) {
+    const beginNew = guessed || ('when_gone' in preset && preset.when_gone === 'begin_anew');
+    if (session === undefined || !beginNew) {
       const remedy = `give the alarm another conversation_id, or use a preset with "when_gone": "begin_anew"`;
       const error = `${preset.name} does not have the conversation ${turn.conversationId} any more, and no other was begun in its place (${outcome.why}); ${remedy}`;
       return { outcome: { result: 'failed', error }, worker, cwd };
     }
-    // Without a session there is none that could be gone, so this happens once.
+    // Without a session the retry cannot find one missing, so this happens once.
     await this.#options.store.keepSession(turn, undefined, cwd, this.#options.clock.now());
     return await this.#run(turn, worker, signal);
   }
 
-  /** The session that a turn goes on in, and where. */
-  #placeOf(turn: Turn, { machine, preset }: Worker): Place {
+  /** The session and the folder of a turn. */
+  #locationOf(turn: Turn, { machine, preset }: Worker): TurnLocation {
     const kept = this.#options.store.conversations.get(turn);
     if (kept) return { session: kept.session, cwd: kept.cwd ?? machine.spec.cwd, guessed: false };
     const form = 'session' in preset ? preset.session : undefined;
@@ -132,8 +132,8 @@ export class Attempts {
     return { session: guessed ? turn.conversationId : undefined, cwd: machine.spec.cwd, guessed };
   }
 
-  /** Why the turn cannot be begun on its machine as it is now. */
-  #obstacle({ userId }: Turn): Outcome | undefined {
+  /** The reason why the turn cannot begin on its machine now. */
+  #reasonNotToBegin({ userId }: Turn): Outcome | undefined {
     const state = this.#options.machineOf(userId)?.state;
     if (state === 'active') return undefined;
     if (state === 'suspended' || state === 'provisioning')
@@ -165,44 +165,44 @@ export class Attempts {
     const { store, log } = this.#options;
     return {
       turn,
-      words: worker.wordsOf(turn),
+      prompt: worker.promptOf(turn),
       ...about,
-      born: (pid, birth) => store.born(turn.id, pid, birth),
-      async name(names) {
+      recordProcess: (pid, birth) => store.recordProcess(turn.id, pid, birth),
+      async storeNames(names) {
         try {
           await store.name(turn.id, names);
           return true;
         } catch (err) {
-          log.warn({ err, turn_id: turn.id }, 'what the target calls a turn could not be stored');
+          log.warn({ err, turn_id: turn.id }, 'the target’s name of a turn could not be stored');
           return false;
         }
       },
     };
   }
 
-  /** Announces that a turn has begun as soon as that is certain. */
-  async #announced(turn: Turn, begun: Promise<void>, work: () => Promise<Outcome>): Promise<Outcome> {
+  /** Announces the start of a turn as soon as it is certain. */
+  async #announceStart(turn: Turn, started: Promise<void>, work: () => Promise<Outcome>): Promise<Outcome> {
     const { clock, onStage, log } = this.#options;
-    let said = false;
+    let isAnnounced = false;
     let cancel: (() => void) | undefined;
-    const say = () => {
-      if (!said) onStage({ ...stageOf(turn, turn.startedAt ?? clock.now()), stage: 'turn_started' });
-      said = true;
+    const announce = () => {
+      if (!isAnnounced) onStage({ ...stageOf(turn, turn.startedAt ?? clock.now()), stage: 'turn_started' });
+      isAnnounced = true;
     };
-    void begun.then(() => {
-      cancel = clock.after(CERTAIN_MS, say);
+    void started.then(() => {
+      cancel = clock.after(CERTAIN_MS, announce);
     });
     let outcome: Outcome;
     try {
       outcome = await work();
     } catch (err) {
-      log.error({ err, turn_id: turn.id }, 'a target failed in a way it should not');
-      const error = 'the router met an error of its own while the turn ran; its log has the details';
+      log.error({ err, turn_id: turn.id }, 'a target failed with an unexpected error');
+      const error = 'the router had an internal error while the turn ran; see its log';
       outcome = turn.startedAt === undefined ? { result: 'not_started', why: error } : { result: 'unknown', error };
     }
     cancel?.();
     const ran = turn.startedAt !== undefined && outcome.result !== 'not_started' && outcome.result !== 'no_session';
-    if (ran) say();
+    if (ran) announce();
     return outcome;
   }
 }

@@ -1,10 +1,10 @@
-/** One call of a target's HTTP interface: JSON in, JSON out, no redirect followed, everything bounded. */
+/** One call of a target's HTTP interface: JSON request and answer, no redirects, bounded in time and size. */
 import type { Dispatcher } from 'undici';
 import type { CancelTimer, Clock } from '../../kit/clock/clock.ts';
 import { exchange, reasonOf, retryAfterOf } from '../../kit/http/exchange.ts';
 import { parseForeignJson } from '../../wire/json.ts';
+import { oneLine } from './prompt.ts';
 import { objectOf } from './readers.ts';
-import { oneLine } from './words.ts';
 
 type CallRequest = {
   method: 'GET' | 'POST';
@@ -13,28 +13,28 @@ type CallRequest = {
   /** JSON text. */
   body?: string;
   signal: AbortSignal;
-  /** Must not be repeated in errors. */
+  /** Secrets that errors must not repeat. */
   secrets: readonly string[];
-  /** Of a longer answer only the beginning is read; 32 MiB unless told. */
+  /** Of a longer answer only the beginning is read; by default 32 MiB. */
   maxBytes?: number;
 };
 
 export type Answered = {
   result: 'answered';
   status: number;
-  /** The body, where it is a whole JSON object; a list stands in `list`. */
+  /** The body, if it is a complete JSON object; a list is in `list`. */
   json: Record<string, unknown> | undefined;
   list: unknown[] | undefined;
-  /** The body, or as much of it as was to be read. */
+  /** The body, up to the limit. */
   text: string;
   retryAfterSeconds: number | undefined;
   /** The status with the beginning of the body, for errors. */
-  said: string;
+  summary: string;
 };
 
 export type CallResult =
   | Answered
-  /** Not a byte of the request left. */
+  /** No byte of the request was sent. */
   | { result: 'unsent'; why: string; error: Error }
   /** It may have arrived. */
   | { result: 'unknown'; why: string };
@@ -67,7 +67,7 @@ export async function call(dispatcher: Dispatcher, request: CallRequest): Promis
   if (outcome.result === 'unknown') return { result: 'unknown', why: reasonOf(outcome.error) };
   const { status } = outcome;
   const text = outcome.body.toString('utf8');
-  const words = oneLine(text.slice(0, 4096), secrets);
+  const beginning = oneLine(text.slice(0, 4096), secrets);
   const redirected = status >= 300 && status <= 399 ? ' (redirects are not followed)' : '';
   return {
     result: 'answered',
@@ -75,11 +75,11 @@ export async function call(dispatcher: Dispatcher, request: CallRequest): Promis
     text,
     ...(outcome.truncated ? { json: undefined, list: undefined } : parsed(text)),
     retryAfterSeconds: retryAfterOf(outcome.headers['retry-after']),
-    said: `${status}${redirected}${words === '' ? '' : `: ${words}`}`,
+    summary: `${status}${redirected}${beginning === '' ? '' : `: ${beginning}`}`,
   };
 }
 
-/** A signal that also aborts after a time; `cancel` gives the timer up. */
+/** A signal that also aborts after a time; `cancel` stops the timer. */
 export function within(clock: Clock, ms: number, signal: AbortSignal): { signal: AbortSignal; cancel: CancelTimer } {
   const timeout = new AbortController();
   const cancel = clock.after(Math.max(0, ms), () =>

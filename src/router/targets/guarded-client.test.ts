@@ -13,7 +13,7 @@ import { call } from './call.ts';
 
 type Address = { address: string; family: number };
 
-/** A receiver on this computer, and a client whose names lead where the test says, one answer after the other. */
+/** A receiver on this computer, and a client with name resolution by the test, one answer per lookup. */
 async function start(t: TestContext, answers: (Address[] | Error)[]) {
   let received = 0;
   const server = createServer((_, response) => {
@@ -41,7 +41,7 @@ async function start(t: TestContext, answers: (Address[] | Error)[]) {
 const here = { address: '127.0.0.1', family: 4 };
 const there = { address: '203.0.114.1', family: 4 };
 
-test('a name that leads to a private address is refused before a connection is made', async (t) => {
+test('a name that resolves to a private address is rejected before a connection is made', async (t) => {
   const { post, received } = await start(t, [[here]]);
   const answer = await post(false);
   assert.equal(answer.result, 'unsent');
@@ -55,8 +55,8 @@ test('one private address among public ones is enough', async (t) => {
   assert.equal(received(), 0);
 });
 
-test('the connection goes to the address that was looked at, and a name is looked up once for it', async (t) => {
-  // A resolver that answers well the first time and otherwise the second: what was checked is what is used.
+test('the connection uses the checked address, from a single lookup', async (t) => {
+  // A resolver with a good first answer and a bad second one: the checked address is the used one.
   const { post, received, asked } = await start(t, [[here], [{ address: '169.254.169.254', family: 4 }]]);
   const first = await post(true);
   assert.equal(first.result, 'answered');
@@ -66,7 +66,7 @@ test('the connection goes to the address that was looked at, and a name is looke
   assert.equal(received(), 1);
 });
 
-test('a name that does not resolve is an error of its own', async (t) => {
+test('a name that does not resolve has its own error', async (t) => {
   const { post } = await start(t, [new Error('getaddrinfo ENOTFOUND receiver.example')]);
   const answer = await post(false);
   assert.ok(answer.result === 'unsent' && /ENOTFOUND/.test(answer.why) && !(answer.error instanceof RefusedAddress));
@@ -79,7 +79,7 @@ const METADATA = [
   ...['[::ffff:169.254.169.254]', '[::ffff:a9fe:a9fe]', '[64:ff9b::a9fe:a9fe]', '[fe80::1]', '[fd00:ec2::254]'],
 ];
 
-test('a machine at a metadata or link-local address is not registered, however the number is written', async (t) => {
+test('a machine at a metadata or link-local address cannot be registered, whatever the notation', async (t) => {
   const router = await startBench(t);
   for (const host of METADATA) {
     const url = `http://${host}/latest`;
@@ -95,7 +95,7 @@ test('a machine at a metadata or link-local address is not registered, however t
   }
 });
 
-test('no connection is made to a metadata address, whether it is written down or a name leads there', async (t) => {
+test('a metadata address is not connected to, whether it is literal or resolved from a name', async (t) => {
   let answers: Address[] = [];
   const agent = new Agent({ connect: guardedConnector((_, done) => done(null, answers)) });
   atEnd(t, () => agent.destroy());
@@ -112,11 +112,11 @@ test('no connection is made to a metadata address, whether it is written down or
     answers = [here, { address, family: address.includes(':') ? 6 : 4 }];
     const answer = await get('agent.example');
     assert.ok(answer.result === 'unsent' && answer.error instanceof RefusedAddress, address);
-    assert.match(answer.why, /^agent\.example leads to .*, which is .*, and no agent may be there$/);
+    assert.match(answer.why, /^agent\.example resolves to .*, which is .*; agents may not use it$/);
   }
 });
 
-test('loopback stays where daemons are, by number and by name', async (t) => {
+test('loopback stays allowed for daemons, by number and by name', async (t) => {
   const server = createServer((_, response) => response.end('{}'));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   atEnd(t, () => server.close());
@@ -136,7 +136,7 @@ test('loopback stays where daemons are, by number and by name', async (t) => {
   }
 });
 
-test('a wake goes to no metadata address, even when one stands in the registry', async (t) => {
+test('a wake is not sent to a metadata address, even if the registry contains one', async (t) => {
   const first = await startBench(t);
   await first.put('alice', { provider: 'http', spec: { url: 'http://127.0.0.1:9' } });
   await first.close();
@@ -146,5 +146,5 @@ test('a wake goes to no metadata address, even when one stands in the registry',
   const router = await startBench(t, { settings: { ROUTER_DATA_DIR: first.dataDir, ROUTER_WAKE_TIMEOUT_MS: '5000' } });
   const { status, text } = await router.wake('alice');
   assert.notEqual(status, 202);
-  assert.match(text, /169\.254\.169\.254.*no agent may be there/);
+  assert.match(text, /169\.254\.169\.254.*agents may not use it/);
 });

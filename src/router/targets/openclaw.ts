@@ -1,18 +1,19 @@
-/** Target `openclaw`: a gateway's hook that runs an agent's turn. It knows a repeated wake by its `idempotencyKey`. */
+/**
+ * Target `openclaw`: a hook of a gateway that runs an agent's turn. It recognizes a repeated wake by its
+ * `idempotencyKey`.
+ */
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../kit/clock/clock.ts';
 import { below } from '../../kit/http/exchange.ts';
 import { ANSWER_MAX_BYTES } from '../../neo/client.ts';
 import { call, within } from './call.ts';
 import type { PresetOf } from './preset.ts';
-import type { DirectTarget, Handover, TargetMaker } from './target.ts';
+import type { DeliveryOutcome, DirectTarget, TargetMaker } from './target.ts';
 
 export type OpenclawOptions = { dispatcher: Dispatcher; clock: Clock };
 
 const DEFAULT_TIMEOUT_SECONDS = 25;
-/**
- * It says of these itself that the run did not begin: the session changed, the preparation failed, no place in time.
- */
+/** Its errors for a run that did not begin: the session changed, the preparation failed, no free place in time. */
 const NOT_BEGUN = new Set([409, 429, 502, 503]);
 
 export function openclawTarget({
@@ -20,7 +21,7 @@ export function openclawTarget({
   clock,
 }: OpenclawOptions): TargetMaker<PresetOf<'openclaw'>, DirectTarget> {
   return (preset, { spec, token }) => ({
-    async deliver(wake, turn, words, signal): Promise<Handover> {
+    async deliver(wake, turn, prompt, signal): Promise<DeliveryOutcome> {
       const seconds = spec.timeout_seconds ?? preset.timeout_seconds ?? DEFAULT_TIMEOUT_SECONDS;
       const limit = within(clock, seconds * 1000, signal);
       const answer = await call(dispatcher, {
@@ -29,8 +30,8 @@ export function openclawTarget({
         headers: { authorization: `Bearer ${token}` },
         body: JSON.stringify({
           ...preset.body,
-          message: words,
-          // A wake without a conversation goes where the gateway's own settings say.
+          message: prompt,
+          // A wake without a conversation goes to the default of the gateway's settings.
           ...(turn.named
             ? { sessionKey: preset.session_key.replaceAll('<conversation>', () => turn.conversationId) }
             : {}),
@@ -43,11 +44,11 @@ export function openclawTarget({
       limit.cancel();
       if (answer.result === 'unsent') return { result: 'not_there', why: `the gateway was not reached: ${answer.why}` };
       if (answer.result === 'unknown') return { result: 'unknown', why: `the gateway did not answer: ${answer.why}` };
-      const { status, json, said, retryAfterSeconds } = answer;
+      const { status, json, summary, retryAfterSeconds } = answer;
       if (status >= 200 && status <= 299) {
         return { result: 'accepted', handle: typeof json?.runId === 'string' ? json.runId : undefined };
       }
-      const why = `the gateway answered ${said}`;
+      const why = `the gateway answered ${summary}`;
       if (NOT_BEGUN.has(status)) return { result: 'not_started', why, retryAfterSeconds };
       return status >= 500 ? { result: 'unknown', why } : { result: 'refused', why };
     },

@@ -1,6 +1,6 @@
 /**
- * Target `opencode`: a running OpenCode server. The id of a turn's message is made from its fire, so that the session
- * itself tells whether a turn was begun and what came of it, whatever became of the answer.
+ * Target `opencode`: a running OpenCode server. The id of a turn's message is derived from its fire. So the session
+ * shows whether a turn began and how it ended, even if the answer was lost.
  */
 
 import { createHash } from 'node:crypto';
@@ -14,7 +14,7 @@ import { MachineUnavailable } from '../providers/provider.ts';
 import { type Answered, type CallResult, call, within } from './call.ts';
 import type { PresetOf } from './preset.ts';
 import { isObject, textAt } from './readers.ts';
-import { type Attempt, Ended, type Outcome, type TargetMaker, type TurnTarget } from './target.ts';
+import { type Attempt, type Outcome, type TargetMaker, TurnEnd, type TurnTarget } from './target.ts';
 import { boundedReply } from './verdict.ts';
 
 type OpencodeOptions = { dispatcher: Dispatcher; clock: Clock };
@@ -22,17 +22,14 @@ type OpencodeOptions = { dispatcher: Dispatcher; clock: Clock };
 type Preset = PresetOf<'opencode'>;
 
 const DEFAULT_TIMEOUT_SECONDS = 3600;
-/** For everything but the turn itself. */
-const ASK_MS = 15_000;
-/** The newest messages of a session that are looked at. */
-const LOOK_MESSAGES = 100;
-const FIRST_LOOK_MS = 500;
-const LONGEST_LOOK_MS = 10_000;
-/**
- * So often a message that is not there, or a session that is idle without an answer, is looked at before that is
- * believed.
- */
-const SURE_LOOKS = 3;
+/** The time limit of all calls except the turn itself, milliseconds. */
+const REQUEST_MS = 15_000;
+/** The number of newest messages of a session that are read. */
+const MOST_MESSAGES = 100;
+const FIRST_POLL_MS = 500;
+const LONGEST_POLL_MS = 10_000;
+/** How often a missing message, or an idle session without an answer, is queried again before it is believed. */
+const CONFIRMING_POLLS = 3;
 
 const busy = (why: string): Outcome => ({ result: 'not_started', why });
 
@@ -48,10 +45,10 @@ class OpencodeTarget implements TurnTarget {
     this.#machine = machine;
   }
 
-  async check(_words: string, cwd: string | undefined): Promise<void> {
-    const answer = await this.#ask('GET', '/session/status', cwd, undefined, new AbortController().signal);
+  async check(_prompt: string, cwd: string | undefined): Promise<void> {
+    const answer = await this.#request('GET', '/session/status', cwd, undefined, new AbortController().signal);
     if (answer.result === 'answered' && answer.status !== 401 && answer.status !== 403) return;
-    const why = answer.result === 'answered' ? `it answered ${answer.said}` : answer.why;
+    const why = answer.result === 'answered' ? `it answered ${answer.summary}` : answer.why;
     const remedy = 'start it with: opencode serve; give its password as --token';
     const message = `the OpenCode server at ${this.#machine.spec.url} cannot be used (${why}); ${remedy}`;
     throw answer.result === 'unsent' ? new MachineUnavailable(message) : new ReveilleError('unavailable', message);
@@ -62,23 +59,23 @@ class OpencodeTarget implements TurnTarget {
     const session = attempt.session ?? (await this.#newSession(attempt));
     if (typeof session !== 'string') return session;
     const state = await this.#stateOf(session, cwd, signal);
-    if (state === 'busy') return busy('the session works on something else');
+    if (state === 'busy') return busy('the session is busy with another turn');
     const id = opencodeMessageId(attempt.turn.fireId, attempt.turn.scheduledFor);
     await attempt.begin();
-    if (!(await attempt.name({ session, handle: id })))
-      return busy('the router could not keep the name of the message');
+    if (!(await attempt.storeNames({ session, handle: id })))
+      return busy('the router could not store the id of the message');
     const limit = within(this.#options.clock, this.#leftMs(attempt), signal);
-    const body = JSON.stringify({ messageID: id, parts: [{ type: 'text', text: attempt.words }] });
+    const body = JSON.stringify({ messageID: id, parts: [{ type: 'text', text: attempt.prompt }] });
     const answer = await this.#call('POST', `${sessionPath(session)}/message`, cwd, body, limit.signal);
     limit.cancel();
     if (answer.result === 'unsent') return busy(`the server was not reached: ${answer.why}`);
-    const told = answer.result === 'answered' ? whatItSays(answer, session) : undefined;
-    return told ?? (await this.#follow(session, id, attempt));
+    const outcome = answer.result === 'answered' ? certainOutcomeOf(answer, session) : undefined;
+    return outcome ?? (await this.#follow(session, id, attempt));
   }
 
   async resume(attempt: Attempt): Promise<Outcome> {
     const { session, handle } = attempt.turn;
-    // The names are kept before the message is sent.
+    // The ids are stored before the message is sent.
     if (session === undefined || handle === undefined) return busy('the router ended before it sent the message');
     return await this.#follow(session, handle, attempt);
   }
@@ -89,56 +86,57 @@ class OpencodeTarget implements TurnTarget {
 
   async #newSession({ turn, cwd, signal }: Attempt): Promise<string | Outcome> {
     const body = JSON.stringify({ title: turn.label ?? 'Woken by Reveille' });
-    const answer = await this.#ask('POST', '/session', cwd, body, signal);
-    if (answer.result !== 'answered') return busy(`no session could be made: ${answer.why}`);
+    const answer = await this.#request('POST', '/session', cwd, body, signal);
+    if (answer.result !== 'answered') return busy(`no session could be created: ${answer.why}`);
     if (answer.status <= 299 && typeof answer.json?.id === 'string' && isPathSegment(answer.json.id))
       return answer.json.id;
-    const why = `no session could be made; the server answered ${answer.said}`;
+    const why = `no session could be created; the server answered ${answer.summary}`;
     return answer.status >= 500 ? busy(why) : { result: 'failed', error: why };
   }
 
-  /** A server that does not tell, or cannot be asked, is found out by the message itself. */
+  /** If the server cannot report whether it is busy, the message itself shows it. */
   async #stateOf(session: string, cwd: string | undefined, signal: AbortSignal): Promise<'busy' | 'idle' | undefined> {
-    const answer = await this.#ask('GET', '/session/status', cwd, undefined, signal);
+    const answer = await this.#request('GET', '/session/status', cwd, undefined, signal);
     if (answer.result !== 'answered' || answer.status !== 200 || !answer.json) return undefined;
     const status = answer.json[session];
     return isObject(status) && typeof status.type === 'string' && status.type !== 'idle' ? 'busy' : 'idle';
   }
 
-  /** Looks into the session until it says what came of a message. */
+  /** Queries the session until it shows the outcome of a message. */
   async #follow(session: string, id: string, attempt: Attempt): Promise<Outcome> {
     const { clock } = this.#options;
     const { cwd, signal } = attempt;
     const unknown = (error: string): Outcome => ({ result: 'unknown', session, error });
     let absent = 0;
     let idle = 0;
-    let trouble = 'nothing was heard of it';
-    for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_LOOK_MS)) {
+    let trouble = 'there was no answer about it';
+    for (let pauseMs = FIRST_POLL_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_POLL_MS)) {
       if (signal.aborted) return unknown(`the turn may still run: it was given up when it ${reasonIn(signal)}`);
       const state = await this.#stateOf(session, cwd, signal);
-      const answer = await this.#ask(
+      const answer = await this.#request(
         'GET',
-        `${sessionPath(session)}/message?limit=${LOOK_MESSAGES}`,
+        `${sessionPath(session)}/message?limit=${MOST_MESSAGES}`,
         cwd,
         undefined,
         signal,
       );
-      if (answer.result === 'answered' && answer.status === 404) return unknown('the session is gone with its turn');
+      if (answer.result === 'answered' && answer.status === 404)
+        return unknown('the session was deleted with its turn');
       if (answer.result === 'answered' && answer.list) {
-        const { arrived, answer: said, over } = findTurn(answer.list, id);
+        const { arrived, answer: found, over } = findTurn(answer.list, id);
         absent = arrived ? 0 : absent + 1;
-        if (absent >= SURE_LOOKS) return busy('the message did not arrive');
-        if (said && (over || state === 'idle')) return outcomeOf(said, session);
+        if (absent >= CONFIRMING_POLLS) return busy('the message did not arrive');
+        if (found && (over || state === 'idle')) return outcomeOf(found, session);
         idle = arrived && state === 'idle' ? idle + 1 : 0;
-        if (idle >= SURE_LOOKS)
+        if (idle >= CONFIRMING_POLLS)
           return {
             result: 'failed',
             session,
-            error: 'the session took the message in and ended without an answer to it',
+            error: 'the session received the message and ended without an answer to it',
           };
-        trouble = 'the session works on';
+        trouble = 'the session is still running';
       } else {
-        trouble = answer.result === 'answered' ? `the server answered ${answer.said}` : answer.why;
+        trouble = answer.result === 'answered' ? `the server answered ${answer.summary}` : answer.why;
       }
       if (this.#leftMs(attempt) <= 0) return unknown(`no answer within the time for a turn (${trouble})`);
       await wait(clock, pauseMs, signal);
@@ -150,14 +148,14 @@ class OpencodeTarget implements TurnTarget {
     return startedAt + seconds * 1000 - this.#options.clock.now();
   }
 
-  async #ask(
+  async #request(
     method: 'GET' | 'POST',
     path: string,
     cwd: string | undefined,
     body: string | undefined,
     signal: AbortSignal,
   ): Promise<CallResult> {
-    const limit = within(this.#options.clock, ASK_MS, signal);
+    const limit = within(this.#options.clock, REQUEST_MS, signal);
     const answer = await this.#call(method, path, cwd, body, limit.signal);
     limit.cancel();
     return answer;
@@ -173,7 +171,7 @@ class OpencodeTarget implements TurnTarget {
     const { spec, token } = this.#machine;
     const url = below(spec.url!, path);
     if (cwd !== undefined) url.searchParams.set('directory', cwd);
-    // A server without a password pays no heed to it.
+    // A server without a password ignores it.
     const authorization = `Basic ${Buffer.from(`opencode:${token}`).toString('base64')}`;
     const headers = { authorization };
     const secrets = [token, authorization];
@@ -190,18 +188,18 @@ class OpencodeTarget implements TurnTarget {
 
 const sessionPath = (session: string) => `/session/${pathSegment(session)}`;
 
-const reasonIn = ({ reason }: AbortSignal) => (reason instanceof Ended ? reason.message : String(reason));
+const reasonIn = ({ reason }: AbortSignal) => (reason instanceof TurnEnd ? reason.message : String(reason));
 
-/** What the answer to a message says for certain; otherwise the session is looked into. */
-function whatItSays(answer: Answered, session: string): Outcome | undefined {
-  const { status, json, said } = answer;
+/** The certain outcome from the answer to a message; otherwise the session is queried. */
+function certainOutcomeOf(answer: Answered, session: string): Outcome | undefined {
+  const { status, json, summary } = answer;
   if (status <= 299) {
     const message = messageOf(json);
     return message?.info.role === 'assistant' ? outcomeOf(message, session) : undefined;
   }
-  if (status === 404) return { result: 'no_session', why: `the server answered ${said}` };
-  if (status === 409 || status === 429 || status === 503) return busy(`the server answered ${said}`);
-  return status <= 499 ? { result: 'failed', session, error: `the server refused the message: ${said}` } : undefined;
+  if (status === 404) return { result: 'no_session', why: `the server answered ${summary}` };
+  if (status === 409 || status === 429 || status === 503) return busy(`the server answered ${summary}`);
+  return status <= 499 ? { result: 'failed', session, error: `the server refused the message: ${summary}` } : undefined;
 }
 
 export function opencodeTarget(options: OpencodeOptions): TargetMaker<Preset, TurnTarget> {
@@ -212,11 +210,11 @@ const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const RANDOM_CHARACTERS = 14;
 
 /**
- * The message id of a wake: always the same for a fire. It has the form of the server's own ids, whose first 12 hex
- * digits count time in 4096ths of a millisecond (modulo 2^48), for older servers read the order of messages from it.
+ * The message id of a wake, derived from its fire. It has the form of the server's own ids, because older servers read
+ * the order of messages from it. The first 12 hex digits count time in 4096ths of a millisecond (modulo 2^48).
  *
- * @param fireId `<alarm id>@<due, epoch milliseconds>`, or whatever the caller of the wake gave
- * @param scheduledFor the time that counts for a fire id without one
+ * @param fireId `<alarm id>@<due, epoch milliseconds>`, or the id from the caller of the wake
+ * @param scheduledFor the due time, for a fire id without one
  */
 export function opencodeMessageId(fireId: string, scheduledFor = 0): string {
   const due = BigInt(/@(\d{1,16})$/.exec(fireId)?.[1] ?? scheduledFor);
@@ -248,11 +246,11 @@ const replyOf = ({ parts }: Message): string =>
 function errorOf({ info }: Message): string | undefined {
   if (!isObject(info.error)) return undefined;
   const name = textAt(info.error, 'name') ?? 'an error';
-  const said = isObject(info.error.data) ? textAt(info.error.data, 'message') : undefined;
-  return said === undefined ? name : `${name}: ${said}`;
+  const detail = isObject(info.error.data) ? textAt(info.error.data, 'message') : undefined;
+  return detail === undefined ? name : `${name}: ${detail}`;
 }
 
-/** What an assistant's message says came of the turn. */
+/** The outcome of the turn from an assistant's message. */
 export function outcomeOf(message: Message, session: string): Outcome {
   const error = errorOf(message);
   const reply = boundedReply(replyOf(message) || undefined);
@@ -260,7 +258,7 @@ export function outcomeOf(message: Message, session: string): Outcome {
   return { result: 'done', session, reply };
 }
 
-/** Of the messages of a session: ours, and the last that answers it; `over`: it says that no other will follow. */
+/** Finds in the messages of a session ours, and the last that answers it; `over`: it reports that no other follows. */
 export function findTurn(
   list: readonly unknown[],
   id: string,

@@ -1,16 +1,16 @@
 /**
- * A preset: how one kind of agent is spoken to, as data. The ones that ship stand in `presets/`; a user's own stand in
- * `$REVEILLE_HOME/presets` and win over those of the same name.
+ * A preset: the interface of one kind of agent, as data. The included ones are in `presets/`. A user's own are in
+ * `$REVEILLE_HOME/presets` and override those of the same name.
  */
 import { z } from 'zod';
 import { ReveilleError } from '../../wire/errors.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import type { CommandSpec } from '../providers/command.ts';
 
-/** What an argument of a program may be made of, besides plain text. */
+/** Placeholders that a program's argument may contain besides plain text. */
 const PLACEHOLDERS = ['<session>', '<message>', '<args>'];
 
-/** Who understands what a program wrote; `readers/` has one file for each. */
+/** The parser of a program's output; `readers/` has one file for each. */
 const OUTPUT_FORMATS = ['claude-json', 'codex-jsonl', 'gemini-json', 'plain-text'] as const;
 export type OutputFormat = (typeof OUTPUT_FORMATS)[number];
 
@@ -46,18 +46,18 @@ const pattern = z
     }
   }, 'must be a regular expression');
 
-/** What a session's own ids look like: a conversation of such a name that was never seen before is taken for one. */
+/** The form of a session's own ids: an unknown conversation with such a name is assumed to be one. */
 const session = pattern.optional();
 
-/** What happens when the target has lost a conversation: the turn fails, or a new conversation takes its place. */
+/** When the target has lost a conversation, the turn fails, or a new conversation replaces it. */
 const whenGone = z.enum(['fail', 'begin_anew']).default('fail');
 
-/** How long a turn may wait for a target that is busy or cannot be reached, before it is given up. */
+/** How long a turn may wait for a busy or unreachable target before it fails. */
 const waitSeconds = seconds.default(21_600);
 
 const common = { about: z.string().min(1).max(500), timeout_seconds: seconds.max(86_400).optional() };
 
-/** The two forms of a command: the words as an argument (`<message>`), and on standard input. */
+/** The two forms of a command: the prompt as an argument (`<message>`), and on standard input. */
 const commandForms = z
   .strictObject({ argument: argumentList.optional(), stdin: argumentList.optional() })
   .superRefine(({ argument: withWords, stdin }, context) => {
@@ -65,17 +65,18 @@ const commandForms = z
     if (!withWords && !stdin) issue([], 'must have argument, stdin or both');
     if (withWords && !withWords.includes('<message>'))
       issue(['argument'], 'must have "<message>" as one of its entries');
-    if (stdin?.includes('<message>')) issue(['stdin'], 'must not have "<message>": the words arrive on standard input');
+    if (stdin?.includes('<message>'))
+      issue(['stdin'], 'must not have "<message>": the prompt arrives on standard input');
   });
 
 const terminalPresetSchema = z.strictObject({
   kind: z.literal('terminal'),
   ...common,
   bin: z.string().min(1).max(1024),
-  /** How a person gets the program, for the error that says it is missing. */
+  /** How to install the program, for the error about a missing one. */
   install: z.string().min(1).max(500),
   new: commandForms,
-  /** Without it every turn begins a conversation. */
+  /** Without it every turn begins a new conversation. */
   resume: commandForms.optional(),
   /**
    * `framed`: facts about the alarm, then message and payload between marker lines; `bare`: message and payload alone.
@@ -83,19 +84,20 @@ const terminalPresetSchema = z.strictObject({
   words: z.enum(['framed', 'bare']).default('framed'),
   reads: z.enum(OUTPUT_FORMATS),
   session,
-  /** In what the program complains about: it did not run, and may later. */
+  /** Patterns in the program's error output: the turn did not run, and may later. */
   busy: phrases.default([]),
-  /** In what the program complains about: it does not know the session. */
+  /** Patterns in the program's error output: it does not know the session. */
   gone: phrases.default([]),
   when_gone: whenGone,
   /**
-   * What the program writes besides its working folder: its login, its sessions, its caches. Starts with `~/`, `/` or a
-   * variable (`$NAME/`), and is ignored when the variable is not set. A folder ends with a slash; a file must exist.
+   * The paths that the program writes besides its working folder: its login, its sessions, its caches. Each starts with
+   * `~/`, `/` or a variable (`$NAME/`), and is ignored when the variable is not set. A folder ends with a slash; a file
+   * must exist.
    */
   state: z.array(statePath).max(64).default([]),
-  /** What of it stays read-only: settings that make the program run commands. */
+  /** The part of it that stays read-only: settings that make the program run commands. */
   read_only: z.array(statePath).max(64).default([]),
-  /** Variables of the router that the program gets, when they are set. */
+  /** Variables of the router that the program gets, if they are set. */
   environment: z.array(variableName).max(64).default([]),
   wait_seconds: waitSeconds,
 });
@@ -114,9 +116,9 @@ const openclawPresetSchema = z.strictObject({
   kind: z.literal('openclaw'),
   ...common,
   path: z.string().regex(/^\/[\x21-\x7e]{0,200}$/, 'must be a path that starts with /'),
-  /** What the gateway calls the conversation; `<conversation>` is its id here. */
+  /** The gateway's name of the conversation; `<conversation>` is replaced by its id. */
   session_key: z.string().min(1).max(200).default('<conversation>'),
-  /** More members of the request. */
+  /** Additional members of the request. */
   body: z.record(z.string().max(64), z.union([z.string(), z.number(), z.boolean()])).default({}),
 });
 
@@ -141,11 +143,11 @@ export type PresetOf<Kind extends Preset['kind']> = Extract<Preset, { kind: Kind
 export type TerminalPreset = PresetOf<'terminal'>;
 
 /**
- * Reads the text of a preset's file.
+ * Parses a preset's file.
  *
  * @param name the file's name without its ending
  * @param source the file, for error messages
- * @throws ReveilleError `invalid_request` naming the file, the member and what would be right
+ * @throws ReveilleError `invalid_request` with the file, the member and the valid form
  */
 export function parsePreset(name: string, text: string, source: string): Preset {
   let value: unknown;
@@ -176,7 +178,7 @@ function refuse(message: string): never {
   throw new ReveilleError('invalid_request', message);
 }
 
-/** @throws ReveilleError `invalid_request` naming what is missing, or what does not belong to the preset */
+/** @throws ReveilleError `invalid_request` with the missing member, or one that the preset does not allow */
 export function checkSpec(preset: Preset, spec: CommandSpec): void {
   if (preset.kind === 'terminal') {
     if (spec.url !== undefined)

@@ -1,4 +1,4 @@
-/** Where presets come from: the user's own folder first, then what ships. */
+/** Loads presets: the user's own folder first, then the included ones. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -26,7 +26,7 @@ function namesIn(folder: string): string[] {
     const files = readdirSync(folder).filter((file) => file.endsWith(ENDING));
     return files.map((file) => file.slice(0, -ENDING.length));
   } catch {
-    // The user's folder need not be there.
+    // The user's folder need not exist.
     return [];
   }
 }
@@ -34,7 +34,7 @@ function namesIn(folder: string): string[] {
 export class Presets {
   readonly #own: string;
 
-  /** @param own the user's folder; its files are read anew for each use, so that a change counts at once */
+  /** @param own the user's folder; its files are read again for each use, so that a change applies at once */
   constructor(own: string) {
     this.#own = own;
   }
@@ -46,8 +46,8 @@ export class Presets {
   }
 
   /**
-   * @param name fits `presetNameSchema`, so that it cannot lead out of the folders
-   * @throws ReveilleError `invalid_request` when there is none of this name, or when its file is wrong
+   * @param name matches `presetNameSchema`, so that it cannot leave the folders
+   * @throws ReveilleError `invalid_request` when none has this name, or when its file is invalid
    */
   get(name: string): Preset {
     for (const folder of [this.#own, SHIPPED]) {

@@ -1,4 +1,4 @@
-/** Finding the program of a preset, with words for a person when it is not there. */
+/** Finds the program of a preset, with readable errors for a missing one. */
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { delimiter, isAbsolute, join } from 'node:path';
@@ -25,18 +25,18 @@ async function isExecutable(path: string): Promise<boolean> {
 }
 
 /**
- * @param bin a name that is looked for on `path`, or an absolute path
- * @param path folders as `PATH` has them
- * @param install how to get it
+ * @param bin a name that is searched on `path`, or an absolute path
+ * @param path folders in the form of `PATH`
+ * @param install how to install it
  * @returns the program's path
- * @throws MachineUnavailable saying where it was looked for, or that it may not be executed, and what to do
+ * @throws MachineUnavailable with the searched folders, or that it is not executable, and a remedy
  */
 export async function findProgram(bin: string, path: string | undefined, install: string): Promise<string> {
   if (isAbsolute(bin)) {
     if (!(await isFile(bin)))
-      throw new MachineUnavailable(`the program ${bin} is not there; register the machine with another --bin`);
+      throw new MachineUnavailable(`the program ${bin} does not exist; register the machine with another --bin`);
     if (!(await isExecutable(bin)))
-      throw new MachineUnavailable(`the program ${bin} may not be executed; try: chmod +x ${bin}`);
+      throw new MachineUnavailable(`the program ${bin} is not executable; try: chmod +x ${bin}`);
     return bin;
   }
   const folders = (path ?? '').split(delimiter).filter((folder) => isAbsolute(folder));
@@ -48,7 +48,7 @@ export async function findProgram(bin: string, path: string | undefined, install
     forbidden ??= candidate;
   }
   if (forbidden !== undefined)
-    throw new MachineUnavailable(`the program ${forbidden} may not be executed; try: chmod +x ${forbidden}`);
+    throw new MachineUnavailable(`the program ${forbidden} is not executable; try: chmod +x ${forbidden}`);
   const where = folders.length === 0 ? ', which has no folders' : '';
   throw new MachineUnavailable(
     `the program ${JSON.stringify(bin)} is not on the PATH of the router${where}; install it (${install}), or register its path with --bin`,
@@ -72,14 +72,14 @@ export function statePaths(paths: readonly string[], env: Readonly<Record<string
   });
 }
 
-/** A program that can be started, and what it is started with. */
+/** A program that can be started, with its folder and environment. */
 export type Program = { path: string; env: Record<string, string> };
 
 /**
  * The program of a preset on a machine.
  *
  * @param inherited the router's own environment
- * @throws MachineUnavailable saying what is missing, and what to do
+ * @throws MachineUnavailable with the missing part and a remedy
  */
 export async function programOf(
   { bin, install, environment }: TerminalPreset,

@@ -1,31 +1,30 @@
-/** Understanding what a program wrote: what its readers are given, and what they make of it. */
+/** The readers of program output: their input and their result. */
 import { parseForeignJson } from '../../wire/json.ts';
 import type { OutputFormat } from './preset.ts';
 
-/** What is left of an output: all of it, or its beginning and its end with a note between them. */
+/** A stored output: all of it, or its beginning and its end with a note between them. */
 export type Captured = { text: string; whole: boolean };
 
 export type Output = { stdout: Captured; stderr: Captured };
 
-/** How a process ended; `undefined` where nobody was there to see it. */
+/** How a process ended; `undefined` when no router observed it. */
 export type Exit = { code: number } | { signal: string } | undefined;
 
 /**
- * `none`: the output does not say how the turn ended. `began`: the agent certainly worked on the turn, so what it
- * complains about is no proof that nothing ran. `complaint`: what the program itself said was wrong, as far as that
- * ended nothing.
+ * `none`: the output does not show how the turn ended. `began`: the agent certainly worked on the turn, so its errors
+ * do not prove that no turn ran. `errorText`: a non-fatal error of the program itself.
  */
 export type Reading = {
   session?: string | undefined;
   reply?: string | undefined;
   began: boolean;
-  complaint?: string | undefined;
+  errorText?: string | undefined;
 } & ({ verdict: 'done' } | { verdict: 'failed'; error: string } | { verdict: 'none' });
 
 /** Pure. */
 export type Reader = (output: Output, exit: Exit) => Reading;
 
-/** The JSON objects that stand on lines of their own, in order; anything else between them is passed over. */
+/** The JSON objects on lines of their own, in order; other lines are ignored. */
 function jsonLines(text: string): Record<string, unknown>[] {
   return text.split('\n').flatMap((line) => {
     const trimmed = line.trim();
@@ -34,7 +33,7 @@ function jsonLines(text: string): Record<string, unknown>[] {
   });
 }
 
-/** The JSON object that text consists of. */
+/** The JSON object in a text without other content. */
 export function objectOf(text: string): Record<string, unknown> | undefined {
   try {
     const value = parseForeignJson(text);
@@ -48,20 +47,24 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** A member that is text with something in it. */
+/** A member that is non-empty text. */
 export function textAt(object: Record<string, unknown>, name: string): string | undefined {
   const value = object[name];
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-/** The last JSON object in text that may begin with other lines: on one line, or spread over the rest of the text. */
+/** The last JSON object in text that may begin with other lines: on one line, or over the rest of the text. */
 function lastObject(text: string): Record<string, unknown> | undefined {
   const whole = objectOf(text.trim());
   if (whole) return whole;
   const last = jsonLines(text).at(-1);
   if (last) return last;
-  // Pretty-printed after a line or two of warnings.
-  for (let at = text.indexOf('\n{'), tries = 0; at >= 0 && tries < 16; at = text.indexOf('\n{', at + 1), tries++) {
+  // Pretty-printed after one or two lines of warnings.
+  for (
+    let at = text.indexOf('\n{'), candidates = 0;
+    at >= 0 && candidates < 16;
+    at = text.indexOf('\n{', at + 1), candidates++
+  ) {
     const rest = objectOf(text.slice(at + 1).trim());
     if (rest) return rest;
   }
@@ -82,14 +85,14 @@ function resultOf(text: string): Record<string, unknown> | undefined {
       const list = parseForeignJson(text);
       if (Array.isArray(list)) return list.findLast(isResult);
     } catch {
-      // Not a list after all, or one that was cut.
+      // Not a list, or a truncated one.
     }
   }
   const whole = lastObject(text);
   return isResult(whole) ? whole : jsonLines(text).findLast(isResult);
 }
 
-/** Which tools were refused, each with how often. */
+/** The denied tools, each with its count. */
 function deniedTools(denials: readonly unknown[]): string {
   const counts = new Map<string, number>();
   for (const denial of denials) {
@@ -99,7 +102,7 @@ function deniedTools(denials: readonly unknown[]): string {
   return [...counts].map(([name, count]) => (count === 1 ? name : `${name} (${count} times)`)).join(', ');
 }
 
-function complaintOf(result: Record<string, unknown>, reply: string | undefined): string {
+function errorTextOf(result: Record<string, unknown>, reply: string | undefined): string {
   const errors = Array.isArray(result.errors) ? result.errors.filter((error) => typeof error === 'string') : [];
   return errors.length > 0 ? errors.join('; ') : (reply ?? 'it gave no reason');
 }
@@ -113,9 +116,9 @@ const readClaudeJson: Reader = ({ stdout }) => {
   const subtype = textAt(result, 'subtype') ?? 'success';
   if (result.is_error === true || subtype !== 'success') {
     const kind = subtype === 'success' ? 'an error' : subtype;
-    // What went wrong stands where the answer would.
-    const said = result.is_error === true && subtype === 'success' ? { ...read, reply: undefined } : read;
-    return { ...said, verdict: 'failed', error: `claude reports ${kind}: ${complaintOf(result, reply)}` };
+    // The error is in the member of the answer.
+    const answered = result.is_error === true && subtype === 'success' ? { ...read, reply: undefined } : read;
+    return { ...answered, verdict: 'failed', error: `claude reports ${kind}: ${errorTextOf(result, reply)}` };
   }
   const denials = Array.isArray(result.permission_denials) ? result.permission_denials : [];
   if (denials.length > 0) {
@@ -125,7 +128,7 @@ const readClaudeJson: Reader = ({ stdout }) => {
   return { ...read, verdict: 'done' };
 };
 
-/** The item of an event about something that the agent did; what only tells of an error is none. */
+/** The item of an event about an action of the agent; an item about an error is none. */
 function itemOf(event: Record<string, unknown>): Record<string, unknown> | undefined {
   if (typeof event.type !== 'string' || !event.type.startsWith('item.') || !isObject(event.item)) return undefined;
   return kindOf(event.item) === 'error' ? undefined : event.item;
@@ -135,7 +138,7 @@ const kindOf = (item: Record<string, unknown>) => item.type ?? item.item_type;
 
 const isMessage = (item: Record<string, unknown>) => /^(agent|assistant)_message$/.test(String(kindOf(item)));
 
-const words = (value: unknown): string | undefined =>
+const textOf = (value: unknown): string | undefined =>
   isObject(value) ? textAt(value, 'message') : typeof value === 'string' ? value : undefined;
 
 function next(reading: Reading, event: Record<string, unknown>): Reading {
@@ -145,9 +148,9 @@ function next(reading: Reading, event: Record<string, unknown>): Reading {
     case 'turn.completed':
       return { ...reading, verdict: 'done', began: true };
     case 'turn.failed':
-      return { ...reading, verdict: 'failed', error: words(event.error) ?? reading.complaint ?? 'no reason' };
+      return { ...reading, verdict: 'failed', error: textOf(event.error) ?? reading.errorText ?? 'no reason' };
     case 'error':
-      return { ...reading, complaint: words(event) ?? reading.complaint };
+      return { ...reading, errorText: textOf(event) ?? reading.errorText };
   }
   const item = itemOf(event);
   if (!item) return reading;
@@ -156,10 +159,10 @@ function next(reading: Reading, event: Record<string, unknown>): Reading {
 
 const readCodexJsonl: Reader = ({ stdout }) => {
   const reading = jsonLines(stdout.text).reduce<Reading>(next, { verdict: 'none', began: false });
-  const { complaint } = reading;
-  // An error that a turn recovers from is followed by the turn's end; before its beginning nothing follows.
-  if (reading.verdict === 'none' && !reading.began && complaint !== undefined)
-    return { ...reading, verdict: 'failed', error: `codex reports: ${complaint}` };
+  const { errorText } = reading;
+  // An error that a turn recovers from precedes the turn's end; after one before the beginning no event follows.
+  if (reading.verdict === 'none' && !reading.began && errorText !== undefined)
+    return { ...reading, verdict: 'failed', error: `codex reports: ${errorText}` };
   return reading.verdict === 'failed' ? { ...reading, error: `codex reports: ${reading.error}` } : reading;
 };
 
@@ -174,19 +177,19 @@ const FAILURES: Readonly<Record<number, string>> = {
   130: 'it was cancelled',
 };
 
-/** The answer stands on standard output; errors, by version, there or on standard error. */
+/** The answer is on standard output; errors are there or on standard error, depending on the version. */
 function answerOf({ stdout, stderr }: Output): Record<string, unknown> | undefined {
   const known = (value: Record<string, unknown> | undefined) =>
     value && ('response' in value || 'error' in value) ? value : undefined;
   return known(lastObject(stdout.text)) ?? known(lastObject(stderr.text));
 }
 
-function geminiComplaintOf(answer: Record<string, unknown> | undefined, exit: Exit): string | undefined {
+function geminiErrorOf(answer: Record<string, unknown> | undefined, exit: Exit): string | undefined {
   const error = answer?.error;
-  const said = isObject(error) ? textAt(error, 'message') : typeof error === 'string' ? error : undefined;
+  const answered = isObject(error) ? textAt(error, 'message') : typeof error === 'string' ? error : undefined;
   const known = exit && 'code' in exit ? FAILURES[exit.code] : undefined;
-  if (known !== undefined) return said === undefined ? known : `${known}: ${said}`;
-  return error === undefined || error === null ? undefined : (said ?? 'an error without words');
+  if (known !== undefined) return answered === undefined ? known : `${known}: ${answered}`;
+  return error === undefined || error === null ? undefined : (answered ?? 'an error without a message');
 }
 
 const readGeminiJson: Reader = (output, exit) => {
@@ -194,10 +197,10 @@ const readGeminiJson: Reader = (output, exit) => {
   const reply = answer && textAt(answer, 'response');
   const session = answer && (textAt(answer, 'session_id') ?? textAt(answer, 'sessionId'));
   const read = { session, reply, began: reply !== undefined };
-  const complaint = geminiComplaintOf(answer, exit);
+  const errorText = geminiErrorOf(answer, exit);
   const code = exit && 'code' in exit ? exit.code : undefined;
-  if (complaint !== undefined) {
-    return { ...read, verdict: 'failed', error: `gemini reports: ${complaint}${code ? ` (exit code ${code})` : ''}` };
+  if (errorText !== undefined) {
+    return { ...read, verdict: 'failed', error: `gemini reports: ${errorText}${code ? ` (exit code ${code})` : ''}` };
   }
   const ended = exit === undefined || code === 0;
   return ended && typeof answer?.response === 'string' ? { ...read, verdict: 'done' } : { ...read, verdict: 'none' };

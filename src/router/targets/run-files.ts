@@ -1,6 +1,6 @@
 /**
- * What a turn's program reads and writes, in files. Through pipes the program would die of the router's death; from
- * files the next router reads how the turn ended. Of a long output only the beginning and the end are read.
+ * The input and output files of a turn's program. With pipes the program would die with the router; from files the next
+ * router reads how the turn ended. Of a long output only the beginning and the end are read.
  */
 import { constants, openSync } from 'node:fs';
 import { type FileHandle, mkdir, open, readdir, rm, stat, writeFile } from 'node:fs/promises';
@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Captured, Output } from './readers.ts';
 
-/** The beginning names the session in some formats. */
+/** The beginning contains the session id in some formats. */
 const HEAD_BYTES = 64 * 1024;
 const TAIL_BYTES = 4 * 1024 * 1024;
 
@@ -25,33 +25,33 @@ async function readAt(file: FileHandle, from: number, to: number): Promise<Buffe
   return buffer.subarray(0, bytesRead);
 }
 
-/** Beginning and end of a file, and how many bytes are between them. */
-async function endsOf(file: FileHandle): Promise<{ head: Buffer; tail: Buffer; between: number }> {
+/** Beginning and end of a file, and the number of bytes between them. */
+async function readEnds(file: FileHandle): Promise<{ head: Buffer; tail: Buffer; between: number }> {
   const { size } = await file.stat();
   const head = await readAt(file, 0, Math.min(size, HEAD_BYTES));
   const from = Math.max(head.length, size - TAIL_BYTES);
   return { head, tail: await readAt(file, from, size), between: from - head.length };
 }
 
-const leftOut = (bytes: number) => Buffer.from(`\n[${bytes} bytes were left out here]\n`);
+const omitted = (bytes: number) => Buffer.from(`\n[${bytes} bytes omitted]\n`);
 
-/** Bytes that are no UTF-8, and what is left of a character at a cut, become U+FFFD. */
+/** Invalid UTF-8, and a character that a cut divided, become U+FFFD. */
 function textOf({ head, tail, between }: { head: Buffer; tail: Buffer; between: number }): string {
-  return Buffer.concat(between === 0 ? [head, tail] : [head, leftOut(between), tail]).toString('utf8');
+  return Buffer.concat(between === 0 ? [head, tail] : [head, omitted(between), tail]).toString('utf8');
 }
 
 export class RunFiles {
   readonly #folder: string;
 
-  /** @param turnId ours, never a name from outside */
+  /** @param turnId created by the router, never a name from outside */
   constructor(root: string, turnId: string) {
     this.#folder = join(root, turnId);
   }
 
   /**
-   * Makes the folder (0700) and the file that the program reads.
+   * Creates the folder (0700) and the file for the program's input.
    *
-   * @throws ReveilleError `unavailable` when the disk refuses
+   * @throws ReveilleError `unavailable` when the disk fails
    */
   async prepare(input: string | undefined): Promise<void> {
     try {
@@ -77,13 +77,13 @@ export class RunFiles {
     }
   }
 
-  /** How many bytes the program has written so far. */
+  /** The number of bytes that the program has written so far. */
   async written(): Promise<number> {
     const sizes = await Promise.all(OUTPUTS.map(async (name) => (await stat(join(this.#folder, name))).size));
     return sizes.reduce((sum, size) => sum + size, 0);
   }
 
-  /** What the program wrote; empty where it was never started. */
+  /** The program's output; empty if it was never started. */
   async read(): Promise<Output> {
     const [stdout, stderr] = await Promise.all(OUTPUTS.map((name) => this.#captured(name)));
     return { stdout: stdout!, stderr: stderr! };
@@ -102,7 +102,7 @@ export class RunFiles {
       throw thrown;
     }
     try {
-      const ends = await endsOf(file);
+      const ends = await readEnds(file);
       return { text: textOf(ends), whole: ends.between === 0 };
     } finally {
       await file.close();
@@ -115,7 +115,7 @@ function unusable(path: string, cause: unknown): ReveilleError {
   return new ReveilleError('unavailable', `the folder ${path} of a turn cannot be used: ${why}`, { cause });
 }
 
-/** Removes what is left of turns that are over. */
+/** Removes the files of turns that have ended. */
 export async function removeOthers(root: string, unfinished: ReadonlySet<string>): Promise<void> {
   const found = await readdir(root).catch(() => []);
   await Promise.all(

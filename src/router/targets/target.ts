@@ -1,98 +1,104 @@
 /**
- * The two ports behind which targets stand, and what may come of a turn. Their comments are their contract.
+ * The two ports of targets, and the outcomes of a turn. Their comments are their contract.
  *
- * A {@link TurnTarget} is worked with turn by turn: the router begins each one, waits for its end and keeps its result.
- * Calls about one conversation never overlap. A {@link DirectTarget} takes a wake within the wake's own time, tells
- * repetitions apart by the fire id, and says no more.
+ * A {@link TurnTarget} executes turns: the router begins each one, waits for its end and stores its result. Calls about
+ * one conversation never overlap. A {@link DirectTarget} accepts a wake within the wake's own time, recognizes
+ * repetitions by the fire id, and reports no later result.
  */
 import type { Wake } from '../../wire/wake.ts';
 import type { CommandMachine } from '../machines/machine.ts';
 import type { Preset } from './preset.ts';
 import type { Turn } from './turn.ts';
 
-/** What came of one attempt at a turn. `session`: the target's conversation from now on, where it is known. */
+/** The outcome of one attempt at a turn. `session`: the target's conversation from now on, if known. */
 export type Outcome =
   | { result: 'done'; reply?: string | undefined; session?: string | undefined }
-  /** It ran and failed, or it was refused for good. */
+  /** It ran and failed, or was rejected permanently. */
   | { result: 'failed'; error: string; reply?: string | undefined; session?: string | undefined }
-  /** It may have run, and what came of it cannot be found out. */
+  /** It may have run, and its outcome cannot be determined. */
   | { result: 'unknown'; error: string; session?: string | undefined }
   /** It certainly did not run, and may later. */
   | { result: 'not_started'; why: string; retryAfterMs?: number | undefined }
   /** It certainly did not run: the target does not know the session. */
   | { result: 'no_session'; why: string };
 
-/** Why a turn is ended before its time; the reason of {@link Attempt.signal}. */
-export class Ended extends Error {}
+/** Why a turn is ended early; the reason of {@link Attempt.signal}. */
+export class TurnEnd extends Error {}
 
 /** One attempt at a turn. */
 export type Attempt = {
   readonly turn: Turn;
-  /** What the agent is to read. */
-  readonly words: string;
-  /** The conversation that is to go on; without it one begins. */
+  /** The prompt for the agent. */
+  readonly prompt: string;
+  /** The conversation to continue; without it a new one begins. */
   readonly session: string | undefined;
   readonly cwd: string | undefined;
-  /** Stands in the environment of what is started. */
+  /** A variable in the environment of started programs. */
   readonly spawnId: string;
-  /** When it began, epoch milliseconds; also of an attempt that an earlier router began. Before it has begun, now. */
+  /**
+   * When it began, epoch milliseconds; also of an attempt that an earlier router began. Before the start, the current
+   * time.
+   */
   readonly startedAt: number;
-  /** Aborts with an {@link Ended} when the turn is to be ended. */
+  /** Aborts with a {@link TurnEnd} when the turn is to be ended. */
   readonly signal: AbortSignal;
   /**
-   * Puts on record that the attempt begins: to be called by `run` once, right before the first thing that may have an
-   * effect. Up to here a router that dies leaves a turn that can be begun anew. Rejects when it cannot be stored; then
-   * nothing may be begun.
+   * Records the start of the attempt. `run` calls it once, right before the first action that may have an effect. If
+   * the router dies before, the turn can be begun again. Rejects when it cannot be stored; then no turn may begin.
    */
   begin(): Promise<void>;
-  /** Puts the attempt's process on record. Throws when that cannot be stored. */
-  born(pid: number, birth: string): void;
-  /** Keeps what the target calls the conversation and the turn; resolves with whether that is on disk. */
-  name(names: { session?: string; handle?: string }): Promise<boolean>;
+  /** Records the attempt's process. Throws when it cannot be stored. */
+  recordProcess(pid: number, birth: string): void;
+  /** Stores the target's names of the conversation and the turn; resolves with whether they are on disk. */
+  storeNames(names: { session?: string; handle?: string }): Promise<boolean>;
 };
 
 export type TurnTarget = {
-  /** Whether turns go on without the router: one that closes leaves them to the next one, and ends the others. */
+  /**
+   * Whether turns continue without the router. A closing router leaves such turns to the next one, and ends the others.
+   */
   readonly outlivesRouter: boolean;
 
   /**
-   * Before a turn is accepted: whether it could be begun now.
+   * Checks before a turn is accepted whether it could begin now.
    *
-   * Rejects with `unavailable` or `invalid_request` in words for a person when something is missing.
+   * Rejects with `unavailable` or `invalid_request` and a readable message when a requirement is missing.
    */
-  check(words: string, cwd: string | undefined): Promise<void>;
+  check(prompt: string, cwd: string | undefined): Promise<void>;
 
-  /** Begins a turn and waits for its end. Ends it when the signal aborts. Does not reject for what the target does. */
+  /**
+   * Begins a turn and waits for its end. Ends it when the signal aborts. Does not reject for failures of the target.
+   */
   run(attempt: Attempt): Promise<Outcome>;
 
   /**
-   * Finds out what came of a turn that an earlier router began: waits for its end when it still runs, like {@link run},
-   * and never begins it anew.
+   * Finds the outcome of a turn that an earlier router began. It waits for the end of a running one, like {@link run},
+   * and never begins it again.
    */
   resume(attempt: Attempt): Promise<Outcome>;
 
-  /** The turn's end is on record: nothing of it need be kept any more. */
+  /** The turn's end is recorded: its files and records may be deleted. */
   settled(turn: Turn): Promise<void>;
 };
 
-/** What came of handing over a wake. */
-export type Handover =
+/** The outcome of delivering a wake. */
+export type DeliveryOutcome =
   | { result: 'accepted'; handle?: string | undefined }
-  /** Nothing ran; it may be tried again. */
+  /** No turn began; it may be tried again. */
   | { result: 'not_started'; why: string; retryAfterSeconds?: number | undefined }
-  /** Nobody listens where it should be handed over; it may be tried again. */
+  /** The target refuses connections; it may be tried again. */
   | { result: 'not_there'; why: string }
-  /** Nothing ran, and the next attempt fares no better unless somebody changes something. */
+  /** No turn began, and the next attempt fails as well unless a person changes something. */
   | { result: 'refused'; why: string }
-  /** It may have been accepted; another attempt is told apart by its fire id. */
+  /** It may have been accepted; the fire id identifies another attempt. */
   | { result: 'unknown'; why: string }
-  /** There is nobody there any more, for good. */
+  /** The receiver is permanently gone. */
   | { result: 'gone'; why: string };
 
 export type DirectTarget = {
-  /** @param signal ends the attempt; a wake that may have left by then is `unknown`. Never rejects. */
-  deliver(wake: Wake, turn: Turn, words: string, signal: AbortSignal): Promise<Handover>;
+  /** @param signal ends the attempt; a wake that may have been sent by then is `unknown`. Never rejects. */
+  deliver(wake: Wake, turn: Turn, prompt: string, signal: AbortSignal): Promise<DeliveryOutcome>;
 };
 
-/** Makes the target of a machine. */
+/** Creates the target of a machine. */
 export type TargetMaker<P extends Preset, T> = (preset: P, machine: CommandMachine) => T;

@@ -1,6 +1,4 @@
-/**
- * Agents without a daemon of the house: wakes for machines of provider `command`. Everything about them is wired here.
- */
+/** Agents without a Reveille daemon: wakes for machines of provider `command`. This file connects the parts. */
 import type { Dispatcher } from 'undici';
 import { v7 as uuidv7 } from 'uuid';
 import type { Clock } from '../../kit/clock/clock.ts';
@@ -16,16 +14,17 @@ import type { Wake } from '../../wire/wake.ts';
 import type { CommandMachine, Machine } from '../machines/machine.ts';
 import type { CommandSpec } from '../providers/command.ts';
 import type { Separation } from '../providers/separation.ts';
-import { turnOnRecord, type WokenTurn } from '../woken-turn.ts';
+import { recordedTurn, type WokenTurn } from '../woken-turn.ts';
 import { a2aTarget } from './a2a.ts';
 import { Attempts, type Worker } from './attempts.ts';
-import { Handovers } from './handovers.ts';
+import { DirectDeliveries } from './direct-deliveries.ts';
 import { openclawTarget } from './openclaw.ts';
 import { opencodeTarget } from './opencode.ts';
 import type { Preset } from './preset.ts';
 import { checkSpec } from './preset.ts';
 import { Presets } from './presets.ts';
 import { checkFolder, programOf } from './program.ts';
+import { barePrompt, framedPrompt } from './prompt.ts';
 import { removeOthers } from './run-files.ts';
 import type { DirectTarget } from './target.ts';
 import { terminalTarget } from './terminal.ts';
@@ -34,31 +33,30 @@ import { type Turn, turnOf } from './turn.ts';
 import { TurnStore } from './turn-store.ts';
 import { Turns } from './turns.ts';
 import { webhookTarget } from './webhook.ts';
-import { bareWords, framedWords } from './words.ts';
 
 type TargetsOptions = {
-  /** Where turns, and the files of those that run, are kept. */
+  /** The folder of the turns, and of the files of running ones. */
   dataDir: string;
   /** The user's own presets. */
   presetFolder: string;
   machineOf: (userId: string) => Machine | undefined;
-  /** Suspends a machine whose receiver said that it is gone for good. */
+  /** Suspends a machine whose receiver reported that it is permanently gone. */
   suspend: (userId: string, why: string) => Promise<void>;
   dispatcher: Dispatcher;
   environment: Readonly<Record<string, string | undefined>>;
-  /** What programs find around them. */
+  /** The sandbox of programs. */
   separation: Separation;
   clock: Clock;
   log: Logger;
   onStage?: OnStage;
-  /** Where receipts go, and with which key a user's are signed; without it none are kept. */
+  /** The destination of turn reports, and the signing key of a user; without it none are stored. */
   receipts?: Pick<ReceiptSenderOptions, 'url' | 'keyOf'>;
-  /** How names become addresses for webhooks; by the system without it. */
+  /** Resolves names to addresses for webhooks; by default the system does. */
   resolve?: Resolve;
 };
 
-/** Who takes a wake, by the kind of the preset. */
-const TAKEN_BY: Readonly<Record<Preset['kind'], WokenTurn['by']>> = {
+/** The target of a wake, by the kind of the preset. */
+const TARGET_TYPES: Readonly<Record<Preset['kind'], WokenTurn['by']>> = {
   terminal: 'program',
   opencode: 'server',
   a2a: 'server',
@@ -66,15 +64,15 @@ const TAKEN_BY: Readonly<Record<Preset['kind'], WokenTurn['by']>> = {
   webhook: 'receiver',
 };
 
-/** Turns of one user that may run at a time. */
+/** The most concurrent turns of one user. */
 const RUNS_PER_USER = 4;
-/** For how long the turns that are over can be read, and repeated wakes are known. */
+/** How long ended turns can be read and repeated wakes are recognized. */
 const KEPT_MS = 30 * 24 * 3600 * 1000;
 const PRUNE_MS = 3600 * 1000;
 
-const GUARD_WORDS = {
+const GUARD_TEXTS = {
   who: 'the webhook',
-  remedy: 'if that is meant, register the machine with --allow-private',
+  remedy: 'if that is intended, register the machine with --allow-private',
 };
 
 export class Targets {
@@ -85,7 +83,7 @@ export class Targets {
   readonly #client: GuardedClient;
   readonly #runFolder: string;
   readonly #makers;
-  readonly #handovers: Handovers;
+  readonly #directDeliveries: DirectDeliveries;
   readonly #sender: Outbox | undefined;
   #cancelPrune = () => {};
   #closed: Promise<void> | undefined;
@@ -99,39 +97,45 @@ export class Targets {
     const { dataDir, clock, log, dispatcher, environment, machineOf } = options;
     this.#options = options;
     this.#presets = new Presets(options.presetFolder);
-    this.#client = new GuardedClient(GUARD_WORDS, options.resolve);
+    this.#client = new GuardedClient(GUARD_TEXTS, options.resolve);
     this.#runFolder = `${dataDir}/runs`;
     this.#makers = {
-      terminal: terminalTarget({ runFolder: this.#runFolder, environment, separation: options.separation, clock, log }),
+      terminal: terminalTarget({ runFolder: this.#runFolder, environment, isolation: options.separation, clock, log }),
       opencode: opencodeTarget({ dispatcher, clock }),
       a2a: a2aTarget({ dispatcher, clock }),
       openclaw: openclawTarget({ dispatcher, clock }),
       webhook: webhookTarget({ client: this.#client, clock }),
     };
-    const { receipts } = options;
-    this.store = new TurnStore(dataDir, clock, receipts && (() => this.#sender?.wake()));
-    if (receipts)
-      this.#sender = createReceiptSender({ ...receipts, outbox: this.store.outbox, clock, log, random: Math.random });
+    const { receipts: turnReports } = options;
+    this.store = new TurnStore(dataDir, clock, turnReports && (() => this.#sender?.wake()));
+    if (turnReports)
+      this.#sender = createReceiptSender({
+        ...turnReports,
+        outbox: this.store.outbox,
+        clock,
+        log,
+        random: Math.random,
+      });
     const onStage = (stage: TurnStage) => {
-      if (stage.stage === 'turn_started') this.#noteStart(stage);
+      if (stage.stage === 'turn_started') this.#reportStart(stage);
       options.onStage?.(stage);
     };
     const shared = { store: this.store, clock, log, onStage };
     const workerOf = (machine: CommandMachine) => {
       const worker = this.#workerOf(machine, this.#presetOf(machine));
       if (worker) return worker;
-      throw new ReveilleError('unavailable', `the preset ${machine.spec.preset} has become one of another kind`);
+      throw new ReveilleError('unavailable', `the preset ${machine.spec.preset} now has another kind`);
     };
-    this.#handovers = new Handovers({ ...shared, suspend: options.suspend });
+    this.#directDeliveries = new DirectDeliveries({ ...shared, suspend: options.suspend });
     const attempts = new Attempts({ ...shared, machineOf, workerOf });
     this.#turns = new Turns({ ...shared, attempts, perUser: RUNS_PER_USER });
   }
 
-  /** Takes up what an earlier router left. Nothing is begun before. */
+  /** Resumes the turns of an earlier router. No turn begins before. */
   recover(): void {
     const unfinished = new Set(this.store.unfinished().map(({ id }) => id));
     removeOthers(this.#runFolder, unfinished).catch((err: unknown) => {
-      this.#options.log.warn({ err }, 'what ended turns left behind could not be removed');
+      this.#options.log.warn({ err }, 'the files of ended turns could not be removed');
     });
     this.#turns.recover();
     this.#sender?.start();
@@ -139,16 +143,15 @@ export class Targets {
   }
 
   /**
-   * Hands a wake over, or accepts its turn: 202 when it is on disk, 200 for a fire that is known.
+   * Delivers a wake, or accepts its turn: 202 when it is on disk, 200 for a known fire.
    *
    * @param deadline when the wake must have been answered
-   * @throws ReveilleError when the turn could not be begun now or was not taken: 410 when the receiver is gone for
-   *   good, 502 when
-   *   it may or may not have arrived, others in the target's words
+   * @throws ReveilleError when the turn could not begin now or was rejected: 410 when the receiver is permanently gone,
+   *   502 when it may or may not have arrived, others with the target's message
    */
   async wake(machine: CommandMachine, wake: Wake, deadline: AbortSignal): Promise<DaemonAnswer> {
     const known = this.store.ofFire(machine.userId, wake.fire_id);
-    if (known) return acceptedAs(known, true);
+    if (known) return acceptedAnswer(known, true);
     const preset = this.#presetOf(machine);
     const now = this.#options.clock.now();
     const newId = () => uuidv7({ msecs: now });
@@ -156,35 +159,38 @@ export class Targets {
     const worker = this.#workerOf(machine, preset);
     if (worker) {
       const accepted = await this.#turns.accept(turn, worker);
-      return acceptedAs(accepted.turn, accepted.deduped);
+      return acceptedAnswer(accepted.turn, accepted.deduped);
     }
-    return acceptedAs(await this.#handovers.handOver(this.#directOf(machine, preset), wake, turn, deadline), false);
+    return acceptedAnswer(
+      await this.#directDeliveries.deliver(this.#directOf(machine, preset), wake, turn, deadline),
+      false,
+    );
   }
 
-  /** How the turn of a wake that was accepted can be followed. */
+  /** How the turn of an accepted wake can be followed. */
   turnOf(userId: string, fireId: string): WokenTurn | undefined {
     const { clock } = this.#options;
     const turn = this.store.ofFire(userId, fireId);
     if (!turn) return undefined;
     const { id, preset } = turn;
-    return turnOnRecord({ by: this.#takenBy(preset), preset, clock, read: () => this.store.get(id) });
+    return recordedTurn({ by: this.#targetType(preset), preset, clock, read: () => this.store.get(id) });
   }
 
-  #takenBy(preset: string): WokenTurn['by'] {
+  #targetType(preset: string): WokenTurn['by'] {
     try {
-      return TAKEN_BY[this.#presets.get(preset).kind];
+      return TARGET_TYPES[this.#presets.get(preset).kind];
     } catch (error) {
-      // A file of the user's own that has gone since.
+      // A user's own file that was deleted since.
       if (error instanceof ReveilleError) return 'server';
       throw error;
     }
   }
 
   /**
-   * Looks at a machine that is about to be registered.
+   * Checks a machine before its registration.
    *
-   * @returns sentences about what is not there yet
-   * @throws ReveilleError `invalid_request` naming what is missing or wrong
+   * @returns sentences about unmet requirements
+   * @throws ReveilleError `invalid_request` with the missing or invalid member
    */
   async check(spec: CommandSpec): Promise<string[]> {
     const preset = this.#presets.get(spec.preset);
@@ -194,28 +200,28 @@ export class Targets {
       if (refusal !== undefined) throw new ReveilleError('invalid_request', refusal);
     }
     if (preset.kind !== 'terminal') return [];
-    const looks: Promise<unknown>[] = [programOf(preset, spec, this.#options.environment, '')];
-    if (spec.cwd !== undefined) looks.push(checkFolder(spec.cwd));
-    const found = await Promise.allSettled(looks);
+    const checks: Promise<unknown>[] = [programOf(preset, spec, this.#options.environment, '')];
+    if (spec.cwd !== undefined) checks.push(checkFolder(spec.cwd));
+    const found = await Promise.allSettled(checks);
     return found.flatMap((look) => (look.status === 'rejected' ? [(look.reason as Error).message] : []));
   }
 
-  /** Whether the machine's secret signs events, so that it must have the form that receivers know. */
+  /** Whether the machine's secret signs events, so that it must have the format that receivers know. */
   signs({ preset }: CommandSpec): boolean {
     return this.#presets.get(preset).kind === 'webhook';
   }
 
-  /** What goes on for a user right now, in words; `undefined` when nothing does. */
+  /** The current activity of a user as text; `undefined` without any. */
   running(userId: string): string | undefined {
     return this.#turns.running(userId);
   }
 
-  /** Ends the turns of a user that run; resolves when their ends are on record. */
+  /** Ends the running turns of a user; resolves when their ends are recorded. */
   stop(userId: string, why: string): Promise<void> {
     return this.#turns.stop(userId, why);
   }
 
-  /** Ends what cannot go on without the router; calling it again gives the same promise. */
+  /** Ends turns that cannot continue without the router; a repeated call returns the same promise. */
   close(): Promise<void> {
     this.#closed ??= this.#close();
     return this.#closed;
@@ -230,12 +236,12 @@ export class Targets {
   }
 
   /**
-   * A turn that goes on is reported at once; one that ends has its start reported with its end, whatever becomes of
-   * this.
+   * The start of a turn that continues is reported at once. The report of an ended turn contains its start, even if
+   * this report fails.
    */
-  #noteStart(stage: TurnStage): void {
-    this.store.noteStart(stage).catch((err: unknown) => {
-      this.#options.log.warn({ err, turn_id: stage.turn_id }, 'the receipt of a start could not be kept');
+  #reportStart(stage: TurnStage): void {
+    this.store.reportStart(stage).catch((err: unknown) => {
+      this.#options.log.warn({ err, turn_id: stage.turn_id }, 'the report of a start could not be stored');
     });
   }
 
@@ -247,13 +253,13 @@ export class Targets {
     const { terminal, opencode, a2a } = this.#makers;
     switch (preset.kind) {
       case 'terminal': {
-        const wordsOf = preset.words === 'bare' ? bareWords : framedWords;
-        return { machine, preset, target: terminal(preset, machine), wordsOf };
+        const promptOf = preset.words === 'bare' ? barePrompt : framedPrompt;
+        return { machine, preset, target: terminal(preset, machine), promptOf };
       }
       case 'opencode':
-        return { machine, preset, target: opencode(preset, machine), wordsOf: framedWords };
+        return { machine, preset, target: opencode(preset, machine), promptOf: framedPrompt };
       case 'a2a':
-        return { machine, preset, target: a2a(preset, machine), wordsOf: framedWords };
+        return { machine, preset, target: a2a(preset, machine), promptOf: framedPrompt };
       case 'openclaw':
       case 'webhook':
         return undefined;
@@ -263,7 +269,7 @@ export class Targets {
   #directOf(machine: CommandMachine, preset: Preset): DirectTarget {
     if (preset.kind === 'openclaw') return this.#makers.openclaw(preset, machine);
     if (preset.kind === 'webhook') return this.#makers.webhook(preset, machine);
-    throw new ReveilleError('internal', `the preset ${preset.name} is none that wakes are handed over to`);
+    throw new ReveilleError('internal', `the preset ${preset.name} is not one to which wakes are delivered directly`);
   }
 
   #prune(): void {
@@ -275,7 +281,7 @@ export class Targets {
   }
 }
 
-function acceptedAs({ conversationId, id }: Turn, deduped: boolean): DaemonAnswer {
+function acceptedAnswer({ conversationId, id }: Turn, deduped: boolean): DaemonAnswer {
   return {
     status: deduped ? 200 : 202,
     contentType: 'application/json; charset=utf-8',

@@ -1,4 +1,4 @@
-/** Targets that live in a terminal: a program that is run once for each turn. */
+/** Terminal targets: a program that runs once for each turn. */
 import type { ChildProcess } from 'node:child_process';
 import { closeSync } from 'node:fs';
 import type { Clock } from '../../kit/clock/clock.ts';
@@ -17,28 +17,28 @@ import type { TerminalPreset } from './preset.ts';
 import { checkFolder, type Program, programOf, statePaths } from './program.ts';
 import type { Exit } from './readers.ts';
 import { RunFiles } from './run-files.ts';
-import { type Attempt, Ended, type Outcome, type TargetMaker, type TurnTarget } from './target.ts';
+import { type Attempt, type Outcome, type TargetMaker, TurnEnd, type TurnTarget } from './target.ts';
 import type { Turn } from './turn.ts';
 import { verdictOf } from './verdict.ts';
 
 type TerminalOptions = {
-  /** Where the files of the turns that run are. */
+  /** The folder for the files of running turns. */
   runFolder: string;
-  /** The environment of which programs get the allow-listed part. */
+  /** The environment from which programs get the allow-listed variables. */
   environment: Readonly<Record<string, string | undefined>>;
-  /** What a program finds around it. */
-  separation: Separation;
+  /** The sandbox of a program. */
+  isolation: Separation;
   clock: Clock;
   log: Logger;
-  /** How long a program may take to end after SIGTERM; 8 seconds unless told. */
+  /** How long a program may take to end after SIGTERM; by default 8 seconds. */
   graceMs?: number;
 };
 
 const DEFAULT_TIMEOUT_SECONDS = 3600;
-/** How often the output of a running program is looked at. */
-const LOOK_MS = 250;
+/** How often the output of a running program is checked, milliseconds. */
+const CHECK_MS = 250;
 /** A program that writes more than this is ended: it would fill the disk. */
-const FLOOD_MIB = 256;
+const MOST_OUTPUT_MIB = 256;
 
 class TerminalTarget implements TurnTarget {
   readonly outlivesRouter = false;
@@ -52,25 +52,25 @@ class TerminalTarget implements TurnTarget {
     this.#machine = machine;
   }
 
-  async check(words: string, cwd: string | undefined): Promise<void> {
+  async check(prompt: string, cwd: string | undefined): Promise<void> {
     await this.#program('');
     if (cwd !== undefined) await checkFolder(cwd);
-    // With or without a session: what cannot be an argument cannot be one either way.
-    const line = commandLine(this.#preset, words, undefined, []);
+    // Checked with any session: text that cannot be an argument cannot be one in either form.
+    const line = commandLine(this.#preset, prompt, undefined, []);
     if (!('impossible' in line)) return;
-    const message = `the preset ${this.#preset.name} hands the message over as an argument, and this one ${line.impossible}`;
+    const message = `the preset ${this.#preset.name} passes the message as an argument, and this one ${line.impossible}`;
     throw new ReveilleError('invalid_request', message);
   }
 
   async run(attempt: Attempt): Promise<Outcome> {
-    const { turn, words, session, cwd = this.#options.environment.HOME, spawnId, signal } = attempt;
+    const { turn, prompt, session, cwd = this.#options.environment.HOME, spawnId, signal } = attempt;
     const { spec } = this.#machine;
-    const line = commandLine(this.#preset, words, session, spec.args ?? []);
+    const line = commandLine(this.#preset, prompt, session, spec.args ?? []);
     if ('impossible' in line) return { result: 'failed', error: `the message ${line.impossible}` };
     const files = new RunFiles(this.#options.runFolder, turn.id);
-    const { separation } = this.#options;
+    const { isolation } = this.#options;
     let child: ChildProcess;
-    let carried = false;
+    let isWrapped = false;
     try {
       const { path, env } = await this.#program(spawnId, turn.conversationId);
       if (cwd !== undefined) await checkFolder(cwd);
@@ -80,15 +80,15 @@ class TerminalTarget implements TurnTarget {
       try {
         await attempt.begin();
         const command = [path, ...line.arguments];
-        const inside = await separation.around({
+        const isolated = await isolation.isolate({
           ...{ userId: turn.userId, command, cwd, env, sandbox: spec.sandbox },
-          // The message is one of the words: what it names is not given to the program.
-          words: [path, ...(spec.args ?? [])],
+          // The prompt may contain such names, and they do not grant the program access.
+          specArgs: [path, ...(spec.args ?? [])],
           writable: [...statePaths(this.#preset.state, env), ...(spec.writable ?? []).map((one) => `${one}/`)],
           readOnly: statePaths(this.#preset.read_only, env),
         });
-        carried = inside.carried;
-        child = await startCommand(inside.command, { cwd: inside.cwd, env: inside.env, input, output, errors });
+        isWrapped = isolated.isWrapped;
+        child = await startCommand(isolated.command, { cwd: isolated.cwd, env: isolated.env, input, output, errors });
       } finally {
         for (const descriptor of [input, output, errors]) if (descriptor !== undefined) closeSync(descriptor);
       }
@@ -96,22 +96,22 @@ class TerminalTarget implements TurnTarget {
       return notStarted(thrown);
     }
     const exited = new Promise<Exit>((resolve) => {
-      child.once('exit', (code, by) => resolve(endOf(code, by, carried)));
+      child.once('exit', (code, by) => resolve(endOf(code, by, isWrapped)));
     });
-    const group = ProcessGroup.started(child, this.#options.clock, carried);
+    const group = ProcessGroup.started(child, this.#options.clock, isWrapped);
     try {
       const birth = birthOf(group.pid);
-      // A process that has ended already has no birth; its exit is on its way.
-      if (birth !== undefined) attempt.born(group.pid, birth);
+      // A process that has ended already has no birth; its exit event follows.
+      if (birth !== undefined) attempt.recordProcess(group.pid, birth);
     } catch (err) {
-      this.#options.log.error({ err, turn_id: turn.id }, 'a program could not be put on record and was ended');
+      this.#options.log.error({ err, turn_id: turn.id }, 'a program could not be recorded and was ended');
       await group.end(0);
       return {
         result: 'unknown',
-        error: 'the program could not be put on record, and was ended right after its start',
+        error: 'the program could not be recorded, and was ended right after its start',
       };
     }
-    this.#options.log.info({ user_id: turn.userId, turn_id: turn.id, pid: group.pid }, 'a program works on a turn');
+    this.#options.log.info({ user_id: turn.userId, turn_id: turn.id, pid: group.pid }, 'a program executes a turn');
     return await this.#attend(group, () => exited, files, attempt);
   }
 
@@ -123,11 +123,11 @@ class TerminalTarget implements TurnTarget {
     const recorded = born && isRunning(born.pid, born.birth) ? born : undefined;
     const leader = recorded ?? marked.find(({ leadsGroup }) => leadsGroup);
     if (leader) {
-      const group = ProcessGroup.takenOver(leader, this.#options.clock);
-      this.#options.log.info({ user_id: turn.userId, turn_id: turn.id, pid: group.pid }, 'took over a program');
+      const group = ProcessGroup.adopted(leader, this.#options.clock);
+      this.#options.log.info({ user_id: turn.userId, turn_id: turn.id, pid: group.pid }, 'adopted a program');
       return await this.#attend(group, async () => undefined, files, attempt);
     }
-    // What the program left behind would be in the way of the conversation's next turn.
+    // A remaining process of the program would disturb the conversation's next turn.
     for (const { pid } of marked) killProcess(pid);
     return verdictOf(this.#preset, {
       output: await files.read(),
@@ -149,51 +149,51 @@ class TerminalTarget implements TurnTarget {
     return { session, secrets: secretsOf(this.#options.environment, this.#machine.spec.env ?? {}) };
   }
 
-  /** Waits for the end of a program, which comes by itself or by us, and reads what came of it. */
+  /** Waits for the end of a program, by itself or by the router, and reads its outcome. */
   async #attend(group: ProcessGroup, exit: () => Promise<Exit>, files: RunFiles, attempt: Attempt): Promise<Outcome> {
     const { clock, log, graceMs = 8000 } = this.#options;
     const over = new AbortController();
     const limitSeconds = this.#machine.spec.timeout_seconds ?? this.#preset.timeout_seconds ?? DEFAULT_TIMEOUT_SECONDS;
     const leftMs = attempt.startedAt + limitSeconds * 1000 - clock.now();
-    const tooLong = new Ended(`took longer than ${limitSeconds} s and was ended`);
+    const tooLong = new TurnEnd(`took longer than ${limitSeconds} s and was ended`);
     const cancelLimit = clock.after(Math.max(0, leftMs), () => over.abort(tooLong));
     const onEnded = () => over.abort(attempt.signal.reason);
     attempt.signal.addEventListener('abort', onEnded);
     if (attempt.signal.aborted) onEnded();
-    const flooded = new Ended(`wrote more than ${FLOOD_MIB} MiB and was ended`);
-    const stopLooking = this.#watchOutput(files, () => over.abort(flooded));
+    const exceeded = new TurnEnd(`wrote more than ${MOST_OUTPUT_MIB} MiB and was ended`);
+    const stopWatching = this.#watchOutput(files, () => over.abort(exceeded));
     const end = () => {
-      // It may have come to its end in the very moment in which it was to be ended.
+      // It may have ended by itself at the same moment.
       if (group.ending === undefined)
         group
           .end(graceMs)
-          .catch((err: unknown) => log.error({ err, turn_id: attempt.turn.id }, 'a program cannot be ended'));
+          .catch((err: unknown) => log.error({ err, turn_id: attempt.turn.id }, 'a program could not be ended'));
     };
     over.signal.addEventListener('abort', end);
     if (over.signal.aborted) end();
     await group.ended;
     cancelLimit();
-    stopLooking();
+    stopWatching();
     attempt.signal.removeEventListener('abort', onEnded);
     const ended = over.signal.reason instanceof Error ? over.signal.reason.message : undefined;
     const output = await files.read();
     return verdictOf(this.#preset, { output, exit: await exit(), ended, ...this.#about(attempt) });
   }
 
-  /** Looks at how much a running program writes. */
-  #watchOutput(files: RunFiles, onFlood: () => void): () => void {
+  /** Checks how much a running program writes. */
+  #watchOutput(files: RunFiles, onExceeded: () => void): () => void {
     const { clock, log } = this.#options;
     let stopped = false;
     let cancel = () => {};
     const look = () => {
-      cancel = clock.after(LOOK_MS, () => {
+      cancel = clock.after(CHECK_MS, () => {
         files.written().then(
           (bytes) => {
             if (stopped) return;
-            if (bytes > FLOOD_MIB * 1024 * 1024) onFlood();
+            if (bytes > MOST_OUTPUT_MIB * 1024 * 1024) onExceeded();
             look();
           },
-          (err: unknown) => log.warn({ err }, 'the output of a program cannot be watched'),
+          (err: unknown) => log.warn({ err }, 'the output of a program could not be checked'),
         );
       });
     };
@@ -216,58 +216,55 @@ export function terminalTarget(options: TerminalOptions): TargetMaker<TerminalPr
   return (preset, machine) => new TerminalTarget(options, preset, machine);
 }
 
-/** Linux takes no longer argument (MAX_ARG_STRLEN, 32 pages, with the NUL at its end); other systems take more. */
+/** The longest argument on Linux (MAX_ARG_STRLEN, 32 pages, including the NUL); other systems allow more. */
 const LONGEST_ARGUMENT_BYTES = 32 * 4096 - 1;
 
-/** `input`: what the program reads on standard input; `undefined` when the words are an argument. */
+/** `input`: the program's standard input; `undefined` when the prompt is an argument. */
 type CommandLine = { arguments: string[]; input: string | undefined };
 
-/**
- * Whether text can be an argument: the kernel ends it at a NUL, and a program takes what begins with a dash for an
- * option.
- */
-function fitsArgument(words: string): boolean {
-  return !words.startsWith('-') && !words.includes('\0') && utf8Bytes(words) <= LONGEST_ARGUMENT_BYTES;
+/** Whether text can be an argument. The kernel ends it at a NUL, and a program parses a leading dash as an option. */
+function fitsArgument(prompt: string): boolean {
+  return !prompt.startsWith('-') && !prompt.includes('\0') && utf8Bytes(prompt) <= LONGEST_ARGUMENT_BYTES;
 }
 
-function unfitBecause(words: string): string {
-  if (words.startsWith('-')) return 'begins with a dash, which the program would take for an option';
-  if (words.includes('\0')) return 'holds a NUL character, which no argument can';
-  return `has ${utf8Bytes(words)} bytes with its payload, and an argument holds ${LONGEST_ARGUMENT_BYTES} at most`;
+function reasonUnfit(prompt: string): string {
+  if (prompt.startsWith('-')) return 'begins with a dash, which the program would parse as an option';
+  if (prompt.includes('\0')) return 'contains a NUL character, which an argument cannot';
+  return `has ${utf8Bytes(prompt)} bytes with its payload, and an argument holds ${LONGEST_ARGUMENT_BYTES} at most`;
 }
 
 function filled(
   template: readonly string[],
-  words: string,
+  prompt: string,
   session: string | undefined,
   more: readonly string[],
 ): string[] {
   return template.flatMap((entry) => {
     if (entry === '<args>') return more;
-    if (entry === '<message>') return [words];
+    if (entry === '<message>') return [prompt];
     return [session === undefined ? entry : entry.replaceAll('<session>', () => session)];
   });
 }
 
 /**
- * @param session of the conversation that is to go on; without it one begins
+ * @param session the conversation to continue; without it a new one begins
  * @param more the machine's own arguments
- * @returns a sentence's end that says why the words cannot be handed over, when they cannot
+ * @returns the command, or a phrase that says why the prompt cannot be passed
  */
 export function commandLine(
   preset: TerminalPreset,
-  words: string,
+  prompt: string,
   session: string | undefined,
   more: readonly string[],
 ): CommandLine | { impossible: string } {
-  // A session's id comes from the output of a program. It is an argument of its own, before the message.
+  // A session's id comes from the output of a program. It is a separate argument, before the message.
   if (session?.startsWith('-'))
-    return { impossible: 'is for a session whose id begins with a dash, which the program would take for an option' };
+    return { impossible: 'is for a session whose id begins with a dash, which the program would parse as an option' };
   const { argument, stdin } = (session === undefined ? undefined : preset.resume) ?? preset.new;
-  // Arguments of a process are shown to everybody on the computer; what it reads is not.
-  if (stdin) return { arguments: filled(stdin, words, session, more), input: words };
-  if (argument && fitsArgument(words)) {
-    return { arguments: filled(argument, words, session, more), input: undefined };
+  // All users of the computer can see the arguments of a process, but not its input.
+  if (stdin) return { arguments: filled(stdin, prompt, session, more), input: prompt };
+  if (argument && fitsArgument(prompt)) {
+    return { arguments: filled(argument, prompt, session, more), input: undefined };
   }
-  return { impossible: unfitBecause(words) };
+  return { impossible: reasonUnfit(prompt) };
 }

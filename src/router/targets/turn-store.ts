@@ -1,6 +1,6 @@
 /**
- * The turns and conversations of agents without a daemon, in SQLite. The file holds their words, so it is its owner's
- * alone (0600).
+ * The turns and conversations of agents without a daemon, in SQLite. The file contains their messages, so only its
+ * owner can read it (0600).
  */
 import { join } from 'node:path';
 import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite';
@@ -28,7 +28,7 @@ function turnOfRow(row: Row): Turn {
     id: row.id as string,
     userId: row.user_id as string,
     fireId: row.fire_id as string,
-    // The column is older than wakes without an alarm: they have an empty text there.
+    // The column is older than wakes without an alarm: they have an empty text in it.
     alarmId: (row.alarm_id as string) || undefined,
     conversationId: row.conversation_id as string,
     named: row.named === 1,
@@ -57,12 +57,12 @@ function turnOfRow(row: Row): Turn {
   };
 }
 
-/** What came of a turn, for good. */
+/** The final outcome of a turn. */
 export type Ending = {
   status: Extract<MachineTurnStatus, 'accepted' | 'done' | 'failed' | 'unknown'>;
   reply?: string | undefined;
   error?: string | undefined;
-  /** When it began, where that is certain. */
+  /** When it began, if that is certain. */
   began?: number | undefined;
   at: number;
 };
@@ -72,7 +72,7 @@ type TurnFilter = {
   conversationId?: string | undefined;
   fireId?: string | undefined;
   status?: MachineTurnStatus | undefined;
-  /** Only turns that were accepted before the one of this number. */
+  /** Only turns that were accepted before the one with this number. */
   before?: number | undefined;
   limit: number;
 };
@@ -86,29 +86,29 @@ export class TurnStore {
   readonly #ofFire: StatementSync;
   readonly #unfinished: StatementSync;
   readonly #begin: StatementSync;
-  readonly #born: StatementSync;
+  readonly #recordProcess: StatementSync;
   readonly #handle: StatementSync;
   readonly #requeue: StatementSync;
   readonly #finish: StatementSync;
   readonly #list: StatementSync;
   readonly #counts: StatementSync;
   readonly #prune: StatementSync;
-  readonly #receipts: ReturnType<typeof receiptTable>;
-  readonly #onReceipt: (() => void) | undefined;
-  /** What chronosd has not heard yet. */
+  readonly #reports: ReturnType<typeof receiptTable>;
+  readonly #onReportStored: (() => void) | undefined;
+  /** Reports that chronosd has not received yet. */
   readonly outbox: ReceiptOutbox = {
-    waiting: (page) => this.#receipts.waiting(page),
-    remove: (ids) => this.#commits.run(() => this.#receipts.remove(ids)),
+    waiting: (page) => this.#reports.waiting(page),
+    remove: (ids) => this.#commits.run(() => this.#reports.remove(ids)),
   };
 
   /**
-   * Opens the store of a data folder and owns it until it is closed.
+   * Opens and locks the store of a data folder until it is closed.
    *
-   * @param onReceipt called when a receipt has become durable; without it none are kept
+   * @param onReportStored called when a report has become durable; without it none are stored
    * @throws ReveilleError as `openDatabase`
    */
-  constructor(dataDir: string, clock: Clock, onReceipt?: () => void) {
-    this.#onReceipt = onReceipt;
+  constructor(dataDir: string, clock: Clock, onReportStored?: () => void) {
+    this.#onReportStored = onReportStored;
     this.#file = openDatabase({
       path: join(dataDir, 'turns.db'),
       migrations: new URL('./migrations', import.meta.url),
@@ -118,7 +118,7 @@ export class TurnStore {
     const { db } = this.#file;
     this.#commits = new GroupCommit(db);
     this.conversations = new Conversations(db);
-    this.#receipts = receiptTable(db);
+    this.#reports = receiptTable(db);
     this.#insert = db.prepare(`
       INSERT INTO turns (id, user_id, fire_id, alarm_id, conversation_id, named, preset, message, payload, scheduled_for,
         missed_count, label, set_at, set_by, late_because, status, handle, accepted_at, started_at, finished_at)
@@ -132,7 +132,7 @@ export class TurnStore {
       SET status = 'running', attempts = attempts + 1, not_before = NULL, waits = NULL, session = :session, handle = NULL,
         spawn_id = :spawnId, pid = NULL, birth = NULL, started_at = :now
       WHERE id = :id AND status IN ('queued', 'running')`);
-    this.#born = db.prepare('UPDATE turns SET pid = :pid, birth = :birth WHERE id = :id');
+    this.#recordProcess = db.prepare('UPDATE turns SET pid = :pid, birth = :birth WHERE id = :id');
     this.#handle = db.prepare(
       'UPDATE turns SET session = coalesce(:session, session), handle = :handle WHERE id = :id',
     );
@@ -161,7 +161,7 @@ export class TurnStore {
   /**
    * Stores a turn, unless its fire has one already. Resolves when that is on disk.
    *
-   * @throws ReveilleError `unavailable` when nothing could be stored
+   * @throws ReveilleError `unavailable` when it could not be stored
    */
   accept(turn: Turn): Promise<{ turn: Turn; deduped: boolean }> {
     return this.#commits.run(() => {
@@ -199,34 +199,34 @@ export class TurnStore {
     return this.#read(() => this.#unfinished.all());
   }
 
-  /** Before anything of an attempt leaves the router. Rejects with `internal` when the turn is over. */
+  /** Call it before any action of an attempt. Rejects with `internal` when the turn has ended. */
   begin(id: string, attempt: { session: string | undefined; spawnId: string; now: number }): Promise<void> {
     const { session, spawnId, now } = attempt;
     return this.#commits.run(() => {
       const { changes } = this.#begin.run({ id, session: session ?? null, spawnId, now });
-      if (Number(changes) !== 1) throw new ReveilleError('internal', `the turn ${id} is over and cannot be begun`);
+      if (Number(changes) !== 1) throw new ReveilleError('internal', `the turn ${id} has ended and cannot be begun`);
     });
   }
 
   /**
-   * Right after the fork, and not a turn of the event loop later: until then only the environment tells whose process
-   * it is.
+   * Call it right after the fork, in the same turn of the event loop. Until then only the environment identifies the
+   * process.
    */
-  born(id: string, pid: number, birth: string): void {
-    this.#commits.runNow(() => this.#born.run({ id, pid, birth }));
+  recordProcess(id: string, pid: number, birth: string): void {
+    this.#commits.runNow(() => this.#recordProcess.run({ id, pid, birth }));
   }
 
-  /** What the target calls the turn, and its conversation where that has a name by now. */
+  /** The target's name of the turn, and of its conversation if it has one by now. */
   name(id: string, { session, handle }: { session?: string; handle?: string }): Promise<void> {
     return this.#commits.run(() => void this.#handle.run({ id, session: session ?? null, handle: handle ?? null }));
   }
 
-  /** Of an attempt that certainly did not start. */
+  /** For an attempt that certainly did not start. */
   requeue({ id, attempts }: Turn, notBefore: number, why: string): Promise<void> {
     return this.#commits.run(() => void this.#requeue.run({ id, attempts, notBefore, why }));
   }
 
-  /** Ends a turn and keeps the session that stands behind its conversation from now on, in one transaction. */
+  /** Ends a turn and stores the session of its conversation from now on, in one transaction. */
   async finish(turn: Turn, ending: Ending, session: string | undefined, cwd: string | undefined): Promise<void> {
     const { status, reply, error, at } = ending;
     await this.#commits.run(() => {
@@ -239,26 +239,26 @@ export class TurnStore {
       if (session !== undefined) this.conversations.put(turn, { session, cwd }, at);
       if (Number(changes) === 1) this.#report(turn, ending);
     });
-    this.#onReceipt?.();
+    this.#onReportStored?.();
   }
 
-  /** Keeps for chronosd that a turn has begun, where receipts are kept; resolves when that is on disk. */
-  async noteStart(stage: TurnStage): Promise<void> {
-    if (!this.#onReceipt || !isOccurrence(stage.fire_id)) return;
+  /** Stores the report that a turn has begun, if reports are stored; resolves when it is on disk. */
+  async reportStart(stage: TurnStage): Promise<void> {
+    if (!this.#onReportStored || !isOccurrence(stage.fire_id)) return;
     const { user_id, fire_id, turn_id, conversation_id, at } = stage;
     await this.#commits.run(() =>
-      this.#receipts.put(user_id, fire_id, startOf({ id: turn_id, conversationId: conversation_id }, at)),
+      this.#reports.put(user_id, fire_id, startOf({ id: turn_id, conversationId: conversation_id }, at)),
     );
-    this.#onReceipt();
+    this.#onReportStored();
   }
 
-  /** Puts the receipts of a turn that is over into the outbox, inside the transaction that ends it. */
+  /** Puts the reports of an ended turn into the outbox, inside the transaction that ends it. */
   #report(turn: Turn, { status, reply, error, began, at }: Ending): void {
-    if (!this.#onReceipt || !isOccurrence(turn.fireId) || status === 'accepted') return;
-    if (began !== undefined) this.#receipts.put(turn.userId, turn.fireId, startOf(turn, began));
+    if (!this.#onReportStored || !isOccurrence(turn.fireId) || status === 'accepted') return;
+    if (began !== undefined) this.#reports.put(turn.userId, turn.fireId, startOf(turn, began));
     const about = { turnId: turn.id, conversationId: turn.conversationId };
     const outcome = status === 'done' ? 'ok' : status;
-    this.#receipts.put(turn.userId, turn.fireId, {
+    this.#reports.put(turn.userId, turn.fireId, {
       ...about,
       stage: 'turn_finished',
       at,
@@ -296,7 +296,7 @@ export class TurnStore {
     return Object.fromEntries(rows.map(({ status, turns }) => [status, turns]));
   }
 
-  /** Forgets turns that ended before an instant. */
+  /** Deletes turns that ended before an instant. */
   prune(before: number): Promise<void> {
     return this.#commits.run(() => void this.#prune.run(before));
   }
@@ -323,7 +323,7 @@ function startOf({ id, conversationId }: Pick<Turn, 'id' | 'conversationId'>, at
 
 type Key = Pick<Turn, 'userId' | 'conversationId' | 'preset'>;
 
-/** `session`: none yet, when the next turn is to begin one. */
+/** `session`: none while the next turn must create one. */
 export type Conversation = { session: string | undefined; cwd: string | undefined };
 
 export class Conversations {
@@ -334,7 +334,7 @@ export class Conversations {
     this.#get = db.prepare(`
       SELECT session, cwd FROM conversations
       WHERE user_id = :userId AND conversation_id = :conversationId AND preset = :preset`);
-    // The folder of its first turn stays: the session's files are there.
+    // The folder of its first turn stays, because the session's files are there.
     this.#put = db.prepare(`
       INSERT INTO conversations (user_id, conversation_id, preset, session, cwd, created_at, updated_at)
       VALUES (:userId, :conversationId, :preset, :session, :cwd, :at, :at)
@@ -356,7 +356,7 @@ export class Conversations {
     }
   }
 
-  /** Inside a transaction of the store. */
+  /** Call it inside a transaction of the store. */
   put({ userId, conversationId, preset }: Key, { session, cwd }: Conversation, at: number): void {
     this.#put.run({ userId, conversationId, preset, session: session ?? null, cwd: cwd ?? null, at });
   }

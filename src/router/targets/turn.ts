@@ -1,4 +1,4 @@
-/** A turn of an agent that has no daemon, as the router keeps it. */
+/** A stored turn of an agent without a daemon. */
 import { RawJson } from '../../wire/json.ts';
 import type { MachineTurnStatus, MachineTurnView } from '../../wire/machine-turn.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
@@ -9,7 +9,7 @@ export type Turn = {
   id: string;
   userId: string;
   fireId: string;
-  /** `undefined`: whoever sent the wake named none. */
+  /** `undefined`: the sender of the wake named none. */
   alarmId: string | undefined;
   conversationId: string;
   /** Whether the wake named the conversation; otherwise it is new with this turn. */
@@ -22,19 +22,19 @@ export type Turn = {
   missedCount: number;
   label: string | undefined;
   setAt: number | undefined;
-  /** The person whose words they are; `undefined`: the agent's own. */
+  /** The person who set the message; `undefined`: the agent itself. */
   setBy: string | undefined;
-  /** Why the wake was late, as far as whoever sent it knew. */
+  /** Why the wake was late, as far as its sender knew. */
   lateBecause: LateReason | undefined;
   status: MachineTurnStatus;
-  /** How often it was tried. */
+  /** The number of attempts. */
   attempts: number;
   /** While it is queued: when the next attempt may begin, and why the last one did not start. */
   notBefore: number | undefined;
   waits: string | undefined;
-  /** The target's conversation of the attempt that runs or ran last. */
+  /** The target's conversation of the current or last attempt. */
   session: string | undefined;
-  /** What the target calls the turn, where it gives it a name. */
+  /** The target's name of the turn, if it has one. */
   handle: string | undefined;
   spawnId: string | undefined;
   /** The process of the attempt. */
@@ -46,7 +46,7 @@ export type Turn = {
   finishedAt: number | undefined;
 };
 
-/** The turn that a wake asks for, before anything has come of it. */
+/** The turn of a wake, before its start. */
 export function turnOf(
   wake: Wake,
   { id, userId, preset, now, newId }: { id: string; userId: string; preset: string; now: number; newId: () => string },
@@ -85,7 +85,7 @@ export function turnOf(
 
 const instant = (epochMs: number | undefined) => (epochMs === undefined ? undefined : formatInstant(epochMs));
 
-/** What an operator gets to see of a turn. */
+/** The view of a turn for operators. */
 export function turnViewOf(turn: Turn): MachineTurnView {
   const waiting = turn.status === 'queued';
   const view = {
@@ -123,9 +123,9 @@ export type TurnStage = {
   at: number;
 } & (
   | { stage: 'accepted' }
-  /** The target works on it. Only announced when that is certain, so it is never taken back; `at` is when it began. */
+  /** The target executes it. Announced only when certain, so it is never revoked; `at` is the start. */
   | { stage: 'turn_started' }
-  /** `ok` is `undefined` where what came of the turn cannot be found out. */
+  /** `ok` is `undefined` when the outcome cannot be determined. */
   | { stage: 'turn_finished'; ok: boolean | undefined; error?: string; result?: string }
 );
 

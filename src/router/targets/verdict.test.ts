@@ -39,7 +39,7 @@ test('a result is found between other lines, pretty-printed, and at the end of a
   assert.deepEqual(verdict('claude', text, { exit: undefined }), done);
 });
 
-test('what the agent says is never taken for a complaint of the program', () => {
+test('text of the agent is never parsed as an error of the program', () => {
   const reply = 'No conversation found with session ID, I would say; it already has an active writer';
   assert.equal(verdict('claude', result({ result: reply })).result, 'done');
   assert.equal(verdict('claude', result({ result: reply, is_error: true })).result, 'failed');
@@ -51,14 +51,14 @@ test('what the agent says is never taken for a complaint of the program', () => 
   assert.equal(verdict('codex', events.map((event) => JSON.stringify(event)).join('\n')).result, 'failed');
 });
 
-test('a session that is gone is known in each form that it is said in', () => {
-  const words = `No conversation found with session ID: ${SESSION}`;
-  assert.equal(verdict('claude', '', { stderr: words, exit: { code: 1 } }).result, 'no_session');
-  const error = { type: 'result', subtype: 'error_during_execution', is_error: true, num_turns: 0, errors: [words] };
+test('a missing session is recognized in each known error text', () => {
+  const text = `No conversation found with session ID: ${SESSION}`;
+  assert.equal(verdict('claude', '', { stderr: text, exit: { code: 1 } }).result, 'no_session');
+  const error = { type: 'result', subtype: 'error_during_execution', is_error: true, num_turns: 0, errors: [text] };
   assert.equal(verdict('claude', JSON.stringify(error), { exit: { code: 1 } }).result, 'no_session');
 });
 
-test('a program that was ended failed, unless it had said that it was done', () => {
+test('an ended program failed, unless it had reported success', () => {
   const ended = 'took longer than 5 s and was ended';
   const exit = { signal: 'SIGTERM' };
   assert.deepEqual(verdict('claude', '', { ended, exit, stderr: 'with sk-secret' }), {
@@ -69,19 +69,19 @@ test('a program that was ended failed, unless it had said that it was done', () 
   assert.equal(verdict('claude', '', { exit: undefined }).result, 'unknown');
 });
 
-test('a session that looks like an option is not kept', () => {
+test('a session id that looks like an option is not stored', () => {
   const outcome = verdict('claude', result({ result: 'ok', session_id: '--dangerously-skip-permissions' }));
   assert.deepEqual(outcome, { result: 'done', session: undefined, reply: 'ok' });
 });
 
-test('an answer that is too long is cut at a character, and says so', () => {
+test('a reply that is too long is cut at a character boundary, with a note', () => {
   const reply = boundedReply('ü'.repeat(200_000))!;
   assert.ok(Buffer.byteLength(reply) < 256 * 1024 + 64);
-  assert.match(reply, /ü\n\[cut here: the answer has 400000 bytes\]$/);
+  assert.match(reply, /ü\n\[cut here: the reply has 400000 bytes\]$/);
   assert.ok(!reply.includes('\ufffd'));
 });
 
-test('whatever a program writes, something is said of it, and only its own format makes a turn done', () => {
+test('every output has a result, and only the expected format marks a turn as done', () => {
   const line = fc.oneof(
     fc.string({ unit: anyCharacter }),
     fc.json(),

@@ -1,26 +1,26 @@
-/** What came of a program's turn, from what it wrote and how it ended. Pure. */
-import { lastWords } from '../providers/redaction.ts';
+/** Determines the outcome of a program's turn from its output and its exit. Pure. */
+import { lastOutput } from '../providers/redaction.ts';
 import type { TerminalPreset } from './preset.ts';
+import { oneLine } from './prompt.ts';
 import type { Exit, Output, Reading } from './readers.ts';
 import { READERS } from './readers.ts';
 import type { Outcome } from './target.ts';
-import { oneLine } from './words.ts';
 
 export type Evidence = {
   output: Output;
   exit: Exit;
-  /** Why the router ended it, in words that finish the sentence "the program …". */
+  /** Why the router ended it, as a phrase that finishes the sentence "the program …". */
   ended: string | undefined;
-  /** The conversation that was to go on. */
+  /** The conversation that was continued. */
   session: string | undefined;
-  /** Must not be repeated. */
+  /** Secrets that must not be repeated. */
   secrets: readonly string[];
 };
 
-/** A longer answer is cut: the agent keeps the whole of it in its own conversation. */
+/** A longer reply is cut; the agent has the full text in its own conversation. */
 const REPLY_BYTES = 256 * 1024;
 
-/** Cuts a reply that is too long for the record. */
+/** Cuts a reply that is too long to store. */
 export function boundedReply(reply: string | undefined): string | undefined {
   if (reply === undefined) return undefined;
   const bytes = Buffer.from(reply, 'utf8');
@@ -29,7 +29,7 @@ export function boundedReply(reply: string | undefined): string | undefined {
     .subarray(0, REPLY_BYTES)
     .toString('utf8')
     .replace(/\ufffd+$/, '');
-  return `${kept}\n[cut here: the answer has ${bytes.length} bytes]`;
+  return `${kept}\n[cut here: the reply has ${bytes.length} bytes]`;
 }
 
 const has = (text: string, phrases: readonly string[]) => {
@@ -37,25 +37,25 @@ const has = (text: string, phrases: readonly string[]) => {
   return phrases.some((phrase) => lower.includes(phrase.toLowerCase()));
 };
 
-/** What the program itself complained about; never what the agent said. */
-function complaintsOf(reading: Reading, { stdout, stderr }: Output): string {
-  const own = [reading.complaint, reading.verdict === 'failed' ? reading.error : undefined, stderr.text];
-  // Without a word in its format, the program did not get as far as to write it.
+/** The error text of the program itself; never text of the agent. */
+function errorTextOf(reading: Reading, { stdout, stderr }: Output): string {
+  const own = [reading.errorText, reading.verdict === 'failed' ? reading.error : undefined, stderr.text];
+  // Without output in its format, the program did not get far enough to write it.
   if (reading.verdict === 'none' && !reading.began) own.push(stdout.text);
   return own.filter((text) => text !== undefined).join('\n');
 }
 
-/** A failure that proves that nothing ran. */
+/** A failure which proves that no turn ran. */
 function proofOfRest(
   preset: TerminalPreset,
   reading: Reading,
   { output, session, secrets }: Evidence,
 ): Outcome | undefined {
   if (reading.verdict === 'done' || reading.began) return undefined;
-  const complaints = complaintsOf(reading, output);
-  const why = reading.verdict === 'failed' ? oneLine(reading.error, secrets) : lastWords(complaints, secrets);
-  if (has(complaints, preset.busy)) return { result: 'not_started', why: `${preset.name} is busy: ${why}` };
-  if (session !== undefined && has(complaints, preset.gone)) return { result: 'no_session', why };
+  const errorText = errorTextOf(reading, output);
+  const why = reading.verdict === 'failed' ? oneLine(reading.error, secrets) : lastOutput(errorText, secrets);
+  if (has(errorText, preset.busy)) return { result: 'not_started', why: `${preset.name} is busy: ${why}` };
+  if (session !== undefined && has(errorText, preset.gone)) return { result: 'no_session', why };
   return undefined;
 }
 
@@ -68,27 +68,27 @@ function endingOf(exit: Exit, ended: string | undefined): string | undefined {
 function unreadable(preset: TerminalPreset, reading: Reading, { output, exit, ended, secrets }: Evidence): Outcome {
   const { session } = reading;
   const reply = boundedReply(reading.reply);
-  const said = lastWords(output.stderr.text.trim() === '' ? output.stdout.text : output.stderr.text, secrets);
-  const words = reading.complaint === undefined ? said : oneLine(reading.complaint, secrets);
-  const saying = words === '' ? '' : `: ${words}`;
+  const lastLines = lastOutput(output.stderr.text.trim() === '' ? output.stdout.text : output.stderr.text, secrets);
+  const text = reading.errorText === undefined ? lastLines : oneLine(reading.errorText, secrets);
+  const detail = text === '' ? '' : `: ${text}`;
   const ending = endingOf(exit, ended);
   if (ending === undefined) {
     return {
       result: 'unknown',
       session,
-      error: `${preset.name} ended while no router was there to see it, and its output does not say what came of it${saying}`,
+      error: `${preset.name} ended while no router was running, and its output does not show the outcome${detail}`,
     };
   }
   const succeeded = ended === undefined && exit !== undefined && 'code' in exit && exit.code === 0;
-  if (!succeeded) return { result: 'failed', session, reply, error: `${preset.name} ${ending}${saying}` };
+  if (!succeeded) return { result: 'failed', session, reply, error: `${preset.name} ${ending}${detail}` };
   return {
     result: 'unknown',
     session,
-    error: `${preset.name} ${ending}, but its output cannot be understood (${preset.reads} was expected)${saying}`,
+    error: `${preset.name} ${ending}, but its output cannot be parsed (${preset.reads} was expected)${detail}`,
   };
 }
 
-/** What is kept as a session becomes an argument later: it must not look like an option. */
+/** A stored session becomes an argument later: it must not look like an option. */
 const SESSION = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,199}$/;
 
 export function verdictOf(preset: TerminalPreset, evidence: Evidence): Outcome {

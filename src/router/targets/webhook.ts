@@ -1,6 +1,6 @@
 /**
- * Target `webhook`: any address, with a signature as Standard Webhooks has it (https://www.standardwebhooks.com, spec
- * v1.0.0).
+ * Target `webhook`: any address, with a signature according to Standard Webhooks (https://www.standardwebhooks.com,
+ * spec v1.0.0).
  */
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { GuardedClient } from '../../kit/http/guarded-client.ts';
@@ -12,7 +12,7 @@ import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Wake } from '../../wire/wake.ts';
 import { call, within } from './call.ts';
 import type { PresetOf } from './preset.ts';
-import type { DirectTarget, Handover, TargetMaker } from './target.ts';
+import type { DeliveryOutcome, DirectTarget, TargetMaker } from './target.ts';
 
 export type WebhookOptions = { client: GuardedClient; clock: Clock };
 
@@ -21,7 +21,7 @@ const TOO_MANY = 429;
 const UNAVAILABLE = 503;
 const GONE = 410;
 
-/** The event: the wake as chronosd sent it, but for what differs between attempts. */
+/** The event: the wake from chronosd, without the members that differ between attempts. */
 function eventOf(type: string, wake: Wake, conversationId: string): string {
   const { user_id, message, payload, alarm_id, fire_id, missed_count, label, set_at, set_by } = wake;
   return encodeJson({
@@ -39,7 +39,7 @@ function eventOf(type: string, wake: Wake, conversationId: string): string {
 
 export function webhookTarget({ client, clock }: WebhookOptions): TargetMaker<PresetOf<'webhook'>, DirectTarget> {
   return (preset, { spec, token }) => ({
-    async deliver(wake, turn, _words, signal): Promise<Handover> {
+    async deliver(wake, turn, _prompt, signal): Promise<DeliveryOutcome> {
       const url = new URL(spec.url!);
       const allowPrivate = spec.allow_private === true;
       const refusal = client.refusalOf(url, allowPrivate);
@@ -65,9 +65,9 @@ export function webhookTarget({ client, clock }: WebhookOptions): TargetMaker<Pr
         return { result: 'not_there', why: `the webhook was not reached: ${answer.why}` };
       }
       if (answer.result === 'unknown') return { result: 'unknown', why: `the webhook did not answer: ${answer.why}` };
-      const { status, said, retryAfterSeconds } = answer;
+      const { status, summary, retryAfterSeconds } = answer;
       if (status >= 200 && status <= 299) return { result: 'accepted' };
-      const why = `the webhook answered ${said}`;
+      const why = `the webhook answered ${summary}`;
       if (status === GONE) return { result: 'gone', why };
       if (status === TOO_MANY || status === UNAVAILABLE) return { result: 'not_started', why, retryAfterSeconds };
       return { result: 'refused', why };

@@ -1,4 +1,4 @@
-/** What the router's tests share: folders, fixture machines, and a client that speaks the router's HTTP. */
+/** Shared parts of the router's tests: folders, fixture machines, and an HTTP client of the router. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -31,7 +31,7 @@ export type FixtureEvent = {
   body?: string;
 };
 
-/** The members of any answer's `data` that the tests look at. */
+/** The members of an answer's `data` that the tests read. */
 type AnswerData = Partial<MachineView> & {
   token?: string;
   machines?: MachineView[];
@@ -44,10 +44,10 @@ export type Answer = {
   status: number;
   headers: Headers;
   text: string;
-  /** The body as an envelope; empty when it is none. */
+  /** The body as an envelope; empty when it is not one. */
   json: { data: AnswerData; error: WireError };
 };
-/** What a fixture daemon has written down. */
+/** An event that a fixture daemon recorded. */
 export function eventsOf(folder: string, event?: string): FixtureEvent[] {
   let text = '';
   try {
@@ -91,7 +91,7 @@ export function wakeBody(userId: string, more: object = {}): Record<string, unkn
   };
 }
 
-/** Speaks to a router at an address. */
+/** A client of a router at an address. */
 export function clientOf(url: string) {
   const send = async (method: string, path: string, token: string, body?: unknown, headers: object = {}) => {
     const answer = await fetch(url + path, {
@@ -105,7 +105,7 @@ export function clientOf(url: string) {
     try {
       json = JSON.parse(text);
     } catch {
-      // A daemon may answer with anything.
+      // A daemon may answer with any body.
     }
     return { status: answer.status, headers: answer.headers, text, json } as Answer;
   };
@@ -121,8 +121,8 @@ export function clientOf(url: string) {
     },
     wake: (userId: string, more?: object) => send('POST', '/internal/wake', WAKE_TOKEN, wakeBody(userId, more)),
     /**
-     * One wake, sent until it is taken. On a computer that cannot read a request for 10 s the router
-     * says so before it has looked at it and ends the connection, which the client may notice first.
+     * One wake, sent until it is accepted. If the computer cannot read a request for 10 s, the router answers before it
+     * has read it and ends the connection, which the client may notice first.
      */
     async wakeTaken(userId: string): Promise<Answer> {
       const body = wakeBody(userId);
@@ -138,7 +138,7 @@ export function clientOf(url: string) {
 
 export type Bench = RunningRouter & ReturnType<typeof clientOf> & { notices: WakeNotice[]; dataDir: string };
 
-/** A router in this process, closed when the test is over. */
+/** A router in this process, closed at the end of the test. */
 export async function startBench(
   t: TestContext,
   {
@@ -187,7 +187,7 @@ export function isAlive(pid: number): boolean {
     return false;
   }
   try {
-    // Nobody may be there to take notice of an orphan's end.
+    // An orphan may have no parent that reaps it.
     return !/^\d+ \(.*\) Z/s.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
   } catch {
     return process.platform !== 'linux';

@@ -1,12 +1,12 @@
 /**
- * A daemon for tests, as small as it can be: it keeps a lock like Neo does, writes down what happens to it, and
- * misbehaves as told. Everything it needs is in its environment: `FIXTURE_DIR`, and `FIXTURE_MODE` as in {@link Mode}.
+ * A minimal daemon for tests. It keeps a lock like Neo does, records events, and misbehaves on request. Its settings
+ * are in its environment: `FIXTURE_DIR`, and `FIXTURE_MODE` as in {@link Mode}.
  */
 import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 
-/** `ignore-term`: SIGTERM does nothing; the others by their names. */
+/** `ignore-term`: SIGTERM has no effect; the names of the others describe them. */
 type Mode =
   | 'exit'
   | 'ignore-term'
@@ -16,10 +16,10 @@ type Mode =
   | 'port-taken-once'
   /** The first one never listens. */
   | 'slow-once'
-  /** Listens where the system likes, and says so. */
+  /** Listens on a port of the system's choice, and reports it. */
   | 'says-port';
 
-// An import of node:http loads Node's fetch with it, which is half of what this small thing's start would cost.
+// An import of node:http also loads Node's fetch, which is half of this daemon's start time.
 const { createServer } = process.getBuiltinModule('node:http');
 
 const folder = process.env.FIXTURE_DIR!;
@@ -32,7 +32,7 @@ const note = (event: string, more: object = {}) =>
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
-    // An orphan's end may be noticed by nobody: it stays as a zombie, which holds no lock.
+    // An orphan may not be reaped: it stays as a zombie, which holds no lock.
     return !existsSync('/proc/self/stat') || !/^\d+ \(.*\) Z/s.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
   } catch {
     return false;
@@ -42,11 +42,11 @@ function isAlive(pid: number): boolean {
 note('start', { argv: process.argv.slice(2), cwd: process.cwd(), env: process.env });
 
 if (mode === 'exit') {
-  const says = (process.env.FIXTURE_SAYS ?? 'no reason').replace(
+  const message = (process.env.FIXTURE_SAYS ?? 'no reason').replace(
     /\{(\w+)\}/g,
     (_, name: string) => `${process.env[name]}`,
   );
-  console.error(`\x1b[31mcannot start\x1b[0m: ${says}`);
+  console.error(`\x1b[31mcannot start\x1b[0m: ${message}`);
   process.exit(3);
 }
 if (existsSync(file('fail'))) {
@@ -115,7 +115,7 @@ const server = createServer((request, response) => {
 process.on('SIGTERM', () => {
   note('term');
   if (mode === 'ignore-term') return;
-  // Slow enough that a wake can arrive meanwhile, where a test asks for it.
+  // Slow enough that a wake can arrive meanwhile, when a test requests it.
   const leave = () => {
     rmSync(lock, { force: true });
     note('end');
@@ -125,7 +125,7 @@ process.on('SIGTERM', () => {
   else leave();
 });
 
-// Gives its port up, and lives on.
+// Closes its port, and keeps running.
 process.on('SIGUSR2', () => {
   server.close(() => note('deaf'));
   server.closeAllConnections();

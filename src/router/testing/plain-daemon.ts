@@ -1,4 +1,4 @@
-/** An always-on daemon inside the test's process: it keeps what it was sent, byte for byte, and answers as told. */
+/** An always-on daemon inside the test's process: it records requests byte for byte, and answers as configured. */
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
@@ -9,9 +9,9 @@ export type Received = { url: string; headers: IncomingHttpHeaders; body: Buffer
 export type PlainDaemon = {
   url: string;
   chats: Received[];
-  /** Health requests so far. */
-  looks: number;
-  /** Answers the next chats; 202 without it. */
+  /** The number of health requests so far. */
+  healthChecks: number;
+  /** Answers the next chats; by default 202. */
   answer: ((response: ServerResponse, chat: Received) => void) | undefined;
   healthStatus: number;
   close(): Promise<void>;
@@ -20,7 +20,7 @@ export type PlainDaemon = {
 export async function startPlainDaemon(t: TestContext): Promise<PlainDaemon> {
   const server = createServer((request, response) => {
     if (request.url?.endsWith('/healthz')) {
-      daemon.looks++;
+      daemon.healthChecks++;
       response.writeHead(daemon.healthStatus).end('fine');
       return;
     }
@@ -37,7 +37,7 @@ export async function startPlainDaemon(t: TestContext): Promise<PlainDaemon> {
   const daemon: PlainDaemon = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     chats: [],
-    looks: 0,
+    healthChecks: 0,
     answer: undefined,
     healthStatus: 200,
     close: () =>

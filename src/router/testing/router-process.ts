@@ -1,4 +1,4 @@
-/** A router in a process of its own, for tests that kill it. */
+/** A router in its own process, for tests that kill it. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -12,9 +12,9 @@ const ROUTER_FIXTURE = fileURLToPath(new URL('./router.fixture.ts', import.meta.
 export type RouterProcess = ReturnType<typeof clientOf> & {
   child: ChildProcess;
   url: string;
-  /** Everything it logged. */
+  /** Its log output so far. */
   log: () => string;
-  /** `kill -9`, and waits until it is gone. */
+  /** `kill -9`, and waits until it has ended. */
   kill: () => Promise<void>;
 };
 
@@ -32,16 +32,16 @@ export async function startRouterProcess(
       ROUTER_DATA_DIR: dataDir,
       ROUTER_WAKE_TOKEN: WAKE_TOKEN,
       ROUTER_ADMIN_TOKEN: ADMIN_TOKEN,
-      // What it leaves behind when it is killed is most tests' own business.
+      // Most tests clean up by themselves after a kill.
       ROUTER_ORPHAN_SECONDS: '0',
       ...settings,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  let said = '';
+  let output = '';
   let logged = '';
   child.stdout.on('data', (chunk) => {
-    said += chunk;
+    output += chunk;
   });
   child.stderr.on('data', (chunk) => {
     logged += chunk;
@@ -51,7 +51,7 @@ export async function startRouterProcess(
     child.kill('SIGTERM');
     await gone;
   });
-  const url = await eventually('the router says where it is', () => /http:\S+/.exec(said)?.[0]);
+  const url = await eventually('the router prints its address', () => /http:\S+/.exec(output)?.[0]);
   const kill = async () => {
     child.kill('SIGKILL');
     await gone;

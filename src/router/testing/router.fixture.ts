@@ -1,5 +1,5 @@
 /**
- * A router in a process of its own, for tests that kill it. Takes its variables from the environment; says its URL on
+ * A router in its own process, for tests that kill it. Reads its variables from the environment and prints its URL on
  * stdout.
  */
 import { systemClock } from '../../kit/clock/clock.ts';

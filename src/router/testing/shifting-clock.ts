@@ -1,6 +1,5 @@
 /**
- * The system's clock with a lever: a test moves it forward, and what is due then happens at once. Real time passes as
- * well.
+ * The system's clock with an offset. A test advances it, and due timers then fire at once. Real time passes as well.
  */
 import { type CancelTimer, type Clock, systemClock } from '../../kit/clock/clock.ts';
 
@@ -33,7 +32,7 @@ export class ShiftingClock implements Clock {
     return cancel;
   }
 
-  /** Moves the clock forward. */
+  /** Advances the clock. */
   advance(ms: number): void {
     this.#shiftMs += ms;
     const now = this.monotonic();

@@ -63,7 +63,7 @@ describe('a container', () => {
       assert.equal(await failureOf(underTest), `the container "neo" is ${status}`);
     }
     underTest.engine.remove('neo');
-    assert.match(await failureOf(underTest), /has none such; it answered 404: No such container: neo$/);
+    assert.match(await failureOf(underTest), /has no such container; it answered 404: No such container: neo$/);
     assert.equal(underTest.engine.count('start'), 0);
   });
 

@@ -100,13 +100,13 @@ describe('the Fly API', () => {
     const token = 'FlyV1 fm2_canaryWRONG000000';
     const stranger = await open(t, {}, token);
     const said = await failureOf(stranger);
-    assert.match(said, /cannot be looked at: the Fly API refused; it answered 401: unauthorized: token/);
+    assert.match(said, /cannot be read: the Fly API refused; it answered 401: unauthorized: token/);
     stranger.fly.next('get', { status: 403, body: `you sent Bearer ${token}` });
     assert.match(await failureOf(stranger), /403: you sent Bearer \[redacted\]$/);
     const without = await open(t, {}, '');
     assert.equal(
       await failureOf(without),
-      'FLY_API_TOKEN is not set; set it where the router runs; make one with: fly tokens create deploy',
+      'FLY_API_TOKEN is not set; set it in the environment of the router; create one with: fly tokens create deploy',
     );
     assert.equal(without.fly.seen.length, 0);
   });

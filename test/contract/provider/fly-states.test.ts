@@ -146,7 +146,7 @@ describe('putting a Fly machine to sleep', () => {
     await start(large);
     await large.provider.stop(large.machine);
     assert.deepEqual([large.fly.machine.state, large.fly.count('suspend')], ['stopped', 1]);
-    assert.match(large.logged(), /stopped instead of suspended/);
+    assert.match(large.logged(), /cannot be suspended; stopping it/);
   });
 
   test('waits until it sleeps', async (t) => {

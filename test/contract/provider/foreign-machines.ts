@@ -13,6 +13,6 @@ export function foreignMachineContract(open: OpenProvider): void {
         : { ...machine, provider: 'http' as const, spec: { url: 'http://127.0.0.1:9' } };
     const error = await rejectionOf(provider.start(foreign, patient(), () => {}));
     assert.ok(error instanceof ReveilleError && error.code === 'internal', String(error));
-    assert.throws(() => provider.fingerprint(foreign), /came to provider/);
+    assert.throws(() => provider.fingerprint(foreign), /was passed to provider/);
   });
 }

@@ -70,7 +70,7 @@ export function stopContract(open: OpenProvider, { shared }: Traits): void {
         }
         const error = await stopping;
         assert.ok(error instanceof ReveilleError && error.code === 'internal', String(error));
-        assert.match(error.message, /could not be stopped: .*no answer within \d+ ms|could not be looked at/);
+        assert.match(error.message, /could not be stopped: .*no answer within \d+ ms|state could not be read/);
         release();
         assert.equal(await healthOf(url), 200);
         await provider.stop(machine);

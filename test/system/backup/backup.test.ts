@@ -196,7 +196,7 @@ describe('reveille backup of a home at rest', () => {
     assert.match(stderr, /Omitted 1 symbolic links .*: neo\/workspace\/outside to \/etc\/hostname/);
     assert.ok(!existsSync(draft) && !readdirSync(home).some((entry) => entry.startsWith('.backup')));
     const again = await reveille(home, ['backup', file], { env });
-    assert.match(again.stderr, /exists already and is never written over/);
+    assert.match(again.stderr, /exists and is not overwritten/);
 
     const target = join(folder, 'from-killed');
     const restored = await reveille(home, ['restore', file, '--home', target], { env });

@@ -168,11 +168,11 @@ describe('the chronosd client', () => {
     };
     await assert.rejects(
       client().listAlarms({}, { signal: controller.signal }),
-      failsWith('unavailable', 'gave the call up'),
+      failsWith('unavailable', 'the caller aborted the call'),
     );
     await assert.rejects(
       client().listAlarms({}, { signal: controller.signal }),
-      failsWith('unavailable', 'gave the call up'),
+      failsWith('unavailable', 'the caller aborted the call'),
     );
   });
 
@@ -223,7 +223,7 @@ describe('the chronosd client', () => {
     };
     await assert.rejects(
       client().cancelAlarm('x'),
-      failsWith('unavailable', 'broke the connection off', 'cancel it again'),
+      failsWith('unavailable', 'closed the connection before it answered', 'cancel it again'),
     );
   });
 

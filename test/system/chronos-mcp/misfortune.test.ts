@@ -166,7 +166,7 @@ describe('when chronosd is not as it should be', () => {
   test('it resets the connection, answers HTML, or another error: each has its code and sentence', async () => {
     await start();
     const cases: [answer: (response: import('node:http').ServerResponse) => void, code: string, says: RegExp][] = [
-      [(response) => response.destroy(), 'unavailable', /broke the connection off .*idempotency_key/],
+      [(response) => response.destroy(), 'unavailable', /closed the connection before it answered .*idempotency_key/],
       [(response) => response.end('<!doctype html><p>hi'), 'unavailable', /not an envelope/],
       [(response) => response.writeHead(502).end(), 'unavailable', /502/],
       [

@@ -99,7 +99,10 @@ describe('an outcome that cannot be applied', () => {
       inFlight: new Map(),
       leaseUntil: now + MINUTE,
     });
-    const buffer = new CompletionBuffer(bench.store, bench.clock, silentLogger, { gatherMs: 5, onFlushed: () => {} });
+    const buffer = new CompletionBuffer(bench.store, bench.clock, silentLogger, {
+      batchDelayMs: 5,
+      onFlushed: () => {},
+    });
     const stored = claims.map(({ alarm, occurrence: { fireId, fence } }) =>
       buffer.add({
         key: { owner: alarm.owner, alarmId: alarm.id, fireId, fence },

@@ -167,8 +167,8 @@ describe('listing', () => {
       ['?limit=ten', 'limit must be a whole number from 1 to 500 (got "ten")'],
       ['?status=asleep', 'status must be one of active, paused, fired, cancelled, failed (got "asleep")'],
       ['?owner=eve', 'unknown field "owner"; allowed here: limit, status, kind, cursor, text, sort, until'],
-      ['?until=2027-01-01T00:00:00Z', 'until goes with sort=next; add that, or leave it out'],
-      ['?sort=next&text=x', 'text does not go with sort=next, which lists all active alarms; leave one of them out'],
+      ['?until=2027-01-01T00:00:00Z', 'until needs sort=next; add that, or omit until'],
+      ['?sort=next&text=x', 'text cannot be combined with sort=next, which lists all active alarms; omit one of them'],
       [
         '?sort=next&until=soon',
         'until must be an RFC 3339 instant with an offset, such as 2026-06-15T08:10:00Z (got "soon")',
@@ -219,7 +219,7 @@ describe('editing', () => {
       'invalid_request',
       /^unknown field "status"; allowed here: wake_message, /,
     );
-    refused(await patch({ cron_expr: '@daily' }), 400, 'invalid_request', /^cron_expr goes only with kind "cron"/);
+    refused(await patch({ cron_expr: '@daily' }), 400, 'invalid_request', /^cron_expr is only for kind "cron"/);
     refused(await patch({ wake_message: null }), 400, 'invalid_request', 'wake_message must be a string (got null)');
     await ada.call('DELETE', `/v1/alarms/${id}`);
     refused(

@@ -10,7 +10,7 @@ import { ADMIN, type Answer, createHttpBench, refused, SECRET, TRANSPORT } from 
 const UUID = '7d0f3c52-91A1-4C6f-8a7e-000000000001';
 const NOT_PROVEN = 'the proof of identity was not accepted; ask for a new challenge and sign it';
 const NO_PRINCIPAL =
-  'X-Chronos-Agent must carry a principal token that is still valid; prove your identity anew to get one';
+  'X-Chronos-Agent must carry a principal token that is still valid; prove your identity again to get one';
 
 /** One request to every route, for what must hold on all of them. */
 const ID = '01977777-0000-7000-8000-000000000001';
@@ -337,7 +337,7 @@ describe('enrolment', () => {
     refused(await bench.prove(ada), 403, 'forbidden');
     refused(await bench.prove(agentIdentity('ada', generateKey())), 403, 'forbidden');
     assert.equal((await bea.call('GET', '/v1/alarms')).status, 200);
-    refused(await revoke({ label: 'ada' }), 404, 'not_found', 'no key that could be revoked is enrolled for ada');
+    refused(await revoke({ label: 'ada' }), 404, 'not_found', 'no key that can be revoked is enrolled for ada');
     await enroll(bench, { label: 'ada', public_key: ada.publicKeyHex });
     assert.equal((await ada.call('GET', '/v1/alarms')).status, 200);
   });

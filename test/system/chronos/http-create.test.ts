@@ -123,7 +123,7 @@ describe('creating an alarm', () => {
     [
       'bytes that are no UTF-8',
       Buffer.from('7b226b223a22ff227d', 'hex'),
-      'the body must be UTF-8; it holds bytes that are not',
+      'the body must be UTF-8; it contains invalid bytes',
     ],
   ];
   test('what is wrong is named, with its value and what would be right', async (t) => {
@@ -153,7 +153,7 @@ describe('creating an alarm', () => {
       answer,
       429,
       'rate_limited',
-      'you have 3 alarms waiting, the most that is allowed; cancel some before you set more',
+      'you have 3 waiting alarms, the allowed maximum; cancel some before you set more',
     );
     assert.equal(answer.error.retryable, false);
     const repeated = await ada.call('POST', '/v1/alarms', {

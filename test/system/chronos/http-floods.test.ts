@@ -142,7 +142,7 @@ test('a redriven alarm counts as active', async (t) => {
   }));
   assert.equal((await create(bench, ada.principal)).status, 200);
   const redriven = await ada.call('POST', `/v1/alarms/${id}/redrive`);
-  assertRefused(redriven, /1 alarms waiting/);
+  assertRefused(redriven, /1 waiting alarms/);
 });
 
 test('when the store fills up, new owners are refused first, and each known one keeps a share', async (t) => {

@@ -14,7 +14,7 @@ const KEYS = new Map([
   ['ada', ADA_KEY],
   ['eve', EVE_KEY],
 ]);
-const UNKNOWN = 'this user has no such fire, or it has been forgotten';
+const UNKNOWN = 'this user has no such fire, or it has been deleted';
 
 /** A bench whose router knows the machines of ada and eve, and counts how often it is asked. */
 async function benchWithKeys(t: Parameters<typeof createHttpBench>[0]) {

@@ -340,7 +340,7 @@ describe('the console of a fleet', () => {
     await fleet.machines.suspend('bob');
     const refused = await other.post('machine/restore', {});
     assert.equal(refused.status, 403);
-    assert.match(refused.text, /suspended by whoever runs this router/);
+    assert.match(refused.text, /suspended by the operator of this router/);
     await fleet.machines.restore('bob');
   });
 });

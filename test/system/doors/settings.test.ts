@@ -41,7 +41,7 @@ for (const [prefix, parse] of Object.entries(DAEMONS)) {
       const beyond = { [`${prefix}_HOST`]: host };
       const message = refusal(beyond);
       assert.ok(
-        message.startsWith(`${prefix}_HOST is "${host}", which other machines reach, and without TLS`),
+        message.startsWith(`${prefix}_HOST is "${host}", which other machines can reach; without TLS`),
         message,
       );
       for (const way of [
@@ -60,7 +60,7 @@ for (const [prefix, parse] of Object.entries(DAEMONS)) {
     const [cert, key] = [{ [`${prefix}_TLS_CERT`]: '/c' }, { [`${prefix}_TLS_KEY`]: '/k' }];
     assert.match(refusal(cert), /_TLS_KEY is not set, but .*_TLS_CERT is/);
     assert.match(refusal(key), /_TLS_CERT is not set, but .*_TLS_KEY is/);
-    assert.match(refusal({ ...cert, ...key, [`${prefix}_TLS`]: 'terminated-in-front' }), /take one away/);
+    assert.match(refusal({ ...cert, ...key, [`${prefix}_TLS`]: 'terminated-in-front' }), /remove one of the two/);
     assert.match(refusal({ [`${prefix}_TLS`]: 'yes' }), /_TLS must be terminated-in-front/);
     assert.match(refusal({ [`${prefix}_MAX_CONNECTIONS`]: '3' }), /_MAX_CONNECTIONS must be a whole number from 16/);
   });

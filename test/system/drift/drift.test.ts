@@ -61,7 +61,7 @@ async function drifted<T>(file: string, change: (text: string) => string, use: (
   }
 }
 
-const NEITHER = /"alarm_ls" is declared in the manifest and the server does not have it/;
+const NEITHER = /"alarm_ls" is declared in the manifest, but the server does not have it/;
 const NOR = /"alarm_list" is not declared in the manifest/;
 
 describe('drift is found before anything is ready', () => {
@@ -96,7 +96,7 @@ describe('drift is found before anything is ready', () => {
       () => run(['neo']),
     );
     assert.equal(status, 1, said);
-    assert.match(said, /server "chronos": "alarm_\w+" has another description or schema than the pinned one/);
+    assert.match(said, /server "chronos": "alarm_\w+" differs in description or schema from the pinned definition/);
   });
 
   test('in a skill: each tool that the manifest does not have, with its line', async () => {

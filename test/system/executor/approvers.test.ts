@@ -205,7 +205,7 @@ test('a submitter acts for its user and nobody else, carries a signed answer, an
   const { envelopes } = (await neo.data('GET', `/intents/${second}/receipt`)) as unknown as {
     envelopes: { kind: string; body: Record<string, unknown> }[];
   };
-  assert.match(String(envelopes.at(-1)?.body.reason), /called off for ada: nobody was there/);
+  assert.match(String(envelopes.at(-1)?.body.reason), /cancelled for ada: nobody was there/);
 
   const listed = await operator('GET', '/submitters');
   assert.ok(!JSON.stringify(listed).includes(made.token), 'it was shown once');

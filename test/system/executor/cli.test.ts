@@ -99,7 +99,7 @@ test('an intent can be named by the beginning of its id, which the list shows', 
   assert.match((await run(['cancel', begins(second)])).stdout, new RegExp(`Intent ${second} is cancelled`));
   const ambiguous = await run(['deny', first.slice(0, 6)]);
   assert.equal(ambiguous.status, 1);
-  assert.match(ambiguous.stderr, /could be any of .*give more of the id/);
+  assert.match(ambiguous.stderr, /matches .*give more of the id/);
   const none = await run(['receipt', 'ffffff']);
   assert.match(none.stderr, /begins with ffffff; "reveille intent list"/);
   assert.equal((await ada.state(first)).status, 'awaiting_approval');
@@ -157,7 +157,10 @@ test('a task in words without a model is refused at once, with what to set, and 
   const refused = await run(['submit', 'Pay bob 25 EUR']);
   assert.deepEqual([refused.status, refused.stdout], [1, '']);
   const said = refused.stderr.replace(/\s+/g, ' ');
-  assert.match(said, /this executor has no model.*: set EXECUTOR_MODEL .*NEO_MODEL_BASE_URL.* as JSON instead/);
+  assert.match(
+    said,
+    /this executor has no model.* Set EXECUTOR_MODEL .*NEO_MODEL_BASE_URL.* as JSON, which needs no model/,
+  );
   assert.doesNotMatch((await run(['list'])).stdout, /Pay bob/);
 });
 
@@ -167,7 +170,7 @@ test('where the answer is lost, it is said that it may have been taken, and what
   const lost = await run(['submit', '--json-file', file], env);
   assert.equal(lost.status, 1);
   const [, key] =
-    /not known whether your task was taken; it may still be carried out\. .*repeat it safely: the same command with: --idempotency-key (\S+)\n$/.exec(
+    /unknown whether your task was accepted; it may still be carried out\. .*repeat it safely: the same command with: --idempotency-key (\S+)\n$/.exec(
       lost.stderr,
     ) ?? assert.fail(lost.stderr);
   const again = await run(['submit', '--json-file', file, '--idempotency-key', key!, '--json']);
@@ -177,10 +180,10 @@ test('where the answer is lost, it is said that it may have been taken, and what
   const approved = await run(['approve', id, '--displayed-sha256', question], env);
   assert.equal(approved.status, 1);
   const may =
-    'It is not known whether your approval was taken; it may still be carried out. Look with: reveille intent show';
+    'It is unknown whether your approval was accepted; it may still be carried out. Check with: reveille intent show';
   assert.ok(approved.stderr.endsWith(`${may} ${id}\n`), approved.stderr);
   await ada.until(id, 'completed');
-  assert.match((await run(['cancel', id], env)).stderr, /whether the cancelling was taken; .*intent show/);
+  assert.match((await run(['cancel', id], env)).stderr, /whether the cancellation was accepted; .*intent show/);
   const nobody = await run(['submit', '--json-file', file], { EXECUTOR_PORT: '1' });
   assert.doesNotMatch(nobody.stderr, /not known/, 'what was not sent was not taken');
 });

@@ -110,7 +110,7 @@ test('a manifest that disagrees with its server stops the start with every diffe
     code: 'conflict',
     message:
       'server "ledger": "simulate" is not declared in the manifest\n' +
-      'server "ledger": "pretend" is declared in the manifest and the server does not have it',
+      'server "ledger": "pretend" is declared in the manifest, but the server does not have it',
   });
   const mended = await startedExecutor(t, folder);
   const gate = await callerOf(mended, 'ada').waiting(id);
@@ -165,7 +165,7 @@ test('an alarm that could not be set before kill -9 is set once by the next proc
   const third = await spawned(t, folder, addressed(house.chronos.url));
   await third.kill();
   assert.equal((await house.alarms()).length, 1);
-  assert.match(alarm!.wake_message, /was approved by ada at .*, with the words "go on"/);
+  assert.match(alarm!.wake_message, /was approved by ada at .*, with the answer "go on"/);
   assert.match(alarm!.payload!.text, /transfer_id/);
   assert.deepEqual([alarm!.conversation_id, alarm!.idempotency_key], ['c-7', `intent-${id}`]);
 });

@@ -260,7 +260,7 @@ test('without a model a task in words is refused when it is handed over, with wh
     assert.equal(status, 503);
     const { code, message, retryable } = error;
     assert.deepEqual([code, retryable], ['unavailable', false]);
-    assert.match(message, /set EXECUTOR_MODEL and EXECUTOR_MODEL_BASE_URL .*JSON/);
+    assert.match(message, /Set EXECUTOR_MODEL and EXECUTOR_MODEL_BASE_URL .*JSON/);
   }
   assert.deepEqual((await ada.data('GET', '/intents')).intents, [], 'nothing was put down');
 });
@@ -360,7 +360,10 @@ test('without a token of its own the operator opens no roster, on loopback and w
     for (const path of ['/approvers?user=ada', '/submitters?user=ada']) {
       const { status, error } = await asOperator(executor.url, 'GET', path, undefined, token);
       assert.equal(status, 403, path);
-      assert.match(error!.message, /^EXECUTOR_ADMIN_TOKEN is not set at this executor, so nobody can enrol anybody/);
+      assert.match(
+        error!.message,
+        /^EXECUTOR_ADMIN_TOKEN is not set at this executor, so approvers and submitters cannot be enrolled/,
+      );
     }
   // What needs no roster is there.
   assert.equal((await callerOf(executor, 'ada').call('GET', '/intents')).status, 200);

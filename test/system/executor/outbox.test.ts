@@ -237,7 +237,7 @@ test('an agent is woken by one alarm that tells what came of it, however often t
   assert.match(JSON.stringify(result), /\{"transfer_id":"t-1"\}/);
   assert.match(alarm!.wake_message, /The task: "Pay\\nthe rent"/);
   assert.match(alarm!.wake_message, /approved by ada at 2026-06-15T07:00:00\.000Z/);
-  assert.match(alarm!.wake_message, /do not hand it over again/);
+  assert.match(alarm!.wake_message, /do not submit it again/);
 });
 
 test('while chronosd is away the alarm is tried again, and set once it is back', async (t) => {

@@ -180,7 +180,7 @@ test('a manifest that promises what cannot be is refused at the start', async (t
   assert.match(itself.message, /needs approval itself/);
   const elsewhere = await refused(t, { amount: '/sum' });
   assert.equal(elsewhere.code, 'conflict');
-  assert.match(elsewhere.message, /rail\.amount points to \/sum, which is no argument of the tool/);
+  assert.match(elsewhere.message, /rail\.amount points to \/sum, which is not an argument of the tool/);
   assert.match((await refused(t, { amount: 'sum' })).message, /rail\.amount must be a JSON Pointer/);
 });
 

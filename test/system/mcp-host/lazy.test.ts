@@ -59,14 +59,14 @@ describe('a server that may start late', () => {
     assert.deepEqual([after!.state, after!.restarts, isAlive(after!.pid!)], ['ready', 0, true]);
   });
 
-  test('is put into quarantine, and not called, when it turns out to have other tools', async (t) => {
+  test('is quarantined, and not called, when it turns out to have other tools', async (t) => {
     const written = await tameTools(t);
     const [first, ...rest] = written;
     const changed = [{ alias: 'tame', definition: { ...first!.definition, description: 'Another.' } }, ...rest];
     const pool = await startWritten(t, [tame('tame', lazy)], changed);
     const answer = await pool.call('tame', 'echo', { text: 'one' });
     assert.equal(answer.isError, true);
-    assert.match(textOf(answer), /"draw" has another description or schema than the pinned one/);
+    assert.match(textOf(answer), /"draw" differs in description or schema from the pinned definition/);
     assert.deepEqual([pool.servers()[0]!.state, pool.tools().length], ['quarantined', 0]);
   });
 

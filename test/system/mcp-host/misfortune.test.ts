@@ -35,7 +35,7 @@ describe('a call of a server', () => {
     test(`that ${mode} fails as one that may have run, and the server comes back`, async (t) => {
       const { pool, work, otherWorks, backAgain } = await beside(t, mode);
       await assert.rejects(work(), fails('connection', true, ending));
-      await assert.rejects(work(), fails('connection', false, /it is started again in the background/));
+      await assert.rejects(work(), fails('connection', false, /it is restarted in the background/));
       assert.match(pool.warnings().join(), /^server "hostile" exited with code/);
       await otherWorks();
       await backAgain(1);
@@ -81,7 +81,7 @@ describe('a call of a server', () => {
   test('that answers with what is no result, or an error, is told in-band', async (t) => {
     const { work } = await beside(t, 'wrong-result');
     const wrong = await work();
-    assert.deepEqual([wrong.isError, textOf(wrong).includes('no tool result')], [true, true]);
+    assert.deepEqual([wrong.isError, textOf(wrong).includes('not a tool result')], [true, true]);
     const refusing = await startPool(t, [hostile('refuses-call')]);
     const refused = await refusing.call('hostile', 'work', {});
     assert.deepEqual([refused.isError, textOf(refused)], [true, 'the server refused the call: a must be a number']);
@@ -103,8 +103,8 @@ describe('a server that prints', () => {
   });
 
   for (const [mode, why] of [
-    ['floods-garbage', /wrote more than \d+ bytes to stdout that are no MCP messages/],
-    ['floods-notices', /sent too many messages that nobody asked for/],
+    ['floods-garbage', /wrote more than \d+ bytes to stdout that are not MCP messages/],
+    ['floods-notices', /sent too many unsolicited messages/],
   ] as const) {
     test(`so much that it ${mode} is ended and started again`, async (t) => {
       const { work, otherWorks, backAgain } = await beside(t, mode);

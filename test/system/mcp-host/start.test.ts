@@ -160,7 +160,7 @@ describe('a server that does not start', () => {
     assert.match(
       first!,
       // Nothing follows its own words but what becomes of it.
-      /^server "hostile" did not start: it exited with code 3; it said: .*there is no configuration[^:]*; it is started again/,
+      /^server "hostile" did not start: it exited with code 3; its last output: .*there is no configuration[^:]*; it is restarted in the background/,
     );
     assert.match(second!, /^server "missing" did not start: there is no program "no-such-program-anywhere"/);
     await assert.rejects(pool.call('hostile', 'work', {}), {
@@ -225,7 +225,7 @@ describe('a server that does not start', () => {
     const pids = join(temporaryFolder(t), 'pids');
     const stop = new AbortController();
     const starting = startPool(t, [hostile('mute', {}, pids)], { signal: stop.signal });
-    const refused = assert.rejects(starting, refuses('unavailable', /called off/));
+    const refused = assert.rejects(starting, refuses('unavailable', /cancelled/));
     const pid = await eventually('it runs', () => {
       try {
         return pidsIn(pids)[0];
@@ -246,7 +246,7 @@ describe('a server that lists a tool twice', () => {
     const pids = join(temporaryFolder(t), 'pids');
     const pool = await startPool(t, [hostile('lists-twice', {}, pids), tame()]);
     assert.deepEqual(pool.warnings(), [
-      'server "hostile" is in quarantine, because its tools are not as they should be: "work" is listed twice by the server',
+      'server "hostile" is in quarantine, because its tools are not the declared and pinned ones: "work" is listed twice by the server',
     ]);
     assert.equal(pool.servers()[0]!.state, 'quarantined');
     assert.ok(!isAlive(pidsIn(pids)[0]!));
@@ -285,7 +285,7 @@ describe('tools that are declared', () => {
       refuses(
         'conflict',
         /server "hostile": "work" is not declared in the manifest/,
-        /server "hostile": "wrok" is declared in the manifest and the server does not have it/,
+        /server "hostile": "wrok" is declared in the manifest, but the server does not have it/,
         /server "hostile": "rest" is declared/,
         /server "tame": "environment" is not declared/,
         /server "tame": "extra" is declared/,

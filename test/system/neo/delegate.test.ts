@@ -95,7 +95,7 @@ test('a gate is shown to whoever listens, with its call as the executor wrote it
   assert.deepEqual(states(call.told), ['n1 asked', 'n1 approved']);
   await assert.rejects(link.answer('intent-1', 'n1', signedTo(PAY, { approved: false })), {
     code: 'conflict',
-    message: /approved already/,
+    message: /already been approved/,
   });
 });
 
@@ -120,10 +120,10 @@ test('where nobody listens the intent is called off in no person’s name, and t
   const call = testCall();
   const answer = await link.delegate('pay Bob', call);
   assert.equal(answer.isError, true);
-  assert.match(textOf(answer), /Nobody was there to approve it/);
+  assert.match(textOf(answer), /No approver was there/);
   const [intent] = executor.intents;
   assert.deepEqual([intent?.status, intent?.answers], ['cancelled', []], 'nobody has answered');
-  assert.match(textOf(answer), /nobody was listening on GET \/events/);
+  assert.match(textOf(answer), /no client was listening on GET \/events/);
   assert.deepEqual(states(call.told), ['n1 asked', 'n2 asked', 'n1 lapsed', 'n2 lapsed']);
 });
 
@@ -133,7 +133,7 @@ test('a task that asks what is too long to be shown is called off, whoever liste
   approvers.enter(CONVERSATION);
   const call = testCall();
   const answer = await link.delegate('pay Bob', call);
-  assert.match(textOf(answer), /was cancelled: what it would do is too long to be shown/);
+  assert.match(textOf(answer), /was cancelled: its effect is too long to be shown/);
   assert.deepEqual([executor.intents[0]?.status, executor.intents[0]?.answers], ['cancelled', []]);
   assert.deepEqual(states(call.told), ['n1 asked', 'n1 lapsed']);
   assert.ok(JSON.stringify(call.told).length < 2000);
@@ -414,7 +414,7 @@ test('a question that is asked anew is told anew, and the answer to the one befo
   executor.ask(executor.intents[0]!, again);
   await call.until((notice) => asked(notice) && notice.type === 'gate' && notice.gate.question === again.question);
   assert.deepEqual(states(call.told), ['n1 asked', 'n1 lapsed', 'n1 asked']);
-  await assert.rejects(link.answer('intent-1', 'n1', signedTo(PAY)), { code: 'conflict', message: /another question/ });
+  await assert.rejects(link.answer('intent-1', 'n1', signedTo(PAY)), { code: 'conflict', message: /a new question/ });
   await link.answer('intent-1', 'n1', signedTo(again));
   assert.match(textOf(await answer), /was completed/);
 });

@@ -85,7 +85,7 @@ describe('a task that a turn of Neo hands to the executor', () => {
     const neo = await start();
     await accepted(neo, { message: 'pay Bob', conversation_id: 'c' });
     const [turn] = await settledTurns(neo, 'c');
-    assert.match(turn?.reply ?? '', /intent-1 was cancelled: nobody was listening.*\nNobody was there to approve it/);
+    assert.match(turn?.reply ?? '', /intent-1 was cancelled: no client was listening.*\nNo approver was there/);
     assert.deepEqual([executor.intents[0]?.status, executor.intents[0]?.answers], ['cancelled', []]);
   });
 

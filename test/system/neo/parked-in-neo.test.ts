@@ -66,7 +66,7 @@ describe('a task of a turn that an alarm began', () => {
         ['done', 'chronos'],
       ],
     );
-    assert.match(turns[0]!.reply!, /called off/);
+    assert.match(turns[0]!.reply!, /cancelled/);
     assert.match(turns[1]!.reply!, /intent-2 is still pending.*An alarm wakes you/s);
     const [byDay, byNight] = executor.intents;
     assert.deepEqual(

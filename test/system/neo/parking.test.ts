@@ -114,7 +114,7 @@ test('an executor that can wake nobody is not said to, and the turn ends all the
   executor.course = () => ({ gates: [PAY] });
   executor.waking = false;
   const words = textOf(await link.delegate('pay Bob', nightCall()));
-  assert.match(words, /still pending \(awaiting_approval\).*Pay Bob 3\?.*Tell the user that it is pending/s);
+  assert.match(words, /still pending \(awaiting_approval\).*Pay Bob 3\?.*Report to the user that it is pending/s);
   assert.doesNotMatch(words, /alarm|parked/);
   assert.equal(executor.intents[0]?.status, 'awaiting_approval');
 });
@@ -162,7 +162,7 @@ test('when the time for waiting is over any turn parks; an executor that cannot 
     return true;
   };
   const other = textOf(await newLink().delegate('pay Eve', testCall('call-2')));
-  assert.match(other, /intent-2 is still pending.*Tell the user that it is pending/s);
+  assert.match(other, /intent-2 is still pending.*Report to the user that it is pending/s);
   assert.doesNotMatch(other, /alarm/);
 });
 
@@ -171,8 +171,8 @@ test('a task behind another one parks where nobody is there, and says what it wa
   executor.course = () => ({ queuedBehind: 'intent-0' });
   const call = nightCall();
   const words = textOf(await link.delegate('pay Bob', call));
-  assert.match(words, /\(planned\).*begins when intent intent-0 of the same user is over.*It is parked/s);
-  assert.ok(call.told.some((notice) => notice.type === 'status' && /begins when intent-0 is over/.test(notice.text)));
+  assert.match(words, /\(planned\).*begins when intent intent-0 of the same user has ended.*It is parked/s);
+  assert.ok(call.told.some((notice) => notice.type === 'status' && /begins when intent-0 has ended/.test(notice.text)));
 });
 
 test('a task behind one that waits for an approval says which call waits, and with which command it is answered', async (t) => {
@@ -210,7 +210,7 @@ test('a turn that is cancelled calls its task off, also while it is being parked
 test("in a person's turn nobody's silence calls the task off, and parks nothing", async (t) => {
   const { executor, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
-  assert.match(textOf(await link.delegate('pay Bob', testCall())), /Nobody was there to approve it/);
+  assert.match(textOf(await link.delegate('pay Bob', testCall())), /No approver was there/);
   assert.equal(executor.intents[0]?.parkedIn, undefined);
 });
 

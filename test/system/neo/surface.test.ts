@@ -109,7 +109,7 @@ describe('the tool surface over a server on stdio', () => {
     assert.ok(shown.some(({ name }) => name === 'm__transfer_coins'));
     assert.ok(shown.some(({ name }) => name === 'm__tidy_up'));
     assert.deepEqual(escalate, ['m__ApproveSpender', 'm__get_price', 'm__wipe_everything']);
-    assert.match(warnings.join(), /m\/transfer_coins is natural by the manifest's word although .*is not pinned/);
+    assert.match(warnings.join(), /m\/transfer_coins is natural by its manifest although .*is not pinned/);
   });
 
   test('takes more patterns from the configuration, and keeps its own', async (t) => {
@@ -272,7 +272,7 @@ describe('the tool surface over a server on stdio', () => {
     await assert.rejects(spawnTools(own.options), { code: 'conflict', message: /"gone" is pinned and not declared/ });
     const { gone: _, ...known } = lock.servers.m;
     writeFileSync(first.file, JSON.stringify({ ...lock, servers: { m: known } }));
-    await assert.rejects(spawnTools(own.options), { code: 'conflict', message: /"note" has another description/ });
+    await assert.rejects(spawnTools(own.options), { code: 'conflict', message: /"note" differs in description/ });
     writeFileSync(first.file, JSON.stringify(lock));
     const again = await pinTools(pins);
     const changes = again.tools

@@ -39,7 +39,7 @@ test('"reveille up" hands on to Neo what its manifest refers to, and starts noth
     return true;
   });
   const logs = globSync(join(home, 'router', 'machine-logs', '*.log')).map((file) => readFileSync(file, 'utf8'));
-  assert.match(logs.join(''), /"erase" is declared in the manifest and the server does not have it/);
+  assert.match(logs.join(''), /"erase" is declared in the manifest, but the server does not have it/);
 
   writeFileSync(manifest, '{\n  "servers": [\n    {"alias": "x", "comand": "y"}\n  ]\n}\n');
   await assert.rejects(up(), (error: Error & { code: number; stderr: string }) => {

@@ -251,7 +251,7 @@ test('a TypeScript program compiles against the declarations and runs as JavaScr
     version: VERSION,
     refused: 'unavailable',
     tools: ['alarm_set', 'alarm_list', 'alarm_cancel'],
-    why: 'line 1, column 13: the field "format" is there twice',
+    why: 'line 1, column 13: the field "format" is duplicated',
     kinds: ['function', 'function'],
   });
   assert.deepEqual(args, [installed.program, 'mcp']);

@@ -83,7 +83,7 @@ test('a schema of its own in a database of something else will do', async () => 
   await assertRefused(server.uri(database), {
     code: 'conflict',
     retryable: false,
-    message: /holds tables of something else \(relation "alarms" already exists\)/,
+    message: /contains tables of another program \(relation "alarms" already exists\)/,
   });
   const store = await open(`${server.uri(database)}?options=-c%20search_path%3Dchronos`);
   await createDue(store, NOW);
@@ -123,7 +123,7 @@ test('text in another encoding than UTF-8 is refused', async () => {
     await assertRefused(server.uri(database), {
       code: 'unavailable',
       retryable: false,
-      message: new RegExp(`keeps text as ${encoding}; .*ENCODING 'UTF8'`),
+      message: new RegExp(`stores text as ${encoding}; .*ENCODING 'UTF8'`),
     });
   }
 });
@@ -131,13 +131,13 @@ test('text in another encoding than UTF-8 is refused', async () => {
 test('a read-only standby is refused for as long as it is one, and so is a role that may only read', async (t) => {
   const standby = await startStandby(server);
   t.after(() => standby.remove());
-  const message = /takes no writes: it is a read-only standby, or its role may only read/;
+  const message = /accepts no writes: it is a read-only standby, or its role may only read/;
   await assertRefused(standby.uri(), { code: 'unavailable', retryable: true, message });
   const both = `postgres://reveille:an-embedded-password@127.0.0.1:${standby.port},127.0.0.1:${await freePort()}/postgres`;
   await assertRefused(both, {
     code: 'unavailable',
     retryable: true,
-    message: /no server of CHRONOS_POSTGRES_URI takes writes: .*read-only standby.*ECONNREFUSED/,
+    message: /no server of CHRONOS_POSTGRES_URI accepts writes: .*read-only standby.*ECONNREFUSED/,
   });
   await server.run("CREATE ROLE reader LOGIN PASSWORD 'r'; ALTER ROLE reader SET default_transaction_read_only = on");
   await assertRefused(server.uri('postgres', 'reader', 'r'), { code: 'unavailable', retryable: true, message });

@@ -63,7 +63,7 @@ test('when a tool changed, watch says that the question above counts no more and
 
   const refused = await ada.sendAnswer(id, 'pay', old);
   assert.deepEqual([refused.status, refused.error.code], [409, 'conflict']);
-  assert.match(refused.error.message, /displayed_sha256 is that of another question/);
+  assert.match(refused.error.message, /displayed_sha256 must be the one of the pending question/);
   assert.equal((await ada.state(id)).status, 'awaiting_approval');
 
   assert.equal((await ada.answer(id, 'pay')).status, 200);

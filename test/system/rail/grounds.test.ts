@@ -86,7 +86,7 @@ test('two alarms at night: the second task stands behind the first, both are par
     assert.match(turns[n]!.reply!, /It is parked/, executor.log());
   }
   const turns = await settledTurns(neo, 'night');
-  assert.match(turns[1]!.reply!, /begins when intent \S+ of the same user is over/);
+  assert.match(turns[1]!.reply!, /begins when intent \S+ of the same user has ended/);
   await neo.end('SIGKILL');
 
   const reborn = await start();

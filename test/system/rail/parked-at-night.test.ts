@@ -102,7 +102,7 @@ test('an alarm at night wakes Neo into a spend: it parks, is approved when Neo s
       ['done', 'chronos'],
     ]);
     assert.match(turns[0].reply, /It is parked/);
-    assert.match(turns[1].message, new RegExp(`is over: intent ${intentId}`));
+    assert.match(turns[1].message, new RegExp(`has ended: intent ${intentId}`));
     assert.match(turns[1].message, /It was completed/);
     assert.equal(turns[1].reply, 'Noted: it is over.');
   });

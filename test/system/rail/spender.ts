@@ -18,6 +18,6 @@ export const spender: Script = (response, request) => {
   }
   const last = messages.at(-1)!;
   if (last.role === 'tool') return saying(last.content)(response, request);
-  if (/is over: intent/.test(last.content)) return saying('Noted: it is over.')(response, request);
+  if (/has ended: intent/.test(last.content)) return saying('Noted: it is over.')(response, request);
   return calling({ name: 'core_execute', args: { intent: TASK } })(response, request);
 };

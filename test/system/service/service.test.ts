@@ -145,7 +145,7 @@ describe('reveille service under systemd', { skip }, () => {
     const status = await json('service', 'status');
     assert.equal(status.state, 'running');
     assert.ok(Date.parse(status.next_ring) > 0, 'the welcome alarm rings next');
-    await eventually('the welcome alarm rings', async () => /rang {2}welcome/.test(await logs()));
+    await eventually('the welcome alarm rings', async () => /fired {2}welcome/.test(await logs()));
     assert.match(
       await must('service', 'status'),
       /running as process \d+[\s\S]*starts {5}when you log in[\s\S]*version/,
@@ -306,7 +306,7 @@ describe('reveille service under systemd', { skip }, () => {
     await system.boot();
     await upAgain();
     assert.match(await must('alarm', 'list'), /kept over upgrades/);
-    assert.match(await logs(), /The upgrade to 0\.6\.0 was cut off, and is given up: the version before starts/);
+    assert.match(await logs(), /The upgrade to 0\.6\.0 was interrupted and is cancelled: the version before starts/);
     assert.equal((await json('service', 'status')).version, '0.2.0');
     assert.deepEqual(leftOvers(), []);
   });

@@ -69,7 +69,7 @@ test('after the move, going back closes the database first', async (t) => {
   assert.deepEqual([was, closed], ['moved', true]);
   await assert.rejects(openPostgres(bench.uri), {
     code: 'conflict',
-    message: /the move into the database .* was given up on .* rung from the SQLite file again/,
+    message: /the move into the database .* was given up on .* fire from the SQLite file again/,
   });
   await using(openSqlite(bench.path), fillSome);
   assert.equal((await bench.move()).outcome, 'moved');

@@ -145,8 +145,8 @@ test('what is refused ends with a status and one sentence', async (t) => {
     [['--to', uri, '--discard'], 2, /--discard goes only with --abandon/],
     [['--abandon', '--dry-run'], 2, /--dry-run goes only with a move/],
     [['--to', 'postgres://u:a-canary@:x:/d'], 1, /CHRONOS_POSTGRES_URI .*; write postgres:\/\/user:password@host/],
-    [['--to', uri, '--from', `${path}.no`], 1, /\.no is no file with alarms; name the chronos\.db/],
-    [['--to', uri, '--from', `${path}.no`, '--dry-run'], 1, /\.no is no file with alarms/],
+    [['--to', uri, '--from', `${path}.no`], 1, /\.no contains no alarms; name the chronos\.db/],
+    [['--to', uri, '--from', `${path}.no`, '--dry-run'], 1, /\.no contains no alarms/],
     [['--to', server.uri('none', 'reveille', 'a-canary')], 1, /password authentication failed for user/],
   ];
   for (const [words, status, said] of cases) {

@@ -108,7 +108,7 @@ test('a PostgreSQL that stops in the middle leaves a sentence, and the move goes
     (error) => {
       assert.ok(error instanceof ReveilleError);
       assert.deepEqual([error.code, error.retryable], ['unavailable', true]);
-      assert.match(error.message, /What has been copied stays: run the same command again, and it goes on from there$/);
+      assert.match(error.message, /Copied rows are kept: run the same command again to continue$/);
       assert.doesNotMatch(error.message, /an-embedded-password/);
       return true;
     },
@@ -167,7 +167,7 @@ test('a disk that is full on the server stops the move; when there is room, it g
   );
   await assert.rejects(bench.move(), {
     code: 'unavailable',
-    message: /No space left on device\); free some disk space on the database server\. What has been copied stays/,
+    message: /No space left on device\); free some disk space on the database server\. Copied rows are kept/,
   });
   await server.run('DROP FUNCTION no_room CASCADE', bench.database);
   assert.equal((await bench.move()).outcome, 'moved');

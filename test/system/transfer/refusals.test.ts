@@ -87,7 +87,7 @@ test('a file that is not there is not made, and one of something else is left al
   const bench = await workbench(t, server);
   const missing = await refusalOf(bench.move());
   assert.equal(missing.code, 'not_found');
-  assert.match(missing.message, /is no file with alarms; name the chronos\.db/);
+  assert.match(missing.message, /contains no alarms; name the chronos\.db/);
   writeFileSync(bench.path, 'garbage '.repeat(1000));
   assert.match((await refusalOf(bench.move())).message, /is damaged .* left untouched/);
 });
@@ -104,7 +104,7 @@ test('a database in use is not mixed into', async (t) => {
     await using(await openPostgres(uri), put);
     const { code, message } = await refusalOf(move({ from: bench.path, to: uri, ...shared }));
     assert.equal(code, 'conflict');
-    assert.match(message, /holds alarms or keys already, and nothing is mixed; move into an empty database/);
+    assert.match(message, /contains alarms or keys already, and data is not merged; move into an empty database/);
     // Neither side is any the worse for it.
     await using(await openPostgres(uri), (store) => createDue(store, NOW));
     await using(openSqlite(bench.path), (store) => createDue(store, NOW));
@@ -119,7 +119,7 @@ test('what chronosd asks of a database, a move asks as well', async (t) => {
   await server.run(`CREATE ROLE guest LOGIN PASSWORD 'guest'; GRANT CONNECT ON DATABASE ${guest} TO guest`);
   assert.match((await into(server.uri(guest, 'guest', 'guest'))).message, /may not create tables in .*grant it CREATE/);
   const latin = await server.createDatabase(`ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0`);
-  assert.match((await into(server.uri(latin))).message, /keeps text as LATIN1/);
+  assert.match((await into(server.uri(latin))).message, /stores text as LATIN1/);
   const newer = await server.createDatabase();
   await using(await openPostgres(server.uri(newer)), async () => undefined);
   await server.run(
@@ -162,7 +162,7 @@ test('while the move is not finished neither side starts, and each says how to g
   assert.equal(fromFile.code, 'conflict');
   assert.match(
     fromFile.message,
-    /chronos\.db are on their way to PostgreSQL \(127\.0\.0\.1:\d+\/\w+\) and the move is not finished; finish it with .*"reveille migrate --abandon"$/,
+    /the move of the alarms of .*chronos\.db to PostgreSQL \(127\.0\.0\.1:\d+\/\w+\) is not finished; finish it with .*"reveille migrate --abandon"$/,
   );
   const fromDatabase = await refusalOf(openPostgres(bench.uri));
   assert.deepEqual([fromDatabase.code, fromDatabase.retryable], ['conflict', false]);
@@ -172,7 +172,7 @@ test('while the move is not finished neither side starts, and each says how to g
   const moved = await refusalOf(Promise.try(() => openSqlite(bench.path)));
   assert.match(
     moved.message,
-    /moved to PostgreSQL \(.*\) on \d{4}-\d\d-\d\dT.*Z; set CHRONOS_POSTGRES_URI to that database, or go back/,
+    /moved to PostgreSQL \(.*\) on \d{4}-\d\d-\d\dT.*Z; set CHRONOS_POSTGRES_URI to that database, or restore/,
   );
 });
 
@@ -181,12 +181,12 @@ test('a move that is under way goes into no other database, and lets no other fi
   const other = await filledWorkbench(t, server, aFew);
   await moveUpToComparing(bench);
   const elsewhere = await refusalOf(move({ from: bench.path, to: other.uri, ...shared }));
-  assert.match(elsewhere.message, /a move of .* is not finished; go on with that database, or give it up first/);
+  assert.match(elsewhere.message, /a move of .* is not finished; continue with that database, or give it up first/);
   const intruder = await refusalOf(move({ from: other.path, to: bench.uri, ...shared }));
   assert.match(intruder.message, /a move of another SQLite file into .* is not finished/);
   assert.equal((await bench.move()).outcome, 'moved');
   const late = await refusalOf(move({ from: other.path, to: bench.uri, ...shared }));
-  assert.match(late.message, /has been in use since alarms moved into it on .*nothing is mixed/);
+  assert.match(late.message, /has been in use since alarms moved into it on .*data is not merged/);
   const gone = await refusalOf(move({ from: bench.path, to: other.uri, ...shared }));
   assert.match(gone.message, /moved to .* on .*; they are not in /);
   assert.equal((await other.move()).outcome, 'moved');
@@ -286,7 +286,7 @@ test('a text that PostgreSQL cannot keep is named', async (t) => {
   db.close();
   const { code, message } = await refusalOf(bench.move());
   assert.equal(code, 'conflict');
-  assert.match(message, /cannot keep the label of \["owner-1","01977777-.*"\] in alarms, which holds U\+0000/);
+  assert.match(message, /cannot store the label of \["owner-1","01977777-.*"\] in alarms, which contains U\+0000/);
   await bench.abandon();
   const store = openSqliteStore({ path: bench.path, ...shared });
   await store.close();

@@ -91,7 +91,7 @@ describe('transports of a2a', () => {
     const bench = await start(t, agent);
     const { status, text } = await bench.wake('alice');
     assert.notEqual(status, 202);
-    assert.match(text, /its agent card leads to another origin, http:\/\/127\.0\.0\.1:\d+; register the address there/);
+    assert.match(text, /its agent card points to another origin, http:\/\/127\.0\.0\.1:\d+; register the address there/);
     assert.equal(other.heard.length, 0);
   });
 

@@ -59,9 +59,9 @@ describe('a2a', () => {
       ['TASK_STATE_FAILED', 'failed', /it failed: so it is$/],
       ['TASK_STATE_REJECTED', 'failed', /rejected: so it is$/],
       ['TASK_STATE_CANCELED', 'failed', /canceled: so it is$/],
-      ['TASK_STATE_INPUT_REQUIRED', 'failed', /asks for something, and nobody is there to answer: so it is$/],
-      ['TASK_STATE_AUTH_REQUIRED', 'failed', /asks for credentials/],
-      ['TASK_STATE_NEW', 'unknown', /a state that is not known: new/],
+      ['TASK_STATE_INPUT_REQUIRED', 'failed', /requests input, and no person is present to answer: so it is$/],
+      ['TASK_STATE_AUTH_REQUIRED', 'failed', /requests credentials/],
+      ['TASK_STATE_NEW', 'unknown', /an unknown state: new/],
     ] as const;
     for (const [state, status, error] of ends) {
       agent.begins = 'TASK_STATE_SUBMITTED';

@@ -126,8 +126,8 @@ describe('claude', () => {
         'failed',
         /^claude ended with exit code 1: Invalid API key$/,
       ],
-      [{ mode: 'says', text: '', code: 0 }, 'unknown', /ended with exit code 0, but its output cannot be understood/],
-      [{ mode: 'garbage' }, 'unknown', /its output cannot be understood \(claude-json was expected\)/],
+      [{ mode: 'says', text: '', code: 0 }, 'unknown', /ended with exit code 0, but its output cannot be parsed/],
+      [{ mode: 'garbage' }, 'unknown', /its output cannot be parsed \(claude-json was expected\)/],
       [{ mode: 'garbage', code: 3 }, 'failed', /ended with exit code 3/],
     ] as const;
     for (const [mode, status, error] of cases) {

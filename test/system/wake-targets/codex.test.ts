@@ -73,7 +73,7 @@ describe('codex', () => {
       ['turn-fails', 'failed', /^codex reports: usage limit reached$/],
       ['reconnects', 'done', /^$/],
       ['dies', 'failed', /^codex was ended by SIGKILL/],
-      ['garbage', 'unknown', /its output cannot be understood/],
+      ['garbage', 'unknown', /its output cannot be parsed/],
     ] as const;
     for (const [mode, status, error] of cases) {
       behave(bench.home, { mode });

@@ -132,7 +132,7 @@ describe('opencode', () => {
       return found?.finished_at !== undefined && found;
     });
     assert.equal(turn.status, 'unknown');
-    assert.match(turn.error ?? '', /no answer within the time for a turn \(the session works on\)/);
+    assert.match(turn.error ?? '', /no answer within the time for a turn \(the session is still running\)/);
     assert.equal((await bench.wake('alice', { fire_id: FIRE })).status, 200);
     assert.equal(opencode.turns.length, 1);
   });

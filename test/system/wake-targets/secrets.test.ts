@@ -47,7 +47,7 @@ test('neither tokens nor secrets of a program get into logs, views or errors', a
     seen += (await bench.admin('GET', `/${user}`)).text;
     seen += (await bench.admin('DELETE', `/${user}`)).text;
   }
-  assert.match(logged, /a turn is over/);
+  assert.match(logged, /a turn has ended/);
   assert.match(seen, /cannot log in with \[redacted\]/);
   assert.ok(!logged.includes(CANARY), logged);
   assert.ok(!seen.includes(CANARY), seen);

@@ -68,7 +68,7 @@ describe('programs that are run for a turn', () => {
     writeFileSync(plain, 'text');
     chmodSync(plain, 0o644);
     await bench.put('alice', claude(bench.work, { bin: plain }));
-    assert.match((await bench.wake('alice')).json.error.message, /may not be executed; try: chmod \+x/);
+    assert.match((await bench.wake('alice')).json.error.message, /is not executable; try: chmod \+x/);
     await bench.put('alice', claude(join(bench.home, 'nowhere')));
     assert.match((await bench.wake('alice')).json.error.message, /cwd ".*nowhere" is not a folder/);
     assert.deepEqual((await bench.turns('alice')).counts, {});
@@ -141,7 +141,7 @@ describe('programs that are run for a turn', () => {
       if (answer.status === 503) refused = `${answer.headers.get('retry-after')} ${answer.json.error.message}`;
     }
     assert.equal(statuses.filter((status) => status === 202).length, 31);
-    assert.equal(refused, '60 32 turns wait in the conversation c5 already');
+    assert.equal(refused, '60 the conversation c5 has 32 waiting turns already');
     assert.equal((await bench.wake('alice', { conversation_id: 'another' })).status, 202, 'that is no failed start');
     await bench.admin('DELETE', '/alice');
   });
@@ -203,7 +203,7 @@ describe('presets of a user', () => {
     // A change counts at once.
     writeFileSync(join(bench.presets, 'mine.json'), JSON.stringify({ ...own, words: 'framed' }));
     await bench.ring('alice');
-    assert.match(callsIn(bench.home)[1]!.stdin!, /^An alarm that you set earlier has rung/);
+    assert.match(callsIn(bench.home)[1]!.stdin!, /^An alarm that you set earlier has fired/);
   });
 
   test('a file that is wrong, or missing, is said to be with what would be right', async (t) => {

@@ -112,13 +112,13 @@ describe('webhook', () => {
     assert.equal(put.status, 400);
     assert.match(
       put.json.error.message,
-      /127\.0\.0\.1 is an address of this computer; if that is meant, register .*--allow-private/,
+      /127\.0\.0\.1 is an address of this computer; if that is intended, register .*--allow-private/,
     );
     const url = receiver.url.replace('127.0.0.1', 'localhost');
     await bench.put('alice', { provider: 'command', spec: { preset: 'webhook', url } });
     const refused = await bench.wake('alice');
     assert.equal(refused.status, 502);
-    assert.match(refused.json.error.message, /localhost leads to (127\.0\.0\.1|::1), an address of this computer/);
+    assert.match(refused.json.error.message, /localhost resolves to (127\.0\.0\.1|::1), an address of this computer/);
     for (const host of ['169.254.169.254', '[fd00:ec2::254]', '[::ffff:169.254.169.254]', '2852039166', '0xa9fea9fe']) {
       const spec = { preset: 'webhook', url: `http://${host}/latest/meta-data`, allow_private: true };
       const answer = await bench.admin('PUT', '/alice', { provider: 'command', spec });

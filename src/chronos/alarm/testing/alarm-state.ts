@@ -1,4 +1,4 @@
-/** Alarms for tests, made the way clients make them, and what a store does to their leases. */
+/** Alarms for tests, created as clients create them, and the store's changes to their leases. */
 import { type AlarmCreate, type AlarmPatch, alarmCreateSchema, alarmPatchSchema } from '../../../wire/alarm.ts';
 import { RawJson } from '../../../wire/json.ts';
 import { parseOrThrow } from '../../../wire/validate.ts';
@@ -12,7 +12,7 @@ export const ALARM_ID = '01977777-0000-7000-8000-000000000001';
 export const OWNER = 'ada';
 export const LEASE_MS = 15_000;
 
-/** A body as it comes off the wire; a payload is given as source text. */
+/** A request body; its payload is given as source text. */
 export type Body = Record<string, unknown> & { payload?: string };
 
 function raw({ payload, ...body }: Body): Record<string, unknown> {
@@ -27,7 +27,7 @@ export function patchInput(body: Body): AlarmPatch {
   return parseOrThrow(alarmPatchSchema, raw(body));
 }
 
-/** The alarm that a create body makes at `now`, owing its first occurrence. */
+/** The alarm that a create body makes at `now`, with its first occurrence. */
 export function setAlarm(body: Body, now = NOW, limits = LIMITS): AlarmState {
   const alarm = draftAlarm(createInput(body), { id: ALARM_ID, owner: OWNER, now, limits });
   return { alarm, occurrences: [firstOccurrence(alarm, now, limits)] };
@@ -37,10 +37,10 @@ export function edit(state: AlarmState, body: Body, now = NOW): AlarmState {
   return editAlarm(state, patchInput(body), now, LIMITS);
 }
 
-/** The occurrence that the schedule owes; throws when there is none. */
+/** The pending occurrence of the schedule; throws when there is none. */
 export function scheduled(state: AlarmState): Occurrence {
   const occurrence = scheduledOccurrence(state);
-  if (!occurrence) throw new Error('the alarm owes nothing of its schedule');
+  if (!occurrence) throw new Error('the alarm has no pending occurrence of its schedule');
   return occurrence;
 }
 
@@ -51,7 +51,7 @@ function replace(state: AlarmState, fireId: string, change: (occurrence: Occurre
   return { ...state, occurrences };
 }
 
-/** What a store's claim does to an occurrence. */
+/** Changes an occurrence as a store's claim does. */
 export function claim(state: AlarmState, fireId = scheduled(state).fireId, now = NOW): AlarmState {
   return replace(state, fireId, (occurrence) => ({
     ...occurrence,
@@ -62,7 +62,7 @@ export function claim(state: AlarmState, fireId = scheduled(state).fireId, now =
   }));
 }
 
-/** What a store does before it hands a state to a completion: the lease is off. */
+/** Removes the lease, as a store does before it passes a state to a completion. */
 export function release(state: AlarmState, fireId: string): AlarmState {
   return replace(state, fireId, (occurrence) => ({ ...occurrence, leaseUntil: null, claimedAt: null }));
 }

@@ -15,7 +15,7 @@ test('one host is one server', () => {
   );
 });
 
-test('several hosts are tried in their order, each with its own port and the same rest', () => {
+test('several hosts are tried in order, each with its own port and the same other parts', () => {
   const servers = parseAddress(
     'postgresql://ann:p%40ss%2C@h1:1111,h2,[::1]:3333/chronos?target_session_attrs=read-write',
   );
@@ -26,7 +26,7 @@ test('several hosts are tried in their order, each with its own port and the sam
   for (const { connection } of servers) assert.equal(new pg.Client(connection).password, 'p@ss,');
 });
 
-test('parameters that the client library knows reach it, those that only libpq knows do not', () => {
+test('parameters of the client library reach it, and parameters that only libpq has do not', () => {
   const [server] = parseAddress(
     'postgres://h/db?application_name=mine&target_session_attrs=primary&load_balance_hosts=random',
   );
@@ -48,7 +48,7 @@ const REFUSED: [uri: string, message: RegExp][] = [
 ];
 
 for (const [uri, message] of REFUSED) {
-  test(`the address ${JSON.stringify(uri.replace('s3cret', '…'))} is refused without telling the password`, () => {
+  test(`the address ${JSON.stringify(uri.replace('s3cret', '…'))} is rejected without showing the password`, () => {
     assert.throws(
       () => parseAddress(uri),
       (error) => {
@@ -62,7 +62,7 @@ for (const [uri, message] of REFUSED) {
   });
 }
 
-test('an address is shown with a placeholder where the password stood', () => {
+test('a displayed address has a placeholder for the password', () => {
   const cases: [uri: string, shown: string][] = [
     ['postgres://ann:s3cret@db/chronos', 'postgres://ann:<password>@db/chronos'],
     ['postgresql://ann:s:3%40cret@h1:1,h2:2/c?a=b', 'postgresql://ann:<password>@h1:1,h2:2/c?a=b'],

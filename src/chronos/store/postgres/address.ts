@@ -1,4 +1,4 @@
-/** Where the database is: a PostgreSQL URI with one host or several, of which one takes writes at a time. */
+/** The address of the database: a PostgreSQL URI with one or several hosts, of which one accepts writes at a time. */
 import pg from 'pg';
 import { ReveilleError } from '../../../wire/errors.ts';
 
@@ -11,7 +11,7 @@ export type Server = {
 
 const URI = /^(postgres(?:ql)?:\/\/)((?:[^/?#]*@)?)([^/?#@]*)(\/[^?#]*)?(?:\?([^#]*))?$/;
 
-/** What libpq knows besides, all of which the store gives: a server that takes writes. */
+/** Values of libpq that the store always satisfies: it connects to a server that accepts writes. */
 const SESSION_ATTRIBUTES = ['read-write', 'primary', 'any'];
 
 function badUri(what: string): ReveilleError {
@@ -22,12 +22,12 @@ function badUri(what: string): ReveilleError {
 function checkParameters(parameters: URLSearchParams): void {
   const wanted = parameters.get('target_session_attrs');
   if (wanted !== null && !SESSION_ATTRIBUTES.includes(wanted))
-    throw badUri(`has target_session_attrs=${wanted}, but alarms have to be written: leave it out or say read-write`);
+    throw badUri(`has target_session_attrs=${wanted}, but alarms have to be written: omit it or use read-write`);
 }
 
 function connectionTo(uri: string): pg.ClientConfig {
   try {
-    // The library reads a URI late, when it connects; a client that never does tells now.
+    // The library parses a URI only when it connects. A client that never connects reports errors now.
     const { host, port, database } = new pg.Client({ connectionString: uri });
     if (!(port > 0 && port < 65_536)) throw badUri(`names the port ${port}`);
     return { connectionString: uri, host, port, ...(database === undefined ? {} : { database }) };
@@ -36,13 +36,13 @@ function connectionTo(uri: string): pg.ClientConfig {
     const { code, path } = cause as NodeJS.ErrnoException;
     if (code !== undefined && path !== undefined)
       throw badUri(`names the file ${path}, which cannot be read (${code})`);
-    // The library's message may hold the URI, and that the password.
-    throw badUri('is not an address that can be read (special characters in a password are written %XX)');
+    // The library's message may contain the URI with its password.
+    throw badUri('is not a valid address (special characters in a password are written %XX)');
   }
 }
 
 /**
- * Takes a URI apart. The servers come in its order, which is the order in which they are tried.
+ * Parses a URI. The servers keep its order, in which they are tried.
  *
  * @throws ReveilleError `invalid_request` without the user's name or password
  */
@@ -61,7 +61,7 @@ export function parseAddress(uri: string): Server[] {
   });
 }
 
-/** The address as it may be shown: a placeholder stands where a password stood. */
+/** The address for display: a placeholder replaces the password. */
 export function withoutPassword(uri: string): string {
   return uri
     .replace(/^([^:]+:\/\/[^/?#:@]*):[^/?#]*@/, '$1:<password>@')

@@ -1,14 +1,14 @@
 /** The public keys that are accepted for owners. */
 import { anHourBefore, checkPins } from '../limits.ts';
 import type { AgentKey, PinLimits } from '../store.ts';
+import { Batcher } from './batch.ts';
 import type { Buckets } from './buckets.ts';
-import { Gatherer } from './gather.ts';
 import type { PrimaryPool } from './pool.ts';
 import { AGENT_KEY } from './rows.ts';
 import { isStorable } from './state.ts';
 import { type Call, statement } from './statement.ts';
 
-/** A flood of challenges is cleared away over several later ones, so that none of them has to wait for it. */
+/** Many expired nonces are deleted over several later challenges, so that none of them has to wait. */
 const DROP_EXPIRED = statement(
   'drop_nonces',
   `
@@ -46,7 +46,7 @@ export async function takeNonce(
   did: string,
   now: number,
 ): Promise<boolean> {
-  // A caller's own text: no nonce of ours has a character that the database does not.
+  // A caller's own text: nonces of this service contain only characters that the database accepts.
   if (!isStorable(nonce)) return false;
   const [row] = (await pool.query(TAKE, [buckets.of(nonce), nonce])) as [string, number][];
   return row !== undefined && row[0] === did && row[1] > now;
@@ -62,7 +62,7 @@ const PAGE = statement(
   `SELECT ${AGENT_KEY.list()} FROM agent_keys WHERE (owner, public_key) > ($1, $2) ORDER BY owner, public_key LIMIT $3`,
 );
 
-/** Of two first keys that are put in at the same time, the index over pinned keys refuses one. */
+/** When two first keys are stored at the same time, the index over pinned keys rejects one. */
 const PIN = statement(
   'pin_key',
   `
@@ -101,13 +101,13 @@ function byAge(one: AgentKey, other: AgentKey): number {
 export function prepareAgentKeys(pool: PrimaryPool, buckets: Buckets) {
   const valuesOf = ({ owner, label, publicKey, source, enrolledAt }: AgentKey) =>
     [buckets.of(owner), owner, label, publicKey, source, enrolledAt] as const;
-  // Every request asks for its caller's keys; those that arrive together ask together.
-  const lookUps = new Gatherer(
+  // Every request reads its caller's keys; simultaneous requests share one query.
+  const lookUps = new Batcher(
     async (owners: readonly string[]) => {
       const calls = buckets
         .group([...new Set(owners)], (owner) => owner)
         .map(([bucket, those]): Call => ({ statement: OF_OWNERS, values: [bucket, those] }));
-      const keys = (await buckets.read(pool, calls)).map((row) => AGENT_KEY.read(row));
+      const keys = (await buckets.queryAll(pool, calls)).map((row) => AGENT_KEY.read(row));
       const byOwner = Map.groupBy(keys, ({ owner }) => owner);
       return owners.map((owner) => byOwner.get(owner) ?? []);
     },

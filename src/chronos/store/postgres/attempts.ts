@@ -6,7 +6,7 @@ import { ATTEMPT } from './rows.ts';
 import { isStorable } from './state.ts';
 import { statement } from './statement.ts';
 
-/** Where a page of the ledger goes on: the last row of the page before. */
+/** The start of a page of the ledger: the last row of the previous page. */
 type AttemptCursor = { startedAt: number; fireId: string; attempt: number };
 
 const ORDER = 'ORDER BY started_at DESC, fire_id DESC, attempt DESC LIMIT $4';
@@ -22,7 +22,7 @@ const EARLIER = statement(
    WHERE bucket = $1 AND owner = $2 AND alarm_id = $3 AND (started_at, fire_id, attempt) < ($5, $6, $7) ${ORDER}`,
 );
 
-/** Rows that another replica is deleting at this moment are left to it. */
+/** Skips rows that another replica is deleting at this moment. */
 const PRUNE = statement(
   'prune_attempts',
   `
@@ -39,7 +39,7 @@ const PRUNE = statement(
   SELECT count(*) FROM pruned`,
 );
 
-/** The attempts under way that a transition takes the occurrence away from: nobody will record them any more. */
+/** Running attempts whose occurrence a transition removes: no replica will record them. */
 export function abandonedAttempts(given: AlarmState, wanted: AlarmState): Attempt[] {
   const kept = new Set(wanted.occurrences.map(({ fireId }) => fireId));
   return given.occurrences
@@ -62,7 +62,7 @@ export async function pageOfAttempts(
   return rows.map((row) => ATTEMPT.read(row));
 }
 
-/** Deletes attempts of a bucket that finished before an instant, the oldest first; says how many there were. */
+/** Deletes attempts of a bucket that finished before an instant, the oldest first; returns their number. */
 export async function pruneAttempts(
   executor: Executor,
   bucket: number,

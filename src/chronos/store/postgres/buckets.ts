@@ -1,19 +1,19 @@
 /**
- * Buckets: every owner belongs to one of so many, and every row that an owner has carries its number as the first part
- * of its keys. A statement names one bucket, so that an engine that spreads tables over servers runs it on one of them.
+ * Buckets: every owner belongs to one bucket, and all rows of an owner have its number as the first part of their keys.
+ * A statement names one bucket, so that an engine that distributes tables over servers runs it on one of them.
  */
 import { createHash } from 'node:crypto';
 import { ReveilleError } from '../../../wire/errors.ts';
 import type { Executor, PrimaryPool } from './pool.ts';
 import { type Call, type Row, statement } from './statement.ts';
 
-/** The number is chosen when the tables are made. One is right for one server. */
+/** The number is chosen when the tables are created. One is right for one server. */
 export const MOST_BUCKETS = 4096;
 
-/** Owners whose buckets are remembered. */
+/** Owners whose buckets are cached. */
 const REMEMBERED = 10_000;
 
-/** What a row's bucket follows from, in each table that has one. */
+/** The column that determines a row's bucket, for each table with buckets. */
 export const OWNED_TABLES = {
   alarms: 'owner',
   occurrences: 'owner',
@@ -24,10 +24,12 @@ export const OWNED_TABLES = {
   auth_nonces: 'nonce',
 } as const;
 
-/** @throws ReveilleError `invalid_request` when there cannot be so many buckets */
+/**
+ * @throws ReveilleError `invalid_request` when the number is not allowed
+ */
 export function checkCount(count: number): void {
   if (!Number.isInteger(count) || count < 1 || count > MOST_BUCKETS)
-    throw new ReveilleError('invalid_request', `there are 1 to ${MOST_BUCKETS} buckets (got ${count})`);
+    throw new ReveilleError('invalid_request', `the number of buckets must be 1 to ${MOST_BUCKETS} (got ${count})`);
 }
 
 /** {@link Buckets.of} in SQL. */
@@ -36,8 +38,8 @@ export function bucketOf(name: string, count: number): string {
 }
 
 /**
- * The statements that choose the number of buckets and put what is stored into them. Where there are several, replicas
- * that know nothing of buckets can add no row any more.
+ * The statements that set the number of buckets and assign the stored rows to them. With several buckets, replicas of
+ * versions without buckets can add no rows any more.
  */
 export function firstBuckets(count: number): string[] {
   checkCount(count);
@@ -63,7 +65,7 @@ export async function readBuckets(executor: Executor): Promise<Buckets> {
 
 export class Buckets {
   readonly count: number;
-  /** Whether Citus plans the statements: tables are spread over servers, or may be. */
+  /** Whether Citus plans the statements: tables are, or may be, distributed over servers. */
   readonly citus: boolean;
   readonly #known = new Map<string, number>();
 
@@ -72,12 +74,12 @@ export class Buckets {
     this.citus = citus;
   }
 
-  /** All of them, from 0 on. */
+  /** All bucket numbers, from 0 on. */
   all(): number[] {
     return Array.from({ length: this.count }, (_, bucket) => bucket);
   }
 
-  /** The bucket of an owner, or of anything else that has no owner but a name of its own. */
+  /** The bucket of an owner, or of an item without an owner by its own name. */
   of(name: string): number {
     if (this.count === 1) return 0;
     let bucket = this.#known.get(name);
@@ -90,8 +92,8 @@ export class Buckets {
   }
 
   /**
-   * Items by the bucket of their owner, each with its items in the order in which they came; the buckets in theirs, so
-   * that two transactions over several of them do not wait for each other in a circle.
+   * Groups items by the bucket of their owner. Items keep their order, and buckets are sorted, so that two transactions
+   * over several buckets cannot deadlock.
    */
   group<T>(items: readonly T[], ownerOf: (item: T) => string): [bucket: number, items: readonly T[]][] {
     if (this.count === 1) return items.length === 0 ? [] : [[0, items]];
@@ -100,12 +102,12 @@ export class Buckets {
   }
 
   /**
-   * Runs statements about several buckets: in one transaction and one trip where all of them are on one server, each on
-   * its own where they may be on several.
+   * Runs statements about several buckets: in one transaction and one round trip where all buckets are on one server,
+   * otherwise each on its own.
    *
-   * @returns of each its rows, or why it failed
+   * @returns the rows of each, or why it failed
    */
-  async ask(pool: PrimaryPool, calls: readonly Call[]): Promise<PromiseSettledResult<Row[]>[]> {
+  async query(pool: PrimaryPool, calls: readonly Call[]): Promise<PromiseSettledResult<Row[]>[]> {
     if (this.citus || calls.length <= 1)
       return Promise.allSettled(calls.map(({ statement, values }) => pool.query(statement, values)));
     const [answer] = await Promise.allSettled([pool.together(calls)]);
@@ -114,9 +116,9 @@ export class Buckets {
     );
   }
 
-  /** The same where each has to succeed; gives the rows of all. */
-  async read(pool: PrimaryPool, calls: readonly Call[]): Promise<Row[]> {
-    const answers = await this.ask(pool, calls);
+  /** As {@link query}, but every statement must succeed; returns the rows of all. */
+  async queryAll(pool: PrimaryPool, calls: readonly Call[]): Promise<Row[]> {
+    const answers = await this.query(pool, calls);
     return answers.flatMap((answer) => {
       if (answer.status === 'rejected') throw answer.reason;
       return answer.value;

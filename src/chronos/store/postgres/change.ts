@@ -1,4 +1,4 @@
-/** What a batch of transitions comes down to, row by row. Pure. */
+/** Computes the row changes of a batch of transitions. Pure. */
 
 import type { Alarm, AlarmState, Attempt, Occurrence } from '../../alarm/alarm.ts';
 import { differenceOf } from '../difference.ts';
@@ -8,24 +8,24 @@ import { CHANGEABLE, PROGRESS, type Versioned } from './rows.ts';
 
 /** One alarm's change. */
 export type Change = {
-  /** As it was read. */
+  /** The state that was read. */
   stored: Versioned;
   wanted: AlarmState;
-  /** What enters the ledger with it. */
+  /** Attempts that are added to the ledger with it. */
   attempts: readonly Attempt[];
 };
 
-/** A row of `occurrences` that becomes another: the same occurrence, or the next one of its series in its place. */
+/** A row of `occurrences` that becomes another: the same occurrence, or the next one of its series. */
 export type Move = { from: Occurrence; to: Occurrence; revision: number };
 
 export type Plan = {
   alarms: { alarm: Alarm; revision: number }[];
-  /** Together with `moves` all that the alarms owed when they were read. */
+  /** Together with `moves`, all occurrences that were pending when the alarms were read. */
   deletes: Occurrence[];
   moves: Move[];
   inserts: { occurrence: Occurrence; revision: number }[];
   ledger: Attempt[];
-  /** Owners who may have more open alarms afterwards, or longer texts: how many alarms, how many bytes. */
+  /** Owners who may have more open alarms or longer texts afterwards: number of alarms, number of bytes. */
   grown: Map<string, { opened: number; bytes: number }>;
   /** Whether anything beyond {@link PROGRESS} changes. */
   edits: boolean;
@@ -36,21 +36,21 @@ const DEFINITION = CHANGEABLE.filter((member) => !PROGRESS.some((known) => known
 const byFireId = (one: Occurrence, other: Occurrence) => (one.fireId < other.fireId ? -1 : 1);
 
 function planOccurrences(plan: Plan, stored: AlarmState, wanted: AlarmState, revision: number): void {
-  const { came, went } = differenceOf(stored, wanted);
-  const replaced = Math.min(came.length, went.length);
-  const moves = went.slice(0, replaced).map((from, index): Move => ({ from, to: came[index]!, revision }));
-  // What stays is written as well: it carries the alarm's revision.
+  const { added, removed } = differenceOf(stored, wanted);
+  const replaced = Math.min(added.length, removed.length);
+  const moves = removed.slice(0, replaced).map((from, index): Move => ({ from, to: added[index]!, revision }));
+  // Unchanged occurrences are written as well, because they carry the alarm's revision.
   const known = new Map(stored.occurrences.map((occurrence) => [occurrence.fireId, occurrence]));
   for (const to of wanted.occurrences) {
     const from = known.get(to.fireId);
     if (from) moves.push({ from, to, revision });
   }
   plan.moves.push(...moves.sort((one, other) => byFireId(one.from, other.from)));
-  plan.deletes.push(...went.slice(replaced).sort(byFireId));
-  for (const occurrence of came.slice(replaced)) plan.inserts.push({ occurrence, revision });
+  plan.deletes.push(...removed.slice(replaced).sort(byFireId));
+  for (const occurrence of added.slice(replaced)) plan.inserts.push({ occurrence, revision });
 }
 
-/** One order everywhere: batches that lock the same rows must not wait for each other in a circle. */
+/** One common order, so that batches that lock the same rows cannot deadlock. */
 function inOrder(changes: readonly Change[]): Change[] {
   return changes.toSorted(({ wanted: { alarm: one } }, { wanted: { alarm: other } }) =>
     one.owner === other.owner ? (one.id < other.id ? -1 : 1) : one.owner < other.owner ? -1 : 1,

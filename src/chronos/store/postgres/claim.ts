@@ -1,30 +1,30 @@
 /**
- * Claiming what is due.
+ * Claims due occurrences.
  *
- * The order is earliest due first over all owners of a bucket, and rows that another replica is claiming at this moment
- * are passed over. An owner has only so many places in flight: those whose places are full are left out, and an owner
- * whose places fill up within a claim is left out of the next look, which goes on where the last one ended. So nobody's
- * backlog hides what others are owed.
+ * The order is earliest due first over all owners of a bucket. Rows that another replica is claiming are skipped. Each
+ * owner has a limited number of slots. Owners without a free slot are excluded. An owner whose slots fill up within a
+ * claim is excluded from the next query, which continues where the last one ended. So one owner's backlog does not hide
+ * the occurrences of others.
  *
- * Of several buckets the most overdue comes first and gives all that it has, as far as there is room: a backlog is
- * taken in batches of one bucket each, and nobody is overtaken by more than one batch of each other bucket.
+ * Of several buckets the most overdue comes first and may fill all free slots: a backlog is claimed in batches of one
+ * bucket each. So an occurrence is overtaken by at most one batch of each other bucket.
  */
 import type { Logger } from '../../../kit/log/log.ts';
 import type { Claim, ClaimRequest } from '../store.ts';
 import type { Buckets } from './buckets.ts';
-import { type Look, lookAt, Places, type Reach, readLook } from './look.ts';
-import type { Outlook } from './outlook.ts';
+import { type ClaimRange, type ClaimResult, claimCall, OwnerSlots, readClaimResult } from './claim-query.ts';
+import type { DueIndex } from './due-index.ts';
 import type { PrimaryPool } from './pool.ts';
 import type { ClaimedStates } from './state.ts';
 import { readStates } from './state.ts';
 import type { Row } from './statement.ts';
 import type { prepareSweep } from './sweep.ts';
 
-/** A look past crowded owners widens, up to this many rows. */
-const WIDEST_LOOK = 4096;
-/** What is due within this time after a claim is looked for without regard to leases that may end before. */
-const LEASES_ASIDE_MS = 1000;
-/** Buckets that are claimed from at once: in one transaction, or each on its own where they are on several servers. */
+/** Maximum number of rows of a query, when it widens to get past owners without free slots. */
+const WIDEST_QUERY = 4096;
+/** A due time within this period after a claim is recorded even if leases end before it. */
+const IGNORED_LEASES_MS = 1000;
+/** Buckets that are claimed from at once: in one transaction, or each separately where they are on several servers. */
 const AT_ONCE = { together: 16, apart: 4 };
 
 function inOrder({ occurrence: one }: Claim, { occurrence: other }: Claim): number {
@@ -34,117 +34,123 @@ function inOrder({ occurrence: one }: Claim, { occurrence: other }: Claim): numb
 type Options = {
   pool: PrimaryPool;
   buckets: Buckets;
-  outlook: Outlook;
+  dueIndex: DueIndex;
   sweeps: ReturnType<typeof prepareSweep>;
   claimed: ClaimedStates;
-  /** Whether a bucket is left to another replica for a moment. */
-  standsBack: (bucket: number) => boolean;
+  /** Whether another replica prefers a bucket, so that this one waits for a moment. */
+  isPreferredElsewhere: (bucket: number) => boolean;
   log: Logger;
 };
 
-/** What is to be taken from a bucket, at most. */
+/** The most to take from a bucket. */
 type Portion = { bucket: number; limit: number };
 
-export function prepareClaim({ pool, buckets, outlook, sweeps, claimed, standsBack, log }: Options) {
+export function prepareClaim({ pool, buckets, dueIndex, sweeps, claimed, isPreferredElsewhere, log }: Options) {
   const atOnce = buckets.citus ? AT_ONCE.apart : AT_ONCE.together;
 
-  const lookCall = (bucket: number, request: ClaimRequest, places: Places, reach: Reach) =>
-    lookAt(bucket, request, places, reach, {
+  const claimCallFor = (bucket: number, request: ClaimRequest, slots: OwnerSlots, range: ClaimRange) =>
+    claimCall(bucket, request, slots, range, {
       mine: (owner) => buckets.of(owner) === bucket,
       depth: buckets.count === 1 ? 0 : request.limit,
     });
 
-  async function take(rows: readonly Row[], places: Places): Promise<Look> {
-    const found = readLook(rows);
-    for (const { claim, revision } of found.whole) claimed.remember(claim, revision);
-    if (found.torn.length > 0) await mend(found.torn);
-    for (const { occurrence } of found.claims) places.take(occurrence.owner);
+  async function take(rows: readonly Row[], slots: OwnerSlots): Promise<ClaimResult> {
+    const found = readClaimResult(rows);
+    for (const { claim, revision } of found.single) claimed.remember(claim, revision);
+    if (found.stale.length > 0) await refreshStale(found.stale);
+    for (const { occurrence } of found.claims) slots.take(occurrence.owner);
     return found;
   }
 
-  /** An alarm was changed while its occurrence was being claimed: reads it as it is since. */
-  async function mend(torn: Claim[]): Promise<void> {
+  /** Reads alarms again that changed during the claim of their occurrences. */
+  async function refreshStale(stale: Claim[]): Promise<void> {
     const states = await readStates(
       pool,
       buckets,
-      torn.map(({ occurrence }) => ({ owner: occurrence.owner, id: occurrence.alarmId })),
+      stale.map(({ occurrence }) => ({ owner: occurrence.owner, id: occurrence.alarmId })),
     );
     const alarms = new Map(states.map(({ state: { alarm } }) => [`${alarm.owner} ${alarm.id}`, alarm]));
-    for (const claim of torn) {
+    for (const claim of stale) {
       const { owner, alarmId } = claim.occurrence;
       claim.alarm = alarms.get(`${owner} ${alarmId}`) ?? claim.alarm;
     }
   }
 
-  /** Goes on in a bucket after the first look, until there is enough or nothing more to be had. */
-  async function takeUpTo({ bucket, limit }: Portion, first: Row[], request: ClaimRequest, places: Places) {
+  /** Continues in a bucket after the first query, until the limit is reached or nothing more is available. */
+  async function takeUpTo({ bucket, limit }: Portion, first: Row[], request: ClaimRequest, slots: OwnerSlots) {
     const claims: Claim[] = [];
-    const reach: Reach = { from: Number.MIN_SAFE_INTEGER, width: limit, limit };
+    const range: ClaimRange = { from: Number.MIN_SAFE_INTEGER, width: limit, limit };
     let rows = first;
     for (;;) {
-      const found = await take(rows, places);
+      const found = await take(rows, slots);
       claims.push(...found.claims);
-      // What was passed over belongs to owners whose places are full by now, or to another replica.
-      if (found.seen < reach.width || found.next !== undefined) {
-        const full = places.full().filter((owner) => buckets.of(owner) === bucket);
-        // Leases may end before what is due later than that.
-        const next = found.next !== undefined && found.next <= request.now + LEASES_ASIDE_MS ? found.next : undefined;
-        outlook.learn(bucket, next, full);
+      // Skipped rows belong to owners without free slots, or to another replica.
+      if (found.seen < range.width || found.next !== undefined) {
+        const full = slots.full().filter((owner) => buckets.of(owner) === bucket);
+        // Leases may end before a later due time.
+        const next = found.next !== undefined && found.next <= request.now + IGNORED_LEASES_MS ? found.next : undefined;
+        dueIndex.recordQuery(bucket, next, full);
         return claims;
       }
       if (claims.length >= limit) {
-        outlook.learn(bucket, found.until, undefined, found.left);
+        dueIndex.recordQuery(bucket, found.until, undefined, found.left);
         return claims;
       }
-      reach.from = found.until;
-      reach.limit = limit - claims.length;
-      reach.width = Math.min(reach.width * 4, Math.max(WIDEST_LOOK, limit));
-      const { statement, values } = lookCall(bucket, request, places, reach);
+      range.from = found.until;
+      range.limit = limit - claims.length;
+      range.width = Math.min(range.width * 4, Math.max(WIDEST_QUERY, limit));
+      const { statement, values } = claimCallFor(bucket, request, slots, range);
       try {
         rows = await pool.query(statement, values);
       } catch (error) {
-        // What was claimed already is leased to us: it is the caller's.
+        // Occurrences that are already claimed are leased to this replica: return them.
         if (claims.length === 0) throw error;
-        log.warn({ err: error, claimed: claims.length }, 'a claim was cut short');
+        log.warn({ err: error, claimed: claims.length }, 'a claim ended early');
         return claims;
       }
     }
   }
 
-  /** Claims from several buckets; gives for each what was taken, or why nothing could be. */
-  async function claimFrom(portions: readonly Portion[], request: ClaimRequest, places: Places) {
+  /** Claims from several buckets; returns for each the claims, or why it failed. */
+  async function claimFrom(portions: readonly Portion[], request: ClaimRequest, slots: OwnerSlots) {
     const calls = portions.map(({ bucket, limit }) => {
-      outlook.begin(bucket);
-      return lookCall(bucket, request, places, { from: Number.MIN_SAFE_INTEGER, width: limit, limit });
+      dueIndex.beginQuery(bucket);
+      return claimCallFor(bucket, request, slots, { from: Number.MIN_SAFE_INTEGER, width: limit, limit });
     });
-    const answers = await buckets.ask(pool, calls);
+    const answers = await buckets.query(pool, calls);
     return Promise.allSettled(
       answers.map(async (answer, index) => {
         if (answer.status === 'rejected') throw answer.reason;
-        return takeUpTo(portions[index]!, answer.value, request, places);
+        return takeUpTo(portions[index]!, answer.value, request, slots);
       }),
     );
   }
 
-  /** The buckets that have something due, or may have, the most overdue first. */
+  /** Buckets with due occurrences, or unknown ones, the most overdue first. */
   function dueBuckets({ now, inFlight, perOwner }: ClaimRequest): number[] {
     if (buckets.count === 1) return [0];
     const full = new Set([...inFlight].filter(([, count]) => count >= perOwner).map(([owner]) => owner));
-    return outlook
-      .overview(full, now)
-      .map((due, bucket) => ({ bucket, due: due ?? (standsBack(bucket) ? now : outlook.lastLook(bucket, full, now)) }))
+    return dueIndex
+      .dueTimes(full, now)
+      .map((due, bucket) => ({
+        bucket,
+        due: due ?? (isPreferredElsewhere(bucket) ? now : dueIndex.lastQuery(bucket, full, now)),
+      }))
       .filter(({ due }) => due <= now)
       .sort((one, other) => one.due - other.due)
       .map(({ bucket }) => bucket);
   }
 
-  /** Takes the first of the buckets off the list, with what each may give: all it is known to have, or an even share. */
-  function deal(due: number[], room: number): Portion[] {
-    const even = Math.ceil(room / Math.min(due.length, atOnce));
+  /**
+   * Removes the first buckets from the list, with a limit for each: its known number of due occurrences, or an even
+   * share.
+   */
+  function nextPortions(due: number[], freeSlots: number): Portion[] {
+    const even = Math.ceil(freeSlots / Math.min(due.length, atOnce));
     const portions: Portion[] = [];
-    for (let left = room; due.length > 0 && left > 0 && portions.length < atOnce; ) {
+    for (let left = freeSlots; due.length > 0 && left > 0 && portions.length < atOnce; ) {
       const bucket = due.shift()!;
-      const limit = Math.min(outlook.left(bucket) || even, left);
+      const limit = Math.min(dueIndex.remaining(bucket) || even, left);
       portions.push({ bucket, limit });
       left -= limit;
     }
@@ -156,26 +162,26 @@ export function prepareClaim({ pool, buckets, outlook, sweeps, claimed, standsBa
     const nothingElse = limit <= 0 || perOwner <= 0;
     const failures = await sweeps.sweep(now, nothingElse ? 'all' : 'due');
     if (failures.length > 0 && !buckets.citus) throw failures[0];
-    const places = new Places(request);
+    const slots = new OwnerSlots(request);
     const claims: Claim[] = [];
     let due = nothingElse ? [] : dueBuckets(request);
     while (due.length > 0 && claims.length < limit) {
-      const portions = deal(due, limit - claims.length);
-      const found = await claimFrom(portions, request, places);
-      /** Buckets that gave all that they were to, and may have more. */
-      const rich: number[] = [];
-      for (const [index, each] of found.entries()) {
+      const portions = nextPortions(due, limit - claims.length);
+      const found = await claimFrom(portions, request, slots);
+      /** Buckets that reached their limit and may have more. */
+      const backlogged: number[] = [];
+      for (const [index, result] of found.entries()) {
         const { bucket, limit: most } = portions[index]!;
-        // One of several servers may be away: what the others keep is not to wait for it.
-        if (each.status === 'rejected') failures.push(each.reason);
-        else if (claims.push(...each.value) > 0 && each.value.length >= most) rich.push(bucket);
+        // One of several servers may be unavailable: occurrences on the others must not wait for it.
+        if (result.status === 'rejected') failures.push(result.reason);
+        else if (claims.push(...result.value) > 0 && result.value.length >= most) backlogged.push(bucket);
       }
-      // What has been found is not to wait for the buckets that come after it: the next claim begins with those.
-      if (claims.length > 0) due = rich;
-      else if (found.every((each) => each.status === 'rejected')) break;
+      // Claimed occurrences must not wait for later buckets: the next claim begins with those.
+      if (claims.length > 0) due = backlogged;
+      else if (found.every((result) => result.status === 'rejected')) break;
     }
     if (failures.length > 0 && claims.length === 0) throw failures[0];
-    if (failures.length > 0) log.warn({ err: failures[0], claimed: claims.length }, 'a claim was cut short');
+    if (failures.length > 0) log.warn({ err: failures[0], claimed: claims.length }, 'a claim ended early');
     return buckets.count === 1 ? claims : claims.sort(inOrder);
   };
 }

@@ -17,7 +17,7 @@ function claimOf(n: number): Claim {
 
 const keyOf = (n: number, fence = 3, owner = 'ada') => ({ owner, alarmId: `alarm-${n}`, fireId: `fire-${n}`, fence });
 
-test('a state is given out once, to the holder of the claim', () => {
+test('a state is returned once, for the current claim', () => {
   const states = new ClaimedStates();
   states.remember(claimOf(1), 7);
   const { alarm, occurrence } = claimOf(1);
@@ -33,7 +33,7 @@ test('a state is given out once, to the holder of the claim', () => {
   }
 });
 
-test('a renewal moves the end of the lease in it', () => {
+test('a renewal changes the end of its lease', () => {
   const states = new ClaimedStates();
   states.remember(claimOf(1), 7);
   states.renewed('fire-1', 200);
@@ -41,7 +41,7 @@ test('a renewal moves the end of the lease in it', () => {
   assert.equal(states.take(keyOf(1))?.state.occurrences[0]?.leaseUntil, 200);
 });
 
-test('claims whose outcome never comes are forgotten, the oldest first', () => {
+test('claims without an outcome are removed, the oldest first', () => {
   const states = new ClaimedStates();
   for (let n = 0; n < 1500; n++) states.remember(claimOf(n), n);
   assert.equal(states.take(keyOf(100)), undefined);

@@ -1,4 +1,4 @@
-/** Recording what came of attempts. */
+/** Records the outcomes of attempts. */
 import type { Clock } from '../../../kit/clock/clock.ts';
 import type { AlarmState, Attempt, Occurrence, Transition } from '../../alarm/alarm.ts';
 import { checkAttempt, checkTransition, withoutLease } from '../difference.ts';
@@ -6,7 +6,7 @@ import type { Completion, CompletionResult, LeaseKey } from '../store.ts';
 import { abandonedAttempts } from './attempts.ts';
 import type { Buckets } from './buckets.ts';
 import type { Change } from './change.ts';
-import { untilUndisturbed } from './contention.ts';
+import { retryUntilUncontended } from './contention.ts';
 import type { PrimaryPool } from './pool.ts';
 import type { Versioned } from './rows.ts';
 import type { ClaimedStates } from './state.ts';
@@ -16,15 +16,15 @@ import { writeChanges } from './write.ts';
 /** How one lease ends. */
 export type Settlement = {
   key: LeaseKey;
-  /** What enters the ledger; `undefined` when the occurrence is not to be settled after all. */
-  attempt: (held: Occurrence) => Attempt | null | undefined;
+  /** The ledger's entry; `undefined` when the occurrence is not to be settled after all. */
+  attempt: (leased: Occurrence) => Attempt | null | undefined;
   settle: Transition;
 };
 
 const nameOf = ({ owner, id }: AlarmKey) => `${owner} ${id}`;
 
-/** The alarms of a batch on their way from the state that was read to the one that is to be written. */
-class Sheet {
+/** The alarms of a batch, from the state that was read to the one to write. */
+class BatchStates {
   readonly #alarms: Map<string, { stored: Versioned; wanted: AlarmState; attempts: Attempt[] }>;
 
   constructor(stored: readonly Versioned[]) {
@@ -38,9 +38,9 @@ class Sheet {
 
   settle({ key, attempt, settle }: Settlement): CompletionResult {
     const entry = this.#alarms.get(nameOf({ owner: key.owner, id: key.alarmId }));
-    const held = entry?.wanted.occurrences.find(({ fireId }) => fireId === key.fireId);
-    if (!entry || !held || held.fence !== key.fence || held.leaseUntil === null) return 'lost_lease';
-    const record = attempt(held);
+    const leased = entry?.wanted.occurrences.find(({ fireId }) => fireId === key.fireId);
+    if (!entry || !leased || leased.fence !== key.fence || leased.leaseUntil === null) return 'lost_lease';
+    const record = attempt(leased);
     if (record === undefined) return 'lost_lease';
     const given = withoutLease(entry.wanted, key.fireId);
     const wanted = settle(given);
@@ -56,7 +56,7 @@ class Sheet {
   }
 }
 
-/** The alarms that a batch is about. */
+/** The alarms of a batch. */
 function alarmsOf(settlements: readonly Settlement[]): AlarmKey[] {
   const alarms = new Map<string, AlarmKey>();
   for (const { key } of settlements) {
@@ -66,9 +66,7 @@ function alarmsOf(settlements: readonly Settlement[]): AlarmKey[] {
   return [...alarms.values()];
 }
 
-/**
- * Settles a batch about owners of one bucket in one transaction; the settlements of one alarm one after the other.
- */
+/** Settles a batch about owners of one bucket in one transaction; the settlements of one alarm in sequence. */
 export async function settleAll(
   pool: PrimaryPool,
   buckets: Buckets,
@@ -77,16 +75,16 @@ export async function settleAll(
 ): Promise<CompletionResult[]> {
   if (settlements.length === 0) return [];
   const alarms = alarmsOf(settlements);
-  return untilUndisturbed(clock, async () => {
+  return retryUntilUncontended(clock, async () => {
     const { results, changes } = settleOn(await readStates(pool, buckets, alarms), settlements);
     return changes.length === 0 || (await writeChanges(pool, buckets, [changes])) ? results : undefined;
   });
 }
 
 function settleOn(states: readonly Versioned[], settlements: readonly Settlement[]) {
-  const sheet = new Sheet(states);
-  const results = settlements.map((settlement) => sheet.settle(settlement));
-  return { results, changes: sheet.changes() };
+  const batch = new BatchStates(states);
+  const results = settlements.map((settlement) => batch.settle(settlement));
+  return { results, changes: batch.changes() };
 }
 
 export type Completions = {
@@ -94,25 +92,23 @@ export type Completions = {
   buckets: Buckets;
   claimed: ClaimedStates;
   clock: Clock;
-  /** Told of each alarm's state as it is written. */
+  /** Called with each alarm's state when it is written. */
   onState: (state: AlarmState) => void;
 };
 
 /** Buckets whose outcomes are written in one transaction, where one server has all of them. */
 const TOGETHER = 16;
 
-/** What a part of a batch comes to, before it is written. */
+/** The result of a part of a batch before it is written. */
 type Settled = { results: CompletionResult[]; changes: Change[] };
 
 export function prepareComplete({ pool, buckets, claimed, clock, onState }: Completions) {
-  /**
-   * Settles on what the claims left behind, as far as it is remembered; gives nothing where that seems to be outdated.
-   */
-  async function settleRemembered(settlements: readonly Settlement[]): Promise<Settled | undefined> {
+  /** Settles on the cached states of the claims; returns nothing when they seem to be outdated. */
+  async function settleCached(settlements: readonly Settlement[]): Promise<Settled | undefined> {
     const states = new Map<string, Versioned>();
     for (const { key } of settlements) {
-      const remembered = claimed.take(key);
-      if (remembered) states.set(nameOf(remembered.state.alarm), remembered);
+      const cached = claimed.take(key);
+      if (cached) states.set(nameOf(cached.state.alarm), cached);
     }
     if (states.size === 0) return undefined;
     const others = alarmsOf(settlements).filter((alarm) => !states.has(nameOf(alarm)));
@@ -120,23 +116,26 @@ export function prepareComplete({ pool, buckets, claimed, clock, onState }: Comp
     try {
       return settleOn([...states.values(), ...read], settlements);
     } catch {
-      // Perhaps for being outdated. On the states as they are it will be told for good.
+      // The cached state may be outdated. A settlement on the current state decides.
       return undefined;
     }
   }
 
   const settlementOf = ({ key, attempt, settle }: Completion): Settlement => {
-    const told: Transition = (state) => {
+    const observed: Transition = (state) => {
       const wanted = settle(state);
       onState(wanted);
       return wanted;
     };
-    return { key, attempt: () => attempt, settle: told };
+    return { key, attempt: () => attempt, settle: observed };
   };
 
-  /** Settles parts, each about owners of one bucket, in one transaction if nobody came in between; otherwise each in its own. */
+  /**
+   * Settles parts, each about owners of one bucket. They share one transaction unless another change intervened; then
+   * each has its own.
+   */
   async function settleParts(parts: readonly (readonly Settlement[])[]): Promise<CompletionResult[][]> {
-    const settled = await Promise.all(parts.map(settleRemembered));
+    const settled = await Promise.all(parts.map(settleCached));
     const batches = settled.flatMap((part) => (part && part.changes.length > 0 ? [part.changes] : []));
     const written = batches.length === 0 || (await writeChanges(pool, buckets, batches));
     return Promise.all(
@@ -151,7 +150,7 @@ export function prepareComplete({ pool, buckets, claimed, clock, onState }: Comp
   return async (completions: readonly Completion[]): Promise<CompletionResult[]> => {
     const grouped = buckets.group(completions, ({ key }) => key.owner);
     const parts = grouped.map(([, those]) => those.map(settlementOf));
-    // Over several servers, a transaction is kept to one of them.
+    // With several servers, a transaction covers only one of them.
     const atOnce = buckets.citus ? 1 : TOGETHER;
     const chunks = Array.from({ length: Math.ceil(parts.length / atOnce) }, (_, n) =>
       parts.slice(n * atOnce, (n + 1) * atOnce),

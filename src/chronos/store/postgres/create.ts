@@ -1,10 +1,10 @@
-/** Storing new alarms: those that arrive together go in one statement. */
+/** Stores new alarms. Simultaneous creates share one statement. */
 import { ReveilleError } from '../../../wire/errors.ts';
 import { storedBytes } from '../../alarm/alarm.ts';
 import { checkTransition } from '../difference.ts';
 import type { CreateResult, NewAlarm, StoreLimits } from '../store.ts';
+import { Batcher, ItemFailure } from './batch.ts';
 import type { Buckets } from './buckets.ts';
-import { Gatherer, Refusal } from './gather.ts';
 import { countOpen, storedOf, takeOffStored } from './owners.ts';
 import type { PrimaryPool } from './pool.ts';
 import { ALARM, OCCURRENCE } from './rows.ts';
@@ -13,10 +13,10 @@ import { type Row, statement } from './statement.ts';
 
 export type CreateRequest = NewAlarm & { maxActive: number; maxStored: number; maxBytes: number; bytes: number };
 
-/** No owner has as much. */
+/** More than any owner has. */
 const UNBOUNDED = Number.MAX_SAFE_INTEGER;
 
-/** Two batches under way: one is being written while the next is on the line. */
+/** Two concurrent batches: one is being written while the next is in transit. */
 const BOUNDS = {
   batches: 2,
   items: 256,
@@ -24,17 +24,17 @@ const BOUNDS = {
   weigh: ({ alarm }: CreateRequest) => alarm.wakeMessage.length + (alarm.payload?.length ?? 0),
 };
 
-/** How often a create is tried again that found its way free and then did not. */
+/** How often a create is retried when it seemed possible and then failed. */
 const ROUNDS = 10;
 
 const OCCURRENCES_AT = 3 + ALARM.members.length;
 const STORED_AT = OCCURRENCES_AT + OCCURRENCE.members.length;
 
 /**
- * Stores those for which nothing stands in the way, and gives back their ids: their owner stays within the limit (a
- * bound may say no though the count would say yes), neither id nor key is taken. Owners come in one order in every
- * batch, so that two batches cannot wait for each other in a circle. An owner who was let in stands in the answer once
- * more without an id: what was counted for those that were not stored is taken off again.
+ * Stores the alarms without an obstacle and returns their ids: the owner is within the limit, and id and key are
+ * unused. The limit is checked against an upper bound of the count. Every batch has the same order of owners, so that
+ * two batches cannot deadlock. An owner within the limit is also returned once without an id: the count of alarms that
+ * were not stored is then subtracted.
  */
 const INSERT = statement(
   'create',
@@ -70,7 +70,7 @@ const INSERT = statement(
 
 const OWNER_AT = 3 + ALARM.members.indexOf('owner');
 
-/** The same for one alone, which is what most batches are where there is not much to do; it takes half the time. */
+/** The same for a single alarm, the common batch at low load; it takes half the time. */
 const INSERT_ONE = statement(
   'create_one',
   `
@@ -99,9 +99,9 @@ const KNOWN = statement(
   'SELECT id FROM alarms WHERE bucket = $1 AND owner = $2 AND id = ANY ($3::text[])',
 );
 
-type Outcome = CreateResult | Refusal;
+type Outcome = CreateResult | ItemFailure;
 
-/** Puts what belongs together together, in the order of its first member. */
+/** Groups items by key, in the order of their first members. */
 function groupBy<T, K>(items: readonly T[], key: (item: T) => K): T[][] {
   return [...Map.groupBy(items, key).values()];
 }
@@ -115,7 +115,7 @@ class Creates {
     this.#buckets = buckets;
   }
 
-  /** What becomes of each request of a batch. */
+  /** The outcome of each request of a batch. */
   async settle(requests: readonly CreateRequest[]): Promise<Outcome[]> {
     const outcomes = new Map<CreateRequest, Outcome>();
     const limits = groupBy(
@@ -133,19 +133,19 @@ class Creates {
       for (const ofOwner of groupBy(left, ({ alarm }) => alarm.owner)) await this.#resolve(ofOwner, outcomes);
     } catch (error) {
       const open = requests.filter((request) => !outcomes.has(request));
-      // One that the database cannot take must not take the others with it.
+      // An alarm that the database rejects must not fail the others of its batch.
       const separable = open.length > 1 && error instanceof ReveilleError && error.code === 'internal';
       if (separable) for (const request of open) await this.#settleAlike([request], outcomes);
-      else for (const request of open) outcomes.set(request, new Refusal(error));
+      else for (const request of open) outcomes.set(request, new ItemFailure(error));
     }
   }
 
-  /** Stores what can be stored at once; gives back the rest. */
+  /** Stores the alarms that can be stored at once; returns the rest. */
   async #insert(requests: readonly CreateRequest[], outcomes: Map<CreateRequest, Outcome>): Promise<CreateRequest[]> {
     const rows = await this.#query(requests);
     const stored = new Set(rows.map(([owner, id]) => `${owner} ${id}`));
     const left = requests.filter((request) => {
-      // Of two with one id, the first is the one that was stored.
+      // Of two with the same id, the first was stored.
       if (!stored.delete(`${request.alarm.owner} ${request.alarm.id}`)) return true;
       const { alarm, occurrence } = request;
       outcomes.set(request, { result: 'created', state: { alarm, occurrences: [occurrence] } });
@@ -173,7 +173,7 @@ class Creates {
     return this.#pool.query(INSERT, [bucket, maxActive, ...alarms, ...occurrences, maxStored, maxBytes, weights]);
   }
 
-  /** Finds out what stands in the way of one owner's requests, and stores those that nothing does. */
+  /** Determines the obstacles to one owner's requests, and stores those without any. */
   async #resolve(requests: readonly CreateRequest[], outcomes: Map<CreateRequest, Outcome>): Promise<void> {
     const { owner } = requests[0]!.alarm;
     const { maxActive, maxStored, maxBytes } = requests[0]!;
@@ -186,19 +186,19 @@ class Creates {
         for (const request of left) outcomes.set(request, { result: 'too_many', active });
         return;
       }
-      const held = await storedOf(this.#pool, this.#buckets.of(owner), owner);
-      // The first fit, as if they had come one after the other.
-      let room = Math.min(maxActive - active, maxStored - held.alarms);
-      let bytes = held.bytes;
+      const totals = await storedOf(this.#pool, this.#buckets.of(owner), owner);
+      // The first requests fit, as if they had arrived one after the other.
+      let free = Math.min(maxActive - active, maxStored - totals.alarms);
+      let bytes = totals.bytes;
       const fits = (request: CreateRequest) => {
-        room -= 1;
+        free -= 1;
         bytes += request.bytes;
-        return room >= 0 && bytes <= maxBytes;
+        return free >= 0 && bytes <= maxBytes;
       };
       const full = left.findIndex((request) => !fits(request));
       const next = full < 0 ? left : left.slice(0, full);
       if (next.length === 0) {
-        for (const request of left) outcomes.set(request, { result: 'too_much', ...held });
+        for (const request of left) outcomes.set(request, { result: 'too_much', ...totals });
         return;
       }
       const refused = await this.#insert(next, outcomes);
@@ -232,31 +232,28 @@ class Creates {
     const ids = requests.map(({ alarm }) => alarm.id);
     const rows = await this.#pool.query(KNOWN, [this.#buckets.of(owner), owner, ids]);
     const known = new Set(rows.map(([id]) => id as string));
-    // A key that was taken in the meantime comes first; the next round finds it.
+    // A key that was taken meanwhile is checked first; the next round finds it.
     const open = await this.#withoutTakenKeys(requests, outcomes);
     return open.filter((request) => {
       if (!known.has(request.alarm.id)) return true;
-      outcomes.set(
-        request,
-        new Refusal(new ReveilleError('conflict', `there is an alarm ${request.alarm.id} already`)),
-      );
+      outcomes.set(request, new ItemFailure(new ReveilleError('conflict', `alarm ${request.alarm.id} exists already`)));
       return false;
     });
   }
 }
 
-/** Creates share statements; see {@link Gatherer}. */
+/** Creates share statements; see {@link Batcher}. */
 export function prepareCreate(pool: PrimaryPool, buckets: Buckets) {
   const creates = new Creates(pool, buckets);
-  const gatherer = new Gatherer((requests: readonly CreateRequest[]) => creates.settle(requests), BOUNDS);
+  const batcher = new Batcher((requests: readonly CreateRequest[]) => creates.settle(requests), BOUNDS);
   return {
     async create(
       { alarm, occurrence }: NewAlarm,
       { maxActive, maxStored = UNBOUNDED, maxBytes = UNBOUNDED }: StoreLimits & { maxActive: number },
     ): Promise<CreateResult> {
       checkTransition({ alarm, occurrences: [] }, { alarm, occurrences: [occurrence] });
-      return gatherer.add({ alarm, occurrence, maxActive, maxStored, maxBytes, bytes: storedBytes(alarm) });
+      return batcher.add({ alarm, occurrence, maxActive, maxStored, maxBytes, bytes: storedBytes(alarm) });
     },
-    drain: () => gatherer.drain(),
+    drain: () => batcher.drain(),
   };
 }

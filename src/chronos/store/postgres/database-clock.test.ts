@@ -7,9 +7,9 @@ import { DatabaseClock } from './database-clock.ts';
 /**
  * A machine and a database, each with clocks of its own.
  *
- * @param trips how long the way there and the way back take, for each question in turn
+ * @param trips durations of the way there and the way back, for each query in turn
  */
-function workbench(trips: [there: number, back: number][]) {
+function clocksUnderTest(trips: [there: number, back: number][]) {
   const START = Date.UTC(2027, 0, 1);
   let monotonic = 500;
   let wallAhead = 0;
@@ -24,10 +24,10 @@ function workbench(trips: [there: number, back: number][]) {
     },
   };
   const database = () => START + monotonic + databaseAhead;
-  let asked = 0;
+  let queries = 0;
   const executor = {
     async query() {
-      const [there, back] = trips[Math.min(asked++, trips.length - 1)]!;
+      const [there, back] = trips[Math.min(queries++, trips.length - 1)]!;
       monotonic += there;
       const shown = database();
       monotonic += back;
@@ -38,7 +38,7 @@ function workbench(trips: [there: number, back: number][]) {
     clock: new DatabaseClock(executor, clock, silentLogger),
     database,
     timers,
-    asked: () => asked,
+    asked: () => queries,
     pass: (ms: number) => {
       monotonic += ms;
     },
@@ -52,9 +52,9 @@ function workbench(trips: [there: number, back: number][]) {
   };
 }
 
-test("it shows the database's time, whatever this machine's clock says", async () => {
+test("it shows the database's time, whatever this machine's clock shows", async () => {
   for (const ahead of [-3_600_000, 3_600_000, 1]) {
-    const bench = workbench([[0, 0]]);
+    const bench = clocksUnderTest([[0, 0]]);
     bench.jumpDatabase(ahead);
     await bench.clock.start();
     assert.equal(bench.clock.now(), bench.database());
@@ -63,9 +63,9 @@ test("it shows the database's time, whatever this machine's clock says", async (
   }
 });
 
-test('it is never ahead, and behind by no more than the fastest answer took to come back', async () => {
+test('it is never ahead, and behind by at most the return time of the fastest answer', async () => {
   for (const back of [0, 1, 7]) {
-    const bench = workbench([
+    const bench = clocksUnderTest([
       [40, 60],
       [3, back],
       [90, 20],
@@ -77,21 +77,21 @@ test('it is never ahead, and behind by no more than the fastest answer took to c
   }
 });
 
-test("a jump of this machine's clock moves nothing, and the clocks are compared again", async () => {
-  const bench = workbench([[1, 1]]);
+test("a jump of this machine's clock has no effect, and the clocks are compared again", async () => {
+  const bench = clocksUnderTest([[1, 1]]);
   await bench.clock.start();
-  const asked = bench.asked();
+  const queries = bench.asked();
   for (const jump of [3_600_000, -7_200_000]) {
     bench.jumpWall(jump);
     assert.ok(Math.abs(bench.database() - bench.clock.now()) <= 1);
     await bench.settled();
     assert.ok(Math.abs(bench.database() - bench.clock.now()) <= 1);
   }
-  assert.equal(bench.asked(), asked + 10);
+  assert.equal(bench.asked(), queries + 10);
 });
 
-test("a jump of the database's clock is followed at the next comparison, at the latest", async () => {
-  const bench = workbench([[1, 1]]);
+test("a jump of the database's clock takes effect at the next comparison at the latest", async () => {
+  const bench = clocksUnderTest([[1, 1]]);
   await bench.clock.start();
   for (const jump of [50, -50, -3_600_000]) {
     bench.jumpDatabase(jump);
@@ -102,9 +102,9 @@ test("a jump of the database's clock is followed at the next comparison, at the 
   }
 });
 
-test('a slow answer that does not contradict a quick one changes nothing', async () => {
+test('a slow answer that agrees with a fast one changes nothing', async () => {
   const quick = Array.from({ length: 5 }, (): [number, number] => [1, 0]);
-  const bench = workbench([...quick, [300, 300]]);
+  const bench = clocksUnderTest([...quick, [300, 300]]);
   await bench.clock.start();
   assert.equal(bench.clock.now(), bench.database());
   bench.clock.remeasure();
@@ -112,13 +112,13 @@ test('a slow answer that does not contradict a quick one changes nothing', async
   assert.equal(bench.clock.now(), bench.database());
 });
 
-test('it stops asking when it is stopped', async () => {
-  const bench = workbench([[1, 1]]);
+test('it stops comparing when it is stopped', async () => {
+  const bench = clocksUnderTest([[1, 1]]);
   await bench.clock.start();
   await bench.clock.stop();
-  const asked = bench.asked();
+  const queries = bench.asked();
   bench.jumpWall(99_999);
   bench.clock.now();
   await bench.settled();
-  assert.deepEqual([bench.asked(), bench.timers.length], [asked, 0]);
+  assert.deepEqual([bench.asked(), bench.timers.length], [queries, 0]);
 });

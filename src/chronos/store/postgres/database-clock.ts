@@ -1,34 +1,35 @@
 /**
- * The database's clock, as seen from here. Replicas on different machines must agree about what is due, so instants are
- * compared with the one clock that they share.
+ * An estimate of the database's clock. Replicas on different machines must agree about due instants, so instants are
+ * compared with the clock that they share.
  *
- * A question that leaves at s and whose answer T is here at e (both on this machine's monotonic clock) says: at the
- * moment x the database's clock shows between T + (x − e) and T + (x − s). We go by the lower end, so that nothing is
- * ever early; the answer that came back fastest makes it late by the least. Counting on from there with the monotonic
- * clock, a jump of this machine's wall clock moves nothing.
+ * A query is sent at s, and its answer T arrives at e, both on this machine's monotonic clock. Then at moment x the
+ * database's clock shows between T + (x − e) and T + (x − s). The estimate is the lower end, so that nothing is early.
+ * The fastest answer causes the least lateness. The monotonic clock advances the estimate, so that a jump of this
+ * machine's wall clock has no effect.
  */
 import type { CancelTimer, Clock } from '../../../kit/clock/clock.ts';
 import type { Logger } from '../../../kit/log/log.ts';
 import type { Executor } from './pool.ts';
-import { sayingOf } from './postgres-error.ts';
+import { errorText } from './postgres-error.ts';
 import { statement } from './statement.ts';
 
 const ASK = statement('clock', 'SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS DOUBLE PRECISION)');
 
 const QUESTIONS = 5;
-/** Crystals drift by some parts in a hundred thousand: a millisecond or so in this time. */
+/** Quartz clocks drift by some parts in a hundred thousand, about a millisecond in this time. */
 const REPEAT_MS = 30_000;
 /**
- * The two local clocks may part by so much before the cause is looked into: a jump of one, or a suspend of the machine.
+ * If the two local clocks diverge by more than this, the clocks are compared again: one has jumped, or the machine was
+ * suspended.
  */
 const PARTING_MS = 100;
 
 type Reading = {
-  /** What the database's clock showed, at the least, at `monotonic`. */
+  /** The lowest possible value of the database's clock at `monotonic`. */
   instant: number;
   monotonic: number;
   wall: number;
-  /** How long the question took: by so much the database's clock may be ahead of `instant`. */
+  /** Duration of the query: the database's clock is at most this far ahead of `instant`. */
   tripMs: number;
 };
 
@@ -41,7 +42,7 @@ export class DatabaseClock {
   #timer: CancelTimer | undefined;
   #stopped = false;
 
-  /** Shows this machine's time until the first {@link measure}. */
+  /** Uses this machine's time until the first {@link measure}. */
   constructor(executor: Executor, clock: Clock, log: Logger) {
     this.#executor = executor;
     this.#clock = clock;
@@ -49,7 +50,7 @@ export class DatabaseClock {
     this.#reading = { instant: clock.now(), monotonic: clock.monotonic(), wall: clock.now(), tripMs: 0 };
   }
 
-  /** Epoch milliseconds, never ahead of the database's clock as far as the last comparison still holds. */
+  /** Epoch milliseconds, never ahead of the database's clock while the last comparison is valid. */
   now(): number {
     const { instant, monotonic, wall } = this.#reading;
     const elapsed = this.#clock.monotonic() - monotonic;
@@ -63,14 +64,14 @@ export class DatabaseClock {
     this.#again();
   }
 
-  /** Compares the clocks soon; a failure is left to the next time. */
+  /** Compares the clocks soon; after a failure the next comparison is the regular one. */
   remeasure(): void {
     if (this.#measuring || this.#stopped) return;
-    // At most one attempt until the clocks part again, should the database not answer.
+    // At most one attempt until the clocks diverge again, if the database does not answer.
     this.#reading = { ...this.#reading, ...this.#counted() };
     this.#measuring = this.#measure()
       .catch((error: unknown) =>
-        this.#log.debug({ reason: sayingOf(error) }, 'the clocks could not be compared; trying again later'),
+        this.#log.debug({ reason: errorText(error) }, 'the clocks could not be compared; retrying later'),
       )
       .finally(() => {
         this.#measuring = undefined;
@@ -83,7 +84,7 @@ export class DatabaseClock {
     await this.#measuring;
   }
 
-  /** The reading carried forward to this moment. */
+  /** The reading advanced to this moment. */
   #counted(): Pick<Reading, 'instant' | 'monotonic' | 'wall'> {
     const monotonic = this.#clock.monotonic();
     const instant = this.#reading.instant + (monotonic - this.#reading.monotonic);
@@ -100,16 +101,16 @@ export class DatabaseClock {
   async #measure(): Promise<void> {
     let best: Reading | undefined;
     for (let question = 0; question < QUESTIONS; question++) {
-      const asked = this.#clock.monotonic();
+      const sentAt = this.#clock.monotonic();
       const [row] = await this.#executor.query(ASK, []);
       const monotonic = this.#clock.monotonic();
-      const reading = { instant: row![0] as number, monotonic, wall: this.#clock.now(), tripMs: monotonic - asked };
+      const reading = { instant: row![0] as number, monotonic, wall: this.#clock.now(), tripMs: monotonic - sentAt };
       if (!best || reading.tripMs < best.tripMs) best = reading;
     }
     if (best) this.#take(best);
   }
 
-  /** A slow answer says little: where it agrees with what a quicker one said, that one still stands. */
+  /** A slow answer is imprecise: when it agrees with an earlier faster one, that one stays in use. */
   #take(reading: Reading): void {
     const shown = this.#reading.instant + (reading.monotonic - this.#reading.monotonic);
     const agrees = shown >= reading.instant && shown <= reading.instant + reading.tripMs;

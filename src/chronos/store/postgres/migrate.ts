@@ -1,8 +1,8 @@
 /**
- * Bringing the schema up to date, while other replicas may be doing the same.
+ * Updates the schema while other replicas may do the same.
  *
- * A replica takes a migration on by inserting its row into the ledger, in the transaction that applies it: whoever
- * comes second waits at the ledger's primary key until the first has committed, and then finds the work done.
+ * A replica starts a migration by inserting its row into the ledger, in the transaction that applies it. A second
+ * replica waits at the ledger's primary key until the first has committed, and then finds the work done.
  */
 import pg from 'pg';
 import type { Logger } from '../../../kit/log/log.ts';
@@ -10,7 +10,7 @@ import { type Migration, readMigrations } from '../../../kit/sqlite/migrations.t
 import { ReveilleError } from '../../../wire/errors.ts';
 import type { Server } from './address.ts';
 import { firstBuckets } from './buckets.ts';
-import { isConflict, isConnectionLost, SQLSTATE, sayingOf, sqlState, storeError } from './postgres-error.ts';
+import { errorText, isConflict, isConnectionLost, SQLSTATE, sqlState, storeError } from './postgres-error.ts';
 import { prepareSession } from './session.ts';
 
 const MIGRATIONS = new URL('./migrations/', import.meta.url);
@@ -27,15 +27,15 @@ const ENTER = `
   INSERT INTO chronos_migrations (version, name, sha256, applied_at)
   VALUES ($1, $2, $3, CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT))`;
 
-/** The migration with which the number of buckets is chosen. */
+/** The migration that sets the number of buckets. */
 const BUCKETS = 'buckets';
 
-/** How often a migration is tried that another replica got in the way of. */
+/** How often a migration is retried after a conflict with another replica. */
 const ATTEMPTS = 20;
 
 type Applied = { version: number; name: string; sha256: string };
 
-/** A file whose name begins so is advice to PostgreSQL that another engine may not understand. */
+/** Files with this prefix contain optional optimisations for PostgreSQL, which another engine may not support. */
 const isOptional = ({ name }: Migration) => name.startsWith('optional-');
 
 class Migrator {
@@ -60,17 +60,17 @@ class Migrator {
       const next = this.#migrations[applied.length];
       if (!next) return;
       try {
-        await (isOptional(next) ? this.#advise(next) : this.#apply(next));
+        await (isOptional(next) ? this.#applyOptional(next) : this.#apply(next));
         attempt = 0;
       } catch (thrown) {
-        // Another replica was faster, or in the way: what it has done stands in the ledger.
+        // Another replica was faster, or conflicted: the ledger has the migrations it applied.
         if (!isConflict(thrown) || attempt >= ATTEMPTS) throw this.#failure(next, thrown);
       }
     }
   }
 
-  /** How many migrations have been applied, and how many are still to come. Changes nothing. */
-  async look(): Promise<SchemaState> {
+  /** The number of applied and missing migrations. Changes nothing. */
+  async inspect(): Promise<SchemaState> {
     const applied = (await this.#findLedger()) ?? [];
     this.#checkHistory(applied);
     return { applied: applied.length, missing: this.#migrations.length - applied.length };
@@ -92,7 +92,7 @@ class Migrator {
     try {
       await this.#client.query(CREATE_LEDGER);
     } catch (thrown) {
-      // "IF NOT EXISTS" does not look at what another replica is creating at this moment.
+      // "IF NOT EXISTS" does not see a table that another replica is creating at this moment.
       const made = [SQLSTATE.DUPLICATE_TABLE, '42710'].includes(sqlState(thrown) ?? '');
       if (!made && !isConflict(thrown)) throw this.#failure(undefined, thrown);
     }
@@ -130,7 +130,7 @@ class Migrator {
   }
 
   /** Runs the statements one by one, each in its own transaction: repeating one changes nothing. */
-  async #advise(migration: Migration): Promise<void> {
+  async #applyOptional(migration: Migration): Promise<void> {
     const statements = migration.sql.split(/;\s*$/m).filter((statement) => /^\s*[A-Z]/m.test(statement));
     for (const statement of statements) {
       try {
@@ -138,8 +138,8 @@ class Migrator {
       } catch (thrown) {
         if (isConnectionLost(thrown) || isConflict(thrown)) throw thrown;
         this.#log.info(
-          { reason: sayingOf(thrown), migration: migration.name },
-          'this engine does not take a piece of advice; going without',
+          { reason: errorText(thrown), migration: migration.name },
+          'this engine does not support an optional statement; it is skipped',
         );
       }
     }
@@ -149,22 +149,22 @@ class Migrator {
   #failure(migration: Migration | undefined, thrown: unknown): ReveilleError {
     const code = sqlState(thrown);
     if (thrown instanceof ReveilleError) return thrown;
-    const said = thrown instanceof Error ? thrown.message : String(thrown);
+    const errorText = thrown instanceof Error ? thrown.message : String(thrown);
     if (code === SQLSTATE.INSUFFICIENT_PRIVILEGE || code === '3F000')
       return new ReveilleError(
         'unavailable',
-        `the user of CHRONOS_POSTGRES_URI may not create tables in ${this.#server} (${said}); grant it CREATE on the schema, or give it a schema of its own`,
+        `the user of CHRONOS_POSTGRES_URI may not create tables in ${this.#server} (${errorText}); grant it CREATE on the schema, or give it a schema of its own`,
         { retryable: false, cause: thrown },
       );
     if (code === SQLSTATE.DUPLICATE_TABLE)
       return new ReveilleError(
         'conflict',
-        `the database ${this.#server} holds tables of something else (${said}); give Reveille a database or a schema of its own`,
+        `the database ${this.#server} contains tables of another program (${errorText}); give Reveille a database or a schema of its own`,
         { cause: thrown },
       );
     const known = storeError(thrown);
     if (known.code !== 'internal' || !migration) return known;
-    const message = `migration ${migration.version} (${migration.name}) of ${this.#server} failed: ${said}`;
+    const message = `migration ${migration.version} (${migration.name}) of ${this.#server} failed: ${errorText}`;
     return new ReveilleError('internal', message, { retryable: false, cause: thrown });
   }
 }
@@ -172,13 +172,13 @@ class Migrator {
 export type MigrateOptions = { folder?: URL | string; buckets?: number | undefined };
 
 /**
- * Brings a database to the newest schema.
+ * Updates a database to the newest schema.
  *
- * @param options how many buckets the tables get if they are made now (1 unless told); the folder of the migrations, for
- *   tests
- * @throws ReveilleError `conflict` when the database is newer, has another history or holds tables of something else;
- *   `unavailable` when it cannot be reached (retryable) or tables may not be created (not retryable); `internal` when a
- *   file fails
+ * @param options the number of buckets for new tables (default 1); the folder of the migrations, for tests
+ * @throws ReveilleError `conflict` when the database is newer, has another history or contains tables of another
+ *   program.
+ *   `unavailable` when it is unreachable (retryable) or tables may not be created (not retryable).
+ *   `internal` when a file fails.
  */
 export function migrate(
   server: Server,
@@ -189,16 +189,16 @@ export function migrate(
   return withMigrator(server, connection, log, { folder, buckets }, (migrator) => migrator.run());
 }
 
-/** How many migrations a database has, and how many it lacks. */
+/** The number of migrations that a database has and lacks. */
 export type SchemaState = { applied: number; missing: number };
 
 /**
- * Asks what {@link migrate} would have to do, and changes nothing.
+ * Determines the work of {@link migrate} without changing anything.
  *
- * @throws ReveilleError as {@link migrate}, where it can be told without trying
+ * @throws ReveilleError as {@link migrate}, as far as a check without changes can detect it
  */
-export function lookAtSchema(server: Server, connection: pg.ClientConfig, log: Logger): Promise<SchemaState> {
-  return withMigrator(server, connection, log, {}, (migrator) => migrator.look());
+export function inspectSchema(server: Server, connection: pg.ClientConfig, log: Logger): Promise<SchemaState> {
+  return withMigrator(server, connection, log, {}, (migrator) => migrator.inspect());
 }
 
 async function withMigrator<T>(
@@ -209,10 +209,10 @@ async function withMigrator<T>(
   work: (migrator: Migrator) => Promise<T>,
 ): Promise<T> {
   const migrations = readMigrations(folder);
-  // A migration of a large table, or the wait for another replica's, takes as long as it takes.
+  // A migration of a large table, or the wait for another replica's migration, has no time limit.
   const client = new pg.Client({ ...connection, pipeline: false, query_timeout: 0 });
   client.on('error', (error) =>
-    log.debug({ reason: sayingOf(error) }, 'the connection was lost during the migrations'),
+    log.debug({ reason: errorText(error) }, 'the connection was lost during the migrations'),
   );
   try {
     await client.connect();
@@ -222,6 +222,6 @@ async function withMigrator<T>(
   } catch (thrown) {
     throw storeError(thrown);
   } finally {
-    await client.end().catch((error: unknown) => log.debug({ reason: sayingOf(error) }, 'closing a lost connection'));
+    await client.end().catch((error: unknown) => log.debug({ reason: errorText(error) }, 'closing a lost connection'));
   }
 }

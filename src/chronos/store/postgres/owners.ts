@@ -1,6 +1,6 @@
 /**
- * How many alarms of an owner stand open: bounded from above for every create, counted only where the bound meets the
- * limit.
+ * The number of open alarms per owner. Every create uses an upper bound; the exact number is counted only when the
+ * bound reaches the limit.
  */
 import type { AlarmStatus } from '../../../wire/alarm.ts';
 import type { StoreUsage } from '../store.ts';
@@ -12,7 +12,7 @@ export function isOpen(status: AlarmStatus): boolean {
   return status === 'active' || status === 'paused';
 }
 
-/** Raises the bound of owners who take alarms up again, and counts the bytes by which texts have grown. */
+/** Raises the bound of owners who reopen alarms, and adds the bytes of longer texts. */
 export const ADD_OPEN = statement(
   'add_open',
   `
@@ -22,7 +22,7 @@ export const ADD_OPEN = statement(
     stored_bytes = GREATEST(owners.stored_bytes + excluded.stored_bytes, 0)`,
 );
 
-/** Takes off what was counted for creates that stored nothing: their key or id was taken. */
+/** Subtracts creates that stored nothing because their key or id was taken. */
 const TAKE_OFF = statement(
   'take_off_stored',
   `
@@ -44,7 +44,7 @@ const STORED = statement(
   'SELECT stored_alarms, stored_bytes FROM owners WHERE bucket = $1 AND owner = $2',
 );
 
-/** How many alarms an owner has, ended ones included, and what they take up. */
+/** How many alarms an owner has, ended ones included, and their stored size. */
 export async function storedOf(
   executor: Executor,
   bucket: number,
@@ -59,7 +59,7 @@ const WAITING_TRIGGERS = statement(
   `SELECT count(*) FROM occurrences WHERE bucket = $1 AND owner = $2 AND source = 'trigger' AND due_at IS NOT NULL`,
 );
 
-/** How many triggers of an owner's alarms wait to be delivered. */
+/** How many triggers of an owner's alarms wait for delivery. */
 export async function waitingTriggers(executor: Executor, bucket: number, owner: string): Promise<number> {
   return (await executor.query(WAITING_TRIGGERS, [bucket, owner]))[0]![0] as number;
 }
@@ -69,13 +69,13 @@ const USAGE = statement(
   'SELECT count(*), COALESCE(sum(stored_alarms), 0)::bigint, COALESCE(sum(stored_bytes), 0)::bigint FROM owners',
 );
 
-/** What all owners have together. */
+/** The totals of all owners. */
 export async function usage(executor: Executor): Promise<StoreUsage> {
   const [[owners, alarms, bytes]] = (await executor.query(USAGE, [])) as [[number, number, number]];
   return { owners, alarms, bytes };
 }
 
-/** Makes sure of the owner's row and locks it: no create of theirs commits before this transaction. */
+/** Creates the owner's row if needed and locks it: no create of the owner commits before this transaction. */
 const LOCK = statement(
   'lock_owner',
   `
@@ -95,11 +95,11 @@ const COUNT = statement(
 
 const SET = statement('set_open', 'UPDATE owners SET open_at_most = $3 WHERE bucket = $1 AND owner = $2');
 
-/** Counts an owner's open alarms and makes the bound exact. */
+/** Counts an owner's open alarms and sets the bound to the exact number. */
 export function countOpen(pool: PrimaryPool, bucket: number, owner: string): Promise<number> {
   return pool.transaction(async (transaction) => {
     await transaction.query(LOCK, [bucket, owner]);
-    // A statement of its own: it sees what the creates that were waited for have committed.
+    // A separate statement, so that it sees the commits of the creates that LOCK waited for.
     const [[open]] = (await transaction.query(COUNT, [bucket, owner])) as [[number]];
     await transaction.query(SET, [bucket, owner, open]);
     return open;

@@ -1,43 +1,43 @@
 /**
- * Connections to whichever server takes writes at present.
+ * Connections to the server that currently accepts writes.
  *
- * All connections go to one server at a time. When it is lost, or turns out to be no primary any more, all of them are
- * given up and the servers of the address are tried in turn, the last good one first, until one takes writes: a
- * promoted standby is found by the next statement that needs a connection.
+ * All connections go to one server at a time. When it is lost, or is no primary any more, all connections are closed.
+ * The servers of the address are then tried in turn, the last good one first, until one accepts writes. So the next
+ * statement after a failover finds the promoted standby.
  */
 import pg from 'pg';
 import { type CancelTimer, type Clock, wait } from '../../../kit/clock/clock.ts';
 import type { Logger } from '../../../kit/log/log.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
 import type { Server } from './address.ts';
-import { isConflict, isConnectionLost, SQLSTATE, sayingOf, sqlState, storeError } from './postgres-error.ts';
+import { errorText, isConflict, isConnectionLost, SQLSTATE, sqlState, storeError } from './postgres-error.ts';
 import { prepareSession, STATEMENT_TIMEOUT_MS } from './session.ts';
 import type { Call, Row, Statement } from './statement.ts';
 
-// Bounds how much goes on at once; who comes too many waits in line.
+// Limits concurrency; further callers wait in a queue.
 
 type Waiting = { admit: () => void; refuse: () => void };
 
-export class Turnstile {
+export class ConcurrencyLimit {
   readonly #clock: Clock;
-  readonly #patienceMs: number;
+  readonly #maxWaitMs: number;
   readonly #tooLong: () => Error;
   readonly #line: Waiting[] = [];
   #free: number;
 
   /**
-   * @param places how many may be inside
-   * @param patienceMs how long anybody waits in line
-   * @param tooLong the error of those who waited longer
+   * @param limit maximum number of concurrent callers
+   * @param maxWaitMs how long a caller waits in the queue
+   * @param tooLong the error for callers who waited longer
    */
-  constructor(clock: Clock, places: number, patienceMs: number, tooLong: () => Error) {
+  constructor(clock: Clock, limit: number, maxWaitMs: number, tooLong: () => Error) {
     this.#clock = clock;
-    this.#free = places;
-    this.#patienceMs = patienceMs;
+    this.#free = limit;
+    this.#maxWaitMs = maxWaitMs;
     this.#tooLong = tooLong;
   }
 
-  /** Resolves inside, first come first served. Every entry is followed by one {@link leave}. */
+  /** Resolves when the caller may proceed, first come first served. Every call is followed by one {@link leave}. */
   enter(): Promise<void> {
     if (this.#free > 0) {
       this.#free--;
@@ -55,7 +55,7 @@ export class Turnstile {
           reject(this.#tooLong());
         },
       };
-      cancel = this.#clock.after(this.#patienceMs, waiting.refuse);
+      cancel = this.#clock.after(this.#maxWaitMs, waiting.refuse);
       this.#line.push(waiting);
     });
   }
@@ -70,34 +70,34 @@ export class Turnstile {
 /** How long a new connection may take. */
 const CONNECT_TIMEOUT_MS = 3_000;
 /** How long a caller waits for a free connection. */
-const PATIENCE_MS = 8_000;
+const MAX_WAIT_MS = 8_000;
 /**
- * When the server has not kept its own time limit by then, the connection is taken for dead: a half-open link says
+ * If the server exceeds its own time limit by this much, the connection counts as dead: a half-open connection reports
  * nothing.
  */
 const SILENCE_MS = STATEMENT_TIMEOUT_MS + 2_000;
 const IDLE_MS = 60_000;
-/** A server that has no connection left is asked for another one so often, after so long, and by who has none sooner. */
+/** Retries, delays and the give-up time when a server has no free connection left. */
 const CROWDED_ROUNDS = 20;
 const CROWDED_MS = 1_000;
 const CROWDED_PAUSE_MS = 50;
-/** How often a transaction that met another one is run again at once. */
+/** Immediate retries of a transaction that conflicted with another one. */
 const CONFLICT_RETRIES = 8;
 
 const INT8 = pg.types.builtins.INT8;
 
-/** Whole numbers come as numbers: instants and counters are far below 2⁵³. */
+/** Integers are returned as numbers: instants and counters are far below 2⁵³. */
 const TYPES: pg.CustomTypesConfig = {
   getTypeParser: ((oid: number, format: 'text') =>
     oid === INT8 ? Number : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
 };
 
-/** What runs statements: the pool, each in a transaction of its own, or one transaction. */
+/** Runs statements: the pool, each in a transaction of its own, or one transaction. */
 export type Executor = {
   query(statement: Statement, values: readonly unknown[]): Promise<Row[]>;
 };
 
-type Line = { server: Server; pool: pg.Pool };
+type ServerConnections = { server: Server; pool: pg.Pool };
 type Failure = { server: Server; error: ReveilleError };
 
 export class PrimaryPool implements Executor {
@@ -105,17 +105,17 @@ export class PrimaryPool implements Executor {
   readonly #size: number;
   readonly #clock: Clock;
   readonly #log: Logger;
-  /** Callers wait here and not in a server's pool, which they would be stuck in when that server is given up. */
-  readonly #turnstile: Turnstile;
-  /** Called when another connection than before is the first: clocks, for one, have to be compared anew. */
+  /** Callers wait here and not in a server's pool, where they would be stuck when that server is given up. */
+  readonly #concurrency: ConcurrencyLimit;
+  /** Called when the pool connects to another primary: clocks, for example, must be compared again. */
   onPrimary: (() => void) | undefined;
-  /** Looks at every new connection once more before it is used. */
+  /** Checks every new connection before it is used. */
   inspect: ((connection: Executor) => Promise<void>) | undefined;
-  #line: Line | undefined;
-  #finding: Promise<Line> | undefined;
+  #line: ServerConnections | undefined;
+  #finding: Promise<ServerConnections> | undefined;
   #lastGood = 0;
   #closed = false;
-  #cancelMakingDo: CancelTimer = () => {};
+  #cancelLimit: CancelTimer = () => {};
 
   constructor(servers: readonly Server[], { size, clock, log }: { size: number; clock: Clock; log: Logger }) {
     this.#servers = servers;
@@ -123,15 +123,15 @@ export class PrimaryPool implements Executor {
     this.#clock = clock;
     this.#log = log;
     const tooSlow = () => new ReveilleError('unavailable', 'PostgreSQL is too slow to keep up; try again later');
-    this.#turnstile = new Turnstile(clock, size, PATIENCE_MS, tooSlow);
+    this.#concurrency = new ConcurrencyLimit(clock, size, MAX_WAIT_MS, tooSlow);
   }
 
-  /** The server that was last seen to take writes. */
+  /** The last server that accepted writes. */
   get primary(): Server {
     return this.#servers[this.#lastGood]!;
   }
 
-  /** What every client of ours is made with. */
+  /** The configuration of every client. */
   clientConfig(server: Server): pg.ClientConfig {
     return {
       ...server.connection,
@@ -145,7 +145,7 @@ export class PrimaryPool implements Executor {
     };
   }
 
-  /** Makes sure that there is a server to write to; see {@link primary}. */
+  /** Ensures that a server accepts writes; see {@link primary}. */
   async connect(): Promise<void> {
     try {
       await this.#find();
@@ -154,20 +154,20 @@ export class PrimaryPool implements Executor {
     }
   }
 
-  /** Runs one statement in a transaction of its own; once more when it met another one. */
+  /** Runs one statement in its own transaction; retries once after a conflict. */
   query(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
     return this.#withConnection(async (client) => rowsOf(await client.query(queryOf(statement, values))));
   }
 
   /**
-   * Runs several statements in one transaction, which is run again from the start when it meets another one: `work`
-   * must not do anything else.
+   * Runs several statements in one transaction. After a conflict it is retried from the start, so `work` must have no
+   * other effects.
    *
-   * @returns what `work` returned, once it is durable; when `work` throws, nothing of it is kept
+   * @returns the result of `work`, once it is durable; when `work` throws, everything is rolled back
    */
   transaction<T>(work: (transaction: Executor) => Promise<T>): Promise<T> {
     return this.#withConnection(async (client) => {
-      // Sent along with the first statement; a failure of it is a failure of that one too.
+      // Sent together with the first statement, which fails too if it fails.
       const begun = client.query('BEGIN');
       begun.catch(() => undefined);
       let lost = false;
@@ -185,7 +185,7 @@ export class PrimaryPool implements Executor {
         await begun;
       } catch (thrown) {
         if (!lost) await client.query('ROLLBACK');
-        throw lost || thrown instanceof ReveilleError || isServerError(thrown) ? thrown : new OwnFailure(thrown);
+        throw lost || thrown instanceof ReveilleError || isServerError(thrown) ? thrown : new CallerError(thrown);
       }
       const { command } = await client.query('COMMIT');
       if (command !== 'COMMIT') throw new ReveilleError('internal', 'the transaction was rolled back');
@@ -194,9 +194,9 @@ export class PrimaryPool implements Executor {
   }
 
   /**
-   * Runs several statements in one transaction that are sent in one trip, so that none can depend on what another said.
+   * Runs several statements in one transaction and one round trip, so that none can depend on the result of another.
    *
-   * @returns the rows of each, once they are durable; when one fails, nothing of any is kept
+   * @returns the rows of each, once they are durable; when one fails, all are rolled back
    */
   together(calls: readonly Call[]): Promise<Row[][]> {
     if (calls.length === 1) return this.query(calls[0]!.statement, calls[0]!.values).then((rows) => [rows]);
@@ -207,7 +207,7 @@ export class PrimaryPool implements Executor {
         client.query('COMMIT'),
       ];
       const answers = await Promise.allSettled(sent as Promise<pg.QueryArrayResult>[]);
-      // The first that failed says why; those after it, that there is no transaction any more.
+      // The first failed statement has the cause; later ones report only that there is no transaction.
       const results = answers.map((answer) => {
         if (answer.status === 'rejected') throw answer.reason;
         return answer.value;
@@ -217,21 +217,21 @@ export class PrimaryPool implements Executor {
     });
   }
 
-  /** Lets what is under way finish and closes all connections. */
+  /** Lets running statements finish and closes all connections. */
   async close(): Promise<void> {
     this.#closed = true;
-    this.#cancelMakingDo();
+    this.#cancelLimit();
     const line = this.#line ?? (await this.#finding?.catch(() => undefined));
     this.#line = undefined;
     await line?.pool.end();
   }
 
   async #withConnection<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
-    await this.#turnstile.enter();
+    await this.#concurrency.enter();
     try {
       return await this.#untilDone(work);
     } finally {
-      this.#turnstile.leave();
+      this.#concurrency.leave();
     }
   }
 
@@ -243,7 +243,7 @@ export class PrimaryPool implements Executor {
         client.release();
         return result;
       } catch (thrown) {
-        if (thrown instanceof OwnFailure) {
+        if (thrown instanceof CallerError) {
           client.release();
           throw thrown.cause;
         }
@@ -256,35 +256,35 @@ export class PrimaryPool implements Executor {
     }
   }
 
-  async #acquire(): Promise<{ client: pg.PoolClient; line: Line }> {
+  async #acquire(): Promise<{ client: pg.PoolClient; line: ServerConnections }> {
     for (let round = 1; ; round++) {
       const line = await this.#find();
       try {
         return { client: await line.pool.connect(), line };
       } catch (thrown) {
         if (sqlState(thrown) === SQLSTATE.TOO_MANY_CONNECTIONS && round < CROWDED_ROUNDS) {
-          // The server is well, only full. Whoever comes now waits in line for the connections that we have already.
-          this.#makeDo(line.pool);
+          // The server works but has no free connection. Later callers queue for the existing connections.
+          this.#limitToExisting(line.pool);
           if (line.pool.totalCount === 0) await wait(this.#clock, CROWDED_PAUSE_MS);
           continue;
         }
-        // A server that has gone is noticed when it takes no more connections; the next round is for its successor.
+        // A lost server is detected when it accepts no more connections; the next round connects to its successor.
         this.#giveUp(line, thrown);
         if (round > 1 || this.#closed) throw storeError(thrown);
       }
     }
   }
 
-  /** Asks the server for no more connections than there are, for a while. */
-  #makeDo(pool: pg.Pool): void {
+  /** Limits the pool to its existing connections for a while. */
+  #limitToExisting(pool: pg.Pool): void {
     pool.options.max = Math.max(1, pool.totalCount);
-    this.#cancelMakingDo();
-    this.#cancelMakingDo = this.#clock.after(CROWDED_MS, () => {
+    this.#cancelLimit();
+    this.#cancelLimit = this.#clock.after(CROWDED_MS, () => {
       pool.options.max = this.#size;
     });
   }
 
-  #find(): Promise<Line> {
+  #find(): Promise<ServerConnections> {
     if (this.#closed) return Promise.reject(new ReveilleError('unavailable', 'the store is closed'));
     if (this.#line) return Promise.resolve(this.#line);
     this.#finding ??= this.#tryAll().finally(() => {
@@ -293,7 +293,7 @@ export class PrimaryPool implements Executor {
     return this.#finding;
   }
 
-  async #tryAll(): Promise<Line> {
+  async #tryAll(): Promise<ServerConnections> {
     const failures: Failure[] = [];
     const order = this.#servers.keys().toArray();
     for (const index of [this.#lastGood, ...order.filter((other) => other !== this.#lastGood)]) {
@@ -303,7 +303,7 @@ export class PrimaryPool implements Executor {
         (await pool.connect()).release();
       } catch (thrown) {
         void pool.end();
-        this.#log.debug({ server: server.name, reason: sayingOf(thrown) }, 'not the server to write to');
+        this.#log.debug({ server: server.name, reason: errorText(thrown) }, 'not the server that accepts writes');
         failures.push({ server, error: storeError(thrown) });
         continue;
       }
@@ -325,9 +325,9 @@ export class PrimaryPool implements Executor {
       max: this.#size,
       idleTimeoutMillis: IDLE_MS,
       onConnect: (client) => {
-        // A connection may break while a statement runs on it, which that statement reports.
+        // A connection may break while a statement runs on it; the statement reports that.
         client.on('error', (error) =>
-          this.#log.debug({ server: server.name, reason: sayingOf(error) }, 'a connection was lost'),
+          this.#log.debug({ server: server.name, reason: errorText(error) }, 'a connection was lost'),
         );
         const query: Executor['query'] = async (statement, values) =>
           rowsOf(await client.query(queryOf(statement, values)));
@@ -335,23 +335,25 @@ export class PrimaryPool implements Executor {
       },
     });
     pool.on('error', (error) =>
-      this.#log.debug({ server: server.name, reason: sayingOf(error) }, 'an idle connection was lost'),
+      this.#log.debug({ server: server.name, reason: errorText(error) }, 'an idle connection was lost'),
     );
     return pool;
   }
 
-  /** Turns away from a server; the next caller looks for the one that takes writes. */
-  #giveUp(line: Line, why: unknown): void {
+  /** Leaves a server; the next caller searches for the one that accepts writes. */
+  #giveUp(line: ServerConnections, reason: unknown): void {
     if (this.#line !== line) return;
     this.#line = undefined;
-    this.#log.warn({ server: line.server.name, reason: sayingOf(why) }, 'the connection to PostgreSQL was lost');
-    // Ends when the last statement on it has ended. A rejection could only be about closing what is closed.
-    line.pool.end().catch((error: unknown) => this.#log.debug({ reason: sayingOf(error) }, 'closing lost connections'));
+    this.#log.warn({ server: line.server.name, reason: errorText(reason) }, 'the connection to PostgreSQL was lost');
+    // Ends when its last statement has ended. A rejection could only be about closing closed connections.
+    line.pool
+      .end()
+      .catch((error: unknown) => this.#log.debug({ reason: errorText(error) }, 'closing lost connections'));
   }
 }
 
-/** Something else than the database failed in a transaction: it goes to the caller as it is. */
-class OwnFailure extends Error {
+/** An error in a transaction that does not come from the database. The caller gets it unchanged. */
+class CallerError extends Error {
   constructor(cause: unknown) {
     super('a transaction was given up', { cause });
   }
@@ -364,9 +366,9 @@ function isServerError(thrown: unknown): boolean {
 function noPrimary(failures: readonly Failure[]): ReveilleError {
   const first = failures[0]!.error;
   if (failures.length === 1) return first;
-  const said = failures.map(({ server, error }) => `${server.name}: ${error.message}`).join('; ');
+  const errors = failures.map(({ server, error }) => `${server.name}: ${error.message}`).join('; ');
   const retryable = failures.some(({ error }) => error.retryable);
-  const message = `no server of CHRONOS_POSTGRES_URI takes writes: ${said}`;
+  const message = `no server of CHRONOS_POSTGRES_URI accepts writes: ${errors}`;
   return new ReveilleError('unavailable', message, { retryable, cause: first });
 }
 

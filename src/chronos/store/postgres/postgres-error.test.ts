@@ -31,7 +31,7 @@ const VERDICTS: [what: string, thrown: Error, code: string, retryable: boolean, 
   ['a missing database', serverError('3D000', 'FATAL'), 'unavailable', false, true],
   ['a missing right', serverError('42501'), 'unavailable', false, false],
   ['damage', serverError('XX001'), 'unavailable', false, false],
-  ['a wrong statement of ours', serverError('42601'), 'internal', true, false],
+  ['a wrong statement of this service', serverError('42601'), 'internal', true, false],
 ];
 
 for (const [what, thrown, code, retryable, lost] of VERDICTS) {
@@ -42,12 +42,12 @@ for (const [what, thrown, code, retryable, lost] of VERDICTS) {
   });
 }
 
-test('an error of ours stays what it is', () => {
+test('an error of this service stays unchanged', () => {
   const ours = new ReveilleError('conflict', 'no');
   assert.equal(storeError(ours), ours);
 });
 
-test('a host with several addresses says each failure once', () => {
+test('a host with several addresses reports each failure once', () => {
   const failed = new AggregateError([new Error('refused'), new Error('refused'), new Error('no route')]);
   assert.match(storeError(failed).message, /\(refused, no route\)/);
 });

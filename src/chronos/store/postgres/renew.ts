@@ -1,4 +1,4 @@
-/** Extending leases. */
+/** Extends leases. */
 import type { LeaseKey } from '../store.ts';
 import type { Buckets } from './buckets.ts';
 import type { PrimaryPool } from './pool.ts';
@@ -8,7 +8,7 @@ import { type Call, statement } from './statement.ts';
 
 const KEY = ['owner', 'alarmId', 'fireId', 'fence'] as const;
 
-/** Locks in the order that every batch locks in, so that two of them cannot wait for each other in a circle. */
+/** Locks in the same order as every batch, so that two of them cannot deadlock. */
 const RENEW = statement(
   'renew',
   `
@@ -38,7 +38,7 @@ export async function renew(
       const columns = KEY.map((member) => ofBucket.map((key) => key[member]));
       return { statement: RENEW, values: [bucket, leaseUntil, ...columns] };
     });
-  const rows = await buckets.read(pool, calls);
+  const rows = await buckets.queryAll(pool, calls);
   const renewed = new Set(rows.map(([fireId]) => fireId as string));
   for (const fireId of renewed) claimed.renewed(fireId, leaseUntil);
   return renewed;

@@ -1,4 +1,4 @@
-/** From rows to the domain's objects and back: statements, reading and binding follow the lists of `columns.ts`. */
+/** Converts between rows and domain objects. Statements, reading and binding follow the lists of `columns.ts`. */
 import type { Alarm, AlarmState } from '../../alarm/alarm.ts';
 import {
   AGENT_KEY_COLUMNS,
@@ -9,13 +9,13 @@ import {
   type Member,
   OCCURRENCE_COLUMNS,
   OWNER_COLUMNS,
-  RECEIPT_COLUMNS,
+  TURN_REPORT_COLUMNS,
 } from '../columns.ts';
 import type { Row } from './statement.ts';
 
 /**
- * An array as PostgreSQL reads it (its manual, 8.15.2). The client library can write them too, at twice the time, which
- * is a good part of what a batch costs here.
+ * An array literal of PostgreSQL (manual, 8.15.2). The client library's own conversion takes twice the time, which is a
+ * large part of a batch's cost.
  */
 function arrayLiteral<T>(type: ColumnType, items: readonly T[], pick: (item: T) => unknown): string {
   let literal = '{';
@@ -30,7 +30,7 @@ function arrayLiteral<T>(type: ColumnType, items: readonly T[], pick: (item: T) 
   return `${literal}}`;
 }
 
-/** How an object stands in its columns. */
+/** The mapping of an object to its columns. */
 export class Shape<T> {
   readonly members: readonly Member<T>[];
   readonly #columns: Columns<T>;
@@ -46,7 +46,7 @@ export class Shape<T> {
     return this.#columns[member].name;
   }
 
-  /** Names of columns with commas between them, for SELECT, INSERT and RETURNING. */
+  /** Comma-separated column names, for SELECT, INSERT and RETURNING. */
   list(table?: string, members: readonly Member<T>[] = this.members): string {
     return members.map((member) => (table ? `${table}.${this.name(member)}` : this.name(member))).join(', ');
   }
@@ -84,7 +84,7 @@ export class Shape<T> {
     });
   }
 
-  /** Makes the object of the columns of {@link list}, which stand in a row from index `from` on. */
+  /** Creates the object from the columns of {@link list}, starting at index `from` of a row. */
   read(row: Row, from = 0): T {
     const object: Record<string, unknown> = {};
     for (let index = 0; index < this.members.length; index++) {
@@ -104,7 +104,7 @@ export class Shape<T> {
 
 export const ALARM = new Shape(ALARM_COLUMNS);
 
-/** What every settled attempt may move. */
+/** Members that a settled attempt may change. */
 export const PROGRESS = [
   'status',
   'failureCount',
@@ -115,17 +115,17 @@ export const PROGRESS = [
   'scheduledFires',
 ] as const satisfies Member<Alarm>[];
 
-/** What is given once and for all. */
+/** Members that never change. */
 const IDENTITY: readonly Member<Alarm>[] = ['id', 'owner', 'kind', 'idempotencyKey', 'createdAt'];
 
-/** What an edit may change besides. */
+/** Members that an edit may change. */
 export const CHANGEABLE: readonly Member<Alarm>[] = ALARM.members.filter((member) => !IDENTITY.includes(member));
 
 export const OCCURRENCE = new Shape(OCCURRENCE_COLUMNS);
 
 export const ATTEMPT = new Shape(ATTEMPT_COLUMNS);
 
-export const RECEIPT = new Shape(RECEIPT_COLUMNS);
+export const TURN_REPORT = new Shape(TURN_REPORT_COLUMNS);
 
 export const AGENT_KEY = new Shape(AGENT_KEY_COLUMNS);
 
@@ -135,8 +135,8 @@ export const OWNER = new Shape(OWNER_COLUMNS);
 export type Versioned = { revision: number; state: AlarmState };
 
 /**
- * The columns of a {@link Versioned} of the table `alarms AS a`, in the bucket $1. One statement reads the alarm and what it owes: both
- * are of the same moment.
+ * The columns of a {@link Versioned} of the table `alarms AS a`, in the bucket $1. One statement reads the alarm and
+ * its pending occurrences, so both have the same snapshot.
  */
 export const STATE_COLUMNS = `a.revision, ${ALARM.list('a')}, (
     SELECT json_agg(json_build_array(${OCCURRENCE.list('o')}) ORDER BY o.fire_id)

@@ -1,18 +1,19 @@
-/** What every connection is told before it is used, and what it must be able to promise. */
+/** Session settings of every connection, and checks of the server's guarantees. */
 import type pg from 'pg';
 import { ReveilleError } from '../../../wire/errors.ts';
 
-/** How long the server may work on one statement, locks included, before it gives up. */
+/** The server's time limit for one statement, lock waits included. */
 export const STATEMENT_TIMEOUT_MS = 5_000;
 
 /**
- * Settings of the session. Those that the engine at hand does not have are left out.
+ * Settings of the session; settings that the engine lacks are skipped.
  *
  * - A transaction whose client has stopped in the middle (SIGSTOP, a dead machine) must not hold its rows for ever.
- * - The statements rest on READ COMMITTED: what waited for a row sees the row's newest version.
- * - The tables are always reached through an index. A plan made while they were empty, and kept, must not read them
- *   from end to end when they have grown.
- * - Citus can only send a statement to one server when it knows the bucket, so there each is planned with its values.
+ * - The statements rely on READ COMMITTED: a statement that waited for a row sees the row's newest version.
+ * - The tables are always read through an index. A cached plan from the time when they were empty must not scan them
+ * when they have grown.
+ * - Citus sends a statement to one server only when it knows the bucket, so there each statement is planned with its
+ * values.
  */
 const SETTINGS: Record<string, string> = {
   statement_timeout: String(STATEMENT_TIMEOUT_MS),
@@ -26,9 +27,9 @@ const SETTINGS: Record<string, string> = {
 };
 
 /**
- * `synchronous_commit`: whatever a role's or a database's default is, this session waits until a commit is on this
- * server's disk and, where there are synchronous standbys, on theirs. `remote_apply` promises more and is left as it
- * is; `remote_write`, `local` and `off` promise less and are raised.
+ * `synchronous_commit`: whatever the default of the role or database is, a commit waits until it is on this server's
+ * disk and on the disks of synchronous standbys. `remote_apply` guarantees more and stays; `remote_write`, `local` and
+ * `off` guarantee less and are raised.
  */
 const PREPARE = `
   SELECT set_config(known.name,
@@ -40,7 +41,7 @@ const PREPARE = `
   FROM unnest($1::text[], $2::text[]) AS wanted (name, value)
   JOIN pg_settings AS known ON known.name = wanted.name`;
 
-const LOOK = `
+const INSPECT = `
   SELECT current_setting('server_encoding'), current_setting('transaction_read_only'),
     current_setting('synchronous_commit', true), current_setting('fsync', true)`;
 
@@ -54,23 +55,23 @@ function unfit(message: string, retryable = false): ReveilleError {
  * Prepares a new connection.
  *
  * @param name the server's, for messages
- * @throws ReveilleError `unavailable` when the server is a read-only standby (retryable: it may be promoted), keeps its
- *   text in another encoding than UTF-8, or would not keep what it acknowledges
+ * @throws ReveilleError `unavailable` when the server is a read-only standby (retryable: it may be promoted), stores
+ *   text in another encoding than UTF-8, or could lose acknowledged data
  */
 export async function prepareSession(client: pg.ClientBase, name: string): Promise<void> {
-  const [, looked] = await Promise.all([
+  const [, inspection] = await Promise.all([
     client.query(PREPARE, [Object.keys(SETTINGS), Object.values(SETTINGS)]),
-    client.query<(string | null)[]>({ text: LOOK, rowMode: 'array' }),
+    client.query<(string | null)[]>({ text: INSPECT, rowMode: 'array' }),
   ]);
-  const [encoding, readOnly, synchronousCommit, fsync] = looked.rows[0]!;
+  const [encoding, readOnly, synchronousCommit, fsync] = inspection.rows[0]!;
   if (encoding !== 'UTF8')
     throw unfit(
-      `the database ${name} keeps text as ${encoding}; alarms hold any language: create it with ENCODING 'UTF8' TEMPLATE template0`,
+      `the database ${name} stores text as ${encoding}; alarms need UTF-8: create it with ENCODING 'UTF8' TEMPLATE template0`,
     );
   if (readOnly !== 'off')
-    throw unfit(`${name} takes no writes: it is a read-only standby, or its role may only read`, true);
+    throw unfit(`${name} accepts no writes: it is a read-only standby, or its role may only read`, true);
   if (!DURABLE.includes(synchronousCommit ?? null))
-    throw unfit(`${name} keeps synchronous_commit at ${synchronousCommit} where on is needed`);
+    throw unfit(`${name} has synchronous_commit ${synchronousCommit}; on is required`);
   if (fsync === 'off')
     throw unfit(`${name} runs with fsync off and would lose acknowledged alarms in a power cut; turn it on`);
 }

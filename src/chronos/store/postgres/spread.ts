@@ -1,31 +1,30 @@
 /**
- * Dealing the alarms of a database in use out to another number of buckets, and its tables over the servers of Citus.
+ * Changes the number of buckets of a database in use, and distributes its tables over the servers of Citus.
  *
- * Replicas go on meanwhile. What they do with the number of buckets that they know cannot come too late: the change of
- * places ends every session of theirs while it holds the tables, and whoever connects afterwards reads the new number
- * first (see `store.ts`).
+ * Replicas keep running. Their statements with the old number of buckets cannot be late: the swap ends all their
+ * sessions while it holds the tables. New sessions read the new number first (see `store.ts`).
  */
 import pg from 'pg';
 import { type Clock, wait } from '../../../kit/clock/clock.ts';
 import type { Logger } from '../../../kit/log/log.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
 import { parseAddress } from './address.ts';
-import { refuseHalfArrived } from './arrival.ts';
 import { checkCount, OWNED_TABLES, readBuckets } from './buckets.ts';
-import { beginFollowing, changePlaces, copyRows, endFollowing, INCOMING } from './follow.ts';
 import { migrate } from './migrate.ts';
 import { PrimaryPool } from './pool.ts';
 import { isConflict, SQLSTATE, sqlState, storeError } from './postgres-error.ts';
+import { copyRows, createCopies, dropCopies, INCOMING, swapTables } from './table-copies.ts';
+import { refuseIncompleteTransfer } from './transfer-state.ts';
 
-export type SpreadOptions = {
+export type ReshardOptions = {
   uri: string;
-  /** How many buckets there are to be. */
+  /** The new number of buckets. */
   buckets: number;
-  /** Whether Citus is to keep the tables on its workers. */
+  /** Whether to distribute the tables over the workers of Citus. */
   citus?: boolean;
   clock: Clock;
   log: Logger;
-  /** Told what is being done and how many rows were copied so far. */
+  /** Called with the current step and the number of copied rows. */
   report?: (step: string, rows: number) => void;
 };
 
@@ -35,49 +34,48 @@ export type SpreadResult = {
   was: number;
   buckets: number;
   rows: number;
-  /** How long replicas had to wait while the tables changed places, milliseconds. */
+  /** How long replicas had to wait during the swap, in milliseconds. */
   stoodStillMs: number;
   /** Whether the tables are on the workers of Citus. */
   distributed: boolean;
 };
 
 const TABLES = Object.keys(OWNED_TABLES);
-/** Their rows are compared by number in the end; the ledger is long. */
+/** At the end the rows of these tables are counted and compared; the ledger would be too long. */
 const COUNTED = TABLES.filter((name) => name !== 'fire_attempts' && name !== 'fire_receipts');
-/** Any number that nothing else here locks. */
+/** Arbitrary, but used by no other lock here. */
 const LOCK_KEY = 7_383_553;
-/** Whoever waits for a lock makes others wait behind it: not for long, and then again. */
+/** A waiting lock request blocks others behind it: so it waits briefly, and is repeated. */
 const LOCK_TIMEOUT_MS = 1000;
 const LOCK_ROUNDS = 60;
 const LOCK_PAUSE_MS = 500;
 /** How long sessions may take to end. */
 const ENDING_MS = 5000;
 
-/** Of those who are there when it is asked first, so that it can be asked again: others come, and wait. */
+/** Only sessions that exist at the first query, so that it can be repeated: new ones connect and wait. */
 const SESSIONS = `
   SELECT pid || ' ' || backend_start FROM pg_stat_activity
   WHERE datname = current_database() AND application_name = 'chronosd' AND backend_type = 'client backend'`;
 
-class Spreading {
+class Resharding {
   readonly #client: pg.Client;
-  readonly #options: SpreadOptions;
+  readonly #options: ReshardOptions;
   rows = 0;
   stoodStillMs = 0;
 
-  constructor(client: pg.Client, options: SpreadOptions) {
+  constructor(client: pg.Client, options: ReshardOptions) {
     this.#client = client;
     this.#options = options;
   }
 
-  /** Alone, and with the rights that it takes. */
+  /** Takes the lock against a second run and checks the rights. */
   async begin(): Promise<void> {
     const { rows } = await this.#client.query<[boolean, boolean]>({
       text: `SELECT pg_try_advisory_lock(${LOCK_KEY}), pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = 'alarms'::regclass`,
       rowMode: 'array',
     });
     const [alone, owns] = rows[0]!;
-    if (!alone)
-      throw new ReveilleError('conflict', 'another "reveille spread" is at work on this database; wait for it');
+    if (!alone) throw new ReveilleError('conflict', 'another "reveille spread" runs on this database; wait for it');
     if (!owns)
       throw new ReveilleError(
         'invalid_request',
@@ -94,26 +92,26 @@ class Spreading {
 
   async rebucket(): Promise<void> {
     const { buckets, report } = this.#options;
-    await this.#alone('SHARE ROW EXCLUSIVE', TABLES, () => beginFollowing(this.#client, buckets));
+    await this.#withExclusiveLock('SHARE ROW EXCLUSIVE', TABLES, () => createCopies(this.#client, buckets));
     for (const name of TABLES)
       await copyRows(this.#client, name, buckets, (rows) => {
         this.rows += rows;
         report?.(name, this.rows);
       });
     for (const name of TABLES) await this.#client.query(`ANALYZE ${INCOMING}.${name}`);
-    await this.#alone('ACCESS EXCLUSIVE', ['bucketing', ...TABLES], async () => {
+    await this.#withExclusiveLock('ACCESS EXCLUSIVE', ['bucketing', ...TABLES], async () => {
       await this.#compare();
       await this.#endSessions();
-      await changePlaces(this.#client);
+      await swapTables(this.#client);
       await this.#client.query('UPDATE bucketing SET buckets = $1', [buckets]);
     });
-    await endFollowing(this.#client);
+    await dropCopies(this.#client);
   }
 
-  /** Hands the tables to Citus: all of them by bucket, what belongs to one bucket on one server. */
+  /** Distributes the tables with Citus by bucket; the rows of one bucket are on one server. */
   async distribute(): Promise<void> {
     const { buckets } = this.#options;
-    await this.#alone('ACCESS EXCLUSIVE', ['bucketing', ...TABLES], async () => {
+    await this.#withExclusiveLock('ACCESS EXCLUSIVE', ['bucketing', ...TABLES], async () => {
       await this.#endSessions();
       const [first, ...others] = TABLES;
       await this.#client.query(
@@ -141,10 +139,10 @@ class Spreading {
     }
   }
 
-  /** Ends the sessions of replicas; those that come afterwards wait for the tables. */
+  /** Ends the sessions of replicas; new ones wait for the tables. */
   async #endSessions(): Promise<void> {
     const sessions = async () => {
-      // Within a transaction it is remembered who was there.
+      // Within a transaction the list of sessions is cached.
       await this.#client.query('SELECT pg_stat_clear_snapshot()');
       return (await this.#client.query<[string]>({ text: SESSIONS, rowMode: 'array' })).rows.map(([name]) => name);
     };
@@ -161,8 +159,8 @@ class Spreading {
     }
   }
 
-  /** A transaction that has tables for itself; waits for them in short turns. */
-  async #alone(mode: string, tables: readonly string[], work: () => Promise<void>): Promise<void> {
+  /** A transaction that locks tables exclusively; it waits for them in short turns. */
+  async #withExclusiveLock(mode: string, tables: readonly string[], work: () => Promise<void>): Promise<void> {
     for (let round = 1; ; round++) {
       const began = this.#options.clock.monotonic();
       try {
@@ -183,13 +181,14 @@ class Spreading {
 }
 
 /**
- * Changes the number of buckets, and hands the tables to Citus where that is asked for. Replicas may run; what was
- * begun and not finished is begun anew.
+ * Changes the number of buckets, and distributes the tables with Citus on request. Replicas may run; an unfinished
+ * earlier run is restarted.
  *
- * @throws ReveilleError `invalid_request` when the number cannot be, Citus is asked for and not there, or tables that it
- *   keeps already are to be dealt out anew; `conflict` when somebody is at it already; as `openPostgresStore` otherwise
+ * @throws ReveilleError `invalid_request` when the number is not allowed, Citus is requested but missing, or tables are
+ *   distributed already in another number of buckets.
+ *   `conflict` when another run is active. Otherwise as `openPostgresStore`.
  */
-export async function spread(options: SpreadOptions): Promise<SpreadResult> {
+export async function spread(options: ReshardOptions): Promise<SpreadResult> {
   const { uri, buckets, citus = false, clock, log } = options;
   checkCount(buckets);
   const pool = new PrimaryPool(parseAddress(uri), { size: 1, clock, log });
@@ -199,7 +198,7 @@ export async function spread(options: SpreadOptions): Promise<SpreadResult> {
     const { primary } = pool;
     const connection = pool.clientConfig(primary);
     await migrate(primary, connection, log, { buckets });
-    await refuseHalfArrived(pool, primary.name);
+    await refuseIncompleteTransfer(pool, primary.name);
     const { count: was, citus: hasCitus } = await readBuckets(pool);
     await pool.close();
     if (citus && !hasCitus)
@@ -210,14 +209,14 @@ export async function spread(options: SpreadOptions): Promise<SpreadResult> {
     client = new pg.Client({ ...connection, application_name: 'reveille spread', pipeline: false, query_timeout: 0 });
     client.on('error', () => {});
     await client.connect();
-    const work = new Spreading(client, options);
+    const work = new Resharding(client, options);
     await work.begin();
     const distributed = await work.isDistributed();
-    if (!distributed) await endFollowing(client);
+    if (!distributed) await dropCopies(client);
     if (distributed && was !== buckets)
       throw new ReveilleError(
         'invalid_request',
-        `Citus keeps the tables in ${was} buckets already; that many they stay`,
+        `Citus distributes the tables in ${was} buckets already; this number cannot be changed`,
       );
     if (was !== buckets) await work.rebucket();
     if (citus && !distributed) await work.distribute();

@@ -1,4 +1,4 @@
-/** Reading alarms with what they owe. */
+/** Reads alarms with their pending occurrences. */
 
 import { ALARM_KINDS, ALARM_STATUSES } from '../../../wire/alarm.ts';
 import type { Alarm, AlarmState } from '../../alarm/alarm.ts';
@@ -6,8 +6,8 @@ import {
   type AlarmFilter,
   type AlarmSearch,
   type Claim,
-  inSmallLetters,
   type LeaseKey,
+  lowerCaseAscii,
   SEARCH_STEP,
   type UpcomingRequest,
 } from '../store.ts';
@@ -26,9 +26,9 @@ const NEWEST = statement(
 );
 
 /**
- * A walk for each place where alarms of a status are found: what is active owes something, what was paused, cancelled
- * or has failed is set aside, and the rest has fired. Only the last one steps over others: no more than the owner has
- * open or set aside.
+ * One index scan for each set of statuses: active alarms have a pending occurrence; paused, cancelled and failed ones
+ * are flagged; the rest has fired. Only the last scan skips other alarms: at most as many as the owner has open or
+ * flagged.
  */
 const FILTERED = statement(
   'list_filtered',
@@ -84,16 +84,16 @@ export async function list(
   return rows.map((row) => readState(row).state);
 }
 
-const LAST_LOOKED_AT = statement(
+const LAST_READ = statement(
   'search_step',
   `SELECT min(id), count(*) FROM (
      SELECT id FROM alarms WHERE bucket = $1 AND owner = $2 AND id < $3 ORDER BY id DESC LIMIT ${SEARCH_STEP}) AS step`,
 );
 
 /**
- * Texts are bytes, for they may hold what no `text` of PostgreSQL can; written with escapes, all of them can be searched.
- * In the collation "C" lower() folds A to Z and nothing else. Digits may be found in an escape, so that what is found is
- * looked at again.
+ * Texts are stored as bytes, because they may contain characters that `text` of PostgreSQL cannot. Encoded with
+ * escapes, all of them can be searched. In the collation "C" lower() folds only A to Z. Digits may match inside an
+ * escape, so every match is checked again.
  */
 const folded = (bytes: string) => `lower(encode(${bytes}, 'escape') COLLATE "C")`;
 const SEARCH = statement(
@@ -106,9 +106,9 @@ const SEARCH = statement(
    ORDER BY a.id DESC LIMIT $8`,
 );
 
-const holds = (text: string, { label, wakeMessage }: Alarm) => {
-  const wanted = inSmallLetters(text);
-  return [label, wakeMessage].some((held) => inSmallLetters(held).includes(wanted));
+const contains = (text: string, { label, wakeMessage }: Alarm) => {
+  const wanted = lowerCaseAscii(text);
+  return [label, wakeMessage].some((held) => lowerCaseAscii(held).includes(wanted));
 };
 
 export async function search(
@@ -117,17 +117,19 @@ export async function search(
   owner: string,
   { text, status, kind, before = AFTER_ALL, limit }: AlarmSearch,
 ): Promise<{ found: AlarmState[]; reached: string | undefined }> {
-  const [step] = await executor.query(LAST_LOOKED_AT, [bucket, owner, before]);
+  const [step] = await executor.query(LAST_READ, [bucket, owner, before]);
   const [oldest, count] = [step![0] as string | null, Number(step![1])];
   if (oldest === null) return { found: [], reached: undefined };
   const sought = [bucket, owner, before, oldest, status ?? null, kind ?? null, Buffer.from(text, 'utf8'), limit];
   const states = (await executor.query(SEARCH, sought)).map((row) => readState(row).state);
   const end = count === SEARCH_STEP ? oldest : undefined;
   const reached = states.length === limit ? states.at(-1)!.alarm.id : end;
-  return { found: states.filter(({ alarm }) => holds(text, alarm)), reached };
+  return { found: states.filter(({ alarm }) => contains(text, alarm)), reached };
 }
 
-/** What one owner owes is sorted as a whole: an index by owner and instant would cost every fire a page. */
+/**
+ * One owner's pending occurrences are sorted as a whole: an index by owner and instant would cost every fire a page.
+ */
 const UPCOMING = statement(
   'upcoming',
   `SELECT ${STATE_COLUMNS}
@@ -153,7 +155,7 @@ export async function upcoming(
   return rows.map((row) => readState(row).state);
 }
 
-// How much there is to claim.
+// The number of due occurrences.
 
 const COUNT = statement(
   'count_due',
@@ -169,17 +171,19 @@ export async function countDue(
   { now, atMost }: { now: number; atMost: number },
 ): Promise<number> {
   const calls = buckets.all().map((bucket): Call => ({ statement: COUNT, values: [bucket, now, atMost] }));
-  const due = (await buckets.read(pool, calls)).reduce((sum, [count]) => sum + Number(count), 0);
+  const due = (await buckets.queryAll(pool, calls)).reduce((sum, [count]) => sum + Number(count), 0);
   return Math.min(due, atMost);
 }
 
-/** More than are in flight at once; beyond that they are claims whose outcome never came. */
+/** More than are in flight at once; the rest are claims without an outcome. */
 const MOST = 1024;
 
 export class ClaimedStates {
   readonly #states = new Map<string, Versioned>();
 
-  /** @param claim of an alarm that owes nothing else */
+  /**
+   * @param claim of an alarm without other pending occurrences
+   */
   remember({ alarm, occurrence }: Claim, revision: number): void {
     this.#states.set(occurrence.fireId, { revision, state: { alarm, occurrences: [occurrence] } });
     if (this.#states.size <= MOST) return;
@@ -187,7 +191,7 @@ export class ClaimedStates {
     this.#states.delete(oldest!);
   }
 
-  /** Gives a state out, once. */
+  /** Returns a state, once. */
   take({ owner, fireId, fence }: LeaseKey): Versioned | undefined {
     const remembered = this.#states.get(fireId);
     if (!remembered) return undefined;
@@ -220,15 +224,15 @@ const BY_KEY = statement(
   WHERE a.bucket = $1 AND a.owner = $2 AND a.held_key = $3`,
 );
 
-/** What no text column holds is not there. */
+/** Whether a text column can store all these texts. */
 export function isStorable(...texts: string[]): boolean {
   return !texts.some((text) => text.includes('\0'));
 }
 
-/** An alarm's name within a batch. */
+/** Identifies an alarm within a batch. */
 export type AlarmKey = { owner: string; id: string };
 
-/** The alarms that exist among those named, in no particular order. */
+/** The existing alarms among the given keys, unordered. */
 export async function readStates(pool: PrimaryPool, buckets: Buckets, keys: readonly AlarmKey[]): Promise<Versioned[]> {
   const calls = buckets
     .group(keys, ({ owner }) => owner)
@@ -236,7 +240,7 @@ export async function readStates(pool: PrimaryPool, buckets: Buckets, keys: read
       const columns = [those.map(({ owner }) => owner), those.map(({ id }) => id)];
       return { statement: BY_ID, values: [bucket, ...columns] };
     });
-  return (await buckets.read(pool, calls)).map(readState);
+  return (await buckets.queryAll(pool, calls)).map(readState);
 }
 
 export async function readOne(

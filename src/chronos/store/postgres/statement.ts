@@ -1,4 +1,4 @@
-/** Statements as they are written down, and their rows as they come back. */
+/** Prepared statements and their rows. */
 
 /** A prepared statement: each connection parses and plans a name once. */
 export type Statement = { readonly name: string; readonly text: string };

@@ -6,60 +6,61 @@ import type { AlarmState } from '../../alarm/alarm.ts';
 import type { AlarmStore } from '../store.ts';
 import { parseAddress } from './address.ts';
 import { prepareAgentKeys, putNonce, takeNonce } from './agent-keys.ts';
-import { refuseHalfArrived } from './arrival.ts';
 import { pageOfAttempts, pruneAttempts } from './attempts.ts';
 import { type Buckets, readBuckets } from './buckets.ts';
 import { prepareClaim } from './claim.ts';
 import { prepareComplete } from './complete.ts';
 import { prepareCreate } from './create.ts';
 import { DatabaseClock } from './database-clock.ts';
-import { forgetCancelled, forgetEnded } from './forget.ts';
-import { Hints } from './hints.ts';
+import { deleteCancelled, deleteEnded } from './delete-ended.ts';
+import { DueIndex, earliestDue } from './due-index.ts';
+import { PREFERENCE_DELAY_MS, ReplicaMembership } from './membership.ts';
 import { migrate } from './migrate.ts';
-import { earliestDue, Outlook } from './outlook.ts';
 import { usage } from './owners.ts';
 import { PrimaryPool } from './pool.ts';
-import { hasFire, pruneReceipts, receiptsOf, recordReceipts } from './receipts.ts';
 import { renew } from './renew.ts';
+import { ReplicaNotifications } from './replica-notifications.ts';
 import { ClaimedStates, countDue, findByKey, list, readOne, search, upcoming } from './state.ts';
 import { statement } from './statement.ts';
 import { prepareSweep } from './sweep.ts';
-import { STAND_BACK_MS, Team } from './team.ts';
+import { refuseIncompleteTransfer } from './transfer-state.ts';
+import { hasFire, pruneTurnReports, recordTurnReports, turnReportsOf } from './turn-reports.ts';
 import { prepareUpdate } from './write.ts';
 
 const DEFAULT_POOL_SIZE = 10;
 
-/** Writing a value that stands there already goes all the way to the disk, and the standbys', and changes nothing. */
+/** Writes an existing value again: this reaches the disk, and the standbys', and changes nothing. */
 const PING = statement('ping', 'UPDATE chronos_migrations SET name = name WHERE version = 1');
 
 export type PostgresStoreOptions = {
   /**
-   * `postgres://user:password@host:5432/database`; several hosts with commas between them, of which one takes writes.
+   * `postgres://user:password@host:5432/database`; several hosts are separated by commas, and one of them accepts
+   * writes.
    */
   uri: string;
   clock: Clock;
   log: Logger;
-  /** Most connections at once, one for hints apart; 10 unless told. */
+  /** Maximum number of connections, besides one for notifications; default 10. */
   poolSize?: number;
-  /** Called when another replica says that something is due at this instant. Without it, nobody listens. */
+  /** Called when another replica reports a due instant. Without it, this replica does not listen. */
   onHint?: (dueAt: number) => void;
-  /** How many buckets the tables get if they are made, or remade, now; 1 unless told. See `buckets.ts`. */
+  /** The number of buckets if the tables are created or recreated now; default 1. See `buckets.ts`. */
   buckets?: number;
-  /**
-   * Called when the number of buckets was changed by `spread`: this store is of no use any more, and another is to be
-   * opened in its place.
-   */
+  /** Called when `reshard` has changed the number of buckets: this store is unusable, and a new one must be opened. */
   onOutdated?: () => void;
   /**
-   * Which buckets this replica prefers: all, or those that rendezvous hashing gives it among the replicas at work, or those
-   * for which a function says so. What it does not prefer it leaves to others for a moment. `all` unless told.
+   * The buckets that this replica prefers: all, its share by rendezvous hashing over the active replicas, or the
+   * selection of a function. It waits a moment before it claims from other buckets. Default: `all`.
    */
   prefers?: 'all' | 'rendezvous' | ((bucket: number) => boolean);
-  /** Whether replicas tell each other at all (LISTEN and NOTIFY); true unless told. */
+  /** Whether replicas notify each other (LISTEN and NOTIFY); default: true. */
   hints?: boolean;
 };
 
-/** Works through the buckets in turn until `limit` is reached, each time from where it ended before: more is there. */
+/**
+ * Processes the buckets in turn until `limit` is reached. Each call starts at the bucket where the last one ended,
+ * which may have more.
+ */
 function inTurn(
   buckets: Buckets,
   work: (bucket: number, request: { before: number; limit: number }) => Promise<number>,
@@ -67,7 +68,7 @@ function inTurn(
   let first = 0;
   return async ({ before, limit }) => {
     let [done, bucket] = [0, first];
-    for (let looked = 0; looked < buckets.count; looked++) {
+    for (let visited = 0; visited < buckets.count; visited++) {
       done += await work(bucket, { before, limit: limit - done });
       if (done >= limit) break;
       bucket = (bucket + 1) % buckets.count;
@@ -78,15 +79,17 @@ function inTurn(
 }
 
 /**
- * Opens the store and brings its schema up to date.
+ * Opens the store and updates its schema.
  *
- * @throws ReveilleError `unavailable`, retryable when no server of the address takes writes at present and it makes
- *   sense to try again, not retryable when an operator has to do something first (password, rights, encoding, settings
- *   that lose data); `conflict` when the database belongs to a newer version or to something else, or when a move into
- *   it is not finished; `invalid_request` when the address cannot be read
+ * @throws ReveilleError `unavailable`, retryable: no server of the address accepts writes at present
+ * @throws ReveilleError `unavailable`, not retryable: an operator must act first (password, rights, encoding, settings
+ *   that lose data)
+ * @throws ReveilleError `conflict`: the database belongs to a newer version or another program, or a move into it is
+ *   not finished
+ * @throws ReveilleError `invalid_request`: the address is not valid
  */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<AlarmStore> {
-  const { uri, clock, log, poolSize = DEFAULT_POOL_SIZE, onHint } = options;
+  const { uri, clock, log, poolSize = DEFAULT_POOL_SIZE, onHint: onRemoteDue } = options;
   let buckets: Buckets;
   const pool = new PrimaryPool(parseAddress(uri), { size: poolSize, clock, log });
   const databaseClock = new DatabaseClock(pool, clock, log);
@@ -98,49 +101,62 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       const found = await readBuckets(connection);
       if (found.count === buckets.count && found.citus === buckets.citus) return;
       options.onOutdated?.();
-      throw new ReveilleError('unavailable', 'alarms have been dealt out anew; try again');
+      throw new ReveilleError('unavailable', 'the number of buckets has changed; try again');
     };
-    await refuseHalfArrived(pool, pool.primary.name);
+    await refuseIncompleteTransfer(pool, pool.primary.name);
     await databaseClock.start();
   } catch (thrown) {
     await pool.close();
     throw thrown;
   }
-  let team: Team | undefined;
+  let membership: ReplicaMembership | undefined;
   const { prefers = 'all' } = options;
-  const standsBack = (bucket: number) =>
-    buckets.count > 1 && !(typeof prefers === 'function' ? prefers(bucket) : (team?.prefers(bucket) ?? true));
-  const outlook = new Outlook(pool, buckets, clock, standsBack);
-  const heard =
-    onHint &&
+  const isPreferredElsewhere = (bucket: number) =>
+    buckets.count > 1 && !(typeof prefers === 'function' ? prefers(bucket) : (membership?.prefers(bucket) ?? true));
+  const dueIndex = new DueIndex(pool, buckets, clock, isPreferredElsewhere);
+  const onNotifiedDue =
+    onRemoteDue &&
     ((dueAt: number, bucket: number) => {
-      outlook.hear(bucket, dueAt);
-      onHint(standsBack(bucket) ? dueAt + STAND_BACK_MS : dueAt);
+      dueIndex.noteDue(bucket, dueAt);
+      onRemoteDue(isPreferredElsewhere(bucket) ? dueAt + PREFERENCE_DELAY_MS : dueAt);
     });
-  const hints = options.hints === false ? undefined : new Hints(pool, clock, log, heard);
-  if (hints && prefers === 'rendezvous' && buckets.count > 1) {
-    team = new Team({ self: hints.sender, buckets: buckets.count, clock, tell: (word) => hints.say(word) });
-    hints.onMember = (member, word) => team?.hear(member, word);
+  const notifications = options.hints === false ? undefined : new ReplicaNotifications(pool, clock, log, onNotifiedDue);
+  if (notifications && prefers === 'rendezvous' && buckets.count > 1) {
+    membership = new ReplicaMembership({
+      self: notifications.sender,
+      buckets: buckets.count,
+      clock,
+      notify: (word) => notifications.sendMembership(word),
+    });
+    notifications.onMember = (member, word) => membership?.receive(member, word);
   }
-  hints?.listen();
+  notifications?.listen();
   pool.onPrimary = () => {
     databaseClock.remeasure();
-    hints?.moveOn();
+    notifications?.reconnect();
   };
 
   const creates = prepareCreate(pool, buckets);
   const update = prepareUpdate(pool, buckets, clock);
   const claimed = new ClaimedStates();
-  const sweeps = prepareSweep({ pool, buckets, outlook, clock, log });
-  const claim = prepareClaim({ pool, buckets, outlook, sweeps, claimed, standsBack, log });
-  const onState = (state: AlarmState) => outlook.stored(state);
+  const sweeps = prepareSweep({ pool, buckets, dueIndex: dueIndex, clock, log });
+  const claim = prepareClaim({
+    pool,
+    buckets,
+    dueIndex: dueIndex,
+    sweeps,
+    claimed,
+    isPreferredElsewhere: isPreferredElsewhere,
+    log,
+  });
+  const onState = (state: AlarmState) => dueIndex.recordStored(state);
   const complete = prepareComplete({ pool, buckets, claimed, clock, onState });
   const keys = prepareAgentKeys(pool, buckets);
 
-  const changed = (owner: string) => hints?.marks.changed(owner);
-  const tell = (state: AlarmState | undefined) => {
+  const changed = (owner: string) => notifications?.changeCounters.changed(owner);
+  const notify = (state: AlarmState | undefined) => {
     const dueAt = state && earliestDue(state);
-    if (dueAt !== undefined) hints?.tell(dueAt, buckets.of(state!.alarm.owner), databaseClock.now());
+    if (dueAt !== undefined) notifications?.notifyDue(dueAt, buckets.of(state!.alarm.owner), databaseClock.now());
   };
 
   return {
@@ -150,8 +166,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       const answer = await creates.create(entry, limits);
       if (answer.result === 'created') {
         changed(entry.alarm.owner);
-        outlook.stored(answer.state);
-        tell(answer.state);
+        dueIndex.recordStored(answer.state);
+        notify(answer.state);
       }
       return answer;
     },
@@ -159,34 +175,34 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     findByKey: (owner, key) => findByKey(pool, buckets, owner, key),
     list: (owner, filter) => list(pool, buckets.of(owner), owner, filter),
     search: (owner, request) => search(pool, buckets.of(owner), owner, request),
-    mark: async (owner) => hints?.marks.of(owner),
+    mark: async (owner) => notifications?.changeCounters.of(owner),
     upcoming: (owner, request) => upcoming(pool, buckets.of(owner), owner, request),
     async update(owner, alarmId, transition, limits) {
       const state = await update(owner, alarmId, transition, limits);
-      outlook.forget(buckets.of(owner));
+      dueIndex.invalidate(buckets.of(owner));
       changed(owner);
-      tell(state);
+      notify(state);
       return state;
     },
     attempts: (owner, alarmId, page) => pageOfAttempts(pool, buckets.of(owner), owner, alarmId, page),
     pruneAttempts: inTurn(buckets, (bucket, request) => pruneAttempts(pool, bucket, request)),
-    pruneAlarms: inTurn(buckets, (bucket, { before, limit }) => forgetEnded(pool, bucket, before, limit)),
+    pruneAlarms: inTurn(buckets, (bucket, { before, limit }) => deleteEnded(pool, bucket, before, limit)),
     async forgetCancelled(owner, limit) {
-      const forgotten = await forgetCancelled(pool, buckets.of(owner), owner, limit);
+      const deleted = await deleteCancelled(pool, buckets.of(owner), owner, limit);
       changed(owner);
-      return forgotten;
+      return deleted;
     },
     usage: () => usage(pool),
     async recordReceipts(report) {
-      const recorded = await recordReceipts(pool, buckets, report);
+      const recorded = await recordTurnReports(pool, buckets, report);
       changed(report.owner);
       return recorded;
     },
     hasFire: (fire) => hasFire(pool, buckets.of(fire.owner), fire),
-    receiptsOf: (owner, alarmId, fireIds) => receiptsOf(pool, buckets.of(owner), owner, alarmId, fireIds),
-    pruneReceipts: inTurn(buckets, (bucket, request) => pruneReceipts(pool, bucket, request)),
+    receiptsOf: (owner, alarmId, fireIds) => turnReportsOf(pool, buckets.of(owner), owner, alarmId, fireIds),
+    pruneReceipts: inTurn(buckets, (bucket, request) => pruneTurnReports(pool, bucket, request)),
 
-    // Another replica may hold any of them, and be well.
+    // Any lease may belong to another, running replica.
     endLeasesOfTheDead: async () => 0,
     async claim(request) {
       const claimedNow = await claim(request);
@@ -200,8 +216,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       return results;
     },
     async nextDueAt(saturated) {
-      team?.looks();
-      return outlook.nextDueAt(saturated, databaseClock.now(), sweeps.leaseEnds);
+      membership?.recordClaim();
+      return dueIndex.nextDueAt(saturated, databaseClock.now(), sweeps.leaseEnds);
     },
     countDue: (request) => countDue(pool, buckets, request),
 
@@ -219,8 +235,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     },
     async close() {
       await creates.drain();
-      team?.stop();
-      await Promise.all([hints?.stop(), databaseClock.stop()]);
+      membership?.stop();
+      await Promise.all([notifications?.stop(), databaseClock.stop()]);
       await pool.close();
     },
   };

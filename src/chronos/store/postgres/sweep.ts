@@ -1,4 +1,4 @@
-/** Ending leases that ran out. */
+/** Ends expired leases. */
 import type { Clock } from '../../../kit/clock/clock.ts';
 import type { Logger } from '../../../kit/log/log.ts';
 import { interruptedAttempt } from '../../alarm/settlement.ts';
@@ -6,20 +6,20 @@ import { interruptedState } from '../difference.ts';
 import type { LeaseKey } from '../store.ts';
 import type { Buckets } from './buckets.ts';
 import { type Settlement, settleAll } from './complete.ts';
-import type { Outlook } from './outlook.ts';
+import type { DueIndex } from './due-index.ts';
 import type { PrimaryPool } from './pool.ts';
 import { type Call, type Row, statement } from './statement.ts';
 
 /** How many leases are ended in one transaction. */
 const SWEEP = 256;
-/** So often a bucket is searched for leases that ran out, unless somebody has seen one before. */
+/** Interval between searches of a bucket for expired leases, unless an earlier expiry is known. */
 const SWEEP_EVERY_MS = 1000;
-/** Where a search steps over a long backlog, it may take up at most one part in so many of the time, */
+/** Where a search must skip a long backlog, it may take at most one part in this many of the time, */
 const SWEEP_SHARE = 50;
-/** but another one comes after so long: a machine that is slow for a moment looks like a long backlog. */
+/** but the next search starts after this time at the latest: a slow moment can look like a long backlog. */
 const SWEEP_AFTER_MS = 10_000;
 
-/** Leases that ran out; the first column stands in every row and says when the next one does. */
+/** Expired leases; the first column repeats in every row and has the time of the next expiry. */
 const EXPIRED = statement(
   'expired',
   `
@@ -31,10 +31,10 @@ const EXPIRED = statement(
   ) AS o ON true`,
 );
 
-export type Sweeping = { pool: PrimaryPool; buckets: Buckets; outlook: Outlook; clock: Clock; log: Logger };
+export type Sweeping = { pool: PrimaryPool; buckets: Buckets; dueIndex: DueIndex; clock: Clock; log: Logger };
 
-export function prepareSweep({ pool, buckets, outlook, clock, log }: Sweeping) {
-  /** When each bucket is to be searched for leases that ran out, and up to when it has been. */
+export function prepareSweep({ pool, buckets, dueIndex, clock, log }: Sweeping) {
+  /** When each bucket is searched next for expired leases, and the time of its last search. */
   const sweeps = buckets.all().map(() => ({ dueAt: Number.NEGATIVE_INFINITY, last: Number.NEGATIVE_INFINITY }));
 
   async function end(rows: readonly Row[], now: number): Promise<void> {
@@ -42,20 +42,23 @@ export function prepareSweep({ pool, buckets, outlook, clock, log }: Sweeping) {
       const key = { owner, alarmId, fireId, fence } as LeaseKey;
       return {
         key,
-        // Renewed since: not to be ended.
-        attempt: (held) => (held.leaseUntil! <= now ? interruptedAttempt(held) : undefined),
+        // A renewed lease is not ended.
+        attempt: (leased) => (leased.leaseUntil! <= now ? interruptedAttempt(leased) : undefined),
         settle: (state) => interruptedState(state, key.fireId, now, log),
       };
     });
     await settleAll(pool, buckets, clock, settlements);
   }
 
-  /** Searches buckets once and ends what it finds; gives those that may have more, and why others could not be searched. */
+  /**
+   * Searches buckets once and ends expired leases. Returns the buckets that may have more, and why others could not be
+   * searched.
+   */
   async function search(which: readonly number[], now: number, nextEnds: Map<number, number>) {
     const calls = which.map((bucket): Call => ({ statement: EXPIRED, values: [bucket, now] }));
     const failures: unknown[] = [];
     const more: number[] = [];
-    for (const [index, answer] of (await buckets.ask(pool, calls)).entries()) {
+    for (const [index, answer] of (await buckets.query(pool, calls)).entries()) {
       const bucket = which[index]!;
       if (answer.status === 'rejected') {
         failures.push(answer.reason);
@@ -64,7 +67,7 @@ export function prepareSweep({ pool, buckets, outlook, clock, log }: Sweeping) {
       nextEnds.set(bucket, (answer.value[0]![0] as number | null) ?? Infinity);
       const rows = answer.value.filter(([, owner]) => owner !== null);
       if (rows.length === 0) continue;
-      outlook.forget(bucket);
+      dueIndex.invalidate(bucket);
       try {
         await end(rows, now);
       } catch (error) {
@@ -78,15 +81,15 @@ export function prepareSweep({ pool, buckets, outlook, clock, log }: Sweeping) {
   }
 
   return {
-    /** Somebody's lease in a bucket ends then: the first claim after that searches for it. */
+    /** A lease in a bucket expires then: the first claim after that searches for it. */
     leaseEnds(bucket: number, until: number): void {
       const state = sweeps[bucket]!;
       state.dueAt = Math.min(state.dueAt, until);
     },
 
     /**
-     * Ends every lease that ran out, whoever its owner is, in all buckets or in those whose turn it is. Two replicas may do so
-     * together: each lease is ended by one.
+     * Ends all expired leases, in all buckets or in the ones whose search is due. Two replicas may run it concurrently:
+     * each lease is ended by one of them.
      *
      * @returns why some buckets could not be searched
      */

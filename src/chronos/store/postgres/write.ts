@@ -1,19 +1,19 @@
 /**
- * Writing a batch of changes, all or nothing: nothing when somebody else changed one of the alarms since it was read.
+ * Writes a batch of changes, all or nothing: nothing when one of the alarms has changed since it was read.
  *
- * No row is locked between reading and writing. So an alarm is read, changed and written in two round trips, and a
- * process that stops in between holds nobody up.
+ * No row is locked between reading and writing. So a change takes two round trips, and a process that stops in between
+ * blocks no other.
  */
 import type { Clock } from '../../../kit/clock/clock.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
 import type { Alarm, AlarmState, Attempt, Transition } from '../../alarm/alarm.ts';
 import { checkTransition, differenceOf } from '../difference.ts';
-import { checkGrowth, comesNearer, growthOf } from '../limits.ts';
+import { checkGrowth, growthOf, needsTotals } from '../limits.ts';
 import type { StoreLimits } from '../store.ts';
 import { abandonedAttempts } from './attempts.ts';
 import type { Buckets } from './buckets.ts';
 import { type Change, type Plan, planOf } from './change.ts';
-import { untilUndisturbed } from './contention.ts';
+import { retryUntilUncontended } from './contention.ts';
 import { ADD_OPEN, countOpen, storedOf, waitingTriggers } from './owners.ts';
 import type { PrimaryPool } from './pool.ts';
 import { sqlState } from './postgres-error.ts';
@@ -22,13 +22,13 @@ import { readOne } from './state.ts';
 import { type Call, type Statement, statement } from './statement.ts';
 
 const KEY = ['owner', 'alarmId', 'fireId'] as const;
-const HELD = [...KEY, 'fence', 'leaseUntil'] as const;
+const LEASED = [...KEY, 'fence', 'leaseUntil'] as const;
 const MOVED = OCCURRENCE.members.filter((member) => member !== 'owner' && member !== 'alarmId');
 
-/** Stands in the server's log when a batch gives way, so it says what it is. */
-const GIVE_WAY = 'reveille: another change came in between; this one is made again (';
+/** Appears in the server's log when a batch is aborted, so it explains itself. */
+const CONFLICT_TEXT = 'reveille: concurrent change, the batch is retried (';
 
-/** What a row of `occurrences` must still be: nobody claimed, renewed or ended it since it was read. */
+/** The condition for a row of `occurrences`: no claim, renewal or end of a lease since it was read. */
 const UNTOUCHED = (was: string) => `
       o.bucket = $1 AND o.owner = ${was}.owner AND o.alarm_id = ${was}.alarm_id AND o.fire_id = ${was}.was
       AND o.fence = ${was}.was_fence AND o.lease_until IS NOT DISTINCT FROM ${was}.was_lease_until`;
@@ -43,17 +43,17 @@ type Part = {
 const DELETE: Part = {
   sql: (first) => `
     DELETE FROM occurrences AS o
-    USING unnest(${OCCURRENCE.arrays(first, HELD)}) AS d (owner, alarm_id, was, was_fence, was_lease_until)
+    USING unnest(${OCCURRENCE.arrays(first, LEASED)}) AS d (owner, alarm_id, was, was_fence, was_lease_until)
     WHERE ${UNTOUCHED('d')}
     RETURNING 1`,
-  values: ({ deletes }) => OCCURRENCE.bind(deletes, HELD),
+  values: ({ deletes }) => OCCURRENCE.bind(deletes, LEASED),
   count: ({ deletes }) => deletes.length,
 };
 
 const MOVE: Part = {
   sql: (first) => `
     UPDATE occurrences AS o SET alarm_revision = m.alarm_revision, ${OCCURRENCE.assignments('m', MOVED)}
-    FROM unnest(${OCCURRENCE.arrays(first, HELD)}, $${first + 5}::bigint[], ${OCCURRENCE.arrays(first + 6, MOVED)})
+    FROM unnest(${OCCURRENCE.arrays(first, LEASED)}, $${first + 5}::bigint[], ${OCCURRENCE.arrays(first + 6, MOVED)})
       AS m (owner, alarm_id, was, was_fence, was_lease_until, alarm_revision, ${OCCURRENCE.list(undefined, MOVED)})
     WHERE ${UNTOUCHED('m')}
     RETURNING 1`,
@@ -61,7 +61,7 @@ const MOVE: Part = {
     const from = moves.map((move) => move.from);
     const to = moves.map((move) => move.to);
     const revisions = moves.map((move) => move.revision);
-    return [...OCCURRENCE.bind(from, HELD), revisions, ...OCCURRENCE.bind(to, MOVED)];
+    return [...OCCURRENCE.bind(from, LEASED), revisions, ...OCCURRENCE.bind(to, MOVED)];
   },
   count: ({ moves }) => moves.length,
 };
@@ -82,21 +82,22 @@ const INSERT = {
 type Writer = { statement: Statement; values: (plan: Plan) => unknown[] };
 
 /**
- * Fails the statement, and with it the transaction, unless as many rows were written as there should have been: the
- * cast of this text to a number cannot succeed, and is not tried while all is well.
+ * Makes the statement and its transaction fail unless the expected number of rows was written. The cast of this text to
+ * a number always fails, and is not evaluated when the numbers match.
  */
-function orGiveWay(wanted: string, written: string): string {
-  return `CASE WHEN ${wanted} = ${written} THEN 0 ELSE CAST('${GIVE_WAY}' || ${written} || ')' AS BIGINT) END`;
+function orFail(wanted: string, written: string): string {
+  return `CASE WHEN ${wanted} = ${written} THEN 0 ELSE CAST('${CONFLICT_TEXT}' || ${written} || ')' AS BIGINT) END`;
 }
 
 /**
- * The statement that writes alarms, ledger, and one kind of change to what is owed. Each row is written where it still
- * is as it was read: the alarm by its revision, the occurrence by fence and lease. A row that had to be waited for is
- * compared as it is by then. (One statement may change a table only once on some distributed engines: hence a variant
- * each for deletes and moves. And Citus sends a statement to one server only if nothing is inserted in its WITH: hence
- * one without the ledger.)
+ * The statement that writes alarms, ledger, and one kind of change to pending occurrences. Each row is written only if
+ * it is unchanged since it was read: the alarm by its revision, the occurrence by fence and lease. After a lock wait
+ * the row's newest version is compared.
  *
- * @param members of the alarm that are written
+ * Some distributed engines allow a statement to change a table only once: hence variants for deletes and moves. Citus
+ * sends a statement to one server only without an INSERT in its WITH: hence one without the ledger.
+ *
+ * @param members the alarm's members to write
  */
 function writer(name: string, members: readonly (keyof Alarm)[], part: Part, withLedger: boolean): Writer {
   const ledger = 6 + members.length;
@@ -116,7 +117,7 @@ function writer(name: string, members: readonly (keyof Alarm)[], part: Part, wit
         RETURNING 1
       ), owed AS (${part.sql(owed)}
       )${withLedger ? recorded : ''}
-      SELECT ${orGiveWay('$2::bigint', '((SELECT count(*) FROM written) + (SELECT count(*) FROM owed))')}`,
+      SELECT ${orFail('$2::bigint', '((SELECT count(*) FROM written) + (SELECT count(*) FROM owed))')}`,
     ),
     values(plan) {
       const alarms = plan.alarms.map(({ alarm }) => alarm);
@@ -153,14 +154,14 @@ const LEDGER = {
 const MOVE_ALONE: Writer = {
   statement: statement(
     'move_occurrences',
-    `WITH owed AS (${MOVE.sql(3)}) SELECT ${orGiveWay('$2::bigint', '(SELECT count(*) FROM owed)')}`,
+    `WITH owed AS (${MOVE.sql(3)}) SELECT ${orFail('$2::bigint', '(SELECT count(*) FROM owed)')}`,
   ),
   values: (plan) => [MOVE.count(plan), ...MOVE.values(plan)],
 };
 
-function gaveWay(error: unknown): boolean {
+function failedOnConflict(error: unknown): boolean {
   const cause = error instanceof ReveilleError ? error.cause : error;
-  return sqlState(cause) === '22P02' && (cause as Error).message.includes(GIVE_WAY);
+  return sqlState(cause) === '22P02' && (cause as Error).message.includes(CONFLICT_TEXT);
 }
 
 /** The statements that write a plan: all in one transaction. */
@@ -181,9 +182,9 @@ function callsOf(bucket: number, plan: Plan, citus: boolean): Call[] {
 }
 
 /**
- * Writes batches, each about owners of one bucket, in one transaction: all of them or none.
+ * Writes batches, each about owners of one bucket, in one transaction.
  *
- * @returns whether they were written; otherwise nothing was, and everything is to be read again
+ * @returns whether they were written; otherwise nothing was written, and everything must be read again
  */
 export async function writeChanges(
   pool: PrimaryPool,
@@ -197,29 +198,29 @@ export async function writeChanges(
     await pool.together(calls);
     return true;
   } catch (error) {
-    if (gaveWay(error)) return false;
+    if (failedOnConflict(error)) return false;
     throw error;
   }
 }
 
-// Changing one alarm by a pure transition.
+// Changes one alarm by a pure transition.
 
 function isSame(stored: AlarmState, wanted: AlarmState): boolean {
-  const { alarm, came, changed, went } = differenceOf(stored, wanted);
-  return alarm.size + came.length + changed.length + went.length === 0;
+  const { alarm, added, changed, removed } = differenceOf(stored, wanted);
+  return alarm.size + added.length + changed.length + removed.length === 0;
 }
 
 export function prepareUpdate(pool: PrimaryPool, buckets: Buckets, clock: Clock) {
-  /** Replicas that do this for one owner at the same instant do not see each other's change. */
+  /** Replicas that change alarms of one owner concurrently do not see each other's change. */
   async function check(stored: AlarmState, wanted: AlarmState, limits: StoreLimits): Promise<void> {
     const { owner } = wanted.alarm;
-    const growth = growthOf(stored, wanted);
-    if (!comesNearer(growth, limits)) return;
+    const increase = growthOf(stored, wanted);
+    if (!needsTotals(increase, limits)) return;
     const bucket = buckets.of(owner);
-    const active = growth.opens ? await countOpen(pool, bucket, owner) : 0;
-    const held = Promise.all([storedOf(pool, bucket, owner), waitingTriggers(pool, bucket, owner)]);
-    const [{ bytes }, triggers] = await held;
-    checkGrowth(growth, limits, { active, bytes, triggers });
+    const active = increase.opens ? await countOpen(pool, bucket, owner) : 0;
+    const totals = Promise.all([storedOf(pool, bucket, owner), waitingTriggers(pool, bucket, owner)]);
+    const [{ bytes }, triggers] = await totals;
+    checkGrowth(increase, limits, { active, bytes, triggers });
   }
 
   return async (
@@ -228,7 +229,7 @@ export function prepareUpdate(pool: PrimaryPool, buckets: Buckets, clock: Clock)
     transition: Transition,
     limits: StoreLimits = {},
   ): Promise<AlarmState | undefined> => {
-    const { state } = await untilUndisturbed(
+    const { state } = await retryUntilUncontended(
       clock,
       async (): Promise<{ state: AlarmState | undefined } | undefined> => {
         const stored = await readOne(pool, buckets, owner, alarmId);

@@ -5,7 +5,7 @@ import { anHourBefore, checkPins } from '../limits.ts';
 import type { AgentKey, PinLimits } from '../store.ts';
 import { LIMIT, prepareInsert, prepareQuery, shapeOf } from './statements.ts';
 
-/** A flood of challenges is cleared away over several later ones, so that none of them has to wait for it. */
+/** Many expired nonces are deleted over several later challenges, so that none of them has to wait. */
 const EXPIRED_AT_ONCE = 1000;
 
 export function prepareNonces(db: DatabaseSync) {
@@ -32,7 +32,7 @@ export function prepareNonces(db: DatabaseSync) {
   };
 }
 
-/** Owners whose keys are remembered; then all are forgotten. */
+/** Owners whose keys are cached; beyond it the cache is cleared. */
 const MOST_KNOWN = 10_000;
 
 const AGENT_KEY = shapeOf(AGENT_KEY_COLUMNS);
@@ -69,7 +69,8 @@ export function prepareAgentKeys(db: DatabaseSync) {
     AGENT_KEY.read,
   );
 
-  // Every request asks for its caller's keys, and the file has one owner: what it holds is known until it changes here.
+  // Every request reads its caller's keys. One process owns the file, so the cache is valid until this process changes
+  // them.
   const known = new Map<string, readonly AgentKey[]>();
 
   return {

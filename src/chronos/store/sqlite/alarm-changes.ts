@@ -1,15 +1,15 @@
-/** Changing one alarm inside a transaction: storing it, editing it, and recording how an attempt ended. */
+/** Changes one alarm inside a transaction: stores it, edits it, and records how an attempt ended. */
 import type { DatabaseSync } from 'node:sqlite';
 import { ReveilleError } from '../../../wire/errors.ts';
 import { type AlarmState, storedBytes, type Transition } from '../../alarm/alarm.ts';
 import { checkAttempt, checkTransition, withoutLease } from '../difference.ts';
-import { checkGrowth, comesNearer, growthOf } from '../limits.ts';
+import { checkGrowth, growthOf, needsTotals } from '../limits.ts';
 import type { Completion, CompletionResult, CreateResult, NewAlarm, StoreLimits } from '../store.ts';
 import { isOpen } from './owners.ts';
 import { prepareQuery } from './statements.ts';
 import type { Tables } from './tables.ts';
 
-// Storing a new alarm.
+// Stores a new alarm.
 
 type FindByKey = (owner: string, idempotencyKey: string) => AlarmState | undefined;
 
@@ -22,23 +22,23 @@ export function prepareCreate(tables: Tables, findByKey: FindByKey) {
     if (holder) return { result: 'key_taken', state: holder };
     const { maxActive, maxStored = Number.POSITIVE_INFINITY, maxBytes = Number.POSITIVE_INFINITY } = limits;
     const ownerSeq = owners.seqOf(owner);
-    const held = owners.held(ownerSeq);
-    if (held.open >= maxActive) return { result: 'too_many', active: held.open };
+    const totals = owners.totals(ownerSeq);
+    if (totals.open >= maxActive) return { result: 'too_many', active: totals.open };
     const bytes = storedBytes(alarm);
-    if (held.alarms >= maxStored || held.bytes + bytes > maxBytes)
-      return { result: 'too_much', alarms: held.alarms, bytes: held.bytes };
-    if (alarms.seqOf(owner, id) !== undefined) throw new ReveilleError('conflict', `there is an alarm ${id} already`);
+    if (totals.alarms >= maxStored || totals.bytes + bytes > maxBytes)
+      return { result: 'too_much', alarms: totals.alarms, bytes: totals.bytes };
+    if (alarms.seqOf(owner, id) !== undefined) throw new ReveilleError('conflict', `alarm ${id} exists already`);
 
     const state = { alarm, occurrences: [occurrence] };
     checkTransition({ alarm, occurrences: [] }, state);
-    const place = { owner, id, ownerSeq: ownerSeq ?? owners.enrolled(owner), seq: alarms.insert(alarm) };
-    occurrences.insert(place, occurrence);
-    owners.grow(place.ownerSeq, isOpen(alarm.status) ? 1 : 0, { alarms: 1, bytes });
+    const location = { owner, id, ownerSeq: ownerSeq ?? owners.enrolled(owner), seq: alarms.insert(alarm) };
+    occurrences.insert(location, occurrence);
+    owners.addToTotals(location.ownerSeq, isOpen(alarm.status) ? 1 : 0, { alarms: 1, bytes });
     return { result: 'created', state };
   };
 }
 
-// Which alarm of an owner holds an idempotency key: the one that is not cancelled.
+// The alarm of an owner that has an idempotency key and is not cancelled.
 
 export function prepareFindByKey(db: DatabaseSync, tables: Tables) {
   const holder = prepareQuery(
@@ -54,35 +54,37 @@ export function prepareFindByKey(db: DatabaseSync, tables: Tables) {
   };
 }
 
-// Changing one alarm by a pure transition.
+// Changes one alarm by a pure transition.
 
 export function prepareUpdateAlarm(tables: Tables) {
   return (owner: string, alarmId: string, transition: Transition, limits: StoreLimits = {}): AlarmState | undefined => {
     const stored = tables.find(owner, alarmId);
     if (!stored) return undefined;
-    const { ownerSeq } = stored.place;
+    const { ownerSeq } = stored.location;
     const wanted = transition(stored.state);
     checkTransition(stored.state, wanted);
-    const growth = growthOf(stored.state, wanted);
-    if (comesNearer(growth, limits)) {
-      const { open: active, bytes } = tables.owners.held(ownerSeq);
-      checkGrowth(growth, limits, { active, bytes, triggers: tables.owners.waitingTriggers(ownerSeq) });
+    const increase = growthOf(stored.state, wanted);
+    if (needsTotals(increase, limits)) {
+      const { open: active, bytes } = tables.owners.totals(ownerSeq);
+      checkGrowth(increase, limits, { active, bytes, triggers: tables.owners.waitingTriggers(ownerSeq) });
     }
     const opened = tables.write(stored, wanted);
-    tables.owners.grow(ownerSeq, opened, { alarms: 0, bytes: growth.bytes });
+    tables.owners.addToTotals(ownerSeq, opened, { alarms: 0, bytes: increase.bytes });
     return wanted;
   };
 }
 
-// Recording what came of attempts.
+// Records the outcomes of attempts.
 
 export function prepareComplete(tables: Tables) {
-  /** @param opened by how many each touched owner's open alarms have grown; added to here */
+  /**
+   * @param opened the change in each owner's open alarms; updated here
+   */
   function completeOne({ key, attempt, settle }: Completion, opened: Map<number, number>): CompletionResult {
-    const lease = tables.leases.held(key);
+    const lease = tables.leases.find(key);
     if (!lease) return 'lost_lease';
     const stored = tables.ofLease(lease);
-    const { seq, ownerSeq } = stored.place;
+    const { seq, ownerSeq } = stored.location;
     const given = withoutLease(stored.state, key.fireId);
     const wanted = settle(given);
     checkTransition(given, wanted);
@@ -97,7 +99,7 @@ export function prepareComplete(tables: Tables) {
   return (completions: readonly Completion[]): CompletionResult[] => {
     const opened = new Map<number, number>();
     const results = completions.map((completion) => completeOne(completion, opened));
-    for (const [owner, change] of opened) tables.owners.grow(owner, change);
+    for (const [owner, change] of opened) tables.owners.addToTotals(owner, change);
     return results;
   };
 }

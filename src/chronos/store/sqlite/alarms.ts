@@ -1,14 +1,14 @@
-/** The alarms' rows: reading them whole, and writing no more than what changed. */
+/** The rows of alarms: reads them completely, and writes only changed members. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Alarm, Occurrence } from '../../alarm/alarm.ts';
 import { ALARM_COLUMNS } from '../columns.ts';
-import { OWED_COLUMNS, occurrenceIn } from './occurrences.ts';
+import { OCCURRENCE_COLUMN_LIST, occurrenceIn } from './occurrences.ts';
 import { prepareInsert, prepareQuery, prepareUpdate, shapeOf } from './statements.ts';
 
 const ALARM = shapeOf(ALARM_COLUMNS);
 
 const TEXTS = ['wakeMessage', 'payload'] as const satisfies (keyof Alarm)[];
-/** What every settled attempt moves. */
+/** Members that a settled attempt changes. */
 const PROGRESS = [
   'failureCount',
   'lastError',
@@ -17,22 +17,22 @@ const PROGRESS = [
   'fireCount',
   'scheduledFires',
 ] as const satisfies (keyof Alarm)[];
-/** Apart from the progress, because `status` stands in two indexes. */
+/** Separate from the progress, because two indexes contain `status`. */
 const STATUS = ['status'] as const satisfies (keyof Alarm)[];
-/** What is given once and for all. */
+/** Members that never change. */
 const IDENTITY = ['id', 'owner', 'kind', 'idempotencyKey', 'createdAt'] as const satisfies (keyof Alarm)[];
 
 const OTHERS: ReadonlySet<string> = new Set([...TEXTS, ...PROGRESS, ...STATUS, ...IDENTITY]);
-/** What only an edit changes: all the rest. */
+/** The other members, which only an edit changes. */
 const DEFINITION = (Object.keys(ALARM_COLUMNS) as (keyof Alarm)[]).filter((member) => !OTHERS.has(member));
 
-/** The alarm's columns, `a` its row and `t` its texts. */
+/** The alarm's columns: `a` is its row and `t` its texts. */
 const COLUMNS = Object.values(ALARM_COLUMNS)
   .map(({ name }) => (name === 'wake_message' || name === 'payload' ? `t.${name}` : `a.${name}`))
   .join(', ');
 const WIDTH = Object.keys(ALARM_COLUMNS).length;
 
-/** An alarm, and the number of its row. */
+/** An alarm and its row number. */
 type Numbered = { seq: number; alarm: Alarm };
 
 export function prepareAlarms(db: DatabaseSync) {
@@ -46,9 +46,9 @@ export function prepareAlarms(db: DatabaseSync) {
     `SELECT ${COLUMNS} FROM alarms AS a JOIN alarm_texts AS t USING (seq) WHERE a.seq = ?`,
     ALARM.read,
   );
-  const owing = prepareQuery<{ alarm: Alarm; occurrence: Occurrence }>(
+  const findWithOccurrence = prepareQuery<{ alarm: Alarm; occurrence: Occurrence }>(
     db,
-    `SELECT ${COLUMNS}, ${OWED_COLUMNS}
+    `SELECT ${COLUMNS}, ${OCCURRENCE_COLUMN_LIST}
      FROM owed AS o CROSS JOIN alarms AS a ON a.seq = o.alarm CROSS JOIN alarm_texts AS t ON t.seq = o.alarm
      WHERE o.alarm = ? AND o.scheduled_for = ?`,
     (row) => {
@@ -80,17 +80,19 @@ export function prepareAlarms(db: DatabaseSync) {
       return bySeq.get(seq);
     },
 
-    /** An alarm with one occurrence that it owes, without its lease. */
+    /** An alarm with one pending occurrence, without its lease. */
     owing(seq: number, scheduledFor: number): { alarm: Alarm; occurrence: Occurrence } | undefined {
-      return owing.get(seq, scheduledFor);
+      return findWithOccurrence.get(seq, scheduledFor);
     },
 
-    /** The number of an alarm's row. */
+    /** The row number of an alarm. */
     seqOf(owner: string, id: string): number | undefined {
       return seqOf.get(owner, id);
     },
 
-    /** @returns the number of its row */
+    /**
+     * @returns its row number
+     */
     insert(alarm: Alarm): number {
       const seq = insertRow(alarm);
       insertTexts.run(seq, alarm.wakeMessage, alarm.payload);
@@ -98,8 +100,8 @@ export function prepareAlarms(db: DatabaseSync) {
     },
 
     /**
-     * Writes the groups of columns that hold one of `changed`; a status seldom changes without progress, so they go
-     * together.
+     * Writes the groups of columns that contain a member of `changed`. Status and progress form one group, because a
+     * status seldom changes alone.
      */
     update(seq: number, alarm: Alarm, changed: ReadonlySet<keyof Alarm>): void {
       const touches = (members: readonly (keyof Alarm)[]) => members.some((member) => changed.has(member));

@@ -5,7 +5,7 @@ import type { Attempt, Occurrence } from '../../alarm/alarm.ts';
 import { interruptedAttempt } from '../../alarm/settlement.ts';
 import { LIMIT, prepareQuery } from './statements.ts';
 
-/** Where a page of the ledger goes on: the last row of the page before. */
+/** The start of a page of the ledger: the last row of the previous page. */
 type AttemptCursor = { startedAt: number; fireId: string; attempt: number };
 
 const COLUMNS =
@@ -43,15 +43,17 @@ export function prepareLedger(db: DatabaseSync) {
   }
 
   return {
-    /** @param alarm the number of the alarm's row */
+    /**
+     * @param alarm the row number of the alarm
+     */
     insert: add,
 
-    /** Records the attempt of a holder who was not heard of again; `knownAt` as in {@link interruptedAttempt}. */
-    interrupted(alarm: number, held: Occurrence, knownAt?: number): void {
-      add(alarm, interruptedAttempt(held, knownAt));
+    /** Records an attempt without an outcome; `knownAt` as in {@link interruptedAttempt}. */
+    interrupted(alarm: number, leased: Occurrence, knownAt?: number): void {
+      add(alarm, interruptedAttempt(leased, knownAt));
     },
 
-    /** Deletes attempts that finished before an instant, the oldest first; says how many there were. */
+    /** Deletes attempts that finished before an instant, the oldest first; returns their number. */
     prune(before: number, limit: number): number {
       return Number(prune.run(before, limit).changes);
     },

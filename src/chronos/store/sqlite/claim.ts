@@ -1,4 +1,4 @@
-/** Claiming what is due, and holding on to it. Who is next is told by the line of what falls due (`due-line.ts`). */
+/** Claims due occurrences and renews leases. The queue of due occurrences (`due-queue.ts`) determines the order. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Logger } from '../../../kit/log/log.ts';
 import type { Occurrence } from '../../alarm/alarm.ts';
@@ -8,13 +8,13 @@ import type { Lease } from './leases.ts';
 import { prepareQuery } from './statements.ts';
 import type { Tables } from './tables.ts';
 
-// Extending leases.
+// Extends leases.
 
 export function prepareRenew({ leases }: Tables) {
   return (keys: readonly LeaseKey[], leaseUntil: number): Set<string> => {
     const renewed = new Set<string>();
     for (const key of keys) {
-      const lease = leases.held(key);
+      const lease = leases.find(key);
       if (!lease) continue;
       leases.extend(lease, leaseUntil);
       renewed.add(key.fireId);
@@ -23,12 +23,12 @@ export function prepareRenew({ leases }: Tables) {
   };
 }
 
-// When there will be something to claim or a lease to end, and how much there is to claim.
+// The next due time or lease expiry, and the number of due occurrences.
 
-export function prepareNextDue({ owners, leases, dueLine }: Tables) {
+export function prepareNextDue({ owners, leases, dueQueue }: Tables) {
   return (saturated: ReadonlySet<string>): number | undefined => {
     const numbers = new Set([...saturated].flatMap((owner) => owners.seqOf(owner) ?? []));
-    let earliest = dueLine.next(numbers) ?? Number.POSITIVE_INFINITY;
+    let earliest = dueQueue.next(numbers) ?? Number.POSITIVE_INFINITY;
     for (const { leaseUntil, owner } of leases.all())
       if (leaseUntil < earliest && !numbers.has(owner)) earliest = leaseUntil;
     return earliest === Number.POSITIVE_INFINITY ? undefined : earliest;
@@ -46,42 +46,46 @@ export function prepareCountDue(db: DatabaseSync) {
   return ({ now, atMost }: { now: number; atMost: number }): number => count.get(now, atMost)!;
 }
 
-// Ending leases whose holder is not heard of again: they ran out, or the process that held them is gone.
+// Ends leases without an outcome: they expired, or their process has ended.
 
 export function prepareEndLeases(tables: Tables, log: Logger) {
   function endLease(lease: Lease, now: number): void {
     const stored = tables.ofLease(lease);
-    const { seq, ownerSeq } = stored.place;
+    const { seq, ownerSeq } = stored.location;
     const { fireId } = lease.key;
-    const held = stored.state.occurrences.find((occurrence) => occurrence.fireId === fireId)!;
+    const leased = stored.state.occurrences.find((occurrence) => occurrence.fireId === fireId)!;
     const opened = tables.write(stored, interruptedState(withoutLease(stored.state, fireId), fireId, now, log), fireId);
-    tables.ledger.interrupted(seq, held, now);
-    tables.owners.grow(ownerSeq, opened);
+    tables.ledger.interrupted(seq, leased, now);
+    tables.owners.addToTotals(ownerSeq, opened);
   }
 
   return {
-    /** Ends every lease that ran out at or before an instant. @returns how many there were */
-    ranOut(now: number): number {
-      const held = tables.leases.until(now);
-      for (const lease of held) endLease(lease, now);
-      return held.length;
+    /**
+     * Ends every lease that expired at or before an instant.
+     *
+     * @returns their number
+     */
+    expired(now: number): number {
+      const leased = tables.leases.until(now);
+      for (const lease of leased) endLease(lease, now);
+      return leased.length;
     },
 
     /**
-     * Ends every lease there is: only the process that owns the file leases, so each belongs to an earlier one, which
-     * is gone.
+     * Ends all leases. Only the process that owns the file leases, so each lease belongs to an earlier process, which
+     * has ended.
      *
-     * @returns how many there were
+     * @returns their number
      */
     ofEarlierOwner(now: number): number {
-      const held = tables.leases.until(Number.MAX_SAFE_INTEGER);
-      for (const lease of held) endLease(lease, now);
-      return held.length;
+      const leased = tables.leases.until(Number.MAX_SAFE_INTEGER);
+      for (const lease of leased) endLease(lease, now);
+      return leased.length;
     },
   };
 }
 
-export function prepareClaim({ alarms, leases, owners, dueLine }: Tables) {
+export function prepareClaim({ alarms, leases, owners, dueQueue }: Tables) {
   return (request: ClaimRequest): Claim[] => {
     const { now: claimedAt, leaseUntil, inFlight } = request;
     const busy = new Map<number, number>();
@@ -89,11 +93,11 @@ export function prepareClaim({ alarms, leases, owners, dueLine }: Tables) {
       const seq = owners.seqOf(owner);
       if (seq !== undefined) busy.set(seq, count);
     }
-    return dueLine.take(request, busy).flatMap(({ owner, alarm: seq, scheduledFor }): Claim[] => {
-      const owing = alarms.owing(seq, scheduledFor);
-      // Only somebody who writes to the file beside its owner takes it away.
-      if (!owing) return [];
-      const { alarm, occurrence: free } = owing;
+    return dueQueue.take(request, busy).flatMap(({ owner, alarm: seq, scheduledFor }): Claim[] => {
+      const found = alarms.owing(seq, scheduledFor);
+      // Missing only if another program has written to the file.
+      if (!found) return [];
+      const { alarm, occurrence: free } = found;
       const occurrence: Occurrence = {
         ...free,
         attempt: free.attempt + 1,

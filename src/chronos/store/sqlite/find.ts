@@ -1,17 +1,17 @@
-/** Finding an owner's alarms by what stands in them, and by when they ring. */
+/** Finds an owner's alarms by their text, and by when they fire. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { AlarmState } from '../../alarm/alarm.ts';
-import { type AlarmSearch, SEARCH_STEP, type UpcomingRequest, type Wakings } from '../store.ts';
+import { type AlarmSearch, type ComputerWakes, SEARCH_STEP, type UpcomingRequest } from '../store.ts';
 import { LIMIT, prepareQuery } from './statements.ts';
 import type { Tables } from './tables.ts';
 
 /** Sorts after every id. */
 const AFTER_ALL = '\u{10ffff}';
 
-/** What has failed so often wakes no computer any more. */
-const ATTEMPTS_WOKEN_FOR = 3;
+/** An occurrence with this many failed attempts does not wake the computer any more. */
+const MAX_WAKE_ATTEMPTS = 3;
 
-/** So many active alarms of one owner are sorted rather than looked for in the line of all owners. */
+/** Up to this many active alarms of one owner are sorted; for more, the queue of all owners is scanned. */
 const FEW = 1000;
 
 export function prepareFind(db: DatabaseSync, tables: Tables) {
@@ -20,8 +20,8 @@ export function prepareFind(db: DatabaseSync, tables: Tables) {
     `SELECT min(id), count(*) FROM (SELECT id FROM alarms WHERE owner = ? AND id < ? ORDER BY id DESC LIMIT ${SEARCH_STEP})`,
     ([id, count]) => ({ id: id as string | null, count: count as number }),
   );
-  // `lower` of SQLite folds A to Z and nothing else.
-  const holding = prepareQuery(
+  // `lower` of SQLite folds only A to Z.
+  const containing = prepareQuery(
     db,
     `SELECT a.id FROM alarms AS a CROSS JOIN alarm_texts AS t USING (seq)
      WHERE a.owner = ?1 AND a.id < ?2 AND a.id >= ?3 AND (?4 IS NULL OR a.status = ?4) AND (?5 IS NULL OR a.kind = ?5)
@@ -35,7 +35,7 @@ export function prepareFind(db: DatabaseSync, tables: Tables) {
        WHERE owner = ? AND status = 'active' AND NOT (status = 'fired' AND kind = 'once') LIMIT ${FEW + 1})`,
     ([count]) => count as number,
   );
-  // Whose alarms are few is not looked for in the line of all owners, which may be long.
+  // An owner with few alarms is not searched in the queue of all owners, which may be long.
   const dueOfFew = prepareQuery(
     db,
     `SELECT a.id FROM alarms AS a INDEXED BY alarms_by_status CROSS JOIN owed AS o ON o.alarm = a.seq
@@ -44,7 +44,7 @@ export function prepareFind(db: DatabaseSync, tables: Tables) {
      ORDER BY o.due_at, a.id ${LIMIT.replace('?', '?5')}`,
     ([id]) => id as string,
   );
-  // The line of all owners: an index of each owner's own would cost every fire a page.
+  // The queue of all owners: an index for each owner would cost every fire a page.
   const due = prepareQuery(
     db,
     `SELECT a.id FROM owed AS o INDEXED BY owed_due CROSS JOIN alarms AS a ON a.seq = o.alarm
@@ -53,13 +53,13 @@ export function prepareFind(db: DatabaseSync, tables: Tables) {
      ORDER BY o.due_at, a.id ${LIMIT.replace('?', '?5')}`,
     ([id]) => id as string,
   );
-  const wakings = prepareQuery(
+  const computerWakes = prepareQuery(
     db,
     `SELECT min(at), min(at) FILTER (WHERE at > ?) FROM (
        SELECT max(o.due_at, coalesce(o.held_until, o.due_at)) AS at
        FROM alarms AS a INDEXED BY alarms_waking CROSS JOIN owed AS o ON o.alarm = a.seq
-       WHERE a.wake_computer = 1 AND o.due_at IS NOT NULL AND o.attempt < ${ATTEMPTS_WOKEN_FOR})`,
-    ([first, later]): Wakings => ({
+       WHERE a.wake_computer = 1 AND o.due_at IS NOT NULL AND o.attempt < ${MAX_WAKE_ATTEMPTS})`,
+    ([first, later]): ComputerWakes => ({
       ...(first === null ? {} : { first: first as number }),
       ...(later === null ? {} : { later: later as number }),
     }),
@@ -70,12 +70,12 @@ export function prepareFind(db: DatabaseSync, tables: Tables) {
     search(owner: string, { text, status, kind, before = AFTER_ALL, limit }: AlarmSearch) {
       const { id: oldest, count } = last.get(owner, before)!;
       if (oldest === null) return { found: [], reached: undefined };
-      const ids = holding.all(owner, before, oldest, status ?? null, kind ?? null, text, limit);
+      const ids = containing.all(owner, before, oldest, status ?? null, kind ?? null, text, limit);
       const end = count === SEARCH_STEP ? oldest : undefined;
       return { found: ids.map(stateOf(owner)), reached: ids.length === limit ? ids.at(-1)! : end };
     },
 
-    wakings: (after: number): Wakings => wakings.get(after)!,
+    wakings: (after: number): ComputerWakes => computerWakes.get(after)!,
 
     upcoming(owner: string, { until = Number.MAX_SAFE_INTEGER, after, limit }: UpcomingRequest): AlarmState[] {
       const number = tables.owners.seqOf(owner);

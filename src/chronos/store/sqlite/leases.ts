@@ -1,6 +1,6 @@
 /**
- * Who holds what. The file has one owner, so what is held is known in memory and looked up there; the rows are for the
- * next process, which learns from them what was interrupted.
+ * Leases. One process owns the file, so leases are kept and looked up in memory. Their rows are for the next process,
+ * which finds interrupted attempts in them.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Undo } from '../../../kit/sqlite/undo.ts';
@@ -8,7 +8,7 @@ import type { Alarm, Occurrence } from '../../alarm/alarm.ts';
 import type { LeaseKey } from '../store.ts';
 import { prepareQuery } from './statements.ts';
 
-/** An occurrence that is held. */
+/** A leased occurrence. */
 export type Lease = {
   /** `alarms.seq` and `owners.seq`. */
   readonly alarm: number;
@@ -19,20 +19,20 @@ export type Lease = {
   readonly fence: number;
   readonly claimedAt: number;
   leaseUntil: number;
-  /** The alarm as it stands in its row, where that is known: forgotten with every change of it. */
+  /** The alarm as stored, where known; every change of the alarm clears it. */
   row: Alarm | undefined;
 };
 
 export type Leases = ReturnType<typeof prepareLeases>;
 
-/** Adds something to a list that a map keeps under a key. */
+/** Adds a value to the list under a key of a map. */
 function addTo<Key, Value>(lists: Map<Key, Value[]>, key: Key, value: Value): void {
   const list = lists.get(key);
   if (list) list.push(value);
   else lists.set(key, [value]);
 }
 
-/** Takes it out again. */
+/** Removes a value from the list under a key. */
 function takeFrom<Key, Value>(lists: Map<Key, Value[]>, key: Key, value: Value): void {
   const rest = lists.get(key)!.filter((other) => other !== value);
   if (rest.length > 0) lists.set(key, rest);
@@ -41,9 +41,11 @@ function takeFrom<Key, Value>(lists: Map<Key, Value[]>, key: Key, value: Value):
 
 const NONE: readonly Lease[] = [];
 
-/** @param undo what is done in memory is undone with the rows */
+/**
+ * @param undo reverts changes in memory when the transaction is rolled back
+ */
 export function prepareLeases(db: DatabaseSync, undo: Undo) {
-  const kept = prepareQuery<Lease>(
+  const stored = prepareQuery<Lease>(
     db,
     `SELECT l.alarm, l.scheduled_for, l.attempt, l.fence, l.lease_until, l.claimed_at, w.seq, a.owner, a.id
      FROM leases AS l JOIN alarms AS a ON a.seq = l.alarm JOIN owners AS w ON w.owner = a.owner`,
@@ -71,25 +73,25 @@ export function prepareLeases(db: DatabaseSync, undo: Undo) {
     byFire.delete(nameOf(lease.key));
     takeFrom(byAlarm, lease.alarm, lease);
   };
-  for (const lease of kept.all()) remember(lease);
+  for (const lease of stored.all()) remember(lease);
 
   const at = (alarm: number, scheduledFor: number) =>
     byAlarm.get(alarm)?.find((lease) => lease.scheduledFor === scheduledFor);
 
   return {
-    /** The lease on one occurrence of an alarm. */
+    /** The lease of one occurrence of an alarm. */
     at,
 
     /** The lease with this key; `undefined` where it was lost. */
-    held(key: LeaseKey): Lease | undefined {
+    find(key: LeaseKey): Lease | undefined {
       const lease = byFire.get(nameOf(key));
       return lease?.fence === key.fence && lease.key.alarmId === key.alarmId ? lease : undefined;
     },
 
-    /** All of them. */
+    /** All leases. */
     all: () => byFire.values(),
 
-    /** Those that end at or before an instant, first to end first. */
+    /** Leases that end at or before an instant, in order of their end. */
     until(instant: number): Lease[] {
       const ending: Lease[] = [];
       for (const lease of byFire.values()) if (lease.leaseUntil <= instant) ending.push(lease);
@@ -112,7 +114,7 @@ export function prepareLeases(db: DatabaseSync, undo: Undo) {
       });
     },
 
-    /** Takes the lease off; nothing happens where there is none. To be called once its occurrence has been written. */
+    /** Removes the lease, if there is one. Call it after its occurrence has been written. */
     release(alarm: number, scheduledFor: number): void {
       const lease = at(alarm, scheduledFor);
       if (!lease) return;
@@ -121,14 +123,14 @@ export function prepareLeases(db: DatabaseSync, undo: Undo) {
       undo.note(() => remember(lease));
     },
 
-    /** To be called with every change of an alarm's row. */
+    /** Call it with every change of an alarm's row. */
     changed(alarm: number): void {
       for (const lease of byAlarm.get(alarm) ?? NONE) lease.row = undefined;
     },
   };
 }
 
-/** The occurrence with what its lease says. */
+/** The occurrence with the members of its lease. */
 export function withLease(occurrence: Occurrence, lease: Lease | undefined): Occurrence {
   if (!lease) return occurrence;
   const { attempt, fence, leaseUntil, claimedAt } = lease;

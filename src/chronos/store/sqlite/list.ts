@@ -22,17 +22,16 @@ export function prepareList(db: DatabaseSync, tables: Tables) {
      ORDER BY id DESC ${LIMIT}`,
     ([id]) => id as string,
   );
-  // Most of what is stored is of this sort, so that it is found by walking over all; a fire keeps no index of it.
-  const newestRung = prepareQuery(
+  // Most alarms are fired ones, so the search scans all alarms: an index for them would cost every fire a write.
+  const newestFired = prepareQuery(
     db,
     `SELECT id FROM alarms WHERE owner = ? AND id < ? AND status = 'fired' AND kind = 'once' ORDER BY id DESC ${LIMIT}`,
     ([id]) => id as string,
   );
 
   /**
-   * One walk down the index per status and kind, merged: no filter reads more than `limit` entries of each, however
-   * many alarms of the other sort the owner has collected over the years. Of alarms that rang once, it reads over those
-   * that are newer and stand open.
+   * One index scan per status and kind, merged. Each reads at most `limit` entries, however many other alarms the owner
+   * has. The scan for fired `once` alarms also reads newer alarms that are open.
    */
   function filtered(owner: string, filter: AlarmFilter, before: string): string[] {
     const statuses = filter.status === undefined ? ALARM_STATUSES : [filter.status];
@@ -41,7 +40,7 @@ export function prepareList(db: DatabaseSync, tables: Tables) {
       .flatMap((status) =>
         kinds.flatMap((kind) =>
           status === 'fired' && kind === 'once'
-            ? newestRung.all(owner, before, filter.limit)
+            ? newestFired.all(owner, before, filter.limit)
             : newestOf.all(owner, status, kind, before, filter.limit),
         ),
       )

@@ -1,24 +1,30 @@
-/** The occurrences' rows: what is owed. Who holds them stands elsewhere (`leases.ts`), and is joined in here. */
+/** The rows of pending occurrences. Their leases are kept elsewhere (`leases.ts`) and are joined here. */
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import type { Occurrence, OccurrenceSource } from '../../alarm/alarm.ts';
-import type { Due, DueLine } from './due-line.ts';
+import type { Due, DueQueue } from './due-queue.ts';
 import { type Leases, withLease } from './leases.ts';
 import { prepareQuery } from './statements.ts';
 
-/** Where an alarm stands: its number and its owner's, and their names. */
-export type Place = {
+/** Identifies an alarm's rows: its number and its owner's number, and their names. */
+export type AlarmLocation = {
   readonly seq: number;
   readonly ownerSeq: number;
   readonly owner: string;
   readonly id: string;
 };
 
-/** In the order in which {@link occurrenceIn} expects them. */
-export const OWED_COLUMNS =
+/** In the order that {@link occurrenceIn} expects. */
+export const OCCURRENCE_COLUMN_LIST =
   'o.scheduled_for, o.source, o.nominal, o.due_at, o.attempt, o.fence, o.missed_count, o.held_reason, o.held_until';
 
-/** @param from where the columns begin in the row */
-export function occurrenceIn(row: readonly SQLOutputValue[], { owner, id }: Pick<Place, 'owner' | 'id'>, from = 0) {
+/**
+ * @param from index of the first column in the row
+ */
+export function occurrenceIn(
+  row: readonly SQLOutputValue[],
+  { owner, id }: Pick<AlarmLocation, 'owner' | 'id'>,
+  from = 0,
+) {
   const scheduledFor = row[from] as number;
   return {
     fireId: `${id}@${scheduledFor}`,
@@ -38,10 +44,10 @@ export function occurrenceIn(row: readonly SQLOutputValue[], { owner, id }: Pick
   } satisfies Occurrence;
 }
 
-export function prepareOccurrences(db: DatabaseSync, leases: Leases, dueLine: DueLine) {
+export function prepareOccurrences(db: DatabaseSync, leases: Leases, dueQueue: DueQueue) {
   const ofAlarm = prepareQuery(
     db,
-    `SELECT ${OWED_COLUMNS} FROM owed AS o WHERE alarm = ? ORDER BY scheduled_for`,
+    `SELECT ${OCCURRENCE_COLUMN_LIST} FROM owed AS o WHERE alarm = ? ORDER BY scheduled_for`,
     (row) => row,
   );
   const insert = db.prepare(
@@ -54,46 +60,48 @@ export function prepareOccurrences(db: DatabaseSync, leases: Leases, dueLine: Du
   );
   const remove = db.prepare('DELETE FROM owed WHERE alarm = ? AND scheduled_for = ?');
 
-  /** Its place in the line; `undefined` while it is parked or somebody holds it. */
-  function inLine({ seq: alarm, ownerSeq: owner }: Place, { dueAt, leaseUntil, scheduledFor }: Occurrence) {
+  /** Its position in the queue; `undefined` while it is parked or leased. */
+  function queueItem({ seq: alarm, ownerSeq: owner }: AlarmLocation, { dueAt, leaseUntil, scheduledFor }: Occurrence) {
     return dueAt === null || leaseUntil !== null ? undefined : { dueAt, owner, alarm, scheduledFor };
   }
 
   function move(before: Due | undefined, after: Due | undefined): void {
-    if (before) dueLine.remove(before);
-    if (after) dueLine.add(after);
+    if (before) dueQueue.remove(before);
+    if (after) dueQueue.add(after);
   }
 
   return {
-    /** Everything one alarm owes, and who holds it. */
-    of(place: Place): Occurrence[] {
+    /** All pending occurrences of one alarm, with their leases. */
+    of(location: AlarmLocation): Occurrence[] {
       return ofAlarm
-        .all(place.seq)
-        .map((row) => withLease(occurrenceIn(row, place), leases.at(place.seq, row[0] as number)));
+        .all(location.seq)
+        .map((row) => withLease(occurrenceIn(row, location), leases.at(location.seq, row[0] as number)));
     },
 
-    insert(place: Place, occurrence: Occurrence): void {
+    insert(location: AlarmLocation, occurrence: Occurrence): void {
       const { scheduledFor, source, nominal, dueAt, attempt, fence, missedCount, heldReason, heldUntil } = occurrence;
       insert.run(
-        ...[place.seq, scheduledFor, place.ownerSeq, source, nominal, dueAt],
+        ...[location.seq, scheduledFor, location.ownerSeq, source, nominal, dueAt],
         ...[attempt, fence, missedCount, heldReason, heldUntil],
       );
-      move(undefined, inLine(place, occurrence));
+      move(undefined, queueItem(location, occurrence));
     },
 
-    /** @param stored as it stands in its row, with its lease */
-    update(place: Place, occurrence: Occurrence, stored: Occurrence): void {
+    /**
+     * @param stored the occurrence as stored, with its lease
+     */
+    update(location: AlarmLocation, occurrence: Occurrence, stored: Occurrence): void {
       const { scheduledFor, source, nominal, dueAt, attempt, fence, missedCount, heldReason, heldUntil } = occurrence;
       update.run(
         ...[source, nominal, dueAt, attempt, fence, missedCount, heldReason, heldUntil],
-        ...[place.seq, scheduledFor],
+        ...[location.seq, scheduledFor],
       );
-      move(inLine(place, stored), inLine(place, occurrence));
+      move(queueItem(location, stored), queueItem(location, occurrence));
     },
 
-    remove(place: Place, stored: Occurrence): void {
-      remove.run(place.seq, stored.scheduledFor);
-      move(inLine(place, stored), undefined);
+    remove(location: AlarmLocation, stored: Occurrence): void {
+      remove.run(location.seq, stored.scheduledFor);
+      move(queueItem(location, stored), undefined);
     },
   };
 }

@@ -1,14 +1,14 @@
-/** What is kept per owner so that it need not be counted: how many alarms stand open, and how much is stored. */
+/** Totals per owner that would otherwise be counted: open alarms and stored size. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Undo } from '../../../kit/sqlite/undo.ts';
 import type { AlarmStatus } from '../../../wire/alarm.ts';
 import type { StoreUsage } from '../store.ts';
 import { prepareQuery } from './statements.ts';
 
-/** By how much an owner's stored alarms have grown. */
-export type Grown = { alarms: number; bytes: number };
+/** The change in an owner's stored alarms. */
+export type TotalsChange = { alarms: number; bytes: number };
 
-/** Numbers of owners that are remembered; then all are forgotten. */
+/** Owner numbers that are cached; beyond it the cache is cleared. */
 const MOST_NUMBERS = 20_000;
 
 /** Whether an alarm with this status counts against its owner's limit. */
@@ -16,7 +16,9 @@ export function isOpen(status: AlarmStatus): boolean {
   return status === 'active' || status === 'paused';
 }
 
-/** @param undo what is done in memory is undone with the rows */
+/**
+ * @param undo reverts changes in memory when the transaction is rolled back
+ */
 export function prepareOwners(db: DatabaseSync, undo: Undo) {
   const numberOf = prepareQuery(db, 'SELECT seq FROM owners WHERE owner = ?', ([seq]) => seq as number);
   const insert = prepareQuery(
@@ -24,10 +26,10 @@ export function prepareOwners(db: DatabaseSync, undo: Undo) {
     'INSERT INTO owners (owner, open_alarms, stored_alarms, stored_bytes) VALUES (?, 0, 0, 0) RETURNING seq',
     ([seq]) => seq as number,
   );
-  const growRow = db.prepare(`
+  const addToRow = db.prepare(`
     UPDATE owners SET open_alarms = max(open_alarms + ?2, 0), stored_alarms = max(stored_alarms + ?3, 0),
       stored_bytes = max(stored_bytes + ?4, 0) WHERE seq = ?1`);
-  const held = prepareQuery(
+  const totals = prepareQuery(
     db,
     'SELECT open_alarms, stored_alarms, stored_bytes FROM owners WHERE seq = ?',
     ([open, alarms, bytes]) => ({ open: open as number, alarms: alarms as number, bytes: bytes as number }),
@@ -51,13 +53,13 @@ export function prepareOwners(db: DatabaseSync, undo: Undo) {
     if (found === undefined) return undefined;
     if (numbers.size >= MOST_NUMBERS) numbers = new Map();
     numbers.set(owner, found);
-    // The owner may have come with the transaction under way.
+    // The owner may have been added in the current transaction.
     undo.note(() => numbers.delete(owner));
     return found;
   }
 
   return {
-    /** The owner's number; `undefined` for one who never had an alarm. */
+    /** The owner's number; `undefined` for an owner who never had an alarm. */
     seqOf,
 
     /** The owner's number; a new owner gets one. */
@@ -66,25 +68,25 @@ export function prepareOwners(db: DatabaseSync, undo: Undo) {
     },
 
     /**
-     * Counts what came and went.
+     * Updates the totals.
      *
-     * @param opened by how many the owner's open alarms have grown
+     * @param opened the change in the owner's open alarms
      */
-    grow(seq: number, opened: number, { alarms, bytes }: Grown = { alarms: 0, bytes: 0 }): void {
-      if (opened !== 0 || alarms !== 0 || bytes !== 0) growRow.run(seq, opened, alarms, bytes);
+    addToTotals(seq: number, opened: number, { alarms, bytes }: TotalsChange = { alarms: 0, bytes: 0 }): void {
+      if (opened !== 0 || alarms !== 0 || bytes !== 0) addToRow.run(seq, opened, alarms, bytes);
     },
 
-    /** How many of the owner's alarms are active or paused, how many there are, and what those take up. */
-    held(seq: number | undefined): { open: number; alarms: number; bytes: number } {
-      return (seq === undefined ? undefined : held.get(seq)) ?? { open: 0, alarms: 0, bytes: 0 };
+    /** The number of the owner's open alarms, of all its alarms, and their stored size. */
+    totals(seq: number | undefined): { open: number; alarms: number; bytes: number } {
+      return (seq === undefined ? undefined : totals.get(seq)) ?? { open: 0, alarms: 0, bytes: 0 };
     },
 
-    /** How many triggers of the owner's alarms wait to be delivered. */
+    /** How many triggers of the owner's alarms wait for delivery. */
     waitingTriggers(seq: number): number {
       return waitingTriggers.get(seq)!;
     },
 
-    /** What all owners have together. */
+    /** The totals of all owners. */
     usage(): StoreUsage {
       return usage.get()!;
     },

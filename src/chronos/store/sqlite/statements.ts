@@ -1,20 +1,18 @@
-/**
- * Preparing statements. Rows are read as arrays: node:sqlite makes them in half the time that it takes for objects.
- */
+/** Prepares statements. Rows are read as arrays: node:sqlite creates them in half the time that objects take. */
 import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
 import type { Columns, Member } from '../columns.ts';
 
 /**
- * A bound limit. SQLite plans a statement anew each time that a bare `LIMIT ?` is bound, which takes longer than most
- * of ours take to run; an expression keeps the plan.
+ * A bound limit. SQLite plans a statement again each time a bare `LIMIT ?` is bound, which takes longer than most
+ * statements. An expression keeps the plan.
  */
 export const LIMIT = 'LIMIT ? + 0';
 
-/** How an object stands in its columns. */
+/** The mapping of an object to its columns. */
 export type RowShape<T> = {
   /** The columns in the order that {@link read} expects, for a SELECT or RETURNING. */
   readonly columns: string;
-  /** Makes the object of a row selected with {@link columns}. */
+  /** Creates the object from a row selected with {@link columns}. */
   read(row: readonly SQLOutputValue[]): T;
 };
 
@@ -42,7 +40,7 @@ export type Query<T> = {
   all(...parameters: SQLInputValue[]): T[];
 };
 
-/** Prepares a query whose rows `read` turns into what the caller wants. */
+/** Prepares a query; `read` converts its rows. */
 export function prepareQuery<T>(db: DatabaseSync, sql: string, read: (row: readonly SQLOutputValue[]) => T): Query<T> {
   const statement = db.prepare(sql);
   statement.setReturnArrays(true);
@@ -57,7 +55,7 @@ export function prepareQuery<T>(db: DatabaseSync, sql: string, read: (row: reado
   };
 }
 
-/** The values of some members, in their order, to be bound to a statement. */
+/** The values of some members, in order, to bind to a statement. */
 function valuesOf<T extends Storable<T>>(object: T, members: readonly Member<T>[]): SQLInputValue[] {
   return members.map((member) => {
     const value = object[member] as SQLInputValue | boolean;
@@ -65,7 +63,7 @@ function valuesOf<T extends Storable<T>>(object: T, members: readonly Member<T>[
   });
 }
 
-/** Prepares the INSERT of some members of an object; it gives the number of the row. */
+/** Prepares the INSERT of some members of an object; it returns the row number. */
 export function prepareInsert<T extends Storable<T>>(
   db: DatabaseSync,
   table: string,

@@ -11,22 +11,22 @@ import type { AlarmStore } from '../store.ts';
 import { prepareAgentKeys, prepareNonces } from './agent-keys.ts';
 import { prepareComplete, prepareCreate, prepareFindByKey, prepareUpdateAlarm } from './alarm-changes.ts';
 import { prepareClaim, prepareCountDue, prepareEndLeases, prepareNextDue, prepareRenew } from './claim.ts';
+import { prepareDeleteEnded } from './delete-ended.ts';
 import { refuseDeparted } from './departure.ts';
 import { prepareFind } from './find.ts';
-import { prepareForget } from './forget.ts';
 import { prepareList } from './list.ts';
-import { prepareReceipts } from './receipts.ts';
 import { prepareTables } from './tables.ts';
+import { prepareTurnReports } from './turn-reports.ts';
 
-/** Owners whose changes are counted; then all have changed. */
+/** Owners whose changes are counted; beyond it all owners count as changed. */
 const MOST_COUNTED = 100_000;
 
 /**
- * Who has seen a change since they last looked, in memory: the file has one owner, through which every change goes. A
- * mark is set in the transaction of its change, which nobody reads in between; one that is rolled back costs a look.
+ * Change counters of owners, in memory: one process owns the file and makes every change. A counter is incremented in
+ * the transaction of its change, which no reader interrupts. A rolled back change causes an unnecessary read.
  */
-class Marks {
-  /** Another process has counted differently. */
+class ChangeCounters {
+  /** Distinguishes the counters of different processes. */
   readonly #process = randomBytes(6).toString('hex');
   readonly #counts = new Map<string, number>();
   #all = 0;
@@ -43,13 +43,17 @@ class Marks {
     this.#counts.set(owner, (this.#counts.get(owner) ?? 0) + 1);
   }
 
-  /** @param result of what may have changed something of one owner */
+  /**
+   * @param result the result of a possible change for one owner
+   */
   after<T>(result: T, owner: string): T {
     this.changed(owner);
     return result;
   }
 
-  /** @param count of what was changed, whoever's it is */
+  /**
+   * @param count number of changes, of any owner
+   */
   afterAll(count: number): number {
     if (count > 0) this.#all++;
     return count;
@@ -59,22 +63,25 @@ class Marks {
 /** The schema of the file. */
 export const MIGRATIONS = new URL('./migrations/', import.meta.url);
 
-/** Pages kept in memory: those that fires and creates change again and again. Others come from the system's cache. */
+/** Memory for pages that fires and creates change repeatedly. Others come from the system's cache. */
 const CACHE_KIB = 8 * 1024;
 
-/** A fire changes a few rows in as many places: of pages half as large it writes less, log and file together. */
+/**
+ * A fire changes a few rows in as many pages. With pages of half the default size it writes less, in log and file
+ * together.
+ */
 const PAGE_BYTES = 2048;
 
 /**
- * Opens the store, making the file and its folder when they are missing.
+ * Opens the store; creates the file and its folder when they are missing.
  *
- * Writes that arrive together share one transaction and one sync to disk. Transitions run inside it, synchronously:
- * nothing else can touch the database in between. Reads see every write that has been acknowledged.
+ * Simultaneous writes share one transaction and one sync to disk. Transitions run inside it, synchronously, without
+ * other database access in between. Reads see every acknowledged write.
  *
  * @param options.path the database file
- * @throws ReveilleError as `openDatabase` does: `unavailable` when another process owns the file or it is damaged,
- *   `conflict` when it belongs to a newer version; `conflict` also when its alarms have moved to PostgreSQL, or are
- *   about to
+ * @throws ReveilleError as `openDatabase`: `unavailable` when another process owns the file or it is damaged,
+ *   `conflict` when it belongs to a newer version.
+ *   Also `conflict` when its alarms have moved to PostgreSQL, or are being moved.
  */
 export function openSqliteStore(options: { path: string; clock: Clock; log: Logger }): AlarmStore {
   const file = openDatabase({ ...options, migrations: MIGRATIONS, lock: 'exclusive', pageBytes: PAGE_BYTES });
@@ -104,9 +111,9 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
   const countDue = prepareCountDue(db);
   const nonces = prepareNonces(db);
   const keys = prepareAgentKeys(db);
-  const receipts = prepareReceipts(db);
-  const forget = prepareForget(db, tables);
-  const marks = new Marks();
+  const turnReports = prepareTurnReports(db);
+  const deleteEnded = prepareDeleteEnded(db, tables);
+  const changeCounters = new ChangeCounters();
 
   async function read<T>(query: () => T): Promise<T> {
     try {
@@ -119,37 +126,39 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
   return {
     now: () => options.clock.now(),
 
-    create: (entry, limits) => commits.run(() => marks.after(create(entry, limits), entry.alarm.owner)),
+    create: (entry, limits) => commits.run(() => changeCounters.after(create(entry, limits), entry.alarm.owner)),
     get: (owner, alarmId) => read(() => tables.find(owner, alarmId)?.state),
     findByKey: (owner, idempotencyKey) => read(() => findByKey(owner, idempotencyKey)),
     list: (owner, filter) => read(() => list(owner, filter)),
     search: (owner, request) => read(() => find.search(owner, request)),
     upcoming: (owner, request) => read(() => find.upcoming(owner, request)),
-    mark: async (owner) => marks.of(owner),
+    mark: async (owner) => changeCounters.of(owner),
     update: (owner, alarmId, transition, limits) =>
-      commits.run(() => marks.after(update(owner, alarmId, transition, limits), owner)),
+      commits.run(() => changeCounters.after(update(owner, alarmId, transition, limits), owner)),
     attempts: (owner, alarmId, { limit, before }) => read(() => tables.ledger.page(owner, alarmId, limit, before)),
     pruneAttempts: ({ before, limit }) => commits.run(() => tables.ledger.prune(before, limit)),
-    pruneAlarms: ({ before, limit }) => commits.run(() => marks.afterAll(forget.endedBefore(before, limit))),
-    forgetCancelled: (owner, limit) => commits.run(() => marks.after(forget.cancelledOf(owner, limit), owner)),
+    pruneAlarms: ({ before, limit }) =>
+      commits.run(() => changeCounters.afterAll(deleteEnded.endedBefore(before, limit))),
+    forgetCancelled: (owner, limit) =>
+      commits.run(() => changeCounters.after(deleteEnded.cancelledOf(owner, limit), owner)),
     usage: () => read(() => tables.owners.usage()),
-    recordReceipts: (report) => commits.run(() => marks.after(receipts.record(report), report.owner)),
-    hasFire: (fire) => read(() => receipts.knows(fire)),
-    receiptsOf: (owner, alarmId, fireIds) => read(() => receipts.of(owner, alarmId, fireIds)),
-    pruneReceipts: ({ before, limit }) => commits.run(() => receipts.prune(before, limit)),
+    recordReceipts: (report) => commits.run(() => changeCounters.after(turnReports.record(report), report.owner)),
+    hasFire: (fire) => read(() => turnReports.exists(fire)),
+    receiptsOf: (owner, alarmId, fireIds) => read(() => turnReports.of(owner, alarmId, fireIds)),
+    pruneReceipts: ({ before, limit }) => commits.run(() => turnReports.prune(before, limit)),
 
-    endLeasesOfTheDead: (now) => commits.run(() => marks.afterAll(endLeases.ofEarlierOwner(now))),
+    endLeasesOfTheDead: (now) => commits.run(() => changeCounters.afterAll(endLeases.ofEarlierOwner(now))),
     claim: (request) =>
       commits.run(() => {
-        marks.afterAll(endLeases.ranOut(request.now));
+        changeCounters.afterAll(endLeases.expired(request.now));
         const claims = claim(request);
-        for (const { alarm } of claims) marks.changed(alarm.owner);
+        for (const { alarm } of claims) changeCounters.changed(alarm.owner);
         return claims;
       }),
     renew: (leaseKeys, leaseUntil) => commits.run(() => renew(leaseKeys, leaseUntil)),
     complete: (completions) =>
       commits.run(() => {
-        for (const { key } of completions) marks.changed(key.owner);
+        for (const { key } of completions) changeCounters.changed(key.owner);
         return complete(completions);
       }),
     nextDueAt: (saturated) => read(() => nextDue(saturated)),
@@ -165,7 +174,7 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
     revokeKeys: (owner, publicKey, now) => commits.run(() => keys.revoke(owner, publicKey, now)),
     listKeys: ({ limit, after }) => read(() => keys.page(limit, after)),
 
-    // Writing a setting to the value that it has goes all the way to the disk, and changes nothing.
+    // Writing a setting's current value again reaches the disk and changes nothing.
     ping: () => commits.run(() => db.exec('PRAGMA user_version = 0')),
     async close() {
       await commits.drain();

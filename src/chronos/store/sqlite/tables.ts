@@ -1,31 +1,33 @@
-/** The prepared tables that the operations share, and how one alarm's state is read and written across them. */
+/** The prepared tables that all operations share, and the reading and writing of one alarm's state across them. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Undo } from '../../../kit/sqlite/undo.ts';
 import type { Alarm, AlarmState } from '../../alarm/alarm.ts';
 import { differenceOf } from '../difference.ts';
 import { prepareAlarms } from './alarms.ts';
 import { prepareLedger } from './attempts.ts';
-import { prepareDueLine } from './due-line.ts';
+import { prepareDueQueue } from './due-queue.ts';
 import { type Lease, prepareLeases } from './leases.ts';
-import { type Place, prepareOccurrences } from './occurrences.ts';
+import { type AlarmLocation, prepareOccurrences } from './occurrences.ts';
 import { isOpen, prepareOwners } from './owners.ts';
 
 export type Tables = ReturnType<typeof prepareTables>;
 
-/** An alarm as it stands in its rows, and where. */
-export type Stored = { place: Place; state: AlarmState };
+/** An alarm as stored, and its row numbers. */
+export type Stored = { location: AlarmLocation; state: AlarmState };
 
-/** @param undo what the tables keep in memory is undone with the rows */
+/**
+ * @param undo reverts the tables' changes in memory when the transaction is rolled back
+ */
 export function prepareTables(db: DatabaseSync, undo: Undo) {
   const leases = prepareLeases(db, undo);
   const alarms = prepareAlarms(db);
-  const dueLine = prepareDueLine(db, leases, undo);
-  const occurrences = prepareOccurrences(db, leases, dueLine);
+  const dueQueue = prepareDueQueue(db, leases, undo);
+  const occurrences = prepareOccurrences(db, leases, dueQueue);
   const ledger = prepareLedger(db);
   const owners = prepareOwners(db, undo);
 
-  function stored(place: Place, alarm: Alarm): Stored {
-    return { place, state: { alarm, occurrences: occurrences.of(place) } };
+  function stored(location: AlarmLocation, alarm: Alarm): Stored {
+    return { location: location, state: { alarm, occurrences: occurrences.of(location) } };
   }
 
   return {
@@ -33,45 +35,46 @@ export function prepareTables(db: DatabaseSync, undo: Undo) {
     occurrences,
     ledger,
     leases,
-    dueLine,
+    dueQueue,
     owners,
 
-    /** The alarm with what it owes. */
+    /** The alarm with its pending occurrences. */
     find(owner: string, alarmId: string): Stored | undefined {
       const found = alarms.find(owner, alarmId);
       return found && stored({ seq: found.seq, ownerSeq: owners.seqOf(owner)!, owner, id: alarmId }, found.alarm);
     },
 
-    /** The alarm that something is held of, with all that it owes. */
+    /** The alarm of a lease, with all its pending occurrences. */
     ofLease({ alarm: seq, owner: ownerSeq, key: { owner, alarmId: id }, row }: Lease): Stored {
       return stored({ seq, ownerSeq, owner, id }, row ?? alarms.at(seq)!);
     },
 
     /**
-     * Writes what a transition changed, and takes the lease off the occurrence that it settled. What the owner has is
-     * the caller's to count.
+     * Writes a transition's changes, and removes the lease of the settled occurrence. The caller updates the owner's
+     * totals.
      *
      * @param wanted the state that the transition returned
-     * @param settled the occurrence whose attempt the caller records; any other that goes with its lease on is recorded
-     *   here, because nobody else will
-     * @returns by how many the owner's open alarms have grown: 1, 0 or -1
+     * @param settled the occurrence whose attempt the caller records; the attempt of any other occurrence that is
+     *   removed with its lease is recorded here
+     * @returns the change in the owner's open alarms: 1, 0 or -1
      */
-    write({ place, state }: Stored, wanted: AlarmState, settled?: string): number {
+    write({ location, state }: Stored, wanted: AlarmState, settled?: string): number {
       const difference = differenceOf(state, wanted);
-      for (const occurrence of difference.went) {
-        occurrences.remove(place, occurrence);
-        leases.release(place.seq, occurrence.scheduledFor);
-        if (occurrence.leaseUntil !== null && occurrence.fireId !== settled) ledger.interrupted(place.seq, occurrence);
+      for (const occurrence of difference.removed) {
+        occurrences.remove(location, occurrence);
+        leases.release(location.seq, occurrence.scheduledFor);
+        if (occurrence.leaseUntil !== null && occurrence.fireId !== settled)
+          ledger.interrupted(location.seq, occurrence);
       }
       for (const occurrence of difference.changed) {
         const was = state.occurrences.find(({ fireId }) => fireId === occurrence.fireId)!;
-        occurrences.update(place, occurrence, was);
-        if (occurrence.leaseUntil === null) leases.release(place.seq, occurrence.scheduledFor);
+        occurrences.update(location, occurrence, was);
+        if (occurrence.leaseUntil === null) leases.release(location.seq, occurrence.scheduledFor);
       }
-      for (const occurrence of difference.came) occurrences.insert(place, occurrence);
+      for (const occurrence of difference.added) occurrences.insert(location, occurrence);
       if (difference.alarm.size > 0) {
-        alarms.update(place.seq, wanted.alarm, difference.alarm);
-        leases.changed(place.seq);
+        alarms.update(location.seq, wanted.alarm, difference.alarm);
+        leases.changed(location.seq);
       }
       return Number(isOpen(wanted.alarm.status)) - Number(isOpen(state.alarm.status));
     },

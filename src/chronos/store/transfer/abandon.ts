@@ -1,14 +1,13 @@
 /**
- * Giving a move up: the alarms are rung from the file again, as they were when it was closed.
+ * Gives a move up: the alarms fire from the file again, in their state when it was closed.
  *
- * While they were being copied, the database has not been open to anybody, and stays closed. Once the copy was whole it
- * may be in use: it is closed first, and only when nothing has happened in it since, unless that is to be given up as
- * well.
+ * During the copy the database was closed to chronosd, and stays closed. After a complete copy it may be in use. Then
+ * it is closed first, and only if nothing has changed in it since, unless those changes are to be discarded.
  */
 import type { Clock } from '../../../kit/clock/clock.ts';
 import type { Logger } from '../../../kit/log/log.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
-import type { Departure, DepartureState } from '../sqlite/departure.ts';
+import type { SourcePhase, SourceState } from '../sqlite/departure.ts';
 import { compare } from './compare.ts';
 import type { Report } from './progress.ts';
 import { Source } from './source.ts';
@@ -18,9 +17,9 @@ import { Target } from './target.ts';
 export type AbandonOptions = {
   /** The SQLite file. */
   from: string;
-  /** The database it moved to; needed once the copy was whole. */
+  /** The database it moved to; required once the copy was complete. */
   to: string | undefined;
-  /** Whether to give up what has happened in the database since, or what cannot be found out about it. */
+  /** Whether to discard changes in the database since then, or changes that cannot be determined. */
   discard: boolean;
   clock: Clock;
   log: Logger;
@@ -29,41 +28,41 @@ export type AbandonOptions = {
 
 export type AbandonResult = {
   from: string;
-  /** What the file said before; `home`: there was nothing to give up. */
-  was: DepartureState;
-  /** Where it was moving or had moved to. */
+  /** The former state in the file; `home`: there was nothing to give up. */
+  was: SourcePhase;
+  /** The database of the move. */
   to: string | null;
   /** Whether chronosd refuses to start on the database now. */
   closed: boolean;
 };
 
-type Away = Departure & { transfer: string; target: string };
+type OpenTransfer = SourceState & { transfer: string; target: string };
 
-/** Sees to it that nobody rings the alarms from the database any more. */
+/** Ensures that the alarms do not fire from the database any more. */
 async function closeTarget(
   target: Target,
   source: Source,
-  away: Away,
+  transfer: OpenTransfer,
   { discard, report }: AbandonOptions,
 ): Promise<void> {
-  const arrival = await target.arrival();
-  if (arrival?.transfer !== away.transfer)
+  const targetState = await target.state();
+  if (targetState?.transfer !== transfer.transfer)
     throw new ReveilleError(
       'conflict',
-      `the alarms of ${source.path} are not in ${target.name}; they moved to ${away.target}`,
+      `the alarms of ${source.path} are not in ${target.name}; they moved to ${transfer.target}`,
     );
-  if (arrival.state === 'arriving') return;
-  if (arrival.state === 'arrived') {
+  if (targetState.state === 'arriving') return;
+  if (targetState.state === 'arrived') {
     await target.refuseReplicas();
-    await target.turn(away.transfer, 'arrived', 'abandoned');
+    await target.changePhase(transfer.transfer, 'arrived', 'abandoned');
   }
   try {
-    // Once more, for one that started in between.
+    // Checked again, for a replica that started in between.
     await target.refuseReplicas();
     if (!discard) await refuseChanged(target, source, report);
   } catch (error) {
-    // Where that fails as well, both sides stay closed, and the next attempt asks the same questions again.
-    await target.turn(away.transfer, 'abandoned', 'arrived').catch(() => undefined);
+    // If this fails as well, both sides stay closed, and the next attempt checks everything again.
+    await target.changePhase(transfer.transfer, 'abandoned', 'arrived').catch(() => undefined);
     throw error;
   }
 }
@@ -71,32 +70,31 @@ async function closeTarget(
 async function refuseChanged(target: Target, source: Source, report: Report = () => {}): Promise<void> {
   const total = MOVING_TABLES.reduce((sum, table) => sum + source.count(table), 0);
   const changed = (await compare({ source, target, total, report })).filter(({ equal }) => !equal);
-  // What stands about an owner is worked out from their alarms, and worked out anew at times: by itself it is no
-  // change.
+  // Rows of owners are derived from alarms and recomputed at times: a difference only there is no change.
   if (changed.every(({ table }) => table === 'owners')) return;
   const tables = changed.map(({ table }) => table).join(', ');
   throw new ReveilleError(
     'conflict',
-    `${target.name} has changed since the move (${tables}): alarms were set, rang or were edited there; add --discard to give that up and go back to them as they were`,
+    `${target.name} has changed since the move (${tables}): alarms were set, fired or were edited there; add --discard to discard these changes and restore the alarms as of the move`,
   );
 }
 
 /** @returns whether the database is closed */
-async function close(source: Source, away: Away, options: AbandonOptions): Promise<boolean> {
+async function close(source: Source, transfer: OpenTransfer, options: AbandonOptions): Promise<boolean> {
   const { to: uri, discard, clock, log } = options;
-  // It has never been open: that comes after "verified".
-  if (away.state === 'moving') return true;
+  // The database was never open: that comes after "verified".
+  if (transfer.state === 'moving') return true;
   if (uri === undefined) {
     if (discard) return false;
     throw new ReveilleError(
       'invalid_request',
-      `the alarms of ${source.path} may be in use in ${away.target}; name that database with --to, so that it is closed first`,
+      `the alarms of ${source.path} may be in use in ${transfer.target}; name that database with --to, so that it is closed first`,
     );
   }
   try {
     const target = await Target.open({ uri, clock, log });
     try {
-      await closeTarget(target, source, away, options);
+      await closeTarget(target, source, transfer, options);
       return true;
     } finally {
       await target.close();
@@ -111,17 +109,17 @@ async function close(source: Source, away: Away, options: AbandonOptions): Promi
 /**
  * Gives the move of a file up.
  *
- * @throws ReveilleError when the database cannot be asked, a chronosd uses it, or it has changed since; the file stays
- *   closed then
+ * @throws ReveilleError when the database cannot be queried, a chronosd uses it, or it has changed since; the file
+ *   stays closed then
  */
 export async function abandon(options: AbandonOptions): Promise<AbandonResult> {
   const source = new Source(options.from, options.clock);
   try {
-    const { departure, path } = source;
-    if (!departure || departure.state === 'home') return { from: path, was: 'home', to: null, closed: false };
-    const closed = await close(source, departure as Away, options);
-    source.mark({ ...departure, state: 'home', transfer: null, target: null, since: options.clock.now() });
-    return { from: path, was: departure.state, to: departure.target, closed };
+    const { state: sourceState, path } = source;
+    if (!sourceState || sourceState.state === 'home') return { from: path, was: 'home', to: null, closed: false };
+    const closed = await close(source, sourceState as OpenTransfer, options);
+    source.writeState({ ...sourceState, state: 'home', transfer: null, target: null, since: options.clock.now() });
+    return { from: path, was: sourceState.state, to: sourceState.target, closed };
   } finally {
     source.close();
   }

@@ -1,13 +1,11 @@
-/** Holding the copy against the file: both sides are read back whole, counted and hashed. */
+/** Compares the copy with the file: both sides are read completely, counted and hashed. */
 import { createHash } from 'node:crypto';
 import type { Report } from './progress.ts';
 import type { Source } from './source.ts';
 import { canonical, keyOf, MOVING_TABLES, type MovingTable, type Values } from './tables.ts';
 import type { Target } from './target.ts';
 
-/**
- * One side of a table: how many rows, and SHA-256 over the canonical form of every row in the order of the key, in hex.
- */
+/** One side of a table: its number of rows, and SHA-256 over the canonical form of every row in key order, in hex. */
 export type Digest = { rows: number; sha256: string };
 
 export type Comparison = {
@@ -15,11 +13,11 @@ export type Comparison = {
   source: Digest;
   target: Digest;
   equal: boolean;
-  /** The key of the first row that is not the same on both sides, as JSON. */
+  /** The key of the first row that differs between the sides, as JSON. */
   difference?: string;
 };
 
-/** Hashing a line costs little, handing it over costs more. */
+/** Hashing a line is cheap; each call to the hash costs more. */
 const HASHED_AT_ONCE = 64 * 1024;
 
 class Digester {
@@ -43,37 +41,38 @@ class Digester {
 type Sides = { source: Source; target: Target; total: number; report: Report };
 
 async function compareTable(table: MovingTable, { source, target }: Sides, done: (rows: number) => void) {
-  // Counted where the rows are, for a damaged index would hide them from the reading below.
+  // Counted in the table itself: a damaged index would hide rows from the reading below.
   const counts = { source: source.count(table), target: await target.count(table) };
-  const ours = new Digester();
-  const theirs = new Digester();
+  const sourceDigest = new Digester();
+  const targetDigest = new Digester();
   let difference: string | undefined;
-  const meet = (mine: Values | undefined, other: Values | undefined) => {
-    const [one, two] = [mine, other].map((row) => (row === undefined ? undefined : canonical(row)));
-    if (one !== undefined) ours.add(one);
-    if (two !== undefined) theirs.add(two);
-    if (one !== two) difference ??= JSON.stringify(keyOf(table, mine ?? other!));
+  const compareRow = (sourceRow: Values | undefined, targetRow: Values | undefined) => {
+    const [one, two] = [sourceRow, targetRow].map((row) => (row === undefined ? undefined : canonical(row)));
+    if (one !== undefined) sourceDigest.add(one);
+    if (two !== undefined) targetDigest.add(two);
+    if (one !== two) difference ??= JSON.stringify(keyOf(table, sourceRow ?? targetRow!));
   };
 
   const rows = source.rows(table);
   for await (const page of target.pages(table)) {
     for (const row of page) {
       const next = rows.next();
-      meet(next.done ? undefined : next.value, row);
+      compareRow(next.done ? undefined : next.value, row);
     }
-    done(ours.rows);
+    done(sourceDigest.rows);
   }
-  for (const row of rows) meet(row, undefined);
+  for (const row of rows) compareRow(row, undefined);
 
-  const whole = ours.rows === counts.source && theirs.rows === counts.target;
+  const isComplete = sourceDigest.rows === counts.source && targetDigest.rows === counts.target;
   const comparison: Comparison = {
     table: table.name,
-    source: { rows: counts.source, sha256: ours.end() },
-    target: { rows: counts.target, sha256: theirs.end() },
+    source: { rows: counts.source, sha256: sourceDigest.end() },
+    target: { rows: counts.target, sha256: targetDigest.end() },
     equal: false,
     ...(difference === undefined ? {} : { difference }),
   };
-  comparison.equal = whole && counts.source === counts.target && comparison.source.sha256 === comparison.target.sha256;
+  comparison.equal =
+    isComplete && counts.source === counts.target && comparison.source.sha256 === comparison.target.sha256;
   return comparison;
 }
 

@@ -1,25 +1,31 @@
 /**
- * Moving a SQLite installation into PostgreSQL.
+ * Moves a SQLite installation into PostgreSQL.
  *
- * Both sides say where the alarms are rung, and chronosd opens neither while they are under way: the file from the
- * first mark on, the database until the copy has been compared. The marks are set in an order in which a process that
+ * Both sides record the state of the move, and chronosd opens neither side during the move. The file is closed from
+ * step 2 on, the database until the copy has been compared. The states are written in an order in which a process that
  * ends at any moment leaves at most one side open:
  *
- * 1. the database is closed (`arriving`), and no chronosd may be connected that saw it open;
- * 2. the file is closed (`moving`); it does not change from here on;
- * 3. rows are copied, each batch in one transaction with the progress it makes;
- * 4. both sides are read back and compared;
- * 5. the file says that the copy is whole (`verified`): from now on only the database knows whether it is in use;
- * 6. the database is opened (`arrived`);
- * 7. the file says so (`moved`).
+ * 1. The database is closed (`arriving`). No chronosd that saw it open may be connected.
+ *
+ * 2. The file is closed (`moving`). It does not change from here on.
+ *
+ * 3. Rows are copied, each batch in one transaction with its progress.
+ *
+ * 4. Both sides are read completely and compared.
+ *
+ * 5. The file records that the copy is complete (`verified`). From now on only the database knows whether it is in use.
+ *
+ * 6. The database is opened (`arrived`).
+ *
+ * 7. The file records that (`moved`).
  */
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../../kit/clock/clock.ts';
 import type { Logger } from '../../../kit/log/log.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
-import type { Arrival } from '../postgres/arrival.ts';
-import { sayingOf } from '../postgres/postgres-error.ts';
-import type { Departure, DepartureState } from '../sqlite/departure.ts';
+import { errorText } from '../postgres/postgres-error.ts';
+import type { TargetState } from '../postgres/transfer-state.ts';
+import type { SourcePhase, SourceState } from '../sqlite/departure.ts';
 import { type Comparison, compare } from './compare.ts';
 import { type Plan, planOf } from './plan.ts';
 import { advance, formatProgress, parseProgress, type Report, rowsOf } from './progress.ts';
@@ -27,7 +33,7 @@ import { Source } from './source.ts';
 import { keyOf, MOVING_TABLES, type Values } from './tables.ts';
 import { Target } from './target.ts';
 
-/** A batch ends with this many rows or characters, whichever is reached first. */
+/** A batch ends with this many rows or characters, at the first of the two limits. */
 const BATCH_ROWS = 1000;
 const BATCH_CHARACTERS = 2 * 1024 * 1024;
 
@@ -50,33 +56,37 @@ function* batchesOf(rows: Iterable<Values>): Generator<Values[]> {
 }
 
 /**
- * Copies what is not there yet.
+ * Copies missing rows.
  *
- * @param total how many rows there are to be in the end
+ * @param total the final number of rows
  * @returns how many rows this call has copied
  */
 async function copyRows(
   { source, target, total, report }: { source: Source; target: Target; total: number; report: Report },
-  arrival: Arrival,
+  targetState: TargetState,
 ): Promise<number> {
-  let progress = parseProgress(arrival.progress);
-  let { step } = arrival;
+  let progress = parseProgress(targetState.progress);
+  let { step } = targetState;
   const before = rowsOf(progress);
   // One batch is written while the next is read.
-  let underWay: Promise<void> = Promise.resolve();
+  let pendingWrite: Promise<void> = Promise.resolve();
   for (const table of MOVING_TABLES) {
     for (const batch of batchesOf(source.rows(table, progress[table.name]?.after))) {
       progress = advance(progress, table, batch.length, keyOf(table, batch.at(-1)!));
-      const stored = target.put(table, batch, { transfer: arrival.transfer, step, progress: formatProgress(progress) });
+      const stored = target.put(table, batch, {
+        transfer: targetState.transfer,
+        step,
+        progress: formatProgress(progress),
+      });
       stored.catch(() => undefined);
       step++;
       const rows = rowsOf(progress) - batch.length;
-      await underWay;
+      await pendingWrite;
       report({ phase: 'copying', rows, total });
-      underWay = stored;
+      pendingWrite = stored;
     }
   }
-  await underWay;
+  await pendingWrite;
   report({ phase: 'copying', rows: rowsOf(progress), total });
   return rowsOf(progress) - before;
 }
@@ -93,7 +103,7 @@ export type MoveOptions = {
 };
 
 export type MoveResult = {
-  /** `moved` now, `already` before; `differs`: the copy is not the same, and neither side was opened. */
+  /** `moved` now, `already` before; `differs`: the copy is not equal, and neither side was opened. */
   outcome: 'moved' | 'already' | 'differs';
   from: string;
   /** The database, `host:port/database`. */
@@ -102,7 +112,7 @@ export type MoveResult = {
   since: number;
   /** Empty when nothing was compared. */
   tables: Comparison[];
-  /** Rows that this call has copied, and how long that took. */
+  /** Rows that this call has copied, and the duration. */
   copied: number;
   copyMs: number;
 };
@@ -121,13 +131,13 @@ class Move {
   }
 
   async run(): Promise<MoveResult> {
-    const departure = this.#named();
-    const arrival = await this.#target.arrival();
+    const sourceState = this.#ensureIdentity();
+    const targetState = await this.#target.state();
     const plan = planOf({
       path: this.#source.path,
-      departure,
+      sourceState: sourceState,
       name: this.#target.name,
-      arrival,
+      targetState: targetState,
       empty: await this.#target.isEmpty(),
     });
     if (plan === 'done') return this.#result('already');
@@ -135,34 +145,34 @@ class Move {
       this.#mark('moved');
       return this.#result('moved');
     }
-    return this.#bring(await this.#prepare(plan, departure, arrival));
+    return this.#complete(await this.#prepare(plan, sourceState, targetState));
   }
 
-  /** Sees to it that the file has a name of its own. */
-  #named(): Departure {
-    const known = this.#source.departure;
+  /** Gives the file an identity if it has none. */
+  #ensureIdentity(): SourceState {
+    const known = this.#source.state;
     if (known) return known;
-    const departure: Departure = {
+    const sourceState: SourceState = {
       source: randomUUID(),
       state: 'home',
       transfer: null,
       target: null,
       since: this.#clock.now(),
     };
-    this.#source.mark(departure);
-    return departure;
+    this.#source.writeState(sourceState);
+    return sourceState;
   }
 
   /** Closes both sides. */
-  async #prepare(plan: Plan, departure: Departure, former: Arrival | undefined): Promise<Arrival> {
+  async #prepare(plan: Plan, sourceState: SourceState, former: TargetState | undefined): Promise<TargetState> {
     if (plan === 'resume') {
       await this.#target.refuseReplicas();
       return this.#target.resume(former!.transfer);
     }
     const transfer = randomUUID();
-    let arrival: Arrival;
+    let targetState: TargetState;
     if (plan === 'begin') {
-      arrival = await this.#target.begin(departure.source, transfer);
+      targetState = await this.#target.begin(sourceState.source, transfer);
       try {
         await this.#target.refuseReplicas();
       } catch (error) {
@@ -170,63 +180,64 @@ class Move {
         throw error;
       }
     } else {
-      arrival = await this.#target.restart(former!, transfer);
+      targetState = await this.#target.restart(former!, transfer);
       await this.#target.refuseReplicas();
       await this.#target.clear();
     }
-    this.#source.mark({
-      ...departure,
+    this.#source.writeState({
+      ...sourceState,
       state: 'moving',
       transfer,
       target: this.#target.name,
       since: this.#clock.now(),
     });
     this.#report({ phase: 'began' });
-    return arrival;
+    return targetState;
   }
 
   /** Copies, compares, and opens the database. */
-  async #bring(arrival: Arrival): Promise<MoveResult> {
+  async #complete(targetState: TargetState): Promise<MoveResult> {
     const [source, target, report] = [this.#source, this.#target, this.#report];
     const total = MOVING_TABLES.reduce((sum, table) => sum + source.count(table), 0);
     const began = this.#clock.monotonic();
-    const copied = await copyRows({ source, target, total, report }, arrival);
+    const copied = await copyRows({ source, target, total, report }, targetState);
     const copyMs = this.#clock.monotonic() - began;
     const tables = await compare({ source, target, total, report });
     if (!tables.every(({ equal }) => equal)) return { ...this.#result('differs'), tables, copied, copyMs };
     this.#mark('verified');
     report({ phase: 'verified' });
-    await target.arrive(arrival.transfer);
+    await target.openForUse(targetState.transfer);
     report({ phase: 'arrived' });
     this.#mark('moved');
     return { ...this.#result('moved'), tables, copied, copyMs };
   }
 
-  #mark(state: DepartureState): void {
-    this.#source.mark({ ...this.#source.departure!, state, since: this.#clock.now() });
+  #mark(state: SourcePhase): void {
+    this.#source.writeState({ ...this.#source.state!, state, since: this.#clock.now() });
   }
 
   #result(outcome: MoveResult['outcome']): MoveResult {
-    const { path, departure } = this.#source;
-    return { outcome, from: path, to: this.#target.name, since: departure!.since, tables: [], copied: 0, copyMs: 0 };
+    const { path, state: sourceState } = this.#source;
+    return { outcome, from: path, to: this.#target.name, since: sourceState!.since, tables: [], copied: 0, copyMs: 0 };
   }
 }
 
-/** What was copied stays; says so where the same command may succeed later. */
+/** Adds that the copy is kept, where the same command may succeed later. */
 function resumable(error: unknown, source: Source): unknown {
-  const underWay = source.departure?.state === 'moving' || source.departure?.state === 'verified';
-  if (!(error instanceof ReveilleError) || error.code !== 'unavailable' || !error.retryable || !underWay) return error;
+  const pendingWrite = source.state?.state === 'moving' || source.state?.state === 'verified';
+  if (!(error instanceof ReveilleError) || error.code !== 'unavailable' || !error.retryable || !pendingWrite)
+    return error;
   return new ReveilleError(
     error.code,
-    `${error.message}. What has been copied stays: run the same command again, and it goes on from there`,
+    `${error.message}. Copied rows are kept: run the same command again to continue`,
     { cause: error },
   );
 }
 
 /**
- * Moves the alarms, or goes on with a move that was interrupted.
+ * Moves the alarms, or continues an interrupted move.
  *
- * @throws ReveilleError when either side refuses; what has been done until then is kept, and safe
+ * @throws ReveilleError when either side refuses; completed steps are kept and safe
  */
 export async function move(options: MoveOptions): Promise<MoveResult> {
   const source = new Source(options.from, options.clock);
@@ -239,7 +250,7 @@ export async function move(options: MoveOptions): Promise<MoveResult> {
     }
   } catch (error) {
     if (error instanceof ReveilleError && error.code === 'internal')
-      options.log.error({ reason: sayingOf(error.cause ?? error) }, 'the move was cut short');
+      options.log.error({ reason: errorText(error.cause ?? error) }, 'the move was interrupted');
     throw resumable(error, source);
   } finally {
     source.close();

@@ -1,22 +1,22 @@
-/** What is to be done, from what both sides say. Pure. */
+/** Determines the next step of a move from the states of both sides. Pure. */
 import { ReveilleError } from '../../../wire/errors.ts';
 import { formatInstant } from '../../../wire/rfc3339.ts';
-import type { Arrival } from '../postgres/arrival.ts';
-import type { Departure } from '../sqlite/departure.ts';
+import type { TargetState } from '../postgres/transfer-state.ts';
+import type { SourceState } from '../sqlite/departure.ts';
 
 /**
- * `begin` in an empty database; `restart` where an earlier move of the same file was given up; `resume` the one under
- * way; `finish` one that the database has, and the file does not know yet; `done` when nothing is left.
+ * `begin`: in an empty database. `restart`: an earlier move of the same file was given up. `resume`: a move is running.
+ * `finish`: the database has completed it, and the file does not know yet. `done`: nothing remains.
  */
 export type Plan = 'begin' | 'restart' | 'resume' | 'finish' | 'done';
 
 export type Findings = {
-  /** The file, and what it says. */
+  /** The file and its state. */
   path: string;
-  departure: Departure | undefined;
-  /** The database, what it says, and whether nothing is kept in it. */
+  sourceState: SourceState | undefined;
+  /** The database, its state, and whether it is empty. */
   name: string;
-  arrival: Arrival | undefined;
+  targetState: TargetState | undefined;
   empty: boolean;
 };
 
@@ -24,43 +24,44 @@ function refuse(message: string): ReveilleError {
   return new ReveilleError('conflict', message);
 }
 
-function planAway({ path, departure, name, arrival }: Findings & { departure: Departure }): Plan {
-  const { state, transfer, target, since } = departure;
-  if (!arrival || arrival.transfer !== transfer)
+function planOfMovedFile({ path, sourceState, name, targetState }: Findings & { sourceState: SourceState }): Plan {
+  const { state, transfer, target, since } = sourceState;
+  if (!targetState || targetState.transfer !== transfer)
     throw refuse(
       state === 'moved'
         ? `the alarms of ${path} moved to ${target} on ${formatInstant(since)}; they are not in ${name}`
-        : `a move of ${path} into ${target} is not finished; go on with that database, or give it up first with "reveille migrate --abandon"`,
+        : `a move of ${path} into ${target} is not finished; continue with that database, or give it up first with "reveille migrate --abandon"`,
     );
-  if (arrival.state === 'abandoned')
+  if (targetState.state === 'abandoned')
     throw refuse(
       `the move into ${name} is being given up; finish that with "reveille migrate --abandon --to <this database>"`,
     );
-  // A database that failed over to a standby which lagged behind may have forgotten that the move was complete.
-  if (arrival.state === 'arriving') return 'resume';
+  // After a failover to a standby that lagged behind, the database may have lost the completion of the move.
+  if (targetState.state === 'arriving') return 'resume';
   return state === 'moved' ? 'done' : 'finish';
 }
 
 /**
- * Decides.
+ * Determines the plan.
  *
- * @throws ReveilleError `conflict` when the file is on its way to somewhere else, or the database holds something else
+ * @throws ReveilleError `conflict` when the file is being moved to another database, or the database contains other
+ *   data
  */
 export function planOf(findings: Findings): Plan {
-  const { departure, name, arrival, empty } = findings;
-  if (departure && departure.state !== 'home') return planAway({ ...findings, departure });
-  if (!arrival) {
+  const { sourceState, name, targetState, empty } = findings;
+  if (sourceState && sourceState.state !== 'home') return planOfMovedFile({ ...findings, sourceState: sourceState });
+  if (!targetState) {
     if (empty) return 'begin';
-    throw refuse(`${name} holds alarms or keys already, and nothing is mixed; move into an empty database`);
+    throw refuse(`${name} contains alarms or keys already, and data is not merged; move into an empty database`);
   }
-  if (arrival.state === 'arrived')
+  if (targetState.state === 'arrived')
     throw refuse(
-      `${name} has been in use since alarms moved into it on ${formatInstant(arrival.since)}, and nothing is mixed; move into an empty database`,
+      `${name} has been in use since alarms moved into it on ${formatInstant(targetState.since)}, and data is not merged; move into an empty database`,
     );
-  if (arrival.source === departure?.source) return 'restart';
+  if (targetState.source === sourceState?.source) return 'restart';
   throw refuse(
-    arrival.state === 'arriving'
+    targetState.state === 'arriving'
       ? `a move of another SQLite file into ${name} is not finished; finish it there, or move into an empty database`
-      : `${name} holds what another SQLite file left there when its move was given up; move into an empty database`,
+      : `${name} contains rows of another SQLite file whose move was given up; move into an empty database`,
   );
 }

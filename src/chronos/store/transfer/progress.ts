@@ -1,10 +1,11 @@
-/** How far a move has come. */
+/** The progress of a move. */
 import { z } from 'zod';
 import { ReveilleError } from '../../../wire/errors.ts';
 import { MOVING_TABLES, type MovingTable } from './tables.ts';
 
 /**
- * What a watcher is told. `began`: both sides are marked. `verified`, `arrived`: the source, then the target says so.
+ * A step that is reported. `began`: both sides are closed. `verified`, `arrived`: the source, then the target has
+ * recorded it.
  */
 export type Step =
   | { phase: 'began' | 'verified' | 'arrived' }
@@ -17,27 +18,29 @@ const schema = z.partialRecord(
   z.object({ rows: z.int().min(0), after: z.array(z.union([z.string(), z.number()])) }),
 );
 
-/** Of each table that has been begun: how many rows are there, and the key of the last one. */
+/** For each started table: its number of copied rows, and the key of the last one. */
 export type Progress = z.output<typeof schema>;
 
 export function formatProgress(progress: Progress): string {
   return JSON.stringify(progress);
 }
 
-/** @throws ReveilleError `conflict` when it was not written by a move */
+/**
+ * @throws ReveilleError `conflict` when the text was not written by a move
+ */
 export function parseProgress(text: string): Progress {
   try {
     return schema.parse(JSON.parse(text));
   } catch (cause) {
     throw new ReveilleError(
       'conflict',
-      'the database says of the move into it what this Reveille does not understand; go on with the version that began it, or give it up with "reveille migrate --abandon"',
+      'the database has a move state that this Reveille does not understand; continue with the version that began the move, or give it up with "reveille migrate --abandon"',
       { cause },
     );
   }
 }
 
-/** How many rows are there already. */
+/** The number of copied rows. */
 export function rowsOf(progress: Progress): number {
   return Object.values(progress).reduce((sum, { rows }) => sum + rows, 0);
 }

@@ -1,4 +1,4 @@
-/** The SQLite file that alarms move out of. */
+/** The SQLite file that alarms move from. */
 import { realpathSync, statSync } from 'node:fs';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import type { Clock } from '../../../kit/clock/clock.ts';
@@ -6,11 +6,11 @@ import { FileInUse, likelyOwner } from '../../../kit/sqlite/file-owner.ts';
 import { openDatabase, type SqliteFile } from '../../../kit/sqlite/open.ts';
 import { storageError } from '../../../kit/sqlite/sqlite-error.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
-import { type Departure, readDeparture, writeDeparture } from '../sqlite/departure.ts';
+import { readSourceState, type SourceState, writeDeparture } from '../sqlite/departure.ts';
 import { MIGRATIONS } from '../sqlite/store.ts';
 import type { MovingTable, Values } from './tables.ts';
 
-/** What SQLite throws, in the house's words. */
+/** Runs a query and translates SQLite's errors. */
 function read<T>(query: () => T): T {
   try {
     return query();
@@ -23,11 +23,11 @@ function checkThere(path: string): void {
   if (statSync(path, { throwIfNoEntry: false })?.isFile()) return;
   throw new ReveilleError(
     'not_found',
-    `${path} is no file with alarms; name the chronos.db that they are in with --from, or set CHRONOS_DATA_DIR to its folder`,
+    `${path} contains no alarms; name the chronos.db with the alarms with --from, or set CHRONOS_DATA_DIR to its folder`,
   );
 }
 
-/** What can be asked of the file, whoever owns it. */
+/** Queries of the file that need no ownership. */
 class AlarmFile {
   readonly path: string;
   readonly #db: DatabaseSync;
@@ -37,15 +37,13 @@ class AlarmFile {
     this.#db = db;
   }
 
-  /** How many rows a table has, counted where they are kept and not in an index over them. */
+  /** The number of rows of a table, counted in the table and not in an index. */
   count({ source: { rows } }: MovingTable): number {
     const row = read(() => this.#db.prepare(`SELECT count(*) AS rows FROM ${rows} NOT INDEXED`).get());
     return (row as { rows: number }).rows;
   }
 
-  /**
-   * The rows of a table in the order of its key, from behind a key on or from the first; read as they are asked for.
-   */
+  /** The rows of a table in key order, after a key or from the first; read on demand. */
   *rows({ source, key }: MovingTable, after?: readonly unknown[]): Generator<Values> {
     const behind = after ? `WHERE (${key.columns}) > (${after.map(() => '?').join(', ')})` : '';
     const statement = this.#db.prepare(
@@ -60,13 +58,13 @@ class AlarmFile {
   }
 }
 
-/** The file as its only owner has it: nobody else writes to it meanwhile. */
+/** The file with exclusive ownership: no other process writes to it. */
 export class Source extends AlarmFile {
   readonly #file: SqliteFile;
-  #departure: Departure | undefined;
+  #state: SourceState | undefined;
 
   /**
-   * Takes the file over and brings its schema up to date, as chronosd does.
+   * Takes ownership of the file and updates its schema, as chronosd does.
    *
    * @throws ReveilleError `not_found` when there is none, `unavailable` while chronosd or `reveille up` owns it, and as
    *   `openDatabase` does
@@ -90,18 +88,18 @@ export class Source extends AlarmFile {
     }
     super(file.path, file.db);
     this.#file = file;
-    this.#departure = readDeparture(file.db);
+    this.#state = readSourceState(file.db);
   }
 
-  /** What the file says of its whereabouts; `undefined` when it never was to move. */
-  get departure(): Departure | undefined {
-    return this.#departure;
+  /** The state in the file; `undefined` when no move was ever started. */
+  get state(): SourceState | undefined {
+    return this.#state;
   }
 
-  /** Writes it down; durable when this returns. */
-  mark(departure: Departure): void {
-    read(() => writeDeparture(this.#file.db, departure));
-    this.#departure = departure;
+  /** Stores the state; durable when this returns. */
+  writeState(state: SourceState): void {
+    read(() => writeDeparture(this.#file.db, state));
+    this.#state = state;
   }
 
   close(): void {
@@ -109,15 +107,17 @@ export class Source extends AlarmFile {
   }
 }
 
-/** The file as anybody may look at it, while chronosd runs too. Nothing of it is changed. */
+/** Read-only access to the file, also while chronosd runs. */
 export class SourceView extends AlarmFile {
-  readonly departure: Departure | undefined;
+  readonly departure: SourceState | undefined;
   /** The process that seems to have it open. */
   readonly owner: number | undefined;
   readonly #db: DatabaseSync;
   readonly #tables: ReadonlySet<unknown>;
 
-  /** @throws ReveilleError `not_found` when there is none, `conflict` when it is something else */
+  /**
+   * @throws ReveilleError `not_found` when there is none, `conflict` when it is another kind of file
+   */
   constructor(path: string) {
     checkThere(path);
     const db = read(() => new DatabaseSync(path, { readOnly: true, timeout: 5000 }));
@@ -129,15 +129,15 @@ export class SourceView extends AlarmFile {
       const names = new Set(tables.map(({ name }) => name));
       this.#tables = names;
       if (!['alarms', 'occurrences', 'fire_attempts', 'agent_keys', 'owners'].every((name) => names.has(name)))
-        throw new ReveilleError('conflict', `${path} holds no alarms of Reveille; name its chronos.db with --from`);
-      this.departure = names.has('departures') ? readDeparture(db) : undefined;
+        throw new ReveilleError('conflict', `${path} contains no alarms of Reveille; name its chronos.db with --from`);
+      this.departure = names.has('departures') ? readSourceState(db) : undefined;
     } catch (thrown) {
       db.close();
       throw thrown;
     }
   }
 
-  /** A file of an earlier Reveille may lack a table, or know it by another name; the move itself makes it. */
+  /** A file of an earlier Reveille may lack a table, or name it differently; the move itself migrates it. */
   override count(table: MovingTable): number {
     const rows = [table.source.rows, table.name].find((name) => this.#tables.has(name));
     return rows === undefined ? 0 : super.count({ ...table, source: { ...table.source, rows } });

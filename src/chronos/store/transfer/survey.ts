@@ -1,4 +1,4 @@
-/** Looking at what a move would do, on both sides, without changing anything. */
+/** A dry run of a move: examines both sides without changing anything. */
 import { type Plan, planOf } from './plan.ts';
 import { parseProgress, rowsOf } from './progress.ts';
 import { SourceView } from './source.ts';
@@ -9,10 +9,10 @@ export type Survey = {
   from: string;
   /** The database, `host:port/database`. */
   to: string;
-  /** What the move would do first. */
+  /** The first step of the move. */
   plan: Plan;
   tables: { table: MovingTable['name']; rows: number }[];
-  /** Rows that are there already from a move that was interrupted. */
+  /** Rows that an interrupted move has already copied. */
   there: number;
   /** Whether the database has no tables yet. */
   bare: boolean;
@@ -20,7 +20,9 @@ export type Survey = {
   owner: number | undefined;
 };
 
-/** @throws ReveilleError where the move itself would be refused, as far as looking tells */
+/**
+ * @throws ReveilleError where the move itself would be refused, as far as a dry run can detect
+ */
 export async function survey({
   from,
   to,
@@ -29,14 +31,14 @@ export async function survey({
   const source = new SourceView(from);
   try {
     const tables = MOVING_TABLES.map((table) => ({ table: table.name, rows: source.count(table) }));
-    const { target, schema } = await Target.look({ uri: to, ...rest });
+    const { target, schema } = await Target.inspect({ uri: to, ...rest });
     try {
       const bare = schema.applied === 0;
-      const arrival = schema.missing === 0 ? await target.arrival() : undefined;
+      const targetState = schema.missing === 0 ? await target.state() : undefined;
       const empty = bare || (await target.isEmpty());
-      const { path, departure, owner } = source;
-      const plan = planOf({ path, departure, name: target.name, arrival, empty });
-      const there = plan === 'resume' && arrival ? rowsOf(parseProgress(arrival.progress)) : 0;
+      const { path, departure: sourceState, owner } = source;
+      const plan = planOf({ path, sourceState: sourceState, name: target.name, targetState: targetState, empty });
+      const there = plan === 'resume' && targetState ? rowsOf(parseProgress(targetState.progress)) : 0;
       return { from: path, to: target.name, plan, tables, there, bare, owner };
     } finally {
       await target.close();

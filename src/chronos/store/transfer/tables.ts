@@ -1,24 +1,23 @@
 /**
- * The tables that move, and how a row of each stands in SQLite and in PostgreSQL. What is derived from other rows moves
- * as well, so that it need not be worked out again; challenges that wait for their answer live two minutes and stay
- * behind.
+ * The tables that move, and the mapping of their rows between SQLite and PostgreSQL. Derived rows move as well, so that
+ * they need not be recomputed. Pending challenges live two minutes and are not moved.
  */
-import { AGENT_KEY, ALARM, ATTEMPT, OCCURRENCE, OWNER, RECEIPT, type Shape } from '../postgres/rows.ts';
+import { AGENT_KEY, ALARM, ATTEMPT, OCCURRENCE, OWNER, type Shape, TURN_REPORT } from '../postgres/rows.ts';
 
-/** A row's values in the order of its table's columns; texts are strings whichever side they come from. */
+/** A row's values in the order of its table's columns; texts are strings on both sides. */
 export type Values = readonly unknown[];
 
 /** A table that moves. */
 export type MovingTable = {
   /** Its name on both sides. */
   name: 'alarms' | 'occurrences' | 'fire_attempts' | 'fire_receipts' | 'agent_keys' | 'owners';
-  /** The names of its columns, with commas between them. */
+  /** Comma-separated names of its columns. */
   columns: string;
   /** SQLite: what to select, from where, and the table that has a row for each. */
   source: { columns: string; from: string; rows: string };
-  /** PostgreSQL: columns that only it has, and what they begin with. */
+  /** PostgreSQL: columns that only it has, and their initial values. */
   extra: { columns: string; values: string };
-  /** The columns of the key, in its order, and where they stand in a row. */
+  /** The key columns in order, and their indexes in a row. */
   key: { columns: string; at: readonly number[] };
   /** Array parameters from number `first` on, and their values for some rows. */
   arrays(first: number): string;
@@ -31,7 +30,7 @@ type Plan<T> = {
   key: readonly (keyof T & string)[];
   from?: string;
   rows?: string;
-  /** What SQLite calls a column. */
+  /** A column with another name in SQLite. */
   renamed?: readonly [here: string, inSqlite: string];
   extra?: MovingTable['extra'];
 };
@@ -75,21 +74,21 @@ export const MOVING_TABLES: readonly MovingTable[] = [
   }),
   table({
     name: 'fire_receipts',
-    shape: RECEIPT,
+    shape: TURN_REPORT,
     key: ['owner', 'alarmId', 'fireId', 'stage'],
   }),
   table({
     name: 'agent_keys',
     shape: AGENT_KEY,
     key: ['owner', 'publicKey'],
-    // What it decides, which of two first keys is let in, is decided for an owner who has one.
+    // The column decides between two first keys, and these owners already have one.
     extra: { columns: 'pinned, ', values: 'false, ' },
   }),
-  // SQLite's count is exact, PostgreSQL's a bound: the one is a good beginning for the other.
+  // SQLite's count is exact, PostgreSQL's is an upper bound: the exact count is a valid initial value.
   table({ name: 'owners', shape: OWNER, key: ['owner'], renamed: ['open_at_most', 'open_alarms'] }),
 ];
 
-/** What a row hashes and compares as: the same text for the same values, whichever side they were read from. */
+/** The form of a row for hashing and comparing: equal values give equal text, from either side. */
 export function canonical(row: Values): string {
   return JSON.stringify(row);
 }
@@ -99,7 +98,7 @@ export function keyOf({ key }: MovingTable, row: Values): unknown[] {
   return key.at.map((index) => row[index]);
 }
 
-/** Whose row it is: every key begins with that. */
+/** The owner of a row: every key begins with it. */
 export function ownerOf({ key }: MovingTable, row: Values): string {
   return row[key.at[0]!] as string;
 }

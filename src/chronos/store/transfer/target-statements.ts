@@ -1,8 +1,8 @@
-/** What the database that alarms move into is told and asked. */
+/** The statements for the database that alarms move into. */
 import { type Statement, statement } from '../postgres/statement.ts';
 import { MOVING_TABLES, type MovingTable } from './tables.ts';
 
-/** Rows of one page when the copy is read back. An alarm has up to 128 KiB of text. */
+/** Rows per page when the copy is read. An alarm has up to 128 KiB of text. */
 export const PAGE = 500;
 
 /** Closes a database that nothing was ever moved into. */
@@ -14,7 +14,7 @@ export const BEGIN = statement(
   ON CONFLICT DO NOTHING`,
 );
 
-/** Puts a new move in the place of one that was given up. */
+/** Replaces an abandoned move with a new one. */
 export const RESTART = statement(
   'transfer_restart',
   `
@@ -22,13 +22,13 @@ export const RESTART = statement(
   WHERE transfer = $4 AND state = $5 AND step = $6`,
 );
 
-/** Puts another process in charge. */
+/** Makes another process the holder of the move. */
 export const TAKE = statement(
   'transfer_take',
   `UPDATE arrivals SET holder = $1 WHERE transfer = $2 AND state = 'arriving'`,
 );
 
-/** Opens the database: the copy is whole. */
+/** Opens the database: the copy is complete. */
 export const OPEN = statement(
   'transfer_open',
   `UPDATE arrivals SET state = 'arrived', since = $1 WHERE transfer = $2 AND state = 'arriving' AND holder = $3`,
@@ -40,13 +40,13 @@ export const TURN = statement(
   'UPDATE arrivals SET state = $1, since = $2 WHERE transfer = $3 AND state = $4',
 );
 
-/** Forgets a move that has brought nothing yet. */
+/** Deletes a move that has copied nothing yet. */
 export const WITHDRAW = statement(
   'transfer_withdraw',
   `DELETE FROM arrivals WHERE transfer = $1 AND state = 'arriving' AND step = 0 AND holder = $2`,
 );
 
-/** Where the address gives connections a name of its own, chronosd's have that as well. */
+/** If the address gives connections their own application name, chronosd's connections have it as well. */
 export const REPLICAS = statement(
   'transfer_replicas',
   `
@@ -56,8 +56,8 @@ export const REPLICAS = statement(
 );
 
 /**
- * Whether anything is kept in a database that has the tables, those of an earlier Reveille perhaps: it has none for
- * receipts, of which there are none without alarms.
+ * Whether a database with the tables contains data. Tables of an earlier Reveille have no turn reports, but turn
+ * reports exist only with alarms.
  */
 export const ANYTHING = statement(
   'transfer_anything',
@@ -66,7 +66,7 @@ export const ANYTHING = statement(
     .join(' OR ')}`,
 );
 
-/** A batch and the progress that it makes, or neither: neither when another process has come in between. */
+/** A batch together with its progress. Nothing is written when another process has taken the move over. */
 export function put({ name, extra, columns, arrays }: MovingTable): Statement {
   return statement(
     `transfer_put_${name}`,
@@ -83,8 +83,8 @@ export function put({ name, extra, columns, arrays }: MovingTable): Statement {
 }
 
 /**
- * The first rows of a table, or those behind a key. The order is that of the key without the bucket: with one bucket an
- * index has it; with several, each page is sorted anew.
+ * The first rows of a table, or the rows after a key. The order is that of the key without the bucket: with one bucket
+ * an index has it; with several, each page is sorted.
  */
 export function page({ name, columns, key }: MovingTable, behind: boolean, buckets: number): Statement {
   const parameters = key.at.map((_, index) => `$${index + 1}`).join(', ');

@@ -6,13 +6,13 @@ import { type Clock, wait } from '../../../kit/clock/clock.ts';
 import type { Logger } from '../../../kit/log/log.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
 import { parseAddress, type Server } from '../postgres/address.ts';
-import { type Arrival, type ArrivalState, readArrival } from '../postgres/arrival.ts';
 import { Buckets, readBuckets } from '../postgres/buckets.ts';
-import { lookAtSchema, migrate, type SchemaState } from '../postgres/migrate.ts';
+import { inspectSchema, migrate, type SchemaState } from '../postgres/migrate.ts';
 import { PrimaryPool } from '../postgres/pool.ts';
-import { SQLSTATE, sayingOf, sqlState, storeError } from '../postgres/postgres-error.ts';
+import { errorText, SQLSTATE, sqlState, storeError } from '../postgres/postgres-error.ts';
 import { prepareSession } from '../postgres/session.ts';
 import type { Statement } from '../postgres/statement.ts';
+import { readTargetState, type TargetPhase, type TargetState } from '../postgres/transfer-state.ts';
 import { keyOf, MOVING_TABLES, type MovingTable, ownerOf, type Values } from './tables.ts';
 import {
   ANYTHING,
@@ -30,12 +30,12 @@ import {
   WITHDRAW,
 } from './target-statements.ts';
 
-// Why the database does not take what it is sent.
+// Why the database rejects a batch.
 
 const NUL_IN_TEXT = /^22(021|P05)$/;
 const BYTE_COLUMNS: ReadonlySet<string> = new Set(['wake_message', 'last_error', 'error']);
 
-/** Another process is in charge of the move. */
+/** Another process holds the move. */
 function takenOver(name: string): ReveilleError {
   return new ReveilleError(
     'conflict',
@@ -43,44 +43,45 @@ function takenOver(name: string): ReveilleError {
   );
 }
 
-/** Why a batch was not taken. */
+/** Why a batch was rejected. */
 function refusalOf(table: MovingTable, rows: readonly Values[], thrown: unknown): ReveilleError {
   const code = sqlState(thrown);
   if (code === SQLSTATE.UNIQUE_VIOLATION)
     return new ReveilleError(
       'conflict',
-      `the database holds ${table.name} that this move did not bring (${sayingOf(thrown)}); give the move up with "reveille migrate --abandon" and move into an empty database`,
+      `the database contains ${table.name} that this move did not copy (${errorText(thrown)}); give the move up with "reveille migrate --abandon" and move into an empty database`,
       { cause: thrown },
     );
   if (code === undefined || !/^2[23]/.test(code)) return storeError(thrown);
   const where = NUL_IN_TEXT.test(code) ? findNul(table, rows) : undefined;
   return new ReveilleError(
     'conflict',
-    `PostgreSQL cannot keep ${where ?? `a row of ${table.name}`} (${sayingOf(thrown)}); correct it in the SQLite file, or stay with that by "reveille migrate --abandon"`,
+    `PostgreSQL cannot store ${where ?? `a row of ${table.name}`} (${errorText(thrown)}); correct it in the SQLite file, or keep the file with "reveille migrate --abandon"`,
     { cause: thrown },
   );
 }
 
-/** Which value holds U+0000, in words; only columns of bytes take that. */
+/** Describes the value that contains U+0000; only columns of bytes can store it. */
 function findNul(table: MovingTable, rows: readonly Values[]): string | undefined {
   const names = table.columns.split(', ');
   for (const row of rows) {
     const at = row.findIndex(
       (value, index) => typeof value === 'string' && value.includes('\0') && !BYTE_COLUMNS.has(names[index]!),
     );
-    if (at >= 0) return `the ${names[at]} of ${JSON.stringify(keyOf(table, row))} in ${table.name}, which holds U+0000`;
+    if (at >= 0)
+      return `the ${names[at]} of ${JSON.stringify(keyOf(table, row))} in ${table.name}, which contains U+0000`;
   }
   return undefined;
 }
 
-/** How chronosd's connections are called, and how this one is. */
+/** The application names of chronosd's connections, and of this one. */
 const REPLICA = 'chronosd';
 const APPLICATION = 'reveille migrate';
-/** A link that says nothing for so long is dead. */
+/** A connection that is silent for this time is dead. */
 const SILENCE_MS = 60_000;
-/** But counting or emptying a large table takes as long as it takes. */
+/** Counting or emptying a large table takes longer. */
 const LONG_SILENCE_MS = 600_000;
-/** A connection that was closed a moment ago may still be listed. */
+/** A connection that has just been closed may still be listed. */
 const LINGER_MS = 3_000;
 const LINGER_STEP_MS = 100;
 
@@ -92,9 +93,9 @@ export class Target {
   readonly #client: pg.Client;
   readonly #clock: Clock;
   readonly #log: Logger;
-  /** Of a database whose schema is up to date. */
+  /** The buckets of a database whose schema is up to date. */
   #buckets = new Buckets(1);
-  /** Tells this process from another that moves the same file, or a copy of it. */
+  /** Distinguishes this process from another that moves the same file, or a copy of it. */
   readonly #holder = randomUUID();
 
   private constructor(name: string, client: pg.Client, { clock, log }: TargetOptions) {
@@ -105,7 +106,7 @@ export class Target {
   }
 
   /**
-   * Finds the server that takes writes, asks of it what chronosd asks, and brings its schema up to date.
+   * Finds the server that accepts writes, makes chronosd's checks, and updates its schema.
    *
    * @throws ReveilleError as `openPostgresStore` does
    */
@@ -117,17 +118,17 @@ export class Target {
     return target;
   }
 
-  /** The same without changing anything: the tables may not be there, or not all of them. */
-  static async look(options: TargetOptions): Promise<{ target: Target; schema: SchemaState }> {
+  /** The same without changing anything: some or all tables may be missing. */
+  static async inspect(options: TargetOptions): Promise<{ target: Target; schema: SchemaState }> {
     const { server, connection } = await findPrimary(options);
-    const schema = await lookAtSchema(server, connection, options.log);
+    const schema = await inspectSchema(server, connection, options.log);
     return { target: await Target.#connect(server, connection, options), schema };
   }
 
   static async #connect(server: Server, connection: pg.ClientConfig, options: TargetOptions): Promise<Target> {
     const client = new pg.Client(connection);
-    // What was under way reports it.
-    client.on('error', (error) => options.log.debug({ reason: sayingOf(error) }, 'the connection was lost'));
+    // The running statement reports it.
+    client.on('error', (error) => options.log.debug({ reason: errorText(error) }, 'the connection was lost'));
     const target = new Target(server.name, client, options);
     try {
       await client.connect();
@@ -140,9 +141,9 @@ export class Target {
     return target;
   }
 
-  /** What the database says of the move into it. */
-  arrival(): Promise<Arrival | undefined> {
-    return readArrival(this);
+  /** The database's state of the move. */
+  state(): Promise<TargetState | undefined> {
+    return readTargetState(this);
   }
 
   async isEmpty(): Promise<boolean> {
@@ -155,49 +156,49 @@ export class Target {
     return row![0] as number;
   }
 
-  /** Closes an empty database to chronosd until the move is whole. */
-  async begin(source: string, transfer: string): Promise<Arrival> {
+  /** Closes an empty database to chronosd until the move is complete. */
+  async begin(source: string, transfer: string): Promise<TargetState> {
     await this.#change(BEGIN, [source, transfer, this.#holder, this.#clock.now()]);
-    return (await this.arrival())!;
+    return (await this.state())!;
   }
 
-  /** Lets another move of the same file take the place of one that was given up. */
-  async restart(former: Arrival, transfer: string): Promise<Arrival> {
+  /** Replaces an abandoned move with another move of the same file. */
+  async restart(former: TargetState, transfer: string): Promise<TargetState> {
     const { state, step } = former;
     await this.#change(RESTART, [transfer, this.#holder, this.#clock.now(), former.transfer, state, step]);
-    return (await this.arrival())!;
+    return (await this.state())!;
   }
 
-  /** Takes over a move that was interrupted. Whoever may still be at it stores nothing from here on. */
-  async resume(transfer: string): Promise<Arrival> {
+  /** Takes over an interrupted move. An earlier process of the move can store nothing from here on. */
+  async resume(transfer: string): Promise<TargetState> {
     await this.#change(TAKE, [this.#holder, transfer]);
-    return (await this.arrival())!;
+    return (await this.state())!;
   }
 
-  /** Takes back {@link begin}. */
+  /** Undoes {@link begin}. */
   async withdraw(transfer: string): Promise<void> {
     await this.#change(WITHDRAW, [transfer, this.#holder]);
   }
 
-  /** Opens the database: the copy is whole. */
-  async arrive(transfer: string): Promise<void> {
+  /** Opens the database: the copy is complete. */
+  async openForUse(transfer: string): Promise<void> {
     await this.#change(OPEN, [this.#clock.now(), transfer, this.#holder]);
   }
 
-  /** Closes a database that is in use, and opens it again. */
-  async turn(transfer: string, from: ArrivalState, to: ArrivalState): Promise<void> {
+  /** Closes a database that is in use, or opens it again. */
+  async changePhase(transfer: string, from: TargetPhase, to: TargetPhase): Promise<void> {
     await this.#change(TURN, [to, this.#clock.now(), transfer, from]);
   }
 
-  /** Deletes whatever there is in the tables that move. */
+  /** Deletes all rows of the tables that move. */
   async clear(): Promise<void> {
     for (const { name } of MOVING_TABLES.toReversed()) await this.#send(clear(name), [], LONG_SILENCE_MS);
   }
 
   /**
-   * Stores a batch together with the progress it makes.
+   * Stores a batch together with its progress.
    *
-   * @throws ReveilleError `conflict` when another process has taken the move over, or a row cannot be kept there
+   * @throws ReveilleError `conflict` when another process has taken the move over, or the database cannot store a row
    */
   async put(table: MovingTable, rows: readonly Values[], at: { transfer: string; step: number; progress: string }) {
     const values = [
@@ -212,7 +213,7 @@ export class Target {
     if (rowCount !== rows.length) throw takenOver(this.name);
   }
 
-  /** The rows of a table in the order of its key, page by page; the next page is under way while one is looked at. */
+  /** The rows of a table in key order, page by page; the next page is loading while one is processed. */
   async *pages(table: MovingTable): AsyncGenerator<Values[]> {
     const read = async (after?: readonly unknown[]) => {
       const rows = await this.query(page(table, after !== undefined, this.#buckets.count), after ?? []);
@@ -223,15 +224,15 @@ export class Target {
       const page: Values[] = await next;
       const last = page.at(-1);
       next = last && page.length === PAGE ? read(keyOf(table, last)) : undefined;
-      // Whoever stops listening does not hear of its failure.
+      // A consumer that stops early does not await the next page: ignore its failure.
       next?.catch(() => undefined);
       yield page;
     }
   }
 
   /**
-   * Makes sure that no chronosd is connected. To be asked after the database has been closed to new ones: whoever saw
-   * it open is connected still. An engine that does not list its connections lets everybody pass.
+   * Ensures that no chronosd is connected. Call it after the database has been closed to new ones: a chronosd that saw
+   * it open is still connected. An engine that does not list its connections passes the check.
    *
    * @throws ReveilleError `conflict`
    */
@@ -250,7 +251,7 @@ export class Target {
   }
 
   async close(): Promise<void> {
-    await this.#client.end().catch((error: unknown) => this.#log.debug({ reason: sayingOf(error) }, 'closing'));
+    await this.#client.end().catch((error: unknown) => this.#log.debug({ reason: errorText(error) }, 'closing'));
   }
 
   /** Runs a statement in a transaction of its own. */
@@ -265,12 +266,12 @@ export class Target {
     } catch (error) {
       const unknown = error instanceof ReveilleError && sqlState(error.cause)?.startsWith('42');
       if (!unknown) throw error;
-      this.#log.debug({ reason: sayingOf(error) }, 'this engine does not list its connections');
+      this.#log.debug({ reason: errorText(error) }, 'this engine does not list its connections');
       return 0;
     }
   }
 
-  /** Sends a statement; those that follow need not wait for its answer. */
+  /** Sends a statement; later ones need not wait for its answer. */
   async #send(
     { name, text }: Statement,
     values: readonly unknown[],

@@ -1,6 +1,4 @@
-/**
- * A toolbox of the port with a few tools of a bank, which answer as a test says and note what they were called with.
- */
+/** A toolbox with a few tools of a bank. They give the test's answers and record their calls. */
 import { digestOf, type ToolDefinition } from '../../../mcp-host/tool-definition.ts';
 import type { CallReport, RailTool, Toolbox } from '../../tools/toolbox.ts';
 
@@ -82,7 +80,7 @@ const BANK_TOOLS: readonly RailTool[] = [
 
 const DEFS = { payment: { type: 'object', properties: { to: text, amount: { type: 'number' } } } };
 
-/** @param answer what a call answers; a text stands for an answer of it */
+/** @param answer the answer of a call; a text means an answer with this text */
 export function bankToolbox(
   answer: (made: Made, signal: AbortSignal) => string | CallReport | Promise<CallReport> = () => '{}',
 ) {
@@ -97,7 +95,7 @@ export function bankToolbox(
     tools: () => tools,
     find: (name) => tools.find((one) => one.name === name),
     absence: (name) =>
-      `the tool ${JSON.stringify(name)} is not there; there are: ${tools.map((one) => one.name).join(', ')}`,
+      `the tool ${JSON.stringify(name)} does not exist; the tools are: ${tools.map((one) => one.name).join(', ')}`,
     async call(name, args, { signal }) {
       made.push({ name, args });
       const given = await answer({ name, args }, signal);

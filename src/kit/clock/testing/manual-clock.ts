@@ -1,10 +1,10 @@
-/** A clock that moves only when a test moves it, with a wall that can be put forward and back. */
+/** A clock that only a test advances, with a wall clock that can be set forward and back. */
 import type { CancelTimer, Clock } from '../clock.ts';
 
-/** How many turns of the event loop a fired timer's consequences get before time goes on. */
+/** Turns of the event loop that follow each fired timer before time continues. */
 const TURNS = 6;
 
-/** Lets everything that is ready run, promises and setImmediate alike. */
+/** Runs everything that is ready: promises and setImmediate. */
 export async function settle(turns = TURNS): Promise<void> {
   for (let turn = 0; turn < turns; turn++) await new Promise((resolve) => setImmediate(resolve));
 }
@@ -32,12 +32,12 @@ export class ManualClock implements Clock {
     return () => this.#timers.delete(timer);
   }
 
-  /** How many timers wait. */
+  /** Number of waiting timers. */
   get timers(): number {
     return this.#timers.size;
   }
 
-  /** Moves time on, stopping at each timer on the way until what it sets off has settled. */
+  /** Advances time, and settles the effects of each timer on the way. */
   async advance(ms: number): Promise<void> {
     await settle();
     const until = this.#monotonic + ms;
@@ -53,7 +53,7 @@ export class ManualClock implements Clock {
     await settle();
   }
 
-  /** Puts the wall clock forward or back, as NTP or a suspended laptop does; no timer notices. */
+  /** Sets the wall clock forward or back, as NTP or a suspended laptop does; timers do not notice. */
   jump(ms: number): void {
     this.#wall += ms;
   }

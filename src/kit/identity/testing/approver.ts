@@ -1,4 +1,4 @@
-/** People who approve, for tests: a key, and what it signs. */
+/** Approvers for tests: a key, and its signed requests. */
 import {
   type ApproverRequest,
   answerText,
@@ -12,7 +12,7 @@ import { type AgentKey, generateKey } from '../keys.ts';
 
 const MINUTE_MS = 60_000;
 
-/** As much of a gate as an answer is about, in the words of the wire. */
+/** The members of a gate that an answer refers to, in wire names. */
 export type AskedGate = {
   readonly node_id: string;
   readonly call: { readonly call_sha256: string };
@@ -29,18 +29,18 @@ export function testApprover(now: () => number = Date.now, key: AgentKey = gener
     key,
     approver,
 
-    /** A signed answer to a gate; what is `said` may contradict it. */
-    answer(intentId: string, gate: AskedGate, said: Partial<GateAnswer> = {}): GateAnswer {
+    /** A signed answer to a gate; `changes` may contradict the signed statement. */
+    answer(intentId: string, gate: AskedGate, changes: Partial<GateAnswer> = {}): GateAnswer {
       const { node_id, call, displayed_sha256 } = gate;
       const statement = {
         ...{ approved: true, call_sha256: call.call_sha256, displayed_sha256, expires_at: soon() },
-        ...said,
+        ...changes,
       };
       const signature = key.sign(answerText({ ...statement, intent_id: intentId, node_id }));
-      return { ...statement, approver, signature, ...said };
+      return { ...statement, approver, signature, ...changes };
     },
 
-    /** What makes this key an approver, with the word of another one where there is one already. */
+    /** The request that enrols this key, with the voucher of another approver if there is one. */
     enrollment(executor: string, user: string, by?: { readonly key: AgentKey }): ApproverRequest {
       const statement = { approver, name: `${user}'s key`, user, executor, expires_at: soon() };
       const text = enrollmentText(statement);
@@ -49,7 +49,7 @@ export function testApprover(now: () => number = Date.now, key: AgentKey = gener
       return { ...request, voucher: { approver: by.key.publicKeyHex, signature: by.key.sign(text) } };
     },
 
-    /** What ends another key, on the word of this one. */
+    /** The request that revokes another key, signed by this one. */
     revocation(executor: string, user: string, other: string): RevocationRequest {
       const statement = { approver: other, user, executor, expires_at: soon() };
       return { ...statement, voucher: { approver, signature: key.sign(revocationText(statement)) } };

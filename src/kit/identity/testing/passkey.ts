@@ -1,4 +1,4 @@
-/** Passkeys for tests: an authenticator and the browser before it, as far as a signature shows of them. */
+/** Passkeys for tests: an authenticator and its browser, as far as signatures depend on them. */
 import { createPrivateKey, createPublicKey, generateKeyPairSync, hash, type KeyObject, sign } from 'node:crypto';
 import { answerText } from '../../../wire/approver.ts';
 import type { GateAnswer } from '../../../wire/executor.ts';
@@ -10,19 +10,19 @@ import type { AskedGate } from './approver.ts';
 
 const MINUTE_MS = 60_000;
 
-/** What may be otherwise than it should be. */
+/** Deviations from a valid assertion. */
 export type Oddity = {
   readonly type?: string;
   readonly challenge?: string;
   readonly origin?: string;
-  /** The name that the authenticator was asked for. */
+  /** The RP ID in the authenticator's data. */
   readonly rpId?: string;
-  /** UP and UV unless told. */
+  /** Default: UP and UV. */
   readonly flags?: number;
   readonly count?: number;
-  /** Members that client data has besides. */
+  /** Additional members of the client data. */
   readonly more?: object;
-  /** What becomes of both before they are signed. */
+  /** Changes to both before they are signed. */
   readonly clientData?: (text: string) => string;
   readonly data?: (bytes: Buffer) => Buffer;
 };
@@ -34,7 +34,7 @@ const NEW_KEYS = {
 };
 export type PasskeyAlgorithm = keyof typeof NEW_KEYS;
 
-/** @param given.key a private key in PKCS#8 PEM; a fresh one of `algorithm` unless told */
+/** @param given.key a private key in PKCS#8 PEM; by default a new one of `algorithm` */
 export function testPasskey(
   given: {
     algorithm?: PasskeyAlgorithm;
@@ -51,30 +51,32 @@ export function testPasskey(
   const passkey: Passkey = { credential_id, origin, public_key, rp_id: new URL(origin).hostname };
   const approver = passkeyId(passkey);
   const soon = () => formatInstant(now() + 10 * MINUTE_MS);
-  let counted = 0;
+  let counter = 0;
 
-  /** What a browser and an authenticator make of a text that is to be signed. */
-  function assertion(text: string, odd: Oddity = {}): Assertion {
-    const said = { type: 'webauthn.get', challenge: challengeOf(text), origin, crossOrigin: false };
-    const { type = said.type, challenge = said.challenge, rpId = passkey.rp_id, flags = 0x05, more } = odd;
-    const { clientData = (all: string) => all, data: change = (all: Buffer) => all } = odd;
-    const client_data = clientData(JSON.stringify({ ...said, type, challenge, origin: odd.origin ?? origin, ...more }));
-    const counter = Buffer.alloc(4);
-    counted = odd.count ?? counted + 1;
-    counter.writeUInt32BE(counted);
-    const data = change(Buffer.concat([hash('sha256', rpId, 'buffer'), Buffer.of(flags), counter]));
+  /** The assertion of a browser and an authenticator for a text. */
+  function assertion(text: string, fault: Oddity = {}): Assertion {
+    const valid = { type: 'webauthn.get', challenge: challengeOf(text), origin, crossOrigin: false };
+    const { type = valid.type, challenge = valid.challenge, rpId = passkey.rp_id, flags = 0x05, more } = fault;
+    const { clientData = (all: string) => all, data: change = (all: Buffer) => all } = fault;
+    const client_data = clientData(
+      JSON.stringify({ ...valid, type, challenge, origin: fault.origin ?? origin, ...more }),
+    );
+    const counterBytes = Buffer.alloc(4);
+    counter = fault.count ?? counter + 1;
+    counterBytes.writeUInt32BE(counter);
+    const data = change(Buffer.concat([hash('sha256', rpId, 'buffer'), Buffer.of(flags), counterBytes]));
     const signed = Buffer.concat([data, hash('sha256', client_data, 'buffer')]);
     const signature = sign(key.asymmetricKeyType === 'ed25519' ? null : 'sha256', signed, key).toString('hex');
     return { authenticator_data: data.toString('hex'), client_data, signature };
   }
 
-  /** What a browser gives when the passkey is made. @param challenge in base64url */
-  function registration(challenge: string, odd: Oddity = {}) {
+  /** The browser's answer to the creation of the passkey. @param challenge in base64url */
+  function registration(challenge: string, fault: Oddity = {}) {
     const id = Buffer.from(credential_id, 'hex');
     const length = Buffer.of(id.length >> 8, id.length & 0xff);
-    // What made it, which nobody asks, and its key, which is told apart.
+    // The authenticator's model, which is not checked, and the key, which is returned separately.
     const data = (head: Buffer) => Buffer.concat([head, Buffer.alloc(16), length, id, Buffer.alloc(77)]);
-    const made = { type: 'webauthn.create', challenge, flags: 0x45, data, count: 0, ...odd };
+    const made = { type: 'webauthn.create', challenge, flags: 0x45, data, count: 0, ...fault };
     const { authenticator_data, client_data } = assertion('', made);
     return { authenticator_data, client_data };
   }
@@ -85,18 +87,18 @@ export function testPasskey(
     assertion,
     registration,
 
-    /** A signed answer to a gate; what is `said` may contradict it. */
-    answer(intentId: string, gate: AskedGate, said: Partial<GateAnswer> = {}, odd: Oddity = {}): GateAnswer {
+    /** A signed answer to a gate; `changes` may contradict the signed statement. */
+    answer(intentId: string, gate: AskedGate, changes: Partial<GateAnswer> = {}, fault: Oddity = {}): GateAnswer {
       const { node_id, call, displayed_sha256 } = gate;
       const statement = {
         ...{ approved: true, call_sha256: call.call_sha256, displayed_sha256, expires_at: soon() },
-        ...said,
+        ...changes,
       };
-      const signed = assertion(answerText({ ...statement, intent_id: intentId, node_id }), odd);
-      return { ...statement, approver, passkey: signed, ...said };
+      const signed = assertion(answerText({ ...statement, intent_id: intentId, node_id }), fault);
+      return { ...statement, approver, passkey: signed, ...changes };
     },
 
-    /** What makes it an approver, on the word of a key that stands. */
+    /** The request that enrols the passkey, signed by an enrolled key. */
     enrollment(executor: string, user: string, by?: AgentKey): PasskeyRequest {
       const statement = { passkey, name: `${user}'s passkey`, user, executor, expires_at: soon() };
       if (!by) return statement;
@@ -109,12 +111,12 @@ export function testPasskey(
 const MEMBERS = ['authenticator_data', 'client_data', 'signature'] as const;
 const OTHERS = '0123456789abcdef"{},:';
 
-/** An assertion with one character of it exchanged for another. */
+/** An assertion with one changed character. */
 export function changedAssertion(assertion: Assertion, dice: (sides: number) => number): Assertion {
   const name = MEMBERS[dice(MEMBERS.length)]!;
   const text = assertion[name];
   const at = dice(text.length);
-  // Of what is binary a digit for a digit, so that it is the signature that has to show it.
+  // Binary values get another hex digit, so that only the signature check can detect the change.
   const others = name === 'client_data' ? OTHERS : OTHERS.slice(0, 16);
   const other = [...others].filter((one) => one !== text[at]);
   return { ...assertion, [name]: text.slice(0, at) + other[dice(other.length)]! + text.slice(at + 1) };

@@ -4,7 +4,7 @@ import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'nod
 import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
 
-/** A message as an endpoint is sent it. */
+/** A message in a request to an endpoint. */
 export type EndpointMessage = {
   readonly role: string;
   readonly content: string;
@@ -24,7 +24,7 @@ export type EndpointRequest = {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: EndpointBody;
-  /** Resolves when the client has gone away. */
+  /** Resolves when the client has disconnected. */
   readonly gone: Promise<void>;
 };
 
@@ -51,7 +51,7 @@ export function sendPiece(response: ServerResponse, text: string): void {
   response.write(chunk({ content: text }));
 }
 
-/** Sends a piece of whatever shape. */
+/** Sends a piece of any form. */
 export function sendDelta(response: ServerResponse, delta: object): void {
   response.write(chunk(delta));
 }
@@ -63,7 +63,7 @@ export function endStream(response: ServerResponse, finishReason = 'stop'): void
   response.end('data: [DONE]\n\n');
 }
 
-/** Streams the pieces and ends as it should. */
+/** Streams the pieces and ends properly. */
 export function saying(...pieces: string[]): Script {
   return (response) => {
     beginStream(response);
@@ -72,29 +72,29 @@ export function saying(...pieces: string[]): Script {
   };
 }
 
-/** A call that a scripted model asks for. */
+/** A call of a scripted model. */
 export type ScriptedCall = { readonly name: string; readonly args?: object | string; readonly id?: string };
 
-/** Says a few words and asks for calls; arguments that are a string are sent as they are. */
+/** Sends text and calls; arguments given as a string are sent unchanged. */
 export function calling(...calls: (ScriptedCall | string)[]): Script {
   return (response) => {
     beginStream(response);
-    let place = 0;
+    let index = 0;
     for (const call of calls) {
       if (typeof call === 'string') {
         sendPiece(response, call);
         continue;
       }
-      const { name, args = {}, id = `call_${place}` } = call;
+      const { name, args = {}, id = `call_${index}` } = call;
       const input = typeof args === 'string' ? args : JSON.stringify(args);
-      const begun = { index: place, id, type: 'function', function: { name, arguments: '' } };
+      const begun = { index, id, type: 'function', function: { name, arguments: '' } };
       response.write(chunk({ tool_calls: [begun] }));
       // In two pieces, as real endpoints do.
       const half = Math.ceil(input.length / 2);
       for (const piece of [input.slice(0, half), input.slice(half)]) {
-        response.write(chunk({ tool_calls: [{ index: place, function: { arguments: piece } }] }));
+        response.write(chunk({ tool_calls: [{ index, function: { arguments: piece } }] }));
       }
-      place++;
+      index++;
     }
     endStream(response, 'tool_calls');
   };
@@ -119,11 +119,11 @@ export function breakingOff(...pieces: string[]): Script {
   };
 }
 
-/** Starts an endpoint that plays its scripts in order, the last one again and again. */
+/** Starts an endpoint that plays its scripts in order and repeats the last one. */
 export async function modelEndpoint(t: Pick<TestContext, 'after'>, ...scripts: Script[]) {
   const requests: EndpointRequest[] = [];
   const server = createServer(async (incoming, response) => {
-    // Not a question to a model: somebody on this computer knocks at a port that was another's a moment ago.
+    // Not a request to a model: another program on this computer uses a port that it had before.
     if (incoming.method !== 'POST') return void response.writeHead(405, { allow: 'POST' }).end();
     let text = '';
     for await (const part of incoming.setEncoding('utf8')) text += part;

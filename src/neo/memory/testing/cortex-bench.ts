@@ -8,7 +8,7 @@ import type { NewMemory, Source } from '../memory.ts';
 
 export const CLOCK_START = Date.UTC(2026, 5, 15, 8, 10);
 
-/** Something to remember; a fact of middling weight unless told. */
+/** A new memory; a fact of medium salience by default. */
 export function note(text: string, members: Partial<NewMemory> = {}): NewMemory {
   return { kind: 'fact', text, salience: 0.5, ...members };
 }
@@ -22,7 +22,7 @@ export function from(turnId: string, at = CLOCK_START): Source {
   return { turnId, conversationId: 'c1', at };
 }
 
-/** A turn that is done. */
+/** A done turn. */
 export function doneTurn(id: string, members: Partial<Turn> = {}): Turn {
   return {
     id,
@@ -39,7 +39,7 @@ export function doneTurn(id: string, members: Partial<Turn> = {}): Turn {
   };
 }
 
-/** A file, opened as often as a test asks. */
+/** A file, opened as often as a test requests. */
 export function cortexBench(t: TestContext) {
   const dataDir = temporaryFolder(t);
   const path = join(dataDir, 'cortex.db');

@@ -1,10 +1,10 @@
-/** An embedding endpoint on loopback: what shares concepts is near, in whatever words. */
+/** An embedding endpoint on loopback: texts with common concepts are near, in any words. */
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
 
-/** Words that mean the same share a dimension; all others are hashed. */
+/** Words of the same meaning share a dimension; all others are hashed. */
 const CONCEPTS: readonly (readonly string[])[] = [
   ['dog', 'puppy', 'canine', 'pet'],
   ['doctor', 'physician', 'medical'],
@@ -39,7 +39,7 @@ export function answerVectors(response: ServerResponse, vectors: readonly unknow
   response.end(JSON.stringify({ object: 'list', data, model: 'e', usage: { prompt_tokens: 1, total_tokens: 1 } }));
 }
 
-/** As it should be. */
+/** The normal answer. */
 export const embedding: EmbeddingScript = ({ input }, response) =>
   answerVectors(
     response,

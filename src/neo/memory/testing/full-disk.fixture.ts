@@ -1,6 +1,5 @@
 /**
- * Remembers until the disk takes nothing more, then says what was acknowledged, what the error was, and whether it
- * still finds.
+ * Stores memories until the disk is full, then prints the acknowledged ones, the error, and whether recall still works.
  */
 import { systemClock } from '../../../kit/clock/clock.ts';
 import { ReveilleError, wireErrorOf } from '../../../wire/errors.ts';

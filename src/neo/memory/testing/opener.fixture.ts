@@ -1,4 +1,4 @@
-/** A process that opens a file of memories, remembers something of its own, and says `ok` or what went wrong. */
+/** A process that opens a file of memories, stores one of its own, and prints `ok` or the error. */
 import { systemClock } from '../../../kit/clock/clock.ts';
 import { openCortex } from '../cortex.ts';
 import { from, note } from './cortex-bench.ts';

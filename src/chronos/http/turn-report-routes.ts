@@ -1,0 +1,62 @@
+/** `POST /v1/fires/{fire_id}/receipts`: turn reports of the machine that a fire woke. */
+import { bodyBytes, readJson } from '../../kit/http/body.ts';
+import { sendOk } from '../../kit/http/envelope.ts';
+import type { HttpApp, HttpContext } from '../../kit/http/environment.ts';
+import { serve } from '../../kit/http/serve.ts';
+import type { Logger } from '../../kit/log/log.ts';
+import { ownerOf } from '../../wire/did.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { fireIdSchema, partsOfFireId } from '../../wire/fire-id.ts';
+import { receiptPostSchema, reportsOf } from '../../wire/receipt.ts';
+import { parseOrThrow } from '../../wire/validate.ts';
+import type { KeyRing } from '../receipts/key-ring.ts';
+import { refusalOf } from '../receipts/key-ring.ts';
+import { CHRONOS_ROUTES } from './routes.ts';
+import type { ChronosService } from './service.ts';
+
+/** Paths under it need no transport token: a machine has only its own secret. */
+export const FIRES_PATH = '/v1/fires/';
+
+export type TurnReportRoutesOptions = { ring: KeyRing; log: Logger };
+
+/** One answer for a fire that does not exist, is another user's, or has an invalid name. */
+function fireNotFound(): ReveilleError {
+  return new ReveilleError('not_found', 'this user has no such fire, or it has been deleted');
+}
+
+function fireIdOf(c: HttpContext): string {
+  const fireId = fireIdSchema.safeParse(c.req.param('fire_id'));
+  if (!fireId.success) throw fireNotFound();
+  return fireId.data;
+}
+
+export function turnReportRoutes(
+  app: HttpApp,
+  { store, clock }: ChronosService,
+  { ring, log }: TurnReportRoutesOptions,
+): void {
+  serve(app, CHRONOS_ROUTES.postReceipts, async (c) => {
+    const fireId = fireIdOf(c);
+    const post = parseOrThrow(receiptPostSchema, await readJson(c));
+    const userId = ownerOf(post.user_id);
+    const { alarmId, dueEpochMs: dueAt } = partsOfFireId(fireId);
+    const fire = { owner: userId, alarmId, fireId, dueAt };
+    // Without this check an unsigned request could name new users without end, each causing a request to the router.
+    const beforeKeys = async () => {
+      if (!(await store.hasFire(fire))) throw fireNotFound();
+    };
+    const signed = { userId, fireId, headers: c.req.header(), body: bodyBytes(c), beforeKeys };
+    const refusal = await refusalOf(signed, { ring, clock });
+    if (refusal !== undefined) {
+      log.debug({ user_id: userId, fire_id: fireId, reason: refusal }, 'a turn report was rejected');
+      throw new ReveilleError(
+        'unauthorized',
+        "a turn report must carry the webhook signature of the user's machine, with the fire's id as webhook-id and the current time",
+      );
+    }
+    const reports = reportsOf(post);
+    const fresh = await store.recordReceipts({ ...fire, reports, recordedAt: clock.now() });
+    if (!fresh) throw fireNotFound();
+    return sendOk(c, { recorded: fresh.size, known: reports.length - fresh.size });
+  });
+}

@@ -1,0 +1,122 @@
+/** Turn reports of fires. */
+import type { TurnStage } from '../../../wire/receipt.ts';
+import { ATTEMPTS_READ, type FireReceipt } from '../../alarm/course.ts';
+import type { FireReceipts } from '../store.ts';
+import type { Buckets } from './buckets.ts';
+import type { Executor, PrimaryPool } from './pool.ts';
+import { TURN_REPORT } from './rows.ts';
+import { isStorable } from './state.ts';
+import { type Call, statement } from './statement.ts';
+
+/**
+ * An attempted fire of bucket $1, owner $2 and alarm $3. One statement is one snapshot, so a fire that is being settled
+ * is either pending or in the ledger.
+ */
+const FIRE = `
+    SELECT 1 FROM occurrences WHERE bucket = $1 AND owner = $2 AND alarm_id = $3 AND fire_id = $4 AND attempt >= 1
+    UNION ALL
+    SELECT 1 FROM (
+      SELECT fire_id FROM fire_attempts WHERE bucket = $1 AND owner = $2 AND alarm_id = $3 AND started_at >= $5
+      ORDER BY started_at, fire_id, attempt LIMIT ${ATTEMPTS_READ}
+    ) AS tried WHERE fire_id = $4`;
+
+const HAS_FIRE = statement('has_fire', `SELECT EXISTS (${FIRE})`);
+
+const NEW_STAGES = `
+    ON CONFLICT (bucket, owner, alarm_id, fire_id, stage) DO UPDATE SET at = excluded.at, error = excluded.error,
+      turn_id = excluded.turn_id, conversation_id = excluded.conversation_id, retry_at = excluded.retry_at
+    WHERE excluded.stage = 'turn_waits' AND excluded.at > fire_receipts.at`;
+
+/** The first column says whether the fire exists, the second which stages were new. */
+const RECORD = statement(
+  'record_receipts',
+  `
+  WITH fire AS (${FIRE}
+  ), recorded AS (
+    INSERT INTO fire_receipts (bucket, ${TURN_REPORT.list()})
+    SELECT $1, ${TURN_REPORT.list('given')} FROM unnest(${TURN_REPORT.arrays(6)}) AS given (${TURN_REPORT.list()})
+    WHERE EXISTS (SELECT 1 FROM fire)
+    ${NEW_STAGES}
+    RETURNING stage
+  )
+  SELECT EXISTS (SELECT 1 FROM fire), (SELECT json_agg(stage) FROM recorded)`,
+);
+
+/** A single report: Citus sends INSERT … VALUES to one server. */
+const RECORD_ONE = statement(
+  'record_receipt',
+  `INSERT INTO fire_receipts (bucket, ${TURN_REPORT.list()}) VALUES ($1, ${TURN_REPORT.scalars(2)}) ${NEW_STAGES} RETURNING stage`,
+);
+
+const OF_FIRES = statement(
+  'receipts_of_fires',
+  `SELECT ${TURN_REPORT.list()} FROM fire_receipts WHERE bucket = $1 AND owner = $2 AND alarm_id = $3
+     AND fire_id = ANY($4::text[])`,
+);
+
+/** Skips rows that another replica is deleting at this moment. */
+const PRUNE = statement(
+  'prune_receipts',
+  `
+  WITH old AS (
+    SELECT owner, alarm_id, fire_id, stage FROM fire_receipts
+    WHERE bucket = $1 AND recorded_at < $2 ORDER BY recorded_at LIMIT $3
+    FOR UPDATE SKIP LOCKED
+  ), pruned AS (
+    DELETE FROM fire_receipts AS r USING old
+    WHERE r.bucket = $1 AND r.owner = old.owner AND r.alarm_id = old.alarm_id AND r.fire_id = old.fire_id AND r.stage = old.stage
+    RETURNING 1
+  )
+  SELECT count(*) FROM pruned`,
+);
+
+/** Whether the fire exists. */
+export async function hasFire(
+  executor: Executor,
+  bucket: number,
+  { owner, alarmId, fireId, dueAt }: Pick<FireReceipts, 'owner' | 'alarmId' | 'fireId' | 'dueAt'>,
+): Promise<boolean> {
+  if (!isStorable(owner, alarmId, fireId)) return false;
+  return (await executor.query(HAS_FIRE, [bucket, owner, alarmId, fireId, dueAt]))[0]![0] as boolean;
+}
+
+/** Stores new reports; `undefined` when the fire does not exist. */
+export async function recordTurnReports(
+  pool: PrimaryPool,
+  buckets: Buckets,
+  report: FireReceipts,
+): Promise<Set<TurnStage> | undefined> {
+  const { owner, alarmId, fireId, dueAt, reports, recordedAt } = report;
+  if (!isStorable(owner, alarmId, fireId)) return undefined;
+  const bucket = buckets.of(owner);
+  const rows: FireReceipt[] = reports.map((each) => ({ owner, alarmId, fireId, ...each, recordedAt }));
+  if (buckets.citus) {
+    if (!(await hasFire(pool, bucket, report))) return undefined;
+    const calls = rows.map((row): Call => ({ statement: RECORD_ONE, values: [bucket, ...TURN_REPORT.bindOne(row)] }));
+    const stages = calls.length === 0 ? [] : (await pool.together(calls)).flat();
+    return new Set(stages.map(([stage]) => stage as TurnStage));
+  }
+  const [row] = await pool.query(RECORD, [bucket, owner, alarmId, fireId, dueAt, ...TURN_REPORT.bind(rows)]);
+  const [known, fresh] = row as [boolean, TurnStage[] | null];
+  return known ? new Set(fresh ?? []) : undefined;
+}
+
+export async function turnReportsOf(
+  executor: Executor,
+  bucket: number,
+  owner: string,
+  alarmId: string,
+  fireIds: readonly string[],
+): Promise<FireReceipt[]> {
+  if (fireIds.length === 0 || !isStorable(owner, alarmId, ...fireIds)) return [];
+  return (await executor.query(OF_FIRES, [bucket, owner, alarmId, fireIds])).map((row) => TURN_REPORT.read(row));
+}
+
+/** Deletes reports that were recorded before an instant, the oldest first; returns their number. */
+export async function pruneTurnReports(
+  executor: Executor,
+  bucket: number,
+  { before, limit }: { before: number; limit: number },
+): Promise<number> {
+  return (await executor.query(PRUNE, [bucket, before, limit]))[0]![0] as number;
+}

@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict';
+import { DatabaseSync } from 'node:sqlite';
+import { test } from 'node:test';
+import { diceOf } from '../../../../test/support/random/random.ts';
+import { systemClock } from '../../../kit/clock/clock.ts';
+import { migrate, readMigrations } from '../../../kit/sqlite/migrations.ts';
+import { Undo } from '../../../kit/sqlite/undo.ts';
+import { type Due, prepareDueQueue } from './due-queue.ts';
+import type { Lease } from './leases.ts';
+import { MIGRATIONS } from './store.ts';
+
+const OWNERS = 6;
+const STEPS = 3000;
+/** So small that every limit is reached often. */
+const BOUNDS = { ofOneOwner: 4, readAtOnce: 8, longest: 16 };
+
+const nameOf = ({ alarm, scheduledFor }: Pick<Due, 'alarm' | 'scheduledFor'>) => `${alarm}@${scheduledFor}`;
+
+test('claims and next due times are as if the whole queue were in memory', (t) => {
+  const dice = diceOf(t);
+  const db = new DatabaseSync(':memory:', { enableForeignKeyConstraints: false });
+  t.after(() => db.close());
+  migrate(db, readMigrations(MIGRATIONS), ':memory:', systemClock);
+  const insert =
+    db.prepare(`INSERT INTO owed (alarm, scheduled_for, owner, source, nominal, due_at, attempt, fence, missed_count)
+    VALUES (?, ?, ?, 'schedule', 0, ?, 0, 0, 0)`);
+  const remove = db.prepare('DELETE FROM owed WHERE alarm = ? AND scheduled_for = ?');
+
+  const free = new Map<string, Due>();
+  const leased = new Map<string, Due>();
+  const leases = {
+    at: (alarm: number, scheduledFor: number) =>
+      leased.has(nameOf({ alarm, scheduledFor })) ? ({} as Lease) : undefined,
+  };
+  const undo = new Undo();
+  const line = prepareDueQueue(db, leases, undo, BOUNDS);
+  const whole = () => [...free.values()].sort((a, b) => a.dueAt - b.dueAt || a.owner - b.owner || a.alarm - b.alarm);
+  const any = (items: Map<string, Due>) => [...items.values()][dice(items.size)];
+
+  let made = 0;
+  const steps = {
+    come() {
+      // One owner has most of the items.
+      const owner = dice(3) === 0 ? 1 + dice(OWNERS) : 1;
+      const due: Due = { dueAt: dice(200), owner, alarm: ++made, scheduledFor: made };
+      insert.run(due.alarm, due.scheduledFor, owner, due.dueAt);
+      free.set(nameOf(due), due);
+      line.add(due);
+    },
+    go() {
+      const due = any(free);
+      if (!due) return;
+      remove.run(due.alarm, due.scheduledFor);
+      free.delete(nameOf(due));
+      line.remove(due);
+    },
+    letGo() {
+      const due = any(leased);
+      if (!due) return;
+      leased.delete(nameOf(due));
+      if (dice(2) === 0) {
+        remove.run(due.alarm, due.scheduledFor);
+        return;
+      }
+      free.set(nameOf(due), due);
+      line.add(due);
+    },
+    take() {
+      const request = { now: dice(220), limit: 1 + dice(12), perOwner: 1 + dice(8) };
+      const inFlight = new Map([[1, dice(6)]]);
+      const slots = new Map<number, number>();
+      const expected = whole()
+        .filter(({ dueAt, owner }) => {
+          if (dueAt > request.now) return false;
+          const left = slots.get(owner) ?? request.perOwner - (inFlight.get(owner) ?? 0);
+          slots.set(owner, left - 1);
+          return left > 0;
+        })
+        .slice(0, request.limit);
+      assert.deepEqual(line.take(request, inFlight), expected);
+      for (const due of expected) {
+        free.delete(nameOf(due));
+        leased.set(nameOf(due), due);
+      }
+    },
+    look() {
+      const saturated = new Set([1, 1 + dice(OWNERS)].slice(dice(3)));
+      assert.equal(line.next(saturated), whole().find(({ owner }) => !saturated.has(owner))?.dueAt);
+    },
+    undone: () => undo.backTo(0),
+  };
+  const often = [steps.come, steps.come, steps.come, steps.go, steps.letGo, steps.letGo, steps.take, steps.look];
+  for (let step = 0; step < STEPS; step++) (dice(50) === 0 ? steps.undone : often[dice(often.length)]!)();
+});

@@ -1,0 +1,80 @@
+/** Turn reports of fires. */
+import type { DatabaseSync } from 'node:sqlite';
+import { partsOfFireId } from '../../../wire/fire-id.ts';
+import type { TurnStage } from '../../../wire/receipt.ts';
+import { ATTEMPTS_READ, type FireReceipt } from '../../alarm/course.ts';
+import { TURN_REPORT_COLUMNS } from '../columns.ts';
+import type { FireReceipts } from '../store.ts';
+import { LIMIT, prepareQuery, shapeOf } from './statements.ts';
+
+const TURN_REPORT = shapeOf(TURN_REPORT_COLUMNS);
+
+export function prepareTurnReports(db: DatabaseSync) {
+  const pending = prepareQuery(
+    db,
+    `SELECT 1 FROM alarms AS a CROSS JOIN owed AS o ON o.alarm = a.seq
+     WHERE a.owner = ?1 AND a.id = ?2 AND o.scheduled_for = ?3 AND (o.attempt >= 1 OR EXISTS (
+       SELECT 1 FROM leases AS l WHERE l.alarm = o.alarm AND l.scheduled_for = o.scheduled_for AND l.attempt >= 1))`,
+    () => true,
+  );
+  const attempted = prepareQuery(
+    db,
+    `SELECT 1 FROM (
+       SELECT f.scheduled_for FROM alarms AS a CROSS JOIN ledger AS f ON f.alarm = a.seq
+       WHERE a.owner = ? AND a.id = ? AND f.started_at >= ? ORDER BY f.started_at LIMIT ${ATTEMPTS_READ})
+     WHERE scheduled_for = ? LIMIT 1`,
+    () => true,
+  );
+  const insert = db.prepare(`
+    INSERT INTO fire_receipts (${TURN_REPORT.columns}) VALUES (${Object.keys(TURN_REPORT_COLUMNS)
+      .map(() => '?')
+      .join(', ')})
+    ON CONFLICT (owner, alarm_id, fire_id, stage) DO UPDATE SET at = excluded.at, error = excluded.error,
+      turn_id = excluded.turn_id, conversation_id = excluded.conversation_id, retry_at = excluded.retry_at
+    WHERE excluded.stage = 'turn_waits' AND excluded.at > fire_receipts.at`);
+  const ofFires = prepareQuery(
+    db,
+    `SELECT ${TURN_REPORT.columns} FROM fire_receipts
+     WHERE owner = ? AND alarm_id = ? AND fire_id IN (SELECT value FROM json_each(?))`,
+    TURN_REPORT.read,
+  );
+  const prune = db.prepare(`
+    DELETE FROM fire_receipts WHERE (owner, alarm_id, fire_id, stage) IN (
+      SELECT owner, alarm_id, fire_id, stage FROM fire_receipts INDEXED BY fire_receipts_by_age
+      WHERE recorded_at < ? ORDER BY recorded_at ${LIMIT})`);
+
+  const exists = ({ owner, alarmId, fireId, dueAt }: Pick<FireReceipts, 'owner' | 'alarmId' | 'fireId' | 'dueAt'>) => {
+    const named = partsOfFireId(fireId);
+    if (named.alarmId !== alarmId) return false;
+    const found =
+      pending.get(owner, alarmId, named.dueEpochMs) ?? attempted.get(owner, alarmId, dueAt, named.dueEpochMs);
+    return found !== undefined;
+  };
+
+  return {
+    exists: exists,
+
+    /** Stores new reports; `undefined` when the fire does not exist. */
+    record(reported: FireReceipts): Set<TurnStage> | undefined {
+      if (!exists(reported)) return undefined;
+      const { owner, alarmId, fireId, reports, recordedAt } = reported;
+      const fresh = new Set<TurnStage>();
+      for (const { stage, at, outcome, error, turnId, conversationId, retryAt, reply } of reports) {
+        const { changes } = insert.run(
+          ...[owner, alarmId, fireId, stage, at, outcome, error, turnId, conversationId, recordedAt, retryAt, reply],
+        );
+        if (Number(changes) === 1) fresh.add(stage);
+      }
+      return fresh;
+    },
+
+    of(owner: string, alarmId: string, fireIds: readonly string[]): FireReceipt[] {
+      return ofFires.all(owner, alarmId, JSON.stringify(fireIds));
+    },
+
+    /** Deletes reports that were recorded before an instant, the oldest first; returns their number. */
+    prune(before: number, limit: number): number {
+      return Number(prune.run(before, limit).changes);
+    },
+  };
+}

@@ -1,0 +1,441 @@
+/**
+ * Parses the words of a phrase part by part (a day, times, a frequency, a duration) and refuses unknown ones. It does
+ * not combine the parts. Pure.
+ */
+import { nearestOf } from '../../wire/edit-distance.ts';
+import { type Day, Parts } from './parts.ts';
+import { PhraseError } from './reading.ts';
+import { calendarDay, type HalfDay, hourOf } from './time-of-day.ts';
+import { Tokens } from './tokens.ts';
+import {
+  ABBREVIATIONS,
+  DAY_GROUPS,
+  FREQUENCIES,
+  HALF_DAYS,
+  KNOWN_WORDS,
+  MONTH_WORDS,
+  MONTHS,
+  type Unit,
+  WEEKDAY_WORDS,
+  WEEKDAYS,
+} from './vocabulary.ts';
+
+const hasPassed = (text: string) => new PhraseError(`"${text}" has passed; an alarm needs a future time`);
+
+export class PhraseReader {
+  readonly parts = new Parts();
+  readonly #tokens: Tokens;
+  readonly #text: string;
+  /** The order of the parsed parts: days (`D`) and times of day (`T`), consecutive ones merged. */
+  #order = '';
+  /** Number of times before the part of the day. */
+  #timesBeforeHalf = 0;
+
+  constructor(text: string) {
+    this.#text = text;
+    this.#tokens = new Tokens(text);
+  }
+
+  read(): Parts {
+    while (!this.#tokens.isAtEnd()) {
+      if (this.#tokens.accept(',', 'and', '@', "o'clock", 'on', 'at')) continue;
+      if (this.#every() || this.#ahead() || this.#hours() || this.#date() || this.#dayWord() || this.#half()) continue;
+      if (this.#monthDay() || this.#bareDuration() || this.#time()) continue;
+      if (this.#tokens.accept('the', 'of')) continue;
+      throw this.#unknown();
+    }
+    const { halfDay, times } = this.parts;
+    if (this.#order.includes('DTD'))
+      throw new PhraseError(`"${this.#text}" has days before and after a time; set an alarm for each`);
+    if (halfDay !== undefined && times.length > 1 && this.#timesBeforeHalf > 0)
+      throw new PhraseError(
+        `"${this.#text}" does not show which times are ${halfDay === 'night' ? 'at' : 'in the'} ${halfDay}; write each as in 9:00 and 21:00`,
+      );
+    return this.parts;
+  }
+
+  #saw(part: 'D' | 'T'): void {
+    if (!this.#order.endsWith(part)) this.#order += part;
+  }
+
+  #unknown(): PhraseError {
+    const { text, word } = this.#tokens.peek();
+    if (ABBREVIATIONS.has(word))
+      return new PhraseError(`"${text}" can be more than one time zone; use one such as America/New_York, or UTC`);
+    if (word === 'now') return new PhraseError('an alarm needs a future time', ['in 1 second']);
+    const ordinals = ['first', 'second', 'third', 'fourth', 'last'];
+    if (ordinals.includes(word) && WEEKDAY_WORDS.has(this.#tokens.word(1)))
+      return new PhraseError(`"${this.#text}": a series cannot select one ${this.#tokens.word(1)} of a month`);
+    if (word === 'yesterday' || word === 'ago' || word === 'last') return hasPassed(this.#text);
+    const nearest = /^\p{L}{3,}$/u.test(word) ? nearestOf(word, KNOWN_WORDS) : undefined;
+    if (nearest !== undefined && nearest !== word)
+      return new PhraseError(`"${text}" is not understood; did you mean "${nearest}"?`, [], { isUnknown: true });
+    return new PhraseError(
+      `"${text}" is not understood in "${this.#text}"; write it as in "tomorrow 9am", "in 2 hours", "every weekday at 9:00" or "2026-12-01 09:00"`,
+      [],
+      { isUnknown: true },
+    );
+  }
+
+  #setDay(day: Day): true {
+    if (this.parts.day !== undefined) throw new PhraseError(`"${this.#text}" names two days; write only one`);
+    this.#saw('D');
+    this.parts.day = day;
+    return true;
+  }
+
+  #setRepeat(amount: number, unit: Unit, word: string): true {
+    if (this.parts.repeat !== undefined) throw new PhraseError(`"${this.#text}" has two frequencies; write only one`);
+    this.parts.repeat = { amount, unit, word };
+    return true;
+  }
+
+  /** `in 2 hours and 5 minutes`, `in half an hour`, `2 hours from now`. */
+  #ahead(): boolean {
+    const isIn = this.#tokens.word() === 'in' && this.#tokens.word(1) !== 'the';
+    const start = this.#tokens.at;
+    if (isIn) this.#tokens.at++;
+    const found: { amount: number; unit: Unit }[] = [];
+    for (;;) {
+      if (found.length > 0 && this.#tokens.word() === 'and') this.#tokens.at++;
+      const isHalf = this.#tokens.word() === 'half' && (this.#tokens.word(1) === 'a' || this.#tokens.word(1) === 'an');
+      const amount = isHalf ? 0.5 : this.#tokens.number();
+      const unit = this.#tokens.unit(isHalf ? 2 : 1);
+      if (amount === undefined || unit === undefined) {
+        if (this.#tokens.word(-1) === 'and' && found.length > 0) this.#tokens.at--;
+        break;
+      }
+      found.push({ amount, unit });
+      this.#tokens.at += isHalf ? 3 : 2;
+      // `an hour and a half`
+      if (this.#tokens.word() === 'and' && this.#tokens.word(1) === 'a' && this.#tokens.word(2) === 'half') {
+        found.push({ amount: 0.5, unit });
+        this.#tokens.at += 3;
+      }
+    }
+    const isFromNow = found.length > 0 && this.#tokens.word() === 'from' && this.#tokens.word(1) === 'now';
+    if (isFromNow) this.#tokens.at += 2;
+    if (found.length > 0 && (isIn || isFromNow)) {
+      if (this.parts.ahead !== undefined) throw new PhraseError(`"${this.#text}" has two durations; write only one`);
+      this.parts.ahead = found;
+      return true;
+    }
+    this.#tokens.at = start;
+    return false;
+  }
+
+  /** `2 hours` without a start; `17h`, which may be a time. */
+  #bareDuration(): boolean {
+    const amount = this.#tokens.number();
+    const unit = this.#tokens.unit(1);
+    if (amount === undefined || unit === undefined || this.#tokens.word() === 'a' || this.#tokens.word() === 'an')
+      return false;
+    if (this.#tokens.word(2) === 'ago') throw hasPassed(this.#text);
+    const duration = `${this.#tokens.word()} ${this.#tokens.word(1)}`;
+    const isHour = this.#tokens.word(1) === 'h' && Number.isInteger(amount) && amount < 24;
+    const choices = [`in ${duration}`, ...(isHour ? [`${amount}:00`] : [])];
+    throw new PhraseError(`"${duration}" does not have a start`, choices, {
+      replaces: new RegExp(`(?:\\bat )?\\b${this.#tokens.word()} ?${this.#tokens.word(1)}\\b`, 'i'),
+    });
+  }
+
+  #every(): boolean {
+    const frequency = Object.hasOwn(FREQUENCIES, this.#tokens.word()) ? FREQUENCIES[this.#tokens.word()] : undefined;
+    if (frequency !== undefined) {
+      const { word } = this.#tokens.take();
+      return this.#setRepeat(1, frequency, word);
+    }
+    const isEvery = this.#tokens.accept('every', 'each');
+    const weekdays = this.#daysOfWeek(isEvery);
+    if (weekdays !== undefined) return this.#onWeekdays(weekdays);
+    if (!isEvery) return false;
+    if (this.#monthEnd()) return this.parts.repeat !== undefined || this.#setRepeat(1, 'month', 'month');
+    if (Object.hasOwn(HALF_DAYS, this.#tokens.word())) {
+      // The part of the day is parsed again for the hour.
+      return this.#setRepeat(1, 'day', this.#tokens.word());
+    }
+    const isOther = this.#tokens.accept('other', 'second');
+    const amount = isOther ? 2 : this.#tokens.number();
+    const unit = this.#tokens.unit(amount === undefined || isOther ? 0 : 1);
+    if (unit !== undefined) {
+      this.#tokens.at += amount === undefined || isOther ? 1 : 2;
+      return this.#setRepeat(amount ?? 1, unit, unit);
+    }
+    if (isOther)
+      throw new PhraseError(`"${this.#text}" is not possible on the calendar: a series cannot skip days or weeks`);
+    // `every 24 december`, `every 1st of the month`.
+    const before = this.#tokens.at;
+    if (this.#date()) return this.#setRepeat(1, 'year', 'year');
+    this.#tokens.at = before;
+    if (this.#monthDay()) return this.#setRepeat(1, 'month', 'month');
+    if (this.#tokens.isAtEnd())
+      throw new PhraseError(`"${this.#text}" does not have a frequency`, ['every day at 9:00', 'every hour']);
+    throw this.#unknown();
+  }
+
+  /** `weekday`, `monday and friday` after `every`; `weekdays`, `mondays and fridays` without it. */
+  #daysOfWeek(isEvery: boolean): readonly number[] | undefined {
+    const word = this.#tokens.word();
+    const name = isEvery ? word : word.replace(/s$/, '');
+    if (!isEvery && name === word) return undefined;
+    if (Object.hasOwn(DAY_GROUPS, name)) {
+      this.#tokens.at++;
+      return DAY_GROUPS[name];
+    }
+    const weekday = WEEKDAY_WORDS.get(name);
+    // Plurals must be complete words: `suns` is not a day.
+    if (weekday === undefined || (!isEvery && WEEKDAYS[weekday] !== name)) return undefined;
+    this.#tokens.at++;
+    return [weekday, ...this.#moreWeekdays(weekday)];
+  }
+
+  #onWeekdays(weekdays: readonly number[]): true {
+    for (const weekday of weekdays) this.parts.weekdays.add(weekday);
+    this.#saw('D');
+    return this.parts.repeat === undefined ? this.#setRepeat(1, 'week', 'week') : true;
+  }
+
+  /** The days after a first one: `, wednesday and friday`, `to friday`. */
+  #moreWeekdays(first: number): number[] {
+    const more: number[] = [];
+    const dayAt = (ahead: number) =>
+      WEEKDAY_WORDS.get(this.#tokens.word(ahead)) ?? WEEKDAY_WORDS.get(this.#tokens.word(ahead).replace(/s$/, ''));
+    if (['to', 'through', 'till', '-', '–'].includes(this.#tokens.word()) && dayAt(1) !== undefined) {
+      const last = dayAt(1)!;
+      for (let day = first; day !== last; day = (day + 1) % 7) more.push((day + 1) % 7);
+      this.#tokens.at += 2;
+      return more;
+    }
+    for (;;) {
+      let skip = 0;
+      while ([',', 'and', '&', 'or'].includes(this.#tokens.word(skip))) skip++;
+      const day = skip > 0 ? dayAt(skip) : undefined;
+      if (day === undefined) return more;
+      more.push(day);
+      this.#tokens.at += skip + 1;
+    }
+  }
+
+  /** `from 9 to 17`, `between 9:00 and 17:00`: whole hours. */
+  #hours(): boolean {
+    const start = this.#tokens.at;
+    if (!this.#tokens.accept('from', 'between')) return false;
+    const from = this.#tokens.clock();
+    const isJoined = this.#tokens.accept('to', 'and', 'until', 'till', '-', '–');
+    const to = isJoined ? this.#tokens.clock() : undefined;
+    if (from === undefined || to === undefined) {
+      this.#tokens.at = start;
+      throw this.#unknown();
+    }
+    if (this.parts.hours !== undefined)
+      throw new PhraseError(`"${this.#text}" has two ranges of hours; write only one`);
+    if (from.minute !== 0 || to.minute !== 0)
+      throw new PhraseError(`"${this.#text}": a range of hours begins and ends at a whole hour, as in "from 9 to 17"`);
+    const [first, last] = [from, to].map((time) => (time.as === 'bare' ? time.hour : hourOf(time, undefined))) as [
+      number,
+      number,
+    ];
+    // `1 to 5`, `1 to 5pm`: the first hour may be in the morning or in the afternoon.
+    const untilEvening = to.as === 'half' ? last : last + 12;
+    const isEarly = to.as === 'half' ? first > 0 && first + 12 < last : first > 0 && first <= 8 && first < last;
+    if (from.as === 'bare' && isEarly && (to.as === 'half' || (to.as === 'bare' && last < 12)))
+      throw new PhraseError(
+        `"${this.#text}": hours from ${first} can be two ranges`,
+        [`from ${first}:00 to ${last}:00`, `from ${first + 12}:00 to ${untilEvening}:00`],
+        { replaces: this.#tokens.writtenSince(start) },
+      );
+    if (first >= last)
+      throw new PhraseError(`"${this.#text}": the first hour must be before the last one, as in "from 9 to 17"`);
+    this.parts.hours = { from: first, to: last };
+    return true;
+  }
+
+  #dayWord(): boolean {
+    const word = this.#tokens.word();
+    if (this.#monthEnd()) return true;
+    if (word === 'today' || word === 'tomorrow') {
+      this.#tokens.at++;
+      return this.#setDay({ kind: 'offset', days: word === 'today' ? 0 : 1, word });
+    }
+    if (word === 'tonight') {
+      this.#tokens.at++;
+      this.#setHalf('night');
+      return this.#setDay({ kind: 'offset', days: 0, word });
+    }
+    const skip = word === 'the' ? 1 : 0;
+    if (
+      this.#tokens.word(skip) === 'day' &&
+      this.#tokens.word(skip + 1) === 'after' &&
+      this.#tokens.word(skip + 2) === 'tomorrow'
+    ) {
+      this.#tokens.at += skip + 3;
+      return this.#setDay({ kind: 'offset', days: 2, word: 'the day after tomorrow' });
+    }
+    const isNamed = word === 'this' || word === 'next' || word === 'coming';
+    const weekday = WEEKDAY_WORDS.get(this.#tokens.word(isNamed ? 1 : 0));
+    if (weekday !== undefined) {
+      this.#tokens.at += isNamed ? 2 : 1;
+      const isRange = ['to', 'through'].includes(this.#tokens.word()) && WEEKDAY_WORDS.has(this.#tokens.word(1));
+      if (isRange && this.parts.repeat === undefined)
+        throw new PhraseError(`"${this.#text}" names several days`, [`every ${this.#text}`]);
+      if (!isNamed && ['week', 'hour'].includes(this.parts.repeat?.unit ?? '')) {
+        this.#saw('D');
+        for (const day of [weekday, ...this.#moreWeekdays(weekday)]) this.parts.weekdays.add(day);
+        return true;
+      }
+      const isNextWeek = this.#tokens.word() === 'next' && this.#tokens.word(1) === 'week';
+      if (isNextWeek && !isNamed) this.#tokens.at += 2;
+      const week = isNamed ? word : isNextWeek ? ('next week' as const) : undefined;
+      return this.#setDay({ kind: 'weekday', weekday, ...(week === undefined ? {} : { week }) });
+    }
+    if (word === 'this' && Object.hasOwn(HALF_DAYS, this.#tokens.word(1))) {
+      this.#tokens.at++;
+      return this.#setDay({ kind: 'offset', days: 0, word: `this ${this.#tokens.word()}` });
+    }
+    return false;
+  }
+
+  /** `the last day of this month`, `last day of february`; `last day of every month` is a series. */
+  #monthEnd(): boolean {
+    const skip = this.#tokens.word() === 'the' ? 1 : 0;
+    if (this.#tokens.word(skip) !== 'last' || this.#tokens.word(skip + 1) !== 'day') return false;
+    this.#tokens.at += skip + 2;
+    const isRepeated = this.parts.repeat?.unit === 'month';
+    const word = this.#tokens.accept('of') ? this.#tokens.word() : '';
+    const month = MONTH_WORDS.get(word);
+    if (month !== undefined) {
+      this.#tokens.at++;
+      return this.#setDay({ kind: 'month end', month: month + 1, monthsAhead: 0 });
+    }
+    const isMonth = ['the', 'this', 'next', 'every', 'each'].includes(word) && this.#tokens.word(1) === 'month';
+    if (isMonth) this.#tokens.at += 2;
+    else if (!isRepeated)
+      throw new PhraseError(`"${this.#text}" does not name the month of the last day`, ['last day of this month'], {
+        replaces: /(?:the )?last day(?: of)?/i,
+      });
+    if (word === 'every' || word === 'each') this.#setRepeat(1, 'month', 'month');
+    return this.#setDay({ kind: 'month end', monthsAhead: word === 'next' ? 1 : 0 });
+  }
+
+  #setHalf(half: HalfDay): true {
+    const { halfDay } = this.parts;
+    if (halfDay !== undefined && halfDay !== half)
+      throw new PhraseError(`"${this.#text}" has two parts of the day; write only one`);
+    this.parts.halfDay = half;
+    this.#timesBeforeHalf = this.parts.times.length;
+    return true;
+  }
+
+  /** `in the morning`, `evening`. */
+  #half(): boolean {
+    const skip = this.#tokens.word() === 'in' && this.#tokens.word(1) === 'the' ? 2 : 0;
+    const half = Object.hasOwn(HALF_DAYS, this.#tokens.word(skip)) ? HALF_DAYS[this.#tokens.word(skip)] : undefined;
+    if (half === undefined) return false;
+    this.#tokens.at += skip + 1;
+    return this.#setHalf(half);
+  }
+
+  /** Refuses `and 10` beside a day of the month: it may be a day or an hour. @throws PhraseError */
+  #refuseDayOrHour(joint: number, number: number): void {
+    if (!['and', ','].includes(this.#tokens.word(joint)) || !/^\d{1,2}$/.test(this.#tokens.word(number))) return;
+    if (number > joint && ['am', 'pm', "o'clock", 'st', 'nd', 'rd', 'th'].includes(this.#tokens.word(number + 1)))
+      return;
+    const dayOrHour = this.#tokens.word(number);
+    throw new PhraseError(
+      `"${dayOrHour}" in "${this.#text}" can be a day or an hour; write an hour as ${dayOrHour}:00, and set an alarm for each day`,
+    );
+  }
+
+  #date(): boolean {
+    const word = this.#tokens.word();
+    const iso = /^(\d{4})[-/](\d{1,2})[-/](\d{1,2})$/.exec(word);
+    if (iso) {
+      this.#tokens.at++;
+      return this.#setDay({ kind: 'date', year: Number(iso[1]), month: Number(iso[2]), day: Number(iso[3]) });
+    }
+    const numeric = /^(\d{1,2})([/.-])(\d{1,2})(?:\2(\d{4}))?\.?$/.exec(word);
+    if (numeric) return this.#numericDate(numeric as unknown as [string, string, string, string, string | undefined]);
+    const skip = this.#tokens.word() === 'the' ? 1 : 0;
+    const month = MONTH_WORDS.get(word);
+    if (month !== undefined) {
+      const day = this.#tokens.ordinal(1);
+      if (day === undefined)
+        throw new PhraseError(`"${this.#text}" has a month without a day; write one such as "${MONTHS[month]} 1"`);
+      this.#tokens.at += 1 + day.length;
+      const year = this.#tokens.year();
+      this.#refuseDayOrHour(0, 1);
+      return this.#setDay({ kind: 'date', month: month + 1, day: day.value, ...year });
+    }
+    const day = this.#tokens.ordinal(skip);
+    if (day === undefined) return false;
+    const of = this.#tokens.word(skip + day.length) === 'of' ? 1 : 0;
+    const named = MONTH_WORDS.get(this.#tokens.word(skip + day.length + of));
+    if (named === undefined) return false;
+    this.#refuseDayOrHour(-1, -2);
+    this.#tokens.at += skip + day.length + of + 1;
+    return this.#setDay({ kind: 'date', month: named + 1, day: day.value, ...this.#tokens.year() });
+  }
+
+  #numericDate([text, one, mark, other, year]: [string, string, string, string, string | undefined]): boolean {
+    const [first, second] = [Number(one), Number(other)];
+    const isDay = (month: number, date: number) => calendarDay(2024, month, date) !== undefined;
+    // `9.30` may be a time or a day; `24.12` and `24.12.` are days.
+    const isTime = first < 24 && second < 60 && other.length === 2 && !text.endsWith('.');
+    if (mark === '.' && year === undefined && isTime)
+      throw new PhraseError(
+        `"${text}" can be a time or a day`,
+        [`${first}:${other}`, ...(isDay(second, first) ? [`${MONTHS[second - 1]} ${first}`] : [])],
+        { replaces: new RegExp(RegExp.escape(text)) },
+      );
+    if (mark === '-') throw new PhraseError(`"${text}" can be read in several ways; write the year first: 2026-12-01`);
+    const write = (month: number, day: number) =>
+      `${year === undefined ? '' : `${year} `}${MONTHS[month - 1]} ${day}`.replace(/^(\d{4}) (.*)$/, '$2 $1');
+    if (first <= 12 && second <= 12 && first !== second)
+      throw new PhraseError(`"${text}" can be two days`, [write(first, second), write(second, first)], {
+        replaces: new RegExp(RegExp.escape(text)),
+      });
+    const [month, day] = first > 12 ? [second, first] : [first, second];
+    this.#tokens.at++;
+    return this.#setDay({ kind: 'date', month, day, ...(year === undefined ? {} : { year: Number(year) }) });
+  }
+
+  /** `the 1st`, `the 1st and 15th of the month`; only with its ending. */
+  #monthDay(): boolean {
+    const skip = this.#tokens.word() === 'the' ? 1 : 0;
+    const day = this.#tokens.ordinal(skip);
+    if (day?.length !== 2) return false;
+    this.#tokens.at += skip + day.length;
+    if (day.value < 1 || day.value > 31) throw new PhraseError(`no month has a day ${day.value}`);
+    this.parts.monthDays.push(day.value);
+    this.#saw('D');
+    this.#refuseDayOrHour(0, 1);
+    if (
+      this.#tokens.word() === 'of' &&
+      ['the', 'every', 'each'].includes(this.#tokens.word(1)) &&
+      this.#tokens.word(2) === 'month'
+    ) {
+      const isEvery = this.#tokens.word(1) !== 'the';
+      this.#tokens.at += 3;
+      if (isEvery) this.#setRepeat(1, 'month', 'month');
+    }
+    return true;
+  }
+
+  #time(): boolean {
+    const past = /^:(\d{2})$/.exec(this.#tokens.word());
+    if (past && this.parts.repeat?.unit === 'hour' && Number(past[1]) < 60) {
+      this.#tokens.at++;
+      const { minutePast } = this.parts;
+      const minute = Number(past[1]);
+      if (minutePast !== undefined && minutePast !== minute)
+        throw new PhraseError(`"${this.#text}" names several minutes; set an alarm for each, or write cron fields`);
+      this.parts.minutePast = minute;
+      return true;
+    }
+    const time = this.#tokens.clock();
+    if (time === undefined) return false;
+    this.parts.times.push(time);
+    this.#saw('T');
+    return true;
+  }
+}
