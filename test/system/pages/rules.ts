@@ -227,7 +227,8 @@ export const RULES: readonly Rule[] = [
   { shown: /reveille init --postgres/, run: (line, { person }) => `REVEILLE_HOME=${person}/another-fleet ${line}` },
   {
     shown: /reveille agent enroll --from agents.jsonl/,
-    run: (line) => `printf '{"label": "agent-%s"}\\n' $(seq 50) > agents.jsonl && ${line}`,
+    run: (line) =>
+      `printf '{"label": "agent-%s"}\\n' $(seq 50) > agents.jsonl && ${line.replace('./agents', './agents-here')}`,
   },
   // From here on, alarms wake another agent.
   {
