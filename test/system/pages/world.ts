@@ -174,7 +174,8 @@ export class World {
     await eventually(`${words.join(' ')} has begun`, () => said() || child.exitCode !== null, START_LIMIT_MS);
     if (stays && child.exitCode === null) return { ...outcome, status: 0 };
     await ended(child, 'SIGINT');
-    return { ...outcome, status: child.exitCode };
+    // The signal may arrive while the command ends by itself, after it removed its handler.
+    return { ...outcome, status: child.signalCode === 'SIGINT' ? 0 : child.exitCode };
   }
 
   get owner(): Owner {
