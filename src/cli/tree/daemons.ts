@@ -117,7 +117,7 @@ export function addDaemons(program: Command): void {
     usage: 'neo',
     summary: 'the conversational agent',
     examples: [
-      'NEO_DAEMON_TOKEN=a-long-secret reveille neo --port 8080',
+      'NEO_DAEMON_TOKEN=a-secret-of-24-characters reveille neo --port 8080',
       'reveille neo --data-dir /var/lib/reveille/neo',
     ],
     options: listenOptions,
@@ -144,7 +144,7 @@ export function addDaemons(program: Command): void {
   addCommand<CapabilityFlags>(program, {
     usage: 'capability <name>',
     summary: 'MCP server: one capability of fetch, web_search, git, shell and browser',
-    examples: ['reveille capability fetch', 'reveille capability git --workspace .'],
+    examples: ['reveille capability fetch', 'reveille capability git --workspace ~/project'],
     options: (command) =>
       command
         .option('--workspace <folder>', 'the working folder of git and shell')

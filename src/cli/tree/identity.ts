@@ -114,7 +114,7 @@ export function addApprover(program: Command): void {
   addCommand<UserFlags>(group, {
     usage: 'reset',
     summary: 'remove all approvers of a user after a lost key; stop the executor first',
-    examples: ['reveille approver reset', 'reveille approver reset --user alice'],
+    examples: ['reveille approver reset --user alice'],
     options: (command) => command.option('--user <label>', 'the user whose approvers are removed'),
     run: async (context, flags) => (await approver()).approverReset(context, flags),
   });

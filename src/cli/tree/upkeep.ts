@@ -24,7 +24,7 @@ export function addInit(program: Command): void {
   addCommand<InitFlags>(program, {
     usage: 'init',
     summary: 'write config.yaml and secrets for a team installation',
-    examples: ['reveille init', 'reveille init --postgres postgres://chronos@db.internal/chronos'],
+    examples: ['reveille init --postgres postgres://chronos@db.internal/chronos'],
     tolerant: true,
     options: (command) =>
       command

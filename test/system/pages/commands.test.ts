@@ -37,7 +37,7 @@ after(async () => {
 
 /** Commands that run until the end of the test, and commands that are interrupted after their first output. */
 const STAYS = /^(?:chronosd|router|executor|notifier|neo(?! (?:tools|server)))\b/;
-const FOLLOWS = /^(?:ledger|capability|alarm watch)|--follow/;
+const FOLLOWS = /^(?:ledger|capability|chronometric|alarm watch)|--follow/;
 
 /** The command without its comment. */
 const bare = (line: string) => line.replace(/\s+# .*$/m, '');

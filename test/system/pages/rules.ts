@@ -50,7 +50,7 @@ const secrets = {
 };
 const executorPort = once(() => freePort());
 
-const ID = /019e[\w-]+|0198[\w-]+/;
+const ID = /019[\da-f]{3,}[\w-]*|\bstand-up\b/;
 const withId = (line: string, id: string) => line.replace(ID, id);
 
 /** The executor of a fleet in docs/operate/deploy.md, with its own port and folders. */
@@ -73,7 +73,11 @@ async function ofFleet(line: string, world: World): Promise<string> {
 /** The first match applies. A test checks that each rule is needed. */
 export const RULES: readonly Rule[] = [
   // Wakes start another agent afterwards.
-  { shown: /reveille connect [\w-]+ --wake/, after: 'agents', run: and('--yes') },
+  {
+    shown: /reveille connect [\w-]+ --wake/,
+    after: 'agents',
+    run: (line) => `reveille machine put --provider neo && ${line} --yes`,
+  },
   // A terminal would ask.
   { shown: /reveille connect [\w-]+(?! --undo)/, run: and('--yes') },
   { shown: /reveille profile init(?! --yes)/, run: and('--yes') },
@@ -91,13 +95,24 @@ export const RULES: readonly Rule[] = [
     },
   },
   // Ids and keys.
-  { shown: /reveille alarm (?:show|edit) 019/, run: async (line, world) => withId(line, await anAlarm(world)) },
   {
-    shown: /reveille alarm (?:cancel|pause|trigger) 019/,
+    shown: /reveille alarm edit stand-up --clear/,
+    run: async (line, world) => withId(line, await world.newAlarm('every day at 9', '--until', '2099-01-01T00:00:00Z')),
+  },
+  {
+    shown: /reveille alarm (?:show|edit) (?:019|stand-up)/,
+    run: async (line, world) => withId(line, await anAlarm(world)),
+  },
+  {
+    shown: /reveille alarm (?:cancel|pause|trigger) (?:019|stand-up)/,
     run: async (line, world) => withId(line, await world.newAlarm()),
   },
   {
-    shown: /reveille alarm resume 019/,
+    shown: /reveille alarm watch --id/,
+    run: async (line, world) => withId(line, await world.newAlarm('--in', '2s')),
+  },
+  {
+    shown: /reveille alarm resume (?:019|stand-up)/,
     run: async (line, world) => {
       const id = await world.newAlarm();
       await world.json('alarm', 'pause', id);
@@ -105,7 +120,7 @@ export const RULES: readonly Rule[] = [
     },
   },
   {
-    shown: /reveille alarm redrive 019/,
+    shown: /reveille alarm redrive (?:019|stand-up)/,
     run: async (line, world) => {
       const user = await world.user();
       await world.json('machine', 'suspend', user);
@@ -122,7 +137,8 @@ export const RULES: readonly Rule[] = [
   { shown: /reveille intent (?:cancel|deny) 01/, run: async (line, world) => withId(line, await world.newIntent()) },
   {
     shown: /reveille receipt verify receipt.json --key/,
-    run: async (line, world) => line.replace('6b3f…c2', await world.executorKey(await aDoneIntent(world))),
+    run: async (line, world) =>
+      line.replace(/6b3f…c2|executor\.pub/, await world.executorKey(await aDoneIntent(world))),
   },
   { shown: /reveille memory forget/, run: async (line, world) => withId(line, await world.newMemory()) },
   {
@@ -143,6 +159,7 @@ export const RULES: readonly Rule[] = [
       `REVEILLE_HOME=${person}/alice reveille agent whoami && cp ${person}/alice/keys/agent.key ~/alice.key && ${line}`,
   },
   // Addresses and folders that differ here.
+  { shown: /reveille capability git --workspace/, run: (line, { work }) => line.replace('~/project', work) },
   { shown: /reveille ledger --data-dir/, run: (line, { person }) => line.replace('/tmp', person) },
   { shown: /reveille notify add ntfy/, run: (line, { ntfy }) => `${line} --server ${ntfy} --allow-private` },
   {
@@ -157,6 +174,32 @@ export const RULES: readonly Rule[] = [
     shown: /reveille backup --check|reveille backup \/media/,
     run: (line, { work }) => line.replace('/media/disk', join(work, 'disk')),
   },
+  { shown: /reveille approver enroll --request-file laptop/, run: (line) => line.replace('laptop', 'request') },
+  {
+    shown: /reveille submitter revoke [\da-f]{12}/,
+    run: async (line, world) => {
+      const { id } = await world.json('submitter', 'add', 'another-agent');
+      return line.replace(/[\da-f]{12}/, id);
+    },
+  },
+  {
+    shown: /reveille intent submit --json-file intent/,
+    run: (line, world) => line.replace('intent.json', world.planFile()),
+  },
+  { shown: /reveille config \w/, run: (line, { person }) => `REVEILLE_HOME=${person}/configured ${line}` },
+  { shown: /reveille completion fish \| source/, run: (line) => line.replace('| source', '> reveille.fish') },
+  { shown: /reveille reshard/, run: async (line, world) => `${line} --to ${await fleetDatabase(world)}` },
+  {
+    shown: /reveille neo server add wiki/,
+    run: (line) => line.replace(/--url \S+/, '').concat(' -- npx -y notes-mcp'),
+  },
+  {
+    shown: /reveille submitter revoke my-agent/,
+    run: (line) => `reveille submitter add ended-agent && ${line.replace('my-agent', 'ended-agent')}`,
+  },
+  // Prefixes of keys that no one has here.
+  { shown: /reveille agent revoke .* --public-key 6b3f/, status: 1 },
+  { shown: /reveille approver revoke 6b3f9a10 --user alice/, status: 1 },
   // Another computer's key.
   {
     shown: /reveille approver enroll$/,
@@ -184,7 +227,8 @@ export const RULES: readonly Rule[] = [
   { shown: /reveille init --postgres/, run: (line, { person }) => `REVEILLE_HOME=${person}/another-fleet ${line}` },
   {
     shown: /reveille agent enroll --from agents.jsonl/,
-    run: (line) => `printf '{"label": "agent-%s"}\\n' $(seq 50) > agents.jsonl && ${line}`,
+    run: (line) =>
+      `printf '{"label": "agent-%s"}\\n' $(seq 50) > agents.jsonl && ${line.replace('./agents', './agents-here')}`,
   },
   // From here on, alarms wake another agent.
   {
@@ -224,7 +268,8 @@ export const RULES: readonly Rule[] = [
   {
     shown: /reveille restore/,
     after: 'stop',
-    run: (line, { work, person }) => `REVEILLE_HOME=${person}/restored ${line.replace('/media', work)}`,
+    run: (line, { work, person }) =>
+      `REVEILLE_HOME=${person}/restored${line.length} ${line.replace(/(?:\/media\/disk\/)?reveille\.backup/, `${work}/disk/reveille.backup`)}`,
   },
   {
     shown: /reveille migrate/,
@@ -232,10 +277,13 @@ export const RULES: readonly Rule[] = [
     run: async (line, world) => line.replace(/postgres:\S+/, await database(world)),
   },
   { shown: /reveille approver reset/, after: 'stop' },
+  { shown: /reveille approver seal --json/, after: 'stop', run: (line) => `reveille approver unseal && ${line}` },
+  { shown: /reveille approver unseal --json/, after: 'stop', run: (line) => `reveille approver seal && ${line}` },
   {
-    shown: /reveille (?:chronosd|router|executor|neo) --port/,
+    shown: /reveille (?:chronosd|router|executor|neo) --(?:port|data-dir|policy)/,
     after: 'stop',
-    run: (line, { person }) => `export REVEILLE_HOME=${person}/fresh; ${line.replace(/--port \d+/, '--port 0')}`,
+    run: (line, { person }) =>
+      `export REVEILLE_HOME=${person}/fresh CHRONOS_DEV=1 ROUTER_DEV=1 EXECUTOR_DEV=1 NEO_DAEMON_TOKEN=a-secret-of-24-characters NEO_PORT=0; ${line.replace(/--port \d+/, '--port 0').replace('/var/lib', person)}`,
   },
   { shown: /reveille approver (?:seal|unseal)/, after: 'stop' },
   { shown: /reveille notifier/, after: 'stop' },
@@ -251,6 +299,8 @@ export const NOT_HERE: ReadonlyMap<RegExp, string> = new Map([
   [/^fly\b/, 'there is no account; test/support/stand-ins/fake-fly.ts stands for the cloud'],
   [/\bopencode serve/, 'a program of others; test/system/wake-targets has a stand-in'],
   [/^claude mcp add/, 'a program of others; test/system/integrations starts the server'],
+  [/reveille logs/, 'there is no service with a log; test/system/service has one'],
+  [/reveille notify test desktop/, 'there is no session bus'],
   [/reveille (?:service|upgrade)\b/, 'test/system/service runs them under a real systemd'],
   [/reveille up$/, 'it is what "npm start" runs'],
   [/reveille reshard .*--citus/, 'Citus is not here; test/end-to-end/citus-alarm.test.ts runs it where it is'],

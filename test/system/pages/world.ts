@@ -39,6 +39,9 @@ const model: Script = (response, request) => {
 /** The log line of a daemon that accepts requests. */
 const LISTENS = /listens on http|"url":"http|"name":"notifier"/;
 
+/** The final states of an intent. */
+const FINAL = new Set(['completed', 'denied', 'failed', 'cancelled', 'unknown']);
+
 export class World {
   readonly person: string;
   readonly home: string;
@@ -125,13 +128,18 @@ export class World {
 
   /** An intent that waits for an answer. Earlier open intents are cancelled, because they would block it. */
   async newIntent(): Promise<string> {
-    for (const { intent_id: open } of await this.lines('intent', 'list', '--status', 'awaiting_approval'))
-      await this.json('intent', 'cancel', open);
-    const file = join(this.work, 'plan.json');
-    writeFileSync(file, JSON.stringify({ verb: 'transfer', plan: PLAN }));
-    const { intent_id: id } = await this.json('intent', 'submit', '--json-file', file);
+    for (const { intent_id: open, status } of await this.lines('intent', 'list'))
+      if (!FINAL.has(status)) await reveille(this.home, ['intent', 'cancel', open], { env: this.env });
+    const { intent_id: id } = await this.json('intent', 'submit', '--json-file', this.planFile());
     await eventually('it waits for an answer', async () => (await this.json('intent', 'show', id)).gates.length > 0);
     return id;
+  }
+
+  /** A file with an intent and its plan. */
+  planFile(): string {
+    const file = join(this.work, 'plan.json');
+    writeFileSync(file, JSON.stringify({ verb: 'transfer', plan: PLAN }));
+    return file;
   }
 
   /** The digest of the question that an approver sees. */
@@ -167,7 +175,8 @@ export class World {
     await eventually(`${args.join(' ')} has begun`, () => hasOutput() || child.exitCode !== null, START_LIMIT_MS);
     if (stays && child.exitCode === null) return { ...outcome, status: 0 };
     await ended(child, 'SIGINT');
-    return { ...outcome, status: child.exitCode };
+    // The signal may arrive while the command ends by itself, after it removed its handler.
+    return { ...outcome, status: child.signalCode === 'SIGINT' ? 0 : child.exitCode };
   }
 
   get owner(): Owner {
@@ -219,5 +228,6 @@ function fillFolders(work: string, bin: string): void {
     writeFileSync(join(work, 'agents', `${name}.json`), JSON.stringify({ ...manifest, servers: [one] }));
   const { subscription } = pushBrowser('https://push.example/a-browser');
   writeFileSync(join(work, 'subscription.json'), JSON.stringify(subscription));
+  writeFileSync(join(work, 'profile.yaml'), 'chronometric:\n  end_of_day_local: "18:30"\n');
   cpSync(join(ROOT, 'LICENSE'), join(work, 'notes.txt'));
 }
