@@ -73,7 +73,7 @@ export function completeContract(open: OpenStore): void {
         leaseUntil: null,
         claimedAt: null,
       };
-      const settle: Transition = (state) => settleDeferred(state, fireId, hold);
+      const settle: Transition = (state) => settleDeferred(state, fireId, deferral);
       assert.deepEqual(await store.complete([{ key: keyOf(claimed), attempt: null, settle }]), ['applied']);
       const after = { state: { alarm: claimed.alarm, occurrences: [deferred] }, attempts: [] };
       assert.deepEqual(await everythingOf(store, ADA, claimed.alarm.id), after);

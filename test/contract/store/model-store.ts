@@ -199,7 +199,7 @@ export function makeModelStore(): AlarmStore {
       const before = find(owner, id);
       if (!before) return undefined;
       const after = transition(before);
-      checkIncrease(increaseOf(before, after), limits, heldBy(owner));
+      checkIncrease(increaseOf(before, after), limits, usageOf(owner));
       apply(before, before, after);
       return after;
     },

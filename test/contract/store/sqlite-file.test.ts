@@ -147,7 +147,7 @@ test('the next process on the file may end earlier leases: the outcome is unknow
   t.after(() => store.close());
   assert.equal(await store.endOrphanedLeases(NOW + 2), 1);
   assert.equal(await store.endOrphanedLeases(NOW + 3), 0);
-  const [attempt] = await store.attempts(ADA, held!.alarm.id, { limit: 2 });
+  const [attempt] = await store.attempts(ADA, leased!.alarm.id, { limit: 2 });
   assert.deepEqual([attempt?.outcome, attempt?.startedAt, attempt?.finishedAt], ['unknown', NOW, NOW + 2]);
   assert.equal((await store.get(ADA, leased!.alarm.id))?.alarm.failureCount, 1);
   assert.equal(await store.nextDueAt(new Set()), NOW);

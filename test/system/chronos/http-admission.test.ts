@@ -169,7 +169,7 @@ test('when the store fills up, new owners are refused first, and each known one 
 test('a limiter fills steadily, keeps its floors, and forgets idle clients', async () => {
   const clock = new ManualClock();
   const gate = new RateLimit({ perMinute: 0, inAll: 8 }, clock);
-  const passes = (standing: 'fresh' | 'known' | 'enrolled') => {
+  const passes = (rank: 'fresh' | 'known' | 'enrolled') => {
     let count = 0;
     while (!gate.enter('x', rank)) count++;
     return count;

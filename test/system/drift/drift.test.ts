@@ -95,8 +95,8 @@ describe('drift is found before anything is ready', () => {
       (text) => text.replace('"description": "', '"description": "Now. '),
       () => run(['neo']),
     );
-    assert.equal(status, 1, said);
-    assert.match(said, /server "chronos": "alarm_\w+" differs in description or schema from the pinned definition/);
+    assert.equal(status, 1, output);
+    assert.match(output, /server "chronos": "alarm_\w+" differs in description or schema from the pinned definition/);
   });
 
   test('in a skill: each tool that is missing in the manifest, with its line', async () => {

@@ -84,7 +84,7 @@ test('a key is created and enrolled, sealed with a passphrase, and answers nothi
   assert.match(done(await desktop(['approver', 'unseal'], {}, `${PASSPHRASE}\n`)), /Any program of yours can read it/);
   assert.equal(JSON.parse(readFileSync(keyFile('desk'), 'utf8')).seed, seed);
   writeFileSync(keyFile('desk'), sealed.replace(/"N": \d+/, '"N": 4294967296'));
-  assert.match((await desk(['approver', 'show'])).stderr, /is damaged and was not changed/);
+  assert.match((await desktop(['approver', 'show'])).stderr, /is damaged and was not changed/);
 });
 
 test('a second computer asks, an enrolled one vouches, and either can revoke the other but not the last', async (t) => {
@@ -97,7 +97,7 @@ test('a second computer asks, an enrolled one vouches, and either can revoke the
   const request = join(folder, 'request.json');
   writeFileSync(request, asked.stdout);
   assert.match((await laptop(['approver', 'enroll', '--request-file', request])).stderr, /is not an active approver/);
-  done(await desk(['approver', 'enroll', '--request-file', request]));
+  done(await desktop(['approver', 'enroll', '--request-file', request]));
   const { approver: ofLaptop } = JSON.parse(done(await laptop(['approver', 'show', '--json'])));
   const { approver: desktopKey } = JSON.parse(done(await desktop(['approver', 'show', '--json'])));
 
@@ -106,7 +106,7 @@ test('a second computer asks, an enrolled one vouches, and either can revoke the
   done(await desktop(['approver', 'revoke', ofLaptop.slice(0, 12)]));
   const late = await laptop(['intent', 'approve', id, '--displayed-sha256', question]);
   assert.match(late.stderr, /is not an active approver of ada/);
-  assert.match((await desk(['approver', 'revoke', ofDesk])).stderr, /is the last key of ada/);
+  assert.match((await desktop(['approver', 'revoke', desktopKey])).stderr, /is the last key of ada/);
   assert.match(
     (await laptop(['approver', 'enroll'])).stderr,
     /was revoked for ada: .*move .* away and run: reveille approver enroll/,

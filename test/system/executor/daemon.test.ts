@@ -167,7 +167,7 @@ test('an alarm that could not be set before kill -9 is set once by the next proc
   await second.kill();
   const third = await spawned(t, folder, addressed(chronosDaemon.chronos.url));
   await third.kill();
-  assert.equal((await house.alarms()).length, 1);
+  assert.equal((await chronosDaemon.alarms()).length, 1);
   assert.match(alarm!.wake_message, /was approved by ada at .*, with the answer "go on"/);
   assert.match(alarm!.payload!.text, /transfer_id/);
   assert.deepEqual([alarm!.conversation_id, alarm!.idempotency_key], ['c-7', `intent-${id}`]);

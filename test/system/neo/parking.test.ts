@@ -28,7 +28,7 @@ async function setUp(t: TestContext, options: Partial<DelegateOptions> = {}) {
       approvers,
       conversations: {
         evidence: () => evidence,
-        notifyGate: (conversation, gate) => void told.push({ ...gate, conversation }),
+        notifyGate: (conversation, gate) => void notices.push({ ...gate, conversation }),
       },
       clock: systemClock,
       log: silentLogger,
@@ -284,5 +284,5 @@ test('a new client does not repeat a question that a turn already follows', asyn
   assert.equal((await link.openGates(CONVERSATION, signal)).length, 1);
   await link.answer('intent-1', 'n1', signedTo(PAY, { approved: false }));
   await answer;
-  assert.deepEqual([states(call.notices), told], [['n1 asked', 'n1 denied'], []]);
+  assert.deepEqual([states(call.notices), notices], [['n1 asked', 'n1 denied'], []]);
 });

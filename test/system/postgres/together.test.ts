@@ -247,7 +247,7 @@ test('a store soon hears of urgent work from another one, but not of its own cha
   const [listener, speaker] = await openStores(t, [
     {
       onRemoteDue(dueAt) {
-        heard.push(dueAt);
+        received.push(dueAt);
         wake();
       },
     },
@@ -278,7 +278,7 @@ test('a store soon hears of urgent work from another one, but not of its own cha
 });
 
 test('a mark is another one after a change by whichever store, equal in all of them, and of one owner alone', async (t) => {
-  const stores = await openTeam(t, [{ onRemoteDue: () => {} }, { onRemoteDue: () => {} }]);
+  const stores = await openStores(t, [{ onRemoteDue: () => {} }, { onRemoteDue: () => {} }]);
   const [one, other] = stores as [AlarmStore, AlarmStore];
   const agreed = (what: string, owner: string, but?: string) =>
     eventually(what, async () => {

@@ -202,7 +202,7 @@ describe('presets of a user', () => {
     assert.equal(callsIn(bench.home)[0]!.stdin, 'good morning\n\n{"a":1}');
     // A change applies at once.
     writeFileSync(join(bench.presets, 'mine.json'), JSON.stringify({ ...own, words: 'framed' }));
-    await bench.ring('alice');
+    await bench.wakeToEnd('alice');
     assert.match(callsIn(bench.home)[1]!.stdin!, /^An alarm that you set earlier has fired/);
   });
 
