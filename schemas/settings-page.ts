@@ -15,7 +15,7 @@ const DECLARED_IN = [
   '**/settings.ts',
   '**/mcp-settings.ts',
   'mcp-host/limits.ts',
-  'kit/http/door.ts',
+  'kit/http/listener-settings.ts',
   'cli/home/settings-names.ts',
 ];
 

@@ -1,6 +1,6 @@
 /**
  * The stdio MCP servers of `reveille capability`: abilities of an agent besides files and alarms
- * (docs/decisions/0032-capabilities.md). Each is a separate process, so that each has its own sandbox.
+ * (docs/internals/decisions/0016-capabilities.md). Each is a separate process, so that each has its own sandbox.
  */
 import type { Readable, Writable } from 'node:stream';
 import { McpServer } from '@modelcontextprotocol/server';

@@ -1,6 +1,6 @@
 /**
  * The stdio MCP server behind `reveille chronometric`: five tools and two resources about the person's time
- * (docs/contracts.md §9).
+ * (docs/reference/chronometric.md).
  */
 import type { Readable, Writable } from 'node:stream';
 import {

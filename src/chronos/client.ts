@@ -1,5 +1,5 @@
 /**
- * The typed HTTP client of chronosd (docs/contracts.md §2), used by all other components.
+ * The typed HTTP client of chronosd (docs/reference/api.md, "chronosd: alarms"), used by all other components.
  *
  * A call that needs a principal proves the identity again (challenge, sign, verify) unless the client has a holder for
  * the token. `timeoutMs` limits the whole call, proof included.

@@ -1,4 +1,4 @@
-/** chronosd's configuration (docs/contracts.md §11): parsed once, at the edge. */
+/** chronosd's configuration (docs/reference/settings.md): parsed once, at the edge. */
 import { z } from 'zod';
 import {
   hostNames,
@@ -81,7 +81,7 @@ export const chronosSettingsSchema = z.object({
   CHRONOS_MIN_INTERVAL_SECONDS: wholeNumber(1, 86_400).default(10),
   /** Alarms of one owner that have not ended. */
   CHRONOS_MAX_ACTIVE_ALARMS: wholeNumber(1, 100_000_000).default(10_000),
-  // Limits on requests and storage of clients (docs/operations.md, "Floods"). Rates are per process; 0 removes a limit.
+  // Limits on requests and storage of clients (docs/operate/security.md, "Limits against floods"). Rates are per process; 0 removes a limit.
   /** Challenges and proofs of one owner at one address, in this process; 0 removes the limit, here and below. */
   CHRONOS_CHALLENGES_PER_MINUTE: wholeNumber(0, 100_000_000).default(600),
   /** The same of all owners. */

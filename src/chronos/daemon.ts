@@ -18,7 +18,7 @@ import { openSqliteStore } from './store/sqlite/store.ts';
 import type { ComputerWakes } from './store/store.ts';
 import { KeyRing } from './turn-reports/key-ring.ts';
 
-/** How long the router may take for one wake (docs/contracts.md §3). */
+/** How long the router may take for one wake (docs/reference/api.md, "The wake"). */
 const WAKE_TIMEOUT_MS = 60_000;
 /** How long a drain waits for running deliveries. The rest have an unknown outcome and are repeated. */
 const DRAIN_MS = 10_000;

@@ -1,7 +1,7 @@
 /**
  * Who is in: one-time codes that become sessions, and the cookie of a session. A cookie does not know ports, so that any
  * other server on the same computer would be sent one for `/`; ours is for a path that nobody else knows, and the pages
- * of a session live below it (docs/decisions/0043-the-console.md).
+ * of a session live below it (docs/internals/decisions/0019-people-and-the-console.md).
  */
 import type { Clock } from '../kit/clock/clock.ts';
 import { openRights, sealRights } from '../kit/identity/person-rights.ts';

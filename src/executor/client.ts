@@ -1,5 +1,5 @@
 /**
- * The typed clients of the executor (docs/contracts.md §6, §9a): one for intents and their questions, one for the
+ * The typed clients of the executor (docs/reference/api.md, "Executor"): one for intents and their questions, one for the
  * rosters; and a follower of an intent's events.
  */
 import { createHash } from 'node:crypto';

@@ -10,7 +10,7 @@ const given = {
   REVEILLE_HOME: '/home/ada/.reveille',
 };
 
-test('with only tokens and a home it has the defaults of docs/contracts.md §11', () => {
+test('with only tokens and a home it has the defaults of docs/reference/settings.md', () => {
   const config = parseExecutorConfig(given);
   const { host, port, dataDir, manifest, policy, model, reconcileMs, notify, chronos } = config;
   assert.deepEqual(config.bounds, { openIntents: 1000, contextBytes: 16 * 1024 * 1024 });

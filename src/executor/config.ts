@@ -1,4 +1,4 @@
-/** The executor's configuration (docs/contracts.md §11). */
+/** The executor's configuration (docs/reference/settings.md). */
 import { join, resolve } from 'node:path';
 import { z } from 'zod';
 import {

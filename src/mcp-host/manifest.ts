@@ -1,5 +1,5 @@
 /**
- * Loads an agent manifest (docs/contracts.md §8): from a file to servers that can be started. All errors are found and
+ * Loads an agent manifest (docs/reference/manifests.md): from a file to servers that can be started. All errors are found and
  * reported with file, line and column before any process is spawned.
  */
 import { createHash } from 'node:crypto';

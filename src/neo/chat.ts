@@ -1,4 +1,4 @@
-/** Accepts a turn: `POST /chat` (docs/contracts.md §4, §5). Pure but for {@link acceptChat}. */
+/** Accepts a turn: `POST /chat` (docs/reference/api.md). Pure but for {@link acceptChat}. */
 import { v7 as uuidv7 } from 'uuid';
 import type { Clock } from '../kit/clock/clock.ts';
 import { labelSchema, ownerOf } from '../wire/did.ts';

@@ -1,5 +1,5 @@
 /**
- * The clients of an agent daemon (docs/contracts.md §4, §5). The router delivers a wake into its conversation and
+ * The clients of an agent daemon (docs/reference/api.md). The router delivers a wake into its conversation and
  * queries the state of the turn. A person's client calls the daemon, or a router's public listener. Neo is one such
  * daemon; others serve `POST /chat` and need not report on their turns.
  */

@@ -1,4 +1,4 @@
-/** Neo's configuration (docs/contracts.md §11). */
+/** Neo's configuration (docs/reference/settings.md). */
 import { join } from 'node:path';
 import { z } from 'zod';
 import {

@@ -1,4 +1,4 @@
-/** The typed clients of the router: its admin routes (docs/contracts.md §4), and the calls of chronosd. */
+/** The typed clients of the router: its admin routes (docs/reference/routes.md), and the calls of chronosd. */
 import type { z } from 'zod';
 import { type Clock, systemClock } from '../kit/clock/clock.ts';
 import { type Call, callOf, createCaller, type LimitedCall, NoAnswer, withinTime } from '../kit/http/caller.ts';

@@ -1,4 +1,4 @@
-/** The router's configuration (docs/contracts.md §11), parsed once from the given variables. */
+/** The router's configuration (docs/reference/settings.md), parsed once from the given variables. */
 import { join } from 'node:path';
 import { z } from 'zod';
 import {

@@ -1,4 +1,4 @@
-/** A wake: from the alarm's request to the daemon's answer (docs/contracts.md §4). */
+/** A wake: from the alarm's request to the daemon's answer (docs/reference/routes.md). */
 
 import type { Dispatcher } from 'undici';
 import { backoff } from '../kit/clock/backoff.ts';

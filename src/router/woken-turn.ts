@@ -72,7 +72,7 @@ export type DaemonTurn = DaemonAddress & {
 };
 
 /**
- * The turn of a daemon with `/chat`. A daemon without a route for turns (docs/contracts.md §5) only reports that it
+ * The turn of a daemon with `/chat`. A daemon without a route for turns (docs/reference/api.md, "Delivery to a daemon") only reports that it
  * accepted it.
  */
 export function turnOfDaemon({ dispatcher, clock, url, token, accepted }: DaemonTurn): WokenTurn {

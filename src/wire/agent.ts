@@ -1,4 +1,4 @@
-/** Authentication of agents at chronosd, and enrolment of their keys (docs/contracts.md §1 and §2). */
+/** Authentication of agents at chronosd, and enrolment of their keys (docs/reference/api.md). */
 import { z } from 'zod';
 import { didSchema, labelSchema } from './did.ts';
 

@@ -1,4 +1,4 @@
-/** Alarms as clients of chronosd see them (docs/contracts.md §2). */
+/** Alarms as clients of chronosd see them (docs/reference/api.md, "chronosd: alarms"). */
 import { z } from 'zod';
 import { idSchema } from './identifier.ts';
 import { instantSchema } from './instant.ts';

@@ -1,5 +1,5 @@
 /**
- * Approvers: people whose keys sign answers to approval gates (docs/contracts.md §9a). This file has the signed texts,
+ * Approvers: people whose keys sign answers to approval gates (docs/reference/api.md, "Executor"). This file has the signed texts,
  * and the routes under which an operator enrols and revokes keys. An answer's statement has the members that the
  * contract fixes. Every other statement names its purpose, so a signature for one kind is invalid for the others.
  */

@@ -1,4 +1,4 @@
-/** A user's budget: how often and when the agent may be woken (docs/budgets.md). */
+/** A user's budget: how often and when the agent may be woken (docs/guides/budgets.md). */
 import { z } from 'zod';
 
 export const WEEKDAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;

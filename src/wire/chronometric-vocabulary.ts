@@ -1,5 +1,5 @@
 /**
- * The vocabulary of chronometric's contract (docs/contracts.md §9). It imports no schema library, because programs that
+ * The vocabulary of chronometric's contract (docs/reference/chronometric.md). It imports no schema library, because programs that
  * must start quickly use it.
  */
 

@@ -1,5 +1,5 @@
 /**
- * The five tools of chronometric (docs/contracts.md §9): arguments and results. Their JSON Schemas are published under
+ * The five tools of chronometric (docs/reference/chronometric.md): arguments and results. Their JSON Schemas are published under
  * `schemas/chronometric/v0.1.0/`; within v0.1.x members are only added.
  */
 import { z } from 'zod';

@@ -1,4 +1,4 @@
-/** An agent's identity on the wire: `did:matrix:<label>:<keyfp>` (docs/contracts.md §1). */
+/** An agent's identity on the wire: `did:matrix:<label>:<keyfp>` (docs/reference/api.md, "Identity of an agent"). */
 import { z } from 'zod';
 import { NAME_PATTERN, nameSchema } from './identifier.ts';
 

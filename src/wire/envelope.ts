@@ -1,4 +1,4 @@
-/** The envelope of every HTTP answer of every daemon (docs/contracts.md §0). */
+/** The envelope of every HTTP answer of every daemon (docs/reference/api.md, "Common rules"). */
 import { z } from 'zod';
 import { ReveilleError, STATUS_OF, wireErrorOf } from './errors.ts';
 import { ANSWER_DEPTH, encodeJson, parseJsonObject, RawJson, sliceAt } from './json.ts';

@@ -1,4 +1,4 @@
-/** Every error code that crosses a process boundary, with its HTTP status (docs/contracts.md §0). */
+/** Every error code that crosses a process boundary, with its HTTP status (docs/reference/api.md, "Common rules"). */
 export const STATUS_OF = {
   /**
    * The request cannot be parsed, or one of its values is not allowed. The message names the field, its value and the

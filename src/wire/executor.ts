@@ -1,4 +1,4 @@
-/** The executor's HTTP interface, which `core_execute` uses (docs/contracts.md §6). */
+/** The executor's HTTP interface, which `core_execute` uses (docs/reference/api.md, "Executor"). */
 import { z } from 'zod';
 import { conversationIdSchema } from './alarm.ts';
 import { approverKeySchema, signatureSchema, signedInstantSchema } from './approver.ts';
@@ -83,7 +83,7 @@ export const intentAcceptedSchema = z.object({ intent_id: intentIdSchema });
 
 /** The receipt that proves an outcome. Neo and the executor both serve it at `path`. */
 export const receiptPointerSchema = z.object({
-  /** Hash of the last envelope, which covers all earlier ones (docs/receipts.md). */
+  /** Hash of the last envelope, which covers all earlier ones (docs/reference/receipts.md). */
   sha256: callDigestSchema,
   envelopes: z.int().min(1),
   /** `/intents/{id}/receipt` */

@@ -1,6 +1,6 @@
 /**
  * Fire ids: the name of one wake, the same for every attempt, by which repetitions are recognised. chronosd derives it
- * from the occurrence. A wake without one gets an id derived from its content, only in this file (docs/contracts.md
+ * from the occurrence. A wake without one gets an id derived from its content, only in this file (docs/reference/api.md
  * §4).
  */
 import { createHash } from 'node:crypto';

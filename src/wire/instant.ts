@@ -1,4 +1,4 @@
-/** Instants on the wire: RFC 3339 with an offset; written in UTC with milliseconds (docs/contracts.md §0). */
+/** Instants on the wire: RFC 3339 with an offset; written in UTC with milliseconds (docs/reference/api.md, "Common rules"). */
 import { z } from 'zod';
 import { parseInstant } from './rfc3339.ts';
 

@@ -1,4 +1,4 @@
-/** Intents as the executor shows them to people: single intents and lists (docs/contracts.md §6). */
+/** Intents as the executor shows them to people: single intents and lists (docs/reference/api.md, "Executor"). */
 import { z } from 'zod';
 import { conversationIdSchema, LIST_LIMIT_MAX } from './alarm.ts';
 import { INTENT_STATUSES, intentIdSchema, intentStateSchema, nodeIdSchema } from './executor.ts';

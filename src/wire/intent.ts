@@ -1,4 +1,4 @@
-/** Intents: the executor's tasks as a closed, unambiguous structure (docs/contracts.md §6). */
+/** Intents: the executor's tasks as a closed, unambiguous structure (docs/reference/api.md, "Executor"). */
 import { z } from 'zod';
 import { nodeIdSchema } from './executor.ts';
 import { parseInstant } from './rfc3339.ts';

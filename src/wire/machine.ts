@@ -1,4 +1,4 @@
-/** Properties of every machine, whatever its provider (docs/contracts.md §4). */
+/** Properties of every machine, whatever its provider (docs/reference/routes.md). */
 import { z } from 'zod';
 import { LIST_LIMIT_MAX } from './alarm.ts';
 import { labelSchema } from './did.ts';

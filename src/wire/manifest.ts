@@ -1,5 +1,5 @@
 /**
- * Agent manifests, `agents/*.json`: an agent's MCP servers and the tools that it may use on them (docs/contracts.md
+ * Agent manifests, `agents/*.json`: an agent's MCP servers and the tools that it may use on them (docs/reference/api.md
  * §8).
  */
 import { z } from 'zod';

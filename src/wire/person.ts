@@ -1,4 +1,4 @@
-/** Persons and their credentials for their machine (docs/contracts.md §4a). */
+/** Persons and their credentials for their machine (docs/reference/api.md, "The public listener"). */
 import { z } from 'zod';
 import { publicKeySchema } from './agent.ts';
 import { conversationIdSchema, LIST_LIMIT_MAX } from './alarm.ts';

@@ -1,4 +1,4 @@
-/** Parses environment settings (docs/contracts.md §11) into a typed object, once, at the edge. */
+/** Parses environment settings (docs/reference/settings.md) into a typed object, once, at the edge. */
 import { z } from 'zod';
 import { ReveilleError } from './errors.ts';
 import { showValue, standardMessage } from './validate.ts';

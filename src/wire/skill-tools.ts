@@ -1,6 +1,6 @@
 /**
  * The `§TOOLS` blocks of a skill: the URIs of the tools that its runs need,
- * `matrix://tool/mcp/<alias>/<tool>@<version>` (docs/contracts.md §8). With `§TOOLS only` its runs may use no other
+ * `matrix://tool/mcp/<alias>/<tool>@<version>` (docs/reference/manifests.md). With `§TOOLS only` its runs may use no other
  * tools.
  */
 import { ReveilleError } from './errors.ts';

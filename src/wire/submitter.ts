@@ -1,4 +1,4 @@
-/** Submitters: programs that may only submit tasks for one user (docs/contracts.md §9a). */
+/** Submitters: programs that may only submit tasks for one user (docs/reference/api.md, "Executor"). */
 import { z } from 'zod';
 import { labelSchema } from './did.ts';
 import { shortText } from './text.ts';

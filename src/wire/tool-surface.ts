@@ -1,4 +1,4 @@
-/** An agent's tools, as `GET /tools` and `reveille neo tools` show them (docs/contracts.md §5). */
+/** An agent's tools, as `GET /tools` and `reveille neo tools` show them (docs/reference/api.md, "Delivery to a daemon"). */
 import { z } from 'zod';
 
 export const surfaceViewSchema = z.object({

@@ -1,4 +1,4 @@
-/** Tool URIs, `matrix://tool/mcp/<alias>/<tool>@<version>` (docs/contracts.md §8), as text. */
+/** Tool URIs, `matrix://tool/mcp/<alias>/<tool>@<version>` (docs/reference/manifests.md), as text. */
 
 export type ToolUri = { alias: string; tool: string; version: string };
 

@@ -1,4 +1,4 @@
-/** Turns, conversations and events as an agent daemon shows them (docs/contracts.md §5). */
+/** Turns, conversations and events as an agent daemon shows them (docs/reference/api.md, "Delivery to a daemon"). */
 import { z } from 'zod';
 import { conversationIdSchema, LIST_LIMIT_MAX } from './alarm.ts';
 import { wholeNumber } from './settings.ts';
@@ -122,7 +122,7 @@ export const turnEventSchemas = {
     took_ms: z.number().optional(),
   }),
   /**
-   * An approval gate of the executor (docs/contracts.md §6). It is answered by `POST
+   * An approval gate of the executor (docs/reference/api.md, "Executor"). It is answered by `POST
    * /intents/{intent_id}/gates/{node_id}/answer`; its decision is sent as another event with `state`. A new stream
    * first gets the waiting gates, without an event id.
    */

@@ -1,4 +1,4 @@
-/** The wake from chronosd through the router to the daemon (docs/contracts.md §3, §4, §5). */
+/** The wake from chronosd through the router to the daemon (docs/reference/api.md). */
 import { z } from 'zod';
 import { ABSENCES, conversationIdSchema, setBySchema } from './alarm.ts';
 import { labelSchema } from './did.ts';

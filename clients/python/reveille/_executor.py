@@ -156,11 +156,11 @@ class ExecutorRoutes(Caller):
     """Compiles tasks to plans, asks an approver before each step that cannot be undone, executes the plan and records it in a signed receipt."""
 
     def submit(self, *, prose: str | Unset = UNSET, intent: SubmitIntent | Unset = UNSET, idempotency_key: str | Unset = UNSET, conversation_id: str | Unset = UNSET, origin: Literal["chronos", "person"] | Unset = UNSET, context: list[SubmitContext] | Unset = UNSET) -> AcceptedIntent:
-        """Hand a task over, in words or as an intent; acknowledged once it is durable."""
+        """Submit a task, in prose or as an intent; acknowledged once it is durable."""
         return cast("AcceptedIntent", self._call("POST", "/messages/async", body={"prose": prose, "intent": intent, "idempotency_key": idempotency_key, "conversation_id": conversation_id, "origin": origin, "context": context}))
 
     def get_state(self, id: str) -> IntentState:
-        """How it stands."""
+        """The state of an intent."""
         return cast("IntentState", self._call("GET", f"/messages/async/{quoted(id)}"))
 
     def list_intents(self, *, limit: int | Unset = UNSET, status: Literal["drafting", "planned", "awaiting_approval", "executing", "completed", "failed", "denied", "cancelled", "unknown"] | Unset = UNSET) -> IntentPage:
@@ -168,7 +168,7 @@ class ExecutorRoutes(Caller):
         return cast("IntentPage", self._call("GET", "/intents", query={"limit": limit, "status": status}))
 
     def get_intent(self, id: str) -> Intent:
-        """An intent, its plan, and how each step stands."""
+        """An intent, its plan, and the state of each step."""
         return cast("Intent", self._call("GET", f"/intents/{quoted(id)}"))
 
     def get_receipt(self, id: str) -> Receipt:
@@ -176,11 +176,11 @@ class ExecutorRoutes(Caller):
         return cast("Receipt", self._call("GET", f"/intents/{quoted(id)}/receipt"))
 
     def list_gates(self, id: str) -> GatePage:
-        """The steps that wait for a person, with the very calls that would be made."""
+        """The steps that wait for an answer, with the exact calls that would be made."""
         return cast("GatePage", self._call("GET", f"/intents/{quoted(id)}/gates"))
 
     def answer_gate(self, id: str, node_id: str, *, approved: bool, call_sha256: str, displayed_sha256: str, approver: str, expires_at: str, answer: str | Unset = UNSET, signature: str | Unset = UNSET, passkey: AnswerGatePasskey | Unset = UNSET) -> AnswerGateResult:
-        """A person's word on a step, signed by their approver's key or with their passkey; it counts for the question that was shown and for no other."""
+        """Answer a step, signed with an approver's key or a passkey; the answer counts only for the question that was shown."""
         return cast("AnswerGateResult", self._call("POST", f"/intents/{quoted(id)}/gates/{quoted(node_id)}/answer", body={"approved": approved, "answer": answer, "call_sha256": call_sha256, "displayed_sha256": displayed_sha256, "approver": approver, "expires_at": expires_at, "signature": signature, "passkey": passkey}))
 
     def list_passkeys(self) -> ListPasskeysResult:
@@ -188,15 +188,15 @@ class ExecutorRoutes(Caller):
         return cast("ListPasskeysResult", self._call("GET", "/passkeys"))
 
     def cancel_intent(self, id: str, *, reason: str | Unset = UNSET) -> IntentState:
-        """End it, as long as no call that cannot be undone has started; the body may be missing."""
+        """Cancel an intent before its first escalate-class call has started; the body is optional."""
         return cast("IntentState", self._call("POST", f"/intents/{quoted(id)}/cancel", body={"reason": reason}))
 
     def reconcile_intent(self, id: str) -> IntentState:
-        """Ask the tools again what became of calls whose outcome is unknown."""
+        """Query the tools again for the outcome of calls whose outcome is unknown."""
         return cast("IntentState", self._call("POST", f"/intents/{quoted(id)}/reconcile"))
 
     def park_intent(self, id: str, *, conversation_id: str) -> ParkIntentResult:
-        """Wait for it no more; an alarm in this conversation tells what came of it."""
+        """Park an intent; when it ends, an alarm in this conversation reports the outcome."""
         return cast("ParkIntentResult", self._call("POST", f"/intents/{quoted(id)}/park", body={"conversation_id": conversation_id}))
 
     def health(self) -> HealthResult:

@@ -1,4 +1,4 @@
-/** The cron expression: parses its text into the sets of values that its fields allow (docs/contracts.md §2). */
+/** The cron expression: parses its text into the sets of values that its fields allow (docs/reference/api.md, "chronosd: alarms"). */
 import { ReveilleError } from '../../wire/errors.ts';
 import { showValue } from '../../wire/validate.ts';
 

@@ -1,5 +1,5 @@
 /**
- * `@every <Go duration>`: a series of instants at a fixed distance, independent of the wall clock (docs/contracts.md
+ * `@every <Go duration>`: a series of instants at a fixed distance, independent of the wall clock (docs/reference/api.md
  * §2).
  */
 import { DELAY_MAX_SECONDS } from '../../wire/alarm.ts';

@@ -104,7 +104,7 @@ export function isScheduledFor(alarm: AlarmTiming, instant: number): boolean {
 }
 
 /**
- * After downtime a series fires once, for the latest occurrence (docs/contracts.md §2). Returns the occurrence that
+ * After downtime a series fires once, for the latest occurrence (docs/reference/api.md, "chronosd: alarms"). Returns the occurrence that
  * replaces an overdue one, with the number of replaced ones, or `undefined` when the overdue one is the latest.
  *
  * An occurrence whose jitter has not elapsed yet is not the latest: it fires separately.

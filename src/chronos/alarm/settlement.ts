@@ -9,7 +9,7 @@ import { type Alarm, type AlarmState, type Attempt, NOT_DEFERRED, type Occurrenc
 import { park } from './lifecycle.ts';
 import { nextOccurrence } from './series.ts';
 
-// Retry delays (docs/contracts.md §2).
+// Retry delays (docs/reference/api.md, "chronosd: alarms").
 
 const LONGEST_DELAY_MS = 15 * 60_000;
 const delayAfter = backoff({ first: 30_000, longest: LONGEST_DELAY_MS });

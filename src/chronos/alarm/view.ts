@@ -1,4 +1,4 @@
-/** The owner's view of an alarm and its attempts (docs/contracts.md §2). */
+/** The owner's view of an alarm and its attempts (docs/reference/api.md, "chronosd: alarms"). */
 import type { AlarmView, FireView } from '../../wire/alarm.ts';
 import { RawJson } from '../../wire/json.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';

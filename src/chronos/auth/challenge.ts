@@ -1,4 +1,4 @@
-/** Challenge and response: a caller proves possession of the key of a DID (docs/contracts.md §1, §2). */
+/** Challenge and response: a caller proves possession of the key of a DID (docs/reference/api.md). */
 import { randomBytes } from 'node:crypto';
 import type { z } from 'zod';
 import { verifySignature } from '../../kit/identity/keys.ts';

@@ -1,5 +1,5 @@
 /**
- * The public keys that may act for an owner (docs/contracts.md §1): by trust on first use, or only keys that an
+ * The public keys that may act for an owner (docs/reference/api.md, "Identity of an agent"): by trust on first use, or only keys that an
  * operator enrolled.
  */
 import { ReveilleError } from '../../wire/errors.ts';

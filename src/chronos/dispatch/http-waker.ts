@@ -1,4 +1,4 @@
-/** The wake over HTTP: one signed POST to the router (docs/contracts.md §3), and the interpretation of its answer. */
+/** The wake over HTTP: one signed POST to the router (docs/reference/api.md, "The wake"), and the interpretation of its answer. */
 
 import type { Clock } from '../../kit/clock/clock.ts';
 import { Pool } from '../../kit/http/dispatchers.ts';

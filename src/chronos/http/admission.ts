@@ -1,7 +1,7 @@
 /**
  * Limits on requests and storage of clients, so that one client cannot use up the capacity of all. Every client here
  * has the transport token and may have invented an owner, so trust decides. The lower half of every common limit is for
- * owners who were known before, and its last quarter for enrolled ones (decision 24).
+ * owners who were known before, and its last quarter for enrolled ones (decision 18).
  *
  * Rates are counted in this process: n replicas admit n times as much. Storage is counted in the store.
  */

@@ -1,4 +1,4 @@
-/** Proof of identity, and the operator's routes for keys: enrol, list and revoke (docs/contracts.md §1, §2). */
+/** Proof of identity, and the operator's routes for keys: enrol, list and revoke (docs/reference/api.md). */
 import { z } from 'zod';
 import { readJson } from '../../kit/http/body.ts';
 import { sendOk } from '../../kit/http/envelope.ts';

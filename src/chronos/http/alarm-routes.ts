@@ -1,4 +1,4 @@
-/** Alarms over HTTP (docs/contracts.md §2): parse, decide with the domain, store, acknowledge. */
+/** Alarms over HTTP (docs/reference/api.md, "chronosd: alarms"): parse, decide with the domain, store, acknowledge. */
 import { bodyBytes, readJson } from '../../kit/http/body.ts';
 import { sendOk } from '../../kit/http/envelope.ts';
 import type { HttpApp, HttpContext } from '../../kit/http/environment.ts';

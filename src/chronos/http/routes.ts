@@ -1,4 +1,4 @@
-/** chronosd's routes (docs/contracts.md §2). The server, the OpenAPI document and the typed client read this table. */
+/** chronosd's routes (docs/reference/api.md, "chronosd: alarms"). The server, the OpenAPI document and the typed client read this table. */
 import { z } from 'zod';
 import {
   challengeRequestSchema,

@@ -213,7 +213,7 @@ export async function chronometric(context: CliContext, { byCalls = false }: Chr
 
 /** A router stops its machines one grace period after its deliveries have ended. */
 const DRAIN_LIMIT_MS = 30_000;
-/** Per semispace (decision 56): V8's default of 64 needs 90 MB more in a burst; 8 needs 7 % more CPU per fire. */
+/** Per semispace (decision 20): V8's default of 64 needs 90 MB more in a burst; 8 needs 7 % more CPU per fire. */
 const YOUNG_GENERATION_MIB = 16;
 
 type Daemon = { url: string; close(): Promise<void>; public?: { readonly url: string } };

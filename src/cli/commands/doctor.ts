@@ -247,7 +247,7 @@ export async function doctor(context: CliContext): Promise<void> {
   const ok = checks.every(({ status }) => status !== 'broken');
   const report = { checks, ok, running: running.up, not_running: running.down };
   out.result(report, renderChecks(checks, running, readerOf(context)));
-  // docs/decisions/0025-doctor.md
+  // docs/internals/decisions/0011-command-line-and-installation.md
   if (!ok) context.process.exitCode = EXIT.failed;
   else if (running.up.length === 0) context.process.exitCode = EXIT.notRunning;
 }

@@ -1,4 +1,4 @@
-/** The admin routes: the rosters of approvers and submitters (docs/contracts.md §9a). */
+/** The admin routes: the rosters of approvers and submitters (docs/reference/api.md, "Executor"). */
 import { readJson } from '../../kit/http/body.ts';
 import { sendOk } from '../../kit/http/envelope.ts';
 import type { HttpApp } from '../../kit/http/environment.ts';

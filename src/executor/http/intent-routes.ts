@@ -1,4 +1,4 @@
-/** The routes for submitting a task, reading its state and ending it (docs/contracts.md §6). */
+/** The routes for submitting a task, reading its state and ending it (docs/reference/api.md, "Executor"). */
 
 import { z } from 'zod';
 import type { Clock } from '../../kit/clock/clock.ts';

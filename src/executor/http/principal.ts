@@ -1,5 +1,5 @@
 /**
- * The caller of a request and the user whose intents it is about (docs/contracts.md §9a). The operator's transport
+ * The caller of a request and the user whose intents it is about (docs/reference/api.md, "Executor"). The operator's transport
  * token may act for the user that a request names. A submitter's token is bound to one user. The admin token gives
  * access to the rosters only. No token answers a question: an answer needs an approver's signature.
  */

@@ -1,5 +1,5 @@
 /**
- * The executor's routes (docs/contracts.md §6, §9a). The server, the OpenAPI document and the typed client read this
+ * The executor's routes (docs/reference/api.md, "Executor"). The server, the OpenAPI document and the typed client read this
  * table.
  */
 import { z } from 'zod';

@@ -1,4 +1,4 @@
-/** The executor's HTTP server: authentication and routes (docs/contracts.md §6). */
+/** The executor's HTTP server: authentication and routes (docs/reference/api.md, "Executor"). */
 import type { Clock } from '../../kit/clock/clock.ts';
 import { type RunningServer, startServer } from '../../kit/http/server.ts';
 import type { Logger } from '../../kit/log/log.ts';

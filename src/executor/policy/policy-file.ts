@@ -1,4 +1,4 @@
-/** The schema of a policy file (docs/policies.md). */
+/** The schema of a policy file (docs/reference/policies.md). */
 import { z } from 'zod';
 import { readIsoDuration } from '../../kit/clock/duration.ts';
 import { quietHoursSchema, WEEKDAYS } from '../../wire/budget.ts';

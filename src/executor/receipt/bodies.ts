@@ -1,5 +1,5 @@
 /**
- * The body of each kind of envelope (docs/receipts.md describes the same for other implementations). All values survive
+ * The body of each kind of envelope (docs/reference/receipts.md describes the same for other implementations). All values survive
  * canonical JSON: numbers are exact, hashes are 64 lower-case hex digits.
  */
 import type { ContextPiece } from '../../wire/executor.ts';

@@ -1,4 +1,4 @@
-/** Writes answers in the Reveille envelope (docs/contracts.md §0). */
+/** Writes answers in the Reveille envelope (docs/reference/api.md, "Common rules"). */
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import { errorEnvelope, okEnvelope } from '../../wire/envelope.ts';
 import type { ReveilleError } from '../../wire/errors.ts';

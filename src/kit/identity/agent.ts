@@ -1,4 +1,4 @@
-/** An agent's identity: a label and a signing key (docs/contracts.md §1). */
+/** An agent's identity: a label and a signing key (docs/reference/api.md, "Identity of an agent"). */
 import { didOf, labelSchema, ownerOf } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { showValue } from '../../wire/validate.ts';

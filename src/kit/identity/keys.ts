@@ -1,4 +1,4 @@
-/** Ed25519 keys (RFC 8032) and their files: the seed as 64 hex characters, mode 0600 (docs/contracts.md §1). */
+/** Ed25519 keys (RFC 8032) and their files: the seed as 64 hex characters, mode 0600 (docs/reference/api.md, "Identity of an agent"). */
 import { createPrivateKey, createPublicKey, type KeyObject, randomBytes, sign, verify } from 'node:crypto';
 import { ReveilleError } from '../../wire/errors.ts';
 import { readPrivateFile, writePrivateFile } from './private-file.ts';

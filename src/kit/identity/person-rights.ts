@@ -1,6 +1,6 @@
 /**
  * Secrets derived from a person's token, besides access to the public listener: a key for their alarms, and a token for
- * their tasks (docs/decisions/0047-the-console-of-a-fleet.md). The router stores a digest of the token, from which none
+ * their tasks (docs/internals/decisions/0019-people-and-the-console.md). The router stores a digest of the token, from which none
  * of them can be derived. The rights of an open session are sealed with the session's cookie.
  */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';

@@ -1,4 +1,4 @@
-/** Settings of a model endpoint: the same for every daemon, each under its own prefix (docs/contracts.md §11). */
+/** Settings of a model endpoint: the same for every daemon, each under its own prefix (docs/reference/settings.md). */
 import { z } from 'zod';
 import { ReveilleError } from '../../wire/errors.ts';
 import { parseSettings, type Settings, urlSetting } from '../../wire/settings.ts';

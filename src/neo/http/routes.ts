@@ -1,5 +1,5 @@
 /**
- * Neo's routes (docs/contracts.md §5). Other daemons that the router wakes serve `chat` and `health` too. The server,
+ * Neo's routes (docs/reference/api.md, "Delivery to a daemon"). Other daemons that the router wakes serve `chat` and `health` too. The server,
  * the OpenAPI document and the typed client use this table.
  */
 import { z } from 'zod';

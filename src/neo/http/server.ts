@@ -1,4 +1,4 @@
-/** Neo's HTTP server: authorization and routes (docs/contracts.md §5). */
+/** Neo's HTTP server: authorization and routes (docs/reference/api.md, "Delivery to a daemon"). */
 import type { Clock } from '../../kit/clock/clock.ts';
 import { requireBearer } from '../../kit/http/bearer.ts';
 import { type RunningServer, startServer } from '../../kit/http/server.ts';

@@ -1,4 +1,4 @@
-/** The order of memories. Pure; docs/memory.md explains all numbers. */
+/** The order of memories. Pure; docs/guides/memory.md explains all numbers. */
 
 /** After this many days without repetition a memory has lost half of its recency. */
 const HALF_LIFE_DAYS = 30;

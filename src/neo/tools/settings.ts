@@ -1,4 +1,4 @@
-/** The variables that configure Neo's tools (docs/contracts.md §11). */
+/** The variables that configure Neo's tools (docs/reference/settings.md). */
 import { join } from 'node:path';
 import { z } from 'zod';
 import { readEscalatePatterns } from '../../mcp-host/classify.ts';

@@ -1,5 +1,5 @@
 /**
- * The router's routes (docs/contracts.md §3, §4). The server, the OpenAPI document and the typed client read this
+ * The router's routes (docs/reference/api.md). The server, the OpenAPI document and the typed client read this
  * table.
  */
 import { z } from 'zod';

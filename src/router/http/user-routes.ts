@@ -1,4 +1,4 @@
-/** Users and their credentials, for operators: `/admin/users` (docs/contracts.md §4a). */
+/** Users and their credentials, for operators: `/admin/users` (docs/reference/api.md, "The public listener"). */
 import { z } from 'zod';
 import { readJson } from '../../kit/http/body.ts';
 import { sendOk } from '../../kit/http/envelope.ts';

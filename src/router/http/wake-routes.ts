@@ -1,4 +1,4 @@
-/** The routes of the wake token: `POST /internal/wake`, and the keys of turn reports (docs/contracts.md §3 and §4). */
+/** The routes of the wake token: `POST /internal/wake`, and the keys of turn reports (docs/reference/api.md, "The wake" and §4). */
 import type { StatusCode } from 'hono/utils/http-status';
 import type { Clock } from '../../kit/clock/clock.ts';
 import { requireBearer } from '../../kit/http/bearer.ts';

@@ -1,5 +1,5 @@
 /**
- * A machine in the routes of operators (docs/contracts.md §4): the common members, and the specification of each
+ * A machine in the routes of operators (docs/reference/routes.md): the common members, and the specification of each
  * provider.
  */
 import { z } from 'zod';

@@ -1,7 +1,7 @@
 /**
  * Finds the owner of a listening port on the loopback address: the program that the router started, with its
  * descendants, or a foreign program. A port that was free when it was chosen may be taken a moment later
- * (docs/decisions/0020-who-listens.md).
+ * (docs/internals/decisions/0007-process-machines.md).
  */
 import { execFile } from 'node:child_process';
 import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
  * Provider `process`: a daemon that the router starts as a child, in its own process group. It outlives a killed router
- * (docs/decisions/0005-process-machines.md).
+ * (docs/internals/decisions/0007-process-machines.md).
  */
 import type { ChildProcess } from 'node:child_process';
 import { createHash, randomInt, randomUUID } from 'node:crypto';

@@ -1,5 +1,5 @@
 /**
- * The routes of users at the public listener (docs/contracts.md §4a): the daemon's own routes with a user's credential.
+ * The routes of users at the public listener (docs/reference/api.md, "The public listener"): the daemon's own routes with a user's credential.
  * The server, the OpenAPI document and the check of targets read this table.
  */
 import { PERSON_ROUTES } from '../../neo/http/routes.ts';

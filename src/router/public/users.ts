@@ -1,7 +1,7 @@
 /**
  * The part of the router that the console of a fleet uses: authentication, sessions, and each user's own machine. The
  * router holds no other rights of users: rights that follow from a user's token are stored with their session
- * (docs/decisions/0047-the-console-of-a-fleet.md).
+ * (docs/internals/decisions/0019-people-and-the-console.md).
  */
 import type { Transport } from '../../kit/http/plain-transport.ts';
 import { rightsOf } from '../../kit/identity/person-rights.ts';

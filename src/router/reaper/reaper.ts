@@ -1,6 +1,6 @@
 /**
  * The router's side of the reaper: a small process that outlives a killed router, and ends the machines that no router
- * adopts (docs/decisions/0009-orphans.md).
+ * adopts (docs/internals/decisions/0007-process-machines.md).
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, constants, mkdirSync, openSync } from 'node:fs';

@@ -3,7 +3,7 @@
  * over real minutes, reads the wall clock in each, and checks each value separately against its field. It shares no
  * code with the product.
  *
- * The rule from docs/decisions/0003-cron-and-dst.md: an expression whose minute or hour field starts with `*` is due in
+ * The rule from docs/internals/decisions/0002-cron-and-daylight-saving.md: an expression whose minute or hour field starts with `*` is due in
  * every real minute whose reading matches. Any other is due when a matching reading is shown for the first time, and in
  * the first minute after a jump over a matching reading.
  */

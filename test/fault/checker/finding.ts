@@ -5,7 +5,7 @@ import type { AlarmCase, Evidence } from './evidence.ts';
 
 /** One invariant's part of the verdict. */
 export type Finding = {
-  /** 1 to 10, as in docs/reliability.md. */
+  /** 1 to 10, as in docs/operate/reliability.md. */
   number: number;
   title: string;
   /** Number of judged cases: the N of "0 in N". */

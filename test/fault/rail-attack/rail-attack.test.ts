@@ -398,7 +398,7 @@ function neoUrl({ locations }: Person): string | undefined {
 const balance = ({ locations }: Person) => balancesOf(locations.home).alice;
 
 const NOTHING_FOUND = { secrets: [], files: [], writable: [], sockets: [] };
-/** The credentials with which an agent of this installation sets alarms (docs/wake-targets.md). */
+/** The credentials with which an agent of this installation sets alarms (docs/reference/wake-targets.md). */
 const GIVEN = /\/(?:agent-access\.json|identity\.json|agent\.key)$/;
 
 /** Its findings that were not given to it. */

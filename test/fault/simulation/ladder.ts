@@ -1,4 +1,4 @@
-/** Checks that retries follow the contract (docs/contracts.md §2, retry ladder). Shares no code with the product. */
+/** Checks that retries follow the contract (docs/reference/api.md, retry ladder). Shares no code with the product. */
 import type { WakeResult } from '../../../src/chronos/dispatch/waker.ts';
 import type { Claim } from '../../../src/chronos/store/store.ts';
 

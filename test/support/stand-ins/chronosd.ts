@@ -1,5 +1,5 @@
 /**
- * A small chronosd for tests of its clients: docs/contracts.md §2 as far as the three tools need it, real ed25519
+ * A small chronosd for tests of its clients: docs/reference/api.md, "chronosd: alarms" as far as the three tools need it, real ed25519
  * proofs, and ways to misbehave. It stores alarms in memory and fires none of them.
  */
 import { randomBytes, randomUUID } from 'node:crypto';

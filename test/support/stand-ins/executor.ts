@@ -1,5 +1,5 @@
 /**
- * A small executor for tests of its clients: docs/contracts.md §6 over real HTTP, with intents that a test controls,
+ * A small executor for tests of its clients: docs/reference/api.md, "Executor" over real HTTP, with intents that a test controls,
  * and ways to misbehave. It plans and executes nothing.
  */
 import { createHash } from 'node:crypto';

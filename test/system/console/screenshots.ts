@@ -1,5 +1,5 @@
 /**
- * `npm run console-screenshots`: the pictures of docs/console.md, of a real `reveille up` with a model that follows a
+ * `npm run console-screenshots`: the pictures of docs/guides/console.md, of a real `reveille up` with a model that follows a
  * script. Small: few colours, one look each.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';

@@ -41,7 +41,7 @@ describe('the services of the compose file, in namespaces', { skip: needsSandbox
     const installed = await installedPackage(owner);
     containers = await Containers.of(owner, variables, { installed, database: database.port });
     for (const service of ['chronosd', 'router', 'executor']) await containers.start(service);
-    // The steps of docs/deploy.md for the first agent.
+    // The steps of docs/operate/deploy.md for the first agent.
     const submitter = (await containers.run('executor', 'submitter', 'add', '--user', 'ada', "ada's agent")) as Token;
     containers.environment('neo').NEO_EXECUTOR_TOKEN = submitter.token;
     await containers.start('neo');

@@ -8,7 +8,7 @@ export const ROOT = join(import.meta.dirname, '..', '..', '..');
 
 /** Commands of one block of a page, or the example of a command. */
 export type Shown = {
-  /** `docs/chat.md:6`, or `reveille alarm set --help`. */
+  /** `docs/start/chat.md:6`, or `reveille alarm set --help`. */
   readonly at: string;
   /** Complete commands, with continued lines and here-documents. */
   readonly commands: readonly string[];

@@ -6,7 +6,7 @@ import type { Attempt } from '../../../../src/chronos/alarm/alarm.ts';
 import { type AlarmCase, alarmIdOf, type Evidence } from '../evidence.ts';
 import { at, type Finding, named } from '../finding.ts';
 
-/** A receiver with this status is gone for good (docs/contracts.md §2). */
+/** A receiver with this status is gone for good (docs/reference/api.md, "chronosd: alarms"). */
 const GONE = 410;
 /** Minimum wait after a refused attempt, for any request of the receiver. */
 const SHORTEST_WAIT_MS = 1_000;

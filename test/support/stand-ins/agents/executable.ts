@@ -1,5 +1,5 @@
 /**
- * Stand-ins for terminal agents: executables that follow the contracts of docs/wake-targets.md. They store sessions as
+ * Stand-ins for terminal agents: executables that follow the contracts of docs/reference/wake-targets.md. They store sessions as
  * files below HOME, record their calls, and misbehave on request.
  */
 import { appendFileSync, chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
