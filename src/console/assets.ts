@@ -3,7 +3,7 @@ import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { HEADERS } from './door.ts';
+import { HEADERS } from './request-guard.ts';
 import type { Assets } from './page.ts';
 
 const FOLDER = join(import.meta.dirname, 'assets');

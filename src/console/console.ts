@@ -9,26 +9,26 @@ import type { Logger } from '../kit/log/log.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
 import { loadAssets } from './assets.ts';
 import type { Desk } from './desk.ts';
-import { createDoor, type DoorFigures, HEADERS } from './door.ts';
+import { createRequestGuard, type GuardFigures, HEADERS } from './request-guard.ts';
 import { openLive } from './live.ts';
 import { type Frame, mainOf, type Page, wholePage } from './page.ts';
-import { Pulse } from './pulse.ts';
-import { askOfLink, type LinkPage, type Links, type LinkVisit, showLink, useLink } from './screens/link.ts';
+import { ChangeWatcher } from './change-watcher.ts';
+import { askOfLink, type LinkPage, type Links, type LinkContext, showLink, useLink } from './screens/link.ts';
 import { SCREEN_ROUTES } from './screens/routes.ts';
-import { followTalk } from './screens/talk-events.ts';
-import { errorMain, errorPage, openedPage, signInPage } from './screens/way-in.ts';
+import { followTalk } from './screens/chat-events.ts';
+import { errorMain, errorPage, openedPage, signInPage } from './screens/sign-in.ts';
 import {
   type CookieKind,
   type Entry,
   type Session,
-  type SessionBook,
+  type SessionStore,
   type SessionFigures,
   Sessions,
 } from './sessions.ts';
 import { SharedReads } from './shared-reads.ts';
-import { Undo } from './undo.ts';
-import type { Screen, Told, Visit } from './visit.ts';
-import { waitingOf } from './waiting.ts';
+import { SessionMessages } from './session-messages.ts';
+import type { Screen, JsonAnswer, RequestContext } from './request-context.ts';
+import { waitingOf } from './waiting-questions.ts';
 
 export type ConsoleOptions = {
   clock: Clock;
@@ -39,14 +39,14 @@ export type ConsoleOptions = {
   /** Seals one-time codes; without it nobody comes in by one. */
   codeSecret?: string | undefined;
   /** How people come in to a console of many. */
-  people?: PeopleDoor | undefined;
+  people?: UserAccess | undefined;
   /** Links of notifications, each to one answer; without them there is no page behind any. */
   links?: Links | undefined;
-  /** The desk of a person; it is asked for with every request, and should be the same one. */
+  /** The backend of a person; it is asked for with every request, and should be the same one. */
   deskOf: (entry: Entry) => Desk;
 };
 
-export type PeopleDoor = {
+export type UserAccess = {
   /** Whose token it is; `undefined` for one that does not stand. It may throw `rate_limited`. */
   signIn(token: string, remoteAddress: string): Entry | undefined;
   /** Uses a one-time code up; `undefined` for one that does not stand. */
@@ -54,7 +54,7 @@ export type PeopleDoor = {
   /** Whether what let somebody in still does. */
   stands(credential: string): boolean;
   /** Where sessions are kept. */
-  readonly sessions: SessionBook;
+  readonly sessions: SessionStore;
 };
 
 /** Who asks, as the listener knows. */
@@ -64,7 +64,7 @@ export type ConsoleInfo = {
   readonly closing: AbortSignal;
 };
 
-export type ConsoleFigures = DoorFigures & SessionFigures & { streams: number };
+export type ConsoleFigures = GuardFigures & SessionFigures & { streams: number };
 
 export type ConsoleApp = {
   fetch(request: Request, info: ConsoleInfo): Promise<Response>;
@@ -84,15 +84,15 @@ const STREAMS_PER_SESSION = 12;
 const BASE = '/:base{~[A-Za-z0-9_-]{22}}';
 
 export function createConsole(options: ConsoleOptions): ConsoleApp {
-  const { clock, log, codeSecret, people, links, deskOf } = options;
+  const { clock, log, codeSecret, people, links, deskOf: backendOf } = options;
   const assets = loadAssets();
-  const door = createDoor(options.hosts);
+  const guard = createRequestGuard(options.hosts);
   const reads = new SharedReads(clock, SHARED_MS);
   const sessions = new Sessions({
-    ...{ clock, codeSecret, cookie: options.cookie, makeUndo: () => new Undo() },
+    ...{ clock, codeSecret, cookie: options.cookie, makeMessages: () => new SessionMessages() },
     ...{ book: people?.sessions, credentialStands: people && ((credential) => people.stands(credential)) },
   });
-  const pulse = new Pulse({ clock, waiting: (desk) => waitingOf(desk, reads), onHint: () => reads.forget() });
+  const watcher = new ChangeWatcher({ clock, waiting: (backend) => waitingOf(backend, reads), onHint: () => reads.forget() });
   const streams = new Map<string, Set<Open>>();
   // Nothing may come for long: whoever is not in any more must not go on listening.
   const looking = setInterval(() => {
@@ -102,60 +102,60 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
 
   const respond = (text: string, status = 200, headers: Record<string, string> = {}) =>
     new Response(text, { status, headers: { ...HEADERS, 'content-type': 'text/html; charset=utf-8', ...headers } });
-  const onward = (to: string, headers: Record<string, string> = {}) =>
+  const redirect = (to: string, headers: Record<string, string> = {}) =>
     new Response(null, { status: 303, headers: { ...HEADERS, location: to, ...headers } });
-  const toldOf = (told: object) =>
-    respond(JSON.stringify(told), 200, { 'content-type': 'application/json; charset=utf-8' });
+  const jsonResponse = (json: object) =>
+    respond(JSON.stringify(json), 200, { 'content-type': 'application/json; charset=utf-8' });
   const outside = async (status = 401, complaint?: string) =>
     respond(String(await signInPage({ assets, complaint, byToken: people !== undefined })), status);
 
   /** What is asked for, by whom: nobody who is not in gets further. */
-  const visitOf = async (request: Request, params: Record<string, string>): Promise<Visit | undefined> => {
+  const contextOf = async (request: Request, params: Record<string, string>): Promise<RequestContext | undefined> => {
     const { base = '', ...others } = params;
     const session = sessions.find(`/${base}/`, request.headers.get('cookie'));
     if (!session) return undefined;
     const url = new URL(request.url);
-    const desk = deskOf(session);
+    const backend = backendOf(session);
     const form = request.method === 'POST' ? await readForm(request) : new URLSearchParams();
     if (request.method === 'POST' && !sessions.isFrom(session, form.get('csrf') ?? undefined))
       throw new ReveilleError('forbidden', 'this form is not from a page of this session; open the page again');
     return {
-      ...{ session, desk, clock, form, reads, params: others, query: url.searchParams, signal: request.signal },
+      ...{ session, backend, clock, form, reads, params: others, query: url.searchParams, signal: request.signal },
       origin: url.origin,
-      here: { now: clock.now(), zone: desk.zone },
+      here: { now: clock.now(), zone: backend.zone },
       path: url.pathname.slice(session.base.length),
     };
   };
 
-  const countOf = (desk: Desk): Promise<number | undefined> =>
-    waitingOf(desk, reads)
+  const countOf = (backend: Desk): Promise<number | undefined> =>
+    waitingOf(backend, reads)
       .look()
       .then(({ length }) => length)
       .catch(() => undefined);
 
   /** @param part what the script of an open page asks for; `null` where a person came */
-  const pageFor = async (visit: Visit, page: Page, part: string | null): Promise<Response> => {
+  const pageFor = async (context: RequestContext, page: Page, part: string | null): Promise<Response> => {
     const { status = 200 } = page;
     if (part === 'main') return respond(String(await mainOf(page)), status);
-    const { session, desk, here } = visit;
-    const waiting = await countOf(desk);
-    const path = `${visit.path}${visit.query.size > 0 ? `?${visit.query}` : ''}`;
+    const { session, backend, here } = context;
+    const waiting = await countOf(backend);
+    const path = `${context.path}${context.query.size > 0 ? `?${context.query}` : ''}`;
     // What is said once is for the page that somebody came to, not for one that looks again behind their back.
-    const told = part === null ? session.undo.take() : undefined;
-    const frame: Frame = { session, desk, here, assets, told, waiting, path };
+    const message = part === null ? session.messages.take() : undefined;
+    const frame: Frame = { session, backend, here, assets, message, waiting, path };
     return respond(String(await wholePage(page, frame)), status);
   };
 
-  const show = async (visit: Visit, screen: Screen, request: Request): Promise<Response> => {
+  const show = async (context: RequestContext, screen: Screen, request: Request): Promise<Response> => {
     const part = request.headers.get('x-reveille-part');
     // The address of an answer to a form shows another page: fetched again, that page would replace the answer.
     const lasting = (page: Page): Page => (request.method === 'POST' ? { ...page, looksAt: [] } : page);
     // Asked for beside what the screen asks for; the page waits for both.
-    if (request.method === 'GET' && part === null) void countOf(visit.desk);
+    if (request.method === 'GET' && part === null) void countOf(context.backend);
     try {
-      const answer = await screen(visit);
+      const answer = await screen(context);
       if (request.method === 'POST') reads.forget();
-      if ('told' in answer) return toldOf(answer.told);
+      if ('json' in answer) return jsonResponse(answer.json);
       if ('download' in answer) {
         const { name, text } = answer.download;
         return respond(text, 200, {
@@ -163,26 +163,26 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
           'content-disposition': `attachment; filename="${name}"`,
         });
       }
-      if ('to' in answer) return onward(visit.session.base + answer.to);
-      return await pageFor(visit, lasting(answer), part);
+      if ('to' in answer) return redirect(context.session.base + answer.to);
+      return await pageFor(context, lasting(answer), part);
     } catch (thrown) {
       const error = toReveilleError(thrown);
-      if (error.code === 'internal') log.error({ err: thrown, path: visit.path }, 'a page of the console failed');
-      return pageFor(visit, lasting({ ...errorMain(error, visit), status: error.status }), part);
+      if (error.code === 'internal') log.error({ err: thrown, path: context.path }, 'a page of the console failed');
+      return pageFor(context, lasting({ ...errorMain(error, context), status: error.status }), part);
     }
   };
 
-  const live = async (visit: Visit, info: ConsoleInfo, talk: string | undefined): Promise<Response> => {
-    const { session, desk } = visit;
+  const live = async (context: RequestContext, info: ConsoleInfo, talk: string | undefined): Promise<Response> => {
+    const { session, backend } = context;
     const those = streams.get(session.base) ?? new Set();
     if (those.size >= STREAMS_PER_SESSION)
       throw new ReveilleError('rate_limited', `one session has at most ${STREAMS_PER_SESSION} live pages`);
-    const stream = openLive(clock, AbortSignal.any([info.closing, visit.signal]), HEADERS);
+    const stream = openLive(clock, AbortSignal.any([info.closing, context.signal]), HEADERS);
     const open = { session, close: stream.close };
     streams.set(session.base, those.add(open));
     // From here on it is told what changes: nothing older may be taken for what is there now.
     reads.forget();
-    const stop = pulse.watch(desk, (hint) => {
+    const stop = watcher.watch(backend, (hint) => {
       if (sessions.stands(session)) stream.send({ event: 'hint', data: hint });
       else stream.close();
     });
@@ -192,7 +192,7 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
       if (those.size === 0) streams.delete(session.base);
     });
     stream.send({ event: 'hello', data: '' });
-    if (talk !== undefined) void followTalk(visit, { conversation: talk, seen: visit.query.get('seen') ?? '' }, stream);
+    if (talk !== undefined) void followTalk(context, { conversation: talk, seen: context.query.get('seen') ?? '' }, stream);
     return stream.response;
   };
 
@@ -239,14 +239,14 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
   const linked = async (
     request: Request,
     token: string,
-    look: (visit: LinkVisit) => Promise<LinkPage | Told>,
+    look: (context: LinkContext) => Promise<LinkPage | JsonAnswer>,
   ): Promise<Response> => {
     if (!links) return outside(404);
     const { origin } = new URL(request.url);
     const here = ({ zone }: Desk) => ({ now: clock.now(), zone });
-    const own = (user: string) => deskOf({ user });
-    const answer = await look({ links, token, assets, here, deskOf: own, clock, origin });
-    if ('told' in answer) return toldOf(answer.told);
+    const own = (user: string) => backendOf({ user });
+    const answer = await look({ links, token, assets, here, backendOf: own, clock, origin });
+    if ('json' in answer) return jsonResponse(answer.json);
     reads.forget();
     const { page, status, retryAfterSeconds } = answer;
     const headers = retryAfterSeconds === undefined ? {} : { 'retry-after': String(Math.ceil(retryAfterSeconds)) };
@@ -255,31 +255,31 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
   app.get('/answer/:token', (c) => linked(c.req.raw, c.req.param('token'), showLink));
   app.post('/answer/:token', async (c) => {
     const form = await readForm(c.req.raw);
-    return linked(c.req.raw, c.req.param('token'), (visit) => useLink(visit, form));
+    return linked(c.req.raw, c.req.param('token'), (context) => useLink(context, form));
   });
   app.post('/answer/:token/passkey', (c) => linked(c.req.raw, c.req.param('token'), askOfLink));
   app.get(`${BASE}/`, async (c) => {
-    const visit = await visitOf(c.req.raw, c.req.param());
-    return visit ? onward(`${visit.session.base}ahead`) : outside();
+    const context = await contextOf(c.req.raw, c.req.param());
+    return context ? redirect(`${context.session.base}ahead`) : outside();
   });
   app.post(`${BASE}/sign-out`, async (c) => {
-    const visit = await visitOf(c.req.raw, c.req.param());
-    return visit ? onward('/', { 'set-cookie': await sessions.close(visit.session) }) : outside();
+    const context = await contextOf(c.req.raw, c.req.param());
+    return context ? redirect('/', { 'set-cookie': await sessions.close(context.session) }) : outside();
   });
   app.get(`${BASE}/live`, async (c) => {
-    const visit = await visitOf(c.req.raw, c.req.param());
-    return visit ? live(visit, c.env.info, c.req.query('talk')) : outside();
+    const context = await contextOf(c.req.raw, c.req.param());
+    return context ? live(context, c.env.info, c.req.query('talk')) : outside();
   });
   for (const { method, path, screen } of SCREEN_ROUTES)
     app.on(method, [`${BASE}/${path}`], async (c) => {
-      const visit = await visitOf(c.req.raw, c.req.param());
-      return visit ? show(visit, screen, c.req.raw) : outside();
+      const context = await contextOf(c.req.raw, c.req.param());
+      return context ? show(context, screen, c.req.raw) : outside();
     });
   app.notFound(async (c) => {
     const base = /^\/(~[A-Za-z0-9_-]{22})\//.exec(c.req.path)?.[1];
-    const visit = base === undefined || c.req.method === 'POST' ? undefined : await visitOf(c.req.raw, { base });
+    const context = base === undefined || c.req.method === 'POST' ? undefined : await contextOf(c.req.raw, { base });
     const nowhere: Screen = () => Promise.reject(new ReveilleError('not_found', 'there is no such page here'));
-    return visit ? show(visit, nowhere, c.req.raw) : outside(404);
+    return context ? show(context, nowhere, c.req.raw) : outside(404);
   });
   app.onError(async (thrown) => {
     const error = toReveilleError(thrown);
@@ -290,7 +290,7 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
   return {
     async fetch(request, info) {
       try {
-        door.check(request);
+        guard.check(request);
       } catch (thrown) {
         const { status, message } = toReveilleError(thrown);
         return new Response(message, { status, headers: { ...HEADERS, 'content-type': 'text/plain; charset=utf-8' } });
@@ -298,12 +298,12 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
       return app.fetch(request, { info });
     },
     figures: () => ({
-      ...{ ...door.figures, ...sessions.figures },
+      ...{ ...guard.figures, ...sessions.figures },
       streams: [...streams.values()].reduce((sum, open) => sum + open.size, 0),
     }),
     close() {
       clearInterval(looking);
-      pulse.close();
+      watcher.close();
     },
   };
 }

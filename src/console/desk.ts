@@ -52,7 +52,7 @@ export type Check = {
 };
 
 /** Where something lies or listens. */
-export type Place = { readonly name: string; readonly where: string };
+export type ConsoleLocation = { readonly name: string; readonly where: string };
 
 /** What a receipt says when it is checked as `reveille receipt verify` does. */
 export type ReceiptVerdict = { readonly isWhole: boolean; readonly lines: readonly string[] };
@@ -114,7 +114,7 @@ export type RingsOf = (schedule: {
 export type Series = {
   /** The first fire after an instant. */
   next(after: number): number | undefined;
-  /** The last fire in `(after, until]` and how many there are, counted without a visit to each. */
+  /** The last fire in `(after, until]` and how many there are, counted without a context to each. */
   latest(after: number, until: number): { readonly at: number; readonly count: number } | undefined;
 };
 
@@ -142,7 +142,7 @@ export type Desk = {
   readonly verifyReceipt: (receipt: string) => Promise<ReceiptVerdict>;
   readonly notices: Part<Notices>;
   readonly health: Part<() => Promise<readonly Check[]>>;
-  readonly places: readonly Place[];
+  readonly places: readonly ConsoleLocation[];
   readonly day: Part<(date: string | undefined) => Promise<DayView>>;
   readonly ringsOf: RingsOf;
   readonly seriesOf: SeriesOf;

@@ -4,7 +4,7 @@ import type { Desk } from './desk.ts';
 import type { Session } from './sessions.ts';
 import { type Html, NOTHING } from './shown.ts';
 import { type Here, zoneWords } from './times.ts';
-import type { Told } from './undo.ts';
+import type { FlashMessage } from './session-messages.ts';
 
 export const SCREENS = [
   { name: 'ahead', title: 'Ahead', key: 'h' },
@@ -44,22 +44,22 @@ const DOCTYPE = raw('<!doctype html>\n');
 /** What every write of a page says; a placeholder, so that a part of a page is the same for all sessions. */
 export const csrfField = (csrf: string): Html => html`<input type="hidden" name="csrf" value="${csrf}">`;
 
-function toldLine(told: Told | undefined, session: Session): Html {
-  if (told === undefined) return NOTHING;
+function messageLine(message: FlashMessage | undefined, session: Session): Html {
+  if (message === undefined) return NOTHING;
   const undo =
-    told.undo === undefined
+    message.undo === undefined
       ? NOTHING
-      : html`<form method="post" action="undo" class="inline">${csrfField(session.csrf)}<input type="hidden" name="step" value="${told.undo}"><button data-key="z">Undo</button></form>`;
-  return html`<div class="told ${told.tone}" role="status"><span>${told.text}</span>${undo}</div>`;
+      : html`<form method="post" action="undo" class="inline">${csrfField(session.csrf)}<input type="hidden" name="step" value="${message.undo}"><button data-key="z">Undo</button></form>`;
+  return html`<div class="notice ${message.tone}" role="status"><span>${message.text}</span>${undo}</div>`;
 }
 
 /** What stands in the navigation beside the names of screens. */
 export type Frame = {
-  readonly desk: Desk;
+  readonly backend: Desk;
   readonly session: Session;
   readonly here: Here;
   readonly assets: Assets;
-  readonly told: Told | undefined;
+  readonly message: FlashMessage | undefined;
   /** How many questions wait; `undefined` where nobody knows. */
   readonly waiting: number | undefined;
   /** The path of the page itself, below the base. */
@@ -95,7 +95,7 @@ export const mainOf = ({ main, looksAt = [], isWide = false }: Page): Html =>
 export const waitingMark = (waiting: number | undefined): Html =>
   waiting ? html` <span class="count">${waiting}<span class="sr"> waiting</span></span>` : NOTHING;
 
-export function wholePage(page: Page, { desk, session, here, assets, told, waiting, path }: Frame): Html {
+export function wholePage(page: Page, { backend, session, here, assets, message, waiting, path }: Frame): Html {
   const links = SCREENS.map(({ name, title, key }) => {
     const count = name === 'approvals' ? html`<span data-waiting>${waitingMark(waiting)}</span>` : NOTHING;
     return html`<li><a href="${name}" data-go="${key}"${name === page.screen ? raw(' aria-current="page"') : ''}>${title}${count}</a></li>`;
@@ -114,9 +114,9 @@ ${head(page.title, session.base, assets)}
 <nav aria-label="Screens"><ul>${links}</ul></nav>
 <p class="zone"><span class="live" data-state="off" role="img" aria-label="no live updates"></span><span>${zoneWords(here)}</span></p>
 </header>
-${toldLine(told, session)}
+${messageLine(message, session)}
 ${mainOf(page)}
-<footer class="foot"><p>${desk.name} · times in ${zoneWords(here)}</p><p><button type="button" class="plain" data-opens="keys" hidden>Keys <kbd>?</kbd></button></p>
+<footer class="foot"><p>${backend.name} · times in ${zoneWords(here)}</p><p><button type="button" class="plain" data-opens="keys" hidden>Keys <kbd>?</kbd></button></p>
 <form method="post" action="sign-out">${csrfField(session.csrf)}<button class="plain">Sign out</button></form></footer>
 ${keysDialog()}
 </body>

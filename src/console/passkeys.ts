@@ -35,9 +35,9 @@ export function whyNotAt({ localhost }: Pick<Desk, 'localhost'>, origin: string)
 }
 
 /** The passkeys that this page can ask for; none where the executor cannot be asked. */
-export async function passkeysAt(desk: Desk, origin: string): Promise<readonly OfferedPasskey[]> {
-  const { intents } = desk;
-  if ('missing' in intents || whyNotAt(desk, origin) !== undefined) return [];
+export async function passkeysAt(backend: Desk, origin: string): Promise<readonly OfferedPasskey[]> {
+  const { intents } = backend;
+  if ('missing' in intents || whyNotAt(backend, origin) !== undefined) return [];
   const { passkeys } = await intents.there.passkeys().catch(() => ({ passkeys: [] }));
   return passkeys.filter((one) => one.origin === origin);
 }

@@ -6,7 +6,7 @@
 import type { Clock } from '../kit/clock/clock.ts';
 import { openRights, sealRights } from '../kit/identity/person-rights.ts';
 import { randomSecret, sameSecret, seal, tokenDigest } from '../kit/identity/secrets.ts';
-import type { Undo } from './undo.ts';
+import type { SessionMessages } from './session-messages.ts';
 
 /** A code is typed or opened at once. */
 const CODE_MS = 10 * 60_000;
@@ -37,7 +37,7 @@ export type Session = Entry & {
   readonly csrf: string;
   readonly startedAt: number;
   /** What was done last and can be taken back, and what to say once. */
-  readonly undo: Undo;
+  readonly messages: SessionMessages;
 };
 
 /** A session as it is kept: nothing in it opens it. */
@@ -55,7 +55,7 @@ export type SessionRow = {
 };
 
 /** Where sessions are kept. */
-export type SessionBook = {
+export type SessionStore = {
   get(base: string): SessionRow | undefined;
   /** Kept when it resolves. Of one user so many are, those that were used last. */
   put(row: SessionRow, most: number): Promise<void>;
@@ -65,7 +65,7 @@ export type SessionBook = {
 };
 
 /** Sessions that end with the process. */
-function memoryBook(): SessionBook {
+function memoryBook(): SessionStore {
   const rows = new Map<string, SessionRow>();
   return {
     get: (base) => rows.get(base),
@@ -98,7 +98,7 @@ const COOKIE_NAMES = { path: 'reveille', 'secure-path': '__Secure-reveille', hos
 /** How often the use of a session is written down. */
 const TOUCH_EVERY_MS = 60_000;
 /** So many sessions remember what was done last. */
-const MOST_UNDOS = 2000;
+const MAX_MESSAGE_STORES = 2000;
 
 /**
  * A code that opens one session for one person, once, within ten minutes. Whoever has the secret can make one without
@@ -117,10 +117,10 @@ export class Sessions {
   readonly #clock: Clock;
   readonly #secret: string | undefined;
   readonly #kind: CookieKind;
-  readonly #book: SessionBook;
-  readonly #makeUndo: () => Undo;
+  readonly #book: SessionStore;
+  readonly #makeMessages: () => SessionMessages;
   readonly #credentialStands: (credential: string) => boolean;
-  readonly #undos = new Map<string, Undo>();
+  readonly #messages = new Map<string, SessionMessages>();
   /** Codes that were used, until they would have expired. */
   readonly #used = new Map<string, number>();
   readonly figures: SessionFigures = { codesRefused: 0, cookiesRefused: 0, csrfRefused: 0 };
@@ -134,13 +134,13 @@ export class Sessions {
     clock: Clock;
     codeSecret: string | undefined;
     cookie: CookieKind;
-    makeUndo: () => Undo;
-    book?: SessionBook | undefined;
+    makeMessages: () => SessionMessages;
+    book?: SessionStore | undefined;
     credentialStands?: ((credential: string) => boolean) | undefined;
   }) {
     this.#clock = options.clock;
     this.#secret = options.codeSecret;
-    this.#makeUndo = options.makeUndo;
+    this.#makeMessages = options.makeMessages;
     this.#kind = options.cookie;
     this.#book = options.book ?? memoryBook();
     this.#credentialStands = options.credentialStands ?? (() => true);
@@ -208,11 +208,11 @@ export class Sessions {
     token: string,
     rights: string | undefined,
   ): Session {
-    const undo = this.#undos.get(base) ?? this.#makeUndo();
-    if (!this.#undos.has(base) && this.#undos.size >= MOST_UNDOS) this.#undos.delete(this.#undos.keys().next().value!);
-    this.#undos.set(base, undo);
+    const messages = this.#messages.get(base) ?? this.#makeMessages();
+    if (!this.#messages.has(base) && this.#messages.size >= MAX_MESSAGE_STORES) this.#messages.delete(this.#messages.keys().next().value!);
+    this.#messages.set(base, messages);
     const csrf = tokenDigest(`csrf ${token}`);
-    return { base, user, credential: credential === '' ? undefined : credential, rights, zone, csrf, startedAt, undo };
+    return { base, user, credential: credential === '' ? undefined : credential, rights, zone, csrf, startedAt, messages };
   }
 
   #cookieFor(base: string, token: string, age: number): string {
@@ -231,7 +231,7 @@ export class Sessions {
 
   /** @returns the header that takes the cookie away, once the session is over */
   async close({ base }: Pick<Session, 'base'>): Promise<string> {
-    this.#undos.delete(base);
+    this.#messages.delete(base);
     await this.#book.remove(base);
     return this.#cookieFor(base, '', 0);
   }

@@ -2,10 +2,10 @@
 import { html } from 'hono/html';
 import type { ChronosClient } from '../../chronos/client.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
-import { nameOf, ringTime, scheduleWords } from '../alarm-words.ts';
+import { nameOf, ringTime, scheduleWords } from '../alarm-text.ts';
 import { csrfField, type Page } from '../page.ts';
 import { type Html, NOTHING } from '../shown.ts';
-import { type Onward, there, type Visit } from '../visit.ts';
+import { type Redirect, there, type RequestContext } from '../request-context.ts';
 
 type Verb = 'pause' | 'resume' | 'trigger' | 'redrive' | 'cancel';
 
@@ -72,59 +72,59 @@ async function each(ids: readonly string[], act: (id: string) => Promise<unknown
   return { done, failed };
 }
 
-async function carryOut(visit: Visit, verb: Verb, ids: readonly string[]): Promise<void> {
+async function carryOut(context: RequestContext, verb: Verb, ids: readonly string[]): Promise<void> {
   const { act, back, done: words } = DEEDS[verb];
-  const alarms = there(visit.desk.alarms);
-  const { undo } = visit.session;
+  const alarms = there(context.backend.alarms);
+  const { messages } = context.session;
   const { done, failed } = await each(ids, (id) => act(alarms, id));
   const why = failed.length === 0 ? '' : ` ${failed.length} not: ${[...new Set(failed)].slice(0, 3).join('; ')}`;
-  if (done.length === 0) return undo.complain(`Nothing was done.${why}`);
+  if (done.length === 0) return messages.error(`Nothing was done.${why}`);
   const step =
     back &&
     (async () => {
       const again = await each(done, (id) => back.act(alarms, id));
       return `${back.done}: ${count(again.done)}.${again.failed.length === 0 ? '' : ` ${again.failed.join('; ')}`}`;
     });
-  undo.say(`${words}: ${count(done)}.${why}`, step);
+  messages.success(`${words}: ${count(done)}.${why}`, step);
 }
 
 /** The question before what cannot be taken back. */
-async function ask(visit: Visit, verb: Verb, ids: readonly string[], backTo: string): Promise<Page> {
+async function ask(context: RequestContext, verb: Verb, ids: readonly string[], backTo: string): Promise<Page> {
   const { words, question } = DEEDS[verb];
-  const alarms = there(visit.desk.alarms);
+  const alarms = there(context.backend.alarms);
   const shown = await Promise.all(ids.slice(0, 20).map((id) => alarms.getAlarm(id)));
   const rows = shown.map(
     (alarm): Html =>
-      html`<li><span dir="auto">${nameOf(alarm)}</span> <span class="dim">${scheduleWords(alarm, visit.here)} · ${ringTime(alarm, visit.here)}</span></li>`,
+      html`<li><span dir="auto">${nameOf(alarm)}</span> <span class="dim">${scheduleWords(alarm, context.here)} · ${ringTime(alarm, context.here)}</span></li>`,
   );
   const rest = ids.length > shown.length ? html`<li class="dim">and ${ids.length - shown.length} more</li>` : NOTHING;
   const hidden = ids.map((id) => html`<input type="hidden" name="id" value="${id}">`);
   const main = html`<section class="question"><h1>${words}: ${count(ids)}</h1><p>${question}</p>
 <ul class="plain">${rows}${rest}</ul>
-<form method="post" action="alarms/several" class="actions">${csrfField(visit.session.csrf)}${hidden}<input type="hidden" name="sure" value="yes"><input type="hidden" name="back" value="${backTo}">
+<form method="post" action="alarms/several" class="actions">${csrfField(context.session.csrf)}${hidden}<input type="hidden" name="sure" value="yes"><input type="hidden" name="back" value="${backTo}">
 <button name="do" value="${verb}" class="${verb === 'cancel' ? 'danger' : 'primary'}" autofocus>${words}</button><a class="button" href="${backTo}">Leave it</a></form></section>`;
   return { screen: 'alarms', title: words, main };
 }
 
 /** `alarms/{id}/cancel`, `…/trigger`: the question. */
-export const askAbout = (verb: Verb) => (visit: Visit) => {
-  const { id = '' } = visit.params;
-  return ask(visit, verb, [id], `alarms/${id}`);
+export const askAbout = (verb: Verb) => (context: RequestContext) => {
+  const { id = '' } = context.params;
+  return ask(context, verb, [id], `alarms/${id}`);
 };
 
 /** `alarms/{id}/{verb}`, sent: what can be taken back is done, the rest is asked about. */
 export const doTo =
   (verb: Verb) =>
-  async (visit: Visit): Promise<Page | Onward> => {
-    const { id = '' } = visit.params;
-    if (!DEEDS[verb].back) return ask(visit, verb, [id], `alarms/${id}`);
-    await carryOut(visit, verb, [id]);
+  async (context: RequestContext): Promise<Page | Redirect> => {
+    const { id = '' } = context.params;
+    if (!DEEDS[verb].back) return ask(context, verb, [id], `alarms/${id}`);
+    await carryOut(context, verb, [id]);
     return { to: `alarms/${id}` };
   };
 
 /** `alarms/several`, sent. */
-export async function doToSeveral(visit: Visit): Promise<Page | Onward> {
-  const { form } = visit;
+export async function doToSeveral(context: RequestContext): Promise<Page | Redirect> {
+  const { form } = context;
   const verb = verbOf(form.get('do'));
   const ids = [...new Set(form.getAll('id'))];
   if (ids.some((id) => !/^[0-9a-f-]{36}$/.test(id)))
@@ -133,24 +133,24 @@ export async function doToSeveral(visit: Visit): Promise<Page | Onward> {
     throw new ReveilleError('invalid_request', `mark at most ${MOST_AT_ONCE} alarms at once`);
   const one = /^alarms\/[0-9a-f-]{36}$/.exec(form.get('back') ?? '')?.[0] ?? 'alarms';
   if (ids.length === 0) {
-    visit.session.undo.complain('No alarm is marked: mark some with the boxes before them, or with x.');
+    context.session.messages.error('No alarm is marked: mark some with the boxes before them, or with x.');
     return { to: 'alarms' };
   }
-  if (!DEEDS[verb].back && form.get('sure') !== 'yes') return ask(visit, verb, ids, one);
-  await carryOut(visit, verb, ids);
+  if (!DEEDS[verb].back && form.get('sure') !== 'yes') return ask(context, verb, ids, one);
+  await carryOut(context, verb, ids);
   return { to: one };
 }
 
 /** `undo`, sent. */
-export async function undoStep(visit: Visit): Promise<Onward> {
-  const { session, form } = visit;
-  const step = session.undo.step(form.get('step') ?? '');
-  if (!step) session.undo.complain('That was taken back already, or too long ago.');
+export async function undoStep(context: RequestContext): Promise<Redirect> {
+  const { session, form } = context;
+  const step = session.messages.step(form.get('step') ?? '');
+  if (!step) session.messages.error('That was taken back already, or too long ago.');
   else {
     try {
-      session.undo.say(await step());
+      session.messages.success(await step());
     } catch (thrown) {
-      session.undo.complain(`It could not be taken back: ${toReveilleError(thrown).message}`);
+      session.messages.error(`It could not be taken back: ${toReveilleError(thrown).message}`);
     }
   }
   return { to: 'alarms' };

@@ -8,11 +8,11 @@ import { PhraseError } from '../../kit/phrase/reading.ts';
 import type { AlarmView } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { RawJson } from '../../wire/json.ts';
-import { scheduleWords, seconds } from '../alarm-words.ts';
+import { scheduleWords, seconds } from '../alarm-text.ts';
 import { csrfField, type Page } from '../page.ts';
 import { type Html, NOTHING, shown } from '../shown.ts';
 import { echo, readTyped, refusal, ringsRead, scheduleOf } from '../typed-times.ts';
-import { field, type Onward, there, type Visit } from '../visit.ts';
+import { field, type Redirect, there, type RequestContext } from '../request-context.ts';
 
 /** What stands in the form, as text. */
 type Draft = Partial<
@@ -50,7 +50,7 @@ const NAMES = [
   'wakes',
 ] as const;
 
-function draftOf({ form }: Visit): Draft {
+function draftOf({ form }: RequestContext): Draft {
   const entries = NAMES.map((name) => [name, form.get(name)?.replace(/\r\n/g, '\n')] as const);
   return Object.fromEntries(entries.filter(([, value]) => value !== undefined && value !== ''));
 }
@@ -90,7 +90,7 @@ type Form = {
 const input = (name: keyof Draft, label: string, draft: Draft, hint: string, more: Html = NOTHING): Html =>
   html`<div class="field"><label for="${name}">${label}</label><input id="${name}" name="${name}" value="${draft[name] ?? ''}" autocomplete="off" aria-describedby="${name}-hint"${more}><p class="hint" id="${name}-hint">${hint}</p></div>`;
 
-function formPage({ session, here }: Visit, form: Form): Page {
+function formPage({ session, here }: RequestContext, form: Form): Page {
   const { draft, edited, complaint } = form;
   const isOpen = NAMES.slice(4).some((name) => draft[name] !== undefined && !(name === 'failures' && edited));
   const now =
@@ -98,7 +98,7 @@ function formPage({ session, here }: Visit, form: Form): Page {
       ? NOTHING
       : html`<p class="hint">Now: ${scheduleWords(edited, here)}. Left empty, that stays.</p>`;
   const main = html`<h1>${form.title}</h1>
-${complaint === undefined ? NOTHING : html`<p class="told bad" role="alert">${shown(complaint)}</p>`}
+${complaint === undefined ? NOTHING : html`<p class="notice bad" role="alert">${shown(complaint)}</p>`}
 <form method="post" action="${form.action}" class="stack" id="alarm-form" data-reads="alarms/reading">
 ${csrfField(session.csrf)}${form.key === undefined ? NOTHING : html`<input type="hidden" name="key" value="${form.key}">`}
 <div class="field"><label for="words">What the agent should be told</label>
@@ -131,20 +131,20 @@ const newForm = (draft: Draft, more: Partial<Form> = {}): Form => ({
 });
 
 /** `alarms/new`, perhaps like another one. */
-export async function newAlarmScreen(visit: Visit): Promise<Page> {
-  const like = visit.query.get('like');
-  if (like === null) return formPage(visit, newForm({}));
-  return formPage(visit, newForm(draftFrom(await there(visit.desk.alarms).getAlarm(like))));
+export async function newAlarmScreen(context: RequestContext): Promise<Page> {
+  const like = context.query.get('like');
+  if (like === null) return formPage(context, newForm({}));
+  return formPage(context, newForm(draftFrom(await there(context.backend.alarms).getAlarm(like))));
 }
 
 /** The reading of what is typed, for the script. */
-export async function readingScreen(visit: Visit): Promise<Page> {
-  const { query, desk, here } = visit;
+export async function readingScreen(context: RequestContext): Promise<Page> {
+  const { query, backend, here } = context;
   const main = () => {
     const when = query.get('when')?.trim() ?? '';
     if (when === '') return NOTHING;
     try {
-      return echo(readTyped(when, query.get('zone')?.trim() || undefined, here), desk.ringsOf, here);
+      return echo(readTyped(when, query.get('zone')?.trim() || undefined, here), backend.ringsOf, here);
     } catch (thrown) {
       return refusal(thrown);
     }
@@ -177,7 +177,7 @@ function payloadOf(text: string | undefined): RawJson | undefined {
 }
 
 /** What is typed in, but for the time. @throws ReveilleError `invalid_request` naming the field */
-function membersOf(draft: Draft, { here }: Visit) {
+function membersOf(draft: Draft, { here }: RequestContext) {
   const until = draft.until === undefined ? undefined : readTyped(draft.until, draft.zone, here);
   if (until !== undefined && until.kind !== 'instant')
     throw new ReveilleError('invalid_request', 'until must name an instant, such as 2026-12-31 18:00');
@@ -205,47 +205,47 @@ function complaintOf(thrown: unknown): string | undefined {
 }
 
 /** The form again, with what was typed, what was understood, and what is wrong. */
-function again(visit: Visit, form: Form, thrown?: unknown): Page {
+function again(context: RequestContext, form: Form, thrown?: unknown): Page {
   const { when, zone } = form.draft;
-  const { desk, here } = visit;
+  const { backend, here } = context;
   let reading = NOTHING;
   try {
-    if (when !== undefined) reading = echo(readTyped(when, zone, here), desk.ringsOf, here);
+    if (when !== undefined) reading = echo(readTyped(when, zone, here), backend.ringsOf, here);
   } catch (unread) {
     reading = refusal(unread);
   }
   const complaint = thrown === undefined ? undefined : complaintOf(thrown);
   if (thrown !== undefined && complaint === undefined) throw thrown;
-  return formPage(visit, { ...form, reading, ...(complaint === undefined ? {} : { complaint }) });
+  return formPage(context, { ...form, reading, ...(complaint === undefined ? {} : { complaint }) });
 }
 
 /** `alarms/new`, sent. */
-export async function setAlarm(visit: Visit): Promise<Page | Onward> {
-  const draft = draftOf(visit);
-  const key = field(visit, 'key') ?? randomSecret(12);
+export async function setAlarm(context: RequestContext): Promise<Page | Redirect> {
+  const draft = draftOf(context);
+  const key = field(context, 'key') ?? randomSecret(12);
   const form = newForm(draft, { key });
-  if (visit.form.get('do') === 'read') return again(visit, form);
+  if (context.form.get('do') === 'read') return again(context, form);
   try {
     if (draft.words === undefined) throw new ReveilleError('invalid_request', 'say what the agent should be told');
     if (draft.when === undefined) throw new ReveilleError('invalid_request', 'say when it should ring');
-    const reading = readTyped(draft.when, draft.zone, visit.here);
+    const reading = readTyped(draft.when, draft.zone, context.here);
     const kind = reading.kind === 'series' ? 'cron' : 'once';
     const alarm: AlarmCreateBody = {
-      ...{ kind, ...scheduleOf(reading), ...membersOf(draft, visit) },
+      ...{ kind, ...scheduleOf(reading), ...membersOf(draft, context) },
       idempotency_key: `console-${key}`.slice(0, 100),
     };
-    const alarms = there(visit.desk.alarms);
+    const alarms = there(context.backend.alarms);
     const { id } = await alarms.createAlarm(alarm);
-    const zone = reading.kind === 'delay' ? visit.here.zone : reading.zone;
-    const rings = ringsRead(reading, visit.desk.ringsOf, visit.here);
-    const said = rings.map((at) => calendarTime(at, { now: visit.here.now, zone })).join(', then ');
-    visit.session.undo.say(`Set. It rings ${said}, ${zone}.`, async () => {
+    const zone = reading.kind === 'delay' ? context.here.zone : reading.zone;
+    const rings = ringsRead(reading, context.backend.ringsOf, context.here);
+    const said = rings.map((at) => calendarTime(at, { now: context.here.now, zone })).join(', then ');
+    context.session.messages.success(`Set. It rings ${said}, ${zone}.`, async () => {
       await alarms.cancelAlarm(id);
       return 'The new alarm was cancelled.';
     });
     return { to: `alarms/${id}` };
   } catch (thrown) {
-    return again(visit, form, thrown);
+    return again(context, form, thrown);
   }
 }
 
@@ -254,16 +254,16 @@ const editForm = (alarm: AlarmView, draft: Draft): Form => ({
 });
 
 /** `alarms/{id}/edit`. */
-export async function editScreen(visit: Visit): Promise<Page> {
-  const alarm = await there(visit.desk.alarms).getAlarm(visit.params.id!);
-  return formPage(visit, editForm(alarm, draftFrom(alarm)));
+export async function editScreen(context: RequestContext): Promise<Page> {
+  const alarm = await there(context.backend.alarms).getAlarm(context.params.id!);
+  return formPage(context, editForm(alarm, draftFrom(alarm)));
 }
 
 /** The members that the form changes, and what they were; what was taken out of the form is taken away. */
-function changesOf(alarm: AlarmView, draft: Draft, visit: Visit): { changes: AlarmPatchBody; back: AlarmPatchBody } {
+function changesOf(alarm: AlarmView, draft: Draft, context: RequestContext): { changes: AlarmPatchBody; back: AlarmPatchBody } {
   const was = draftFrom(alarm);
-  const members: Record<string, unknown> = membersOf(draft, visit);
-  const before: Record<string, unknown> = membersOf(was, visit);
+  const members: Record<string, unknown> = membersOf(draft, context);
+  const before: Record<string, unknown> = membersOf(was, context);
   const differ = (name: keyof Draft) => (draft[name] ?? '') !== (was[name] ?? '').replace(/\r\n/g, '\n');
   const named: Partial<Record<keyof Draft, string>> = {
     ...{ words: 'wake_message', label: 'label', conversation: 'conversation_id', payload: 'payload', until: 'ends_at' },
@@ -274,7 +274,7 @@ function changesOf(alarm: AlarmView, draft: Draft, visit: Visit): { changes: Ala
   const none = (name: string) => (name === 'payload' ? new RawJson('null') : null);
   const pick = (from: Record<string, unknown>) =>
     Object.fromEntries(changed.map((name) => [name, from[name] ?? none(name)]));
-  const reading = draft.when === undefined ? undefined : readTyped(draft.when, draft.zone, visit.here);
+  const reading = draft.when === undefined ? undefined : readTyped(draft.when, draft.zone, context.here);
   if (reading && (reading.kind === 'series') !== (alarm.kind === 'cron'))
     throw new ReveilleError(
       'invalid_request',
@@ -293,26 +293,26 @@ function changesOf(alarm: AlarmView, draft: Draft, visit: Visit): { changes: Ala
 }
 
 /** `alarms/{id}/edit`, sent. */
-export async function editAlarm(visit: Visit): Promise<Page | Onward> {
-  const alarms = there(visit.desk.alarms);
-  const { id = '' } = visit.params;
+export async function editAlarm(context: RequestContext): Promise<Page | Redirect> {
+  const alarms = there(context.backend.alarms);
+  const { id = '' } = context.params;
   const alarm = await alarms.getAlarm(id);
-  const draft = draftOf(visit);
+  const draft = draftOf(context);
   const form = editForm(alarm, draft);
-  if (visit.form.get('do') === 'read') return again(visit, form);
+  if (context.form.get('do') === 'read') return again(context, form);
   try {
-    const { changes, back } = changesOf(alarm, draft, visit);
+    const { changes, back } = changesOf(alarm, draft, context);
     if (Object.keys(changes).length === 0) {
-      visit.session.undo.say('Nothing was changed.');
+      context.session.messages.success('Nothing was changed.');
       return { to: `alarms/${id}` };
     }
     await alarms.patchAlarm(id, changes);
-    visit.session.undo.say(`Changed: ${Object.keys(changes).join(', ')}.`, async () => {
+    context.session.messages.success(`Changed: ${Object.keys(changes).join(', ')}.`, async () => {
       await alarms.patchAlarm(id, back);
       return 'It is as it was before.';
     });
     return { to: `alarms/${id}` };
   } catch (thrown) {
-    return again(visit, form, thrown);
+    return again(context, form, thrown);
   }
 }

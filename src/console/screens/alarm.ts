@@ -6,11 +6,11 @@ import { calendarTime } from '../../kit/clock/local-time.ts';
 import { keepsWallTime } from '../../kit/phrase/series-words.ts';
 import { plainWakeError } from '../../kit/text/wake-error.ts';
 import type { AlarmView, FireView } from '../../wire/alarm.ts';
-import { hasTrouble, instantOf, nameOf, ringTime, scheduleWords, seconds, stateMark, trouble } from '../alarm-words.ts';
+import { hasTrouble, instantOf, nameOf, ringTime, scheduleWords, seconds, stateMark, trouble } from '../alarm-text.ts';
 import { csrfField } from '../page.ts';
 import { block, type Html, NOTHING, shown } from '../shown.ts';
 import { type Here, time } from '../times.ts';
-import { there, type Visit, withQuery } from '../visit.ts';
+import { there, type RequestContext, withQuery } from '../request-context.ts';
 
 const FIRES = 20;
 
@@ -33,13 +33,13 @@ ${isOpen ? html`<a class="button danger" id="act-cancel" href="alarms/${id}/canc
 </div>`;
 }
 
-function facts(alarm: AlarmView, { desk, here }: Visit): Html {
+function facts(alarm: AlarmView, { backend, here }: RequestContext): Html {
   const { cron_expr: cron, timezone = 'UTC', max_fires, ends_at } = alarm;
   const next = instantOf(alarm.next_fire_at);
   const rings =
     cron === undefined || next === undefined || alarm.status !== 'active'
       ? []
-      : desk.ringsOf({
+      : backend.ringsOf({
           cron,
           zone: timezone,
           after: next,
@@ -150,9 +150,9 @@ ${reply(last)}
 </li>`;
 }
 
-export async function detailOf(visit: Visit, id: string): Promise<Html> {
-  const { here, session, desk, query } = visit;
-  const alarms = there(desk.alarms);
+export async function detailOf(context: RequestContext, id: string): Promise<Html> {
+  const { here, session, backend, query } = context;
+  const alarms = there(backend.alarms);
   const before = query.get('fires') ?? undefined;
   const [alarm, page] = await Promise.all([
     alarms.getAlarm(id),
@@ -171,7 +171,7 @@ ${actions(alarm, session.csrf, fires[0]?.at(-1)?.turn?.ok === false)}
 <h2>${alarm.set_by ? 'The words' : 'In the agent’s own words'}</h2>
 ${block(alarm.wake_message)}
 ${alarm.payload === undefined ? NOTHING : html`<h2>Payload</h2><pre class="payload" tabindex="0" aria-label="Payload">${shown(alarm.payload.text)}</pre>`}
-${facts(alarm, visit)}
+${facts(alarm, context)}
 <h2>Fires</h2>
 ${fires.length === 0 ? html`<p class="dim">It has not rung yet.${next}</p>` : html`<ol class="fires">${fires.map((attempts) => fireBlock(attempts, here))}</ol>`}
 ${more}`;

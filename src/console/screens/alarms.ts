@@ -3,11 +3,11 @@ import { html, raw } from 'hono/html';
 import type { AlarmPage } from '../../chronos/client.ts';
 import { ALARM_KINDS, ALARM_STATUSES, type AlarmView } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { hasTrouble, nameOf, ringTime, scheduleWords, stateMark, trouble } from '../alarm-words.ts';
+import { hasTrouble, nameOf, ringTime, scheduleWords, stateMark, trouble } from '../alarm-text.ts';
 import { csrfField, empty, missing, type Page } from '../page.ts';
 import { type Html, NOTHING } from '../shown.ts';
 import type { Here } from '../times.ts';
-import { there, type Visit, withQuery } from '../visit.ts';
+import { there, type RequestContext, withQuery } from '../request-context.ts';
 import { detailOf } from './alarm.ts';
 
 const PAGE_ROWS = 50;
@@ -29,14 +29,14 @@ const oneOf = <T extends string>(value: string | undefined, known: readonly T[])
   known.find((one) => one === value);
 
 /** Without a word about it, the list shows what rings next. */
-async function readPage({ desk, reads }: Visit, query: URLSearchParams): Promise<AlarmPage> {
+async function readPage({ backend, reads }: RequestContext, query: URLSearchParams): Promise<AlarmPage> {
   const { text, cursor, ...given }: ListQuery = Object.fromEntries(query);
   const status = oneOf(given.status, ALARM_STATUSES);
   const kind = oneOf(given.kind, ALARM_KINDS);
   const isNext = text === undefined && status === undefined && kind === undefined && given.sort !== 'newest';
   const asked = { limit: PAGE_ROWS, text, status, kind, cursor, sort: isNext ? ('next' as const) : undefined };
-  const ask = () => there(desk.alarms).listAlarms(asked);
-  return reads.read(`${desk.user} alarms ${query}`, ask);
+  const ask = () => there(backend.alarms).listAlarms(asked);
+  return reads.read(`${backend.user} alarms ${query}`, ask);
 }
 
 const choice = (value: string, words: string, chosen: string | undefined): Html =>
@@ -83,9 +83,9 @@ function nothingFound(query: URLSearchParams, goesOn: boolean): Html {
   );
 }
 
-async function list(visit: Visit, query: URLSearchParams, chosen: string | undefined): Promise<Html> {
-  const { here, session } = visit;
-  const { alarms, next_cursor: next } = await readPage(visit, query);
+async function list(context: RequestContext, query: URLSearchParams, chosen: string | undefined): Promise<Html> {
+  const { here, session } = context;
+  const { alarms, next_cursor: next } = await readPage(context, query);
   const rows = alarms.map((alarm) => row(alarm, query, here, chosen));
   const older =
     next === undefined
@@ -103,20 +103,20 @@ ${alarms.length === 0 ? nothingFound(query, next !== undefined) : html`<ul class
 }
 
 /** `alarms`: the list alone. */
-export async function alarmsScreen(visit: Visit): Promise<Page> {
-  if ('missing' in visit.desk.alarms)
-    return { screen: 'alarms', title: 'Alarms', main: missing('Alarms', visit.desk.alarms.missing) };
-  const query = listQueryOf(visit.query);
-  const main = html`<div class="split only">${await list(visit, query, undefined)}</div>`;
+export async function alarmsScreen(context: RequestContext): Promise<Page> {
+  if ('missing' in context.backend.alarms)
+    return { screen: 'alarms', title: 'Alarms', main: missing('Alarms', context.backend.alarms.missing) };
+  const query = listQueryOf(context.query);
+  const main = html`<div class="split only">${await list(context, query, undefined)}</div>`;
   return { screen: 'alarms', title: 'Alarms', main, looksAt: ['alarms'], isWide: true };
 }
 
 /** `alarms/{id}`: one of them, beside the list that it was chosen from. */
-export async function alarmScreen(visit: Visit): Promise<Page> {
-  const { id = '' } = visit.params;
-  const query = listQueryOf(visit.query);
+export async function alarmScreen(context: RequestContext): Promise<Page> {
+  const { id = '' } = context.params;
+  const query = listQueryOf(context.query);
   if (!/^[0-9a-f-]{36}$/.test(id)) throw new ReveilleError('not_found', 'there is no such alarm');
-  const [beside, detail] = await Promise.all([list(visit, query, id), detailOf(visit, id)]);
+  const [beside, detail] = await Promise.all([list(context, query, id), detailOf(context, id)]);
   const main = html`<div class="split">${beside}<article class="detail" aria-label="An alarm"><p class="back"><a href="${withQuery('alarms', query, {})}">All alarms</a></p>${detail}</article></div>`;
   return { screen: 'alarms', title: 'Alarm', main, looksAt: ['alarms'], isWide: true };
 }

@@ -6,7 +6,7 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { parseInstant } from '../../wire/rfc3339.ts';
 import { empty, missing, type Page } from '../page.ts';
 import { block, type Html, NOTHING, shown } from '../shown.ts';
-import type { Visit } from '../visit.ts';
+import type { RequestContext } from '../request-context.ts';
 
 const DAY_MS = 86_400_000;
 const length = (iso: string) => {
@@ -54,20 +54,20 @@ function breakWords({ break: outlook }: DayView): Html {
   const words = outlook.due
     ? `A break is due: ${length(outlook.elapsed)} without one, ${outlook.threshold_minutes} minutes is your limit.`
     : `${length(outlook.elapsed)} since the last break; the next one is due in ${length(outlook.due_in ?? 'PT0S')}.`;
-  return html`<p class="told ${outlook.due ? 'bad' : ''}">${words}${outlook.protected_window_label === undefined ? NOTHING : html` (${shown(outlook.protected_window_label)})`}</p>`;
+  return html`<p class="notice ${outlook.due ? 'bad' : ''}">${words}${outlook.protected_window_label === undefined ? NOTHING : html` (${shown(outlook.protected_window_label)})`}</p>`;
 }
 
 const other = (date: string, days: number) =>
   new Date(Date.parse(`${date}T00:00:00Z`) + days * DAY_MS).toISOString().slice(0, 10);
 
-export async function dayScreen({ desk, query, reads }: Visit): Promise<Page> {
-  const { day } = desk;
+export async function dayScreen({ backend, query, reads }: RequestContext): Promise<Page> {
+  const { day } = backend;
   if ('missing' in day)
     return { screen: 'day', title: 'Day', main: html`<h1>Day</h1>${missing('No day to show', day.missing)}` };
   const date = query.get('date') ?? undefined;
   if (date !== undefined && !/^\d{4}-\d{2}-\d{2}$/.test(date))
     throw new ReveilleError('invalid_request', 'date must be a date such as 2026-06-15');
-  const view = await reads.read(`${desk.user} day ${date ?? ''}`, () => day.there(date));
+  const view = await reads.read(`${backend.user} day ${date ?? ''}`, () => day.there(date));
   const { sessions, stretches, totals } = view;
   const move = html`<p class="pages"><a class="button" rel="prev" href="day?date=${other(view.date, -1)}">The day before</a><a class="button" rel="next" href="day?date=${other(view.date, 1)}">The day after</a><a class="button" href="day">Today</a></p>`;
   const title = html`<h1>${view.day_of_week} ${view.date}</h1><p class="dim">On your own clock, ${view.timezone}; the day begins at ${clock(view.from)}.</p>`;

@@ -12,8 +12,8 @@ import { type Assets, outsidePage } from '../page.ts';
 import { answerToSign, passkeyAnswerIn, passkeysAt } from '../passkeys.ts';
 import { type Html, NOTHING, shown } from '../shown.ts';
 import type { Here } from '../times.ts';
-import { type Told, there } from '../visit.ts';
-import { firstAnswer, type WaitingQuestion } from '../waiting.ts';
+import { type JsonAnswer, there } from '../request-context.ts';
+import { firstAnswer, type WaitingQuestion } from '../waiting-questions.ts';
 import { answerForm, isTrue, questionSection, signerWords } from './question.ts';
 
 /** Reads links, and uses them up. */
@@ -42,18 +42,18 @@ export type LinkPage = {
   readonly retryAfterSeconds?: number | undefined;
 };
 
-export type LinkVisit = {
+export type LinkContext = {
   readonly links: Links;
   readonly token: string;
   readonly assets: Assets;
-  readonly here: (desk: Desk) => Here;
-  readonly deskOf: (user: string) => Desk;
+  readonly here: (backend: Desk) => Here;
+  readonly backendOf: (user: string) => Desk;
   readonly clock: Clock;
   readonly origin: string;
 };
 
 function said(assets: Assets, title: string, text: string, tone: 'good' | 'bad'): Html {
-  const main = html`<section class="empty"><h1>${title}</h1><p class="told ${tone}" role="status">${shown(text)}</p>
+  const main = html`<section class="empty"><h1>${title}</h1><p class="notice ${tone}" role="status">${shown(text)}</p>
 <p class="hint">In a terminal: <code>reveille intent list</code>, or <code>reveille open</code> for the console.</p></section>`;
   return outsidePage(title, main, assets);
 }
@@ -64,17 +64,17 @@ const refused = (assets: Assets, why: Refusal, words = REFUSALS[why]): LinkPage 
 });
 
 /** That a question does not wait as it was told, and who was first where somebody has answered it. */
-async function gone(link: Link, desk: Desk, { here }: Pick<LinkVisit, 'here'>): Promise<string> {
-  const first = desk.user === link.user ? await firstAnswer(desk, here(desk), link) : undefined;
+async function gone(link: Link, backend: Desk, { here }: Pick<LinkContext, 'here'>): Promise<string> {
+  const first = backend.user === link.user ? await firstAnswer(backend, here(backend), link) : undefined;
   return first ?? REFUSALS.changed;
 }
 
 /** The question that a link was made for, if it waits with the very call; `undefined` otherwise. */
 async function questionOf(
   link: Link,
-  desk: Desk,
+  backend: Desk,
 ): Promise<{ asked: WaitingQuestion; gates: WaitingGate[] } | undefined> {
-  const intents = there(desk.intents);
+  const intents = there(backend.intents);
   const told = await intents.gates(link.intentId);
   const found = told.find(({ value }) => value.node_id === link.nodeId);
   if (!found) return undefined;
@@ -84,19 +84,19 @@ async function questionOf(
   return { asked: { intent, gate: found.value, text: found.text.text }, gates: told.map(({ value }) => value) };
 }
 
-async function asking(link: Link, asked: WaitingQuestion, visit: LinkVisit, desk: Desk, complaint?: string) {
-  const { assets, here, token, origin } = visit;
+async function asking(link: Link, asked: WaitingQuestion, context: LinkContext, backend: Desk, complaint?: string) {
+  const { assets, here, token, origin } = context;
   const buttons = link.approved
     ? html`<button class="primary">Approve this call</button>`
     : html`<button class="danger">Deny this call</button>`;
   const action = `/answer/${token}`;
   const given = { action, ask: `answer/${token}/passkey`, fields: NOTHING, buttons, id: 'link' };
-  const passkeys = await passkeysAt(desk, origin);
-  const question = questionSection(asked, { desk, here: here(desk) }, passkeys, (signers) =>
+  const passkeys = await passkeysAt(backend, origin);
+  const question = questionSection(asked, { backend, here: here(backend) }, passkeys, (signers) =>
     answerForm(given, signers),
   );
   const main = html`<h1>${link.approved ? 'Approve?' : 'Deny?'}</h1>
-${complaint === undefined ? NOTHING : html`<p class="told bad" role="alert">${shown(complaint)}</p>`}
+${complaint === undefined ? NOTHING : html`<p class="notice bad" role="alert">${shown(complaint)}</p>`}
 ${question}`;
   return outsidePage(link.approved ? 'Approve' : 'Deny', main, assets);
 }
@@ -106,31 +106,31 @@ const saidBy = ({ approved, callSha256, displayedSha256 }: Link) => ({
 });
 
 /** `POST /answer/{token}/passkey`, sent by the script: what a passkey has to sign. The link is not used up by it. */
-export async function askOfLink(visit: LinkVisit): Promise<Told> {
-  const { links, token, deskOf, origin, clock } = visit;
+export async function askOfLink(context: LinkContext): Promise<JsonAnswer> {
+  const { links, token, backendOf, origin, clock } = context;
   const verdict = links.read(token);
-  if (!verdict.ok) return { told: { complaint: REFUSALS[verdict.why] } };
+  if (!verdict.ok) return { json: { complaint: REFUSALS[verdict.why] } };
   const { link } = verdict;
-  const desk = deskOf(link.user);
-  const found = desk.user === link.user ? await questionOf(link, desk) : undefined;
-  if (!found || !isTrue(found.asked.gate)) return { told: { complaint: await gone(link, desk, visit) } };
-  return { told: answerToSign(saidBy(link), link, await passkeysAt(desk, origin), clock.now()) };
+  const backend = backendOf(link.user);
+  const found = backend.user === link.user ? await questionOf(link, backend) : undefined;
+  if (!found || !isTrue(found.asked.gate)) return { json: { complaint: await gone(link, backend, context) } };
+  return { json: answerToSign(saidBy(link), link, await passkeysAt(backend, origin), clock.now()) };
 }
 
 /** `GET /answer/{token}`: shows the question and asks; changes nothing. */
-export async function showLink(visit: LinkVisit): Promise<LinkPage> {
-  const { links, token, assets, deskOf } = visit;
+export async function showLink(context: LinkContext): Promise<LinkPage> {
+  const { links, token, assets, backendOf } = context;
   const verdict = links.read(token);
   if (!verdict.ok) return refused(assets, verdict.why);
-  const desk = deskOf(verdict.link.user);
-  const found = desk.user === verdict.link.user ? await questionOf(verdict.link, desk) : undefined;
-  if (!found) return refused(assets, 'changed', await gone(verdict.link, desk, visit));
-  return { status: 200, page: await asking(verdict.link, found.asked, visit, desk) };
+  const backend = backendOf(verdict.link.user);
+  const found = backend.user === verdict.link.user ? await questionOf(verdict.link, backend) : undefined;
+  if (!found) return refused(assets, 'changed', await gone(verdict.link, backend, context));
+  return { status: 200, page: await asking(verdict.link, found.asked, context, backend) };
 }
 
 /** Signs the answer of a link with the key of this computer. @returns `locked` after too many wrong passphrases */
-async function signed(link: Link, desk: Desk, links: Links, form: URLSearchParams) {
-  const approver = there(desk.approver);
+async function signed(link: Link, backend: Desk, links: Links, form: URLSearchParams) {
+  const approver = there(backend.approver);
   const passphrase = form.get('passphrase') ?? '';
   const isGuess = approver.known()?.isSealed === true && passphrase !== '';
   if (isGuess && !links.tryPassphrase(link)) return 'locked';
@@ -145,29 +145,29 @@ async function signed(link: Link, desk: Desk, links: Links, form: URLSearchParam
 }
 
 /** `POST /answer/{token}`: the answer that the link says, once, signed on this side. */
-export async function useLink(visit: LinkVisit, form: URLSearchParams): Promise<LinkPage> {
-  const { links, token, assets, deskOf } = visit;
+export async function useLink(context: LinkContext, form: URLSearchParams): Promise<LinkPage> {
+  const { links, token, assets, backendOf } = context;
   const verdict = links.read(token);
   if (!verdict.ok) return refused(assets, verdict.why);
   const { link } = verdict;
-  const desk = deskOf(link.user);
-  const found = desk.user === link.user ? await questionOf(link, desk) : undefined;
-  if (!found || !isTrue(found.asked.gate)) return refused(assets, 'changed', await gone(link, desk, visit));
+  const backend = backendOf(link.user);
+  const found = backend.user === link.user ? await questionOf(link, backend) : undefined;
+  if (!found || !isTrue(found.asked.gate)) return refused(assets, 'changed', await gone(link, backend, context));
   const { approved, intentId, nodeId } = link;
   try {
-    const passkeys = await passkeysAt(desk, visit.origin);
+    const passkeys = await passkeysAt(backend, context.origin);
     // Before the link is used up: a wrong passphrase may be typed again.
-    const answer = passkeyAnswerIn(form, saidBy(link), passkeys) ?? (await signed(link, desk, links, form));
+    const answer = passkeyAnswerIn(form, saidBy(link), passkeys) ?? (await signed(link, backend, links, form));
     if (answer === 'locked') return refused(assets, 'locked');
     const used = links.use(token, found.gates);
     if (!used.ok) return refused(assets, used.why);
-    await there(desk.intents).answer(intentId, nodeId, answer);
+    await there(backend.intents).answer(intentId, nodeId, answer);
     const words = `${approved ? 'Approved' : 'Denied'}, ${signerWords(answer, { passkeys })}`;
     return { status: 200, page: said(assets, approved ? 'Approved' : 'Denied', words, 'good') };
   } catch (thrown) {
     const { code, message, status, retryAfterSeconds } = toReveilleError(thrown);
     if (code === 'internal') throw thrown;
-    const page = await asking(link, found.asked, visit, desk, `Nothing was answered: ${message}`);
+    const page = await asking(link, found.asked, context, backend, `Nothing was answered: ${message}`);
     return { status, page, retryAfterSeconds };
   }
 }

@@ -13,8 +13,8 @@ import { csrfField } from '../page.ts';
 import { passkeysAt } from '../passkeys.ts';
 import { brief, type Html, NOTHING, shown } from '../shown.ts';
 import { time } from '../times.ts';
-import type { Visit } from '../visit.ts';
-import type { WaitingQuestion } from '../waiting.ts';
+import type { RequestContext } from '../request-context.ts';
+import type { WaitingQuestion } from '../waiting-questions.ts';
 
 /** Whether the executor's digests are those of the call and the question that it sent. */
 export function isTrue(gate: WaitingGate): boolean {
@@ -91,7 +91,7 @@ export function answerForm(
 ): Html {
   const { action, ask, fields, buttons, id } = given;
   // What the script has to say of it.
-  const said = html`<p class="told bad" role="alert" data-said hidden></p>`;
+  const said = html`<p class="notice bad" role="alert" data-error hidden></p>`;
   const byKey = key && html`Signed by ${shown(key.name)}, <code>${key.publicKey.slice(0, 16)}…</code>`;
   if (passkeys.length === 0)
     return html`<form method="post" action="${action}" class="answer" id="answer-${id}">${fields}${passphraseField(key?.isSealed ?? false, id)}
@@ -121,21 +121,21 @@ export const signerWords = ({ approver, passkey }: GateAnswer, { passkeys }: Pic
  */
 export function questionSection(
   { intent, gate, text }: WaitingQuestion,
-  { desk, here }: Pick<Visit, 'desk' | 'here'>,
+  { backend, here }: Pick<RequestContext, 'backend' | 'here'>,
   passkeys: readonly OfferedPasskey[],
   form: (signers: Signers) => Html,
 ): Html {
   const { call, displayed_sha256, expires_at, question } = gate;
-  const key = 'there' in desk.approver ? desk.approver.there.known() : undefined;
+  const key = 'there' in backend.approver ? backend.approver.there.known() : undefined;
   const why = !isTrue(gate)
     ? 'The executor’s digests are not those of what it shows: nothing can be answered here.'
-    : 'missing' in desk.approver
-      ? desk.approver.missing
+    : 'missing' in backend.approver
+      ? backend.approver.missing
       : 'There is no key to sign with here: make one and enrol it with "reveille approver enroll".';
   const args = sliceAt(text, ['call', 'args']) ?? 'null';
   const lines = argumentLines(call.args).map((line) => line.slice(MARK.length));
   const canSign = key !== undefined || passkeys.length > 0;
-  const answer = canSign && isTrue(gate) ? form({ key, passkeys }) : html`<p class="told bad">${shown(why)}</p>`;
+  const answer = canSign && isTrue(gate) ? form({ key, passkeys }) : html`<p class="notice bad">${shown(why)}</p>`;
   return html`<section class="ask" id="question-${displayed_sha256}" data-row data-question="${displayed_sha256}" aria-label="A question that waits" tabindex="-1">
 <p class="who">${intent.prose === undefined ? 'A plan' : brief(intent.prose, 160)} <span class="dim">asked, waits until ${time(expires_at, here)}</span></p>
 <h2>What will happen</h2>${gist(gate)}
@@ -148,14 +148,14 @@ ${sources(question)}
 </section>`;
 }
 
-/** The passkeys that pages of this visit can ask for, shared by pages of the same moment. */
-export const passkeysOf = ({ desk, origin, reads }: Visit): Promise<readonly OfferedPasskey[]> =>
-  reads.read(`${desk.user} passkeys ${origin}`, () => passkeysAt(desk, origin));
+/** The passkeys that pages of this context can ask for, shared by pages of the same moment. */
+export const passkeysOf = ({ backend, origin, reads }: RequestContext): Promise<readonly OfferedPasskey[]> =>
+  reads.read(`${backend.user} passkeys ${origin}`, () => passkeysAt(backend, origin));
 
 /** @param back where an answer leads to, below the base */
 export function questionBlock(
   asked: WaitingQuestion,
-  visit: Visit,
+  context: RequestContext,
   passkeys: readonly OfferedPasskey[],
   back: string,
 ): Html {
@@ -167,8 +167,8 @@ export function questionBlock(
   );
   const given = {
     ...{ action: 'approvals/answer', ask: 'approvals/passkey', id: displayed_sha256.slice(0, 12) },
-    fields: html`${csrfField(visit.session.csrf)}${fields}`,
+    fields: html`${csrfField(context.session.csrf)}${fields}`,
     buttons: html`<button name="do" value="approve" class="primary" data-answer="y">Approve <kbd>y</kbd></button><button name="do" value="deny" class="danger" data-answer="d">Deny <kbd>d</kbd></button>`,
   };
-  return questionSection(asked, visit, passkeys, (signers) => answerForm(given, signers));
+  return questionSection(asked, context, passkeys, (signers) => answerForm(given, signers));
 }

@@ -1,16 +1,16 @@
 /** Which screen answers which path, below the base of a session. */
-import type { Screen } from '../visit.ts';
-import { aheadScreen } from './ahead.ts';
+import type { Screen } from '../request-context.ts';
+import { aheadScreen } from './upcoming.ts';
 import { askAbout, doTo, doToSeveral, undoStep } from './alarm-actions.ts';
 import { editAlarm, editScreen, newAlarmScreen, readingScreen, setAlarm } from './alarm-form.ts';
 import { alarmScreen, alarmsScreen } from './alarms.ts';
 import { answerQuestion, approvalsScreen, askPasskey, countWaiting, intentScreen, receiptFile } from './approvals.ts';
 import { dayScreen } from './day.ts';
-import { healthScreen } from './health.ts';
+import { healthScreen } from './status.ts';
 import { askSuspend, machineScreen, restoreMachine, suspendMachine, wakeMachine } from './machine.ts';
-import { noticesScreen, removeNotice, subscribe, testNotice } from './notices.ts';
+import { noticesScreen, removeNotice, subscribe, testNotice } from './notifications.ts';
 import { addPasskey, askRevoke, makePasskey, passkeysScreen, revokePasskey } from './passkeys.ts';
-import { conversationScreen, sayScreen, stopScreen, talkScreen } from './talk.ts';
+import { conversationScreen, sayScreen, stopScreen, talkScreen } from './chat.ts';
 
 export type ScreenRoute = { readonly method: 'GET' | 'POST'; readonly path: string; readonly screen: Screen };
 

@@ -7,11 +7,11 @@ import type { Session } from './sessions.ts';
 import type { SharedReads } from './shared-reads.ts';
 import type { Here } from './times.ts';
 
-export type Visit = {
+export type RequestContext = {
   readonly session: Session;
   /** The address that the browser has come by, as `http://localhost:8087`. */
   readonly origin: string;
-  readonly desk: Desk;
+  readonly backend: Desk;
   readonly here: Here;
   readonly clock: Clock;
   /** Below the base, as `alarms/0198…`. */
@@ -27,12 +27,12 @@ export type Visit = {
 };
 
 /** Where a write leads to, below the base. */
-export type Onward = { readonly to: string };
+export type Redirect = { readonly to: string };
 /** A file to take away. */
 export type Download = { readonly download: { readonly name: string; readonly text: string } };
 /** What our own script asks for. */
-export type Told = { readonly told: object };
-export type Screen = (visit: Visit) => Promise<Page | Onward | Download | Told>;
+export type JsonAnswer = { readonly json: object };
+export type Screen = (context: RequestContext) => Promise<Page | Redirect | Download | JsonAnswer>;
 
 /** @throws ReveilleError `unavailable` with the reason and what to do */
 export function there<T>(part: Part<T>): T {
@@ -41,7 +41,7 @@ export function there<T>(part: Part<T>): T {
 }
 
 /** A field of a form, without the blanks around it; `undefined` when it was left empty. */
-export function field({ form }: Pick<Visit, 'form'>, name: string): string | undefined {
+export function field({ form }: Pick<RequestContext, 'form'>, name: string): string | undefined {
   const text = form.get(name)?.trim();
   return text === '' ? undefined : text;
 }

@@ -6,7 +6,7 @@ import { conversationIdSchema } from '../../wire/alarm.ts';
 import { toReveilleError } from '../../wire/errors.ts';
 import type { LiveStream } from '../live.ts';
 import { brief, type Html, NOTHING, shown } from '../shown.ts';
-import type { Visit } from '../visit.ts';
+import type { RequestContext } from '../request-context.ts';
 
 /** A reply that comes in small pieces is sent so often at most. */
 const SAY_EVERY_MS = 80;
@@ -74,11 +74,11 @@ const LOOKED_THROUGH = 2000;
  *   does not show: the tools, and what has been said of a reply that is not whole
  */
 export async function followTalk(
-  { desk, clock }: Visit,
+  { backend, clock }: RequestContext,
   { conversation, seen }: { conversation: string; seen: string },
   stream: LiveStream,
 ): Promise<void> {
-  if ('missing' in desk.agent || !conversationIdSchema.safeParse(conversation).success) return;
+  if ('missing' in backend.agent || !conversationIdSchema.safeParse(conversation).success) return;
   const page = /^\d{1,15}$/.test(seen) ? Number(seen) : undefined;
   const send = async (event: string, about: Record<string, unknown>, shownAs: Html) =>
     stream.send({ event, data: JSON.stringify({ ...about, html: String(await shownAs) }) });
@@ -96,7 +96,7 @@ export async function followTalk(
   let isPast = page !== undefined && page > 0;
   try {
     const follow = { conversationId: conversation, signal: stream.closed, onConnection, after };
-    for await (const { type, data, id } of desk.agent.there.events(follow)) {
+    for await (const { type, data, id } of backend.agent.there.events(follow)) {
       isPast &&= id === undefined || Number(id) <= page!;
       if (type === 'say') replies.say(data);
       else if (type === 'tool') await send('tool', { turn: data.turn_id, call: data.call_id }, toolLine(data));

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { compileSchedule } from '../../../src/chronos/alarm/schedule.ts';
 import { seriesOf } from '../../../src/cli/access/desk.ts';
-import { lookAhead } from '../../../src/console/ahead.ts';
+import { lookAhead } from '../../../src/console/forecast.ts';
 import type { SeriesOf } from '../../../src/console/desk.ts';
 import type { AlarmView } from '../../../src/wire/alarm.ts';
 import type { Budget } from '../../../src/wire/budget.ts';

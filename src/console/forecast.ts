@@ -10,7 +10,7 @@ import { dayAt, nextDayAfter } from '../kit/clock/wall-clock.ts';
 import { offsetAt } from '../kit/clock/zone.ts';
 import type { AlarmView } from '../wire/alarm.ts';
 import type { Budget } from '../wire/budget.ts';
-import { instantOf } from './alarm-words.ts';
+import { instantOf } from './alarm-text.ts';
 import type { Series, SeriesOf } from './desk.ts';
 
 const HOUR_MS = 3_600_000;
@@ -151,7 +151,7 @@ export function addConflict(conflicts: Conflict[], { why, count, until }: Confli
   }
 }
 
-/** Counts per cell, without a visit to each fire. */
+/** Counts per cell, without a context to each fire. */
 function counted(all: readonly Fires[], today: number, zone: string, cellsAre: Ahead['cellsAre']): Cell[] {
   const endOf = (at: number) =>
     cellsAre === 'days' ? nextDayAfter(zone, at) : at + HOUR_MS - ((at + offsetAt(zone, at)) % HOUR_MS);

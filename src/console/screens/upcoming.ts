@@ -5,12 +5,12 @@ import { calendarTime } from '../../kit/clock/local-time.ts';
 import { dayAt, wallReading } from '../../kit/clock/wall-clock.ts';
 import { type AlarmView, LIST_LIMIT_MAX } from '../../wire/alarm.ts';
 import type { Budget } from '../../wire/budget.ts';
-import { type Ahead, addConflict, type Cell, type Conflict, deferredIn, lookAhead, MOST_SIMULATED } from '../ahead.ts';
-import { nameOf } from '../alarm-words.ts';
+import { type Ahead, addConflict, type Cell, type Conflict, deferredIn, lookAhead, MOST_SIMULATED } from '../forecast.ts';
+import { nameOf } from '../alarm-text.ts';
 import { empty, missing, type Page } from '../page.ts';
 import { brief, type Html, NOTHING } from '../shown.ts';
 import { type Here, time, zoneWords } from '../times.ts';
-import type { Visit } from '../visit.ts';
+import type { RequestContext } from '../request-context.ts';
 
 const DAY_MS = 86_400_000;
 const DAYS = 7;
@@ -19,11 +19,11 @@ const MOST_ALARMS = 1000;
 const MOST_LISTED = 25;
 const WEEKDAYS = ['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun'];
 
-async function budgetOf({ desk, reads }: Visit): Promise<Budget | undefined> {
-  if ('missing' in desk.machines) return undefined;
-  const machines = desk.machines.there;
+async function budgetOf({ backend, reads }: RequestContext): Promise<Budget | undefined> {
+  if ('missing' in backend.machines) return undefined;
+  const machines = backend.machines.there;
   // A person without a machine has no budget; why it cannot be asked is told by its own screen.
-  const machine = await reads.read(`${desk.user} machine`, () => machines.show(desk.user)).catch(() => undefined);
+  const machine = await reads.read(`${backend.user} machine`, () => machines.show(backend.user)).catch(() => undefined);
   return machine?.budget ?? machine?.default_budget;
 }
 
@@ -218,13 +218,13 @@ async function upcoming(client: ChronosClient, until: number): Promise<{ alarms:
   return { alarms, hasMore: cursor !== undefined };
 }
 
-export async function aheadScreen(visit: Visit): Promise<Page> {
-  const { desk, here, reads } = visit;
-  if ('missing' in desk.alarms) return { screen: 'ahead', title: 'Ahead', main: missing('Ahead', desk.alarms.missing) };
-  const client = desk.alarms.there;
+export async function aheadScreen(context: RequestContext): Promise<Page> {
+  const { backend, here, reads } = context;
+  if ('missing' in backend.alarms) return { screen: 'ahead', title: 'Ahead', main: missing('Ahead', backend.alarms.missing) };
+  const client = backend.alarms.there;
   const until = here.now + DAYS * DAY_MS;
   const ask = () => upcoming(client, until);
-  const [{ alarms, hasMore }, budget] = await Promise.all([reads.read(`${desk.user} ahead`, ask), budgetOf(visit)]);
+  const [{ alarms, hasMore }, budget] = await Promise.all([reads.read(`${backend.user} ahead`, ask), budgetOf(context)]);
   const looksAt = ['alarms', 'machines'];
   if (alarms.length === 0) {
     const next = html`<a href="alarms/new">Set an alarm</a>, or ask your agent to wake itself. What has rung is under <a href="alarms?status=fired">Alarms</a>.`;
@@ -235,7 +235,7 @@ export async function aheadScreen(visit: Visit): Promise<Page> {
       main: html`<h1>Ahead</h1>${empty('Nothing rings in the next seven days', next)}`,
     };
   }
-  const ahead = lookAhead({ alarms, now: here.now, until, zone: here.zone, budget, seriesOf: desk.seriesOf });
+  const ahead = lookAhead({ alarms, now: here.now, until, zone: here.zone, budget, seriesOf: backend.seriesOf });
   const more = hasMore
     ? html`<p class="trouble">Figures, chart and days are of the ${MOST_ALARMS} alarms that fire first; <a href="alarms">the list</a> has all.</p>`
     : NOTHING;

@@ -4,7 +4,7 @@
  */
 import { type Clock, wait } from '../kit/clock/clock.ts';
 import type { Desk, Hint, Part } from './desk.ts';
-import type { Waiting } from './waiting.ts';
+import type { Waiting } from './waiting-questions.ts';
 
 /** Together with the way to the page, less than a second, also where what is asked takes its time. */
 const LOOK_EVERY_MS = 400;
@@ -19,30 +19,30 @@ const TOLD_PER_SECOND = 20;
 
 type Watched = { listeners: Set<(hint: Hint) => void>; stop: () => void };
 
-export class Pulse {
+export class ChangeWatcher {
   readonly #clock: Clock;
-  readonly #waiting: (desk: Desk) => Waiting;
+  readonly #waiting: (backend: Desk) => Waiting;
   readonly #onHint: (user: string) => void;
   readonly #watched = new Map<Desk, Watched>();
   /** Until when turns to be told have been given out; monotonic ms. */
   #givenOut = Number.NEGATIVE_INFINITY;
 
   /** @param options.onHint told first, so that nobody is given what was read before it */
-  constructor(options: { clock: Clock; waiting: (desk: Desk) => Waiting; onHint: (user: string) => void }) {
+  constructor(options: { clock: Clock; waiting: (backend: Desk) => Waiting; onHint: (user: string) => void }) {
     this.#clock = options.clock;
     this.#waiting = options.waiting;
     this.#onHint = options.onHint;
   }
 
   /** @returns ends it */
-  watch(desk: Desk, listener: (hint: Hint) => void): () => void {
-    const watched = this.#watched.get(desk) ?? this.#begin(desk);
+  watch(backend: Desk, listener: (hint: Hint) => void): () => void {
+    const watched = this.#watched.get(backend) ?? this.#begin(backend);
     watched.listeners.add(listener);
     return () => {
       watched.listeners.delete(listener);
       if (watched.listeners.size > 0) return;
       watched.stop();
-      if (this.#watched.get(desk) === watched) this.#watched.delete(desk);
+      if (this.#watched.get(backend) === watched) this.#watched.delete(backend);
     };
   }
 
@@ -51,17 +51,17 @@ export class Pulse {
     this.#watched.clear();
   }
 
-  #begin(desk: Desk): Watched {
+  #begin(backend: Desk): Watched {
     const over = new AbortController();
     const watched: Watched = { listeners: new Set(), stop: () => over.abort() };
     const tell = (hint: Hint) => {
-      this.#onHint(desk.user);
+      this.#onHint(backend.user);
       for (const listener of [...watched.listeners]) listener(hint);
     };
-    this.#watched.set(desk, watched);
-    const stopListening = desk.onHint(tell);
+    this.#watched.set(backend, watched);
+    const stopListening = backend.onHint(tell);
     over.signal.addEventListener('abort', stopListening);
-    void this.#look(desk, tell, over.signal);
+    void this.#look(backend, tell, over.signal);
     return watched;
   }
 
@@ -72,7 +72,7 @@ export class Pulse {
     return Math.max(0, this.#givenOut - now);
   }
 
-  async #look(desk: Desk, tell: (hint: Hint) => void, signal: AbortSignal): Promise<void> {
+  async #look(backend: Desk, tell: (hint: Hint) => void, signal: AbortSignal): Promise<void> {
     const seen = new Map<Hint, string>();
     const waiting = new Set<Hint>();
     const tellInTurn = (hint: Hint) => {
@@ -96,7 +96,7 @@ export class Pulse {
     while (!signal.aborted) {
       await Promise.all([
         compare('alarms', () =>
-          of(desk.alarms, async (alarms) => {
+          of(backend.alarms, async (alarms) => {
             const mark = await alarms.alarmMark({ signal });
             if (mark !== undefined) return mark;
             const [newest, next] = await Promise.all([
@@ -107,12 +107,12 @@ export class Pulse {
           }),
         ),
         compare('approvals', async () => {
-          const gates = await this.#waiting(desk).lookAgain();
+          const gates = await this.#waiting(backend).lookAgain();
           return JSON.stringify(gates.map(({ gate }) => gate.displayed_sha256));
         }),
         compare('machines', () =>
-          of(desk.machines, async (machines) => {
-            const { state, running, updated_at } = await machines.show(desk.user);
+          of(backend.machines, async (machines) => {
+            const { state, running, updated_at } = await machines.show(backend.user);
             return JSON.stringify([state, running, updated_at]);
           }),
         ),

@@ -3,37 +3,37 @@ import { randomSecret } from '../kit/identity/secrets.ts';
 
 const MOST = 16;
 
-export type Told = {
+export type FlashMessage = {
   readonly text: string;
   readonly tone: 'good' | 'bad';
   /** Names what can be taken back. */
   readonly undo?: string | undefined;
 };
 
-export class Undo {
+export class SessionMessages {
   readonly #steps = new Map<string, () => Promise<string>>();
-  #told: Told | undefined;
+  #message: FlashMessage | undefined;
 
   /** @param step takes it back, and says what it did */
-  say(text: string, step?: () => Promise<string>): void {
+  success(text: string, step?: () => Promise<string>): void {
     const undo = step && randomSecret(9);
     if (undo !== undefined) {
       this.#steps.set(undo, step!);
       const [oldest] = this.#steps.keys();
       if (this.#steps.size > MOST) this.#steps.delete(oldest!);
     }
-    this.#told = { text, tone: 'good', undo };
+    this.#message = { text, tone: 'good', undo };
   }
 
-  complain(text: string): void {
-    this.#told = { text, tone: 'bad' };
+  error(text: string): void {
+    this.#message = { text, tone: 'bad' };
   }
 
   /** What has to be said, once. */
-  take(): Told | undefined {
-    const told = this.#told;
-    this.#told = undefined;
-    return told;
+  take(): FlashMessage | undefined {
+    const message = this.#message;
+    this.#message = undefined;
+    return message;
   }
 
   /** What takes the named thing back, once. */

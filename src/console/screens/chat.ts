@@ -8,8 +8,8 @@ import type { TurnView } from '../../wire/turn.ts';
 import { csrfField, empty, missing, type Page } from '../page.ts';
 import { block, brief, type Html, NOTHING, shown } from '../shown.ts';
 import { type Here, time } from '../times.ts';
-import { field, type Onward, there, type Visit, withQuery } from '../visit.ts';
-import { waitingOf } from '../waiting.ts';
+import { field, type Redirect, there, type RequestContext, withQuery } from '../request-context.ts';
+import { waitingOf } from '../waiting-questions.ts';
 import { passkeysOf, questionBlock } from './question.ts';
 
 /** What is shown of a long conversation: its end. */
@@ -23,16 +23,16 @@ const sayForm = (
 ${csrfField(csrf)}<label for="message" class="sr">What you say</label><textarea id="message" name="message" rows="2" required placeholder="Say something" data-key="/">\n${typed}</textarea><button class="primary">Send</button></form>`;
 
 /** `talk`: the conversations, and a place to begin one. */
-export async function talkScreen(visit: Visit): Promise<Page> {
-  const { desk, here, session, query } = visit;
-  if ('missing' in desk.agent)
+export async function talkScreen(context: RequestContext): Promise<Page> {
+  const { backend, here, session, query } = context;
+  if ('missing' in backend.agent)
     return {
       screen: 'talk',
       title: 'Talk',
-      main: html`<h1>Talk</h1>${missing('Nobody to talk to from here', desk.agent.missing)}`,
+      main: html`<h1>Talk</h1>${missing('Nobody to talk to from here', backend.agent.missing)}`,
     };
   const cursor = query.get('cursor') ?? undefined;
-  const { conversations, next_cursor: next } = await desk.agent.there.conversations({ limit: 30, cursor });
+  const { conversations, next_cursor: next } = await backend.agent.there.conversations({ limit: 30, cursor });
   const rows = conversations.map(
     (one) =>
       html`<li class="row" id="conversation-${one.id}" data-row><a class="name" href="talk/${encodeURIComponent(one.id)}" data-open dir="auto">${brief(one.last_message, 100)}</a><span class="when">${time(one.last_activity_at, here)}</span><span class="dim">${one.turn_count === 1 ? '1 turn' : `${one.turn_count} turns`} · ${shown(one.id)}</span></li>`,
@@ -86,23 +86,23 @@ function turnBlock(turn: TurnView, csrf: string, here: Here): Html {
 }
 
 /** `talk/{id}`: one conversation. */
-export async function conversationScreen(visit: Visit): Promise<Page> {
-  const { desk, here, session, params, reads } = visit;
+export async function conversationScreen(context: RequestContext): Promise<Page> {
+  const { backend, here, session, params, reads } = context;
   const { id = '' } = params;
   if (!conversationIdSchema.safeParse(id).success)
     throw new ReveilleError('not_found', 'there is no such conversation');
-  const agent = there(desk.agent);
+  const agent = there(backend.agent);
   const talk = await lastTurns(agent, id, TURNS_SHOWN).catch((thrown: unknown) => {
     if (toReveilleError(thrown).code === 'not_found') return { turns: [], count: 0, lastEventId: undefined };
     throw thrown;
   });
-  const waiting = await waitingOf(desk, reads)
+  const waiting = await waitingOf(backend, reads)
     .look()
     .catch(() => []);
-  const passkeys = await passkeysOf(visit);
+  const passkeys = await passkeysOf(context);
   const questions = waiting
     .filter(({ intent }) => intent.conversation_id === id)
-    .map((question) => questionBlock(question, visit, passkeys, `talk/${id}`));
+    .map((question) => questionBlock(question, context, passkeys, `talk/${id}`));
   const earlier = talk.count - talk.turns.length;
   const main = html`<p class="back"><a href="talk">All conversations</a></p><h1 class="quiet">${talk.turns[0] === undefined ? 'A new conversation' : brief(talk.turns.at(-1)!.message, 60)}</h1>
 ${earlier > 0 ? html`<p class="dim">${earlier} earlier turns are not shown here.</p>` : NOTHING}
@@ -113,30 +113,30 @@ ${sayForm(`talk/${encodeURIComponent(id)}`, session.csrf)}`;
 }
 
 /** `talk` and `talk/{id}`, sent. */
-export async function sayScreen(visit: Visit): Promise<Page | Onward> {
-  const { desk, form, params, session } = visit;
+export async function sayScreen(context: RequestContext): Promise<Page | Redirect> {
+  const { backend, form, params, session } = context;
   const message = form.get('message')?.replace(/\r\n/g, '\n').trim() ?? '';
   const { id } = params;
   const back = id === undefined ? 'talk' : `talk/${encodeURIComponent(id)}`;
   if (message === '') return { to: back };
   try {
     const said = { message, ...(id === undefined ? {} : { conversation_id: id }) };
-    const { conversation_id } = await there(desk.agent).chat(said);
+    const { conversation_id } = await there(backend.agent).chat(said);
     return { to: `talk/${encodeURIComponent(conversation_id)}` };
   } catch (thrown) {
     // What was typed is not lost.
     const { message: why, status } = toReveilleError(thrown);
-    const main = html`<h1>Talk</h1><p class="told bad" role="alert">Your agent could not be told: ${shown(why)}</p><p>Your words are kept here; send them again when that is mended.</p>${sayForm(back, session.csrf, message)}`;
+    const main = html`<h1>Talk</h1><p class="notice bad" role="alert">Your agent could not be told: ${shown(why)}</p><p>Your words are kept here; send them again when that is mended.</p>${sayForm(back, session.csrf, message)}`;
     return { screen: 'talk', title: 'Talk', main, status };
   }
 }
 
 /** `talk/{id}/stop`, sent. */
-export async function stopScreen(visit: Visit): Promise<Onward> {
-  const { desk, params, session } = visit;
-  const turn = field(visit, 'turn');
+export async function stopScreen(context: RequestContext): Promise<Redirect> {
+  const { backend, params, session } = context;
+  const turn = field(context, 'turn');
   if (turn === undefined) throw new ReveilleError('invalid_request', 'turn must name what is to be stopped');
-  const { status } = await there(desk.agent).cancelTurn(turn);
-  session.undo.say(status === 'done' ? 'It had finished already.' : 'Stopped.');
+  const { status } = await there(backend.agent).cancelTurn(turn);
+  session.messages.success(status === 'done' ? 'It had finished already.' : 'Stopped.');
   return { to: `talk/${encodeURIComponent(params.id!)}` };
 }

@@ -4,7 +4,7 @@ import type { ReveilleError } from '../../wire/errors.ts';
 import { HINTS } from '../desk.ts';
 import { type Assets, outsidePage, type Page, SCREENS } from '../page.ts';
 import { type Html, NOTHING, shown } from '../shown.ts';
-import type { Visit } from '../visit.ts';
+import type { RequestContext } from '../request-context.ts';
 
 /** @param byToken whether a person's token opens it */
 export function signInPage(given: { assets: Assets; complaint: string | undefined; byToken: boolean }): Html {
@@ -24,7 +24,7 @@ export function signInPage(given: { assets: Assets; complaint: string | undefine
   return outsidePage(
     'Sign in',
     html`<section class="empty" data-way-in="yes"><h1>The console is closed</h1>
-${complaint === undefined ? NOTHING : html`<p class="told bad" role="alert">${complaint}</p>`}
+${complaint === undefined ? NOTHING : html`<p class="notice bad" role="alert">${complaint}</p>`}
 ${byToken ? form : local}</section>`,
     assets,
   );
@@ -48,7 +48,7 @@ export const errorPage = ({ message }: ReveilleError, assets: Assets): Html =>
   );
 
 /** What went wrong, in the frame of the page that was asked for. */
-export function errorMain({ code, message, retryable, status }: ReveilleError, { path }: Pick<Visit, 'path'>): Page {
+export function errorMain({ code, message, retryable, status }: ReveilleError, { path }: Pick<RequestContext, 'path'>): Page {
   const screen = SCREENS.find(({ name }) => path.startsWith(name))?.name ?? 'ahead';
   const title = code === 'not_found' ? 'Not here' : 'That did not work';
   return {

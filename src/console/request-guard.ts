@@ -28,7 +28,7 @@ export const HEADERS: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',
 };
 
-export type DoorFigures = { hostsRefused: number; originsRefused: number };
+export type GuardFigures = { hostsRefused: number; originsRefused: number };
 
 /** Whether the page that sent it is ours, as far as the browser says. */
 function isFromElsewhere(request: Request): boolean {
@@ -50,9 +50,9 @@ function isFromElsewhere(request: Request): boolean {
  * @param hosts names that pass besides loopback's
  * @returns throws ReveilleError `forbidden` for what must not come in
  */
-export function createDoor(hosts: readonly string[]) {
+export function createRequestGuard(hosts: readonly string[]) {
   const checkHost = hostCheck('127.0.0.1', hosts);
-  const figures: DoorFigures = { hostsRefused: 0, originsRefused: 0 };
+  const figures: GuardFigures = { hostsRefused: 0, originsRefused: 0 };
   return {
     figures,
     check(request: Request): void {

@@ -5,7 +5,7 @@ import { laidOpen } from '../kit/text/hidden-characters.ts';
 import { answeredWords, type IntentView } from '../wire/intent-view.ts';
 import type { Desk } from './desk.ts';
 import type { SharedReads } from './shared-reads.ts';
-import { there } from './visit.ts';
+import { there } from './request-context.ts';
 
 /** A question, the intent that it belongs to, and the source text of the call, whose numbers have all their digits. */
 export type WaitingQuestion = { readonly intent: IntentView; readonly gate: WaitingGate; readonly text: string };
@@ -30,20 +30,20 @@ async function ask(intents: ExecutorClient): Promise<WaitingQuestion[]> {
   return gates.flat();
 }
 
-export function waitingOf(desk: Desk, reads: SharedReads): Waiting {
-  const { intents } = desk;
+export function waitingOf(backend: Desk, reads: SharedReads): Waiting {
+  const { intents } = backend;
   if ('missing' in intents) return { look: async () => [], lookAgain: async () => [] };
-  const [key, all] = [`${desk.user} waiting`, () => ask(intents.there)];
+  const [key, all] = [`${backend.user} waiting`, () => ask(intents.there)];
   return { look: () => reads.read(key, all), lookAgain: () => reads.renew(key, all) };
 }
 
 /** Who was first, as a sentence, where a step's question has been answered or waits no more; `undefined` where it waits. */
 export async function firstAnswer(
-  desk: Desk,
+  backend: Desk,
   here: Here,
   { intentId, nodeId }: { intentId: string; nodeId: string },
 ): Promise<string | undefined> {
-  const { value } = await there(desk.intents).view(intentId);
+  const { value } = await there(backend.intents).view(intentId);
   const node = value.nodes.find(({ node_id }) => node_id === nodeId);
   if (!node || node.state === 'awaiting_approval') return undefined;
   const { answered, state, detail } = node;
