@@ -5,7 +5,7 @@ import { parseJsonObject } from '../../wire/json.ts';
 import type { NoticeChannel } from '../desk.ts';
 import { csrfField, missing, type Page } from '../page.ts';
 import { type Html, NOTHING, shown } from '../shown.ts';
-import { time, zoneWords } from '../times.ts';
+import { time, zoneText } from '../times.ts';
 import { field, type Redirect, there, type RequestContext } from '../request-context.ts';
 
 const KINDS: Readonly<Record<string, string>> = {
@@ -40,7 +40,7 @@ ${csrfField(session.csrf)}<input type="hidden" name="subscription">
 <fieldset><legend>Tell me when</legend>${boxes}</fieldset>
 <div class="field"><label for="notice-name">Its name</label><input id="notice-name" name="name" maxlength="60" placeholder="phone" autocomplete="off"></div>
 <div class="field"><label for="quiet-from">Quiet from</label><input id="quiet-from" name="from" placeholder="22:00" maxlength="5" autocomplete="off"></div>
-<div class="field"><label for="quiet-to">to</label><input id="quiet-to" name="to" placeholder="07:00" maxlength="5" autocomplete="off"><p class="hint">In ${zoneWords(here)}. Questions come through all the same.</p></div>
+<div class="field"><label for="quiet-to">to</label><input id="quiet-to" name="to" placeholder="07:00" maxlength="5" autocomplete="off"><p class="hint">In ${zoneText(here)}. Questions come through all the same.</p></div>
 <button class="primary">Tell me in this browser</button>
 <p class="notice bad" role="alert" data-error hidden></p>
 </form>

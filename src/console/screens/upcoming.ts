@@ -1,49 +1,48 @@
-/** The next seven days: as a timeline and as a list, in the agent's own words, with what stands against it. */
+/** The next seven days as a timeline and as a list, with the wakes that the budget defers. */
 import { html } from 'hono/html';
 import type { ChronosClient } from '../../chronos/client.ts';
 import { calendarTime } from '../../kit/clock/local-time.ts';
 import { dayAt, wallReading } from '../../kit/clock/wall-clock.ts';
 import { type AlarmView, LIST_LIMIT_MAX } from '../../wire/alarm.ts';
 import type { Budget } from '../../wire/budget.ts';
-import { type Ahead, addConflict, type Cell, type Conflict, deferredIn, lookAhead, MOST_SIMULATED } from '../forecast.ts';
-import { nameOf } from '../alarm-text.ts';
-import { empty, missing, type Page } from '../page.ts';
-import { brief, type Html, NOTHING } from '../shown.ts';
-import { type Here, time, zoneWords } from '../times.ts';
+import { nameOf, scheduleText } from '../alarm-text.ts';
+import { addConflict, type Cell, type Conflict, deferredIn, type Forecast, forecast, MAX_SIMULATED } from '../forecast.ts';
+import { empty, missing, type Page, pageHead } from '../page.ts';
 import type { RequestContext } from '../request-context.ts';
+import { brief, type Html, NOTHING } from '../shown.ts';
+import { type Here, relative, time, zoneText } from '../times.ts';
 
 const DAY_MS = 86_400_000;
 const DAYS = 7;
-const MOST_ALARMS = 1000;
+const MAX_ALARMS = 1000;
 /** Alarms listed for one day. */
-const MOST_LISTED = 25;
+const MAX_LISTED = 25;
 const WEEKDAYS = ['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun'];
 
 async function budgetOf({ backend, reads }: RequestContext): Promise<Budget | undefined> {
   if ('missing' in backend.machines) return undefined;
   const machines = backend.machines.there;
-  // A person without a machine has no budget; why it cannot be asked is told by its own screen.
+  // A user without a machine has no budget. The Machine screen shows errors of this request.
   const machine = await reads.read(`${backend.user} machine`, () => machines.show(backend.user)).catch(() => undefined);
   return machine?.budget ?? machine?.default_budget;
 }
 
-const LEFT = 64;
-const WIDTH = 960;
+const DAY_MINUTES = 1440;
+/** Pixels. */
 const ROW = 28;
-const xOf = (minute: number) => LEFT + (minute / 1440) * (WIDTH - LEFT - 8);
 
 /** More fires of one alarm in an hour are a band. */
-const MOST_DOTS_OF_ONE = 2;
+const MAX_DOTS_PER_ALARM = 2;
 /** Minutes between the fires of a band; three an hour are not further apart. */
 const LONGEST_GAP = 30;
 /** More dots in an hour are a band. */
-const MOST_DOTS = 12;
+const MAX_DOTS = 12;
 
-type Look = 'ring' | 'against' | 'both';
+type Style = 'ring' | 'against' | 'both';
 /** What the chart draws of one hour: a dot per fire of a sparse alarm, a band for the fires of dense ones. */
-type Mark = { readonly day: number; readonly from: number; to: number; count: number; readonly look: Look };
+type Mark = { readonly day: number; readonly from: number; to: number; count: number; readonly style: Style };
 
-const lookOf = (count: number, deferred: number): Look =>
+const styleOf = (count: number, deferred: number): Style =>
   deferred === 0 ? 'ring' : deferred === count ? 'against' : 'both';
 
 function bandOf(cells: readonly Cell[], here: Here): Mark {
@@ -54,15 +53,15 @@ function bandOf(cells: readonly Cell[], here: Here): Mark {
   const ends = cells.map(({ first, last, count: fires }) => {
     const minute = minuteOf(last, here);
     const gap = fires === 1 ? 0 : (last - first) / (fires - 1) / 60_000;
-    return Math.min(minute + Math.min(gap, LONGEST_GAP), 1440);
+    return Math.min(minute + Math.min(gap, LONGEST_GAP), DAY_MINUTES);
   });
-  return { day: cells[0]!.day, from, to: Math.max(from, ...ends), count, look: lookOf(count, deferred) };
+  return { day: cells[0]!.day, from, to: Math.max(from, ...ends), count, style: styleOf(count, deferred) };
 }
 
 type Marks = { readonly dots: Mark[]; readonly bands: Mark[] };
 
 /** At most 13 marks for an hour of a day, however many alarms there are. */
-function marksOf({ cells }: Ahead, here: Here): Marks {
+function marksOf({ cells }: Forecast, here: Here): Marks {
   const hours = Map.groupBy(cells, ({ day, first }) => day * 24 + Math.floor(minuteOf(first, here) / 60));
   const [dots, bands]: [Mark[], Mark[]] = [[], []];
   for (const hour of [...hours.keys()].sort((one, other) => one - other)) {
@@ -70,21 +69,21 @@ function marksOf({ cells }: Ahead, here: Here): Marks {
     const sparse = new Map<string, Mark>();
     for (const cell of hours.get(hour)!) {
       const { day, first, last, count, defersFirst, defersLast } = cell;
-      if (count > MOST_DOTS_OF_ONE) dense.push(cell);
+      if (count > MAX_DOTS_PER_ALARM) dense.push(cell);
       else
         for (const [at, defers] of [[first, defersFirst] as const, [last, defersLast] as const].slice(0, count)) {
           const from = minuteOf(at, here);
           const key = `${from} ${defers}`;
           const fires = (sparse.get(key)?.count ?? 0) + 1;
-          sparse.set(key, { day, from, to: from, count: fires, look: defers ? 'against' : 'ring' });
+          sparse.set(key, { day, from, to: from, count: fires, style: defers ? 'against' : 'ring' });
         }
     }
-    if (sparse.size > MOST_DOTS) dense.splice(0, dense.length, ...hours.get(hour)!);
+    if (sparse.size > MAX_DOTS) dense.splice(0, dense.length, ...hours.get(hour)!);
     else dots.push(...sparse.values());
     if (dense.length === 0) continue;
     const band = bandOf(dense, here);
     const before = bands.at(-1);
-    if (before && before.day === band.day && before.look === band.look && band.from - before.to <= 1) {
+    if (before && before.day === band.day && before.style === band.style && band.from - before.to <= 1) {
       before.to = Math.max(before.to, band.to);
       before.count += band.count;
     } else bands.push(band);
@@ -96,42 +95,44 @@ const minuteOf = (at: number, { zone }: Here) => wallReading(zone, at).minuteOfD
 const clock = (minute: number) =>
   `${String(Math.floor(minute / 60)).padStart(2, '0')}:${String(Math.floor(minute % 60)).padStart(2, '0')}`;
 
-function bandMark({ day, from, to, count, look }: Mark): Html {
-  const y = day * ROW + 20;
-  const [x, width] = [xOf(from).toFixed(1), Math.max(4, xOf(to) - xOf(from)).toFixed(1)];
+function bandMark({ day, from, to, count, style }: Mark): Html {
+  const y = day * ROW + ROW / 2;
+  const [x, width] = [from.toFixed(1), Math.max(4, to - from).toFixed(1)];
   const bar = (name: string, top: number, height: number) =>
-    html`<rect class="${name}" x="${x}" y="${top}" width="${width}" height="${height}" rx="2"/>`;
-  const bars = look === 'both' ? html`${bar('ring', y - 7, 7)}${bar('against', y, 7)}` : bar(look, y - 7, 14);
-  return html`<g data-fires="${count}"><title>${clock(from)} to ${clock(to)}: ${times(count, 'fire')}</title>${bars}</g>`;
+    html`<rect class="${name}" x="${x}" y="${top}" width="${width}" height="${height}"/>`;
+  const bars = style === 'both' ? html`${bar('ring', y - 7, 7)}${bar('against', y, 7)}` : bar(style, y - 7, 14);
+  return html`<g data-fires="${count}"><title>${clock(from)} to ${clock(to)}: ${counted(count, 'wake')}</title>${bars}</g>`;
 }
 
-/** A row for each day. The list below the chart has the same fires as text. */
-function timeline({ perDay, total }: Ahead, { dots, bands }: Marks, here: Here): Html {
+/** The chart is as wide as its place, so a dot is a line without length, whose round ends do not stretch. */
+const dotMark = ({ day, from, count, style }: Mark): Html =>
+  html`<g data-fires="${count}" class="dot ${style}"><path d="M${from.toFixed(1)} ${day * ROW + ROW / 2}h0"/><path d="M${from.toFixed(1)} ${day * ROW + ROW / 2}h0"/></g>`;
+
+/** A row for each day; x is the minute of the day. The list below the chart has the same fires as text. */
+function timeline({ perDay, total }: Forecast, { dots, bands }: Marks, here: Here): Html {
   const { now, zone } = here;
-  const height = perDay.length * ROW + 24;
-  const rows = perDay.map((_, day) => {
+  const height = perDay.length * ROW;
+  const names = perDay.map((_, day) => {
     const { date, weekday } = wallReading(zone, now + day * DAY_MS);
-    const y = day * ROW + 20;
-    return html`<text x="0" y="${y + 5}">${WEEKDAYS[weekday]!} ${Number(date.slice(8))}</text><line x1="${LEFT}" x2="${WIDTH - 8}" y1="${y}" y2="${y}"/>`;
+    return html`<span>${WEEKDAYS[weekday]!} ${Number(date.slice(8))}</span>`;
   });
-  const hours = [0, 6, 12, 18, 24].map(
-    (hour) =>
-      html`<line class="hour" x1="${xOf(hour * 60)}" x2="${xOf(hour * 60)}" y1="8" y2="${height - 20}"/><text class="hour" text-anchor="${hour === 24 ? 'end' : hour === 0 ? 'start' : 'middle'}" x="${xOf(hour * 60)}" y="${height - 4}">${hour}:00</text>`,
-  );
-  const circles = dots.map(
-    ({ day, from, count, look }) =>
-      html`<circle data-fires="${count}" class="${look}" cx="${xOf(from).toFixed(1)}" cy="${day * ROW + 20}" r="5"/>`,
-  );
-  const line = xOf(minuteOf(now, here)).toFixed(1);
-  return html`<svg class="timeline" viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="Timeline of the next seven days: ${times(total, 'fire')}. The list below says each.">${hours}${rows}<line class="now" x1="${line}" x2="${line}" y1="8" y2="32"/>${bands.map(bandMark)}${circles}</svg>`;
+  const rows = perDay.map((_, day) => {
+    const y = day * ROW + ROW / 2;
+    return html`<line x1="0" x2="${DAY_MINUTES}" y1="${y}" y2="${y}"/>`;
+  });
+  const hours = [0, 6, 12, 18, 24];
+  const columns = hours.map((hour) => html`<line x1="${hour * 60}" x2="${hour * 60}" y1="0" y2="${height}"/>`);
+  const at = minuteOf(now, here).toFixed(1);
+  const label = `Timeline of the next seven days: ${counted(total, 'wake')}. The list below names each.`;
+  return html`<div class="timeline" aria-label="Timeline" role="group"><div class="days" aria-hidden="true">${names}</div><svg viewBox="0 0 ${DAY_MINUTES} ${height}" height="${height}" preserveAspectRatio="none" role="img" aria-label="${label}">${columns}${rows}<line class="now" x1="${at}" x2="${at}" y1="2" y2="${ROW - 2}"/>${bands.map(bandMark)}${dots.map(dotMark)}</svg><div class="hours" aria-hidden="true">${hours.map((hour) => html`<span>${hour}:00</span>`)}</div></div>`;
 }
 
-function legend({ cellsAre, deferred }: Ahead, { bands }: Marks): Html {
+function legend({ cellsAre, deferred }: Forecast, { bands }: Marks): Html {
   const parts = [
     bands.length === 0
       ? undefined
-      : `A bar: one alarm fires more than ${MOST_DOTS_OF_ONE} times an hour, or all alarms at more than ${MOST_DOTS} times.`,
-    deferred ? 'Outlined: held back by the budget.' : undefined,
+      : `Bar: an alarm fires more than ${MAX_DOTS_PER_ALARM} times in an hour, or all alarms more than ${MAX_DOTS} times.`,
+    deferred ? 'Outlined: deferred by the budget.' : undefined,
     cellsAre === 'days'
       ? 'There are too many fires to show hours: a bar reaches from the first to the last fire of a day.'
       : undefined,
@@ -140,110 +141,120 @@ function legend({ cellsAre, deferred }: Ahead, { bands }: Marks): Html {
 }
 
 /** The fires of one alarm on one day. */
-type DayOfOne = Pick<Cell, 'alarm' | 'first' | 'last' | 'count' | 'conflicts'>;
+type AlarmDay = Pick<Cell, 'alarm' | 'first' | 'last' | 'count' | 'conflicts'>;
 
 const clockOf = (at: number, here: Here) => calendarTime(at, here).replace(/^.* /, '');
 
 /** Why fires of one alarm are deferred, once per reason. */
-function against({ count, conflicts }: DayOfOne, here: Here): Html[] {
-  return conflicts.map(({ why, count: held, until }) => {
-    const which = count === 1 ? '' : held === count ? 'all of them: ' : `${held} of them: `;
-    const then = until === undefined ? html`held back until there is room` : html`held back until ${time(until, here)}`;
-    return html`<p class="trouble">${which}${why}, ${then}</p>`;
+function conflictLines({ count, conflicts }: AlarmDay, here: Here): Html[] {
+  return conflicts.map(({ why, count: deferred, until }) => {
+    const which = count === 1 ? 'Deferred' : deferred === count ? 'All deferred' : `${deferred} deferred`;
+    const then = until === undefined ? 'until the budget allows a wake' : html`until ${time(until, here)}`;
+    return html`<p class="trouble">${which} ${then}: ${why}</p>`;
   });
 }
 
-function dayRow(one: DayOfOne, day: number, here: Here): Html {
+/** The message first, then repetition, time and distance, each in a column of its own. */
+function dayRow(one: AlarmDay, day: number, here: Here): Html {
   const { alarm, first, last, count } = one;
-  const more = count === 1 ? NOTHING : html` and ${times(count - 1, 'more time')}, the last at ${clockOf(last, here)}`;
-  const words =
-    alarm.label === '' ? NOTHING : html`<span class="dim" dir="auto">${brief(alarm.wake_message, 160)}</span>`;
-  return html`<li id="ahead-${day}-${alarm.id}" data-row><span class="when">${time(first, here)}${more}</span> <a href="alarms/${alarm.id}" data-open dir="auto">${nameOf(alarm)}</a> ${words}${against(one, here)}</li>`;
+  const times =
+    count > 1
+      ? `${counted(count, 'time')}, last at ${clockOf(last, here)}`
+      : alarm.cron_expr === undefined
+        ? NOTHING
+        : scheduleText(alarm, here);
+  const message =
+    alarm.label === '' ? NOTHING : html` <span class="dim" dir="auto">${brief(alarm.wake_message, 160)}</span>`;
+  const exact = new Date(first).toISOString();
+  return html`<li id="upcoming-${day}-${alarm.id}" data-row><div class="what"><a href="alarms/${alarm.id}" data-open dir="auto">${nameOf(alarm)}</a>${message}</div><span class="times">${times}</span><time class="clock" datetime="${exact}">${clockOf(first, here)}</time>${relative(first, here)}${conflictLines(one, here)}</li>`;
 }
 
-const times = (count: number, what: string) => `${count} ${what}${count === 1 ? '' : 's'}`;
+const counted = (count: number, what: string) => `${count} ${what}${count === 1 ? '' : 's'}`;
 
-/** How often it wakes, and what that may cost: turns of the model, and starts of the machine. */
-function costs({ total, deferred, perDay }: Ahead, budget: Budget | undefined): Html {
-  const most = Math.max(...perDay);
-  const { wakes_per_day: daily, wakes_per_hour: hourly, quiet } = budget ?? {};
-  const bounds = [
-    daily === undefined ? undefined : `${daily} wakes a day`,
-    hourly === undefined ? undefined : `${hourly} an hour`,
-    quiet === undefined ? undefined : `quiet from ${quiet.from} to ${quiet.to} in ${quiet.timezone}`,
-  ].filter((one) => one !== undefined);
-  const held =
+function figures({ total, deferred, perDay }: Forecast): Html {
+  const turns =
     deferred === undefined
-      ? html`<li>How many of them the budget holds back is not computed for more than ${MOST_SIMULATED} fires.</li>`
-      : html`<li><strong>${times(total - deferred, 'turn')}</strong> of the model, one for each wake that is let through</li>
-<li class="${deferred > 0 ? 'bad' : ''}"><strong>${deferred}</strong> held back by the budget</li>`;
-  return html`<ul class="figures">
-<li><strong>${total}</strong> ${total === 1 ? 'wake' : 'wakes'} in seven days</li>
-<li><strong>${most}</strong> on the busiest day</li>
-${held}
-</ul>
-<p class="dim">${bounds.length === 0 ? html`No budget bounds its wakes: <code>reveille machine budget --help</code> says how to set one.` : `Its budget: ${bounds.join(', ')}.`}</p>`;
+      ? html`<li><strong>?</strong>deferred: not computed beyond ${MAX_SIMULATED} wakes</li>`
+      : html`<li><strong>${total - deferred}</strong>model turns</li><li class="${deferred > 0 ? 'bad' : ''}"><strong>${deferred}</strong>deferred by the budget</li>`;
+  return html`<ul class="figures"><li><strong>${total}</strong>${total === 1 ? 'wake' : 'wakes'} in 7 days</li><li><strong>${Math.max(...perDay)}</strong>on the busiest day</li>${turns}</ul>`;
+}
+
+function budgetText(budget: Budget | undefined): Html | string {
+  const { wakes_per_day: daily, wakes_per_hour: hourly, quiet } = budget ?? {};
+  const limits = [
+    daily === undefined ? undefined : `${daily} wakes a day`,
+    hourly === undefined ? undefined : `${hourly} wakes an hour`,
+    quiet === undefined ? undefined : `quiet ${quiet.from}–${quiet.to} ${quiet.timezone}`,
+  ].filter((one) => one !== undefined);
+  return limits.length === 0
+    ? html`No budget. Set one with <code>reveille machine budget</code>`
+    : `Budget: ${limits.join(', ')}`;
 }
 
 /** The cells of one alarm on one day as one. */
-function wholeDay(cells: readonly Cell[]): DayOfOne {
+function wholeDay(cells: readonly Cell[]): AlarmDay {
   const conflicts: Conflict[] = [];
   for (const cell of cells) for (const conflict of cell.conflicts) addConflict(conflicts, conflict);
   const count = cells.reduce((sum, cell) => sum + cell.count, 0);
   return { alarm: cells[0]!.alarm, first: cells[0]!.first, last: cells.at(-1)!.last, count, conflicts };
 }
 
-function byDay({ cells }: Ahead, here: Here): Html[] {
+function byDay({ cells }: Forecast, here: Here): Html[] {
   const today = dayAt(here.zone, here.now);
   return [...Map.groupBy(cells, ({ day }) => day)].map(([day, ofDay]) => {
     const rows = [...Map.groupBy(ofDay, ({ alarm }) => alarm.id).values()].map(wholeDay);
     const date = calendarTime(rows[0]!.first, here).replace(/ \d\d:\d\d(:\d\d)?$/, '');
-    const name = day === 0 ? `Today, ${date}` : day === 1 ? `Tomorrow, ${date}` : date;
-    const left = rows.length - MOST_LISTED;
-    const more = left > 0 ? html`<li class="dim">and ${times(left, 'more alarm')} on this day</li>` : NOTHING;
-    return html`<h2>${name}</h2><ul class="ahead-list" id="ahead-${today + day}">${rows.slice(0, MOST_LISTED).map((one) => dayRow(one, today + day, here))}${more}</ul>`;
+    const name = day === 0 ? html`Today <span class="dim">${date}</span>` : day === 1 ? html`Tomorrow <span class="dim">${date}</span>` : date;
+    const omitted = rows.length - MAX_LISTED;
+    const more = omitted > 0 ? html`<li class="dim">and ${counted(omitted, 'more alarm')} on this day</li>` : NOTHING;
+    return html`<h2>${name}</h2><ul class="agenda" id="upcoming-${today + day}">${rows.slice(0, MAX_LISTED).map((one) => dayRow(one, today + day, here))}${more}</ul>`;
   });
 }
 
-/** The alarms that fire before an instant, the first one first, up to `MOST_ALARMS`. */
-async function upcoming(client: ChronosClient, until: number): Promise<{ alarms: AlarmView[]; hasMore: boolean }> {
+/** The alarms that fire before an instant, in the order of their next fire, up to `MAX_ALARMS`. */
+async function readUpcoming(client: ChronosClient, until: number): Promise<{ alarms: AlarmView[]; hasMore: boolean }> {
   const alarms: AlarmView[] = [];
   let cursor: string | undefined;
   do {
-    const limit = Math.min(LIST_LIMIT_MAX, MOST_ALARMS - alarms.length);
+    const limit = Math.min(LIST_LIMIT_MAX, MAX_ALARMS - alarms.length);
     const page = await client.listAlarms({ sort: 'next', limit, until: new Date(until).toISOString(), cursor });
     alarms.push(...page.alarms);
     cursor = page.next_cursor;
-  } while (cursor !== undefined && alarms.length < MOST_ALARMS);
+  } while (cursor !== undefined && alarms.length < MAX_ALARMS);
   return { alarms, hasMore: cursor !== undefined };
 }
 
-export async function aheadScreen(context: RequestContext): Promise<Page> {
+/** `upcoming`. */
+export async function upcomingScreen(context: RequestContext): Promise<Page> {
   const { backend, here, reads } = context;
-  if ('missing' in backend.alarms) return { screen: 'ahead', title: 'Ahead', main: missing('Ahead', backend.alarms.missing) };
+  const about = { screen: 'upcoming', title: 'Upcoming' } as const;
+  if ('missing' in backend.alarms)
+    return { ...about, main: html`${pageHead('Upcoming')}${missing('Alarms are not available', backend.alarms.missing)}` };
   const client = backend.alarms.there;
   const until = here.now + DAYS * DAY_MS;
-  const ask = () => upcoming(client, until);
-  const [{ alarms, hasMore }, budget] = await Promise.all([reads.read(`${backend.user} ahead`, ask), budgetOf(context)]);
+  const read = () => readUpcoming(client, until);
+  const [{ alarms, hasMore }, budget] = await Promise.all([
+    reads.read(`${backend.user} upcoming`, read),
+    budgetOf(context),
+  ]);
   const looksAt = ['alarms', 'machines'];
+  const add = html`<a class="button primary" href="alarms/new" data-key="n">New alarm</a>`;
   if (alarms.length === 0) {
-    const next = html`<a href="alarms/new">Set an alarm</a>, or ask your agent to wake itself. What has rung is under <a href="alarms?status=fired">Alarms</a>.`;
+    const next = html`Create an <a href="alarms/new">alarm</a>, or ask your agent in the <a href="chat">chat</a> to set one. Fired alarms are under <a href="alarms?status=fired">Alarms</a>.`;
     return {
-      screen: 'ahead',
-      title: 'Ahead',
-      looksAt,
-      main: html`<h1>Ahead</h1>${empty('Nothing rings in the next seven days', next)}`,
+      ...{ ...about, looksAt },
+      main: html`${pageHead('Upcoming', `Next 7 days in ${zoneText(here)}`, add)}${empty('No alarm fires in the next 7 days', next)}`,
     };
   }
-  const ahead = lookAhead({ alarms, now: here.now, until, zone: here.zone, budget, seriesOf: backend.seriesOf });
+  const week = forecast({ alarms, now: here.now, until, zone: here.zone, budget, seriesOf: backend.seriesOf });
   const more = hasMore
-    ? html`<p class="trouble">Figures, chart and days are of the ${MOST_ALARMS} alarms that fire first; <a href="alarms">the list</a> has all.</p>`
+    ? html`<p class="trouble">This page covers the ${MAX_ALARMS} alarms that fire first. <a href="alarms">Alarms</a> lists all.</p>`
     : NOTHING;
-  const marks = marksOf(ahead, here);
-  const main = html`<h1>Ahead</h1><p class="dim">The next seven days, in ${zoneWords(here)}.</p>
-${costs(ahead, budget)}
-<div class="chart" tabindex="0" role="group" aria-label="Timeline">${timeline(ahead, marks, here)}</div>${legend(ahead, marks)}${more}
-${byDay(ahead, here)}
+  const marks = marksOf(week, here);
+  const main = html`${pageHead('Upcoming', html`Next 7 days in ${zoneText(here)}. ${budgetText(budget)}`, add)}
+${figures(week)}
+<div class="chart">${timeline(week, marks, here)}${legend(week, marks)}</div>${more}
+${byDay(week, here)}
 `;
-  return { screen: 'ahead', title: 'Ahead', main, looksAt };
+  return { ...about, main, looksAt };
 }
