@@ -1,21 +1,21 @@
 /**
- * Finds out that something has changed, once for each person however many of their consoles are open: by what the
- * installation tells, and by looking, as long as somebody watches.
+ * Detects changes once per user, however many pages are open: by hints of the installation, and by polling while a page
+ * is open.
  */
 import { type Clock, wait } from '../kit/clock/clock.ts';
 import type { Desk, Hint, Part } from './desk.ts';
 import type { Waiting } from './waiting-questions.ts';
 
-/** Together with the way to the page, less than a second, also where what is asked takes its time. */
-const LOOK_EVERY_MS = 400;
-/** With many people, each is looked at less often. */
-const PER_PERSON_MS = 5;
-const ALARMS_LOOKED_AT = 20;
+/** Short enough that a change reaches the page within a second, also with slow backends. */
+const POLL_EVERY_MS = 400;
+/** The interval grows with the number of users. */
+const PER_USER_MS = 5;
+const ALARMS_COMPARED = 20;
 /**
- * People who are told in a second that something of theirs has changed, after this many at once. Whoever is told reads
- * a page: where the alarms of hundreds ring at one moment, they see it one after the other, and chronosd goes on ringing.
+ * Users notified per second, after a burst of the same size. Every notified page is loaded again. When the alarms of
+ * hundreds of users fire at once, the limit leaves chronosd the capacity to fire.
  */
-const TOLD_PER_SECOND = 20;
+const NOTIFIED_PER_SECOND = 20;
 
 type Watched = { listeners: Set<(hint: Hint) => void>; stop: () => void };
 
@@ -24,17 +24,17 @@ export class ChangeWatcher {
   readonly #waiting: (backend: Desk) => Waiting;
   readonly #onHint: (user: string) => void;
   readonly #watched = new Map<Desk, Watched>();
-  /** Until when turns to be told have been given out; monotonic ms. */
-  #givenOut = Number.NEGATIVE_INFINITY;
+  /** End of the notification slots that are taken; monotonic ms. */
+  #slotsEnd = Number.NEGATIVE_INFINITY;
 
-  /** @param options.onHint told first, so that nobody is given what was read before it */
+  /** @param options.onHint called before the listeners, so that they do not reuse older reads */
   constructor(options: { clock: Clock; waiting: (backend: Desk) => Waiting; onHint: (user: string) => void }) {
     this.#clock = options.clock;
     this.#waiting = options.waiting;
     this.#onHint = options.onHint;
   }
 
-  /** @returns ends it */
+  /** @returns a function that ends it */
   watch(backend: Desk, listener: (hint: Hint) => void): () => void {
     const watched = this.#watched.get(backend) ?? this.#begin(backend);
     watched.listeners.add(listener);
@@ -52,46 +52,46 @@ export class ChangeWatcher {
   }
 
   #begin(backend: Desk): Watched {
-    const over = new AbortController();
-    const watched: Watched = { listeners: new Set(), stop: () => over.abort() };
-    const tell = (hint: Hint) => {
+    const ended = new AbortController();
+    const watched: Watched = { listeners: new Set(), stop: () => ended.abort() };
+    const notify = (hint: Hint) => {
       this.#onHint(backend.user);
       for (const listener of [...watched.listeners]) listener(hint);
     };
     this.#watched.set(backend, watched);
-    const stopListening = backend.onHint(tell);
-    over.signal.addEventListener('abort', stopListening);
-    void this.#look(backend, tell, over.signal);
+    const stopListening = backend.onHint(notify);
+    ended.signal.addEventListener('abort', stopListening);
+    void this.#poll(backend, notify, ended.signal);
     return watched;
   }
 
-  /** When it is somebody's turn to be told, in ms from now. */
-  #turn(): number {
+  /** The next free notification slot, in ms from now. */
+  #nextSlot(): number {
     const now = this.#clock.monotonic();
-    this.#givenOut = Math.max(this.#givenOut, now - 1000) + 1000 / TOLD_PER_SECOND;
-    return Math.max(0, this.#givenOut - now);
+    this.#slotsEnd = Math.max(this.#slotsEnd, now - 1000) + 1000 / NOTIFIED_PER_SECOND;
+    return Math.max(0, this.#slotsEnd - now);
   }
 
-  async #look(backend: Desk, tell: (hint: Hint) => void, signal: AbortSignal): Promise<void> {
+  async #poll(backend: Desk, notify: (hint: Hint) => void, signal: AbortSignal): Promise<void> {
     const seen = new Map<Hint, string>();
     const waiting = new Set<Hint>();
-    const tellInTurn = (hint: Hint) => {
+    const notifyInSlot = (hint: Hint) => {
       if (waiting.has(hint)) return;
       waiting.add(hint);
-      const cancel = this.#clock.after(this.#turn(), () => {
+      const cancel = this.#clock.after(this.#nextSlot(), () => {
         signal.removeEventListener('abort', cancel);
         waiting.delete(hint);
-        if (!signal.aborted) tell(hint);
+        if (!signal.aborted) notify(hint);
       });
       signal.addEventListener('abort', cancel);
     };
-    const compare = async (hint: Hint, look: () => Promise<string | undefined>) => {
-      // What cannot be asked now is told by the page that asks for it.
-      const found = await look().catch(() => undefined);
+    const compare = async (hint: Hint, read: () => Promise<string | undefined>) => {
+      // The page itself shows the error of an unreachable backend.
+      const found = await read().catch(() => undefined);
       const before = seen.get(hint);
       if (found === undefined || signal.aborted) return;
       seen.set(hint, found);
-      if (before !== undefined && before !== found) tellInTurn(hint);
+      if (before !== undefined && before !== found) notifyInSlot(hint);
     };
     while (!signal.aborted) {
       await Promise.all([
@@ -100,14 +100,14 @@ export class ChangeWatcher {
             const mark = await alarms.alarmMark({ signal });
             if (mark !== undefined) return mark;
             const [newest, next] = await Promise.all([
-              alarms.listAlarms({ limit: ALARMS_LOOKED_AT }, { signal }),
-              alarms.listAlarms({ limit: ALARMS_LOOKED_AT, sort: 'next' }, { signal }),
+              alarms.listAlarms({ limit: ALARMS_COMPARED }, { signal }),
+              alarms.listAlarms({ limit: ALARMS_COMPARED, sort: 'next' }, { signal }),
             ]);
             return JSON.stringify([newest.alarms, next.alarms].flat().map(outline));
           }),
         ),
         compare('approvals', async () => {
-          const gates = await this.#waiting(backend).lookAgain();
+          const gates = await this.#waiting(backend).renew();
           return JSON.stringify(gates.map(({ gate }) => gate.displayed_sha256));
         }),
         compare('machines', () =>
@@ -117,13 +117,13 @@ export class ChangeWatcher {
           }),
         ),
       ]);
-      await wait(this.#clock, Math.max(LOOK_EVERY_MS, this.#watched.size * PER_PERSON_MS), signal);
+      await wait(this.#clock, Math.max(POLL_EVERY_MS, this.#watched.size * PER_USER_MS), signal);
     }
   }
 }
 
-const of = async <T>(part: Part<T>, look: (there: T) => Promise<string>) =>
-  'there' in part ? look(part.there) : undefined;
+const of = async <T>(part: Part<T>, read: (there: T) => Promise<string>) =>
+  'there' in part ? read(part.there) : undefined;
 
 type Outlined = {
   id: string;

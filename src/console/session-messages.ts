@@ -1,12 +1,12 @@
-/** What a session says once on its next page, and what was done that it can take back. In memory; a few at a time. */
+/** One-time messages of a session, and the steps that it can undo. In memory. */
 import { randomSecret } from '../kit/identity/secrets.ts';
 
-const MOST = 16;
+const MAX_STEPS = 16;
 
 export type FlashMessage = {
   readonly text: string;
   readonly tone: 'good' | 'bad';
-  /** Names what can be taken back. */
+  /** The name of the step to undo. */
   readonly undo?: string | undefined;
 };
 
@@ -14,13 +14,13 @@ export class SessionMessages {
   readonly #steps = new Map<string, () => Promise<string>>();
   #message: FlashMessage | undefined;
 
-  /** @param step takes it back, and says what it did */
+  /** @param step undoes the action and returns a message */
   success(text: string, step?: () => Promise<string>): void {
     const undo = step && randomSecret(9);
     if (undo !== undefined) {
       this.#steps.set(undo, step!);
       const [oldest] = this.#steps.keys();
-      if (this.#steps.size > MOST) this.#steps.delete(oldest!);
+      if (this.#steps.size > MAX_STEPS) this.#steps.delete(oldest!);
     }
     this.#message = { text, tone: 'good', undo };
   }
@@ -29,14 +29,14 @@ export class SessionMessages {
     this.#message = { text, tone: 'bad' };
   }
 
-  /** What has to be said, once. */
+  /** Returns the message once. */
   take(): FlashMessage | undefined {
     const message = this.#message;
     this.#message = undefined;
     return message;
   }
 
-  /** What takes the named thing back, once. */
+  /** Returns a step once. */
   step(name: string): (() => Promise<string>) | undefined {
     const step = this.#steps.get(name);
     this.#steps.delete(name);

@@ -1,26 +1,26 @@
-/** The questions that wait for one person. */
+/** The waiting questions of one user. */
 import type { ExecutorClient, Told, WaitingGate } from '../executor/client.ts';
 import { calendarTime, type Here } from '../kit/clock/local-time.ts';
 import { laidOpen } from '../kit/text/hidden-characters.ts';
 import { answeredWords, type IntentView } from '../wire/intent-view.ts';
 import type { Desk } from './desk.ts';
-import type { SharedReads } from './shared-reads.ts';
 import { there } from './request-context.ts';
+import type { SharedReads } from './shared-reads.ts';
 
-/** A question, the intent that it belongs to, and the source text of the call, whose numbers have all their digits. */
+/** A question, its intent, and the source text of the call, in which numbers keep all digits. */
 export type WaitingQuestion = { readonly intent: IntentView; readonly gate: WaitingGate; readonly text: string };
 
 export type Waiting = {
-  /** What waits, oldest intent first; nothing where there is no executor. Rejects when it cannot be asked. */
-  look(): Promise<readonly WaitingQuestion[]>;
-  /** The same, asked for anew. */
-  lookAgain(): Promise<readonly WaitingQuestion[]>;
+  /** The waiting questions, oldest intent first; empty without an executor. Rejects if the executor does not answer. */
+  read(): Promise<readonly WaitingQuestion[]>;
+  /** The same with a new request. */
+  renew(): Promise<readonly WaitingQuestion[]>;
 };
 
-const MOST = 50;
+const MAX_INTENTS = 50;
 
-async function ask(intents: ExecutorClient): Promise<WaitingQuestion[]> {
-  const found = await intents.list({ status: 'awaiting_approval', limit: MOST });
+async function readAll(intents: ExecutorClient): Promise<WaitingQuestion[]> {
+  const found = await intents.list({ status: 'awaiting_approval', limit: MAX_INTENTS });
   const gates = await Promise.all(
     found.reverse().map(async ({ value: intent }) => {
       const waiting: Told<WaitingGate>[] = await intents.gates(intent.intent_id);
@@ -32,12 +32,12 @@ async function ask(intents: ExecutorClient): Promise<WaitingQuestion[]> {
 
 export function waitingOf(backend: Desk, reads: SharedReads): Waiting {
   const { intents } = backend;
-  if ('missing' in intents) return { look: async () => [], lookAgain: async () => [] };
-  const [key, all] = [`${backend.user} waiting`, () => ask(intents.there)];
-  return { look: () => reads.read(key, all), lookAgain: () => reads.renew(key, all) };
+  if ('missing' in intents) return { read: async () => [], renew: async () => [] };
+  const [key, all] = [`${backend.user} waiting`, () => readAll(intents.there)];
+  return { read: () => reads.read(key, all), renew: () => reads.renew(key, all) };
 }
 
-/** Who was first, as a sentence, where a step's question has been answered or waits no more; `undefined` where it waits. */
+/** Why a question is closed, with its approver; `undefined` while it waits. */
 export async function firstAnswer(
   backend: Desk,
   here: Here,
@@ -50,5 +50,5 @@ export async function firstAnswer(
   const what = answered
     ? `was already ${laidOpen(answeredWords({ ...answered, at: calendarTime(Date.parse(answered.at), here) }))}`
     : `is ${state.replaceAll('_', ' ')}${detail === undefined ? '' : ` (${detail})`}`;
-  return `This question does not wait any more: its step ${what}. The first answer counts.`;
+  return `This question is no longer waiting: its step ${what}. The first answer counts.`;
 }

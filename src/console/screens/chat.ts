@@ -1,142 +1,158 @@
-/** Talk: conversations with the agent, what it says and does as it comes, and questions where they come up. */
-import { html } from 'hono/html';
+/** Chat: the conversations of a user with the agent, with replies and tool calls as they happen. */
+import { html, raw } from 'hono/html';
 import { LATE_WORDS } from '../../kit/clock/duration.ts';
 import { lastTurns } from '../../neo/client.ts';
 import { conversationIdSchema } from '../../wire/alarm.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
-import type { TurnView } from '../../wire/turn.ts';
-import { csrfField, empty, missing, type Page } from '../page.ts';
-import { block, brief, type Html, NOTHING, shown } from '../shown.ts';
-import { type Here, time } from '../times.ts';
-import { field, type Redirect, there, type RequestContext, withQuery } from '../request-context.ts';
+import type { ConversationSummary, TurnView } from '../../wire/turn.ts';
+import { markdown } from '../markdown.ts';
+import { csrfField, icon, missing, type Page, pageHead, SCREENS } from '../page.ts';
+import { field, type Redirect, type RequestContext, there } from '../request-context.ts';
+import { brief, type Html, NOTHING, shown } from '../shown.ts';
+import { type Here, relative, time } from '../times.ts';
 import { waitingOf } from '../waiting-questions.ts';
 import { passkeysOf, questionBlock } from './question.ts';
 
-/** What is shown of a long conversation: its end. */
-const TURNS_SHOWN = 100;
+/** The last turns of a long conversation. */
+const MAX_TURNS = 100;
+const MAX_CONVERSATIONS = 30;
+const ALARM_ICON = SCREENS[1].icon;
 
-const sayForm = (
+const pathOf = (id: string) => `chat/${encodeURIComponent(id)}`;
+
+const messageForm = (
   action: string,
   csrf: string,
   typed = '',
 ): Html => html`<form method="post" action="${action}" class="say" id="say" data-say>
-${csrfField(csrf)}<label for="message" class="sr">What you say</label><textarea id="message" name="message" rows="2" required placeholder="Say something" data-key="/">\n${typed}</textarea><button class="primary">Send</button></form>`;
+${csrfField(csrf)}<label for="message" class="sr">Message</label><textarea id="message" name="message" rows="1" required placeholder="Message your agent" data-key="/">\n${typed}</textarea><button class="primary">Send</button></form>`;
 
-/** `talk`: the conversations, and a place to begin one. */
-export async function talkScreen(context: RequestContext): Promise<Page> {
-  const { backend, here, session, query } = context;
-  if ('missing' in backend.agent)
-    return {
-      screen: 'talk',
-      title: 'Talk',
-      main: html`<h1>Talk</h1>${missing('Nobody to talk to from here', backend.agent.missing)}`,
-    };
+type Conversations = { readonly list: readonly ConversationSummary[]; readonly next: string | undefined };
+
+async function readConversations({ backend, query }: RequestContext): Promise<Conversations> {
   const cursor = query.get('cursor') ?? undefined;
-  const { conversations, next_cursor: next } = await backend.agent.there.conversations({ limit: 30, cursor });
-  const rows = conversations.map(
-    (one) =>
-      html`<li class="row" id="conversation-${one.id}" data-row><a class="name" href="talk/${encodeURIComponent(one.id)}" data-open dir="auto">${brief(one.last_message, 100)}</a><span class="when">${time(one.last_activity_at, here)}</span><span class="dim">${one.turn_count === 1 ? '1 turn' : `${one.turn_count} turns`} · ${shown(one.id)}</span></li>`,
+  const page = await there(backend.agent).conversations({ limit: MAX_CONVERSATIONS, cursor });
+  return { list: page.conversations, next: page.next_cursor };
+}
+
+/** The list of conversations, beside the open one. */
+function side({ list, next }: Conversations, { here }: RequestContext, chosen: string | undefined): Html {
+  const rows = list.map(
+    ({ id, last_message, last_activity_at }) =>
+      html`<li id="conversation-${id}" data-row><a href="${pathOf(id)}" data-open${id === chosen ? raw(' aria-current="true"') : ''}><span class="name" dir="auto">${brief(last_message, 80)}</span><span class="when">${relative(Date.parse(last_activity_at), here)}</span></a></li>`,
   );
-  const list =
-    rows.length === 0
-      ? empty(
-          'Nothing was said yet',
-          html`Say something above; your agent wakes for it. Its alarms begin conversations, too.`,
-        )
-      : html`<ul class="rows talks" data-list>${rows}</ul>`;
   const more =
     next === undefined
       ? NOTHING
-      : html`<p class="pages"><a class="button" rel="next" href="${withQuery('talk', query, { cursor: next })}">Earlier ones</a></p>`;
-  return {
-    screen: 'talk',
-    title: 'Talk',
-    looksAt: ['talk'],
-    main: html`<h1>Talk</h1>${sayForm('talk', session.csrf)}<h2>Conversations</h2>${list}${more}`,
-  };
+      : html`<p class="pages"><a class="button" rel="next" href="chat?cursor=${encodeURIComponent(next)}">Older</a></p>`;
+  return html`<section class="side" aria-label="Conversations"><div class="side-head"><h2>Chat</h2><a class="button" href="chat" data-key="n">New chat</a></div>
+${rows.length === 0 ? html`<p class="conversations dim">No conversations yet.</p>` : html`<ul class="conversations" data-list tabindex="0" aria-label="Conversations">${rows}</ul>`}${more}</section>`;
 }
 
-const WAKES = 'woken by an alarm';
+/** `chat`: the conversations, and the input of a new one. */
+export async function chatScreen(context: RequestContext): Promise<Page> {
+  const { backend, session } = context;
+  const about = { screen: 'chat', title: 'Chat' } as const;
+  if ('missing' in backend.agent)
+    return { ...about, main: html`${pageHead('Chat')}${missing('Chat is not available', backend.agent.missing)}` };
+  const conversations = await readConversations(context);
+  const main = html`<div class="chat overview">${side(conversations, context, undefined)}
+<section class="thread" aria-label="New conversation"><div class="thread-head"><h1>New conversation</h1></div>
+<div class="scroll"><div class="empty"><h2>Ask your agent</h2><p>It can set alarms, read its memory and use its tools. Questions about actions that cannot be undone appear here and under Approvals.</p></div></div>
+${messageForm('chat', session.csrf)}</section></div>`;
+  return { ...about, looksAt: ['chat'], layout: 'fixed', main };
+}
+
 const STATUSES = {
-  queued: 'waits for its turn',
-  running: 'thinks',
+  queued: 'queued',
+  running: 'working',
   done: '',
   failed: 'failed',
-  interrupted: 'was interrupted',
+  interrupted: 'interrupted',
 } as const;
 
-function whose({ origin, set_by, label, late_because }: TurnView): Html {
-  if (origin === 'user') return html`you`;
-  const by = set_by === undefined ? NOTHING : html`, in the words of ${shown(set_by)}`;
-  return html`${WAKES}${label ? html` (${shown(label)})` : NOTHING}${by}${late_because ? html`, late: ${LATE_WORDS[late_because]}` : NOTHING}`;
+/** Whose message began the turn. */
+function sender({ origin, set_by, label, late_because }: TurnView): Html {
+  if (origin === 'user') return NOTHING;
+  const name = label ? html`<strong>${shown(label)}</strong>` : html`<strong>Alarm</strong>`;
+  const by = set_by === undefined ? NOTHING : html`<span>set by ${shown(set_by)}</span>`;
+  const late = late_because ? html`<span>late: ${LATE_WORDS[late_because]}</span>` : NOTHING;
+  return html`${icon(ALARM_ICON)}${name}${by}${late}`;
 }
 
 function turnBlock(turn: TurnView, csrf: string, here: Here): Html {
   const { id, status, reply, error, conversation_id } = turn;
   const isOpen = status === 'queued' || status === 'running';
-  const state = turn.retry_at === undefined ? STATUSES[status] : html`failed, tries again ${time(turn.retry_at, here)}`;
+  const state =
+    turn.retry_at === undefined ? STATUSES[status] : html`failed, next attempt ${time(turn.retry_at, here)}`;
   const stop = isOpen
-    ? html`<form method="post" action="talk/${encodeURIComponent(conversation_id)}/stop" class="inline" id="stop-${id}">${csrfField(csrf)}<input type="hidden" name="turn" value="${id}"><button data-key="s">Stop</button></form>`
+    ? html`<form method="post" action="${pathOf(conversation_id)}/stop" class="inline" id="stop-${id}">${csrfField(csrf)}<input type="hidden" name="turn" value="${id}"><button data-key="s">Stop</button></form>`
     : NOTHING;
   return html`<li class="turn" id="turn-${id}" data-turn="${id}">
-<div class="said ${turn.origin === 'user' ? 'person' : 'alarm'}"><p class="who">${whose(turn)} <span class="dim">${time(turn.created_at, here)}</span></p>${block(turn.message)}</div>
-<ul class="tools" data-tools></ul>
-<div class="said agent"><p class="who">the agent${turn.model === undefined ? NOTHING : html` <span class="dim">${shown(turn.model)}</span>`} <span class="state ${status}" data-state>${state}</span> ${stop}</p><div class="words" dir="auto" data-reply>${shown(reply ?? '')}</div>${error === undefined ? NOTHING : html`<p class="trouble">${shown(error)}</p>`}</div>
+<div class="said ${turn.origin === 'user' ? 'person' : 'alarm'}"><p class="meta">${sender(turn)}${time(turn.created_at, here)}</p><div class="bubble" dir="auto">${shown(turn.message)}</div></div>
+<div class="said agent"><p class="meta"><strong>Agent</strong>${turn.model === undefined ? NOTHING : html`<span>${shown(turn.model)}</span>`}<span class="state ${status}" data-state>${state}</span>${stop}</p>
+<details class="tools" data-tools-of="${id}" hidden><summary>Tools</summary><ul data-tools></ul></details>
+<div class="reply" dir="auto" data-reply>${markdown(reply ?? '')}</div>${error === undefined ? NOTHING : html`<p class="trouble">${shown(error)}</p>`}</div>
 </li>`;
 }
 
-/** `talk/{id}`: one conversation. */
+/** `chat/{id}`: one conversation. */
 export async function conversationScreen(context: RequestContext): Promise<Page> {
   const { backend, here, session, params, reads } = context;
   const { id = '' } = params;
   if (!conversationIdSchema.safeParse(id).success)
-    throw new ReveilleError('not_found', 'there is no such conversation');
+    throw new ReveilleError('not_found', 'there is no conversation with this id');
   const agent = there(backend.agent);
-  const talk = await lastTurns(agent, id, TURNS_SHOWN).catch((thrown: unknown) => {
-    if (toReveilleError(thrown).code === 'not_found') return { turns: [], count: 0, lastEventId: undefined };
-    throw thrown;
-  });
-  const waiting = await waitingOf(backend, reads)
-    .look()
-    .catch(() => []);
-  const passkeys = await passkeysOf(context);
+  const [conversations, chat, waiting, passkeys] = await Promise.all([
+    readConversations(context),
+    lastTurns(agent, id, MAX_TURNS).catch((thrown: unknown) => {
+      if (toReveilleError(thrown).code === 'not_found') return { turns: [], count: 0, lastEventId: undefined };
+      throw thrown;
+    }),
+    waitingOf(backend, reads)
+      .read()
+      .catch(() => []),
+    passkeysOf(context),
+  ]);
   const questions = waiting
     .filter(({ intent }) => intent.conversation_id === id)
-    .map((question) => questionBlock(question, context, passkeys, `talk/${id}`));
-  const earlier = talk.count - talk.turns.length;
-  const main = html`<p class="back"><a href="talk">All conversations</a></p><h1 class="quiet">${talk.turns[0] === undefined ? 'A new conversation' : brief(talk.turns.at(-1)!.message, 60)}</h1>
-${earlier > 0 ? html`<p class="dim">${earlier} earlier turns are not shown here.</p>` : NOTHING}
-<ol class="turns" data-talk="${id}"${talk.lastEventId === undefined ? NOTHING : html` data-seen="${talk.lastEventId}"`} aria-live="polite">${talk.turns.map((turn) => turnBlock(turn, session.csrf, here))}</ol>
-${questions}
-${sayForm(`talk/${encodeURIComponent(id)}`, session.csrf)}`;
-  return { screen: 'talk', title: 'Talk', main, looksAt: ['approvals', 'talk'] };
+    .map((question) => questionBlock(question, context, passkeys, `chat/${id}`));
+  const earlier = chat.count - chat.turns.length;
+  const seen = chat.lastEventId === undefined ? NOTHING : html` data-seen="${chat.lastEventId}"`;
+  const main = html`<div class="chat">${side(conversations, context, id)}
+<section class="thread" aria-label="Conversation"><div class="thread-head"><p class="back"><a href="chat">Chats</a></p><h1 dir="auto">${chat.turns[0] === undefined ? 'New conversation' : brief(chat.turns.at(-1)!.message, 80)}</h1></div>
+<div class="scroll" tabindex="0" role="group" aria-label="Messages"><div>${earlier > 0 ? html`<p class="dim">${earlier} earlier turns are not shown.</p>` : NOTHING}
+<ol class="turns" data-conversation="${id}"${seen} aria-live="polite">${chat.turns.map((turn) => turnBlock(turn, session.csrf, here))}</ol>
+${questions}</div></div>
+${messageForm(pathOf(id), session.csrf)}</section></div>`;
+  return { screen: 'chat', title: 'Chat', main, layout: 'fixed', looksAt: ['approvals', 'chat'] };
 }
 
-/** `talk` and `talk/{id}`, sent. */
-export async function sayScreen(context: RequestContext): Promise<Page | Redirect> {
+/** `POST chat` and `POST chat/{id}`. */
+export async function sendMessage(context: RequestContext): Promise<Page | Redirect> {
   const { backend, form, params, session } = context;
   const message = form.get('message')?.replace(/\r\n/g, '\n').trim() ?? '';
   const { id } = params;
-  const back = id === undefined ? 'talk' : `talk/${encodeURIComponent(id)}`;
+  const back = id === undefined ? 'chat' : pathOf(id);
   if (message === '') return { to: back };
   try {
-    const said = { message, ...(id === undefined ? {} : { conversation_id: id }) };
-    const { conversation_id } = await there(backend.agent).chat(said);
-    return { to: `talk/${encodeURIComponent(conversation_id)}` };
+    const request = { message, ...(id === undefined ? {} : { conversation_id: id }) };
+    const { conversation_id } = await there(backend.agent).chat(request);
+    return { to: pathOf(conversation_id) };
   } catch (thrown) {
-    // What was typed is not lost.
+    // The page returns the typed message.
     const { message: why, status } = toReveilleError(thrown);
-    const main = html`<h1>Talk</h1><p class="notice bad" role="alert">Your agent could not be told: ${shown(why)}</p><p>Your words are kept here; send them again when that is mended.</p>${sayForm(back, session.csrf, message)}`;
-    return { screen: 'talk', title: 'Talk', main, status };
+    const main = html`${pageHead('Chat')}<p class="notice bad" role="alert">The message was not sent: ${shown(why)}</p><p>Your text is kept below. Send it again when the problem is solved.</p>${messageForm(back, session.csrf, message)}`;
+    return { screen: 'chat', title: 'Chat', main, status };
   }
 }
 
-/** `talk/{id}/stop`, sent. */
-export async function stopScreen(context: RequestContext): Promise<Redirect> {
+/** `POST chat/{id}/stop`. */
+export async function stopTurn(context: RequestContext): Promise<Redirect> {
   const { backend, params, session } = context;
   const turn = field(context, 'turn');
-  if (turn === undefined) throw new ReveilleError('invalid_request', 'turn must name what is to be stopped');
+  if (turn === undefined) throw new ReveilleError('invalid_request', 'turn must be the id of the turn to stop');
   const { status } = await there(backend.agent).cancelTurn(turn);
-  session.messages.success(status === 'done' ? 'It had finished already.' : 'Stopped.');
-  return { to: `talk/${encodeURIComponent(params.id!)}` };
+  session.messages.success(status === 'done' ? 'The turn had already finished.' : 'Stopped.');
+  return { to: pathOf(params.id!) };
 }

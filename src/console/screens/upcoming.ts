@@ -6,7 +6,15 @@ import { dayAt, wallReading } from '../../kit/clock/wall-clock.ts';
 import { type AlarmView, LIST_LIMIT_MAX } from '../../wire/alarm.ts';
 import type { Budget } from '../../wire/budget.ts';
 import { nameOf, scheduleText } from '../alarm-text.ts';
-import { addConflict, type Cell, type Conflict, deferredIn, type Forecast, forecast, MAX_SIMULATED } from '../forecast.ts';
+import {
+  addConflict,
+  type Cell,
+  type Conflict,
+  deferredIn,
+  type Forecast,
+  forecast,
+  MAX_SIMULATED,
+} from '../forecast.ts';
 import { empty, missing, type Page, pageHead } from '../page.ts';
 import type { RequestContext } from '../request-context.ts';
 import { brief, type Html, NOTHING } from '../shown.ts';
@@ -204,7 +212,12 @@ function byDay({ cells }: Forecast, here: Here): Html[] {
   return [...Map.groupBy(cells, ({ day }) => day)].map(([day, ofDay]) => {
     const rows = [...Map.groupBy(ofDay, ({ alarm }) => alarm.id).values()].map(wholeDay);
     const date = calendarTime(rows[0]!.first, here).replace(/ \d\d:\d\d(:\d\d)?$/, '');
-    const name = day === 0 ? html`Today <span class="dim">${date}</span>` : day === 1 ? html`Tomorrow <span class="dim">${date}</span>` : date;
+    const name =
+      day === 0
+        ? html`Today <span class="dim">${date}</span>`
+        : day === 1
+          ? html`Tomorrow <span class="dim">${date}</span>`
+          : date;
     const omitted = rows.length - MAX_LISTED;
     const more = omitted > 0 ? html`<li class="dim">and ${counted(omitted, 'more alarm')} on this day</li>` : NOTHING;
     return html`<h2>${name}</h2><ul class="agenda" id="upcoming-${today + day}">${rows.slice(0, MAX_LISTED).map((one) => dayRow(one, today + day, here))}${more}</ul>`;
@@ -229,7 +242,10 @@ export async function upcomingScreen(context: RequestContext): Promise<Page> {
   const { backend, here, reads } = context;
   const about = { screen: 'upcoming', title: 'Upcoming' } as const;
   if ('missing' in backend.alarms)
-    return { ...about, main: html`${pageHead('Upcoming')}${missing('Alarms are not available', backend.alarms.missing)}` };
+    return {
+      ...about,
+      main: html`${pageHead('Upcoming')}${missing('Alarms are not available', backend.alarms.missing)}`,
+    };
   const client = backend.alarms.there;
   const until = here.now + DAYS * DAY_MS;
   const read = () => readUpcoming(client, until);

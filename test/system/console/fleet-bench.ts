@@ -176,7 +176,7 @@ type Sender = { send(path: string, sent?: Sent): Promise<Got>; readonly origin: 
 /** The session that an answer has opened. */
 export function visitOf({ cookie = '', text }: Pick<Got, 'cookie' | 'text'>, fleet: Sender) {
   const [sent = ''] = cookie.split(';');
-  const base = /href="(\/~[A-Za-z0-9_-]{22}\/)ahead"/.exec(text)?.[1] ?? '';
+  const base = /href="(\/~[A-Za-z0-9_-]{22}\/)upcoming"/.exec(text)?.[1] ?? '';
   const get = (path: string, headers: Record<string, string> = {}) =>
     fleet.send(`${base}${path}`, { headers: { cookie: sent, ...headers } });
   return {

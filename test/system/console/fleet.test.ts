@@ -59,7 +59,7 @@ describe('the console of a fleet', () => {
       own.cookie!,
       /^__Host-reveille=[A-Za-z0-9_-]{43}; Path=\/; Max-Age=\d+; HttpOnly; SameSite=Strict; Secure$/,
     );
-    const page = await own.get('ahead');
+    const page = await own.get('upcoming');
     assert.equal(page.status, 200);
     assert.match(page.text, /violet harbour/);
     assert.match(page.text, /Berlin/, 'in the zone of the person');
@@ -87,10 +87,10 @@ describe('the console of a fleet', () => {
     const { alarms } = await ada.agent.listAlarms({ limit: 1 });
     assert.deepEqual(alarms[0]!.set_by, { kind: 'person', name: 'ada' }, 'words of a person, not the agent’s own');
 
-    const said = await own.post(`talk/${adas.conversation}`, { message: 'is the violet harbour quiet?' });
+    const said = await own.post(`chat/${adas.conversation}`, { message: 'is the violet harbour quiet?' });
     assert.equal(said.status, 303, said.text);
     await eventually('the turn is done', async () =>
-      /violet harbour/.test((await own.get(`talk/${adas.conversation}`)).text),
+      /violet harbour/.test((await own.get(`chat/${adas.conversation}`)).text),
     );
     assert.match((await own.get('machine')).text, /awake/);
     assert.equal((await fleet.machines.show('bob')).running, 'asleep', 'nobody else was woken');
@@ -220,7 +220,7 @@ describe('the console of a fleet', () => {
           await fleet.send(path, {
             method: 'POST',
             headers: { cookie: own.sent, 'content-type': form, ...(origin !== '' && { origin }) },
-            body: `csrf=${csrf}&do=set&words=x&when=in+1+hour&token=${ada.token}`,
+            body: `csrf=${csrf}&do=set&message=x&when=in+1+hour&token=${ada.token}`,
           }),
         );
     const others = /data-csrf="([^"]+)"/.exec((await other.get('health')).text)![1]!;
@@ -230,7 +230,7 @@ describe('the console of a fleet', () => {
         await fleet.send(`${own.base}alarms/new`, {
           method: 'POST',
           headers: { cookie: own.sent, 'content-type': form, origin: fleet.origin },
-          body: `csrf=${one}&do=set&words=x&when=in+1+hour`,
+          body: `csrf=${one}&do=set&message=x&when=in+1+hour`,
         }),
       );
     const token = own.sent.split('=')[1]!;
@@ -259,7 +259,7 @@ describe('the console of a fleet', () => {
     const all = await Promise.all(Array.from({ length: 8 }, () => fleet.send(`/open?code=${code}`)));
     const opened = all.filter(({ status }) => status === 200);
     assert.equal(opened.length, 1);
-    assert.match((await visitOf(opened[0]!, fleet).get('ahead')).text, /Tokyo/);
+    assert.match((await visitOf(opened[0]!, fleet).get('upcoming')).text, /Tokyo/);
     look('used code', await fleet.send(`/open?code=${code}`));
     for (const headers of [{}, { authorization: 'Bearer x' }, { authorization: `Bearer ${own.sent}` }])
       look('code for nobody', await fleet.send('/console/codes', { method: 'POST', headers, body: '{}' }));

@@ -35,8 +35,8 @@ describe('a form and live updates', () => {
     house = started;
     ({ page } = await browser.open());
     await page.goto(await house.address());
-    await page.waitForURL(/\/ahead$/);
-    base = page.url().slice(0, -'ahead'.length);
+    await page.waitForURL(/\/upcoming$/);
+    base = page.url().slice(0, -'upcoming'.length);
   });
   after(() => owner.end());
 
@@ -54,11 +54,11 @@ describe('a form and live updates', () => {
   test('set: what is typed before the page is live stays', async () => {
     await page.goto(`${base}alarms/new`, { waitUntil: 'commit' });
     await page.fill('#when', 'tomorrow 9am');
-    await page.fill('#words', 'Look at the builds.');
+    await page.fill('#message', 'Look at the builds.');
     await page.focus('a[data-go=t]');
     await isLive();
     await update();
-    assert.deepEqual([await value('#when'), await value('#words')], ['tomorrow 9am', 'Look at the builds.']);
+    assert.deepEqual([await value('#when'), await value('#message')], ['tomorrow 9am', 'Look at the builds.']);
     await page.waitForSelector('#reading >> text=09:00');
   });
 
@@ -69,13 +69,13 @@ describe('a form and live updates', () => {
     test(`${what}: "Read the time back" and an error keep every value, and stay on the page`, async () => {
       await page.goto(base + (await form()));
       await isLive();
-      await page.fill('#words', 'Look at the mail.');
+      await page.fill('#message', 'Look at the mail.');
       await page.fill('#label', 'mail');
       await page.fill('#when', 'tomorrow 7:30');
       const kept = async () => {
         await isLive();
         await update();
-        const values = await Promise.all(['#words', '#label', '#when'].map(value));
+        const values = await Promise.all(['#message', '#label', '#when'].map(value));
         assert.deepEqual(values.slice(0, 2), ['Look at the mail.', 'mail']);
         return values[2];
       };
@@ -98,7 +98,7 @@ describe('a form and live updates', () => {
     const id = await setAlarm('Call the plumber.', 'in 5 hours', '--label', 'before');
     await page.goto(`${base}alarms/${id}/edit`);
     await isLive();
-    await page.focus('#words');
+    await page.focus('#message');
     await house.reveille('alarm', 'edit', id, '--label', 'after');
     await update();
     assert.equal(await value('#label'), 'before');
@@ -151,7 +151,7 @@ describe('a form and live updates', () => {
   });
 
   test('chat: text, selection and focus stay while a reply streams and ends', async () => {
-    await page.goto(`${base}talk`);
+    await page.goto(`${base}chat`);
     await page.fill('#message', 'What broke?');
     await page.press('#message', 'Enter');
     await page.waitForURL(/\/talk\/.+/);
@@ -168,7 +168,7 @@ describe('a form and live updates', () => {
   });
 
   test('chat: a message that the agent did not get stays, and so does the reason', async () => {
-    await page.goto(`${base}talk`);
+    await page.goto(`${base}chat`);
     await isLive();
     const { user_id: user } = JSON.parse(await house.reveille('machine', 'show', '--json'));
     await house.reveille('machine', 'suspend', user);

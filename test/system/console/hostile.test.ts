@@ -71,7 +71,7 @@ describe('what must not come in', () => {
       method: 'POST',
       ...more,
       headers: { cookie, origin, ...FORM, ...more.headers },
-      body: more.body ?? `csrf=${csrf}&do=set&words=stolen&when=in+2+hours`,
+      body: more.body ?? `csrf=${csrf}&do=set&message=stolen&when=in+2+hours`,
     });
 
   test('the very write is taken from a page of ours', async () => {
@@ -124,7 +124,7 @@ describe('what must not come in', () => {
     };
     for (const one of origins)
       for (const site of ['cross-site', 'same-site', 'same-origin', 'none'])
-        for (const body of [undefined, `csrf=${csrf}&do=set&words=x&when=in+3+hours`, 'do=set'])
+        for (const body of [undefined, `csrf=${csrf}&do=set&message=x&when=in+3+hours`, 'do=set'])
           look(
             await attempt({
               headers: { origin: one, 'sec-fetch-site': site },
@@ -142,7 +142,7 @@ describe('what must not come in', () => {
   test('forms without the token of the session, or of another kind: none of them is taken', async (t) => {
     const count = await alarms();
     const other = /data-csrf="([^"]+)"/.exec(await secondSession())![1]!;
-    const words = 'do=set&words=stolen&when=in+2+hours';
+    const words = 'do=set&message=stolen&when=in+2+hours';
     const tokens = [
       '',
       'csrf=',
@@ -156,7 +156,7 @@ describe('what must not come in', () => {
     for (const token of tokens) if ((await attempt({ body: `${token}&${words}` })).status < 400) accepted++;
     for (const type of ['application/json', 'text/plain', 'multipart/form-data; boundary=x'])
       if ((await attempt({ headers: { 'content-type': type } })).status < 400) accepted++;
-    for (const path of ['undo', 'alarms/several', 'machine/suspend', 'approvals/answer', 'talk', 'sign-out']) {
+    for (const path of ['undo', 'alarms/several', 'machine/suspend', 'approvals/answer', 'chat', 'sign-out']) {
       const got = await send(`${origin}${base}${path}`, {
         method: 'POST',
         headers: { cookie, origin, ...FORM },
@@ -172,14 +172,14 @@ describe('what must not come in', () => {
   async function secondSession(): Promise<string> {
     const opened = await send(await house.address());
     const path = /Path=(\/~[^;]+)/.exec(opened.cookie!)![1]!;
-    return (await send(`${origin}${path}ahead`, { headers: { cookie: opened.cookie!.split(';')[0]! } })).text;
+    return (await send(`${origin}${path}upcoming`, { headers: { cookie: opened.cookie!.split(';')[0]! } })).text;
   }
 
   test('forged, cut, exchanged and closed cookies: none opens anything', async (t) => {
     const [name, token] = cookie.split('=') as [string, string];
     let accepted = 0;
     const look = async (path: string, value: string) => {
-      if ((await send(`${origin}${path}ahead`, { headers: { cookie: value } })).status < 400) accepted++;
+      if ((await send(`${origin}${path}upcoming`, { headers: { cookie: value } })).status < 400) accepted++;
     };
     for (let n = 0; n < TRIES / 2 - 10; n++) await look(base, `${name}=${randomBytes(32).toString('base64url')}`);
     for (let n = 0; n < TRIES / 2 - 10; n++) await look(`/~${randomBytes(16).toString('base64url')}/`, cookie);
@@ -199,7 +199,7 @@ describe('what must not come in', () => {
     const closing = await send(await house.address());
     const closed = closing.cookie!.split(';')[0]!;
     const path = /Path=(\/~[^;]+)/.exec(closing.cookie!)![1]!;
-    const page = await send(`${origin}${path}ahead`, { headers: { cookie: closed } });
+    const page = await send(`${origin}${path}upcoming`, { headers: { cookie: closed } });
     const own = /data-csrf="([^"]+)"/.exec(page.text)![1]!;
     assert.equal(
       (
@@ -246,7 +246,7 @@ describe('what must not come in', () => {
   });
 
   test('every answer has the policy, and no page has script, style or a handler in it', async () => {
-    for (const path of ['ahead', 'alarms', 'alarms/new', 'approvals', 'health', 'nothing']) {
+    for (const path of ['upcoming', 'alarms', 'alarms/new', 'approvals', 'health', 'nothing']) {
       const { text, headers } = await send(`${origin}${base}${path}`, { headers: { cookie } });
       const policy = String(headers['content-security-policy']);
       assert.match(policy, /default-src 'none'; script-src 'self'; style-src 'self'/);
@@ -267,9 +267,9 @@ describe('what must not come in', () => {
     );
     const { page, context } = await browser.open();
     await page.goto(await house.address());
-    await page.waitForURL(/\/ahead$/);
+    await page.waitForURL(/\/upcoming$/);
     const path = new URL(page.url()).pathname;
-    for (const target of [other, `${other}/alarms`, other.replace('127.0.0.1', 'localhost'), `${other}/~x/ahead`])
+    for (const target of [other, `${other}/alarms`, other.replace('127.0.0.1', 'localhost'), `${other}/~x/upcoming`])
       await page.goto(target);
     assert.deepEqual(
       got.filter((one) => one !== undefined),
@@ -279,7 +279,7 @@ describe('what must not come in', () => {
     const result = await page.evaluate(
       `Promise.all([
         fetch('${origin}${path}', { credentials: 'include' }).then((r) => r.text(), () => 'refused'),
-        fetch('${origin}${path.replace('ahead', 'alarms/new')}', { method: 'POST', mode: 'no-cors', credentials: 'include', headers: { 'content-type': 'application/x-www-form-urlencoded' }, body: 'do=set&words=stolen&when=in+1+hour' }).then((r) => r.type, () => 'refused'),
+        fetch('${origin}${path.replace('upcoming', 'alarms/new')}', { method: 'POST', mode: 'no-cors', credentials: 'include', headers: { 'content-type': 'application/x-www-form-urlencoded' }, body: 'do=set&message=stolen&when=in+1+hour' }).then((r) => r.type, () => 'refused'),
         new Promise((resolve) => { const frame = document.createElement('iframe'); frame.src = '${origin}${path}'; frame.onload = () => { try { resolve(frame.contentDocument ? 'read ' + frame.contentDocument.title : 'closed'); } catch { resolve('closed'); } }; document.body.append(frame); }),
       ])`,
     );
@@ -317,14 +317,14 @@ describe('what must not come in', () => {
       if (/Content Security Policy/.test(message.text())) broken.push(message.text());
     });
     await page.goto(await house.address());
-    await page.waitForURL(/\/ahead$/);
-    const root = page.url().slice(0, -'ahead'.length);
+    await page.waitForURL(/\/upcoming$/);
+    const root = page.url().slice(0, -'upcoming'.length);
     const paths = [
-      'ahead',
+      'upcoming',
       'alarms',
       `alarms?text=${encodeURIComponent(evil.slice(0, 100))}`,
       'approvals',
-      'talk/evil',
+      'chat/evil',
       'machine',
       'health',
       `alarms/reading?when=${encodeURIComponent(evil.slice(0, 150))}`,

@@ -51,13 +51,13 @@ describe('passkeys', () => {
     await cdp.send('WebAuthn.enable');
     ({ authenticatorId } = await cdp.send('WebAuthn.addVirtualAuthenticator', { options: AUTHENTICATOR }));
     await page.goto(await house.address());
-    await page.waitForURL(/\/ahead$/);
-    base = page.url().slice(0, -'ahead'.length);
+    await page.waitForURL(/\/upcoming$/);
+    base = page.url().slice(0, -'upcoming'.length);
   });
   after(() => owner.end());
 
   const bodyTold = async (text: RegExp) => {
-    const line = page.locator('body > .told').filter({ hasText: text });
+    const line = page.locator('body > .notice').filter({ hasText: text });
     await line.waitFor();
     return line.textContent();
   };
@@ -103,8 +103,8 @@ describe('passkeys', () => {
     const byNumber = await browser.open();
     const address = (await house.address()).replace(console_url!, public_url!);
     await byNumber.page.goto(address);
-    await byNumber.page.waitForURL(/\/ahead$/);
-    await byNumber.page.goto(byNumber.page.url().replace('ahead', 'approvals/passkeys'));
+    await byNumber.page.waitForURL(/\/upcoming$/);
+    await byNumber.page.goto(byNumber.page.url().replace('upcoming', 'approvals/passkeys'));
     assert.match(
       (await byNumber.page.textContent('main')) ?? '',
       /127\.0\.0\.1 is none\. Open the console by its name/,
@@ -119,7 +119,7 @@ describe('passkeys', () => {
     assert.match((await page.textContent('main')) ?? '', /No passkey yet/);
     await verified(false);
     await page.click('text=Add a passkey');
-    await page.locator('[data-said]').filter({ hasText: 'Nothing was done' }).waitFor();
+    await page.locator('[data-error]').filter({ hasText: 'Nothing was done' }).waitFor();
     assert.deepEqual(await passkeys(), []);
     await verified(true);
     await page.fill('#name', 'my laptop');
@@ -128,7 +128,7 @@ describe('passkeys', () => {
     const [passkey] = await passkeys();
     assert.equal(passkey?.passkey?.origin, house.run.console_url);
     await page.click('text=Add a passkey');
-    await page.locator('[data-said]').filter({ hasText: 'There is a passkey for this address' }).waitFor();
+    await page.locator('[data-error]').filter({ hasText: 'There is a passkey for this address' }).waitFor();
     await isFit();
   });
 
@@ -141,7 +141,7 @@ describe('passkeys', () => {
     await verified(false);
     await delay(SEEN_MS);
     await page.keyboard.press('y');
-    await page.locator('[data-said]').filter({ hasText: 'Nothing was done' }).waitFor();
+    await page.locator('[data-error]').filter({ hasText: 'Nothing was done' }).waitFor();
     assert.equal(await stateOf(id), 'awaiting_approval');
     await verified(true);
     await page.keyboard.press('y');
@@ -171,7 +171,7 @@ describe('passkeys', () => {
     });
     const { data } = (await answer.json()) as { data: { intent_id: string } };
     await until(data.intent_id, 'awaiting_approval');
-    await page.goto(`${base}talk/night`);
+    await page.goto(`${base}chat/night`);
     await page.waitForSelector('[data-question]');
     await delay(SEEN_MS);
     await page.keyboard.press('d');
@@ -192,14 +192,14 @@ describe('passkeys', () => {
     const other = await asked();
     const plain = await browser.open({ script: false });
     await plain.page.goto(await house.address());
-    await plain.page.waitForURL(/\/ahead$/);
+    await plain.page.waitForURL(/\/upcoming$/);
     // Pages of the same second share what they have read.
     await eventually('it is shown', async () => {
       await plain.page.click('nav >> text=Approvals');
       return (await plain.page.locator('[data-question]').count()) > 0;
     });
     await plain.page.click('[data-answer=d]');
-    assert.match((await plain.page.textContent('body > .told')) ?? '', /Denied, signed by/);
+    assert.match((await plain.page.textContent('body > .notice')) ?? '', /Denied, signed by/);
     await until(other, 'denied');
     await plain.context.close();
   });
@@ -307,7 +307,7 @@ describe('passkeys', () => {
     await page.fill('#name', 'my phone');
     await page.fill('#pass-new', 'a horse that somebody has stapled');
     await page.click('text=Add a passkey');
-    await page.locator('[data-said]').filter({ hasText: 'the passphrase is not the one' }).waitFor();
+    await page.locator('[data-error]').filter({ hasText: 'the passphrase is not the one' }).waitFor();
     assert.equal((await passkeys()).length, 1, 'the revoked one');
     await page.fill('#pass-new', PASSPHRASE);
     await page.click('text=Add a passkey');

@@ -60,7 +60,7 @@ describe('a person with a keyboard', () => {
     house = started;
     ({ page } = await browser.open());
     await page.goto(await house.address());
-    await page.waitForURL(/\/ahead$/);
+    await page.waitForURL(/\/upcoming$/);
     await page.waitForSelector('.live[data-state=on]');
   });
   after(() => owner.end());
@@ -71,10 +71,10 @@ describe('a person with a keyboard', () => {
     await page.waitForURL(to);
     await page.waitForSelector('.live[data-state=on]');
   };
-  const told = async () => (await page.textContent('body > .told')) ?? '';
+  const told = async () => (await page.textContent('body > .notice')) ?? '';
   /** Waits until a page tells so; where it does not, the error says what stands there instead. */
   const isTold = (words: string) =>
-    page.waitForSelector(`body > .told >> text=${words}`).catch(async (error: Error) => {
+    page.waitForSelector(`body > .notice >> text=${words}`).catch(async (error: Error) => {
       throw new Error(`${page.url()} shows:\n${await page.innerText('body')}`, { cause: error });
     });
 
@@ -82,7 +82,7 @@ describe('a person with a keyboard', () => {
     await go('a', /\/alarms$/);
     await page.keyboard.press('n');
     await page.waitForURL(/\/alarms\/new$/);
-    await page.focus('#words');
+    await page.focus('#message');
     await page.keyboard.type('Look at the builds');
     await page.keyboard.press('Tab');
     await page.keyboard.type('every weekday at 9');
@@ -121,7 +121,7 @@ describe('a person with a keyboard', () => {
     await page.keyboard.press('Escape');
     await house.reveille('alarm', 'set', 'Rings meanwhile.', 'in 3s');
     await go('a', /\/alarms$/);
-    while ((await page.locator('[data-at-hand]:has-text("Look at the builds")').count()) === 0)
+    while ((await page.locator('[data-selected]:has-text("Look at the builds")').count()) === 0)
       await page.keyboard.press('j');
     await page.waitForSelector('.row:has-text("Rings meanwhile.")', { state: 'detached' });
     await page.keyboard.press('x');
@@ -230,12 +230,12 @@ describe('a person with a keyboard', () => {
     const focused = () => page.evaluate("document.activeElement.closest('[data-question]').dataset.question");
     await page.focus('[data-question] >> nth=1 >> [data-answer=y]');
     const second = await focused();
-    await page.evaluate("main().append('what the next look takes away'); look()");
+    await page.evaluate("main().append('what the next look takes away'); refresh()");
     assert.equal(await focused(), second, 'the button that has the focus is that of the same question');
     await page.evaluate('document.activeElement.blur()');
     await delay(SEEN_MS);
     await page.keyboard.press('j');
-    const said = (name: string) => page.locator(`[data-at-hand] [name=${name}]`).inputValue();
+    const said = (name: string) => page.locator(`[data-selected] [name=${name}]`).inputValue();
     const digests = ['displayed', 'call'].map(async (of) => [`--${of}-sha256`, await said(`${of}_sha256`)]);
     // The clock of the page stands still, so that a busy computer is not too late with the keys.
     await page.evaluate('{ const now = performance.now(); performance.now = () => now; }');
@@ -243,7 +243,7 @@ describe('a person with a keyboard', () => {
     await page.waitForSelector('[data-question] >> nth=1', { state: 'detached' });
     for (const key of ['y', 'Enter']) {
       await page.keyboard.press(key);
-      await page.locator('[data-said]').filter({ hasText: 'only just come to this place' }).waitFor();
+      await page.locator('[data-error]').filter({ hasText: 'only just come to this place' }).waitFor();
       await page.focus('[data-answer=y]');
     }
     assert.match(await house.reveille('intent', 'show', id), /call: awaiting approval/);
@@ -278,7 +278,7 @@ describe('a person with a keyboard', () => {
   });
 
   test('says something, and sees the reply as it comes, as text', async () => {
-    await go('t', /\/talk$/);
+    await go('t', /\/chat$/);
     await page.keyboard.press('/');
     await page.keyboard.type('What broke?');
     await page.keyboard.press('Enter');
@@ -291,7 +291,7 @@ describe('a person with a keyboard', () => {
 
   test('in Talk: a tool as it runs, its question answered there under a passphrase, and a turn that is stopped', async () => {
     await house.given(`${PASSPHRASE}\n`, 'approver', 'seal');
-    await go('t', /\/talk$/);
+    await go('t', /\/chat$/);
     const say = async () => {
       await page.keyboard.press('/');
       await page.keyboard.type(PAY);
@@ -304,7 +304,7 @@ describe('a person with a keyboard', () => {
     await delay(SEEN_MS);
     await page.fill('[name=passphrase]', 'another horse altogether');
     await page.click('[data-question] [data-answer=y]');
-    await page.waitForSelector('body > .told.bad >> text=passphrase');
+    await page.waitForSelector('body > .notice.bad >> text=passphrase');
     await delay(SEEN_MS);
     await page.fill('[name=passphrase]', PASSPHRASE);
     await page.click('[data-question] [data-answer=y]');
@@ -313,7 +313,7 @@ describe('a person with a keyboard', () => {
     assert.equal(await page.locator('[data-question]').count(), 0);
     assert.match(await house.reveille('intent', 'list'), /^\S+ +completed.*\n/m);
 
-    await go('t', /\/talk$/);
+    await go('t', /\/chat$/);
     await say();
     await page.keyboard.press('Escape');
     await page.keyboard.press('s');

@@ -70,8 +70,8 @@ describe('a browser that is told', () => {
     const address = await house.address();
     if (isAllowed) await context.grantPermissions(['notifications'], { origin: new URL(address).origin });
     await page.goto(address);
-    await page.waitForURL(/\/ahead$/);
-    await page.goto(page.url().replace('ahead', 'notices'));
+    await page.waitForURL(/\/upcoming$/);
+    await page.goto(page.url().replace('upcoming', 'notices'));
     return page;
   }
 

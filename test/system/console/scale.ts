@@ -54,8 +54,8 @@ for (let made = 0; made < ALARMS; made += 200)
 const browser = await startBrowser(owner);
 const { page } = await browser.open();
 await page.goto(await house.address());
-await page.waitForURL(/\/ahead$/);
-const base = page.url().slice(0, -'ahead'.length);
+await page.waitForURL(/\/upcoming$/);
+const base = page.url().slice(0, -'upcoming'.length);
 for (const path of [
   // What any page takes here: a form, which asks nobody anything.
   'alarms/new',
@@ -64,7 +64,7 @@ for (const path of [
   'alarms?status=failed',
   'alarms?text=needle',
   'alarms?text=nowhere',
-  'ahead',
+  'upcoming',
 ]) {
   const paints: number[] = [];
   const answers: number[] = [];

@@ -50,8 +50,8 @@ describe('the screens of the console', () => {
     await house.reveille('intent', 'submit', '--json-file', file);
     ({ page } = await browser.open());
     await page.goto(await house.address());
-    await page.waitForURL(/\/ahead$/);
-    base = page.url().slice(0, -'ahead'.length);
+    await page.waitForURL(/\/upcoming$/);
+    base = page.url().slice(0, -'upcoming'.length);
     await eventually('the question waits', async () =>
       (await house.reveille('intent', 'list')).includes('awaiting approval'),
     );
@@ -63,16 +63,16 @@ describe('the screens of the console', () => {
     return (await page.locator('a.name').first().getAttribute('href'))!.split('?')[0]!;
   };
   const screens: Record<string, () => string | Promise<string>> = {
-    ahead: () => 'ahead',
+    ahead: () => 'upcoming',
     alarms: () => 'alarms',
     'an alarm': firstAlarm,
     'setting an alarm': () => 'alarms/new',
     'editing an alarm': async () => `${await firstAlarm()}/edit`,
     'a question before cancelling': async () => `${await firstAlarm()}/cancel`,
-    talk: () => 'talk',
+    talk: () => 'chat',
     'a conversation': async () => {
       await house.reveille('chat', 'What broke?', '--conversation', 'night');
-      return 'talk/night';
+      return 'chat/night';
     },
     approvals: () => 'approvals',
     'an approval': async () => {
@@ -114,7 +114,7 @@ describe('the screens of the console', () => {
     });
 
   test('ahead: the chart has as many fires as the figures, and a dense series on every day to its end', async () => {
-    await page.goto(`${base}ahead`);
+    await page.goto(`${base}upcoming`);
     const figure = async (words: string) =>
       Number.parseInt((await page.textContent(`.figures li:has-text("${words}") strong`)) ?? '', 10);
     const total = await figure('in seven days');
@@ -154,14 +154,14 @@ describe('the screens of the console', () => {
   test('every screen is there without script, and an alarm can be set and paused', async () => {
     const plain = await browser.open({ width: 360, script: false });
     await plain.page.goto(await house.address());
-    await plain.page.waitForURL(/\/ahead$/);
+    await plain.page.waitForURL(/\/upcoming$/);
     for (const screen of ['Alarms', 'Talk', 'Approvals', 'Machine', 'Day', 'Health', 'Ahead']) {
       await plain.page.click(`nav >> text=${screen}`);
       assert.notEqual(await plain.page.textContent('h1'), 'That did not work', screen);
     }
     await plain.page.click('nav >> text=Alarms');
     await plain.page.click('text=Set an alarm');
-    await plain.page.fill('#words', 'Call the plumber');
+    await plain.page.fill('#message', 'Call the plumber');
     await plain.page.fill('#when', 'tomorrow 9am');
     await plain.page.click('text=Read the time back');
     assert.match((await plain.page.textContent('#reading')) ?? '', /09:00.*Europe\/Berlin/);

@@ -15,11 +15,11 @@ import { TRANSFER } from './transfer.ts';
 const FOLDER = join(import.meta.dirname, '../../../docs/console');
 
 const SHOTS = [
-  { name: 'ahead', path: 'ahead', width: 1000, scheme: 'light' },
+  { name: 'upcoming', path: 'upcoming', width: 1000, scheme: 'light' },
   { name: 'alarms', path: 'alarm', width: 1000, scheme: 'dark' },
   { name: 'alarms-phone', path: 'alarms', width: 360, scheme: 'light' },
   { name: 'set', path: 'alarms/new', width: 360, scheme: 'light' },
-  { name: 'talk', path: 'talk/night', width: 1000, scheme: 'light' },
+  { name: 'chat', path: 'chat/night', width: 1000, scheme: 'light' },
   { name: 'approvals', path: 'approvals', width: 1000, scheme: 'light' },
   { name: 'approvals-phone', path: 'approvals', width: 360, scheme: 'dark' },
   { name: 'passkeys', path: 'approvals/passkeys', width: 1000, scheme: 'light' },
@@ -61,14 +61,14 @@ for (const { name, path, width, scheme } of SHOTS) {
   const { page, context } = await browser.open({ width, scheme });
   await page.setViewportSize({ width, height: width < 600 ? 580 : 590 });
   await page.goto(await house.address());
-  await page.waitForURL(/\/ahead$/);
-  const base = page.url().slice(0, -'ahead'.length);
+  await page.waitForURL(/\/upcoming$/);
+  const base = page.url().slice(0, -'upcoming'.length);
   if (path === 'alarm') {
     await page.goto(`${base}alarms`);
     await page.click('a.name:has-text("builds")');
   } else await page.goto(base + path);
   if (path === 'alarms/new') {
-    await page.fill('#words', 'I look at the builds of the night and tell what broke.');
+    await page.fill('#message', 'I look at the builds of the night and tell what broke.');
     await page.fill('#when', 'every weekday at 9:00');
     await page.waitForSelector('#reading strong');
   }
@@ -78,7 +78,7 @@ for (const { name, path, width, scheme } of SHOTS) {
     await authenticator.send('WebAuthn.addVirtualAuthenticator', { options: AUTHENTICATOR });
     await page.fill('#name', 'my phone');
     await page.click('text=Add a passkey');
-    await page.waitForSelector('body > .told');
+    await page.waitForSelector('body > .notice');
   }
   await delay(500);
   const bytes = await page.screenshot({ path: join(FOLDER, `${name}.png`) });
