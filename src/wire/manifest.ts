@@ -41,7 +41,17 @@ const companionCall = z.strictObject({ tool: z.string().min(1).max(128), args: z
 export type CompanionCall = z.output<typeof companionCall>;
 
 /** What an argument is to the person who approves a call. */
-export const EFFECT_ROLES = ['amount', 'recipient', 'command', 'code', 'url', 'path', 'content', 'name'] as const;
+export const EFFECT_ROLES = [
+  'amount',
+  'payer',
+  'recipient',
+  'command',
+  'code',
+  'url',
+  'path',
+  'content',
+  'name',
+] as const;
 export type EffectRole = (typeof EFFECT_ROLES)[number];
 
 /** What the executor has to know of a tool to use it with care. */

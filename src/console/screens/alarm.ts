@@ -6,6 +6,7 @@ import { keepsWallTime } from '../../kit/phrase/series-words.ts';
 import { plainWakeError } from '../../kit/text/wake-error.ts';
 import type { AlarmView, FireView } from '../../wire/alarm.ts';
 import { fireTime, hasTrouble, instantOf, nameOf, scheduleText, seconds, stateMark, trouble } from '../alarm-text.ts';
+import { markdown } from '../markdown.ts';
 import { csrfField } from '../page.ts';
 import { type RequestContext, there, withQuery } from '../request-context.ts';
 import { block, type Html, NOTHING, shown } from '../shown.ts';
@@ -106,7 +107,9 @@ const OUTCOMES = { delivered: 'delivered', failed: 'failed', unknown: 'unknown',
 function reply({ turn }: FireView): Html {
   if (turn?.conversation_id === undefined) return NOTHING;
   const to = `chat/${encodeURIComponent(turn.conversation_id)}${turn.turn_id === undefined ? '' : `#turn-${turn.turn_id}`}`;
-  const said = turn.reply ? html`<div class="reply"><h3>Reply</h3>${block(turn.reply)}</div>` : NOTHING;
+  const said = turn.reply
+    ? html`<div class="reply"><h3>Reply</h3><div class="text" dir="auto">${markdown(turn.reply)}</div></div>`
+    : NOTHING;
   return html`${said}<p><a href="${to}">Open the conversation</a></p>`;
 }
 

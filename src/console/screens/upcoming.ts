@@ -18,7 +18,7 @@ import {
 import { empty, missing, type Page, pageHead } from '../page.ts';
 import type { RequestContext } from '../request-context.ts';
 import { brief, type Html, NOTHING } from '../shown.ts';
-import { type Here, relative, time, zoneText } from '../times.ts';
+import { absolute, type Here, relative, zoneText } from '../times.ts';
 
 const DAY_MS = 86_400_000;
 const DAYS = 7;
@@ -157,7 +157,7 @@ const clockOf = (at: number, here: Here) => calendarTime(at, here).replace(/^.* 
 function conflictLines({ count, conflicts }: AlarmDay, here: Here): Html[] {
   return conflicts.map(({ why, count: deferred, until }) => {
     const which = count === 1 ? 'Deferred' : deferred === count ? 'All deferred' : `${deferred} deferred`;
-    const then = until === undefined ? 'until the budget allows a wake' : html`until ${time(until, here)}`;
+    const then = until === undefined ? 'until the budget allows a wake' : html`until ${absolute(until, here)}`;
     return html`<p class="trouble">${which} ${then}: ${why}</p>`;
   });
 }
