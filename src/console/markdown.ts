@@ -23,6 +23,8 @@ for (const rule of ['heading_open', 'heading_close'])
     tokens[at]!.tag = `h${Math.min(6, Number(tokens[at]!.tag.slice(1)) + 2)}`;
     return self.renderToken(tokens, at, options);
   };
+rules.table_open = () => '<div class="table" tabindex="0" role="group" aria-label="Table"><table>\n';
+rules.table_close = () => '</table></div>\n';
 rules.link_open = (tokens, at, options, _env, self) => {
   tokens[at]!.attrSet('rel', 'noopener noreferrer nofollow');
   tokens[at]!.attrSet('target', '_blank');

@@ -74,6 +74,7 @@ const script: Script = (response, request) => {
 };
 
 const owner = sharedOwner();
+const house = await startHouse(owner, script);
 if (existsSync(FONTS)) {
   const config = join(house.home, 'fonts.conf');
   const prefer = ['system-ui', 'sans-serif'].map(
@@ -83,7 +84,6 @@ if (existsSync(FONTS)) {
   writeFileSync(config, `<?xml version="1.0"?><fontconfig>${[...folders, ...prefer].join('')}</fontconfig>`);
   process.env.FONTCONFIG_FILE = config;
 }
-const house = await startHouse(owner, script);
 const browser = await startBrowser(owner);
 const set = (...words: string[]) => house.reveille('alarm', 'set', ...words);
 await set('Check the builds of the night and report what failed.', 'every weekday at 9:00', '--label', 'Stand-up');
