@@ -183,7 +183,7 @@ export function visitOf({ cookie = '', text }: Pick<Got, 'cookie' | 'text'>, fle
     ...{ base, sent, get },
     /** A form of a page of this session. */
     async post(path: string, fields: Record<string, string>): Promise<Got> {
-      const csrf = /data-csrf="([^"]+)"/.exec((await get('health')).text)?.[1] ?? '';
+      const csrf = /data-csrf="([^"]+)"/.exec((await get('status')).text)?.[1] ?? '';
       return fleet.send(`${base}${path}`, {
         method: 'POST',
         headers: { cookie: sent, origin: fleet.origin, 'content-type': 'application/x-www-form-urlencoded' },

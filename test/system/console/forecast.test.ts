@@ -1,4 +1,4 @@
-/** The forecast of the console with the schedule engine that it is wired to. */
+/** The forecast of the console with its real schedule engine. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { compileSchedule } from '../../../src/chronos/alarm/schedule.ts';

@@ -1,4 +1,4 @@
-/** Live updates and forms in a real browser: an update never changes a form in use, and is applied once the form is left. */
+/** Live updates and forms in a real browser: an update never changes a form in use, and is applied when the form loses the focus. */
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { sharedOwner } from '../../support/temporary.ts';
 import { type House, startHouse } from './bench.ts';
 import { TRANSFER } from './transfer.ts';
 
-const PASSPHRASE = 'a horse that nobody has stapled';
+const PASSPHRASE = 'a horse without a staple';
 
 /** Streams the first half of a reply, and the second one after `finish`. */
 let finish = () => {};
@@ -44,18 +44,18 @@ describe('a form and live updates', () => {
   /** Runs a whole live update, as a hint does. */
   const update = () =>
     page.evaluate(`(async () => {
-      while (looking) await new Promise((resolve) => setTimeout(resolve, 10));
-      await look();
+      while (refreshing) await new Promise((resolve) => setTimeout(resolve, 10));
+      await refresh();
     })()`);
   const value = (field: string) => page.inputValue(field);
   const setAlarm = async (...words: string[]): Promise<string> =>
     JSON.parse(await house.reveille('alarm', 'set', ...words, '--json')).id;
 
-  test('set: what is typed before the page is live stays', async () => {
+  test('set: text that was typed before the page is live stays', async () => {
     await page.goto(`${base}alarms/new`, { waitUntil: 'commit' });
     await page.fill('#when', 'tomorrow 9am');
     await page.fill('#message', 'Look at the builds.');
-    await page.focus('a[data-go=t]');
+    await page.focus('a[data-go=c]');
     await isLive();
     await update();
     assert.deepEqual([await value('#when'), await value('#message')], ['tomorrow 9am', 'Look at the builds.']);
@@ -66,7 +66,7 @@ describe('a form and live updates', () => {
     ['set', async () => 'alarms/new'],
     ['edit', async () => `alarms/${await setAlarm('Water the plants.', 'in 5 hours')}/edit`],
   ] as const)
-    test(`${what}: "Read the time back" and an error keep every value, and stay on the page`, async () => {
+    test(`${what}: "Preview" and an error keep every value, and stay on the page`, async () => {
       await page.goto(base + (await form()));
       await isLive();
       await page.fill('#message', 'Look at the mail.');
@@ -79,7 +79,7 @@ describe('a form and live updates', () => {
         assert.deepEqual(values.slice(0, 2), ['Look at the mail.', 'mail']);
         return values[2];
       };
-      await Promise.all([page.waitForNavigation(), page.click('text=Read the time back')]);
+      await Promise.all([page.waitForNavigation(), page.click('text=Preview')]);
       assert.equal(await kept(), 'tomorrow 7:30');
       assert.match((await page.textContent('#reading')) ?? '', /07:30/);
 
@@ -94,7 +94,7 @@ describe('a form and live updates', () => {
       assert.match((await page.textContent('.detail')) ?? '', /Look at the mail\.[\s\S]*07:30/);
     });
 
-  test('edit: a form that has the focus is not changed; the update is applied when it is left', async () => {
+  test('edit: an update skips the focused form and is applied when the form loses the focus', async () => {
     const id = await setAlarm('Call the plumber.', 'in 5 hours', '--label', 'before');
     await page.goto(`${base}alarms/${id}/edit`);
     await isLive();
@@ -102,26 +102,26 @@ describe('a form and live updates', () => {
     await house.reveille('alarm', 'edit', id, '--label', 'after');
     await update();
     assert.equal(await value('#label'), 'before');
-    assert.equal(await page.evaluate('document.activeElement.id'), 'words');
-    await page.focus('a[data-go=t]');
+    assert.equal(await page.evaluate('document.activeElement.id'), 'message');
+    await page.focus('a[data-go=c]');
     await page.waitForSelector('#label[value=after]');
 
     await page.fill('#when', 'tomorrow 7:30');
-    await page.focus('a[data-go=t]');
+    await page.focus('a[data-go=c]');
     await house.reveille('alarm', 'edit', id, '--label', 'later');
     await update();
     assert.deepEqual([await value('#when'), await value('#label')], ['tomorrow 7:30', 'after']);
     await page.fill('#when', '');
-    await page.focus('a[data-go=t]');
+    await page.focus('a[data-go=c]');
     await page.waitForSelector('#label[value=later]');
   });
 
-  test('edit: what is typed while the first update is on its way stays', async () => {
+  test('edit: text that is typed during the first update stays', async () => {
     const id = await setAlarm('Call the dentist.', 'in 5 hours');
     const isUpdate = (request: Request) => request.headers()['x-reveille-part'] === 'main';
-    const held = Promise.withResolvers<void>();
+    const release = Promise.withResolvers<void>();
     await page.route(/\/edit$/, async (route) => {
-      if (isUpdate(route.request())) await held.promise;
+      if (isUpdate(route.request())) await release.promise;
       await route.continue();
     });
     const [request] = await Promise.all([
@@ -129,15 +129,15 @@ describe('a form and live updates', () => {
       page.goto(`${base}alarms/${id}/edit`),
     ]);
     await page.fill('#when', 'tomorrow 9am');
-    await page.focus('a[data-go=t]');
-    held.resolve();
+    await page.focus('a[data-go=c]');
+    release.resolve();
     await (await request.response())?.finished();
     await update();
     assert.equal(await value('#when'), 'tomorrow 9am');
     await page.unroute(/\/edit$/);
   });
 
-  test('alarms: a list with a typed search and a marked row goes on being updated', async () => {
+  test('alarms: updates continue in a list with a typed search and a selected row', async () => {
     const id = await setAlarm('Marked.', 'in 6 hours');
     await page.goto(`${base}alarms`);
     await isLive();
@@ -154,7 +154,7 @@ describe('a form and live updates', () => {
     await page.goto(`${base}chat`);
     await page.fill('#message', 'What broke?');
     await page.press('#message', 'Enter');
-    await page.waitForURL(/\/talk\/.+/);
+    await page.waitForURL(/\/chat\/.+/);
     await page.fill('#message', 'And the mail?');
     await page.evaluate('message.setSelectionRange(4, 7)');
     await page.locator('[data-reply]').filter({ hasText: 'The first half.' }).waitFor();
@@ -167,7 +167,7 @@ describe('a form and live updates', () => {
     assert.deepEqual(await page.evaluate(place), ['message', 4, 7]);
   });
 
-  test('chat: a message that the agent did not get stays, and so does the reason', async () => {
+  test('chat: a message that was not sent stays with its error', async () => {
     await page.goto(`${base}chat`);
     await isLive();
     const { user_id: user } = JSON.parse(await house.reveille('machine', 'show', '--json'));
@@ -181,7 +181,7 @@ describe('a form and live updates', () => {
     await house.reveille('machine', 'restore', user);
   });
 
-  test('approvals: a passphrase being typed stays while another question is answered and goes', async () => {
+  test('approvals: a half-typed passphrase stays while another question is answered', async () => {
     const node = (id: string, amount: string) => ({ ...TRANSFER.plan, id, args: { ...TRANSFER.plan.args, amount } });
     const plan = { id: 'both', kind: 'parallel', nodes: [node('little', '10.00'), node('much', '2000.00')] };
     const file = join(house.home, 'transfer.json');
@@ -197,17 +197,17 @@ describe('a form and live updates', () => {
     await page.waitForSelector('[data-question] >> nth=1', { state: 'detached' });
     assert.equal(await much.inputValue(), 'a horse th');
     assert.ok(await much.evaluate((field) => field.matches(':focus')));
-    // The denial of one step ended the other: its form stays while it is in use, and goes then.
+    // The denial of one step ended the other. Its form stays while it is in use.
     await much.fill('');
-    await page.focus('a[data-go=t]');
+    await page.focus('a[data-go=c]');
     await page.waitForSelector('[data-question]', { state: 'detached' });
   });
 
   for (const [path, field] of [
     ['approvals/passkeys', '#name'],
-    ['notices', '#notice-name'],
+    ['notifications', '#notice-name'],
   ] as const)
-    test(`${path}: what is typed stays`, async () => {
+    test(`${path}: typed text stays`, async () => {
       await page.goto(base + path, { waitUntil: 'commit' });
       await page.fill(field, 'my phone', { force: true });
       await isLive();

@@ -15,7 +15,7 @@ import { type House, startHouse } from './bench.ts';
 type Sent = { method?: string; headers?: Record<string, string>; body?: string };
 type Got = { status: number; text: string; cookie: string | undefined; headers: Record<string, unknown> };
 
-/** Says exactly what it is told, `Host` and `Origin` included. */
+/** Sends exactly the given headers, including `Host` and `Origin`. */
 function send(url: string, { method = 'GET', headers = {}, body }: Sent = {}): Promise<Got> {
   return new Promise((resolve, reject) => {
     const sent = request(url, { method, headers }, (response) => {
@@ -37,16 +37,16 @@ function send(url: string, { method = 'GET', headers = {}, body }: Sent = {}): P
   });
 }
 
-/** `npm run test:rounds` tries as many as it should be. */
+/** `npm run test:rounds` makes the full number of attempts. */
 const TRIES = process.env.REVEILLE_ROUNDS === 'all' ? 10_000 : 300;
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
 
-describe('what must not come in', () => {
+describe('refused requests', () => {
   const owner = sharedOwner();
   let house: House;
   let browser: TestBrowser;
   let origin: string;
-  /** A session that stands. */
+  /** A valid session. */
   let base: string;
   let cookie: string;
   let csrf: string;
@@ -65,7 +65,7 @@ describe('what must not come in', () => {
   after(() => owner.end());
 
   const alarms = async () => (await house.reveille('alarm', 'list', '--all')).split('\n').length;
-  /** A write that would set an alarm, if it were taken. */
+  /** A write that creates an alarm if it is accepted. */
   const attempt = (more: Sent) =>
     send(`${origin}${base}alarms/new`, {
       method: 'POST',
@@ -74,13 +74,13 @@ describe('what must not come in', () => {
       body: more.body ?? `csrf=${csrf}&do=set&message=stolen&when=in+2+hours`,
     });
 
-  test('the very write is taken from a page of ours', async () => {
+  test('the same write is accepted from a page of the console', async () => {
     const count = await alarms();
     assert.equal((await attempt({})).status, 303);
     assert.equal(await alarms(), count + 1);
   });
 
-  test('Host is asked first: 0 of 40 names that are bound anew come in, with a good cookie', async (t) => {
+  test('the host name is checked first: 0 of 40 foreign names are accepted with a valid cookie', async (t) => {
     const names = [
       'evil.example',
       'localhost.evil.example',
@@ -102,7 +102,7 @@ describe('what must not come in', () => {
     assert.equal(accepted, 0);
   });
 
-  test('foreign origins, and writes that do not say where they come from: 0 of 120 are taken', async (t) => {
+  test('foreign origins and writes without an origin: 0 of 120 are accepted', async (t) => {
     const count = await alarms();
     const port = new URL(origin).port;
     const origins = [
@@ -139,10 +139,10 @@ describe('what must not come in', () => {
     assert.equal(await alarms(), count);
   });
 
-  test('forms without the token of the session, or of another kind: none of them is taken', async (t) => {
+  test('forms without the CSRF token or with another content type: none is accepted', async (t) => {
     const count = await alarms();
     const other = /data-csrf="([^"]+)"/.exec(await secondSession())![1]!;
-    const words = 'do=set&message=stolen&when=in+2+hours';
+    const rest = 'do=set&message=stolen&when=in+2+hours';
     const tokens = [
       '',
       'csrf=',
@@ -153,7 +153,7 @@ describe('what must not come in', () => {
       `csrf=${randomBytes(32).toString('base64url')}`,
     ];
     let accepted = 0;
-    for (const token of tokens) if ((await attempt({ body: `${token}&${words}` })).status < 400) accepted++;
+    for (const token of tokens) if ((await attempt({ body: `${token}&${rest}` })).status < 400) accepted++;
     for (const type of ['application/json', 'text/plain', 'multipart/form-data; boundary=x'])
       if ((await attempt({ headers: { 'content-type': type } })).status < 400) accepted++;
     for (const path of ['undo', 'alarms/several', 'machine/suspend', 'approvals/answer', 'chat', 'sign-out']) {
@@ -175,7 +175,7 @@ describe('what must not come in', () => {
     return (await send(`${origin}${path}upcoming`, { headers: { cookie: opened.cookie!.split(';')[0]! } })).text;
   }
 
-  test('forged, cut, exchanged and closed cookies: none opens anything', async (t) => {
+  test('forged, shortened, exchanged and closed cookies: none opens a session', async (t) => {
     const [name, token] = cookie.split('=') as [string, string];
     let accepted = 0;
     const look = async (path: string, value: string) => {
@@ -224,7 +224,7 @@ describe('what must not come in', () => {
       const { status, cookie: given } = await send(`${origin}/open?code=${encodeURIComponent(code)}`);
       if (status < 400 || given !== undefined) accepted++;
     };
-    const user = 'somebody';
+    const user = 'user';
     const secret = house.run.console_secret!;
     for (let n = 0; n < 0.4 * TRIES; n++) await look(makeCode(randomBytes(32).toString('base64url'), user, Date.now()));
     for (let n = 0; n < 0.2 * TRIES; n++) await look(makeCode(secret, user, Date.now() - 700_000 - n * 1000));
@@ -245,8 +245,8 @@ describe('what must not come in', () => {
     assert.deepEqual([tried, accepted], [TRIES, 0]);
   });
 
-  test('every answer has the policy, and no page has script, style or a handler in it', async () => {
-    for (const path of ['upcoming', 'alarms', 'alarms/new', 'approvals', 'health', 'nothing']) {
+  test('every answer has the content security policy, and no page has an inline script, style or handler', async () => {
+    for (const path of ['upcoming', 'alarms', 'alarms/new', 'approvals', 'status', 'nothing']) {
       const { text, headers } = await send(`${origin}${base}${path}`, { headers: { cookie } });
       const policy = String(headers['content-security-policy']);
       assert.match(policy, /default-src 'none'; script-src 'self'; style-src 'self'/);
@@ -256,7 +256,7 @@ describe('what must not come in', () => {
     }
   });
 
-  test('another server on this computer is not sent the cookie, whatever it is called', async () => {
+  test('another server on this computer does not receive the cookie', async () => {
     const got: (string | undefined)[] = [];
     const other = await listening(
       owner,
@@ -275,7 +275,7 @@ describe('what must not come in', () => {
       got.filter((one) => one !== undefined),
       [],
     );
-    // From there, its pages cannot read ours or write to them.
+    // Its pages can neither read pages of the console nor write to them.
     const result = await page.evaluate(
       `Promise.all([
         fetch('${origin}${path}', { credentials: 'include' }).then((r) => r.text(), () => 'refused'),
@@ -326,7 +326,7 @@ describe('what must not come in', () => {
       'approvals',
       'chat/evil',
       'machine',
-      'health',
+      'status',
       `alarms/reading?when=${encodeURIComponent(evil.slice(0, 150))}`,
     ];
     await page.goto(`${root}alarms?sort=newest`);
@@ -340,15 +340,15 @@ describe('what must not come in', () => {
       assert.deepEqual(planted, [undefined, 0], path);
     }
     await page.goto(root + links[0]);
-    const words = await page.locator('.detail .words').first().innerText();
-    assert.match(words, /<script>window\.hit=1<\/script>/);
-    assert.equal(await page.locator('.detail .words .odd').count(), 2, 'what cannot be seen is set apart');
+    const message = await page.locator('.detail .words').first().innerText();
+    assert.match(message, /<script>window\.hit=1<\/script>/);
+    assert.equal(await page.locator('.detail .words .odd').count(), 2, 'invisible characters are marked');
     assert.deepEqual(broken, []);
-    t.diagnostic(`${paths.length} pages with markup in label, words, payload, name and task; none of it runs`);
+    t.diagnostic(`${paths.length} pages with markup in label, words, payload, name and task; no script runs`);
     await context.close();
   });
 
-  test('nothing of another path or method comes in', async () => {
+  test('other paths and methods are refused', async () => {
     for (const path of [
       '~',
       '~x/alarms',
