@@ -46,6 +46,13 @@ export async function approvalsScreen(context: RequestContext): Promise<Page> {
     reads.read(`${backend.user} intents`, () => intents.there.list({ limit: 50 })),
   ]);
   const past = all.map(({ value }) => value).filter(({ status }) => status !== 'awaiting_approval');
+  const key = 'there' in backend.approver ? backend.approver.there.known() : undefined;
+  const signer =
+    passkeys.length > 0
+      ? 'Answers are signed with your passkey.'
+      : key
+        ? 'Answers are signed with the key of this computer.'
+        : NOTHING;
   const questions =
     waiting.length === 0
       ? empty(
@@ -61,7 +68,7 @@ export async function approvalsScreen(context: RequestContext): Promise<Page> {
     screen: 'approvals',
     title: 'Approvals',
     looksAt: ['approvals'],
-    main: html`${pageHead('Approvals', passkeys.length === 0 ? 'Answers are signed with the key of this computer.' : 'Answers are signed with your passkey.', html`<a class="button" href="approvals/passkeys">Passkeys</a>`)}<div id="questions">${questions}</div>${history}`,
+    main: html`${pageHead('Approvals', signer, html`<a class="button" href="approvals/passkeys">Passkeys</a>`)}<div id="questions">${questions}</div>${history}`,
   };
 }
 

@@ -101,7 +101,7 @@ async function questionPage(
   const question = questionSection(asked, { backend, here: here(backend) }, passkeys, (signers) =>
     answerForm(given, signers),
   );
-  const main = html`<h1>${link.approved ? 'Approve this call?' : 'Deny this call?'}</h1>
+  const main = html`<h1>${link.approved ? 'Confirm your approval' : 'Confirm your denial'}</h1>
 ${complaint === undefined ? NOTHING : html`<p class="notice bad" role="alert">${shown(complaint)}</p>`}
 ${question}`;
   return outsidePage(link.approved ? 'Approve' : 'Deny', main, assets);

@@ -74,7 +74,7 @@ describe('the console of a fleet', () => {
     assert.match((await own.get(`alarms/${adas.alarm}`)).text, /look after the violet harbour/);
     assert.match((await own.get('machine')).text, /asleep/, 'reading does not start the machine');
     const asked = (await own.get('approvals')).text;
-    assert.match(asked, /Pay 25\.00 EUR/);
+    assert.match(asked, /Pay 12\.50 EUR: alice → bob/);
     assert.match(asked, /an answer in this page needs a passkey/);
     assert.doesNotMatch(asked, /data-answer/);
     assert.match((await own.get('day')).text, /reveille time/);
@@ -197,7 +197,7 @@ describe('the console of a fleet', () => {
       look(`bob at ada's ${path}`, await ask(own.base, other.sent), false);
       look(`no session at ada's ${path}`, await ask(own.base, ''), false);
       look(
-        `made up at ada's ${path}`,
+        `forged cookie at ada's ${path}`,
         await ask(own.base, `__Host-reveille=${randomBytes(32).toString('base64url')}`),
         false,
       );
