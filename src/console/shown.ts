@@ -23,4 +23,4 @@ export function brief(text: string, most = 120): Html {
 }
 
 /** Untrusted text as a block; `dir=auto` isolates its direction from the page. */
-export const block = (text: string, name = 'words'): Html => html`<div class="${name}" dir="auto">${shown(text)}</div>`;
+export const block = (text: string, name = 'quote'): Html => html`<div class="${name}" dir="auto">${shown(text)}</div>`;

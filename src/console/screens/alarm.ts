@@ -104,13 +104,13 @@ function progress(stages: readonly (number | undefined)[], isBad: boolean): Html
 const OUTCOMES = { delivered: 'delivered', failed: 'failed', unknown: 'unknown', missed: 'missed' } as const;
 
 /** The part of the reply that chronosd stores. The conversation has the whole reply. */
-function reply({ turn }: FireView): Html {
+function replyBlock({ turn }: FireView): Html {
   if (turn?.conversation_id === undefined) return NOTHING;
   const to = `chat/${encodeURIComponent(turn.conversation_id)}${turn.turn_id === undefined ? '' : `#turn-${turn.turn_id}`}`;
-  const said = turn.reply
+  const reply = turn.reply
     ? html`<div class="reply"><h3>Reply</h3><div class="text" dir="auto">${markdown(turn.reply)}</div></div>`
     : NOTHING;
-  return html`${said}<p><a href="${to}">Open the conversation</a></p>`;
+  return html`${reply}<p><a href="${to}">Open the conversation</a></p>`;
 }
 
 /** How the turn ended, and the next step after a failure. */
@@ -148,7 +148,7 @@ function fireBlock(attempts: readonly FireView[], here: Here): Html {
 <p class="dim">${attempts[0]!.attempt === 1 ? formatLateness(attempts[0]!.lateness_ms, attempts[0]!.late_because) : NOTHING}${last.missed_count ? html`; covers ${last.missed_count} missed occurrences` : NOTHING}</p>
 <dl class="steps">${steps}</dl>
 ${errors.length === 0 ? NOTHING : html`<ul class="errors">${errors}</ul>`}
-${reply(last)}
+${replyBlock(last)}
 </li>`;
 }
 

@@ -141,7 +141,7 @@ function answerIn(context: RequestContext) {
     throw new ReveilleError('invalid_request', `do must be approve or deny (got "${verdict}")`);
   return {
     about: { intentId, nodeId },
-    said: { approved: verdict === 'approve', call_sha256, displayed_sha256 },
+    answer: { approved: verdict === 'approve', call_sha256, displayed_sha256 },
   };
 }
 
@@ -150,12 +150,12 @@ const CHANGED = 'The question has changed since it was displayed. Nothing was an
 /** Why the displayed question cannot be answered any more. */
 async function closedReason(
   context: RequestContext,
-  { said, about }: ReturnType<typeof answerIn>,
+  { answer, about }: ReturnType<typeof answerIn>,
 ): Promise<string | undefined> {
   const gates = await there(context.backend.intents).gates(about.intentId);
   const gate = gates.map(({ value }) => value).find(({ node_id }) => node_id === about.nodeId);
   if (!gate) return (await firstAnswer(context.backend, context.here, about)) ?? 'This question is no longer waiting.';
-  const isShown = gate.call.call_sha256 === said.call_sha256 && gate.displayed_sha256 === said.displayed_sha256;
+  const isShown = gate.call.call_sha256 === answer.call_sha256 && gate.displayed_sha256 === answer.displayed_sha256;
   return isShown && hasTrueDigests(gate) ? undefined : CHANGED;
 }
 
@@ -164,14 +164,14 @@ export async function passkeyChallenge(context: RequestContext): Promise<JsonAns
   const given = answerIn(context);
   const complaint = await closedReason(context, given);
   if (complaint !== undefined) return { json: { complaint } };
-  return { json: answerToSign(given.said, given.about, await passkeysOf(context), context.clock.now()) };
+  return { json: answerToSign(given.answer, given.about, await passkeysOf(context), context.clock.now()) };
 }
 
 /** `POST approvals/answer`: answers the displayed question, signed with a passkey or the key of this computer. */
 export async function answerQuestion(context: RequestContext): Promise<Page | Redirect> {
   const { backend, form, session } = context;
   const given = answerIn(context);
-  const { about, said } = given;
+  const { about, answer: content } = given;
   const { intentId, nodeId } = about;
   const back = returnPath(form.get('back') ?? '');
   const complaint = await closedReason(context, given);
@@ -182,10 +182,10 @@ export async function answerQuestion(context: RequestContext): Promise<Page | Re
   try {
     const passkeys = await passkeysOf(context);
     const answer =
-      passkeyAnswerIn(form, said, passkeys) ??
-      (await there(backend.approver).sign(said, about, form.get('passphrase') ?? undefined));
+      passkeyAnswerIn(form, content, passkeys) ??
+      (await there(backend.approver).sign(content, about, form.get('passphrase') ?? undefined));
     await there(backend.intents).answer(intentId, nodeId, answer);
-    session.messages.success(`${said.approved ? 'Approved' : 'Denied'}, ${signerText(answer, { passkeys })}`);
+    session.messages.success(`${content.approved ? 'Approved' : 'Denied'}, ${signerText(answer, { passkeys })}`);
     return { to: back };
   } catch (thrown) {
     const { code, message } = toReveilleError(thrown);

@@ -112,7 +112,7 @@ function bandMark({ day, from, to, count, style }: Mark): Html {
   return html`<g data-fires="${count}"><title>${clock(from)} to ${clock(to)}: ${counted(count, 'wake')}</title>${bars}</g>`;
 }
 
-/** The chart is as wide as its place, so a dot is a line without length, whose round ends do not stretch. */
+/** The width of the chart varies. A dot is a line without length, because its round ends keep their shape. */
 const dotMark = ({ day, from, count, style }: Mark): Html =>
   html`<g data-fires="${count}" class="dot ${style}"><path d="M${from.toFixed(1)} ${day * ROW + ROW / 2}h0"/><path d="M${from.toFixed(1)} ${day * ROW + ROW / 2}h0"/></g>`;
 

@@ -17,18 +17,22 @@ export const AUTHENTICATOR = {
 /** Milliseconds after which a new question can be answered. */
 export const SEEN_MS = 900;
 
-export type House = {
+export type Installation = {
   readonly home: string;
   readonly run: RunRecord;
   /** Runs a command of this installation. It must succeed. */
-  reveille(...words: string[]): Promise<string>;
+  reveille(...args: string[]): Promise<string>;
   /** The same with standard input. */
-  given(input: string, ...words: string[]): Promise<string>;
+  given(input: string, ...args: string[]): Promise<string>;
   /** An address that opens the console, once. */
   address(): Promise<string>;
 };
 
-export async function startHouse(owner: Owner, script: Script, more: Record<string, string> = {}): Promise<House> {
+export async function startInstallation(
+  owner: Owner,
+  script: Script,
+  more: Record<string, string> = {},
+): Promise<Installation> {
   const folder = temporaryFolder(owner);
   const model = await modelEndpoint(owner, script);
   const env = {
@@ -50,16 +54,16 @@ export async function startHouse(owner: Owner, script: Script, more: Record<stri
     START_LIMIT_MS,
   );
   const run = readRun(home)!;
-  const house: House = {
+  const installation: Installation = {
     home: folder,
     run,
-    reveille: (...words) => house.given('', ...words),
-    async given(input, ...words) {
-      const { status, stdout, stderr } = await reveille(folder, words, { env, input });
-      if (status !== 0) throw new Error(`reveille ${words.join(' ')} ended with ${status}: ${stderr}`);
+    reveille: (...args) => installation.given('', ...args),
+    async given(input, ...args) {
+      const { status, stdout, stderr } = await reveille(folder, args, { env, input });
+      if (status !== 0) throw new Error(`reveille ${args.join(' ')} ended with ${status}: ${stderr}`);
       return stdout;
     },
-    address: async () => (await house.reveille('open', '--print')).trim(),
+    address: async () => (await installation.reveille('open', '--print')).trim(),
   };
-  return house;
+  return installation;
 }

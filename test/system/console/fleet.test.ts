@@ -91,8 +91,8 @@ describe('the console of a fleet', () => {
     const { alarms } = await ada.agent.listAlarms({ limit: 1 });
     assert.deepEqual(alarms[0]!.set_by, { kind: 'person', name: 'ada' }, 'the user set it, not the agent');
 
-    const said = await own.post(`chat/${adas.conversation}`, { message: 'is the violet harbour quiet?' });
-    assert.equal(said.status, 303, said.text);
+    const sent = await own.post(`chat/${adas.conversation}`, { message: 'is the violet harbour quiet?' });
+    assert.equal(sent.status, 303, sent.text);
     await eventually('the turn is done', async () =>
       /violet harbour/.test((await own.get(`chat/${adas.conversation}`)).text),
     );
@@ -170,7 +170,7 @@ describe('the console of a fleet', () => {
     const bobs = await csrfOf(other);
     let tried = 0;
     const leaks: string[] = [];
-    const look = (what: string, got: Got, mayBeThere: boolean) => {
+    const record = (what: string, got: Got, mayBeThere: boolean) => {
       tried++;
       if (SECRET.test(got.text) || (!mayBeThere && got.status < 400)) leaks.push(`${what}: ${got.status}`);
     };
@@ -194,16 +194,16 @@ describe('the console of a fleet', () => {
         );
       };
       // Ada's pages with the cookie of bob, without a cookie and with a forged one; then pages of bob with ids of ada.
-      look(`bob at ada's ${path}`, await ask(own.base, other.sent), false);
-      look(`no session at ada's ${path}`, await ask(own.base, ''), false);
-      look(
+      record(`bob at ada's ${path}`, await ask(own.base, other.sent), false);
+      record(`no session at ada's ${path}`, await ask(own.base, ''), false);
+      record(
         `forged cookie at ada's ${path}`,
         await ask(own.base, `__Host-reveille=${randomBytes(32).toString('base64url')}`),
         false,
       );
       if (path === 'live' || path === 'sign-out' || /^machine\/(suspend|wake)$|^alarms\/new$|^chat/.test(path))
         continue;
-      look(`bob at his own ${path}`, await ask(other.base, other.sent), true);
+      record(`bob at his own ${path}`, await ask(other.base, other.sent), true);
     }
     t.diagnostic(`${tried} tried, ${leaks.length} leaks`);
     assert.deepEqual(leaks, []);
@@ -215,19 +215,19 @@ describe('the console of a fleet', () => {
   test('foreign hosts and origins, forged forms, cookies and codes: 0 accepted', async (t) => {
     let tried = 0;
     const accepted: string[] = [];
-    const look = (what: string, got: Got) => {
+    const record = (what: string, got: Got) => {
       tried++;
       if (got.status < 400 || got.cookie !== undefined) accepted.push(`${what}: ${got.status}`);
     };
     const page = `${own.base}alarms`;
     for (const host of ['evil.example', 'localhost.evil.example', '127.0.0.1.evil.example', '0.0.0.0', 'a@127.0.0.1'])
-      look(`host ${host}`, await fleet.send(page, { headers: { cookie: own.sent, host } }));
+      record(`host ${host}`, await fleet.send(page, { headers: { cookie: own.sent, host } }));
     const form = 'application/x-www-form-urlencoded';
     const csrf = /data-csrf="([^"]+)"/.exec((await own.get('status')).text)![1]!;
     const http = fleet.origin.replace('https:', 'http:');
     for (const origin of ['null', 'https://evil.example', http, `${fleet.origin}.evil.example`, ''])
       for (const path of [`${own.base}alarms/new`, '/sign-in'])
-        look(
+        record(
           `origin ${origin} at ${path}`,
           await fleet.send(path, {
             method: 'POST',
@@ -237,7 +237,7 @@ describe('the console of a fleet', () => {
         );
     const others = /data-csrf="([^"]+)"/.exec((await other.get('status')).text)![1]!;
     for (const one of ['', others, csrf.toUpperCase(), randomBytes(32).toString('hex')])
-      look(
+      record(
         'csrf',
         await fleet.send(`${own.base}alarms/new`, {
           method: 'POST',
@@ -247,11 +247,11 @@ describe('the console of a fleet', () => {
       );
     const token = own.sent.split('=')[1]!;
     const cookies = [`reveille=${token}`, `__Secure-reveille=${token}`, `__Host-reveille=${token}x`, `x=${token}`];
-    for (const cookie of cookies) look('cookie', await fleet.send(page, { headers: { cookie } }));
+    for (const cookie of cookies) record('cookie', await fleet.send(page, { headers: { cookie } }));
     for (let n = 0; n < TRIES / 2; n++) {
       const cookie = `__Host-reveille=${randomBytes(32).toString('base64url')}`;
-      look('forged cookie', await fleet.send(page, { headers: { cookie } }));
-      look('forged code', await fleet.send(`/open?code=${randomBytes(32).toString('base64url')}`));
+      record('forged cookie', await fleet.send(page, { headers: { cookie } }));
+      record('forged code', await fleet.send(`/open?code=${randomBytes(32).toString('base64url')}`));
     }
     const bearer = { authorization: `Bearer ${ada.token}`, 'content-type': 'application/json' };
     const asked = await fleet.send('/console/codes', {
@@ -261,7 +261,7 @@ describe('the console of a fleet', () => {
     });
     assert.equal(asked.status, 200, asked.text);
     const { code } = JSON.parse(asked.text).data as { code: string };
-    look(
+    record(
       'opened by another site',
       await fleet.send(`/open?code=${code}`, {
         headers: { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' },
@@ -272,9 +272,9 @@ describe('the console of a fleet', () => {
     const opened = all.filter(({ status }) => status === 200);
     assert.equal(opened.length, 1);
     assert.match((await visitOf(opened[0]!, fleet).get('upcoming')).text, /Tokyo/);
-    look('used code', await fleet.send(`/open?code=${code}`));
+    record('used code', await fleet.send(`/open?code=${code}`));
     for (const headers of [{}, { authorization: 'Bearer x' }, { authorization: `Bearer ${own.sent}` }])
-      look('code without a token', await fleet.send('/console/codes', { method: 'POST', headers, body: '{}' }));
+      record('code without a token', await fleet.send('/console/codes', { method: 'POST', headers, body: '{}' }));
     t.diagnostic(`${tried} tried, ${accepted.length} accepted`);
     assert.deepEqual(accepted, []);
   });
@@ -333,14 +333,14 @@ describe('the console of a fleet', () => {
   test('the doctor reports the public listener', async () => {
     const { port } = new URL(fleet.origin);
     const at = { ROUTER_PUBLIC_PORT: port, ROUTER_PUBLIC_TLS_CERT: fleet.certificate };
-    const said = async (more: Record<string, string>) => {
+    const listener = async (more: Record<string, string>) => {
       const { stdout } = await fleet.command(['doctor', '--json'], { ...at, ...more });
       const { checks } = JSON.parse(stdout) as { checks: { name: string; status: string; detail: string }[] };
       return checks.find(({ name }) => name === 'public listener')!;
     };
-    const { status, detail } = await said({});
+    const { status, detail } = await listener({});
     assert.deepEqual([status, detail], ['ok', `people come in at ${fleet.origin}, with TLS, with the console`]);
-    assert.equal((await said({ ROUTER_PUBLIC_PORT: '1' })).status, 'broken');
+    assert.equal((await listener({ ROUTER_PUBLIC_PORT: '1' })).status, 'broken');
   });
 
   test('a user suspends and restores the machine, but cannot restore it after the operator suspended it', async () => {

@@ -7,7 +7,7 @@ import type { Page, Request } from 'playwright-core';
 import { beginStream, endStream, type Script, sendPiece } from '../../../src/kit/model/testing/model-endpoint.ts';
 import { startBrowser } from '../../support/browser.ts';
 import { sharedOwner } from '../../support/temporary.ts';
-import { type House, startHouse } from './bench.ts';
+import { type Installation, startInstallation } from './bench.ts';
 import { TRANSFER } from './transfer.ts';
 
 const PASSPHRASE = 'a horse without a staple';
@@ -26,15 +26,15 @@ const halting: Script = async (response) => {
 
 describe('a form and live updates', () => {
   const owner = sharedOwner();
-  let house: House;
+  let installation: Installation;
   let page: Page;
   let base: string;
 
   before(async () => {
-    const [started, browser] = await Promise.all([startHouse(owner, halting), startBrowser(owner)]);
-    house = started;
+    const [started, browser] = await Promise.all([startInstallation(owner, halting), startBrowser(owner)]);
+    installation = started;
     ({ page } = await browser.open());
-    await page.goto(await house.address());
+    await page.goto(await installation.address());
     await page.waitForURL(/\/upcoming$/);
     base = page.url().slice(0, -'upcoming'.length);
   });
@@ -48,8 +48,8 @@ describe('a form and live updates', () => {
       await refresh();
     })()`);
   const value = (field: string) => page.inputValue(field);
-  const setAlarm = async (...words: string[]): Promise<string> =>
-    JSON.parse(await house.reveille('alarm', 'set', ...words, '--json')).id;
+  const setAlarm = async (...args: string[]): Promise<string> =>
+    JSON.parse(await installation.reveille('alarm', 'set', ...args, '--json')).id;
 
   test('set: text that was typed before the page is live stays', async () => {
     await page.goto(`${base}alarms/new`, { waitUntil: 'commit' });
@@ -99,7 +99,7 @@ describe('a form and live updates', () => {
     await page.goto(`${base}alarms/${id}/edit`);
     await isLive();
     await page.focus('#message');
-    await house.reveille('alarm', 'edit', id, '--label', 'after');
+    await installation.reveille('alarm', 'edit', id, '--label', 'after');
     await update();
     assert.equal(await value('#label'), 'before');
     assert.equal(await page.evaluate('document.activeElement.id'), 'message');
@@ -108,7 +108,7 @@ describe('a form and live updates', () => {
 
     await page.fill('#when', 'tomorrow 7:30');
     await page.focus('a[data-go=c]');
-    await house.reveille('alarm', 'edit', id, '--label', 'later');
+    await installation.reveille('alarm', 'edit', id, '--label', 'later');
     await update();
     assert.deepEqual([await value('#when'), await value('#label')], ['tomorrow 7:30', 'after']);
     await page.fill('#when', '');
@@ -170,30 +170,30 @@ describe('a form and live updates', () => {
   test('chat: a message that was not sent stays with its error', async () => {
     await page.goto(`${base}chat`);
     await isLive();
-    const { user_id: user } = JSON.parse(await house.reveille('machine', 'show', '--json'));
-    await house.reveille('machine', 'suspend', user);
+    const { user_id: user } = JSON.parse(await installation.reveille('machine', 'show', '--json'));
+    await installation.reveille('machine', 'suspend', user);
     await page.fill('#message', 'Are you there?');
     await Promise.all([page.waitForNavigation(), page.press('#message', 'Enter')]);
     await isLive();
     await update();
     assert.equal(await value('#message'), 'Are you there?');
     assert.match((await page.textContent('main [role=alert]')) ?? '', /suspended/);
-    await house.reveille('machine', 'restore', user);
+    await installation.reveille('machine', 'restore', user);
   });
 
   test('approvals: a half-typed passphrase stays while another question is answered', async () => {
     const node = (id: string, amount: string) => ({ ...TRANSFER.plan, id, args: { ...TRANSFER.plan.args, amount } });
     const plan = { id: 'both', kind: 'parallel', nodes: [node('little', '10.00'), node('much', '2000.00')] };
-    const file = join(house.home, 'transfer.json');
+    const file = join(installation.home, 'transfer.json');
     writeFileSync(file, JSON.stringify({ ...TRANSFER, plan }));
-    await house.given(`${PASSPHRASE}\n`, 'approver', 'seal');
+    await installation.given(`${PASSPHRASE}\n`, 'approver', 'seal');
     await page.goto(`${base}approvals`);
     await isLive();
-    const id = /Submitted (\S+)/.exec(await house.reveille('intent', 'submit', '--json-file', file))![1]!;
+    const id = /Submitted (\S+)/.exec(await installation.reveille('intent', 'submit', '--json-file', file))![1]!;
     await page.waitForSelector('[data-question] >> nth=1');
     const much = page.locator('[data-question]:has([name=node_id][value=much]) [name=passphrase]');
     await much.fill('a horse th');
-    await house.given(`${PASSPHRASE}\n`, 'intent', 'deny', id, 'little');
+    await installation.given(`${PASSPHRASE}\n`, 'intent', 'deny', id, 'little');
     await page.waitForSelector('[data-question] >> nth=1', { state: 'detached' });
     assert.equal(await much.inputValue(), 'a horse th');
     assert.ok(await much.evaluate((field) => field.matches(':focus')));

@@ -10,7 +10,7 @@ import { makeCode } from '../../../src/console/sessions.ts';
 import { saying } from '../../../src/kit/model/testing/model-endpoint.ts';
 import { startBrowser, type TestBrowser } from '../../support/browser.ts';
 import { listening, sharedOwner } from '../../support/temporary.ts';
-import { type House, startHouse } from './bench.ts';
+import { type Installation, startInstallation } from './bench.ts';
 
 type Sent = { method?: string; headers?: Record<string, string>; body?: string };
 type Got = { status: number; text: string; cookie: string | undefined; headers: Record<string, unknown> };
@@ -43,7 +43,7 @@ const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
 
 describe('refused requests', () => {
   const owner = sharedOwner();
-  let house: House;
+  let installation: Installation;
   let browser: TestBrowser;
   let origin: string;
   /** A valid session. */
@@ -52,19 +52,19 @@ describe('refused requests', () => {
   let csrf: string;
 
   before(async () => {
-    [house, browser] = await Promise.all([startHouse(owner, saying('Yes.')), startBrowser(owner)]);
-    origin = house.run.public_url!;
-    const opened = await send(await house.address());
+    [installation, browser] = await Promise.all([startInstallation(owner, saying('Yes.')), startBrowser(owner)]);
+    origin = installation.run.public_url!;
+    const opened = await send(await installation.address());
     cookie = opened.cookie!.split(';')[0]!;
     base = /Path=(\/~[^;]+)/.exec(opened.cookie!)![1]!;
-    await house.reveille('alarm', 'set', 'the only one', 'in 5 hours', '--label', 'only');
+    await installation.reveille('alarm', 'set', 'the only one', 'in 5 hours', '--label', 'only');
     const page = await send(`${origin}${base}alarms`, { headers: { cookie } });
     assert.equal(page.status, 200);
     csrf = /data-csrf="([^"]+)"/.exec(page.text)![1]!;
   });
   after(() => owner.end());
 
-  const alarms = async () => (await house.reveille('alarm', 'list', '--all')).split('\n').length;
+  const alarms = async () => (await installation.reveille('alarm', 'list', '--all')).split('\n').length;
   /** A write that creates an alarm if it is accepted. */
   const attempt = (more: Sent) =>
     send(`${origin}${base}alarms/new`, {
@@ -118,14 +118,14 @@ describe('refused requests', () => {
     ];
     let tried = 0;
     let accepted = 0;
-    const look = ({ status }: Got) => {
+    const record = ({ status }: Got) => {
       tried++;
       if (status < 400) accepted++;
     };
     for (const one of origins)
       for (const site of ['cross-site', 'same-site', 'same-origin', 'none'])
         for (const body of [undefined, `csrf=${csrf}&do=set&message=x&when=in+3+hours`, 'do=set'])
-          look(
+          record(
             await attempt({
               headers: { origin: one, 'sec-fetch-site': site },
               ...(body === undefined ? {} : { body }),
@@ -133,7 +133,7 @@ describe('refused requests', () => {
           );
     for (const site of ['cross-site', 'same-site', 'none'])
       for (const mode of ['no-cors', 'cors', 'navigate', 'websocket'])
-        look(await attempt({ headers: { 'sec-fetch-site': site, 'sec-fetch-mode': mode } }));
+        record(await attempt({ headers: { 'sec-fetch-site': site, 'sec-fetch-mode': mode } }));
     t.diagnostic(`${tried} tried, ${accepted} accepted`);
     assert.deepEqual([tried, accepted], [120, 0]);
     assert.equal(await alarms(), count);
@@ -170,7 +170,7 @@ describe('refused requests', () => {
   });
 
   async function secondSession(): Promise<string> {
-    const opened = await send(await house.address());
+    const opened = await send(await installation.address());
     const path = /Path=(\/~[^;]+)/.exec(opened.cookie!)![1]!;
     return (await send(`${origin}${path}upcoming`, { headers: { cookie: opened.cookie!.split(';')[0]! } })).text;
   }
@@ -178,11 +178,11 @@ describe('refused requests', () => {
   test('forged, shortened, exchanged and closed cookies: none opens a session', async (t) => {
     const [name, token] = cookie.split('=') as [string, string];
     let accepted = 0;
-    const look = async (path: string, value: string) => {
+    const record = async (path: string, value: string) => {
       if ((await send(`${origin}${path}upcoming`, { headers: { cookie: value } })).status < 400) accepted++;
     };
-    for (let n = 0; n < TRIES / 2 - 10; n++) await look(base, `${name}=${randomBytes(32).toString('base64url')}`);
-    for (let n = 0; n < TRIES / 2 - 10; n++) await look(`/~${randomBytes(16).toString('base64url')}/`, cookie);
+    for (let n = 0; n < TRIES / 2 - 10; n++) await record(base, `${name}=${randomBytes(32).toString('base64url')}`);
+    for (let n = 0; n < TRIES / 2 - 10; n++) await record(`/~${randomBytes(16).toString('base64url')}/`, cookie);
     for (const value of [
       '',
       name,
@@ -195,8 +195,8 @@ describe('refused requests', () => {
       `${name}=undefined`,
       `${name}=${csrf}`,
     ])
-      await look(base, value);
-    const closing = await send(await house.address());
+      await record(base, value);
+    const closing = await send(await installation.address());
     const closed = closing.cookie!.split(';')[0]!;
     const path = /Path=(\/~[^;]+)/.exec(closing.cookie!)![1]!;
     const page = await send(`${origin}${path}upcoming`, { headers: { cookie: closed } });
@@ -211,7 +211,7 @@ describe('refused requests', () => {
       ).status,
       303,
     );
-    for (let n = 0; n < 10; n++) await look(path, closed);
+    for (let n = 0; n < 10; n++) await record(path, closed);
     t.diagnostic(`${TRIES} tried, ${accepted} accepted`);
     assert.equal(accepted, 0);
   });
@@ -219,28 +219,29 @@ describe('refused requests', () => {
   test('forged, old, changed and used codes: none opens a session', async (t) => {
     let accepted = 0;
     let tried = 0;
-    const look = async (code: string) => {
+    const record = async (code: string) => {
       tried++;
       const { status, cookie: given } = await send(`${origin}/open?code=${encodeURIComponent(code)}`);
       if (status < 400 || given !== undefined) accepted++;
     };
     const user = 'user';
-    const secret = house.run.console_secret!;
-    for (let n = 0; n < 0.4 * TRIES; n++) await look(makeCode(randomBytes(32).toString('base64url'), user, Date.now()));
-    for (let n = 0; n < 0.2 * TRIES; n++) await look(makeCode(secret, user, Date.now() - 700_000 - n * 1000));
-    for (let n = 0; n < 0.1 * TRIES; n++) await look(makeCode(secret, user, Date.now() + 700_000 + n * 1000));
-    const good = new URL(await house.address()).searchParams.get('code')!;
+    const secret = installation.run.console_secret!;
+    for (let n = 0; n < 0.4 * TRIES; n++)
+      await record(makeCode(randomBytes(32).toString('base64url'), user, Date.now()));
+    for (let n = 0; n < 0.2 * TRIES; n++) await record(makeCode(secret, user, Date.now() - 700_000 - n * 1000));
+    for (let n = 0; n < 0.1 * TRIES; n++) await record(makeCode(secret, user, Date.now() + 700_000 + n * 1000));
+    const good = new URL(await installation.address()).searchParams.get('code')!;
     const parts = good.split('.');
     for (let n = 0; n < 5; n++)
       for (let m = 0; m < 0.02 * TRIES; m++) {
         const changed = [...parts];
         changed[n] = `${changed[n]!.slice(0, m % 5)}${String.fromCharCode(97 + m)}${changed[n]!.slice((m % 5) + 1)}`;
-        if (changed.join('.') !== good) await look(changed.join('.'));
-        else await look('');
+        if (changed.join('.') !== good) await record(changed.join('.'));
+        else await record('');
       }
     const first = await send(`${origin}/open?code=${good}`);
     assert.equal(first.status, 200);
-    while (tried < TRIES) await look(good);
+    while (tried < TRIES) await record(good);
     t.diagnostic(`${tried} tried, ${accepted} accepted`);
     assert.deepEqual([tried, accepted], [TRIES, 0]);
   });
@@ -266,7 +267,7 @@ describe('refused requests', () => {
       }),
     );
     const { page, context } = await browser.open();
-    await page.goto(await house.address());
+    await page.goto(await installation.address());
     await page.waitForURL(/\/upcoming$/);
     const path = new URL(page.url()).pathname;
     for (const target of [other, `${other}/alarms`, other.replace('127.0.0.1', 'localhost'), `${other}/~x/upcoming`])
@@ -285,14 +286,14 @@ describe('refused requests', () => {
     );
     const [read, , framed] = result as string[];
     assert.deepEqual([read, framed], ['refused', 'closed']);
-    assert.doesNotMatch(await house.reveille('alarm', 'list', '--all'), /stolen.*stolen/s);
+    assert.doesNotMatch(await installation.reveille('alarm', 'list', '--all'), /stolen.*stolen/s);
     await context.close();
   });
 
   test('script and markup in every field that an agent can write stay text', async (t) => {
     const evil = `<script>window.hit=1</script><img src=x onerror="window.hit=1"><svg/onload=window.hit=1>"'><a href="javascript:window.hit=1">x</a></textarea></title></pre>{{7*7}}\u202e\u200b`;
     const payload = JSON.stringify({ evil, '</pre><script>window.hit=1</script>': [evil] });
-    await house.reveille(
+    await installation.reveille(
       'alarm',
       'set',
       evil,
@@ -304,8 +305,8 @@ describe('refused requests', () => {
       '--as',
       evil.slice(0, 90),
     );
-    await house.reveille('alarm', 'set', evil, 'every day at 9:00', '--label', `series ${evil.slice(0, 150)}`);
-    await house.reveille('intent', 'submit', '--conversation', 'evil', evil).catch(() => undefined);
+    await installation.reveille('alarm', 'set', evil, 'every day at 9:00', '--label', `series ${evil.slice(0, 150)}`);
+    await installation.reveille('intent', 'submit', '--conversation', 'evil', evil).catch(() => undefined);
     const { page, context } = await browser.open();
     const broken: string[] = [];
     page.on('dialog', (dialog) => {
@@ -316,7 +317,7 @@ describe('refused requests', () => {
     page.on('console', (message) => {
       if (/Content Security Policy/.test(message.text())) broken.push(message.text());
     });
-    await page.goto(await house.address());
+    await page.goto(await installation.address());
     await page.waitForURL(/\/upcoming$/);
     const root = page.url().slice(0, -'upcoming'.length);
     const paths = [
@@ -340,11 +341,11 @@ describe('refused requests', () => {
       assert.deepEqual(planted, [undefined, 0], path);
     }
     await page.goto(root + links[0]);
-    const message = await page.locator('.detail .words').first().innerText();
+    const message = await page.locator('.detail .quote').first().innerText();
     assert.match(message, /<script>window\.hit=1<\/script>/);
-    assert.equal(await page.locator('.detail .words .odd').count(), 2, 'invisible characters are marked');
+    assert.equal(await page.locator('.detail .quote .odd').count(), 2, 'invisible characters are marked');
     assert.deepEqual(broken, []);
-    t.diagnostic(`${paths.length} pages with markup in label, words, payload, name and task; no script runs`);
+    t.diagnostic(`${paths.length} pages with markup in label, message, payload, name and task; no script runs`);
     await context.close();
   });
 

@@ -9,12 +9,12 @@ import { startBrowser, type TestBrowser } from '../../support/browser.ts';
 import { eventually } from '../../support/eventually.ts';
 import { diceOf, rounds } from '../../support/random/random.ts';
 import { sharedOwner } from '../../support/temporary.ts';
-import { type House, SEEN_MS, startHouse } from './bench.ts';
+import { type Installation, SEEN_MS, startInstallation } from './bench.ts';
 import { TRANSFER } from './transfer.ts';
 
 describe('a link of a notification', () => {
   const owner = sharedOwner();
-  let house: House;
+  let installation: Installation;
   let browser: TestBrowser;
   let origin: string;
   /** A file with the notifications of the channel, one line of JSON each. */
@@ -23,19 +23,19 @@ describe('a link of a notification', () => {
   before(async () => {
     // The port is not known before the start, so the tests use the path of a link alone.
     const more = { NOTIFY_CONSOLE_URL: 'https://console.example' };
-    [house, browser] = await Promise.all([startHouse(owner, saying('Yes.'), more), startBrowser(owner)]);
-    origin = house.run.public_url!;
-    notifications = join(house.home, 'notifications');
-    await house.reveille('notify', 'add', 'command', '--name', 'bell', '--', 'tee', '-a', notifications);
+    [installation, browser] = await Promise.all([startInstallation(owner, saying('Yes.'), more), startBrowser(owner)]);
+    origin = installation.run.public_url!;
+    notifications = join(installation.home, 'notifications');
+    await installation.reveille('notify', 'add', 'command', '--name', 'bell', '--', 'tee', '-a', notifications);
   });
   after(() => owner.end());
 
   /** Submits the transfer, and waits until both links of its question have come. */
   async function submitted(): Promise<{ id: string; approve: string; deny: string }> {
-    const file = join(house.home, 'transfer.json');
+    const file = join(installation.home, 'transfer.json');
     writeFileSync(file, JSON.stringify(TRANSFER));
     const before = sentLinks().length;
-    const id = /Submitted (\S+)/.exec(await house.reveille('intent', 'submit', '--json-file', file))![1]!;
+    const id = /Submitted (\S+)/.exec(await installation.reveille('intent', 'submit', '--json-file', file))![1]!;
     const [approve, deny] = await eventually('its links are sent', () => {
       const links = sentLinks().slice(before);
       return links.length >= 2 && links;
@@ -48,7 +48,7 @@ describe('a link of a notification', () => {
           ([, path]) => path!,
         )
       : [];
-  const stateOf = async (id: string) => JSON.parse(await house.reveille('intent', 'show', id, '--json')).status;
+  const stateOf = async (id: string) => JSON.parse(await installation.reveille('intent', 'show', id, '--json')).status;
   const post = (path: string, headers: Record<string, string> = { origin }, form: Record<string, string> = {}) =>
     fetch(origin + path, { method: 'POST', headers, body: new URLSearchParams(form) });
 
@@ -104,7 +104,7 @@ describe('a link of a notification', () => {
     t.diagnostic(`${forged.length} forged links: ${accepted} accepted`);
 
     // Answered elsewhere: the link reports the first approver.
-    await house.reveille('intent', 'deny', id);
+    await installation.reveille('intent', 'deny', id);
     await eventually('it is denied', async () => (await stateOf(id)) === 'denied');
     const late = await post(approve);
     assert.equal(late.status, 409);
@@ -113,7 +113,7 @@ describe('a link of a notification', () => {
 
   test('five wrong passphrases lock the link and the key for web pages; a terminal can still answer', async () => {
     const right = 'four quiet words here';
-    await house.given(`${right}\n`, 'approver', 'seal');
+    await installation.given(`${right}\n`, 'approver', 'seal');
     const { id, approve, deny } = await submitted();
     const guess = (path: string, passphrase: string) => post(path, { origin }, { passphrase });
     for (let n = 0; n < 5; n++) assert.equal((await guess(approve, `wrong words ${n}`)).status, 403);
@@ -122,7 +122,7 @@ describe('a link of a notification', () => {
       assert.equal(locked.status, 429);
       assert.match(await locked.text(), /locked after five wrong passphrases/);
     }
-    await house.given(`${right}\n`, 'intent', 'deny', id);
+    await installation.given(`${right}\n`, 'intent', 'deny', id);
     await eventually('it is denied', async () => (await stateOf(id)) === 'denied');
     const other = await submitted();
     const refused = await guess(other.approve, right);

@@ -16,7 +16,7 @@ import { saying } from '../../../src/kit/model/testing/model-endpoint.ts';
 import { startBrowser, type TestBrowser } from '../../support/browser.ts';
 import { eventually } from '../../support/eventually.ts';
 import { sharedOwner, temporaryFolder } from '../../support/temporary.ts';
-import { AUTHENTICATOR, type House, SEEN_MS, startHouse } from './bench.ts';
+import { AUTHENTICATOR, type Installation, SEEN_MS, startInstallation } from './bench.ts';
 import { TRANSFER } from './transfer.ts';
 
 const SECOND_VERIFIER = join(import.meta.dirname, '../../contract/second-verifier/verifier.mjs');
@@ -25,7 +25,7 @@ const PASSPHRASE = 'a horse without a staple';
 
 describe('passkeys', () => {
   const owner = sharedOwner();
-  let house: House;
+  let installation: Installation;
   let browser: TestBrowser;
   let page: Page;
   let cdp: CDPSession;
@@ -41,16 +41,16 @@ describe('passkeys', () => {
       NOTIFY_CONSOLE_URL: 'https://console.example',
       REVEILLE_APPROVER_PASSPHRASE_FILE: passphrase,
     };
-    [house, browser] = await Promise.all([startHouse(owner, saying('Yes.'), more), startBrowser(owner)]);
-    notifications = join(house.home, 'notifications');
+    [installation, browser] = await Promise.all([startInstallation(owner, saying('Yes.'), more), startBrowser(owner)]);
+    notifications = join(installation.home, 'notifications');
     writeFileSync(notifications, '');
-    await house.reveille('notify', 'add', 'command', '--name', 'bell', '--', 'tee', '-a', notifications);
+    await installation.reveille('notify', 'add', 'command', '--name', 'bell', '--', 'tee', '-a', notifications);
     const window = await browser.open();
     ({ page } = window);
     cdp = await window.context.newCDPSession(page);
     await cdp.send('WebAuthn.enable');
     ({ authenticatorId } = await cdp.send('WebAuthn.addVirtualAuthenticator', { options: AUTHENTICATOR }));
-    await page.goto(await house.address());
+    await page.goto(await installation.address());
     await page.waitForURL(/\/upcoming$/);
     base = page.url().slice(0, -'upcoming'.length);
   });
@@ -63,20 +63,20 @@ describe('passkeys', () => {
   };
   /** Submits the transfer, and resolves when it waits. */
   async function submitted(amount = '25.00'): Promise<string> {
-    const file = join(house.home, 'transfer.json');
+    const file = join(installation.home, 'transfer.json');
     const plan = { ...TRANSFER.plan, args: { ...TRANSFER.plan.args, amount } };
     writeFileSync(file, JSON.stringify({ ...TRANSFER, plan }));
-    const id = /Submitted (\S+)/.exec(await house.reveille('intent', 'submit', '--json-file', file))![1]!;
+    const id = /Submitted (\S+)/.exec(await installation.reveille('intent', 'submit', '--json-file', file))![1]!;
     await eventually('it waits', async () => (await stateOf(id)) === 'awaiting_approval');
     return id;
   }
-  const stateOf = async (id: string) => JSON.parse(await house.reveille('intent', 'show', id, '--json')).status;
+  const stateOf = async (id: string) => JSON.parse(await installation.reveille('intent', 'show', id, '--json')).status;
   const until = (id: string, status: string) =>
     eventually(`${id} is ${status}`, async () => (await stateOf(id)) === status);
   const verified = (isUserVerified: boolean) =>
     cdp.send('WebAuthn.setUserVerified', { authenticatorId, isUserVerified });
   const roster = async () =>
-    (await house.reveille('approver', 'list', '--json'))
+    (await installation.reveille('approver', 'list', '--json'))
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line) as { approver: string; passkey?: { origin: string; sign_count: number } });
@@ -97,11 +97,11 @@ describe('passkeys', () => {
     ) as Promise<{ status: number; text: string }>;
 
   test('the console opens with a host name; at an address it names the remedy', async () => {
-    const { console_url, public_url } = house.run;
+    const { console_url, public_url } = installation.run;
     assert.match(console_url!, /^http:\/\/localhost:\d+$/);
     assert.equal(new URL(page.url()).origin, console_url);
     const byNumber = await browser.open();
-    const address = (await house.address()).replace(console_url!, public_url!);
+    const address = (await installation.address()).replace(console_url!, public_url!);
     await byNumber.page.goto(address);
     await byNumber.page.waitForURL(/\/upcoming$/);
     await byNumber.page.goto(byNumber.page.url().replace('upcoming', 'approvals/passkeys'));
@@ -123,7 +123,7 @@ describe('passkeys', () => {
     await page.keyboard.press('Enter');
     await pageShows(/Added: “my laptop” may answer from http:\/\/localhost:/);
     const [passkey] = await passkeys();
-    assert.equal(passkey?.passkey?.origin, house.run.console_url);
+    assert.equal(passkey?.passkey?.origin, installation.run.console_url);
     await page.click('button:has-text("Add a passkey")');
     await page.locator('[data-error]').filter({ hasText: 'already has a passkey for this address' }).waitFor();
     await isFit();
@@ -145,13 +145,19 @@ describe('passkeys', () => {
     await pageShows(/Approved, signed with the passkey “my laptop”/);
     await until(id, 'completed');
 
-    const file = join(house.home, 'receipt.json');
-    await house.reveille('intent', 'receipt', id, '--output', file);
+    const file = join(installation.home, 'receipt.json');
+    await installation.reveille('intent', 'receipt', id, '--output', file);
     const [passkey] = await passkeys();
-    const words = ['--approver', passkey!.approver];
-    const said = (await house.reveille('receipt', 'verify', file, '--trust-embedded', ...words)).replace(/\s+/g, ' ');
-    assert.match(said, new RegExp(`signed with the passkey ${passkey!.approver} \\(my laptop\\) at http://localhost:`));
-    const second = await promisify(execFile)(process.execPath, [SECOND_VERIFIER, file, ...words]);
+    const args = ['--approver', passkey!.approver];
+    const output = (await installation.reveille('receipt', 'verify', file, '--trust-embedded', ...args)).replace(
+      /\s+/g,
+      ' ',
+    );
+    assert.match(
+      output,
+      new RegExp(`signed with the passkey ${passkey!.approver} \\(my laptop\\) at http://localhost:`),
+    );
+    const second = await promisify(execFile)(process.execPath, [SECOND_VERIFIER, file, ...args]);
     assert.match(second.stdout, /"ok":true,.*"ends_with":"intent.completed"/);
     assert.ok((passkey?.passkey?.sign_count ?? 0) > 0);
     await page.goto(`${base}approvals/${id}`);
@@ -160,8 +166,8 @@ describe('passkeys', () => {
   });
 
   test('in a conversation, the passkey denies a question, and the call does not run', async () => {
-    const { token } = readSubmitter(homeAt(house.home))!;
-    const answer = await fetch(`${house.run.executor_url}/messages/async`, {
+    const { token } = readSubmitter(homeAt(installation.home))!;
+    const answer = await fetch(`${installation.run.executor_url}/messages/async`, {
       method: 'POST',
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
       body: JSON.stringify({ intent: TRANSFER, conversation_id: 'night' }),
@@ -188,7 +194,7 @@ describe('passkeys', () => {
     await until(id, 'denied');
     const other = await submitted();
     const plain = await browser.open({ script: false });
-    await plain.page.goto(await house.address());
+    await plain.page.goto(await installation.address());
     await plain.page.waitForURL(/\/upcoming$/);
     // Pages of the same second share their reads.
     await eventually('it is shown', async () => {
@@ -209,7 +215,7 @@ describe('passkeys', () => {
       'its link is sent',
       () => path.exec(readFileSync(notifications, 'utf8').slice(before))?.[1],
     );
-    await page.goto(house.run.console_url! + approve);
+    await page.goto(installation.run.console_url! + approve);
     assert.match((await page.textContent('form.answer')) ?? '', /Signed with your passkey: my laptop/);
     await delay(SEEN_MS);
     await page.click('form.answer button');
@@ -262,7 +268,7 @@ describe('passkeys', () => {
     ) as Record<string, string>;
     assert.match((await send('approvals/answer', { ...caught, ...shown })).text, /Nothing was answered/);
     assert.equal(await stateOf(next), 'awaiting_approval');
-    await house.reveille('intent', 'cancel', next);
+    await installation.reveille('intent', 'cancel', next);
   });
 
   test('a passkey is enrolled once, and only for a challenge of the session', async () => {
@@ -302,7 +308,7 @@ describe('passkeys', () => {
   });
 
   test('a sealed key enrols a passkey only with its passphrase; answers with the passkey need none', async () => {
-    await house.reveille('approver', 'seal');
+    await installation.reveille('approver', 'seal');
     await page.goto(`${base}approvals/passkeys`);
     await page.fill('#name', 'my phone');
     await page.fill('#pass-new', 'a horse with a staple');

@@ -16,7 +16,7 @@ import {
 import { startBrowser } from '../../support/browser.ts';
 import { eventually } from '../../support/eventually.ts';
 import { sharedOwner } from '../../support/temporary.ts';
-import { type House, SEEN_MS, startHouse } from './bench.ts';
+import { type Installation, SEEN_MS, startInstallation } from './bench.ts';
 import { TRANSFER } from './transfer.ts';
 
 const PAY = 'Transfer 25.00 EUR from alice to bob.';
@@ -52,14 +52,14 @@ const slowly: Script = async (response, request) => {
 
 describe('a user with a keyboard', () => {
   const owner = sharedOwner();
-  let house: House;
+  let installation: Installation;
   let page: Page;
 
   before(async () => {
-    const [started, browser] = await Promise.all([startHouse(owner, slowly), startBrowser(owner)]);
-    house = started;
+    const [started, browser] = await Promise.all([startInstallation(owner, slowly), startBrowser(owner)]);
+    installation = started;
     ({ page } = await browser.open());
-    await page.goto(await house.address());
+    await page.goto(await installation.address());
     await page.waitForURL(/\/upcoming$/);
     await page.waitForSelector('.live[data-state=on]');
   });
@@ -94,9 +94,9 @@ describe('a user with a keyboard', () => {
     await page.waitForURL(/\/alarms\/[0-9a-f-]{36}$/);
     assert.match(await message(), /It fires \w{3} \d+ \w{3} 09:00, then .*, Europe\/Berlin/);
     // The list without --json cuts a message to the width of the terminal.
-    assert.match(await house.reveille('alarm', 'list', '--json'), /Look at the builds/);
+    assert.match(await installation.reveille('alarm', 'list', '--json'), /Look at the builds/);
 
-    await house.reveille('alarm', 'edit', page.url().slice(-36), '--wake-computer');
+    await installation.reveille('alarm', 'edit', page.url().slice(-36), '--wake-computer');
     await page.keyboard.press('e');
     await page.waitForURL(/\/edit$/);
     assert.ok(await page.isChecked('#wakes'));
@@ -116,7 +116,7 @@ describe('a user with a keyboard', () => {
     await page.keyboard.press('?');
     assert.equal(await page.isVisible('dialog#keys'), true);
     await page.keyboard.press('Escape');
-    await house.reveille('alarm', 'set', 'Fires meanwhile.', 'in 3s');
+    await installation.reveille('alarm', 'set', 'Fires meanwhile.', 'in 3s');
     await go('a', /\/alarms$/);
     while ((await page.locator('[data-selected]:has-text("Look at the builds")').count()) === 0)
       await page.keyboard.press('j');
@@ -124,7 +124,7 @@ describe('a user with a keyboard', () => {
     await page.keyboard.press('x');
     await page.locator('#several button[value=pause]').press('Enter');
     await shows('Paused: 1 alarm.');
-    assert.match(await house.reveille('alarm', 'list'), /paused .*Look at the builds/);
+    assert.match(await installation.reveille('alarm', 'list'), /paused .*Look at the builds/);
     await page.keyboard.press('z');
     await shows('Resumed: 1 alarm.');
   });
@@ -144,18 +144,19 @@ describe('a user with a keyboard', () => {
   }
   type Fire = { accepted_at: string; finished_at: string; outcome: string; turn?: { finished_at: string } };
   /** Sets an alarm, and opens its page. */
-  async function atAlarm(...words: string[]) {
-    const { id } = JSON.parse(await house.reveille('alarm', 'set', ...words, '--json'));
+  async function atAlarm(...args: string[]) {
+    const { id } = JSON.parse(await installation.reveille('alarm', 'set', ...args, '--json'));
     await page.goto(new URL(`./alarms/${id}`, await page.evaluate<string>('document.baseURI')).href);
     await page.waitForSelector('.live[data-state=on]');
-    const fires = async (): Promise<Fire[]> => JSON.parse(await house.reveille('alarm', 'show', id, '--json')).fires;
+    const fires = async (): Promise<Fire[]> =>
+      JSON.parse(await installation.reveille('alarm', 'show', id, '--json')).fires;
     return { id, fires };
   }
 
   test('sees new alarms, fires, replies and missed occurrences within a second, without a reload', async (t) => {
     await go('a', /\/alarms$/);
     await isSeen(t, 'an alarm set elsewhere', async (n) => {
-      await house.reveille('alarm', 'set', `from a terminal ${n}`, 'in 3 hours');
+      await installation.reveille('alarm', 'set', `from a terminal ${n}`, 'in 3 hours');
       const at = Date.now();
       await page.waitForSelector(`.row >> text=from a terminal ${n}`);
       return Date.now() - at;
@@ -171,9 +172,9 @@ describe('a user with a keyboard', () => {
     });
     await isSeen(t, 'a missed occurrence', async () => {
       const { id, fires } = await atAlarm('This is missed.', 'in 2s', '--max-lateness', '1s');
-      await house.reveille('alarm', 'pause', id);
+      await installation.reveille('alarm', 'pause', id);
       await delay(3500);
-      await house.reveille('alarm', 'resume', id);
+      await installation.reveille('alarm', 'resume', id);
       await page.waitForSelector('.fires .line >> text=missed');
       const seen = Date.now();
       return seen - Date.parse((await fires()).find(({ outcome }) => outcome === 'missed')!.finished_at);
@@ -181,13 +182,13 @@ describe('a user with a keyboard', () => {
   });
 
   test('approves one question with a key and denies another; the page verifies the receipt', async (t) => {
-    const file = join(house.home, 'transfer.json');
+    const file = join(installation.home, 'transfer.json');
     writeFileSync(file, JSON.stringify(TRANSFER));
     await go('p', /\/approvals$/);
     await isSeen(t, 'a question that waits', async () => {
       for (const open of await page.locator('[data-question]').all()) await open.locator('[data-answer=d]').click();
       await page.waitForSelector('[data-question]', { state: 'detached' });
-      await house.reveille('intent', 'submit', '--json-file', file);
+      await installation.reveille('intent', 'submit', '--json-file', file);
       const at = Date.now();
       await page.waitForSelector('[data-question]');
       await page.waitForSelector('nav [data-waiting] >> text=1');
@@ -204,7 +205,7 @@ describe('a user with a keyboard', () => {
     await delay(SEEN_MS);
     if ((await page.locator('[data-question]').count()) > 0) await page.keyboard.press('y');
     await shows('Approved, signed by');
-    await eventually('it is done', async () => (await house.reveille('intent', 'list')).includes('completed'));
+    await eventually('it is done', async () => (await installation.reveille('intent', 'list')).includes('completed'));
     await page.click('a.name');
     await page.waitForSelector('text=every envelope, signature and digest is valid');
 
@@ -213,21 +214,21 @@ describe('a user with a keyboard', () => {
       JSON.stringify({ ...TRANSFER, plan: { ...TRANSFER.plan, args: { ...TRANSFER.plan.args, amount: '30.00' } } }),
     );
     await go('p', /\/approvals$/);
-    await house.reveille('intent', 'submit', '--json-file', file);
+    await installation.reveille('intent', 'submit', '--json-file', file);
     await page.waitForSelector('[data-question]');
     await delay(SEEN_MS);
     await page.keyboard.press('d');
     await shows('Denied');
-    await eventually('it is denied', async () => (await house.reveille('intent', 'list')).includes('denied'));
+    await eventually('it is denied', async () => (await installation.reveille('intent', 'list')).includes('denied'));
   });
 
   test('a key that was meant for one question does not answer the question that replaces it', async () => {
-    const file = join(house.home, 'transfer.json');
+    const file = join(installation.home, 'transfer.json');
     await go('p', /\/approvals$/);
     const node = (id: string, amount: string) => ({ ...TRANSFER.plan, id, args: { ...TRANSFER.plan.args, amount } });
     const plan = { id: 'both', kind: 'parallel', nodes: [node('little', '10.00'), node('much', '2000.00')] };
     writeFileSync(file, JSON.stringify({ ...TRANSFER, plan }));
-    const id = /Submitted (\S+)/.exec(await house.reveille('intent', 'submit', '--json-file', file))![1]!;
+    const id = /Submitted (\S+)/.exec(await installation.reveille('intent', 'submit', '--json-file', file))![1]!;
     await page.waitForSelector('[data-question] >> nth=1');
     const focused = () => page.evaluate("document.activeElement.closest('[data-question]').dataset.question");
     await page.focus('[data-question] >> nth=1 >> [data-answer=y]');
@@ -237,30 +238,38 @@ describe('a user with a keyboard', () => {
     await page.evaluate('document.activeElement.blur()');
     await delay(SEEN_MS);
     await page.keyboard.press('j');
-    const said = (name: string) => page.locator(`[data-selected] [name=${name}]`).inputValue();
-    const digests = ['displayed', 'call'].map(async (of) => [`--${of}-sha256`, await said(`${of}_sha256`)]);
+    const field = (name: string) => page.locator(`[data-selected] [name=${name}]`).inputValue();
+    const digests = ['displayed', 'call'].map(async (of) => [`--${of}-sha256`, await field(`${of}_sha256`)]);
     // Stops the clock of the page, so that a busy computer is not too late with the keys.
     await page.evaluate('{ const now = performance.now(); performance.now = () => now; }');
-    await house.reveille('intent', 'approve', id, await said('node_id'), ...(await Promise.all(digests)).flat());
+    await installation.reveille(
+      'intent',
+      'approve',
+      id,
+      await field('node_id'),
+      ...(await Promise.all(digests)).flat(),
+    );
     await page.waitForSelector('[data-question] >> nth=1', { state: 'detached' });
     for (const key of ['y', 'Enter']) {
       await page.keyboard.press(key);
       await page.locator('[data-error]').filter({ hasText: 'has just appeared' }).waitFor();
       await page.focus('[data-answer=y]');
     }
-    assert.match(await house.reveille('intent', 'show', id), /call: awaiting approval/);
+    assert.match(await installation.reveille('intent', 'show', id), /call: awaiting approval/);
     await page.evaluate('delete performance.now');
     await delay(SEEN_MS);
     await page.keyboard.press('d');
     await shows('Denied');
-    await eventually('it is denied', async () => (await house.reveille('intent', 'show', id)).includes('denied'));
+    await eventually('it is denied', async () =>
+      (await installation.reveille('intent', 'show', id)).includes('denied'),
+    );
   });
 
   test('an answer to an answered question names the first approver and changes nothing', async () => {
-    const file = join(house.home, 'transfer.json');
+    const file = join(installation.home, 'transfer.json');
     writeFileSync(file, JSON.stringify(TRANSFER));
     await go('p', /\/approvals$/);
-    const id = /Submitted (\S+)/.exec(await house.reveille('intent', 'submit', '--json-file', file))![1]!;
+    const id = /Submitted (\S+)/.exec(await installation.reveille('intent', 'submit', '--json-file', file))![1]!;
     await page.waitForSelector('[data-question]');
     const inputs = await page.locator('[data-question] form input').all();
     const pairs = inputs.map(
@@ -273,7 +282,7 @@ describe('a user with a keyboard', () => {
       ) as Promise<string>;
     assert.match(await answer(), /Denied, signed by/);
     assert.match(await answer(), /is no longer waiting: its step was already denied by \S+@\S+ \([0-9a-f]{16}…\) at /);
-    assert.match(await house.reveille('intent', 'show', id), /denied/);
+    assert.match(await installation.reveille('intent', 'show', id), /denied/);
   });
 
   test('sends a message and sees the reply as it streams, with markup as text and Markdown rendered', async () => {
@@ -290,7 +299,7 @@ describe('a user with a keyboard', () => {
   });
 
   test('in Chat: a running tool, its question answered with a passphrase, and a stopped turn', async () => {
-    await house.given(`${PASSPHRASE}\n`, 'approver', 'seal');
+    await installation.given(`${PASSPHRASE}\n`, 'approver', 'seal');
     await go('c', /\/chat$/);
     const say = async () => {
       await page.keyboard.press('/');
@@ -312,7 +321,7 @@ describe('a user with a keyboard', () => {
     await shows('Approved, signed by');
     await page.locator('[data-reply]').filter({ hasText: 'The payment has ended.' }).waitFor();
     assert.equal(await page.locator('[data-question]').count(), 0);
-    assert.match(await house.reveille('intent', 'list'), /^\S+ +completed.*\n/m);
+    assert.match(await installation.reveille('intent', 'list'), /^\S+ +completed.*\n/m);
 
     await go('c', /\/chat$/);
     await say();
@@ -321,6 +330,6 @@ describe('a user with a keyboard', () => {
     await shows('Stopped.');
     await page.waitForSelector('[data-turn] [data-state] >> text=failed');
     await page.waitForSelector('[data-question]', { state: 'detached' });
-    assert.match(await house.reveille('intent', 'list'), /cancelled/);
+    assert.match(await installation.reveille('intent', 'list'), /cancelled/);
   });
 });

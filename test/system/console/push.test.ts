@@ -20,7 +20,7 @@ import { NotifyStore } from '../../../src/notify/store.ts';
 import { startBrowser, type TestBrowser } from '../../support/browser.ts';
 import { pushBrowser } from '../../support/stand-ins/push-browser.ts';
 import { atEnd, listening, sharedOwner } from '../../support/temporary.ts';
-import { type House, startHouse } from './bench.ts';
+import { type Installation, startInstallation } from './bench.ts';
 
 type Listed = { id: string; name: string; kind: string; told: string[]; quiet?: object; place: string };
 
@@ -43,17 +43,17 @@ const FAKE_PUSH = (subscription: object) => `
 
 describe('a browser as a notification channel', () => {
   const owner = sharedOwner();
-  let house: House;
+  let installation: Installation;
   let browser: TestBrowser;
   const mine = pushBrowser('https://push.example/send/abc');
 
   before(async () => {
-    [house, browser] = await Promise.all([startHouse(owner, saying('Yes.')), startBrowser(owner)]);
+    [installation, browser] = await Promise.all([startInstallation(owner, saying('Yes.')), startBrowser(owner)]);
   });
   after(() => owner.end());
 
   const channels = async (): Promise<Listed[]> =>
-    (await house.reveille('notify', 'list', '--json'))
+    (await installation.reveille('notify', 'list', '--json'))
       .split('\n')
       .filter((line) => line !== '')
       .map((line) => JSON.parse(line) as Listed)
@@ -67,7 +67,7 @@ describe('a browser as a notification channel', () => {
       if (route.request().headers()['x-reveille-part'] === 'main') await delay(REFRESH_MS);
       await route.continue();
     });
-    const address = await house.address();
+    const address = await installation.address();
     if (isAllowed) await context.grantPermissions(['notifications'], { origin: new URL(address).origin });
     await page.goto(address);
     await page.waitForURL(/\/upcoming$/);
@@ -111,7 +111,7 @@ describe('a browser as a notification channel', () => {
         response.writeHead(201).end();
       }),
     );
-    const store = new NotifyStore({ dir: join(house.home, 'notify'), clock: systemClock, lock: 'shared' });
+    const store = new NotifyStore({ dir: join(installation.home, 'notify'), clock: systemClock, lock: 'shared' });
     const http = new GuardedClient(GUARD_WORDS);
     atEnd(owner, async () => {
       await http.close();
@@ -123,12 +123,12 @@ describe('a browser as a notification channel', () => {
       ...{ id: 'ntf_01', kinds: ['approvals'] as const, at: Date.now(), about: {}, title: 'Approve? ledger/transfer' },
       ...{ text: 'alice 5,000.00 → 4,975.00 EUR <b>', links: [{ label: 'Approve …', url: link }] },
     };
-    const told = await CHANNELS.webpush.tell(
+    const result = await CHANNELS.webpush.tell(
       { ...(kept!.spec as object), endpoint: `${service}/send/abc`, allow_private: true },
       message,
       { http, clock: systemClock, variables: {}, signal: t.signal, vapid: vapidOf(store, 'https://console.example') },
     );
-    assert.deepEqual(told, { result: 'done' });
+    assert.deepEqual(result, { result: 'done' });
     assert.ok(!posts[0]!.includes('alice'));
     const data = mine.decrypt(posts[0]!);
 

@@ -10,7 +10,7 @@ import { readKeyFile } from '../../../src/kit/identity/keys.ts';
 import { saying } from '../../../src/kit/model/testing/model-endpoint.ts';
 import { startBrowser } from '../../support/browser.ts';
 import { sharedOwner } from '../../support/temporary.ts';
-import { startHouse } from './bench.ts';
+import { startInstallation } from './bench.ts';
 
 const PAINTED = `new Promise((done) => {
   const read = () => {
@@ -30,11 +30,11 @@ const open = {
   CHRONOS_MAX_STORED_ALARMS: String(3 * ALARMS),
   CHRONOS_MAX_STORED_MIB: '10000',
 };
-const house = await startHouse(owner, saying('Yes.'), open);
-const home = homeAt(house.home);
+const installation = await startInstallation(owner, saying('Yes.'), open);
+const home = homeAt(installation.home);
 const identity = agentIdentity(readLabel(home)!, readKeyFile(join(home.path, 'keys', 'agent.key')));
 const client = createChronosClient({
-  url: house.run.chronos_url,
+  url: installation.run.chronos_url,
   token: readSecrets(home)!.CHRONOS_TOKEN,
   identity,
   principal: holdPrincipal(),
@@ -53,7 +53,7 @@ for (let made = 0; made < ALARMS; made += 200)
   );
 const browser = await startBrowser(owner);
 const { page } = await browser.open();
-await page.goto(await house.address());
+await page.goto(await installation.address());
 await page.waitForURL(/\/upcoming$/);
 const base = page.url().slice(0, -'upcoming'.length);
 for (const path of [

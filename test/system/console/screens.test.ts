@@ -12,7 +12,7 @@ import { saying } from '../../../src/kit/model/testing/model-endpoint.ts';
 import { startBrowser, type TestBrowser } from '../../support/browser.ts';
 import { eventually } from '../../support/eventually.ts';
 import { sharedOwner } from '../../support/temporary.ts';
-import { type House, startHouse } from './bench.ts';
+import { type Installation, startInstallation } from './bench.ts';
 import { TRANSFER } from './transfer.ts';
 
 const EVERYTHING = process.env.REVEILLE_ROUNDS === 'all';
@@ -20,14 +20,17 @@ const VARIANTS = [1440, 390, 360].flatMap((width) => (['light', 'dark'] as const
 
 describe('the screens of the console', () => {
   const owner = sharedOwner();
-  let house: House;
+  let installation: Installation;
   let browser: TestBrowser;
   let page: Page;
   let base: string;
 
   before(async () => {
-    [house, browser] = await Promise.all([startHouse(owner, saying('Good morning.')), startBrowser(owner)]);
-    await house.reveille(
+    [installation, browser] = await Promise.all([
+      startInstallation(owner, saying('Good morning.')),
+      startBrowser(owner),
+    ]);
+    await installation.reveille(
       'alarm',
       'set',
       'I look at the builds of the night.',
@@ -35,7 +38,7 @@ describe('the screens of the console', () => {
       '--label',
       'stand-up',
     );
-    await house.reveille(
+    await installation.reveille(
       'alarm',
       'set',
       'Water the plants',
@@ -43,17 +46,17 @@ describe('the screens of the console', () => {
       '--payload',
       '{"n":12345678901234567890.10}',
     );
-    await house.reveille('alarm', 'set', 'Look at the queue.', 'every 15 minutes', '--label', 'queue');
-    await house.reveille('machine', 'budget', '--quiet', '22:00-09:30', '--zone', 'Europe/Berlin');
-    const file = join(house.home, 'transfer.json');
+    await installation.reveille('alarm', 'set', 'Look at the queue.', 'every 15 minutes', '--label', 'queue');
+    await installation.reveille('machine', 'budget', '--quiet', '22:00-09:30', '--zone', 'Europe/Berlin');
+    const file = join(installation.home, 'transfer.json');
     writeFileSync(file, JSON.stringify(TRANSFER));
-    await house.reveille('intent', 'submit', '--json-file', file);
+    await installation.reveille('intent', 'submit', '--json-file', file);
     ({ page } = await browser.open());
-    await page.goto(await house.address());
+    await page.goto(await installation.address());
     await page.waitForURL(/\/upcoming$/);
     base = page.url().slice(0, -'upcoming'.length);
     await eventually('the question waits', async () =>
-      (await house.reveille('intent', 'list')).includes('awaiting approval'),
+      (await installation.reveille('intent', 'list')).includes('awaiting approval'),
     );
   });
   after(() => owner.end());
@@ -71,7 +74,7 @@ describe('the screens of the console', () => {
     'the confirmation of a cancellation': async () => `${await firstAlarm()}/cancel`,
     chat: () => 'chat',
     'a conversation': async () => {
-      await house.reveille('chat', 'What broke?', '--conversation', 'night');
+      await installation.reveille('chat', 'What broke?', '--conversation', 'night');
       return 'chat/night';
     },
     approvals: () => 'approvals',
@@ -142,7 +145,7 @@ describe('the screens of the console', () => {
 
   test('without a session, a page shows only how to sign in', async () => {
     const visitor = await browser.open({ width: 360 });
-    await visitor.page.goto(`${house.run.public_url}/`);
+    await visitor.page.goto(`${installation.run.public_url}/`);
     const { violations } = await new AxeBuilder({ page: visitor.page }).analyze();
     assert.deepEqual(violations, []);
     assert.match((await visitor.page.textContent('main')) ?? '', /reveille open/);
@@ -154,7 +157,7 @@ describe('the screens of the console', () => {
 
   test('every screen works without JavaScript, and an alarm can be created and paused', async () => {
     const plain = await browser.open({ width: 360, script: false });
-    await plain.page.goto(await house.address());
+    await plain.page.goto(await installation.address());
     await plain.page.waitForURL(/\/upcoming$/);
     for (const screen of ['Alarms', 'Chat', 'Approvals', 'Machine', 'Day', 'Status', 'Upcoming']) {
       await plain.page.click(`.top nav >> text=${screen}`);

@@ -9,7 +9,7 @@ import { calling, type Script, saying } from '../../../src/kit/model/testing/mod
 import { startBrowser } from '../../support/browser.ts';
 import { eventually } from '../../support/eventually.ts';
 import { sharedOwner } from '../../support/temporary.ts';
-import { AUTHENTICATOR, startHouse } from './bench.ts';
+import { AUTHENTICATOR, startInstallation } from './bench.ts';
 import { TRANSFER } from './transfer.ts';
 
 const ALL = process.env.REVEILLE_SHOTS;
@@ -74,9 +74,9 @@ const script: Script = (response, request) => {
 };
 
 const owner = sharedOwner();
-const house = await startHouse(owner, script);
+const installation = await startInstallation(owner, script);
 if (existsSync(FONTS)) {
-  const config = join(house.home, 'fonts.conf');
+  const config = join(installation.home, 'fonts.conf');
   const prefer = ['system-ui', 'sans-serif'].map(
     (family) => `<alias binding="strong"><family>${family}</family><prefer><family>Open Sans</family></prefer></alias>`,
   );
@@ -85,33 +85,42 @@ if (existsSync(FONTS)) {
   process.env.FONTCONFIG_FILE = config;
 }
 const browser = await startBrowser(owner);
-const set = (...words: string[]) => house.reveille('alarm', 'set', ...words);
+const set = (...args: string[]) => installation.reveille('alarm', 'set', ...args);
 await set('Check the builds of the night and report what failed.', 'every weekday at 9:00', '--label', 'Stand-up');
 await set('Check whether the backup finished. If not, notify me at once.', 'every day at 3:30', '--label', 'Backup');
 await set('Check the queue of incoming orders.', 'every 15 minutes', '--label', 'Queue');
 await set('Remind me to water the plants.', 'tomorrow 18:00', '--label', 'Plants');
 await set('Ask whether the invoice was paid.', 'in 3 days', '--payload', '{"invoice":"2026-118","total":1249.50}');
 await set('Look at the builds right now.', 'in 2 hours', '--label', 'Builds', '--conversation', 'night');
-await house.reveille('alarm', 'trigger', 'Builds');
-await house.reveille('machine', 'budget', '--quiet', '22:00-07:00', '--zone', 'Europe/Berlin', '--max-per-day', '120');
-const file = join(house.home, 'transfer.json');
+await installation.reveille('alarm', 'trigger', 'Builds');
+await installation.reveille(
+  'machine',
+  'budget',
+  '--quiet',
+  '22:00-07:00',
+  '--zone',
+  'Europe/Berlin',
+  '--max-per-day',
+  '120',
+);
+const file = join(installation.home, 'transfer.json');
 writeFileSync(file, JSON.stringify(TRANSFER));
-const first = await house.reveille('intent', 'submit', '--json-file', file);
+const first = await installation.reveille('intent', 'submit', '--json-file', file);
 const intent = /Submitted (\S+)/.exec(first)?.[1] ?? '';
 await eventually('the question waits', async () =>
-  (await house.reveille('intent', 'list')).includes('awaiting approval'),
+  (await installation.reveille('intent', 'list')).includes('awaiting approval'),
 );
-await eventually('it has fired', async () => (await house.reveille('alarm', 'show', 'Builds')).includes('done'));
-await house.reveille('chat', 'Remind me to water the plants tomorrow at 18:00.', '--conversation', 'plants');
-await house.reveille('chat', 'Which builds failed, and why?', '--conversation', 'night');
+await eventually('it has fired', async () => (await installation.reveille('alarm', 'show', 'Builds')).includes('done'));
+await installation.reveille('chat', 'Remind me to water the plants tomorrow at 18:00.', '--conversation', 'plants');
+await installation.reveille('chat', 'Which builds failed, and why?', '--conversation', 'night');
 
 mkdirSync(FOLDER, { recursive: true });
 for (const { name, path, width = 1200, scheme = 'light' } of ALL === undefined ? SHOTS : EVERY) {
   const { page, context } = await browser.open({ width, scheme });
   await page.setViewportSize({ width, height: width < 600 ? 844 : 780 });
-  if (path === 'sign-in') await page.goto(`${house.run.public_url}/`);
+  if (path === 'sign-in') await page.goto(`${installation.run.public_url}/`);
   else {
-    await page.goto(await house.address());
+    await page.goto(await installation.address());
     await page.waitForURL(/\/upcoming$/);
     const base = page.url().slice(0, -'upcoming'.length);
     if (path === 'alarm') {
