@@ -1,17 +1,17 @@
-/** Files of the console: style sheet, scripts, icon. Their names carry a digest, so that browsers cache them for good. */
+/** Files of the console: style sheet, scripts and icon. Their names contain a digest, so browsers cache them forever. */
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { HEADERS } from './door.ts';
 import type { Assets } from './page.ts';
+import { HEADERS } from './request-guard.ts';
 
 const FOLDER = join(import.meta.dirname, 'assets');
 const require = createRequire(import.meta.url);
 const FILES = {
   css: { file: 'console.css', type: 'text/css; charset=utf-8' },
   script: { file: 'console.js', type: 'text/javascript; charset=utf-8' },
-  // Changes a page where a fresh one differs: https://github.com/bigskysoftware/idiomorph
+  // Applies the differences of a new page to an open one: https://github.com/bigskysoftware/idiomorph
   morph: { file: 'idiomorph.min.js', type: 'text/javascript; charset=utf-8' },
   push: { file: 'push.js', type: 'text/javascript; charset=utf-8' },
   worker: { file: 'worker.js', type: 'text/javascript; charset=utf-8' },

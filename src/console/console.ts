@@ -1,6 +1,6 @@
 /**
- * The console: the page at which a person sees what their agent has set, is asked, and answers. It answers requests that
- * somebody else's listener has taken; start reading here.
+ * The console: the web pages of one user for alarms, chat, approvals and the machine. It answers requests of a listener
+ * that another program owns. Start reading here.
  */
 import { Hono } from 'hono';
 import type { Clock } from '../kit/clock/clock.ts';
@@ -8,63 +8,63 @@ import { isZone } from '../kit/clock/zone.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
 import { loadAssets } from './assets.ts';
+import { ChangeWatcher } from './change-watcher.ts';
 import type { Desk } from './desk.ts';
-import { createDoor, type DoorFigures, HEADERS } from './door.ts';
 import { openLive } from './live.ts';
 import { type Frame, mainOf, type Page, wholePage } from './page.ts';
-import { Pulse } from './pulse.ts';
-import { askOfLink, type LinkPage, type Links, type LinkVisit, showLink, useLink } from './screens/link.ts';
-import { SCREEN_ROUTES } from './screens/routes.ts';
-import { followTalk } from './screens/talk-events.ts';
-import { errorMain, errorPage, openedPage, signInPage } from './screens/way-in.ts';
+import type { JsonAnswer, RequestContext, Screen } from './request-context.ts';
+import { createRequestGuard, type GuardFigures, HEADERS } from './request-guard.ts';
+import { followChat } from './screens/chat-events.ts';
+import { type LinkContext, type LinkPage, type Links, linkChallenge, showLink, useLink } from './screens/link.ts';
+import { MOVED, SCREEN_ROUTES } from './screens/routes.ts';
+import { errorMain, errorPage, openedPage, signInPage } from './screens/sign-in.ts';
+import { SessionMessages } from './session-messages.ts';
 import {
   type CookieKind,
   type Entry,
   type Session,
-  type SessionBook,
   type SessionFigures,
+  type SessionStore,
   Sessions,
 } from './sessions.ts';
 import { SharedReads } from './shared-reads.ts';
-import { Undo } from './undo.ts';
-import type { Screen, Told, Visit } from './visit.ts';
-import { waitingOf } from './waiting.ts';
+import { waitingOf } from './waiting-questions.ts';
 
 export type ConsoleOptions = {
   clock: Clock;
   log: Logger;
   cookie: CookieKind;
-  /** Names in `Host` that pass besides loopback's. */
+  /** Host names that are accepted in addition to those of the loopback address. */
   hosts: readonly string[];
-  /** Seals one-time codes; without it nobody comes in by one. */
+  /** Seals one-time codes; without it, codes are not accepted. */
   codeSecret?: string | undefined;
-  /** How people come in to a console of many. */
-  people?: PeopleDoor | undefined;
-  /** Links of notifications, each to one answer; without them there is no page behind any. */
+  /** Authenticates the users of a shared console. */
+  people?: UserAccess | undefined;
+  /** Links of notifications, each for one answer; without them, such links return 404. */
   links?: Links | undefined;
-  /** The desk of a person; it is asked for with every request, and should be the same one. */
+  /** The backend of a user. It is called with every request and should return the same object. */
   deskOf: (entry: Entry) => Desk;
 };
 
-export type PeopleDoor = {
-  /** Whose token it is; `undefined` for one that does not stand. It may throw `rate_limited`. */
+export type UserAccess = {
+  /** The owner of a token; `undefined` for an invalid token. @throws ReveilleError `rate_limited` */
   signIn(token: string, remoteAddress: string): Entry | undefined;
-  /** Uses a one-time code up; `undefined` for one that does not stand. */
+  /** Consumes a one-time code; `undefined` for an invalid code. */
   redeem(code: string): Promise<Entry | undefined>;
-  /** Whether what let somebody in still does. */
+  /** Whether a credential is still valid. */
   stands(credential: string): boolean;
-  /** Where sessions are kept. */
-  readonly sessions: SessionBook;
+  /** Stores sessions. */
+  readonly sessions: SessionStore;
 };
 
-/** Who asks, as the listener knows. */
+/** The connection of a request. */
 export type ConsoleInfo = {
   readonly remoteAddress: string;
   /** Aborts when the listener closes. */
   readonly closing: AbortSignal;
 };
 
-export type ConsoleFigures = DoorFigures & SessionFigures & { streams: number };
+export type ConsoleFigures = GuardFigures & SessionFigures & { streams: number };
 
 export type ConsoleApp = {
   fetch(request: Request, info: ConsoleInfo): Promise<Response>;
@@ -75,87 +75,91 @@ export type ConsoleApp = {
 type Env = { Bindings: { info: ConsoleInfo } };
 type Open = { readonly session: Session; close(): void };
 
-/** Long enough that pages that look at the same hint share what is read for it. */
+/** Long enough that pages with the same hint share their reads. */
 const SHARED_MS = 1000;
 const BODY_BYTES = 64 * 1024;
-/** How often the sessions of open streams are looked at again. */
-const LOOK_AGAIN_MS = 1000;
+/** Interval at which the sessions of open streams are checked. */
+const SESSION_CHECK_MS = 1000;
 const STREAMS_PER_SESSION = 12;
 const BASE = '/:base{~[A-Za-z0-9_-]{22}}';
 
 export function createConsole(options: ConsoleOptions): ConsoleApp {
-  const { clock, log, codeSecret, people, links, deskOf } = options;
+  const { clock, log, codeSecret, people, links, deskOf: backendOf } = options;
   const assets = loadAssets();
-  const door = createDoor(options.hosts);
+  const guard = createRequestGuard(options.hosts);
   const reads = new SharedReads(clock, SHARED_MS);
   const sessions = new Sessions({
-    ...{ clock, codeSecret, cookie: options.cookie, makeUndo: () => new Undo() },
-    ...{ book: people?.sessions, credentialStands: people && ((credential) => people.stands(credential)) },
+    ...{ clock, codeSecret, cookie: options.cookie, makeMessages: () => new SessionMessages() },
+    ...{ store: people?.sessions, isCredentialValid: people && ((credential) => people.stands(credential)) },
   });
-  const pulse = new Pulse({ clock, waiting: (desk) => waitingOf(desk, reads), onHint: () => reads.forget() });
+  const watcher = new ChangeWatcher({
+    clock,
+    waiting: (backend) => waitingOf(backend, reads),
+    onHint: () => reads.forget(),
+  });
   const streams = new Map<string, Set<Open>>();
-  // Nothing may come for long: whoever is not in any more must not go on listening.
-  const looking = setInterval(() => {
-    for (const open of [...streams.values()].flatMap((those) => [...those]))
-      if (!sessions.stands(open.session)) open.close();
-  }, LOOK_AGAIN_MS).unref();
+  // A stream may be silent for long, but it must not outlive its session.
+  const sessionCheck = setInterval(() => {
+    for (const open of [...streams.values()].flatMap((opened) => [...opened]))
+      if (!sessions.isValid(open.session)) open.close();
+  }, SESSION_CHECK_MS).unref();
 
   const respond = (text: string, status = 200, headers: Record<string, string> = {}) =>
     new Response(text, { status, headers: { ...HEADERS, 'content-type': 'text/html; charset=utf-8', ...headers } });
-  const onward = (to: string, headers: Record<string, string> = {}) =>
+  const redirect = (to: string, headers: Record<string, string> = {}) =>
     new Response(null, { status: 303, headers: { ...HEADERS, location: to, ...headers } });
-  const toldOf = (told: object) =>
-    respond(JSON.stringify(told), 200, { 'content-type': 'application/json; charset=utf-8' });
+  const jsonResponse = (json: object) =>
+    respond(JSON.stringify(json), 200, { 'content-type': 'application/json; charset=utf-8' });
   const outside = async (status = 401, complaint?: string) =>
     respond(String(await signInPage({ assets, complaint, byToken: people !== undefined })), status);
 
-  /** What is asked for, by whom: nobody who is not in gets further. */
-  const visitOf = async (request: Request, params: Record<string, string>): Promise<Visit | undefined> => {
+  /** The context of a request with a valid session; `undefined` without one. */
+  const contextOf = async (request: Request, params: Record<string, string>): Promise<RequestContext | undefined> => {
     const { base = '', ...others } = params;
     const session = sessions.find(`/${base}/`, request.headers.get('cookie'));
     if (!session) return undefined;
     const url = new URL(request.url);
-    const desk = deskOf(session);
+    const backend = backendOf(session);
     const form = request.method === 'POST' ? await readForm(request) : new URLSearchParams();
     if (request.method === 'POST' && !sessions.isFrom(session, form.get('csrf') ?? undefined))
-      throw new ReveilleError('forbidden', 'this form is not from a page of this session; open the page again');
+      throw new ReveilleError('forbidden', 'this form does not belong to this session: open the page again');
     return {
-      ...{ session, desk, clock, form, reads, params: others, query: url.searchParams, signal: request.signal },
+      ...{ session, backend, clock, form, reads, params: others, query: url.searchParams, signal: request.signal },
       origin: url.origin,
-      here: { now: clock.now(), zone: desk.zone },
+      here: { now: clock.now(), zone: backend.zone },
       path: url.pathname.slice(session.base.length),
     };
   };
 
-  const countOf = (desk: Desk): Promise<number | undefined> =>
-    waitingOf(desk, reads)
-      .look()
+  const countOf = (backend: Desk): Promise<number | undefined> =>
+    waitingOf(backend, reads)
+      .read()
       .then(({ length }) => length)
       .catch(() => undefined);
 
-  /** @param part what the script of an open page asks for; `null` where a person came */
-  const pageFor = async (visit: Visit, page: Page, part: string | null): Promise<Response> => {
+  /** @param part the part that the script of an open page requests; `null` for a whole page */
+  const pageFor = async (context: RequestContext, page: Page, part: string | null): Promise<Response> => {
     const { status = 200 } = page;
     if (part === 'main') return respond(String(await mainOf(page)), status);
-    const { session, desk, here } = visit;
-    const waiting = await countOf(desk);
-    const path = `${visit.path}${visit.query.size > 0 ? `?${visit.query}` : ''}`;
-    // What is said once is for the page that somebody came to, not for one that looks again behind their back.
-    const told = part === null ? session.undo.take() : undefined;
-    const frame: Frame = { session, desk, here, assets, told, waiting, path };
+    const { session, backend, here } = context;
+    const waiting = await countOf(backend);
+    const path = `${context.path}${context.query.size > 0 ? `?${context.query}` : ''}`;
+    // A one-time message belongs to a whole page, not to an update of an open one.
+    const message = part === null ? session.messages.take() : undefined;
+    const frame: Frame = { session, backend, here, assets, message, waiting, path };
     return respond(String(await wholePage(page, frame)), status);
   };
 
-  const show = async (visit: Visit, screen: Screen, request: Request): Promise<Response> => {
+  const show = async (context: RequestContext, screen: Screen, request: Request): Promise<Response> => {
     const part = request.headers.get('x-reveille-part');
-    // The address of an answer to a form shows another page: fetched again, that page would replace the answer.
-    const lasting = (page: Page): Page => (request.method === 'POST' ? { ...page, looksAt: [] } : page);
-    // Asked for beside what the screen asks for; the page waits for both.
-    if (request.method === 'GET' && part === null) void countOf(visit.desk);
+    // The address of a form's answer belongs to another page; fetching it would replace the answer.
+    const withoutUpdates = (page: Page): Page => (request.method === 'POST' ? { ...page, looksAt: [] } : page);
+    // Starts the count in parallel with the screen; the page needs both.
+    if (request.method === 'GET' && part === null) void countOf(context.backend);
     try {
-      const answer = await screen(visit);
+      const answer = await screen(context);
       if (request.method === 'POST') reads.forget();
-      if ('told' in answer) return toldOf(answer.told);
+      if ('json' in answer) return jsonResponse(answer.json);
       if ('download' in answer) {
         const { name, text } = answer.download;
         return respond(text, 200, {
@@ -163,61 +167,66 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
           'content-disposition': `attachment; filename="${name}"`,
         });
       }
-      if ('to' in answer) return onward(visit.session.base + answer.to);
-      return await pageFor(visit, lasting(answer), part);
+      if ('to' in answer) return redirect(context.session.base + answer.to);
+      return await pageFor(context, withoutUpdates(answer), part);
     } catch (thrown) {
       const error = toReveilleError(thrown);
-      if (error.code === 'internal') log.error({ err: thrown, path: visit.path }, 'a page of the console failed');
-      return pageFor(visit, lasting({ ...errorMain(error, visit), status: error.status }), part);
+      if (error.code === 'internal') log.error({ err: thrown, path: context.path }, 'a console page failed');
+      return pageFor(context, withoutUpdates({ ...errorMain(error, context), status: error.status }), part);
     }
   };
 
-  const live = async (visit: Visit, info: ConsoleInfo, talk: string | undefined): Promise<Response> => {
-    const { session, desk } = visit;
-    const those = streams.get(session.base) ?? new Set();
-    if (those.size >= STREAMS_PER_SESSION)
-      throw new ReveilleError('rate_limited', `one session has at most ${STREAMS_PER_SESSION} live pages`);
-    const stream = openLive(clock, AbortSignal.any([info.closing, visit.signal]), HEADERS);
+  const live = async (
+    context: RequestContext,
+    info: ConsoleInfo,
+    conversation: string | undefined,
+  ): Promise<Response> => {
+    const { session, backend } = context;
+    const opened = streams.get(session.base) ?? new Set();
+    if (opened.size >= STREAMS_PER_SESSION)
+      throw new ReveilleError(
+        'rate_limited',
+        `a session may have at most ${STREAMS_PER_SESSION} live pages: close one`,
+      );
+    const stream = openLive(clock, AbortSignal.any([info.closing, context.signal]), HEADERS);
     const open = { session, close: stream.close };
-    streams.set(session.base, those.add(open));
-    // From here on it is told what changes: nothing older may be taken for what is there now.
+    streams.set(session.base, opened.add(open));
+    // Hints cover changes from here on, so older reads must not be reused.
     reads.forget();
-    const stop = pulse.watch(desk, (hint) => {
-      if (sessions.stands(session)) stream.send({ event: 'hint', data: hint });
+    const stop = watcher.watch(backend, (hint) => {
+      if (sessions.isValid(session)) stream.send({ event: 'hint', data: hint });
       else stream.close();
     });
     stream.closed.addEventListener('abort', () => {
       stop();
-      those.delete(open);
-      if (those.size === 0) streams.delete(session.base);
+      opened.delete(open);
+      if (opened.size === 0) streams.delete(session.base);
     });
     stream.send({ event: 'hello', data: '' });
-    if (talk !== undefined) void followTalk(visit, { conversation: talk, seen: visit.query.get('seen') ?? '' }, stream);
+    if (conversation !== undefined)
+      void followChat(context, { conversation, seen: context.query.get('seen') ?? '' }, stream);
     return stream.response;
   };
 
   const app = new Hono<Env>();
   app.get('/assets/:name', (c) => assets.serve(c.req.param('name')) ?? outside(404));
-  // At the root: a worker shows what is pushed for all that is below it.
+  // At the root, because the scope of a service worker is its own folder.
   app.get('/worker.js', () => assets.serve('worker.js')!);
   app.get('/manifest.webmanifest', () => assets.serve('manifest.webmanifest')!);
   app.get('/', () => outside(200));
   app.get('/open', async (c) => {
     const code = c.req.query('code') ?? '';
-    // A page of somebody else's could send a visitor into that somebody's console, where they would say too much.
+    // A foreign page could sign the browser in to a console of another user, where its user might enter secrets.
     if (people && c.req.header('sec-fetch-site') === 'cross-site')
-      return outside(
-        403,
-        'Another page has led here. If you asked for this address, put it into the address bar yourself.',
-      );
+      return outside(403, 'Another site opened this address. If you trust it, paste it into the address bar.');
     const user = sessions.takeCode(code);
     const entry = people ? await people.redeem(code) : user === undefined ? undefined : { user };
     if (entry === undefined) {
       sessions.figures.codesRefused++;
-      return outside(401, 'That address has been used, or is too old. Open the console with: reveille open');
+      return outside(401, 'This address was already used or has expired. Open the console with: reveille open');
     }
     const { session, setCookie } = await sessions.open(entry);
-    // A page and not a redirect: a browser that came from elsewhere would follow that without its new cookie.
+    // A page instead of a redirect: after a cross-site link, a browser follows a redirect without the new cookie.
     return respond(String(await openedPage(session.base, assets)), 200, { 'set-cookie': setCookie });
   });
   app.post('/sign-in', async (c) => {
@@ -239,14 +248,14 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
   const linked = async (
     request: Request,
     token: string,
-    look: (visit: LinkVisit) => Promise<LinkPage | Told>,
+    answerLink: (context: LinkContext) => Promise<LinkPage | JsonAnswer>,
   ): Promise<Response> => {
     if (!links) return outside(404);
     const { origin } = new URL(request.url);
     const here = ({ zone }: Desk) => ({ now: clock.now(), zone });
-    const own = (user: string) => deskOf({ user });
-    const answer = await look({ links, token, assets, here, deskOf: own, clock, origin });
-    if ('told' in answer) return toldOf(answer.told);
+    const own = (user: string) => backendOf({ user });
+    const answer = await answerLink({ links, token, assets, here, backendOf: own, clock, origin });
+    if ('json' in answer) return jsonResponse(answer.json);
     reads.forget();
     const { page, status, retryAfterSeconds } = answer;
     const headers = retryAfterSeconds === undefined ? {} : { 'retry-after': String(Math.ceil(retryAfterSeconds)) };
@@ -255,42 +264,50 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
   app.get('/answer/:token', (c) => linked(c.req.raw, c.req.param('token'), showLink));
   app.post('/answer/:token', async (c) => {
     const form = await readForm(c.req.raw);
-    return linked(c.req.raw, c.req.param('token'), (visit) => useLink(visit, form));
+    return linked(c.req.raw, c.req.param('token'), (context) => useLink(context, form));
   });
-  app.post('/answer/:token/passkey', (c) => linked(c.req.raw, c.req.param('token'), askOfLink));
+  app.post('/answer/:token/passkey', (c) => linked(c.req.raw, c.req.param('token'), linkChallenge));
   app.get(`${BASE}/`, async (c) => {
-    const visit = await visitOf(c.req.raw, c.req.param());
-    return visit ? onward(`${visit.session.base}ahead`) : outside();
+    const context = await contextOf(c.req.raw, c.req.param());
+    return context ? redirect(`${context.session.base}upcoming`) : outside();
   });
   app.post(`${BASE}/sign-out`, async (c) => {
-    const visit = await visitOf(c.req.raw, c.req.param());
-    return visit ? onward('/', { 'set-cookie': await sessions.close(visit.session) }) : outside();
+    const context = await contextOf(c.req.raw, c.req.param());
+    return context ? redirect('/', { 'set-cookie': await sessions.close(context.session) }) : outside();
   });
   app.get(`${BASE}/live`, async (c) => {
-    const visit = await visitOf(c.req.raw, c.req.param());
-    return visit ? live(visit, c.env.info, c.req.query('talk')) : outside();
+    const context = await contextOf(c.req.raw, c.req.param());
+    return context ? live(context, c.env.info, c.req.query('conversation')) : outside();
   });
+  // 308 keeps the method and the body of a form.
+  for (const [former, path] of Object.entries(MOVED))
+    app.on(['GET', 'POST'], [`${BASE}/${former}`, `${BASE}/${former}/*`], (c) => {
+      const { pathname, search } = new URL(c.req.url);
+      const [, base, , ...rest] = pathname.split('/');
+      const location = ['', base, path, ...rest].join('/') + search;
+      return new Response(null, { status: 308, headers: { ...HEADERS, location } });
+    });
   for (const { method, path, screen } of SCREEN_ROUTES)
     app.on(method, [`${BASE}/${path}`], async (c) => {
-      const visit = await visitOf(c.req.raw, c.req.param());
-      return visit ? show(visit, screen, c.req.raw) : outside();
+      const context = await contextOf(c.req.raw, c.req.param());
+      return context ? show(context, screen, c.req.raw) : outside();
     });
   app.notFound(async (c) => {
     const base = /^\/(~[A-Za-z0-9_-]{22})\//.exec(c.req.path)?.[1];
-    const visit = base === undefined || c.req.method === 'POST' ? undefined : await visitOf(c.req.raw, { base });
-    const nowhere: Screen = () => Promise.reject(new ReveilleError('not_found', 'there is no such page here'));
-    return visit ? show(visit, nowhere, c.req.raw) : outside(404);
+    const context = base === undefined || c.req.method === 'POST' ? undefined : await contextOf(c.req.raw, { base });
+    const nowhere: Screen = () => Promise.reject(new ReveilleError('not_found', 'this page does not exist'));
+    return context ? show(context, nowhere, c.req.raw) : outside(404);
   });
   app.onError(async (thrown) => {
     const error = toReveilleError(thrown);
-    if (error.code === 'internal') log.error({ err: thrown }, 'a request to the console failed');
+    if (error.code === 'internal') log.error({ err: thrown }, 'a console request failed');
     return respond(String(await errorPage(error, assets)), error.status);
   });
 
   return {
     async fetch(request, info) {
       try {
-        door.check(request);
+        guard.check(request);
       } catch (thrown) {
         const { status, message } = toReveilleError(thrown);
         return new Response(message, { status, headers: { ...HEADERS, 'content-type': 'text/plain; charset=utf-8' } });
@@ -298,23 +315,25 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
       return app.fetch(request, { info });
     },
     figures: () => ({
-      ...{ ...door.figures, ...sessions.figures },
+      ...{ ...guard.figures, ...sessions.figures },
       streams: [...streams.values()].reduce((sum, open) => sum + open.size, 0),
     }),
     close() {
-      clearInterval(looking);
-      pulse.close();
+      clearInterval(sessionCheck);
+      watcher.close();
     },
   };
 }
 
-/** @throws ReveilleError `invalid_request` for a body that is no form, 413 for one that is too large */
+/** @throws ReveilleError `invalid_request` for a body of another type, 413 for a large one */
 async function readForm(request: Request): Promise<URLSearchParams> {
   const type = request.headers.get('content-type') ?? '';
   if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(type))
     throw new ReveilleError('invalid_request', 'content-type must be application/x-www-form-urlencoded');
   const text = await request.text();
   if (text.length > BODY_BYTES)
-    throw new ReveilleError('invalid_request', `the form must be at most ${BODY_BYTES} bytes`, { status: 413 });
+    throw new ReveilleError('invalid_request', `the form must have at most ${BODY_BYTES} bytes (got ${text.length})`, {
+      status: 413,
+    });
   return new URLSearchParams(text);
 }

@@ -1,7 +1,6 @@
 /**
- * What the console asks of the house, for one person: the clients of the systems, each with the person's own right and
- * no other, and what only the installation around it knows. A part that is not there says why, in a sentence with what
- * to do; its screens show that sentence.
+ * The backend calls of a console session, limited to one user: clients with the rights of that user alone, and facts of
+ * the installation. A missing part has a reason with a remedy, which its screens show.
  */
 import type { ChronosClient } from '../chronos/client.ts';
 import type { ExecutorClient } from '../executor/client.ts';
@@ -12,16 +11,16 @@ import type { DayView } from '../wire/chronometric-view.ts';
 import type { GateAnswer } from '../wire/executor.ts';
 import type { PasskeyRequest } from '../wire/passkey.ts';
 
-/** A part of the house, or why it is not there. */
+/** An available part, or the reason why it is missing. */
 export type Part<T> = { readonly there: T } | { readonly missing: string };
 
-/** The key with which the person's answers are signed on this side. */
+/** The key of this computer that signs the user's answers. */
 export type ApproverPort = {
-  /** Whose key it is, and whether a passphrase has to open it. */
+  /** The key, and whether it is sealed with a passphrase. */
   known(): { readonly publicKey: string; readonly name: string; readonly isSealed: boolean } | undefined;
   /**
    * Signs an answer. @throws ReveilleError `forbidden` for a wrong passphrase, `not_found` without a key, `unavailable`
-   * where the system's store does not give it out
+   * if the system's key store refuses it
    */
   sign(
     answer: Pick<GateAnswer, 'approved' | 'answer' | 'call_sha256' | 'displayed_sha256'>,
@@ -30,14 +29,14 @@ export type ApproverPort = {
   ): Promise<GateAnswer>;
 };
 
-/** The roster of the person's approvers, as far as passkeys of theirs go, and the key that vouches for them. */
+/** The user's passkeys in the roster of approvers, and the key that signs their enrolment. */
 export type PasskeyPort = {
-  /** Whether the key opens. @throws ReveilleError as `ApproverPort.sign` */
+  /** Checks the passphrase. @throws ReveilleError as `ApproverPort.sign` */
   opens(passphrase: string | undefined): Promise<void>;
-  /** Revoked ones, too. */
+  /** All passkeys, including revoked ones. */
   list(): Promise<readonly ApproverView[]>;
   /**
-   * Lets a passkey in. @throws ReveilleError as `ApproverPort.sign`, and what the executor says
+   * Enrols a passkey. @throws ReveilleError as `ApproverPort.sign`, and errors of the executor
    */
   enroll(request: Pick<PasskeyRequest, 'passkey' | 'name'>, passphrase: string | undefined): Promise<ApproverView>;
   /** @param approver the id of the passkey */
@@ -51,13 +50,13 @@ export type Check = {
   readonly remedy?: string;
 };
 
-/** Where something lies or listens. */
-export type Place = { readonly name: string; readonly where: string };
+/** The location of a file, folder or listener. */
+export type ConsoleLocation = { readonly name: string; readonly where: string };
 
-/** What a receipt says when it is checked as `reveille receipt verify` does. */
+/** The result of a receipt's verification, as `reveille receipt verify` prints it. */
 export type ReceiptVerdict = { readonly isWhole: boolean; readonly lines: readonly string[] };
 
-/** Somewhere the person is told of something; no secret. */
+/** A notification channel of the user, without secrets. */
 export type NoticeChannel = {
   readonly id: string;
   readonly name: string;
@@ -70,21 +69,21 @@ export type NoticeChannel = {
   readonly isPaused: boolean;
 };
 
-/** Where the person is told of what. */
+/** The notification channels of the user. */
 export type Notices = {
-  /** What one can be told of, and what one is told of unless one says otherwise. */
+  /** All kinds of notifications, and the default ones. */
   readonly kinds: readonly string[];
   readonly standard: readonly string[];
   /** The `applicationServerKey` that a browser subscribes with, in base64url. */
   pushKey(): string;
   list(): readonly NoticeChannel[];
   /**
-   * Adds a browser by its push subscription. @throws ReveilleError `invalid_request` naming what is wrong, `conflict`
-   * for a name that is taken
+   * Adds a browser by its push subscription. @throws ReveilleError `invalid_request` with the reason, `conflict` for a
+   * used name
    */
   add(
     subscription: { readonly endpoint: unknown; readonly keys: unknown },
-    wish: {
+    options: {
       readonly name: string | undefined;
       readonly told: readonly string[];
       readonly quiet: { readonly from: string; readonly to: string; readonly timezone: string } | undefined;
@@ -92,29 +91,29 @@ export type Notices = {
   ): NoticeChannel;
   /** @throws ReveilleError `not_found` */
   remove(id: string): NoticeChannel;
-  /** Tells it something now. @returns why it did not arrive. @throws ReveilleError `not_found` */
+  /** Sends a test notification. @returns the error of the delivery. @throws ReveilleError `not_found` */
   test(id: string): Promise<string | undefined>;
 };
 
-/** What may have changed: screens that show it look again. */
+/** Kinds of changes. Open screens of that kind load again. */
 export const HINTS = ['alarms', 'approvals', 'machines', 'day'] as const;
 export type Hint = (typeof HINTS)[number];
 
-/** When a schedule rings: cron fields read in a zone, or `@every …` counted from an instant. */
+/** The fires of a schedule: cron fields in a zone, or `@every …` counted from an instant. */
 export type RingsOf = (schedule: {
   readonly cron: string;
   readonly zone: string;
-  /** Epoch ms; rings come after it. */
+  /** Epoch ms; the fires are later. */
   readonly after: number;
   readonly until: number;
   readonly atMost: number;
 }) => readonly number[];
 
-/** What the schedule engine answers about a series; instants are epoch ms. */
+/** A series of the schedule engine; instants are epoch ms. */
 export type Series = {
   /** The first fire after an instant. */
   next(after: number): number | undefined;
-  /** The last fire in `(after, until]` and how many there are, counted without a visit to each. */
+  /** The last fire in `(after, until]` and how many there are, counted without iterating. */
   latest(after: number, until: number): { readonly at: number; readonly count: number } | undefined;
 };
 
@@ -122,27 +121,27 @@ export type Series = {
 export type SeriesOf = (schedule: { readonly cron: string; readonly zone: string; readonly anchor: number }) => Series;
 
 export type Desk = {
-  /** Whose alarms and machine these are. */
+  /** The owner of the alarms and the machine. */
   readonly user: string;
-  /** Who sits here, as receipts and alarms name them. */
+  /** The name of the user in receipts and alarms. */
   readonly name: string;
   /** IANA; every time is shown in it. */
   readonly zone: string;
   readonly alarms: Part<ChronosClient>;
   readonly machines: Part<Pick<RouterClient, 'show' | 'changes' | 'suspend' | 'restore'>>;
-  /** The last lines that the machine wrote, oldest first; without secrets. */
+  /** The last lines of the machine's log, oldest first, without secrets. */
   readonly machineLog: Part<() => Promise<readonly string[]>>;
-  /** The person's own daemon, reached as a person; a call wakes the machine. */
+  /** The user's agent. A call starts the machine. */
   readonly agent: Part<NeoClient>;
   readonly intents: Part<ExecutorClient>;
   readonly approver: Part<ApproverPort>;
   readonly passkeys: Part<PasskeyPort>;
-  /** The console by the name `localhost`, where nobody else can be reached by it; without it, there is no such name. */
+  /** The console's address at `localhost`; `undefined` if another program listens there. */
   readonly localhost?: () => string | undefined;
   readonly verifyReceipt: (receipt: string) => Promise<ReceiptVerdict>;
   readonly notices: Part<Notices>;
   readonly health: Part<() => Promise<readonly Check[]>>;
-  readonly places: readonly Place[];
+  readonly places: readonly ConsoleLocation[];
   readonly day: Part<(date: string | undefined) => Promise<DayView>>;
   readonly ringsOf: RingsOf;
   readonly seriesOf: SeriesOf;

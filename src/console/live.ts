@@ -1,47 +1,47 @@
-/** Streams of server-sent events to open pages: hints to look again, and whatever else a page follows. */
+/** Server-sent events for open pages: hints to load again, and the events of a conversation. */
 import type { Clock } from '../kit/clock/clock.ts';
 import { formatEvent, type ServerSentEvent } from '../kit/http/sse.ts';
 
 const HEARTBEAT_MS = 15_000;
-/** A reader that lets more than this pile up is let go; it comes back by itself. */
-const MOST_BUFFERED = 256 * 1024;
+/** Bytes. A slower reader is disconnected; the browser connects again by itself. */
+const MAX_BUFFERED = 256 * 1024;
 
 export type LiveStream = {
   readonly response: Response;
-  /** Aborts when the stream is over, whoever ended it. */
+  /** Aborts when the stream has ended, on either side. */
   readonly closed: AbortSignal;
   send(event: ServerSentEvent): void;
   close(): void;
 };
 
-/** @param ending ends it */
+/** @param ending ends the stream */
 export function openLive(clock: Clock, ending: AbortSignal, headers: Record<string, string>): LiveStream {
   const closed = new AbortController();
   const encoder = new TextEncoder();
   let sink: ReadableStreamDefaultController<Uint8Array> | undefined;
-  let cancelBeat = () => {};
-  const over = () => {
+  let cancelHeartbeat = () => {};
+  const end = () => {
     if (closed.signal.aborted) return;
-    cancelBeat();
+    cancelHeartbeat();
     ending.removeEventListener('abort', close);
     closed.abort();
   };
   const close = () => {
     if (closed.signal.aborted) return;
-    over();
+    end();
     sink?.close();
   };
   const write = (text: string) => {
     if (closed.signal.aborted || !sink) return;
     sink.enqueue(encoder.encode(text));
-    if ((sink.desiredSize ?? 0) >= -MOST_BUFFERED) return;
-    over();
-    sink.error(new Error('the reader is too slow'));
+    if ((sink.desiredSize ?? 0) >= -MAX_BUFFERED) return;
+    end();
+    sink.error(new Error('the reader of a live stream is too slow'));
   };
-  const beat = () => {
-    cancelBeat = clock.after(HEARTBEAT_MS, () => {
-      write(': still here\n\n');
-      if (!closed.signal.aborted) beat();
+  const heartbeat = () => {
+    cancelHeartbeat = clock.after(HEARTBEAT_MS, () => {
+      write(': heartbeat\n\n');
+      if (!closed.signal.aborted) heartbeat();
     });
   };
   const body = new ReadableStream<Uint8Array>(
@@ -49,12 +49,12 @@ export function openLive(clock: Clock, ending: AbortSignal, headers: Record<stri
       start(controller) {
         sink = controller;
       },
-      cancel: over,
+      cancel: end,
     },
     new ByteLengthQueuingStrategy({ highWaterMark: 0 }),
   );
   write('retry: 1000\n\n');
-  beat();
+  heartbeat();
   ending.addEventListener('abort', close);
   if (ending.aborted) close();
   return {

@@ -1,71 +1,71 @@
 /**
- * Who is in: one-time codes that become sessions, and the cookie of a session. A cookie does not know ports, so that any
- * other server on the same computer would be sent one for `/`; ours is for a path that nobody else knows, and the pages
- * of a session live below it (docs/internals/decisions/0019-people-and-the-console.md).
+ * Sessions: one-time codes that open them, and their cookies. A cookie is not bound to a port, so every server on the
+ * same computer receives a cookie for `/`. The cookie of a session is bound to a secret path, below which its pages are
+ * served (docs/decisions/0043-the-console.md).
  */
 import type { Clock } from '../kit/clock/clock.ts';
 import { openRights, sealRights } from '../kit/identity/person-rights.ts';
 import { randomSecret, sameSecret, seal, tokenDigest } from '../kit/identity/secrets.ts';
-import type { Undo } from './undo.ts';
+import type { SessionMessages } from './session-messages.ts';
 
-/** A code is typed or opened at once. */
+/** Lifetime of a one-time code. */
 const CODE_MS = 10 * 60_000;
-/** Without a request for so long, or after so long in any case, a session is over. */
+/** A session ends after this time without a request, or this time after its start. */
 const IDLE_MS = 12 * 3_600_000;
 const LONGEST_MS = 7 * 24 * 3_600_000;
-/** Of one person; the one that was used longest ago goes. */
-const MOST_SESSIONS = 32;
+/** Per user. A new session replaces the least recently used one. */
+const MAX_SESSIONS = 32;
 
 const VERSION = 'c1';
 const COOKIE = /(?:^|;\s*)([A-Za-z0-9_-]+)=([A-Za-z0-9_-]{1,100})(?=;|$)/g;
 
-/** Somebody who comes in. */
+/** A signed-in user. */
 export type Entry = {
   readonly user: string;
-  /** What let them in, where that can be taken away. */
+  /** The credential of the sign-in, if it can be revoked. */
   readonly credential?: string | undefined;
-  /** What the person may do elsewhere; it is kept sealed under the cookie. */
+  /** The user's rights at other services; stored sealed with the cookie. */
   readonly rights?: string | undefined;
-  /** IANA; without it the console's own. */
+  /** IANA; the console's own zone by default. */
   readonly zone?: string | undefined;
 };
 
 export type Session = Entry & {
-  /** The path that its pages are below: `/~…/`. */
+  /** The path of its pages: `/~…/`. */
   readonly base: string;
-  /** What every write has to say. */
+  /** The CSRF token of every write. */
   readonly csrf: string;
   readonly startedAt: number;
-  /** What was done last and can be taken back, and what to say once. */
-  readonly undo: Undo;
+  /** One-time messages and the steps to undo. */
+  readonly messages: SessionMessages;
 };
 
-/** A session as it is kept: nothing in it opens it. */
+/** A stored session. It does not contain the cookie. */
 export type SessionRow = {
   readonly base: string;
   readonly user: string;
   readonly credential: string;
   /** SHA-256 of the cookie. */
   readonly digest: string;
-  /** The person's rights, under the cookie. */
+  /** The user's rights, sealed with the cookie. */
   readonly sealed: string;
   readonly zone?: string | undefined;
   readonly startedAt: number;
   readonly usedAt: number;
 };
 
-/** Where sessions are kept. */
-export type SessionBook = {
+/** Stores sessions. */
+export type SessionStore = {
   get(base: string): SessionRow | undefined;
-  /** Kept when it resolves. Of one user so many are, those that were used last. */
+  /** Resolves when the row is stored. Keeps the `most` recently used sessions of the user. */
   put(row: SessionRow, most: number): Promise<void>;
-  /** Nobody waits for it. */
+  /** Records a use; the caller does not wait. */
   touch(base: string, at: number): void;
   remove(base: string): Promise<void>;
 };
 
 /** Sessions that end with the process. */
-function memoryBook(): SessionBook {
+function memoryStore(): SessionStore {
   const rows = new Map<string, SessionRow>();
   return {
     get: (base) => rows.get(base),
@@ -85,24 +85,24 @@ function memoryBook(): SessionBook {
   };
 }
 
-/** How cookies are given out. */
+/** The scope of session cookies. */
 export type CookieKind =
-  /** For the path of the session: other servers of this computer are not sent it. */
+  /** For the path of the session: other servers on this computer do not receive it. */
   | 'path'
-  /** The same, and never without TLS. */
+  /** The same, with TLS alone. */
   | 'secure-path'
-  /** For this host alone, and never without TLS: no other name of the domain can put one of its own in its place. */
+  /** For this host alone, with TLS alone: other hosts of the domain cannot replace it. */
   | 'host';
 
 const COOKIE_NAMES = { path: 'reveille', 'secure-path': '__Secure-reveille', host: '__Host-reveille' } as const;
-/** How often the use of a session is written down. */
+/** Interval at which the use of a session is recorded. */
 const TOUCH_EVERY_MS = 60_000;
-/** So many sessions remember what was done last. */
-const MOST_UNDOS = 2000;
+/** Sessions whose messages are kept in memory. */
+const MAX_MESSAGE_STORES = 2000;
 
 /**
- * A code that opens one session for one person, once, within ten minutes. Whoever has the secret can make one without
- * asking anybody; the console remembers those that were used.
+ * A code that opens one session for one user, once, within ten minutes. Every program with the secret can make one; the
+ * console remembers the used codes.
  *
  * @param now epoch ms
  */
@@ -117,36 +117,36 @@ export class Sessions {
   readonly #clock: Clock;
   readonly #secret: string | undefined;
   readonly #kind: CookieKind;
-  readonly #book: SessionBook;
-  readonly #makeUndo: () => Undo;
-  readonly #credentialStands: (credential: string) => boolean;
-  readonly #undos = new Map<string, Undo>();
-  /** Codes that were used, until they would have expired. */
+  readonly #store: SessionStore;
+  readonly #makeMessages: () => SessionMessages;
+  readonly #isCredentialValid: (credential: string) => boolean;
+  readonly #messages = new Map<string, SessionMessages>();
+  /** Used codes, until they would have expired. */
   readonly #used = new Map<string, number>();
   readonly figures: SessionFigures = { codesRefused: 0, cookiesRefused: 0, csrfRefused: 0 };
 
   /**
-   * @param options.codeSecret seals one-time codes; without it, none is taken
-   * @param options.book memory unless told
-   * @param options.credentialStands whether what let somebody in still does
+   * @param options.codeSecret seals one-time codes; without it, codes are not accepted
+   * @param options.store memory by default
+   * @param options.isCredentialValid whether the credential of a sign-in is still valid
    */
   constructor(options: {
     clock: Clock;
     codeSecret: string | undefined;
     cookie: CookieKind;
-    makeUndo: () => Undo;
-    book?: SessionBook | undefined;
-    credentialStands?: ((credential: string) => boolean) | undefined;
+    makeMessages: () => SessionMessages;
+    store?: SessionStore | undefined;
+    isCredentialValid?: ((credential: string) => boolean) | undefined;
   }) {
     this.#clock = options.clock;
     this.#secret = options.codeSecret;
-    this.#makeUndo = options.makeUndo;
+    this.#makeMessages = options.makeMessages;
     this.#kind = options.cookie;
-    this.#book = options.book ?? memoryBook();
-    this.#credentialStands = options.credentialStands ?? (() => true);
+    this.#store = options.store ?? memoryStore();
+    this.#isCredentialValid = options.isCredentialValid ?? (() => true);
   }
 
-  /** Whose code it is; used up by this. `undefined` when it is forged, too old, or was used. */
+  /** Consumes a code. @returns its user; `undefined` for a forged, expired or used code */
   takeCode(code: string): string | undefined {
     const [version, expires = '', nonce = '', user = '', mac = '', ...rest] = code.split('.');
     const isShaped = version === VERSION && rest.length === 0 && /^\d{1,15}$/.test(expires);
@@ -159,7 +159,7 @@ export class Sessions {
     return Buffer.from(user, 'base64url').toString('utf8');
   }
 
-  /** Opens a session. @returns it, and the header that gives its cookie */
+  /** Opens a session. @returns the session and the header with its cookie */
   async open(entry: Entry): Promise<{ session: Session; setCookie: string }> {
     const now = this.#clock.now();
     const token = randomSecret();
@@ -168,15 +168,15 @@ export class Sessions {
       ...{ base: `/~${randomSecret(16)}/`, digest: tokenDigest(token), startedAt: now, usedAt: now },
       sealed: entry.rights === undefined ? '' : sealRights(entry.rights, token),
     };
-    await this.#book.put(row, MOST_SESSIONS);
+    await this.#store.put(row, MAX_SESSIONS);
     const age = Math.floor(LONGEST_MS / 1000);
     return { session: this.#sessionOf(row, token, entry.rights), setCookie: this.#cookieFor(row.base, token, age) };
   }
 
-  /** The session of a request below a path, if its cookie is that session's and what let the person in still does. */
+  /** The session of a request, if its cookie belongs to the path and the credential is still valid. */
   find(base: string, cookies: string | null): Session | undefined {
     const now = this.#clock.now();
-    const row = this.#book.get(base);
+    const row = this.#store.get(base);
     const given = [...(cookies ?? '').matchAll(COOKIE)].filter(([, name]) => name === COOKIE_NAMES[this.#kind]);
     const token = given.map(([, , one]) => one!).find((one) => sameSecret(tokenDigest(one), row?.digest ?? ''));
     if (row === undefined || token === undefined) {
@@ -188,19 +188,19 @@ export class Sessions {
       void this.close(row);
       return undefined;
     }
-    if (now - row.usedAt >= TOUCH_EVERY_MS) this.#book.touch(base, now);
+    if (now - row.usedAt >= TOUCH_EVERY_MS) this.#store.touch(base, now);
     return this.#sessionOf(row, token, rights);
   }
 
-  /** Whether a session still stands, without counting as use: for what goes on without the person. */
-  stands({ base, startedAt }: Session): boolean {
-    const row = this.#book.get(base);
+  /** Whether a session is still valid. The check does not count as a use. */
+  isValid({ base, startedAt }: Session): boolean {
+    const row = this.#store.get(base);
     return row !== undefined && row.startedAt === startedAt && this.#isAlive(row, this.#clock.now());
   }
 
   #isAlive({ credential, startedAt, usedAt }: SessionRow, now: number): boolean {
     const isInTime = now - usedAt <= IDLE_MS && now - startedAt <= LONGEST_MS;
-    return isInTime && (credential === '' || this.#credentialStands(credential));
+    return isInTime && (credential === '' || this.#isCredentialValid(credential));
   }
 
   #sessionOf(
@@ -208,11 +208,21 @@ export class Sessions {
     token: string,
     rights: string | undefined,
   ): Session {
-    const undo = this.#undos.get(base) ?? this.#makeUndo();
-    if (!this.#undos.has(base) && this.#undos.size >= MOST_UNDOS) this.#undos.delete(this.#undos.keys().next().value!);
-    this.#undos.set(base, undo);
+    const messages = this.#messages.get(base) ?? this.#makeMessages();
+    if (!this.#messages.has(base) && this.#messages.size >= MAX_MESSAGE_STORES)
+      this.#messages.delete(this.#messages.keys().next().value!);
+    this.#messages.set(base, messages);
     const csrf = tokenDigest(`csrf ${token}`);
-    return { base, user, credential: credential === '' ? undefined : credential, rights, zone, csrf, startedAt, undo };
+    return {
+      base,
+      user,
+      credential: credential === '' ? undefined : credential,
+      rights,
+      zone,
+      csrf,
+      startedAt,
+      messages,
+    };
   }
 
   #cookieFor(base: string, token: string, age: number): string {
@@ -222,17 +232,17 @@ export class Sessions {
     return `${COOKIE_NAMES[this.#kind]}=${token}; Path=${path}; Max-Age=${age}; ${attributes}`;
   }
 
-  /** Whether a write comes from a page of this session. */
+  /** Whether a CSRF token belongs to this session. */
   isFrom(session: Session, csrf: string | undefined): boolean {
-    const is = csrf !== undefined && sameSecret(csrf, session.csrf);
-    if (!is) this.figures.csrfRefused++;
-    return is;
+    const isOwn = csrf !== undefined && sameSecret(csrf, session.csrf);
+    if (!isOwn) this.figures.csrfRefused++;
+    return isOwn;
   }
 
-  /** @returns the header that takes the cookie away, once the session is over */
+  /** Ends a session. @returns the header that removes its cookie */
   async close({ base }: Pick<Session, 'base'>): Promise<string> {
-    this.#undos.delete(base);
-    await this.#book.remove(base);
+    this.#messages.delete(base);
+    await this.#store.remove(base);
     return this.#cookieFor(base, '', 0);
   }
 }

@@ -1,10 +1,10 @@
 /**
- * Reads that many pages make at the same moment are made once: however many consoles are open, a system behind them is
- * asked as often as one would ask. An answer is kept for a moment; after a hint or a write it is not.
+ * Shares reads: pages that read the same at the same moment cause one request to a backend, however many are open. An
+ * answer is reused for a moment, until a hint or a write.
  */
 import type { Clock } from '../kit/clock/clock.ts';
 
-const MOST = 200;
+const MAX_ANSWERS = 200;
 
 export class SharedReads {
   readonly #clock: Clock;
@@ -16,22 +16,22 @@ export class SharedReads {
     this.#keepMs = keepMs;
   }
 
-  read<T>(key: string, ask: () => Promise<T>): Promise<T> {
+  read<T>(key: string, request: () => Promise<T>): Promise<T> {
     const kept = this.#answers.get(key);
     if (kept && this.#clock.monotonic() - kept.at < this.#keepMs) return kept.answer as Promise<T>;
-    return this.renew(key, ask);
+    return this.renew(key, request);
   }
 
-  /** Asks anew, whatever is kept; others are given this answer from now on. */
-  renew<T>(key: string, ask: () => Promise<T>): Promise<T> {
+  /** Makes a new request and shares its answer from now on. */
+  renew<T>(key: string, request: () => Promise<T>): Promise<T> {
     const now = this.#clock.monotonic();
-    const answer = ask();
+    const answer = request();
     this.#answers.delete(key);
     this.#answers.set(key, { at: now, answer });
-    // A failure is told to those who wait for it, and asked about again.
+    // A failure reaches its waiting readers and is not reused.
     answer.catch(() => this.#answers.delete(key));
     const [oldest] = this.#answers.keys();
-    if (this.#answers.size > MOST) this.#answers.delete(oldest!);
+    if (this.#answers.size > MAX_ANSWERS) this.#answers.delete(oldest!);
     return answer;
   }
 

@@ -1,10 +1,10 @@
-/** Instants on a page: absolute and relative together, in one zone, which is named. */
+/** Instants on a page: absolute and relative, in one zone that the page names. */
 import { html } from 'hono/html';
 import { calendarTime, fromNow, type LocalContext, zoneName } from '../kit/clock/local-time.ts';
 import { formatInstant, parseInstant } from '../wire/rfc3339.ts';
 import type { Html } from './shown.ts';
 
-/** Two units at most, the smaller one only where it says something. */
+/** Distances from a minute on have no seconds. */
 function roughly(at: number, now: number): string {
   const distance = Math.abs(at - now);
   if (distance < 60_000) return fromNow(Math.round(at / 1000) * 1000, Math.round(now / 1000) * 1000);
@@ -19,13 +19,17 @@ export function time(at: number | string, here: LocalContext): Html {
   return html`<time datetime="${exact}" title="${exact}">${calendarTime(epochMs, here)} <span class="rel" data-at="${epochMs}">${roughly(epochMs, here.now)}</span></time>`;
 }
 
-/** The time alone, for a narrow place beside another one that says the rest. */
+/** The distance alone, for a column of its own; the script keeps it current. */
+export const relative = (epochMs: number, here: LocalContext): Html =>
+  html`<span class="rel" data-at="${epochMs}">${roughly(epochMs, here.now)}</span>`;
+
+/** The absolute time alone. */
 export function absolute(epochMs: number, here: LocalContext): Html {
   return html`<time datetime="${formatInstant(epochMs)}">${calendarTime(epochMs, here)}</time>`;
 }
 
 /** `Europe/Berlin (CET)`. */
-export function zoneWords({ now, zone }: LocalContext): string {
+export function zoneText({ now, zone }: LocalContext): string {
   const short = zoneName(now, zone);
   return short === zone ? zone : `${zone} (${short})`;
 }

@@ -1,4 +1,4 @@
-/** Times as people type them, and the reading that is echoed: nothing is set that was not said back. */
+/** Times in plain language, and how they are read. Every form shows the reading before the alarm is created. */
 import { html } from 'hono/html';
 import { calendarTime, fromNow } from '../kit/clock/local-time.ts';
 import { isZone } from '../kit/clock/zone.ts';
@@ -11,9 +11,9 @@ import type { RingsOf } from './desk.ts';
 import { type Html, shown } from './shown.ts';
 import type { LocalContext } from './times.ts';
 
-const RINGS_TOLD = 3;
+const FIRES_SHOWN = 3;
 
-/** @throws PhraseError for what cannot be read, or in two ways; ReveilleError `invalid_request` for a zone that is none */
+/** @throws PhraseError for unreadable or ambiguous text; ReveilleError `invalid_request` for an unknown zone */
 export function readTyped(when: string, zone: string | undefined, here: LocalContext): Reading {
   const chosen = zone ?? here.zone;
   if (!isZone(chosen))
@@ -24,19 +24,19 @@ export function readTyped(when: string, zone: string | undefined, here: LocalCon
   return readPhrase(when, { now: here.now, zone: chosen });
 }
 
-/** The instants that a reading names, the next ones of a series. */
-export function ringsRead(reading: Reading, ringsOf: RingsOf, { now }: LocalContext): readonly number[] {
+/** The instants of a reading; of a series, the next ones. */
+export function firesRead(reading: Reading, ringsOf: RingsOf, { now }: LocalContext): readonly number[] {
   switch (reading.kind) {
     case 'instant':
       return [reading.at];
     case 'delay':
       return [now + reading.seconds * 1000];
     case 'series':
-      return ringsOf({ ...reading, after: now, until: Number.MAX_SAFE_INTEGER, atMost: RINGS_TOLD });
+      return ringsOf({ ...reading, after: now, until: Number.MAX_SAFE_INTEGER, atMost: FIRES_SHOWN });
   }
 }
 
-/** As chronosd takes it. */
+/** The reading as members of the chronosd API. */
 export function scheduleOf(reading: Reading) {
   switch (reading.kind) {
     case 'delay':
@@ -48,22 +48,22 @@ export function scheduleOf(reading: Reading) {
   }
 }
 
-/** What was understood: the next rings, in the zone in which they were read, which is named. */
+/** The next fires, in the zone in which the text was read, with the zone's name. */
 export function echo(reading: Reading, ringsOf: RingsOf, here: LocalContext): Html {
   const zone = reading.kind === 'delay' ? here.zone : reading.zone;
-  const [first, ...then] = ringsRead(reading, ringsOf, here);
-  if (first === undefined) return html`<p class="reading bad" role="alert">That never rings.</p>`;
-  const said = (at: number) => calendarTime(at, { now: here.now, zone });
-  return html`<p class="reading" role="status">Rings <strong>${said(first)}</strong> ${fromNow(first, here.now)}${then.map((at) => html`, then <strong>${said(at)}</strong>`)} <span class="dim">${zone}</span></p>`;
+  const [first, ...then] = firesRead(reading, ringsOf, here);
+  if (first === undefined) return html`<p class="reading bad" role="alert">This schedule never fires.</p>`;
+  const textOf = (at: number) => calendarTime(at, { now: here.now, zone });
+  return html`<p class="reading" role="status">Fires <strong>${textOf(first)}</strong> ${fromNow(first, here.now)}${then.map((at) => html`, then <strong>${textOf(at)}</strong>`)} <span class="dim">${zone}</span></p>`;
 }
 
-/** Why it is not read, with the choices ready to be taken. */
+/** Why the text is not read, with buttons for the possible readings. */
 export function refusal(thrown: unknown): Html {
   if (thrown instanceof PhraseError) {
     const choices = thrown.choices.map(
       (choice) => html`<li><button type="button" class="choice" data-fill="when">${choice}</button></li>`,
     );
-    return html`<div class="reading bad" role="alert"><p>${shown(thrown.problem)}${choices.length > 0 ? '. Say one of:' : ''}</p>${choices.length > 0 ? html`<ul class="choices">${choices}</ul>` : ''}</div>`;
+    return html`<div class="reading bad" role="alert"><p>${shown(thrown.problem)}${choices.length > 0 ? '. Choose one:' : ''}</p>${choices.length > 0 ? html`<ul class="choices">${choices}</ul>` : ''}</div>`;
   }
   if (thrown instanceof ReveilleError) return html`<p class="reading bad" role="alert">${shown(thrown.message)}</p>`;
   throw thrown;

@@ -43,7 +43,17 @@ const companionCall = z.strictObject({ tool: z.string().min(1).max(128), args: z
 export type CompanionCall = z.output<typeof companionCall>;
 
 /** Meaning of an argument for the approver of a call. */
-export const EFFECT_ROLES = ['amount', 'recipient', 'command', 'code', 'url', 'path', 'content', 'name'] as const;
+export const EFFECT_ROLES = [
+  'amount',
+  'payer',
+  'recipient',
+  'command',
+  'code',
+  'url',
+  'path',
+  'content',
+  'name',
+] as const;
 export type EffectRole = (typeof EFFECT_ROLES)[number];
 
 /** Facts about a tool that the executor needs to call it safely. */

@@ -1,26 +1,26 @@
-// Live updates and keys. Everything else works without this file; nothing here makes markup of what others wrote: what is
-// put into a page comes whole from the server, which has made text of it.
+// Live updates and keyboard shortcuts. All else works without this file. It builds no markup from untrusted text: every
+// fragment comes from the server, which has escaped it.
 
 const body = document.body;
 const main = () => document.getElementById('main');
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
 const PATH_KEPT = 'reveille-base';
 
-// A session lives below a path of its own; the plain address leads there.
+// A session has a path of its own; the plain address leads there.
 const base = new URL(document.baseURI).pathname;
 if (base.startsWith('/~')) localStorage.setItem(PATH_KEPT, base);
-else if (location.pathname === '/' && document.querySelector('[data-way-in]')) {
+else if (location.pathname === '/' && document.querySelector('[data-sign-in]')) {
   const kept = localStorage.getItem(PATH_KEPT);
   localStorage.removeItem(PATH_KEPT);
-  if (kept && /^\/~[A-Za-z0-9_-]{22}\/$/.test(kept)) location.replace(`${kept}ahead`);
+  if (kept && /^\/~[A-Za-z0-9_-]{22}\/$/.test(kept)) location.replace(`${kept}upcoming`);
 }
 if (body.dataset.leadsOn) location.replace(document.getElementById('onward').href);
 
-// Whoever signs in is in the zone of this browser, unless they say another.
+// The zone of this browser is the default at sign-in.
 const zoneField = document.querySelector('[data-zone]');
 if (zoneField && zoneField.value === '') zoneField.value = Intl.DateTimeFormat().resolvedOptions().timeZone ?? '';
 
-// Times that say how far off they are go on saying it.
+// Relative times stay current.
 function fromNow(at, now) {
   const distance = Math.abs(at - now);
   if (distance < 1000) return 'now';
@@ -36,8 +36,8 @@ function fromNow(at, now) {
   const big = Math.floor(whole / size);
   const next = units[first + 1];
   const rest = next ? Math.floor((whole - big * size) / next[0]) : 0;
-  const words = rest > 0 && next ? `${big} ${name} ${rest} ${next[1]}` : `${big} ${name}`;
-  return at > now ? `in ${words}` : `${words} ago`;
+  const text = rest > 0 && next ? `${big} ${name} ${rest} ${next[1]}` : `${big} ${name}`;
+  return at > now ? `in ${text}` : `${text} ago`;
 }
 function tick() {
   const now = Date.now();
@@ -45,11 +45,11 @@ function tick() {
 }
 setInterval(tick, 5000);
 
-/** How long a question has to stand before somebody can have meant it with a key or a click. */
+/** A question that appeared more recently is not answered: the user may have meant another one. */
 const SEEN_MS = 700;
 const seenQuestions = new Map();
 const questions = () => all('[data-question]').map(({ dataset }) => dataset.question);
-/** @param before the questions that stood here: one that took the place of another counts as new, as do all when one went */
+/** @param before the former questions: a question at a changed position counts as new, as do all when one is gone */
 function noteQuestions(before = []) {
   const now = questions();
   const hasGone = before.some((question) => !now.includes(question));
@@ -57,11 +57,11 @@ function noteQuestions(before = []) {
     if (hasGone || before[at] !== question) seenQuestions.set(question, performance.now());
 }
 
-let looking;
-let lookAgain = false;
+let refreshing;
+let refreshAgain = false;
 /** The form for which the browser asks the user for a passkey or a permission. */
 let asking;
-/** Keeps live updates away from a form while the browser asks; a second press meanwhile does nothing. */
+/** Keeps updates away from a form while the browser asks. A second press has no effect meanwhile. */
 async function undisturbed(form, ask) {
   if (asking) return;
   asking = form;
@@ -73,36 +73,36 @@ async function undisturbed(form, ask) {
   }
 }
 
-// Live updates. A page without hints (`data-looks-at`) is never fetched again: a form, and every answer to a form, which
-// has no address of its own.
-async function look() {
+// Live updates. A page without hints (`data-looks-at`) is never fetched again: forms and their answers, which have no
+// address of their own.
+async function refresh() {
   if (!main().dataset.looksAt) return;
-  if (looking) {
-    lookAgain = true;
+  if (refreshing) {
+    refreshAgain = true;
     return;
   }
-  looking = true;
-  lookAgain = false;
+  refreshing = true;
+  refreshAgain = false;
   try {
     const answer = await fetch(location.href, { headers: { 'x-reveille-part': 'main' }, credentials: 'same-origin' });
     if (answer.status === 401) return location.reload();
-    // What the page shows was deleted: its last state stays.
+    // The content was deleted: the page keeps its last state.
     if (answer.status === 404) return;
     if (!(answer.headers.get('content-type') ?? '').startsWith('text/html')) return;
     const fresh = new DOMParser().parseFromString(await answer.text(), 'text/html').getElementById('main');
     if (fresh) update(fresh);
   } catch {
-    // The stream reports that the connection is lost, and its return starts the next look.
+    // The stream reports the lost connection, and refreshes the page when it is back.
   } finally {
-    looking = false;
-    if (lookAgain) setTimeout(look, 400);
+    refreshing = false;
+    if (refreshAgain) setTimeout(refresh, 400);
   }
 }
 
 /** Forms that an update skipped because they were in use. */
 const due = new Set();
 function applyDue() {
-  if ([...due].some((form) => !isInUse(form))) look();
+  if ([...due].some((form) => !isInUse(form))) refresh();
 }
 // `activeElement` names the next element only after the event.
 document.addEventListener('focusout', () => setTimeout(applyDue));
@@ -136,7 +136,7 @@ function mayUpdate(old, fresh) {
     return false;
   }
   // This script fills these two.
-  if (old.matches('[data-tools], [data-said]')) return false;
+  if (old.matches('.tools, [data-error]')) return false;
   // A streamed reply is ahead of the page.
   if (old.matches('[data-reply]') && old.closest('[data-turn]').querySelector('.state.running'))
     return fresh.textContent.length >= old.textContent.length;
@@ -148,11 +148,11 @@ function mayRemove(node) {
   for (const form of inUse) due.add(form);
   return inUse.length === 0;
 }
-/** The user opens and closes details and moves through rows; the server knows of neither. */
+/** Open details and the selected row belong to the user. */
 const mayChange = (attribute, { tagName }) =>
-  !(attribute === 'data-at-hand' || (attribute === 'open' && tagName === 'DETAILS'));
+  !(attribute === 'data-selected' || (attribute === 'open' && tagName === 'DETAILS'));
 
-/** Changes the page where the fresh one differs. Elements stay, and with them focus, selection and scroll position. */
+/** Applies the differences of a new page. Elements stay, with focus, selection and scroll position. */
 function update(fresh) {
   const before = questions();
   due.clear();
@@ -164,59 +164,59 @@ function update(fresh) {
   tick();
 }
 
-// Server-sent events, as long as somebody looks: a page in the background lets the agent's machine sleep.
+// Server-sent events while the page is visible. A page in the background lets the agent's machine stop.
 let stream;
 let later;
-function show(state, words) {
+function show(state, text) {
   const light = document.querySelector('.live');
   if (!light) return;
   light.dataset.state = state;
-  light.setAttribute('aria-label', words);
+  light.setAttribute('aria-label', text);
 }
 function follow() {
   if (stream || !base.startsWith('/~')) return;
-  const { talk, seen = '' } = document.querySelector('[data-talk]')?.dataset ?? {};
-  stream = new EventSource(`${base}live${talk ? `?${new URLSearchParams({ talk, seen })}` : ''}`);
+  const { conversation, seen = '' } = document.querySelector('[data-conversation]')?.dataset ?? {};
+  stream = new EventSource(`${base}live${conversation ? `?${new URLSearchParams({ conversation, seen })}` : ''}`);
   stream.addEventListener('hello', () => {
-    show('on', 'live');
-    // What came between the page and its stream was told to nobody here.
-    look();
+    show('on', 'live updates on');
+    // The page may miss events from before its stream.
+    refresh();
   });
-  stream.addEventListener('error', () => show('lost', 'no connection; it is tried again'));
+  stream.addEventListener('error', () => show('lost', 'connection lost, trying again'));
   stream.addEventListener('hint', ({ data }) => {
-    if ((main().dataset.looksAt ?? '').split(' ').includes(data)) look();
+    if ((main().dataset.looksAt ?? '').split(' ').includes(data)) refresh();
     if (data === 'approvals') count();
   });
   const turnOf = ({ turn }) => main().querySelector(`[data-turn="${CSS.escape(turn ?? '')}"]`);
-  const told = (name, act) => stream.addEventListener(name, ({ data }) => act(JSON.parse(data)));
-  told('say', (said) => {
-    const reply = turnOf(said)?.querySelector('[data-reply]');
-    if (!reply) return look();
-    reply.innerHTML = said.html;
-    keepInSight(reply);
+  const on = (name, act) => stream.addEventListener(name, ({ data }) => act(JSON.parse(data)));
+  on('say', (event) => {
+    const reply = turnOf(event)?.querySelector('[data-reply]');
+    if (!reply) return refresh();
+    reply.innerHTML = event.html;
   });
-  told('tool', (said) => {
-    const list = turnOf(said)?.querySelector('[data-tools]');
-    if (!list) return;
-    const known = list.querySelector(`[data-call="${CSS.escape(said.call)}"]`);
+  on('tool', (event) => {
+    const box = turnOf(event)?.querySelector('.tools');
+    if (!box) return;
+    const list = box.querySelector('[data-tools]');
+    const known = list.querySelector(`[data-call="${CSS.escape(event.call)}"]`);
     const item = known ?? list.appendChild(document.createElement('li'));
-    item.dataset.call = said.call;
-    item.innerHTML = said.html;
+    item.dataset.call = event.call;
+    item.innerHTML = event.html;
+    box.hidden = false;
+    const count = list.children.length === 1 ? '1 tool call' : `${list.children.length} tool calls`;
+    box.firstElementChild.textContent = event.state === 'begun' ? `${count}: ${event.name} is running` : count;
   });
-  told('status', (said) => {
-    const state = turnOf(said)?.querySelector('[data-state]');
-    if (state) state.innerHTML = said.html;
+  on('status', (event) => {
+    const state = turnOf(event)?.querySelector('[data-state]');
+    if (state) state.innerHTML = event.html;
   });
-  told('notice', ({ html }) => {
-    const line = main().querySelector('[data-notice]') ?? main().appendChild(document.createElement('p'));
+  on('notice', ({ html }) => {
+    const place = main().querySelector('.scroll > div') ?? main();
+    const line = place.querySelector('[data-notice]') ?? place.appendChild(document.createElement('p'));
     line.dataset.notice = 'yes';
     line.className = 'trouble';
     line.innerHTML = html;
   });
-}
-function keepInSight(element) {
-  const { bottom } = element.getBoundingClientRect();
-  if (bottom > innerHeight && bottom < innerHeight + 200) scrollBy(0, bottom - innerHeight + 40);
 }
 function leave() {
   stream?.close();
@@ -228,19 +228,19 @@ document.addEventListener('visibilitychange', () => {
   if (document.hidden) later = setTimeout(leave, 60000);
   else if (!stream) {
     follow();
-    look();
+    refresh();
   }
 });
 addEventListener('pagehide', leave);
 
-/** How many questions wait, in the navigation. */
+/** The number of waiting questions, in the navigation. */
 async function count() {
   const mark = document.querySelector('nav [data-waiting]');
   const answer = await fetch(`${base}approvals/waiting`, { credentials: 'same-origin' }).catch(() => undefined);
   if (mark && answer?.ok) mark.innerHTML = (await answer.json()).html;
 }
 
-// A time is read back while it is typed.
+// Shows how a time is read while it is typed.
 let reading;
 document.addEventListener('input', ({ target }) => {
   const form = target.closest('[data-reads]');
@@ -267,7 +267,7 @@ document.addEventListener('click', ({ target }) => {
   if (target.closest('[data-opens]')) document.getElementById('keys').showModal();
 });
 
-// Passkeys: what is to be signed comes from the server, the browser asks the person, and the form takes the answer along.
+// Passkeys: the server sends the challenge, the browser asks the user, and the form sends the signature.
 const hexOf = (buffer) => Array.from(new Uint8Array(buffer), (byte) => byte.toString(16).padStart(2, '0')).join('');
 const bytesOf = (hex) => Uint8Array.from(hex.match(/../g) ?? [], (two) => Number.parseInt(two, 16));
 const textOf = (buffer) => new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(buffer);
@@ -310,35 +310,35 @@ async function madeBy({ challenge, rp_id, user_id, user, name, ids }) {
 }
 const WHY_NOT = {
   NotAllowedError:
-    'No passkey was used: that was cancelled, took too long, or none of yours is here. Nothing was done.',
-  AbortError: 'No passkey was used: that was cancelled. Nothing was done.',
-  InvalidStateError: 'There is a passkey for this address in that device already.',
-  NotSupportedError: 'That device makes no passkey of a sort that is taken here.',
-  SecurityError: 'Your browser allows no passkeys at this address.',
-  TypeError: 'The console could not be asked. Nothing was done; try it again.',
+    'No passkey was used: the request was cancelled, timed out, or no passkey is available. Nothing changed.',
+  AbortError: 'No passkey was used: the request was cancelled. Nothing changed.',
+  InvalidStateError: 'This device already has a passkey for this address.',
+  NotSupportedError: 'This device does not support the required type of passkey.',
+  SecurityError: 'Your browser does not permit passkeys at this address.',
+  TypeError: 'The console did not answer. Nothing changed; try again.',
 };
-function tellIn(part, words) {
-  const line = part.querySelector('[data-said]');
-  if (line) [line.textContent, line.hidden] = [words, words === ''];
+function showError(part, text) {
+  const line = part.querySelector('[data-error]');
+  if (line) [line.textContent, line.hidden] = [text, text === ''];
 }
 async function withPasskey(form, button) {
-  const tell = (words) => tellIn(form, words);
+  const report = (text) => showError(form, text);
   const add = (name, value) =>
     form.append(Object.assign(document.createElement('input'), { type: 'hidden', name, value }));
-  tell('');
+  report('');
   try {
     const fields = new URLSearchParams(new FormData(form, button));
     const answer = await fetch(new URL(form.dataset.passkey, document.baseURI), { method: 'POST', body: fields });
     if (answer.status === 401) return location.reload();
-    const isTold = (answer.headers.get('content-type') ?? '').startsWith('application/json');
-    const { get, create, fields: more, complaint } = isTold ? await answer.json() : { complaint: WHY_NOT.TypeError };
-    if (complaint) return tell(complaint);
+    const isJson = (answer.headers.get('content-type') ?? '').startsWith('application/json');
+    const { get, create, fields: more, complaint } = isJson ? await answer.json() : { complaint: WHY_NOT.TypeError };
+    if (complaint) return report(complaint);
     const given = get ? await signedBy(get) : await madeBy(create);
     for (const [name, value] of Object.entries({ ...more, ...given })) add(name, value);
     if (button?.name) add(button.name, button.value);
     form.submit();
   } catch (error) {
-    tell(WHY_NOT[error.name] ?? `That did not work: ${error.message}`);
+    report(WHY_NOT[error.name] ?? `Error: ${error.message}`);
     button?.focus();
   }
 }
@@ -347,7 +347,7 @@ document.addEventListener('submit', (event) => {
   const question = form.closest('[data-question]');
   if (question && performance.now() - seenQuestions.get(question.dataset.question) < SEEN_MS) {
     event.preventDefault();
-    return tellIn(form, 'This question has only just come to this place. Read it, and answer then.');
+    return showError(form, 'This question has just appeared. Read it, then answer.');
   }
   const canAsk = isSecureContext && 'PublicKeyCredential' in globalThis;
   if (!form.dataset.passkey || form.elements.by?.checked || !canAsk) return;
@@ -355,25 +355,25 @@ document.addEventListener('submit', (event) => {
   undisturbed(form, () => withPasskey(form, submitter));
 });
 
-// Keys.
+// Keyboard shortcuts.
 const rows = () => all('[data-row]', main());
-function takeToHand(row) {
+function select(row) {
   if (!row) return;
-  for (const other of all('[data-at-hand]')) delete other.dataset.atHand;
-  row.dataset.atHand = 'yes';
+  for (const other of all('[data-selected]')) delete other.dataset.selected;
+  row.dataset.selected = 'yes';
   (row.querySelector('[data-open]') ?? row).focus({ preventScroll: true });
   row.scrollIntoView({ block: 'nearest' });
 }
 function move(by) {
   const list = rows();
-  const at = list.findIndex((row) => row.dataset.atHand || row.contains(document.activeElement));
-  takeToHand(list[at < 0 ? (by > 0 ? 0 : list.length - 1) : Math.max(0, Math.min(list.length - 1, at + by))]);
+  const at = list.findIndex((row) => row.dataset.selected || row.contains(document.activeElement));
+  select(list[at < 0 ? (by > 0 ? 0 : list.length - 1) : Math.max(0, Math.min(list.length - 1, at + by))]);
 }
-/** Answers the one question that a key can mean. */
+/** Answers the selected question, or the only one. */
 function answer(key) {
   const asked = all('[data-question]');
-  const atHand = asked.find((one) => one.dataset.atHand || one.contains(document.activeElement));
-  const question = atHand ?? (asked.length === 1 ? asked[0] : undefined);
+  const selected = asked.find((one) => one.dataset.selected || one.contains(document.activeElement));
+  const question = selected ?? (asked.length === 1 ? asked[0] : undefined);
   const button = question?.querySelector(`[data-answer="${key}"]`);
   button?.form.requestSubmit(button);
 }
@@ -405,7 +405,7 @@ document.addEventListener('keydown', (event) => {
     j: () => move(1),
     k: () => move(-1),
     x: () => {
-      const box = document.querySelector('[data-at-hand] input[type=checkbox]');
+      const box = document.querySelector('[data-selected] input[type=checkbox]');
       if (box) box.checked = !box.checked;
     },
     y: () => answer('y'),

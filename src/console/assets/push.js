@@ -1,9 +1,9 @@
-// The page of channels: this browser as one of them. Permission is asked for when the person says so, and never before.
+// Notifications in this browser. The browser asks for permission only after the user turned them on.
 const pushKeyOf = (text) =>
   Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (c) => c.charCodeAt(0));
-const canBeTold = 'serviceWorker' in navigator && 'PushManager' in window && 'Notification' in window;
+const isSupported = 'serviceWorker' in navigator && 'PushManager' in window && 'Notification' in window;
 
-if (canBeTold) {
+if (isSupported) {
   document.querySelector('[data-push-key]').hidden = false;
   document.querySelector('[data-push-none]').hidden = true;
 }
@@ -11,14 +11,14 @@ if (canBeTold) {
 async function turnOn(form) {
   try {
     if ((await Notification.requestPermission()) !== 'granted')
-      throw new Error('this browser does not let us: its settings for this site say no to notifications');
+      throw new Error('the settings of this browser refuse notifications of this site');
     const worker = await navigator.serviceWorker.register('/worker.js', { scope: '/' });
     await navigator.serviceWorker.ready;
-    const wish = { userVisibleOnly: true, applicationServerKey: pushKeyOf(form.dataset.pushKey) };
-    form.elements.subscription.value = JSON.stringify(await worker.pushManager.subscribe(wish));
+    const options = { userVisibleOnly: true, applicationServerKey: pushKeyOf(form.dataset.pushKey) };
+    form.elements.subscription.value = JSON.stringify(await worker.pushManager.subscribe(options));
     form.requestSubmit();
   } catch (thrown) {
-    tellIn(form, `It could not be turned on: ${thrown.message}`);
+    showError(form, `Notifications could not be turned on: ${thrown.message}`);
   }
 }
 document.addEventListener('submit', (event) => {

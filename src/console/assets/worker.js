@@ -1,8 +1,8 @@
-// Shows what a push service brings, also when no page is open. It reads nothing and asks nobody: the words are in the message.
+// Shows push messages, also when no page is open. It makes no requests: the message contains the text.
 
-const words = (value, most) => (typeof value === 'string' ? value.slice(0, most) : '');
+const textOf = (value, most) => (typeof value === 'string' ? value.slice(0, most) : '');
 
-// Only pages of this console are led to.
+// Links may lead only to this console.
 function pageOf(address) {
   if (typeof address !== 'string') return undefined;
   try {
@@ -14,20 +14,20 @@ function pageOf(address) {
 }
 
 self.addEventListener('push', (event) => {
-  let said = {};
+  let message = {};
   try {
-    said = event.data?.json() ?? {};
+    message = event.data?.json() ?? {};
   } catch {
-    // What is no message of ours is told without its words.
+    // An unreadable message is shown without its text.
   }
-  const links = Array.isArray(said.links) ? said.links.filter((link) => pageOf(link?.url)) : [];
-  const shown = self.registration.showNotification(words(said.title, 200) || 'Reveille has something to tell you', {
-    body: words(said.text, 1000),
-    // The same message once more takes the place of the first.
-    tag: words(said.id, 100) || undefined,
+  const links = Array.isArray(message.links) ? message.links.filter((link) => pageOf(link?.url)) : [];
+  const shown = self.registration.showNotification(textOf(message.title, 200) || 'New notification from Reveille', {
+    body: textOf(message.text, 1000),
+    // A repeated message replaces the first one.
+    tag: textOf(message.id, 100) || undefined,
     icon: '/assets/icon.svg',
     requireInteraction: links.length > 0,
-    actions: links.slice(0, 2).map(({ label }, at) => ({ action: String(at), title: words(label, 40) })),
+    actions: links.slice(0, 2).map(({ label }, at) => ({ action: String(at), title: textOf(label, 40) })),
     data: links.map(({ url }) => pageOf(url)),
   });
   event.waitUntil(shown);
@@ -40,5 +40,5 @@ self.addEventListener('notificationclick', (event) => {
   event.waitUntil(self.clients.openWindow(pages[Number(event.action)] ?? '/'));
 });
 
-// A new version takes over at once: it has no pages to be at odds with.
+// A new version starts at once: it shares no state with open pages.
 self.addEventListener('install', () => self.skipWaiting());

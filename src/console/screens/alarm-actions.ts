@@ -1,63 +1,63 @@
-/** What is done with alarms: one, or several at once. What can be taken back, can be; what cannot, is asked about first. */
+/** Actions on one or several alarms. Reversible actions have an undo; the others need a confirmation. */
 import { html } from 'hono/html';
 import type { ChronosClient } from '../../chronos/client.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
-import { nameOf, ringTime, scheduleWords } from '../alarm-words.ts';
+import { fireTime, nameOf, scheduleText } from '../alarm-text.ts';
 import { csrfField, type Page } from '../page.ts';
+import { type Redirect, type RequestContext, there } from '../request-context.ts';
 import { type Html, NOTHING } from '../shown.ts';
-import { type Onward, there, type Visit } from '../visit.ts';
 
 type Verb = 'pause' | 'resume' | 'trigger' | 'redrive' | 'cancel';
 
-type Deed = {
-  readonly words: string;
-  /** Of one, then of several. */
+type Action = {
+  readonly name: string;
+  /** Begins the message after the action. */
   readonly done: string;
   readonly act: (alarms: ChronosClient, id: string) => Promise<unknown>;
-  /** Takes it back; without it, it is asked about first. */
-  readonly back?: { readonly act: (alarms: ChronosClient, id: string) => Promise<unknown>; readonly done: string };
+  /** Undoes it; an action without it needs a confirmation. */
+  readonly undo?: { readonly act: (alarms: ChronosClient, id: string) => Promise<unknown>; readonly done: string };
   readonly question: string;
 };
 
-const DEEDS: Readonly<Record<Verb, Deed>> = {
+const ACTIONS: Readonly<Record<Verb, Action>> = {
   pause: {
-    ...{ words: 'Pause', done: 'Paused', question: 'Pause these?' },
+    ...{ name: 'Pause', done: 'Paused', question: 'Pause these alarms?' },
     act: (alarms, id) => alarms.pauseAlarm(id),
-    back: { act: (alarms, id) => alarms.resumeAlarm(id), done: 'Resumed' },
+    undo: { act: (alarms, id) => alarms.resumeAlarm(id), done: 'Resumed' },
   },
   resume: {
-    ...{ words: 'Resume', done: 'Resumed', question: 'Resume these?' },
+    ...{ name: 'Resume', done: 'Resumed', question: 'Resume these alarms?' },
     act: (alarms, id) => alarms.resumeAlarm(id),
-    back: { act: (alarms, id) => alarms.pauseAlarm(id), done: 'Paused again' },
+    undo: { act: (alarms, id) => alarms.pauseAlarm(id), done: 'Paused again' },
   },
   trigger: {
-    ...{ words: 'Ring now', done: 'Rings now', act: (alarms: ChronosClient, id: string) => alarms.triggerAlarm(id) },
-    question: 'Ring now, beside the schedule? The agent is woken; that cannot be taken back.',
+    ...{ name: 'Fire now', done: 'Firing', act: (alarms: ChronosClient, id: string) => alarms.triggerAlarm(id) },
+    question: 'This wakes the agent now, in addition to the schedule. It cannot be undone.',
   },
   redrive: {
-    ...{ words: 'Redrive', done: 'Tried again', act: (alarms: ChronosClient, id: string) => alarms.redriveAlarm(id) },
-    question: 'Try the ring that failed once more? The agent is woken; that cannot be taken back.',
+    ...{ name: 'Retry', done: 'Retrying', act: (alarms: ChronosClient, id: string) => alarms.redriveAlarm(id) },
+    question: 'This delivers the failed occurrence again and wakes the agent. It cannot be undone.',
   },
   cancel: {
-    ...{ words: 'Cancel', done: 'Cancelled', act: (alarms: ChronosClient, id: string) => alarms.cancelAlarm(id) },
-    question: 'Cancel for good? It does not ring any more, and cannot be brought back; a new one can be set like it.',
+    ...{ name: 'Cancel alarm', done: 'Cancelled', act: (alarms: ChronosClient, id: string) => alarms.cancelAlarm(id) },
+    question: 'A cancelled alarm does not fire again. It cannot be restored; Duplicate creates a new one like it.',
   },
 };
 
-const MOST_AT_ONCE = 100;
+const MAX_AT_ONCE = 100;
 
 const verbOf = (text: string | null | undefined): Verb => {
-  const found = (Object.keys(DEEDS) as Verb[]).find((verb) => verb === text);
+  const found = (Object.keys(ACTIONS) as Verb[]).find((verb) => verb === text);
   if (found) return found;
   throw new ReveilleError(
     'invalid_request',
-    'what is to be done is none of pause, resume, trigger, redrive and cancel',
+    `do must be pause, resume, trigger, redrive or cancel (got "${text ?? ''}")`,
   );
 };
 
 const count = (ids: readonly string[]) => (ids.length === 1 ? '1 alarm' : `${ids.length} alarms`);
 
-/** Does it to each, whatever comes of the others. @returns those that it was done to, and why not the others */
+/** Applies an action to each alarm. @returns the ids of successes and the messages of failures */
 async function each(ids: readonly string[], act: (id: string) => Promise<unknown>) {
   const done: string[] = [];
   const failed: string[] = [];
@@ -72,85 +72,85 @@ async function each(ids: readonly string[], act: (id: string) => Promise<unknown
   return { done, failed };
 }
 
-async function carryOut(visit: Visit, verb: Verb, ids: readonly string[]): Promise<void> {
-  const { act, back, done: words } = DEEDS[verb];
-  const alarms = there(visit.desk.alarms);
-  const { undo } = visit.session;
+async function apply(context: RequestContext, verb: Verb, ids: readonly string[]): Promise<void> {
+  const { act, undo, done: result } = ACTIONS[verb];
+  const alarms = there(context.backend.alarms);
+  const { messages } = context.session;
   const { done, failed } = await each(ids, (id) => act(alarms, id));
-  const why = failed.length === 0 ? '' : ` ${failed.length} not: ${[...new Set(failed)].slice(0, 3).join('; ')}`;
-  if (done.length === 0) return undo.complain(`Nothing was done.${why}`);
+  const why = failed.length === 0 ? '' : ` ${failed.length} failed: ${[...new Set(failed)].slice(0, 3).join('; ')}`;
+  if (done.length === 0) return messages.error(`Nothing changed.${why}`);
   const step =
-    back &&
+    undo &&
     (async () => {
-      const again = await each(done, (id) => back.act(alarms, id));
-      return `${back.done}: ${count(again.done)}.${again.failed.length === 0 ? '' : ` ${again.failed.join('; ')}`}`;
+      const again = await each(done, (id) => undo.act(alarms, id));
+      return `${undo.done}: ${count(again.done)}.${again.failed.length === 0 ? '' : ` ${again.failed.join('; ')}`}`;
     });
-  undo.say(`${words}: ${count(done)}.${why}`, step);
+  messages.success(`${result}: ${count(done)}.${why}`, step);
 }
 
-/** The question before what cannot be taken back. */
-async function ask(visit: Visit, verb: Verb, ids: readonly string[], backTo: string): Promise<Page> {
-  const { words, question } = DEEDS[verb];
-  const alarms = there(visit.desk.alarms);
+/** The confirmation of an action that cannot be undone. */
+async function confirm(context: RequestContext, verb: Verb, ids: readonly string[], backTo: string): Promise<Page> {
+  const { name, question } = ACTIONS[verb];
+  const alarms = there(context.backend.alarms);
   const shown = await Promise.all(ids.slice(0, 20).map((id) => alarms.getAlarm(id)));
   const rows = shown.map(
     (alarm): Html =>
-      html`<li><span dir="auto">${nameOf(alarm)}</span> <span class="dim">${scheduleWords(alarm, visit.here)} · ${ringTime(alarm, visit.here)}</span></li>`,
+      html`<li><span dir="auto">${nameOf(alarm)}</span> <span class="dim">${scheduleText(alarm, context.here)} · ${fireTime(alarm, context.here)}</span></li>`,
   );
   const rest = ids.length > shown.length ? html`<li class="dim">and ${ids.length - shown.length} more</li>` : NOTHING;
   const hidden = ids.map((id) => html`<input type="hidden" name="id" value="${id}">`);
-  const main = html`<section class="question"><h1>${words}: ${count(ids)}</h1><p>${question}</p>
+  const main = html`<section class="question"><h1>${name}: ${count(ids)}</h1><p>${question}</p>
 <ul class="plain">${rows}${rest}</ul>
-<form method="post" action="alarms/several" class="actions">${csrfField(visit.session.csrf)}${hidden}<input type="hidden" name="sure" value="yes"><input type="hidden" name="back" value="${backTo}">
-<button name="do" value="${verb}" class="${verb === 'cancel' ? 'danger' : 'primary'}" autofocus>${words}</button><a class="button" href="${backTo}">Leave it</a></form></section>`;
-  return { screen: 'alarms', title: words, main };
+<form method="post" action="alarms/several" class="actions">${csrfField(context.session.csrf)}${hidden}<input type="hidden" name="sure" value="yes"><input type="hidden" name="back" value="${backTo}">
+<button name="do" value="${verb}" class="${verb === 'cancel' ? 'danger' : 'primary'}" autofocus>${name}</button><a class="button" href="${backTo}">${verb === 'cancel' ? 'Keep alarm' : 'Cancel'}</a></form></section>`;
+  return { screen: 'alarms', title: name, main };
 }
 
-/** `alarms/{id}/cancel`, `…/trigger`: the question. */
-export const askAbout = (verb: Verb) => (visit: Visit) => {
-  const { id = '' } = visit.params;
-  return ask(visit, verb, [id], `alarms/${id}`);
+/** `alarms/{id}/cancel`, `…/trigger`: the confirmation. */
+export const confirmAction = (verb: Verb) => (context: RequestContext) => {
+  const { id = '' } = context.params;
+  return confirm(context, verb, [id], `alarms/${id}`);
 };
 
-/** `alarms/{id}/{verb}`, sent: what can be taken back is done, the rest is asked about. */
-export const doTo =
+/** `POST alarms/{id}/{verb}`: applies a reversible action, or asks for a confirmation. */
+export const applyTo =
   (verb: Verb) =>
-  async (visit: Visit): Promise<Page | Onward> => {
-    const { id = '' } = visit.params;
-    if (!DEEDS[verb].back) return ask(visit, verb, [id], `alarms/${id}`);
-    await carryOut(visit, verb, [id]);
+  async (context: RequestContext): Promise<Page | Redirect> => {
+    const { id = '' } = context.params;
+    if (!ACTIONS[verb].undo) return confirm(context, verb, [id], `alarms/${id}`);
+    await apply(context, verb, [id]);
     return { to: `alarms/${id}` };
   };
 
-/** `alarms/several`, sent. */
-export async function doToSeveral(visit: Visit): Promise<Page | Onward> {
-  const { form } = visit;
+/** `POST alarms/several`. */
+export async function applyToSeveral(context: RequestContext): Promise<Page | Redirect> {
+  const { form } = context;
   const verb = verbOf(form.get('do'));
   const ids = [...new Set(form.getAll('id'))];
   if (ids.some((id) => !/^[0-9a-f-]{36}$/.test(id)))
-    throw new ReveilleError('invalid_request', 'id must be that of an alarm');
-  if (ids.length > MOST_AT_ONCE)
-    throw new ReveilleError('invalid_request', `mark at most ${MOST_AT_ONCE} alarms at once`);
+    throw new ReveilleError('invalid_request', 'id must be the id of an alarm');
+  if (ids.length > MAX_AT_ONCE)
+    throw new ReveilleError('invalid_request', `select at most ${MAX_AT_ONCE} alarms (got ${ids.length})`);
   const one = /^alarms\/[0-9a-f-]{36}$/.exec(form.get('back') ?? '')?.[0] ?? 'alarms';
   if (ids.length === 0) {
-    visit.session.undo.complain('No alarm is marked: mark some with the boxes before them, or with x.');
+    context.session.messages.error('No alarm is selected. Select alarms with their checkboxes, or with x.');
     return { to: 'alarms' };
   }
-  if (!DEEDS[verb].back && form.get('sure') !== 'yes') return ask(visit, verb, ids, one);
-  await carryOut(visit, verb, ids);
+  if (!ACTIONS[verb].undo && form.get('sure') !== 'yes') return confirm(context, verb, ids, one);
+  await apply(context, verb, ids);
   return { to: one };
 }
 
-/** `undo`, sent. */
-export async function undoStep(visit: Visit): Promise<Onward> {
-  const { session, form } = visit;
-  const step = session.undo.step(form.get('step') ?? '');
-  if (!step) session.undo.complain('That was taken back already, or too long ago.');
+/** `POST undo`. */
+export async function undoStep(context: RequestContext): Promise<Redirect> {
+  const { session, form } = context;
+  const step = session.messages.step(form.get('step') ?? '');
+  if (!step) session.messages.error('This step was already undone, or is too old.');
   else {
     try {
-      session.undo.say(await step());
+      session.messages.success(await step());
     } catch (thrown) {
-      session.undo.complain(`It could not be taken back: ${toReveilleError(thrown).message}`);
+      session.messages.error(`Undo failed: ${toReveilleError(thrown).message}`);
     }
   }
   return { to: 'alarms' };

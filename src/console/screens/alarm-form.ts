@@ -1,4 +1,4 @@
-/** Setting and editing an alarm. The time is typed as people type it; what was understood is said back. */
+/** Creates and edits an alarm. Times are typed in plain language; the page shows how they were read. */
 import { html, raw } from 'hono/html';
 import type { AlarmCreateBody, AlarmPatchBody } from '../../chronos/client.ts';
 import { parseDuration } from '../../kit/clock/duration.ts';
@@ -8,16 +8,16 @@ import { PhraseError } from '../../kit/phrase/reading.ts';
 import type { AlarmView } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { RawJson } from '../../wire/json.ts';
-import { scheduleWords, seconds } from '../alarm-words.ts';
-import { csrfField, type Page } from '../page.ts';
+import { scheduleText, seconds } from '../alarm-text.ts';
+import { csrfField, type Page, pageHead } from '../page.ts';
+import { field, type Redirect, type RequestContext, there } from '../request-context.ts';
 import { type Html, NOTHING, shown } from '../shown.ts';
-import { echo, readTyped, refusal, ringsRead, scheduleOf } from '../typed-times.ts';
-import { field, type Onward, there, type Visit } from '../visit.ts';
+import { echo, firesRead, readTyped, refusal, scheduleOf } from '../typed-times.ts';
 
-/** What stands in the form, as text. */
+/** The content of the form, as text. */
 type Draft = Partial<
   Record<
-    | 'words'
+    | 'message'
     | 'when'
     | 'zone'
     | 'label'
@@ -35,7 +35,7 @@ type Draft = Partial<
 >;
 
 const NAMES = [
-  'words',
+  'message',
   'when',
   'zone',
   'label',
@@ -50,16 +50,16 @@ const NAMES = [
   'wakes',
 ] as const;
 
-function draftOf({ form }: Visit): Draft {
+function draftOf({ form }: RequestContext): Draft {
   const entries = NAMES.map((name) => [name, form.get(name)?.replace(/\r\n/g, '\n')] as const);
   return Object.fromEntries(entries.filter(([, value]) => value !== undefined && value !== ''));
 }
 
-/** An alarm as it would be typed; its time is left out, for what is not typed stays. */
+/** An alarm as form content without its time: an empty time field keeps the time. */
 function draftFrom(alarm: AlarmView): Draft {
   const { label, conversation_id, payload, max_fires, urgent, max_lateness_seconds, jitter_seconds } = alarm;
   return {
-    words: alarm.wake_message,
+    message: alarm.wake_message,
     ...(label === '' ? {} : { label }),
     ...(conversation_id === undefined ? {} : { conversation: conversation_id }),
     ...(payload === undefined ? {} : { payload: payload.text }),
@@ -78,91 +78,91 @@ type Form = {
   readonly title: string;
   readonly button: string;
   readonly draft: Draft;
-  /** The alarm that is edited. */
+  /** The alarm to edit. */
   readonly edited?: AlarmView;
-  /** What was understood of the time, or why nothing was. */
+  /** How the time was read, or why it could not be. */
   readonly reading?: Html;
   readonly complaint?: string;
-  /** Makes a form that is sent twice one alarm. */
+  /** The idempotency key: a form that is sent twice creates one alarm. */
   readonly key?: string;
 };
 
 const input = (name: keyof Draft, label: string, draft: Draft, hint: string, more: Html = NOTHING): Html =>
   html`<div class="field"><label for="${name}">${label}</label><input id="${name}" name="${name}" value="${draft[name] ?? ''}" autocomplete="off" aria-describedby="${name}-hint"${more}><p class="hint" id="${name}-hint">${hint}</p></div>`;
 
-function formPage({ session, here }: Visit, form: Form): Page {
+function formPage({ session, here }: RequestContext, form: Form): Page {
   const { draft, edited, complaint } = form;
   const isOpen = NAMES.slice(4).some((name) => draft[name] !== undefined && !(name === 'failures' && edited));
   const now =
     edited === undefined
       ? NOTHING
-      : html`<p class="hint">Now: ${scheduleWords(edited, here)}. Left empty, that stays.</p>`;
-  const main = html`<h1>${form.title}</h1>
-${complaint === undefined ? NOTHING : html`<p class="told bad" role="alert">${shown(complaint)}</p>`}
+      : html`<p class="hint">Now: ${scheduleText(edited, here)}. Leave empty to keep it.</p>`;
+  const main = html`${pageHead(form.title)}
+${complaint === undefined ? NOTHING : html`<p class="notice bad" role="alert">${shown(complaint)}</p>`}
 <form method="post" action="${form.action}" class="stack" id="alarm-form" data-reads="alarms/reading">
 ${csrfField(session.csrf)}${form.key === undefined ? NOTHING : html`<input type="hidden" name="key" value="${form.key}">`}
-<div class="field"><label for="words">What the agent should be told</label>
-<textarea id="words" name="words" rows="4" required aria-describedby="words-hint">${raw('\n')}${draft.words ?? ''}</textarea><p class="hint" id="words-hint">It reads these words when the alarm rings, and nothing else.</p></div>
-<div class="field"><label for="when">When</label><input id="when" name="when" value="${draft.when ?? ''}" autocomplete="off"${edited ? '' : raw(' required')} placeholder="tomorrow 9am" aria-describedby="when-hint reading"><p class="hint" id="when-hint">As you say it: <em>in 2 hours</em>, <em>tomorrow 9am</em>, <em>every weekday at 9:00</em>, or five cron fields.</p>${now}
+<div class="field"><label for="message">Message</label>
+<textarea id="message" name="message" rows="4" required aria-describedby="message-hint">${raw('\n')}${draft.message ?? ''}</textarea><p class="hint" id="message-hint">The agent reads this text when the alarm fires.</p></div>
+<div class="field"><label for="when">When</label><input id="when" name="when" value="${draft.when ?? ''}" autocomplete="off"${edited ? '' : raw(' required')} placeholder="tomorrow 9am" aria-describedby="when-hint reading"><p class="hint" id="when-hint">For example <em>in 2 hours</em>, <em>tomorrow 9am</em>, <em>every weekday at 9:00</em>, or five cron fields.</p>${now}
 <div id="reading" aria-live="polite">${form.reading ?? NOTHING}</div></div>
-${input('label', 'Label', draft, 'A few words to find it by. It may be left empty.')}
-<details${isOpen ? raw(' open') : ''}><summary>More</summary>
-${input('zone', 'Zone', draft, `Where the time is read; ${here.zone} unless told.`, raw(` placeholder="${here.zone.replace(/[^A-Za-z0-9_+/-]/g, '')}"`) as Html)}
-${input('conversation', 'Conversation', draft, 'The one in which it continues; a new one unless told.')}
-${input('until', 'Until', draft, 'Of a series: its last ring is before, as in 2026-12-31 18:00.')}
-${input('times', 'Times', draft, 'Of a series: how often it rings in all.')}
-${input('lateness', 'At most late', draft, 'Later than this it does not ring at all, as in 15m.')}
-${input('jitter', 'Spread over', draft, 'Rings somewhere within this, as in 5m.')}
-${input('failures', 'Gives up after', draft, 'Failed attempts at one ring, 1 to 1000.')}
-<div class="field"><label for="payload">Payload</label><textarea id="payload" name="payload" rows="3" class="code" aria-describedby="payload-hint">${raw('\n')}${draft.payload ?? ''}</textarea><p class="hint" id="payload-hint">JSON for the agent’s tools; its digits stay as they are.</p></div>
-<div class="field check"><input type="checkbox" id="urgent" name="urgent"${draft.urgent ? raw(' checked') : ''}><label for="urgent">Urgent: quiet hours do not hold it back</label></div>
-<div class="field check"><input type="checkbox" id="wakes" name="wakes"${draft.wakes ? raw(' checked') : ''}><label for="wakes">Wake the computer from its sleep for it, where that is arranged</label></div>
+${input('label', 'Label', draft, 'A short name. Optional.')}
+<details${isOpen ? raw(' open') : ''}><summary>More options</summary>
+<div class="pair">${input('zone', 'Time zone', draft, `Of the time above. Default: ${here.zone}.`, raw(` placeholder="${here.zone.replace(/[^A-Za-z0-9_+/-]/g, '')}"`) as Html)}
+${input('conversation', 'Conversation', draft, 'ID of the conversation it continues. Default: a new one.')}
+${input('until', 'Ends', draft, 'A repeating alarm does not fire after this time, such as 2026-12-31 18:00.')}
+${input('times', 'Number of fires', draft, 'How often a repeating alarm fires in total.')}
+${input('lateness', 'Grace period', draft, 'A later fire counts as missed. Example: 15m.')}
+${input('jitter', 'Jitter', draft, 'Fires within this time after the due time. Example: 5m.')}
+${input('failures', 'Attempts', draft, 'Failed attempts for one fire, 1 to 1000.')}</div>
+<div class="field"><label for="payload">Payload</label><textarea id="payload" name="payload" rows="3" class="code" aria-describedby="payload-hint">${raw('\n')}${draft.payload ?? ''}</textarea><p class="hint" id="payload-hint">JSON for the agent’s tools. Numbers keep their digits.</p></div>
+<div class="field check"><input type="checkbox" id="urgent" name="urgent"${draft.urgent ? raw(' checked') : ''}><label for="urgent">Urgent: quiet hours do not defer it</label></div>
+<div class="field check"><input type="checkbox" id="wakes" name="wakes"${draft.wakes ? raw(' checked') : ''}><label for="wakes">Wake the computer from sleep, if that is set up</label></div>
 </details>
-<div class="actions"><button name="do" value="set" class="primary">${form.button}</button><button name="do" value="read" formnovalidate>Read the time back</button><a class="button" href="${edited ? `alarms/${edited.id}` : 'alarms'}">Leave it</a></div>
+<div class="actions"><button name="do" value="set" class="primary">${form.button}</button><button name="do" value="read" formnovalidate>Preview</button><a class="button" href="${edited ? `alarms/${edited.id}` : 'alarms'}">Cancel</a></div>
 </form>`;
-  // An edited alarm may change elsewhere while nobody has touched its form.
+  // An edited alarm may change elsewhere while its form is untouched.
   const looksAt = edited === undefined ? [] : ['alarms'];
   return { screen: 'alarms', title: form.title, main, looksAt, ...(complaint === undefined ? {} : { status: 400 }) };
 }
 
 const newForm = (draft: Draft, more: Partial<Form> = {}): Form => ({
-  ...{ action: 'alarms/new', title: 'Set an alarm', button: 'Set it', draft, key: randomSecret(12) },
+  ...{ action: 'alarms/new', title: 'New alarm', button: 'Create alarm', draft, key: randomSecret(12) },
   ...more,
 });
 
-/** `alarms/new`, perhaps like another one. */
-export async function newAlarmScreen(visit: Visit): Promise<Page> {
-  const like = visit.query.get('like');
-  if (like === null) return formPage(visit, newForm({}));
-  return formPage(visit, newForm(draftFrom(await there(visit.desk.alarms).getAlarm(like))));
+/** `alarms/new`, with the content of another alarm after `?like=`. */
+export async function newAlarmScreen(context: RequestContext): Promise<Page> {
+  const like = context.query.get('like');
+  if (like === null) return formPage(context, newForm({}));
+  return formPage(context, newForm(draftFrom(await there(context.backend.alarms).getAlarm(like))));
 }
 
-/** The reading of what is typed, for the script. */
-export async function readingScreen(visit: Visit): Promise<Page> {
-  const { query, desk, here } = visit;
+/** `alarms/reading`: how a typed time is read, for the script. */
+export async function readingScreen(context: RequestContext): Promise<Page> {
+  const { query, backend, here } = context;
   const main = () => {
     const when = query.get('when')?.trim() ?? '';
     if (when === '') return NOTHING;
     try {
-      return echo(readTyped(when, query.get('zone')?.trim() || undefined, here), desk.ringsOf, here);
+      return echo(readTyped(when, query.get('zone')?.trim() || undefined, here), backend.ringsOf, here);
     } catch (thrown) {
       return refusal(thrown);
     }
   };
-  return { screen: 'alarms', title: 'A time', main: main() };
+  return { screen: 'alarms', title: 'Time', main: main() };
 }
 
 function duration(name: string, text: string | undefined, least: number): number | undefined {
   if (text === undefined) return undefined;
   const ms = parseDuration(text.trim().replace(/\s+/g, ''));
   if (ms !== undefined && ms / 1000 >= least) return ms / 1000;
-  throw new ReveilleError('invalid_request', `${name} must be a length of time such as 15m or 2h (got "${text}")`);
+  throw new ReveilleError('invalid_request', `${name} must be a duration such as 15m or 2h (got "${text}")`);
 }
 
 function wholeNumber(name: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   if (/^[1-9]\d{0,8}$/.test(text.trim())) return Number(text);
-  throw new ReveilleError('invalid_request', `${name} must be a whole number from 1 on (got "${text}")`);
+  throw new ReveilleError('invalid_request', `${name} must be a whole number of at least 1 (got "${text}")`);
 }
 
 function payloadOf(text: string | undefined): RawJson | undefined {
@@ -176,22 +176,22 @@ function payloadOf(text: string | undefined): RawJson | undefined {
   }
 }
 
-/** What is typed in, but for the time. @throws ReveilleError `invalid_request` naming the field */
-function membersOf(draft: Draft, { here }: Visit) {
+/** The members of the alarm without its time. @throws ReveilleError `invalid_request` naming the field */
+function membersOf(draft: Draft, { here }: RequestContext) {
   const until = draft.until === undefined ? undefined : readTyped(draft.until, draft.zone, here);
   if (until !== undefined && until.kind !== 'instant')
-    throw new ReveilleError('invalid_request', 'until must name an instant, such as 2026-12-31 18:00');
+    throw new ReveilleError('invalid_request', 'ends must be a time such as 2026-12-31 18:00');
   const ends = until && scheduleOf(until);
   return {
-    wake_message: draft.words ?? '',
+    wake_message: draft.message ?? '',
     label: draft.label,
     conversation_id: draft.conversation?.trim(),
     payload: payloadOf(draft.payload),
     ends_at: ends && 'fire_at' in ends ? ends.fire_at : undefined,
-    max_fires: wholeNumber('times', draft.times),
-    max_lateness_seconds: duration('at most late', draft.lateness, 0),
-    jitter_seconds: duration('spread over', draft.jitter, 0),
-    max_failures: wholeNumber('gives up after', draft.failures),
+    max_fires: wholeNumber('number of fires', draft.times),
+    max_lateness_seconds: duration('grace period', draft.lateness, 0),
+    jitter_seconds: duration('jitter', draft.jitter, 0),
+    max_failures: wholeNumber('attempts', draft.failures),
     urgent: draft.urgent === undefined ? undefined : true,
     wake_computer: draft.wakes === undefined ? undefined : true,
   };
@@ -204,69 +204,79 @@ function complaintOf(thrown: unknown): string | undefined {
   return isTheirs ? thrown.message : undefined;
 }
 
-/** The form again, with what was typed, what was understood, and what is wrong. */
-function again(visit: Visit, form: Form, thrown?: unknown): Page {
+/** The form with its content, the reading of its time, and the error. */
+function again(context: RequestContext, form: Form, thrown?: unknown): Page {
   const { when, zone } = form.draft;
-  const { desk, here } = visit;
+  const { backend, here } = context;
   let reading = NOTHING;
   try {
-    if (when !== undefined) reading = echo(readTyped(when, zone, here), desk.ringsOf, here);
+    if (when !== undefined) reading = echo(readTyped(when, zone, here), backend.ringsOf, here);
   } catch (unread) {
     reading = refusal(unread);
   }
   const complaint = thrown === undefined ? undefined : complaintOf(thrown);
   if (thrown !== undefined && complaint === undefined) throw thrown;
-  return formPage(visit, { ...form, reading, ...(complaint === undefined ? {} : { complaint }) });
+  return formPage(context, { ...form, reading, ...(complaint === undefined ? {} : { complaint }) });
 }
 
-/** `alarms/new`, sent. */
-export async function setAlarm(visit: Visit): Promise<Page | Onward> {
-  const draft = draftOf(visit);
-  const key = field(visit, 'key') ?? randomSecret(12);
+/** `POST alarms/new`. */
+export async function setAlarm(context: RequestContext): Promise<Page | Redirect> {
+  const draft = draftOf(context);
+  const key = field(context, 'key') ?? randomSecret(12);
   const form = newForm(draft, { key });
-  if (visit.form.get('do') === 'read') return again(visit, form);
+  if (context.form.get('do') === 'read') return again(context, form);
   try {
-    if (draft.words === undefined) throw new ReveilleError('invalid_request', 'say what the agent should be told');
-    if (draft.when === undefined) throw new ReveilleError('invalid_request', 'say when it should ring');
-    const reading = readTyped(draft.when, draft.zone, visit.here);
+    if (draft.message === undefined) throw new ReveilleError('invalid_request', 'message must not be empty');
+    if (draft.when === undefined) throw new ReveilleError('invalid_request', 'when must not be empty');
+    const reading = readTyped(draft.when, draft.zone, context.here);
     const kind = reading.kind === 'series' ? 'cron' : 'once';
     const alarm: AlarmCreateBody = {
-      ...{ kind, ...scheduleOf(reading), ...membersOf(draft, visit) },
+      ...{ kind, ...scheduleOf(reading), ...membersOf(draft, context) },
       idempotency_key: `console-${key}`.slice(0, 100),
     };
-    const alarms = there(visit.desk.alarms);
+    const alarms = there(context.backend.alarms);
     const { id } = await alarms.createAlarm(alarm);
-    const zone = reading.kind === 'delay' ? visit.here.zone : reading.zone;
-    const rings = ringsRead(reading, visit.desk.ringsOf, visit.here);
-    const said = rings.map((at) => calendarTime(at, { now: visit.here.now, zone })).join(', then ');
-    visit.session.undo.say(`Set. It rings ${said}, ${zone}.`, async () => {
+    const zone = reading.kind === 'delay' ? context.here.zone : reading.zone;
+    const fires = firesRead(reading, context.backend.ringsOf, context.here);
+    const times = fires.map((at) => calendarTime(at, { now: context.here.now, zone })).join(', then ');
+    context.session.messages.success(`Alarm created. It fires ${times}, ${zone}.`, async () => {
       await alarms.cancelAlarm(id);
-      return 'The new alarm was cancelled.';
+      return 'The new alarm is cancelled.';
     });
     return { to: `alarms/${id}` };
   } catch (thrown) {
-    return again(visit, form, thrown);
+    return again(context, form, thrown);
   }
 }
 
 const editForm = (alarm: AlarmView, draft: Draft): Form => ({
-  ...{ action: `alarms/${alarm.id}/edit`, title: 'Edit an alarm', button: 'Change it', draft, edited: alarm },
+  ...{ action: `alarms/${alarm.id}/edit`, title: 'Edit alarm', button: 'Save', draft, edited: alarm },
 });
 
 /** `alarms/{id}/edit`. */
-export async function editScreen(visit: Visit): Promise<Page> {
-  const alarm = await there(visit.desk.alarms).getAlarm(visit.params.id!);
-  return formPage(visit, editForm(alarm, draftFrom(alarm)));
+export async function editScreen(context: RequestContext): Promise<Page> {
+  const alarm = await there(context.backend.alarms).getAlarm(context.params.id!);
+  return formPage(context, editForm(alarm, draftFrom(alarm)));
 }
 
-/** The members that the form changes, and what they were; what was taken out of the form is taken away. */
-function changesOf(alarm: AlarmView, draft: Draft, visit: Visit): { changes: AlarmPatchBody; back: AlarmPatchBody } {
+/** The members that the form changes, and their old values. An emptied field removes its member. */
+function changesOf(
+  alarm: AlarmView,
+  draft: Draft,
+  context: RequestContext,
+): { changes: AlarmPatchBody; back: AlarmPatchBody } {
   const was = draftFrom(alarm);
-  const members: Record<string, unknown> = membersOf(draft, visit);
-  const before: Record<string, unknown> = membersOf(was, visit);
+  const members: Record<string, unknown> = membersOf(draft, context);
+  const before: Record<string, unknown> = membersOf(was, context);
   const differ = (name: keyof Draft) => (draft[name] ?? '') !== (was[name] ?? '').replace(/\r\n/g, '\n');
   const named: Partial<Record<keyof Draft, string>> = {
-    ...{ words: 'wake_message', label: 'label', conversation: 'conversation_id', payload: 'payload', until: 'ends_at' },
+    ...{
+      message: 'wake_message',
+      label: 'label',
+      conversation: 'conversation_id',
+      payload: 'payload',
+      until: 'ends_at',
+    },
     ...{ times: 'max_fires', lateness: 'max_lateness_seconds', jitter: 'jitter_seconds', failures: 'max_failures' },
     ...{ urgent: 'urgent', wakes: 'wake_computer' },
   };
@@ -274,13 +284,13 @@ function changesOf(alarm: AlarmView, draft: Draft, visit: Visit): { changes: Ala
   const none = (name: string) => (name === 'payload' ? new RawJson('null') : null);
   const pick = (from: Record<string, unknown>) =>
     Object.fromEntries(changed.map((name) => [name, from[name] ?? none(name)]));
-  const reading = draft.when === undefined ? undefined : readTyped(draft.when, draft.zone, visit.here);
+  const reading = draft.when === undefined ? undefined : readTyped(draft.when, draft.zone, context.here);
   if (reading && (reading.kind === 'series') !== (alarm.kind === 'cron'))
     throw new ReveilleError(
       'invalid_request',
       alarm.kind === 'cron'
-        ? 'this alarm repeats: say how often, or set a new one'
-        : 'this alarm rings once: say when, or set a new one',
+        ? 'this alarm repeats: enter how often, or create a new alarm'
+        : 'this alarm fires once: enter a time, or create a new alarm',
     );
   const old =
     alarm.kind === 'cron'
@@ -292,27 +302,27 @@ function changesOf(alarm: AlarmView, draft: Draft, visit: Visit): { changes: Ala
   };
 }
 
-/** `alarms/{id}/edit`, sent. */
-export async function editAlarm(visit: Visit): Promise<Page | Onward> {
-  const alarms = there(visit.desk.alarms);
-  const { id = '' } = visit.params;
+/** `POST alarms/{id}/edit`. */
+export async function editAlarm(context: RequestContext): Promise<Page | Redirect> {
+  const alarms = there(context.backend.alarms);
+  const { id = '' } = context.params;
   const alarm = await alarms.getAlarm(id);
-  const draft = draftOf(visit);
+  const draft = draftOf(context);
   const form = editForm(alarm, draft);
-  if (visit.form.get('do') === 'read') return again(visit, form);
+  if (context.form.get('do') === 'read') return again(context, form);
   try {
-    const { changes, back } = changesOf(alarm, draft, visit);
+    const { changes, back } = changesOf(alarm, draft, context);
     if (Object.keys(changes).length === 0) {
-      visit.session.undo.say('Nothing was changed.');
+      context.session.messages.success('Nothing changed.');
       return { to: `alarms/${id}` };
     }
     await alarms.patchAlarm(id, changes);
-    visit.session.undo.say(`Changed: ${Object.keys(changes).join(', ')}.`, async () => {
+    context.session.messages.success(`Changed: ${Object.keys(changes).join(', ')}.`, async () => {
       await alarms.patchAlarm(id, back);
-      return 'It is as it was before.';
+      return 'The change is undone.';
     });
     return { to: `alarms/${id}` };
   } catch (thrown) {
-    return again(visit, form, thrown);
+    return again(context, form, thrown);
   }
 }

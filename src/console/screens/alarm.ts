@@ -1,69 +1,69 @@
-/** One alarm: its words, its payload digit for digit, every fire with how far it got. */
-
+/** One alarm: its message, its payload digit for digit, and the progress of every fire. */
 import { html, raw } from 'hono/html';
 import { formatDuration, formatLateness } from '../../kit/clock/duration.ts';
 import { calendarTime } from '../../kit/clock/local-time.ts';
 import { usesWallClock } from '../../kit/phrase/series-text.ts';
 import { plainWakeError } from '../../kit/text/wake-error.ts';
 import type { AlarmView, FireView } from '../../wire/alarm.ts';
-import { hasTrouble, instantOf, nameOf, ringTime, scheduleWords, seconds, stateMark, trouble } from '../alarm-words.ts';
+import { fireTime, hasTrouble, instantOf, nameOf, scheduleText, seconds, stateMark, trouble } from '../alarm-text.ts';
+import { markdown } from '../markdown.ts';
 import { csrfField } from '../page.ts';
+import { type RequestContext, there, withQuery } from '../request-context.ts';
 import { block, type Html, NOTHING, shown } from '../shown.ts';
 import { type LocalContext, time } from '../times.ts';
-import { there, type Visit, withQuery } from '../visit.ts';
 
 const FIRES = 20;
 
 const fact = (name: string, value: Html | string | undefined): Html =>
   value === undefined || value === '' ? NOTHING : html`<div><dt>${name}</dt><dd>${value}</dd></div>`;
 
-/** What may be done with it now; each is a write of its own. */
+/** The actions that its state permits; each is a form of its own. */
 function actions({ id, status, in_flight }: AlarmView, csrf: string, lastTurnFailed: boolean): Html {
-  const act = (verb: string, words: string, key?: string) =>
-    html`<form method="post" action="alarms/${id}/${verb}" class="inline" id="act-${verb}">${csrfField(csrf)}<button${key ? raw(` data-key="${key}"`) : ''}>${words}</button></form>`;
+  const act = (verb: string, name: string, key?: string) =>
+    html`<form method="post" action="alarms/${id}/${verb}" class="inline" id="act-${verb}">${csrfField(csrf)}<button${key ? raw(` data-key="${key}"`) : ''}>${name}</button></form>`;
   const isOpen = status === 'active' || status === 'paused';
-  return html`<div class="actions" role="group" aria-label="What to do with it">
+  return html`<div class="actions" role="group" aria-label="Actions">
 ${isOpen ? html`<a class="button" id="act-edit" href="alarms/${id}/edit" data-key="e">Edit</a>` : NOTHING}
 ${status === 'active' ? act('pause', 'Pause') : NOTHING}
 ${status === 'paused' ? act('resume', 'Resume') : NOTHING}
-${status === 'failed' || lastTurnFailed ? act('redrive', 'Redrive') : NOTHING}
-${in_flight ? NOTHING : html`<a class="button" id="act-trigger" href="alarms/${id}/trigger">Ring now</a>`}
-<a class="button" id="act-copy" href="alarms/new?like=${id}">Set one like it</a>
-${isOpen ? html`<a class="button danger" id="act-cancel" href="alarms/${id}/cancel">Cancel</a>` : NOTHING}
+${status === 'failed' || lastTurnFailed ? act('redrive', 'Retry') : NOTHING}
+${in_flight ? NOTHING : html`<a class="button" id="act-trigger" href="alarms/${id}/trigger">Fire now</a>`}
+<a class="button" id="act-copy" href="alarms/new?like=${id}">Duplicate</a>
+${isOpen ? html`<a class="button danger" id="act-cancel" href="alarms/${id}/cancel">Cancel alarm</a>` : NOTHING}
 </div>`;
 }
 
-function facts(alarm: AlarmView, { desk, here }: Visit): Html {
+function facts(alarm: AlarmView, { backend, here }: RequestContext): Html {
   const { cron_expr: cron, timezone = 'UTC', max_fires, ends_at } = alarm;
   const next = instantOf(alarm.next_fire_at);
-  const rings =
+  const fires =
     cron === undefined || next === undefined || alarm.status !== 'active'
       ? []
-      : desk.ringsOf({
+      : backend.ringsOf({
           cron,
           zone: timezone,
           after: next,
           until: instantOf(ends_at) ?? Number.MAX_SAFE_INTEGER,
           atMost: 2,
         });
-  const then = rings.length === 0 ? NOTHING : html`, then ${rings.map((at) => calendarTime(at, here)).join(', ')}`;
-  const rung =
+  const then = fires.length === 0 ? NOTHING : html`, then ${fires.map((at) => calendarTime(at, here)).join(', ')}`;
+  const fired =
     alarm.fire_count === 0 ? undefined : `${alarm.fire_count}${max_fires === undefined ? '' : ` of ${max_fires}`}`;
   return html`<dl class="facts">
-${fact('rings', html`${ringTime(alarm, here)}${then}`)}
-${fact('schedule', html`${scheduleWords(alarm, here)}${cron !== undefined && usesWallClock(cron) ? html` <code class="dim">${shown(cron)}</code> <span class="dim">${shown(timezone)}</span>` : NOTHING}`)}
-${fact('set by', alarm.set_by ? shown(alarm.set_by.name) : 'the agent')}
-${fact('set', time(alarm.created_at, here))}
-${fact('rang', rung)}
-${fact('last ring', alarm.last_fired_at === undefined ? undefined : time(alarm.last_fired_at, here))}
-${fact('ends', ends_at === undefined ? undefined : time(ends_at, here))}
-${fact('at most late', seconds(alarm.max_lateness_seconds))}
-${fact('spread over', seconds(alarm.jitter_seconds))}
-${fact('urgent', alarm.urgent ? 'quiet hours do not hold it back' : undefined)}
-${fact('computer', alarm.wake_computer ? 'is woken from its sleep for it, where that is arranged' : undefined)}
-${fact('gives up after', `${alarm.max_failures} failures`)}
-${fact('conversation', alarm.conversation_id === undefined ? undefined : html`<a href="talk/${encodeURIComponent(alarm.conversation_id)}">${shown(alarm.conversation_id)}</a>`)}
-${fact('id', html`<code>${alarm.id}</code>`)}
+${fact('Next fire', html`${fireTime(alarm, here)}${then}`)}
+${fact('Schedule', html`${scheduleText(alarm, here)}${cron !== undefined && usesWallClock(cron) ? html` <code class="dim">${shown(cron)}</code> <span class="dim">${shown(timezone)}</span>` : NOTHING}`)}
+${fact('Created by', alarm.set_by ? shown(alarm.set_by.name) : 'the agent')}
+${fact('Created', time(alarm.created_at, here))}
+${fact('Fired', fired)}
+${fact('Last fire', alarm.last_fired_at === undefined ? undefined : time(alarm.last_fired_at, here))}
+${fact('Ends', ends_at === undefined ? undefined : time(ends_at, here))}
+${fact('Grace period', seconds(alarm.max_lateness_seconds))}
+${fact('Jitter', seconds(alarm.jitter_seconds))}
+${fact('Urgent', alarm.urgent ? 'quiet hours do not defer it' : undefined)}
+${fact('Computer', alarm.wake_computer ? 'wakes from sleep, if that is set up' : undefined)}
+${fact('Attempts', `at most ${alarm.max_failures}`)}
+${fact('Conversation', alarm.conversation_id === undefined ? undefined : html`<a href="chat/${encodeURIComponent(alarm.conversation_id)}">Open in Chat</a>`)}
+${fact('ID', html`<code>${alarm.id}</code>`)}
 </dl>`;
 }
 
@@ -76,7 +76,7 @@ function byFire(fires: readonly FireView[]): FireView[][] {
   return [...attempts.values()];
 }
 
-/** When each stage was reached, epoch ms; `undefined` for what was not, or is not known. */
+/** When each stage was reached, epoch ms; `undefined` if it was not reached or is not known. */
 function stagesOf(attempts: readonly FireView[]): (number | undefined)[] {
   const last = attempts.at(-1)!;
   const at = (pick: (fire: FireView) => string | undefined) =>
@@ -90,38 +90,40 @@ function stagesOf(attempts: readonly FireView[]): (number | undefined)[] {
   ];
 }
 
-/** Four steps from due to done, filled as far as the fire got. */
-function bar(stages: readonly (number | undefined)[], isBad: boolean): Html {
+/** Four steps from due to finished, filled up to the stage that the fire reached. */
+function progress(stages: readonly (number | undefined)[], isBad: boolean): Html {
   const reached = stages.findLastIndex((at) => at !== undefined);
-  const words = reached === 0 ? 'due, and not further' : `reached: ${STAGES[reached]}`;
+  const text = reached === 0 ? 'due' : `reached: ${STAGES[reached]}`;
   const parts = STAGES.slice(1).map((_, at) => {
     const state = at < reached ? 'full' : isBad && at === reached ? 'bad' : 'none';
     return html`<rect class="${state}" x="${at * 26}" y="0" width="24" height="8" rx="2"/>`;
   });
-  return html`<svg class="bar" viewBox="0 0 104 8" width="104" height="8" role="img" aria-label="${words}${isBad ? ', failed' : ''}">${parts}</svg>`;
+  return html`<svg class="progress" viewBox="0 0 104 8" width="104" height="8" role="img" aria-label="${text}${isBad ? ', failed' : ''}">${parts}</svg>`;
 }
 
-const OUTCOMES = { delivered: 'delivered', failed: 'failed', unknown: 'nobody knows', missed: 'missed' } as const;
+const OUTCOMES = { delivered: 'delivered', failed: 'failed', unknown: 'unknown', missed: 'missed' } as const;
 
-/** What the agent answered, as far as chronosd keeps it; all of it stands in the conversation. */
-function reply({ turn }: FireView): Html {
+/** The part of the reply that chronosd stores. The conversation has the whole reply. */
+function replyBlock({ turn }: FireView): Html {
   if (turn?.conversation_id === undefined) return NOTHING;
-  const to = `talk/${encodeURIComponent(turn.conversation_id)}${turn.turn_id === undefined ? '' : `#turn-${turn.turn_id}`}`;
-  const said = turn.reply ? html`<div class="reply"><h3>The reply</h3>${block(turn.reply)}</div>` : NOTHING;
-  return html`${said}<p><a href="${to}">Its conversation</a></p>`;
+  const to = `chat/${encodeURIComponent(turn.conversation_id)}${turn.turn_id === undefined ? '' : `#turn-${turn.turn_id}`}`;
+  const reply = turn.reply
+    ? html`<div class="reply"><h3>Reply</h3><div class="text" dir="auto">${markdown(turn.reply)}</div></div>`
+    : NOTHING;
+  return html`${reply}<p><a href="${to}">Open the conversation</a></p>`;
 }
 
-/** How the turn ended, in words; what happens next, where it failed. */
+/** How the turn ended, and the next step after a failure. */
 function endOf({ turn }: FireView, here: LocalContext): Html {
   if (turn?.waits && turn.finished_at === undefined) {
     const { error, retry_at } = turn.waits;
-    return html`turn failed, tries again ${time(retry_at, here)}${error === undefined ? NOTHING : html`: ${shown(error)}`}`;
+    return html`turn failed, next attempt ${time(retry_at, here)}${error === undefined ? NOTHING : html`: ${shown(error)}`}`;
   }
   if (turn?.finished_at === undefined)
-    return turn?.started_at === undefined ? html`no word of the turn yet` : html`the turn runs`;
+    return turn?.started_at === undefined ? html`turn not started` : html`turn running`;
   if (turn.ok === true) return html`done`;
   const why = turn.error === undefined ? NOTHING : html`: ${shown(turn.error)}`;
-  return turn.ok === false ? html`the turn failed${why}` : html`what came of the turn is not known${why}`;
+  return turn.ok === false ? html`turn failed${why}` : html`outcome of the turn unknown${why}`;
 }
 
 function fireBlock(attempts: readonly FireView[], here: LocalContext): Html {
@@ -142,17 +144,17 @@ function fireBlock(attempts: readonly FireView[], here: LocalContext): Html {
       html`<li>attempt ${attempt} ${OUTCOMES[outcome]}: ${shown(plainWakeError(error))}</li>`,
   );
   return html`<li class="fire">
-<div class="line">${time(due, here)} ${bar(stages, isBad)} <span class="${isBad ? 'bad' : 'good'}">${last.outcome === 'delivered' ? endOf(last, here) : OUTCOMES[last.outcome]}</span></div>
-<p class="dim">${attempts[0]!.attempt === 1 ? formatLateness(attempts[0]!.lateness_ms, attempts[0]!.late_because) : NOTHING}${last.missed_count ? html`; stands for ${last.missed_count} that were missed` : NOTHING}</p>
+<div class="line">${time(due, here)} ${progress(stages, isBad)} <span class="${isBad ? 'bad' : 'good'}">${last.outcome === 'delivered' ? endOf(last, here) : OUTCOMES[last.outcome]}</span></div>
+<p class="dim">${attempts[0]!.attempt === 1 ? formatLateness(attempts[0]!.lateness_ms, attempts[0]!.late_because) : NOTHING}${last.missed_count ? html`; covers ${last.missed_count} missed occurrences` : NOTHING}</p>
 <dl class="steps">${steps}</dl>
 ${errors.length === 0 ? NOTHING : html`<ul class="errors">${errors}</ul>`}
-${reply(last)}
+${replyBlock(last)}
 </li>`;
 }
 
-export async function detailOf(visit: Visit, id: string): Promise<Html> {
-  const { here, session, desk, query } = visit;
-  const alarms = there(desk.alarms);
+export async function detailOf(context: RequestContext, id: string): Promise<Html> {
+  const { here, session, backend, query } = context;
+  const alarms = there(backend.alarms);
   const before = query.get('fires') ?? undefined;
   const [alarm, page] = await Promise.all([
     alarms.getAlarm(id),
@@ -163,16 +165,16 @@ export async function detailOf(visit: Visit, id: string): Promise<Html> {
     page.next_cursor === undefined
       ? NOTHING
       : html`<p><a class="button" href="${withQuery(`alarms/${id}`, query, { fires: page.next_cursor })}">Earlier fires</a></p>`;
-  const next = alarm.next_fire_at === undefined ? NOTHING : html` It rings ${ringTime(alarm, here)}.`;
+  const next = alarm.next_fire_at === undefined ? NOTHING : html` Next fire: ${fireTime(alarm, here)}.`;
   return html`<h1 dir="auto">${nameOf(alarm, 120)}</h1>
 <p>${stateMark(alarm)}</p>
 ${hasTrouble(alarm) ? html`<p class="trouble">${trouble(alarm, here)}</p>` : NOTHING}
 ${actions(alarm, session.csrf, fires[0]?.at(-1)?.turn?.ok === false)}
-<h2>${alarm.set_by ? 'The words' : 'In the agent’s own words'}</h2>
+<h2>Message</h2>
 ${block(alarm.wake_message)}
 ${alarm.payload === undefined ? NOTHING : html`<h2>Payload</h2><pre class="payload" tabindex="0" aria-label="Payload">${shown(alarm.payload.text)}</pre>`}
-${facts(alarm, visit)}
+${facts(alarm, context)}
 <h2>Fires</h2>
-${fires.length === 0 ? html`<p class="dim">It has not rung yet.${next}</p>` : html`<ol class="fires">${fires.map((attempts) => fireBlock(attempts, here))}</ol>`}
+${fires.length === 0 ? html`<p class="dim">It has not fired yet.${next}</p>` : html`<ol class="fires">${fires.map((attempts) => fireBlock(attempts, here))}</ol>`}
 ${more}`;
 }

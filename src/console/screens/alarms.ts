@@ -1,17 +1,17 @@
-/** Alarms: a list by pages beside one of them. */
+/** Alarms: a paged list, and beside it one alarm. */
 import { html, raw } from 'hono/html';
 import type { AlarmPage } from '../../chronos/client.ts';
 import { ALARM_KINDS, ALARM_STATUSES, type AlarmView } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { hasTrouble, nameOf, ringTime, scheduleWords, stateMark, trouble } from '../alarm-words.ts';
-import { csrfField, empty, missing, type Page } from '../page.ts';
-import { type Html, NOTHING } from '../shown.ts';
+import { fireTime, hasTrouble, nameOf, scheduleText, stateMark, trouble } from '../alarm-text.ts';
+import { csrfField, empty, missing, type Page, pageHead } from '../page.ts';
+import { type RequestContext, there, withQuery } from '../request-context.ts';
+import { brief, type Html, NOTHING } from '../shown.ts';
 import type { LocalContext } from '../times.ts';
-import { there, type Visit, withQuery } from '../visit.ts';
 import { detailOf } from './alarm.ts';
 
 const PAGE_ROWS = 50;
-/** Members of the query that belong to the list; they go along to a detail and back. */
+/** Query members of the list; links to an alarm and back keep them. */
 const LIST_QUERY = ['text', 'status', 'kind', 'sort', 'cursor'] as const;
 
 type ListQuery = Partial<Record<(typeof LIST_QUERY)[number], string>>;
@@ -28,95 +28,100 @@ export function listQueryOf(query: URLSearchParams): URLSearchParams {
 const oneOf = <T extends string>(value: string | undefined, known: readonly T[]): T | undefined =>
   known.find((one) => one === value);
 
-/** Without a word about it, the list shows what rings next. */
-async function readPage({ desk, reads }: Visit, query: URLSearchParams): Promise<AlarmPage> {
+/** Without filters, the list is ordered by the next fire. */
+async function readPage({ backend, reads }: RequestContext, query: URLSearchParams): Promise<AlarmPage> {
   const { text, cursor, ...given }: ListQuery = Object.fromEntries(query);
   const status = oneOf(given.status, ALARM_STATUSES);
   const kind = oneOf(given.kind, ALARM_KINDS);
   const isNext = text === undefined && status === undefined && kind === undefined && given.sort !== 'newest';
   const asked = { limit: PAGE_ROWS, text, status, kind, cursor, sort: isNext ? ('next' as const) : undefined };
-  const ask = () => there(desk.alarms).listAlarms(asked);
-  return reads.read(`${desk.user} alarms ${query}`, ask);
+  const ask = () => there(backend.alarms).listAlarms(asked);
+  return reads.read(`${backend.user} alarms ${query}`, ask);
 }
 
-const choice = (value: string, words: string, chosen: string | undefined): Html =>
-  html`<option value="${value}"${(chosen ?? '') === value ? raw(' selected') : ''}>${words}</option>`;
+const choice = (value: string, text: string, chosen: string | undefined): Html =>
+  html`<option value="${value}"${(chosen ?? '') === value ? raw(' selected') : ''}>${text}</option>`;
 
 function filters(query: URLSearchParams): Html {
   const { text = '', status, kind, sort }: ListQuery = Object.fromEntries(query);
   return html`<form method="get" action="alarms" class="filters" role="search" id="filters" data-filters>
-<label class="grow"><span class="sr">Search labels and words</span><input type="search" name="text" value="${text}" maxlength="200" placeholder="Search labels and words" data-key="/"></label>
-<label><span class="sr">Status</span><select name="status">${choice('', 'every status', status)}${choice('active', 'waiting', status)}${choice('paused', 'paused', status)}${choice('failed', 'failed', status)}${choice('fired', 'have rung', status)}${choice('cancelled', 'cancelled', status)}</select></label>
-<label><span class="sr">Kind</span><select name="kind">${choice('', 'once and series', kind)}${choice('once', 'once', kind)}${choice('cron', 'series', kind)}</select></label>
-<label><span class="sr">Order</span><select name="sort">${choice('', 'next first', sort)}${choice('newest', 'newest first', sort)}</select></label>
-<button>Show</button>
+<label class="grow"><span class="sr">Search labels and messages</span><input type="search" name="text" value="${text}" maxlength="200" placeholder="Search labels and messages" data-key="/"></label>
+<label><span class="sr">Status</span><select name="status">${choice('', 'Any status', status)}${choice('active', 'Waiting', status)}${choice('paused', 'Paused', status)}${choice('failed', 'Failed', status)}${choice('fired', 'Fired', status)}${choice('cancelled', 'Cancelled', status)}</select></label>
+<label><span class="sr">Kind</span><select name="kind">${choice('', 'Once and repeating', kind)}${choice('once', 'Once', kind)}${choice('cron', 'Repeating', kind)}</select></label>
+<label><span class="sr">Order</span><select name="sort">${choice('', 'Next first', sort)}${choice('newest', 'Newest first', sort)}</select></label>
+<button>Apply</button>
 </form>`;
 }
 
-/** One row; `wide` has columns, beside a detail it is a card. */
+/** One row of the list. */
 function row(alarm: AlarmView, query: URLSearchParams, here: LocalContext, chosen: string | undefined): Html {
   const { id } = alarm;
   const isChosen = id === chosen;
   return html`<li class="row${isChosen ? ' chosen' : ''}" id="alarm-${id}" data-row>
-<input type="checkbox" name="id" value="${id}" form="several" id="mark-${id}" aria-label="mark this alarm">
-<a class="name" href="${withQuery(`alarms/${id}`, query, {})}"${isChosen ? raw(' aria-current="true"') : ''} data-open dir="auto">${nameOf(alarm)}</a>
-<span class="when">${ringTime(alarm, here)}</span>
-<span class="schedule dim">${scheduleWords(alarm, here)}</span>
+<input type="checkbox" name="id" value="${id}" form="several" id="mark-${id}" aria-label="Select this alarm">
+<a class="name" href="${withQuery(`alarms/${id}`, query, {})}"${isChosen ? raw(' aria-current="true"') : ''} data-open dir="auto">${nameOf(alarm)}${alarm.label === '' || chosen !== undefined ? NOTHING : html`<small>${brief(alarm.wake_message, 90)}</small>`}</a>
+<span class="when">${fireTime(alarm, here)}</span>
+<span class="schedule dim">${scheduleText(alarm, here)}</span>
 ${stateMark(alarm)}
 ${hasTrouble(alarm) ? html`<p class="trouble">${trouble(alarm, here)}</p>` : NOTHING}
 </li>`;
 }
 
 const several = (csrf: string): Html => html`<form method="post" action="alarms/several" id="several" class="several">
-${csrfField(csrf)}<span class="dim">Marked:</span>
-<button name="do" value="pause">Pause</button><button name="do" value="resume">Resume</button><button name="do" value="trigger">Ring now</button><button name="do" value="redrive">Redrive</button><button name="do" value="cancel" class="danger">Cancel</button>
+${csrfField(csrf)}<span class="dim">Selected:</span>
+<button name="do" value="pause">Pause</button><button name="do" value="resume">Resume</button><button name="do" value="trigger">Fire now</button><button name="do" value="redrive">Retry</button><button name="do" value="cancel" class="danger">Cancel</button>
 </form>`;
 
 function nothingFound(query: URLSearchParams, goesOn: boolean): Html {
   if (goesOn)
-    return html`<div class="empty"><h2>Nothing so far</h2><p>The newest alarms were looked through; <em>More</em> goes on with the older ones.</p></div>`;
+    return html`<div class="empty"><h2>No match yet</h2><p>The newest alarms do not match. <em>More</em> searches the older ones.</p></div>`;
   if (query.size > 0)
-    return html`<div class="empty"><h2>Nothing matches</h2><p>${query.has('cursor') ? html`This page is behind the last alarm. ` : NOTHING}<a href="alarms">Show all that wait</a></p></div>`;
+    return html`<div class="empty"><h2>No alarm matches</h2><p>${query.has('cursor') ? html`This page is past the last alarm. ` : NOTHING}<a href="alarms">Clear the filters</a></p></div>`;
   return empty(
-    'No alarm waits',
-    html`<a href="alarms/new">Set one</a>, or ask your agent to wake itself. From a terminal: <code>reveille alarm set "Look at the build" "in 10 minutes"</code>`,
+    'No alarms',
+    html`Create an <a href="alarms/new">alarm</a>, or ask your agent to set one. In a terminal: <code>reveille alarm set "Look at the build" "in 10 minutes"</code>`,
   );
 }
 
-async function list(visit: Visit, query: URLSearchParams, chosen: string | undefined): Promise<Html> {
-  const { here, session } = visit;
-  const { alarms, next_cursor: next } = await readPage(visit, query);
+async function list(context: RequestContext, query: URLSearchParams, chosen: string | undefined): Promise<Html> {
+  const { here, session } = context;
+  const { alarms, next_cursor: next } = await readPage(context, query);
   const rows = alarms.map((alarm) => row(alarm, query, here, chosen));
   const older =
     next === undefined
       ? NOTHING
       : html`<a rel="next" class="button" href="${withQuery('alarms', query, { cursor: next })}">More</a>`;
   const first = query.has('cursor')
-    ? html`<a class="button" href="${withQuery('alarms', query, { cursor: undefined })}">To the beginning</a>`
+    ? html`<a class="button" href="${withQuery('alarms', query, { cursor: undefined })}">First page</a>`
     : NOTHING;
+  const add = html`<a class="button primary" href="alarms/new" data-key="n">New alarm</a>`;
   return html`<section class="list" aria-label="Alarms">
-<div class="title">${chosen === undefined ? html`<h1>Alarms</h1>` : html`<h2>Alarms</h2>`}<a class="button primary" href="alarms/new" data-key="n">Set an alarm</a></div>
+${chosen === undefined ? pageHead('Alarms', NOTHING, add) : html`<div class="page-head"><h2>Alarms</h2><div class="actions">${add}</div></div>`}
 ${filters(query)}
 ${alarms.length === 0 ? nothingFound(query, next !== undefined) : html`<ul class="rows" data-list>${rows}</ul>${several(session.csrf)}`}
 <p class="pages">${first}${older}</p>
 </section>`;
 }
 
-/** `alarms`: the list alone. */
-export async function alarmsScreen(visit: Visit): Promise<Page> {
-  if ('missing' in visit.desk.alarms)
-    return { screen: 'alarms', title: 'Alarms', main: missing('Alarms', visit.desk.alarms.missing) };
-  const query = listQueryOf(visit.query);
-  const main = html`<div class="split only">${await list(visit, query, undefined)}</div>`;
-  return { screen: 'alarms', title: 'Alarms', main, looksAt: ['alarms'], isWide: true };
+/** `alarms`. */
+export async function alarmsScreen(context: RequestContext): Promise<Page> {
+  if ('missing' in context.backend.alarms)
+    return {
+      screen: 'alarms',
+      title: 'Alarms',
+      main: html`${pageHead('Alarms')}${missing('Alarms are not available', context.backend.alarms.missing)}`,
+    };
+  const query = listQueryOf(context.query);
+  const main = html`<div class="split only">${await list(context, query, undefined)}</div>`;
+  return { screen: 'alarms', title: 'Alarms', main, looksAt: ['alarms'] };
 }
 
-/** `alarms/{id}`: one of them, beside the list that it was chosen from. */
-export async function alarmScreen(visit: Visit): Promise<Page> {
-  const { id = '' } = visit.params;
-  const query = listQueryOf(visit.query);
-  if (!/^[0-9a-f-]{36}$/.test(id)) throw new ReveilleError('not_found', 'there is no such alarm');
-  const [beside, detail] = await Promise.all([list(visit, query, id), detailOf(visit, id)]);
-  const main = html`<div class="split">${beside}<article class="detail" aria-label="An alarm"><p class="back"><a href="${withQuery('alarms', query, {})}">All alarms</a></p>${detail}</article></div>`;
-  return { screen: 'alarms', title: 'Alarm', main, looksAt: ['alarms'], isWide: true };
+/** `alarms/{id}`: one alarm beside the list. */
+export async function alarmScreen(context: RequestContext): Promise<Page> {
+  const { id = '' } = context.params;
+  const query = listQueryOf(context.query);
+  if (!/^[0-9a-f-]{36}$/.test(id)) throw new ReveilleError('not_found', 'there is no alarm with this id');
+  const [beside, detail] = await Promise.all([list(context, query, id), detailOf(context, id)]);
+  const main = html`<div class="split">${beside}<article class="detail" aria-label="Alarm"><p class="back"><a href="${withQuery('alarms', query, {})}">All alarms</a></p>${detail}</article></div>`;
+  return { screen: 'alarms', title: 'Alarm', main, looksAt: ['alarms'] };
 }

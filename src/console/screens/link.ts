@@ -1,6 +1,6 @@
 /**
- * The page behind a link of a notification. It needs no session: whoever has the link may give the one answer that it
- * says to the one question that it was made for. Looking at it changes nothing; its form asks once more.
+ * The page behind the link of a notification. It needs no session: the link permits one answer to one question. A GET
+ * changes nothing; the answer is a POST.
  */
 import { html } from 'hono/html';
 import type { WaitingGate } from '../../executor/client.ts';
@@ -10,27 +10,27 @@ import { toReveilleError } from '../../wire/errors.ts';
 import type { Desk } from '../desk.ts';
 import { type Assets, outsidePage } from '../page.ts';
 import { answerToSign, passkeyAnswerIn, passkeysAt } from '../passkeys.ts';
+import { type JsonAnswer, there } from '../request-context.ts';
 import { type Html, NOTHING, shown } from '../shown.ts';
 import type { LocalContext } from '../times.ts';
-import { type Told, there } from '../visit.ts';
-import { firstAnswer, type WaitingQuestion } from '../waiting.ts';
-import { answerForm, isTrue, questionSection, signerWords } from './question.ts';
+import { firstAnswer, type WaitingQuestion } from '../waiting-questions.ts';
+import { answerForm, hasTrueDigests, questionSection, signerText } from './question.ts';
 
-/** Reads links, and uses them up. */
+/** Reads and consumes links. */
 export type Links = Pick<NotifyDesk['links'], 'read' | 'use' | 'tryPassphrase' | 'uncountPassphrase'>;
 type Verdict = ReturnType<Links['read']>;
 type Link = Extract<Verdict, { ok: true }>['link'];
 type Refusal = Extract<Verdict, { ok: false }>['why'];
 
-/** Who made a link up, and whose is too old, must not be told apart by whoever guesses. */
-const NO_LINK = 'This link does not stand. It may be too old: it holds a quarter of an hour.';
+/** One text for forged and expired links, so that a guess reveals nothing. */
+const NO_LINK = 'This link is not valid. A link expires after 15 minutes.';
 const REFUSALS: Record<Refusal, string> = {
   malformed: NO_LINK,
   forged: NO_LINK,
   expired: NO_LINK,
-  used: 'This question was answered by a link already. Each link answers once.',
-  locked: 'This link is locked after five wrong passphrases. Answer in a terminal or in the console; it stays locked.',
-  changed: 'The question does not wait any more as it was told to you: nothing was answered.',
+  used: 'A link has already answered this question. Each link works once.',
+  locked: 'This link is locked after five wrong passphrases. Answer in a terminal or in the console.',
+  changed: 'The question has changed since the notification. Nothing was answered.',
 };
 
 /** 401 otherwise. */
@@ -42,100 +42,107 @@ export type LinkPage = {
   readonly retryAfterSeconds?: number | undefined;
 };
 
-export type LinkVisit = {
+export type LinkContext = {
   readonly links: Links;
   readonly token: string;
   readonly assets: Assets;
-  readonly here: (desk: Desk) => LocalContext;
-  readonly deskOf: (user: string) => Desk;
+  readonly here: (backend: Desk) => LocalContext;
+  readonly backendOf: (user: string) => Desk;
   readonly clock: Clock;
   readonly origin: string;
 };
 
-function said(assets: Assets, title: string, text: string, tone: 'good' | 'bad'): Html {
-  const main = html`<section class="empty"><h1>${title}</h1><p class="told ${tone}" role="status">${shown(text)}</p>
-<p class="hint">In a terminal: <code>reveille intent list</code>, or <code>reveille open</code> for the console.</p></section>`;
+function resultPage(assets: Assets, title: string, text: string, tone: 'good' | 'bad'): Html {
+  const main = html`<section class="empty outside"><h1>${title}</h1><p class="notice ${tone}" role="status">${shown(text)}</p>
+<p class="hint"><code>reveille intent list</code> shows all questions; <code>reveille open</code> opens the console.</p></section>`;
   return outsidePage(title, main, assets);
 }
 
-const refused = (assets: Assets, why: Refusal, words = REFUSALS[why]): LinkPage => ({
+const refused = (assets: Assets, why: Refusal, text = REFUSALS[why]): LinkPage => ({
   status: STATUS_OF_REFUSAL[why] ?? 401,
-  page: said(assets, 'Not answered', words, 'bad'),
+  page: resultPage(assets, 'Not answered', text, 'bad'),
 });
 
-/** That a question does not wait as it was told, and who was first where somebody has answered it. */
-async function gone(link: Link, desk: Desk, { here }: Pick<LinkVisit, 'here'>): Promise<string> {
-  const first = desk.user === link.user ? await firstAnswer(desk, here(desk), link) : undefined;
+/** Why a question is closed, with the approver if it was answered. */
+async function closedReason(link: Link, backend: Desk, { here }: Pick<LinkContext, 'here'>): Promise<string> {
+  const first = backend.user === link.user ? await firstAnswer(backend, here(backend), link) : undefined;
   return first ?? REFUSALS.changed;
 }
 
-/** The question that a link was made for, if it waits with the very call; `undefined` otherwise. */
+/** The question of a link if it still waits with the same call; `undefined` otherwise. */
 async function questionOf(
   link: Link,
-  desk: Desk,
+  backend: Desk,
 ): Promise<{ asked: WaitingQuestion; gates: WaitingGate[] } | undefined> {
-  const intents = there(desk.intents);
-  const told = await intents.gates(link.intentId);
-  const found = told.find(({ value }) => value.node_id === link.nodeId);
+  const intents = there(backend.intents);
+  const waiting = await intents.gates(link.intentId);
+  const found = waiting.find(({ value }) => value.node_id === link.nodeId);
   if (!found) return undefined;
   const { call, displayed_sha256 } = found.value;
   if (call.call_sha256 !== link.callSha256 || displayed_sha256 !== link.displayedSha256) return undefined;
   const { value: intent } = await intents.view(link.intentId);
-  return { asked: { intent, gate: found.value, text: found.text.text }, gates: told.map(({ value }) => value) };
+  return { asked: { intent, gate: found.value, text: found.text.text }, gates: waiting.map(({ value }) => value) };
 }
 
-async function asking(link: Link, asked: WaitingQuestion, visit: LinkVisit, desk: Desk, complaint?: string) {
-  const { assets, here, token, origin } = visit;
+async function questionPage(
+  link: Link,
+  asked: WaitingQuestion,
+  context: LinkContext,
+  backend: Desk,
+  complaint?: string,
+) {
+  const { assets, here, token, origin } = context;
   const buttons = link.approved
     ? html`<button class="primary">Approve this call</button>`
     : html`<button class="danger">Deny this call</button>`;
   const action = `/answer/${token}`;
   const given = { action, ask: `answer/${token}/passkey`, fields: NOTHING, buttons, id: 'link' };
-  const passkeys = await passkeysAt(desk, origin);
-  const question = questionSection(asked, { desk, here: here(desk) }, passkeys, (signers) =>
+  const passkeys = await passkeysAt(backend, origin);
+  const question = questionSection(asked, { backend, here: here(backend) }, passkeys, (signers) =>
     answerForm(given, signers),
   );
-  const main = html`<h1>${link.approved ? 'Approve?' : 'Deny?'}</h1>
-${complaint === undefined ? NOTHING : html`<p class="told bad" role="alert">${shown(complaint)}</p>`}
+  const main = html`<h1>${link.approved ? 'Confirm your approval' : 'Confirm your denial'}</h1>
+${complaint === undefined ? NOTHING : html`<p class="notice bad" role="alert">${shown(complaint)}</p>`}
 ${question}`;
   return outsidePage(link.approved ? 'Approve' : 'Deny', main, assets);
 }
 
-const saidBy = ({ approved, callSha256, displayedSha256 }: Link) => ({
+const answerOf = ({ approved, callSha256, displayedSha256 }: Link) => ({
   ...{ approved, call_sha256: callSha256, displayed_sha256: displayedSha256 },
 });
 
-/** `POST /answer/{token}/passkey`, sent by the script: what a passkey has to sign. The link is not used up by it. */
-export async function askOfLink(visit: LinkVisit): Promise<Told> {
-  const { links, token, deskOf, origin, clock } = visit;
+/** `POST /answer/{token}/passkey`, by the script: the challenge for a passkey. It does not consume the link. */
+export async function linkChallenge(context: LinkContext): Promise<JsonAnswer> {
+  const { links, token, backendOf, origin, clock } = context;
   const verdict = links.read(token);
-  if (!verdict.ok) return { told: { complaint: REFUSALS[verdict.why] } };
+  if (!verdict.ok) return { json: { complaint: REFUSALS[verdict.why] } };
   const { link } = verdict;
-  const desk = deskOf(link.user);
-  const found = desk.user === link.user ? await questionOf(link, desk) : undefined;
-  if (!found || !isTrue(found.asked.gate)) return { told: { complaint: await gone(link, desk, visit) } };
-  return { told: answerToSign(saidBy(link), link, await passkeysAt(desk, origin), clock.now()) };
+  const backend = backendOf(link.user);
+  const found = backend.user === link.user ? await questionOf(link, backend) : undefined;
+  if (!found || !hasTrueDigests(found.asked.gate))
+    return { json: { complaint: await closedReason(link, backend, context) } };
+  return { json: answerToSign(answerOf(link), link, await passkeysAt(backend, origin), clock.now()) };
 }
 
-/** `GET /answer/{token}`: shows the question and asks; changes nothing. */
-export async function showLink(visit: LinkVisit): Promise<LinkPage> {
-  const { links, token, assets, deskOf } = visit;
+/** `GET /answer/{token}`: shows the question and changes nothing. */
+export async function showLink(context: LinkContext): Promise<LinkPage> {
+  const { links, token, assets, backendOf } = context;
   const verdict = links.read(token);
   if (!verdict.ok) return refused(assets, verdict.why);
-  const desk = deskOf(verdict.link.user);
-  const found = desk.user === verdict.link.user ? await questionOf(verdict.link, desk) : undefined;
-  if (!found) return refused(assets, 'changed', await gone(verdict.link, desk, visit));
-  return { status: 200, page: await asking(verdict.link, found.asked, visit, desk) };
+  const backend = backendOf(verdict.link.user);
+  const found = backend.user === verdict.link.user ? await questionOf(verdict.link, backend) : undefined;
+  if (!found) return refused(assets, 'changed', await closedReason(verdict.link, backend, context));
+  return { status: 200, page: await questionPage(verdict.link, found.asked, context, backend) };
 }
 
 /** Signs the answer of a link with the key of this computer. @returns `locked` after too many wrong passphrases */
-async function signed(link: Link, desk: Desk, links: Links, form: URLSearchParams) {
-  const approver = there(desk.approver);
+async function signed(link: Link, backend: Desk, links: Links, form: URLSearchParams) {
+  const approver = there(backend.approver);
   const passphrase = form.get('passphrase') ?? '';
   const isGuess = approver.known()?.isSealed === true && passphrase !== '';
   if (isGuess && !links.tryPassphrase(link)) return 'locked';
   try {
-    const answer = await approver.sign(saidBy(link), link, passphrase);
+    const answer = await approver.sign(answerOf(link), link, passphrase);
     if (isGuess) links.uncountPassphrase(link);
     return answer;
   } catch (thrown) {
@@ -144,30 +151,31 @@ async function signed(link: Link, desk: Desk, links: Links, form: URLSearchParam
   }
 }
 
-/** `POST /answer/{token}`: the answer that the link says, once, signed on this side. */
-export async function useLink(visit: LinkVisit, form: URLSearchParams): Promise<LinkPage> {
-  const { links, token, assets, deskOf } = visit;
+/** `POST /answer/{token}`: gives the answer of the link, once, signed by a passkey or the key of this computer. */
+export async function useLink(context: LinkContext, form: URLSearchParams): Promise<LinkPage> {
+  const { links, token, assets, backendOf } = context;
   const verdict = links.read(token);
   if (!verdict.ok) return refused(assets, verdict.why);
   const { link } = verdict;
-  const desk = deskOf(link.user);
-  const found = desk.user === link.user ? await questionOf(link, desk) : undefined;
-  if (!found || !isTrue(found.asked.gate)) return refused(assets, 'changed', await gone(link, desk, visit));
+  const backend = backendOf(link.user);
+  const found = backend.user === link.user ? await questionOf(link, backend) : undefined;
+  if (!found || !hasTrueDigests(found.asked.gate))
+    return refused(assets, 'changed', await closedReason(link, backend, context));
   const { approved, intentId, nodeId } = link;
   try {
-    const passkeys = await passkeysAt(desk, visit.origin);
-    // Before the link is used up: a wrong passphrase may be typed again.
-    const answer = passkeyAnswerIn(form, saidBy(link), passkeys) ?? (await signed(link, desk, links, form));
+    const passkeys = await passkeysAt(backend, context.origin);
+    // Signs before the link is consumed, so that the user can correct a wrong passphrase.
+    const answer = passkeyAnswerIn(form, answerOf(link), passkeys) ?? (await signed(link, backend, links, form));
     if (answer === 'locked') return refused(assets, 'locked');
     const used = links.use(token, found.gates);
     if (!used.ok) return refused(assets, used.why);
-    await there(desk.intents).answer(intentId, nodeId, answer);
-    const words = `${approved ? 'Approved' : 'Denied'}, ${signerWords(answer, { passkeys })}`;
-    return { status: 200, page: said(assets, approved ? 'Approved' : 'Denied', words, 'good') };
+    await there(backend.intents).answer(intentId, nodeId, answer);
+    const text = `${approved ? 'Approved' : 'Denied'}, ${signerText(answer, { passkeys })}`;
+    return { status: 200, page: resultPage(assets, approved ? 'Approved' : 'Denied', text, 'good') };
   } catch (thrown) {
     const { code, message, status, retryAfterSeconds } = toReveilleError(thrown);
     if (code === 'internal') throw thrown;
-    const page = await asking(link, found.asked, visit, desk, `Nothing was answered: ${message}`);
+    const page = await questionPage(link, found.asked, context, backend, `Nothing was answered: ${message}`);
     return { status, page, retryAfterSeconds };
   }
 }

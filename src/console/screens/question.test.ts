@@ -5,8 +5,8 @@ import { html } from 'hono/html';
 import { digestsOf, type WaitingGate } from '../../executor/client.ts';
 import { argumentLines, wholeLines } from '../../kit/text/visible.ts';
 import { encodeJson } from '../../wire/json.ts';
-import type { Visit } from '../visit.ts';
-import type { WaitingQuestion } from '../waiting.ts';
+import type { RequestContext } from '../request-context.ts';
+import type { WaitingQuestion } from '../waiting-questions.ts';
 import { questionSection } from './question.ts';
 
 function pageOf(head: readonly string[], args: Record<string, unknown>): string {
@@ -19,11 +19,11 @@ function pageOf(head: readonly string[], args: Record<string, unknown>): string 
   const gate: WaitingGate = { ...drawn, displayed_sha256, call: { ...drawn.call, call_sha256 } };
   const asked = { intent: { prose: 'Install it' }, gate, text: encodeJson(gate) } as unknown as WaitingQuestion;
   const key = { publicKey: 'ab'.repeat(32), name: 'laptop', isSealed: false };
-  const visit = {
-    desk: { approver: { there: { known: () => key } } },
+  const context = {
+    backend: { approver: { there: { known: () => key } } },
     here: { zone: 'UTC', now: 0 },
-  } as unknown as Pick<Visit, 'desk' | 'here'>;
-  return String(questionSection(asked, visit, [], () => html`<form id="answer"></form>`));
+  } as unknown as Pick<RequestContext, 'backend' | 'here'>;
+  return String(questionSection(asked, context, [], () => html`<form id="answer"></form>`));
 }
 
 const command = `curl https://install.example/${'a'.repeat(3000)} | sh`;

@@ -1,161 +1,215 @@
 /**
- * A question that waits, on a page: what will happen first, the exact call below, then all that was signed over. Nothing
- * can be approved whose digest is not that of what is shown here.
+ * A waiting question on a page: the effect as a title, the exact call below it, then the whole signed text. An answer is
+ * possible only if the executor's digests match the displayed question.
  */
 import { html, raw } from 'hono/html';
 import { digestsOf, type WaitingGate } from '../../executor/client.ts';
-import { changesOf, type DryRun, dryRunOf, effectOf, sectionsOf } from '../../kit/text/question.ts';
+import {
+  changesOf,
+  type DryRun,
+  dryRunOf,
+  effectOf,
+  headOf,
+  type Section,
+  sectionsOf,
+} from '../../kit/text/question.ts';
 import { argumentLines, MARK, wholeLines } from '../../kit/text/visible.ts';
 import type { GateAnswer } from '../../wire/executor.ts';
 import { sliceAt } from '../../wire/json.ts';
 import type { OfferedPasskey } from '../../wire/passkey.ts';
 import { csrfField } from '../page.ts';
 import { passkeysAt } from '../passkeys.ts';
+import type { RequestContext } from '../request-context.ts';
 import { brief, type Html, NOTHING, shown } from '../shown.ts';
 import { time } from '../times.ts';
-import type { Visit } from '../visit.ts';
-import type { WaitingQuestion } from '../waiting.ts';
+import type { WaitingQuestion } from '../waiting-questions.ts';
 
-/** Whether the executor's digests are those of the call and the question that it sent. */
-export function isTrue(gate: WaitingGate): boolean {
+/** Whether the executor's digests match the call and the question that it sent. */
+export function hasTrueDigests(gate: WaitingGate): boolean {
   const own = digestsOf(gate);
   return own.call_sha256 === gate.call.call_sha256 && own.displayed_sha256 === gate.displayed_sha256;
 }
 
-/** What the dry run said: as what changes, where it says that; its own words below. */
-function trialBlock(trial: DryRun): Html {
-  const text = trial.output.join('\n');
+/** A member as the question shows it, `"from": "alice"`, or a value alone: the value as text. */
+function textOf({ lines }: Section): string {
+  const text = lines.join('\n');
+  try {
+    const [value] = Object.values(JSON.parse(/^"(?:[^"\\]|\\.)*": /.test(text) ? `{${text}}` : `[${text}]`));
+    return typeof value === 'string' ? value : text;
+  } catch {
+    return text;
+  }
+}
+
+const FACTS = { Amount: 'Amount', Payer: 'From', Recipient: 'To' } as const;
+const factOf = (sections: readonly Section[], name: string): Section | undefined =>
+  sections.find(({ title, lines }) => title.startsWith(name) && lines.length > 0);
+
+/** `transfer` reads as `Pay`, `create_directory` as `Create directory`. */
+function verbOf(tool: string): string {
+  const name = tool.split('/').at(-1)!;
+  if (name === 'transfer') return 'Pay';
+  return `${name.slice(0, 1).toUpperCase()}${name.slice(1).replaceAll(/[_-]+/g, ' ')}`;
+}
+
+/** The effect of the call as a title, such as `Pay 25.00 EUR: alice → bob`. */
+export function headlineOf({ call, question }: Pick<WaitingGate, 'call' | 'question'>): Html {
+  const sections = sectionsOf(headOf(question).join('\n'));
+  const [amount, payer, recipient] = ['Amount', 'Payer', 'Recipient'].map((name) => factOf(sections, name));
+  const verb = verbOf(call.tool);
+  const short = (section: Section) => brief(textOf(section), 60);
+  if (amount) {
+    const to = recipient && html`${payer ? html`${short(payer)} → ` : 'to '}${short(recipient)}`;
+    return html`${shown(verb)} ${short(amount)}${to ? html`${payer ? ':' : ''} ${to}` : NOTHING}`;
+  }
+  const [first] = effectOf(question).filter(({ title }) => !title.startsWith('Every argument'));
+  if (!first) return html`Call ${shown(call.tool)}`;
+  return html`${first.title.startsWith('Command') ? 'Run' : shown(verb)}: ${brief(textOf(first), 80)}`;
+}
+
+/** The dry run: the changes that it predicts, and its output. It must not read as if the call had been made. */
+function dryRun(trial: DryRun | undefined): Html {
+  if (trial === undefined) return NOTHING;
+  const { outcome, output } = trial;
   const found = changesOf(trial);
-  const own = html`<pre class="trial" tabindex="0" aria-label="The dry run in its own words">${shown(text)}</pre>`;
-  if (!found) return own;
-  const lines = found.map(
+  const hasSucceeded = /went through|succeeded/.test(outcome);
+  const output = html`<pre class="trial" tabindex="0" aria-label="Output of the dry run">${shown(output.join('\n'))}</pre>`;
+  const lines = found?.map(
     ({ what, from, to }) =>
       html`<li><span class="dim">${shown(what)}</span> ${shown(from)} → <strong>${shown(to)}</strong></li>`,
   );
-  return html`<ul class="changes">${lines}</ul><details><summary>In its own words</summary>${own}</details>`;
+  const result = hasSucceeded ? NOTHING : html`<p class="bad">Result: ${shown(outcome)}</p>`;
+  const detail = lines
+    ? html`<ul class="changes">${lines}</ul><details><summary>Output of the dry run</summary>${output}</details>`
+    : words.length > 0
+      ? output
+      : NOTHING;
+  return html`<div class="forecast"><h3>Dry run${lines ? ': expected change' : ''}</h3><p class="hint">Nothing has been executed yet.</p>${result}${detail}</div>`;
 }
 
-/** What stands first: the amount, who gets it, and what the dry run says would come of it. */
-function gist(gate: WaitingGate): Html {
-  const sections = sectionsOf(gate.question);
-  const fact = (starts: string, name: string) => {
-    const found = sections.find(({ title }) => title.startsWith(starts));
+/** Amount, payer and recipient whole, then the tool and its class. */
+function gist({ question, call }: WaitingGate): Html {
+  const sections = sectionsOf(question);
+  const facts = Object.entries(FACTS).map(([name, label]) => {
+    const found = factOf(sections, name) ?? sections.find(({ title }) => title.startsWith(`${name}:`));
     if (!found) return NOTHING;
-    const said = found.lines.length > 0 ? found.lines.join('\n') : found.title.slice(starts.length).trim();
-    return html`<div><dt>${name}</dt><dd>${shown(said)}</dd></div>`;
-  };
-  const trial = dryRunOf(gate.question);
-  return html`<dl class="facts gist"><div><dt>tool</dt><dd><code>${shown(gate.call.tool)}</code></dd></div>
-${trial === undefined ? NOTHING : html`<div><dt>tried out</dt><dd>${shown(trial.outcome)}${trial.output.length === 0 ? NOTHING : trialBlock(trial)}</dd></div>`}
-${fact('Amount:', 'amount')}${fact('Recipient:', 'to')}${fact('Effect:', 'effect')}</dl>`;
+    const text = found.lines.length > 0 ? textOf(found) : found.title.slice(name.length + 1).trim();
+    return html`<div><dt>${label}</dt><dd>${shown(text)}</dd></div>`;
+  });
+  const effect = sections
+    .find(({ title }) => title.startsWith('Effect:'))
+    ?.title.slice('Effect:'.length)
+    .trim();
+  return html`<dl class="facts gist">${facts}<div><dt>Tool</dt><dd><code>${shown(call.tool)}</code></dd></div>${effect === undefined ? NOTHING : html`<div><dt>Effect</dt><dd>${shown(effect)}</dd></div>`}</dl>`;
 }
 
 /** The arguments that say what the call does, whole: right above the buttons, in a block that does not scroll. */
 function effect({ question, call }: WaitingGate): Html {
   const found = effectOf(question);
-  const isFact = (title: string) => title.startsWith('Amount:') || title.startsWith('Recipient:');
+  const isFact = (title: string) => Object.keys(FACTS).some((name) => title.startsWith(name));
   const all = { title: 'Every argument, whole:', lines: wholeLines(call.args).map((line) => line.slice(MARK.length)) };
   const blocks = (found.length > 0 ? found : [all]).filter(({ title }) => !isFact(title));
   if (blocks.length === 0) return NOTHING;
-  return html`<div class="effect">${blocks.map(({ title, lines }) => html`<h3>${title.replace(/:$/, '')}</h3><pre class="payload">${shown(lines.join('\n'))}</pre>`)}</div>`;
+  return html`<div class="effect">${blocks.map(({ title, lines }) => html`<h3>${title.replace(/(?:, whole)?:$/, '')}</h3><pre class="payload">${shown(lines.join('\n'))}</pre>`)}</div>`;
 }
 
-/** Where each value comes from, as the executor traced it. */
+/** The source of each value, as the executor traced it. */
 function sources(question: string): Html {
   const found = sectionsOf(question).find(({ title }) => title.startsWith('Where the values come from'));
   if (!found) return NOTHING;
-  return html`<h3>Where each value comes from</h3><ul class="sources">${found.lines.map((line) => html`<li>${shown(line)}</li>`)}</ul>`;
+  return html`<h3>Sources of the values</h3><ul class="sources">${found.lines.map((line) => html`<li>${shown(line)}</li>`)}</ul>`;
 }
 
-/** Who may sign from here: the key of this side, as it is known, and passkeys of this address. */
+/** The signers that this page can use: the key of this computer, and passkeys of this address. */
 export type Signers = {
   readonly key: { readonly publicKey: string; readonly name: string; readonly isSealed: boolean } | undefined;
   readonly passkeys: readonly OfferedPasskey[];
 };
 
-/** What signing with a sealed key needs besides. */
+/** The passphrase field of a sealed key. */
 export function passphraseField(isSealed: boolean, id: string, isRequired = true): Html {
   if (!isSealed) return NOTHING;
   return html`<div class="field"><label for="pass-${id}">Passphrase of your key</label><input type="password" id="pass-${id}" name="passphrase" autocomplete="off"${isRequired ? raw(' required') : ''}></div>`;
 }
 
 /**
- * The form of an answer: a passkey signs it where the script finds one and a browser that has them; else the key of this
- * side does.
+ * The form of an answer. A passkey signs it if the browser has one; otherwise the key of this computer signs.
  *
- * @param ask where the script is told what a passkey has to sign, below the base
+ * @param given.ask the path, below the base, at which the script gets the challenge of the passkey
  */
 export function answerForm(
   given: { action: string; ask: string; fields: Html; buttons: Html; id: string },
   { key, passkeys }: Signers,
 ): Html {
   const { action, ask, fields, buttons, id } = given;
-  // What the script has to say of it.
-  const said = html`<p class="told bad" role="alert" data-said hidden></p>`;
+  // The script writes its errors here.
+  const error = html`<p class="notice bad" role="alert" data-error hidden></p>`;
   const byKey = key && html`Signed by ${shown(key.name)}, <code>${key.publicKey.slice(0, 16)}…</code>`;
   if (passkeys.length === 0)
     return html`<form method="post" action="${action}" class="answer" id="answer-${id}">${fields}${passphraseField(key?.isSealed ?? false, id)}
 <div class="actions">${buttons}</div>
-${said}
+${error}
 <p class="dim">${byKey}</p></form>`;
   const instead = key
-    ? html`<details><summary>Sign with the key of this computer instead</summary>
+    ? html`<details><summary>Sign with the key of this computer</summary>
 <div class="field check"><input type="checkbox" id="by-${id}" name="by" value="key ${id}"><label for="by-${id}">${byKey}</label></div>${passphraseField(key.isSealed, id, false)}</details>`
     : NOTHING;
   return html`<form method="post" action="${action}" class="answer" id="answer-${id}" data-passkey="${ask}">${fields}
 <div class="actions">${buttons}</div>
-${said}
+${error}
 <p class="dim">Signed with your passkey: ${passkeys.map(({ name }, at) => html`${at === 0 ? '' : ' or '}${shown(name)}`)}</p>${instead}</form>`;
 }
 
-/** How it is said who signed. */
-export const signerWords = ({ approver, passkey }: GateAnswer, { passkeys }: Pick<Signers, 'passkeys'>): string =>
+/** The signer of an answer, for a message. */
+export const signerText = ({ approver, passkey }: GateAnswer, { passkeys }: Pick<Signers, 'passkeys'>): string =>
   passkey === undefined
     ? `signed by ${approver.slice(0, 16)}…`
     : `signed with the passkey “${passkeys.find((one) => one.approver === approver)?.name ?? approver.slice(0, 16)}”`;
 
 /**
- * A question, whole.
+ * A whole question.
  *
- * @param form how it is answered, once it is known who signs and that the digests are those of what is shown
+ * @param form the form of its answer; it is used only if a signer is available and the digests match
  */
 export function questionSection(
   { intent, gate, text }: WaitingQuestion,
-  { desk, here }: Pick<Visit, 'desk' | 'here'>,
+  { backend, here }: Pick<RequestContext, 'backend' | 'here'>,
   passkeys: readonly OfferedPasskey[],
   form: (signers: Signers) => Html,
 ): Html {
   const { call, displayed_sha256, expires_at, question } = gate;
-  const key = 'there' in desk.approver ? desk.approver.there.known() : undefined;
-  const why = !isTrue(gate)
-    ? 'The executor’s digests are not those of what it shows: nothing can be answered here.'
-    : 'missing' in desk.approver
-      ? desk.approver.missing
-      : 'There is no key to sign with here: make one and enrol it with "reveille approver enroll".';
+  const key = 'there' in backend.approver ? backend.approver.there.known() : undefined;
+  const why = !hasTrueDigests(gate)
+    ? 'The digests of the executor do not match this question, so it cannot be answered here.'
+    : 'missing' in backend.approver
+      ? backend.approver.missing
+      : 'No approver key is available. Create and enrol one with "reveille approver enroll".';
   const args = sliceAt(text, ['call', 'args']) ?? 'null';
   const lines = argumentLines(call.args).map((line) => line.slice(MARK.length));
   const canSign = key !== undefined || passkeys.length > 0;
-  const answer = canSign && isTrue(gate) ? form({ key, passkeys }) : html`<p class="told bad">${shown(why)}</p>`;
-  return html`<section class="ask" id="question-${displayed_sha256}" data-row data-question="${displayed_sha256}" aria-label="A question that waits" tabindex="-1">
-<p class="who">${intent.prose === undefined ? 'A plan' : brief(intent.prose, 160)} <span class="dim">asked, waits until ${time(expires_at, here)}</span></p>
-<h2>What will happen</h2>${gist(gate)}
+  const answer =
+    canSign && hasTrueDigests(gate) ? form({ key, passkeys }) : html`<p class="notice bad">${shown(why)}</p>`;
+  return html`<section class="ask" id="question-${displayed_sha256}" data-row data-question="${displayed_sha256}" aria-label="Waiting question" tabindex="-1">
+<h2 dir="auto">${headlineOf(gate)}</h2>
+<p class="from">${intent.prose === undefined ? NOTHING : html`Task: ${brief(intent.prose, 160)}. `}Expires ${time(expires_at, here)}</p>
+${gist(gate)}
+${dryRun(dryRunOf(question))}
 ${effect(gate)}
 ${answer}
-<h3>The exact call</h3><pre class="payload" tabindex="0" aria-label="The exact call">${shown(call.tool)}\n${lines.map((line) => html`${shown(line)}\n`)}</pre>
-<details><summary>As it is sent, digit for digit</summary><pre class="payload" tabindex="0" aria-label="As it is sent">${shown(args)}</pre></details>
-${sources(question)}
-<details><summary>The whole question, as it is signed</summary><pre class="whole" tabindex="0" aria-label="The whole question">${shown(question)}</pre><p class="dim">call <code>${call.call_sha256}</code><br>question <code>${displayed_sha256}</code></p></details>
+<h3>Exact call</h3><pre class="payload" tabindex="0" aria-label="Exact call">${shown(call.tool)}\n${lines.map((line) => html`${shown(line)}\n`)}</pre>
+<details><summary>Arguments as sent, digit for digit</summary><pre class="payload" tabindex="0" aria-label="Arguments as sent">${shown(args)}</pre></details>
+<details><summary>Sources and the whole question, as signed</summary>${sources(question)}<pre class="whole" tabindex="0" aria-label="Whole question">${shown(question)}</pre><p class="dim">call <code>${call.call_sha256}</code><br>question <code>${displayed_sha256}</code></p></details>
 </section>`;
 }
 
-/** The passkeys that pages of this visit can ask for, shared by pages of the same moment. */
-export const passkeysOf = ({ desk, origin, reads }: Visit): Promise<readonly OfferedPasskey[]> =>
-  reads.read(`${desk.user} passkeys ${origin}`, () => passkeysAt(desk, origin));
+/** The passkeys that pages of this address can use, shared by requests of the same moment. */
+export const passkeysOf = ({ backend, origin, reads }: RequestContext): Promise<readonly OfferedPasskey[]> =>
+  reads.read(`${backend.user} passkeys ${origin}`, () => passkeysAt(backend, origin));
 
-/** @param back where an answer leads to, below the base */
+/** @param back the path below the base that follows an answer */
 export function questionBlock(
   asked: WaitingQuestion,
-  visit: Visit,
+  context: RequestContext,
   passkeys: readonly OfferedPasskey[],
   back: string,
 ): Html {
@@ -167,8 +221,8 @@ export function questionBlock(
   );
   const given = {
     ...{ action: 'approvals/answer', ask: 'approvals/passkey', id: displayed_sha256.slice(0, 12) },
-    fields: html`${csrfField(visit.session.csrf)}${fields}`,
+    fields: html`${csrfField(context.session.csrf)}${fields}`,
     buttons: html`<button name="do" value="approve" class="primary" data-answer="y">Approve <kbd>y</kbd></button><button name="do" value="deny" class="danger" data-answer="d">Deny <kbd>d</kbd></button>`,
   };
-  return questionSection(asked, visit, passkeys, (signers) => answerForm(given, signers));
+  return questionSection(asked, context, passkeys, (signers) => answerForm(given, signers));
 }

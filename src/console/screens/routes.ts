@@ -1,16 +1,23 @@
-/** Which screen answers which path, below the base of a session. */
-import type { Screen } from '../visit.ts';
-import { aheadScreen } from './ahead.ts';
-import { askAbout, doTo, doToSeveral, undoStep } from './alarm-actions.ts';
+/** The screens by method and path, below the base of a session. */
+import type { Screen } from '../request-context.ts';
+import { applyTo, applyToSeveral, confirmAction, undoStep } from './alarm-actions.ts';
 import { editAlarm, editScreen, newAlarmScreen, readingScreen, setAlarm } from './alarm-form.ts';
 import { alarmScreen, alarmsScreen } from './alarms.ts';
-import { answerQuestion, approvalsScreen, askPasskey, countWaiting, intentScreen, receiptFile } from './approvals.ts';
+import {
+  answerQuestion,
+  approvalsScreen,
+  countWaiting,
+  intentScreen,
+  passkeyChallenge,
+  receiptFile,
+} from './approvals.ts';
+import { chatScreen, conversationScreen, sendMessage, stopTurn } from './chat.ts';
 import { dayScreen } from './day.ts';
-import { healthScreen } from './health.ts';
-import { askSuspend, machineScreen, restoreMachine, suspendMachine, wakeMachine } from './machine.ts';
-import { noticesScreen, removeNotice, subscribe, testNotice } from './notices.ts';
-import { addPasskey, askRevoke, makePasskey, passkeysScreen, revokePasskey } from './passkeys.ts';
-import { conversationScreen, sayScreen, stopScreen, talkScreen } from './talk.ts';
+import { confirmSuspend, machineScreen, restoreMachine, suspendMachine, wakeMachine } from './machine.ts';
+import { notificationsScreen, removeChannel, subscribe, testChannel } from './notifications.ts';
+import { addPasskey, confirmRevoke, makePasskey, passkeysScreen, revokePasskey } from './passkeys.ts';
+import { statusScreen } from './status.ts';
+import { upcomingScreen } from './upcoming.ts';
 
 export type ScreenRoute = { readonly method: 'GET' | 'POST'; readonly path: string; readonly screen: Screen };
 
@@ -18,46 +25,54 @@ const get = (path: string, screen: Screen): ScreenRoute => ({ method: 'GET', pat
 const post = (path: string, screen: Screen): ScreenRoute => ({ method: 'POST', path, screen });
 
 export const SCREEN_ROUTES: readonly ScreenRoute[] = [
-  get('ahead', aheadScreen),
+  get('upcoming', upcomingScreen),
   get('alarms', alarmsScreen),
   get('alarms/new', newAlarmScreen),
   post('alarms/new', setAlarm),
   get('alarms/reading', readingScreen),
-  post('alarms/several', doToSeveral),
+  post('alarms/several', applyToSeveral),
   get('alarms/:id', alarmScreen),
   get('alarms/:id/edit', editScreen),
   post('alarms/:id/edit', editAlarm),
-  get('alarms/:id/cancel', askAbout('cancel')),
-  get('alarms/:id/trigger', askAbout('trigger')),
-  post('alarms/:id/pause', doTo('pause')),
-  post('alarms/:id/resume', doTo('resume')),
-  post('alarms/:id/redrive', doTo('redrive')),
+  get('alarms/:id/cancel', confirmAction('cancel')),
+  get('alarms/:id/trigger', confirmAction('trigger')),
+  post('alarms/:id/pause', applyTo('pause')),
+  post('alarms/:id/resume', applyTo('resume')),
+  post('alarms/:id/redrive', applyTo('redrive')),
   post('undo', undoStep),
-  get('talk', talkScreen),
-  post('talk', sayScreen),
-  get('talk/:id', conversationScreen),
-  post('talk/:id', sayScreen),
-  post('talk/:id/stop', stopScreen),
+  get('chat', chatScreen),
+  post('chat', sendMessage),
+  get('chat/:id', conversationScreen),
+  post('chat/:id', sendMessage),
+  post('chat/:id/stop', stopTurn),
   get('approvals', approvalsScreen),
   post('approvals/answer', answerQuestion),
-  post('approvals/passkey', askPasskey),
+  post('approvals/passkey', passkeyChallenge),
   get('approvals/passkeys', passkeysScreen),
   post('approvals/passkeys', addPasskey),
   post('approvals/passkeys/make', makePasskey),
-  get('approvals/passkeys/:id/revoke', askRevoke),
+  get('approvals/passkeys/:id/revoke', confirmRevoke),
   post('approvals/passkeys/:id/revoke', revokePasskey),
   get('approvals/waiting', countWaiting),
   get('approvals/:id', intentScreen),
   get('approvals/:id/receipt', receiptFile),
   get('machine', machineScreen),
-  get('machine/suspend', askSuspend),
+  get('machine/suspend', confirmSuspend),
   post('machine/suspend', suspendMachine),
   post('machine/restore', restoreMachine),
   post('machine/wake', wakeMachine),
-  get('notices', noticesScreen),
-  post('notices/subscribe', subscribe),
-  post('notices/remove', removeNotice),
-  post('notices/test', testNotice),
+  get('notifications', notificationsScreen),
+  post('notifications/subscribe', subscribe),
+  post('notifications/remove', removeChannel),
+  post('notifications/test', testChannel),
   get('day', dayScreen),
-  get('health', healthScreen),
+  get('status', statusScreen),
 ];
+
+/** Former paths; the rest of the path stays. */
+export const MOVED: Readonly<Record<string, string>> = {
+  ahead: 'upcoming',
+  talk: 'chat',
+  health: 'status',
+  notices: 'notifications',
+};

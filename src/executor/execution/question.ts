@@ -76,6 +76,7 @@ function effectLine({ tool }: QuestionFacts): string {
 
 const ROLE_TITLES: Readonly<Record<EffectRole, string>> = {
   amount: 'Amount, whole:',
+  payer: 'Payer, whole:',
   recipient: 'Recipient, whole:',
   command: 'Command, whole:',
   code: 'Program, whole:',

@@ -1,4 +1,4 @@
-/** `reveille up` as a process of its own, with a model that follows a script, and the console that belongs to it. */
+/** `reveille up` as a separate process with a scripted model, and its console. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { homeAt, type RunRecord, readRun } from '../../../src/cli/home/home.ts';
@@ -8,27 +8,31 @@ import { reveille, stayingReveille } from '../../support/command-line.ts';
 import { eventually } from '../../support/eventually.ts';
 import { atEnd, type Owner, temporaryFolder } from '../../support/temporary.ts';
 
-/** A virtual authenticator that is there, and knows who is. */
+/** A virtual authenticator that confirms presence and identity. */
 export const AUTHENTICATOR = {
   ...({ protocol: 'ctap2', transport: 'internal', hasResidentKey: true, hasUserVerification: true } as const),
   ...{ isUserVerified: true, automaticPresenceSimulation: true },
 };
 
-/** After so many milliseconds in its place, a question can be answered there. */
+/** Milliseconds after which a new question can be answered. */
 export const SEEN_MS = 900;
 
-export type House = {
+export type Installation = {
   readonly home: string;
   readonly run: RunRecord;
-  /** Runs a command of this installation, which must succeed. */
-  reveille(...words: string[]): Promise<string>;
-  /** The same with something on its standard input. */
-  given(input: string, ...words: string[]): Promise<string>;
-  /** An address that opens the console once. */
+  /** Runs a command of this installation. It must succeed. */
+  reveille(...args: string[]): Promise<string>;
+  /** The same with standard input. */
+  given(input: string, ...args: string[]): Promise<string>;
+  /** An address that opens the console, once. */
   address(): Promise<string>;
 };
 
-export async function startHouse(owner: Owner, script: Script, more: Record<string, string> = {}): Promise<House> {
+export async function startInstallation(
+  owner: Owner,
+  script: Script,
+  more: Record<string, string> = {},
+): Promise<Installation> {
   const folder = temporaryFolder(owner);
   const model = await modelEndpoint(owner, script);
   const env = {
@@ -42,7 +46,7 @@ export async function startHouse(owner: Owner, script: Script, more: Record<stri
   atEnd(owner, () => up.end('SIGTERM'));
   const home = homeAt(folder);
   await eventually(
-    'up is there',
+    'up is running',
     () => {
       if (up.outcome.status !== null) throw new Error(`it ended: ${up.outcome.stderr}`);
       return existsSync(home.runFile);
@@ -50,16 +54,16 @@ export async function startHouse(owner: Owner, script: Script, more: Record<stri
     START_LIMIT_MS,
   );
   const run = readRun(home)!;
-  const house: House = {
+  const installation: Installation = {
     home: folder,
     run,
-    reveille: (...words) => house.given('', ...words),
-    async given(input, ...words) {
-      const { status, stdout, stderr } = await reveille(folder, words, { env, input });
-      if (status !== 0) throw new Error(`reveille ${words.join(' ')} ended with ${status}: ${stderr}`);
+    reveille: (...args) => installation.given('', ...args),
+    async given(input, ...args) {
+      const { status, stdout, stderr } = await reveille(folder, args, { env, input });
+      if (status !== 0) throw new Error(`reveille ${args.join(' ')} ended with ${status}: ${stderr}`);
       return stdout;
     },
-    address: async () => (await house.reveille('open', '--print')).trim(),
+    address: async () => (await installation.reveille('open', '--print')).trim(),
   };
-  return house;
+  return installation;
 }

@@ -79,13 +79,13 @@ export async function startFleet(owner: Owner) {
   operator.MATRIX_CHRONOS_URL = chronos.url;
   operator.NEO_EXECUTOR_URL = executor.url;
 
-  const command = async (words: readonly string[], more: Record<string, string> = {}): Promise<Outcome> => {
+  const command = async (args: readonly string[], more: Record<string, string> = {}): Promise<Outcome> => {
     const at = { ROUTER_PORT: new URL(router.url).port };
-    return reveille(join(folder, 'operator'), words, { env: { ...operator, ...at, ...more } });
+    return reveille(join(folder, 'operator'), args, { env: { ...operator, ...at, ...more } });
   };
-  const run = async (...words: string[]): Promise<string> => {
-    const { status, stdout, stderr } = await command(words);
-    if (status !== 0) throw new Error(`reveille ${words.join(' ')} ended with ${status}: ${stderr}`);
+  const run = async (...args: string[]): Promise<string> => {
+    const { status, stdout, stderr } = await command(args);
+    if (status !== 0) throw new Error(`reveille ${args.join(' ')} ended with ${status}: ${stderr}`);
     return stdout;
   };
 
@@ -118,7 +118,7 @@ export async function startFleet(owner: Owner) {
       const place = { url: chronos.url, token: secret('transport'), identity, principal: holdPrincipal() };
       return { name, id, token, agent: createChronosClient(place) };
     },
-    /** Says exactly what it is told, `Host` and `Origin` included. */
+    /** Sends exactly the given headers, including `Host` and `Origin`. */
     send(path: string, { method = 'GET', headers = {}, body }: Sent = {}): Promise<Got> {
       return new Promise((resolve, reject) => {
         const sent = request(
@@ -176,14 +176,14 @@ type Sender = { send(path: string, sent?: Sent): Promise<Got>; readonly origin: 
 /** The session that an answer has opened. */
 export function visitOf({ cookie = '', text }: Pick<Got, 'cookie' | 'text'>, fleet: Sender) {
   const [sent = ''] = cookie.split(';');
-  const base = /href="(\/~[A-Za-z0-9_-]{22}\/)ahead"/.exec(text)?.[1] ?? '';
+  const base = /href="(\/~[A-Za-z0-9_-]{22}\/)upcoming"/.exec(text)?.[1] ?? '';
   const get = (path: string, headers: Record<string, string> = {}) =>
     fleet.send(`${base}${path}`, { headers: { cookie: sent, ...headers } });
   return {
     ...{ base, sent, get },
     /** A form of a page of this session. */
     async post(path: string, fields: Record<string, string>): Promise<Got> {
-      const csrf = /data-csrf="([^"]+)"/.exec((await get('health')).text)?.[1] ?? '';
+      const csrf = /data-csrf="([^"]+)"/.exec((await get('status')).text)?.[1] ?? '';
       return fleet.send(`${base}${path}`, {
         method: 'POST',
         headers: { cookie: sent, origin: fleet.origin, 'content-type': 'application/x-www-form-urlencoded' },

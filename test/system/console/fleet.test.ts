@@ -1,6 +1,6 @@
 /**
- * The console of a fleet over TLS: two people, each with their own and nothing of the other's; what opens it, what ends
- * it, and what does not get in. The counts say how much was tried.
+ * The shared console over TLS: two users who see only their own data; sign-in, the end of sessions, and refused requests.
+ * The counts report the number of attempts.
  */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -26,7 +26,7 @@ describe('the console of a fleet', () => {
   let bob: Person;
   let own: Awaited<ReturnType<Fleet['enter']>>;
   let other: Awaited<ReturnType<Fleet['enter']>>;
-  /** What must be seen of ada by ada alone. */
+  /** Data of ada that only ada may see. */
   const adas = { alarm: '', intent: '', conversation: 'of-ada' };
   const SECRET = /violet harbour/;
 
@@ -53,77 +53,89 @@ describe('the console of a fleet', () => {
   });
   after(() => owner.end());
 
-  test('a token opens it once typed, over TLS, and becomes a cookie for this host alone', async () => {
+  test('a token signs in over TLS and becomes a cookie for this host alone', async () => {
     assert.equal(own.status, 200);
     assert.match(
       own.cookie!,
       /^__Host-reveille=[A-Za-z0-9_-]{43}; Path=\/; Max-Age=\d+; HttpOnly; SameSite=Strict; Secure$/,
     );
-    const page = await own.get('ahead');
+    const page = await own.get('upcoming');
     assert.equal(page.status, 200);
     assert.match(page.text, /violet harbour/);
-    assert.match(page.text, /Berlin/, 'in the zone of the person');
+    assert.match(page.text, /Berlin/, 'in the zone of the user');
     assert.match(String(page.headers['content-security-policy']), /default-src 'none'/);
     assert.equal((await fleet.send('/sign-in', { method: 'GET' })).status, 404);
     const wrong = await fleet.enter(`${ada.token.slice(0, -1)}x`);
     assert.deepEqual([wrong.status, wrong.cookie], [401, undefined]);
   });
 
-  test('every screen has what is the person’s: alarms, tasks, the machine, what they said to it', async () => {
+  test('every screen shows the data of the user: alarms, tasks, the machine and the chat', async () => {
     assert.match((await own.get('alarms')).text, /violet harbour/);
     assert.match((await own.get(`alarms/${adas.alarm}`)).text, /look after the violet harbour/);
-    assert.match((await own.get('machine')).text, /asleep/, 'nothing was woken by looking');
+    assert.match((await own.get('machine')).text, /asleep/, 'reading does not start the machine');
     const asked = (await own.get('approvals')).text;
-    assert.match(asked, /What will happen/);
+    assert.match(asked, /Pay 12\.50 EUR: alice → bob/);
     assert.match(asked, /an answer in this page needs a passkey/);
     assert.doesNotMatch(asked, /data-answer/);
     assert.match((await own.get('day')).text, /reveille time/);
-    const health = (await own.get('health')).text;
-    assert.match(health, /All is well|It works/);
-    assert.doesNotMatch(health, new RegExp(fleet.folder), 'no places of the operator');
+    const status = (await own.get('status')).text;
+    assert.match(status, /Everything works/);
+    assert.doesNotMatch(status, new RegExp(fleet.folder), 'no paths of the operator');
 
-    const set = await own.post('alarms/new', { do: 'set', words: 'ask about the violet harbour', when: 'in 2 hours' });
+    const set = await own.post('alarms/new', {
+      do: 'set',
+      message: 'ask about the violet harbour',
+      when: 'in 2 hours',
+    });
     assert.equal(set.status, 303, set.text);
     const { alarms } = await ada.agent.listAlarms({ limit: 1 });
-    assert.deepEqual(alarms[0]!.set_by, { kind: 'person', name: 'ada' }, 'words of a person, not the agent’s own');
+    assert.deepEqual(alarms[0]!.set_by, { kind: 'person', name: 'ada' }, 'the user set it, not the agent');
 
-    const said = await own.post(`talk/${adas.conversation}`, { message: 'is the violet harbour quiet?' });
-    assert.equal(said.status, 303, said.text);
+    const sent = await own.post(`chat/${adas.conversation}`, { message: 'is the violet harbour quiet?' });
+    assert.equal(sent.status, 303, sent.text);
     await eventually('the turn is done', async () =>
-      /violet harbour/.test((await own.get(`talk/${adas.conversation}`)).text),
+      /violet harbour/.test((await own.get(`chat/${adas.conversation}`)).text),
     );
-    assert.match((await own.get('machine')).text, /awake/);
-    assert.equal((await fleet.machines.show('bob')).running, 'asleep', 'nobody else was woken');
+    assert.match((await own.get('machine')).text, /running/);
+    assert.equal((await fleet.machines.show('bob')).running, 'asleep', 'the other machine was not started');
   });
 
-  test('where no key of the person’s is, a passkey is made, vouched for elsewhere, and then answers', async () => {
-    // By a name: 127.0.0.1 can have none.
+  test('without a key on the server, a passkey is created, enrolled elsewhere, and then answers', async () => {
+    // A passkey needs a host name, so the test does not use 127.0.0.1.
     const origin = fleet.origin.replace('127.0.0.1', 'localhost');
     const headers = { cookie: own.sent, host: new URL(origin).host };
-    const csrf = /data-csrf="([^"]+)"/.exec((await own.get('health')).text)![1]!;
+    const csrf = /data-csrf="([^"]+)"/.exec((await own.get('status')).text)![1]!;
     const post = (path: string, fields: Record<string, string>) =>
       fleet.send(`${own.base}${path}`, {
         method: 'POST',
         headers: { ...headers, origin, 'content-type': 'application/x-www-form-urlencoded' },
         body: new URLSearchParams({ csrf, ...fields }).toString(),
       });
-    const told = async (path: string, fields: Record<string, string>) => JSON.parse((await post(path, fields)).text);
+    const requested = async (path: string, fields: Record<string, string>) =>
+      JSON.parse((await post(path, fields)).text);
     const base64url = (hex: string) => Buffer.from(hex, 'hex').toString('base64url');
     const authenticator = testPasskey({ origin });
     const { credential_id, public_key } = authenticator.passkey;
 
-    assert.match((await own.get('approvals/passkeys')).text, /127\.0\.0\.1 is none\. Open the console by its name/);
-    const { create } = await told('approvals/passkeys/make', { name: 'a phone' });
+    assert.match(
+      (await own.get('approvals/passkeys')).text,
+      /127\.0\.0\.1 is an address\. Open the console by its name/,
+    );
+    const { create } = await requested('approvals/passkeys/make', { name: 'a phone' });
     assert.equal(create.rp_id, 'localhost');
     const made = authenticator.registration(base64url(create.challenge));
     const page = await post('approvals/passkeys', { name: 'a phone', credential_id, public_key, ...made });
-    assert.match(page.text, /It answers nothing until your key has vouched for it/);
+    assert.match(page.text, /it cannot answer yet/);
     const shownText = /aria-label="The request">([^<]+)</.exec(page.text)![1]!.replaceAll('&quot;', '"');
     const { request } = JSON.parse(shownText) as { request: PasskeyRequest };
     assert.deepEqual(request.passkey, authenticator.passkey);
     const { url } = fleet.executor;
     await enrolled(url, 'ada');
-    assert.equal((await asOperator(url, 'POST', '/approvers', request)).status, 403, 'nobody has vouched');
+    assert.equal(
+      (await asOperator(url, 'POST', '/approvers', request)).status,
+      403,
+      'no approver has signed the enrolment',
+    );
     const signature = APPROVER.key.sign(passkeyEnrollmentText(request));
     const vouched = { ...request, voucher: { approver: APPROVER.approver, signature } };
     assert.equal((await asOperator(url, 'POST', '/approvers', vouched)).status, 200);
@@ -135,30 +147,30 @@ describe('the console of a fleet', () => {
     const field = (name: string) => new RegExp(`name="${name}" value="([^"]+)"`).exec(asked)![1]!;
     const names = ['intent_id', 'node_id', 'call_sha256', 'displayed_sha256'];
     const question = { ...Object.fromEntries(names.map((name) => [name, field(name)])), do: 'deny' };
-    const { get, fields } = await told('approvals/passkey', question);
+    const { get, fields } = await requested('approvals/passkey', question);
     assert.deepEqual(get.ids, [credential_id]);
     const signed = authenticator.assertion('', { challenge: base64url(get.challenge) });
     const answer = { ...question, ...fields, credential_id, ...signed };
     assert.equal((await post('approvals/answer', { ...answer, do: 'approve' })).status, 303);
     const states = callerOf(fleet.executor, 'ada');
-    assert.equal((await states.state(id)).status, 'awaiting_approval', 'a no is no yes');
+    assert.equal((await states.state(id)).status, 'awaiting_approval', 'a denial does not approve');
     assert.equal((await post('approvals/answer', answer)).status, 303);
     await states.until(id, 'denied');
     adas.intent = await states.submit({ intent: transfer(), conversation_id: 'violet-harbour' });
     await states.waiting(adas.intent);
   });
 
-  test('walked as the other person, and as nobody: 0 leaks in every route', async (t) => {
-    const ids: Record<string, string> = { alarms: adas.alarm, approvals: adas.intent, talk: adas.conversation };
+  test('every route as the other user and without a session: 0 leaks', async (t) => {
+    const ids: Record<string, string> = { alarms: adas.alarm, approvals: adas.intent, chat: adas.conversation };
     const paths = SCREEN_ROUTES.map(({ method, path }) => ({
       method,
       path: path.replace(':id', ids[path.split('/')[0]!] ?? 'x'),
     })).concat({ method: 'GET', path: '' }, { method: 'GET', path: 'live' }, { method: 'POST', path: 'sign-out' });
-    const csrfOf = async (visit: typeof own) => /data-csrf="([^"]+)"/.exec((await visit.get('health')).text)![1]!;
+    const csrfOf = async (client: typeof own) => /data-csrf="([^"]+)"/.exec((await client.get('status')).text)![1]!;
     const bobs = await csrfOf(other);
     let tried = 0;
     const leaks: string[] = [];
-    const look = (what: string, got: Got, mayBeThere: boolean) => {
+    const record = (what: string, got: Got, mayBeThere: boolean) => {
       tried++;
       if (SECRET.test(got.text) || (!mayBeThere && got.status < 400)) leaks.push(`${what}: ${got.status}`);
     };
@@ -171,7 +183,7 @@ describe('the console of a fleet', () => {
           csrf: bobs,
           do: 'cancel',
           id: adas.alarm,
-          words: 'x',
+          message: 'x',
           when: 'in 1 hour',
         }).toString(),
       };
@@ -181,65 +193,65 @@ describe('the console of a fleet', () => {
           method === 'POST' ? { ...write, headers: { ...write.headers, cookie } } : { headers: { cookie } },
         );
       };
-      // At ada's pages with bob's cookie, with none, with a made-up one; then in bob's own pages with ada's names.
-      look(`bob at ada's ${path}`, await ask(own.base, other.sent), false);
-      look(`nobody at ada's ${path}`, await ask(own.base, ''), false);
-      look(
-        `made up at ada's ${path}`,
+      // Ada's pages with the cookie of bob, without a cookie and with a forged one; then pages of bob with ids of ada.
+      record(`bob at ada's ${path}`, await ask(own.base, other.sent), false);
+      record(`no session at ada's ${path}`, await ask(own.base, ''), false);
+      record(
+        `forged cookie at ada's ${path}`,
         await ask(own.base, `__Host-reveille=${randomBytes(32).toString('base64url')}`),
         false,
       );
-      if (path === 'live' || path === 'sign-out' || /^machine\/(suspend|wake)$|^alarms\/new$|^talk/.test(path))
+      if (path === 'live' || path === 'sign-out' || /^machine\/(suspend|wake)$|^alarms\/new$|^chat/.test(path))
         continue;
-      look(`bob at his own ${path}`, await ask(other.base, other.sent), true);
+      record(`bob at his own ${path}`, await ask(other.base, other.sent), true);
     }
     t.diagnostic(`${tried} tried, ${leaks.length} leaks`);
     assert.deepEqual(leaks, []);
     const now = (await ada.agent.listAlarms({})).alarms.map(({ id, status }) => [id, status]);
-    assert.equal(JSON.stringify(now), before, 'nothing of ada’s was changed');
+    assert.equal(JSON.stringify(now), before, 'the alarms of ada did not change');
     assert.equal((await fleet.machines.show('ada')).state, 'active');
   });
 
-  test('foreign hosts and origins, forms of others, forged cookies and codes: 0 accepted', async (t) => {
+  test('foreign hosts and origins, forged forms, cookies and codes: 0 accepted', async (t) => {
     let tried = 0;
     const accepted: string[] = [];
-    const look = (what: string, got: Got) => {
+    const record = (what: string, got: Got) => {
       tried++;
       if (got.status < 400 || got.cookie !== undefined) accepted.push(`${what}: ${got.status}`);
     };
     const page = `${own.base}alarms`;
     for (const host of ['evil.example', 'localhost.evil.example', '127.0.0.1.evil.example', '0.0.0.0', 'a@127.0.0.1'])
-      look(`host ${host}`, await fleet.send(page, { headers: { cookie: own.sent, host } }));
+      record(`host ${host}`, await fleet.send(page, { headers: { cookie: own.sent, host } }));
     const form = 'application/x-www-form-urlencoded';
-    const csrf = /data-csrf="([^"]+)"/.exec((await own.get('health')).text)![1]!;
+    const csrf = /data-csrf="([^"]+)"/.exec((await own.get('status')).text)![1]!;
     const http = fleet.origin.replace('https:', 'http:');
     for (const origin of ['null', 'https://evil.example', http, `${fleet.origin}.evil.example`, ''])
       for (const path of [`${own.base}alarms/new`, '/sign-in'])
-        look(
+        record(
           `origin ${origin} at ${path}`,
           await fleet.send(path, {
             method: 'POST',
             headers: { cookie: own.sent, 'content-type': form, ...(origin !== '' && { origin }) },
-            body: `csrf=${csrf}&do=set&words=x&when=in+1+hour&token=${ada.token}`,
+            body: `csrf=${csrf}&do=set&message=x&when=in+1+hour&token=${ada.token}`,
           }),
         );
-    const others = /data-csrf="([^"]+)"/.exec((await other.get('health')).text)![1]!;
+    const others = /data-csrf="([^"]+)"/.exec((await other.get('status')).text)![1]!;
     for (const one of ['', others, csrf.toUpperCase(), randomBytes(32).toString('hex')])
-      look(
+      record(
         'csrf',
         await fleet.send(`${own.base}alarms/new`, {
           method: 'POST',
           headers: { cookie: own.sent, 'content-type': form, origin: fleet.origin },
-          body: `csrf=${one}&do=set&words=x&when=in+1+hour`,
+          body: `csrf=${one}&do=set&message=x&when=in+1+hour`,
         }),
       );
     const token = own.sent.split('=')[1]!;
     const cookies = [`reveille=${token}`, `__Secure-reveille=${token}`, `__Host-reveille=${token}x`, `x=${token}`];
-    for (const cookie of cookies) look('cookie', await fleet.send(page, { headers: { cookie } }));
+    for (const cookie of cookies) record('cookie', await fleet.send(page, { headers: { cookie } }));
     for (let n = 0; n < TRIES / 2; n++) {
       const cookie = `__Host-reveille=${randomBytes(32).toString('base64url')}`;
-      look('forged cookie', await fleet.send(page, { headers: { cookie } }));
-      look('forged code', await fleet.send(`/open?code=${randomBytes(32).toString('base64url')}`));
+      record('forged cookie', await fleet.send(page, { headers: { cookie } }));
+      record('forged code', await fleet.send(`/open?code=${randomBytes(32).toString('base64url')}`));
     }
     const bearer = { authorization: `Bearer ${ada.token}`, 'content-type': 'application/json' };
     const asked = await fleet.send('/console/codes', {
@@ -249,25 +261,25 @@ describe('the console of a fleet', () => {
     });
     assert.equal(asked.status, 200, asked.text);
     const { code } = JSON.parse(asked.text).data as { code: string };
-    look(
-      'led by another page',
+    record(
+      'opened by another site',
       await fleet.send(`/open?code=${code}`, {
         headers: { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' },
       }),
     );
-    // A code is used up by one of many who come at once.
+    // Of many simultaneous requests, one consumes the code.
     const all = await Promise.all(Array.from({ length: 8 }, () => fleet.send(`/open?code=${code}`)));
     const opened = all.filter(({ status }) => status === 200);
     assert.equal(opened.length, 1);
-    assert.match((await visitOf(opened[0]!, fleet).get('ahead')).text, /Tokyo/);
-    look('used code', await fleet.send(`/open?code=${code}`));
+    assert.match((await visitOf(opened[0]!, fleet).get('upcoming')).text, /Tokyo/);
+    record('used code', await fleet.send(`/open?code=${code}`));
     for (const headers of [{}, { authorization: 'Bearer x' }, { authorization: `Bearer ${own.sent}` }])
-      look('code for nobody', await fleet.send('/console/codes', { method: 'POST', headers, body: '{}' }));
+      record('code without a token', await fleet.send('/console/codes', { method: 'POST', headers, body: '{}' }));
     t.diagnostic(`${tried} tried, ${accepted.length} accepted`);
     assert.deepEqual(accepted, []);
   });
 
-  test('reveille open gets a code with the token, and no address holds the token', async () => {
+  test('reveille open gets a code for the token, and no address contains the token', async () => {
     const { stdout, stderr, status } = await fleet.command(['open', '--print', '--url', fleet.origin], {
       REVEILLE_TOKEN: ada.token,
     });
@@ -279,7 +291,7 @@ describe('the console of a fleet', () => {
     assert.match((await visitOf(got, fleet).get('alarms')).text, /violet harbour/);
   });
 
-  test('what the router keeps opens nothing: neither token nor rights nor cookie nor code are in its files', async () => {
+  test('the files of the router contain no token, rights, cookie or code', async () => {
     await own.get('alarms');
     const kept = readdirSync(join(fleet.folder, 'router'))
       .filter((name) => name.startsWith('router.db'))
@@ -289,28 +301,28 @@ describe('the console of a fleet', () => {
     for (const secret of [ada.token, rightsOf(ada.token), own.sent.split('=')[1]!]) assert.ok(!kept.includes(secret));
   });
 
-  test('a restart of the router ends no session; an event is told; revoking the token ends pages and streams at once', async () => {
+  test('sessions survive a restart of the router; events arrive; a revoked token ends pages and streams at once', async () => {
     await fleet.restart();
     assert.match((await own.get('alarms')).text, /violet harbour/);
     const made = JSON.parse(await fleet.run('user', 'token', 'ada', '--name', 'phone', '--json'));
     const phone = await fleet.enter(made.token);
     const stream = fleet.follow(`${phone.base}live`, phone.sent);
-    await eventually('the stream stands', () => stream.text.includes('event: hello'));
+    await eventually('the stream is open', () => stream.text.includes('event: hello'));
     let set = 0;
-    await eventually('the page is told', async () => {
-      // What comes before the first look of the console is on the page that opened the stream.
-      await ada.agent.createAlarm({ kind: 'once', wake_message: `told at once ${set++}`, delay_seconds: 7000 });
+    await eventually('the hint arrives', async () => {
+      // Alarms from before the first poll are on the page that opened the stream.
+      await ada.agent.createAlarm({ kind: 'once', wake_message: `shown at once ${set++}`, delay_seconds: 7000 });
       return /event: hint\ndata: alarms/.test(stream.text);
     });
     const code = await fleet.command(['open', '--print', '--url', fleet.origin], { REVEILLE_TOKEN: made.token });
     await fleet.run('user', 'revoke', 'ada', '--token', made.id);
     assert.equal((await phone.get('alarms')).status, 401, 'with the next request');
     const late = new URL(code.stdout.trim());
-    assert.equal((await fleet.send(late.pathname + late.search)).status, 401, 'and so does a code that waits');
+    assert.equal((await fleet.send(late.pathname + late.search)).status, 401, 'an unused code is refused as well');
     const at = Date.now();
     await eventually('the stream ends', () => stream.ended);
     assert.ok(Date.now() - at < 4000);
-    assert.equal((await own.get('alarms')).status, 200, 'another token of the same person stands');
+    assert.equal((await own.get('alarms')).status, 200, 'another token of the same user is valid');
     const agents = JSON.parse(`[${(await fleet.run('agent', 'list', '--json')).trim().split('\n').join(',')}]`).flat();
     const keys = (agents[0]?.agents ?? agents) as { label: string; revoked_at?: string }[];
     assert.equal(keys.filter(({ label, revoked_at }) => label === 'ada' && revoked_at !== undefined).length, 1);
@@ -318,20 +330,20 @@ describe('the console of a fleet', () => {
     assert.equal((await own.get('alarms')).status, 401);
   });
 
-  test('the doctor sees how people come in', async () => {
+  test('the doctor reports the public listener', async () => {
     const { port } = new URL(fleet.origin);
     const at = { ROUTER_PUBLIC_PORT: port, ROUTER_PUBLIC_TLS_CERT: fleet.certificate };
-    const said = async (more: Record<string, string>) => {
+    const listener = async (more: Record<string, string>) => {
       const { stdout } = await fleet.command(['doctor', '--json'], { ...at, ...more });
       const { checks } = JSON.parse(stdout) as { checks: { name: string; status: string; detail: string }[] };
       return checks.find(({ name }) => name === 'public listener')!;
     };
-    const { status, detail } = await said({});
+    const { status, detail } = await listener({});
     assert.deepEqual([status, detail], ['ok', `people come in at ${fleet.origin}, with TLS, with the console`]);
-    assert.equal((await said({ ROUTER_PUBLIC_PORT: '1' })).status, 'broken');
+    assert.equal((await listener({ ROUTER_PUBLIC_PORT: '1' })).status, 'broken');
   });
 
-  test('a person suspends and restores their machine; what an operator has suspended stays so', async () => {
+  test('a user suspends and restores the machine, but cannot restore it after the operator suspended it', async () => {
     assert.equal((await other.post('machine/suspend', {})).status, 303);
     assert.equal((await fleet.machines.show('bob')).state, 'suspended');
     assert.match((await other.get('machine')).text, /by you/);

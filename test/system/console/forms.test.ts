@@ -1,4 +1,4 @@
-/** Live updates and forms in a real browser: an update never changes a form in use, and is applied once the form is left. */
+/** Live updates and forms in a real browser: an update never changes a form in use, and is applied when the form loses the focus. */
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,10 +7,10 @@ import type { Page, Request } from 'playwright-core';
 import { beginStream, endStream, type Script, sendPiece } from '../../../src/kit/model/testing/model-endpoint.ts';
 import { startBrowser } from '../../support/browser.ts';
 import { sharedOwner } from '../../support/temporary.ts';
-import { type House, startHouse } from './bench.ts';
+import { type Installation, startInstallation } from './bench.ts';
 import { TRANSFER } from './transfer.ts';
 
-const PASSPHRASE = 'a horse that nobody has stapled';
+const PASSPHRASE = 'a horse without a staple';
 
 /** Streams the first half of a reply, and the second one after `finish`. */
 let finish = () => {};
@@ -26,17 +26,17 @@ const halting: Script = async (response) => {
 
 describe('a form and live updates', () => {
   const owner = sharedOwner();
-  let house: House;
+  let installation: Installation;
   let page: Page;
   let base: string;
 
   before(async () => {
-    const [started, browser] = await Promise.all([startHouse(owner, halting), startBrowser(owner)]);
-    house = started;
+    const [started, browser] = await Promise.all([startInstallation(owner, halting), startBrowser(owner)]);
+    installation = started;
     ({ page } = await browser.open());
-    await page.goto(await house.address());
-    await page.waitForURL(/\/ahead$/);
-    base = page.url().slice(0, -'ahead'.length);
+    await page.goto(await installation.address());
+    await page.waitForURL(/\/upcoming$/);
+    base = page.url().slice(0, -'upcoming'.length);
   });
   after(() => owner.end());
 
@@ -44,21 +44,21 @@ describe('a form and live updates', () => {
   /** Runs a whole live update, as a hint does. */
   const update = () =>
     page.evaluate(`(async () => {
-      while (looking) await new Promise((resolve) => setTimeout(resolve, 10));
-      await look();
+      while (refreshing) await new Promise((resolve) => setTimeout(resolve, 10));
+      await refresh();
     })()`);
   const value = (field: string) => page.inputValue(field);
-  const setAlarm = async (...words: string[]): Promise<string> =>
-    JSON.parse(await house.reveille('alarm', 'set', ...words, '--json')).id;
+  const setAlarm = async (...args: string[]): Promise<string> =>
+    JSON.parse(await installation.reveille('alarm', 'set', ...args, '--json')).id;
 
-  test('set: what is typed before the page is live stays', async () => {
+  test('set: text that was typed before the page is live stays', async () => {
     await page.goto(`${base}alarms/new`, { waitUntil: 'commit' });
     await page.fill('#when', 'tomorrow 9am');
-    await page.fill('#words', 'Look at the builds.');
-    await page.focus('a[data-go=t]');
+    await page.fill('#message', 'Look at the builds.');
+    await page.focus('a[data-go=c]');
     await isLive();
     await update();
-    assert.deepEqual([await value('#when'), await value('#words')], ['tomorrow 9am', 'Look at the builds.']);
+    assert.deepEqual([await value('#when'), await value('#message')], ['tomorrow 9am', 'Look at the builds.']);
     await page.waitForSelector('#reading >> text=09:00');
   });
 
@@ -66,20 +66,20 @@ describe('a form and live updates', () => {
     ['set', async () => 'alarms/new'],
     ['edit', async () => `alarms/${await setAlarm('Water the plants.', 'in 5 hours')}/edit`],
   ] as const)
-    test(`${what}: "Read the time back" and an error keep every value, and stay on the page`, async () => {
+    test(`${what}: "Preview" and an error keep every value, and stay on the page`, async () => {
       await page.goto(base + (await form()));
       await isLive();
-      await page.fill('#words', 'Look at the mail.');
+      await page.fill('#message', 'Look at the mail.');
       await page.fill('#label', 'mail');
       await page.fill('#when', 'tomorrow 7:30');
       const kept = async () => {
         await isLive();
         await update();
-        const values = await Promise.all(['#words', '#label', '#when'].map(value));
+        const values = await Promise.all(['#message', '#label', '#when'].map(value));
         assert.deepEqual(values.slice(0, 2), ['Look at the mail.', 'mail']);
         return values[2];
       };
-      await Promise.all([page.waitForNavigation(), page.click('text=Read the time back')]);
+      await Promise.all([page.waitForNavigation(), page.click('text=Preview')]);
       assert.equal(await kept(), 'tomorrow 7:30');
       assert.match((await page.textContent('#reading')) ?? '', /07:30/);
 
@@ -94,34 +94,34 @@ describe('a form and live updates', () => {
       assert.match((await page.textContent('.detail')) ?? '', /Look at the mail\.[\s\S]*07:30/);
     });
 
-  test('edit: a form that has the focus is not changed; the update is applied when it is left', async () => {
+  test('edit: an update skips the focused form and is applied when the form loses the focus', async () => {
     const id = await setAlarm('Call the plumber.', 'in 5 hours', '--label', 'before');
     await page.goto(`${base}alarms/${id}/edit`);
     await isLive();
-    await page.focus('#words');
-    await house.reveille('alarm', 'edit', id, '--label', 'after');
+    await page.focus('#message');
+    await installation.reveille('alarm', 'edit', id, '--label', 'after');
     await update();
     assert.equal(await value('#label'), 'before');
-    assert.equal(await page.evaluate('document.activeElement.id'), 'words');
-    await page.focus('a[data-go=t]');
+    assert.equal(await page.evaluate('document.activeElement.id'), 'message');
+    await page.focus('a[data-go=c]');
     await page.waitForSelector('#label[value=after]');
 
     await page.fill('#when', 'tomorrow 7:30');
-    await page.focus('a[data-go=t]');
-    await house.reveille('alarm', 'edit', id, '--label', 'later');
+    await page.focus('a[data-go=c]');
+    await installation.reveille('alarm', 'edit', id, '--label', 'later');
     await update();
     assert.deepEqual([await value('#when'), await value('#label')], ['tomorrow 7:30', 'after']);
     await page.fill('#when', '');
-    await page.focus('a[data-go=t]');
+    await page.focus('a[data-go=c]');
     await page.waitForSelector('#label[value=later]');
   });
 
-  test('edit: what is typed while the first update is on its way stays', async () => {
+  test('edit: text that is typed during the first update stays', async () => {
     const id = await setAlarm('Call the dentist.', 'in 5 hours');
     const isUpdate = (request: Request) => request.headers()['x-reveille-part'] === 'main';
-    const held = Promise.withResolvers<void>();
+    const release = Promise.withResolvers<void>();
     await page.route(/\/edit$/, async (route) => {
-      if (isUpdate(route.request())) await held.promise;
+      if (isUpdate(route.request())) await release.promise;
       await route.continue();
     });
     const [request] = await Promise.all([
@@ -129,15 +129,15 @@ describe('a form and live updates', () => {
       page.goto(`${base}alarms/${id}/edit`),
     ]);
     await page.fill('#when', 'tomorrow 9am');
-    await page.focus('a[data-go=t]');
-    held.resolve();
+    await page.focus('a[data-go=c]');
+    release.resolve();
     await (await request.response())?.finished();
     await update();
     assert.equal(await value('#when'), 'tomorrow 9am');
     await page.unroute(/\/edit$/);
   });
 
-  test('alarms: a list with a typed search and a marked row goes on being updated', async () => {
+  test('alarms: updates continue in a list with a typed search and a selected row', async () => {
     const id = await setAlarm('Marked.', 'in 6 hours');
     await page.goto(`${base}alarms`);
     await isLive();
@@ -151,10 +151,10 @@ describe('a form and live updates', () => {
   });
 
   test('chat: text, selection and focus stay while a reply streams and ends', async () => {
-    await page.goto(`${base}talk`);
+    await page.goto(`${base}chat`);
     await page.fill('#message', 'What broke?');
     await page.press('#message', 'Enter');
-    await page.waitForURL(/\/talk\/.+/);
+    await page.waitForURL(/\/chat\/.+/);
     await page.fill('#message', 'And the mail?');
     await page.evaluate('message.setSelectionRange(4, 7)');
     await page.locator('[data-reply]').filter({ hasText: 'The first half.' }).waitFor();
@@ -167,47 +167,47 @@ describe('a form and live updates', () => {
     assert.deepEqual(await page.evaluate(place), ['message', 4, 7]);
   });
 
-  test('chat: a message that the agent did not get stays, and so does the reason', async () => {
-    await page.goto(`${base}talk`);
+  test('chat: a message that was not sent stays with its error', async () => {
+    await page.goto(`${base}chat`);
     await isLive();
-    const { user_id: user } = JSON.parse(await house.reveille('machine', 'show', '--json'));
-    await house.reveille('machine', 'suspend', user);
+    const { user_id: user } = JSON.parse(await installation.reveille('machine', 'show', '--json'));
+    await installation.reveille('machine', 'suspend', user);
     await page.fill('#message', 'Are you there?');
     await Promise.all([page.waitForNavigation(), page.press('#message', 'Enter')]);
     await isLive();
     await update();
     assert.equal(await value('#message'), 'Are you there?');
     assert.match((await page.textContent('main [role=alert]')) ?? '', /suspended/);
-    await house.reveille('machine', 'restore', user);
+    await installation.reveille('machine', 'restore', user);
   });
 
-  test('approvals: a passphrase being typed stays while another question is answered and goes', async () => {
+  test('approvals: a half-typed passphrase stays while another question is answered', async () => {
     const node = (id: string, amount: string) => ({ ...TRANSFER.plan, id, args: { ...TRANSFER.plan.args, amount } });
     const plan = { id: 'both', kind: 'parallel', nodes: [node('little', '10.00'), node('much', '2000.00')] };
-    const file = join(house.home, 'transfer.json');
+    const file = join(installation.home, 'transfer.json');
     writeFileSync(file, JSON.stringify({ ...TRANSFER, plan }));
-    await house.given(`${PASSPHRASE}\n`, 'approver', 'seal');
+    await installation.given(`${PASSPHRASE}\n`, 'approver', 'seal');
     await page.goto(`${base}approvals`);
     await isLive();
-    const id = /Submitted (\S+)/.exec(await house.reveille('intent', 'submit', '--json-file', file))![1]!;
+    const id = /Submitted (\S+)/.exec(await installation.reveille('intent', 'submit', '--json-file', file))![1]!;
     await page.waitForSelector('[data-question] >> nth=1');
     const much = page.locator('[data-question]:has([name=node_id][value=much]) [name=passphrase]');
     await much.fill('a horse th');
-    await house.given(`${PASSPHRASE}\n`, 'intent', 'deny', id, 'little');
+    await installation.given(`${PASSPHRASE}\n`, 'intent', 'deny', id, 'little');
     await page.waitForSelector('[data-question] >> nth=1', { state: 'detached' });
     assert.equal(await much.inputValue(), 'a horse th');
     assert.ok(await much.evaluate((field) => field.matches(':focus')));
-    // The denial of one step ended the other: its form stays while it is in use, and goes then.
+    // The denial of one step ended the other. Its form stays while it is in use.
     await much.fill('');
-    await page.focus('a[data-go=t]');
+    await page.focus('a[data-go=c]');
     await page.waitForSelector('[data-question]', { state: 'detached' });
   });
 
   for (const [path, field] of [
     ['approvals/passkeys', '#name'],
-    ['notices', '#notice-name'],
+    ['notifications', '#notice-name'],
   ] as const)
-    test(`${path}: what is typed stays`, async () => {
+    test(`${path}: typed text stays`, async () => {
       await page.goto(base + path, { waitUntil: 'commit' });
       await page.fill(field, 'my phone', { force: true });
       await isLive();

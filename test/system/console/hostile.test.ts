@@ -10,12 +10,12 @@ import { makeCode } from '../../../src/console/sessions.ts';
 import { saying } from '../../../src/kit/model/testing/model-endpoint.ts';
 import { startBrowser, type TestBrowser } from '../../support/browser.ts';
 import { listening, sharedOwner } from '../../support/temporary.ts';
-import { type House, startHouse } from './bench.ts';
+import { type Installation, startInstallation } from './bench.ts';
 
 type Sent = { method?: string; headers?: Record<string, string>; body?: string };
 type Got = { status: number; text: string; cookie: string | undefined; headers: Record<string, unknown> };
 
-/** Says exactly what it is told, `Host` and `Origin` included. */
+/** Sends exactly the given headers, including `Host` and `Origin`. */
 function send(url: string, { method = 'GET', headers = {}, body }: Sent = {}): Promise<Got> {
   return new Promise((resolve, reject) => {
     const sent = request(url, { method, headers }, (response) => {
@@ -37,50 +37,50 @@ function send(url: string, { method = 'GET', headers = {}, body }: Sent = {}): P
   });
 }
 
-/** `npm run test:rounds` tries as many as it should be. */
+/** `npm run test:rounds` makes the full number of attempts. */
 const TRIES = process.env.REVEILLE_ROUNDS === 'all' ? 10_000 : 300;
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
 
-describe('what must not come in', () => {
+describe('refused requests', () => {
   const owner = sharedOwner();
-  let house: House;
+  let installation: Installation;
   let browser: TestBrowser;
   let origin: string;
-  /** A session that stands. */
+  /** A valid session. */
   let base: string;
   let cookie: string;
   let csrf: string;
 
   before(async () => {
-    [house, browser] = await Promise.all([startHouse(owner, saying('Yes.')), startBrowser(owner)]);
-    origin = house.run.public_url!;
-    const opened = await send(await house.address());
+    [installation, browser] = await Promise.all([startInstallation(owner, saying('Yes.')), startBrowser(owner)]);
+    origin = installation.run.public_url!;
+    const opened = await send(await installation.address());
     cookie = opened.cookie!.split(';')[0]!;
     base = /Path=(\/~[^;]+)/.exec(opened.cookie!)![1]!;
-    await house.reveille('alarm', 'set', 'the only one', 'in 5 hours', '--label', 'only');
+    await installation.reveille('alarm', 'set', 'the only one', 'in 5 hours', '--label', 'only');
     const page = await send(`${origin}${base}alarms`, { headers: { cookie } });
     assert.equal(page.status, 200);
     csrf = /data-csrf="([^"]+)"/.exec(page.text)![1]!;
   });
   after(() => owner.end());
 
-  const alarms = async () => (await house.reveille('alarm', 'list', '--all')).split('\n').length;
-  /** A write that would set an alarm, if it were taken. */
+  const alarms = async () => (await installation.reveille('alarm', 'list', '--all')).split('\n').length;
+  /** A write that creates an alarm if it is accepted. */
   const attempt = (more: Sent) =>
     send(`${origin}${base}alarms/new`, {
       method: 'POST',
       ...more,
       headers: { cookie, origin, ...FORM, ...more.headers },
-      body: more.body ?? `csrf=${csrf}&do=set&words=stolen&when=in+2+hours`,
+      body: more.body ?? `csrf=${csrf}&do=set&message=stolen&when=in+2+hours`,
     });
 
-  test('the very write is taken from a page of ours', async () => {
+  test('the same write is accepted from a page of the console', async () => {
     const count = await alarms();
     assert.equal((await attempt({})).status, 303);
     assert.equal(await alarms(), count + 1);
   });
 
-  test('Host is asked first: 0 of 40 names that are bound anew come in, with a good cookie', async (t) => {
+  test('the host name is checked first: 0 of 40 foreign names are accepted with a valid cookie', async (t) => {
     const names = [
       'evil.example',
       'localhost.evil.example',
@@ -102,7 +102,7 @@ describe('what must not come in', () => {
     assert.equal(accepted, 0);
   });
 
-  test('foreign origins, and writes that do not say where they come from: 0 of 120 are taken', async (t) => {
+  test('foreign origins and writes without an origin: 0 of 120 are accepted', async (t) => {
     const count = await alarms();
     const port = new URL(origin).port;
     const origins = [
@@ -118,14 +118,14 @@ describe('what must not come in', () => {
     ];
     let tried = 0;
     let accepted = 0;
-    const look = ({ status }: Got) => {
+    const record = ({ status }: Got) => {
       tried++;
       if (status < 400) accepted++;
     };
     for (const one of origins)
       for (const site of ['cross-site', 'same-site', 'same-origin', 'none'])
-        for (const body of [undefined, `csrf=${csrf}&do=set&words=x&when=in+3+hours`, 'do=set'])
-          look(
+        for (const body of [undefined, `csrf=${csrf}&do=set&message=x&when=in+3+hours`, 'do=set'])
+          record(
             await attempt({
               headers: { origin: one, 'sec-fetch-site': site },
               ...(body === undefined ? {} : { body }),
@@ -133,16 +133,16 @@ describe('what must not come in', () => {
           );
     for (const site of ['cross-site', 'same-site', 'none'])
       for (const mode of ['no-cors', 'cors', 'navigate', 'websocket'])
-        look(await attempt({ headers: { 'sec-fetch-site': site, 'sec-fetch-mode': mode } }));
+        record(await attempt({ headers: { 'sec-fetch-site': site, 'sec-fetch-mode': mode } }));
     t.diagnostic(`${tried} tried, ${accepted} accepted`);
     assert.deepEqual([tried, accepted], [120, 0]);
     assert.equal(await alarms(), count);
   });
 
-  test('forms without the token of the session, or of another kind: none of them is taken', async (t) => {
+  test('forms without the CSRF token or with another content type: none is accepted', async (t) => {
     const count = await alarms();
     const other = /data-csrf="([^"]+)"/.exec(await secondSession())![1]!;
-    const words = 'do=set&words=stolen&when=in+2+hours';
+    const rest = 'do=set&message=stolen&when=in+2+hours';
     const tokens = [
       '',
       'csrf=',
@@ -153,10 +153,10 @@ describe('what must not come in', () => {
       `csrf=${randomBytes(32).toString('base64url')}`,
     ];
     let accepted = 0;
-    for (const token of tokens) if ((await attempt({ body: `${token}&${words}` })).status < 400) accepted++;
+    for (const token of tokens) if ((await attempt({ body: `${token}&${rest}` })).status < 400) accepted++;
     for (const type of ['application/json', 'text/plain', 'multipart/form-data; boundary=x'])
       if ((await attempt({ headers: { 'content-type': type } })).status < 400) accepted++;
-    for (const path of ['undo', 'alarms/several', 'machine/suspend', 'approvals/answer', 'talk', 'sign-out']) {
+    for (const path of ['undo', 'alarms/several', 'machine/suspend', 'approvals/answer', 'chat', 'sign-out']) {
       const got = await send(`${origin}${base}${path}`, {
         method: 'POST',
         headers: { cookie, origin, ...FORM },
@@ -170,19 +170,19 @@ describe('what must not come in', () => {
   });
 
   async function secondSession(): Promise<string> {
-    const opened = await send(await house.address());
+    const opened = await send(await installation.address());
     const path = /Path=(\/~[^;]+)/.exec(opened.cookie!)![1]!;
-    return (await send(`${origin}${path}ahead`, { headers: { cookie: opened.cookie!.split(';')[0]! } })).text;
+    return (await send(`${origin}${path}upcoming`, { headers: { cookie: opened.cookie!.split(';')[0]! } })).text;
   }
 
-  test('forged, cut, exchanged and closed cookies: none opens anything', async (t) => {
+  test('forged, shortened, exchanged and closed cookies: none opens a session', async (t) => {
     const [name, token] = cookie.split('=') as [string, string];
     let accepted = 0;
-    const look = async (path: string, value: string) => {
-      if ((await send(`${origin}${path}ahead`, { headers: { cookie: value } })).status < 400) accepted++;
+    const record = async (path: string, value: string) => {
+      if ((await send(`${origin}${path}upcoming`, { headers: { cookie: value } })).status < 400) accepted++;
     };
-    for (let n = 0; n < TRIES / 2 - 10; n++) await look(base, `${name}=${randomBytes(32).toString('base64url')}`);
-    for (let n = 0; n < TRIES / 2 - 10; n++) await look(`/~${randomBytes(16).toString('base64url')}/`, cookie);
+    for (let n = 0; n < TRIES / 2 - 10; n++) await record(base, `${name}=${randomBytes(32).toString('base64url')}`);
+    for (let n = 0; n < TRIES / 2 - 10; n++) await record(`/~${randomBytes(16).toString('base64url')}/`, cookie);
     for (const value of [
       '',
       name,
@@ -195,11 +195,11 @@ describe('what must not come in', () => {
       `${name}=undefined`,
       `${name}=${csrf}`,
     ])
-      await look(base, value);
-    const closing = await send(await house.address());
+      await record(base, value);
+    const closing = await send(await installation.address());
     const closed = closing.cookie!.split(';')[0]!;
     const path = /Path=(\/~[^;]+)/.exec(closing.cookie!)![1]!;
-    const page = await send(`${origin}${path}ahead`, { headers: { cookie: closed } });
+    const page = await send(`${origin}${path}upcoming`, { headers: { cookie: closed } });
     const own = /data-csrf="([^"]+)"/.exec(page.text)![1]!;
     assert.equal(
       (
@@ -211,7 +211,7 @@ describe('what must not come in', () => {
       ).status,
       303,
     );
-    for (let n = 0; n < 10; n++) await look(path, closed);
+    for (let n = 0; n < 10; n++) await record(path, closed);
     t.diagnostic(`${TRIES} tried, ${accepted} accepted`);
     assert.equal(accepted, 0);
   });
@@ -219,34 +219,35 @@ describe('what must not come in', () => {
   test('forged, old, changed and used codes: none opens a session', async (t) => {
     let accepted = 0;
     let tried = 0;
-    const look = async (code: string) => {
+    const record = async (code: string) => {
       tried++;
       const { status, cookie: given } = await send(`${origin}/open?code=${encodeURIComponent(code)}`);
       if (status < 400 || given !== undefined) accepted++;
     };
-    const user = 'somebody';
-    const secret = house.run.console_secret!;
-    for (let n = 0; n < 0.4 * TRIES; n++) await look(makeCode(randomBytes(32).toString('base64url'), user, Date.now()));
-    for (let n = 0; n < 0.2 * TRIES; n++) await look(makeCode(secret, user, Date.now() - 700_000 - n * 1000));
-    for (let n = 0; n < 0.1 * TRIES; n++) await look(makeCode(secret, user, Date.now() + 700_000 + n * 1000));
-    const good = new URL(await house.address()).searchParams.get('code')!;
+    const user = 'user';
+    const secret = installation.run.console_secret!;
+    for (let n = 0; n < 0.4 * TRIES; n++)
+      await record(makeCode(randomBytes(32).toString('base64url'), user, Date.now()));
+    for (let n = 0; n < 0.2 * TRIES; n++) await record(makeCode(secret, user, Date.now() - 700_000 - n * 1000));
+    for (let n = 0; n < 0.1 * TRIES; n++) await record(makeCode(secret, user, Date.now() + 700_000 + n * 1000));
+    const good = new URL(await installation.address()).searchParams.get('code')!;
     const parts = good.split('.');
     for (let n = 0; n < 5; n++)
       for (let m = 0; m < 0.02 * TRIES; m++) {
         const changed = [...parts];
         changed[n] = `${changed[n]!.slice(0, m % 5)}${String.fromCharCode(97 + m)}${changed[n]!.slice((m % 5) + 1)}`;
-        if (changed.join('.') !== good) await look(changed.join('.'));
-        else await look('');
+        if (changed.join('.') !== good) await record(changed.join('.'));
+        else await record('');
       }
     const first = await send(`${origin}/open?code=${good}`);
     assert.equal(first.status, 200);
-    while (tried < TRIES) await look(good);
+    while (tried < TRIES) await record(good);
     t.diagnostic(`${tried} tried, ${accepted} accepted`);
     assert.deepEqual([tried, accepted], [TRIES, 0]);
   });
 
-  test('every answer has the policy, and no page has script, style or a handler in it', async () => {
-    for (const path of ['ahead', 'alarms', 'alarms/new', 'approvals', 'health', 'nothing']) {
+  test('every answer has the content security policy, and no page has an inline script, style or handler', async () => {
+    for (const path of ['upcoming', 'alarms', 'alarms/new', 'approvals', 'status', 'nothing']) {
       const { text, headers } = await send(`${origin}${base}${path}`, { headers: { cookie } });
       const policy = String(headers['content-security-policy']);
       assert.match(policy, /default-src 'none'; script-src 'self'; style-src 'self'/);
@@ -256,7 +257,7 @@ describe('what must not come in', () => {
     }
   });
 
-  test('another server on this computer is not sent the cookie, whatever it is called', async () => {
+  test('another server on this computer does not receive the cookie', async () => {
     const got: (string | undefined)[] = [];
     const other = await listening(
       owner,
@@ -266,33 +267,33 @@ describe('what must not come in', () => {
       }),
     );
     const { page, context } = await browser.open();
-    await page.goto(await house.address());
-    await page.waitForURL(/\/ahead$/);
+    await page.goto(await installation.address());
+    await page.waitForURL(/\/upcoming$/);
     const path = new URL(page.url()).pathname;
-    for (const target of [other, `${other}/alarms`, other.replace('127.0.0.1', 'localhost'), `${other}/~x/ahead`])
+    for (const target of [other, `${other}/alarms`, other.replace('127.0.0.1', 'localhost'), `${other}/~x/upcoming`])
       await page.goto(target);
     assert.deepEqual(
       got.filter((one) => one !== undefined),
       [],
     );
-    // From there, its pages cannot read ours or write to them.
+    // Its pages can neither read pages of the console nor write to them.
     const result = await page.evaluate(
       `Promise.all([
         fetch('${origin}${path}', { credentials: 'include' }).then((r) => r.text(), () => 'refused'),
-        fetch('${origin}${path.replace('ahead', 'alarms/new')}', { method: 'POST', mode: 'no-cors', credentials: 'include', headers: { 'content-type': 'application/x-www-form-urlencoded' }, body: 'do=set&words=stolen&when=in+1+hour' }).then((r) => r.type, () => 'refused'),
+        fetch('${origin}${path.replace('upcoming', 'alarms/new')}', { method: 'POST', mode: 'no-cors', credentials: 'include', headers: { 'content-type': 'application/x-www-form-urlencoded' }, body: 'do=set&message=stolen&when=in+1+hour' }).then((r) => r.type, () => 'refused'),
         new Promise((resolve) => { const frame = document.createElement('iframe'); frame.src = '${origin}${path}'; frame.onload = () => { try { resolve(frame.contentDocument ? 'read ' + frame.contentDocument.title : 'closed'); } catch { resolve('closed'); } }; document.body.append(frame); }),
       ])`,
     );
     const [read, , framed] = result as string[];
     assert.deepEqual([read, framed], ['refused', 'closed']);
-    assert.doesNotMatch(await house.reveille('alarm', 'list', '--all'), /stolen.*stolen/s);
+    assert.doesNotMatch(await installation.reveille('alarm', 'list', '--all'), /stolen.*stolen/s);
     await context.close();
   });
 
   test('script and markup in every field that an agent can write stay text', async (t) => {
     const evil = `<script>window.hit=1</script><img src=x onerror="window.hit=1"><svg/onload=window.hit=1>"'><a href="javascript:window.hit=1">x</a></textarea></title></pre>{{7*7}}\u202e\u200b`;
     const payload = JSON.stringify({ evil, '</pre><script>window.hit=1</script>': [evil] });
-    await house.reveille(
+    await installation.reveille(
       'alarm',
       'set',
       evil,
@@ -304,8 +305,8 @@ describe('what must not come in', () => {
       '--as',
       evil.slice(0, 90),
     );
-    await house.reveille('alarm', 'set', evil, 'every day at 9:00', '--label', `series ${evil.slice(0, 150)}`);
-    await house.reveille('intent', 'submit', '--conversation', 'evil', evil).catch(() => undefined);
+    await installation.reveille('alarm', 'set', evil, 'every day at 9:00', '--label', `series ${evil.slice(0, 150)}`);
+    await installation.reveille('intent', 'submit', '--conversation', 'evil', evil).catch(() => undefined);
     const { page, context } = await browser.open();
     const broken: string[] = [];
     page.on('dialog', (dialog) => {
@@ -316,17 +317,17 @@ describe('what must not come in', () => {
     page.on('console', (message) => {
       if (/Content Security Policy/.test(message.text())) broken.push(message.text());
     });
-    await page.goto(await house.address());
-    await page.waitForURL(/\/ahead$/);
-    const root = page.url().slice(0, -'ahead'.length);
+    await page.goto(await installation.address());
+    await page.waitForURL(/\/upcoming$/);
+    const root = page.url().slice(0, -'upcoming'.length);
     const paths = [
-      'ahead',
+      'upcoming',
       'alarms',
       `alarms?text=${encodeURIComponent(evil.slice(0, 100))}`,
       'approvals',
-      'talk/evil',
+      'chat/evil',
       'machine',
-      'health',
+      'status',
       `alarms/reading?when=${encodeURIComponent(evil.slice(0, 150))}`,
     ];
     await page.goto(`${root}alarms?sort=newest`);
@@ -340,15 +341,15 @@ describe('what must not come in', () => {
       assert.deepEqual(planted, [undefined, 0], path);
     }
     await page.goto(root + links[0]);
-    const words = await page.locator('.detail .words').first().innerText();
-    assert.match(words, /<script>window\.hit=1<\/script>/);
-    assert.equal(await page.locator('.detail .words .odd').count(), 2, 'what cannot be seen is set apart');
+    const message = await page.locator('.detail .quote').first().innerText();
+    assert.match(message, /<script>window\.hit=1<\/script>/);
+    assert.equal(await page.locator('.detail .quote .odd').count(), 2, 'invisible characters are marked');
     assert.deepEqual(broken, []);
-    t.diagnostic(`${paths.length} pages with markup in label, words, payload, name and task; none of it runs`);
+    t.diagnostic(`${paths.length} pages with markup in label, message, payload, name and task; no script runs`);
     await context.close();
   });
 
-  test('nothing of another path or method comes in', async () => {
+  test('other paths and methods are refused', async () => {
     for (const path of [
       '~',
       '~x/alarms',

@@ -1,4 +1,4 @@
-/** The page behind a link of a notification: looked at, answered once, forged, replayed, and out of date. */
+/** The page behind the link of a notification: opened, answered once, forged, replayed and expired. */
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,58 +9,58 @@ import { startBrowser, type TestBrowser } from '../../support/browser.ts';
 import { eventually } from '../../support/eventually.ts';
 import { diceOf, rounds } from '../../support/random/random.ts';
 import { sharedOwner } from '../../support/temporary.ts';
-import { type House, SEEN_MS, startHouse } from './bench.ts';
+import { type Installation, SEEN_MS, startInstallation } from './bench.ts';
 import { TRANSFER } from './transfer.ts';
 
 describe('a link of a notification', () => {
   const owner = sharedOwner();
-  let house: House;
+  let installation: Installation;
   let browser: TestBrowser;
   let origin: string;
-  /** What the channel was handed, a line of JSON each. */
-  let told: string;
+  /** A file with the notifications of the channel, one line of JSON each. */
+  let notifications: string;
 
   before(async () => {
-    // The port is not known before the start; what counts of a link is its path.
+    // The port is not known before the start, so the tests use the path of a link alone.
     const more = { NOTIFY_CONSOLE_URL: 'https://console.example' };
-    [house, browser] = await Promise.all([startHouse(owner, saying('Yes.'), more), startBrowser(owner)]);
-    origin = house.run.public_url!;
-    told = join(house.home, 'told');
-    await house.reveille('notify', 'add', 'command', '--name', 'bell', '--', 'tee', '-a', told);
+    [installation, browser] = await Promise.all([startInstallation(owner, saying('Yes.'), more), startBrowser(owner)]);
+    origin = installation.run.public_url!;
+    notifications = join(installation.home, 'notifications');
+    await installation.reveille('notify', 'add', 'command', '--name', 'bell', '--', 'tee', '-a', notifications);
   });
   after(() => owner.end());
 
   /** Submits the transfer, and waits until both links of its question have come. */
-  async function asked(): Promise<{ id: string; approve: string; deny: string }> {
-    const file = join(house.home, 'transfer.json');
+  async function submitted(): Promise<{ id: string; approve: string; deny: string }> {
+    const file = join(installation.home, 'transfer.json');
     writeFileSync(file, JSON.stringify(TRANSFER));
-    const before = linksTold().length;
-    const id = /Submitted (\S+)/.exec(await house.reveille('intent', 'submit', '--json-file', file))![1]!;
-    const [approve, deny] = await eventually('its links are told', () => {
-      const links = linksTold().slice(before);
+    const before = sentLinks().length;
+    const id = /Submitted (\S+)/.exec(await installation.reveille('intent', 'submit', '--json-file', file))![1]!;
+    const [approve, deny] = await eventually('its links are sent', () => {
+      const links = sentLinks().slice(before);
       return links.length >= 2 && links;
     });
     return { id, approve: approve!, deny: deny! };
   }
-  const linksTold = () =>
-    existsSync(told)
-      ? [...readFileSync(told, 'utf8').matchAll(/https:\/\/console\.example(\/answer\/[A-Za-z0-9._-]+)/g)].map(
+  const sentLinks = () =>
+    existsSync(notifications)
+      ? [...readFileSync(notifications, 'utf8').matchAll(/https:\/\/console\.example(\/answer\/[A-Za-z0-9._-]+)/g)].map(
           ([, path]) => path!,
         )
       : [];
-  const stateOf = async (id: string) => JSON.parse(await house.reveille('intent', 'show', id, '--json')).status;
+  const stateOf = async (id: string) => JSON.parse(await installation.reveille('intent', 'show', id, '--json')).status;
   const post = (path: string, headers: Record<string, string> = { origin }, form: Record<string, string> = {}) =>
     fetch(origin + path, { method: 'POST', headers, body: new URLSearchParams(form) });
 
-  test('shows the call and asks once more; one press answers, and both links are used up', async () => {
-    const { id, approve, deny } = await asked();
+  test('shows the call and a confirmation; one press answers and consumes both links', async () => {
+    const { id, approve, deny } = await submitted();
     const { page } = await browser.open();
     await page.goto(origin + approve);
     await page.goto(origin + approve);
     assert.match((await page.textContent('[data-question] .changes')) ?? '', /alice EUR balance 5000\.00 → 4975\.00/);
     assert.match((await page.textContent('[data-question] .payload')) ?? '', /"amount": "25\.00"/);
     assert.equal(await page.locator('form.answer button').count(), 1, 'a link is for one answer');
-    assert.equal(await stateOf(id), 'awaiting_approval', 'looking changes nothing');
+    assert.equal(await stateOf(id), 'awaiting_approval', 'opening the page changes nothing');
     await delay(SEEN_MS);
     await page.click('text=Approve this call');
     await page.waitForSelector('text=Approved, signed by');
@@ -68,18 +68,18 @@ describe('a link of a notification', () => {
     for (const link of [approve, deny]) {
       const again = await post(link);
       assert.equal(again.status, 409);
-      assert.match(await again.text(), /answered by a link already/);
+      assert.match(await again.text(), /A link has already answered this question/);
     }
   });
 
-  test('denies, and nothing moves', async () => {
-    const { id, deny } = await asked();
+  test('denies, and the call does not run', async () => {
+    const { id, deny } = await submitted();
     assert.equal((await post(deny)).status, 200);
     await eventually('it is denied', async () => (await stateOf(id)) === 'denied');
   });
 
-  test('forged, cut short and replayed ones, and pages of others, answer nothing', async (t) => {
-    const { id, approve, deny } = await asked();
+  test('forged, shortened and replayed links and requests of other sites are refused', async (t) => {
+    const { id, approve, deny } = await submitted();
     const dice = diceOf(t);
     const tokens = [approve, deny].map((path) => path.slice('/answer/'.length));
     const forged = Array.from({ length: rounds(300, 10_000) }, () => {
@@ -99,22 +99,22 @@ describe('a link of a notification', () => {
     }
     assert.equal(accepted, 0);
     assert.equal((await post(approve, { origin: 'https://evil.example' })).status, 403);
-    assert.equal((await post(approve, {})).status, 403, 'a write that does not say where it comes from');
+    assert.equal((await post(approve, {})).status, 403, 'a write without an origin');
     assert.equal(await stateOf(id), 'awaiting_approval');
     t.diagnostic(`${forged.length} forged links: ${accepted} accepted`);
 
-    // Answered elsewhere: the link is out of date, and says who was first.
-    await house.reveille('intent', 'deny', id);
+    // Answered elsewhere: the link reports the first approver.
+    await installation.reveille('intent', 'deny', id);
     await eventually('it is denied', async () => (await stateOf(id)) === 'denied');
     const late = await post(approve);
     assert.equal(late.status, 409);
-    assert.match(await late.text(), /does not wait any more: its step was already denied by \S+@\S+ /);
+    assert.match(await late.text(), /is no longer waiting: its step was already denied by \S+@\S+ /);
   });
 
-  test('five wrong passphrases lock the link and the key for pages; a terminal still answers', async () => {
+  test('five wrong passphrases lock the link and the key for web pages; a terminal can still answer', async () => {
     const right = 'four quiet words here';
-    await house.given(`${right}\n`, 'approver', 'seal');
-    const { id, approve, deny } = await asked();
+    await installation.given(`${right}\n`, 'approver', 'seal');
+    const { id, approve, deny } = await submitted();
     const guess = (path: string, passphrase: string) => post(path, { origin }, { passphrase });
     for (let n = 0; n < 5; n++) assert.equal((await guess(approve, `wrong words ${n}`)).status, 403);
     for (const path of [approve, deny]) {
@@ -122,9 +122,9 @@ describe('a link of a notification', () => {
       assert.equal(locked.status, 429);
       assert.match(await locked.text(), /locked after five wrong passphrases/);
     }
-    await house.given(`${right}\n`, 'intent', 'deny', id);
+    await installation.given(`${right}\n`, 'intent', 'deny', id);
     await eventually('it is denied', async () => (await stateOf(id)) === 'denied');
-    const other = await asked();
+    const other = await submitted();
     const refused = await guess(other.approve, right);
     assert.equal(refused.status, 429);
     assert.match(await refused.text(), /the key is locked for pages for 15 min .* answer in a terminal/);

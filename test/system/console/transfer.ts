@@ -1,4 +1,4 @@
-/** A plan that is asked about: play money that moves. */
+/** A plan that needs an approval: a transfer of play money. */
 export const TRANSFER = {
   verb: 'transfer',
   plan: {

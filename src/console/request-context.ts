@@ -1,4 +1,4 @@
-/** One request of somebody who is in: what a screen gets, and what it may answer. */
+/** One request of a session: the input of a screen, and its possible answers. */
 import type { Clock } from '../kit/clock/clock.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import type { Desk, Part } from './desk.ts';
@@ -7,46 +7,46 @@ import type { Session } from './sessions.ts';
 import type { SharedReads } from './shared-reads.ts';
 import type { LocalContext } from './times.ts';
 
-export type Visit = {
+export type RequestContext = {
   readonly session: Session;
-  /** The address that the browser has come by, as `http://localhost:8087`. */
+  /** The origin of the request, such as `http://localhost:8087`. */
   readonly origin: string;
-  readonly desk: Desk;
+  readonly backend: Desk;
   readonly here: LocalContext;
   readonly clock: Clock;
-  /** Below the base, as `alarms/0198…`. */
+  /** Below the base, such as `alarms/0198…`. */
   readonly path: string;
   readonly query: URLSearchParams;
-  /** What varies in the path. */
+  /** The parameters of the path. */
   readonly params: Readonly<Record<string, string>>;
-  /** Of a write; its CSRF token was checked. */
+  /** The body of a POST; its CSRF token was checked. */
   readonly form: URLSearchParams;
   readonly signal: AbortSignal;
-  /** Shares what pages of the same moment read. */
+  /** Shares reads among requests of the same moment. */
   readonly reads: SharedReads;
 };
 
-/** Where a write leads to, below the base. */
-export type Onward = { readonly to: string };
-/** A file to take away. */
+/** A redirect to a path below the base. */
+export type Redirect = { readonly to: string };
+/** A file download. */
 export type Download = { readonly download: { readonly name: string; readonly text: string } };
-/** What our own script asks for. */
-export type Told = { readonly told: object };
-export type Screen = (visit: Visit) => Promise<Page | Onward | Download | Told>;
+/** The answer to a request of the console's script. */
+export type JsonAnswer = { readonly json: object };
+export type Screen = (context: RequestContext) => Promise<Page | Redirect | Download | JsonAnswer>;
 
-/** @throws ReveilleError `unavailable` with the reason and what to do */
+/** @throws ReveilleError `unavailable` with the reason and the remedy */
 export function there<T>(part: Part<T>): T {
   if ('there' in part) return part.there;
   throw new ReveilleError('unavailable', part.missing, { retryable: false });
 }
 
-/** A field of a form, without the blanks around it; `undefined` when it was left empty. */
-export function field({ form }: Pick<Visit, 'form'>, name: string): string | undefined {
+/** A form field without surrounding white space; `undefined` if it is empty. */
+export function field({ form }: Pick<RequestContext, 'form'>, name: string): string | undefined {
   const text = form.get(name)?.trim();
   return text === '' ? undefined : text;
 }
 
-/** A query with members set, or taken away. */
+/** A path with changed query members; `undefined` removes a member. */
 export function withQuery(path: string, query: URLSearchParams, change: Record<string, string | undefined>): string {
   const changed = new URLSearchParams(query);
   for (const [name, value] of Object.entries(change)) {

@@ -1,27 +1,27 @@
 /**
- * The fires of the next days, per alarm and per hour, and what the budget defers of them. Pure.
+ * The forecast: fires of the next days per alarm and hour, with the fires that the budget defers. Pure.
  *
- * Chart, list and figures of the screen are all made of the same cells, so they agree. The work is bounded: up to
- * `MOST_SIMULATED` fires are simulated one by one against the budget; beyond that they are counted per cell, which visits
- * none of them, and cells get as long as a day before there are more than `MOST_CELLS`.
+ * Chart, list and figures of the screen use the same cells, so they agree. The work is bounded. Up to `MAX_SIMULATED`
+ * fires are simulated one by one against the budget. Beyond that they are counted per cell without iterating, and a cell
+ * covers a day instead of an hour before there are more than `MAX_CELLS`.
  */
 import { quietUntil } from '../kit/clock/quiet-hours.ts';
 import { dayAt, nextDayAfter } from '../kit/clock/wall-clock.ts';
 import { offsetAt } from '../kit/clock/zone.ts';
 import type { AlarmView } from '../wire/alarm.ts';
 import type { Budget } from '../wire/budget.ts';
-import { instantOf } from './alarm-words.ts';
+import { instantOf } from './alarm-text.ts';
 import type { Series, SeriesOf } from './desk.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-export const MOST_SIMULATED = 20_000;
-const MOST_CELLS = 20_000;
+export const MAX_SIMULATED = 20_000;
+const MAX_CELLS = 20_000;
 
-/** Why fires are deferred, how many, and until when the last of them is, epoch ms. */
+/** Why fires are deferred, their number, and until when the last one waits (epoch ms). */
 export type Conflict = { readonly why: string; count: number; until: number | undefined };
 
-/** The fires of one alarm in one hour of the reader's calendar, or in one day where there are too many hours. */
+/** The fires of one alarm in one hour of the user's calendar, or in one day where there are too many hours. */
 export type Cell = {
   readonly alarm: AlarmView;
   /** Days from today. */
@@ -36,13 +36,13 @@ export type Cell = {
   readonly conflicts: Conflict[];
 };
 
-export type Ahead = {
+export type Forecast = {
   /** Ordered by their first fires. */
   readonly cells: readonly Cell[];
   readonly total: number;
-  /** Fires that the budget defers; `undefined` where there are too many to say. */
+  /** Fires that the budget defers; `undefined` beyond `MAX_SIMULATED` fires. */
   readonly deferred: number | undefined;
-  /** Fires per day of the reader's calendar, the first one today. */
+  /** Fires per day of the user's calendar, from today on. */
   readonly perDay: readonly number[];
   readonly cellsAre: 'hours' | 'days';
 };
@@ -73,20 +73,20 @@ function firesOf(alarm: AlarmView, until: number, seriesOf: SeriesOf): Fires[] {
   return [{ alarm, first, series, count: Math.min(left, 1 + more), end }];
 }
 
-/** Days from today, and hours of the reader's clock since 1970. */
-function placeOf(zone: string, today: number, at: number) {
+/** Days from today, and hours of the user's clock since 1970. */
+function hourOf(zone: string, today: number, at: number) {
   const hour = Math.floor((at + offsetAt(zone, at)) / HOUR_MS);
   return { hour, day: Math.max(0, Math.floor(hour / 24) - today) };
 }
 
-/** What the budget says of a fire after those that it let through. */
+/** Checks fires in order; each check counts the fires that the budget admitted before. */
 function budgetCheck(budget: Budget | undefined) {
   const { quiet, wakes_per_hour: hourly, wakes_per_day: daily, min_gap_seconds: gap } = budget ?? {};
-  const taken: number[] = [];
+  const admitted: number[] = [];
   const begins = { hour: 0, day: 0 };
   const within = (span: 'hour' | 'day', after: number) => {
-    while (begins[span] < taken.length && taken[begins[span]]! <= after) begins[span]++;
-    return taken.length - begins[span];
+    while (begins[span] < admitted.length && admitted[begins[span]]! <= after) begins[span]++;
+    return admitted.length - begins[span];
   };
   const conflictOf = (at: number, { urgent }: AlarmView): { why: string; until?: number } | undefined => {
     const until = quiet && !urgent ? quietUntil(quiet, at) : undefined;
@@ -94,19 +94,19 @@ function budgetCheck(budget: Budget | undefined) {
     if (hourly !== undefined && within('hour', at - HOUR_MS) >= hourly)
       return { why: `more than ${hourly} wakes in an hour` };
     if (daily !== undefined && within('day', at - DAY_MS) >= daily) return { why: `more than ${daily} wakes in a day` };
-    const last = taken.at(-1);
+    const last = admitted.at(-1);
     if (gap !== undefined && last !== undefined && at - last < gap * 1000)
       return { why: `less than ${gap} s after another wake`, until: last + gap * 1000 };
     return undefined;
   };
   return (at: number, alarm: AlarmView) => {
     const conflict = conflictOf(at, alarm);
-    if (!conflict) taken.push(at);
+    if (!conflict) admitted.push(at);
     return conflict;
   };
 }
 
-/** Every fire, in order, against the budget. */
+/** Checks every fire in order against the budget. */
 function simulated(all: readonly Fires[], today: number, zone: string, budget: Budget | undefined): Cell[] {
   const fires = all.flatMap(({ alarm, first, series, count }) => {
     const instants = [first];
@@ -119,7 +119,7 @@ function simulated(all: readonly Fires[], today: number, zone: string, budget: B
   for (const { at, alarm } of fires) {
     const conflict = check(at, alarm);
     const isDeferred = conflict !== undefined;
-    const { day, hour } = placeOf(zone, today, at);
+    const { day, hour } = hourOf(zone, today, at);
     const key = `${alarm.id} ${hour}`;
     const known = cells.get(key);
     const cell = known ?? {
@@ -141,7 +141,7 @@ function simulated(all: readonly Fires[], today: number, zone: string, budget: B
   return [...cells.values()];
 }
 
-/** Counts a conflict together with those of the same reason. */
+/** Adds a conflict to the one with the same reason. */
 export function addConflict(conflicts: Conflict[], { why, count, until }: Conflict): void {
   const known = conflicts.find((one) => one.why === why);
   if (!known) conflicts.push({ why, count, until });
@@ -151,8 +151,8 @@ export function addConflict(conflicts: Conflict[], { why, count, until }: Confli
   }
 }
 
-/** Counts per cell, without a visit to each fire. */
-function counted(all: readonly Fires[], today: number, zone: string, cellsAre: Ahead['cellsAre']): Cell[] {
+/** Counts per cell, without a context to each fire. */
+function counted(all: readonly Fires[], today: number, zone: string, cellsAre: Forecast['cellsAre']): Cell[] {
   const endOf = (at: number) =>
     cellsAre === 'days' ? nextDayAfter(zone, at) : at + HOUR_MS - ((at + offsetAt(zone, at)) % HOUR_MS);
   const cells = all.flatMap(({ alarm, first, series, count, end }) => {
@@ -163,7 +163,7 @@ function counted(all: readonly Fires[], today: number, zone: string, cellsAre: A
       const here = Math.min(left, 1 + (rest?.count ?? 0));
       const isWhole = here === 1 + (rest?.count ?? 0);
       const last: number = here === 1 ? at : isWhole ? rest!.at : nth(series, at, here - 1);
-      const { day } = placeOf(zone, today, at);
+      const { day } = hourOf(zone, today, at);
       found.push({ alarm, day, first: at, last, count: here, defersFirst: false, defersLast: false, conflicts: [] });
       left -= here;
       at = left > 0 ? series.next(last) : undefined;
@@ -179,23 +179,23 @@ function nth(series: Series, after: number, n: number): number {
   return at;
 }
 
-/** @param alarms those that fire before `until` */
-export function lookAhead(given: {
+/** @param given.alarms alarms that fire before `until` */
+export function forecast(given: {
   alarms: readonly AlarmView[];
   now: number;
   until: number;
   zone: string;
   budget: Budget | undefined;
   seriesOf: SeriesOf;
-}): Ahead {
+}): Forecast {
   const { alarms, now, until, zone, budget, seriesOf } = given;
   const all = alarms.flatMap((alarm) => firesOf(alarm, until, seriesOf));
   const total = all.reduce((sum, { count }) => sum + count, 0);
   const hours = Math.ceil((until - now) / HOUR_MS) + 1;
   const cellsByHour = all.reduce((sum, { count }) => sum + Math.min(count, hours), 0);
-  const cellsAre = total <= MOST_SIMULATED || cellsByHour <= MOST_CELLS ? 'hours' : 'days';
+  const cellsAre = total <= MAX_SIMULATED || cellsByHour <= MAX_CELLS ? 'hours' : 'days';
   const today = dayAt(zone, now);
-  const isSimulated = total <= MOST_SIMULATED;
+  const isSimulated = total <= MAX_SIMULATED;
   const cells = isSimulated ? simulated(all, today, zone, budget) : counted(all, today, zone, cellsAre);
   const { quiet, wakes_per_hour: hourly, wakes_per_day: daily, min_gap_seconds: gap } = budget ?? {};
   const isUnbound = [quiet, hourly, daily, gap].every((bound) => bound === undefined);

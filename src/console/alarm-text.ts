@@ -1,4 +1,4 @@
-/** An alarm in a few words: what it is called, when it rings, how it stands. */
+/** Short texts about an alarm: name, schedule, next fire, state and errors. */
 import { html } from 'hono/html';
 import { formatDuration } from '../kit/clock/duration.ts';
 import { seriesText, usesWallClock } from '../kit/phrase/series-text.ts';
@@ -11,68 +11,68 @@ import { absolute, type LocalContext, time } from './times.ts';
 export const instantOf = (text: string | undefined): number | undefined =>
   text === undefined ? undefined : parseInstant(text);
 
-/** Its label, or the beginning of its words. */
-export const nameOf = ({ label, wake_message: words }: Pick<AlarmView, 'label' | 'wake_message'>, most = 80): Html =>
-  brief(label === '' ? words : label, most);
+/** Its label, or the beginning of its message. */
+export const nameOf = ({ label, wake_message: message }: Pick<AlarmView, 'label' | 'wake_message'>, most = 80): Html =>
+  brief(label === '' ? message : label, most);
 
 /** `every weekday at 09:00 in Europe/Berlin`, `once`. */
-export function scheduleWords(
+export function scheduleText(
   alarm: Pick<AlarmView, 'kind' | 'cron_expr' | 'timezone' | 'fire_at'>,
   here: LocalContext,
 ): Html {
   const { kind, cron_expr: cron = '', timezone = 'UTC', fire_at } = alarm;
   const at = instantOf(fire_at);
   if (kind === 'once') return at === undefined ? html`once` : html`once, ${absolute(at, here)}`;
-  const words = seriesText(cron);
+  const text = seriesText(cron);
   const where = timezone === here.zone || !usesWallClock(cron) ? NOTHING : html` in ${shown(timezone)}`;
-  return words === undefined ? html`<code>${shown(cron)}</code>${where}` : html`${words}${where}`;
+  return text === undefined ? html`<code>${shown(cron)}</code>${where}` : html`${text}${where}`;
 }
 
 const STATES = {
-  active: 'waits',
+  active: 'waiting',
   paused: 'paused',
-  fired: 'has rung',
+  fired: 'fired',
   cancelled: 'cancelled',
   failed: 'failed',
 } as const;
 
-/** A word and a mark; the word says it without the colour. */
+/** The state as a word and a mark; the word does not depend on the colour. */
 export function stateMark({ status, in_flight, held_back }: AlarmView): Html {
-  const [name, words] = in_flight
-    ? (['ringing', 'rings now'] as const)
+  const [name, text] = in_flight
+    ? (['ringing', 'firing'] as const)
     : held_back
-      ? (['held', 'held back'] as const)
+      ? (['held', 'deferred'] as const)
       : ([status, STATES[status]] as const);
-  return html`<span class="state ${name}">${words}</span>`;
+  return html`<span class="state ${name}">${text}</span>`;
 }
 
-/** When it rings next, or rang last. */
-export function ringTime(alarm: AlarmView, here: LocalContext): Html {
+/** The next fire, or the last one. */
+export function fireTime(alarm: AlarmView, here: LocalContext): Html {
   const next = instantOf(alarm.next_fire_at);
   if (alarm.in_flight) return html`now`;
   if (next !== undefined) return next <= here.now ? html`due` : time(next, here);
   const last = instantOf(alarm.last_fired_at);
   return last === undefined
     ? html`<span class="dim">–</span>`
-    : html`<span class="dim">rang ${time(last, here)}</span>`;
+    : html`<span class="dim">fired ${time(last, here)}</span>`;
 }
 
-/** What goes wrong, and what happens next; nothing where nothing does. */
+/** The error and the next step; empty without an error. */
 export function trouble(alarm: AlarmView, here: LocalContext): Html {
   const { failure_count: failures, last_error, status, max_failures, held_back } = alarm;
   const next = instantOf(alarm.next_fire_at);
-  const held = instantOf(held_back?.until);
+  const deferredUntil = instantOf(held_back?.until);
   if (held_back)
-    return html`Held back: ${shown(held_back.reason.replace(/^(?:deferred|held back): /, ''))}. ${held === undefined ? NOTHING : html`Rings ${time(held, here)}.`}`;
+    return html`Deferred: ${shown(held_back.reason.replace(/^(held back|deferred): /, ''))}. ${deferredUntil === undefined ? NOTHING : html`Fires ${time(deferredUntil, here)}.`}`;
   if (last_error === undefined || status === 'cancelled') return NOTHING;
   const why = shown(plainWakeError(last_error));
   if (status === 'failed')
-    return html`Given up after ${failures} attempts: ${why}. Nothing happens by itself any more; redrive tries the same ring again.`;
+    return html`Failed after ${failures} attempts: ${why}. Retry delivers the same occurrence again.`;
   if (failures > 0 && next !== undefined)
-    return html`Attempt ${failures} of ${max_failures} failed: ${why}. Tries again ${time(next, here)}.`;
+    return html`Attempt ${failures} of ${max_failures} failed: ${why}. Next attempt ${time(next, here)}.`;
   return status === 'active' && next !== undefined
-    ? html`The last ring failed: ${why}. The next one is ${time(next, here)}.`
-    : html`The last error was: ${why}.`;
+    ? html`The last fire failed: ${why}. Next fire ${time(next, here)}.`
+    : html`Last error: ${why}.`;
 }
 
 export const hasTrouble = ({ last_error, held_back, status }: AlarmView): boolean =>

@@ -1,6 +1,6 @@
 /**
- * What is asked of every request before anything else is looked at: that it names this console (DNS rebinding), and that
- * a write comes from one of its own pages. And what every answer says of itself.
+ * Checks every request first: the host name must be the console's (DNS rebinding), and a write must come from one of its
+ * own pages. It also defines the headers of every answer.
  */
 import { hostCheck } from '../kit/http/origin.ts';
 import { ReveilleError } from '../wire/errors.ts';
@@ -28,31 +28,31 @@ export const HEADERS: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',
 };
 
-export type DoorFigures = { hostsRefused: number; originsRefused: number };
+export type GuardFigures = { hostsRefused: number; originsRefused: number };
 
-/** Whether the page that sent it is ours, as far as the browser says. */
-function isFromElsewhere(request: Request): boolean {
+/** Whether the browser reports another site as the sender. */
+function isCrossSite(request: Request): boolean {
   const { headers, method, url } = request;
   const own = new URL(url).origin;
   const origin = headers.get('origin');
   if (origin !== null && origin !== own) return true;
   const site = headers.get('sec-fetch-site');
   if (method === 'GET' || method === 'HEAD') {
-    // A link on another page may lead here; nothing else there may.
+    // Other sites may link to the console, but not embed or fetch it.
     const isNavigation = headers.get('sec-fetch-mode') === 'navigate' && headers.get('sec-fetch-dest') === 'document';
     return site !== null && site !== 'same-origin' && site !== 'none' && !isNavigation;
   }
-  // Every browser says where a write comes from; what does not say it is no page of ours.
+  // Every browser sends the origin of a write, so a write without it is not from a page.
   return origin === null || (site !== null && site !== 'same-origin');
 }
 
 /**
- * @param hosts names that pass besides loopback's
- * @returns throws ReveilleError `forbidden` for what must not come in
+ * @param hosts host names that are accepted in addition to those of the loopback address
+ * @returns a check that throws ReveilleError `forbidden`
  */
-export function createDoor(hosts: readonly string[]) {
+export function createRequestGuard(hosts: readonly string[]) {
   const checkHost = hostCheck('127.0.0.1', hosts);
-  const figures: DoorFigures = { hostsRefused: 0, originsRefused: 0 };
+  const figures: GuardFigures = { hostsRefused: 0, originsRefused: 0 };
   return {
     figures,
     check(request: Request): void {
@@ -63,10 +63,10 @@ export function createDoor(hosts: readonly string[]) {
         throw thrown;
       }
       if (!['GET', 'HEAD', 'POST'].includes(request.method))
-        throw new ReveilleError('not_found', `${request.method} is not taken here`, { status: 405 });
-      if (!isFromElsewhere(request)) return;
+        throw new ReveilleError('not_found', `${request.method} is not supported: use GET or POST`, { status: 405 });
+      if (!isCrossSite(request)) return;
       figures.originsRefused++;
-      throw new ReveilleError('forbidden', 'requests from pages of others are not taken here');
+      throw new ReveilleError('forbidden', 'requests from pages of other sites are refused');
     },
   };
 }

@@ -1,26 +1,26 @@
-/** The questions that wait for one person. */
+/** The waiting questions of one user. */
 import type { ExecutorClient, Reply, WaitingGate } from '../executor/client.ts';
 import { calendarTime, type LocalContext } from '../kit/clock/local-time.ts';
 import { fullyEscaped } from '../kit/text/hidden-characters.ts';
 import { answerSummary, type IntentView } from '../wire/intent-view.ts';
 import type { Desk } from './desk.ts';
+import { there } from './request-context.ts';
 import type { SharedReads } from './shared-reads.ts';
-import { there } from './visit.ts';
 
-/** A question, the intent that it belongs to, and the source text of the call, whose numbers have all their digits. */
+/** A question, its intent, and the source text of the call, in which numbers keep all digits. */
 export type WaitingQuestion = { readonly intent: IntentView; readonly gate: WaitingGate; readonly text: string };
 
 export type Waiting = {
-  /** What waits, oldest intent first; nothing where there is no executor. Rejects when it cannot be asked. */
-  look(): Promise<readonly WaitingQuestion[]>;
-  /** The same, asked for anew. */
-  lookAgain(): Promise<readonly WaitingQuestion[]>;
+  /** The waiting questions, oldest intent first; empty without an executor. Rejects if the executor does not answer. */
+  read(): Promise<readonly WaitingQuestion[]>;
+  /** The same with a new request. */
+  renew(): Promise<readonly WaitingQuestion[]>;
 };
 
-const MOST = 50;
+const MAX_INTENTS = 50;
 
-async function ask(intents: ExecutorClient): Promise<WaitingQuestion[]> {
-  const found = await intents.list({ status: 'awaiting_approval', limit: MOST });
+async function readAll(intents: ExecutorClient): Promise<WaitingQuestion[]> {
+  const found = await intents.list({ status: 'awaiting_approval', limit: MAX_INTENTS });
   const gates = await Promise.all(
     found.reverse().map(async ({ value: intent }) => {
       const waiting: Reply<WaitingGate>[] = await intents.gates(intent.intent_id);
@@ -30,25 +30,25 @@ async function ask(intents: ExecutorClient): Promise<WaitingQuestion[]> {
   return gates.flat();
 }
 
-export function waitingOf(desk: Desk, reads: SharedReads): Waiting {
-  const { intents } = desk;
-  if ('missing' in intents) return { look: async () => [], lookAgain: async () => [] };
-  const [key, all] = [`${desk.user} waiting`, () => ask(intents.there)];
-  return { look: () => reads.read(key, all), lookAgain: () => reads.renew(key, all) };
+export function waitingOf(backend: Desk, reads: SharedReads): Waiting {
+  const { intents } = backend;
+  if ('missing' in intents) return { read: async () => [], renew: async () => [] };
+  const [key, all] = [`${backend.user} waiting`, () => readAll(intents.there)];
+  return { read: () => reads.read(key, all), renew: () => reads.renew(key, all) };
 }
 
-/** Who was first, as a sentence, where a step's question has been answered or waits no more; `undefined` where it waits. */
+/** Why a question is closed, with its approver; `undefined` while it waits. */
 export async function firstAnswer(
-  desk: Desk,
+  backend: Desk,
   here: LocalContext,
   { intentId, nodeId }: { intentId: string; nodeId: string },
 ): Promise<string | undefined> {
-  const { value } = await there(desk.intents).view(intentId);
+  const { value } = await there(backend.intents).view(intentId);
   const node = value.nodes.find(({ node_id }) => node_id === nodeId);
   if (!node || node.state === 'awaiting_approval') return undefined;
   const { answered, state, detail } = node;
   const what = answered
     ? `was already ${fullyEscaped(answerSummary({ ...answered, at: calendarTime(Date.parse(answered.at), here) }))}`
     : `is ${state.replaceAll('_', ' ')}${detail === undefined ? '' : ` (${detail})`}`;
-  return `This question does not wait any more: its step ${what}. The first answer counts.`;
+  return `This question is no longer waiting: its step ${what}. The first answer counts.`;
 }

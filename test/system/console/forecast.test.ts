@@ -1,10 +1,10 @@
-/** The forecast of the console with the schedule engine that it is wired to. */
+/** The forecast of the console with its real schedule engine. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { compileSchedule } from '../../../src/chronos/alarm/schedule.ts';
 import { seriesOf } from '../../../src/cli/access/console-backend.ts';
-import { lookAhead } from '../../../src/console/ahead.ts';
 import type { SeriesOf } from '../../../src/console/desk.ts';
+import { forecast as forecastOf } from '../../../src/console/forecast.ts';
 import type { AlarmView } from '../../../src/wire/alarm.ts';
 import type { Budget } from '../../../src/wire/budget.ts';
 
@@ -21,7 +21,7 @@ function alarm(id: string, cron: string, more: Partial<AlarmView> = {}): AlarmVi
   return { ...read, urgent: false, ...more } as AlarmView;
 }
 const forecast = (alarms: readonly AlarmView[], budget?: Budget, engine = seriesOf) =>
-  lookAhead({ alarms, now: NOW, until: UNTIL, zone: ZONE, budget, seriesOf: engine });
+  forecastOf({ alarms, now: NOW, until: UNTIL, zone: ZONE, budget, seriesOf: engine });
 
 test('every fire of a dense series is in the cells of its days, and the figures are their sums', () => {
   const { cells, total, perDay, deferred } = forecast([alarm('a', '*/15 * * * *'), alarm('b', '0 9 * * *')]);
