@@ -3,7 +3,7 @@
  * is open.
  */
 import { type Clock, wait } from '../kit/clock/clock.ts';
-import type { Desk, Hint, Part } from './desk.ts';
+import type { ConsoleBackend, Hint, Part } from './backend.ts';
 import type { Waiting } from './waiting-questions.ts';
 
 /** Short enough that a change reaches the page within a second, also with slow backends. */
@@ -21,21 +21,25 @@ type Watched = { listeners: Set<(hint: Hint) => void>; stop: () => void };
 
 export class ChangeWatcher {
   readonly #clock: Clock;
-  readonly #waiting: (backend: Desk) => Waiting;
+  readonly #waiting: (backend: ConsoleBackend) => Waiting;
   readonly #onHint: (user: string) => void;
-  readonly #watched = new Map<Desk, Watched>();
+  readonly #watched = new Map<ConsoleBackend, Watched>();
   /** End of the notification slots that are taken; monotonic ms. */
   #slotsEnd = Number.NEGATIVE_INFINITY;
 
   /** @param options.onHint called before the listeners, so that they do not reuse older reads */
-  constructor(options: { clock: Clock; waiting: (backend: Desk) => Waiting; onHint: (user: string) => void }) {
+  constructor(options: {
+    clock: Clock;
+    waiting: (backend: ConsoleBackend) => Waiting;
+    onHint: (user: string) => void;
+  }) {
     this.#clock = options.clock;
     this.#waiting = options.waiting;
     this.#onHint = options.onHint;
   }
 
   /** @returns a function that ends it */
-  watch(backend: Desk, listener: (hint: Hint) => void): () => void {
+  watch(backend: ConsoleBackend, listener: (hint: Hint) => void): () => void {
     const watched = this.#watched.get(backend) ?? this.#begin(backend);
     watched.listeners.add(listener);
     return () => {
@@ -51,7 +55,7 @@ export class ChangeWatcher {
     this.#watched.clear();
   }
 
-  #begin(backend: Desk): Watched {
+  #begin(backend: ConsoleBackend): Watched {
     const ended = new AbortController();
     const watched: Watched = { listeners: new Set(), stop: () => ended.abort() };
     const notify = (hint: Hint) => {
@@ -72,7 +76,7 @@ export class ChangeWatcher {
     return Math.max(0, this.#slotsEnd - now);
   }
 
-  async #poll(backend: Desk, notify: (hint: Hint) => void, signal: AbortSignal): Promise<void> {
+  async #poll(backend: ConsoleBackend, notify: (hint: Hint) => void, signal: AbortSignal): Promise<void> {
     const seen = new Map<Hint, string>();
     const waiting = new Set<Hint>();
     const notifyInSlot = (hint: Hint) => {

@@ -8,8 +8,8 @@ import { isZone } from '../kit/clock/zone.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
 import { loadAssets } from './assets.ts';
+import type { ConsoleBackend } from './backend.ts';
 import { ChangeWatcher } from './change-watcher.ts';
-import type { Desk } from './desk.ts';
 import { openLive } from './live.ts';
 import { type Frame, mainOf, type Page, wholePage } from './page.ts';
 import type { JsonAnswer, RequestContext, Screen } from './request-context.ts';
@@ -21,11 +21,11 @@ import { errorMain, errorPage, openedPage, signInPage } from './screens/sign-in.
 import { SessionMessages } from './session-messages.ts';
 import {
   type CookieKind,
-  type Entry,
   type Session,
   type SessionFigures,
   type SessionStore,
   Sessions,
+  type SignedInUser,
 } from './sessions.ts';
 import { SharedReads } from './shared-reads.ts';
 import { waitingOf } from './waiting-questions.ts';
@@ -39,18 +39,18 @@ export type ConsoleOptions = {
   /** Seals one-time codes; without it, codes are not accepted. */
   codeSecret?: string | undefined;
   /** Authenticates the users of a shared console. */
-  people?: UserAccess | undefined;
+  users?: UserAccess | undefined;
   /** Links of notifications, each for one answer; without them, such links return 404. */
   links?: Links | undefined;
   /** The backend of a user. It is called with every request and should return the same object. */
-  deskOf: (entry: Entry) => Desk;
+  backendOf: (entry: SignedInUser) => ConsoleBackend;
 };
 
 export type UserAccess = {
   /** The owner of a token; `undefined` for an invalid token. @throws ReveilleError `rate_limited` */
-  signIn(token: string, remoteAddress: string): Entry | undefined;
+  signIn(token: string, remoteAddress: string): SignedInUser | undefined;
   /** Consumes a one-time code; `undefined` for an invalid code. */
-  redeem(code: string): Promise<Entry | undefined>;
+  redeem(code: string): Promise<SignedInUser | undefined>;
   /** Whether a credential is still valid. */
   stands(credential: string): boolean;
   /** Stores sessions. */
@@ -84,7 +84,7 @@ const STREAMS_PER_SESSION = 12;
 const BASE = '/:base{~[A-Za-z0-9_-]{22}}';
 
 export function createConsole(options: ConsoleOptions): ConsoleApp {
-  const { clock, log, codeSecret, people, links, deskOf: backendOf } = options;
+  const { clock, log, codeSecret, users: people, links, backendOf } = options;
   const assets = loadAssets();
   const guard = createRequestGuard(options.hosts);
   const reads = new SharedReads(clock, SHARED_MS);
@@ -131,7 +131,7 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
     };
   };
 
-  const countOf = (backend: Desk): Promise<number | undefined> =>
+  const countOf = (backend: ConsoleBackend): Promise<number | undefined> =>
     waitingOf(backend, reads)
       .read()
       .then(({ length }) => length)
@@ -232,7 +232,7 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
   app.post('/sign-in', async (c) => {
     if (!people) return outside(404);
     const form = await readForm(c.req.raw);
-    let entry: Entry | undefined;
+    let entry: SignedInUser | undefined;
     try {
       entry = people.signIn(form.get('token')?.trim() ?? '', c.env.info.remoteAddress);
     } catch (thrown) {
@@ -252,7 +252,7 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
   ): Promise<Response> => {
     if (!links) return outside(404);
     const { origin } = new URL(request.url);
-    const here = ({ zone }: Desk) => ({ now: clock.now(), zone });
+    const here = ({ zone }: ConsoleBackend) => ({ now: clock.now(), zone });
     const own = (user: string) => backendOf({ user });
     const answer = await answerLink({ links, token, assets, here, backendOf: own, clock, origin });
     if ('json' in answer) return jsonResponse(answer.json);

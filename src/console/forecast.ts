@@ -11,7 +11,7 @@ import { offsetAt } from '../kit/clock/zone.ts';
 import type { AlarmView } from '../wire/alarm.ts';
 import type { Budget } from '../wire/budget.ts';
 import { instantOf } from './alarm-text.ts';
-import type { Series, SeriesOf } from './desk.ts';
+import type { Series, SeriesOf } from './backend.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;

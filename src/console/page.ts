@@ -1,6 +1,6 @@
 /** The frame of every page: head, navigation and one-time messages. It contains no inline script and no inline style. */
 import { html, raw } from 'hono/html';
-import type { Desk } from './desk.ts';
+import type { ConsoleBackend } from './backend.ts';
 import type { FlashMessage } from './session-messages.ts';
 import type { Session } from './sessions.ts';
 import { type Html, NOTHING } from './shown.ts';
@@ -77,7 +77,7 @@ function messageLine(message: FlashMessage | undefined, session: Session): Html 
 
 /** The parts of a page around its screen. */
 export type Frame = {
-  readonly backend: Desk;
+  readonly backend: ConsoleBackend;
   readonly session: Session;
   readonly here: LocalContext;
   readonly assets: Assets;

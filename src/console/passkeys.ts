@@ -11,7 +11,7 @@ import { type GateAnswer, gateAnswerSchema } from '../wire/executor.ts';
 import { type OfferedPasskey, type Passkey, passkeySchema } from '../wire/passkey.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
 import { parseOrThrow } from '../wire/validate.ts';
-import type { Desk } from './desk.ts';
+import type { ConsoleBackend } from './backend.ts';
 
 /** Lifetime of a request: the user may have to find a phone. */
 const REQUEST_MS = 15 * 60_000;
@@ -19,7 +19,7 @@ const REQUEST_MS = 15 * 60_000;
 export const requestExpiry = (now: number): string => formatInstant(now + REQUEST_MS);
 
 /** Why pages of this address cannot use passkeys; `undefined` if they can. */
-export function whyNotAt({ localhost }: Pick<Desk, 'localhost'>, origin: string): string | undefined {
+export function whyNotAt({ localhost }: Pick<ConsoleBackend, 'localhost'>, origin: string): string | undefined {
   const { hostname, protocol } = new URL(origin);
   if (isIP(hostname.replace(/^\[|\]$/g, '')) !== 0) {
     const number = `A passkey needs a host name, and ${hostname} is an address.`;
@@ -35,7 +35,7 @@ export function whyNotAt({ localhost }: Pick<Desk, 'localhost'>, origin: string)
 }
 
 /** The passkeys that this page can use; empty if the executor does not answer. */
-export async function passkeysAt(backend: Desk, origin: string): Promise<readonly OfferedPasskey[]> {
+export async function passkeysAt(backend: ConsoleBackend, origin: string): Promise<readonly OfferedPasskey[]> {
   const { intents } = backend;
   if ('missing' in intents || whyNotAt(backend, origin) !== undefined) return [];
   const { passkeys } = await intents.there.passkeys().catch(() => ({ passkeys: [] }));

@@ -1,7 +1,7 @@
 /** One request of a session: the input of a screen, and its possible answers. */
 import type { Clock } from '../kit/clock/clock.ts';
 import { ReveilleError } from '../wire/errors.ts';
-import type { Desk, Part } from './desk.ts';
+import type { ConsoleBackend, Part } from './backend.ts';
 import type { Page } from './page.ts';
 import type { Session } from './sessions.ts';
 import type { SharedReads } from './shared-reads.ts';
@@ -11,7 +11,7 @@ export type RequestContext = {
   readonly session: Session;
   /** The origin of the request, such as `http://localhost:8087`. */
   readonly origin: string;
-  readonly backend: Desk;
+  readonly backend: ConsoleBackend;
   readonly here: LocalContext;
   readonly clock: Clock;
   /** Below the base, such as `alarms/0198…`. */

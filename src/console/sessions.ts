@@ -20,7 +20,7 @@ const VERSION = 'c1';
 const COOKIE = /(?:^|;\s*)([A-Za-z0-9_-]+)=([A-Za-z0-9_-]{1,100})(?=;|$)/g;
 
 /** A signed-in user. */
-export type Entry = {
+export type SignedInUser = {
   readonly user: string;
   /** The credential of the sign-in, if it can be revoked. */
   readonly credential?: string | undefined;
@@ -30,7 +30,7 @@ export type Entry = {
   readonly zone?: string | undefined;
 };
 
-export type Session = Entry & {
+export type Session = SignedInUser & {
   /** The path of its pages: `/~…/`. */
   readonly base: string;
   /** The CSRF token of every write. */
@@ -160,7 +160,7 @@ export class Sessions {
   }
 
   /** Opens a session. @returns the session and the header with its cookie */
-  async open(entry: Entry): Promise<{ session: Session; setCookie: string }> {
+  async open(entry: SignedInUser): Promise<{ session: Session; setCookie: string }> {
     const now = this.#clock.now();
     const token = randomSecret();
     const row: SessionRow = {

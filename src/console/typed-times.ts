@@ -7,7 +7,7 @@ import { PhraseError, type Reading } from '../kit/phrase/reading.ts';
 import { usesWallClock } from '../kit/phrase/series-text.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
-import type { RingsOf } from './desk.ts';
+import type { FireTimesOf } from './backend.ts';
 import { type Html, shown } from './shown.ts';
 import type { LocalContext } from './times.ts';
 
@@ -25,7 +25,7 @@ export function readTyped(when: string, zone: string | undefined, here: LocalCon
 }
 
 /** The instants of a reading; of a series, the next ones. */
-export function firesRead(reading: Reading, ringsOf: RingsOf, { now }: LocalContext): readonly number[] {
+export function firesRead(reading: Reading, ringsOf: FireTimesOf, { now }: LocalContext): readonly number[] {
   switch (reading.kind) {
     case 'instant':
       return [reading.at];
@@ -49,7 +49,7 @@ export function scheduleOf(reading: Reading) {
 }
 
 /** The next fires, in the zone in which the text was read, with the zone's name. */
-export function echo(reading: Reading, ringsOf: RingsOf, here: LocalContext): Html {
+export function echo(reading: Reading, ringsOf: FireTimesOf, here: LocalContext): Html {
   const zone = reading.kind === 'delay' ? here.zone : reading.zone;
   const [first, ...then] = firesRead(reading, ringsOf, here);
   if (first === undefined) return html`<p class="reading bad" role="alert">This schedule never fires.</p>`;

@@ -3,7 +3,7 @@ import type { ExecutorClient, Reply, WaitingGate } from '../executor/client.ts';
 import { calendarTime, type LocalContext } from '../kit/clock/local-time.ts';
 import { fullyEscaped } from '../kit/text/hidden-characters.ts';
 import { answerSummary, type IntentView } from '../wire/intent-view.ts';
-import type { Desk } from './desk.ts';
+import type { ConsoleBackend } from './backend.ts';
 import { there } from './request-context.ts';
 import type { SharedReads } from './shared-reads.ts';
 
@@ -30,7 +30,7 @@ async function readAll(intents: ExecutorClient): Promise<WaitingQuestion[]> {
   return gates.flat();
 }
 
-export function waitingOf(backend: Desk, reads: SharedReads): Waiting {
+export function waitingOf(backend: ConsoleBackend, reads: SharedReads): Waiting {
   const { intents } = backend;
   if ('missing' in intents) return { read: async () => [], renew: async () => [] };
   const [key, all] = [`${backend.user} waiting`, () => readAll(intents.there)];
@@ -39,7 +39,7 @@ export function waitingOf(backend: Desk, reads: SharedReads): Waiting {
 
 /** Why a question is closed, with its approver; `undefined` while it waits. */
 export async function firstAnswer(
-  backend: Desk,
+  backend: ConsoleBackend,
   here: LocalContext,
   { intentId, nodeId }: { intentId: string; nodeId: string },
 ): Promise<string | undefined> {

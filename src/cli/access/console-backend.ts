@@ -7,14 +7,14 @@ import { compileSchedule } from '../../chronos/alarm/schedule.ts';
 import type {
   ApproverPort,
   Check,
-  Desk,
-  NoticeChannel,
-  Notices,
+  ConsoleBackend,
+  ConsoleNotifications,
+  FireTimesOf,
+  NotificationChannel,
   Part,
   ReceiptVerdict,
-  RingsOf,
   SeriesOf,
-} from '../../console/desk.ts';
+} from '../../console/backend.ts';
 import { machineZone } from '../../kit/clock/machine-zone.ts';
 import { withoutColours } from '../../kit/text/hidden-characters.ts';
 import { type ChannelView, DEFAULT_KINDS, type NotifyDesk } from '../../notify/client.ts';
@@ -49,7 +49,7 @@ function part<T>(make: () => T): Part<T> {
 /** The schedule engine of chronosd itself, so that a forecast is exact. */
 export const seriesOf: SeriesOf = ({ cron, zone, anchor }) => compileSchedule(cron, zone, anchor);
 
-export const ringsOf: RingsOf = ({ cron, zone, after, until, atMost }) => {
+export const ringsOf: FireTimesOf = ({ cron, zone, after, until, atMost }) => {
   const schedule = seriesOf({ cron, zone, anchor: after });
   const rings: number[] = [];
   for (let at = after; rings.length < atMost; ) {
@@ -166,8 +166,8 @@ async function dayOf(context: CliContext, date: string | undefined) {
 }
 
 /** The notification channels of this installation's user. */
-function noticesOf({ settings }: CliContext, user: string, desk: NotifyDesk): Notices {
-  const shown = (view: ChannelView): NoticeChannel => ({
+function noticesOf({ settings }: CliContext, user: string, desk: NotifyDesk): ConsoleNotifications {
+  const shown = (view: ChannelView): NotificationChannel => ({
     ...{ id: view.id, name: view.name, place: view.place, told: view.told, quiet: view.quiet },
     ...{ lastToldAt: view.lastToldAt, lastError: view.last_error, isPaused: view.paused === true },
   });
@@ -203,8 +203,8 @@ const TEST_MS = 15_000;
 export function localDesk(
   context: CliContext,
   name: string,
-  { onHint, notify }: { onHint: Desk['onHint']; notify: NotifyDesk },
-): Desk {
+  { onHint, notify }: { onHint: ConsoleBackend['onHint']; notify: NotifyDesk },
+): ConsoleBackend {
   const user = userOf(context, undefined);
   const { home, settings } = context;
   const data = ['CHRONOS', 'ROUTER', 'NEO', 'EXECUTOR', 'CHRONOMETRIC'].flatMap((system) => {

@@ -3,9 +3,9 @@
  * the user's token, and no others.
  */
 import { createChronosClient, holdPrincipal } from '../../chronos/client.ts';
+import type { Check, ConsoleBackend, Part } from '../../console/backend.ts';
 import type { ConsoleApp } from '../../console/console.ts';
-import type { Check, Desk, Part } from '../../console/desk.ts';
-import type { Entry } from '../../console/sessions.ts';
+import type { SignedInUser } from '../../console/sessions.ts';
 import { createExecutorClient } from '../../executor/client.ts';
 import { machineZone } from '../../kit/clock/machine-zone.ts';
 import { isZone } from '../../kit/clock/zone.ts';
@@ -26,7 +26,7 @@ const MOST_DESKS = 2000;
 /** After this time without a request, the rights of a user are removed from memory. */
 const KEPT_MS = 30 * 60_000;
 
-type Comer = Entry & { readonly credential: string; readonly rights: string };
+type Comer = SignedInUser & { readonly credential: string; readonly rights: string };
 
 const PASSKEY_NEEDED =
   'This server does not have your approver’s key. To answer on this page, add a passkey for this address (Approvals, Passkeys), or answer on the computer with your key: reveille intent approve';
@@ -50,7 +50,11 @@ function alarmsOf({ clock }: CliContext, { chronosUrl, chronosToken }: ConsoleCo
   return { there: client };
 }
 
-function intentsOf({ executorUrl }: ConsoleConfig, { user, rights }: Comer, submitter: boolean): Desk['intents'] {
+function intentsOf(
+  { executorUrl }: ConsoleConfig,
+  { user, rights }: Comer,
+  submitter: boolean,
+): ConsoleBackend['intents'] {
   if (executorUrl === undefined)
     return { missing: 'This router has no executor; the operator sets ROUTER_EXECUTOR_URL.' };
   if (!submitter) {
@@ -62,7 +66,9 @@ function intentsOf({ executorUrl }: ConsoleConfig, { user, rights }: Comer, subm
 }
 
 /** Checks for the user: whether the daemons answer. */
-async function checksOf(desk: Pick<Desk, 'user' | 'alarms' | 'machines' | 'intents'>): Promise<readonly Check[]> {
+async function checksOf(
+  desk: Pick<ConsoleBackend, 'user' | 'alarms' | 'machines' | 'intents'>,
+): Promise<readonly Check[]> {
   const check = async <T>(name: string, part: Part<T>, ask: (there: T) => Promise<string>): Promise<Check> => {
     if ('missing' in part) return { name, status: 'note', detail: part.missing };
     try {
@@ -88,7 +94,7 @@ async function checksOf(desk: Pick<Desk, 'user' | 'alarms' | 'machines' | 'inten
   ]);
 }
 
-function deskFor(context: CliContext, config: ConsoleConfig, people: Users, comer: Comer): Desk {
+function deskFor(context: CliContext, config: ConsoleConfig, people: Users, comer: Comer): ConsoleBackend {
   const { user, credential, zone } = comer;
   const { clock, settings } = context;
   const machines = people.machineOf(user);
@@ -133,16 +139,16 @@ function deskFor(context: CliContext, config: ConsoleConfig, people: Users, come
 
 /** Backends of signed-in users, by their credentials. */
 class Desks {
-  readonly #kept = new Map<string, { desk: Desk; usedAt: number }>();
-  readonly #make: (comer: Comer) => Desk;
+  readonly #kept = new Map<string, { desk: ConsoleBackend; usedAt: number }>();
+  readonly #make: (comer: Comer) => ConsoleBackend;
   readonly #now: () => number;
 
-  constructor(make: (comer: Comer) => Desk, now: () => number) {
+  constructor(make: (comer: Comer) => ConsoleBackend, now: () => number) {
     this.#make = make;
     this.#now = now;
   }
 
-  of({ user, credential, rights, zone }: Entry): Desk {
+  of({ user, credential, rights, zone }: SignedInUser): ConsoleBackend {
     if (credential === undefined || rights === undefined)
       throw new ReveilleError('unauthorized', 'this session has no rights; sign in again');
     const key = `${credential} ${zone ?? ''}`;
@@ -175,13 +181,13 @@ export function fleetConsole(context: CliContext, { host, isTls, console, allowe
         log: await context.log('console', 'info'),
         cookie: isTls ? 'host' : 'path',
         hosts: [...hostNames(host), ...allowedHosts],
-        people: {
+        users: {
           signIn: people.authenticate,
           redeem: people.redeem,
           stands: people.isValid,
           sessions: people.sessions,
         },
-        deskOf: (entry) => desks.of(entry),
+        backendOf: (entry) => desks.of(entry),
       });
     };
     return async (request, info) => {

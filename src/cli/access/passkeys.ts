@@ -2,7 +2,7 @@
  * The passkeys of this installation's user. The operator's token opens the roster; the approver's key of this computer
  * vouches for additions and revocations.
  */
-import type { PasskeyPort } from '../../console/desk.ts';
+import type { PasskeyPort } from '../../console/backend.ts';
 import { openApproverWith } from '../approver/approver-key.ts';
 import { revocationRequest, signedUntil, vouchedFor } from '../approver/statements.ts';
 import type { CliContext } from '../context.ts';

@@ -1,6 +1,7 @@
 /** The console of `reveille up` for this installation's user; created with the first request. */
+
+import type { Hint } from '../../console/backend.ts';
 import type { ConsoleApp, ConsoleInfo } from '../../console/console.ts';
-import type { Hint } from '../../console/desk.ts';
 import { hostNames } from '../../kit/http/listener-settings.ts';
 import { randomSecret } from '../../kit/identity/secrets.ts';
 import type { NotifyDesk } from '../../notify/client.ts';
@@ -47,7 +48,7 @@ export function ownConsole(context: CliContext, name: string): OwnConsole {
       cookie: settings.ROUTER_PUBLIC_TLS_CERT === undefined ? 'path' : 'secure-path',
       hosts: hostNames(settings.ROUTER_PUBLIC_ALLOWED_HOSTS),
       codeSecret: secret,
-      deskOf: () => own,
+      backendOf: () => own,
     });
   };
   return {

@@ -7,7 +7,7 @@ import type { WaitingGate } from '../../executor/client.ts';
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { NotifyDesk } from '../../notify/client.ts';
 import { toReveilleError } from '../../wire/errors.ts';
-import type { Desk } from '../desk.ts';
+import type { ConsoleBackend } from '../backend.ts';
 import { type Assets, outsidePage } from '../page.ts';
 import { answerToSign, passkeyAnswerIn, passkeysAt } from '../passkeys.ts';
 import { type JsonAnswer, there } from '../request-context.ts';
@@ -46,8 +46,8 @@ export type LinkContext = {
   readonly links: Links;
   readonly token: string;
   readonly assets: Assets;
-  readonly here: (backend: Desk) => LocalContext;
-  readonly backendOf: (user: string) => Desk;
+  readonly here: (backend: ConsoleBackend) => LocalContext;
+  readonly backendOf: (user: string) => ConsoleBackend;
   readonly clock: Clock;
   readonly origin: string;
 };
@@ -64,7 +64,7 @@ const refused = (assets: Assets, why: Refusal, text = REFUSALS[why]): LinkPage =
 });
 
 /** Why a question is closed, with the approver if it was answered. */
-async function closedReason(link: Link, backend: Desk, { here }: Pick<LinkContext, 'here'>): Promise<string> {
+async function closedReason(link: Link, backend: ConsoleBackend, { here }: Pick<LinkContext, 'here'>): Promise<string> {
   const first = backend.user === link.user ? await firstAnswer(backend, here(backend), link) : undefined;
   return first ?? REFUSALS.changed;
 }
@@ -72,7 +72,7 @@ async function closedReason(link: Link, backend: Desk, { here }: Pick<LinkContex
 /** The question of a link if it still waits with the same call; `undefined` otherwise. */
 async function questionOf(
   link: Link,
-  backend: Desk,
+  backend: ConsoleBackend,
 ): Promise<{ asked: WaitingQuestion; gates: WaitingGate[] } | undefined> {
   const intents = there(backend.intents);
   const waiting = await intents.gates(link.intentId);
@@ -88,7 +88,7 @@ async function questionPage(
   link: Link,
   asked: WaitingQuestion,
   context: LinkContext,
-  backend: Desk,
+  backend: ConsoleBackend,
   complaint?: string,
 ) {
   const { assets, here, token, origin } = context;
@@ -136,7 +136,7 @@ export async function showLink(context: LinkContext): Promise<LinkPage> {
 }
 
 /** Signs the answer of a link with the key of this computer. @returns `locked` after too many wrong passphrases */
-async function signed(link: Link, backend: Desk, links: Links, form: URLSearchParams) {
+async function signed(link: Link, backend: ConsoleBackend, links: Links, form: URLSearchParams) {
   const approver = there(backend.approver);
   const passphrase = form.get('passphrase') ?? '';
   const isGuess = approver.known()?.isSealed === true && passphrase !== '';

@@ -2,7 +2,7 @@
 import { html, raw } from 'hono/html';
 import { ReveilleError } from '../../wire/errors.ts';
 import { parseJsonObject } from '../../wire/json.ts';
-import type { NoticeChannel } from '../desk.ts';
+import type { NotificationChannel } from '../backend.ts';
 import { csrfField, empty, missing, type Page, pageHead } from '../page.ts';
 import { field, type Redirect, type RequestContext, there } from '../request-context.ts';
 import { type Html, NOTHING, shown } from '../shown.ts';
@@ -16,7 +16,7 @@ const KINDS: Readonly<Record<string, string>> = {
 };
 const TITLE = 'Notifications';
 
-function row(channel: NoticeChannel, { here, session }: RequestContext): Html {
+function row(channel: NotificationChannel, { here, session }: RequestContext): Html {
   const { id, name, place, told: kinds, quiet, lastToldAt: lastSentAt, lastError, isPaused } = channel;
   const state = lastError !== undefined ? 'failed' : isPaused ? 'held' : 'good';
   const text = lastError !== undefined ? 'failing' : isPaused ? 'paused' : 'on';

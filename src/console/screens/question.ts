@@ -70,21 +70,21 @@ export function headlineOf({ call, question }: Pick<WaitingGate, 'call' | 'quest
 /** The dry run: the changes that it predicts, and its output. It must not read as if the call had been made. */
 function dryRun(trial: DryRun | undefined): Html {
   if (trial === undefined) return NOTHING;
-  const { outcome, output } = trial;
+  const { outcome, output: lines } = trial;
   const found = changesOf(trial);
   const hasSucceeded = /went through|succeeded/.test(outcome);
-  const output = html`<pre class="trial" tabindex="0" aria-label="Output of the dry run">${shown(output.join('\n'))}</pre>`;
-  const lines = found?.map(
+  const output = html`<pre class="trial" tabindex="0" aria-label="Output of the dry run">${shown(lines.join('\n'))}</pre>`;
+  const changes = found?.map(
     ({ what, from, to }) =>
       html`<li><span class="dim">${shown(what)}</span> ${shown(from)} → <strong>${shown(to)}</strong></li>`,
   );
   const result = hasSucceeded ? NOTHING : html`<p class="bad">Result: ${shown(outcome)}</p>`;
-  const detail = lines
-    ? html`<ul class="changes">${lines}</ul><details><summary>Output of the dry run</summary>${output}</details>`
-    : words.length > 0
+  const detail = changes
+    ? html`<ul class="changes">${changes}</ul><details><summary>Output of the dry run</summary>${output}</details>`
+    : lines.length > 0
       ? output
       : NOTHING;
-  return html`<div class="forecast"><h3>Dry run${lines ? ': expected change' : ''}</h3><p class="hint">Nothing has been executed yet.</p>${result}${detail}</div>`;
+  return html`<div class="forecast"><h3>Dry run${changes ? ': expected change' : ''}</h3><p class="hint">Nothing has been executed yet.</p>${result}${detail}</div>`;
 }
 
 /** Amount, payer and recipient whole, then the tool and its class. */

@@ -1,7 +1,7 @@
 /** Sign-in and error pages. */
 import { html } from 'hono/html';
 import type { ReveilleError } from '../../wire/errors.ts';
-import { HINTS } from '../desk.ts';
+import { HINTS } from '../backend.ts';
 import { type Assets, outsidePage, type Page, SCREENS } from '../page.ts';
 import type { RequestContext } from '../request-context.ts';
 import { type Html, NOTHING, shown } from '../shown.ts';

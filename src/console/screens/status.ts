@@ -1,7 +1,7 @@
 /** Status: the checks of the doctor, versions and locations of data. */
 import { html } from 'hono/html';
 import { VERSION } from '../../wire/version.ts';
-import type { Check } from '../desk.ts';
+import type { Check } from '../backend.ts';
 import { missing, type Page, pageHead } from '../page.ts';
 import type { RequestContext } from '../request-context.ts';
 import { type Html, NOTHING, shown } from '../shown.ts';

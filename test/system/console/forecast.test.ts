@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { compileSchedule } from '../../../src/chronos/alarm/schedule.ts';
 import { seriesOf } from '../../../src/cli/access/console-backend.ts';
-import type { SeriesOf } from '../../../src/console/desk.ts';
+import type { SeriesOf } from '../../../src/console/backend.ts';
 import { forecast as forecastOf } from '../../../src/console/forecast.ts';
 import type { AlarmView } from '../../../src/wire/alarm.ts';
 import type { Budget } from '../../../src/wire/budget.ts';

@@ -57,7 +57,7 @@ export type ConsoleLocation = { readonly name: string; readonly where: string };
 export type ReceiptVerdict = { readonly isWhole: boolean; readonly lines: readonly string[] };
 
 /** A notification channel of the user, without secrets. */
-export type NoticeChannel = {
+export type NotificationChannel = {
   readonly id: string;
   readonly name: string;
   readonly place: string;
@@ -70,13 +70,13 @@ export type NoticeChannel = {
 };
 
 /** The notification channels of the user. */
-export type Notices = {
+export type ConsoleNotifications = {
   /** All kinds of notifications, and the default ones. */
   readonly kinds: readonly string[];
   readonly standard: readonly string[];
   /** The `applicationServerKey` that a browser subscribes with, in base64url. */
   pushKey(): string;
-  list(): readonly NoticeChannel[];
+  list(): readonly NotificationChannel[];
   /**
    * Adds a browser by its push subscription. @throws ReveilleError `invalid_request` with the reason, `conflict` for a
    * used name
@@ -88,9 +88,9 @@ export type Notices = {
       readonly told: readonly string[];
       readonly quiet: { readonly from: string; readonly to: string; readonly timezone: string } | undefined;
     },
-  ): NoticeChannel;
+  ): NotificationChannel;
   /** @throws ReveilleError `not_found` */
-  remove(id: string): NoticeChannel;
+  remove(id: string): NotificationChannel;
   /** Sends a test notification. @returns the error of the delivery. @throws ReveilleError `not_found` */
   test(id: string): Promise<string | undefined>;
 };
@@ -100,7 +100,7 @@ export const HINTS = ['alarms', 'approvals', 'machines', 'day'] as const;
 export type Hint = (typeof HINTS)[number];
 
 /** The fires of a schedule: cron fields in a zone, or `@every …` counted from an instant. */
-export type RingsOf = (schedule: {
+export type FireTimesOf = (schedule: {
   readonly cron: string;
   readonly zone: string;
   /** Epoch ms; the fires are later. */
@@ -120,7 +120,7 @@ export type Series = {
 /** @param schedule.anchor a fire of an `@every` series, from which the others are counted */
 export type SeriesOf = (schedule: { readonly cron: string; readonly zone: string; readonly anchor: number }) => Series;
 
-export type Desk = {
+export type ConsoleBackend = {
   /** The owner of the alarms and the machine. */
   readonly user: string;
   /** The name of the user in receipts and alarms. */
@@ -139,11 +139,11 @@ export type Desk = {
   /** The console's address at `localhost`; `undefined` if another program listens there. */
   readonly localhost?: () => string | undefined;
   readonly verifyReceipt: (receipt: string) => Promise<ReceiptVerdict>;
-  readonly notices: Part<Notices>;
+  readonly notices: Part<ConsoleNotifications>;
   readonly health: Part<() => Promise<readonly Check[]>>;
   readonly places: readonly ConsoleLocation[];
   readonly day: Part<(date: string | undefined) => Promise<DayView>>;
-  readonly ringsOf: RingsOf;
+  readonly ringsOf: FireTimesOf;
   readonly seriesOf: SeriesOf;
   /** Calls back when something may have changed; it must be cheap to have many. @returns ends it */
   readonly onHint: (listener: (hint: Hint) => void) => () => void;
