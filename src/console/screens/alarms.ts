@@ -61,7 +61,7 @@ function row(alarm: AlarmView, query: URLSearchParams, here: LocalContext, chose
 <input type="checkbox" name="id" value="${id}" form="several" id="mark-${id}" aria-label="Select this alarm">
 <a class="name" href="${withQuery(`alarms/${id}`, query, {})}"${isChosen ? raw(' aria-current="true"') : ''} data-open dir="auto">${nameOf(alarm)}${alarm.label === '' || chosen !== undefined ? NOTHING : html`<small>${brief(alarm.wake_message, 90)}</small>`}</a>
 <span class="when">${fireTime(alarm, here)}</span>
-<span class="schedule dim">${scheduleText(alarm, here)}</span>
+<span class="schedule dim">${alarm.kind === 'once' ? 'once' : scheduleText(alarm, here)}</span>
 ${stateMark(alarm)}
 ${hasTrouble(alarm) ? html`<p class="trouble">${trouble(alarm, here)}</p>` : NOTHING}
 </li>`;

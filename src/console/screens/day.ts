@@ -53,8 +53,8 @@ function breakNotice({ break: state }: DayView): Html {
   if (!state) return NOTHING;
   const text = state.due
     ? `A break is due: ${length(state.elapsed)} since the last one. Your limit is ${state.threshold_minutes} minutes.`
-    : `${length(state.elapsed)} since the last break. The next one is due in ${length(state.due_in ?? 'PT0S')}.`;
-  return html`<p class="notice ${state.due ? 'bad' : ''}">${text}${state.protected_window_label === undefined ? NOTHING : html` (${shown(state.protected_window_label)})`}</p>`;
+    : `Last break: ${length(state.elapsed)} ago. The next one is due in ${length(state.due_in ?? 'PT0S')}.`;
+  return html`<p class="notice ${state.due ? 'bad' : 'calm'}">${text}${state.protected_window_label === undefined ? NOTHING : html` (${shown(state.protected_window_label)})`}</p>`;
 }
 
 const shifted = (date: string, days: number) =>

@@ -5,10 +5,13 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { openState } from '../../../src/chronometric/state/open-state.ts';
+import { BEAT_MS } from '../../../src/chronometric/state/state.ts';
+import { ManualClock } from '../../../src/kit/clock/testing/manual-clock.ts';
 import { calling, type Script, saying } from '../../../src/kit/model/testing/model-endpoint.ts';
 import { startBrowser } from '../../support/browser.ts';
 import { eventually } from '../../support/eventually.ts';
-import { sharedOwner } from '../../support/temporary.ts';
+import { sharedOwner, temporaryFolder } from '../../support/temporary.ts';
 import { AUTHENTICATOR, startInstallation } from './bench.ts';
 import { TRANSFER } from './transfer.ts';
 
@@ -68,13 +71,39 @@ const script: Script = (response, request) => {
   const asked = messages.findLastIndex(({ role }) => role === 'user');
   const isFirst = messages.length === asked + 1;
   const isAboutBuilds = messages[asked]!.content.includes('builds');
+  if (messages[asked]!.content.includes('right now'))
+    return saying('Two builds failed in the night: `orders` and `mail`. Ask me for the reasons.')(response, request);
   if (isFirst && isAboutBuilds) return calling({ name: 'recall', args: { query: 'builds' } })(response, request);
   if (isAboutBuilds) return saying(REPLY)(response, request);
   return saying('Done. I set a reminder for tomorrow at 18:00.')(response, request);
 };
 
 const owner = sharedOwner();
-const installation = await startInstallation(owner, script);
+/** Writes two sessions of the last hours for the Day screen. */
+function recordDay(dataDir: string): void {
+  const clock = new ManualClock(Date.now() - 6 * 3_600_000);
+  const state = openState({ dataDir, clock, dayEnd: (instant) => instant + 24 * 3_600_000 });
+  const active = (minutes: number) => {
+    for (let beat = 0; beat < (minutes * 60_000) / BEAT_MS; beat++) {
+      clock.jump(BEAT_MS);
+      state.beat(clock.now());
+    }
+  };
+  state.start('Fix the migration of orders', clock.now(), 'auto_close');
+  active(50);
+  clock.jump(20 * 60_000);
+  active(70);
+  state.end('Migration fixed and deployed', clock.now());
+  clock.jump(45 * 60_000);
+  active(25);
+  state.start('Write the release notes', clock.now(), 'auto_close');
+  active(110);
+  state.close();
+}
+
+const days = temporaryFolder(owner);
+recordDay(days);
+const installation = await startInstallation(owner, script, { CHRONOMETRIC_DATA_DIR: days });
 if (existsSync(FONTS)) {
   const config = join(installation.home, 'fonts.conf');
   const prefer = ['system-ui', 'sans-serif'].map(
