@@ -85,7 +85,7 @@ export function keptPromises(evidence: Evidence): Finding {
       'alarms given up, with their error': states.recorded,
       'alarms cancelled': states.cancelled,
       'alarms paused': states.paused,
-      'alarms pending': states['pending'],
+      'alarms pending': states.pending,
     },
   };
 }
