@@ -214,8 +214,9 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
   app.get('/worker.js', () => assets.serve('worker.js')!);
   app.get('/manifest.webmanifest', () => assets.serve('manifest.webmanifest')!);
   app.get('/', () => outside(200));
-  app.get('/open', async (c) => {
-    const code = c.req.query('code') ?? '';
+  // `/o/CODE` is the short form that fits on a line of a terminal.
+  app.on('GET', ['/open', '/o/:code'], async (c) => {
+    const code = c.req.param('code') ?? c.req.query('code') ?? '';
     // A foreign page could sign the browser in to a console of another user, where its user might enter secrets.
     if (people && c.req.header('sec-fetch-site') === 'cross-site')
       return outside(403, 'Another site opened this address. If you trust it, paste it into the address bar.');

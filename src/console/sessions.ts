@@ -1,8 +1,9 @@
 /**
  * Sessions: one-time codes that open them, and their cookies. A cookie is not bound to a port, so every server on the
  * same computer receives a cookie for `/`. The cookie of a session is bound to a secret path, below which its pages are
- * served (docs/decisions/0043-the-console.md).
+ * served (docs/internals/decisions/0019-people-and-the-console.md).
  */
+import { randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../kit/clock/clock.ts';
 import { openRights, sealRights } from '../kit/identity/person-rights.ts';
 import { randomSecret, sameSecret, seal, tokenDigest } from '../kit/identity/secrets.ts';
@@ -16,7 +17,6 @@ const LONGEST_MS = 7 * 24 * 3_600_000;
 /** Per user. A new session replaces the least recently used one. */
 const MAX_SESSIONS = 32;
 
-const VERSION = 'c1';
 const COOKIE = /(?:^|;\s*)([A-Za-z0-9_-]+)=([A-Za-z0-9_-]{1,100})(?=;|$)/g;
 
 /** A signed-in user. */
@@ -100,6 +100,24 @@ const TOUCH_EVERY_MS = 60_000;
 /** Sessions whose messages are kept in memory. */
 const MAX_MESSAGE_STORES = 2000;
 
+/** The first byte of a code, by the form of its user. */
+const CODE_FOR_TEXT = 1;
+const CODE_FOR_UUID = 2;
+const CODE_NONCE_BYTES = 6;
+/** A code is valid for ten minutes, and each guess is a request, so 96 bits are enough. */
+const CODE_MAC_BYTES = 12;
+const CODE_HEAD_BYTES = 1 + 4 + CODE_NONCE_BYTES;
+const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/;
+
+function u32(value: number): Buffer {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32BE(Math.ceil(value));
+  return bytes;
+}
+
+const codeMac = (secret: string, text: Buffer) =>
+  Buffer.from(seal(secret, `console-code/2 ${text.toString('base64url')}`), 'base64url').subarray(0, CODE_MAC_BYTES);
+
 /**
  * A code that opens one session for one user, once, within ten minutes. Every program with the secret can make one; the
  * console remembers the used codes.
@@ -107,8 +125,14 @@ const MAX_MESSAGE_STORES = 2000;
  * @param now epoch ms
  */
 export function makeCode(secret: string, user: string, now: number): string {
-  const text = [VERSION, now + CODE_MS, randomSecret(12), Buffer.from(user, 'utf8').toString('base64url')].join('.');
-  return `${text}.${seal(secret, text)}`;
+  const isUuid = UUID.test(user);
+  const text = Buffer.concat([
+    Buffer.of(isUuid ? CODE_FOR_UUID : CODE_FOR_TEXT),
+    u32((now + CODE_MS) / 1000),
+    randomBytes(CODE_NONCE_BYTES),
+    isUuid ? Buffer.from(user.replaceAll('-', ''), 'hex') : Buffer.from(user, 'utf8'),
+  ]);
+  return Buffer.concat([text, codeMac(secret, text)]).toString('base64url');
 }
 
 export type SessionFigures = { codesRefused: number; cookiesRefused: number; csrfRefused: number };
@@ -148,15 +172,23 @@ export class Sessions {
 
   /** Consumes a code. @returns its user; `undefined` for a forged, expired or used code */
   takeCode(code: string): string | undefined {
-    const [version, expires = '', nonce = '', user = '', mac = '', ...rest] = code.split('.');
-    const isShaped = version === VERSION && rest.length === 0 && /^\d{1,15}$/.test(expires);
-    if (this.#secret === undefined || !isShaped) return undefined;
-    if (!sameSecret(mac, seal(this.#secret, [version, expires, nonce, user].join('.')))) return undefined;
+    if (this.#secret === undefined || !/^[\w-]{32,512}$/.test(code)) return undefined;
+    const bytes = Buffer.from(code, 'base64url');
+    const text = bytes.subarray(0, -CODE_MAC_BYTES);
+    const mac = bytes.subarray(-CODE_MAC_BYTES);
+    // The canonical form only: another spelling of the same bytes is another text.
+    if (bytes.toString('base64url') !== code || text.length <= CODE_HEAD_BYTES) return undefined;
+    if (!timingSafeEqual(mac, codeMac(this.#secret, text))) return undefined;
     const now = this.#clock.now();
     for (const [used, until] of this.#used) if (until < now) this.#used.delete(used);
-    if (Number(expires) < now || Number(expires) > now + CODE_MS || this.#used.has(nonce)) return undefined;
-    this.#used.set(nonce, Number(expires));
-    return Buffer.from(user, 'base64url').toString('utf8');
+    const expires = text.readUInt32BE(1) * 1000;
+    const nonce = text.subarray(5, CODE_HEAD_BYTES).toString('base64url');
+    // Expiry is rounded up to a second.
+    if (expires < now || expires > now + CODE_MS + 1000 || this.#used.has(nonce)) return undefined;
+    this.#used.set(nonce, expires);
+    const user = text.subarray(CODE_HEAD_BYTES);
+    if (text[0] !== CODE_FOR_UUID) return user.toString('utf8');
+    return user.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
   }
 
   /** Opens a session. @returns the session and the header with its cookie */

@@ -85,7 +85,7 @@ export const consoleCodeRequestSchema = z.strictObject({
   zone: z.string().min(1).max(64).optional(),
 });
 export const consoleCodeSchema = z.object({
-  /** Opens `/open?code=…` once. */
+  /** Opens `/o/CODE` once. */
   code: z.string(),
   /** Seconds. */
   expires_in: z.number(),

@@ -21,7 +21,7 @@ const OPENERS: Partial<Record<NodeJS.Platform, readonly [program: string, ...wor
 
 /** An address that opens the console once, within ten minutes. */
 export function consoleAddress(publicUrl: string, secret: string, user: string, now: number): string {
-  return `${publicUrl}/open?code=${makeCode(secret, user, now)}`;
+  return `${publicUrl}/o/${makeCode(secret, user, now)}`;
 }
 
 /** An address of another router, with a code that it creates for the user's token. */
@@ -33,7 +33,7 @@ async function addressAt(context: CliContext, given: string | undefined): Promis
   const zone = machineZone(settings.TZ);
   const asked = callOf(CONSOLE_CODE, {}, { body: { ...(zone !== undefined && { zone }) } });
   const answer = await withinTime(clock, CALL_MS)((signal) => call(asked, signal));
-  return `${address}/open?code=${read(asked, CONSOLE_CODE.data, answer).code}`;
+  return `${address}/o/${read(asked, CONSOLE_CODE.data, answer).code}`;
 }
 
 function ownAddress(context: CliContext): string {

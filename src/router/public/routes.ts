@@ -27,7 +27,7 @@ export const PROXIED_ROUTES = {
 export const CONSOLE_CODE = {
   method: 'post',
   path: '/console/codes',
-  summary: 'a code that opens the console once, within ten minutes, at /open?code=…',
+  summary: 'a code that opens the console once, within ten minutes, at /o/CODE',
   credential: 'person',
   body: consoleCodeRequestSchema,
   data: consoleCodeSchema,
