@@ -57,10 +57,13 @@ export function greeting(
     ...disabled.map((sentence) => `  ${'disabled'.padEnd(10)}${out.paint('dim', printable(sentence))}`),
     ...(stack.noApprover === undefined ? [] : ['', out.paint('yellow', `  ${printable(stack.noApprover)}`)]),
     '',
-    `  ${out.paint('dim', 'Console')}           ${console}`,
     ...(out.live
-      ? [`                    ${out.paint('dim', 'the address works once; again with: npx reveille open')}`]
-      : []),
+      ? [
+          `  ${out.paint('dim', 'Console, by an address that works once (again: npx reveille open)')}`,
+          `  ${console}`,
+          '',
+        ]
+      : [`  ${out.paint('dim', 'Console')}           ${console}`]),
     `  ${out.paint('dim', 'Connect a client')}  ${homePrefix(home)}npx reveille connect`,
     `  ${out.paint('dim', 'Set an alarm')}      npx reveille alarm set "Check the build" --in 10m`,
     `  ${out.paint('dim', 'Chat')}              npx reveille chat`,
