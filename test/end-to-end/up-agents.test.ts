@@ -112,7 +112,7 @@ test('a target that only acknowledges a wake is shown as such, a third-party dae
   const up = await startUp(t, home);
   const hook = await listening(t, () => ({ status: 202, body: '' }));
   await run(up, 'machine', 'put', '--provider', 'webhook', '--url', `${hook}/hook`, '--allow-private');
-  await assertShown(up, 'hooked', /(?:on time|late); handed to webhook\n +webhook has it, and tells no more\n/);
+  await assertShown(up, 'hooked', /(?:on time|late); handed to webhook\n +webhook accepted it, and reports no result\n/);
 
   const asked: string[] = [];
   const silent = await listening(t, (path) => {
