@@ -269,7 +269,7 @@ async function openTargets(
   };
   const reporting = {
     ...(onStage ? { onStage } : {}),
-    ...(chronosUrl ? { receipts: { url: chronosUrl, keyOf } } : {}),
+    ...(chronosUrl ? { turnReports: { url: chronosUrl, keyOf } } : {}),
   };
   try {
     return new Targets({

@@ -46,10 +46,10 @@ const INSIDE_CHRONOS: Readonly<Record<string, readonly string[]>> = {
   'chronos/store/transfer': [...DOMAIN, 'chronos/store', 'kit/sqlite'],
   'chronos/dispatch': [...DOMAIN, STORE_PORT, 'kit/identity', 'kit/http'],
   'chronos/auth': [...DOMAIN, STORE_PORT, 'kit/identity'],
-  'chronos/receipts': ['wire', 'kit/identity', 'router/client.ts'],
+  'chronos/turn-reports': ['wire', 'kit/identity', 'router/client.ts'],
   'chronos/http': [
     ...[...DOMAIN, STORE_PORT, 'chronos/store/limits.ts', 'kit/http'],
-    ...['chronos/auth', 'chronos/dispatch', 'chronos/receipts', 'chronos/http/routes.ts'],
+    ...['chronos/auth', 'chronos/dispatch', 'chronos/turn-reports', 'chronos/http/routes.ts'],
   ],
   'chronos/http/routes.ts': ['wire'],
   'chronos/client.ts': ['wire', 'kit/http', 'chronos/http/routes.ts'],
