@@ -107,7 +107,7 @@ async function bench(t: TestContext): Promise<Bench> {
 
 test('an alarm without a conversation resumes the same session, started with --resume and its id', async (t) => {
   const installation = await bench(t);
-  assert.match(await installation.connect('claude', '--yes', '--wake'), /Wakes of .* go to claude in .*work/);
+  assert.match(await installation.connect('claude', '--yes', '--wake'), /Wakes go to claude in .*work/);
   const session = makeSession(installation);
   const open = installation.open();
   assert.match((await open.prompt(session)).said![0]!, /^Time: /);
@@ -215,7 +215,7 @@ test('connect tries the wake target with an alarm that resumes a session, and --
   assert.deepEqual((await machines.show(owner)).spec, { preset: 'claude', cwd: installation.work });
 
   // A second connect changes nothing, and does not record the client as the earlier state.
-  assert.match(await installation.connect('claude', '--wake', '--yes'), /connected already/);
+  assert.match(await installation.connect('claude', '--wake', '--yes'), /already connected/);
   assert.match(await installation.connect('claude', '--undo', '--yes'), /Wakes go to codex in/);
   assert.deepEqual((await machines.show(owner)).spec, elsewhere);
   assert.match(await installation.connect('claude', '--undo', '--yes'), /Nothing of ours/);
@@ -260,7 +260,7 @@ test('at a terminal connect shows the wake target, offers this folder, and ends 
   atEnd(t, () => screen.end());
   await screen.until(/Write this\? \[y\/N\] ?$/);
   await screen.type('y\r', /Wakes go to [^\n]+\. Let them start Claude Code in [^\n]*work and [^\n]*\? \[y\/N\] ?$/);
-  await screen.type('y\r', /Try it with two short turns of it\? \[y\/N\] ?$/);
+  await screen.type('y\r', /Test it with two short turns\? \[y\/N\] ?$/);
   assert.deepEqual(callsIn(installation.person), []);
   assert.equal(await screen.ended('y\r'), 0);
   const output = screen.all().join('\n');

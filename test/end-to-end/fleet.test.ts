@@ -53,7 +53,7 @@ describe('a fleet', { concurrency: false }, () => {
     for (const [, name] of text.matchAll(/^([A-Z_]+):/gm))
       assert.match(text, new RegExp(`^# .+\\n${name}:`, 'm'), `${name} has a comment`);
     const again = await operator('init', '--postgres', 'postgres://other/chronos');
-    assert.deepEqual([again.status, /exists already and was left as it is/.test(again.stderr)], [1, true]);
+    assert.deepEqual([again.status, /exists and was not changed/.test(again.stderr)], [1, true]);
     assert.equal(readFileSync(file, 'utf8'), text);
     const other = join(temporaryFolder(owner), 'other');
     const force = () => reveille(other, ['init', '--postgres', 'postgres://db/chronos', '--force']);
@@ -91,7 +91,7 @@ describe('a fleet', { concurrency: false }, () => {
     assert.equal(status, 2);
     assert.match(
       stderr,
-      /nothing was enrolled: line 2: label .*; line 3: must be a JSON object.*; line 4: it repeats line 1/,
+      /nothing was enrolled: line 2: label .*; line 3: must be a JSON object.*; line 4: duplicate of line 1/,
     );
     writeFileSync(roster, '{"label":"a"}\n');
     const keyless = await operator('agent', 'enroll', '--from', roster);

@@ -56,12 +56,10 @@ test('a wake during an outage of the endpoint has its turn once, after the outag
   const set = await run('alarm', 'set', WORDS, '--in', '1s', '--label', 'build', '--json');
   assert.equal(set.status, 0, set.stderr);
   const { id } = JSON.parse(set.stdout);
-  await eventually('the terminal shows the retry', () =>
-    /build: turn failed, tries again|tries again \d/.test(first.text()),
-  );
+  await eventually('the terminal shows the retry', () => /build: turn failed, next attempt/.test(first.text()));
   const shown = await eventually('the ledger shows it', async () => {
     const { stdout } = await run('alarm', 'show', id);
-    return /failed, tries again \d/.test(stdout) && stdout;
+    return /failed, next attempt \d/.test(stdout) && stdout;
   });
   assert.match(shown, /the model endpoint cannot be\s+reached/);
   const refused = await run('alarm', 'redrive', id);

@@ -97,7 +97,7 @@ test('"up" has an executor: a transfer that is parked and approved wakes the age
   const checks = dataOf(await json(['doctor'])).checks as { name: string; status: string }[];
   for (const name of ['executor', 'executor token', 'executor files'])
     assert.equal(checks.find((check) => check.name === name)?.status, 'ok', name);
-  assert.match(up.said(), /executor {2}http:\/\/127\.0\.0\.1:\d+ +asks you before what cannot be undone/);
+  assert.match(up.said(), /executor {2}http:\/\/127\.0\.0\.1:\d+ +asks you before irreversible actions/);
   await eventually('the turn is shown', () => up.said().includes('task ended'));
   await eventually('the phone shows the fire', () => shown('Rang: task ended'));
   assert.equal(await up.end(), 0);

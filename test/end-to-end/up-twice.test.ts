@@ -162,7 +162,7 @@ describe('beside a running "up"', () => {
   test('a second start reports that Reveille runs already, since when and where, and does not disturb it', async () => {
     const run = recordIn(env);
     const output = await refusal(env);
-    assert.match(output, new RegExp(`Reveille runs already, as process ${run.pid}, since \\d\\d:\\d\\d:\\d\\d`));
+    assert.match(output, new RegExp(`Reveille already runs as process ${run.pid}, since \\d\\d:\\d\\d:\\d\\d`));
     for (const place of [env.REVEILLE_HOME, run.chronos_url, run.router_url, run.executor_url])
       assert.ok(output.includes(place), `${place} is not in ${output}`);
     assert.match(
@@ -210,7 +210,7 @@ test('of simultaneous starts one succeeds, and the others report it', async () =
     for (const loser of starts.filter((start) => start !== winner)) {
       await loser.gone;
       assert.equal(loser.child.exitCode, 1);
-      assert.match(loser.said(), /Reveille (runs already|is just being started)/);
+      assert.match(loser.said(), /Reveille (already runs|is starting)/);
     }
     await eventually('it is there', () => existsSync(join(env.REVEILLE_HOME, 'run.json')), START_LIMIT_MS);
     assert.equal(recordIn(env).pid, winner!.child.pid);
@@ -234,7 +234,7 @@ test('a port in use is reported with its variable and its listener', async (t) =
     const output = await refusal(environment({ [variable]: port }));
     assert.match(
       output,
-      new RegExp(`^error: ${name} cannot listen on 127.0.0.1:${port}: .*none of Reveille.*with ${variable}`),
+      new RegExp(`^error: ${name} cannot listen on 127.0.0.1:${port}: .*not Reveille.*with ${variable}`),
     );
   }
 });
@@ -252,7 +252,7 @@ test("a port of a running Reveille with its console is reported as Reveille's", 
       const process = 'reveille.mjs \\(pid \\d+, user \\d+\\)';
       const shown = globalThis.process.platform === 'linux' ? `: ${process}` : '';
       assert.match(output, new RegExp(`another program listens there, ${args}${shown}; stop it, or .*${variable}`));
-      assert.doesNotMatch(output, /none of Reveille|MainThread/);
+      assert.doesNotMatch(output, /is not Reveille|MainThread/);
     }
   } finally {
     await end();

@@ -69,7 +69,7 @@ test('each command has a summary of one line and examples that parse', async () 
   const outline = await outlineOf(buildProgram(process));
   for (const command of everyCommand(outline).slice(1)) {
     assert.ok(command.summary.length <= 110, command.words.join(' '));
-    assert.match(command.after, /Examples:\n {2}\$ .*\n {2}\$ /, command.words.join(' '));
+    assert.match(command.after, /Examples?:\n {2}\$ /, command.words.join(' '));
   }
 });
 

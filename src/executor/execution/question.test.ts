@@ -164,5 +164,5 @@ test('without an effect, an amount and a recipient, every argument is shown in f
   const id = await bench.submit(planOf(call('pay', 'wire', { to, amount: '1e3' })));
   const { question } = await bench.gate(id, 'pay');
   const head = question.slice(0, question.indexOf('\n\n'));
-  assert.ok(head.includes('All arguments, whole:') && head.includes(to), head);
+  assert.ok(head.includes('Every argument, whole:') && head.includes(to), head);
 });

@@ -84,7 +84,7 @@ for (const [text, message, line, column] of [
   ['['.repeat(100_000), 'values may be nested at most 64 deep', 1, 65],
 ] as const) {
   test(`${JSON.stringify(text.slice(0, 20))} is refused: ${message}`, () => {
-    assert.throws(() => readJsonWithPositions(text), { name: 'JsonSyntaxError', message, place: { line, column } });
+    assert.throws(() => readJsonWithPositions(text), { name: 'JsonSyntaxError', message, position: { line, column } });
   });
 }
 
@@ -94,7 +94,7 @@ test('numbers that would be rounded are refused with their position, only with t
   assert.throws(() => readJsonWithPositions(text, true), {
     name: 'JsonSyntaxError',
     message: '12345678901234567890 cannot be represented exactly; write it with fewer digits, or as text',
-    place: { line: 2, column: 2 },
+    position: { line: 2, column: 2 },
     path: ['a', 1, 'b'],
   });
   assert.deepEqual(readJsonWithPositions('[1.50, 1e3, -0]', true).value, [1.5, 1000, -0]);

@@ -66,14 +66,14 @@ test('a new passphrase is entered twice, unseen, and two different entries seal 
   const { inTerminal, keyFile } = await open(t);
   const sealRun = inTerminal(['approver', 'seal']);
   await sealRun.until(/New passphrase:$/);
-  await sealRun.type(`${PASSPHRASE}\r`, /The same again:$/);
+  await sealRun.type(`${PASSPHRASE}\r`, /Repeat it:$/);
   await sealRun.type(`${WRONG}\r`, /the two passphrases differ/);
   assertHidden(await sealRun.seen());
   assert.match(keyFile(), /"seed"/);
 
   const seal = inTerminal(['approver', 'seal']);
   await seal.until(/New passphrase:$/);
-  await seal.type(`${PASSPHRASE}\r`, /The same again:$/);
+  await seal.type(`${PASSPHRASE}\r`, /Repeat it:$/);
   // A corrected typing error is no error.
   await seal.type(`${PASSPHRASE}x\u007f\r`, /Sealed\. Without the passphrase the key in [\s\S]* answers nothing\./);
   assertHidden(await seal.seen());
@@ -92,7 +92,7 @@ test('a sealed key asks for its passphrase after the yes, unseen; a wrong passph
   const wrong = inTerminal(['intent', 'approve', id]);
   await wrong.until(PROMPT);
   await wrong.type('yes\r', ASKED);
-  await wrong.type(`${WRONG}\r`, /the passphrase is not the one[^\n]*\n$/);
+  await wrong.type(`${WRONG}\r`, /the passphrase is wrong[^\n]*\n$/);
   assertHidden(await wrong.seen());
   assert.equal((await ada.state(id)).status, 'awaiting_approval');
 

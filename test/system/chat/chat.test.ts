@@ -125,7 +125,7 @@ test('a person talks, approves, stops, leaves and continues, here and from anoth
     /balance[\s\S]*Arguments, exactly as they will be sent:[\s\S]*"amount": "25\.00"[\s\S]*Approve\?/,
   );
   assert.equal(balancesOf(home).alice, '5000.00');
-  await chat.type('y\r', /typed before the question could be read, and answers nothing\.\nApprove\?.*:$/);
+  await chat.type('y\r', /typed before the question could be read\. It is not an answer\.\nApprove\?.*:$/);
   assert.equal(balancesOf(home).alice, '5000.00');
   await delay(SEEN_MS);
   await chat.type('y\r', /The money is sent\.\n>$/);
@@ -258,7 +258,7 @@ test('without a model, and while the machine does not start, the reason is shown
   assert.match(stdout, /I am the offline model/);
   const empty = await run(['chat']);
   assert.equal(empty.status, 2);
-  assert.match(empty.stderr, /there is no question/);
+  assert.match(empty.stderr, /the question is missing/);
   if (lacks(t, 'script')) return;
 
   const { user_id } = JSON.parse(readFileSync(join(home, 'person.json'), 'utf8'));

@@ -53,6 +53,6 @@ test("a person's message to Neo is a prompt, an alarm's is not, and neither wait
   rmSync(dataDir, { recursive: true });
   writeFileSync(dataDir, 'a file where a folder should be');
   await send({ message: 'and once more' });
-  await eventually('it is logged', () => /chronometric was not told of a prompt/.test(log), LIMIT_MS);
+  await eventually('it is logged', () => /chronometric did not receive a prompt/.test(log), LIMIT_MS);
   assert.equal(neo.exitCode, null);
 });

@@ -155,7 +155,7 @@ describe('the chronosd client', () => {
       wake_message: 'x',
       delay_seconds: 1,
     });
-    await assert.rejects(setting, failsWith('unavailable', 'within 1234 ms', 'not known', 'idempotency_key'));
+    await assert.rejects(setting, failsWith('unavailable', 'within 1234 ms', 'it is unknown', 'idempotency_key'));
   });
 
   test('counts the proof in the timeout of a call', async () => {

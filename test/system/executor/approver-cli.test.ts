@@ -54,7 +54,7 @@ test('a key is created and enrolled, sealed with a passphrase, and answers nothi
   assert.equal(statSync(join(folder, 'desk')).mode & 0o777, 0o700);
   const { seed } = JSON.parse(readFileSync(keyFile('desk'), 'utf8')) as { seed: string };
   const listed = done(await desktop(['approver', 'list']));
-  assert.match(listed, /\(yours\) +ada +stands +ada at her desk/);
+  assert.match(listed, /\(yours\) +ada +active +ada at her desk/);
   assert.match(listed, /^The executor signs receipts with [0-9a-f]{64}$/m);
 
   const short = await desktop(['approver', 'seal'], {}, 'short\n');
@@ -128,7 +128,10 @@ test('a lost key is reset in the stopped executor’s own folder, and every list
   const running = await desktop(['approver', 'reset', '--user', 'ada'], data);
   assert.equal(running.status, 1, 'not while it runs');
   await executor.close();
-  assert.match(done(await desktop(['approver', 'reset', '--user', 'ada'], data)), /1 revoked\. This stays on record/);
+  assert.match(
+    done(await desktop(['approver', 'reset', '--user', 'ada'], data)),
+    /1 revoked\. The reset stays on record/,
+  );
   const again = await startedExecutor(t, folder);
   const found = at('found');
   const env = { EXECUTOR_PORT: String(again.port) };
@@ -193,7 +196,7 @@ test('the system’s key store is used where it answers, and the file where it h
     ...secretTool(folder, 'exit 1'),
     REVEILLE_APPROVER_STORE: 'keyring',
   });
-  assert.match(asked.stderr, /no store of keys that answers; set it to file/);
+  assert.match(asked.stderr, /no keyring that answers; set it to file/);
   const odd = await at('odd')(['approver', 'enroll'], { REVEILLE_APPROVER_STORE: 'cloud' });
   assert.match(odd.stderr, /REVEILLE_APPROVER_STORE must be one of keyring, file/);
 });

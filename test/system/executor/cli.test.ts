@@ -55,7 +55,7 @@ test('a task is submitted, inspected, approved by its digest, followed to its en
   assert.match(asked.stderr, /--displayed-sha256/);
   const wrong = await run(['approve', id, '--call-sha256', 'f'.repeat(64)]);
   assert.equal(wrong.status, 1);
-  assert.match(wrong.stderr, /another call/);
+  assert.match(wrong.stderr, /does not match the waiting call/);
   assert.equal((await ada.state(id)).status, 'awaiting_approval');
   const approved = await run(['approve', id, 'pay', '--displayed-sha256', question, '--call-sha256', call.call_sha256]);
   assert.equal(approved.status, 0, approved.stderr);
@@ -101,7 +101,7 @@ test('an intent can be named by the beginning of its id, which the list shows', 
   assert.equal(ambiguous.status, 1);
   assert.match(ambiguous.stderr, /matches .*give more of the id/);
   const none = await run(['receipt', 'ffffff']);
-  assert.match(none.stderr, /begins with ffffff; "reveille intent list"/);
+  assert.match(none.stderr, /begins with ffffff; list yours with: reveille intent list/);
   assert.equal((await ada.state(first)).status, 'awaiting_approval');
 });
 
@@ -191,7 +191,7 @@ test('an intent that waits behind another names it, on every screen', async (t) 
   const first = await submit();
   await ada.waiting(first);
   const submitted = await run(['submit', '--json-file', file]);
-  assert.match(submitted.stdout, new RegExp(`it waits until intent ${first} is over`));
+  assert.match(submitted.stdout, new RegExp(`it waits for intent ${first}`));
   const [second] = /[0-9a-f]{8}-[0-9a-f-]{27}/.exec(submitted.stdout)!;
   const listed = (await run(['list'])).stdout.split('\n');
   const [short] = listed.find((line) => line.includes('awaiting'))!.split(' ');
@@ -230,7 +230,7 @@ test('characters that hide or turn text are made visible where a call is approve
 test('invalid input ends with 2, a failure with 1, and each has a reason', async (t) => {
   const { run, file } = await open(t);
   const cases: [words: string[], env: Record<string, string>, status: number, said: RegExp][] = [
-    [['submit'], {}, 2, /give the task in words or with --json-file/],
+    [['submit'], {}, 2, /give the intent as a sentence or with --json-file/],
     [['submit', 'pay', '--json-file', file], {}, 2, /one of the two/],
     [['submit', '--json-file', '/nowhere.json'], {}, 2, /cannot be read/],
     [['list', '--status', 'done'], {}, 2, /--status must be one of/],

@@ -62,7 +62,7 @@ test('doctor reports that no approver is enrolled, that this computer’s key ma
   const before = await runChecks();
   assert.equal(before[KEY], undefined, 'there is no key to check');
   assert.equal(before.approvers?.status, 'warning');
-  assert.match(before.approvers!.detail, /nobody can approve for ada/);
+  assert.match(before.approvers!.detail, /ada has no approver/);
   assert.match(before.approvers!.remedy!, /reveille approver enroll/);
 
   const other = testApprover();
@@ -108,7 +108,7 @@ test('doctor reports that this computer’s key was revoked, and that it does no
   assert.equal(revoked.status, 0, revoked.stderr);
   const { approvers } = await runChecks();
   assert.equal(approvers?.status, 'warning');
-  assert.match(approvers!.detail, /was revoked at .*: its answers are refused/);
+  assert.match(approvers!.detail, /was revoked at .*: its answers are rejected/);
   assert.match(approvers!.remedy!, /move .*approver\.json away, then enrol a new key/);
 });
 
@@ -121,7 +121,10 @@ test('doctor reports a reset roster until its first new key is on this computer,
   });
   const after = await runChecks();
   assert.equal(after['approvers reset']?.status, 'warning');
-  assert.match(after['approvers reset']!.detail, /of ada were reset by the operator at .*whoever was enrolled since/);
+  assert.match(
+    after['approvers reset']!.detail,
+    /of ada were reset by the operator at .*keys enrolled since may approve/,
+  );
   await enroll();
   const known = await runChecks();
   assert.equal(known.approvers?.status, 'ok');

@@ -32,7 +32,7 @@ test('opening loads no adapter, and reading loads only those of the platform', (
 
   const record = run(t, `${open} await idle.read();`);
   const adapters: Record<string, string[]> = {
-    linux: ['linux.ts', 'place.ts', 'session-bus.ts'],
+    linux: ['linux.ts', 'requirements.ts', 'session-bus.ts'],
     darwin: ['macos.ts'],
     win32: ['windows.ts'],
   };

@@ -84,7 +84,7 @@ test('the X server of a Wayland session is not queried, though it would answer',
   const display = await startDisplay(t);
   for (const wayland of [{ XDG_SESSION_TYPE: 'wayland' }, { WAYLAND_DISPLAY: 'wayland-0' }]) {
     assert.deepEqual(await idleOn({ DISPLAY: display, ...wayland }), {
-      unavailable: 'x11: a Wayland session, in which X does not see the person',
+      unavailable: 'x11: a Wayland session, in which X does not see input',
     });
   }
 });

@@ -240,7 +240,7 @@ describe('the bundled manifest', () => {
     const { surface, workspace } = await bundledTools(t);
     const answer = await call(surface, 'chronos__alarm_list', {});
     assert.equal(answer.isError, true);
-    assert.match(textOf(answer), /chronos is not set up on this machine/);
+    assert.match(textOf(answer), /chronos is not set up on this computer/);
     assert.equal((await call(surface, 'fs__list_directory', { path: workspace })).isError, false);
   });
 });

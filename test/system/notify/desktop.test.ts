@@ -47,7 +47,7 @@ test('a message is shown on a real session bus, verbatim, and a desktop that ref
   assert.equal(noDesktop('linux', { ...tools.variables, DISPLAY: ':0' }), undefined);
   assert.match(noDesktop('linux', tools.variables)!, /neither DISPLAY nor WAYLAND_DISPLAY is set/);
   const remote = { ...tools.variables, DISPLAY: ':10', SSH_CONNECTION: '10.0.0.1 5 10.0.0.2 22' };
-  assert.match(noDesktop('linux', remote)!, /over ssh/);
+  assert.match(noDesktop('linux', remote)!, /an ssh session/);
   assert.deepEqual(await desktop.tell({}, message, tools), { result: 'done' });
   const body = service.bodies[service.calls.indexOf('Notify')]!;
   assert.deepEqual(notified(body), {

@@ -115,7 +115,7 @@ test('a number that no call can represent exactly is refused before the transfer
   const number = await submit(balance, send({ $ref: 'balance#/wei' }));
   assert.match(
     (await reaches(number, 'failed')).error!.message,
-    /\/amount refers to balance#\/wei.*cannot be carried exactly/,
+    /\/amount refers to balance#\/wei.*cannot be represented exactly/,
   );
   const small = await submit(send('1000000000000000000', RECIPIENT));
   await reaches(small, 'completed');

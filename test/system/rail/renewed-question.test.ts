@@ -55,7 +55,7 @@ test('when a tool changed, watch says that the question above no longer counts a
   });
   await watching.until(({ stdout }) => unbroken(stdout).includes(`displayed_sha256${second.displayed_sha256}`));
   const since = watching.outcome.stdout.slice(before.length);
-  const replacedAt = since.indexOf('The question above about step pay does not count any more: it is asked anew.');
+  const replacedAt = since.indexOf('The question above about step pay is no longer valid: it is asked again.');
   assert.ok(replacedAt >= 0, since);
   assert.ok(since.includes(`it was ${first.displayed_sha256}; an answer to it is refused`), since);
   assertWhole(since.slice(replacedAt), id, second);
