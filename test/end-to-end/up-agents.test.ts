@@ -112,7 +112,11 @@ test('a target that only acknowledges a wake is shown as such, a third-party dae
   const up = await startUp(t, home);
   const hook = await listening(t, () => ({ status: 202, body: '' }));
   await run(up, 'machine', 'put', '--provider', 'webhook', '--url', `${hook}/hook`, '--allow-private');
-  await assertShown(up, 'hooked', /(?:on time|late); handed to webhook\n +webhook accepted it, and reports no result\n/);
+  await assertShown(
+    up,
+    'hooked',
+    /(?:on time|late); handed to webhook\n +webhook accepted it, and reports no result\n/,
+  );
 
   const asked: string[] = [];
   const silent = await listening(t, (path) => {
@@ -123,7 +127,7 @@ test('a target that only acknowledges a wake is shown as such, a third-party dae
   await assertShown(
     up,
     'silent',
-    /the agent was awake\n +the daemon at \S+ accepted\s+it,\s+and\s+does\s+not\s+tell\s+how\s+its/,
+    /the agent was awake\n +the daemon at \S+ accepted\s+it,\s+and\s+does\s+not\s+report\s+how\s+its/,
   );
   assert.ok(!asked.some((path) => path.startsWith('/conversations')), 'a daemon that names no turn gets no turn query');
 
@@ -136,7 +140,7 @@ test('a target that only acknowledges a wake is shown as such, a third-party dae
   await assertShown(
     up,
     'named',
-    /the agent was awake\n +the daemon at \S+ accepted\s+it,\s+and\s+does\s+not\s+tell\s+how\s+its/,
+    /the agent was awake\n +the daemon at \S+ accepted\s+it,\s+and\s+does\s+not\s+report\s+how\s+its/,
   );
   assert.doesNotMatch(up.said(), /could not be read/);
 });
