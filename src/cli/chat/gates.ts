@@ -48,7 +48,7 @@ export async function answerInline(
     const who = `signed by ${answer.approver.slice(0, 16)}…`;
     return told(`${approved ? 'Approved' : 'Denied'} ${fullyEscaped(gate.node_id)}, ${who}`, true);
   } catch (error) {
-    if (error instanceof ReveilleError) return told(`your answer was not taken: ${error.message}`);
+    if (error instanceof ReveilleError) return told(`your answer was not accepted: ${error.message}`);
     throw error;
   }
 }
@@ -56,9 +56,9 @@ export async function answerInline(
 /** A sentence about a question that was answered elsewhere or has expired. */
 export function decidedWords({ node_id, state, by, reason }: GateEvent): string {
   const question = `the question about ${fullyEscaped(node_id)}`;
-  if (state === 'lapsed') return `${question} waits no more${reason === undefined ? '' : `: ${oneLine(reason)}`}`;
+  if (state === 'lapsed') return `${question} no longer waits${reason === undefined ? '' : `: ${oneLine(reason)}`}`;
   return `${question} was ${state} elsewhere${by === undefined ? '' : ` by ${oneLine(by)}`}; the first answer counts`;
 }
 
-/** A line about a question when nobody can be prompted. */
+/** A line about a question when no approver can be prompted. */
 export const gateRemark = ({ intent_id }: GateEvent) => `the agent waits for your approval; ${howElse(intent_id)}`;

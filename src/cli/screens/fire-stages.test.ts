@@ -38,7 +38,7 @@ test('a fire that was only accepted is never said to be done', () => {
   ]);
 });
 
-test('a turn is done, failed for a reason, or over with an outcome that nobody knows', () => {
+test('a turn is shown as done, as failed with its reason, or as ended with an unknown outcome', () => {
   const endings = (ending: FireView['turn']) => renderFireStages([fire({ turn: ending })], look).at(-1);
   assert.equal(endings({ ...turn, ok: true }), '  turn finished  14:10:12  +12 s  done');
   assert.equal(
