@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { ChronometricError } from '../../chronometric/chronometric-error.ts';
-import { lateProfile } from '../../chronometric/late-profile.ts';
+import { lazyProfile } from '../../chronometric/lazy-profile.ts';
 import { openState } from '../../chronometric/state/open-state.ts';
 import type { ChronometricState } from '../../chronometric/state/state.ts';
 import { type CallContext, callContextOf } from '../../chronometric/tools/call-context.ts';
@@ -21,7 +21,7 @@ export type ChronometricAccess = {
 };
 
 async function occasionNow({ settings, clock }: Pick<CliContext, 'settings' | 'clock'>): Promise<CallContext> {
-  const profile = lateProfile(settings, clock);
+  const profile = lazyProfile(settings, clock);
   await profile.ready();
   try {
     return callContextOf(clock.now(), machineZone(settings.TZ), profile.read());
