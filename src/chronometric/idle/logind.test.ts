@@ -38,7 +38,7 @@ test('an ambiguous hint is ignored', () => {
   assert.match(reasonOf({ IdleSinceHint: `${(NOW - 4 * MINUTE_MS) * 1000}` }), /recently/);
   assert.match(reasonOf({ Type: 'tty' }), /no desktop/);
   assert.match(reasonOf({ Type: 'unspecified' }), /no desktop/);
-  assert.match(reasonOf({ Class: 'greeter' }), /not the session of a person/);
+  assert.match(reasonOf({ Class: 'greeter' }), /not the session of a user/);
   assert.match(reasonOf({ Remote: 'yes' }), /another machine/);
   assert.match(reasonOf({ Active: 'no' }), /not the one on the screen/);
 });

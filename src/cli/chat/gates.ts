@@ -33,22 +33,24 @@ export async function answerInline(
   event: GateEvent,
   withdrawn?: AbortSignal,
 ): Promise<{ readonly words: string; readonly isTaken: boolean }> {
-  const told = (words: string, isTaken = false) => ({ words, isTaken });
+  const outcome = (words: string, isTaken = false) => ({ words, isTaken });
   const { intent_id: intentId } = event;
   const gate = gateOf(event);
   if (!gate)
-    return told(`a step of intent ${intentId} waits for your approval and cannot be shown here; ${howElse(intentId)}`);
-  const said = await askPerson(context, intentId, gate, { withdrawn });
-  if (withdrawn?.aborted) return told('');
-  if (said === 'neither') return told(`not answered; the question still waits: ${howElse(intentId)}`);
-  const approved = said === 'yes';
+    return outcome(
+      `a step of intent ${intentId} waits for your approval and cannot be shown here; ${howElse(intentId)}`,
+    );
+  const choice = await askPerson(context, intentId, gate, { withdrawn });
+  if (withdrawn?.aborted) return outcome('');
+  if (choice === 'neither') return outcome(`not answered; the question still waits: ${howElse(intentId)}`);
+  const approved = choice === 'yes';
   try {
     const answer = await signedAnswer(context, { intentId, gate, approved });
     await client.answerGate(intentId, gate.node_id, answer);
     const who = `signed by ${answer.approver.slice(0, 16)}…`;
-    return told(`${approved ? 'Approved' : 'Denied'} ${fullyEscaped(gate.node_id)}, ${who}`, true);
+    return outcome(`${approved ? 'Approved' : 'Denied'} ${fullyEscaped(gate.node_id)}, ${who}`, true);
   } catch (error) {
-    if (error instanceof ReveilleError) return told(`your answer was not accepted: ${error.message}`);
+    if (error instanceof ReveilleError) return outcome(`your answer was not accepted: ${error.message}`);
     throw error;
   }
 }

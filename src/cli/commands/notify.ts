@@ -14,7 +14,7 @@ import { NotifyStore } from '../../notify/store.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { showValue } from '../../wire/validate.ts';
 import { alarmClient } from '../access/chronos.ts';
-import { taskPlace } from '../access/executor.ts';
+import { taskEndpoint } from '../access/executor.ts';
 import type { CliContext } from '../context.ts';
 import { quietOf } from '../flags/budget-flags.ts';
 import { fileFlag } from '../flags/flags.ts';
@@ -59,7 +59,7 @@ function kindOf(given: string): ChannelName {
   throw new UsageError(`the channel must be one of ${CHANNEL_NAMES.join(', ')} (got ${showValue(given)})`);
 }
 
-function toldOf(about: string | undefined): readonly NotificationKind[] | undefined {
+function kindsOf(about: string | undefined): readonly NotificationKind[] | undefined {
   if (about === undefined) return undefined;
   if (about === 'all') return NOTIFICATION_KINDS;
   const words = about.split(',').map((word) => word.trim());
@@ -142,7 +142,7 @@ export async function notifyAdd(
   [given, ...words]: readonly string[],
 ): Promise<void> {
   const kind = kindOf(given!);
-  const told = toldOf(flags.about);
+  const told = kindsOf(flags.about);
   const spec = specOf(kind, flags, words);
   const zone = flags.zone ?? (flags.quiet === undefined ? undefined : machineZone(context.environment.TZ));
   const quiet = quietOf({ ...flags, ...(zone === undefined ? {} : { zone }) });
@@ -203,7 +203,7 @@ export async function notifier(context: CliContext): Promise<void> {
   const { dataDir, consoleUrl } = parseNotifyConfig(settings);
   const log = await context.log('notifier', out.live ? 'warn' : 'info');
   const user = userOf(context, undefined);
-  const place = taskPlace(context);
+  const place = taskEndpoint(context);
   const hasExecutor = place.token !== undefined;
   const store = new NotifyStore({ dir: dataDir, clock, lock: 'exclusive' });
   const running = startNotifier({
