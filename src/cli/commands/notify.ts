@@ -119,12 +119,12 @@ function specOf(kind: ChannelName, flags: NotifyAddFlags, words: readonly string
 }
 
 /** Opens the channel store for one command. */
-async function atDesk<T>(context: CliContext, work: (desk: NotifyDesk) => T | Promise<T>): Promise<T> {
-  const desk = new NotifyDesk({ dir: parseNotifyConfig(context.settings).dataDir, clock: context.clock });
+async function withNotifier<T>(context: CliContext, work: (notifier: NotifyDesk) => T | Promise<T>): Promise<T> {
+  const notifier = new NotifyDesk({ dir: parseNotifyConfig(context.settings).dataDir, clock: context.clock });
   try {
-    return await work(desk);
+    return await work(notifier);
   } finally {
-    await desk.close();
+    await notifier.close();
   }
 }
 
@@ -148,7 +148,7 @@ export async function notifyAdd(
   const quiet = quietOf({ ...flags, ...(zone === undefined ? {} : { zone }) });
   if (flags.quietAll && quiet === undefined) throw new UsageError('--quiet-all needs --quiet');
   const wish = { user: userOf(context, flags.user), kind, name: flags.name, spec, told, quiet };
-  const view = await atDesk(context, (desk) => desk.add({ ...wish, quietAll: flags.quietAll === true }));
+  const view = await withNotifier(context, (notifier) => notifier.add({ ...wish, quietAll: flags.quietAll === true }));
   const made = kind === 'webhook' && flags.secret === undefined ? (spec as { secret: string }).secret : undefined;
   context.out.result({ ...inJson(view), ...(made === undefined ? {} : { secret: made }) }, [
     `${oneLine(view.name)} gets notifications about ${view.told.join(', ')} at ${oneLine(view.place)}${quietWords(view)}`,
@@ -162,7 +162,7 @@ export async function notifyAdd(
 export async function notifyList(context: CliContext, flags: NotifyUserFlags): Promise<void> {
   const { out } = context;
   const user = flags.user === undefined ? undefined : userOf(context, flags.user);
-  const views = await atDesk(context, (desk) => desk.list(user));
+  const views = await withNotifier(context, (notifier) => notifier.list(user));
   if (out.json) {
     for (const view of views) out.result(inJson(view), []);
     return;
@@ -184,7 +184,7 @@ export async function notifyTest(context: CliContext, flags: NotifyUserFlags, na
   const { signal } = new AbortController();
   const tools = { variables: context.settings, signal };
   const user = userOf(context, flags.user);
-  const { channel, why } = await atDesk(context, (desk) => desk.test(user, name, tools));
+  const { channel, why } = await withNotifier(context, (notifier) => notifier.test(user, name, tools));
   if (why !== undefined)
     throw new ReveilleError('unavailable', `the test message to ${oneLine(channel.name)} failed: ${why}`);
   context.out.result({ name: channel.name, told: true }, `${oneLine(channel.name)} accepted it; check that it arrived`);
@@ -192,7 +192,7 @@ export async function notifyTest(context: CliContext, flags: NotifyUserFlags, na
 
 export async function notifyRemove(context: CliContext, flags: NotifyUserFlags, name: string): Promise<void> {
   const user = userOf(context, flags.user);
-  const { channel, lost } = await atDesk(context, (desk) => desk.remove(user, name));
+  const { channel, lost } = await withNotifier(context, (notifier) => notifier.remove(user, name));
   const words = lost === 0 ? '' : `; ${lost} pending ${lost === 1 ? 'notification is' : 'notifications are'} dropped`;
   context.out.result({ name: channel.name, removed: true, lost }, `Removed ${oneLine(channel.name)}${words}`);
 }
