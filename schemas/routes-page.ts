@@ -67,9 +67,9 @@ function routes({ routes: routeTable }: Api): string {
   const all: readonly Route[] = Object.values(routeTable);
   const used = new Set(all.flatMap(({ body, data }) => (body ? [body, data] : [data])));
   const listed = [...NAMED].filter(([schema]) => used.has(schema));
-  const lines = listed.map(([schema, { name, io }]) => `- ${name}: ${membersOf(jsonSchema(schema, io))}`);
+  const members = listed.map(([schema, { name, io }]) => [name, membersOf(jsonSchema(schema, io))]);
   const rows = table(['Route', 'Purpose', 'Credential', 'Request', 'Response'], all.map(routeRow));
-  return lines.length === 0 ? rows : `${rows}\n\n${lines.join('\n')}`;
+  return members.length === 0 ? rows : `${rows}\n\n${table(['Object', 'Members'], members)}`;
 }
 
 function errors(): string {

@@ -41,7 +41,7 @@ function bannedTerms(): [string, string][] {
 const isCode = (text: string) =>
   /^\s*(?:SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|WITH|BEGIN|PRAGMA|LOCK|SET|FROM|WHERE|AND|ORDER|JOIN|RETURNING|ON|VALUES|EXISTS|UNION|GRANT|TRUNCATE)\b/.test(
     text,
-  ) || /[;{}]\s*$|=>|\$\(|&&|\|\||^\s*[.#][\w-]+|:\s*\w+;|\bfunction\b.*\{/m.test(text);
+  ) || /[;{}]\s*$|=>|\$\(|&&|\|\||^\s*[.#][\w-]+|:\s*\w+;|\bfunction\b.*\{|^\s*(?:end|fi|esac|done)$/m.test(text);
 
 /** Comments without their marks, and without directives for tools. Adjacent line comments are one piece. */
 function commentsOf(

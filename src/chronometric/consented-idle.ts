@@ -2,10 +2,10 @@
 import { type Clock, wait } from '../kit/clock/clock.ts';
 import type { IdleReading } from './idle/idle.ts';
 import type { Idle } from './idle/open-idle.ts';
-import type { LateProfile } from './late-profile.ts';
+import type { LazyProfile } from './lazy-profile.ts';
 
 /** Time limit of a tool call. All probes together may take longer; the heartbeat still gets their answer. */
-const PATIENCE_MS = 3000;
+const CALL_TIMEOUT_MS = 3000;
 
 export type ConsentedIdle = {
   /** @returns `undefined` without consent in the profile before and after the query; never rejects */
@@ -17,17 +17,17 @@ export type ConsentedIdle = {
 };
 
 /** @param open loads the probes; called once, after consent */
-export function consentedIdle(profile: LateProfile, open: () => Promise<Idle>, clock: Clock): ConsentedIdle {
+export function consentedIdle(profile: LazyProfile, open: () => Promise<Idle>, clock: Clock): ConsentedIdle {
   const stop = new AbortController();
   let idle: Idle | undefined;
-  let underWay: Promise<IdleReading> | undefined;
+  let pending: Promise<IdleReading> | undefined;
 
   async function consents(): Promise<boolean> {
     await profile.ready();
     return profile.read().profile.osIdleConsent;
   }
 
-  async function look(): Promise<IdleReading> {
+  async function query(): Promise<IdleReading> {
     try {
       idle ??= await open();
       return await idle.read(stop.signal);
@@ -35,33 +35,33 @@ export function consentedIdle(profile: LateProfile, open: () => Promise<Idle>, c
       // The error may contain a sample.
       return { unavailable: 'the probes could not be loaded' };
     } finally {
-      underWay = undefined;
+      pending = undefined;
     }
   }
 
   async function shared(
-    during: (look: Promise<IdleReading>) => Promise<IdleReading>,
+    during: (query: Promise<IdleReading>) => Promise<IdleReading>,
   ): Promise<IdleReading | undefined> {
     if (!(await consents())) return undefined;
-    underWay ??= look();
-    const reading = await during(underWay);
+    pending ??= query();
+    const reading = await during(pending);
     return (await consents()) ? reading : undefined;
   }
 
-  const orLate = (under: Promise<IdleReading>, signal: AbortSignal): Promise<IdleReading> => {
+  const withTimeout = (query: Promise<IdleReading>, signal: AbortSignal): Promise<IdleReading> => {
     const done = new AbortController();
-    const late = wait(clock, PATIENCE_MS, AbortSignal.any([signal, done.signal])).then(
-      (): IdleReading => ({ unavailable: `no probe has answered within ${PATIENCE_MS / 1000} s` }),
+    const timeout = wait(clock, CALL_TIMEOUT_MS, AbortSignal.any([signal, done.signal])).then(
+      (): IdleReading => ({ unavailable: `no probe has answered within ${CALL_TIMEOUT_MS / 1000} s` }),
     );
-    return Promise.race([under, late]).finally(() => done.abort());
+    return Promise.race([query, timeout]).finally(() => done.abort());
   };
 
   return {
-    read: () => shared((under) => under),
-    readSoon: (signal) => shared((under) => orLate(under, signal)),
+    read: () => shared((query) => query),
+    readSoon: (signal) => shared((query) => withTimeout(query, signal)),
     async close() {
       stop.abort();
-      await underWay;
+      await pending;
     },
   };
 }

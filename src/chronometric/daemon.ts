@@ -3,7 +3,7 @@ import type { Clock } from '../kit/clock/clock.ts';
 import { nextDayAfter } from '../kit/clock/wall-clock.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { consentedIdle } from './consented-idle.ts';
-import { lateProfile } from './late-profile.ts';
+import { lazyProfile } from './lazy-profile.ts';
 import { startHeartbeat } from './state/heartbeat.ts';
 import { openState } from './state/open-state.ts';
 import { REAL_BREAK_MS } from './state/state.ts';
@@ -27,8 +27,8 @@ export type ChronometricParts = {
   readonly presence?: 'running' | 'calls';
 };
 
-/** Calls of these tools change no other answer. */
-const LEAVES_NO_TRACE: ReadonlySet<string> = new Set(['get_time_context', 'idle_status']);
+/** Calls of these tools do not count as presence. */
+const UNTRACKED_TOOLS: ReadonlySet<string> = new Set(['get_time_context', 'idle_status']);
 
 /** The content of resources. */
 export const VIEWS = ['today', 'week'] as const;
@@ -50,10 +50,10 @@ export type Chronometric = {
 /** Needs no existing state: each call tries to open it and reports the error. */
 export function openChronometric(parts: ChronometricParts): Chronometric {
   const { dataDir, environment, clock, machineZone, log, presence = 'running' } = parts;
-  const profile = lateProfile(environment, clock);
+  const profile = lazyProfile(environment, clock);
   const dayEnd = (instant: number) => {
     const { timezone, logicalDayStart } = profile.read().profile;
-    // Without a zone no tool answers; records until then only need some end.
+    // Without a zone no tool answers. Until then any end is valid for stored records.
     return nextDayAfter(timezone ?? machineZone() ?? 'UTC', instant, logicalDayStart);
   };
   const state = openState({ dataDir, clock, dayEnd });
@@ -80,14 +80,14 @@ export function openChronometric(parts: ChronometricParts): Chronometric {
   const heartbeat = startHeartbeat({ state, clock, log, idleMs, presumed });
   const call = createToolCalls({ state, profile, idle, clock, machineZone });
   return {
-    call(name, ...given) {
-      if (!LEAVES_NO_TRACE.has(name)) calledAt = clock.now();
-      return call(name, ...given);
+    call(name, ...args) {
+      if (!UNTRACKED_TOOLS.has(name)) calledAt = clock.now();
+      return call(name, ...args);
     },
     async view(name) {
       await profile.ready();
-      const occasion = callContextOf(usableTime(clock.now()), machineZone(), profile.read());
-      return name === 'today' ? viewDay(state, occasion) : viewWeek(state, occasion);
+      const context = callContextOf(usableTime(clock.now()), machineZone(), profile.read());
+      return name === 'today' ? viewDay(state, context) : viewWeek(state, context);
     },
     async close() {
       heartbeat.stop();

@@ -1,5 +1,5 @@
 /**
- * The stdio MCP server behind `reveille chronometric`: five tools and two resources about the person's time
+ * The stdio MCP server of `reveille chronometric`: five tools and two resources about the user's time
  * (docs/reference/chronometric.md).
  */
 import type { Readable, Writable } from 'node:stream';
@@ -20,21 +20,22 @@ import { ReveilleError } from '../wire/errors.ts';
 import { ChronometricError } from './chronometric-error.ts';
 import type { Chronometric, ChronometricParts, ViewName } from './daemon.ts';
 import { toolDefinitions } from './tools/definitions.ts';
-import { UnfitArgument } from './tools/unfit-argument.ts';
+import { InvalidArgument } from './tools/invalid-argument.ts';
 
-/** Stands in the URIs of the tools, and in the addresses of their schemas. */
+/** Part of the tools' URIs and of their schemas' addresses. */
 export const CHRONOMETRIC_VERSION = '0.1.0';
 
 const INSTRUCTIONS =
-  'These tools are a sense of time for the person you work with, and for you. Begin with get_time_context. Anchor what they set out ' +
-  'to do with mark_session_start and close it with mark_session_end; in between, ask request_break_if_needed from time to time.';
+  'These tools report time to you and to the user. Begin with get_time_context. Call mark_session_start when the user states ' +
+  'a purpose, and mark_session_end when they finish. In between, call request_break_if_needed from time to time.';
 
 const RESOURCES: readonly { view: ViewName; uri: string; title: string; description: string }[] = [
   {
     view: 'today',
     uri: 'chronometric://sessions/today',
     title: 'Sessions of today',
-    description: "The person's day so far: each session with intent and summary, and when they were active and away.",
+    description:
+      "The user's day so far: each session with intent and summary, and the times when they were active or away.",
   },
   {
     view: 'week',
@@ -67,7 +68,7 @@ function traceOf(thrown: unknown): { type: string; at: string[] } {
 
 /** Errors outside the closed set of codes are protocol errors: invalid arguments, and a state that cannot be read or written. */
 function protocolError(thrown: unknown, log: Logger, what: string): ProtocolError {
-  if (thrown instanceof UnfitArgument) return new ProtocolError(ProtocolErrorCode.InvalidParams, thrown.message);
+  if (thrown instanceof InvalidArgument) return new ProtocolError(ProtocolErrorCode.InvalidParams, thrown.message);
   if (thrown instanceof ReveilleError && thrown.code !== 'internal') {
     log.warn({ what, reason: thrown.message, trace: traceOf(thrown.cause) }, 'chronometric cannot answer');
     return new ProtocolError(ProtocolErrorCode.InternalError, thrown.message);
@@ -92,15 +93,20 @@ function createServer(load: () => Promise<Chronometric>, log: Logger): Server {
     }
     try {
       const { call } = await load();
-      const { structured, told } = await call(name, params.arguments ?? {}, context.mcpReq.signal);
-      return { content: [{ type: 'text', text: JSON.stringify(told) }], structuredContent: { ...structured } };
+      const { structured, text } = await call(name, params.arguments ?? {}, context.mcpReq.signal);
+      return { content: [{ type: 'text', text: JSON.stringify(text) }], structuredContent: { ...structured } };
     } catch (thrown) {
       if (thrown instanceof ChronometricError) return failed(thrown);
       throw protocolError(thrown, log, name);
     }
   });
   server.setRequestHandler('resources/list', () => ({
-    resources: RESOURCES.map(({ view: _, uri, ...told }) => ({ uri, name: uri, mimeType: MIME_TYPE, ...told })),
+    resources: RESOURCES.map(({ view: _, uri, ...description }) => ({
+      uri,
+      name: uri,
+      mimeType: MIME_TYPE,
+      ...description,
+    })),
   }));
   server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates: [] }));
   server.setRequestHandler('resources/read', async ({ params: { uri } }) => {

@@ -1,4 +1,4 @@
-/** Executes a tool call: reads the arguments, runs the tool, returns its result. Read-only tools leave no trace. */
+/** Executes a tool call: reads the arguments, runs the tool, returns its result. Read-only tools write nothing. */
 
 import type { Clock } from '../kit/clock/clock.ts';
 import { isoDuration } from '../kit/clock/duration.ts';
@@ -9,7 +9,7 @@ import { ReveilleError } from '../wire/errors.ts';
 import { ChronometricError } from './chronometric-error.ts';
 import type { ConsentedIdle } from './consented-idle.ts';
 import type { IdleReading } from './idle/idle.ts';
-import type { LateProfile } from './late-profile.ts';
+import type { LazyProfile } from './lazy-profile.ts';
 import { type ChronometricState, REAL_BREAK_MS } from './state/state.ts';
 import { type Arguments, readIntent, readSummary, readThreshold } from './tools/arguments.ts';
 import { breakRequest } from './tools/break-request.ts';
@@ -19,70 +19,70 @@ import { type Known, timeContext } from './tools/time-context.ts';
 
 /** Below this idle time the user is at the computer. */
 const AT_MACHINE_MS = 60_000;
-/** After this time without a prompt the user does something else there. */
-const OUT_OF_TOUCH_MS = 10 * 60_000;
+/** After this time without a prompt the user is busy with other programs. */
+const OUT_OF_CONTACT_MS = 10 * 60_000;
 
 type Signal = IdleStatus['hyperfocus_signal'];
 
-/** Without a known prompt, nothing is known about contact: then the user counts as in contact. */
+/** Without a known prompt the user counts as in contact. */
 function signalOf(idleMs: number, sincePromptMs = 0): Signal {
   if (idleMs >= REAL_BREAK_MS) return 'distraction_or_break';
-  return idleMs < AT_MACHINE_MS && sincePromptMs >= OUT_OF_TOUCH_MS ? 'hyperfocus_elsewhere' : 'active';
+  return idleMs < AT_MACHINE_MS && sincePromptMs >= OUT_OF_CONTACT_MS ? 'hyperfocus_elsewhere' : 'active';
 }
 
 /** The result without consent; it is not an error. */
 const NO_CONSENT: IdleStatus = { consent_granted: false, hyperfocus_signal: 'unknown' };
 
 /**
- * @param occasion of the reading; `undefined` without a usable clock or zone
+ * @param context the time of the reading; `undefined` without a usable clock or zone
  * @param lastPromptAt epoch milliseconds; `undefined` when no prompt is known
  */
 export function idleStatus(
   reading: IdleReading,
-  occasion: Pick<CallContext, 'now' | 'timezone'> | undefined,
+  context: Pick<CallContext, 'now' | 'timezone'> | undefined,
   lastPromptAt: number | undefined,
 ): IdleStatus {
   if ('unavailable' in reading)
     return { consent_granted: true, hyperfocus_signal: 'unknown', unavailable: reading.unavailable };
-  const sincePrompt = occasion && lastPromptAt !== undefined ? occasion.now - lastPromptAt : undefined;
+  const sincePrompt = context && lastPromptAt !== undefined ? context.now - lastPromptAt : undefined;
   return {
     consent_granted: true,
     os_idle_duration: isoDuration(reading.idleMs),
     hyperfocus_signal: signalOf(reading.idleMs, sincePrompt),
-    ...(occasion && { sampled_at: formatWithOffset(occasion.timezone, occasion.now) }),
+    ...(context && { sampled_at: formatWithOffset(context.timezone, context.now) }),
     source: reading.source,
   };
 }
 
 export type ToolParts = {
   readonly state: ChronometricState;
-  readonly profile: LateProfile;
+  readonly profile: LazyProfile;
   readonly idle: ConsentedIdle;
   readonly clock: Clock;
   /** The computer's time zone, IANA; `undefined` when unknown. */
   readonly machineZone: () => string | undefined;
 };
 
-/** A tool's result: for programs, and as the value whose JSON models read. */
-export type ToolAnswer = { readonly structured: object; readonly told: unknown };
+/** A tool's result: `structured` for programs, and `text`, whose JSON is the text for models. */
+export type ToolAnswer = { readonly structured: object; readonly text: unknown };
 
 /**
  * Executes one call.
  *
- * @param given the arguments as received
+ * @param args as received
  * @param signal aborts when the client cancels the call or disconnects
  * @throws ChronometricError for errors with a code
- * @throws UnfitArgument for an invalid argument without an error code
+ * @throws InvalidArgument for an invalid argument without an error code
  * @throws ReveilleError when the state cannot be read or written
  */
-export type ToolCalls = (name: ChronometricTool, given: Arguments, signal: AbortSignal) => Promise<ToolAnswer>;
+export type ToolCalls = (name: ChronometricTool, args: Arguments, signal: AbortSignal) => Promise<ToolAnswer>;
 
-const plain = (answer: object): ToolAnswer => ({ structured: answer, told: answer });
+const plain = (answer: object): ToolAnswer => ({ structured: answer, text: answer });
 
 /** The result of a query; `undefined` when it is not possible. */
-function attempt<T>(look: () => T, onFailure: (error: ReveilleError | ChronometricError) => void = () => {}) {
+function attempt<T>(operation: () => T, onFailure: (error: ReveilleError | ChronometricError) => void = () => {}) {
   try {
-    return look();
+    return operation();
   } catch (thrown) {
     if (!(thrown instanceof ReveilleError || thrown instanceof ChronometricError)) throw thrown;
     onFailure(thrown);
@@ -91,7 +91,7 @@ function attempt<T>(look: () => T, onFailure: (error: ReveilleError | Chronometr
 }
 
 export function createToolCalls({ state, profile, idle, clock, machineZone }: ToolParts): ToolCalls {
-  const occasionNow = () => callContextOf(usableTime(clock.now()), machineZone(), profile.read());
+  const contextNow = () => callContextOf(usableTime(clock.now()), machineZone(), profile.read());
 
   /** The known data, and the reason when there is none. */
   function known(): Known {
@@ -105,46 +105,46 @@ export function createToolCalls({ state, profile, idle, clock, machineZone }: To
     return { ...found, unavailable };
   }
 
-  async function lookAtIdleness(signal: AbortSignal): Promise<IdleStatus> {
+  async function readIdleStatus(signal: AbortSignal): Promise<IdleStatus> {
     try {
       const reading = await idle.readSoon(signal);
       if (reading === undefined) return NO_CONSENT;
-      return idleStatus(reading, attempt(occasionNow), attempt(state.lastPromptAt));
+      return idleStatus(reading, attempt(contextNow), attempt(state.lastPromptAt));
     } catch {
       // The error may contain a sample.
       return { ...NO_CONSENT, unavailable: 'the consent could not be read' };
     }
   }
 
-  function start(occasion: CallContext, intent: string) {
+  function start(context: CallContext, intent: string) {
     try {
-      return state.start(intent, occasion.now, overlapOf(occasion));
+      return state.start(intent, context.now, overlapOf(context));
     } catch (thrown) {
       if (thrown instanceof ChronometricError && thrown.code === 'SESSION_ALREADY_OPEN')
-        throw overlapError(occasion, thrown);
+        throw overlapError(context, thrown);
       throw thrown;
     }
   }
 
-  function run(name: Exclude<ChronometricTool, 'idle_status'>, given: Arguments, occasion: CallContext): ToolAnswer {
+  function run(name: Exclude<ChronometricTool, 'idle_status'>, args: Arguments, context: CallContext): ToolAnswer {
     switch (name) {
       case 'get_time_context':
-        return plain(timeContext(occasion, known()));
+        return plain(timeContext(context, known()));
       case 'mark_session_start':
-        return plain(sessionStarted(start(occasion, readIntent(given)), occasion.timezone));
+        return plain(sessionStarted(start(context, readIntent(args)), context.timezone));
       case 'mark_session_end':
-        return plain(sessionEnded(state.end(readSummary(given), occasion.now), occasion.timezone));
+        return plain(sessionEnded(state.end(readSummary(args), context.now), context.timezone));
       case 'request_break_if_needed': {
-        const threshold = readThreshold(given);
-        const result = breakRequest(occasion, state.open(), threshold);
-        return { structured: { result }, told: result };
+        const threshold = readThreshold(args);
+        const result = breakRequest(context, state.open(), threshold);
+        return { structured: { result }, text: result };
       }
     }
   }
 
-  return async (name, given, signal) => {
-    if (name === 'idle_status') return plain(await lookAtIdleness(signal));
+  return async (name, args, signal) => {
+    if (name === 'idle_status') return plain(await readIdleStatus(signal));
     await profile.ready();
-    return run(name, given, occasionNow());
+    return run(name, args, contextNow());
   };
 }

@@ -30,7 +30,7 @@ test('the defaults are those of the contract, and the object is frozen', () => {
     CHRONOS_PORT: 9096,
     CHRONOS_MAX_CONNECTIONS: 4096,
     CHRONOS_MAX_CONNECTIONS_PER_ADDRESS: 1024,
-    door: { tls: undefined, connections: 4096, connectionsPerAddress: 1024 },
+    listener: { tls: undefined, connections: 4096, connectionsPerAddress: 1024 },
     CHRONOS_ENROLLMENT: 'tofu',
     CHRONOS_ROUTER_WAKE_URL: 'http://127.0.0.1:8088/internal/wake',
     CHRONOS_TICK_MS: 1000,

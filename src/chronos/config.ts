@@ -121,7 +121,9 @@ export const chronosSettingsSchema = z.object({
 const SECRETS = ['CHRONOS_TOKEN', 'CHRONOS_AGENT_AUTH_SECRET', 'CHRONOS_ADMIN_TOKEN', 'CHRONOS_WAKE_TOKEN'] as const;
 
 type ChronosSettings = z.output<typeof chronosSettingsSchema>;
-export type ChronosConfig = Readonly<ChronosSettings & { CHRONOS_ENROLLMENT: EnrollmentMode; door: ListenerSettings }>;
+export type ChronosConfig = Readonly<
+  ChronosSettings & { CHRONOS_ENROLLMENT: EnrollmentMode; listener: ListenerSettings }
+>;
 
 /**
  * Which keys are accepted. Trust on first use suits one person's own machine. With several holders of the transport
@@ -165,8 +167,8 @@ export function parseChronosConfig(settings: Settings): ChronosConfig {
       'invalid_request',
       `${missing.join(', ')} ${missing.length === 1 ? 'is' : 'are'} not set; without ${missing.length === 1 ? 'it' : 'them'} CHRONOS_HOST must be a loopback address, with CHRONOS_DEV=1 too (got ${JSON.stringify(config.CHRONOS_HOST)})`,
     );
-  const door = parseListenerSettings('CHRONOS', config.CHRONOS_HOST, settings);
-  return Object.freeze({ ...config, CHRONOS_ENROLLMENT: enrollmentOf(config), door });
+  const listener = parseListenerSettings('CHRONOS', config.CHRONOS_HOST, settings);
+  return Object.freeze({ ...config, CHRONOS_ENROLLMENT: enrollmentOf(config), listener });
 }
 
 /** The names of the secrets that are missing in a configuration for development. */

@@ -157,7 +157,7 @@ export async function startChronos({
       host: config.CHRONOS_HOST,
       port: config.CHRONOS_PORT,
       allowedHosts: config.CHRONOS_ALLOWED_HOSTS,
-      listener: config.door,
+      listener: config.listener,
       log,
       clock,
       ready: () => store.ping().then(() => ({ ready: true })),

@@ -26,7 +26,7 @@ test('the defaults are loopback, port 8080 and the offline model', () => {
     host: '127.0.0.1',
     port: 8080,
     portChannel: undefined,
-    door: { tls: undefined, connections: 4096, connectionsPerAddress: 1024 },
+    listener: { tls: undefined, connections: 4096, connectionsPerAddress: 1024 },
     dataDir: '/data',
     allowedHosts: [],
     token: TOKEN,

@@ -105,8 +105,8 @@ export function startNotifier(options: NotifierOptions): Notifier {
     tasks: tasks && new TaskFeed({ client: tasks, now: () => clock.now(), ...begun('tasks') }),
   };
 
-  const deliver = async ({ id, channel, told }: Outgoing, signal: AbortSignal): Promise<Delivery> => {
-    const { question } = told;
+  const deliver = async ({ id, channel, content }: Outgoing, signal: AbortSignal): Promise<Delivery> => {
+    const { question } = content;
     if (question && feeds.tasks && !(await feeds.tasks.waits(question, signal)))
       return { result: 'drop', why: 'the question no longer waits' };
     const now = clock.now();
@@ -119,7 +119,7 @@ export function startNotifier(options: NotifierOptions): Notifier {
             { label: 'Deny …', url: link(false) },
           ]
         : [];
-    const { kinds, at, title, text, about } = told;
+    const { kinds, at, title, text, about } = content;
     const message: Message = { id, kinds, at, title, text, about, links };
     return CHANNELS[channel.kind].tell(channel.spec, message, { http, clock, signal, variables, vapid });
   };

@@ -19,23 +19,23 @@ const fireOf = (more: Partial<FireView> = {}): FireView => ({
   ...{ lateness_ms: 12, outcome: 'delivered', accepted_at: at(1), ...more },
 });
 
-const told = (alarm: AlarmView, ...fires: FireView[]) =>
+const newsFrom = (alarm: AlarmView, ...fires: FireView[]) =>
   alarmNews(alarm, fires).map(({ kinds, title, text }) => [kinds.join(), title, text]);
 
 test('a fire, its reply, its failure and its replaced occurrences are notified, each to its subscribers', () => {
   const turn = { turn_id: 't', conversation_id: 'c', finished_at: at(9) };
-  assert.deepEqual(told(alarmOf(), fireOf({ turn: { ...turn, ok: true, reply: 'It is green.' } })), [
+  assert.deepEqual(newsFrom(alarmOf(), fireOf({ turn: { ...turn, ok: true, reply: 'It is green.' } })), [
     ['rings', 'Rang: build', '12 ms late\nLook at the build.'],
     ['rings', 'Done: build', 'It is green.'],
   ]);
-  assert.deepEqual(told(alarmOf(), fireOf({ missed_count: 3, turn: { ...turn, ok: false, error: 'no model' } })), [
+  assert.deepEqual(newsFrom(alarmOf(), fireOf({ missed_count: 3, turn: { ...turn, ok: false, error: 'no model' } })), [
     ['rings,missed', 'Rang: build', '12 ms late, for 3 missed\nLook at the build.'],
     ['failures', 'Turn failed: build', 'no model'],
   ]);
-  assert.deepEqual(told(alarmOf(), fireOf({ turn })).at(-1), [
+  assert.deepEqual(newsFrom(alarmOf(), fireOf({ turn })).at(-1), [
     ...['failures', 'Outcome unknown: build', 'the outcome of the turn is not known'],
   ]);
-  assert.deepEqual(told(alarmOf(), fireOf({ outcome: 'missed', error: 'it was too late' })), [
+  assert.deepEqual(newsFrom(alarmOf(), fireOf({ outcome: 'missed', error: 'it was too late' })), [
     ['missed', 'Missed: build', 'it was too late'],
   ]);
 });
@@ -45,10 +45,10 @@ test('a failing wake is notified once, after the retries or when it is given up'
     Array.from({ length: count }, (_, n) =>
       fireOf({ attempt: count - n, outcome: 'failed', error: 'the router answered 503' }),
     );
-  assert.deepEqual(told(alarmOf(), ...attempts(2)), []);
+  assert.deepEqual(newsFrom(alarmOf(), ...attempts(2)), []);
   const keys = new Set(alarmNews(alarmOf(), attempts(5)).map(({ key }) => key));
   assert.equal(keys.size, 1);
-  const [[kinds, title, text]] = told(alarmOf({ status: 'failed' }), ...attempts(1)) as [string[]];
+  const [[kinds, title, text]] = newsFrom(alarmOf({ status: 'failed' }), ...attempts(1)) as [string[]];
   assert.deepEqual([kinds, title], ['failures', 'Not delivered: build']);
   assert.match(text!, /^the router answered 503\nIt was abandoned; see: reveille alarm show a-1$/);
 });

@@ -29,16 +29,16 @@ function bench(t: TestContext, dir = temporaryFolder(t)) {
         clock.now(),
       ),
     find: (...news: News[]) => store.record({ user: 'ada', source: 'alarms', news, since: clock.now() }, clock.now()),
-    titles: () => outgoing.due(clock.now(), 100).map(({ told }) => told.title),
-    async tellAll() {
-      const told: string[] = [];
+    titles: () => outgoing.due(clock.now(), 100).map(({ content }) => content.title),
+    async deliverAll() {
+      const delivered: string[] = [];
       for (let due = outgoing.due(clock.now(), 100); due.length > 0; due = outgoing.due(clock.now(), 100)) {
-        for (const { id, told: one } of due) {
-          told.push(`${one.title}\n${one.text}`);
+        for (const { id, content: one } of due) {
+          delivered.push(`${one.title}\n${one.text}`);
           await outgoing.done(id);
         }
       }
-      return told;
+      return delivered;
     },
   };
 }
@@ -53,7 +53,7 @@ const question = {
 };
 
 test('a repeated event is notified once, also by another process, and each channel gets its own events', async (t) => {
-  const { store, dir, add, find, tellAll } = bench(t);
+  const { store, dir, add, find, deliverAll } = bench(t);
   add();
   add({ name: 'desk', told: ['failures'] });
   assert.equal(find(newsOf('one'), newsOf('two', { kinds: ['failures'] })).length, 2);
@@ -63,54 +63,54 @@ test('a repeated event is notified once, also by another process, and each chann
     other.find(newsOf('one'), newsOf('three')).map(({ title }) => title),
     ['three'],
   );
-  assert.deepEqual((await tellAll()).map((text) => text.split('\n')[0]).sort(), ['one', 'three', 'two', 'two']);
+  assert.deepEqual((await deliverAll()).map((text) => text.split('\n')[0]).sort(), ['one', 'three', 'two', 'two']);
   assert.equal(store.waiting(store.channel('ada', 'phone').id), 0);
   assert.equal(statSync(join(dir, 'notify.db')).mode & 0o777, 0o600);
 });
 
 test('quiet hours defer all notifications but questions, and deferred ones arrive as one summary at their end', async (t) => {
-  const { clock, store, add, find, tellAll, titles, outgoing } = bench(t);
+  const { clock, store, add, find, deliverAll, titles, outgoing } = bench(t);
   const { id } = add({ quiet: QUIET });
   find(newsOf('first'), newsOf('Approve?', { kinds: ['approvals'], question }));
   clock.jump(HOUR);
   find(newsOf('second', { kinds: ['failures'], at: clock.now() }));
   assert.deepEqual(titles(), ['Approve?']);
-  await tellAll();
+  await deliverAll();
   assert.equal(store.waiting(id), 2);
   assert.equal(outgoing.nextDue(), Date.parse('2026-11-23T06:00:00Z'));
   // A notifier that ends checks the waiting ones once more; that does not end quiet hours.
   assert.deepEqual(outgoing.due(Number.POSITIVE_INFINITY, 10), []);
   clock.jump(7 * HOUR);
-  assert.deepEqual(await tellAll(), ['2 events\nSun 22 Nov 23:00  first\nMon 23 Nov 00:00  second']);
+  assert.deepEqual(await deliverAll(), ['2 events\nSun 22 Nov 23:00  first\nMon 23 Nov 00:00  second']);
   assert.equal(store.waiting(id), 0);
   assert.equal(outgoing.nextDue(), undefined);
 });
 
 test('a single deferred one arrives as itself, and a deferred question is never part of a summary', async (t) => {
-  const { clock, add, find, tellAll } = bench(t);
+  const { clock, add, find, deliverAll } = bench(t);
   add({ quiet: QUIET, quietAll: true });
   find(newsOf('alone'), newsOf('Approve?', { kinds: ['approvals'], question }));
-  assert.deepEqual(await tellAll(), []);
+  assert.deepEqual(await deliverAll(), []);
   clock.jump(8 * HOUR);
-  assert.deepEqual((await tellAll()).sort(), ['Approve?\nwords', 'alone\nwords']);
+  assert.deepEqual((await deliverAll()).sort(), ['Approve?\nwords', 'alone\nwords']);
 });
 
 test('late events arrive as one summary, and so does a flood', async (t) => {
-  const { clock, store, add, find, tellAll } = bench(t);
+  const { clock, store, add, find, deliverAll } = bench(t);
   const { id } = add();
   clock.jump(HOUR);
   find(...Array.from({ length: 40 }, (_, n) => newsOf(`old ${n}`)));
   assert.equal(store.waiting(id), 40);
   clock.jump(2000);
-  const [summary] = await tellAll();
+  const [summary] = await deliverAll();
   assert.match(summary!, /^40 events\n(.+\n){30}and 10 more; see: reveille log$/);
   // A channel that is down: the first fifty wait for it one by one, the others become a summary.
   find(...Array.from({ length: 80 }, (_, n) => newsOf(`flood ${n}`, { at: clock.now() })));
   clock.jump(2000);
-  const told = await tellAll();
-  assert.equal(told.length, 50);
+  const delivered = await deliverAll();
+  assert.equal(delivered.length, 50);
   clock.jump(60_000);
-  assert.match((await tellAll()).join(), /^30 events/);
+  assert.match((await deliverAll()).join(), /^30 events/);
 });
 
 test('a failing channel delays no other, and its list names the error', async (t) => {
@@ -120,7 +120,7 @@ test('a failing channel delays no other, and its list names the error', async (t
   find(newsOf('one'), newsOf('two'));
   const due = outgoing.due(clock.now(), 10);
   assert.deepEqual(
-    due.map(({ channel, told }) => [channel.name, told.title]),
+    due.map(({ channel, content }) => [channel.name, content.title]),
     [
       ['phone', 'one'],
       ['desk', 'one'],
@@ -129,7 +129,7 @@ test('a failing channel delays no other, and its list names the error', async (t
   await outgoing.later(due[0]!.id, clock.now() + 60_000, 'ntfy answered 503');
   await outgoing.done(due[1]!.id);
   assert.deepEqual(
-    outgoing.due(clock.now(), 10).map(({ channel, told }) => [channel.name, told.title]),
+    outgoing.due(clock.now(), 10).map(({ channel, content }) => [channel.name, content.title]),
     [
       ['phone', 'two'],
       ['desk', 'two'],

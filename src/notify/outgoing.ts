@@ -8,7 +8,7 @@ import { type Channel, type ChannelRow, channelOf, type NotifyStore, notificatio
 /** The content: news, or a summary. */
 export type NotificationContent = Omit<News, 'kinds'> & { readonly kinds: Message['kinds'] };
 
-export type Outgoing = OutboxItem & { readonly channel: Channel; readonly told: NotificationContent };
+export type Outgoing = OutboxItem & { readonly channel: Channel; readonly content: NotificationContent };
 
 /** With this many pending notifications, deferred ones stay deferred. */
 const CROWD = 50;
@@ -62,14 +62,14 @@ export function outgoingOf(
             WHERE channel_id = ? AND state = 'held' AND due_at <= ? ORDER BY seq`)
       .all(channelId, now) as unknown as HeldRow[];
     const free = store.sql(`UPDATE notifications SET state = 'waiting', due_at = :now WHERE id = :id`);
-    const held = rows.map((row) => ({ row, told: JSON.parse(row.news) as NotificationContent }));
-    const isAlone = ({ told }: { told: NotificationContent }) => told.question !== undefined;
+    const held = rows.map((row) => ({ row, content: JSON.parse(row.news) as NotificationContent }));
+    const isAlone = ({ content }: { content: NotificationContent }) => content.question !== undefined;
     for (const { row } of held.filter(isAlone)) free.run({ id: row.id, now });
     const others = held.filter((one) => !isAlone(one));
     if (others.length === 1) free.run({ id: others[0]!.row.id, now });
     if (others.length < 2) return;
     const key = `summary ${others[0]!.row.seq} ${others.at(-1)!.row.seq}`;
-    const inOrder = others.map(({ told }) => told).sort((one, other) => one.at - other.at);
+    const inOrder = others.map(({ content }) => content).sort((one, other) => one.at - other.at);
     const summary = summaryOf(inOrder, key, now, zone);
     store
       .sql(`INSERT INTO notifications (id, channel_id, news, state, created_at, due_at)
@@ -116,7 +116,7 @@ export function outgoingOf(
       })[];
       return rows.map((row) => ({
         ...{ id: row.notification, attempts: row.attempts },
-        ...{ channel: channelOf(row), told: JSON.parse(row.news) as NotificationContent },
+        ...{ channel: channelOf(row), content: JSON.parse(row.news) as NotificationContent },
       }));
     },
     nextDue() {

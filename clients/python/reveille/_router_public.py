@@ -132,27 +132,27 @@ class AgentRoutes(Caller):
         return cast("ConversationPage", self._call("GET", "/conversations", query={"limit": limit, "cursor": cursor}))
 
     def get_conversation(self, id: str, *, limit: int | Unset = UNSET, cursor: str | Unset = UNSET) -> Conversation:
-        """One turn of a conversation, for clients that poll for its end."""
+        """One conversation with its turns."""
         return cast("Conversation", self._call("GET", f"/conversations/{quoted(id)}", query={"limit": limit, "cursor": cursor}))
 
     def get_turn(self, id: str, turn_id: str) -> Turn:
-        """End a turn permanently; one that has ended is returned unchanged."""
+        """One turn of a conversation, for clients that poll for its end."""
         return cast("Turn", self._call("GET", f"/conversations/{quoted(id)}/turns/{quoted(turn_id)}"))
 
     def cancel_turn(self, id: str) -> Turn:
-        """The functions that the model sees, the tools reached through core_execute alone, and warnings."""
+        """End a turn permanently; one that has ended is returned unchanged."""
         return cast("Turn", self._call("POST", f"/turns/{quoted(id)}/cancel"))
 
     def tools(self) -> ToolsResult:
-        """An approver's answer to a step that waits for it, signed by their key and passed on as it is; the first one counts."""
+        """The functions that the model sees, the tools reached through core_execute alone, and warnings."""
         return cast("ToolsResult", self._call("GET", "/tools"))
 
     def answer_gate(self, id: str, nid: str, *, approved: bool, call_sha256: str, displayed_sha256: str, approver: str, expires_at: str, answer: str | Unset = UNSET, signature: str | Unset = UNSET, passkey: AnswerGatePasskey | Unset = UNSET) -> AnswerGateResult:
-        """The receipt of a task of this agent, as the executor has it: "reveille receipt verify" reads it."""
+        """An approver's answer to a step that waits for it, signed by their key and passed on as it is; the first one counts."""
         return cast("AnswerGateResult", self._call("POST", f"/intents/{quoted(id)}/gates/{quoted(nid)}/answer", body={"approved": approved, "answer": answer, "call_sha256": call_sha256, "displayed_sha256": displayed_sha256, "approver": approver, "expires_at": expires_at, "signature": signature, "passkey": passkey}))
 
     def get_receipt(self, id: str) -> Receipt:
-        """The receipt of a task that this agent handed over, as the executor has it: "reveille receipt verify" reads it."""
+        """The receipt of a task of this agent, as the executor has it: "reveille receipt verify" reads it."""
         return cast("Receipt", self._call("GET", f"/intents/{quoted(id)}/receipt"))
 
     def health(self) -> HealthResult:

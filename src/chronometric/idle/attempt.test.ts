@@ -13,7 +13,7 @@ const never = (name: string, seen: AbortSignal[] = []) =>
     return new Promise(() => undefined);
   });
 
-test('the first probe that answers counts, and those behind it are not asked', async () => {
+test('the first answer counts, and later probes are not queried', async () => {
   const asked: string[] = [];
   const behind = probe('behind', async () => {
     asked.push('behind');
@@ -24,7 +24,7 @@ test('the first probe that answers counts, and those behind it are not asked', a
   assert.deepEqual(asked, []);
 });
 
-test('where none answers the reasons of all are given, in order', async () => {
+test('without an answer the reasons of all probes are returned, in order', async () => {
   const probes = [
     answers('one', { unavailable: 'no bus' }),
     probe('two', async () => {
@@ -41,7 +41,7 @@ test('where none answers the reasons of all are given, in order', async () => {
   assert.deepEqual(await readIdle([], new ManualClock()), { unavailable: 'no probe supports this platform' });
 });
 
-test('a probe that does not answer is told to stop after two seconds, and the next has its own two', async () => {
+test('a probe without an answer is aborted after two seconds, and the next probe has its own two seconds', async () => {
   const clock = new ManualClock();
   const seen: AbortSignal[] = [];
   const reading = readIdle([never('one', seen), never('two', seen)], clock);
@@ -60,7 +60,7 @@ test('a probe that does not answer is told to stop after two seconds, and the ne
   assert.equal(clock.timers, 0);
 });
 
-test('a server that stops ends the probe that is asked and asks no other', async () => {
+test('a server that stops aborts the running probe and queries no other', async () => {
   const clock = new ManualClock();
   const seen: AbortSignal[] = [];
   const server = new AbortController();
@@ -73,7 +73,7 @@ test('a server that stops ends the probe that is asked and asks no other', async
   assert.equal(clock.timers, 0);
 });
 
-test('a number that cannot be is unavailable and is not repeated', async () => {
+test('an impossible number is unavailable and is not repeated', async () => {
   const reasonOf = async (idleMs: number) => {
     const reading = await readIdle([answers('one', { idleMs, source: 'one' })], new ManualClock());
     return 'unavailable' in reading ? reading.unavailable : reading.idleMs;

@@ -21,7 +21,7 @@ export async function readIdle(
   const reasons: string[] = [];
   for (const probe of probes) {
     if (signal.aborted) return { unavailable: 'the server stops' };
-    const reading = believed(await attempt(probe, clock, signal));
+    const reading = plausible(await attempt(probe, clock, signal));
     if ('idleMs' in reading) return reading;
     reasons.push(`${probe.name}: ${reading.unavailable}`);
   }
@@ -48,7 +48,7 @@ async function attempt(probe: IdleProbe, clock: Clock, signal: AbortSignal): Pro
 }
 
 /** An answer may be implausible: negative, or longer than a year. */
-function believed(reading: IdleReading): IdleReading {
+function plausible(reading: IdleReading): IdleReading {
   if (!('idleMs' in reading)) return reading;
   const { idleMs, source } = reading;
   if (!Number.isFinite(idleMs)) return { unavailable: 'its answer is not a number' };

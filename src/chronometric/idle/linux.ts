@@ -3,7 +3,7 @@ import type { Clock } from '../../kit/clock/clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { IdleHost, IdleProbe, IdleReading } from './idle.ts';
 import { isWayland, requireProgram } from './requirements.ts';
-import { askBus } from './session-bus.ts';
+import { queryBus } from './session-bus.ts';
 
 // GNOME: Mutter counts the milliseconds itself, under Wayland and X alike.
 
@@ -16,7 +16,7 @@ const MUTTER = {
 
 export function gnomeMutterProbe(host: IdleHost): IdleProbe {
   const name = 'gnome-mutter';
-  return { name, read: async (signal) => ({ idleMs: await askBus(host, MUTTER, signal), source: name }) };
+  return { name, read: async (signal) => ({ idleMs: await queryBus(host, MUTTER, signal), source: name }) };
 }
 
 // X11: the screen saver extension of the server, through xprintidle.
@@ -44,7 +44,10 @@ export function idleOfXprintidle(output: string): number {
   return Number(digits);
 }
 
-/** Queried by KDE's own name: other desktops own `org.freedesktop.ScreenSaver` too, and some answer in seconds. KDE answers in milliseconds. */
+/**
+ * The service has KDE's own name: other desktops own `org.freedesktop.ScreenSaver` too, and some of them answer in
+ * seconds. KDE answers in milliseconds.
+ */
 const KDE = {
   service: 'org.kde.screensaver',
   path: '/ScreenSaver',
@@ -57,7 +60,7 @@ export function kdeProbe(host: IdleHost): IdleProbe {
   return {
     name,
     async read(signal) {
-      const idleMs = await askBus(host, KDE, signal);
+      const idleMs = await queryBus(host, KDE, signal);
       // KWin has no answer under Wayland; older versions return 0, newer ones fail.
       if (idleMs === 0 && isWayland(host)) return { unavailable: 'under Wayland it always answers 0' };
       return { idleMs, source: name };
@@ -66,7 +69,7 @@ export function kdeProbe(host: IdleHost): IdleProbe {
 }
 
 /** The desktop's own delay is unknown; beyond this limit the user is away in any case. */
-const BELIEVED_AFTER_MS = 5 * 60_000;
+const TRUSTED_AFTER_MS = 5 * 60_000;
 const PROPERTIES = ['Type', 'Class', 'Remote', 'Active', 'IdleHint', 'IdleSinceHint'];
 const GRAPHICAL = new Set(['x11', 'wayland', 'mir']);
 
@@ -75,9 +78,9 @@ export function logindProbe(host: IdleHost, clock: Clock): IdleProbe {
     name: 'logind',
     async read(signal) {
       const loginctl = requireProgram(host, 'loginctl');
-      const { XDG_SESSION_ID: told = '' } = host.environment;
+      const { XDG_SESSION_ID: id = '' } = host.environment;
       // `auto` is our own session, or else the user's graphical one.
-      const session = /^[A-Za-z0-9]{1,64}$/.test(told) ? told : 'auto';
+      const session = /^[A-Za-z0-9]{1,64}$/.test(id) ? id : 'auto';
       const options = PROPERTIES.map((property) => `--property=${property}`);
       return idleOfSession(await host.run(loginctl, ['show-session', ...options, session], signal), clock.now());
     },
@@ -105,7 +108,7 @@ export function idleOfSession(output: string, now: number): IdleReading {
   if (!/^[1-9]\d{0,19}$/.test(since)) return unavailable('the hint has no time');
   const idleMs = now - Number(BigInt(since) / 1000n);
   if (idleMs < 0) return unavailable('the hint is in the future');
-  if (idleMs < BELIEVED_AFTER_MS) {
+  if (idleMs < TRUSTED_AFTER_MS) {
     return unavailable('the desktop set the hint recently, after an unknown delay');
   }
   return { idleMs, source: 'logind' };

@@ -7,7 +7,7 @@ import { idleOfSession, logindProbe } from './linux.ts';
 const NOW = Date.UTC(2026, 5, 15, 8, 10);
 const MINUTE_MS = 60_000;
 
-/** As `loginctl show-session` writes it, for a session that its desktop called idle ten minutes ago. */
+/** Output of `loginctl show-session` for a session whose desktop set the idle hint ten minutes ago. */
 const AWAY = {
   Type: 'wayland',
   Class: 'user',
@@ -26,12 +26,12 @@ function reasonOf(change: Record<string, string>): string {
   return 'unavailable' in reading ? reading.unavailable : String(reading.idleMs);
 }
 
-test('a session that its desktop calls idle for long is idle for at least as long', () => {
+test('a session with an old idle hint has been idle at least since then', () => {
   assert.deepEqual(idleOfSession(written(AWAY), NOW), { idleMs: 10 * MINUTE_MS, source: 'logind' });
   assert.equal(reasonOf({ IdleSinceHint: `${(NOW - 5 * MINUTE_MS) * 1000}`, Type: 'x11' }), `${5 * MINUTE_MS}`);
 });
 
-test('the hint is not believed where it may mean anything', () => {
+test('an ambiguous hint is ignored', () => {
   assert.match(reasonOf({ IdleHint: 'no' }), /has no meaning/);
   assert.match(reasonOf({ IdleHint: 'no', IdleSinceHint: '0' }), /has no meaning/);
   assert.match(reasonOf({ IdleHint: 'maybe' }), /has no meaning/);
@@ -43,7 +43,7 @@ test('the hint is not believed where it may mean anything', () => {
   assert.match(reasonOf({ Active: 'no' }), /not the one on the screen/);
 });
 
-test('nonsense, a hint of the future and half an answer are unavailable', () => {
+test('invalid output, a hint in the future and an incomplete answer are unavailable', () => {
   for (const since of ['0', '', '-1', '1e9', 'now', '9'.repeat(60)]) {
     assert.match(reasonOf({ IdleSinceHint: since }), /no time/);
   }
@@ -54,7 +54,7 @@ test('nonsense, a hint of the future and half an answer are unavailable', () => 
   }
 });
 
-test('the session is the one that we are told of, or else the one that logind finds', async () => {
+test('the session is the one of the environment, or else the one that logind finds', async () => {
   const asked = async (environment: Record<string, string>) => {
     let session: string | undefined;
     const host: IdleHost = {

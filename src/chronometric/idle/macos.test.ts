@@ -16,7 +16,7 @@ const node = (
 
 `;
 
-test('ioreg gives nanoseconds, of the node that was touched last', () => {
+test('ioreg returns nanoseconds, and the node with the latest input counts', () => {
   assert.equal(idleOfIoreg(node('754321999999')), 754_321);
   assert.equal(idleOfIoreg(node('0')), 0);
   assert.equal(idleOfIoreg(node('900000000') + node('300000000')), 300);
@@ -26,7 +26,7 @@ test('ioreg gives nanoseconds, of the node that was touched last', () => {
   assert.equal(idleOfIoreg(node('18446744073709551615')), 18_446_744_073_709);
 });
 
-test('output of ioreg without a whole line of it is unavailable', () => {
+test('output of ioreg without a complete line is unavailable', () => {
   const hostile = [
     '',
     node('-5'),
@@ -41,7 +41,7 @@ test('output of ioreg without a whole line of it is unavailable', () => {
   for (const output of hostile) assert.throws(() => idleOfIoreg(output), { code: 'unavailable' }, output);
 });
 
-test('ioreg is run by its absolute path', async () => {
+test('ioreg is started by its absolute path', async () => {
   const host: IdleHost = {
     platform: 'darwin',
     environment: {},

@@ -1,4 +1,4 @@
-/** The entry of this folder. It is imported by `import()` after the profile's consent; before, only the interface's types are used. */
+/** The entry of this folder. `import()` loads it after the profile's consent; other modules import only its types. */
 import type { Clock } from '../../kit/clock/clock.ts';
 import { readIdle } from './attempt.ts';
 import type { IdleHost, IdleProbe, IdleReading } from './idle.ts';

@@ -10,7 +10,7 @@ import { programHost } from './program-host.ts';
 
 const NEVER = new AbortController().signal;
 
-/** A program that does what a shell script says. */
+/** A program that runs a shell script. */
 function program(t: TestContext, script: string): { path: string; folder: string } {
   const folder = mkdtempSync(join(tmpdir(), 'reveille-program-'));
   t.after(() => rmSync(folder, { recursive: true }));
@@ -23,14 +23,14 @@ function program(t: TestContext, script: string): { path: string; folder: string
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
-    // A zombie waits for whoever has to reap it; it runs no more.
+    // A zombie no longer runs; it waits until its parent reaps it.
     return !existsSync('/proc/self') || !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
   } catch {
     return false;
   }
 }
 
-test('a program gets its arguments as they are, and an allow-listed environment', async (t) => {
+test('a program gets unchanged arguments and an allow-listed environment', async (t) => {
   const { path } = program(t, 'printf "%s\\n" "$@"; env');
   const host = programHost({
     PATH: process.env.PATH,
@@ -49,7 +49,7 @@ test('a program gets its arguments as they are, and an allow-listed environment'
   assert.doesNotMatch(output, /canary/);
 });
 
-test('a program that fails, is missing, is no program or is not named by an absolute path is unavailable', async (t) => {
+test('a program is unavailable when it fails, is missing, is not executable or has no absolute path', async (t) => {
   const host = programHost({});
   const { path, folder } = program(
     t,
@@ -63,7 +63,7 @@ test('a program that fails, is missing, is no program or is not named by an abso
   await rejects(host.run(program(t, 'kill -9 $$').path, [], NEVER), /ended with SIGKILL$/);
 });
 
-test('a program that writes without end is ended', async (t) => {
+test('a program with endless output is ended', async (t) => {
   const { path, folder } = program(t, 'echo $$ > "$(dirname "$0")/pid"; exec yes');
   await assert.rejects(programHost({}).run(path, [], NEVER), {
     code: 'unavailable',
@@ -73,7 +73,7 @@ test('a program that writes without end is ended', async (t) => {
   await eventually('the program has ended', () => !isAlive(pid));
 });
 
-test('a program that hangs is ended with its children after two seconds, though it ignores SIGTERM', async (t) => {
+test('a program that hangs and ignores SIGTERM is ended with its children after two seconds', async (t) => {
   const { path, folder } = program(
     t,
     `trap '' TERM INT HUP; sleep 1000 & echo $! > "$(dirname "$0")/child"; echo $$ > "$(dirname "$0")/pid"; echo 12345; wait; wait`,
@@ -91,7 +91,7 @@ test('a program that hangs is ended with its children after two seconds, though 
   }
 });
 
-test('a program is not started once the asking has ended', async (t) => {
+test('a program is not started after its signal has aborted', async (t) => {
   const { path, folder } = program(t, 'touch "$(dirname "$0")/ran"');
   await assert.rejects(programHost({}).run(path, [], AbortSignal.abort(new Error('over'))), { message: 'over' });
   assert.equal(existsSync(join(folder, 'ran')), false);

@@ -17,7 +17,7 @@ const DISPLAY_VARIABLES = ['DISPLAY', 'XAUTHORITY'];
 /** @param environment ours; a program gets the allowed part of it */
 export function programHost(environment: IdleHost['environment']): IdleHost {
   const display = Object.fromEntries(DISPLAY_VARIABLES.flatMap((name) => pair(name, environment[name])));
-  // Reasons are compared by people: one language.
+  // Users compare reasons, so all programs report them in one language.
   const childEnvironment = { ...inheritedVariables(environment), ...display, LC_ALL: 'C' };
   return {
     platform: process.platform,
@@ -49,30 +49,30 @@ function runProgram(
     });
     const output = { stdout: [] as Buffer[], stderr: [] as Buffer[] };
     let bytes = 0;
-    const give = (settle: () => void) => {
+    const finish = (settle: () => void) => {
       signal.removeEventListener('abort', abort);
       settle();
     };
     const abort = () => {
       end(child);
-      give(() => reject(signal.reason));
+      finish(() => reject(signal.reason));
     };
     const keep = (stream: 'stdout' | 'stderr') => (chunk: Buffer) => {
       bytes += chunk.length;
       if (bytes <= LONGEST_OUTPUT_BYTES) return output[stream].push(chunk);
       end(child);
-      return give(() => fail(`${path} wrote more than ${LONGEST_OUTPUT_BYTES / 1024} KiB`));
+      return finish(() => fail(`${path} wrote more than ${LONGEST_OUTPUT_BYTES / 1024} KiB`));
     };
     child.stdout.on('data', keep('stdout'));
     child.stderr.on('data', keep('stderr'));
     child.on('error', (error: NodeJS.ErrnoException) =>
-      give(() => fail(`${path} could not be run (${error.code ?? error.name})`, error)),
+      finish(() => fail(`${path} could not be run (${error.code ?? error.name})`, error)),
     );
     child.on('close', (status, killedBy) =>
-      give(() => {
+      finish(() => {
         if (status === 0) return resolve(Buffer.concat(output.stdout).toString('utf8'));
-        const said = firstLine(Buffer.concat(output.stderr).toString('utf8'));
-        return fail(`${path} ended with ${killedBy ?? status}${said && `: ${said}`}`);
+        const errorLine = firstLine(Buffer.concat(output.stderr).toString('utf8'));
+        return fail(`${path} ended with ${killedBy ?? status}${errorLine && `: ${errorLine}`}`);
       }),
     );
     signal.addEventListener('abort', abort);
@@ -88,7 +88,7 @@ function end(child: ChildProcess): void {
       process.kill(-child.pid, 'SIGKILL');
       return;
     } catch {
-      // The group has ended, or (on macOS) has only dead members: then only the child remains to be ended.
+      // The group has ended, or (on macOS) has only dead members. Only the child may still run.
     }
   }
   child.kill('SIGKILL');

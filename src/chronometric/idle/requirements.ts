@@ -10,7 +10,7 @@ export function requireProgram(host: IdleHost, name: string): string {
   return path;
 }
 
-/** Whether the session uses Wayland. There X programs see only input to X windows, so that X's idle time is wrong, mostly 0. */
+/** Whether the session uses Wayland. There X programs see only input to X windows, so X's idle time is wrong, mostly 0. */
 export function isWayland(host: IdleHost): boolean {
   const { XDG_SESSION_TYPE: type, WAYLAND_DISPLAY: display } = host.environment;
   if (type === 'wayland' || display) return true;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { busAddress } from '../../kit/process/session-bus.ts';
 import type { IdleHost } from './idle.ts';
-import { askBus, numberOfBusctl, numberOfGdbus } from './session-bus.ts';
+import { numberOfBusctl, numberOfGdbus, queryBus } from './session-bus.ts';
 
 type Run = { path: string; args: readonly string[] };
 
@@ -23,7 +23,7 @@ function hostWith(environment: Record<string, string>, files: string[] = [], ans
 
 const QUESTION = { service: 'org.example.Idle', path: '/Idle', interface: 'org.example.Idle', method: 'Get' };
 
-test('the answers of busctl and gdbus are read whole or not at all', () => {
+test('only complete answers of busctl and gdbus are accepted', () => {
   assert.equal(numberOfBusctl('t 0\n'), 0);
   assert.equal(numberOfBusctl('u 4294967295\n'), 4_294_967_295);
   assert.equal(numberOfGdbus('(uint64 754321,)\n'), 754_321);
@@ -58,7 +58,7 @@ test('the answers of busctl and gdbus are read whole or not at all', () => {
   }
 });
 
-test('the bus is the one that is told, or the one of the user', () => {
+test('the bus is the one of the environment, or else the one of the user', () => {
   const bus = (environment: Record<string, string>, files: string[] = []) =>
     busAddress(hostWith(environment, files)[0]);
   assert.equal(
@@ -70,7 +70,7 @@ test('the bus is the one that is told, or the one of the user', () => {
   assert.equal(bus({ XDG_RUNTIME_DIR: '/srv/run' }, ['/srv/run/bus']), 'unix:path=/srv/run/bus');
 });
 
-test('a bus over the network, or one that would be started, is refused', () => {
+test('a bus over the network, and a bus that would have to be started, are refused', () => {
   for (const address of ['tcp:host=10.0.0.1,port=1', 'unixexec:path=/bin/sh', 'autolaunch:', 'unix:dir=/tmp', 'x']) {
     const [host] = hostWith({ DBUS_SESSION_BUS_ADDRESS: address }, ['/run/user/1000/bus']);
     assert.throws(() => busAddress(host), { code: 'unavailable', message: /names no local socket/ });
@@ -78,19 +78,19 @@ test('a bus over the network, or one that would be started, is refused', () => {
   assert.throws(() => busAddress(hostWith({})[0]), { message: 'there is no session bus' });
 });
 
-test('busctl is told to start nothing; gdbus looks first whether the service runs', async () => {
+test('busctl is called without auto-start; gdbus first checks that the service runs', async () => {
   const bus = '/run/user/1000/bus';
   const signal = new AbortController().signal;
   const [byBusctl, busctlRuns] = hostWith({}, [bus, '/usr/bin/busctl', '/usr/bin/gdbus']);
-  assert.equal(await askBus(byBusctl, QUESTION, signal), 5);
+  assert.equal(await queryBus(byBusctl, QUESTION, signal), 5);
   assert.equal(busctlRuns.length, 1);
   assert.equal(busctlRuns[0]!.path, '/usr/bin/busctl');
   assert.ok(busctlRuns[0]!.args.includes('--auto-start=no'));
 
   const [byGdbus, gdbusRuns] = hostWith({}, [bus, '/usr/bin/gdbus'], '(false,)\n');
-  await assert.rejects(askBus(byGdbus, QUESTION, signal), { message: 'org.example.Idle is not on the session bus' });
+  await assert.rejects(queryBus(byGdbus, QUESTION, signal), { message: 'org.example.Idle is not on the session bus' });
   assert.equal(gdbusRuns.length, 1);
 
   const [without] = hostWith({}, [bus]);
-  await assert.rejects(askBus(without, QUESTION, signal), { message: 'neither busctl nor gdbus is installed' });
+  await assert.rejects(queryBus(without, QUESTION, signal), { message: 'neither busctl nor gdbus is installed' });
 });

@@ -4,7 +4,7 @@ import { ReveilleError } from '../../wire/errors.ts';
 import type { IdleHost } from './idle.ts';
 
 /** A method without arguments that returns one unsigned number. */
-export type BusQuestion = {
+export type BusMethod = {
   readonly service: string;
   readonly path: string;
   readonly interface: string;
@@ -15,20 +15,20 @@ export type BusQuestion = {
  * @returns the service's number; inexact beyond 2^53
  * @throws `unavailable` without a bus, a service, or a valid answer
  */
-export async function askBus(host: IdleHost, question: BusQuestion, signal: AbortSignal): Promise<number> {
+export async function queryBus(host: IdleHost, question: BusMethod, signal: AbortSignal): Promise<number> {
   const address = busAddress(host);
   const busctl = findProgram(host, 'busctl');
   const gdbus = findProgram(host, 'gdbus');
-  if (busctl) return await askByBusctl(host, busctl, address, question, signal);
-  if (gdbus) return await askByGdbus(host, gdbus, address, question, signal);
+  if (busctl) return await queryByBusctl(host, busctl, address, question, signal);
+  if (gdbus) return await queryByGdbus(host, gdbus, address, question, signal);
   throw new ReveilleError('unavailable', 'neither busctl nor gdbus is installed');
 }
 
-async function askByBusctl(
+async function queryByBusctl(
   host: IdleHost,
   busctl: string,
   address: string,
-  { service, path, interface: name, method }: BusQuestion,
+  { service, path, interface: name, method }: BusMethod,
   signal: AbortSignal,
 ): Promise<number> {
   // A query must not start a desktop's service.
@@ -36,11 +36,11 @@ async function askByBusctl(
   return numberOfBusctl(await host.run(busctl, [...options, 'call', service, path, name, method], signal));
 }
 
-async function askByGdbus(
+async function queryByGdbus(
   host: IdleHost,
   gdbus: string,
   address: string,
-  { service, path, interface: name, method }: BusQuestion,
+  { service, path, interface: name, method }: BusMethod,
   signal: AbortSignal,
 ): Promise<number> {
   const call = (target: string, object: string, member: string, ...args: string[]) => {

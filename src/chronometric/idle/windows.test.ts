@@ -7,19 +7,19 @@ import { idleBetween, windowsProbe } from './windows.ts';
 
 const TICKS = 2 ** 32;
 
-test('idle time goes on when the tick counter begins anew', () => {
+test('idle time continues when the tick counter restarts at 0', () => {
   assert.equal(idleBetween(1000, 4000), 3000);
   assert.equal(idleBetween(TICKS - 1000, 2000), 3000);
   assert.equal(idleBetween(TICKS - 1, 0), 1);
   assert.equal(idleBetween(0, TICKS - 60_000), TICKS - 60_000);
 });
 
-test('input that is a little ahead of the counter is input of now', () => {
+test('input slightly ahead of the counter has an idle time of 0', () => {
   assert.equal(idleBetween(4000, 3990), 0);
   assert.equal(idleBetween(5, TICKS - 5), 0);
 });
 
-test('any idle time of less than 49 days comes out whatever the counter stands at', () => {
+test('every idle time of less than 49 days is read correctly from every counter value', () => {
   hold(
     property(integer({ min: 0, max: TICKS - 1 }), integer({ min: 0, max: 49 * 86_400_000 }), (lastInput, idleMs) => {
       assert.equal(idleBetween(lastInput, (lastInput + idleMs) % TICKS), idleMs);
@@ -27,7 +27,7 @@ test('any idle time of less than 49 days comes out whatever the counter stands a
   );
 });
 
-test('ticks that are none, and system calls that cannot be loaded, are unavailable', async () => {
+test('invalid ticks, and system calls that cannot be loaded, are unavailable', async () => {
   const clock = new ManualClock();
   for (const tick of [-1, TICKS, 1.5, Number.NaN]) {
     const probe = windowsProbe(async () => () => ({ lastInput: tick, now: 5 }));

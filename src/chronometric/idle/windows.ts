@@ -9,7 +9,7 @@ type TickCounts = { readonly lastInput: number; readonly now: number };
 /**
  * Loads koffi and finds the calls.
  *
- * @throws `unavailable` where koffi was not installed, or not for this processor
+ * @throws `unavailable` when koffi is not installed for this processor
  */
 export async function loadTickCounts(): Promise<() => TickCounts> {
   const { default: koffi } = await import('koffi').catch((cause) => {
@@ -22,18 +22,18 @@ export async function loadTickCounts(): Promise<() => TickCounts> {
   return () => {
     const answer = { cbSize: koffi.sizeof(info), dwTime: 0 };
     if (getLastInputInfo(answer) === 0) throw new ReveilleError('unavailable', 'GetLastInputInfo failed');
-    // In this order: the counter is not behind the input then.
+    // In this order the counter is not behind the input.
     return { lastInput: answer.dwTime, now: getTickCount() };
   };
 }
 
-/** Ticks are milliseconds since the system started, in 32 bits: they begin anew every 49.7 days. */
+/** Ticks are milliseconds since the system started, in 32 bits: they restart at 0 every 49.7 days. */
 const TICKS = 2 ** 32;
-/** Input carries a tick of its own, which may be a little ahead of the counter. */
+/** The tick of an input may be slightly ahead of the counter. */
 const AHEAD_MS = 60_000;
 
 /**
- * @param load brings the system calls; not called before the first reading
+ * @param load returns the system calls; first called by the first reading
  */
 export function windowsProbe(load: () => Promise<() => TickCounts>): IdleProbe {
   const name = 'windows';
@@ -49,7 +49,8 @@ export function windowsProbe(load: () => Promise<() => TickCounts>): IdleProbe {
 /**
  * Milliseconds from one tick to a later one.
  *
- * @param lastInput and `now`: unsigned, 32 bits; not a number otherwise
+ * @param lastInput and `now`: unsigned, 32 bits
+ * @returns NaN for other numbers
  */
 export function idleBetween(lastInput: number, now: number): number {
   if (![lastInput, now].every((tick) => Number.isInteger(tick) && tick >= 0 && tick < TICKS)) return Number.NaN;

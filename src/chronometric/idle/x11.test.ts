@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { IdleHost } from './idle.ts';
 import { idleOfXprintidle, x11Probe } from './linux.ts';
 
-test('xprintidle is read whole or not at all', () => {
+test('only complete output of xprintidle is accepted', () => {
   assert.equal(idleOfXprintidle('0\n'), 0);
   assert.equal(idleOfXprintidle('754321\n'), 754_321);
   for (const output of [
@@ -36,7 +36,7 @@ async function reasonIn(environment: Record<string, string>, files: string[] = [
   return 'unavailable' in reading ? reading.unavailable : reading.idleMs;
 }
 
-test('X is asked on a display of this machine alone, and never in a Wayland session', async () => {
+test('X is queried only on a display of this machine, and never in a Wayland session', async () => {
   assert.equal(await reasonIn({ DISPLAY: ':0' }), 754_321);
   assert.equal(await reasonIn({ DISPLAY: 'unix:1.0' }), 754_321);
   assert.match(String(await reasonIn({})), /DISPLAY is not set/);
@@ -48,13 +48,13 @@ test('X is asked on a display of this machine alone, and never in a Wayland sess
   }
 });
 
-test('a Wayland session is recognised by its socket where the variables do not arrive', async () => {
+test('without its variables a Wayland session is recognised by its socket', async () => {
   const files = ['/usr/bin/xprintidle', '/run/user/1000/wayland-0'];
   assert.match(String(await reasonIn({ DISPLAY: ':0' }, files)), /Wayland/);
   assert.equal(await reasonIn({ DISPLAY: ':0', XDG_SESSION_TYPE: 'x11' }, files), 754_321);
 });
 
-test('where xprintidle is missing the probe says so', async () => {
+test('without xprintidle the probe reports that it is not installed', async () => {
   await assert.rejects(reasonIn({ DISPLAY: ':0' }, []), {
     code: 'unavailable',
     message: 'xprintidle is not installed',

@@ -36,7 +36,7 @@ describe('a window', () => {
     );
   });
 
-  test('wraps midnight, and then began on the day before', () => {
+  test('that wraps midnight began on the day before', () => {
     const night = span('22:00-06:00');
     assert.deepEqual(
       ['21:59', '22:00', '23:59', '00:00', '05:59', '06:00'].map((text) =>
@@ -51,7 +51,7 @@ describe('a window', () => {
     );
   });
 
-  test('holds exactly as many minutes as lie between its ends, however it lies', () => {
+  test('contains exactly the minutes between its ends, also over midnight', () => {
     fc.assert(
       fc.property(minutes, minutes, (from, to) => {
         const held = Array.from({ length: 1440 }, (_, minute) => windowContains({ from, to }, minute));
@@ -63,7 +63,7 @@ describe('a window', () => {
     );
   });
 
-  test('and the window of the other hours share no minute and leave none out', () => {
+  test('and its complement share no minute and together cover the day', () => {
     fc.assert(
       fc.property(minutes, minutes, minutes, (from, to, minute) => {
         fc.pre(from !== to);
@@ -74,7 +74,7 @@ describe('a window', () => {
 });
 
 describe('a logical day', () => {
-  test('goes on past midnight, with the weekday and the end of the evening before', () => {
+  test('continues past midnight, with the weekday and the end of the evening before', () => {
     const past = (day: Day, time: string) => {
       const { day: counts, pastEndOfDay } = logicalDay(working, { day, minute: minuteOf(time) });
       return [counts, pastEndOfDay];
@@ -87,7 +87,7 @@ describe('a logical day', () => {
     assert.deepEqual(past('monday', '00:00'), ['sunday', true]);
   });
 
-  test('whose end lies past midnight ends there', () => {
+  test('with an end past midnight ends there', () => {
     const late: Profile = {
       ...working,
       rulesOf: (day) => ({ ...DEFAULT_PROFILE.rulesOf(day), endOfDay: { value: minuteOf('01:30') } }),
@@ -98,11 +98,11 @@ describe('a logical day', () => {
     ]);
   });
 
-  test('says nothing of its end where none is declared', () => {
+  test('without a declared end has no `pastEndOfDay`', () => {
     assert.equal(logicalDay(DEFAULT_PROFILE, { day: 'monday', minute: 1400 }).pastEndOfDay, undefined);
   });
 
-  test('is past its end from one minute on until it is over, once', () => {
+  test('is past its end from one minute on until the next day starts, once', () => {
     fc.assert(
       fc.property(minutes, minutes, days, (start, end, day) => {
         fc.pre(start !== end);
@@ -127,7 +127,7 @@ describe('a logical day', () => {
 });
 
 describe('energy zones', () => {
-  test('are by default those of the clock, and the night is what is left', () => {
+  test('are the default zones without a declaration, and the other hours are the night', () => {
     const zone = (time: string) => zoneAt(DEFAULT_PROFILE, 'monday', minuteOf(time));
     assert.deepEqual(
       ['04:59', '05:00', '11:59', '12:00', '13:59', '14:00', '16:29', '16:30', '19:29', '19:30', '00:30'].map(zone),
@@ -139,7 +139,7 @@ describe('energy zones', () => {
     );
   });
 
-  test('past midnight are those of the evening before', () => {
+  test('past midnight follow the rules of the evening before', () => {
     const festive: Profile = {
       ...DEFAULT_PROFILE,
       rulesOf: (day) =>
@@ -152,13 +152,13 @@ describe('energy zones', () => {
     assert.equal(zoneAt(festive, 'friday', minuteOf('01:59')), 'night_owl_caution');
   });
 
-  test('are unknown where a profile cannot be read', () => {
+  test('are unknown with an unreadable profile', () => {
     fc.assert(fc.property(days, minutes, (day, minute) => zoneAt(UNREADABLE_PROFILE, day, minute) === 'unknown'));
   });
 });
 
 describe('protected windows', () => {
-  test('are looked through in order, and the first one counts', () => {
+  test('are checked in order, and the first match counts', () => {
     const profile = { ...DEFAULT_PROFILE, protectedWindows: [window('12:00-13:00'), window('12:30-14:00')] };
     const label = (time: string) => protectedWindowAt(profile, 'monday', minuteOf(time))?.label;
     assert.deepEqual(['11:59', '12:30', '13:00', '14:00'].map(label), [
@@ -166,7 +166,7 @@ describe('protected windows', () => {
     ]);
   });
 
-  test('of some days are those that begin on them', () => {
+  test('with days apply when they begin on one of these days', () => {
     const profile = { ...DEFAULT_PROFILE, protectedWindows: [window('22:00-07:00', { days: ['friday'] })] };
     const holds = (day: Day, time: string) => protectedWindowAt(profile, day, minuteOf(time)) !== undefined;
     assert.ok(!holds('friday', '06:00'), 'Friday morning belongs to Thursday night');
@@ -176,7 +176,7 @@ describe('protected windows', () => {
     assert.ok(!holds('saturday', '22:00'));
   });
 
-  test('hold for a minute exactly when they do for the day on which they began', () => {
+  test('contain a minute exactly when their days include the day on which they began', () => {
     fc.assert(
       fc.property(minutes, minutes, days, days, minutes, (from, to, on, day, minute) => {
         const only = { label: 'x', line: 1, from, to, days: [on] };

@@ -28,8 +28,8 @@ export class Findings {
 }
 
 /**
- * A value in the file. Every reader returns `undefined` for a wrong form and has reported it: no problem is ignored, and
- * none stops the rest from being read.
+ * A value in the file. A reader reports a wrong form and returns `undefined`, so every problem is reported and the other
+ * fields are still read.
  */
 export class Field {
   readonly path: Path;
@@ -77,7 +77,7 @@ export class Field {
     this.#findings.add('error', this.path, `unknown name ${showValue(this.name)}; ${remedy}`, true);
   }
 
-  /** Whether YAML reads this value in an unexpected way; that was reported then. */
+  /** Whether YAML reads this value in an unexpected way. Reports it if so. */
   isDoubtful(severity: ProfileProblem['severity'] = 'error'): boolean {
     const found = this.#findings.yaml.problems.filter(({ path }) => path && samePath(path, this.path));
     for (const { line, column, sentence } of found)
@@ -85,13 +85,13 @@ export class Field {
     return found.length > 0;
   }
 
-  #unfit(form: string): undefined {
+  #invalid(form: string): undefined {
     return this.wrong(`must be ${form} (got ${this.shown})`);
   }
 
   boolean(): boolean | undefined {
     if (this.isDoubtful()) return undefined;
-    return typeof this.value === 'boolean' ? this.value : this.#unfit('true or false, without quotes');
+    return typeof this.value === 'boolean' ? this.value : this.#invalid('true or false, without quotes');
   }
 
   wholeNumber(least: number, most: number): number | undefined {
@@ -99,12 +99,12 @@ export class Field {
     const { value } = this;
     if (typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most) return value;
     const quoted = typeof value === 'string' && /^\d+$/.test(value) ? ', without quotes' : '';
-    return this.#unfit(`a whole number from ${least} to ${most}${quoted}`);
+    return this.#invalid(`a whole number from ${least} to ${most}${quoted}`);
   }
 
   text(form: string): string | undefined {
     if (this.isDoubtful()) return undefined;
-    return typeof this.value === 'string' && this.value.trim() !== '' ? this.value : this.#unfit(form);
+    return typeof this.value === 'string' && this.value.trim() !== '' ? this.value : this.#invalid(form);
   }
 
   oneOf<T extends string>(names: readonly T[]): T | undefined {
@@ -112,14 +112,14 @@ export class Field {
     const name = names.find((known) => known === this.value);
     if (name !== undefined) return name;
     const meant = typeof this.value === 'string' ? nearestOf(this.value.toLowerCase(), names) : undefined;
-    return this.#unfit(`one of ${names.join(', ')}${meant === undefined ? '' : `; ${meant} is probably meant`}`);
+    return this.#invalid(`one of ${names.join(', ')}${meant === undefined ? '' : `; ${meant} is probably meant`}`);
   }
 
   /** @param read a form besides that of a time of day */
   time(read: (text: string) => number | undefined = readTimeOfDay): number | undefined {
     const { value } = this;
     const minute = typeof value === 'string' ? read(value) : undefined;
-    // A number has a message of its own: 0500 is not a time, whatever YAML reads.
+    // A number has a message of its own: 0500 is not a time, although YAML accepts it.
     if (typeof value !== 'number' && this.isDoubtful()) return undefined;
     if (minute !== undefined) return minute;
     const meant = typeof value === 'string' || typeof value === 'number' ? meantTime(this.written) : undefined;
@@ -134,7 +134,7 @@ export class Field {
 
   items(form: string, most: number): readonly Field[] | undefined {
     if (this.isDoubtful()) return undefined;
-    if (!Array.isArray(this.value) || this.value.length === 0) return this.#unfit(form);
+    if (!Array.isArray(this.value) || this.value.length === 0) return this.#invalid(form);
     if (this.value.length > most) return this.wrong(`must have at most ${most} entries (it has ${this.value.length})`);
     return this.value.map((item: unknown, at) => new Field(this.#findings, [...this.path, at], item));
   }
@@ -142,16 +142,16 @@ export class Field {
   /** The fields of a mapping. */
   members(form: string): ReadonlyMap<string, Field> | undefined {
     if (this.isDoubtful()) return undefined;
-    if (!isMapping(this.value)) return this.#unfit(form);
+    if (!isMapping(this.value)) return this.#invalid(form);
     return this.#inside(this.value);
   }
 
-  /** The fields of a part of the file that other programs read too: it is optional, and foreign fields are ignored. */
+  /** The fields of a section that other programs also read: it is optional, and foreign fields are ignored. */
   shared(): ReadonlyMap<string, Field> {
     if (this.value === undefined || this.value === null) return new Map();
     this.isDoubtful('warning');
     if (isMapping(this.value)) return this.#inside(this.value);
-    this.#unfit('fields below it');
+    this.#invalid('fields below it');
     return new Map();
   }
 
@@ -169,11 +169,11 @@ export function warnOfUnknown(
 ): void {
   for (const [name, field] of members) {
     if (known.includes(name)) continue;
-    const home = elsewhere.get(name);
+    const section = elsewhere.get(name);
     const meant = nearestOf(name.toLowerCase(), known);
     const remedy =
-      home !== undefined
-        ? `it belongs under ${home}`
+      section !== undefined
+        ? `it belongs under ${section}`
         : meant !== undefined
           ? `did you mean ${meant}?`
           : 'this field does not exist';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { findProfile, newProfilePlace } from './find-profile.ts';
+import { findProfile, newProfileLocation } from './find-profile.ts';
 
 const HOME = '/home/ada';
 const everything = {
@@ -9,7 +9,7 @@ const everything = {
   NEURODOCK_PROFILE_PATH: '/two.yaml',
   XDG_CONFIG_HOME: '/xdg',
 };
-const PLACES = [
+const LOCATIONS = [
   '/one.yaml',
   '/two.yaml',
   '/xdg/reveille/profile.yaml',
@@ -21,49 +21,49 @@ const only =
   (path: string) =>
     paths.includes(path);
 
-describe('a profile is looked for', () => {
-  test('in the order that is promised', () => {
+describe('the location of a profile', () => {
+  test('the documented order applies', () => {
     const environment: Record<string, string> = { ...everything };
-    assert.equal(findProfile(environment, only(...PLACES)).path, PLACES[0]);
+    assert.equal(findProfile(environment, only(...LOCATIONS)).path, LOCATIONS[0]);
     delete environment.REVEILLE_PROFILE;
-    assert.equal(findProfile(environment, only(...PLACES)).path, PLACES[1]);
+    assert.equal(findProfile(environment, only(...LOCATIONS)).path, LOCATIONS[1]);
     delete environment.NEURODOCK_PROFILE_PATH;
-    assert.equal(findProfile(environment, only(...PLACES)).path, PLACES[2]);
-    assert.equal(findProfile(environment, only(...PLACES.slice(3))).path, PLACES[3]);
-    assert.deepEqual(findProfile(environment, only(PLACES[4]!)), {
-      path: PLACES[4],
+    assert.equal(findProfile(environment, only(...LOCATIONS)).path, LOCATIONS[2]);
+    assert.equal(findProfile(environment, only(...LOCATIONS.slice(3))).path, LOCATIONS[3]);
+    assert.deepEqual(findProfile(environment, only(LOCATIONS[4]!)), {
+      path: LOCATIONS[4],
       from: '~/.neurodock/profile.yaml',
     });
     assert.deepEqual(findProfile(environment, only()), {});
   });
 
-  test('where a variable says, and nowhere else', () => {
-    const { path, missing } = findProfile(everything, only(...PLACES.slice(1)));
+  test('a path in a variable has precedence over all other locations', () => {
+    const { path, missing } = findProfile(everything, only(...LOCATIONS.slice(1)));
     assert.equal(path, '/one.yaml');
     assert.match(missing!, /^REVEILLE_PROFILE names \/one\.yaml, which does not exist; /);
     assert.match(findProfile({ ...everything, REVEILLE_PROFILE: '' }, only()).missing!, /^NEURODOCK_PROFILE_PATH /);
   });
 
-  test('below the home folder where the variable writes it as ~', () => {
+  test('~ in a variable is the home folder', () => {
     const at = (path: string) => findProfile({ HOME, REVEILLE_PROFILE: path }, () => true).path;
     assert.equal(at('~/my profile.yaml'), `${HOME}/my profile.yaml`);
     assert.equal(at('/srv/~/p.yaml'), '/srv/~/p.yaml');
   });
 
-  test('not below a relative XDG_CONFIG_HOME, and nowhere without a home', () => {
-    assert.equal(findProfile({ HOME, XDG_CONFIG_HOME: 'here' }, () => true).path, PLACES[3]);
+  test('a relative XDG_CONFIG_HOME is ignored, and without a home folder no location exists', () => {
+    assert.equal(findProfile({ HOME, XDG_CONFIG_HOME: 'here' }, () => true).path, LOCATIONS[3]);
     assert.deepEqual(
       findProfile({}, () => true),
       {},
     );
-    assert.equal(findProfile({ USERPROFILE: HOME }, () => true).path, PLACES[3]);
+    assert.equal(findProfile({ USERPROFILE: HOME }, () => true).path, LOCATIONS[3]);
   });
 });
 
-test('a new profile goes where it is found, and says what it hides', () => {
-  assert.deepEqual(newProfilePlace({ HOME }, only()), { path: PLACES[3] });
-  assert.deepEqual(newProfilePlace({ HOME }, only(PLACES[4]!)), { path: PLACES[3], hides: PLACES[4] });
-  assert.deepEqual(newProfilePlace({ HOME, XDG_CONFIG_HOME: '/xdg' }, only()), { path: PLACES[2] });
-  assert.equal(newProfilePlace(everything, only())?.path, PLACES[0]);
-  assert.equal(newProfilePlace({}, only()), undefined);
+test('a new profile is written to the first location, and the file that it hides is reported', () => {
+  assert.deepEqual(newProfileLocation({ HOME }, only()), { path: LOCATIONS[3] });
+  assert.deepEqual(newProfileLocation({ HOME }, only(LOCATIONS[4]!)), { path: LOCATIONS[3], hides: LOCATIONS[4] });
+  assert.deepEqual(newProfileLocation({ HOME, XDG_CONFIG_HOME: '/xdg' }, only()), { path: LOCATIONS[2] });
+  assert.equal(newProfileLocation(everything, only())?.path, LOCATIONS[0]);
+  assert.equal(newProfileLocation({}, only()), undefined);
 });

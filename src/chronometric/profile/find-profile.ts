@@ -42,7 +42,7 @@ function candidates(environment: Environment): readonly Candidate[] {
     home === undefined
       ? []
       : [{ path: join(home, '.neurodock', 'profile.yaml'), from: '~/.neurodock/profile.yaml', named: false }];
-  return [...named, ...ownFolder(environment).map((place) => ({ ...place, named: false })), ...foreign];
+  return [...named, ...ownFolder(environment).map((location) => ({ ...location, named: false })), ...foreign];
 }
 
 /**
@@ -66,13 +66,13 @@ export function findProfile(
 }
 
 /** The location of a new profile: the first one that counts, and the file that it hides. */
-export function newProfilePlace(
+export function newProfileLocation(
   environment: Environment,
   isThere: (path: string) => boolean,
 ): { readonly path: string; readonly hides?: string } | undefined {
-  const places = candidates(environment);
-  const first = places.find(({ from }) => from !== '~/.neurodock/profile.yaml');
+  const locations = candidates(environment);
+  const first = locations.find(({ from }) => from !== '~/.neurodock/profile.yaml');
   if (!first) return undefined;
-  const hidden = places.find(({ path }) => path !== first.path && isThere(path));
+  const hidden = locations.find(({ path }) => path !== first.path && isThere(path));
   return { path: first.path, ...(hidden && { hides: hidden.path }) };
 }

@@ -47,7 +47,7 @@ export function markAt(path: string): FileMark | undefined {
   return stat && markOf(stat);
 }
 
-function failureWords(error: unknown): string {
+function failureText(error: unknown): string {
   switch (codeOf(error)) {
     case 'EACCES':
     case 'EPERM':
@@ -109,7 +109,7 @@ export function readProfileFile(path: string): { reading: ProfileReading; mark?:
     if ('problem' in state) return { reading: refused(state.problem), ...(state.mark && { mark: state.mark }) };
     return { reading: readBytes(state.bytes, path, refused), mark: state.mark };
   } catch (error) {
-    return { reading: refused(failureWords(error)) };
+    return { reading: refused(failureText(error)) };
   }
 }
 

@@ -23,7 +23,7 @@ import { profileSource } from './profile-source.ts';
 const LINUX = process.platform === 'linux';
 const consent = (given: boolean) => `privacy:\n  os_idle_consent: ${given}\n`;
 
-function place(t: TestContext, clock: Clock = systemClock) {
+function sourceBench(t: TestContext, clock: Clock = systemClock) {
   const folder = mkdtempSync(join(tmpdir(), 'reveille-profile-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const path = join(folder, 'profile.yaml');
@@ -31,18 +31,18 @@ function place(t: TestContext, clock: Clock = systemClock) {
   return { folder, path, source, consents: () => source.read().profile.osIdleConsent };
 }
 
-/** Huge, and without a byte on the disk. */
+/** A huge file that uses no space on the disk. */
 function sparse(path: string): void {
   writeFileSync(path, '');
   truncateSync(path, 2 ** 40);
 }
 
-/** A clock by which everything that was just written was written long ago. */
+/** A clock that is a minute ahead, so that new files count as settled. */
 const later: Clock = { ...systemClock, now: () => systemClock.now() + 60_000 };
 
 describe('a profile on the disk', () => {
-  test('is read again as soon as it says something else', (t) => {
-    const { path, source, consents } = place(t);
+  test('is read again after every change', (t) => {
+    const { path, source, consents } = sourceBench(t);
     writeFileSync(path, consent(true));
     assert.equal(consents(), true);
     writeFileSync(path, consent(false));
@@ -54,8 +54,8 @@ describe('a profile on the disk', () => {
     }
   });
 
-  test('is read once while it stays as it is', (t) => {
-    const { path, source } = place(t, later);
+  test('is read once without a change', (t) => {
+    const { path, source } = sourceBench(t, later);
     writeFileSync(path, consent(true));
     const first = source.read();
     assert.equal(source.read(), first);
@@ -63,8 +63,8 @@ describe('a profile on the disk', () => {
     assert.notEqual(source.read(), first);
   });
 
-  test('may be replaced by another one, also with the same size and times', (t) => {
-    const { folder, path, consents } = place(t, later);
+  test('is read again after a replacement with the same size and times', (t) => {
+    const { folder, path, consents } = sourceBench(t, later);
     writeFileSync(path, consent(true));
     utimesSync(path, 1000, 1000);
     assert.equal(consents(), true);
@@ -75,8 +75,8 @@ describe('a profile on the disk', () => {
     assert.equal(consents(), false);
   });
 
-  test('that is taken away or half written gives no consent, and counts again when it is back', (t) => {
-    const { path, source, consents } = place(t, later);
+  test('gives no consent while it is missing or half written, and counts again when it is restored', (t) => {
+    const { path, source, consents } = sourceBench(t, later);
     writeFileSync(path, consent(true));
     assert.equal(consents(), true);
     unlinkSync(path);
@@ -91,8 +91,8 @@ describe('a profile on the disk', () => {
     assert.equal(consents(), true);
   });
 
-  test('is looked for on every call', (t) => {
-    const { folder } = place(t);
+  test('is located again on every call', (t) => {
+    const { folder } = sourceBench(t);
     const source = profileSource({ HOME: folder }, later);
     assert.deepEqual([source.read().unreadable, source.read().profile.path], [undefined, undefined]);
     mkdirSync(join(folder, '.neurodock'));
@@ -103,8 +103,8 @@ describe('a profile on the disk', () => {
     assert.equal(source.read().profile.osIdleConsent, false);
   });
 
-  test('that is something else than a text says what it is, without waiting for it', { timeout: 20_000 }, (t) => {
-    const { folder, path, source } = place(t, later);
+  test('is unreadable with the reason when it is not a text file, without blocking', { timeout: 20_000 }, (t) => {
+    const { folder, path, source } = sourceBench(t, later);
     const reason = () => source.read().unreadable?.replace(folder, '');
     const cases: [() => void, RegExp][] = [
       [() => mkdirSync(path), /it is a folder/],
@@ -127,18 +127,18 @@ describe('a profile on the disk', () => {
       rmSync(path, { recursive: true, force: true });
     }
     writeFileSync(path, `${'#'.repeat(64 * 1024 - 1)}\n`);
-    assert.equal(reason(), undefined, 'exactly as large as it may be');
+    assert.equal(reason(), undefined, 'exactly the maximum size');
   });
 
-  test('that this user may not read says so, and there is no consent', (t) => {
+  test('is unreadable and gives no consent without read permission', (t) => {
     if (!LINUX) return;
-    const { folder, path, source, consents } = place(t, later);
+    const { folder, path, source, consents } = sourceBench(t, later);
     writeFileSync(path, consent(true));
     assert.equal(consents(), true);
     chmodSync(path, 0o000);
     chmodSync(folder, 0o755);
     const isRoot = process.geteuid!() === 0;
-    // Nothing is closed to root.
+    // Permissions do not apply to root.
     if (isRoot) process.seteuid!(65_534);
     try {
       assert.match(source.read().unreadable!, /cannot be read: this user may not read it$/);

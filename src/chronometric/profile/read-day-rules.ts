@@ -22,8 +22,8 @@ export const DAY_FIELDS = [
   'zones',
 ] as const;
 
-const RUNGS = ['gentle', 'nudge', 'hard'] as const;
-const LONGEST_RUNG = MINUTES_OF_DAY;
+const STEPS = ['gentle', 'nudge', 'hard'] as const;
+const LONGEST_STEP = MINUTES_OF_DAY;
 const MOST_WINDOWS = 12;
 /** An end this soon after the start of the day makes nearly all of it late. */
 const SOON_MINUTES = 4 * 60;
@@ -32,23 +32,23 @@ const NAMED_ZONES = ENERGY_ZONES.filter((zone) => zone !== 'unknown');
 
 function readLadder(field: Field): Ladder | undefined {
   const form = 'three rising numbers of minutes such as [60, 90, 120]';
-  const steps = Array.isArray(field.value) ? field.items(form, RUNGS.length) : rungsOf(field, form);
+  const steps = Array.isArray(field.value) ? field.items(form, STEPS.length) : stepsOf(field, form);
   if (steps === undefined) return undefined;
-  if (steps.length !== RUNGS.length) return field.wrong(`must be ${form} (got ${field.shown})`);
-  const [gentle, nudge, hard] = steps.map((step) => step.wholeNumber(1, LONGEST_RUNG));
+  if (steps.length !== STEPS.length) return field.wrong(`must be ${form} (got ${field.shown})`);
+  const [gentle, nudge, hard] = steps.map((step) => step.wholeNumber(1, LONGEST_STEP));
   if (gentle === undefined || nudge === undefined || hard === undefined) return undefined;
   if (gentle < nudge && nudge < hard) return [gentle, nudge, hard];
   return field.wrong(`must rise from gentle to nudge to hard (got ${gentle}, ${nudge}, ${hard})`);
 }
 
-function rungsOf(field: Field, form: string): readonly Field[] | undefined {
+function stepsOf(field: Field, form: string): readonly Field[] | undefined {
   const members = field.members(`${form}, or gentle, nudge and hard with a number each`);
   if (members === undefined) return undefined;
-  warnOfUnknown(members, RUNGS);
-  const steps = RUNGS.flatMap((name) => members.get(name) ?? []);
-  if (steps.length === RUNGS.length) return steps;
+  warnOfUnknown(members, STEPS);
+  const steps = STEPS.flatMap((name) => members.get(name) ?? []);
+  if (steps.length === STEPS.length) return steps;
   return field.wrong(
-    `must have gentle, nudge and hard (${RUNGS.filter((name) => !members.has(name)).join(' and ')} is missing)`,
+    `must have gentle, nudge and hard (${STEPS.filter((name) => !members.has(name)).join(' and ')} is missing)`,
   );
 }
 

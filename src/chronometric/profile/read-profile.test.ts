@@ -10,13 +10,13 @@ import { PROFILE_QUESTIONS, profileText } from './profile-draft.ts';
 import { readProfile } from './read-profile.ts';
 
 const chronometric = (...lines: string[]) => ['chronometric:', ...lines.map((line) => `  ${line}`)].join('\n');
-const said = (text: string) =>
+const problemsOf = (text: string) =>
   readProfile(text, 'p.yaml').problems.map(
     ({ severity, line, column, sentence }) => `${line}:${column} ${severity} ${sentence}`,
   );
 /** The one problem of a profile with one field. */
 function problem(line: string): string {
-  const [only, ...more] = said(chronometric(line));
+  const [only, ...more] = problemsOf(chronometric(line));
   assert.ok(only !== undefined && more.length === 0, `${line}: ${[only, ...more].join('; ')}`);
   return only;
 }
@@ -54,7 +54,7 @@ chronometric:
       problems.map(({ line, severity, sentence }) => [line, severity, sentence]),
       [
         [2, 'warning', 'unknown field "privacy.other"; this field does not exist'],
-        // In a label it may be meant, but nobody sees it.
+        // In a label it may be intended, but it is invisible.
         [18, 'warning', problems[1]!.sentence],
       ],
     );
@@ -90,7 +90,7 @@ chronometric:
     assert.equal(declared.has('chronometric.zones'), false);
   });
 
-  test('that says nothing is the default', () => {
+  test('without fields is the default', () => {
     for (const text of ['', '\n# nothing\n', 'chronometric:\n', 'chronometric: {}\nprivacy:\n', '---\n', '\ufeff']) {
       const { profile, problems } = readProfile(text);
       assert.deepEqual(problems, [], JSON.stringify(text));
@@ -123,10 +123,10 @@ chronometric:
     ];
     for (const value of others) assert.deepEqual(consent(value), [false, 'warning 2'], value);
     assert.match(
-      said('privacy:\n  os_idle_consent: yes')[0]!,
+      problemsOf('privacy:\n  os_idle_consent: yes')[0]!,
       /^2:20 warning privacy\.os_idle_consent is not the YAML boolean true and so no consent \(got "yes"\)/,
     );
-    // Said twice, nobody knows which one is meant.
+    // A repeated field is ambiguous.
     const twice = readProfile('privacy: {os_idle_consent: true, os_idle_consent: false}');
     assert.equal(twice.profile.osIdleConsent, false);
     assert.match(twice.unreadable!, /^the profile:1:\d+: Map keys must be unique/);
@@ -134,7 +134,7 @@ chronometric:
     assert.deepEqual([alias.profile.osIdleConsent, alias.problems.length], [false, 1]);
   });
 
-  test('loses only the field that is wrong, and says where', () => {
+  test('loses only an invalid field, and reports its position', () => {
     const wrong: [string, RegExp][] = [
       [
         'hyperfocus_break_minutes: 14',
@@ -221,7 +221,7 @@ chronometric:
     for (const [line, expected] of wrong) assert.match(problem(line), expected);
   });
 
-  test('keeps what is right beside what is wrong', () => {
+  test('keeps valid fields beside invalid ones', () => {
     const { profile } = readProfile(
       chronometric(
         'zones: {midday: ["12:00-13:00", nonsense], morning_peak: 5}',
@@ -242,19 +242,19 @@ chronometric:
     assert.equal(zoneAt(profile, 'monday', 600), 'morning_peak', 'its default');
   });
 
-  test('warns of what stands in the wrong part of the file, and leaves the parts of other programs alone', () => {
-    assert.deepEqual(said('os_idle_consent: true\nchronometrc: {}\nPrivacy: {}\nservers: {zones: 1}\n'), [
+  test('has a warning for a field in the wrong section, and none for sections of other programs', () => {
+    assert.deepEqual(problemsOf('os_idle_consent: true\nchronometrc: {}\nPrivacy: {}\nservers: {zones: 1}\n'), [
       '1:1 warning unknown field "os_idle_consent"; it belongs under privacy',
       '2:1 warning unknown field "chronometrc"; did you mean chronometric?',
       '3:1 warning unknown field "Privacy"; did you mean privacy?',
     ]);
-    assert.deepEqual(said('chronometric: 5\nprivacy: [1]'), [
+    assert.deepEqual(problemsOf('chronometric: 5\nprivacy: [1]'), [
       '1:15 error chronometric must be fields below it (got 5)',
       '2:10 error privacy must be fields below it (got [1])',
     ]);
   });
 
-  test('that is no YAML, or no mapping, is unreadable, and nothing of it counts', () => {
+  test('that is not a YAML mapping is unreadable, and none of its fields count', () => {
     const texts = [
       '{',
       'a: [',
@@ -275,7 +275,7 @@ chronometric:
     }
   });
 
-  test('never throws, whatever it is, and has a place for every problem', () => {
+  test('never causes an exception, and every problem has a position', () => {
     const piece = fc.constantFrom(
       ...['privacy:', 'chronometric:', 'os_idle_consent', 'zones', 'midday', 'protected_windows', 'weekday_overrides'],
       ...['friday', 'end_of_day_local', 'label', 'from', 'to', 'days', 'true', 'yes', '18:30', '"22:00-06:00"', '0500'],
@@ -318,7 +318,7 @@ chronometric:
     );
   });
 
-  test('reads any JSON value in any of its fields without throwing', () => {
+  test('accepts any JSON value in any of its fields without an exception', () => {
     const names = ['hyperfocus_ladder_minutes', 'end_of_day_local', 'zones', 'weekday_overrides', 'protected_windows'];
     fc.assert(
       fc.property(fc.constantFrom(...names), fc.jsonValue(), (name, value) => {
@@ -332,11 +332,11 @@ chronometric:
   });
 });
 
-test('a new profile reads without a problem and means the answers', () => {
+test('a new profile has no problems and contains the answers', () => {
   const { profile, problems } = readProfile(profileText({}));
   assert.deepEqual(problems, []);
   assert.deepEqual([profile.osIdleConsent, profile.rulesOf('monday').breakMinutes], [false, undefined]);
-  // As a person would: every field taken out of its comment.
+  // As a user does it: remove the comment mark of every field.
   const all = profileText({}).replace(/^ {2}# ( *(?:[a-z_]+: ?\S|[a-z_]+:$|- \{))/gm, '  $1');
   assert.deepEqual(readProfile(all).problems, [], all);
   assert.equal(readProfile(all).declared.size, 13, all);
@@ -355,7 +355,7 @@ test('a new profile reads without a problem and means the answers', () => {
   assert.deepEqual(answered.profile.rulesOf('monday').breakMinutes?.value, 50);
 });
 
-test('the examples of docs/reference/profile.md are read, and together they show every field', () => {
+test('the examples of docs/reference/profile.md are valid, and together they show every field', () => {
   const page = readFileSync(join(import.meta.dirname, '..', '..', '..', 'docs', 'reference', 'profile.md'), 'utf8');
   const examples = page
     .split('```yaml\n')
@@ -371,7 +371,7 @@ test('the examples of docs/reference/profile.md are read, and together they show
       example,
     );
     for (const { sentence } of problems) {
-      // The page says which hours are left over.
+      // The page names the hours without a zone.
       const hours = [...sentence.matchAll(/\d\d:\d\d-\d\d:\d\d/g)].map(([window]) => window.replace('-', '–'));
       assert.ok(hours.length > 0 && hours.every((window) => page.includes(window)), sentence);
     }

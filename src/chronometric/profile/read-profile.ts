@@ -1,4 +1,7 @@
-/** Reads a profile's text. A wrong field keeps its default and is a problem with its line. Only text that is not YAML, or not a mapping, is unreadable. Pure. */
+/**
+ * Reads a profile's text. A wrong field keeps its default and is a problem with its line. Only text that is not a YAML
+ * mapping is unreadable. Pure.
+ */
 
 import { readYaml } from '../../kit/yaml/strict-yaml.ts';
 import { quietHoursSchema } from '../../wire/budget.ts';
@@ -59,8 +62,8 @@ function readTimezone(field: Field): string | undefined {
   return field.wrong(`must be an IANA time zone such as Europe/Berlin, or UTC (got ${field.shown})`);
 }
 
-/** Reads fields and remembers the lines of those that say something. */
-class Understood {
+/** Reads fields and records the lines of valid ones. */
+class SectionReader {
   readonly lines = new Map<string, number>();
   readonly #fields: ReadonlyMap<string, Field>;
 
@@ -76,7 +79,7 @@ class Understood {
   }
 }
 
-/** Other programs have the other parts of the file; only what looks like ours by mistake is worth a word. */
+/** Other programs use other sections of the file. Only a field that probably belongs to our sections causes a warning. */
 function warnAtTop(members: ReadonlyMap<string, Field>): void {
   const sections = Object.keys(OWN_SECTIONS);
   for (const [name, field] of members) {
@@ -88,7 +91,7 @@ function warnAtTop(members: ReadonlyMap<string, Field>): void {
   }
 }
 
-/** Whether a line lies in a part of the file that is read here. */
+/** Whether a line is in a section that this module reads. */
 function isOurs(line: number, members: ReadonlyMap<string, Field>): boolean {
   const above = [...members.values()].filter((field) => field.line <= line).sort((one, other) => other.line - one.line);
   return above[0] === undefined || Object.hasOwn(OWN_SECTIONS, above[0].name);
@@ -100,9 +103,9 @@ function understand(members: ReadonlyMap<string, Field>, path: string | undefine
     warnOfUnknown(fields, OWN_SECTIONS[name], SECTION_OF);
     return fields;
   };
-  const privacy = new Understood(section('privacy'));
+  const privacy = new SectionReader(section('privacy'));
   const fields = section('chronometric');
-  const chronometric = new Understood(fields);
+  const chronometric = new SectionReader(fields);
   warnAtTop(members);
 
   const logicalDayStart = chronometric.read('logical_day_start', (field) => field.time()) ?? DEFAULT_LOGICAL_DAY_START;
@@ -130,7 +133,7 @@ function understand(members: ReadonlyMap<string, Field>, path: string | undefine
 const inOrder = (problems: readonly ProfileProblem[]) =>
   problems.toSorted((one, other) => one.line - other.line || one.column - other.column);
 
-/** The reading of a file of which nothing is known. @param why a sentence that names the file */
+/** The reading of an unreadable file. @param why a sentence that names the file */
 export function unreadable(
   why: string,
   path: string | undefined,
@@ -145,7 +148,7 @@ export function unreadable(
   };
 }
 
-/** The reading where there is no file. */
+/** The reading without a file. */
 export const NO_PROFILE: ProfileReading = {
   profile: DEFAULT_PROFILE,
   problems: [],
@@ -156,7 +159,7 @@ export const NO_PROFILE: ProfileReading = {
 /**
  * Reads the text of a profile. Never throws, whatever the text is.
  *
- * @param path names the file in the sentence that says why it is unreadable
+ * @param path the file's name in the reason why it is unreadable
  */
 export function readProfile(text: string, path?: string): ProfileReading {
   const yaml = readYaml(text);
@@ -166,15 +169,15 @@ export function readProfile(text: string, path?: string): ProfileReading {
       .map(({ line, column, sentence }) => ({ severity: 'error', line, column, sentence })),
   );
   const [first] = broken;
-  const place = (at: { line: number; column: number }) => `${path ?? 'the profile'}:${at.line}:${at.column}`;
-  if (first) return unreadable(`${place(first)}: ${first.sentence}`, path, broken);
+  const positionText = (at: { line: number; column: number }) => `${path ?? 'the profile'}:${at.line}:${at.column}`;
+  if (first) return unreadable(`${positionText(first)}: ${first.sentence}`, path, broken);
 
   const findings = new Findings(yaml);
   const root = yaml.value ?? {};
   if (typeof root !== 'object' || Array.isArray(root)) {
-    const sentence = 'must hold fields, such as chronometric: with fields below it';
+    const sentence = 'must have fields, such as chronometric: with fields below it';
     const at = yaml.position([]);
-    return unreadable(`${place(at)}: ${sentence}`, path, [{ severity: 'error', ...at, sentence }]);
+    return unreadable(`${positionText(at)}: ${sentence}`, path, [{ severity: 'error', ...at, sentence }]);
   }
   const members = new Field(findings, [], root).shared();
   const reading = understand(members, path);

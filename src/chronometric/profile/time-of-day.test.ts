@@ -5,13 +5,13 @@ import { formatTimeOfDay, formatWindow, meantTime, readTimeOfDay, readWindow } f
 
 const minutes = fc.integer({ min: 0, max: 1439 });
 
-test('a time is read as it is written, and nothing like it is', () => {
+test('a time is read only in its exact form', () => {
   fc.assert(fc.property(minutes, (minute) => readTimeOfDay(formatTimeOfDay(minute)) === minute));
   for (const text of ['', '9:30', '24:00', '18:60', '18.30', '1830', ' 18:30', '18:30:00', '-1:00', '१८:३०'])
     assert.equal(readTimeOfDay(text), undefined, text);
 });
 
-test('a window is read as it is written', () => {
+test('a window is read with its two ends', () => {
   fc.assert(
     fc.property(minutes, minutes, (from, to) => {
       fc.pre(from !== to);
@@ -22,7 +22,7 @@ test('a window is read as it is written', () => {
   assert.deepEqual(readWindow('22:00 - 24:00'), { from: 1320, to: 0 });
 });
 
-test('what is no window says what would be one', () => {
+test('an invalid window has a problem with a remedy', () => {
   const remedy = (text: string) => {
     const read = readWindow(text);
     return 'problem' in read ? read.problem : undefined;
@@ -35,7 +35,7 @@ test('what is no window says what would be one', () => {
     assert.equal(remedy(text), 'must be a window such as "22:00-06:30"', text);
 });
 
-test('the time that was meant is guessed only where it can be', () => {
+test('the meant time is guessed only for unambiguous text', () => {
   const meant = { '0500': '05:00', '500': '05:00', '9:30': '09:30', '18.30': '18:30', '6 pm': '18:00' };
   const alsoMeant = { '12am': '00:00', '12:15 p.m.': '12:15', '24:00': '00:00', '18:30:00': '18:30' };
   for (const [text, time] of Object.entries({ ...meant, ...alsoMeant })) assert.equal(meantTime(text), time, text);

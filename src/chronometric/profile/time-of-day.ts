@@ -3,7 +3,7 @@
 import { DAYS, type Day } from '../../wire/chronometric-vocabulary.ts';
 import { type LocalWindow, MINUTES_OF_DAY, type MinuteOfDay } from './profile.ts';
 
-/** Whether a minute of the day lies in a half-open window, which may wrap midnight. */
+/** Whether a half-open window, which may wrap midnight, contains a minute of the day. */
 export function windowContains({ from, to }: LocalWindow, minute: MinuteOfDay): boolean {
   return from < to ? minute >= from && minute < to : minute >= from || minute < to;
 }
@@ -13,7 +13,7 @@ export function dayBefore(day: Day): Day {
   return DAYS[(DAYS.indexOf(day) + DAYS.length - 1) % DAYS.length]!;
 }
 
-/** The day on which the window that `minute` of `day` lies in began; `undefined` when it lies in none. */
+/** The day on which the window that contains `minute` of `day` began; `undefined` when the window does not contain it. */
 export function windowBegan(window: LocalWindow, day: Day, minute: MinuteOfDay): Day | undefined {
   if (!windowContains(window, minute)) return undefined;
   return minute >= window.from ? day : dayBefore(day);
@@ -21,10 +21,10 @@ export function windowBegan(window: LocalWindow, day: Day, minute: MinuteOfDay):
 
 const TIME = /^([01]\d|2[0-3]):([0-5]\d)$/;
 const WINDOW = /^(\S+?) *- *(\S+)$/;
-/** What people write when they mean a time: `500`, `0500`, `5:00`, `18.30`, `18h30`, `6 pm`, `6:30pm`. */
+/** Other ways to write a time: `500`, `0500`, `5:00`, `18.30`, `18h30`, `6 pm`, `6:30pm`. */
 const NEARLY = /^(\d{1,2})(?:[:.h]?(\d{2}))?(?::00)?\s*(?:([ap])\.?m\.?)?$/i;
 
-/** `18:30`, and nothing like it. */
+/** Reads exactly the form `18:30`. */
 export function readTimeOfDay(text: string): MinuteOfDay | undefined {
   const match = TIME.exec(text);
   return match ? Number(match[1]) * 60 + Number(match[2]) : undefined;
@@ -48,7 +48,7 @@ export function meantTime(text: string): string | undefined {
   const match = NEARLY.exec(text.trim());
   if (!match) return undefined;
   const [, hours = '', minutes, half] = match;
-  // A number alone may be anything.
+  // A number alone is ambiguous.
   if (minutes === undefined && half === undefined) return undefined;
   const given = Number(hours);
   if (half !== undefined && (given < 1 || given > 12)) return undefined;
@@ -61,13 +61,13 @@ export function meantTime(text: string): string | undefined {
  * Two ends as a window.
  *
  * @param to at most {@link MINUTES_OF_DAY}
- * @returns `undefined` when it would be empty, or the whole day without saying so
+ * @returns `undefined` for equal ends: an empty window, or the whole day not written as `00:00-24:00`
  */
 export function windowOf(from: MinuteOfDay, to: MinuteOfDay): LocalWindow | undefined {
   return from === to ? undefined : { from, to: to % MINUTES_OF_DAY };
 }
 
-/** @returns the window, or what is wrong with it and what would be right */
+/** @returns the window, or a problem with its remedy */
 export function readWindow(text: string): LocalWindow | { problem: string } {
   const form = 'must be a window such as "22:00-06:30"';
   const match = WINDOW.exec(text);

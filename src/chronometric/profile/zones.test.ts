@@ -24,7 +24,7 @@ const windows = fc.array(
 );
 
 describe('zones', () => {
-  test('that are named have the hours that are given them, and the others theirs', () => {
+  test('a declared zone has its declared hours, and other zones have their default hours', () => {
     const laid = layZones([zone('morning_peak', '06:00-11:00'), zone('midday', '11:00-15:00')]);
     assert.deepEqual(
       [300, 360, 659, 660, 839, 899, 900, 1260].map((minute) => zoneAt(laid, minute)),
@@ -36,16 +36,16 @@ describe('zones', () => {
     assert.deepEqual(gapsIn(laid), ['05:00-06:00']);
   });
 
-  test('leave hours unknown where the night has hours of its own', () => {
+  test('hours outside all zones are unknown when the night has declared hours', () => {
     const laid = layZones([zone('night_owl_caution', '22:00-05:00')]);
     assert.deepEqual(
       [1319, 1320, 0, 299].map((minute) => zoneAt(laid, minute)),
       [...[undefined, 'night_owl_caution', 'night_owl_caution', 'night_owl_caution']],
     );
-    assert.deepEqual(gapsIn(laid), [], 'the evening is no hour of the day');
+    assert.deepEqual(gapsIn(laid), [], 'the evening is not an hour of the day');
   });
 
-  test('of an override win, and take their name from what lies below', () => {
+  test('a zone of an override replaces the zone of that name in the base', () => {
     const base = [zone('midday', '12:00-13:00'), zone('morning_peak', '08:00-12:00')];
     const laid = layZones([zone('midday', '11:00-12:00')], base);
     assert.deepEqual(
@@ -54,7 +54,7 @@ describe('zones', () => {
     );
   });
 
-  test('that lie over each other are found with the hours that they share, also past midnight', () => {
+  test('overlapping zones are found with their shared hours, also past midnight', () => {
     const found = overlaps([
       zone('evening_quiet', '20:00-02:00'),
       zone('morning_peak', '01:00-10:00'),
@@ -67,7 +67,7 @@ describe('zones', () => {
     ]);
   });
 
-  test('and their overlaps agree with every minute of the day', () => {
+  test('overlaps agree with a check of every minute of the day', () => {
     fc.assert(
       fc.property(windows, (zones) => {
         const pairs = new Set(overlaps(zones).map(({ later, earlier }) => `${later}/${earlier}`));
@@ -83,7 +83,7 @@ describe('zones', () => {
     );
   });
 
-  test('cut a day into stretches that leave no minute out', () => {
+  test('the intervals of a day cover every minute', () => {
     fc.assert(
       fc.property(windows, (declared) => {
         const laid = layZones(declared);

@@ -25,10 +25,10 @@ export function layZones(...layers: readonly (readonly ZoneWindow[])[]): readonl
 }
 
 /** An interval of the day in one zone; none in a gap. */
-export type ZoneStretch = { readonly from: number; readonly to: number; readonly zone?: EnergyZone };
+export type ZoneInterval = { readonly from: number; readonly to: number; readonly zone?: EnergyZone };
 
 /** Cuts a list of values per minute into intervals. */
-function stretches<T>(at: (minute: number) => T): { from: number; to: number; value: T }[] {
+function intervalsByMinute<T>(at: (minute: number) => T): { from: number; to: number; value: T }[] {
   const found: { from: number; to: number; value: T }[] = [];
   for (const minute of MINUTES) {
     const value = at(minute);
@@ -40,8 +40,8 @@ function stretches<T>(at: (minute: number) => T): { from: number; to: number; va
 }
 
 /** A day from midnight to midnight, zone by zone. */
-export function zonesOfDay(zones: readonly ZoneWindow[]): readonly ZoneStretch[] {
-  return stretches((minute) => zoneOf(zones, minute)).map(({ from, to, value }) => ({
+export function zonesOfDay(zones: readonly ZoneWindow[]): readonly ZoneInterval[] {
+  return intervalsByMinute((minute) => zoneOf(zones, minute)).map(({ from, to, value }) => ({
     ...{ from, to },
     ...(value !== undefined && { zone: value }),
   }));
@@ -50,7 +50,9 @@ export function zonesOfDay(zones: readonly ZoneWindow[]): readonly ZoneStretch[]
 /** Hours of the clock's day in none of these zones. */
 export function gapsIn(zones: readonly ZoneWindow[]): readonly string[] {
   const declared = zones.filter((window) => window !== REMAINDER);
-  return stretches((minute) => zoneOf(declared, minute) === undefined && zoneOf(DEFAULT_ZONES, minute) !== undefined)
+  return intervalsByMinute(
+    (minute) => zoneOf(declared, minute) === undefined && zoneOf(DEFAULT_ZONES, minute) !== undefined,
+  )
     .filter(({ value }) => value)
     .map(formatWindow);
 }
@@ -62,7 +64,7 @@ export function overlaps(zones: readonly ZoneWindow[]): { later: number; earlier
     for (const [earlier, other] of zones.slice(0, later).entries()) {
       const meet = windowContains(one, other.from) || windowContains(other, one.from);
       if (one.zone === other.zone || !meet) continue;
-      const shared = stretches((minute) => windowContains(one, minute) && windowContains(other, minute));
+      const shared = intervalsByMinute((minute) => windowContains(one, minute) && windowContains(other, minute));
       const hours = shared.filter(({ value }) => value).map(formatWindow);
       if (hours.length > 0) found.push({ later, earlier, shared: hours.join(' and ') });
     }

@@ -15,10 +15,10 @@ import type { Acknowledgement } from './testing/writer.fixture.ts';
 
 const ENTRY = fileURLToPath(import.meta.resolve('./testing/writer.fixture.ts'));
 const KILLS = rounds(16, 200);
-/** So many write to one file at any time. */
-const LANES = 4;
+/** Processes that write to one file at the same time. */
+const WRITERS = 4;
 
-/** Lets a process write, and kills it after so many acknowledgements. */
+/** Runs a writer, and kills it after a number of acknowledgements. */
 async function write(
   t: TestContext,
   dataDir: string,
@@ -26,7 +26,7 @@ async function write(
   killAfter = Number.POSITIVE_INFINITY,
   delayMs = 0,
 ) {
-  // Compiled once, by the first process that ends by itself: most of a life of milliseconds would be compiling.
+  // The first process that ends by itself fills the cache. Without it, the short-lived processes would mostly compile.
   const env = { PATH: process.env.PATH, NODE_COMPILE_CACHE: join(dataDir, '..', 'compiled') };
   const child = spawn(process.execPath, [ENTRY, dataDir, String(count)], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -37,7 +37,7 @@ async function write(
   const closed = once(child, 'close');
   const acknowledged: Acknowledgement[] = [];
   for await (const line of createInterface({ input: child.stdout })) {
-    // The last line may have been cut off.
+    // The last line may be incomplete.
     if (line.endsWith('}')) acknowledged.push(JSON.parse(line) as Acknowledgement);
     if (acknowledged.length === killAfter) setTimeout(kill, delayMs);
   }
@@ -48,7 +48,7 @@ async function write(
 const all = <K extends keyof Acknowledgement>(acknowledged: readonly Acknowledgement[], key: K) =>
   acknowledged.map((one) => one[key]).filter((value) => value !== undefined);
 
-/** Holds the file against what was acknowledged. @returns how many sessions it has */
+/** Compares the file with the acknowledgements. @returns the number of sessions */
 function check(t: TestContext, dataDir: string, acknowledged: readonly Acknowledgement[]): number {
   const state = openState({ dataDir, clock: systemClock, dayEnd: (instant) => instant + DAY_MS });
   t.after(() => state.close());
@@ -57,31 +57,31 @@ function check(t: TestContext, dataDir: string, acknowledged: readonly Acknowled
   assert.ok(sessions.filter(({ endedAt }) => endedAt === undefined).length <= 1, 'one open session at most');
   const endings = new Map(sessions.map(({ id, ending }) => [id, ending]));
   assert.equal(endings.size, sessions.length);
-  for (const id of all(acknowledged, 'started')) assert.ok(endings.has(id), `the start of ${id} is gone`);
+  for (const id of all(acknowledged, 'started')) assert.ok(endings.has(id), `the start of ${id} is lost`);
   for (const id of all(acknowledged, 'ended')) assert.equal(endings.get(id), 'ended');
   for (const id of all(acknowledged, 'autoClosed')) assert.equal(endings.get(id), 'auto_closed');
-  const over = [...all(acknowledged, 'ended'), ...all(acknowledged, 'autoClosed')];
-  assert.equal(new Set(over).size, over.length, 'a session ends once');
+  const closed = [...all(acknowledged, 'ended'), ...all(acknowledged, 'autoClosed')];
+  assert.equal(new Set(closed).size, closed.length, 'a session ends once');
   for (const { startedAt, endedAt, lastSeenAt, activeMs } of sessions) {
     assert.ok(lastSeenAt >= startedAt && (endedAt === undefined || endedAt >= startedAt));
     assert.ok(activeMs >= 0 && activeMs <= (endedAt ?? now + DAY_MS) - startedAt);
   }
   assert.equal(state.spansBetween(0, now + DAY_MS).length, 1);
-  // Of two prompts at about the same time either may have the last word.
+  // Of two prompts at about the same time, either may be stored last.
   const lastPrompt = Math.max(...all(acknowledged, 'prompted'));
-  assert.ok(state.lastPromptAt()! > lastPrompt - 10_000, 'the last prompt is gone');
+  assert.ok(state.lastPromptAt()! > lastPrompt - 10_000, 'the last prompt is lost');
   const db = new DatabaseSync(join(dataDir, 'chronometric.db'));
   t.after(() => db.close());
   assert.deepEqual({ ...db.prepare('PRAGMA integrity_check').get() }, { integrity_check: 'ok' });
   return sessions.length;
 }
 
-test(`killed ${KILLS} times while writing, ${LANES} processes on one file: nothing acknowledged is lost`, async (t) => {
+test(`killed ${KILLS} times while writing, ${WRITERS} processes on one file: nothing acknowledged is lost`, async (t) => {
   const dataDir = join(temporaryFolder(t), 'data');
   const { acknowledged } = await write(t, dataDir, 1);
   const dice = diceOf(t);
   let kills = 0;
-  const lane = async () => {
+  const writer = async () => {
     while (kills < KILLS) {
       kills++;
       const written = await write(t, dataDir, Number.POSITIVE_INFINITY, 1 + dice(12), dice(4));
@@ -89,20 +89,20 @@ test(`killed ${KILLS} times while writing, ${LANES} processes on one file: nothi
       acknowledged.push(...written.acknowledged);
     }
   };
-  await Promise.all(Array.from({ length: LANES }, lane));
+  await Promise.all(Array.from({ length: WRITERS }, writer));
   assert.equal(kills, KILLS);
   const sessions = check(t, dataDir, acknowledged);
   t.diagnostic(`${kills} kills, ${acknowledged.length} acknowledgements, ${sessions} sessions`);
 });
 
-test('several processes that make the file at the same time and then write to it lose nothing', async (t) => {
+test('several processes that create the file at the same time lose no write', async (t) => {
   const dataDir = join(temporaryFolder(t), 'new');
-  const written = await Promise.all(Array.from({ length: LANES }, () => write(t, dataDir, 60)));
+  const written = await Promise.all(Array.from({ length: WRITERS }, () => write(t, dataDir, 60)));
   assert.deepEqual(
     written.map(({ code }) => code),
     written.map(() => 0),
   );
   const acknowledged = written.flatMap((one) => one.acknowledged);
   const sessions = check(t, dataDir, acknowledged);
-  assert.equal(sessions, all(acknowledged, 'started').length, 'no session that nobody was told of');
+  assert.equal(sessions, all(acknowledged, 'started').length, 'no unacknowledged session');
 });

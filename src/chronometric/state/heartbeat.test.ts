@@ -17,7 +17,7 @@ const spansOf = (state: ChronometricState) =>
     .spansBetween(START - DAY_MS, START + 10 * DAY_MS)
     .map(({ from, to }) => [(from - START) / MINUTE, (to - START) / MINUTE]);
 
-/** A person whose last input is set by the test, seen through the operating system. */
+/** A simulated user: the test sets the time of the last input, and the heartbeat reads it as idle time. */
 function person(t: TestContext) {
   const bench = stateBench(t);
   const seat = { inputAt: bench.clock.now() };
@@ -27,7 +27,7 @@ function person(t: TestContext) {
     t.after(stop);
     return stop;
   };
-  /** They type for so many minutes. */
+  /** The user types for a number of minutes. */
   const typing = async (minutes: number) => {
     for (let second = 0; second < minutes * 60; second += 5) {
       seat.inputAt = bench.clock.now();
@@ -37,7 +37,7 @@ function person(t: TestContext) {
   return { ...bench, seat, heartbeat, typing };
 }
 
-test('without consent every beat counts, and it stops when told', async (t) => {
+test('without consent every beat counts until the heartbeat is stopped', async (t) => {
   const { clock, state } = stateBench(t);
   const { stop } = startHeartbeat({ state, clock, log: silentLogger });
   await clock.advance(10 * MINUTE);
@@ -48,7 +48,7 @@ test('without consent every beat counts, and it stops when told', async (t) => {
   assert.equal(clock.timers, 0);
 });
 
-test('where being up says nothing, a beat counts only while somebody is presumed or known to be there', async (t) => {
+test('in a daemon a beat counts only while the user is presumed or known to be present', async (t) => {
   const { clock, state } = stateBench(t);
   const seat: { isPresumed: boolean; idle: number | undefined } = { isPresumed: false, idle: undefined };
   const idleMs = async () => seat.idle;
@@ -68,7 +68,7 @@ test('where being up says nothing, a beat counts only while somebody is presumed
   ]);
 });
 
-test('sleep is a gap, however little of it the process noticed', async (t) => {
+test('sleep is a gap, although the process did not run meanwhile', async (t) => {
   const { clock, state } = stateBench(t);
   t.after(startHeartbeat({ state, clock, log: silentLogger }).stop);
   await clock.advance(10 * MINUTE);
@@ -80,7 +80,7 @@ test('sleep is a gap, however little of it the process noticed', async (t) => {
   ]);
 });
 
-test('a clock that is put back counts nothing twice', async (t) => {
+test('after a clock that stepped back, no time counts twice', async (t) => {
   const { clock, state } = stateBench(t);
   t.after(startHeartbeat({ state, clock, log: silentLogger }).stop);
   await clock.advance(60 * MINUTE);
@@ -89,7 +89,7 @@ test('a clock that is put back counts nothing twice', async (t) => {
   assert.deepEqual(spansOf(state), [[0, 90]]);
 });
 
-test('of several servers the union counts', async (t) => {
+test('the union of several servers counts', async (t) => {
   const { clock, state, another } = stateBench(t);
   const first = startHeartbeat({ state, clock, log: silentLogger });
   await clock.advance(5 * MINUTE + 7000);
@@ -116,7 +116,7 @@ test('a pause of less than five minutes counts once it has ended', async (t) => 
   assert.deepEqual(spansOf(state), [[0, 19.75]]);
 });
 
-test('five minutes away are a break, and nothing of it counts', async (t) => {
+test('an absence of five minutes is a break and does not count', async (t) => {
   const { clock, state, heartbeat, typing } = person(t);
   heartbeat();
   state.start('write', clock.now(), 'auto_close');
@@ -128,7 +128,7 @@ test('five minutes away are a break, and nothing of it counts', async (t) => {
   assert.ok(Math.abs(activeSinceBreakMs - 5 * MINUTE) <= BEAT_MS, `${activeSinceBreakMs}`);
 });
 
-test('who sits down after an hour is there from then on, and was not before', async (t) => {
+test('a user who returns after an hour is present from then on, and not before', async (t) => {
   const { clock, state, heartbeat, typing, seat } = person(t);
   seat.inputAt -= 60 * MINUTE;
   heartbeat();
@@ -150,7 +150,7 @@ test('a short sleep in a short pause is not counted afterwards', async (t) => {
   assert.ok(second![0]! >= 13, `${second}`);
 });
 
-test('an idle time that is unknown, fails or makes no sense counts as there', async (t) => {
+test('an unknown, failed or invalid idle time counts as presence', async (t) => {
   const { clock, state } = stateBench(t);
   const answers = [undefined, Number.NaN, -1, new Error('idle for 98765 ms')];
   let asked = 0;
@@ -164,7 +164,7 @@ test('an idle time that is unknown, fails or makes no sense counts as there', as
   assert.deepEqual(spansOf(state), [[0, 5]]);
 });
 
-test('nothing of an idle time is written: instants on disk are those of beats', async (t) => {
+test('no idle time is stored: instants on disk are those of beats', async (t) => {
   const { clock, state, heartbeat, typing, dataDir } = person(t);
   heartbeat();
   await typing(2);
@@ -179,7 +179,7 @@ test('nothing of an idle time is written: instants on disk are those of beats', 
   assert.ok(readdirSync(dataDir).every((name) => name.startsWith('chronometric.db')));
 });
 
-test('beats that the disk refuses are written when it takes them again, gaps and all, and are logged once', async (t) => {
+test('failed beats are written later with their gaps, and the failure is logged once', async (t) => {
   const { clock, state } = stateBench(t);
   const disk = { full: false };
   const refusing: Pick<ChronometricState, 'beat'> = {

@@ -6,7 +6,7 @@ import { type ActiveSpan, ASLEEP_AFTER_MS, BEAT_MS, type ChronometricState, REAL
 
 /** The memory between two checks. */
 type Presence = {
-  readonly lookedAt: number;
+  readonly observedAt: number;
   /** The last beat, if the process ran all the time since. */
   readonly beatAt: number | undefined;
   /** The user was away for a real break, and has not returned. */
@@ -20,22 +20,22 @@ type Beat = { readonly at: number; readonly since: number };
  * @param now epoch milliseconds
  * @param idleMs since the last key or pointer movement; `undefined` when unknown, which counts as presence
  */
-function look(
+function observe(
   before: Presence | undefined,
   now: number,
   idleMs: number | undefined,
 ): { readonly presence: Presence; readonly beat?: Beat } {
-  const past = before && livedThrough(before, now) ? before : undefined;
-  if (idleMs === undefined) return { presence: thereAt(now), beat: { at: now, since: now } };
+  const past = before && ranSince(before, now) ? before : undefined;
+  if (idleMs === undefined) return { presence: presentAt(now), beat: { at: now, since: now } };
   const onBreak = past?.onBreak === true || idleMs >= REAL_BREAK_MS;
-  if (idleMs >= BEAT_MS) return { presence: { lookedAt: now, beatAt: past?.beatAt, onBreak } };
-  return { presence: thereAt(now), beat: beatAfter(past?.beatAt, now, onBreak) };
+  if (idleMs >= BEAT_MS) return { presence: { observedAt: now, beatAt: past?.beatAt, onBreak } };
+  return { presence: presentAt(now), beat: beatAfter(past?.beatAt, now, onBreak) };
 }
 
-const thereAt = (now: number): Presence => ({ lookedAt: now, beatAt: now, onBreak: false });
+const presentAt = (now: number): Presence => ({ observedAt: now, beatAt: now, onBreak: false });
 
 /** A gap in wall time is sleep or a stop of the process, and a clock that steps back has no length. Neither is counted. */
-const livedThrough = ({ lookedAt }: Presence, now: number) => now >= lookedAt && now - lookedAt <= ASLEEP_AFTER_MS;
+const ranSince = ({ observedAt }: Presence, now: number) => now >= observedAt && now - observedAt <= ASLEEP_AFTER_MS;
 
 function beatAfter(last: number | undefined, now: number, onBreak: boolean): Beat {
   if (last === undefined) return { at: now, since: now };
@@ -46,7 +46,7 @@ function beatAfter(last: number | undefined, now: number, onBreak: boolean): Bea
 }
 
 /** Intervals that are kept in memory while the disk rejects them. */
-const OWED_LIMIT = 100;
+const PENDING_LIMIT = 100;
 
 export type HeartbeatOptions = {
   readonly state: Pick<ChronometricState, 'beat'>;
@@ -69,7 +69,7 @@ export type Heartbeat = {
 /** Starts it; the first beat comes at once. Never throws: beats that cannot be written are written later. */
 export function startHeartbeat({ state, clock, log, idleMs, presumed = () => true }: HeartbeatOptions): Heartbeat {
   let presence: Presence | undefined;
-  let owed: readonly ActiveSpan[] = [];
+  let pending: readonly ActiveSpan[] = [];
   let failing = false;
   let stopped = false;
 
@@ -84,18 +84,20 @@ export function startHeartbeat({ state, clock, log, idleMs, presumed = () => tru
   }
 
   /** Adds a beat to the pending ones. */
-  function owe({ at, since }: Beat): void {
+  function addPending({ at, since }: Beat): void {
     const span = { from: since, to: at };
-    const last = owed.at(-1);
-    owed =
-      last && areOne(last, span) ? [...owed.slice(0, -1), joined([last, span])] : [...owed, span].slice(-OWED_LIMIT);
+    const last = pending.at(-1);
+    pending =
+      last && areOne(last, span)
+        ? [...pending.slice(0, -1), joined([last, span])]
+        : [...pending, span].slice(-PENDING_LIMIT);
   }
 
   function write(): void {
     try {
-      for (let span = owed[0]; span; span = owed[0]) {
+      for (let span = pending[0]; span; span = pending[0]) {
         state.beat(span.to, span.from);
-        owed = owed.slice(1);
+        pending = pending.slice(1);
       }
       if (failing) log.info('heartbeats can be written again; none is lost');
       failing = false;
@@ -108,9 +110,9 @@ export function startHeartbeat({ state, clock, log, idleMs, presumed = () => tru
   async function tick(): Promise<void> {
     const idleNow = await idle();
     if (stopped) return;
-    const seen = idleNow !== undefined || presumed() ? look(presence, clock.now(), idleNow) : undefined;
-    presence = seen?.presence;
-    if (seen?.beat) owe(seen.beat);
+    const observation = idleNow !== undefined || presumed() ? observe(presence, clock.now(), idleNow) : undefined;
+    presence = observation?.presence;
+    if (observation?.beat) addPending(observation.beat);
     write();
     cancel = clock.after(BEAT_MS, () => void tick());
   }

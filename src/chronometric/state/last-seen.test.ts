@@ -1,46 +1,47 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { carriesOn, lastSeen } from './open-state.ts';
+import { continuesSession, lastSeen } from './open-state.ts';
 import { REAL_BREAK_MS } from './state.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
-/** A day of epoch milliseconds that ends at its 28th hour, which is 04:00 on the next. */
+/** The end of the logical day in epoch milliseconds: hour 28, 04:00 on the next day. */
 const DAY_END = 28 * HOUR;
 const sign = (hour: number) => ({ at: hour * HOUR, dayEnd: DAY_END });
 const span = (from: number, to: number) => ({ from: from * HOUR, to: to * HOUR });
 
-test('a session goes on while somebody is there on the day of its last sign, over breaks too', () => {
+test('a session continues with the presence on the day of its last sign, also over breaks', () => {
   const spans = [span(8, 10), span(10.05, 11), span(11.5, 12)];
   assert.equal(lastSeen(sign(9), spans, 13 * HOUR), 12 * HOUR);
   assert.equal(lastSeen(sign(9), [], 13 * HOUR), 9 * HOUR, 'no beats');
-  assert.equal(lastSeen(sign(12.5), spans, 13 * HOUR), 12.5 * HOUR, 'nobody was there after the sign');
+  assert.equal(lastSeen(sign(12.5), spans, 13 * HOUR), 12.5 * HOUR, 'no presence after the sign');
   assert.equal(lastSeen(sign(9), [span(8, 10), span(28.5, 30)], 31 * HOUR), 10 * HOUR, 'the day after');
 });
 
-test('for a prompt on the next day a gap of exactly five minutes is a break, and a millisecond less is none', () => {
+test('for a prompt on the next day a gap of five minutes is a break, and a millisecond less is not', () => {
   const until = 27 * HOUR;
-  const carried = (gap: number) => carriesOn(sign(20), [span(20, 27)], until + gap + HOUR);
-  const stays = (gap: number) => carriesOn(sign(20), [span(20, 27), { from: until + gap, to: 29 * HOUR }], 29 * HOUR);
+  const carried = (gap: number) => continuesSession(sign(20), [span(20, 27)], until + gap + HOUR);
+  const stays = (gap: number) =>
+    continuesSession(sign(20), [span(20, 27), { from: until + gap, to: 29 * HOUR }], 29 * HOUR);
   assert.equal(carried(HOUR), false);
   assert.equal(stays(REAL_BREAK_MS), false);
   assert.equal(stays(REAL_BREAK_MS - 1), true);
 });
 
-test('beats do not carry a session over the end of the logical day', () => {
+test('beats do not continue a session over the end of the logical day', () => {
   assert.equal(lastSeen(sign(26), [span(20, 30)], 31 * HOUR), DAY_END);
 });
 
-test('a prompt after a break carries on what was open, one on the next morning does not', () => {
+test('a prompt after a break continues the open session, and a prompt on the next morning does not', () => {
   const evening = [span(8, 12), span(13, 23)];
-  assert.equal(carriesOn(sign(11), evening, 14 * HOUR), true, 'after lunch');
-  assert.equal(carriesOn(sign(20), evening, 33 * HOUR), false, 'after a night');
-  assert.equal(carriesOn(sign(20), [...evening, span(32, 33)], 33 * HOUR), false, 'with beats in the morning');
-  assert.equal(carriesOn(sign(20), [span(8, 33)], 33 * HOUR), true, 'after a night without sleep');
+  assert.equal(continuesSession(sign(11), evening, 14 * HOUR), true, 'after lunch');
+  assert.equal(continuesSession(sign(20), evening, 33 * HOUR), false, 'after a night');
+  assert.equal(continuesSession(sign(20), [...evening, span(32, 33)], 33 * HOUR), false, 'with beats in the morning');
+  assert.equal(continuesSession(sign(20), [span(8, 33)], 33 * HOUR), true, 'after a night without sleep');
 });
 
-test('a session is never seen after now or after the end of the day, and more beats never make it earlier', () => {
+test('the last sign is never after now or after the end of the day, and more beats never make it earlier', () => {
   const hour = fc.integer({ min: 0, max: 40 * 60 }).map((minute) => minute * MINUTE);
   const spans = fc
     .uniqueArray(hour, { maxLength: 12 })

@@ -22,7 +22,7 @@ const UUID_V4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f
 const refusal = (code: string) => (thrown: unknown) => thrown instanceof ChronometricError && thrown.code === code;
 const unavailable = (thrown: unknown) => thrown instanceof ReveilleError && thrown.code === 'unavailable';
 
-/** Lets a person be there for so long. */
+/** Records presence for a number of milliseconds. */
 function presence(state: ChronometricState, clock: ManualClock) {
   return async (ms: number) => {
     for (let left = ms; left > 0; left -= BEAT_MS) {
@@ -33,7 +33,7 @@ function presence(state: ChronometricState, clock: ManualClock) {
   };
 }
 
-test('a session begins, is counted, ends, and is still there after a restart', async (t) => {
+test('a session starts, counts time, ends, and survives a restart', async (t) => {
   const { clock, state, another } = stateBench(t);
   const begin = clock.now();
   const { session, autoClosed } = state.start('write the plan', begin, 'auto_close');
@@ -64,10 +64,10 @@ test('a session begins, is counted, ends, and is still there after a restart', a
   assert.deepEqual(later.sessionsBetween(begin, begin + 1), [ended]);
 });
 
-test('intent and summary come back as they were given, whatever is in them', (t) => {
+test('intent and summary are returned unchanged, for all text', (t) => {
   const { clock, state, another } = stateBench(t);
   const reader = another();
-  const words = [
+  const samples = [
     '  spaces kept \n',
     'NUL \0 inside',
     '🎉👩‍👩‍👧',
@@ -76,7 +76,7 @@ test('intent and summary come back as they were given, whatever is in them', (t)
     "'); DROP TABLE sessions; --",
     '"',
   ];
-  const text = fc.oneof(fc.constantFrom(...words), fc.string({ unit: anyCharacter, minLength: 1 }));
+  const text = fc.oneof(fc.constantFrom(...samples), fc.string({ unit: anyCharacter, minLength: 1 }));
   fc.assert(
     fc.property(text, fc.option(text, { nil: undefined }), (intent, summary) => {
       state.start(intent, clock.now(), 'auto_close');
@@ -89,7 +89,7 @@ test('intent and summary come back as they were given, whatever is in them', (t)
   );
 });
 
-test('two servers see one session', (t) => {
+test('two servers share one session', (t) => {
   const { clock, state, another } = stateBench(t);
   const other = another();
   const { session } = state.start('together', clock.now(), 'error');
@@ -99,7 +99,7 @@ test('two servers see one session', (t) => {
   assert.equal(state.open(), undefined);
 });
 
-test('no refusal repeats an intent or a summary', (t) => {
+test('no error message contains an intent or a summary', (t) => {
   const { clock, state } = stateBench(t);
   assert.throws(
     () => state.end('canary', clock.now()),
@@ -112,7 +112,7 @@ test('no refusal repeats an intent or a summary', (t) => {
   );
 });
 
-test('a session forgotten in the evening ends when it was last seen, not at the next prompt or start', async (t) => {
+test('a session forgotten in the evening ends at its last sign, not at the next prompt or start', async (t) => {
   const { clock, state } = stateBench(t);
   const begin = clock.now();
   state.start('evening', begin, 'auto_close');
@@ -132,7 +132,7 @@ test('a session forgotten in the evening ends when it was last seen, not at the 
   );
 });
 
-test('a prompt after a break on the same day carries the session on; the start that closes it does not', async (t) => {
+test('a prompt after a break on the same day continues the session; the start that closes it does not', async (t) => {
   const { clock, state } = stateBench(t);
   state.start('one', clock.now(), 'auto_close');
   clock.jump(2 * HOUR);
@@ -143,7 +143,7 @@ test('a prompt after a break on the same day carries the session on; the start t
   assert.equal(autoClosed!.endedAt, prompted);
 });
 
-test('a start that is refused is a sign that the session goes on', (t) => {
+test('a refused start continues the open session', (t) => {
   const { clock, state } = stateBench(t);
   state.start('one', clock.now(), 'auto_close');
   clock.jump(HOUR);
@@ -151,7 +151,7 @@ test('a start that is refused is a sign that the session goes on', (t) => {
   assert.equal(state.open()!.lastSeenAt, clock.now());
 });
 
-test('a prompt says when the one before it was, by whichever program and after a restart', (t) => {
+test('a prompt returns the time of the previous one, from any program and after a restart', (t) => {
   const { clock, state, another } = stateBench(t);
   const other = another();
   const begin = clock.now();
@@ -160,26 +160,26 @@ test('a prompt says when the one before it was, by whichever program and after a
   state.close();
   assert.equal(another().prompted(begin + 7000), begin + 5000);
   assert.equal(other.lastPromptAt(), begin + 7000);
-  assert.equal(other.prompted(begin - HOUR), begin - HOUR, 'never later than now');
+  assert.equal(other.prompted(begin - HOUR), begin - HOUR, 'not later than now');
 });
 
-test('looking makes no folder and no file, and changes no byte of those that are there', (t) => {
+test('reading creates no folder and no file, and changes no byte of existing files', (t) => {
   const { clock, state, dataDir, another } = stateBench(t);
-  const lookAt = (one: ChronometricState) => [
+  const readAll = (one: ChronometricState) => [
     one.open(),
     one.lastPromptAt(),
     one.sessionsBetween(0, clock.now() + 1),
     one.spansBetween(0, clock.now()),
   ];
   rmSync(dataDir, { recursive: true });
-  assert.deepEqual(lookAt(state), [undefined, undefined, [], []]);
+  assert.deepEqual(readAll(state), [undefined, undefined, [], []]);
   assert.equal(existsSync(dataDir), false);
   const { session } = state.start('one', clock.now(), 'error');
   state.prompted(clock.now());
   const files = () => readdirSync(dataDir).map((name) => [name, readFileSync(join(dataDir, name), 'latin1')]);
   const bytesOfFile = () => files().filter(([name]) => !name!.endsWith('-shm'));
   const whileOpen = bytesOfFile();
-  assert.deepEqual(lookAt(another()), [session, clock.now(), [session], []], 'beside a server that writes');
+  assert.deepEqual(readAll(another()), [session, clock.now(), [session], []], 'beside a server that writes');
   assert.deepEqual(bytesOfFile(), whileOpen);
   state.close();
   const atRest = files();
@@ -187,11 +187,11 @@ test('looking makes no folder and no file, and changes no byte of those that are
     atRest.map(([name]) => name),
     ['chronometric.db'],
   );
-  assert.deepEqual(lookAt(another()), [session, clock.now(), [session], []], 'nobody else has it open');
+  assert.deepEqual(readAll(another()), [session, clock.now(), [session], []], 'no other process has it open');
   assert.deepEqual(files(), atRest);
 });
 
-test('a clock that was put back makes nothing negative', async (t) => {
+test('after a clock that stepped back, no value is negative', async (t) => {
   const { clock, state } = stateBench(t);
   const begin = clock.now();
   state.start('one', begin, 'auto_close');
@@ -205,7 +205,7 @@ test('a clock that was put back makes nothing negative', async (t) => {
   assert.deepEqual([ended.endedAt, ended.activeMs], [ended.startedAt, 0]);
 });
 
-test('sessions overlap a stretch of time that is half-open', (t) => {
+test('sessions are found by overlap with a half-open interval', (t) => {
   const { state } = stateBench(t);
   const at = (hour: number) => new ManualClock().now() - DAY_MS + hour * HOUR;
   for (const [from, to] of [
@@ -224,7 +224,7 @@ test('sessions overlap a stretch of time that is half-open', (t) => {
   assert.deepEqual(between(7, 8), ['open']);
 });
 
-test('a file that another process is about to make holds nothing yet', (t) => {
+test('a file that another process is creating has no content yet', (t) => {
   const { clock, state, dataDir } = stateBench(t);
   const maker = new DatabaseSync(join(dataDir, 'chronometric.db'));
   t.after(() => maker.close());
@@ -236,7 +236,7 @@ test('a file that another process is about to make holds nothing yet', (t) => {
   nothing();
 });
 
-test('a folder that cannot be used is said so on every call, and used as soon as it can be', (t) => {
+test('an unusable folder fails every call, and is used as soon as it becomes usable', (t) => {
   const dataDir = join(temporaryFolder(t), 'data');
   writeFileSync(dataDir, 'a file, not a folder');
   const clock = new ManualClock();
@@ -252,19 +252,19 @@ test('a folder that cannot be used is said so on every call, and used as soon as
   assert.equal(state.prompted(clock.now()), undefined);
 });
 
-test('a pipe or a folder in place of the file is said, and nobody waits for its other end', (t) => {
+test('a pipe or a folder in place of the file is an error, and the call does not block', (t) => {
   const { state, dataDir } = stateBench(t);
   const path = join(dataDir, 'chronometric.db');
-  const said = (thrown: unknown) =>
+  const isExpected = (thrown: unknown) =>
     unavailable(thrown) && /chronometric\.db cannot be read: it is not a file/.test(`${thrown}`);
   mkdirSync(path);
-  assert.throws(() => state.open(), said);
+  assert.throws(() => state.open(), isExpected);
   rmSync(path, { recursive: true });
-  if (spawnSync('mkfifo', [path]).status !== 0) return t.diagnostic('NOT SHOWN: there are no pipes with names here');
-  assert.throws(() => state.lastPromptAt(), said);
+  if (spawnSync('mkfifo', [path]).status !== 0) return t.diagnostic('NOT SHOWN: this system has no named pipes');
+  assert.throws(() => state.lastPromptAt(), isExpected);
 });
 
-test('a server whose data folder was moved away or put back goes on with what is there, and breaks nothing of it', (t) => {
+test('a server whose data folder was moved or restored continues with the current files and does not damage them', (t) => {
   const { clock, state, dataDir, another } = stateBench(t);
   state.start('old', clock.now(), 'auto_close');
   renameSync(dataDir, `${dataDir}-away`);
@@ -272,41 +272,41 @@ test('a server whose data folder was moved away or put back goes on with what is
   const other = another();
   assert.equal(other.open(), undefined);
   const { session } = other.start('new', clock.now(), 'error');
-  assert.deepEqual(state.open(), session, 'what the other server has made meanwhile');
-  assert.deepEqual(another().open(), session, 'nor has letting go of the old file harmed it');
+  assert.deepEqual(state.open(), session, 'the session of the other server');
+  assert.deepEqual(another().open(), session, 'closing the old file did not change it');
   rmSync(dataDir, { recursive: true });
   renameSync(`${dataDir}-away`, dataDir);
   assert.equal(state.open()?.intent, 'old');
 });
 
-test('a file that another program keeps locked makes a call fail, and the next one works', (t) => {
+test('a call fails while another program locks the file, and the next call works', (t) => {
   const { clock, state, dataDir } = stateBench(t);
   state.start('one', clock.now(), 'auto_close');
   const holder = new DatabaseSync(join(dataDir, 'chronometric.db'));
   t.after(() => holder.close());
   holder.exec('BEGIN IMMEDIATE');
   assert.throws(() => state.prompted(clock.now()), unavailable);
-  assert.equal(state.open()?.intent, 'one', 'reading goes on');
+  assert.equal(state.open()?.intent, 'one', 'reading still works');
   holder.exec('ROLLBACK');
   assert.equal(state.end('done', clock.now()).summary, 'done');
 });
 
-test('a full disk refuses with nothing stored, and what was acknowledged is there', (t) => {
+test('on a full disk a write fails with nothing stored, and acknowledged sessions remain', (t) => {
   const entry = fileURLToPath(import.meta.resolve('./testing/full-disk.fixture.ts'));
   const { clock, dataDir, state } = stateBench(t);
-  // The shell's file size limit stands in for a full disk: every file ends at 512 KiB.
-  const words = ['-c', 'ulimit -f 1024; exec "$0" "$@"', process.execPath, entry, dataDir];
-  const said = JSON.parse(spawnSync('/bin/sh', words, { encoding: 'utf8', timeout: 60_000 }).stdout);
-  assert.deepEqual([said.error.code, said.error.retryable], ['unavailable', true]);
-  assert.ok(!said.error.message.includes('canary'));
-  assert.equal(said.openWhenFull, true, 'it goes on to answer');
+  // The shell's file size limit simulates a full disk: every file ends at 512 KiB.
+  const args = ['-c', 'ulimit -f 1024; exec "$0" "$@"', process.execPath, entry, dataDir];
+  const report = JSON.parse(spawnSync('/bin/sh', args, { encoding: 'utf8', timeout: 60_000 }).stdout);
+  assert.deepEqual([report.error.code, report.error.retryable], ['unavailable', true]);
+  assert.ok(!report.error.message.includes('canary'));
+  assert.equal(report.openWhenFull, true, 'reading still works');
   const open = state.open();
   const stored = state.sessionsBetween(0, clock.now() + 1000 * DAY_MS);
-  assert.equal(stored.length, said.acknowledged);
+  assert.equal(stored.length, report.acknowledged);
   assert.ok(open);
 });
 
-test('spans of more than a year stay, and the oldest of too many go', async (t) => {
+test('spans of more than a year are kept, and the oldest beyond the limit are deleted', async (t) => {
   const { clock, state, another, dataDir } = stateBench(t);
   state.beat(clock.now());
   state.close();

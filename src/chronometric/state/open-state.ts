@@ -23,8 +23,8 @@ function stayedUntil(sign: LastSign, spans: Iterable<ActiveSpan>, now: number): 
 }
 
 /**
- * The user's last presence on the logical day of the last sign. Breaks do not end a session, the day does: a server that
- * runs all night says nothing about a session that was forgotten in the evening.
+ * The user's last presence on the logical day of the last sign. Breaks do not end a session; the day does. A server that
+ * runs all night is no evidence of presence in a session that was forgotten in the evening.
  *
  * @returns not later than `now`; not earlier than the sign, unless a clock stepped back before it
  */
@@ -39,7 +39,7 @@ export function lastSeen(sign: LastSign, spans: Iterable<ActiveSpan>, now: numbe
  * Whether a prompt at `now` belongs to a session that was open at the last sign. After a break it does; after a night it
  * does not, because a forgotten session did not last until the next morning. Work through the end of the logical day does.
  */
-export function carriesOn(sign: LastSign, spans: Iterable<ActiveSpan>, now: number): boolean {
+export function continuesSession(sign: LastSign, spans: Iterable<ActiveSpan>, now: number): boolean {
   return now < sign.dayEnd || now - stayedUntil(sign, spans, now) < REAL_BREAK_MS;
 }
 
@@ -59,13 +59,16 @@ const activeUntil = (now: number, startedAt: number, spans: readonly ActiveSpan[
   activeSinceBreakMs: activeSinceBreak(spans, startedAt, now),
 });
 
-/** The state of a data folder. Does not touch the disk and does not throw: the first call that needs the file opens it, and a failed attempt is repeated. */
+/**
+ * The state of a data folder. Does not touch the disk and does not throw: the first call that needs the file opens it. The
+ * next call repeats a failed attempt.
+ */
 export function openState({ dataDir, clock, dayEnd, busyMs }: StateOptions): ChronometricState {
   const file = createStateFile(dataDir, clock, busyMs);
   const signOf = (at: number): LastSign => ({ at, dayEnd: dayEnd(at) });
 
   function lastSeenOf({ spans }: Tables, { startedAt, lastSignAt }: OpenSession, now: number): number {
-    return Math.max(startedAt, lastSeen(signOf(lastSignAt), spans.walk(lastSignAt, now), now));
+    return Math.max(startedAt, lastSeen(signOf(lastSignAt), spans.iterate(lastSignAt, now), now));
   }
 
   function openNow(tables: Tables): Session | undefined {
@@ -77,8 +80,8 @@ export function openState({ dataDir, clock, dayEnd, busyMs }: StateOptions): Chr
     return { id, intent, startedAt, lastSeenAt: lastSeenOf(tables, open, now), ...activeUntil(now, startedAt, known) };
   }
 
-  function carryOn({ sessions, spans }: Tables, { id, lastSignAt }: OpenSession, now: number): void {
-    if (carriesOn(signOf(lastSignAt), spans.walk(lastSignAt, now), now)) sessions.carry(id, now);
+  function continueSession({ sessions, spans }: Tables, { id, lastSignAt }: OpenSession, now: number): void {
+    if (continuesSession(signOf(lastSignAt), spans.iterate(lastSignAt, now), now)) sessions.setLastSign(id, now);
   }
 
   function end({ sessions }: Tables, ended: Ended): Ended {
@@ -98,7 +101,7 @@ export function openState({ dataDir, clock, dayEnd, busyMs }: StateOptions): Chr
     prompted(now) {
       const before = file.write('kept', (tables) => {
         const open = tables.sessions.open();
-        if (open) carryOn(tables, open, now);
+        if (open) continueSession(tables, open, now);
         const last = tables.sessions.lastPromptAt();
         tables.sessions.prompted(now);
         return last;
@@ -118,7 +121,7 @@ export function openState({ dataDir, clock, dayEnd, busyMs }: StateOptions): Chr
       const started = file.write('synced', (tables) => {
         const open = tables.sessions.open();
         if (open && overlap === 'error') {
-          carryOn(tables, open, now);
+          continueSession(tables, open, now);
           return undefined;
         }
         const autoClosed = open && autoClose(tables, open, now);
@@ -130,7 +133,7 @@ export function openState({ dataDir, clock, dayEnd, busyMs }: StateOptions): Chr
         };
       });
       if (started) return started;
-      const message = 'a session is open already, and the profile says session_overlap_policy: error';
+      const message = 'a session is open already, and the profile has session_overlap_policy: error';
       throw new ChronometricError('SESSION_ALREADY_OPEN', `${message}; end it with mark_session_end first`);
     },
 
@@ -144,7 +147,7 @@ export function openState({ dataDir, clock, dayEnd, busyMs }: StateOptions): Chr
         const endedAt = Math.max(startedAt, now);
         const known = knownAt(endedAt, tables.spans.between(startedAt, endedAt));
         const active = activeUntil(endedAt, startedAt, known);
-        const said = summary === undefined ? {} : { summary };
+        const summaryPart = summary === undefined ? {} : { summary };
         return end(tables, {
           id,
           intent,
@@ -152,7 +155,7 @@ export function openState({ dataDir, clock, dayEnd, busyMs }: StateOptions): Chr
           lastSeenAt: endedAt,
           endedAt,
           ending: 'ended',
-          ...said,
+          ...summaryPart,
           ...active,
         });
       });

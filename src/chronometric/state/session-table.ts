@@ -52,7 +52,7 @@ export function sessionTable(db: DatabaseSync) {
      WHERE ended_at >= ?1 AND (ended_at > ?1 OR started_at >= ?1) AND started_at < ?2
      ORDER BY started_at, rowid`);
   const insert = db.prepare('INSERT INTO sessions (id, intent, started_at, last_call_at) VALUES (?, ?, ?, ?)');
-  const carry = db.prepare('UPDATE sessions SET last_call_at = ? WHERE id = ?');
+  const updateLastSign = db.prepare('UPDATE sessions SET last_call_at = ? WHERE id = ?');
   const end = db.prepare(`
     UPDATE sessions
        SET ended_at = ?, ending = ?, summary = ?, last_seen_at = ?, active_ms = ?, active_since_break_ms = ?
@@ -75,13 +75,13 @@ export function sessionTable(db: DatabaseSync) {
     },
 
     /** A prompt that continues the session. */
-    carry(id: string, promptedAt: number): void {
-      carry.run(promptedAt, id);
+    setLastSign(id: string, promptedAt: number): void {
+      updateLastSign.run(promptedAt, id);
     },
 
     end({ id, endedAt, ending, summary, lastSeenAt, activeMs, activeSinceBreakMs }: Ended): void {
-      const words = summary === undefined ? null : JSON.stringify(summary);
-      end.run(endedAt, ending, words, lastSeenAt, activeMs, activeSinceBreakMs, id);
+      const summaryJson = summary === undefined ? null : JSON.stringify(summary);
+      end.run(endedAt, ending, summaryJson, lastSeenAt, activeMs, activeSinceBreakMs, id);
     },
 
     lastPromptAt: () => lastPrompt.get()?.at as number | undefined,

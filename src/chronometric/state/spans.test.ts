@@ -9,10 +9,10 @@ import { stateBench } from './testing/state-bench.ts';
 const MINUTE = 60_000;
 const START = new ManualClock().now();
 
-/** The same by brute force: sorted, and run together wherever they are close. */
-function runTogether(stretches: readonly ActiveSpan[]): ActiveSpan[] {
+/** The same by brute force: sorted, and joined when they are close. */
+function joinedSpans(intervals: readonly ActiveSpan[]): ActiveSpan[] {
   const spans: { from: number; to: number }[] = [];
-  for (const { from, to } of stretches.toSorted((one, other) => one.from - other.from)) {
+  for (const { from, to } of intervals.toSorted((one, other) => one.from - other.from)) {
     const last = spans.at(-1);
     if (last && from - last.to <= ASLEEP_AFTER_MS) last.to = Math.max(last.to, to);
     else spans.push({ from, to });
@@ -20,8 +20,8 @@ function runTogether(stretches: readonly ActiveSpan[]): ActiveSpan[] {
   return spans;
 }
 
-/** Beats of a few hours, in seconds; most of them reach back over nothing. */
-const stretch = fc
+/** Beats of a few hours, in seconds; most of them cover no time before the beat. */
+const interval = fc
   .tuple(fc.integer({ min: 0, max: 10_000 }), fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 400 })))
   .map(([at, back]) => ({ from: START + (at - back) * 1000, to: START + at * 1000 }));
 
@@ -29,22 +29,22 @@ test('beats of several processes add up to the same spans in any order, repeated
   const { state } = stateBench(t);
   let day = 0;
   fc.assert(
-    fc.property(fc.array(stretch, { maxLength: 40 }), (stretches) => {
-      // Days of their own in one file, far apart.
+    fc.property(fc.array(interval, { maxLength: 40 }), (intervals) => {
+      // Separate days in one file, far apart.
       const offset = day++ * 48 * 60 * MINUTE;
-      const moved = stretches.map(({ from, to }) => ({ from: from + offset, to: to + offset }));
+      const moved = intervals.map(({ from, to }) => ({ from: from + offset, to: to + offset }));
       for (const { from, to } of [...moved, ...moved.slice(0, 5)]) state.beat(to, from);
       const from = START + offset - 60 * MINUTE;
-      assert.deepEqual(state.spansBetween(from, from + 24 * 60 * MINUTE), runTogether(moved));
+      assert.deepEqual(state.spansBetween(from, from + 24 * 60 * MINUTE), joinedSpans(moved));
     }),
     { numRuns: 60 },
   );
 });
 
-const spans = fc.array(stretch, { maxLength: 30 }).map(runTogether);
+const spans = fc.array(interval, { maxLength: 30 }).map(joinedSpans);
 const instant = fc.integer({ min: -1000, max: 11_000 }).map((second) => START + second * 1000);
 
-test('active time is what a count second by second finds', () => {
+test('active time equals a count second by second', () => {
   fc.assert(
     fc.property(spans, instant, instant, (list, from, to) => {
       let seconds = 0;
@@ -55,7 +55,7 @@ test('active time is what a count second by second finds', () => {
   );
 });
 
-test('active time adds up over any cut, is never negative, and never longer than the time itself', () => {
+test('active time adds up over any cut, is never negative, and never longer than the interval', () => {
   fc.assert(
     fc.property(spans, instant, instant, instant, (list, ...instants) => {
       const [from, middle, to] = instants.toSorted((one, other) => one - other) as [number, number, number];

@@ -1,4 +1,7 @@
-/** Counts time from heartbeats. Pure. Spans are an ordered list without touching entries: the result is independent of the order and number of beats. */
+/**
+ * Counts time from heartbeats. Pure. Spans are an ordered list without touching entries: the result is independent of the
+ * order and number of beats.
+ */
 import { type ActiveSpan, ASLEEP_AFTER_MS, BEAT_MS, REAL_BREAK_MS } from './state.ts';
 
 /** A beat may be this late: until then the user counts as present. */
@@ -21,7 +24,10 @@ export function cut(spans: readonly ActiveSpan[], from: number, to: number): Act
     .filter((span) => span.from <= span.to);
 }
 
-/** The spans at `now`: none in the future, which a clock that stepped back may have left. The last one extends to now while the next beat is due. */
+/**
+ * The spans at `now`, without spans in the future, which a clock that stepped back may have left. The last one extends to
+ * now while the next beat is due.
+ */
 export function knownAt(now: number, spans: readonly ActiveSpan[]): ActiveSpan[] {
   const known = cut(spans, Number.NEGATIVE_INFINITY, now);
   const last = known.pop();

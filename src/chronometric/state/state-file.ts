@@ -12,7 +12,10 @@ import { sessionTable } from './session-table.ts';
 import { areOne, joined } from './spans.ts';
 import { type ActiveSpan, ASLEEP_AFTER_MS } from './state.ts';
 
-/** Kept intervals: more than a year's, even with fifty a day. Limited by number, not by age: a clock that is wrong for a moment must not delete anything. */
+/**
+ * Kept intervals: more than a year's, even with fifty a day. The limit is a number, not an age: a clock that is wrong for
+ * a moment must not delete anything.
+ */
 const SPANS_KEPT = 20_000;
 
 /** The table's operations over an open connection. */
@@ -24,7 +27,7 @@ function spanTable(db: DatabaseSync) {
      WHERE began_at >= coalesce((SELECT max(began_at) FROM spans WHERE began_at <= ?1), ?1) AND began_at <= ?2 AND ended_at >= ?1
      ORDER BY began_at`;
   const between = db.prepare(reachingInto);
-  const walked = db.prepare(reachingInto);
+  const iterated = db.prepare(reachingInto);
   const remove = db.prepare('DELETE FROM spans WHERE began_at = ?');
   const insert = db.prepare(`
     INSERT INTO spans (began_at, ended_at) VALUES (?, ?)
@@ -40,7 +43,7 @@ function spanTable(db: DatabaseSync) {
     between: spansBetween,
 
     /** The same as an iterator. One iteration at a time. */
-    walk: (from: number, to: number): Iterable<ActiveSpan> => walked.iterate(from, to).map(spanOf),
+    iterate: (from: number, to: number): Iterable<ActiveSpan> => iterated.iterate(from, to).map(spanOf),
 
     /** Adds an interval; touching ones are joined. */
     add(added: ActiveSpan): void {
@@ -63,7 +66,7 @@ function spanTable(db: DatabaseSync) {
 /** Time limit for another server's transaction, which takes a millisecond. This server does nothing else meanwhile. */
 const BUSY_MS = 2000;
 /** Time limit of a read for another program's lock, which no server of ours holds. */
-const LOOK_BUSY_MS = 250;
+const READ_BUSY_MS = 250;
 
 export type Tables = {
   readonly sessions: ReturnType<typeof sessionTable>;
@@ -72,9 +75,9 @@ export type Tables = {
 
 /**
  * The durability of an acknowledged write: `synced` survives a power cut, `kept` survives the process. Prompts and beats
- * come every few seconds: losing the last one in a power cut is acceptable, a disk sync for each is not.
+ * come every few seconds. The loss of the last one in a power cut is acceptable; a disk sync for each one is not.
  */
-type Care = 'synced' | 'kept';
+type Durability = 'synced' | 'kept';
 const SYNCHRONOUS = { synced: 'FULL', kept: 'NORMAL' } as const;
 
 type Connection = {
@@ -82,7 +85,7 @@ type Connection = {
   readonly inode: number | undefined;
   readonly tables: Tables;
   readonly writes: GroupCommit;
-  care: Care;
+  durability: Durability;
 };
 
 const inodeOf = (path: string) => statSync(path, { throwIfNoEntry: false })?.ino;
@@ -97,7 +100,7 @@ function connect(path: string, clock: Clock, busyTimeoutMs: number): Connection 
     const tables = tablesOf(db);
     const writes = new GroupCommit(db);
     writes.runNow(() => tables.spans.keep(SPANS_KEPT));
-    return { file, inode: inodeOf(file.path), tables, writes, care: 'synced' };
+    return { file, inode: inodeOf(file.path), tables, writes, durability: 'synced' };
   } catch (thrown) {
     file.close();
     throw thrown;
@@ -115,16 +118,16 @@ function fileAt(path: string): Stats | undefined {
 }
 
 /**
- * Reads a file that this process has not open, without a trace in the folder. A writer has a write-ahead log beside it.
- * Without a log, or with an empty one, the file is whole and is read directly; SQLite would create the log, or fail in a
- * read-only folder.
+ * Reads a file that this process has not opened, without a change in the folder. While a writer runs, a write-ahead log
+ * exists. Without a log, or with an empty one, the file is complete and is read directly: SQLite would create the log, or
+ * fail in a read-only folder.
  */
-function look<T>(path: string, read: (tables: Tables) => T): T | undefined {
+function readUnopened<T>(path: string, read: (tables: Tables) => T): T | undefined {
   const url = pathToFileURL(path);
   if (!fileAt(`${path}-wal`)?.size) url.searchParams.set('immutable', '1');
-  const db = new DatabaseSync(url, { readOnly: true, timeout: LOOK_BUSY_MS });
+  const db = new DatabaseSync(url, { readOnly: true, timeout: READ_BUSY_MS });
   try {
-    // It is being created.
+    // Another process is creating it.
     if (db.prepare(`SELECT 1 FROM sqlite_schema WHERE name = 'sessions'`).get() === undefined) return undefined;
     return read(tablesOf(db));
   } finally {
@@ -163,7 +166,7 @@ export function createStateFile(dataDir: string, clock: Clock, busyMs = BUSY_MS)
         if (file === undefined) return undefined;
         // Opening a pipe would block.
         if (!file.isFile()) throw new Error('it is not a file');
-        return look(path, operation);
+        return readUnopened(path, operation);
       } catch (thrown) {
         const why = thrown instanceof Error ? thrown.message : String(thrown);
         throw new ReveilleError('unavailable', `${path} cannot be read: ${why}`, { cause: thrown });
@@ -175,11 +178,11 @@ export function createStateFile(dataDir: string, clock: Clock, busyMs = BUSY_MS)
      *
      * @throws the operation's error, or ReveilleError `unavailable`; nothing is stored then
      */
-    write<T>(care: Care, operation: (tables: Tables) => T): T {
+    write<T>(durability: Durability, operation: (tables: Tables) => T): T {
       const open = connected();
-      if (open.care !== care) {
-        open.file.db.exec(`PRAGMA synchronous = ${SYNCHRONOUS[care]}`);
-        open.care = care;
+      if (open.durability !== durability) {
+        open.file.db.exec(`PRAGMA synchronous = ${SYNCHRONOUS[durability]}`);
+        open.durability = durability;
       }
       return open.writes.runNow(() => operation(open.tables));
     },

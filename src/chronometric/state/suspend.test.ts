@@ -11,7 +11,7 @@ import { BEAT_MS, REAL_BREAK_MS } from './state.ts';
 import { DAY_MS } from './testing/state-bench.ts';
 
 const ENTRY = fileURLToPath(import.meta.resolve('./testing/heartbeat.fixture.ts'));
-/** A second of this test is so many seconds of the clock that the heartbeats go by. */
+/** Seconds of the heartbeats' clock per real second. */
 const SPEED = 200;
 
 function heartbeat(t: TestContext, dataDir: string, origin: number): ChildProcess {
@@ -26,7 +26,7 @@ async function beats(children: readonly ChildProcess[], number: number): Promise
   for (let beat = 0; beat < number; beat++) await Promise.all(children.map((child) => once(child.stdout!, 'data')));
 }
 
-test('processes that are stopped for a quarter of an hour, as by a suspended laptop, count nothing of it and start anew', async (t) => {
+test('processes stopped for a quarter of an hour, as on a suspended laptop, do not count that time and restart the count', async (t) => {
   const dataDir = temporaryFolder(t);
   const origin = systemClock.now();
   const now = () => origin + (systemClock.now() - origin) * SPEED;
@@ -54,5 +54,5 @@ test('processes that are stopped for a quarter of an hour, as by a suspended lap
   assert.ok(session.activeSinceBreakMs > 0);
   assert.ok(session.activeSinceBreakMs <= later - continued);
   const spans = state.spansBetween(session.startedAt, later);
-  assert.ok(!spans.some(({ from, to }) => from < stopped + 2 * BEAT_MS && to > continued), 'no span reaches over it');
+  assert.ok(!spans.some(({ from, to }) => from < stopped + 2 * BEAT_MS && to > continued), 'no span contains the stop');
 });

@@ -5,10 +5,10 @@ import { type CallContext, callContextOf } from '../tools/call-context.ts';
 
 export const MINUTE = 60_000;
 
-type Place = { zone?: string; profile?: string };
+type CallOptions = { zone?: string; profile?: string };
 
 /** @param at RFC 3339 @param profile YAML */
-export function callContextAt(at: string, { zone = 'Europe/Berlin', profile = '' }: Place = {}): CallContext {
+export function callContextAt(at: string, { zone = 'Europe/Berlin', profile = '' }: CallOptions = {}): CallContext {
   return callContextOf(Date.parse(at), zone, readProfile(profile, 'profile.yaml'));
 }
 

@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { readIntent, readSummary, readThreshold } from './arguments.ts';
-import { UnfitArgument } from './unfit-argument.ts';
+import { InvalidArgument } from './invalid-argument.ts';
 
 const BOAT = '⛵';
 const FACE = '\u{1f642}';
 
 describe('an intent', () => {
-  test('is kept as it is, spaces included, up to 16 KiB', () => {
+  test('is returned unchanged, spaces included, up to 16 KiB', () => {
     for (const intent of ['x', '  spaced\tout \n', 'x'.repeat(16_384), FACE.repeat(4096), `${BOAT}\u0000${BOAT}`])
       assert.equal(readIntent({ intent }), intent);
   });
 
-  test('is required: missing, no text, empty and white space are refused', () => {
+  test('is required: a missing value, another type, empty text and white space are refused', () => {
     for (const intent of [undefined, null, 7, true, {}, ['x'], '', ' ', '\t\n\u00a0\u3000\ufeff', 'half \ud83d'])
       assert.throws(() => readIntent({ intent }), { code: 'INTENT_REQUIRED' }, JSON.stringify(intent));
     assert.throws(() => readIntent({}), { code: 'INTENT_REQUIRED' });
@@ -27,7 +27,7 @@ describe('an intent', () => {
 });
 
 describe('a summary', () => {
-  test('may be left out, and is kept as it is', () => {
+  test('may be omitted, and is returned unchanged', () => {
     for (const absent of [{}, { summary: undefined }, { summary: null }]) assert.equal(readSummary(absent), undefined);
     for (const summary of ['', '  ', FACE.repeat(4096)]) assert.equal(readSummary({ summary }), summary);
   });
@@ -43,9 +43,9 @@ describe('a summary', () => {
     );
   });
 
-  test('that is no text is unfit, which is not one of the codes', () => {
+  test('of another type is an invalid argument without an error code', () => {
     for (const summary of [1, false, [], {}, 'half \udc00'])
-      assert.throws(() => readSummary({ summary }), UnfitArgument);
+      assert.throws(() => readSummary({ summary }), InvalidArgument);
   });
 });
 

@@ -1,7 +1,7 @@
 /** Checks the arguments of a call, each error with its code. Unknown fields are ignored. Pure. */
 import { SESSION_TEXT_MAX_BYTES } from '../../wire/chronometric-vocabulary.ts';
 import { ChronometricError } from '../chronometric-error.ts';
-import { UnfitArgument } from './unfit-argument.ts';
+import { InvalidArgument } from './invalid-argument.ts';
 
 export type Arguments = Readonly<Record<string, unknown>>;
 
@@ -13,8 +13,8 @@ function kindOf(value: unknown): string {
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
 }
 
-function refuseLong(code: 'INTENT_TOO_LONG' | 'SUMMARY_TOO_LONG', name: string, words: string): void {
-  const bytes = Buffer.byteLength(words);
+function refuseLong(code: 'INTENT_TOO_LONG' | 'SUMMARY_TOO_LONG', name: string, text: string): void {
+  const bytes = Buffer.byteLength(text);
   if (bytes <= SESSION_TEXT_MAX_BYTES) return;
   const message = `${name} must have at most ${SESSION_TEXT_MAX_BYTES} bytes of UTF-8 (it has ${bytes}); shorten it`;
   throw new ChronometricError(code, message);
@@ -44,13 +44,14 @@ export function readIntent({ intent }: Arguments): string {
 /**
  * @returns the summary unchanged; `undefined` without one, `null` included
  * @throws ChronometricError `SUMMARY_TOO_LONG`
- * @throws UnfitArgument for another type
+ * @throws InvalidArgument for another type
  */
 export function readSummary({ summary }: Arguments): string | undefined {
   if (summary === undefined || summary === null) return undefined;
-  if (typeof summary !== 'string') throw new UnfitArgument(`summary must be text or omitted (got ${kindOf(summary)})`);
+  if (typeof summary !== 'string')
+    throw new InvalidArgument(`summary must be text or omitted (got ${kindOf(summary)})`);
   if (!summary.isWellFormed())
-    throw new UnfitArgument('summary must be well-formed Unicode; it contains half of a surrogate pair');
+    throw new InvalidArgument('summary must be well-formed Unicode; it contains half of a surrogate pair');
   refuseLong('SUMMARY_TOO_LONG', 'summary', summary);
   return summary;
 }

@@ -21,33 +21,33 @@ function ask({ at = NOON, profile = '', active = 0, threshold = 45 }: Asked) {
 }
 
 describe('a break', () => {
-  test('is not asked for without a session, whatever else holds', () => {
+  test('is never due without a session', () => {
     const profile = YAML('protected_windows:', '  - { label: lunch, from: "11:00", to: "13:00" }');
     assert.equal(breakRequest(callContextAt(NOON, { profile }), undefined, 1), null);
   });
 
-  test('is asked for from the threshold on, to the millisecond', () => {
+  test('is due from the threshold on, to the millisecond', () => {
     const after = (ms: number) =>
       breakRequest(callContextAt(NOON), sessionOf(0, { activeSinceBreakMs: ms, activeMs: 999 * MINUTE }), 45);
     assert.equal(after(45 * MINUTE - 1), null);
     assert.equal(after(45 * MINUTE)?.active_elapsed, 'PT45M');
   });
 
-  test("tells the session's own length beside the active time that is judged", () => {
+  test("has the session's length and the active time that decides", () => {
     const { elapsed, active_elapsed } = ask({ active: 50 })!;
     assert.deepEqual([elapsed, active_elapsed], ['PT4H', 'PT50M'], 'it began at 08:00, and it is 12:00');
   });
 
-  test('quotes the intent as it is', () => {
+  test('quotes the intent unchanged', () => {
     assert.equal(ask({ active: 50 })?.prior_intent, ' write the report ');
   });
 
-  test('climbs the ladder of the sources: none under 60 minutes, gentle, nudge, hard', () => {
-    const climbed = [50, 60, 89, 90, 119, 120, 600].map((active) => {
+  test('follows the ladder of the sources: none under 60 minutes, gentle, nudge, hard', () => {
+    const steps = [50, 60, 89, 90, 119, 120, 600].map((active) => {
       const { level, reason } = ask({ active })!;
       return [active, level, reason.rung, reason.rule];
     });
-    assert.deepEqual(climbed, [
+    assert.deepEqual(steps, [
       [50, 'none', 0, 'elapsed'],
       [60, 'gentle', 1, 'elapsed'],
       [89, 'gentle', 1, 'elapsed'],
@@ -58,14 +58,14 @@ describe('a break', () => {
     ]);
   });
 
-  test('climbs the ladder of the profile, and names its line', () => {
+  test('follows the ladder of the profile, and names its line', () => {
     const profile = YAML('hyperfocus_ladder_minutes: [20, 30, 40]');
     const { level, reason } = ask({ profile, active: 30, threshold: 10 })!;
     assert.deepEqual([level, reason.rung, reason.profile_line], ['nudge', 2, 2]);
     assert.equal(ask({ active: 60 })!.reason.profile_line, undefined);
   });
 
-  test("the profile's threshold counts instead of the caller's, and says so with its line", () => {
+  test("the profile's threshold replaces the caller's, and the reason names its line", () => {
     const profile = YAML('motor_fatigue_aware: false', 'hyperfocus_break_minutes: 30');
     assert.equal(ask({ profile, active: 29, threshold: 1 }), null);
     const { threshold_minutes, threshold_from, reason } = ask({ profile, active: 30, threshold: 1000 })!;
@@ -76,7 +76,7 @@ describe('a break', () => {
     assert.match(own.reason.sentence, /the threshold of the caller is at 45\.$/);
   });
 
-  test('is one rung harder past the end of the day, until the logical day ends, and never more than hard', () => {
+  test('is one step harder past the end of the day until the logical day ends, and at most hard', () => {
     const profile = YAML('end_of_day_local: "18:00"');
     const levels = (at: string) =>
       [50, 60, 90, 120].map((active) => {
@@ -92,7 +92,7 @@ describe('a break', () => {
     assert.deepEqual(levels('2026-06-16T04:00:00+02:00'), usual);
   });
 
-  test('is asked for hard in a protected window, whatever has elapsed', () => {
+  test('is hard in a protected window, independent of the elapsed time', () => {
     const profile = YAML('protected_windows:', '  - { label: dinner, from: "23:00", to: "01:00" }');
     const request = ask({ profile, at: LATE, active: 1, threshold: 240 })!;
     assert.deepEqual([request.level, request.suggested_action], ['hard', 'end_session']);
@@ -104,7 +104,7 @@ describe('a break', () => {
     assert.equal(ask({ profile, at: '2026-06-16T01:00:00+02:00', active: 1, threshold: 240 }), null);
   });
 
-  test('suggests the same for the same time, and something else half an hour later', () => {
+  test('has the same suggestion for the same time, and another one half an hour later', () => {
     const action = (active: number, profile = '') => ask({ profile, active, threshold: 1 })!.suggested_action;
     assert.deepEqual(
       [action(5), action(29), action(30), action(59), action(60)],
@@ -115,7 +115,7 @@ describe('a break', () => {
     assert.deepEqual([action(60, long), action(90, long)], ['walk_outside', 'switch_context']);
   });
 
-  test('suggests no movement to somebody whom it tires', () => {
+  test('suggests no movement to a user with motor fatigue', () => {
     const profile = YAML('motor_fatigue_aware: true', 'hyperfocus_ladder_minutes: [30, 60, 240]');
     const suggested = Array.from({ length: 300 }, (_, active) => ask({ profile, active, threshold: 1 }))
       .filter((request) => request !== null)
@@ -123,16 +123,16 @@ describe('a break', () => {
     assert.deepEqual([...new Set(suggested)], ['hydrate', 'switch_context', 'end_session']);
   });
 
-  test('gives nothing negative when the clock has stepped back', () => {
+  test('has no negative values when the clock has stepped back', () => {
     const profile = YAML('protected_windows:', '  - { label: lunch, from: "11:00", to: "13:00" }');
     const session = sessionOf(0, { activeSinceBreakMs: -5 * MINUTE, startedAt: Date.parse(NOON) + MINUTE });
     const { elapsed, active_elapsed } = breakRequest(callContextAt(NOON, { profile }), session, 1)!;
     assert.deepEqual([elapsed, active_elapsed], ['PT0S', 'PT0S']);
   });
 
-  test('cannot be judged without a readable profile, session or not', () => {
-    const occasion = callContextOf(Date.parse(NOON), 'UTC', unreadable('p.yaml:3:1: not YAML', 'p.yaml'));
+  test('is unknown with an unreadable profile, with and without a session', () => {
+    const context = callContextOf(Date.parse(NOON), 'UTC', unreadable('p.yaml:3:1: not YAML', 'p.yaml'));
     for (const session of [undefined, sessionOf(500)])
-      assert.throws(() => breakRequest(occasion, session, 1), { code: 'PROFILE_UNREADABLE', message: /p\.yaml:3:1/ });
+      assert.throws(() => breakRequest(context, session, 1), { code: 'PROFILE_UNREADABLE', message: /p\.yaml:3:1/ });
   });
 });

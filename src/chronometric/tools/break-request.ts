@@ -41,22 +41,22 @@ function actionFor(level: BreakLevel, minutes: number, seated: boolean): Action 
 
 const minutesText = (minutes: number) => `${minutes} minute${minutes === 1 ? '' : 's'}`;
 
-type Verdict = { level: BreakLevel; reason: Reason };
+type Decision = { level: BreakLevel; reason: Reason };
 
-function byWindow(window: ProtectedWindow, rung: number): Verdict {
+function byWindow(window: ProtectedWindow, rung: number): Decision {
   const sentence = `This time is kept free from ${clockTime(window.from)} to ${clockTime(window.to)}.`;
   return { level: 'hard', reason: { rule: 'protected_window', rung, profile_line: window.line, sentence } };
 }
 
-type Applied = { minutes: number; from: BreakRequest['threshold_from']; asked: number };
+type Applied = { minutes: number; from: BreakRequest['threshold_from']; requested: number };
 
 /** `the threshold of the profile is at 30, the caller asked for 90` */
-function thresholdWords({ minutes, from, asked }: Applied): string {
+function thresholdText({ minutes, from, requested }: Applied): string {
   if (from === 'caller') return `the threshold of the caller is at ${minutes}`;
-  return `the threshold of the profile is at ${minutes}, the caller asked for ${asked}`;
+  return `the threshold of the profile is at ${minutes}, the caller asked for ${requested}`;
 }
 
-function byLadder(rules: DayRules, pastEndOfDay: boolean, minutes: number, threshold: Applied, rung: number): Verdict {
+function byLadder(rules: DayRules, pastEndOfDay: boolean, minutes: number, threshold: Applied, rung: number): Decision {
   const { breakMinutes, ladder, endOfDay } = rules;
   const level = LEVEL_AT[rung]!;
   const active = `${minutesText(minutes)} of active time without a real break`;
@@ -69,7 +69,7 @@ function byLadder(rules: DayRules, pastEndOfDay: boolean, minutes: number, thres
   const line = rung === 0 ? lineOf(breakMinutes) : declared;
   return {
     level,
-    reason: { rule: 'elapsed', rung, ...line, sentence: `${active}${reached}; ${thresholdWords(threshold)}.` },
+    reason: { rule: 'elapsed', rung, ...line, sentence: `${active}${reached}; ${thresholdText(threshold)}.` },
   };
 }
 
@@ -78,12 +78,16 @@ const lineOf = (declared: { line?: number } | undefined) =>
 
 /**
  * @param session the open one
- * @param asked minutes, the caller's threshold; the profile's one has precedence
+ * @param requested minutes, the caller's threshold; the profile's one has precedence
  * @returns `null` when no break is due
  * @throws ChronometricError `PROFILE_UNREADABLE`
  */
-export function breakRequest(occasion: CallContext, session: Session | undefined, asked: number): BreakRequest | null {
-  const { local, profile, unreadable } = occasion;
+export function breakRequest(
+  context: CallContext,
+  session: Session | undefined,
+  requested: number,
+): BreakRequest | null {
+  const { local, profile, unreadable } = context;
   if (unreadable !== undefined)
     throw new ChronometricError(
       'PROFILE_UNREADABLE',
@@ -92,7 +96,11 @@ export function breakRequest(occasion: CallContext, session: Session | undefined
   if (session === undefined) return null;
   const { rules, pastEndOfDay = false } = logicalDay(profile, local);
   const declared = rules.breakMinutes?.value;
-  const threshold: Applied = { minutes: declared ?? asked, from: declared === undefined ? 'caller' : 'profile', asked };
+  const threshold: Applied = {
+    minutes: declared ?? requested,
+    from: declared === undefined ? 'caller' : 'profile',
+    requested,
+  };
   const active = Math.max(0, session.activeSinceBreakMs);
   const window = protectedWindowAt(profile, local.day, local.minute);
   if (window === undefined && active < threshold.minutes * MINUTE_MS) return null;
@@ -101,7 +109,7 @@ export function breakRequest(occasion: CallContext, session: Session | undefined
   const { level, reason } =
     window === undefined ? byLadder(rules, pastEndOfDay, minutes, threshold, rung) : byWindow(window, rung);
   return {
-    elapsed: sessionLength(occasion, session),
+    elapsed: sessionLength(context, session),
     active_elapsed: isoDuration(active),
     prior_intent: session.intent,
     suggested_action: actionFor(level, minutes, profile.motorFatigueAware === true),

@@ -38,65 +38,66 @@ export type ToolDefinition = {
   };
 };
 
-type Told = { title: string; description: string; takes: z.ZodType; answers: z.ZodType; readOnly: boolean };
+type ToolText = { title: string; description: string; input: z.ZodType; output: z.ZodType; readOnly: boolean };
 
-const TOLD: Readonly<Record<ChronometricTool, Told>> = {
+const TOOL_TEXTS: Readonly<Record<ChronometricTool, ToolText>> = {
   get_time_context: {
     title: 'Time context',
     description:
       'Returns the current time for the user, and how long they have been working. Call it when a conversation begins, and ' +
-      'before anything that depends on time: words such as today, tonight or later, a plan, a deadline, the start of a long task. ' +
+      'before everything that depends on time: words such as today, tonight or later, a plan, a deadline, a long task. ' +
       'You have no clock of your own; do not guess. time_since_last_prompt is null when no prompt is known. ' +
-      'current_session_length runs from the start of the session, active_length is how long they were there of it; both are null when no ' +
-      'session is open: then ask what they want to do and call mark_session_start, unless state_unavailable says that it is unknown. ' +
-      'past_end_of_day true means that they wanted to have stopped by now. Changes nothing; call it as often as you like.',
-    takes: emptyArgumentsSchema,
-    answers: timeContextSchema,
+      'current_session_length is the time since the start of the session, and active_length the time of presence in it. ' +
+      'Both are null when no session is open. Then ask what they want to do and call mark_session_start. ' +
+      'With state_unavailable it is unknown whether a session is open; do not ask then. ' +
+      'past_end_of_day true means that they wanted to stop before now. Changes nothing; call it as often as you like.',
+    input: emptyArgumentsSchema,
+    output: timeContextSchema,
     readOnly: true,
   },
   mark_session_start: {
     title: 'Start a session',
     description:
-      'Starts a work session with the purpose that the user states. Call it when they say what they are about to do, or start ' +
-      'something else. Give intent in their own words: it is stored unchanged and quoted to them later. There is one session at a ' +
-      'time, and the server knows which: you need not keep session_id. A session that was still open is closed at the moment it was ' +
-      'last seen and returned in auto_closed_prior_session: report it to them. SESSION_ALREADY_OPEN means that they want to end it ' +
-      'themselves first, with mark_session_end.',
-    takes: sessionStartArgumentsSchema,
-    answers: sessionStartedSchema,
+      'Starts a work session with the purpose that the user states. Call it when they name their next task, or start ' +
+      'another one. Give intent in their own words: it is stored unchanged and quoted to them later. Only one session is ' +
+      'open at a time, and the server finds it: you need not keep session_id. A session that is still open is closed at ' +
+      'the time of the last sign of presence. auto_closed_prior_session returns it: report it to the user. ' +
+      'SESSION_ALREADY_OPEN means that they want to end the open session themselves first, with mark_session_end.',
+    input: sessionStartArgumentsSchema,
+    output: sessionStartedSchema,
     readOnly: false,
   },
   mark_session_end: {
     title: 'End the session',
     description:
-      'Ends the open session. Call it when the user has finished or stops for the day; summary is a short outcome of the ' +
-      'intent. Returns its length (duration) and the time of presence in it (active_duration): report both with the ' +
-      'intent, without judging. NO_OPEN_SESSION means that there was none to end, which is no reason to start one.',
-    takes: sessionEndArgumentsSchema,
-    answers: sessionEndedSchema,
+      'Ends the open session. Call it when the user has finished or stops for the day. summary is a short outcome of the ' +
+      'intent. Returns its length (duration) and the time of presence in it (active_duration). Report both with the ' +
+      'intent, without judging. NO_OPEN_SESSION means that no session is open; it is no reason to start one.',
+    input: sessionEndArgumentsSchema,
+    output: sessionEndedSchema,
     readOnly: false,
   },
   request_break_if_needed: {
     title: 'Is a break due?',
     description:
       'Returns whether to offer the user a break now. Call it between steps of long work. result is null when no break is ' +
-      'due, which is the usual answer: do not mention breaks then. Otherwise offer suggested_action once, as urgently as level ' +
-      'says (none, gentle: in passing; nudge: as a question; hard: before anything else), and quote prior_intent unchanged; it is their ' +
-      'decision, do not lecture. elapsed is the length of the session. The decision uses active_elapsed: sleep and ' +
-      'absence do not count, and a break of five minutes restarts that count. Changes nothing.',
-    takes: breakArgumentsSchema,
-    answers: breakAnswerSchema,
+      'due, the usual answer: do not mention breaks then. Otherwise offer suggested_action once and quote prior_intent ' +
+      'unchanged. level is the urgency: none and gentle in passing, nudge as a question, hard before everything else. ' +
+      'The decision is theirs; do not lecture. elapsed is the length of the session. A break is due by active_elapsed: sleep ' +
+      'and absence do not count, and a break of five minutes restarts that count. Changes nothing.',
+    input: breakArgumentsSchema,
+    output: breakAnswerSchema,
     readOnly: true,
   },
   idle_status: {
     title: 'Idle status',
     description:
       'Returns whether the user is at the computer. Call it before you interrupt them, or when they have not answered for long. ' +
-      'hyperfocus_elsewhere: busy in other windows, so a reminder may help; distraction_or_break: away, so wait; unknown: nothing is ' +
-      'known, so assume nothing. consent_granted false is an ordinary answer: they have not allowed it; do not press them. ' +
-      'It may take a few seconds. Changes nothing and keeps nothing.',
-    takes: emptyArgumentsSchema,
-    answers: idleStatusSchema,
+      'hyperfocus_elsewhere: they are busy in other windows, and a reminder may help. distraction_or_break: they are away; wait. ' +
+      'unknown: assume nothing. consent_granted false is an ordinary answer: they have not allowed it; do not press them. ' +
+      'It may take a few seconds. Changes nothing and stores nothing.',
+    input: emptyArgumentsSchema,
+    output: idleStatusSchema,
     readOnly: true,
   },
 };
@@ -120,13 +121,13 @@ function jsonSchema(schema: z.ZodType): JsonSchema {
 }
 
 function definitionOf(name: ChronometricTool): ToolDefinition {
-  const { title, description, takes, answers, readOnly } = TOLD[name];
+  const { title, description, input, output, readOnly } = TOOL_TEXTS[name];
   return {
     name,
     title,
     description,
-    inputSchema: jsonSchema(takes),
-    outputSchema: jsonSchema(answers),
+    inputSchema: jsonSchema(input),
+    outputSchema: jsonSchema(output),
     _meta: { 'reveille/version': CHRONOMETRIC_TOOL_VERSIONS[name] },
     annotations: {
       title,

@@ -7,7 +7,7 @@ import { idleStatus } from '../tool-calls.ts';
 const AT = '2026-06-15T10:00:00+02:00';
 const NOW = Date.parse(AT);
 
-/** The signal for so many seconds of idle time and so many minutes since the last prompt. */
+/** The signal for seconds of idle time and minutes since the last prompt. */
 function signal(idleSeconds: number, sincePromptMinutes?: number): string {
   const lastPromptAt = sincePromptMinutes === undefined ? undefined : NOW - sincePromptMinutes * MINUTE;
   const status = idleStatus({ idleMs: idleSeconds * 1000, source: 'x11' }, callContextAt(AT), lastPromptAt);
@@ -15,26 +15,26 @@ function signal(idleSeconds: number, sincePromptMinutes?: number): string {
   return status.hyperfocus_signal;
 }
 
-test('somebody at the machine is active while in touch, and elsewhere after ten minutes', () => {
+test('a user at the machine is active, and busy elsewhere ten minutes after the last prompt', () => {
   assert.equal(signal(0, 0), 'active');
   assert.equal(signal(59, 9.9), 'active');
   assert.equal(signal(59, 10), 'hyperfocus_elsewhere');
   assert.equal(signal(0, 600), 'hyperfocus_elsewhere');
 });
 
-test('somebody who pauses for less than a real break counts as active, and then as away', () => {
+test('a pause shorter than a real break counts as active, and a longer one as away', () => {
   assert.equal(signal(60, 600), 'active');
   assert.equal(signal(299, 0), 'active');
   assert.equal(signal(300, 0), 'distraction_or_break');
   assert.equal(signal(300, 600), 'distraction_or_break');
 });
 
-test('where no prompt is known, and after a clock that stepped back, they count as in touch', () => {
+test('without a known prompt, and after a clock that stepped back, the user counts as in contact', () => {
   assert.equal(signal(5), 'active');
   assert.equal(signal(5, -600), 'active');
 });
 
-test('a reading is told with its source and its moment, in the zone of the person', () => {
+test('a reading has its source and its time in the zone of the user', () => {
   assert.deepEqual(idleStatus({ idleMs: 61_999, source: 'kde' }, callContextAt('2026-06-15T10:00:02+02:00'), NOW), {
     consent_granted: true,
     os_idle_duration: 'PT1M1S',
@@ -44,7 +44,7 @@ test('a reading is told with its source and its moment, in the zone of the perso
   });
 });
 
-test('without a reading nothing is known, and the reason is told', () => {
+test('without a reading the signal is unknown, with the reason', () => {
   assert.deepEqual(idleStatus({ unavailable: 'x11: no display' }, callContextAt(AT), NOW), {
     consent_granted: true,
     hyperfocus_signal: 'unknown',
@@ -52,7 +52,7 @@ test('without a reading nothing is known, and the reason is told', () => {
   });
 });
 
-test('without a clock or a zone a reading is told without its moment', () => {
+test('without a clock or a zone a reading has no time', () => {
   assert.deepEqual(idleStatus({ idleMs: 5000, source: 'x11' }, undefined, NOW), {
     consent_granted: true,
     os_idle_duration: 'PT5S',

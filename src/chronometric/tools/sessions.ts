@@ -30,7 +30,7 @@ export function overlapError({ unreadable }: CallContext, thrown: ChronometricEr
   if (unreadable === undefined)
     return new ChronometricError(
       thrown.code,
-      'a session is open, and the profile says chronometric.session_overlap_policy: error; end it with mark_session_end first',
+      'a session is open, and the profile has chronometric.session_overlap_policy: error; end it with mark_session_end first',
     );
   return new ChronometricError(
     'PROFILE_UNREADABLE',

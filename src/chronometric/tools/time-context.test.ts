@@ -16,7 +16,7 @@ function contextAt(...[at, place]: Parameters<typeof callContextAt>) {
 }
 
 describe('the time context', () => {
-  test('of somebody who has declared nothing has the five members of the sources and active time, and no more', () => {
+  test('without a profile has the five members of the sources and active time, and no more', () => {
     assert.deepEqual(contextAt('2026-06-15T08:10:00Z'), {
       now: '2026-06-15T10:10:00+02:00',
       day_of_week: 'Monday',
@@ -27,7 +27,7 @@ describe('the time context', () => {
     });
   });
 
-  test('has the other members where the profile declares them', () => {
+  test('has the other members when the profile declares them', () => {
     const profile = `${EVENING}  calendar_phase: exam\n  deadline_cluster_awareness: true\n  motor_fatigue_aware: false\n`;
     const { effective_end_of_day_local, past_end_of_day, ...rest } = contextAt('2026-06-15T16:29:59Z', { profile });
     assert.deepEqual([effective_end_of_day_local, past_end_of_day], ['18:30', false]);
@@ -35,7 +35,7 @@ describe('the time context', () => {
     assert.equal(rest.motor_fatigue_aware, false);
   });
 
-  test('counts since the last prompt and from the start of the session, never below nothing', () => {
+  test('counts from the last prompt and from the start of the session, and is never negative', () => {
     const lastPromptAt = Date.parse('2026-06-15T08:00:00Z');
     const session = sessionOf(95);
     const context = (at: string) => timeContext(callContextAt(at), { lastPromptAt, session });
@@ -46,7 +46,7 @@ describe('the time context', () => {
     assert.equal(context('2026-06-15T05:00:00Z').current_session_length, 'PT0S');
   });
 
-  test('says why nothing is known of prompts and sessions', () => {
+  test('reports why prompts and sessions are unknown', () => {
     const context = timeContext(callContextAt('2026-06-15T08:00:00Z'), { unavailable: 'the file is locked' });
     timeContextSchema.parse(context);
     const { state_unavailable, time_since_last_prompt, current_session_length, active_length } = context;
@@ -54,7 +54,7 @@ describe('the time context', () => {
     assert.deepEqual([time_since_last_prompt, current_session_length, active_length], [null, null, null]);
   });
 
-  test('changes zone at the minute', () => {
+  test('changes the energy zone exactly at the minute', () => {
     const zones: [string, string][] = [
       ['04:59', 'night_owl_caution'],
       ['05:00', 'morning_peak'],
@@ -84,38 +84,38 @@ describe('the time context', () => {
     assert.equal(contextAt('2026-06-20T05:00:00+02:00', { profile }).effective_end_of_day_local, '18:30');
   });
 
-  test('tells the two half past twos apart when the clock is put back', () => {
+  test('distinguishes the two hours after 02:00 when the clock is put back', () => {
     assert.equal(contextAt('2026-10-25T00:30:00Z').now, '2026-10-25T02:30:00+02:00');
     assert.equal(contextAt('2026-10-25T01:30:00Z').now, '2026-10-25T02:30:00+01:00');
   });
 
-  test('goes from two to three when the clock is put forward', () => {
+  test('goes from 02:00 to 03:00 when the clock is put forward', () => {
     assert.equal(contextAt('2026-03-29T00:59:59Z').now, '2026-03-29T01:59:59+01:00');
     assert.equal(contextAt('2026-03-29T01:00:00Z').now, '2026-03-29T03:00:00+02:00');
   });
 
-  test('knows zones with odd offsets, on either side of the date line', () => {
+  test('supports zones with unusual offsets, on both sides of the date line', () => {
     const at = '2026-06-15T10:20:00Z';
-    const told = (zone: string) => {
+    const textIn = (zone: string) => {
       const { now, day_of_week, energy_zone } = contextAt(at, { zone });
       return `${now} ${day_of_week} ${energy_zone}`;
     };
-    assert.equal(told('Asia/Kathmandu'), '2026-06-15T16:05:00+05:45 Monday afternoon_dip');
-    assert.equal(told('Pacific/Chatham'), '2026-06-15T23:05:00+12:45 Monday night_owl_caution');
-    assert.equal(told('Pacific/Kiritimati'), '2026-06-16T00:20:00+14:00 Tuesday night_owl_caution');
-    assert.equal(told('Pacific/Pago_Pago'), '2026-06-14T23:20:00-11:00 Sunday night_owl_caution');
-    assert.equal(told('America/St_Johns'), '2026-06-15T07:50:00-02:30 Monday morning_peak');
-    assert.equal(told('UTC'), '2026-06-15T10:20:00+00:00 Monday morning_peak');
+    assert.equal(textIn('Asia/Kathmandu'), '2026-06-15T16:05:00+05:45 Monday afternoon_dip');
+    assert.equal(textIn('Pacific/Chatham'), '2026-06-15T23:05:00+12:45 Monday night_owl_caution');
+    assert.equal(textIn('Pacific/Kiritimati'), '2026-06-16T00:20:00+14:00 Tuesday night_owl_caution');
+    assert.equal(textIn('Pacific/Pago_Pago'), '2026-06-14T23:20:00-11:00 Sunday night_owl_caution');
+    assert.equal(textIn('America/St_Johns'), '2026-06-15T07:50:00-02:30 Monday morning_peak');
+    assert.equal(textIn('UTC'), '2026-06-15T10:20:00+00:00 Monday morning_peak');
   });
 
-  test("the profile's zone counts before the machine's", () => {
+  test("the profile's zone has precedence over the machine's", () => {
     const profile = 'chronometric:\n  timezone: Asia/Tokyo\n';
     assert.equal(contextAt('2026-06-15T10:00:00Z', { profile }).now, '2026-06-15T19:00:00+09:00');
   });
 
-  test('answers without a zone where the profile cannot be read', () => {
-    const occasion = callContextOf(Date.parse('2026-06-15T08:10:00Z'), 'UTC', unreadable('broken', 'p.yaml'));
-    assert.deepEqual(timeContext(occasion, {}), {
+  test('has an unknown energy zone with an unreadable profile', () => {
+    const callContext = callContextOf(Date.parse('2026-06-15T08:10:00Z'), 'UTC', unreadable('broken', 'p.yaml'));
+    assert.deepEqual(timeContext(callContext, {}), {
       now: '2026-06-15T08:10:00+00:00',
       day_of_week: 'Monday',
       time_since_last_prompt: null,
@@ -130,13 +130,13 @@ describe('a clock that cannot be read', () => {
   const unavailable = { code: 'INTERNAL_CLOCK_UNAVAILABLE' };
   const profile = { profile: DEFAULT_PROFILE };
 
-  test('is said, and no time is made up', () => {
+  test('is an error, and no time is assumed', () => {
     for (const now of [Number.NaN, Number.POSITIVE_INFINITY, -1, 0, 8.64e15])
       assert.throws(() => usableTime(now), unavailable, String(now));
     assert.equal(usableTime(MINUTE * 1e6), MINUTE * 1e6);
   });
 
-  test('is one without a time zone, or with one that nobody knows', () => {
+  test('has no time zone, or an unknown one', () => {
     const now = Date.parse('2026-06-15T08:10:00Z');
     assert.throws(() => callContextOf(now, undefined, profile), { ...unavailable, message: /chronometric\.timezone/ });
     assert.throws(() => callContextOf(now, 'Mars/Olympus', profile), { ...unavailable, message: /Mars\/Olympus/ });

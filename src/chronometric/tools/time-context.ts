@@ -28,15 +28,15 @@ export type Known = {
 export const sessionLength = ({ now }: CallContext, { startedAt }: Session): string =>
   isoDuration(Math.max(0, now - startedAt));
 
-export function timeContext(occasion: CallContext, { lastPromptAt, session, unavailable }: Known): TimeContext {
-  const { now, timezone, local, profile } = occasion;
+export function timeContext(context: CallContext, { lastPromptAt, session, unavailable }: Known): TimeContext {
+  const { now, timezone, local, profile } = context;
   const { rules, pastEndOfDay } = logicalDay(profile, local);
   const { calendarPhase, deadlineClusterAwareness, motorFatigueAware } = profile;
   return {
     now: formatWithOffset(timezone, now),
     day_of_week: dayOfWeek(local.day),
     time_since_last_prompt: lastPromptAt === undefined ? null : isoDuration(Math.max(0, now - lastPromptAt)),
-    current_session_length: session === undefined ? null : sessionLength(occasion, session),
+    current_session_length: session === undefined ? null : sessionLength(context, session),
     active_length: session === undefined ? null : isoDuration(session.activeMs),
     energy_zone: zoneAt(profile, local.day, local.minute),
     ...(rules.endOfDay && { effective_end_of_day_local: clockTime(rules.endOfDay.value) }),

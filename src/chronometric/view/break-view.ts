@@ -14,13 +14,13 @@ const MINUTE_MS = 60_000;
  *
  * @returns `undefined` when the profile cannot be read
  */
-export function breakView(session: Session, occasion: CallContext): DayView['break'] {
-  if (occasion.unreadable !== undefined) return undefined;
-  const { rules } = logicalDay(occasion.profile, occasion.local);
+export function breakView(session: Session, context: CallContext): DayView['break'] {
+  if (context.unreadable !== undefined) return undefined;
+  const { rules } = logicalDay(context.profile, context.local);
   const threshold = rules.breakMinutes?.value ?? rules.ladder.value[0];
   const elapsed = Math.max(0, session.activeSinceBreakMs);
   const known = { elapsed: isoDuration(elapsed), threshold_minutes: threshold };
-  const request = breakRequest(occasion, session, threshold);
+  const request = breakRequest(context, session, threshold);
   if (request === null) return { ...known, due: false, due_in: isoDuration(threshold * MINUTE_MS - elapsed) };
   const { level, protected_window_label: label } = request;
   return { ...known, due: true, level, ...(label !== undefined && { protected_window_label: label }) };

@@ -17,7 +17,7 @@ import { instantOf } from './logical-days.ts';
 const BERLIN = 'Europe/Berlin';
 const at = (text: string) => Date.parse(text);
 
-/** A state in a file, under a clock that is put where it is needed. */
+/** A state in a file, with a clock that the test sets. */
 function record(t: TestContext, profile: Profile = DEFAULT_PROFILE, unreadable?: string) {
   const dataDir = mkdtempSync(join(tmpdir(), 'reveille-view-'));
   const clock = new ManualClock(at('2026-06-15T06:00:00Z'));
@@ -39,18 +39,18 @@ function record(t: TestContext, profile: Profile = DEFAULT_PROFILE, unreadable?:
       for (let now = to(from); now <= at(until); now += BEAT_MS) state.beat(now);
       state.beat(to(until));
     },
-    look: (text: string) => callContextOf(to(text), BERLIN, { profile, unreadable }),
+    contextAt: (text: string) => callContextOf(to(text), BERLIN, { profile, unreadable }),
   };
 }
 
-test('a day shows what was meant against what came of it, active and away, and adds up', (t) => {
-  const { state, start, end, active, look } = record(t);
+test('a day shows intents with their outcomes, and active and away time that adds up', (t) => {
+  const { state, start, end, active, contextAt } = record(t);
   start('2026-06-15T09:00:00+02:00', '  plan \n it ');
   active('2026-06-15T09:00:00+02:00', '2026-06-15T09:30:00+02:00');
   active('2026-06-15T09:45:00+02:00', '2026-06-15T10:00:00+02:00');
   end('2026-06-15T10:00:00+02:00', 'planned');
   active('2026-06-15T10:00:00+02:00', '2026-06-15T10:20:00+02:00');
-  const day = viewDay(state, look('2026-06-15T12:00:00+02:00'));
+  const day = viewDay(state, contextAt('2026-06-15T12:00:00+02:00'));
   assert.deepEqual(dayViewSchema.parse(day), day);
   assert.deepEqual(
     [day.date, day.day_of_week, day.from, day.to],
@@ -77,18 +77,18 @@ test('a day shows what was meant against what came of it, active and away, and a
   assert.equal(day.break, undefined, 'no session is open');
 });
 
-test('half past midnight belongs to the evening before; at 04:00 a new day begins, and the session goes on in it', (t) => {
-  const { state, start, active, look } = record(t);
+test('half past midnight belongs to the evening before; at 04:00 a new day begins, and the session continues in it', (t) => {
+  const { state, start, active, contextAt } = record(t);
   start('2026-06-15T23:00:00+02:00', 'one more thing');
   active('2026-06-15T23:00:00+02:00', '2026-06-16T05:00:00+02:00');
   state.prompted(at('2026-06-16T05:00:00+02:00'));
-  const night = viewDay(state, look('2026-06-16T05:00:00+02:00'), at('2026-06-16T00:30:00+02:00'));
+  const night = viewDay(state, contextAt('2026-06-16T05:00:00+02:00'), at('2026-06-16T00:30:00+02:00'));
   assert.deepEqual(
     [night.date, night.day_of_week, night.sessions[0]?.in_day.duration],
     ['2026-06-15', 'Monday', 'PT5H'],
   );
-  assert.equal(night.break, undefined, 'that day is over');
-  const morning = viewDay(state, look('2026-06-16T05:00:00+02:00'));
+  assert.equal(night.break, undefined, 'that day has ended');
+  const morning = viewDay(state, contextAt('2026-06-16T05:00:00+02:00'));
   assert.deepEqual(
     [morning.date, morning.sessions[0]?.in_day],
     [
@@ -103,7 +103,7 @@ test('half past midnight belongs to the evening before; at 04:00 a new day begin
   );
   assert.equal(morning.sessions[0]?.duration, 'PT6H');
   assert.deepEqual(morning.break, { elapsed: 'PT6H', threshold_minutes: 60, due: true, level: 'hard' });
-  const week = viewWeek(state, look('2026-06-16T05:00:00+02:00'));
+  const week = viewWeek(state, contextAt('2026-06-16T05:00:00+02:00'));
   assert.deepEqual(weekViewSchema.parse(week), week);
   assert.deepEqual(
     week.days.map(({ date }) => date),
@@ -112,11 +112,11 @@ test('half past midnight belongs to the evening before; at 04:00 a new day begin
   assert.deepEqual([week.totals.sessions, week.totals.active_duration], [1, 'PT6H']);
 });
 
-test('a session that was forgotten on another day is no part of this one, but is told', (t) => {
-  const { state, start, active, look } = record(t);
+test('a session forgotten on another day is not part of this day, and is reported separately', (t) => {
+  const { state, start, active, contextAt } = record(t);
   const { id } = start('2026-06-15T16:00:00+02:00', 'forgotten');
   active('2026-06-15T16:00:00+02:00', '2026-06-15T17:00:00+02:00');
-  const day = viewDay(state, look('2026-06-16T09:00:00+02:00'));
+  const day = viewDay(state, contextAt('2026-06-16T09:00:00+02:00'));
   assert.deepEqual([day.sessions, day.stretches, day.break], [[], [], undefined]);
   assert.deepEqual(day.forgotten_session, {
     session_id: id,
@@ -124,38 +124,38 @@ test('a session that was forgotten on another day is no part of this one, but is
     started_at: '2026-06-15T16:00:00+02:00',
     last_seen_at: '2026-06-15T17:00:00+02:00',
   });
-  const before = viewDay(state, look('2026-06-16T09:00:00+02:00'), at('2026-06-15T12:00:00+02:00'));
+  const before = viewDay(state, contextAt('2026-06-16T09:00:00+02:00'), at('2026-06-15T12:00:00+02:00'));
   assert.deepEqual([before.sessions[0]?.ending, before.sessions[0]?.in_day.duration], ['open', 'PT1H']);
 });
 
-test('days on which the clock is changed have 23 and 25 hours, and every hour of them is counted', (t) => {
-  const { state, active, look } = record(t);
+test('days with a clock change have 23 or 25 hours, and every hour counts', (t) => {
+  const { state, active, contextAt } = record(t);
   active('2026-10-25T01:30:00+02:00', '2026-10-25T03:30:00+01:00');
-  const long = viewDay(state, look('2026-10-25T03:30:00+01:00'));
+  const long = viewDay(state, contextAt('2026-10-25T03:30:00+01:00'));
   assert.deepEqual(
     [long.date, long.from, long.to, long.totals.active_duration],
     [...['2026-10-24', '2026-10-24T04:00:00+02:00', '2026-10-25T04:00:00+01:00', 'PT3H']],
   );
-  const short = viewDay(state, look('2027-03-28T03:30:00+02:00'));
+  const short = viewDay(state, contextAt('2027-03-28T03:30:00+02:00'));
   assert.deepEqual([short.date, Date.parse(short.to) - Date.parse(short.from)], ['2027-03-27', 23 * 3_600_000]);
 });
 
-test('a session that has just begun is there before anything is counted, and a break is due in an hour', (t) => {
-  const { state, start, look } = record(t);
+test('a new session is listed before it has active time, and a break is due in an hour', (t) => {
+  const { state, start, contextAt } = record(t);
   start('2026-06-15T09:00:00+02:00', 'begin');
-  const day = viewDay(state, look('2026-06-15T09:00:00+02:00'));
+  const day = viewDay(state, contextAt('2026-06-15T09:00:00+02:00'));
   assert.deepEqual([day.sessions[0]?.duration, day.stretches], ['PT0S', []]);
   assert.deepEqual(day.break, { elapsed: 'PT0S', threshold_minutes: 60, due: false, due_in: 'PT1H' });
 });
 
-test('a clock that is put back makes nothing negative and counts nothing twice', (t) => {
-  const { state, start, end, active, look } = record(t);
+test('after a clock that stepped back, no value is negative and no time counts twice', (t) => {
+  const { state, start, end, active, contextAt } = record(t);
   start('2026-06-15T10:00:00+02:00', 'before');
   active('2026-06-15T10:00:00+02:00', '2026-06-15T11:00:00+02:00');
   end('2026-06-15T11:00:00+02:00');
   start('2026-06-15T10:30:00+02:00', 'after');
   active('2026-06-15T10:30:00+02:00', '2026-06-15T10:45:00+02:00');
-  const day = viewDay(state, look('2026-06-15T10:45:00+02:00'));
+  const day = viewDay(state, contextAt('2026-06-15T10:45:00+02:00'));
   assert.deepEqual(dayViewSchema.parse(day), day);
   assert.equal(day.totals.active_duration, 'PT1H');
   assert.deepEqual(
@@ -164,18 +164,18 @@ test('a clock that is put back makes nothing negative and counts nothing twice',
   );
 });
 
-test('where the profile cannot be read nothing is said of breaks, and the rest is shown', (t) => {
-  const { state, start, active, look } = record(t, UNREADABLE_PROFILE, 'profile.yaml:3: it is broken');
+test('with an unreadable profile the break is omitted and the rest is shown', (t) => {
+  const { state, start, active, contextAt } = record(t, UNREADABLE_PROFILE, 'profile.yaml:3: it is broken');
   start('2026-06-15T09:00:00+02:00', 'go on');
   active('2026-06-15T09:00:00+02:00', '2026-06-15T11:00:00+02:00');
-  const day = viewDay(state, look('2026-06-15T11:00:00+02:00'));
+  const day = viewDay(state, contextAt('2026-06-15T11:00:00+02:00'));
   assert.deepEqual(
     [day.profile_unreadable, day.break, day.totals.active_duration],
     [...['profile.yaml:3: it is broken', undefined, 'PT2H']],
   );
 });
 
-test('dates are found in every zone, and those that a zone does not have are not', () => {
+test('a date is found in every zone unless the zone skips it', () => {
   const date = (timezone: string, text: string, begins = 240) => {
     const instant = instantOf({ timezone, begins }, text);
     return instant === undefined
@@ -192,5 +192,5 @@ test('dates are found in every zone, and those that a zone does not have are not
       for (const begins of [0, 240, 1439]) assert.equal(date(zone, text, begins), text, `${zone} ${begins}`);
   assert.equal(date(BERLIN, '2026-02-30'), undefined);
   assert.equal(date(BERLIN, '2026-13-01'), undefined);
-  assert.equal(date('Pacific/Apia', '2011-12-30', 0), undefined, 'it was left out there');
+  assert.equal(date('Pacific/Apia', '2011-12-30', 0), undefined, 'that zone skipped the date');
 });

@@ -23,7 +23,7 @@ export function dayRuleOf({ profile, timezone }: Pick<CallContext, 'profile' | '
 type Day = {
   readonly date: LogicalDate;
   readonly sessions: readonly Session[];
-  readonly stretches: readonly Interval[];
+  readonly intervals: readonly Interval[];
   /** The open session, cut at its last sign before this day began. */
   readonly forgotten?: Session | undefined;
 };
@@ -34,29 +34,29 @@ function readDay(state: Recorded, date: LogicalDate): Day {
   const { from, to } = date;
   const found = state.sessionsBetween(from, to);
   const sessions = found.filter((session) => session.startedAt >= from || extentOf(session).to > from);
-  const stretches = intervalsOf(date, sessions, state.spansBetween(from, to));
-  return { date, sessions, stretches, forgotten: found.find((one) => isOpen(one) && !sessions.includes(one)) };
+  const intervals = intervalsOf(date, sessions, state.spansBetween(from, to));
+  return { date, sessions, intervals, forgotten: found.find((one) => isOpen(one) && !sessions.includes(one)) };
 }
 
-const activeOf = (stretches: readonly Interval[]) => stretches.filter(({ kind }) => kind === 'active');
+const activeOf = (intervals: readonly Interval[]) => intervals.filter(({ kind }) => kind === 'active');
 
 function totalsOf(days: readonly Day[]): DayView['totals'] {
-  const stretches = days.flatMap((day) => day.stretches);
-  const active = activeOf(stretches);
+  const intervals = days.flatMap((day) => day.intervals);
+  const active = activeOf(intervals);
   const inSessions = active.filter(({ sessionId }) => sessionId !== undefined);
   return {
     sessions: new Set(days.flatMap((day) => day.sessions.map(({ id }) => id))).size,
     active_duration: isoDuration(lengthOf(active)),
     active_in_sessions_duration: isoDuration(lengthOf(inSessions)),
-    away_duration: isoDuration(lengthOf(stretches) - lengthOf(active)),
+    away_duration: isoDuration(lengthOf(intervals) - lengthOf(active)),
   };
 }
 
-function sessionView(session: Session, { date, stretches }: Day, timezone: string): DayView['sessions'][number] {
+function sessionView(session: Session, { date, intervals }: Day, timezone: string): DayView['sessions'][number] {
   const instant = (epochMs: number) => formatWithOffset(timezone, epochMs);
   const extent = extentOf(session);
   const inDay = within(date, extent);
-  const active = activeOf(stretches).filter(({ sessionId }) => sessionId === session.id);
+  const active = activeOf(intervals).filter(({ sessionId }) => sessionId === session.id);
   return {
     session_id: session.id,
     intent: session.intent,
@@ -85,13 +85,13 @@ function forgottenView({ id, intent, startedAt, lastSeenAt }: Session, timezone:
   };
 }
 
-function viewOf(day: Day, occasion: CallContext): DayView {
-  const { timezone, now, unreadable } = occasion;
+function viewOf(day: Day, context: CallContext): DayView {
+  const { timezone, now, unreadable } = context;
   const { date } = day;
   const instant = (epochMs: number) => formatWithOffset(timezone, epochMs);
   const isPresent = now >= date.from && now < date.to;
   const open = isPresent ? day.sessions.find(isOpen) : undefined;
-  const outlook = open && breakView(open, occasion);
+  const breakStatus = open && breakView(open, context);
   const forgotten = isPresent ? day.forgotten : undefined;
   return {
     date: date.date,
@@ -101,7 +101,7 @@ function viewOf(day: Day, occasion: CallContext): DayView {
     to: instant(date.to),
     as_of: instant(now),
     sessions: day.sessions.map((session) => sessionView(session, day, timezone)),
-    stretches: day.stretches.map(({ kind, from, to, sessionId }) => ({
+    stretches: day.intervals.map(({ kind, from, to, sessionId }) => ({
       kind,
       from: instant(from),
       to: instant(to),
@@ -109,7 +109,7 @@ function viewOf(day: Day, occasion: CallContext): DayView {
       session_id: sessionId ?? null,
     })),
     totals: totalsOf([day]),
-    ...(outlook && { break: outlook }),
+    ...(breakStatus && { break: breakStatus }),
     ...(forgotten && { forgotten_session: forgottenView(forgotten, timezone) }),
     ...(unreadable !== undefined && { profile_unreadable: unreadable }),
   };
@@ -121,22 +121,22 @@ function viewOf(day: Day, occasion: CallContext): DayView {
  * @param at epoch milliseconds; the present by default
  * @throws ReveilleError as reading the state does
  */
-export function viewDay(state: Recorded, occasion: CallContext, at: number = occasion.now): DayView {
-  return viewOf(readDay(state, dayOf(dayRuleOf(occasion), at)), occasion);
+export function viewDay(state: Recorded, context: CallContext, at: number = context.now): DayView {
+  return viewOf(readDay(state, dayOf(dayRuleOf(context), at)), context);
 }
 
 /** Seven logical days, the last one with the instant; as {@link viewDay}. */
-export function viewWeek(state: Recorded, occasion: CallContext, at: number = occasion.now): WeekView {
-  const dates = daysUntil(dayRuleOf(occasion), at, DAYS_OF_WEEK);
+export function viewWeek(state: Recorded, context: CallContext, at: number = context.now): WeekView {
+  const dates = daysUntil(dayRuleOf(context), at, DAYS_OF_WEEK);
   const days = dates.map((date) => readDay(state, date));
-  const { timezone, now, unreadable } = occasion;
+  const { timezone, now, unreadable } = context;
   const instant = (epochMs: number) => formatWithOffset(timezone, epochMs);
   return {
     from: instant(dates[0]!.from),
     to: instant(dates.at(-1)!.to),
     timezone,
     as_of: instant(now),
-    days: days.map((day) => viewOf(day, occasion)),
+    days: days.map((day) => viewOf(day, context)),
     totals: totalsOf(days),
     ...(unreadable !== undefined && { profile_unreadable: unreadable }),
   };

@@ -31,7 +31,7 @@ function inOrder<T extends Bounds>(bounds: Bounds, parts: readonly T[]): T[] {
 }
 
 /** Returns for rising instants the part that applies: of overlapping ones, the last started one. */
-function holding<T extends Bounds>(parts: readonly T[]): (instant: number) => T | undefined {
+function currentPart<T extends Bounds>(parts: readonly T[]): (instant: number) => T | undefined {
   const begun: T[] = [];
   let next = 0;
   return (instant) => {
@@ -59,21 +59,21 @@ export function intervalsOf(
   );
   const active = inOrder(bounds, spans);
   const cuts = [...new Set([...known, ...active].flatMap(({ from, to }) => [from, to]))].sort((a, b) => a - b);
-  const sessionAt = holding(known);
-  const activeAt = holding(active);
-  const stretches: Interval[] = [];
+  const sessionAt = currentPart(known);
+  const activeAt = currentPart(active);
+  const intervals: Interval[] = [];
   for (const [at, from] of cuts.slice(0, -1).entries()) {
     const to = cuts[at + 1]!;
     const kind = activeAt(from) ? 'active' : 'away';
     const sessionId = sessionAt(from)?.id;
-    const last = stretches.at(-1);
-    if (last?.kind === kind && last.sessionId === sessionId) stretches.splice(-1, 1, { ...last, to });
-    else stretches.push({ kind, from, to, ...(sessionId !== undefined && { sessionId }) });
+    const last = intervals.at(-1);
+    if (last?.kind === kind && last.sessionId === sessionId) intervals.splice(-1, 1, { ...last, to });
+    else intervals.push({ kind, from, to, ...(sessionId !== undefined && { sessionId }) });
   }
-  return stretches;
+  return intervals;
 }
 
 /** The total length of intervals, in milliseconds. */
-export function lengthOf(stretches: readonly Bounds[]): number {
-  return stretches.reduce((sum, { from, to }) => sum + to - from, 0);
+export function lengthOf(intervals: readonly Bounds[]): number {
+  return intervals.reduce((sum, { from, to }) => sum + to - from, 0);
 }

@@ -31,15 +31,15 @@ function sessionPart(session: Session, { now, timezone }: CallContext, withInten
  * @param problems reasons for missing data
  */
 export function promptContext(
-  occasion: CallContext,
+  context: CallContext,
   { lastPromptAt, session }: Known,
   withIntent: boolean,
   problems: readonly string[],
 ): Omit<PromptContext, 'line'> {
-  const { now, timezone, local } = occasion;
+  const { now, timezone, local } = context;
   const open = session === 'none' ? undefined : session;
-  const part = open && sessionPart(open, occasion, withIntent);
-  const outlook = open && !part?.forgotten ? breakView(open, occasion) : undefined;
+  const part = open && sessionPart(open, context, withIntent);
+  const breakStatus = open && !part?.forgotten ? breakView(open, context) : undefined;
   return {
     now: formatWithOffset(timezone, now),
     day_of_week: dayOfWeek(local.day),
@@ -48,7 +48,7 @@ export function promptContext(
       since_last_prompt: lastPromptAt === 'never' ? null : isoDuration(now - lastPromptAt),
     }),
     ...(session !== undefined && { session: part ?? null }),
-    ...(outlook && { break: outlook }),
+    ...(breakStatus && { break: breakStatus }),
     problems: [...problems],
   };
 }

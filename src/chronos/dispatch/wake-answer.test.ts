@@ -85,8 +85,8 @@ test('a 429 with an instant is a deferral with its reason; without one it is a r
     });
   };
   const until = '2026-06-15T07:00:00.250Z';
-  const told = errorEnvelope(new ReveilleError('rate_limited', 'held back: quiet hours \0 until 07:00'));
-  assert.deepEqual(await ask(429, until, told), {
+  const body = errorEnvelope(new ReveilleError('rate_limited', 'held back: quiet hours \0 until 07:00'));
+  assert.deepEqual(await ask(429, until, body), {
     outcome: 'held',
     until: Date.parse(until),
     reason: 'held back: quiet hours \u{fffd} until 07:00',
@@ -100,6 +100,6 @@ test('a 429 with an instant is a deferral with its reason; without one it is a r
     [503, until],
     [410, until],
   ] as const)
-    assert.equal((await ask(status, header, told)).outcome, 'failed', `${status} ${header}`);
+    assert.equal((await ask(status, header, body)).outcome, 'failed', `${status} ${header}`);
   assert.equal((await ask(202, until, '')).outcome, 'delivered');
 });

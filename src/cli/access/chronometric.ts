@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { ChronometricError } from '../../chronometric/chronometric-error.ts';
-import { lateProfile } from '../../chronometric/late-profile.ts';
+import { lazyProfile } from '../../chronometric/lazy-profile.ts';
 import { openState } from '../../chronometric/state/open-state.ts';
 import type { ChronometricState } from '../../chronometric/state/state.ts';
 import { type CallContext, callContextOf } from '../../chronometric/tools/call-context.ts';
@@ -13,15 +13,15 @@ import type { CliContext } from '../context.ts';
 
 export type ChronometricAccess = {
   /** The current time and the user's profile. */
-  readonly occasion: CallContext;
+  readonly callContext: CallContext;
   /** Whether any state was ever written. */
   readonly hasState: boolean;
   /** Opened on first use; the caller closes it. */
   readonly state: ChronometricState;
 };
 
-async function occasionNow({ settings, clock }: Pick<CliContext, 'settings' | 'clock'>): Promise<CallContext> {
-  const profile = lateProfile(settings, clock);
+async function callContextNow({ settings, clock }: Pick<CliContext, 'settings' | 'clock'>): Promise<CallContext> {
+  const profile = lazyProfile(settings, clock);
   await profile.ready();
   try {
     return callContextOf(clock.now(), machineZone(settings.TZ), profile.read());
@@ -40,15 +40,15 @@ export async function chronometricAccess(
   busyMs?: number,
 ): Promise<ChronometricAccess> {
   const { settings, clock } = context;
-  const occasion = await occasionNow(context);
+  const callContext = await callContextNow(context);
   const dataDir = settings.CHRONOMETRIC_DATA_DIR!;
   const state = openState({
     dataDir,
     clock,
-    dayEnd: (instant) => nextDayAfter(occasion.timezone, instant, occasion.profile.logicalDayStart),
+    dayEnd: (instant) => nextDayAfter(callContext.timezone, instant, callContext.profile.logicalDayStart),
     ...(busyMs !== undefined && { busyMs }),
   });
-  return { occasion, hasState: existsSync(join(dataDir, 'chronometric.db')), state };
+  return { callContext, hasState: existsSync(join(dataDir, 'chronometric.db')), state };
 }
 
 /** A prompt of the user waits for this. */
@@ -60,7 +60,7 @@ const PROMPT_BUSY_MS = 250;
  * @param at epoch milliseconds
  * @throws ReveilleError `unavailable` when it could not be recorded
  */
-export async function tellPrompt(context: Pick<CliContext, 'settings' | 'clock'>, at: number): Promise<void> {
+export async function reportPrompt(context: Pick<CliContext, 'settings' | 'clock'>, at: number): Promise<void> {
   const { state } = await chronometricAccess(context, PROMPT_BUSY_MS);
   try {
     state.prompted(at);

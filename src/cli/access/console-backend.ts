@@ -155,9 +155,9 @@ async function checks(context: CliContext): Promise<readonly Check[]> {
 }
 
 async function dayOf(context: CliContext, date: string | undefined) {
-  const { occasion, state } = await chronometricAccess(context);
+  const { callContext, state } = await chronometricAccess(context);
   try {
-    return viewDay(state, occasion, instantAt(date, occasion));
+    return viewDay(state, callContext, instantAt(date, callContext));
   } catch (thrown) {
     throw new ReveilleError('unavailable', toReveilleError(thrown).message, { cause: thrown });
   } finally {

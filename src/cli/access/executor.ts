@@ -43,7 +43,7 @@ export function findExecutor({
  *
  * @param here the executor of a `reveille up` in this process, which has no run record yet
  */
-export function taskPlace(context: Pick<CliContext, 'home' | 'settings'>, here?: string): ExecutorEndpoint {
+export function taskEndpoint(context: Pick<CliContext, 'home' | 'settings'>, here?: string): ExecutorEndpoint {
   const { url, token, isHere } = findExecutor(context);
   const isOwn = isHere || url === here;
   const own = isOwn ? readSubmitter(context.home)?.token : undefined;

@@ -24,12 +24,12 @@ export function digestOf(gate: WaitingGate): string {
 
 /** The digest of the displayed question. @throws ReveilleError `conflict` when the executor's digest differs */
 export function questionDigestOf(gate: WaitingGate): string {
-  const { displayed_sha256: told } = gate;
+  const { displayed_sha256: expected } = gate;
   const own = digestsOf(gate).displayed_sha256;
-  if (own === told) return own;
+  if (own === expected) return own;
   throw new ReveilleError(
     'conflict',
-    `the executor's digest ${told} does not match the displayed question; nothing was answered`,
+    `the executor's digest ${expected} does not match the displayed question; nothing was answered`,
   );
 }
 

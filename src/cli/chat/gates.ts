@@ -33,22 +33,24 @@ export async function answerInline(
   event: GateEvent,
   withdrawn?: AbortSignal,
 ): Promise<{ readonly words: string; readonly isTaken: boolean }> {
-  const told = (words: string, isTaken = false) => ({ words, isTaken });
+  const outcome = (words: string, isTaken = false) => ({ words, isTaken });
   const { intent_id: intentId } = event;
   const gate = gateOf(event);
   if (!gate)
-    return told(`a step of intent ${intentId} waits for your approval and cannot be shown here; ${howElse(intentId)}`);
-  const said = await askPerson(context, intentId, gate, { withdrawn });
-  if (withdrawn?.aborted) return told('');
-  if (said === 'neither') return told(`not answered; the question still waits: ${howElse(intentId)}`);
-  const approved = said === 'yes';
+    return outcome(
+      `a step of intent ${intentId} waits for your approval and cannot be shown here; ${howElse(intentId)}`,
+    );
+  const choice = await askPerson(context, intentId, gate, { withdrawn });
+  if (withdrawn?.aborted) return outcome('');
+  if (choice === 'neither') return outcome(`not answered; the question still waits: ${howElse(intentId)}`);
+  const approved = choice === 'yes';
   try {
     const answer = await signedAnswer(context, { intentId, gate, approved });
     await client.answerGate(intentId, gate.node_id, answer);
     const who = `signed by ${answer.approver.slice(0, 16)}…`;
-    return told(`${approved ? 'Approved' : 'Denied'} ${fullyEscaped(gate.node_id)}, ${who}`, true);
+    return outcome(`${approved ? 'Approved' : 'Denied'} ${fullyEscaped(gate.node_id)}, ${who}`, true);
   } catch (error) {
-    if (error instanceof ReveilleError) return told(`your answer was not taken: ${error.message}`);
+    if (error instanceof ReveilleError) return outcome(`your answer was not accepted: ${error.message}`);
     throw error;
   }
 }
@@ -56,9 +58,9 @@ export async function answerInline(
 /** A sentence about a question that was answered elsewhere or has expired. */
 export function decidedWords({ node_id, state, by, reason }: GateEvent): string {
   const question = `the question about ${fullyEscaped(node_id)}`;
-  if (state === 'lapsed') return `${question} waits no more${reason === undefined ? '' : `: ${oneLine(reason)}`}`;
+  if (state === 'lapsed') return `${question} no longer waits${reason === undefined ? '' : `: ${oneLine(reason)}`}`;
   return `${question} was ${state} elsewhere${by === undefined ? '' : ` by ${oneLine(by)}`}; the first answer counts`;
 }
 
-/** A line about a question when nobody can be prompted. */
+/** A line about a question when no approver can be prompted. */
 export const gateRemark = ({ intent_id }: GateEvent) => `the agent waits for your approval; ${howElse(intent_id)}`;

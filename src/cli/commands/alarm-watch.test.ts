@@ -22,7 +22,7 @@ describe('reveille alarm watch', () => {
     (await house.client.createAlarm({ kind: 'once', wake_message: message, delay_seconds })).id;
 
   test('prints every fire once, also of alarms that are added and removed meanwhile, and Ctrl-C ends it with 0', async (t) => {
-    const old = await wake('rang before');
+    const old = await wake('firedLines before');
     await eventually('the alarm has fired', async () => (await house.client.getAlarm(old)).status === 'fired');
     // The watch must begin in a later second than that fire.
     const ended = Date.parse((await house.client.listFires(old)).fires[0]!.finished_at);
@@ -38,11 +38,12 @@ describe('reveille alarm watch', () => {
     await watching.until((outcome) => lines(outcome).length >= 4);
     const { status, stdout, stderr } = await watching.end('SIGINT');
     assert.deepEqual([status, stderr], [0, '']);
-    const told = stdout.split('\n').slice(1, -1);
-    const rang = (id: string) => told.filter((line) => line.includes(id.slice(0, 13)) && / fired /.test(line)).length;
-    assert.deepEqual([rang(once), rang(series), told.length], [1, 2, 3]);
+    const printed = stdout.split('\n').slice(1, -1);
+    const firedLines = (id: string) =>
+      printed.filter((line) => line.includes(id.slice(0, 13)) && / fired /.test(line)).length;
+    assert.deepEqual([firedLines(once), firedLines(series), printed.length], [1, 2, 3]);
     assert.match(
-      told.join('\n'),
+      printed.join('\n'),
       /^\d\d:\d\d:\d\d {2}fired {4}[0-9a-f-]{13} {2}.*(late|on time|early).* {2}(first|second)$/m,
     );
   });

@@ -214,7 +214,7 @@ export async function approverList(context: CliContext, flags: { user?: string }
     const [heading, ...lines] = columns([['APPROVER', 'USER', 'STATE', 'NAME'], ...rows], out.columns);
     out.line(out.paint('dim', heading!));
     for (const [at, line] of lines.entries())
-      for (const told of [line, ...stateLines(list.approvers[at]!, out)]) out.line(told);
+      for (const shownLine of [line, ...stateLines(list.approvers[at]!, out)]) out.line(shownLine);
   }
   out.line(`The executor signs receipts with ${list.executor}`);
   for (const { user, at } of list.resets)

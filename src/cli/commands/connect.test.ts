@@ -21,7 +21,7 @@ import { checkClients } from '../doctor/clients.ts';
 import { homeAt } from '../home/home.ts';
 import { PROGRAM } from '../home/package-root.ts';
 import { programIn } from '../service/lasting-copy.ts';
-import { servicePlace } from '../service/place.ts';
+import { serviceLocation } from '../service/place.ts';
 import { programToName } from './connect.ts';
 
 const read = (path: string) => readFileSync(path, 'utf8');
@@ -217,7 +217,7 @@ describe('a refusal changes nothing', () => {
 test('with a service, its program is written instead of a temporary one', (t) => {
   const { home, at } = homeWith(t);
   const context = { environment: { HOME: home, XDG_DATA_HOME: home }, home: homeAt(at('.reveille')) };
-  const { versions, current } = servicePlace(context.environment, context.home.path);
+  const { versions, current } = serviceLocation(context.environment, context.home.path);
   const cached = '/home/a/.npm/_npx/3f2a/node_modules/reveille/bin/reveille.mjs';
   const ofVersion = join(versions, '0.0.1', 'node_modules', 'reveille', 'bin', 'reveille.mjs');
   assert.equal(programToName(context, cached), cached, 'there is no service');
@@ -281,8 +281,8 @@ test('the doctor reports for each client whether its program exists, in this ver
   swap('.claude/settings.json', '/moved/bin/reveille.mjs');
   swap('.codex/config.toml', '/moved/bin/reveille.mjs');
   swap('.gemini/settings.json', old);
-  const told = look().map(({ status, detail, remedy }) => [status, detail, remedy?.split(' (')[0]]);
-  assert.deepEqual(told, [
+  const checks = look().map(({ status, detail, remedy }) => [status, detail, remedy?.split(' (')[0]]);
+  assert.deepEqual(checks, [
     ...[
       [
         'claude',

@@ -21,7 +21,7 @@ import { readRun } from '../home/home.ts';
 import { PROGRAM } from '../home/package-root.ts';
 import { columns } from '../screens/columns.ts';
 import { programIn } from '../service/lasting-copy.ts';
-import { servicePlace } from '../service/place.ts';
+import { serviceLocation } from '../service/place.ts';
 import { personAt } from './neo-server-review.ts';
 
 export type ConnectFlags = {
@@ -193,7 +193,7 @@ export function programToName(
   { environment, home }: Pick<CliContext, 'environment' | 'home'>,
   running = PROGRAM,
 ): string {
-  const { versions, current } = servicePlace(environment, home.path);
+  const { versions, current } = serviceLocation(environment, home.path);
   const ofService = programIn(current);
   const goes = isCached(running) || running.startsWith(versions + sep);
   return goes && existsSync(ofService) ? ofService : running;
@@ -223,25 +223,30 @@ export async function connect(context: CliContext, flags: ConnectFlags, name: st
   const back = write && target ? await undoWakeTarget(context, target) : undefined;
   if (write) applyChanges(changes);
 
-  const told = changes.map((change) => ({
+  const written = changes.map((change) => ({
     path: change.file.path,
     action: change.action,
     difference: change.action === 'none' ? [] : differenceOf(change),
     ...(change.backup !== undefined && change.action === 'change' && !flags.undo && { backup: change.backup }),
   }));
-  const lines = write ? writtenWords(client, flags, told, home) : [unwrittenWords(client, flags, isNeeded)];
+  const lines = write ? writtenText(client, flags, written, home) : [unwrittenText(client, flags, isNeeded)];
   if (back !== undefined) lines.push(`Wakes go to ${back}.`);
   if (!out.json) for (const line of lines) out.line(line);
   const isConnected = !flags.undo && !flags.print && (write || !isNeeded);
   const wakes = isConnected ? await offerWakes(context, name, flags) : undefined;
-  out.result({ client: name, written: write, files: told, ...wakes?.data }, wakes ? [...wakes.lines] : []);
+  out.result({ client: name, written: write, files: written, ...wakes?.data }, wakes ? [...wakes.lines] : []);
 }
 
-type Told = { path: string; backup?: string };
+type WrittenFile = { path: string; backup?: string };
 
-function writtenWords(client: Client, { undo, project }: ConnectFlags, told: readonly Told[], home: string): string[] {
+function writtenText(
+  client: Client,
+  { undo, project }: ConnectFlags,
+  files: readonly WrittenFile[],
+  home: string,
+): string[] {
   if (undo) return [`${client.title} is disconnected; restart it to apply the change.`];
-  const backups = told.flatMap(({ backup }) => (backup === undefined ? [] : [shortPath(backup, home)]));
+  const backups = files.flatMap(({ backup }) => (backup === undefined ? [] : [shortPath(backup, home)]));
   return [
     `${client.title} is connected: ${client.afterwards}. Alarms fire while "reveille up" runs.`,
     ...(backups.length === 0 ? [] : [`Backups: ${backups.join(', ')}; --undo restores them.`]),
@@ -249,7 +254,7 @@ function writtenWords(client: Client, { undo, project }: ConnectFlags, told: rea
   ];
 }
 
-function unwrittenWords(client: Client, { undo, print }: ConnectFlags, isNeeded: boolean): string {
+function unwrittenText(client: Client, { undo, print }: ConnectFlags, isNeeded: boolean): string {
   if (!isNeeded)
     return undo ? `${client.title}'s files have no entries of Reveille.` : `${client.title} is already connected.`;
   return print ? 'Nothing was written; run it without --print to write.' : 'Nothing was written.';

@@ -34,11 +34,11 @@ export async function router(context: CliContext): Promise<void> {
   const { startRouter } = await import('../../router/daemon.ts');
   const config = parseRouterConfig(context.settings);
   const { environment, clock } = context;
-  const walls = machineSandbox(context, config.isolation);
+  const sandbox = machineSandbox(context, config.isolation);
   const { fleetConsole } = await import('../access/fleet-console.ts');
   const pagesOf = config.public.console && fleetConsole(context, config.public);
   await runDaemon(context, 'router', (log) =>
-    startRouter({ config, environment, sandbox: walls, version: VERSION, clock, log, pagesOf }),
+    startRouter({ config, environment, sandbox, version: VERSION, clock, log, pagesOf }),
   );
 }
 
@@ -53,8 +53,8 @@ export async function runExecutor(context: CliContext): Promise<void> {
       process.stderr.write(`${printable(error.message)}\n`);
       void executor.close().finally(() => process.exit(EXIT.failed));
     };
-    const walls = executorSandbox(context, config);
-    const executor = await startExecutor({ config, variables, sandbox: walls, clock, log, onNoTools });
+    const sandbox = executorSandbox(context, config);
+    const executor = await startExecutor({ config, variables, sandbox, clock, log, onNoTools });
     return executor;
   });
 }
@@ -93,8 +93,8 @@ export async function neo(context: CliContext): Promise<void> {
   await runDaemon(context, 'neo', (log) => {
     // A failure here does not delay the prompt.
     const onPrompt = (at: number) => {
-      const told = import('../access/chronometric.ts').then(({ tellPrompt }) => tellPrompt(context, at));
-      told.catch((err: unknown) => log.warn({ err }, 'chronometric did not receive a prompt'));
+      const reported = import('../access/chronometric.ts').then(({ reportPrompt }) => reportPrompt(context, at));
+      reported.catch((err: unknown) => log.warn({ err }, 'chronometric did not receive a prompt'));
     };
     return startNeo({ config, variables, sandbox: neoSandbox(context, config), clock, log, onFatal, onPrompt });
   });
@@ -232,10 +232,10 @@ async function runDaemon(
   const log = await context.log(name, out.live ? 'warn' : 'info');
   const daemon = await namingPort(name, () => start(log));
   boundYoungGeneration(YOUNG_GENERATION_MIB);
-  const { url, public: door } = daemon;
-  const more = door === undefined ? '' : `, users connect at ${door.url}`;
+  const { url, public: publicListener } = daemon;
+  const more = publicListener === undefined ? '' : `, users connect at ${publicListener.url}`;
   out.result(
-    { system: name, url, ...(door && { public_url: door.url }), pid: process.pid },
+    { system: name, url, ...(publicListener && { public_url: publicListener.url }), pid: process.pid },
     `${name} listens on ${url}${more}; Ctrl-C ends it`,
   );
   onTermination(() => daemon.close(), { log, clock, hardLimitMs: DRAIN_LIMIT_MS });

@@ -453,9 +453,9 @@ describe('reveille doctor, with all daemons running', () => {
     assert.equal(without.ok, true);
     for (const name of ['clock', 'REVEILLE_HOME', 'secrets', 'identity', 'chronosd', 'chronosd token', 'router'])
       assert.equal(find(without, name).status, 'ok', name);
-    const people = find(without, 'public listener');
+    const publicListener = find(without, 'public listener');
     assert.deepEqual(
-      [people.status, people.detail],
+      [publicListener.status, publicListener.detail],
       ['ok', `users connect at ${house.router.public.url}, without TLS, for this computer only, no console`],
     );
     assert.match(find(without, 'machine').detail, new RegExp(`no machine of ${house.label}`));

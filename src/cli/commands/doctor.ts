@@ -154,11 +154,11 @@ async function checkDaemons(context: CliContext): Promise<{ checks: Check[]; run
       return { checks: [token, ...(time ? [checkClock(context.clock.now(), time)] : [])], access: token };
     }),
     router: askDaemon(context, router, 'router', async (place) => {
-      const [{ check, access, machine }, people] = await Promise.all([
+      const [{ check, access, machine }, publicListener] = await Promise.all([
         checkMachine(context, place.url),
         checkPublicListener(context),
       ]);
-      return { checks: [people, check, machine && (await checkAgent(context, machine))], access };
+      return { checks: [publicListener, check, machine && (await checkAgent(context, machine))], access };
     }),
     executor: askDaemon(context, executor, 'executor', async (place) => {
       const [token, approvers] = await Promise.all([checkExecutorToken(context, place.url), checkApprovers(context)]);

@@ -90,11 +90,11 @@ export async function intentSubmit(context: CliContext, flags: SubmitFlags, pros
   const behind = view?.queued_behind;
   const waits = behind === undefined ? [] : [`  it waits for intent ${behind}`];
   const lines = [`Submitted ${intentId}`, ...waits, `  follow it with: reveille intent watch ${intentId}`];
-  const told = { intent_id: intentId, ...(behind !== undefined && { queued_behind: behind }) };
+  const submitted = { intent_id: intentId, ...(behind !== undefined && { queued_behind: behind }) };
   const error = view?.status === 'failed' ? view.error : undefined;
-  if (error === undefined) return context.out.result(told, lines);
+  if (error === undefined) return context.out.result(submitted, lines);
   context.process.exitCode = EXIT.failed;
-  context.out.result({ ...told, error }, [
+  context.out.result({ ...submitted, error }, [
     `Submitted ${intentId}, but it failed`,
     ...errorLines(error, readerOf(context)),
   ]);

@@ -26,14 +26,14 @@ function sinceOf(given: string, now: number): number {
 
 /** New intents at the executor; none when it does not run or rejects this client. */
 function tasks(context: CliContext, agent: string | undefined, since: number) {
-  const told = new Set<string>();
+  const printed = new Set<string>();
   return async (): Promise<LogEntry[]> => {
     try {
       const intents = await executorClient(context, agent).list({ limit: LIST_LIMIT_MAX });
       const entries = intents
         .flatMap(({ value }) => entriesOfIntent(value))
         .filter(({ at }) => Date.parse(at) >= since);
-      return entries.filter((entry) => !told.has(keyOf(entry)) && told.add(keyOf(entry)));
+      return entries.filter((entry) => !printed.has(keyOf(entry)) && printed.add(keyOf(entry)));
     } catch (error) {
       if (error instanceof ReveilleError) return [];
       throw error;

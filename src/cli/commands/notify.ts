@@ -14,7 +14,7 @@ import { NotifyStore } from '../../notify/store.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { showValue } from '../../wire/validate.ts';
 import { alarmClient } from '../access/chronos.ts';
-import { taskPlace } from '../access/executor.ts';
+import { taskEndpoint } from '../access/executor.ts';
 import type { CliContext } from '../context.ts';
 import { quietOf } from '../flags/budget-flags.ts';
 import { fileFlag } from '../flags/flags.ts';
@@ -59,7 +59,7 @@ function kindOf(given: string): ChannelName {
   throw new UsageError(`the channel must be one of ${CHANNEL_NAMES.join(', ')} (got ${showValue(given)})`);
 }
 
-function toldOf(about: string | undefined): readonly NotificationKind[] | undefined {
+function kindsOf(about: string | undefined): readonly NotificationKind[] | undefined {
   if (about === undefined) return undefined;
   if (about === 'all') return NOTIFICATION_KINDS;
   const words = about.split(',').map((word) => word.trim());
@@ -119,12 +119,12 @@ function specOf(kind: ChannelName, flags: NotifyAddFlags, words: readonly string
 }
 
 /** Opens the channel store for one command. */
-async function atDesk<T>(context: CliContext, work: (desk: NotifyDesk) => T | Promise<T>): Promise<T> {
-  const desk = new NotifyDesk({ dir: parseNotifyConfig(context.settings).dataDir, clock: context.clock });
+async function withNotifier<T>(context: CliContext, work: (notifier: NotifyDesk) => T | Promise<T>): Promise<T> {
+  const notifier = new NotifyDesk({ dir: parseNotifyConfig(context.settings).dataDir, clock: context.clock });
   try {
-    return await work(desk);
+    return await work(notifier);
   } finally {
-    await desk.close();
+    await notifier.close();
   }
 }
 
@@ -142,13 +142,13 @@ export async function notifyAdd(
   [given, ...words]: readonly string[],
 ): Promise<void> {
   const kind = kindOf(given!);
-  const told = toldOf(flags.about);
+  const told = kindsOf(flags.about);
   const spec = specOf(kind, flags, words);
   const zone = flags.zone ?? (flags.quiet === undefined ? undefined : machineZone(context.environment.TZ));
   const quiet = quietOf({ ...flags, ...(zone === undefined ? {} : { zone }) });
   if (flags.quietAll && quiet === undefined) throw new UsageError('--quiet-all needs --quiet');
   const wish = { user: userOf(context, flags.user), kind, name: flags.name, spec, told, quiet };
-  const view = await atDesk(context, (desk) => desk.add({ ...wish, quietAll: flags.quietAll === true }));
+  const view = await withNotifier(context, (notifier) => notifier.add({ ...wish, quietAll: flags.quietAll === true }));
   const made = kind === 'webhook' && flags.secret === undefined ? (spec as { secret: string }).secret : undefined;
   context.out.result({ ...inJson(view), ...(made === undefined ? {} : { secret: made }) }, [
     `${oneLine(view.name)} gets notifications about ${view.told.join(', ')} at ${oneLine(view.place)}${quietWords(view)}`,
@@ -162,7 +162,7 @@ export async function notifyAdd(
 export async function notifyList(context: CliContext, flags: NotifyUserFlags): Promise<void> {
   const { out } = context;
   const user = flags.user === undefined ? undefined : userOf(context, flags.user);
-  const views = await atDesk(context, (desk) => desk.list(user));
+  const views = await withNotifier(context, (notifier) => notifier.list(user));
   if (out.json) {
     for (const view of views) out.result(inJson(view), []);
     return;
@@ -184,7 +184,7 @@ export async function notifyTest(context: CliContext, flags: NotifyUserFlags, na
   const { signal } = new AbortController();
   const tools = { variables: context.settings, signal };
   const user = userOf(context, flags.user);
-  const { channel, why } = await atDesk(context, (desk) => desk.test(user, name, tools));
+  const { channel, why } = await withNotifier(context, (notifier) => notifier.test(user, name, tools));
   if (why !== undefined)
     throw new ReveilleError('unavailable', `the test message to ${oneLine(channel.name)} failed: ${why}`);
   context.out.result({ name: channel.name, told: true }, `${oneLine(channel.name)} accepted it; check that it arrived`);
@@ -192,7 +192,7 @@ export async function notifyTest(context: CliContext, flags: NotifyUserFlags, na
 
 export async function notifyRemove(context: CliContext, flags: NotifyUserFlags, name: string): Promise<void> {
   const user = userOf(context, flags.user);
-  const { channel, lost } = await atDesk(context, (desk) => desk.remove(user, name));
+  const { channel, lost } = await withNotifier(context, (notifier) => notifier.remove(user, name));
   const words = lost === 0 ? '' : `; ${lost} pending ${lost === 1 ? 'notification is' : 'notifications are'} dropped`;
   context.out.result({ name: channel.name, removed: true, lost }, `Removed ${oneLine(channel.name)}${words}`);
 }
@@ -203,7 +203,7 @@ export async function notifier(context: CliContext): Promise<void> {
   const { dataDir, consoleUrl } = parseNotifyConfig(settings);
   const log = await context.log('notifier', out.live ? 'warn' : 'info');
   const user = userOf(context, undefined);
-  const place = taskPlace(context);
+  const place = taskEndpoint(context);
   const hasExecutor = place.token !== undefined;
   const store = new NotifyStore({ dir: dataDir, clock, lock: 'exclusive' });
   const running = startNotifier({

@@ -3,7 +3,7 @@
 import { resolve } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import { logicalDay, protectedWindowAt, zoneAt } from '../../chronometric/profile/day-rules.ts';
-import { findProfile, newProfilePlace } from '../../chronometric/profile/find-profile.ts';
+import { findProfile, newProfileLocation } from '../../chronometric/profile/find-profile.ts';
 import { type LocalTime, localTimeAt } from '../../chronometric/profile/local-time.ts';
 import type { DayRules, LocalWindow, Profile, ProfileProblem } from '../../chronometric/profile/profile.ts';
 import {
@@ -215,7 +215,7 @@ async function ask({ out, process }: CliContext): Promise<ProfileAnswers> {
 
 export async function profileInit(context: CliContext, { yes }: ProfileInitFlags): Promise<void> {
   const { out } = context;
-  const place = newProfilePlace(context.settings, isThere);
+  const place = newProfileLocation(context.settings, isThere);
   if (!place)
     throw new ReveilleError(
       'invalid_request',

@@ -54,9 +54,9 @@ describe('reveille receipt verify', () => {
     const bare = await reveille(home, ['receipt', 'verify', 'r.json']);
     assert.equal(bare.status, 1);
     assert.match(bare.stdout, /All 11 envelopes are valid with the key in the file; no expected key was given\.\n$/);
-    const told = await reveille(home, ['receipt', 'verify', 'r.json', '--json']);
-    assert.equal(told.status, 1);
-    const { valid, key_trusted } = JSON.parse(told.stdout) as Record<string, boolean>;
+    const verified = await reveille(home, ['receipt', 'verify', 'r.json', '--json']);
+    assert.equal(verified.status, 1);
+    const { valid, key_trusted } = JSON.parse(verified.stdout) as Record<string, boolean>;
     assert.deepEqual([valid, key_trusted], [true, false]);
     const both = ['receipt', 'verify', 'r.json', '--trust-embedded', '--key', PUBLIC_KEY];
     assert.equal((await reveille(home, both)).status, 2);

@@ -20,7 +20,7 @@ import { ask, handOver } from '../service/ask.ts';
 import { whenUp } from '../service/health.ts';
 import { findService, installService, removeService, type Service, specOf } from '../service/installation.ts';
 import { lastingNode } from '../service/lasting-copy.ts';
-import { currentVersion, servicePlace, versionOf } from '../service/place.ts';
+import { currentVersion, serviceLocation, versionOf } from '../service/place.ts';
 import { settleBeforeStart, settleCutOff, takeUpgrade, upgradeService } from '../service/upgrade.ts';
 import { readNote } from '../service/upgrade-note.ts';
 import { type WakeRecord, wakeAlarm, wakeFiles } from '../sleep/wake-alarm.ts';
@@ -42,9 +42,9 @@ async function mustExist(context: CliContext): Promise<Service> {
 
 /** Settings of this shell that the service does not get. */
 function unseenSettings({ environment, settings }: CliContext): string[] {
-  const told = new Set(['REVEILLE_HOME', 'REVEILLE_TLS_CA']);
+  const passedOn = new Set(['REVEILLE_HOME', 'REVEILLE_TLS_CA']);
   return Object.keys(environment).filter(
-    (name) => environment[name] && isKnownName(name) && !told.has(name) && settings[name] === environment[name],
+    (name) => environment[name] && isKnownName(name) && !passedOn.has(name) && settings[name] === environment[name],
   );
 }
 
@@ -296,7 +296,7 @@ export async function upgrade(context: CliContext, wanted: string | undefined): 
 /** The service runs this before each start. */
 export async function serviceSettle(context: CliContext): Promise<void> {
   const { environment, home, out } = context;
-  const given = await settleBeforeStart(context, servicePlace(environment, home.path));
+  const given = await settleBeforeStart(context, serviceLocation(environment, home.path));
   if (given !== undefined)
     out.remark(`The upgrade to ${given} was interrupted and is cancelled: the earlier version starts`);
 }

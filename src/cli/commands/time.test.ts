@@ -83,9 +83,9 @@ test('the hook prints the time since the last prompt, the session, and when a br
     /Last prompt (just now|\d+ s ago)\. Session open since .*Break due in (1 h|59 min) of active time\.\n$/,
   );
   assert.ok(!second.stdout.includes('canary'), 'an intention is printed only on request');
-  const told = JSON.parse((await hook(folder, ['--json', '--intent'])).stdout);
-  assert.deepEqual(promptContextSchema.parse(told), told);
-  assert.equal(told.session.intent, CANARY);
+  const output = JSON.parse((await hook(folder, ['--json', '--intent'])).stdout);
+  assert.deepEqual(promptContextSchema.parse(output), output);
+  assert.equal(output.session.intent, CANARY);
 });
 
 test('the gap is that to the previous prompt, and the tools get it too', async (t) => {
@@ -106,9 +106,9 @@ test('a clock that was put back gives a gap of zero', async (t) => {
 test('the hook prints the format of each program', async (t) => {
   const folder = temporaryFolder(t);
   const { stdout } = await hook(folder, ['--format', 'gemini']);
-  const { hookSpecificOutput: told } = JSON.parse(stdout);
-  assert.equal(told.hookEventName, 'BeforeAgent');
-  assert.match(`${told.additionalContext}\n`, LINE);
+  const { hookSpecificOutput: output } = JSON.parse(stdout);
+  assert.equal(output.hookEventName, 'BeforeAgent');
+  assert.match(`${output.additionalContext}\n`, LINE);
 });
 
 test('with any flags, the hook succeeds and prints only output that the program understands', async (t) => {
@@ -198,8 +198,8 @@ test('simultaneous hooks and a server lose nothing', async (t) => {
   }
   for (const { status, stdout, stderr } of await all) {
     assert.deepEqual([status, stderr], [0, '']);
-    const told = JSON.parse(stdout);
-    assert.ok(told.session !== null && told.problems.length === 0);
+    const output = JSON.parse(stdout);
+    assert.ok(output.session !== null && output.problems.length === 0);
   }
   assert.equal(state.open()?.intent, CANARY);
   assert.ok(existsSync(file(folder)));

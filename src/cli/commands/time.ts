@@ -35,12 +35,12 @@ const FIRST_STEPS = [
 ];
 
 /** An instant of a day, or now. @throws UsageError for an invalid date */
-export function instantAt(date: string | undefined, occasion: CallContext): number {
-  if (date === undefined) return occasion.now;
+export function instantAt(date: string | undefined, callContext: CallContext): number {
+  if (date === undefined) return callContext.now;
   if (!/^\d{4}-\d{2}-\d{2}$/.test(date))
     throw new UsageError(`--date must be a date such as 2026-06-15 (got ${showValue(date)})`);
-  const instant = instantOf(dayRuleOf(occasion), date);
-  if (instant === undefined) throw new UsageError(`--date ${date} does not exist in ${occasion.timezone}`);
+  const instant = instantOf(dayRuleOf(callContext), date);
+  if (instant === undefined) throw new UsageError(`--date ${date} does not exist in ${callContext.timezone}`);
   return instant;
 }
 
@@ -52,11 +52,15 @@ function nothing(when: string, hasState: boolean, look: Reader): string[] {
   return [...wrap(`Nothing is recorded for ${when}.`, look.width), ...(hasState ? [] : ['', ...steps])];
 }
 
-function show({ occasion, hasState, state }: ChronometricAccess, { out }: CliContext, { week, date }: TimeFlags): void {
-  const look: Reader = { now: occasion.now, zone: occasion.timezone, width: out.columns, paint: out.paint };
-  const at = instantAt(date, occasion);
+function show(
+  { callContext, hasState, state }: ChronometricAccess,
+  { out }: CliContext,
+  { week, date }: TimeFlags,
+): void {
+  const look: Reader = { now: callContext.now, zone: callContext.timezone, width: out.columns, paint: out.paint };
+  const at = instantAt(date, callContext);
   if (week) {
-    const view = viewWeek(state, occasion, at);
+    const view = viewWeek(state, callContext, at);
     const last = view.days.at(-1)!;
     const empty = view.days.every(isEmpty);
     out.result(
@@ -64,7 +68,7 @@ function show({ occasion, hasState, state }: ChronometricAccess, { out }: CliCon
       empty ? nothing(`the seven days to ${dateWords(last.date)}`, hasState, look) : renderWeek(view, look),
     );
   } else {
-    const view = viewDay(state, occasion, at);
+    const view = viewDay(state, callContext, at);
     out.result(
       view,
       isEmpty(view)
@@ -72,8 +76,8 @@ function show({ occasion, hasState, state }: ChronometricAccess, { out }: CliCon
         : renderDay(view, look),
     );
   }
-  if (occasion.unreadable !== undefined && !out.json)
-    out.remark(`Shown without your profile: ${printable(occasion.unreadable)}`);
+  if (callContext.unreadable !== undefined && !out.json)
+    out.remark(`Shown without your profile: ${printable(callContext.unreadable)}`);
 }
 
 export async function time(context: CliContext, flags: TimeFlags): Promise<void> {
@@ -92,7 +96,7 @@ const BUSY_MS = 250;
 const INPUT_MS = 100;
 
 /** The state, as far as it can be read; this prompt is recorded first. */
-function ask({ occasion, state }: ChronometricAccess, problems: string[]): Known {
+function readKnown({ callContext, state }: ChronometricAccess, problems: string[]): Known {
   const attempt = <T>(what: () => T): T | undefined => {
     try {
       return what();
@@ -104,21 +108,21 @@ function ask({ occasion, state }: ChronometricAccess, problems: string[]): Known
   };
   // A file that cannot be written can often be read.
   const lastPromptAt =
-    attempt(() => state.prompted(occasion.now) ?? 'never') ?? attempt(() => state.lastPromptAt() ?? 'never');
+    attempt(() => state.prompted(callContext.now) ?? 'never') ?? attempt(() => state.lastPromptAt() ?? 'never');
   const session = attempt(() => state.open() ?? 'none');
   state.close();
   return { ...(lastPromptAt !== undefined && { lastPromptAt }), ...(session !== undefined && { session }) };
 }
 
-async function tell(context: CliContext, { format = 'text', intent = false }: HookFlags): Promise<void> {
+async function showPromptContext(context: CliContext, { format = 'text', intent = false }: HookFlags): Promise<void> {
   const { out } = context;
   const problems: string[] = [];
   const access = await chronometricAccess(context, BUSY_MS);
-  if (access.occasion.unreadable !== undefined) problems.push(access.occasion.unreadable);
-  const told = promptContext(access.occasion, ask(access, problems), intent, problems);
-  const line = promptLine(told);
+  if (access.callContext.unreadable !== undefined) problems.push(access.callContext.unreadable);
+  const prompt = promptContext(access.callContext, readKnown(access, problems), intent, problems);
+  const line = promptLine(prompt);
   const formed = inForm(format, line);
-  if (out.json) out.result({ ...told, line }, []);
+  if (out.json) out.result({ ...prompt, line }, []);
   // Programs read it, also from a terminal.
   else if (formed !== undefined) out.result({}, jsonForTerminal(formed));
   else problems.push(`--format must be one of ${HOOK_FORMATS.join(', ')} (got ${JSON.stringify(format)})`);
@@ -128,7 +132,7 @@ async function tell(context: CliContext, { format = 'text', intent = false }: Ho
 export async function timeHook(context: CliContext, flags: HookFlags): Promise<void> {
   const input = collectInput(context.process.stdin, context.clock);
   try {
-    await tell(context, flags);
+    await showPromptContext(context, flags);
   } finally {
     noteSession(context, await input(INPUT_MS));
   }

@@ -105,7 +105,7 @@ function passOn({ fire: { alarm, occurrence }, turn }: FollowedFire, news: TurnN
   const { fireId } = occurrence;
   const hasMore = turn?.known === 'lost' || (turn?.known === 'waits' && turn.until !== undefined);
   if (!hasMore) {
-    news?.told(fireId);
+    news?.markReported(fireId);
     return;
   }
   const { id, label, wakeMessage: wake_message } = alarm;

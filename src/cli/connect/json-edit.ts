@@ -162,10 +162,10 @@ function removeServers(text: string, part: ServersPart): string {
   return changed !== text && isFields(left) && Object.keys(left).length === 0 ? take(changed, [part.field]) : changed;
 }
 
-type Place = { readonly group: number; readonly at: number; readonly command: string };
+type HookPosition = { readonly group: number; readonly at: number; readonly command: string };
 
 /** The index of our hook among those of an event. */
-function hooksIn(text: string, event: string): Place[] {
+function hooksIn(text: string, event: string): HookPosition[] {
   const groups = fieldsAt(readJson(text), 'hooks', 'hooks')[event] ?? [];
   if (!Array.isArray(groups)) throw malformed(`"hooks.${event}" must be a list (it is ${kindOf(groups)})`);
   return groups.flatMap((entry: unknown, group) => {

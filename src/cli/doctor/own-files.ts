@@ -146,8 +146,8 @@ export function checkKey(context: CliContext): Check {
     const { publicKeyHex } = readKeyFile(keyFileOf(context));
     return { name, status: 'ok', detail: didOf(label, publicKeyHex) };
   } catch (error) {
-    const ownPlace = context.settings.MATRIX_EXECUTOR_KEYFILE === undefined;
-    if (ownPlace && error instanceof ReveilleError && error.code === 'not_found')
+    const isDefaultPath = context.settings.MATRIX_EXECUTOR_KEYFILE === undefined;
+    if (isDefaultPath && error instanceof ReveilleError && error.code === 'not_found')
       return { name, status: 'note', detail: `no key at ${context.home.keyFile} yet`, remedy };
     return brokenBy(name, error);
   }

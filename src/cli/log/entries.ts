@@ -75,18 +75,18 @@ const failed = (error: string | undefined) => (error === undefined ? {} : { erro
 function turnEntry(about: Pick<LogEntry, 'alarm_id' | 'label' | 'fire_id'>, turn: FireView['turn']): LogEntry[] {
   if (!turn) return [];
   const { turn_id, conversation_id, finished_at, ok, error, waits, reply } = turn;
-  const told = {
+  const turnFields = {
     ...about,
     ...(turn_id === undefined ? {} : { turn_id }),
     ...(conversation_id === undefined ? {} : { conversation_id }),
   };
   const entries: LogEntry[] = waits
-    ? [{ ...told, kind: 'turn_waits', at: waits.at, retry_at: waits.retry_at, ...failed(waits.error) }]
+    ? [{ ...turnFields, kind: 'turn_waits', at: waits.at, retry_at: waits.retry_at, ...failed(waits.error) }]
     : [];
   if (finished_at === undefined) return entries;
   const kind = ok === undefined ? 'turn_unknown' : ok ? 'reply' : 'turn_failed';
-  const said = reply === undefined ? {} : { text: reply };
-  return [...entries, { at: finished_at, kind, ...told, ...said, ...failed(error) }];
+  const replyText = reply === undefined ? {} : { text: reply };
+  return [...entries, { at: finished_at, kind, ...turnFields, ...replyText, ...failed(error) }];
 }
 
 const earliest = (...instants: readonly (string | undefined)[]) =>

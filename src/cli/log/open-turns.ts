@@ -22,7 +22,7 @@ export type OpenTurnsOptions = {
 export class OpenTurns {
   readonly #options: OpenTurnsOptions;
   readonly #watched = new Map<string, NamedAlarm>();
-  readonly #told = new Set<string>();
+  readonly #reported = new Set<string>();
 
   constructor(options: OpenTurnsOptions) {
     this.#options = options;
@@ -73,7 +73,7 @@ export class OpenTurns {
     return entriesOf(alarm, fires).filter((entry) => {
       if (Date.parse(entry.at) < since) return false;
       const key = keyOf(entry);
-      return !this.#told.has(key) && this.#told.add(key);
+      return !this.#reported.has(key) && this.#reported.add(key);
     });
   }
 

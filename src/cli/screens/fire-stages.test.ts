@@ -59,9 +59,9 @@ test('the attempts at one fire make one block, and only the latest fires are sho
     '  accepted       not yet',
   ]);
   const fires = [1, 2, 3, 4].map((n) => fire({ fire_id: `x@${n}` }));
-  const told = renderFireStages(fires, look);
-  assert.equal(told[1], 'How far the latest 3 got');
-  assert.equal(told.filter((line) => line.includes('due')).length, 3);
+  const lines = renderFireStages(fires, look);
+  assert.equal(lines[1], 'How far the latest 3 got');
+  assert.equal(lines.filter((line) => line.includes('due')).length, 3);
   assert.deepEqual(renderFireStages([], look), []);
 });
 

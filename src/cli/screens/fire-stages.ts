@@ -8,7 +8,7 @@ import { replyLines, waitsWords } from './log-screen.ts';
 import { facts, type Reader } from './render.ts';
 
 /** Fires that are shown in full. */
-const FIRES_TOLD = 3;
+const FIRES_SHOWN = 3;
 
 const instant = (text: string) => Date.parse(text);
 
@@ -32,7 +32,7 @@ function notAccepted(attempts: readonly FireView[]): string {
   return attempts.some(({ outcome }) => outcome === 'unknown') ? 'not known' : 'not yet';
 }
 
-function courseOf(attempts: readonly FireView[], look: Reader): string[] {
+function stagesOf(attempts: readonly FireView[], look: Reader): string[] {
   const latest = attempts[0]!;
   const first = attempts.reduce((one, other) => (other.attempt < one.attempt ? other : one));
   const due = instant(latest.scheduled_for);
@@ -71,12 +71,12 @@ function courseOf(attempts: readonly FireView[], look: Reader): string[] {
 
 /** One block per fire, latest first: its due time, and the time of each stage. */
 export function renderFireStages(fires: readonly FireView[], look: Reader): string[] {
-  const told = byFire(fires).slice(0, FIRES_TOLD);
-  if (told.length === 0) return [];
-  const title = told.length === 1 ? 'How far it got' : `How far the latest ${told.length} got`;
+  const shown = byFire(fires).slice(0, FIRES_SHOWN);
+  if (shown.length === 0) return [];
+  const title = shown.length === 1 ? 'How far it got' : `How far the latest ${shown.length} got`;
   return [
     '',
     look.paint('dim', title),
-    ...told.flatMap((attempts, n) => [...(n > 0 ? [''] : []), ...courseOf(attempts, look)]),
+    ...shown.flatMap((attempts, n) => [...(n > 0 ? [''] : []), ...stagesOf(attempts, look)]),
   ];
 }

@@ -51,9 +51,11 @@ function detailsOf({ intent, error }: IntentView, look: Reader): string[] {
   const given = Object.entries((call?.args ?? {}) as Record<string, unknown>);
   const words = given.map(([name, value]) => `${name} ${typeof value === 'string' ? value : encodeJson(value)}`);
   const lines = (text: string) => {
-    const told = wrap(oneLine(fullyEscaped(text.slice(0, 400).toWellFormed())), look.width - 5);
+    const wrapped = wrap(oneLine(fullyEscaped(text.slice(0, 400).toWellFormed())), look.width - 5);
     const kept =
-      told.length > DETAIL_LINES ? [...told.slice(0, DETAIL_LINES - 1), `${told[DETAIL_LINES - 1]} …`] : told;
+      wrapped.length > DETAIL_LINES
+        ? [...wrapped.slice(0, DETAIL_LINES - 1), `${wrapped[DETAIL_LINES - 1]} …`]
+        : wrapped;
     return kept.map((line) => `    ${fit(line, look.width - 5)}`);
   };
   return [

@@ -48,17 +48,17 @@ test('a turn that ended before its wake was confirmed is listed after it', () =>
 test('an attempt that was not accepted, a failed turn and a missed one have a remedy', () => {
   const refused = fire({ outcome: 'failed', error: 'busy', finished_at: '2026-06-15T12:10:00.500Z' });
   const turn = { finished_at: '2026-06-15T12:10:45.000Z', ok: false, error: 'no such model' };
-  const told = lines(
+  const shown = lines(
     fire({ attempt: 2, turn }),
     refused,
     fire({ fire_id: 'x@1', outcome: 'missed', error: 'too late' }),
   );
-  assert.match(told.join('\n'), /failed {2}build: not delivered: busy/);
+  assert.match(shown.join('\n'), /failed {2}build: not delivered: busy/);
   assert.match(
-    told.join('\n'),
+    shown.join('\n'),
     /failed {2}build: the turn failed: no such model; repeat it with:\s+reveille\s+alarm redrive/,
   );
-  assert.match(told.join('\n'), /missed {2}build: too late/);
+  assert.match(shown.join('\n'), /missed {2}build: too late/);
 });
 
 test('a late fire shows the reason, and the start time of its machine when it is known', () => {

@@ -3,9 +3,9 @@ import { test } from 'node:test';
 import type { PromptContext } from '../../wire/chronometric-view.ts';
 import { HOOK_FORMATS, inForm, promptLine } from './prompt-line.ts';
 
-type Told = Omit<PromptContext, 'line'>;
+type PromptData = Omit<PromptContext, 'line'>;
 
-const MOMENT: Told = {
+const MOMENT: PromptData = {
   now: '2026-06-15T14:32:10+02:00',
   day_of_week: 'Monday',
   timezone: 'Europe/Berlin',
@@ -36,22 +36,22 @@ test('gaps are shown with suitable precision', () => {
 });
 
 test('a session is shown with its break, due or upcoming', () => {
-  const told = (outlook: PromptContext['break']) =>
-    promptLine({ ...MOMENT, session: SESSION, ...(outlook && { break: outlook }) }).slice(NOW.length + 1);
+  const breakText = (breakStatus: PromptContext['break']) =>
+    promptLine({ ...MOMENT, session: SESSION, ...(breakStatus && { break: breakStatus }) }).slice(NOW.length + 1);
   const open = 'Session open since 13:20, 1 h 11 min active.';
   const known = { elapsed: 'PT1H11M', threshold_minutes: 60 };
-  assert.equal(told({ ...known, due: false, due_in: 'PT18M' }), `${open} Break due in 18 min of active time.`);
+  assert.equal(breakText({ ...known, due: false, due_in: 'PT18M' }), `${open} Break due in 18 min of active time.`);
   assert.equal(
-    told({ ...known, due: true, level: 'nudge' }),
+    breakText({ ...known, due: true, level: 'nudge' }),
     `${open} Break due now (nudge): 1 h 11 min active without one.`,
   );
   assert.equal(
-    told({ ...known, due: true, level: 'none' }),
+    breakText({ ...known, due: true, level: 'none' }),
     `${open} Break due now: 1 h 11 min active without one.`,
     'below the ladder a threshold asks, without a level',
   );
   assert.equal(
-    told({ ...known, due: true, level: 'hard', protected_window_label: 'dinner\u001b[2J' }),
+    breakText({ ...known, due: true, level: 'hard', protected_window_label: 'dinner\u001b[2J' }),
     `${open} Break due now (hard): kept free for dinner\\u001b[2J.`,
   );
 });

@@ -3,33 +3,33 @@ import type { PromptContext } from '../../wire/chronometric-view.ts';
 import { fit } from './columns.ts';
 import { ago, clockOf, harmless, inMinutes, lengthOfTime, levelWords } from './time-text.ts';
 
-type Told = Omit<PromptContext, 'line'>;
+type PromptData = Omit<PromptContext, 'line'>;
 
 /** Characters shown of an intent. */
 const INTENT_CELLS = 160;
 
-function promptPart({ since_last_prompt: since }: Told): string[] {
+function promptPart({ since_last_prompt: since }: PromptData): string[] {
   if (since === undefined) return [];
   return [since === null ? 'First prompt seen here.' : `Last prompt ${ago(lengthOfTime(since))}.`];
 }
 
 /** `12:40` on the same day, `2026-06-14 23:50` on another. */
-const whenWords = (instant: string, now: string) =>
+const whenText = (instant: string, now: string) =>
   instant.slice(0, 10) === now.slice(0, 10) ? clockOf(instant) : `${instant.slice(0, 10)} ${clockOf(instant)}`;
 
-function sessionPart({ session, now }: Told): string[] {
+function sessionPart({ session, now }: PromptData): string[] {
   if (session === undefined) return [];
   if (session === null) return ['No session open.'];
-  const words = session.intent === undefined ? '' : ` for "${fit(harmless(session.intent), INTENT_CELLS)}"`;
-  const since = `since ${whenWords(session.started_at, now)}`;
+  const purpose = session.intent === undefined ? '' : ` for "${fit(harmless(session.intent), INTENT_CELLS)}"`;
+  const since = `since ${whenText(session.started_at, now)}`;
   if (session.forgotten)
-    return [`A session${words} is still open ${since}, last seen ${whenWords(session.last_seen_at, now)}.`];
-  return [`Session open ${since}${words}, ${inMinutes(lengthOfTime(session.active_duration))} active.`];
+    return [`A session${purpose} is still open ${since}, last seen ${whenText(session.last_seen_at, now)}.`];
+  return [`Session open ${since}${purpose}, ${inMinutes(lengthOfTime(session.active_duration))} active.`];
 }
 
-function breakPart({ break: outlook }: Told): string[] {
-  if (!outlook) return [];
-  const { due, due_in: left, level, elapsed, protected_window_label: label } = outlook;
+function breakPart({ break: breakStatus }: PromptData): string[] {
+  if (!breakStatus) return [];
+  const { due, due_in: left, level, elapsed, protected_window_label: label } = breakStatus;
   if (!due) return [`Break due in ${inMinutes(lengthOfTime(left!))} of active time.`];
   const why =
     label === undefined ? `${inMinutes(lengthOfTime(elapsed))} active without one` : `kept free for ${harmless(label)}`;
@@ -37,10 +37,10 @@ function breakPart({ break: outlook }: Told): string[] {
 }
 
 /** The text for an agent: now, the gap since the last prompt, the session, and whether a break is due. */
-export function promptLine(told: Told): string {
-  const { now, day_of_week: day, timezone } = told;
+export function promptLine(data: PromptData): string {
+  const { now, day_of_week: day, timezone } = data;
   const moment = `Time: ${day} ${now.slice(0, 10)} ${clockOf(now)} ${now.slice(19)} (${timezone}).`;
-  return [moment, ...promptPart(told), ...sessionPart(told), ...breakPart(told)].join(' ');
+  return [moment, ...promptPart(data), ...sessionPart(data), ...breakPart(data)].join(' ');
 }
 
 const underEvent = (hookEventName: string) => (line: string) =>

@@ -120,7 +120,7 @@ function endWord({ kind, body }: Ending): string {
   return code !== undefined && DENIAL_CODES.includes(code) ? 'denied' : kind.slice('intent.'.length);
 }
 
-function courseLines({ state }: ReceiptReport, words: Words): string[] {
+function executionLines({ state }: ReceiptReport, words: Words): string[] {
   const { accepted, compiled, clarify, refusals, broken } = state;
   const ending = endOf(state);
   if (!accepted) return [];
@@ -193,7 +193,7 @@ export function linesOf(report: ReceiptReport, place: ReceiptSource, words: Word
   const title = report.intentId === undefined ? 'Receipt' : `Intent ${shown(report.intentId)}`;
   return [
     words.paint('bold', title),
-    ...courseLines(report, words),
+    ...executionLines(report, words),
     ...keyLines(report, place, words),
     ...verdictLines(report, place, words),
   ];

@@ -12,7 +12,7 @@ import { takeWakeBack } from '../sleep/wake-text.ts';
 import { endMachines, whenUp } from './health.ts';
 import { copyProgram, isCheckout, lastingNode, notWritten, packageAt, programIn } from './lasting-copy.ts';
 import { type ServiceManager, type ServiceSpec, serviceManager } from './manager.ts';
-import { currentVersion, forgetVersions, type ServiceFolders, servicePlace, switchTo, versionOf } from './place.ts';
+import { currentVersion, forgetVersions, type ServiceFolders, serviceLocation, switchTo, versionOf } from './place.ts';
 import { earlierVersion, forgetNote, noteFile, readNote } from './upgrade-note.ts';
 
 /** Variables of the user's shell with locations, which a service needs too. */
@@ -25,7 +25,7 @@ export type Service = { readonly place: ServiceFolders; readonly manager: Servic
 
 /** @throws ReveilleError `unavailable` when this system has no service manager */
 export async function findService({ environment, home }: CliContext): Promise<Service> {
-  const place = servicePlace(environment, home.path);
+  const place = serviceLocation(environment, home.path);
   return { place, manager: await serviceManager({ environment, place, homePath: home.path }) };
 }
 

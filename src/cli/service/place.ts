@@ -29,7 +29,7 @@ function dataFolder(environment: Settings, platform: NodeJS.Platform): string {
 }
 
 /** @param homePath the installation's home; the default home has the plain name */
-export function servicePlace(
+export function serviceLocation(
   environment: Settings,
   homePath: string,
   platform: NodeJS.Platform = process.platform,

@@ -10,7 +10,7 @@ import { needs } from '../../../test/support/tools.ts';
 import { pmsetTime, pmsetWords, wakeTaskText } from '../sleep/wake-elsewhere.ts';
 import { copyProgram, lastingNode } from './lasting-copy.ts';
 import { plistText } from './launchd.ts';
-import { currentVersion, forgetVersions, servicePlace, switchTo } from './place.ts';
+import { currentVersion, forgetVersions, serviceLocation, switchTo } from './place.ts';
 import { unitText } from './systemd.ts';
 import { taskText } from './windows-task.ts';
 
@@ -163,9 +163,9 @@ describe('the lasting copy', () => {
 
   test('the link changes in one step, and unused versions are removed', (t) => {
     const person = temporaryFolder(t);
-    const place = servicePlace({ HOME: person }, join(person, '.reveille'), 'linux');
+    const place = serviceLocation({ HOME: person }, join(person, '.reveille'), 'linux');
     assert.equal(place.name, 'reveille');
-    assert.match(servicePlace({ HOME: person }, '/srv/other', 'linux').name, /^reveille-[0-9a-f]{8}$/);
+    assert.match(serviceLocation({ HOME: person }, '/srv/other', 'linux').name, /^reveille-[0-9a-f]{8}$/);
     for (const version of ['1.0.0', '2.0.0', '3.0.0']) mkdirSync(join(place.versions, version), { recursive: true });
     switchTo(place, join(place.versions, '1.0.0'));
     switchTo(place, join(place.versions, '2.0.0'));

@@ -8,7 +8,7 @@ import { reveille } from '../../../test/support/command-line.ts';
 import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { ownFile } from '../../kit/sqlite/file-owner.ts';
 import { npmSentence } from './fetch-version.ts';
-import { currentVersion, servicePlace, switchTo } from './place.ts';
+import { currentVersion, serviceLocation, switchTo } from './place.ts';
 import { type Note, readNote, writeNote } from './upgrade-note.ts';
 
 const BEGUN = Date.parse('2026-06-15T08:00:00Z');
@@ -19,7 +19,7 @@ function workbench(t: TestContext) {
   const person = temporaryFolder(t);
   const home = join(person, '.reveille');
   const copy = `${home}.before-upgrade`;
-  const place = servicePlace({ HOME: person }, home, 'linux');
+  const place = serviceLocation({ HOME: person }, home, 'linux');
   const [from, to] = ['0.1.0', '0.2.0'].map((version) => join(place.versions, version)) as [string, string];
   for (const folder of [from, to]) mkdirSync(folder, { recursive: true });
   const data = (folder: string, schema: number) => {

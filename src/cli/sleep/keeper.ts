@@ -8,7 +8,7 @@ import type { CancelTimer, Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { CliContext } from '../context.ts';
-import { servicePlace } from '../service/place.ts';
+import { serviceLocation } from '../service/place.ts';
 import { Awake, HOLD_LIMIT_SECONDS } from './awake.ts';
 import {
   type Armed,
@@ -178,7 +178,7 @@ export async function ownKeeper(
   { log, wakings }: Pick<KeeperOptions, 'log' | 'wakings'>,
 ): Promise<WakeKeeper> {
   const { clock, environment, home } = context;
-  const place = servicePlace(environment, home.path);
+  const place = serviceLocation(environment, home.path);
   const files = wakeFiles(place);
   return new WakeKeeper({
     ...{ clock, log, files, wakings },

@@ -4,7 +4,7 @@ import { fromNow, localTime } from '../../kit/clock/local-time.ts';
 import type { CliContext } from '../context.ts';
 import type { Check } from '../doctor/check.ts';
 import { readerOf } from '../screens/reader.ts';
-import { currentVersion, type ServiceFolders, servicePlace } from '../service/place.ts';
+import { currentVersion, type ServiceFolders, serviceLocation } from '../service/place.ts';
 import { LEAD_MS, wakeAlarm, wakeFiles } from './wake-alarm.ts';
 import { cannotWake } from './wake-linux.ts';
 
@@ -63,7 +63,7 @@ export function wakeWords(context: CliContext, state: WakeState): string {
 /** The doctor's check. A sleeping computer is not broken: alarms fire when it wakes. */
 export function checkSleep(context: CliContext): Check {
   const name = 'sleep';
-  const place = servicePlace(context.environment, context.home.path);
+  const place = serviceLocation(context.environment, context.home.path);
   const state = wakeState(context, place);
   const { isOn, problem, remedy, loose } = state;
   const detail = `the computer ${wakeWords(context, state)}`;

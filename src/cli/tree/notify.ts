@@ -8,6 +8,9 @@ const load = () => import('../commands/notify.ts');
 const ofUser = (command: Command) =>
   command.option('--user <label>', 'the user (default: the user of this installation)');
 
+/** The wire name of the kind. */
+const FIRED_KIND = 'rings';
+
 export function addNotify(program: Command): void {
   const group = addGroup(program, 'notify', 'manage notification channels', [
     'reveille notify add desktop',
@@ -22,7 +25,7 @@ export function addNotify(program: Command): void {
         .option('--name <word>', 'name of the channel (default: its kind)')
         .option(
           '--about <kinds>',
-          'all, or some of approvals,failures,missed,rings; rings are fires (default: all but rings)',
+          `all, or some of approvals,failures,missed,${FIRED_KIND}; ${FIRED_KIND} means that an alarm fired (default: all but ${FIRED_KIND})`,
         )
         .option('--quiet <hours>', 'quiet hours, such as 22:00-07:00; one summary follows at their end')
         .option('--zone <name>', "time zone of the quiet hours (default: the computer's)")

@@ -27,7 +27,7 @@ export class LedgerWatch {
   /** The alarms of the last query, with those fields. */
   #known: Map<string, { alarm: AlarmView; trace: string }> | undefined;
   /** Returned attempts; the set grows with every fire. */
-  readonly #told = new Set<string>();
+  readonly #reported = new Set<string>();
 
   /**
    * @param options.since attempts that ended before this instant of chronosd's clock, epoch ms, are not returned
@@ -63,7 +63,7 @@ export class LedgerWatch {
     }
     // After the query: a failed one leaves no gap.
     this.#known = new Map([...alarms].map(([id, alarm]) => [id, { alarm, trace: traceOf(alarm) }]));
-    for (const { fire } of events) this.#told.add(attemptOf(fire));
+    for (const { fire } of events) this.#reported.add(attemptOf(fire));
     return events.sort((one, other) => Date.parse(one.fire.finished_at) - Date.parse(other.fire.finished_at));
   }
 
@@ -103,7 +103,7 @@ export class LedgerWatch {
       const query = cursor === undefined ? {} : { cursor };
       const page = await this.#client.listFires(alarm.id, query, { signal: this.#signal });
       const fresh = page.fires.filter(
-        (fire) => Date.parse(fire.finished_at) >= this.#since && !this.#told.has(attemptOf(fire)),
+        (fire) => Date.parse(fire.finished_at) >= this.#since && !this.#reported.has(attemptOf(fire)),
       );
       events.push(...fresh.map((fire) => ({ alarm, fire })));
       cursor = fresh.length > 0 ? page.next_cursor : undefined;

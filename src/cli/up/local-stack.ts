@@ -206,9 +206,9 @@ async function startOwnExecutor(
     REVEILLE_CHRONOS_URL: chronosUrl,
   };
   const log = await context.log('executor', 'error');
-  const walls = executorSandbox(context, config);
+  const sandbox = executorSandbox(context, config);
   return namingPort('executor', () =>
-    startExecutor({ config, variables, sandbox: walls, toolsAfterMs: TOOLS_AFTER_MS, clock: context.clock, log }),
+    startExecutor({ config, variables, sandbox, toolsAfterMs: TOOLS_AFTER_MS, clock: context.clock, log }),
   );
 }
 

@@ -8,7 +8,7 @@ import { parseNotifyConfig } from '../../notify/config.ts';
 import { type Notifier, startNotifier } from '../../notify/daemon.ts';
 import { type News, NOTIFICATION_KINDS } from '../../notify/news.ts';
 import { NotifyStore } from '../../notify/store.ts';
-import { taskPlace } from '../access/executor.ts';
+import { taskEndpoint } from '../access/executor.ts';
 import type { CliContext } from '../context.ts';
 import type { LocalStack } from './local-stack.ts';
 
@@ -59,7 +59,7 @@ export function startOwnNotifier(
         principal: holdPrincipal(),
         clock,
       }),
-      tasks: createExecutorClient({ ...taskPlace(context, executor.url), userId: user }),
+      tasks: createExecutorClient({ ...taskEndpoint(context, executor.url), userId: user }),
       zone: machineZone(environment.TZ) ?? 'UTC',
       onNews: (news) => {
         if (news.question) onQuestion(news);

@@ -18,15 +18,15 @@ test("in a user's own home, files that the program replaces while a sandboxed pr
   const home = homeAt(person);
   const cwd = join(person, 'work');
   mkdirSync(cwd);
-  const walls = machineSandbox({ home, settings: {}, environment: { HOME: person, PATH } }, 'required');
+  const sandbox = machineSandbox({ home, settings: {}, environment: { HOME: person, PATH } }, 'required');
   const script = 'echo ready; read word; ls ..; cat ../person/* 2>&- || echo nothing';
-  const { command } = await walls.wrap({ command: ['sh', '-c', script], cwd, env: {} });
+  const { command } = await sandbox.wrap({ command: ['sh', '-c', script], cwd, env: {} });
   const program = spawn(command[0]!, command.slice(1), { cwd, stdio: ['pipe', 'pipe', 'inherit'] });
   const said: string[] = [];
   for await (const line of createInterface({ input: program.stdout })) {
     said.push(line);
     if (line !== 'ready') continue;
-    for (const file of [home.chatHistoryFile, home.newsFile]) replacePrivateFile(file, 'what was typed, and told');
+    for (const file of [home.chatHistoryFile, home.newsFile]) replacePrivateFile(file, 'typed text and notifications');
     program.stdin.end('go on\n');
   }
   assert.deepEqual(said, ['ready', 'keys', 'person', 'work', 'nothing']);

@@ -56,20 +56,22 @@ function makeFolder(path: string, { recursive }: { recursive: boolean }): void {
  * Node's folder of compiled code of other programs (npm, TypeScript and others; ours is in the package). Its files are
  * executed unchecked, for the user. It is created here, because a missing folder cannot be protected.
  */
-function compiledPlaces({ NODE_COMPILE_CACHE: told }: Placed['environment']): string[] {
-  const places = [join(tmpdir(), 'node-compile-cache'), ...(told ? [resolve(told)] : [])];
-  for (const place of places) makeFolder(place, { recursive: true });
-  return places;
+function compileCachePaths({ NODE_COMPILE_CACHE: configured }: Placed['environment']): string[] {
+  const paths = [join(tmpdir(), 'node-compile-cache'), ...(configured ? [resolve(configured)] : [])];
+  for (const path of paths) makeFolder(path, { recursive: true });
+  return paths;
 }
 
 /** The folders that may contain the approver's key. */
 function approverFolders(environment: Placed['environment'], person: string): string[] {
-  const { REVEILLE_APPROVER_DIR: told, XDG_CONFIG_HOME: config } = environment;
+  const { REVEILLE_APPROVER_DIR: configured, XDG_CONFIG_HOME: config } = environment;
   if (process.platform === 'darwin')
-    return [...(told ? [told] : []), join(person, 'Library', 'Application Support', 'reveille-approver')];
-  return [told, config && join(config, 'reveille-approver'), join(person, '.config', 'reveille-approver')].flatMap(
-    (path) => (path ? [resolve(path)] : []),
-  );
+    return [...(configured ? [configured] : []), join(person, 'Library', 'Application Support', 'reveille-approver')];
+  return [
+    configured,
+    config && join(config, 'reveille-approver'),
+    join(person, '.config', 'reveille-approver'),
+  ].flatMap((path) => (path ? [resolve(path)] : []));
 }
 
 /**
@@ -100,7 +102,7 @@ function sessionPlaces(environment: Placed['environment'], person: string): stri
 }
 
 /** Files with private keys, and folders, from settings. */
-function toldPlaces(settings: Placed['settings']): string[] {
+function configuredPaths(settings: Placed['settings']): string[] {
   const keys = Object.entries(settings).flatMap(([name, value]) =>
     value && /_(?:TLS_KEY|TLS_KEY_FILE|KEYFILE)$/.test(name) ? [value] : [],
   );
@@ -109,7 +111,7 @@ function toldPlaces(settings: Placed['settings']): string[] {
 }
 
 /** Files that define the tools and what they may do without approval. */
-function rulePlaces({ EXECUTOR_MANIFEST, EXECUTOR_POLICY, NEO_MANIFEST }: Placed['settings']): string[] {
+function rulePaths({ EXECUTOR_MANIFEST, EXECUTOR_POLICY, NEO_MANIFEST }: Placed['settings']): string[] {
   const manifests = [EXECUTOR_MANIFEST, NEO_MANIFEST].flatMap((path) => (path ? [path, lockPathOf(path)] : []));
   return [...manifests, ...(EXECUTOR_POLICY ? [EXECUTOR_POLICY] : [])].map((path) => resolve(path));
 }
@@ -126,11 +128,11 @@ function placesOf({ home, settings, environment }: Placed, grantable: readonly G
       ...approver,
       ...sessionPlaces(environment, person),
       ...ENGINES,
-      ...toldPlaces(settings),
+      ...configuredPaths(settings),
     ],
     shared: (settings.REVEILLE_HIDDEN ?? '').split(delimiter).filter((path) => isAbsolute(path)),
     grantable,
-    kept: [PACKAGE_ROOT, process.execPath, ...compiledPlaces(environment), ...rulePlaces(settings)],
+    kept: [PACKAGE_ROOT, process.execPath, ...compileCachePaths(environment), ...rulePaths(settings)],
     never: STARTED_BY_ITSELF.map((name) => join(person, name)),
     home: person,
     nesting: [PROGRAM],
@@ -168,7 +170,7 @@ export function neoSandbox(
   context: Placed,
   { dataDir, tools, isolation }: Pick<NeoConfig, 'dataDir' | 'tools' | 'isolation'>,
 ): Sandbox {
-  return serverWalls(context, isolation, [tools?.workspace, spillFolderPath(dataDir)]);
+  return toolServerSandbox(context, isolation, [tools?.workspace, spillFolderPath(dataDir)]);
 }
 
 /** The sandbox of the executor's MCP servers. */
@@ -178,7 +180,7 @@ export function executorSandbox(
 ): Sandbox {
   const { dataDir, workspace, agentKeysDir, isolation } = places;
   const folders = [context.settings.LEDGER_DATA_DIR, workspace, spillFolderPath(dataDir)];
-  return serverWalls(context, isolation, folders, [agentKeysDir]);
+  return toolServerSandbox(context, isolation, folders, [agentKeysDir]);
 }
 
 /**
@@ -187,7 +189,7 @@ export function executorSandbox(
  * @param folders data folders of the daemon in which a server works that refers to them
  * @param readable folders that such a server may read
  */
-function serverWalls(
+function toolServerSandbox(
   context: Placed,
   mode: IsolationMode,
   folders: readonly (string | undefined)[],
@@ -201,9 +203,9 @@ function serverWalls(
     { path: resolve(MATRIX_EXECUTOR_KEYFILE || context.home.keyFile), writable: false },
   ];
   // A daemon in a sandbox may not be able to create another one; its servers share its own.
-  const isBehindWalls = context.environment[ISOLATED_VARIABLE] !== undefined;
+  const isSandboxed = context.environment[ISOLATED_VARIABLE] !== undefined;
   return new Sandbox(
-    isBehindWalls && mode === 'required' ? 'auto' : mode,
+    isSandboxed && mode === 'required' ? 'auto' : mode,
     placesOf(context, grants),
     context.environment.PATH,
   );

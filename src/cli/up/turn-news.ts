@@ -41,7 +41,7 @@ export class TurnNews {
   /** Fires that another part follows and reports. */
   readonly #followed = new Set<string>();
   /** Reports about handed-over fires, by their id. */
-  readonly #toldRetry = new Map<string, string>();
+  readonly #reportedRetry = new Map<string, string>();
 
   constructor(options: TurnNewsOptions) {
     this.#options = options;
@@ -72,7 +72,7 @@ export class TurnNews {
   }
 
   /** The turn was reported. */
-  told(fireId: string): void {
+  markReported(fireId: string): void {
     this.#mark();
     // The ledger may still report it, so the fire stays known while this process runs.
     this.#followed.add(fireId);
@@ -85,7 +85,7 @@ export class TurnNews {
    */
   handOver(alarm: NamedAlarm, fireId: string, retryAt?: string): void {
     this.#followed.delete(fireId);
-    if (retryAt !== undefined) this.#toldRetry.set(fireId, retryAt);
+    if (retryAt !== undefined) this.#reportedRetry.set(fireId, retryAt);
     this.#turns.watch(alarm);
   }
 
@@ -96,7 +96,7 @@ export class TurnNews {
   #tell(entries: readonly LogEntry[]): void {
     const news = entries.filter(({ kind, fire_id = '', retry_at }) => {
       if (!TOLD.has(kind) || this.#followed.has(fire_id)) return false;
-      return kind !== 'turn_waits' || this.#toldRetry.get(fire_id) !== retry_at;
+      return kind !== 'turn_waits' || this.#reportedRetry.get(fire_id) !== retry_at;
     });
     for (const entry of news) this.#options.tell(entry);
     if (news.length > 0) this.#mark();

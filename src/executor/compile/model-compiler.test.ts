@@ -291,9 +291,9 @@ test('a value from an earlier step must be a reference to its result', async (t)
     ['exchange/amount', 'exchange/from_currency', 'send/to'],
   );
   assert.match(lastMessage(requests[1]!).content, /args\/amount "4975\.00" does not occur in the task/);
-  const told = requests[0]!.body;
-  assert.match(told.messages[1]!.content, /"tool":"bank\/exchange".*"returns":\{.*"received"/);
-  assert.match(told.messages[0]!.content, /\{"\$ref":"<its node id>#\/json\/pointer"\}/);
+  const sent = requests[0]!.body;
+  assert.match(sent.messages[1]!.content, /"tool":"bank\/exchange".*"returns":\{.*"received"/);
+  assert.match(sent.messages[0]!.content, /\{"\$ref":"<its node id>#\/json\/pointer"\}/);
   const wrong: readonly (readonly [object, RegExp])[] = [
     [planned({ $ref: 'send#/x' }), /plan\.nodes\[1\]\.args\.amount refers to the result of its own node/],
     [planned({ $ref: 'exchange#/x', hint: 'mallory' }), /must have no other member/],

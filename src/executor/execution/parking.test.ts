@@ -6,7 +6,7 @@ test('an intent from an alarm notifies, is parked, and wakes its agent at its en
   const bench = createWorkbench(t);
   const id = await bench.submit(planOf(transfer('pay')), { origin: 'chronos', conversation_id: 'c' });
   const { question } = await bench.gate(id, 'pay');
-  assert.match(question, /an ALARM began, with nobody there/);
+  assert.match(question, /an ALARM began, with no user present/);
   const due = () => bench.journal.outbox.due(bench.clock.now(), 10);
   const notify = `notify-${id}-pay-1`;
   assert.deepEqual(
@@ -37,15 +37,15 @@ test('an intent from an alarm notifies, is parked, and wakes its agent at its en
 
 test('parking sends notifications about pending questions; an intent from a person does not', async (t) => {
   const bench = createWorkbench(t);
-  let told = 0;
+  let notifications = 0;
   bench.journal.outbox.onNew(() => {
-    told++;
+    notifications++;
   });
   const id = await bench.submit(planOf(transfer('pay')));
   await bench.gate(id, 'pay');
   assert.equal(bench.journal.outbox.nextDue(), undefined);
   await bench.rail.park('alice', id, 'c');
-  assert.equal(told, 1);
+  assert.equal(notifications, 1);
   assert.deepEqual(
     bench.journal.outbox.due(bench.clock.now(), 10).map(({ kind }) => kind),
     ['notify'],

@@ -197,8 +197,8 @@ function taskLines({ accepted }: ChainState): string[] {
 
 function requesterLines({ accepted, parkedIn }: ChainState): string[] {
   const { user, conversation_id, origin } = accepted.principal;
-  const began = origin === 'chronos' ? 'an ALARM began, with nobody there' : 'a person began';
-  const parked = parkedIn === undefined ? '' : '; the agent has ended its turn and is woken when this is over';
+  const began = origin === 'chronos' ? 'an ALARM began, with no user present' : 'a person began';
+  const parked = parkedIn === undefined ? '' : '; the agent has ended its turn and is woken when this intent has ended';
   const handedOver =
     conversation_id === undefined && origin !== 'chronos'
       ? `Handed over in the name of this user, outside of any conversation${parked}:`

@@ -299,12 +299,12 @@ test('a failed call ends the intent, and parallel calls in progress complete', a
 test('subscribers get events for questions and the end', async (t) => {
   const bench = createWorkbench(t);
   const id = await bench.submit(planOf(transfer('pay')));
-  const told: string[] = [];
-  const leave = bench.rail.subscribe('alice', id, ({ type, nodeId }) => void told.push(`${type} ${nodeId ?? ''}`));
+  const received: string[] = [];
+  const leave = bench.rail.subscribe('alice', id, ({ type, nodeId }) => void received.push(`${type} ${nodeId ?? ''}`));
   await bench.approve(id, 'pay');
   await bench.reaches(id, 'completed');
   leave();
-  assert.deepEqual(told, ['gate.invoked pay', 'intent.attest ']);
+  assert.deepEqual(received, ['gate.invoked pay', 'intent.attest ']);
   assert.throws(() => bench.rail.subscribe('bob', id, () => {}), { code: 'not_found' });
 });
 

@@ -181,7 +181,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
 
 /** A server that does not listen yet, with or without TLS. */
 function createListener(
-  { listener: door, clock, log }: ServerOptions,
+  { listener, clock, log }: ServerOptions,
   limits: HttpLimits,
   onRequest: RequestListener,
 ): { server: Server; stopFollowing: () => void } {
@@ -193,7 +193,7 @@ function createListener(
     // Node checks for overdue requests at this interval.
     connectionsCheckingInterval: Math.max(20, Math.min(1000, limits.headersMs / 2)),
   };
-  const tls = door?.tls;
+  const tls = listener?.tls;
   if (!tls) return { server: createServer(bounds, onRequest), stopFollowing: () => {} };
   const pair = readCertificate(tls);
   const server = createTlsServer({ ...bounds, ...pair, handshakeTimeout: limits.headersMs }, onRequest);

@@ -287,11 +287,11 @@ test('a program cannot reach hidden files in its next run by moving a parent fol
   writeFileSync(at('person', '.config', 'secret', 'seed'), 'the seed');
   symlinkSync(at('person', '.config'), at('settings'));
   const hidden = [at('settings', 'secret')];
-  const walls = new Sandbox('auto', { ...NO_SANDBOX_PATHS, hidden }, process.env.PATH);
-  const reason = needsSandbox(await walls.mechanism());
+  const sandbox = new Sandbox('auto', { ...NO_SANDBOX_PATHS, hidden }, process.env.PATH);
+  const reason = needsSandbox(await sandbox.mechanism());
   if (reason !== false) return t.skip(reason);
   const runOnce = async (script: string) => {
-    const { command } = await walls.wrap({ command: ['/bin/sh', '-c', script], cwd: at('person'), env: {} });
+    const { command } = await sandbox.wrap({ command: ['/bin/sh', '-c', script], cwd: at('person'), env: {} });
     return spawnSync(command[0]!, command.slice(1), { cwd: at('person'), encoding: 'utf8' });
   };
   const moved = await runOnce(
@@ -306,9 +306,9 @@ test('a program cannot reach hidden files in its next run by moving a parent fol
 
 test('a program cannot start in a hidden folder', async (t) => {
   const at = folders(t);
-  const walls = new Sandbox('auto', { ...NO_SANDBOX_PATHS, hidden: [at('home')] }, process.env.PATH);
-  const reason = needsSandbox(await walls.mechanism());
+  const sandbox = new Sandbox('auto', { ...NO_SANDBOX_PATHS, hidden: [at('home')] }, process.env.PATH);
+  const reason = needsSandbox(await sandbox.mechanism());
   if (reason !== false) return t.skip(reason);
   const program = { command: ['node'], cwd: at('home', 'keys'), env: {} };
-  await assert.rejects(walls.wrap(program), /keys is hidden from programs that Reveille starts/);
+  await assert.rejects(sandbox.wrap(program), /keys is hidden from programs that Reveille starts/);
 });

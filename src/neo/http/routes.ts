@@ -47,7 +47,7 @@ export const PERSON_ROUTES = {
   getConversation: {
     method: 'get',
     path: '/conversations/{id}',
-    summary: 'one turn of a conversation, for clients that poll for its end',
+    summary: 'one conversation with its turns',
     credential: 'transport',
     query: conversationQuerySchema,
     data: conversationViewSchema,
@@ -55,29 +55,29 @@ export const PERSON_ROUTES = {
   getTurn: {
     method: 'get',
     path: '/conversations/{id}/turns/{turn_id}',
-    summary: 'end a turn permanently; one that has ended is returned unchanged',
+    summary: 'one turn of a conversation, for clients that poll for its end',
     credential: 'transport',
     data: turnViewSchema,
   },
   cancelTurn: {
     method: 'post',
     path: '/turns/{id}/cancel',
-    summary: 'the functions that the model sees, the tools reached through core_execute alone, and warnings',
+    summary: 'end a turn permanently; one that has ended is returned unchanged',
     credential: 'transport',
     data: turnViewSchema,
   },
   tools: {
     method: 'get',
     path: '/tools',
-    summary:
-      "an approver's answer to a step that waits for it, signed by their key and passed on as it is; the first one counts",
+    summary: 'the functions that the model sees, the tools reached through core_execute alone, and warnings',
     credential: 'transport',
     data: surfaceViewSchema,
   },
   answerGate: {
     method: 'post',
     path: '/intents/{id}/gates/{nid}/answer',
-    summary: 'the receipt of a task of this agent, as the executor has it: "reveille receipt verify" reads it',
+    summary:
+      "an approver's answer to a step that waits for it, signed by their key and passed on as it is; the first one counts",
     credential: 'transport',
     body: gateAnswerSchema,
     data: gateAnsweredSchema,
@@ -85,8 +85,7 @@ export const PERSON_ROUTES = {
   getReceipt: {
     method: 'get',
     path: '/intents/{id}/receipt',
-    summary:
-      'the receipt of a task that this agent handed over, as the executor has it: "reveille receipt verify" reads it',
+    summary: 'the receipt of a task of this agent, as the executor has it: "reveille receipt verify" reads it',
     credential: 'transport',
     data: intentReceiptSchema,
   },

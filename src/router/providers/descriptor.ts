@@ -171,7 +171,7 @@ export const listed = (value: unknown) => (Array.isArray(value) ? value.map(Stri
 export const portFact = ({ port }: ShownSpec): Fact => ['port', typeof port === 'number' ? String(port) : undefined];
 export const healthPathFact = ({ health_path }: ShownSpec): Fact => ['health path', text(health_path)];
 export const sandboxFact = ({ sandbox }: ShownSpec): Fact => [
-  'walls',
+  'sandbox',
   sandbox === false ? 'none (--no-sandbox)' : undefined,
 ];
 export const writableFact = ({ writable }: ShownSpec): Fact => ['writable', listed(writable)];

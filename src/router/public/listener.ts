@@ -38,7 +38,7 @@ export type PageInfo = {
  */
 export type Pages = (request: Request, info: PageInfo) => Promise<Response>;
 
-export type PagesOf = (people: Users) => Pages;
+export type PagesOf = (users: Users) => Pages;
 
 export type PublicListenerOptions = ProxyOptions & {
   config: RouterConfig['public'];

@@ -1,4 +1,4 @@
-/** What campaigns are run on: the two stores, and two ways in which PostgreSQL is more than one server. */
+/** The stores of campaigns: SQLite, one PostgreSQL server, and two PostgreSQL clusters (Patroni, Citus). */
 import { reshard } from '../../../src/chronos/store/postgres/reshard.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';

@@ -539,7 +539,7 @@ describe('the attack on the approval path', { concurrency: 5 }, () => {
   });
 
   for (const sandbox of [true, false]) {
-    const where = sandbox ? 'behind walls' : 'without walls, as the same user';
+    const where = sandbox ? 'in a sandbox' : 'without a sandbox, as the same user';
     test(`4: ${where}, a hostile server of Neo approves nothing${sandbox ? '' : ' under a sealed key'}`, async (t) => {
       if (sandbox && !(await hasBubblewrap(t))) return;
       const person = await startPerson(t, { sandbox, sealed: !sandbox, server: 'neo' });

@@ -301,7 +301,7 @@ async function onManualClock(t: TestContext, startsAt: string, presence: 'runnin
   t.after(() => chronometric.close());
   // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of many shapes
   const call = async (name: ChronometricTool, args: object = {}): Promise<any> =>
-    (await chronometric.call(name, { ...args }, new AbortController().signal)).told;
+    (await chronometric.call(name, { ...args }, new AbortController().signal)).text;
   // As another program on the machine does it: the prompt hook.
   const state = openState({ dataDir: person.dataDir, clock, dayEnd: (instant) => instant + 86_400_000 });
   t.after(() => state.close());

@@ -55,7 +55,7 @@ export type ServiceOverrides = Partial<Omit<ChronosService, 'limits' | 'auth' | 
   limits?: Partial<ChronosService['limits']>;
   auth?: Partial<ChronosService['auth']>;
   log?: ChronosServerOptions['log'];
-  /** Tells the keys with which a user's machine signs receipts. */
+  /** Returns the keys with which a user's machine signs turn reports. */
   askKeys?: ReadKeys;
 };
 

@@ -51,9 +51,9 @@ export class BusService {
     socket.write('BEGIN\r\n');
     const service = new BusService(socket, answers);
     socket.on('data', (chunk) => service.#take(chunk));
-    await service.#askBus('Hello', '', []);
+    await service.#queryBus('Hello', '', []);
     for (const name of names) {
-      const reply = await service.#askBus('RequestName', 'su', [name, 0]);
+      const reply = await service.#queryBus('RequestName', 'su', [name, 0]);
       if (!OWNED.has(uint32At(reply.body, 0))) throw new Error(`the bus did not give the name ${name}`);
     }
     return service;
@@ -65,7 +65,7 @@ export class BusService {
     await once(this.#socket, 'close');
   }
 
-  #askBus(member: string, signature: string, body: readonly (string | number)[]): Promise<BusMessage> {
+  #queryBus(member: string, signature: string, body: readonly (string | number)[]): Promise<BusMessage> {
     const serial = ++this.#serial;
     const bus = {
       path: '/org/freedesktop/DBus',

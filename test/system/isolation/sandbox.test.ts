@@ -45,7 +45,7 @@ async function startPerson(
   t: TestContext,
   { settings = {}, as }: { settings?: Record<string, string>; as?: { uid: number; gid: number } } = {},
 ) {
-  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'reveille-walls-')));
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'reveille-sandbox-')));
   const person = join(folder, 'ada');
   const [home, approver, runtime] = [
     join(person, '.reveille'),

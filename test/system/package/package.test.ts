@@ -213,7 +213,7 @@ test('an older Node gets one sentence with the required version, before anything
   const withOlder = (...cliArgs: string[]) => run(process.execPath, ['--require', older, program, ...cliArgs], { env });
   await assert.rejects(withOlder('up'), ({ code, stdout, stderr }: Failed) => {
     assert.deepEqual([code, stdout], [1, '']);
-    assert.match(stderr, /^reveille needs Node 24 or newer and this is Node 20\.20\.2: [^\n]+\n$/);
+    assert.match(stderr, /^reveille needs Node 24 or newer \(this is Node 20\.20\.2\); [^\n]+\n$/);
     return true;
   });
   // A prompt continues without the time.

@@ -277,7 +277,7 @@ test('a store soon hears of urgent work from another one, but not of its own cha
   await hint;
 });
 
-test('a mark is another one after a change by whichever store, equal in all of them, and of one owner alone', async (t) => {
+test('a change by any store changes the change counter of its owner in all stores, and no other counter', async (t) => {
   const stores = await openStores(t, [{ onRemoteDue: () => {} }, { onRemoteDue: () => {} }]);
   const [one, other] = stores as [AlarmStore, AlarmStore];
   const agreed = (what: string, owner: string, but?: string) =>

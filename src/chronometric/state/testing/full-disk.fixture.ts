@@ -1,6 +1,6 @@
 /**
- * Starts sessions until the disk takes nothing more, then says how many were acknowledged, what the error was, and
- * whether it still reads.
+ * Starts sessions until the disk is full. Then prints the number of acknowledged sessions, the error, and whether reading
+ * still works.
  */
 import { ManualClock } from '../../../kit/clock/testing/manual-clock.ts';
 import { ReveilleError, wireErrorOf } from '../../../wire/errors.ts';

@@ -1,5 +1,5 @@
 /**
- * A heartbeat in a process of its own, on a clock that runs two hundred times as fast from an instant on. Says `beat`
+ * A heartbeat in a separate process. From the given instant on, its clock runs faster by the given factor. Prints `beat`
  * for each beat.
  */
 import { writeSync } from 'node:fs';
@@ -10,9 +10,9 @@ import { openState } from '../open-state.ts';
 import { DAY_MS } from './state-bench.ts';
 
 const [dataDir, origin, speed] = process.argv.slice(2);
-const hurried = (ms: number) => Number(origin) + (ms - Number(origin)) * Number(speed);
+const accelerated = (ms: number) => Number(origin) + (ms - Number(origin)) * Number(speed);
 const clock: Clock = {
-  now: () => Math.round(hurried(systemClock.now())),
+  now: () => Math.round(accelerated(systemClock.now())),
   monotonic: () => systemClock.monotonic() * Number(speed),
   after: (delayMs, callback) => systemClock.after(delayMs / Number(speed), callback),
 };

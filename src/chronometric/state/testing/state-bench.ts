@@ -6,13 +6,13 @@ import type { ChronometricState } from '../state.ts';
 
 export const DAY_MS = 24 * 3_600_000;
 
-/** The logical day of these tests' clocks ends 20 hours later, and each of the next ones after a day. */
+/** The logical day of these tests' clocks ends after 20 hours. Each later one has 24 hours. */
 export function dayEnd(instant: number): number {
   const begin = Date.UTC(2026, 5, 15, 4);
   return begin + (Math.floor((instant - begin) / DAY_MS) + 1) * DAY_MS;
 }
 
-/** A state in a new folder, and more on the same file if needed. */
+/** A state in a new folder. `another` opens the same file again. */
 export function stateBench(t: TestContext, dataDir = temporaryFolder(t)) {
   const clock = new ManualClock();
   const another = (): ChronometricState => {

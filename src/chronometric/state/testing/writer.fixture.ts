@@ -1,5 +1,6 @@
 /**
- * Starts sessions, sends prompts in them and ends them, so many rounds or until it is killed, and says in a line what was acknowledged.
+ * Starts sessions, sends prompts in them and ends them, for the given number of rounds or until it is killed. Prints a
+ * line for each acknowledgement.
  */
 import { writeSync } from 'node:fs';
 import { systemClock } from '../../../kit/clock/clock.ts';
@@ -8,7 +9,7 @@ import { ChronometricError } from '../../chronometric-error.ts';
 import { openState } from '../open-state.ts';
 import { DAY_MS } from './state-bench.ts';
 
-/** What was acknowledged: an id, or an instant. */
+/** An acknowledged id or instant. */
 export type Acknowledgement = {
   readonly started?: string;
   readonly autoClosed?: string;
@@ -18,13 +19,13 @@ export type Acknowledgement = {
 
 const [dataDir, rounds] = process.argv.slice(2);
 const state = openState({ dataDir: dataDir!, clock: systemClock, dayEnd: (instant) => instant + DAY_MS });
-const say = (acknowledged: Acknowledgement) => writeSync(1, `${JSON.stringify(acknowledged)}\n`);
+const print = (acknowledged: Acknowledgement) => writeSync(1, `${JSON.stringify(acknowledged)}\n`);
 
 function attempt(call: () => Acknowledgement): void {
   try {
-    say(call());
+    print(call());
   } catch (error) {
-    // Another process has ended the session, or holds the file for long; neither has acknowledged anything.
+    // Another process has ended the session, or has locked the file for too long. Nothing was acknowledged.
     if (!(error instanceof ChronometricError || (error instanceof ReveilleError && error.code === 'unavailable')))
       throw error;
   }

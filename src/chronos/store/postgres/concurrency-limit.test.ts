@@ -14,11 +14,11 @@ function limitUnderTest(places: number) {
     },
   };
   const limit = new ConcurrencyLimit(clock, places, 1000, () => new Error('too long'));
-  return { turnstile: limit, timers };
+  return { limit, timers };
 }
 
 test('the limited number of callers proceeds; the others follow in order of arrival', async () => {
-  const { turnstile: limit, timers } = limitUnderTest(2);
+  const { limit, timers } = limitUnderTest(2);
   const inside: number[] = [];
   for (const n of [1, 2, 3, 4]) void limit.enter().then(() => inside.push(n));
   await Promise.resolve();
@@ -31,7 +31,7 @@ test('the limited number of callers proceeds; the others follow in order of arri
 });
 
 test('a caller that waits too long gets an error, and the next one gets its turn', async () => {
-  const { turnstile: limit, timers } = limitUnderTest(1);
+  const { limit, timers } = limitUnderTest(1);
   await limit.enter();
   const impatient = limit.enter();
   const next = limit.enter();

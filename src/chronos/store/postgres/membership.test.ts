@@ -18,27 +18,28 @@ test('each bucket has one preferred replica, evenly distributed, and only the bu
 /** Replicas that notify each other, and may be cut off. */
 function makeReplicas(clock: ManualClock, names: readonly string[]) {
   const cut = new Set<string>();
-  const teams = new Map<string, ReplicaMembership>();
+  const replicas = new Map<string, ReplicaMembership>();
   for (const self of names) {
-    const tell = (word: string) => {
-      for (const [name, members] of teams)
+    const notify = (word: string) => {
+      for (const [name, members] of replicas)
         if (name !== self && !cut.has(self) && !cut.has(name)) members.receive(self, word);
     };
-    teams.set(self, new ReplicaMembership({ self, buckets: BUCKETS, clock, notify: tell }));
+    replicas.set(self, new ReplicaMembership({ self, buckets: BUCKETS, clock, notify: notify }));
   }
-  const of = (name: string) => Array.from({ length: BUCKETS }, (_, n) => n).filter((n) => teams.get(name)!.prefers(n));
-  const run = async (ms: number, looking: readonly string[]) => {
+  const of = (name: string) =>
+    Array.from({ length: BUCKETS }, (_, n) => n).filter((n) => replicas.get(name)!.prefers(n));
+  const run = async (ms: number, claiming: readonly string[]) => {
     for (let passed = 0; passed < ms; passed += 500) {
-      for (const name of looking) teams.get(name)!.recordClaim();
+      for (const name of claiming) replicas.get(name)!.recordClaim();
       await clock.advance(500);
     }
   };
-  return { cut, teams, of, run };
+  return { cut, replicas, of, run };
 }
 
 test('a single replica prefers all; two share; frozen, cut off or stopped ones are removed after some seconds', async () => {
   const clock = new ManualClock();
-  const { cut, teams, of, run } = makeReplicas(clock, ['a', 'b']);
+  const { cut, replicas, of, run } = makeReplicas(clock, ['a', 'b']);
   await run(1500, ['a']);
   assert.equal(of('a').length, BUCKETS);
   await run(1500, ['a', 'b']);
@@ -59,9 +60,9 @@ test('a single replica prefers all; two share; frozen, cut off or stopped ones a
   cut.clear();
   await run(1500, ['a', 'b']);
   assert.ok(of('a').length < BUCKETS);
-  teams.get('b')!.stop();
+  replicas.get('b')!.stop();
   assert.equal(of('a').length, BUCKETS);
-  teams.get('a')!.receive('z', 'nonsense');
+  replicas.get('a')!.receive('z', 'nonsense');
   assert.equal(of('a').length, BUCKETS);
-  teams.get('a')!.stop();
+  replicas.get('a')!.stop();
 });
