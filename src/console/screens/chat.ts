@@ -45,7 +45,7 @@ function side({ list, next }: Conversations, { here }: RequestContext, chosen: s
     next === undefined
       ? NOTHING
       : html`<p class="pages"><a class="button" rel="next" href="chat?cursor=${encodeURIComponent(next)}">Older</a></p>`;
-  return html`<section class="side" aria-label="Conversations"><div class="side-head"><h2>Chat</h2><a class="button" href="chat" data-key="n">New chat</a></div>
+  return html`<section class="side" aria-label="Conversations"><div class="side-head">${chosen === undefined ? html`<h1>Chat</h1>` : html`<h2>Chat</h2>`}<a class="button" href="chat" data-key="n">New chat</a></div>
 ${rows.length === 0 ? html`<p class="conversations dim">No conversations yet.</p>` : html`<ul class="conversations" data-list tabindex="0" aria-label="Conversations">${rows}</ul>`}${more}</section>`;
 }
 
@@ -57,8 +57,8 @@ export async function chatScreen(context: RequestContext): Promise<Page> {
     return { ...about, main: html`${pageHead('Chat')}${missing('Chat is not available', backend.agent.missing)}` };
   const conversations = await readConversations(context);
   const main = html`<div class="chat overview">${side(conversations, context, undefined)}
-<section class="thread" aria-label="New conversation"><div class="thread-head"><h1>New conversation</h1></div>
-<div class="scroll"><div class="empty"><h2>Ask your agent</h2><p>It can set alarms, read its memory and use its tools. Questions about actions that cannot be undone appear here and under Approvals.</p></div></div>
+<section class="thread" aria-label="New conversation"><div class="thread-head"><h2>New conversation</h2></div>
+<div class="scroll"><div class="empty"><h3>Ask your agent</h3><p>It can set alarms, read its memory and use its tools. Questions about actions that cannot be undone appear here and under Approvals.</p></div></div>
 ${messageForm('chat', session.csrf)}</section></div>`;
   return { ...about, looksAt: ['chat'], layout: 'fixed', main };
 }
