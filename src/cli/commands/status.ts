@@ -87,7 +87,7 @@ export async function status(context: CliContext): Promise<void> {
   }
   const [daemons, alarms, questions, machine] = await Promise.all([
     daemonsOf(run),
-    orUndefined(alarmClient(context).listAlarms({ sort: 'next', status: 'active', limit: 1 })),
+    orUndefined(alarmClient(context).listAlarms({ sort: 'next', limit: 1 })),
     orUndefined(executorClient(context, undefined).list({ status: 'awaiting_approval', limit: 500 })),
     orUndefined(routerClient(context).show(userOf(context, undefined))),
   ]);
