@@ -218,7 +218,7 @@ test('connect tries the wake target with an alarm that resumes a session, and --
   assert.match(await installation.connect('claude', '--wake', '--yes'), /already connected/);
   assert.match(await installation.connect('claude', '--undo', '--yes'), /Wakes go to codex in/);
   assert.deepEqual((await machines.show(owner)).spec, elsewhere);
-  assert.match(await installation.connect('claude', '--undo', '--yes'), /Nothing of ours/);
+  assert.match(await installation.connect('claude', '--undo', '--yes'), /have no entries of Reveille/);
 });
 
 test('an agent whose token would be lost is not replaced, and without an option the wake target stays', async (t) => {
@@ -264,7 +264,7 @@ test('at a terminal connect shows the wake target, offers this folder, and ends 
   assert.deepEqual(callsIn(installation.person), []);
   assert.equal(await screen.ended('y\r'), 0);
   const output = screen.all().join('\n');
-  assert.match(output, /Wakes of alarms go to claude in .*work/);
+  assert.match(output, /Wakes go to claude in .*work/);
   const [, session] = /Tested: one alarm started the session (\S+), and the next one resumed it/.exec(output)!;
   assert.deepEqual(callsIn(installation.person)[1]!.argv.slice(0, 3), ['-p', '--resume', session]);
 });

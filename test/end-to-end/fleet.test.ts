@@ -95,7 +95,7 @@ describe('a fleet', { concurrency: false }, () => {
     );
     writeFileSync(roster, '{"label":"a"}\n');
     const keyless = await operator('agent', 'enroll', '--from', roster);
-    assert.match(keyless.stderr, /line 1: public_key is missing; --output <folder> makes a key/);
+    assert.match(keyless.stderr, /line 1: public_key is missing; --output <folder> creates a key/);
     assert.equal((await operator('agent', 'list', '--json')).stdout, '');
   });
 

@@ -124,7 +124,7 @@ test("a replacement of Neo gets its own token and none of Neo's, and Neo returns
   ({ rings: fires } = second);
   assert.deepEqual(dataOf(await json('machine', 'show')).spec, view.spec);
   const refused = await reveille(home, ['machine', 'put', 'somebody-else', '--provider', 'neo'], { env: PORTS });
-  assert.deepEqual([refused.status, /leave the user id out/.test(refused.stderr)], [2, true], refused.stderr);
+  assert.deepEqual([refused.status, /omit the user id/.test(refused.stderr)], [2, true], refused.stderr);
   const back = dataOf(await json('machine', 'put', '--provider', 'neo'));
   assert.equal(back.spec.command.at(-1), 'neo');
   assert.ok(![ofNeo, shown, token].includes(neoToken()), 'the token of the returned Neo must be new');

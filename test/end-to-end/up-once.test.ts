@@ -48,10 +48,10 @@ test('only the owner can read the keys and secrets of the first run', () => {
 test('a second run fires again, and prints text for a person', async () => {
   const { stdout } = await run(process.execPath, [PROGRAM, 'up', '--once'], { env });
   assert.match(stdout, /chronosd {2}http:\/\/127\.0\.0\.1:\d+/);
-  const off = stdout.split('\n').filter((line) => line.startsWith('  off  '));
+  const off = stdout.split('\n').filter((line) => line.startsWith('  disabled  '));
   assert.match(
     off[0]!,
-    /^ {2}off {7}model: Neo answers offline; set NEO_MODEL, NEO_MODEL_BASE_URL and NEO_MODEL_API_KEY$/,
+    /^ {2}disabled {2}model: Neo answers offline; set NEO_MODEL, NEO_MODEL_BASE_URL and NEO_MODEL_API_KEY$/,
   );
   assert.equal(off.filter((line) => /web_search: .* is not set; set NEO_SEARCH_URL/.test(line)).length, 1);
   assert.match(stdout, /fired {2}welcome: (?:on time|[\d.]+ m?s late); the agent started in \d+ ms/);

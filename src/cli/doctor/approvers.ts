@@ -22,7 +22,7 @@ export function checkApproverKey({ environment }: Pick<CliContext, 'environment'
     if (kept === 'sealed file') return { name, status: 'ok', detail: `sealed with a passphrase, in ${file}` };
     const who =
       kept === 'file'
-        ? `unsealed in ${file}: every program that can read your files can approve with it`
+        ? `stored in ${file}: every program that can read your files can approve with it`
         : `in the ${kept}: while that is unlocked, most programs of yours can approve with it`;
     return { name, status: 'note', detail: `not sealed, ${who}`, remedy: SEAL };
   } catch (error) {

@@ -138,7 +138,7 @@ test('a person talks, approves, stops, leaves and continues, here and from anoth
   await chat.type(`${PAY}\r`, ASKS);
   await chat.type('d\r', /-- Enter for more, q to end --$/);
   await chat.type('\r', ASKS);
-  assert.match(chat.text(), /Exactly this call is made:[\s\S]*"idempotency_key"/);
+  assert.match(chat.text(), /This exact call is made:[\s\S]*"idempotency_key"/);
   await delay(SEEN_MS);
   await chat.type('n\r', /The money stays here\.\n>$/);
   assert.match(chat.text(), /Denied pay, signed by [0-9a-f]{16}…/);
@@ -215,8 +215,8 @@ test('a person talks, approves, stops, leaves and continues, here and from anoth
   assert.deepEqual([reply, status], ['You said good morning.', 'done']);
   // A message from elsewhere in this conversation appears here too.
   await chat.until(/elsewhere> what did I say\nYou said good morning\.\n>$/);
-  await chat.type('\u0004', /go on with: reveille chat --conversation \S+$/).catch(() => {});
-  assert.match(chat.text(), /go on with: reveille chat --conversation/);
+  await chat.type('\u0004', /continue with: reveille chat --conversation \S+$/).catch(() => {});
+  assert.match(chat.text(), /continue with: reveille chat --conversation/);
   await chat.end();
   const history = join(home, 'person', 'chat-history.json');
   assert.deepEqual(JSON.parse(readFileSync(history, 'utf8')), ['count for ever', PAY, 'good morning']);
@@ -273,7 +273,7 @@ test('without a model, and while the machine does not start, the reason is shown
   assert.match(text, /reveille doctor/, 'what to do');
   assert.match(text, /not sent: /);
   writeFileSync(manifest, whole);
-  await chat.until(/No language model is configured[\s\S]*your agent is there again\n> is anybody there$/);
+  await chat.until(/No language model is configured[\s\S]*your agent is reachable again\n> is anybody there$/);
   await chat.type('\r', /I am the offline model[\s\S]*\n>$/);
   await chat.end();
 });

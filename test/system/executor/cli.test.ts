@@ -76,7 +76,7 @@ test('a task is submitted, inspected, approved by its digest, followed to its en
   assert.equal(verified.status, 0, verified.stdout + verified.stderr);
   const over = await run(['receipt', id, '--output', receipt]);
   assert.equal(over.status, 1, 'an existing file is left unchanged');
-  assert.match(over.stderr, /is there already; name a new file/);
+  assert.match(over.stderr, /exists; name a new file/);
   assert.ok(statSync(receipt).size > 0);
 });
 
@@ -231,7 +231,7 @@ test('invalid input ends with 2, a failure with 1, and each has a reason', async
   const { run, file } = await open(t);
   const cases: [words: string[], env: Record<string, string>, status: number, said: RegExp][] = [
     [['submit'], {}, 2, /give the intent as a sentence or with --json-file/],
-    [['submit', 'pay', '--json-file', file], {}, 2, /one of the two/],
+    [['submit', 'pay', '--json-file', file], {}, 2, /not both/],
     [['submit', '--json-file', '/nowhere.json'], {}, 2, /cannot be read/],
     [['list', '--status', 'done'], {}, 2, /--status must be one of/],
     [['list', '--limit', '0'], {}, 2, /--limit/],

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { after, test } from 'node:test';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
@@ -31,7 +31,7 @@ function manifest(name: 'executor' | 'neo'): string {
   const recipe = JSON.parse(readFileSync(join(RECIPE, `${name}.json`), 'utf8')) as {
     servers: { args?: string[]; command: string }[];
   };
-  Object.assign(recipe.servers[0]!, { command: process.execPath, args: [SERVER, made] });
+  Object.assign(recipe.servers[0]!, { command: process.execPath, args: [SERVER, made], writable: [dirname(made)] });
   const path = join(home, `${name}.json`);
   writeFileSync(path, JSON.stringify(recipe));
   return path;
