@@ -44,7 +44,7 @@ export type ChannelView = {
   readonly last_error?: string;
 };
 
-export class NotifyDesk {
+export class NotificationChannels {
   readonly #store: NotifyStore;
   readonly #clock: Clock;
   readonly #http: GuardedClient;

@@ -17,7 +17,7 @@ import type {
 } from '../../console/backend.ts';
 import { machineZone } from '../../kit/clock/machine-zone.ts';
 import { withoutColours } from '../../kit/text/hidden-characters.ts';
-import { type ChannelView, DEFAULT_KINDS, type NotifyDesk } from '../../notify/client.ts';
+import { type ChannelView, DEFAULT_KINDS, type NotificationChannels } from '../../notify/client.ts';
 import { NOTIFICATION_KINDS } from '../../notify/news.ts';
 import { shownArgument } from '../../router/providers/redaction.ts';
 import { answerText } from '../../wire/approver.ts';
@@ -166,18 +166,18 @@ async function dayOf(context: CliContext, date: string | undefined) {
 }
 
 /** The notification channels of this installation's user. */
-function noticesOf({ settings }: CliContext, user: string, desk: NotifyDesk): ConsoleNotifications {
+function noticesOf({ settings }: CliContext, user: string, channels: NotificationChannels): ConsoleNotifications {
   const shown = (view: ChannelView): NotificationChannel => ({
     ...{ id: view.id, name: view.name, place: view.place, told: view.told, quiet: view.quiet },
     ...{ lastToldAt: view.lastToldAt, lastError: view.last_error, isPaused: view.paused === true },
   });
   return {
     ...{ kinds: NOTIFICATION_KINDS, standard: DEFAULT_KINDS },
-    pushKey: () => desk.pushKey,
-    list: () => desk.list(user).map(shown),
+    pushKey: () => channels.pushKey,
+    list: () => channels.list(user).map(shown),
     add: (spec, { name, told, quiet }) =>
       shown(
-        desk.add({
+        channels.add({
           user,
           kind: 'webpush',
           name,
@@ -186,10 +186,10 @@ function noticesOf({ settings }: CliContext, user: string, desk: NotifyDesk): Co
           quiet,
         }),
       ),
-    remove: (id) => shown(desk.remove(user, id).channel),
+    remove: (id) => shown(channels.remove(user, id).channel),
     test: async (id) => {
       const signal = AbortSignal.timeout(TEST_MS);
-      return (await desk.test(user, id, { variables: settings, signal })).why;
+      return (await channels.test(user, id, { variables: settings, signal })).why;
     },
   };
 }
@@ -200,10 +200,10 @@ const TEST_MS = 15_000;
  * @param events subscribes to changes; its callback gets the parts of a screen to refresh
  * @param notify the user's notification channels
  */
-export function localDesk(
+export function localBackend(
   context: CliContext,
   name: string,
-  { onHint, notify }: { onHint: ConsoleBackend['onHint']; notify: NotifyDesk },
+  { onHint, notify }: { onHint: ConsoleBackend['onHint']; notify: NotificationChannels },
 ): ConsoleBackend {
   const user = userOf(context, undefined);
   const { home, settings } = context;

@@ -26,7 +26,7 @@ const MOST_DESKS = 2000;
 /** After this time without a request, the rights of a user are removed from memory. */
 const KEPT_MS = 30 * 60_000;
 
-type Comer = SignedInUser & { readonly credential: string; readonly rights: string };
+type ConnectingClient = SignedInUser & { readonly credential: string; readonly rights: string };
 
 const PASSKEY_NEEDED =
   'This server does not have your approver’s key. To answer on this page, add a passkey for this address (Approvals, Passkeys), or answer on the computer with your key: reveille intent approve';
@@ -34,13 +34,18 @@ const VOUCHED_ELSEWHERE =
   'This server does not have your approver’s key: vouch for and revoke passkeys on the computer with your key: reveille approver';
 
 /** Alarms, with the key that is derived from the user's token. */
-function alarmsOf({ clock }: CliContext, { chronosUrl, chronosToken }: ConsoleConfig, comer: Comer, mark?: string) {
+function alarmsOf(
+  { clock }: CliContext,
+  { chronosUrl, chronosToken }: ConsoleConfig,
+  person: ConnectingClient,
+  mark?: string,
+) {
   if (mark === undefined) {
     const missing =
       'This token has no right to your alarms. Ask the operator for another one, created where CHRONOS_ADMIN_TOKEN is set: reveille user token';
     return { missing };
   }
-  const { user, rights } = comer;
+  const { user, rights } = person;
   const client = createChronosClient({
     ...{ url: chronosUrl, token: chronosToken, clock, mayPin: false },
     identity: agentIdentity(user, alarmKeyOf(rights)),
@@ -52,7 +57,7 @@ function alarmsOf({ clock }: CliContext, { chronosUrl, chronosToken }: ConsoleCo
 
 function intentsOf(
   { executorUrl }: ConsoleConfig,
-  { user, rights }: Comer,
+  { user, rights }: ConnectingClient,
   submitter: boolean,
 ): ConsoleBackend['intents'] {
   if (executorUrl === undefined)
@@ -67,7 +72,7 @@ function intentsOf(
 
 /** Checks for the user: whether the daemons answer. */
 async function checksOf(
-  desk: Pick<ConsoleBackend, 'user' | 'alarms' | 'machines' | 'intents'>,
+  backend: Pick<ConsoleBackend, 'user' | 'alarms' | 'machines' | 'intents'>,
 ): Promise<readonly Check[]> {
   const check = async <T>(name: string, part: Part<T>, ask: (there: T) => Promise<string>): Promise<Check> => {
     if ('missing' in part) return { name, status: 'note', detail: part.missing };
@@ -78,15 +83,15 @@ async function checksOf(
     }
   };
   return Promise.all([
-    check('alarms', desk.alarms, async (alarms) => {
+    check('alarms', backend.alarms, async (alarms) => {
       await alarms.listAlarms({ limit: 1 });
       return 'chronosd answers and accepts your key';
     }),
-    check('machine', desk.machines, async (machines) => {
-      const { state, running } = await machines.show(desk.user);
+    check('machine', backend.machines, async (machines) => {
+      const { state, running } = await machines.show(backend.user);
       return running === undefined ? state : `${state}, ${running}`;
     }),
-    check('tasks', desk.intents, async (intents) => {
+    check('tasks', backend.intents, async (intents) => {
       await intents.list({ limit: 1 });
       return 'the executor answers and accepts your token';
     }),
@@ -94,16 +99,21 @@ async function checksOf(
   ]);
 }
 
-function deskFor(context: CliContext, config: ConsoleConfig, people: Users, comer: Comer): ConsoleBackend {
-  const { user, credential, zone } = comer;
+function backendFor(
+  context: CliContext,
+  config: ConsoleConfig,
+  users: Users,
+  person: ConnectingClient,
+): ConsoleBackend {
+  const { user, credential, zone } = person;
   const { clock, settings } = context;
-  const machines = people.machineOf(user);
-  const { claim: mark, submitter } = people.externalRights(credential);
+  const machines = users.machineOf(user);
+  const { claim: mark, submitter } = users.externalRights(credential);
   const own = {
     user,
-    alarms: alarmsOf(context, config, comer, mark),
+    alarms: alarmsOf(context, config, person, mark),
     machines: { there: machines },
-    intents: intentsOf(config, comer, submitter),
+    intents: intentsOf(config, person, submitter),
   };
   return {
     ...own,
@@ -117,7 +127,7 @@ function deskFor(context: CliContext, config: ConsoleConfig, people: Users, come
           token: undefined,
           clock,
           name: 'your agent',
-          transport: people.transportTo(user),
+          transport: users.transportTo(user),
         },
       }),
     },
@@ -138,12 +148,12 @@ function deskFor(context: CliContext, config: ConsoleConfig, people: Users, come
 }
 
 /** Backends of signed-in users, by their credentials. */
-class Desks {
-  readonly #kept = new Map<string, { desk: ConsoleBackend; usedAt: number }>();
-  readonly #make: (comer: Comer) => ConsoleBackend;
+class Backends {
+  readonly #kept = new Map<string, { backend: ConsoleBackend; usedAt: number }>();
+  readonly #make: (person: ConnectingClient) => ConsoleBackend;
   readonly #now: () => number;
 
-  constructor(make: (comer: Comer) => ConsoleBackend, now: () => number) {
+  constructor(make: (person: ConnectingClient) => ConsoleBackend, now: () => number) {
     this.#make = make;
     this.#now = now;
   }
@@ -153,27 +163,27 @@ class Desks {
       throw new ReveilleError('unauthorized', 'this session has no rights; sign in again');
     const key = `${credential} ${zone ?? ''}`;
     const now = this.#now();
-    const desk = this.#kept.get(key)?.desk ?? this.#make({ user, credential, rights, zone });
+    const backend = this.#kept.get(key)?.backend ?? this.#make({ user, credential, rights, zone });
     this.#kept.delete(key);
-    this.#kept.set(key, { desk, usedAt: now });
+    this.#kept.set(key, { backend, usedAt: now });
     // Ordered by last use.
     for (const [oldest, { usedAt }] of this.#kept) {
       if (now - usedAt < KEPT_MS && this.#kept.size <= MOST_DESKS) break;
       this.#kept.delete(oldest);
     }
-    return desk;
+    return backend;
   }
 }
 
 /** Serves the console's pages of a router; created with the first request. */
 export function fleetConsole(context: CliContext, { host, isTls, console, allowedHosts }: PublicConfig): PagesOf {
-  return (people): Pages => {
+  return (users): Pages => {
     let app: Promise<ConsoleApp> | undefined;
     const make = async (): Promise<ConsoleApp> => {
       const { createConsole } = await import('../../console/console.ts');
       const { clock } = context;
-      const desks = new Desks(
-        (comer) => deskFor(context, console!, people, comer),
+      const backends = new Backends(
+        (client) => backendFor(context, console!, users, client),
         () => clock.monotonic(),
       );
       return createConsole({
@@ -182,12 +192,12 @@ export function fleetConsole(context: CliContext, { host, isTls, console, allowe
         cookie: isTls ? 'host' : 'path',
         hosts: [...hostNames(host), ...allowedHosts],
         users: {
-          signIn: people.authenticate,
-          redeem: people.redeem,
-          stands: people.isValid,
-          sessions: people.sessions,
+          signIn: users.authenticate,
+          redeem: users.redeem,
+          stands: users.isValid,
+          sessions: users.sessions,
         },
-        backendOf: (entry) => desks.of(entry),
+        backendOf: (entry) => backends.of(entry),
       });
     };
     return async (request, info) => {

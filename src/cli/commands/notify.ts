@@ -6,7 +6,7 @@ import { onTermination } from '../../kit/http/drain.ts';
 import { signingSecret } from '../../kit/identity/secrets.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
 import { CHANNEL_NAMES, type ChannelName } from '../../notify/channels/channels.ts';
-import { type ChannelView, NotifyDesk } from '../../notify/client.ts';
+import { type ChannelView, NotificationChannels } from '../../notify/client.ts';
 import { parseNotifyConfig } from '../../notify/config.ts';
 import { startNotifier } from '../../notify/daemon.ts';
 import { NOTIFICATION_KINDS, type NotificationKind } from '../../notify/news.ts';
@@ -119,8 +119,11 @@ function specOf(kind: ChannelName, flags: NotifyAddFlags, words: readonly string
 }
 
 /** Opens the channel store for one command. */
-async function withNotifier<T>(context: CliContext, work: (notifier: NotifyDesk) => T | Promise<T>): Promise<T> {
-  const notifier = new NotifyDesk({ dir: parseNotifyConfig(context.settings).dataDir, clock: context.clock });
+async function withNotifier<T>(
+  context: CliContext,
+  work: (notifier: NotificationChannels) => T | Promise<T>,
+): Promise<T> {
+  const notifier = new NotificationChannels({ dir: parseNotifyConfig(context.settings).dataDir, clock: context.clock });
   try {
     return await work(notifier);
   } finally {

@@ -4,7 +4,7 @@ import type { Hint } from '../../console/backend.ts';
 import type { ConsoleApp, ConsoleInfo } from '../../console/console.ts';
 import { hostNames } from '../../kit/http/listener-settings.ts';
 import { randomSecret } from '../../kit/identity/secrets.ts';
-import type { NotifyDesk } from '../../notify/client.ts';
+import type { NotificationChannels } from '../../notify/client.ts';
 import type { Settings } from '../../wire/settings.ts';
 import type { CliContext } from '../context.ts';
 import { readSecrets } from '../home/home.ts';
@@ -27,9 +27,9 @@ export function ownConsole(context: CliContext, name: string): OwnConsole {
     return () => void listeners.delete(listener);
   };
   let app: Promise<ConsoleApp> | undefined;
-  let desk: NotifyDesk | undefined;
+  let channels: NotificationChannels | undefined;
   const make = async (): Promise<ConsoleApp> => {
-    const [{ createConsole }, { localDesk }, { NotifyDesk }, { parseNotifyConfig }] = await Promise.all([
+    const [{ createConsole }, { localBackend }, { NotificationChannels }, { parseNotifyConfig }] = await Promise.all([
       import('../../console/console.ts'),
       import('../access/console-backend.ts'),
       import('../../notify/client.ts'),
@@ -38,9 +38,9 @@ export function ownConsole(context: CliContext, name: string): OwnConsole {
     // Secrets of the first start are not in its settings.
     const settings: Settings = { ...readSecrets(context.home), ...context.settings };
     const { clock } = context;
-    const notifying = new NotifyDesk({ dir: parseNotifyConfig(settings).dataDir, clock });
-    desk = notifying;
-    const own = localDesk({ ...context, settings }, name, { onHint, notify: notifying });
+    const notifying = new NotificationChannels({ dir: parseNotifyConfig(settings).dataDir, clock });
+    channels = notifying;
+    const own = localBackend({ ...context, settings }, name, { onHint, notify: notifying });
     return createConsole({
       clock,
       links: notifying.links,
@@ -61,7 +61,7 @@ export function ownConsole(context: CliContext, name: string): OwnConsole {
       for (const listener of [...listeners]) listener(hint);
     },
     close() {
-      void app?.then((made) => made.close()).finally(() => desk?.close());
+      void app?.then((made) => made.close()).finally(() => channels?.close());
     },
   };
 }

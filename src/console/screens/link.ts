@@ -5,7 +5,7 @@
 import { html } from 'hono/html';
 import type { WaitingGate } from '../../executor/client.ts';
 import type { Clock } from '../../kit/clock/clock.ts';
-import type { NotifyDesk } from '../../notify/client.ts';
+import type { NotificationChannels } from '../../notify/client.ts';
 import { toReveilleError } from '../../wire/errors.ts';
 import type { ConsoleBackend } from '../backend.ts';
 import { type Assets, outsidePage } from '../page.ts';
@@ -17,7 +17,7 @@ import { firstAnswer, type WaitingQuestion } from '../waiting-questions.ts';
 import { answerForm, hasTrueDigests, questionSection, signerText } from './question.ts';
 
 /** Reads and consumes links. */
-export type Links = Pick<NotifyDesk['links'], 'read' | 'use' | 'tryPassphrase' | 'uncountPassphrase'>;
+export type Links = Pick<NotificationChannels['links'], 'read' | 'use' | 'tryPassphrase' | 'uncountPassphrase'>;
 type Verdict = ReturnType<Links['read']>;
 type Link = Extract<Verdict, { ok: true }>['link'];
 type Refusal = Extract<Verdict, { ok: false }>['why'];
