@@ -152,7 +152,7 @@ describe('a fleet', { concurrency: false }, () => {
     writeFileSync(file, changed);
     const { status, stdout } = await operator('agent', 'enroll', '--from', roster, '--output', agents);
     assert.equal(status, 1);
-    assert.match(stdout, new RegExp(`^line 1 {2}${label(0)} {2}failed: .*config\\.yaml says something else`, 'm'));
+    assert.match(stdout, new RegExp(`^line 1 {2}${label(0)} {2}failed: .*config\\.yaml has other content`, 'm'));
     assert.equal(readFileSync(file, 'utf8'), changed);
   });
 });

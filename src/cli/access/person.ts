@@ -58,7 +58,7 @@ export function personClient(context: Pick<CliContext, 'home' | 'settings' | 'cl
 
 function refused({ url, isHere }: RouterAccess): ReveilleError {
   const remedy = isHere
-    ? 'start "reveille up" anew, which makes another one, or set REVEILLE_TOKEN'
+    ? 'restart "reveille up", which creates another one, or set REVEILLE_TOKEN'
     : 'it may have expired or been revoked; ask for another one, and set REVEILLE_TOKEN to it';
   return new ReveilleError('unauthorized', `the router at ${url} does not accept this credential: ${remedy}`);
 }

@@ -244,7 +244,7 @@ test('a person talks, approves, stops, leaves and continues, here and from anoth
 
   const wrong = await run(['chat', 'hello'], { env: { REVEILLE_TOKEN: `${token.slice(0, -4)}AAAA` } });
   assert.equal(wrong.status, 1);
-  assert.match(wrong.stderr, /does not take this credential/);
+  assert.match(wrong.stderr, /does not accept this credential/);
 });
 
 test('without a model, and while the machine does not start, the reason is shown, and typed text is kept', async (t) => {

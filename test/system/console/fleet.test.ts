@@ -75,7 +75,7 @@ describe('the console of a fleet', () => {
     assert.match((await own.get('machine')).text, /asleep/, 'reading does not start the machine');
     const asked = (await own.get('approvals')).text;
     assert.match(asked, /Pay 12\.50 EUR: alice → bob/);
-    assert.match(asked, /an answer in this page needs a passkey/);
+    assert.match(asked, /To answer on this page, add a passkey/);
     assert.doesNotMatch(asked, /data-answer/);
     assert.match((await own.get('day')).text, /reveille time/);
     const status = (await own.get('status')).text;
@@ -339,7 +339,7 @@ describe('the console of a fleet', () => {
       return checks.find(({ name }) => name === 'public listener')!;
     };
     const { status, detail } = await listener({});
-    assert.deepEqual([status, detail], ['ok', `people come in at ${fleet.origin}, with TLS, with the console`]);
+    assert.deepEqual([status, detail], ['ok', `users connect at ${fleet.origin}, with TLS, with the console`]);
     assert.equal((await listener({ ROUTER_PUBLIC_PORT: '1' })).status, 'broken');
   });
 
