@@ -64,7 +64,7 @@ export type NotificationChannel = {
   readonly told: readonly string[];
   readonly quiet?: { readonly from: string; readonly to: string; readonly timezone: string } | undefined;
   /** Epoch ms. */
-  readonly lastToldAt: number | undefined;
+  readonly lastSentAt: number | undefined;
   readonly lastError: string | undefined;
   readonly isPaused: boolean;
 };

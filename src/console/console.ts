@@ -52,7 +52,7 @@ export type UserAccess = {
   /** Consumes a one-time code; `undefined` for an invalid code. */
   redeem(code: string): Promise<SignedInUser | undefined>;
   /** Whether a credential is still valid. */
-  stands(credential: string): boolean;
+  isValid(credential: string): boolean;
   /** Stores sessions. */
   readonly sessions: SessionStore;
 };
@@ -90,7 +90,7 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
   const reads = new SharedReads(clock, SHARED_MS);
   const sessions = new Sessions({
     ...{ clock, codeSecret, cookie: options.cookie, makeMessages: () => new SessionMessages() },
-    ...{ store: people?.sessions, isCredentialValid: people && ((credential) => people.stands(credential)) },
+    ...{ store: people?.sessions, isCredentialValid: people && ((credential) => people.isValid(credential)) },
   });
   const watcher = new ChangeWatcher({
     clock,

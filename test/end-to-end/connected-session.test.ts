@@ -13,7 +13,7 @@ import { createRouterClient } from '../../src/router/client.ts';
 import { type Outcome, reveilleProcess } from '../support/command-line.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Installation, startInstallation } from '../support/installation.ts';
-import { watchedIn } from '../support/pseudo-terminal.ts';
+import { watchCommand } from '../support/pseudo-terminal.ts';
 import { callsIn, installAgent } from '../support/stand-ins/agents/executable.ts';
 import { atEnd, temporaryFolder } from '../support/temporary.ts';
 import { needs } from '../support/tools.ts';
@@ -256,7 +256,7 @@ test('at a terminal connect shows the wake target, offers this folder, and ends 
   const installation = await bench(t);
   // The shell of `script` changes to the folder first: a terminal has no option for it.
   const argv = ['sh', '-c', 'cd "$0" && exec "$@"', installation.work, process.execPath, PROGRAM, 'connect', 'claude'];
-  const screen = watchedIn({ columns: 200, rows: 60 }, argv, installation.env);
+  const screen = watchCommand({ columns: 200, rows: 60 }, argv, installation.env);
   atEnd(t, () => screen.end());
   await screen.until(/Write this\? \[y\/N\] ?$/);
   await screen.type('y\r', /Wakes go to [^\n]+\. Let them start Claude Code in [^\n]*work and [^\n]*\? \[y\/N\] ?$/);

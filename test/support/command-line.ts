@@ -91,7 +91,7 @@ export type RunningCommand = {
   ended: Promise<void>;
 };
 
-export function stayingReveille(
+export function startReveille(
   owner: Owner,
   home: string,
   args: readonly string[],

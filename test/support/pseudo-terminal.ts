@@ -12,7 +12,7 @@ const quote = (word: string) => `'${word.replaceAll("'", `'\\''`)}'`;
 
 const LIMIT_MS = 120_000;
 
-export type Watched = {
+export type WatchedCommand = {
   /** The visible lines, from the top; blanks at the ends of lines are omitted. */
   rows(): string[];
   /** Every written line, scrolled away or not. */
@@ -27,7 +27,7 @@ export type Watched = {
   end(): Promise<void>;
 };
 
-export function watchedIn(size: Size, command: readonly string[], env: Record<string, string>): Watched {
+export function watchCommand(size: Size, command: readonly string[], env: Record<string, string>): WatchedCommand {
   const { columns, rows } = size;
   const terminal = new xterm.Terminal({ cols: columns, rows, scrollback: 20_000, allowProposedApi: true });
   const child: ChildProcess = spawn(

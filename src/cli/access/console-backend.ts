@@ -169,7 +169,7 @@ async function dayOf(context: CliContext, date: string | undefined) {
 function noticesOf({ settings }: CliContext, user: string, channels: NotificationChannels): ConsoleNotifications {
   const shown = (view: ChannelView): NotificationChannel => ({
     ...{ id: view.id, name: view.name, place: view.place, told: view.told, quiet: view.quiet },
-    ...{ lastToldAt: view.lastToldAt, lastError: view.last_error, isPaused: view.paused === true },
+    ...{ lastSentAt: view.lastToldAt, lastError: view.last_error, isPaused: view.paused === true },
   });
   return {
     ...{ kinds: NOTIFICATION_KINDS, standard: DEFAULT_KINDS },

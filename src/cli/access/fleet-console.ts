@@ -194,7 +194,7 @@ export function fleetConsole(context: CliContext, { host, isTls, console, allowe
         users: {
           signIn: users.authenticate,
           redeem: users.redeem,
-          stands: users.isValid,
+          isValid: users.isValid,
           sessions: users.sessions,
         },
         backendOf: (entry) => backends.of(entry),

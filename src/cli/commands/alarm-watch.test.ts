@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { type Outcome, stayingReveille } from '../../../test/support/command-line.ts';
+import { type Outcome, startReveille } from '../../../test/support/command-line.ts';
 import { eventually } from '../../../test/support/eventually.ts';
 import { type Installation, startAgent, startInstallation } from '../../../test/support/installation.ts';
 import { sharedOwner } from '../../../test/support/temporary.ts';
@@ -28,7 +28,7 @@ describe('reveille alarm watch', () => {
     const ended = Date.parse((await house.client.listFires(old)).fires[0]!.finished_at);
     await eventually('a later second', () => Math.floor(Date.now() / 1000) > Math.floor(ended / 1000));
 
-    const watching = stayingReveille(t, house.home.path, ['alarm', 'watch']);
+    const watching = startReveille(t, house.home.path, ['alarm', 'watch']);
     await watching.until(watches);
     const once = await wake('first');
     const series = (await house.client.createAlarm({ kind: 'cron', wake_message: 'second', cron_expr: '@yearly' })).id;
@@ -49,7 +49,7 @@ describe('reveille alarm watch', () => {
   });
 
   test('prints a failure with its error, as a JSON line for programs, and SIGTERM ends it with 0', async (t) => {
-    const watching = stayingReveille(t, house.home.path, ['alarm', 'watch', '--json']);
+    const watching = startReveille(t, house.home.path, ['alarm', 'watch', '--json']);
     // It prints nothing before the first fire: a printed fire shows that it watches.
     let rung = 0;
     await Promise.all([
@@ -74,7 +74,7 @@ describe('reveille alarm watch', () => {
 
   test('follows one alarm to its end', async (t) => {
     const id = await wake('the one', 3600);
-    const watching = stayingReveille(t, house.home.path, ['alarm', 'watch', '--id', id.slice(0, 23)]);
+    const watching = startReveille(t, house.home.path, ['alarm', 'watch', '--id', id.slice(0, 23)]);
     await watching.until(watches);
     await wake('another', 1);
     // Only now: the command may take longer to start than an alarm takes to fire.
@@ -90,7 +90,7 @@ describe('reveille alarm watch', () => {
     const other = await startInstallation(own);
     const awake = await startAgent(own);
     await other.run('machine', 'put', '--provider', 'http', '--url', awake.url);
-    const watching = stayingReveille(t, other.home.path, ['alarm', 'watch']);
+    const watching = startReveille(t, other.home.path, ['alarm', 'watch']);
     await watching.until(watches);
     const { id } = await other.client.createAlarm({ kind: 'once', wake_message: 'through it', delay_seconds: 1 });
     await other.chronos.close();

@@ -20,8 +20,8 @@ import type { CliContext } from '../context.ts';
 import { checkClients } from '../doctor/clients.ts';
 import { homeAt } from '../home/home.ts';
 import { PROGRAM } from '../home/package-root.ts';
+import { serviceLocation } from '../service/folders.ts';
 import { programIn } from '../service/lasting-copy.ts';
-import { serviceLocation } from '../service/place.ts';
 import { programToName } from './connect.ts';
 
 const read = (path: string) => readFileSync(path, 'utf8');

@@ -20,8 +20,8 @@ import { UsageError } from '../flags/usage-error.ts';
 import { readRun } from '../home/home.ts';
 import { PROGRAM } from '../home/package-root.ts';
 import { columns } from '../screens/columns.ts';
+import { serviceLocation } from '../service/folders.ts';
 import { programIn } from '../service/lasting-copy.ts';
-import { serviceLocation } from '../service/place.ts';
 import { personAt } from './neo-server-review.ts';
 
 export type ConnectFlags = {

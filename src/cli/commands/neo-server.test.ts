@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { reveille } from '../../../test/support/command-line.ts';
-import { watchedIn } from '../../../test/support/pseudo-terminal.ts';
+import { watchCommand } from '../../../test/support/pseudo-terminal.ts';
 import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { needs } from '../../../test/support/tools.ts';
 import { PROGRAM } from '../home/package-root.ts';
@@ -200,7 +200,7 @@ async function onTerminal(
   words: readonly string[],
   answers: readonly (readonly [string, string])[],
 ) {
-  const terminal = watchedIn({ columns: 100, rows: 60 }, [process.execPath, PROGRAM, ...words], {
+  const terminal = watchCommand({ columns: 100, rows: 60 }, [process.execPath, PROGRAM, ...words], {
     ...{ PATH: process.env.PATH ?? '', HOME: home, REVEILLE_HOME: home, NO_COLOR: '1' },
   });
   t.after(() => terminal.end());

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { chmodSync, existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { stayingReveille } from '../../../test/support/command-line.ts';
+import { startReveille } from '../../../test/support/command-line.ts';
 import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { homeAt, loadOrMakeSecrets, makeHome } from './home.ts';
 
@@ -19,7 +19,7 @@ test('no daemon starts in a home that others may write to, and none makes secret
   mkdirSync(path);
   chmodSync(path, 0o777);
   const look = async (words: string[]) => {
-    const daemon = stayingReveille(t, path, words, { env: PORTS });
+    const daemon = startReveille(t, path, words, { env: PORTS });
     // A daemon that starts anyway prints its address.
     await Promise.race([daemon.ended, daemon.until(({ stdout }) => stdout.includes('\n')).catch(() => {})]);
     assert.deepEqual([words, daemon.outcome.status, daemon.outcome.stdout], [words, 1, '']);

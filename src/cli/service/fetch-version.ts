@@ -5,9 +5,9 @@ import { ReveilleError } from '../../wire/errors.ts';
 import type { CliContext } from '../context.ts';
 import { PACKAGE_ROOT } from '../home/package-root.ts';
 import { ask } from './ask.ts';
+import { currentVersion, draftFolder, forgetDrafts } from './folders.ts';
 import type { Service } from './installation.ts';
 import { checkProgram, notWritten, packageAt, programIn } from './lasting-copy.ts';
-import { currentVersion, draftFolder, forgetDrafts } from './place.ts';
 
 const NPM_MS = 600_000;
 const IS_WINDOWS = process.platform === 'win32';

@@ -9,10 +9,17 @@ import { checkSchemas, schemasOf } from '../home/databases.ts';
 import { makeHome, type RunRecord } from '../home/home.ts';
 import { PACKAGE_ROOT } from '../home/package-root.ts';
 import { takeWakeBack } from '../sleep/wake-text.ts';
+import {
+  currentVersion,
+  forgetVersions,
+  type ServiceFolders,
+  serviceLocation,
+  switchTo,
+  versionOf,
+} from './folders.ts';
 import { endMachines, whenUp } from './health.ts';
 import { copyProgram, isCheckout, lastingNode, notWritten, packageAt, programIn } from './lasting-copy.ts';
 import { type ServiceManager, type ServiceSpec, serviceManager } from './manager.ts';
-import { currentVersion, forgetVersions, type ServiceFolders, serviceLocation, switchTo, versionOf } from './place.ts';
 import { earlierVersion, forgetNote, noteFile, readNote } from './upgrade-note.ts';
 
 /** Variables of the user's shell with locations, which a service needs too. */

@@ -1,7 +1,7 @@
 /** The interface of service managers, and the choice for this system. */
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Settings } from '../../wire/settings.ts';
-import type { ServiceFolders } from './place.ts';
+import type { ServiceFolders } from './folders.ts';
 
 /** The specification of a service. */
 export type ServiceSpec = {

@@ -8,9 +8,9 @@ import { reveille } from '../../../test/support/command-line.ts';
 import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { needs } from '../../../test/support/tools.ts';
 import { pmsetTime, pmsetWords, wakeTaskText } from '../sleep/wake-elsewhere.ts';
+import { currentVersion, forgetVersions, serviceLocation, switchTo } from './folders.ts';
 import { copyProgram, lastingNode } from './lasting-copy.ts';
 import { plistText } from './launchd.ts';
-import { currentVersion, forgetVersions, serviceLocation, switchTo } from './place.ts';
 import { unitText } from './systemd.ts';
 import { taskText } from './windows-task.ts';
 

@@ -20,7 +20,7 @@ import { foldersElsewhere } from '../backup/inventory.ts';
 import type { CliContext } from '../context.ts';
 import { schemasOf } from '../home/databases.ts';
 import { ask } from './ask.ts';
-import type { ServiceFolders } from './place.ts';
+import type { ServiceFolders } from './folders.ts';
 
 const SYNC_MS = 120_000;
 /** A new version that runs longer than this is not part of an attempt any more. */

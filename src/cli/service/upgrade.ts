@@ -11,10 +11,10 @@ import { formatInstant } from '../../wire/rfc3339.ts';
 import type { CliContext } from '../context.ts';
 import { schemasOf } from '../home/databases.ts';
 import { fetchVersion } from './fetch-version.ts';
+import { currentVersion, forgetVersions, type ServiceFolders, switchTo, versionOf } from './folders.ts';
 import { brokenChecks, endMachines, whenUp } from './health.ts';
 import type { Service } from './installation.ts';
 import { lastingNode, programIn } from './lasting-copy.ts';
-import { currentVersion, forgetVersions, type ServiceFolders, switchTo, versionOf } from './place.ts';
 import {
   cameUp,
   copiesOf,

@@ -8,7 +8,7 @@ import type { CancelTimer, Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { CliContext } from '../context.ts';
-import { serviceLocation } from '../service/place.ts';
+import { serviceLocation } from '../service/folders.ts';
 import { Awake, HOLD_LIMIT_SECONDS } from './awake.ts';
 import {
   type Armed,

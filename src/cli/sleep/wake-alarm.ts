@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { readPrivateFile, replacePrivateFile } from '../../kit/identity/private-file.ts';
 import type { Settings } from '../../wire/settings.ts';
-import type { ServiceFolders } from '../service/place.ts';
+import type { ServiceFolders } from '../service/folders.ts';
 
 /** Time before an alarm is due at which the computer is woken: its network must reconnect. */
 export const LEAD_MS = 60_000;

@@ -4,7 +4,7 @@ import { fromNow, localTime } from '../../kit/clock/local-time.ts';
 import type { CliContext } from '../context.ts';
 import type { Check } from '../doctor/check.ts';
 import { readerOf } from '../screens/reader.ts';
-import { currentVersion, type ServiceFolders, serviceLocation } from '../service/place.ts';
+import { currentVersion, type ServiceFolders, serviceLocation } from '../service/folders.ts';
 import { LEAD_MS, wakeAlarm, wakeFiles } from './wake-alarm.ts';
 import { cannotWake } from './wake-linux.ts';
 

@@ -17,7 +17,7 @@ const KINDS: Readonly<Record<string, string>> = {
 const TITLE = 'Notifications';
 
 function row(channel: NotificationChannel, { here, session }: RequestContext): Html {
-  const { id, name, place, told: kinds, quiet, lastToldAt: lastSentAt, lastError, isPaused } = channel;
+  const { id, name, place, told: kinds, quiet, lastSentAt, lastError, isPaused } = channel;
   const state = lastError !== undefined ? 'failed' : isPaused ? 'held' : 'good';
   const text = lastError !== undefined ? 'failing' : isPaused ? 'paused' : 'on';
   return html`<li class="row" data-row><span class="name">${shown(name)} <small>${shown(place)} · ${kinds.join(', ')}${quiet === undefined ? NOTHING : html` · quiet ${quiet.from}–${quiet.to} ${quiet.timezone}`}</small></span>

@@ -13,9 +13,9 @@ import { lessonTable } from './lesson-table.ts';
 import { checkNewMemory, type NewMemory, type RememberResult, type Source, type StoredMemory } from './memory.ts';
 import { type Keys, type ListQuery, memoryTable } from './memory-table.ts';
 import { strengthened } from './ranking.ts';
+import { normalizeText, searchTextOf } from './search-words.ts';
 import { textSearch } from './text-search.ts';
 import { vectorTable } from './vector-table.ts';
-import { normalizeText, searchTextOf } from './words.ts';
 
 /** The path of the memories of a data folder. */
 export function cortexPath(dataDir: string): string {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { normalizeText } from './words.ts';
+import { normalizeText } from './search-words.ts';
 
 const same = (one: string, other: string) => normalizeText(one) === normalizeText(other);
 

@@ -6,7 +6,7 @@
  * all words are frequent, the newest memories with any of them are scored instead.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import { queryWords } from './words.ts';
+import { queryWords } from './search-words.ts';
 
 /** A memory and how well its words match: greater is better; comparable within one answer only. */
 export type TextHit = { readonly seq: number; readonly score: number };

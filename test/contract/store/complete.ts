@@ -14,12 +14,12 @@ import {
   delivered,
   edited,
   everythingOf,
+  firedForGood,
   keyOf,
   LEASE_MS,
   NOW,
   occurrenceOf,
   paused,
-  rung,
   triggered,
   withCode,
 } from './fixtures.ts';
@@ -36,13 +36,13 @@ export function completeContract(open: OpenStore): void {
       let given: AlarmState | undefined;
       const settle: Transition = (state) => {
         given = state;
-        return rung(occurrence.fireId)(state);
+        return firedForGood(occurrence.fireId)(state);
       };
       const attempt = attemptOf(claimed, { error: 'said\0 "no" \u{1F998}', missedCount: 3 });
       assert.deepEqual(await store.complete([{ key: keyOf(claimed), attempt, settle }]), ['applied']);
 
       assert.deepEqual(given, { alarm, occurrences: [{ ...occurrence, leaseUntil: null, claimedAt: null }] });
-      const after = { state: rung(occurrence.fireId)(given), attempts: [attempt] };
+      const after = { state: firedForGood(occurrence.fireId)(given), attempts: [attempt] };
       assert.deepEqual(await everythingOf(store, ADA, alarm.id), after);
       assert.deepEqual(await everythingOf(await reopen(), ADA, alarm.id), after);
     });

@@ -114,7 +114,7 @@ export function attemptOf({ occurrence }: Claim, change: Partial<Attempt> = {}):
 }
 
 /** The alarm has fired for the last time: the occurrence is removed. */
-export function rung(fireId: string): Transition {
+export function firedForGood(fireId: string): Transition {
   return ({ alarm, occurrences }) => ({
     alarm: { ...alarm, status: 'fired', fireCount: alarm.fireCount + 1, lastFiredAt: NOW + 1 },
     occurrences: occurrences.filter((occurrence) => occurrence.fireId !== fireId),
@@ -161,7 +161,7 @@ export function triggered(at: number): Transition {
 /** A claim that was delivered and ends its alarm. */
 export function delivered(claimed: Claim): Completion {
   const key = keyOf(claimed);
-  return { key, attempt: attemptOf(claimed), settle: rung(key.fireId) };
+  return { key, attempt: attemptOf(claimed), settle: firedForGood(key.fireId) };
 }
 
 export function agentKey(change: Partial<AgentKey> = {}): AgentKey {

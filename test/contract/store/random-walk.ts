@@ -16,12 +16,12 @@ import {
   BOB,
   cancelled,
   edited,
+  firedForGood,
   keyOf,
   LEASE_MS,
   NOW,
   occurrenceOf,
   paused,
-  rung,
   triggered,
 } from './fixtures.ts';
 import { makeModelStore } from './model-store.ts';
@@ -139,7 +139,7 @@ class Walk {
       const { fireId } = claimed.occurrence;
       const at = this.#instant(when);
       const settle: Record<typeof outcome, Transition> = {
-        rung: rung(fireId),
+        rung: firedForGood(fireId),
         again: again(fireId, at),
         held: (state) =>
           settleDeferred(state, fireId, { until: at + 1000, dueAt: at, reason: `held back until ${at}` }),

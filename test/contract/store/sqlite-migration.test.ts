@@ -14,7 +14,7 @@ import { MIGRATIONS, openSqliteStore } from '../../../src/chronos/store/sqlite/s
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import { openDatabase } from '../../../src/kit/sqlite/open.ts';
-import { attemptOf, claim, keyOf, LEASE_MS, NOW, rung } from './fixtures.ts';
+import { attemptOf, claim, firedForGood, keyOf, LEASE_MS, NOW } from './fixtures.ts';
 
 type Kept = {
   tables: Record<string, Record<string, SQLInputValue>[]>;
@@ -79,7 +79,7 @@ test('the holder of a lease in it may still end it', async (t) => {
   t.after(() => store.close());
   const { alarm, occurrences } = labelled('leased');
   const leased = { alarm, occurrence: occurrences[0]! };
-  const completion = { key: keyOf(leased), attempt: attemptOf(leased), settle: rung(leased.occurrence.fireId) };
+  const completion = { key: keyOf(leased), attempt: attemptOf(leased), settle: firedForGood(leased.occurrence.fireId) };
   assert.deepEqual(await store.complete([completion]), ['applied']);
   assert.equal((await store.get(alarm.owner, alarm.id))?.alarm.status, 'fired');
 });

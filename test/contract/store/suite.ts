@@ -12,9 +12,9 @@ import { getContract, listContract } from './get-list.ts';
 import { nextDueContract } from './next-due.ts';
 import { nonceContract } from './nonces.ts';
 import { ownerContract } from './owners.ts';
-import { receiptsContract } from './receipts.ts';
 import { renewContract } from './renew.ts';
 import type { OpenStore } from './store-under-test.ts';
+import { receiptsContract } from './turn-reports.ts';
 import { updateContract } from './update.ts';
 
 /**

@@ -8,9 +8,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { AlarmView } from '../../../src/wire/alarm.ts';
-import { House, type HousePlan } from '../../support/cluster/cluster.ts';
+import { Cluster, type ClusterConfig } from '../../support/cluster/cluster.ts';
 import { pause } from '../../support/cluster/processes.ts';
-import type { HouseUser } from '../../support/cluster/user.ts';
+import type { ClusterUser } from '../../support/cluster/user.ts';
 import { randomFrom } from '../../support/random/random.ts';
 import { installPostgresAudit, installSqliteAudit } from '../checker/audit/install.ts';
 import { DEFAULT_POLICY } from '../checker/history.ts';
@@ -81,7 +81,7 @@ async function runPhases(plan: CampaignPlan, folder: string): Promise<CampaignOu
   const client = openJournal(clientFile, { log: 'client', clockToleranceMs });
   const receiver = openJournal(receiverFile, { log: 'receiver', clockToleranceMs, runsTurns: true });
   const receiverLog = recordReceiver(receiver.write);
-  const housePlan: HousePlan = {
+  const housePlan: ClusterConfig = {
     folder: join(folder, 'house'),
     ...installationConfig(store),
     users: USERS,
@@ -89,7 +89,7 @@ async function runPhases(plan: CampaignPlan, folder: string): Promise<CampaignOu
     ...special,
     settings: { ...SETTINGS, ...special.settings },
   };
-  const installation = await House.open(housePlan);
+  const installation = await Cluster.open(housePlan);
   const log = new ClientLog(recordClient(client.write), Date.now);
   const load = new Load({
     users: installation.users,
@@ -139,7 +139,7 @@ async function runPhases(plan: CampaignPlan, folder: string): Promise<CampaignOu
 
 async function strikeAgainAndAgain(
   { fault, extent, signal, onStrike }: CampaignPlan,
-  installation: House,
+  installation: Cluster,
   random: () => number,
 ): Promise<StrikeRecord[]> {
   const strikes: StrikeRecord[] = [];
@@ -163,13 +163,13 @@ const isOverdue = ({ next_fire_at }: AlarmView, now: number) => now - Date.parse
  * minutes after several faults in a row. The verdict decides whether that is correct.
  */
 async function untilNoneActive(
-  installation: House,
+  installation: Cluster,
   kind: (alarm: AlarmView, now: number) => boolean,
   limitMs: number,
   signal: AbortSignal | undefined,
 ): Promise<void> {
   const end = Date.now() + limitMs;
-  const hasNone = async ({ clients }: HouseUser) => {
+  const hasNone = async ({ clients }: ClusterUser) => {
     for (const client of clients) {
       const page = await client.listAlarms({ status: 'active', limit: 500 }).catch(() => undefined);
       if (page) return !page.alarms.some((alarm) => kind(alarm, installation.now()));

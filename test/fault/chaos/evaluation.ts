@@ -1,7 +1,7 @@
 /** After a campaign: reads and judges the three logs, and computes the figures. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { House } from '../../support/cluster/cluster.ts';
+import type { Cluster } from '../../support/cluster/cluster.ts';
 import { isAcceptance } from '../checker/evidence.ts';
 import type { DatabaseLog, Policy, ReceiverLog } from '../checker/history.ts';
 import { judge } from '../checker/judge.ts';
@@ -21,7 +21,7 @@ export type StrikeRecord = Strike & { beganAt: number };
 export type CampaignRecords = {
   fault: Fault;
   store: CampaignStore;
-  installation: House;
+  installation: Cluster;
   seed: number;
   folder: string;
   files: { client: string; receiver: string };
@@ -70,7 +70,7 @@ function countWaiting({ alarms, occurrences, readAt }: DatabaseLog): number {
 }
 
 /** Lateness of first attempts, for users that the fault itself does not affect. */
-function latenessIn(waits: readonly Wait[], { affects: troubles }: Fault, { users }: House) {
+function latenessIn(waits: readonly Wait[], { affects: troubles }: Fault, { users }: Cluster) {
   const affected = new Set(users.filter((user) => troubles?.(user)).map(({ label }) => label));
   const first = waits.filter(({ attempt, owner }) => attempt === 1 && !affected.has(owner));
   return latenessOf(first.map(({ from, until }) => Math.max(0, until - from)));

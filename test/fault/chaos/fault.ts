@@ -1,12 +1,12 @@
 /** A kind of fault and its requirements. One file in `faults/` for each. */
 import type { AlarmCreateBody } from '../../../src/chronos/client.ts';
-import type { House, HousePlan } from '../../support/cluster/cluster.ts';
-import type { HouseUser } from '../../support/cluster/user.ts';
+import type { Cluster, ClusterConfig } from '../../support/cluster/cluster.ts';
+import type { ClusterUser } from '../../support/cluster/user.ts';
 import type { CampaignStore } from './stores.ts';
 
 /** The parts that a fault acts on. */
 export type FaultContext = {
-  installation: House;
+  installation: Cluster;
   /** Uniform in [0, 1), from the campaign's seed. */
   random: () => number;
   /** Number of earlier strikes. */
@@ -41,17 +41,17 @@ export type Fault = {
   /** Why it is impossible on this machine, with the remedy; otherwise nothing. */
   missing?: () => string | undefined;
   /** Additional settings of the installation. */
-  config?: (store: CampaignStore) => Partial<HousePlan>;
+  config?: (store: CampaignStore) => Partial<ClusterConfig>;
   /** Additional settings of an alarm. */
-  extras?: (user: HouseUser, random: () => number) => Partial<AlarmCreateBody>;
+  extras?: (user: ClusterUser, random: () => number) => Partial<AlarmCreateBody>;
   /** The users that the fault itself affects; it must not affect the others. */
-  affects?: (user: HouseUser) => boolean;
+  affects?: (user: ClusterUser) => boolean;
   /** Its extent in the version of five minutes. */
   short: Extent;
   /** Causes one fault; resolves when it has ended. */
   strike: (scene: FaultContext) => Promise<Strike>;
   /** Time after the last strike for delays that end by themselves. */
-  finish?: (installation: House) => void;
+  finish?: (installation: Cluster) => void;
 };
 
 /** Long enough for one round on the retry ladder. */

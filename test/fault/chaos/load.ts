@@ -6,12 +6,12 @@ import type { AlarmCreateBody, ChronosClient } from '../../../src/chronos/client
 import { ReveilleError } from '../../../src/wire/errors.ts';
 import { RawJson } from '../../../src/wire/json.ts';
 import { pause } from '../../support/cluster/processes.ts';
-import type { HouseUser } from '../../support/cluster/user.ts';
+import type { ClusterUser } from '../../support/cluster/user.ts';
 import { createdAnswer, definitionOf, viewAnswer } from '../checker/answers.ts';
 import type { ClientLog } from './client-log.ts';
 
 export type LoadPlan = {
-  users: readonly HouseUser[];
+  users: readonly ClusterUser[];
   log: ClientLog;
   random: () => number;
   /** Single alarms set per second, over all users. */
@@ -19,7 +19,7 @@ export type LoadPlan = {
   /** Number of running series. */
   series: readonly string[];
   /** Additional settings of an alarm of this user. */
-  extras?: (user: HouseUser, random: () => number) => Partial<AlarmCreateBody>;
+  extras?: (user: ClusterUser, random: () => number) => Partial<AlarmCreateBody>;
 };
 
 /** Single alarms are due this long after they are set. */
@@ -42,7 +42,7 @@ const TICK_MS = 20;
 const FINAL: ReadonlySet<string> = new Set(['invalid_request', 'conflict', 'not_found']);
 
 /** Names that are unique and not contained in each other: an intruder who sees one has received foreign data. */
-function namesOf({ label }: HouseUser, number: number) {
+function namesOf({ label }: ClusterUser, number: number) {
   const padded = String(number).padStart(6, '0');
   return {
     label: `label-${padded}`,
@@ -51,7 +51,7 @@ function namesOf({ label }: HouseUser, number: number) {
   };
 }
 
-type Acknowledged = { user: HouseUser; id: string };
+type Acknowledged = { user: ClusterUser; id: string };
 
 export class Load {
   readonly #plan: LoadPlan;
@@ -153,7 +153,7 @@ export class Load {
   }
 
   /** Creates an alarm with as many attempts as necessary; `undefined` when it was abandoned. */
-  async #create(user: HouseUser, body: AlarmCreateBody): Promise<string | undefined> {
+  async #create(user: ClusterUser, body: AlarmCreateBody): Promise<string | undefined> {
     const { log, random } = this.#plan;
     const operation = { op: 'create', key: body.idempotency_key ?? null, definition: definitionOf(body) } as const;
     const timeoutMs = random() < GIVEN_UP_SHARE ? Math.round(random() * GIVEN_UP_WITHIN_MS) : undefined;
@@ -198,7 +198,7 @@ export class Load {
 
   /** Asks one replica after the other until one succeeds. */
   async #untilAnswered<T>(
-    user: HouseUser,
+    user: ClusterUser,
     ask: (client: ChronosClient, attempt: number) => Promise<T>,
   ): Promise<T | undefined> {
     const first = Math.floor(this.#plan.random() * user.clients.length);

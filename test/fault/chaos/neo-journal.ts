@@ -1,7 +1,7 @@
 /** Writes the turns of the users' Neos into the receiver's log. */
 import { elementsOf, sliceAt } from '../../../src/wire/json.ts';
 import { turnViewSchema } from '../../../src/wire/turn.ts';
-import type { House } from '../../support/cluster/cluster.ts';
+import type { Cluster } from '../../support/cluster/cluster.ts';
 import type { NeoGet } from '../../support/cluster/neo-reader.ts';
 import type { NeoUser } from '../../support/cluster/user.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -35,7 +35,7 @@ async function turnsOf(get: NeoGet): Promise<string[]> {
  *
  * @returns sentences about turns that did not end well
  */
-export function journalNeo(installation: House, user: NeoUser, log: ReceiverRecorder): Promise<string[]> {
+export function journalNeo(installation: Cluster, user: NeoUser, log: ReceiverRecorder): Promise<string[]> {
   return installation.readNeo(user, async (get) => {
     const violations: string[] = [];
     let turns: string[] = [];

@@ -2,7 +2,7 @@
 import { reshard } from '../../../src/chronos/store/postgres/reshard.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
-import type { HousePlan } from '../../support/cluster/cluster.ts';
+import type { ClusterConfig } from '../../support/cluster/cluster.ts';
 import { CitusCluster, noCitus } from '../../support/postgres/citus.ts';
 import { noPatroni, PatroniCluster } from '../../support/postgres/patroni.ts';
 
@@ -33,7 +33,7 @@ async function startCitus(): Promise<CitusCluster> {
 }
 
 /** The settings of an installation on it. */
-export function installationConfig(store: CampaignStore): Pick<HousePlan, 'store' | 'replicas' | 'engine'> {
+export function installationConfig(store: CampaignStore): Pick<ClusterConfig, 'store' | 'replicas' | 'engine'> {
   if (store === 'sqlite') return { store, replicas: 1 };
   if (store === 'patroni') return { store: 'postgres', replicas: 2, engine: () => PatroniCluster.start('hosts') };
   if (store === 'citus') return { store: 'postgres', replicas: 2, engine: startCitus };

@@ -18,12 +18,12 @@ import { type NeoGet, readNeo } from './neo-reader.ts';
 import { freePort, PROGRAM } from './processes.ts';
 import { SmallDisk } from './small-disk.ts';
 import { Targets, USUAL } from './targets.ts';
-import { type HouseUser, killNeo, MACHINES, type MachineKind, type NeoUser } from './user.ts';
+import { type ClusterUser, killNeo, MACHINES, type MachineKind, type NeoUser } from './user.ts';
 import { WallClock } from './wall-clock.ts';
 
 export type StoreKind = 'sqlite' | 'postgres';
 
-export type HousePlan = {
+export type ClusterConfig = {
   /** Folder of its logs and data; made when missing, left when the cluster is closed. */
   folder: string;
   /** The store of the alarms. With SQLite there is one chronosd. */
@@ -56,11 +56,11 @@ const SECRET_NAMES = [
   'ROUTER_ADMIN_TOKEN',
 ] as const;
 
-export class House {
-  readonly plan: HousePlan;
+export class Cluster {
+  readonly plan: ClusterConfig;
   readonly links: Links;
   readonly replicas: Daemon[] = [];
-  readonly users: HouseUser[] = [];
+  readonly users: ClusterUser[] = [];
   readonly #secrets = Object.fromEntries(SECRET_NAMES.map((name) => [name, randomSecret()])) as Record<
     (typeof SECRET_NAMES)[number],
     string
@@ -74,15 +74,15 @@ export class House {
   /** The client addresses of the replicas. */
   readonly #apiPorts: number[] = [];
 
-  private constructor(plan: HousePlan) {
+  private constructor(plan: ClusterConfig) {
     mkdirSync(plan.folder, { recursive: true });
     this.plan = plan;
     this.links = new Links(plan.links ?? false);
   }
 
   /** Starts everything and registers the users' machines. */
-  static async open(plan: HousePlan): Promise<House> {
-    const cluster = new House(plan);
+  static async open(plan: ClusterConfig): Promise<Cluster> {
+    const cluster = new Cluster(plan);
     try {
       await cluster.#open();
       return cluster;

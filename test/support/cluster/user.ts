@@ -8,7 +8,7 @@ import { PROGRAM } from './processes.ts';
 export const MACHINES = ['sleeping', 'resident', 'target'] as const;
 export type MachineKind = (typeof MACHINES)[number];
 
-export type HouseUser = {
+export type ClusterUser = {
   label: string;
   machine: MachineKind;
   /** One for each replica of chronosd. */
@@ -16,7 +16,12 @@ export type HouseUser = {
 };
 
 /** A user whose agent is a Neo. */
-export type NeoUser = HouseUser & { machine: 'sleeping' | 'resident'; token: string; dataDir: string; daemon?: Daemon };
+export type NeoUser = ClusterUser & {
+  machine: 'sleeping' | 'resident';
+  token: string;
+  dataDir: string;
+  daemon?: Daemon;
+};
 
 /** The process of a Neo that the router has started, or `undefined` while it sleeps. */
 export function neoPid({ dataDir }: NeoUser): number | undefined {

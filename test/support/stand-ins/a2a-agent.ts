@@ -15,7 +15,7 @@ export type StandInA2a = HttpAgent & {
   /** Refuses contexts that it did not make. */
   ownContexts: boolean;
   /** Sets the state of every task, with a message of the agent. */
-  become(state: string, answerText?: string): void;
+  setState(state: string, answerText?: string): void;
 };
 
 const said = (text: string) => ({ role: 'ROLE_AGENT', messageId: 'm', parts: [{ text }] });

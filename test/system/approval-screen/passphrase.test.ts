@@ -7,7 +7,7 @@ import { type TestContext, test } from 'node:test';
 import { PROGRAM } from '../../../src/cli/home/package-root.ts';
 import { ADMIN_TOKEN } from '../../support/cluster/approval.ts';
 import { reveille } from '../../support/command-line.ts';
-import { watchedIn } from '../../support/pseudo-terminal.ts';
+import { watchCommand } from '../../support/pseudo-terminal.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 import { needs } from '../../support/tools.ts';
 import { callerOf, startedExecutor, TOKEN, transfer } from '../executor/executor-bench.ts';
@@ -36,7 +36,7 @@ async function open(t: TestContext) {
   assert.equal((await run(['approver', 'enroll'])).status, 0);
   const here = { ...env, PATH: process.env.PATH ?? '', HOME: home, REVEILLE_HOME: home };
   const inTerminal = (args: string[]) => {
-    const watched = watchedIn(SIZE, [process.execPath, PROGRAM, ...args], here);
+    const watched = watchCommand(SIZE, [process.execPath, PROGRAM, ...args], here);
     let isOver = false;
     const end = async () => {
       if (!isOver) await watched.end();

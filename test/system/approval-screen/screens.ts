@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Size, type Watched, watchedIn } from '../../support/pseudo-terminal.ts';
+import { type Size, type WatchedCommand, watchCommand } from '../../support/pseudo-terminal.ts';
 import { HOSTILE_TOOLS, type HostileCase, PLAIN_TOOL, SHELL_TOOL } from './cases.ts';
 
 const SERVER = fileURLToPath(new URL('./server.fixture.ts', import.meta.url));
@@ -50,9 +50,9 @@ export type Screens = {
   /**
    * Opens the question of an intent in a terminal; resolves at the prompt, after the last page of the call's effect.
    */
-  open(hostile: HostileCase, intentId: string, size: Size): Promise<Watched>;
+  open(hostile: HostileCase, intentId: string, size: Size): Promise<WatchedCommand>;
   /** The same; resolves at the prompt, or at the end of the first page. */
-  begin(hostile: HostileCase, intentId: string, size: Size): Promise<Watched>;
+  begin(hostile: HostileCase, intentId: string, size: Size): Promise<WatchedCommand>;
   close(): Promise<void>;
 };
 
@@ -99,9 +99,9 @@ export async function openScreens(
     MATRIX_USER_ID: name,
   });
   const atEither = new RegExp(`${prompt.source}|${MORE.source}`);
-  const atPrompt = (watched: Watched) => prompt.test(watched.rows().join('\n').trimEnd());
+  const atPrompt = (watched: WatchedCommand) => prompt.test(watched.rows().join('\n').trimEnd());
   const begin = async (hostile: HostileCase, intentId: string, size: Size) => {
-    const watched = watchedIn(size, [process.execPath, program, 'intent', 'approve', intentId], envOf(hostile));
+    const watched = watchCommand(size, [process.execPath, program, 'intent', 'approve', intentId], envOf(hostile));
     try {
       await watched.until(atEither);
       return watched;

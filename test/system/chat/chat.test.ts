@@ -18,9 +18,9 @@ import {
   sendPiece,
 } from '../../../src/kit/model/testing/model-endpoint.ts';
 import { PROGRAM, START_LIMIT_MS } from '../../support/cluster/processes.ts';
-import { reveille, stayingReveille } from '../../support/command-line.ts';
+import { reveille, startReveille } from '../../support/command-line.ts';
 import { eventually } from '../../support/eventually.ts';
-import { watchedIn } from '../../support/pseudo-terminal.ts';
+import { watchCommand } from '../../support/pseudo-terminal.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 import { lacks, needs } from '../../support/tools.ts';
 import { balancesOf } from '../rail/executor-process.ts';
@@ -86,7 +86,7 @@ async function startUp(t: TestContext, more: Record<string, string>) {
     return stdout;
   };
   const terminal = (cliArgs: string[], others: Record<string, string> = {}) => {
-    const watched = watchedIn(SIZE, [process.execPath, PROGRAM, 'chat', ...cliArgs], { ...env, ...others });
+    const watched = watchCommand(SIZE, [process.execPath, PROGRAM, 'chat', ...cliArgs], { ...env, ...others });
     let isOver = false;
     t.after(() => isOver || watched.end());
     const end = async () => {
@@ -109,7 +109,7 @@ test('a person talks, approves, stops, leaves and continues, here and from anoth
   });
 
   // Events appear as they happen, in a terminal that was opened before.
-  const following = stayingReveille(t, home, ['log', '--follow', '--json'], { env });
+  const following = startReveille(t, home, ['log', '--follow', '--json'], { env });
   const chat = terminal([]);
   await chat.until(/(?:^|\n)>$/);
   await chat.type('good morning\r', /Good morning to you\.\n>$/);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { homeAt, type RunRecord, readRun } from '../../../src/cli/home/home.ts';
 import { modelEndpoint, type Script } from '../../../src/kit/model/testing/model-endpoint.ts';
 import { START_LIMIT_MS } from '../../support/cluster/processes.ts';
-import { reveille, stayingReveille } from '../../support/command-line.ts';
+import { reveille, startReveille } from '../../support/command-line.ts';
 import { eventually } from '../../support/eventually.ts';
 import { atEnd, type Owner, temporaryFolder } from '../../support/temporary.ts';
 
@@ -42,7 +42,7 @@ export async function startInstallation(
     ...{ EXECUTOR_MODEL: 'compiler', EXECUTOR_MODEL_BASE_URL: model.baseUrl },
     ...more,
   };
-  const up = stayingReveille(owner, folder, ['up'], { env });
+  const up = startReveille(owner, folder, ['up'], { env });
   atEnd(owner, () => up.end('SIGTERM'));
   const home = homeAt(folder);
   await eventually(

@@ -17,7 +17,7 @@ import { silentLogger } from '../../../src/kit/log/log.ts';
 import { createRouterClient, type RouterClient } from '../../../src/router/client.ts';
 import { makeAuthority } from '../../support/certificates.ts';
 import { ADMIN_TOKEN } from '../../support/cluster/approval.ts';
-import { type Outcome, reveille, stayingReveille } from '../../support/command-line.ts';
+import { type Outcome, reveille, startReveille } from '../../support/command-line.ts';
 import { atEnd, type Owner, temporaryFolder } from '../../support/temporary.ts';
 import { startedExecutor } from '../executor/executor-bench.ts';
 
@@ -68,7 +68,7 @@ export async function startFleet(owner: Owner) {
     ...{ ROUTER_PUBLIC_TLS_CERT: certificate, ROUTER_PUBLIC_TLS_KEY: key, REVEILLE_TLS_CA: authority.file },
   };
   const startRouter = async (more: Record<string, string> = {}) => {
-    const daemon = stayingReveille(owner, join(folder, 'router-home'), ['router', '--json'], {
+    const daemon = startReveille(owner, join(folder, 'router-home'), ['router', '--json'], {
       env: { ...env, ...more },
     });
     await daemon.until(({ stdout }) => stdout.includes('\n'));

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { PROGRAM } from '../../../src/cli/home/package-root.ts';
-import { watchedIn } from '../../support/pseudo-terminal.ts';
+import { watchCommand } from '../../support/pseudo-terminal.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 import { needs } from '../../support/tools.ts';
 
@@ -16,7 +16,7 @@ test('at a terminal the difference is shown before anything is written, and only
   const file = join(home, '.cursor', 'mcp.json');
   const env = { PATH: process.env.PATH ?? '', HOME: home };
   const connectAndAnswer = async (answer: string) => {
-    const screen = watchedIn({ columns: 120, rows: 50 }, [process.execPath, PROGRAM, 'connect', 'cursor'], env);
+    const screen = watchCommand({ columns: 120, rows: 50 }, [process.execPath, PROGRAM, 'connect', 'cursor'], env);
     t.after(() => screen.end());
     await screen.until(/Write this\? \[y\/N\] ?$/);
     assert.match(screen.rows().join('\n'), /~\/\.cursor\/mcp\.json is made\n[\s\S]*\+ +"chronos": \{/);

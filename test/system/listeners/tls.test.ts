@@ -10,7 +10,7 @@ import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { startServer } from '../../../src/kit/http/server.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import { type Certificate, makeAuthority } from '../../support/certificates.ts';
-import { reveille, stayingReveille } from '../../support/command-line.ts';
+import { reveille, startReveille } from '../../support/command-line.ts';
 import { eventually } from '../../support/eventually.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 import { TOKEN as RAIL_TOKEN, readOnlyPlan, startedExecutor } from '../executor/executor-bench.ts';
@@ -127,7 +127,7 @@ test('an alarm uses TLS on every hop: command, chronosd, router, daemon and back
     Object.assign(settings, more);
     const lines = Object.entries(settings).map(([variable, value]) => `${variable}: ${JSON.stringify(value)}\n`);
     writeFileSync(join(home, 'config.yaml'), lines.join(''), { mode: 0o600 });
-    const daemon = stayingReveille(t, home, [name, '--json']);
+    const daemon = startReveille(t, home, [name, '--json']);
     await daemon.until(({ stdout }) => stdout.includes('\n'));
     const { url } = JSON.parse(daemon.outcome.stdout) as { url: string };
     assert.match(url, /^https:\/\/127\.0\.0\.1:\d+$/);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
 import { after, before, test } from 'node:test';
-import { stayingReveille } from '../../support/command-line.ts';
+import { startReveille } from '../../support/command-line.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type Installation, startAgent, startInstallation } from '../../support/installation.ts';
 import { diceOf } from '../../support/random/random.ts';
@@ -43,7 +43,7 @@ test('a notifier that is killed repeatedly, with a failing receiver, loses nothi
     ...['--allow-private', '--about', 'all'],
   );
   const env = { NEO_EXECUTOR_URL: executor.url, NEO_EXECUTOR_TOKEN: executor.token };
-  const start = () => stayingReveille(t, installation.home.path, ['notifier', '--json'], { env });
+  const start = () => startReveille(t, installation.home.path, ['notifier', '--json'], { env });
   let notifier = start();
   await notifier.until(({ stdout }) => stdout.includes('"system":"notifier"'));
   executor.course = () => ({

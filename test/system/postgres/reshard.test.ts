@@ -18,11 +18,11 @@ import {
   createDue,
   edited,
   everythingOf,
+  firedForGood,
   keyOf,
   NO_LIMIT,
   NOW,
   paused,
-  rung,
   triggered,
   withCode,
 } from '../../contract/store/fixtures.ts';
@@ -86,7 +86,7 @@ async function fill(store: AlarmStore): Promise<void> {
       ],
       recordedAt: NOW + 5,
     });
-    await store.complete([{ key: keyOf(one), attempt: attemptOf(one), settle: rung(fireId) }]);
+    await store.complete([{ key: keyOf(one), attempt: attemptOf(one), settle: firedForGood(fireId) }]);
     for (const change of [paused, cancelled, triggered(LATER + 1), edited({ label: 'words' })]) {
       const { alarm } = await createDue(store, LATER, { owner });
       await store.update(owner, alarm.id, change);
@@ -142,7 +142,7 @@ test('buckets change under replicas that create and fire alarms: nothing is lost
     const entries = claims.map((each) => ({
       key: keyOf(each),
       attempt: attemptOf(each),
-      settle: rung(each.occurrence.fireId),
+      settle: firedForGood(each.occurrence.fireId),
     }));
     const results = await stubbornly(() => store.complete(entries));
     results.forEach((result, index) => {

@@ -8,7 +8,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { stayingReveille } from '../../support/command-line.ts';
+import { startReveille } from '../../support/command-line.ts';
 import { eventually } from '../../support/eventually.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 import { callerOf, type Gate, TOKEN } from '../executor/executor-bench.ts';
@@ -33,7 +33,7 @@ test('when a tool changed, watch says that the question above no longer counts a
 
   const id = await ada.submit({ intent: work });
   const first = await ada.waiting(id);
-  const watching = stayingReveille(t, home, ['intent', 'watch', id], {
+  const watching = startReveille(t, home, ['intent', 'watch', id], {
     env: { NEO_EXECUTOR_URL: executor.url, NEO_EXECUTOR_TOKEN: TOKEN, MATRIX_USER_ID: 'ada' },
   });
   await watching.until(({ stdout }) => unbroken(stdout).includes(`displayed_sha256${first.displayed_sha256}`));

@@ -16,15 +16,15 @@ import {
   createDue,
   delivered,
   edited,
+  firedForGood,
   keyOf,
   LEASE_MS,
   NOW,
   paused,
-  rung,
   triggered,
 } from '../../contract/store/fixtures.ts';
-import { FINISHED, STARTED } from '../../contract/store/receipts.ts';
 import { PAYLOADS, TEXTS } from '../../contract/store/texts.ts';
+import { FINISHED, STARTED } from '../../contract/store/turn-reports.ts';
 
 /** Sorts differently by the rules of a language than byte by byte. */
 const OWNERS = [ADA, BOB, 'Zoe', '_', 'a.b-c', 'zoe'];
@@ -112,7 +112,7 @@ async function fillLives(store: AlarmStore, owner: string): Promise<void> {
     {
       key: keyOf(four!),
       attempt: attemptOf(four!, { outcome: 'missed', httpStatus: null, error: null, missedCount: 3 }),
-      settle: rung(four!.occurrence.fireId),
+      settle: firedForGood(four!.occurrence.fireId),
     },
   ]);
   await createDue(store, NOW - 50_000, { owner, label: 'held back' });

@@ -9,7 +9,7 @@ import { homeAt, loadOrMakeSecrets, makeHome } from '../../../src/cli/home/home.
 import { agentIdentity } from '../../../src/kit/identity/agent.ts';
 import { generateKey } from '../../../src/kit/identity/keys.ts';
 import { RawJson } from '../../../src/wire/json.ts';
-import { reveille, stayingReveille } from '../../support/command-line.ts';
+import { reveille, startReveille } from '../../support/command-line.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePort, startPostgres } from '../../support/postgres/server.ts';
 import { listening, temporaryFolder } from '../../support/temporary.ts';
@@ -64,10 +64,7 @@ test('alarms set on SQLite fire once from PostgreSQL, after a kill -9 during a d
     principal: holdPrincipal(),
   });
   const cleanups: (() => unknown)[] = [];
-  const killed = stayingReveille({ after: (cleanup) => void cleanups.push(cleanup) }, home.path, [
-    'chronosd',
-    '--json',
-  ]);
+  const killed = startReveille({ after: (cleanup) => void cleanups.push(cleanup) }, home.path, ['chronosd', '--json']);
   await killed.until(({ stdout }) => stdout.includes('"url"'));
 
   const expectedFires = new Map<string, string>();
@@ -97,7 +94,7 @@ test('alarms set on SQLite fire once from PostgreSQL, after a kill -9 during a d
   assert.match(JSON.parse(onFile.stderr.trim().split('\n').at(-1)!).error.message, /moved to PostgreSQL \(.*\) on /);
 
   configure(`CHRONOS_POSTGRES_URI: ${JSON.stringify(uri)}`, 'CHRONOS_ENROLLMENT: tofu');
-  const replica = stayingReveille(t, home.path, ['chronosd', '--json']);
+  const replica = startReveille(t, home.path, ['chronosd', '--json']);
   await replica.until(({ stdout: output }) => output.includes('"url"'));
   await eventually(
     'no alarm is active',

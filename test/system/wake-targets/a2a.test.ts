@@ -69,7 +69,7 @@ describe('a2a', () => {
       const turn = await wakeAndPoll(bench, () => {
         const asked = agent.seen.filter(({ path }) => path.startsWith('/tasks/')).length;
         polls++;
-        if (asked > 0) agent.become(polls > 2 ? state : 'TASK_STATE_WORKING', 'so it is');
+        if (asked > 0) agent.setState(polls > 2 ? state : 'TASK_STATE_WORKING', 'so it is');
       });
       assert.equal(turn.status, status, JSON.stringify(turn));
       assert.match(turn.error ?? '', error);
@@ -118,7 +118,7 @@ describe('a2a', () => {
     });
     await bench.close();
     const next = await startTargetBench(t, bench);
-    agent.become('TASK_STATE_COMPLETED', 'done while you were away');
+    agent.setState('TASK_STATE_COMPLETED', 'done while you were away');
     const turn = await eventually('the turn has ended', async () => {
       next.clock.advance(10_000);
       const found = (await next.turns('alice')).turns.find(({ id }) => id === json.data.turn_id);

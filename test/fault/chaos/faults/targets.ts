@@ -1,8 +1,8 @@
 /** A tenth of the users have agents that hang, or answer 500. The alarms of the other users must not be affected. */
-import type { House } from '../../../support/cluster/cluster.ts';
+import type { Cluster } from '../../../support/cluster/cluster.ts';
 import { pause } from '../../../support/cluster/processes.ts';
 import { USUAL } from '../../../support/cluster/targets.ts';
-import type { HouseUser } from '../../../support/cluster/user.ts';
+import type { ClusterUser } from '../../../support/cluster/user.ts';
 import { between, type Fault, ONE_RETRY_MS } from '../fault.ts';
 
 const USERS = 20;
@@ -10,9 +10,9 @@ const HANGS = 'target-0';
 const FAILS = 'target-1';
 const DURATION_MS = 8_000;
 
-const affectedUsers = ({ label }: HouseUser) => label === HANGS || label === FAILS;
+const affectedUsers = ({ label }: ClusterUser) => label === HANGS || label === FAILS;
 
-function repair({ targets }: House): void {
+function repair({ targets }: Cluster): void {
   for (const label of [HANGS, FAILS]) targets.set(label, USUAL);
 }
 
