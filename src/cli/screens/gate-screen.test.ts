@@ -65,7 +65,7 @@ test('the exact call is shown when the question shows another one, and completel
   assert.equal(memo(shown), false);
   assert.ok(memo(renderGate('id', honest, look(80), true)));
   const gist = renderGist(honest, look(80)).slice(1);
-  assert.deepEqual(gist.slice(0, 3), ['May this tool be called?', '  | "bank/transfer"', 'All arguments, whole:']);
+  assert.deepEqual(gist.slice(0, 3), ['May this tool be called?', '  | "bank/transfer"', 'Every argument, whole:']);
   assert.ok(memo(gist), 'a question without a list of important arguments is shown with all of them');
 
   const lying = gateOf('May this tool be called?\n  | "bank/look"\n\nArguments:\n  | {}', args);

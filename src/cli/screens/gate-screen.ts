@@ -83,7 +83,7 @@ function happensOf({ question, call }: WaitingGate): string[] {
   // The tool comes from the call itself, not from the question.
   const named = holds(head, tool) ? head : ['This tool would be called:', ...tool, ...head];
   // An older executor does not mark the relevant arguments.
-  return effectOf(question).length > 0 ? named : [...named, 'All arguments, whole:', ...wholeLines(call.args)];
+  return effectOf(question).length > 0 ? named : [...named, 'Every argument, whole:', ...wholeLines(call.args)];
 }
 
 /** The exact call, if the question does not show it in the same layout, and whole on request. */
