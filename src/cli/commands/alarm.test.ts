@@ -140,12 +140,21 @@ describe('reveille alarm set', () => {
 
 describe('reveille alarm list', () => {
   test('shows status, next fire and message on aligned lines, and whole alarms as JSON lines', async () => {
-    const id = await set('A message for the list', '--in', '2h', '--label', 'listed');
+    const id = await set(
+      'A message for the list, with more text than fits in 80 columns',
+      '--in',
+      '2h',
+      '--label',
+      'listed',
+    );
     const text = await house.run('alarm', 'list');
     const [heading, ...rest] = text.split('\n');
     assert.match(heading!, /^ID +STATUS +SCHEDULE +FIRES +AT +MESSAGE$/);
     const line = rest.find((one) => one.startsWith(id.slice(0, 13)));
-    assert.match(line!, /active +once +in 2 h +.*listed: A m/);
+    assert.match(
+      line!,
+      /active +once +in 2 h +.*listed: A message for the list, with more text than fits in 80 columns$/,
+    );
     const foot = /\n\d+ alarms(, \d+ more with --limit \d+)?; --all includes finished ones\. Times in Europe\/Berlin/;
     assert.match(text, foot);
     const jsons = (await house.run('alarm', 'list', '--json')).trim().split('\n');

@@ -118,7 +118,10 @@ export async function alarmList(context: CliContext, flags: ListFlags): Promise<
   else {
     const left = found.length - shown.length;
     const history = flags.all || status !== undefined ? 'shown' : 'hidden';
-    for (const line of renderAlarms(shown, { left, history }, readerOf(context))) out.line(line);
+    const look = readerOf(context);
+    // Only a terminal has a width to which messages are shortened.
+    const width = out.live ? look.width : Number.POSITIVE_INFINITY;
+    for (const line of renderAlarms(shown, { left, history }, { ...look, width })) out.line(line);
   }
 }
 
