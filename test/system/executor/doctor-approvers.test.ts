@@ -74,7 +74,7 @@ test('doctor reports that no approver is enrolled, that this computer’s key ma
   assert.equal((await run(['approver', 'enroll'])).status, 1, 'another key must vouch for it');
   const unenrolled = await runChecks();
   assert.equal(unenrolled.approvers?.status, 'warning');
-  assert.match(unenrolled.approvers!.detail, /is not among the approvers of ada: its answers are refused/);
+  assert.match(unenrolled.approvers!.detail, /is not among the approvers of ada: its answers are rejected/);
 
   const operator = await runChecks({ EXECUTOR_ADMIN_TOKEN: '' });
   assert.equal(operator.approvers?.status, 'note');
@@ -84,7 +84,7 @@ test('doctor reports that no approver is enrolled, that this computer’s key ma
   const hers = await runChecks({ MATRIX_USER_ID: 'eve' });
   assert.equal(hers.approvers?.status, 'ok', hers.approvers?.detail);
   assert.equal(hers[KEY]?.status, 'note');
-  assert.match(hers[KEY]!.detail, /not sealed, in the open in .*every program .* can approve with it/);
+  assert.match(hers[KEY]!.detail, /not sealed, unsealed in .*every program .* can approve with it/);
   assert.match(hers[KEY]!.remedy!, /reveille approver seal/);
   assert.equal((await run(['approver', 'seal'], {}, 'a horse that nobody has stapled\n')).status, 0);
   const sealed = await runChecks({ MATRIX_USER_ID: 'eve' });
@@ -109,7 +109,7 @@ test('doctor reports that this computer’s key was revoked, and that it does no
   const { approvers } = await runChecks();
   assert.equal(approvers?.status, 'warning');
   assert.match(approvers!.detail, /was revoked at .*: its answers are rejected/);
-  assert.match(approvers!.remedy!, /move .*approver\.json away, then enrol a new key/);
+  assert.match(approvers!.remedy!, /move .*approver\.json away, then enroll a new key/);
 });
 
 test('doctor reports a reset roster until its first new key is on this computer, and forged lines', async (t) => {
