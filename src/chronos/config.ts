@@ -98,7 +98,7 @@ export const chronosSettingsSchema = z.object({
   CHRONOS_NEW_OWNERS_PER_HOUR: wholeNumber(0, 100_000_000).default(1000),
   /** Keys in total that were pinned by trust on first use. */
   CHRONOS_MAX_OWNERS: wholeNumber(0, 100_000_000).default(100_000),
-  /** Alarms of one owner, ended ones included. */
+  /** Alarms of one owner, finished ones included. */
   CHRONOS_MAX_STORED_ALARMS: wholeNumber(0, 100_000_000).default(100_000),
   /** Stored size of the alarms of one owner. */
   CHRONOS_MAX_STORED_MIB: wholeNumber(0, 100_000_000).default(2048),

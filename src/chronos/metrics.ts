@@ -173,7 +173,7 @@ export function createMetrics({
   });
   const stored = [
     ['chronos_owners', 'Owners that have, or had, alarms', 'owners'],
-    ['chronos_stored_alarms', 'Alarms of all owners, ended ones included', 'alarms'],
+    ['chronos_stored_alarms', 'Alarms of all owners, finished ones included', 'alarms'],
     ['chronos_stored_bytes', 'Stored size of the alarms, as the limits count it', 'bytes'],
   ] as const;
   for (const [name, help, member] of stored)

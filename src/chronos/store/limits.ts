@@ -41,7 +41,7 @@ export function tooManyActive(active: number): OverBound {
 export function tooManyStored(alarms: number): OverBound {
   return new OverBound(
     'stored_alarms',
-    `${alarms} of your alarms are stored, ended ones included, the allowed maximum (CHRONOS_MAX_STORED_ALARMS); ended ones are deleted after CHRONOS_TERMINAL_RETENTION_DAYS`,
+    `${alarms} of your alarms are stored, finished ones included, the allowed maximum (CHRONOS_MAX_STORED_ALARMS); finished ones are deleted after CHRONOS_TERMINAL_RETENTION_DAYS`,
     { retryAfterSeconds: HOUR_SECONDS },
   );
 }

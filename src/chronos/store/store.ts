@@ -23,7 +23,7 @@ export type NewAlarm = { alarm: Alarm; occurrence: Occurrence };
 export type StoreLimits = {
   /** Alarms that are active or paused. */
   maxActive?: number;
-  /** Alarms of any status, ended ones included. */
+  /** Alarms of any status, finished ones included. */
   maxStored?: number;
   /** Bytes of all these alarms, as `storedBytes` (`alarm/alarm.ts`) counts them. */
   maxBytes?: number;

@@ -172,6 +172,12 @@ function mustRead(place: ApproverLocation): ApproverRecord {
   throw new ReveilleError('not_found', message);
 }
 
+/** The public facts of this computer's key. @throws ReveilleError `not_found` without a key */
+export function requireApprover(environment: Settings): KnownApprover {
+  const place = approverLocation(environment);
+  return knownOf(mustRead(place), place);
+}
+
 /**
  * Opens the key for signing.
  *

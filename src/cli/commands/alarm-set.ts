@@ -293,7 +293,7 @@ export async function alarmSet(
 }
 
 /** Number of next fires that are shown for a series. */
-const RINGS_TOLD = 3;
+const FIRES_LISTED = 3;
 
 /** The next fire of a new alarm by its schedule, epoch ms. */
 function ringsOf(
@@ -305,7 +305,7 @@ function ringsOf(
   const rings = [first];
   const until = parseInstant(ends_at ?? '') ?? Number.POSITIVE_INFINITY;
   const schedule = cron_expr === undefined ? undefined : compileSchedule(cron_expr, timezone, first);
-  while (schedule !== undefined && rings.length < Math.min(RINGS_TOLD, max_fires ?? RINGS_TOLD)) {
+  while (schedule !== undefined && rings.length < Math.min(FIRES_LISTED, max_fires ?? FIRES_LISTED)) {
     const following = schedule.next(rings.at(-1)!);
     if (following === undefined || following > until) break;
     rings.push(following);

@@ -34,7 +34,7 @@ describe('reveille alarm set', () => {
     const said = await house.run('alarm', 'set', 'Look at the build', '--in', '10m');
     assert.match(
       said,
-      /^Set [0-9a-f-]{36}\n {2}rings in (9 min \d+ s|10 min), (\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d CES?T\n$/,
+      /^Set [0-9a-f-]{36}\n {2}fires in (9 min \d+ s|10 min), (\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d CES?T\n$/,
     );
     const json = JSON.parse(await house.run('alarm', 'set', 'x', '--at', '2036-06-15T10:10:00+02:00', '--json'));
     assert.deepEqual([json.next_fire_at, json.status, json.deduped], ['2036-06-15T08:10:00.000Z', 'active', false]);
@@ -57,7 +57,7 @@ describe('reveille alarm set', () => {
     assert.match(
       weekdays,
       new RegExp(
-        `^Set .*\n  a series: every weekday at 09:00\n  rings in .*: ${ring}, then ${ring}, then ${ring}\n  read in Europe/Berlin\n$`,
+        `^Set .*\n  a series: every weekday at 09:00\n  fires in .*: ${ring}, then ${ring}, then ${ring}\n  read in Europe/Berlin\n$`,
       ),
     );
     const zoned = await house.run('alarm', 'set', 'x', '--cron', '0 9 * * 1-5', '--zone', 'Asia/Tokyo');
@@ -68,7 +68,7 @@ describe('reveille alarm set', () => {
     assert.doesNotMatch(every, /zone|Berlin/);
     // A series is confirmed with its next three instants.
     const hours = await house.run('alarm', 'set', 'x', 'every 2 hours');
-    assert.match(hours, /^Set .*\n {2}a series: every 2 h\n {2}rings in .*: \w.*, then \w.*, then \w.*\n$/);
+    assert.match(hours, /^Set .*\n {2}a series: every 2 h\n {2}fires in .*: \w.*, then \w.*, then \w.*\n$/);
   });
 
   test('message and payload arrive at the agent unchanged', async () => {
@@ -140,19 +140,28 @@ describe('reveille alarm set', () => {
 
 describe('reveille alarm list', () => {
   test('shows status, next fire and message on aligned lines, and whole alarms as JSON lines', async () => {
-    const id = await set('A message for the list', '--in', '2h', '--label', 'listed');
+    const id = await set(
+      'A message for the list, with more text than fits in 80 columns',
+      '--in',
+      '2h',
+      '--label',
+      'listed',
+    );
     const text = await house.run('alarm', 'list');
     const [heading, ...rest] = text.split('\n');
-    assert.match(heading!, /^ID +STATUS +SCHEDULE +RINGS +AT +MESSAGE$/);
+    assert.match(heading!, /^ID +STATUS +SCHEDULE +FIRES +AT +MESSAGE$/);
     const line = rest.find((one) => one.startsWith(id.slice(0, 13)));
-    assert.match(line!, /active +once +in 2 h +.*listed: A m/);
+    assert.match(
+      line!,
+      /active +once +in 2 h +.*listed: A message for the list, with more text than fits in 80 columns$/,
+    );
     const foot = /\n\d+ alarms(, \d+ more with --limit \d+)?; --all includes finished ones\. Times in Europe\/Berlin/;
     assert.match(text, foot);
     const jsons = (await house.run('alarm', 'list', '--json')).trim().split('\n');
     assert.ok(jsons.some((one) => JSON.parse(one).id === id && JSON.parse(one).label === 'listed'));
   });
 
-  test('shows upcoming alarms first, by time, and ended ones only on request', async () => {
+  test('shows upcoming alarms first, by time, and finished ones only on request', async () => {
     const [late, soon, over] = [
       await set('late', '--in', '9d'),
       await set('soon', '--in', '20m'),
@@ -246,7 +255,7 @@ describe('an alarm id', () => {
     const show = async (given: string) => JSON.parse(await house.run('alarm', 'show', given, '--json')).alarm.id;
     assert.equal(await show('the build'), id);
     assert.match(await house.run('alarm', 'cancel', 'the build'), new RegExp(`^Cancelled ${id}`));
-    assert.equal(await show('the build'), id, 'an ended one is found as well');
+    assert.equal(await show('the build'), id, 'a finished one is found as well');
     const again = await set('x', '--in', '1h', '--label', 'the build');
     assert.equal(await show('the build'), again);
     await set('y', '--in', '1h', '--label', 'the build');
@@ -262,7 +271,7 @@ describe('reveille alarm edit', () => {
     const id = await set('before', '--in', '1h', '--label', 'old', '--jitter', '5s', '--payload', '{"n":1.0}');
     const said = await house.run('alarm', 'edit', id, '--label', 'new', '--in', '2h', '--clear', 'jitter');
     assert.match(said, new RegExp(`^Changed\nAlarm ${id}\n`));
-    assert.match(said, /rings +in 2 h,/);
+    assert.match(said, /fires +in 2 h,/);
     const { alarm } = JSON.parse(await house.run('alarm', 'show', id, '--json'));
     assert.deepEqual([alarm.label, alarm.wake_message, alarm.jitter_seconds], ['new', 'before', undefined]);
     await house.run('alarm', 'edit', 'new', '--message', 'after', '--payload', '{"n":2.0}');
@@ -303,7 +312,7 @@ describe('changing an alarm', () => {
     assert.match(await house.run('alarm', 'pause', id), new RegExp(`^Paused ${id}\n.*: reveille alarm resume ${id}\n`));
     assert.match(
       await house.run('alarm', 'resume', id),
-      new RegExp(`^Resumed ${id}\n {2}rings in (59 min \\d+ s|1 h), `),
+      new RegExp(`^Resumed ${id}\n {2}fires in (59 min \\d+ s|1 h), `),
     );
     assert.equal(await house.run('alarm', 'cancel', id), `Cancelled ${id}\n`);
     const resume = await house.attempt(['alarm', 'resume', id]);
@@ -323,7 +332,7 @@ describe('changing an alarm', () => {
     await eventually('it rang once', async () => (await house.client.getAlarm(id)).fire_count === 1);
     const shown = await house.run('alarm', 'show', id);
     assert.match(shown, /\n {2}status +active\n/);
-    assert.match(shown, /\n {2}has rung +1 time, the last /);
+    assert.match(shown, /\n {2}has fired +1 time, the last /);
     assert.match(
       shown,
       /\nFires, latest first\n {2}DUE +ATTEMPT +OUTCOME +STARTED +TOOK\n.* 1 +accepted \(20\d\) +.*(late|on time) +[\d.]+ m?s\n/,
@@ -337,7 +346,7 @@ describe('changing an alarm', () => {
     agent.status = 202;
     const list = await house.run('alarm', 'list', '--status', 'failed');
     assert.match(list, /\n +1 failed attempt of 100, the last one: .*410/);
-    assert.match(await house.run('alarm', 'redrive', id), new RegExp(`^Redriven ${id}\n {2}rings `));
+    assert.match(await house.run('alarm', 'redrive', id), new RegExp(`^Redriven ${id}\n {2}fires `));
     await eventually('the alarm has fired', async () => (await statusOf(id)) === 'fired');
     const { fires } = JSON.parse(await house.run('alarm', 'show', id, '--json'));
     assert.deepEqual(

@@ -18,7 +18,15 @@ import { UsageError } from '../flags/usage-error.ts';
 import { fit } from '../screens/columns.ts';
 import { renderFireStages } from '../screens/fire-stages.ts';
 import { readerOf } from '../screens/reader.ts';
-import { preview, type Reader, renderAlarm, renderAlarms, renderFires, ringsAt, shortIds } from '../screens/render.ts';
+import {
+  instantText,
+  preview,
+  type Reader,
+  renderAlarm,
+  renderAlarms,
+  renderFires,
+  shortIds,
+} from '../screens/render.ts';
 
 const SHORTEST_PREFIX = 6;
 const PREFIX = /^[0-9a-f][0-9a-f-]*$/;
@@ -110,7 +118,10 @@ export async function alarmList(context: CliContext, flags: ListFlags): Promise<
   else {
     const left = found.length - shown.length;
     const history = flags.all || status !== undefined ? 'shown' : 'hidden';
-    for (const line of renderAlarms(shown, { left, history }, readerOf(context))) out.line(line);
+    const look = readerOf(context);
+    // Only a terminal has a width to which messages are shortened.
+    const width = out.live ? look.width : Number.POSITIVE_INFINITY;
+    for (const line of renderAlarms(shown, { left, history }, { ...look, width })) out.line(line);
   }
 }
 
@@ -140,9 +151,9 @@ function sayCancelled(alarm: AlarmView): string[] {
   return lines;
 }
 
-function sayRings(done: string, alarm: AlarmView, look: Reader): string[] {
+function sayFires(done: string, alarm: AlarmView, look: Reader): string[] {
   const next =
-    alarm.next_fire_at === undefined ? `it is ${alarm.status}` : `rings ${ringsAt(alarm.next_fire_at, look)}`;
+    alarm.next_fire_at === undefined ? `it is ${alarm.status}` : `fires ${instantText(alarm.next_fire_at, look)}`;
   return [`${done} ${alarm.id}`, `  ${next}`];
 }
 
@@ -153,9 +164,9 @@ function say(action: AlarmAction, alarm: AlarmView, look: Reader): string[] {
     case 'pause':
       return [`Paused ${alarm.id}`, `  continue with: reveille alarm resume ${alarm.id}`];
     case 'resume':
-      return sayRings('Resumed', alarm, look);
+      return sayFires('Resumed', alarm, look);
     case 'redrive':
-      if (alarm.status === 'active') return sayRings('Redriven', alarm, look);
+      if (alarm.status === 'active') return sayFires('Redriven', alarm, look);
       return [`Redriven ${alarm.id}`, '  fires now, as a fire of its own: its last turn failed'];
     case 'trigger':
       return [`Triggered ${alarm.id}`, `  fires now, as ${(alarm as TriggeredAlarm).fire_id}; its schedule continues`];

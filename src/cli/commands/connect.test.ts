@@ -196,6 +196,8 @@ describe('a refusal changes nothing', () => {
       [['toString'], /no client "toString"/],
       [['claude', '--without', 'x'], /--without takes alarms, time, hook/],
       [['claude-desktop', '--project'], /has no configuration for a folder/],
+      [['claude', '--yes', '--test'], /--test needs --wake: reveille connect claude --yes --wake --test$/],
+      [['claude', '--no-wake', '--test'], /--test needs --wake: reveille connect claude --wake --test$/],
       [['claude'], /no terminal to confirm the change; use --yes to write it, or --print to show it/],
     ] as const) {
       const { status, stderr } = await connect(...words);

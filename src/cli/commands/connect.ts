@@ -209,6 +209,9 @@ export async function connect(context: CliContext, flags: ConnectFlags, name: st
   if (name === undefined) return listClients(context, around, entries);
 
   const client = clientOf(name);
+  // Only a question or --wake registers the wake target that is tested; --yes suppresses the question.
+  if (flags.test && (flags.wake === false || (flags.yes && !flags.wake)))
+    throw new UsageError(`--test needs --wake: reveille connect ${name}${flags.yes ? ' --yes' : ''} --wake --test`);
   const files = filesOf(name, client, around, flags);
   const project = flags.project ? around.cwd : undefined;
   const changes = flags.undo ? planUndo(files, project) : planConnect(files, entries(), project);

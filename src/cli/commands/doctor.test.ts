@@ -354,7 +354,7 @@ describe('reveille doctor, with a problem', () => {
     const home = join(temporaryFolder(t), 'home');
     const look = async (mode: string, path: string | undefined) => {
       const env = { ...(await freePorts()), PATH: path ?? '', REVEILLE_SEPARATION: mode };
-      return find(reportOf(await reveille(home, ['doctor', '--json'], { env })), 'separation');
+      return find(reportOf(await reveille(home, ['doctor', '--json'], { env })), 'isolation');
     };
     for (const [mode, status, remedy] of [
       ['required', 'broken', /install bubblewrap and allow user namespaces/],

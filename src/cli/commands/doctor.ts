@@ -228,7 +228,7 @@ export async function examine(context: CliContext): Promise<{ checks: readonly C
       Object.assign(running, seen);
       return checks;
     }),
-    one('separation', () => checkIsolation(context)),
+    one('isolation', () => checkIsolation(context)),
     one('sleep', () => checkSleep(context)),
     one('model', () => checkModels(context)),
     one('Neo', () => checkNeoFiles(context)),

@@ -8,9 +8,11 @@ import { fullyEscaped } from '../../kit/text/hidden-characters.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { callDigestSchema } from '../../wire/executor.ts';
 import { answerSummary } from '../../wire/intent-view.ts';
-import { executorClient } from '../access/executor.ts';
+import { executorAdmin, executorClient } from '../access/executor.ts';
+import { requireApprover } from '../approver/approver-key.ts';
 import { digestOf, questionDigestOf, signedAnswer } from '../approver/signed-answer.ts';
 import type { CliContext } from '../context.ts';
+import { userOf } from '../flags/machine-user.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { askPerson } from '../screens/gate-prompt.ts';
 import { renderGate } from '../screens/gate-screen.ts';
@@ -86,6 +88,31 @@ async function questionOf(context: CliContext, flags: AnswerFlags, given: string
   return { client, intentId, gate: await findGate(client, intentId, nodeId) };
 }
 
+const NOT_ACTIVE = 'is not an active approver of';
+const ENROLL = 'enroll the key of this computer with: reveille approver enroll';
+
+/**
+ * Checks that the key of this computer can answer, before the question is shown. Only the operator's token reads the
+ * roster; without it the executor checks the answer.
+ *
+ * @throws ReveilleError `not_found` without a key, `forbidden` when it is not an active approver
+ */
+async function assertEnrolled(context: CliContext, flags: AnswerFlags): Promise<void> {
+  const { publicKey } = requireApprover(context.environment);
+  const user = userOf(context, flags.user);
+  const list = await Promise.resolve()
+    .then(() => executorAdmin(context).approvers(user))
+    .catch((error: unknown) => {
+      if (error instanceof ReveilleError) return undefined;
+      throw error;
+    });
+  if (list === undefined) return;
+  const isActive = list.approvers.some(
+    ({ approver, revoked_at, forged }) => approver === publicKey && revoked_at === undefined && !forged,
+  );
+  if (!isActive) throw new ReveilleError('forbidden', `approver ${publicKey} ${NOT_ACTIVE} ${user}; ${ENROLL}`);
+}
+
 export async function intentApprove(
   context: CliContext,
   flags: AnswerFlags,
@@ -93,6 +120,7 @@ export async function intentApprove(
   nodeId: string | undefined,
 ): Promise<void> {
   const { client, intentId, gate } = await questionOf(context, flags, given, nodeId);
+  await assertEnrolled(context, flags);
   const shown = { call: digestOf(gate), displayed: questionDigestOf(gate) };
   if (!(await isApproved(context, { intentId, gate, shown }, flags)))
     throw new ReveilleError('forbidden', 'not approved; the question still waits: approve or deny it');
@@ -131,7 +159,10 @@ async function say(
   const { node_id, displayed_sha256 } = gate;
   const answer = await signedAnswer(context, { intentId, gate, approved, words });
   const { approver, call_sha256 } = answer;
-  await client.answer(intentId, node_id, answer);
+  await client.answer(intentId, node_id, answer).catch((error: unknown) => {
+    if (!(error instanceof ReveilleError && error.message.includes(NOT_ACTIVE))) throw error;
+    throw new ReveilleError(error.code, `${error.message}; ${ENROLL}`, { cause: error });
+  });
   const lines = [
     `${approved ? 'Approved' : 'Denied'} ${fullyEscaped(node_id)} of ${intentId}, signed by ${approver.slice(0, 16)}…`,
     ...(approved ? [`  follow it with: reveille intent watch ${intentId}`] : []),

@@ -30,6 +30,9 @@ export function whereIs({ provider, spec }: MachineView): string {
   return oneLine(where ?? '');
 }
 
+/** Whether the machine runs: `awake`, `asleep`, `starting` or `stopping`. */
+const runningText = ({ running }: MachineView) => (running === 'ready' ? 'awake' : running);
+
 function renderMachine(machine: MachineView, look: Reader): string[] {
   const own = descriptorOf(machine.provider).facts(machine.spec);
   const idle = machine.idle_seconds === undefined ? undefined : `after ${machine.idle_seconds} s without work`;
@@ -39,7 +42,7 @@ function renderMachine(machine: MachineView, look: Reader): string[] {
       [
         ['provider', machine.provider],
         ['state', machine.state],
-        ['right now', machine.running],
+        ['right now', runningText(machine)],
         ...own.map(([label, value]) => [label, value === undefined ? undefined : oneLine(value)] as const),
         ['sleeps', idle],
         ['budget', budgetOfMachine(machine)],
@@ -102,7 +105,7 @@ export async function machineList(context: CliContext): Promise<void> {
   const look = readerOf(context);
   const rows = machines.map((machine) => [
     machine.user_id,
-    machine.running === undefined ? machine.state : `${machine.state}, ${machine.running}`,
+    machine.running === undefined ? machine.state : `${machine.state}, ${runningText(machine)}`,
     // An address or a command identifies the provider.
     whereIs(machine),
   ]);

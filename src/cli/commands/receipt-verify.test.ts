@@ -44,7 +44,7 @@ describe('reveille receipt verify', () => {
       /approved by alice at 2026-06-15T08:10:30\.000Z; the receipt is older than signed answers and names no approver’s key/,
     );
     assert.match(stdout, /succeeded \(\/id = "t-77"\)\n/);
-    assert.match(stdout, /claimed by the file: name the expected key with --key/);
+    assert.match(stdout.replace(/\s+/g, ' '), /, from the file, accepted with --trust-embedded key id/);
     assert.match(stdout, /\nValid: all 11 envelopes\.\n$/);
   });
 
@@ -53,6 +53,8 @@ describe('reveille receipt verify', () => {
     writeFileSync(join(home, 'r.json'), TRANSFER);
     const bare = await reveille(home, ['receipt', 'verify', 'r.json']);
     assert.equal(bare.status, 1);
+    const advice = /claimed by the file: name the expected key with --key, or accept it with --trust-embedded/;
+    assert.match(bare.stdout.replace(/\s+/g, ' '), advice);
     assert.match(bare.stdout, /All 11 envelopes are valid with the key in the file; no expected key was given\.\n$/);
     const verified = await reveille(home, ['receipt', 'verify', 'r.json', '--json']);
     assert.equal(verified.status, 1);

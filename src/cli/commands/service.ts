@@ -95,7 +95,7 @@ export async function serviceInstall(context: CliContext, flags: { print?: boole
 }
 
 /** The next fire, if chronosd answers. */
-async function nextRing(context: CliContext): Promise<{ at: string; text: string } | undefined> {
+async function nextFire(context: CliContext): Promise<{ at: string; text: string } | undefined> {
   try {
     const { alarms } = await alarmClient(context).listAlarms({ sort: 'next', limit: 1 });
     const [next] = alarms;
@@ -132,7 +132,7 @@ export async function serviceStatus(context: CliContext): Promise<void> {
   const run = readRun(home);
   const folder = currentVersion(place);
   const note = cutOffUpgrade(place);
-  const next = state === 'running' ? await nextRing(context) : undefined;
+  const next = state === 'running' ? await nextFire(context) : undefined;
   const last = state === 'missing' ? undefined : (await manager.lastLines(place.name, 1)).at(-1);
   const wake = wakeState(context, place);
   const isWakeSaid = state !== 'missing' && wake.isOn;
@@ -150,7 +150,7 @@ export async function serviceStatus(context: CliContext): Promise<void> {
       ['version', folder === undefined ? undefined : versionOf(folder)],
       ['upgrade', note && `to ${versionOf(note.to)}, ${CUT_OFF}`],
       [
-        'next ring',
+        'next fire',
         ringAt === undefined ? undefined : `${localTime(ringAt, look)} (${fromNow(ringAt, look.now)})  ${next!.text}`,
       ],
       ['computer', isWakeSaid ? wakeWords(context, wake) : undefined],

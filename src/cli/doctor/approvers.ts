@@ -45,7 +45,7 @@ function checkStanding({ approvers }: ApproverList, user: string, known: KnownAp
   const keys = standing.filter(({ passkey }) => passkey === undefined).length;
   const passkeys = standing.length - keys;
   const also = passkeys === 0 ? '' : passkeys === 1 ? ' and 1 passkey' : ` and ${passkeys} passkeys`;
-  const count = `${keys === 1 ? '1 key' : `${keys} keys`}${also} stand${standing.length === 1 ? 's' : ''}`;
+  const count = `${keys === 1 ? '1 active key' : `${keys} active keys`}${also}`;
   if (known === undefined) {
     const detail = `${count} for ${user}; this computer has none of the keys, so nothing is approved from here`;
     return { name, status: 'note', detail, remedy: 'create and request one with: reveille approver enroll' };

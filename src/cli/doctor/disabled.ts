@@ -46,6 +46,22 @@ export function disabledCapabilities(context: CliContext): string[] {
   return [...new Set([...ofNeo, ...(orUndefined(() => lacksOfExecutor(context)) ?? [])])];
 }
 
+/**
+ * The missing sandbox and the disabled capabilities. Capabilities that only need the sandbox's program share its
+ * sentence. Pure.
+ *
+ * @param why why there is no sandbox; `undefined` when that is not reported
+ */
+export function sandboxAndCapabilities(why: string | undefined, capabilities: readonly string[]): string[] {
+  if (why === undefined) return [...capabilities];
+  const causedByIt = why.startsWith('bubblewrap is not installed')
+    ? /^([^:]+): there is no program bwrap\b/
+    : undefined;
+  const aliasOf = (sentence: string) => causedByIt?.exec(sentence)?.[1];
+  const names = ['sandbox', ...capabilities.flatMap((sentence) => aliasOf(sentence) ?? [])];
+  return [`${names.join(', ')}: ${why}`, ...capabilities.filter((sentence) => aliasOf(sentence) === undefined)];
+}
+
 /** The sentences of {@link disabledCapabilities} and those of the model and of the sandbox. */
 export async function disabledParts(context: CliContext): Promise<string[]> {
   const model = orUndefined(() => parseModelConfig('NEO', context.settings).model.kind);
@@ -54,8 +70,7 @@ export async function disabledParts(context: CliContext): Promise<string[]> {
     ...(model === 'offline'
       ? ['model: Neo answers offline; set NEO_MODEL, NEO_MODEL_BASE_URL and NEO_MODEL_API_KEY']
       : []),
-    ...(sandbox?.mode === 'auto' && sandbox.why !== undefined ? [`sandbox: ${sandbox.why}`] : []),
-    ...disabledCapabilities(context),
+    ...sandboxAndCapabilities(sandbox?.mode === 'auto' ? sandbox.why : undefined, disabledCapabilities(context)),
   ];
 }
 

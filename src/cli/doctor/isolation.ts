@@ -41,7 +41,7 @@ const AS_ROOT =
 
 /** What isolates machines and MCP servers here. Pure. */
 export function isolationCheck({ mode, by, why, isRoot }: IsolationFacts): Check {
-  const name = 'separation';
+  const name = 'isolation';
   if (by === undefined) {
     const detail = isRoot
       ? `machines and MCP servers run as root, without a sandbox: they can read and change everything on this computer: ${why}`

@@ -78,7 +78,7 @@ function words(
       const waits = status === 'awaiting_approval' ? `; see: reveille intent show ${intent_id}` : '';
       const what = text === undefined ? intent_id : oneLine(text);
       return [
-        'task',
+        'intent',
         status === 'completed' ? 'green' : 'yellow',
         `${what}: ${status.replaceAll('_', ' ')}${because(error)}${waits}`,
       ];

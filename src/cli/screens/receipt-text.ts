@@ -148,7 +148,7 @@ function executionLines({ state }: ReceiptReport, words: Words): string[] {
 
 function keyLines(
   { publicKey, keyId, head, broken }: ReceiptReport,
-  { keyExpected, keyNamed }: ReceiptSource,
+  { keyExpected, keyNamed, trustsEmbedded }: ReceiptSource,
   words: Words,
 ): string[] {
   if (publicKey === undefined) return [];
@@ -156,7 +156,9 @@ function keyLines(
     ? 'the one that you named'
     : keyNamed
       ? 'claimed by the file: NOT the one that you named'
-      : 'claimed by the file: name the expected key with --key, or accept it with --trust-embedded';
+      : trustsEmbedded
+        ? 'from the file, accepted with --trust-embedded'
+        : 'claimed by the file: name the expected key with --key, or accept it with --trust-embedded';
   return [
     ...labelled('key', `${publicKey}, ${whose}`, words),
     ...labelled('key id', String(keyId), words),

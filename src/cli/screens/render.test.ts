@@ -64,7 +64,7 @@ test('setting an alarm prints its due time, from now and on the local clock', ()
   const created = { id: once.id, status: 'active', next_fire_at: once.next_fire_at!, deduped: false } as const;
   assert.deepEqual(renderCreated(created, { ...look, now: look.now + 2000 }), [
     'Set 019ed2b4-7c11-7000-8000-000000000001',
-    '  rings in 9 min 58 s, 14:10:00 CEST',
+    '  fires in 9 min 58 s, 14:10:00 CEST',
   ]);
 });
 
@@ -88,7 +88,7 @@ test('an alarm that was set before by the same key says so', () => {
 
 test('a list is aligned, shows an error below its alarm, and names the time zone', () => {
   assert.deepEqual(renderAlarms([over, series, once], everything, look), [
-    'ID             STATUS  SCHEDULE        RINGS      AT            MESSAGE',
+    'ID             STATUS  SCHEDULE        FIRES      AT            MESSAGE',
     '019ed2b4-7c13  fired   once            3 h ago    11:00:00      build: Look at…',
     '019ed2b4-7c12  active  weekdays 09:00  in 19 h    16 Jun 09:00  Stand-up: what…',
     '               2 failed attempts of 100, the last one: the router answered 503',
@@ -119,7 +119,7 @@ test('a series is confirmed with its next three instants, in a zone or without',
   const rings = [14, 16, 18].map((hour) => Date.UTC(2026, 5, 15, hour));
   assert.deepEqual(renderCreated(created, look, { every: 'every 2 h', rings }).slice(1), [
     '  a series: every 2 h',
-    '  rings in 2 h: Mon 15 Jun 16:00, then Mon 15 Jun 18:00, then Mon 15 Jun 20:00',
+    '  fires in 2 h: Mon 15 Jun 16:00, then Mon 15 Jun 18:00, then Mon 15 Jun 20:00',
   ]);
 });
 
@@ -152,7 +152,7 @@ test('an alarm in delivery and an overdue one are marked', () => {
     everything,
     look,
   );
-  assert.match(lines[1]!, /rings now/);
+  assert.match(lines[1]!, /fires now/);
   assert.match(lines[2]!, /is due +13:59:00/);
 });
 
@@ -205,7 +205,7 @@ test('an alarm is shown with its schedule, its limits, its message and its uncha
   assert.deepEqual(lines, [
     'Alarm 019ed2b4-7c12-7000-8000-000000000002',
     '  status        active',
-    '  rings         in 19 h, 2026-06-16 09:00:00 CEST',
+    '  fires         in 19 h, 2026-06-16 09:00:00 CEST',
     '  schedule      every weekday at 09:00, in Europe/Berlin (0 9 * * 1-5)',
     '  at most       5 times',
     '  jitter        up to 30 s',
@@ -213,7 +213,7 @@ test('an alarm is shown with its schedule, its limits, its message and its uncha
     '  conversation  chat-1',
     '  key           standup',
     '  set           5 min ago, 13:55:00 CEST',
-    '  has rung      2 times of 5, the last 5 h ago, 09:00:00 CEST',
+    '  has fired     2 times of 5, the last 5 h ago, 09:00:00 CEST',
     '  trouble       2 failed attempts of 100, the last one: the router answered 503',
     '',
     'Message',

@@ -68,7 +68,7 @@ export function facts(
 }
 
 /** `in 9 min 58 s, 14:10:00 CEST`. */
-export function ringsAt(text: string, look: Reader): string {
+export function instantText(text: string, look: Reader): string {
   return `${fromNow(instant(text), look.now)}, ${localTime(instant(text), look)}`;
 }
 
@@ -76,31 +76,31 @@ export function ringsAt(text: string, look: Reader): string {
  * How a new alarm's time was understood: its next instants, starting with the alarm's own. `zone` is missing when the
  * schedule has none; `every` is the rhythm of a series.
  */
-export type RingsRead = {
+export type FiresRead = {
   readonly zone?: string | undefined;
   readonly every?: string | undefined;
   readonly rings: readonly number[];
 };
 
 /** The output of `alarm set`. */
-export function renderCreated(created: AlarmCreated, look: Reader, reading?: RingsRead): string[] {
+export function renderCreated(created: AlarmCreated, look: Reader, reading?: FiresRead): string[] {
   const { id, next_fire_at: next, status, deduped } = created;
   const done = deduped ? 'Already set with this key and definition:' : 'Set';
   const lines = [`${done} ${look.paint('bold', id)}`];
   if (next === undefined) return [...lines, `${INDENT}it is ${status}`];
-  if (reading === undefined) return [...lines, `${INDENT}rings ${ringsAt(next, look)}`];
+  if (reading === undefined) return [...lines, `${INDENT}fires ${instantText(next, look)}`];
   const { zone, every } = reading;
   const rings = reading.rings.map((at) => calendarTime(at, { now: look.now, zone: zone ?? look.zone }));
   if (every !== undefined) lines.push(`${INDENT}a series: ${every}`);
-  lines.push(`${INDENT}rings ${fromNow(instant(next), look.now)}: ${rings.join(', then ')}`);
+  lines.push(`${INDENT}fires ${fromNow(instant(next), look.now)}: ${rings.join(', then ')}`);
   return zone === undefined ? lines : [...lines, `${INDENT}read in ${zone}`];
 }
 
 /** `in 10 h` of `in 10 h 27 min`: the next column has the clock time. */
 const coarse = (relative: string) => relative.replace(/(\d+ \w+) \d+ \w+/, '$1');
 
-function nextRing(alarm: AlarmView, look: Reader): [relative: string, absolute: string] {
-  if (alarm.in_flight) return ['rings now', ''];
+function nextFire(alarm: AlarmView, look: Reader): [relative: string, absolute: string] {
+  if (alarm.in_flight) return ['fires now', ''];
   if (alarm.next_fire_at !== undefined) {
     const at = instant(alarm.next_fire_at);
     return [at <= look.now ? 'is due' : coarse(fromNow(at, look.now)), shortTime(at, look)];
@@ -126,7 +126,7 @@ function trouble(alarm: AlarmView): string | undefined {
   return alarm.last_error === undefined ? undefined : `last error${last}`;
 }
 
-const HEADINGS = ['ID', 'STATUS', 'SCHEDULE', 'RINGS', 'AT', 'MESSAGE'] as const;
+const HEADINGS = ['ID', 'STATUS', 'SCHEDULE', 'FIRES', 'AT', 'MESSAGE'] as const;
 
 /** The part beyond a list: the number of further alarms, and whether finished ones are included. */
 export type BeyondList = { readonly left: number; readonly history: 'shown' | 'hidden' };
@@ -140,7 +140,7 @@ export function renderAlarms(alarms: readonly AlarmView[], { left, history }: Be
     ids.get(alarm.id)!,
     alarm.status,
     fit(shortSchedule(alarm, look), SCHEDULE_WIDTH),
-    ...nextRing(alarm, look),
+    ...nextFire(alarm, look),
     preview(alarm),
   ]);
   const [heading, ...lines] = columns([[...HEADINGS], ...rows], look.width);
@@ -190,11 +190,13 @@ function shortSchedule({ kind, cron_expr: cron = '', timezone = 'UTC' }: AlarmVi
 const inSeconds = (seconds: number | undefined) =>
   seconds === undefined ? undefined : formatDuration(Math.round(seconds * 1000));
 
-function rungTimes(alarm: AlarmView, look: Reader): string | undefined {
+function timesFired(alarm: AlarmView, look: Reader): string | undefined {
   if (alarm.fire_count === 0) return undefined;
   const times = `${alarm.fire_count} time${alarm.fire_count === 1 ? '' : 's'}`;
   const limit = alarm.max_fires === undefined ? '' : ` of ${alarm.max_fires}`;
-  return alarm.last_fired_at === undefined ? times : `${times}${limit}, the last ${ringsAt(alarm.last_fired_at, look)}`;
+  return alarm.last_fired_at === undefined
+    ? times
+    : `${times}${limit}, the last ${instantText(alarm.last_fired_at, look)}`;
 }
 
 /** A block of text, indented. */
@@ -211,7 +213,7 @@ export function renderAlarm(alarm: AlarmView, look: Reader): string[] {
     [
       ['status', alarm.in_flight ? `${alarm.status}, firing now` : alarm.status],
       ['label', alarm.label === '' ? undefined : oneLine(alarm.label)],
-      ['rings', alarm.next_fire_at === undefined ? undefined : ringsAt(alarm.next_fire_at, look)],
+      ['fires', alarm.next_fire_at === undefined ? undefined : instantText(alarm.next_fire_at, look)],
       ['waits', heldBack(alarm)],
       ['schedule', schedule(alarm, look)],
       ['urgent', alarm.urgent ? 'yes: quiet hours do not defer it' : undefined],
@@ -225,9 +227,9 @@ export function renderAlarm(alarm: AlarmView, look: Reader): string[] {
       ],
       ['conversation', alarm.conversation_id],
       ['key', alarm.idempotency_key === undefined ? undefined : oneLine(alarm.idempotency_key)],
-      ['set', ringsAt(alarm.created_at, look)],
+      ['set', instantText(alarm.created_at, look)],
       ['set by', alarm.set_by === undefined ? undefined : `${oneLine(alarm.set_by.name)}, a person`],
-      ['has rung', rungTimes(alarm, look)],
+      ['has fired', timesFired(alarm, look)],
       ['trouble', trouble(alarm)],
     ],
     look,

@@ -105,7 +105,17 @@ test('a second computer asks, an enrolled one vouches, and either can revoke the
   const { displayed_sha256: question } = await ada.waiting(id);
   done(await desktop(['approver', 'revoke', ofLaptop.slice(0, 12)]));
   const late = await laptop(['intent', 'approve', id, '--displayed-sha256', question]);
-  assert.match(late.stderr, /is not an active approver of ada/);
+  const remedy = /is not an active approver of ada; enroll the key of this computer with: reveille approver enroll\n$/;
+  assert.match(late.stderr, remedy);
+  assert.equal(late.stdout, '', 'the question is not shown');
+  // Without the operator's token the executor rejects the answer.
+  for (const verb of ['approve', 'deny']) {
+    const words = ['intent', verb, id, '--displayed-sha256', question];
+    assert.match((await laptop(words, { EXECUTOR_ADMIN_TOKEN: '' })).stderr, remedy);
+  }
+  const keyless = await at('keyless')(['intent', 'approve', id]);
+  assert.match(keyless.stderr, /no approver's key is at .*; create and enroll one with: reveille approver enroll/);
+  assert.equal(keyless.stdout, '');
   assert.match((await desktop(['approver', 'revoke', desktopKey])).stderr, /is the last key of ada/);
   assert.match(
     (await laptop(['approver', 'enroll'])).stderr,

@@ -69,7 +69,7 @@ test('doctor reports that no approver is enrolled, that this computer’s key ma
   await enrolled(url(), 'ada', other);
   const without = await runChecks();
   assert.equal(without.approvers?.status, 'note');
-  assert.match(without.approvers!.detail, /1 key stands for ada; this computer has none/);
+  assert.match(without.approvers!.detail, /1 active key for ada; this computer has none/);
 
   assert.equal((await run(['approver', 'enroll'])).status, 1, 'another key must vouch for it');
   const unenrolled = await runChecks();

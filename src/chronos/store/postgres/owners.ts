@@ -44,7 +44,7 @@ const STORED = statement(
   'SELECT stored_alarms, stored_bytes FROM owners WHERE bucket = $1 AND owner = $2',
 );
 
-/** How many alarms an owner has, ended ones included, and their stored size. */
+/** How many alarms an owner has, finished ones included, and their stored size. */
 export async function storedOf(
   executor: Executor,
   bucket: number,
