@@ -112,6 +112,12 @@ const WITHOUT_A_DAEMON = [
   'notify remove bell',
   'open --print',
   'spread --buckets 2 --to postgres://nobody@127.0.0.1:1/none',
+  'reshard --buckets 2 --to postgres://nobody@127.0.0.1:1/none',
+  'config',
+  'docs --print',
+  'help',
+  'logs',
+  'status',
   'doctor',
   'completion bash',
   'connect claude --print',
@@ -126,8 +132,9 @@ const WITHOUT_A_DAEMON = [
   'service wake',
   'upgrade /nowhere/to-be-found.tgz',
 ];
-/** Daemons, which keep running; `up` has its own test below. */
+/** Daemons, which keep running, and `stop`, which would end the process; `up` has its own test below. */
 const STAYS = [
+  'stop',
   'up',
   'chronosd',
   'router',
@@ -191,7 +198,7 @@ for (const [daemon, commands] of [
       );
       const [, remedy] = expectedError.exec(stderr) ?? assert.fail(`reveille ${commandLine}: ${stderr}`);
       if (/^intent submit/.test(commandLine))
-        assert.match(remedy!, /not known whether your task was taken.*--idempotency-key/);
+        assert.match(remedy!, /unknown whether your task was accepted.*--idempotency-key/);
       if (process.platform === 'linux') assert.match(remedy!, new RegExp(`is stopped; .*: kill -CONT ${up.pid}`));
     });
   });

@@ -73,11 +73,11 @@ async function attack(executor: Executor, input: HostileInput, user: string): Pr
     assert.equal(state.error?.code, 'invalid_request', id);
     assert.match(
       state.error.message,
-      /no sound plan was made of the task: .{10}|holds characters that cannot be seen/s,
+      /could not be compiled to a valid plan: .{10}|contains invisible characters: U/s,
       id,
     );
     if (id.startsWith('hidden-characters/'))
-      assert.match(state.error.message, /characters that cannot be seen: U\+/, id);
+      assert.match(state.error.message, /invisible characters: U\+/, id);
   } else {
     assert.equal(gates.length, 1, id);
     const [gate] = gates as [Gate];

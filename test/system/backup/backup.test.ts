@@ -94,7 +94,7 @@ describe('reveille backup while alarms are set and fire', () => {
     const home = join(folder, 'elsewhere');
     const { status, stderr } = await reveille(installation.home.path, ['restore', file, '--home', home], { env });
     assert.equal(status, 0, stderr);
-    assert.match(stderr, /every alarm rings twice/);
+    assert.match(stderr, /every alarm fires twice/);
     const restored = await startInstallation(owner, home);
     const left = new Set(begun);
     await eventually('every previously acknowledged alarm has fired', async () => {
@@ -140,9 +140,9 @@ describe('reveille backup while alarms are set and fire', () => {
     const flipped = Buffer.from(bytes);
     flipped[bytes.length - 40]! ^= 1;
     const cases: [name: string, content: Buffer, says: RegExp, sealedWith?: string][] = [
-      ['flipped', flipped, /damaged or cut off/],
-      ['cut', bytes.subarray(0, bytes.length - 100), /damaged or cut off/],
-      ['head', bytes.subarray(0, 30), /damaged or cut off \(its first line\)/],
+      ['flipped', flipped, /damaged or truncated/],
+      ['cut', bytes.subarray(0, bytes.length - 100), /damaged or truncated/],
+      ['head', bytes.subarray(0, 30), /damaged or truncated \(its first line\)/],
       ['foreign', randomBytes(5000), /is not a backup of Reveille/],
       ['empty', Buffer.alloc(0), /is not a backup of Reveille/],
       ['newer', Buffer.from(bytes.toString('latin1').replace('backup/1', 'backup/2'), 'latin1'), /newer Reveille/],
@@ -208,7 +208,7 @@ describe('reveille backup of a home at rest', () => {
       readFileSync(join(target, 'neo/workspace/large')).equals(readFileSync(join(home, 'neo/workspace/large'))),
     );
     assert.match(readFileSync(join(target, 'config.yaml'), 'utf8'), /^# restored into this folder, was: NEO_DATA_DIR/m);
-    assert.match(restored.stderr, /NEO_DATA_DIR.*was made a remark/);
+    assert.match(restored.stderr, /NEO_DATA_DIR.*is now a comment/);
   });
 
   test('on a full disk the backup says so and leaves nothing', async () => {
@@ -224,7 +224,7 @@ describe('reveille backup of a home at rest', () => {
     });
     const status = await new Promise((resolve) => child.once('close', resolve));
     assert.equal(status, 1);
-    assert.match(output, /was not made: there is no room left for it .*nothing was left behind: make room/);
+    assert.match(output, /was not made: the disk is full .*nothing was left behind: free space/);
     assert.ok(!readdirSync(folder).some((entry) => entry.startsWith('no-room')));
     assert.ok(!readdirSync(home).some((entry) => entry.startsWith('.backup')));
   });
@@ -241,7 +241,7 @@ describe('reveille backup of a home at rest', () => {
     assert.equal((await reveille(newer, ['backup', file], { env })).status, 0);
     const target = join(folder, 'from-newer');
     const { stderr } = await reveille(home, ['restore', file, '--home', target], { env });
-    assert.match(stderr, /was made by a newer Reveille \(schema 900 of chronos\.db.*use that version or a later one/);
+    assert.match(stderr, /was created by a newer Reveille \(schema 900 of chronos\.db.*use that version or a later one/);
     assert.ok(!existsSync(target));
     const full = await reveille(home, ['restore', file, '--home', newer], { env });
     assert.match(full.stderr, /is not empty \(.* is in it\); name an empty folder with --home/);
@@ -254,7 +254,7 @@ describe('reveille backup of a home at rest', () => {
     const unasked = await reveille(home, ['backup', join(folder, 'weak.backup')]);
     assert.match(unasked.stderr, /name a file with REVEILLE_BACKUP_PASSPHRASE_FILE/);
     const inside = await reveille(home, ['backup', join(home, 'x.backup')], { env });
-    assert.match(inside.stderr, /would lie in what it is a copy of/);
+    assert.match(inside.stderr, /is inside the home that is backed up/);
     const withoutHome = await reveille(join(folder, 'no-home'), ['backup', join(folder, 'n.backup')], { env });
     assert.match(withoutHome.stderr, /there is no installation in/);
   });
@@ -272,7 +272,7 @@ describe('reveille backup of a home at rest', () => {
     const copied = join(folder, 'approver-elsewhere', 'approver.json');
     assert.equal(readFileSync(copied, 'utf8'), readFileSync(key, 'utf8'));
     const { stderr } = await reveille(home, args('keyed-2'), { env: other });
-    assert.match(stderr, /there is another one at/);
+    assert.match(stderr, /approver's key was not restored: .*has another one/);
     assert.ok(!existsSync(join(folder, 'keyed-2', 'approver.json')));
   });
 });

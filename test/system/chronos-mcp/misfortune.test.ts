@@ -109,7 +109,7 @@ describe('input on stdin', () => {
     mcp.child.stdin.write('{"jsonrpc":"2.0","id":1,"method":"');
     for (let written = 0; written < 20; written++) mcp.child.stdin.write(megabyte);
     mcp.write('"}');
-    assert.match(await mcp.nextLine(), /"code":-32600,"message":"a message may have at most 16777216 bytes/);
+    assert.match(await mcp.nextLine(), /"code":-32600,"message":"a message must have at most 16777216 bytes/);
     await stillServes();
   });
 

@@ -19,7 +19,7 @@ const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '..', '..', '..');
 const LIBRARIES = join(ROOT, 'node_modules');
 /** Unpacked, with all dependencies. */
-const LIMIT_BYTES = 17_000_000;
+const LIMIT_BYTES = 18_000_000;
 
 /** Each export as its own page shows it, with its named types. */
 const CONSUMER = `
@@ -87,7 +87,7 @@ function script(source: string) {
   return run(process.execPath, ['--input-type=module', '--eval', source], { cwd: folder, env });
 }
 
-test('the package and its dependencies stay under 17 MB, and none has a script that npm would run', (t) => {
+test('the package and its dependencies stay under 18 MB, and none has a script that npm would run', (t) => {
   const { folder } = installed;
   const below = { cwd: join(folder, 'node_modules') };
   const files = globSync('**', { ...below, exclude: ['**/.cache/**'] }).map((name) => join(below.cwd, name));
@@ -220,10 +220,10 @@ test('an older Node gets one sentence with the required version, before anything
   assert.equal((await withOlder('time', 'hook')).stdout, '');
 });
 
-test('the end-to-end walk of an alarm passes with the installed package', async () => {
+test('the end-to-end path of an alarm passes with the installed package', async () => {
   const { env, program } = installed;
-  const walkTest = join(ROOT, 'test', 'end-to-end', 'alarm-walk.test.ts');
-  await run(process.execPath, ['--test-reporter=dot', walkTest], { env: { ...env, REVEILLE_TEST_PROGRAM: program } });
+  const pathTest = join(ROOT, 'test', 'end-to-end', 'alarm-path.test.ts');
+  await run(process.execPath, ['--test-reporter=dot', pathTest], { env: { ...env, REVEILLE_TEST_PROGRAM: program } });
 });
 
 /** As a project with the strictest options would, in the folder of the installation. */

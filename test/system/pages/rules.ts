@@ -78,6 +78,7 @@ export const RULES: readonly Rule[] = [
     after: 'agents',
     run: (line) => `reveille machine put --provider neo && ${line} --yes`,
   },
+  { shown: /reveille up --once/, run: (line, { person }) => `REVEILLE_HOME=${person}/once ${line}` },
   // A terminal would ask.
   { shown: /reveille connect [\w-]+(?! --undo)/, run: and('--yes') },
   { shown: /reveille profile init(?! --yes)/, run: and('--yes') },
@@ -276,11 +277,11 @@ export const RULES: readonly Rule[] = [
     after: 'stop',
     run: async (line, world) => line.replace(/postgres:\S+/, await database(world)),
   },
-  { shown: /reveille approver reset/, after: 'stop' },
+  { shown: /reveille (?:stop|approver reset)/, after: 'stop' },
   { shown: /reveille approver seal --json/, after: 'stop', run: (line) => `reveille approver unseal && ${line}` },
   { shown: /reveille approver unseal --json/, after: 'stop', run: (line) => `reveille approver seal && ${line}` },
   {
-    shown: /reveille (?:chronosd|router|executor|neo) --(?:port|data-dir|policy)/,
+    shown: /reveille (?:chronosd|router|executor|neo) --(?:port|data-dir|policy|no-api)/,
     after: 'stop',
     run: (line, { person }) =>
       `export REVEILLE_HOME=${person}/fresh CHRONOS_DEV=1 ROUTER_DEV=1 EXECUTOR_DEV=1 NEO_DAEMON_TOKEN=a-secret-of-24-characters NEO_PORT=0; ${line.replace(/--port \d+/, '--port 0').replace('/var/lib', person)}`,

@@ -119,7 +119,7 @@ describe('reveille service under systemd', { skip }, () => {
     };
     const taken = `require('net').createServer().listen(9096, '127.0.0.1', () => console.log('there'))`;
     const listener = system.run(process.execPath, '-e', taken);
-    await refuses(/the service did not start, and was taken away again: chronosd cannot listen on 127\.0\.0\.1:9096/);
+    await refuses(/the service did not start and was removed again: chronosd cannot listen on 127\.0\.0\.1:9096/);
     await system.run('pkill', '-f', 'listen\\(9096');
     await listener;
     mkdirSync(join(system.home, 'chronos'), { recursive: true, mode: 0o700 });
