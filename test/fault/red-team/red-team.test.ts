@@ -76,8 +76,7 @@ async function attack(executor: Executor, input: HostileInput, user: string): Pr
       /could not be compiled to a valid plan: .{10}|contains invisible characters: U/s,
       id,
     );
-    if (id.startsWith('hidden-characters/'))
-      assert.match(state.error.message, /invisible characters: U\+/, id);
+    if (id.startsWith('hidden-characters/')) assert.match(state.error.message, /invisible characters: U\+/, id);
   } else {
     assert.equal(gates.length, 1, id);
     const [gate] = gates as [Gate];

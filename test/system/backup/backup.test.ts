@@ -241,7 +241,10 @@ describe('reveille backup of a home at rest', () => {
     assert.equal((await reveille(newer, ['backup', file], { env })).status, 0);
     const target = join(folder, 'from-newer');
     const { stderr } = await reveille(home, ['restore', file, '--home', target], { env });
-    assert.match(stderr, /was created by a newer Reveille \(schema 900 of chronos\.db.*use that version or a later one/);
+    assert.match(
+      stderr,
+      /was created by a newer Reveille \(schema 900 of chronos\.db.*use that version or a later one/,
+    );
     assert.ok(!existsSync(target));
     const full = await reveille(home, ['restore', file, '--home', newer], { env });
     assert.match(full.stderr, /is not empty \(.* is in it\); name an empty folder with --home/);

@@ -284,7 +284,7 @@ describe('passkeys', () => {
     );
     assert.match(await add(caught), /the request for this passkey has expired/, 'the challenge is used once');
     await send('approvals/passkeys/make', { name: 'another' });
-    assert.match(await add(caught), /its challenge is another one/);
+    assert.match(await add(caught), /client_data has another challenge/);
     assert.match(await add({ name: 'without any' }), /needs JavaScript/);
     const withoutCsrf = await send('approvals/passkeys', { ...caught, csrf: 'x' });
     assert.equal(withoutCsrf.status, 403);

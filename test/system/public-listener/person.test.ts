@@ -103,7 +103,7 @@ describe('a person at the public listener', () => {
     const stream = listening(phone, 'talk', t);
     await stream.opened(1);
     const revoked = await installation.run('user', 'revoke', 'ada', '--token', made.id.slice(0, 6));
-    assert.match(revoked, /^Revoked phone \([0-9a-f]{12}\): streams that are open end now\n$/);
+    assert.match(revoked, /^Revoked phone \([0-9a-f]{12}\): open streams end now\n$/);
     await eventually('the stream ends', () => stream.lost.some((reason) => /ended the stream/.test(reason)));
     await assert.rejects(phone.tools(), {
       code: 'unauthorized',

@@ -178,7 +178,7 @@ describe('reveille service under systemd', { skip }, () => {
     assert.equal(await neoOf(), '');
     await delay(5000);
     await system.boot();
-    const line = await eventually('it fires', async () => /.*rang .*while nobody was there.*/.exec(await logs())?.[0]);
+    const line = await eventually('it fires', async () => /.*fired .*while nobody was there.*/.exec(await logs())?.[0]);
     assert.match(line, /\d s( \d+ ms)? late: Reveille was not running/);
     const { since } = await json('service', 'status');
     const firedAt = await eventually('it is recorded', async () => {
@@ -248,7 +248,7 @@ describe('reveille service under systemd', { skip }, () => {
     await eventually('no inhibitor is active', async () => !(await isHeld()));
     await eventually('the inhibitor is active again', isHeld);
     await eventually('the inhibitor is released', async () => !(await isHeld()));
-    assert.match(await logs(), /rang .*held awake for[\s\S]*The message: "held awake for"/, 'the agent has answered');
+    assert.match(await logs(), /fired .*held awake for[\s\S]*The message: "held awake for"/, 'the agent has answered');
   });
 
   test('upgrade gives the reason in one sentence when the registry cannot provide a version, and nothing changes', async () => {
@@ -267,7 +267,7 @@ describe('reveille service under systemd', { skip }, () => {
     await refuses('9.9.9', /^error: the registry has no reveille@9\.9\.9; .*npm view reveille versions/);
     const wrong = join(registry, 'reveille-0.2.0.tgz.wrong');
     writeFileSync(wrong, '');
-    await refuses('latest', /^error: what the registry sent as reveille@latest is not what it says it is/);
+    await refuses('latest', /^error: reveille@latest from the registry failed its integrity check/);
     rmSync(wrong);
     const broken = join(folder, 'broken.tgz');
     writeFileSync(broken, 'no package');
@@ -279,7 +279,7 @@ describe('reveille service under systemd', { skip }, () => {
     assert.deepEqual((await json('upgrade')).to, '0.2.0');
     assert.equal((await json('service', 'status')).version, '0.2.0');
     const says = {
-      '0.4.0': /0\.2\.0 runs again on the same data: its doctor says that books is broken: they do not balance/,
+      '0.4.0': /0\.2\.0 runs again on the same data: its doctor reports that books is broken: they do not balance/,
       '0.5.0': /0\.2\.0 runs again on the data as it was before: it does not start: .*newer Reveille \(schema 900/,
     } as const;
     for (const version of ['0.4.0', '0.5.0'] as const) {
@@ -313,7 +313,7 @@ describe('reveille service under systemd', { skip }, () => {
     await system.boot();
     await restarted();
     assert.match(await must('alarm', 'list'), /kept over upgrades/);
-    assert.match(await logs(), /The upgrade to 0\.6\.0 was interrupted and is cancelled: the version before starts/);
+    assert.match(await logs(), /The upgrade to 0\.6\.0 was interrupted and is cancelled: the earlier version starts/);
     assert.equal((await json('service', 'status')).version, '0.2.0');
     assert.deepEqual(leftOvers(), []);
   });
@@ -324,19 +324,19 @@ describe('reveille service under systemd', { skip }, () => {
     writeFileSync(join(system.person, 'slow'), '');
     const cut = system.reveille('upgrade');
     await eventually('the doctor runs its checks', () => existsSync(join(system.person, 'doctoring')));
-    assert.match((await system.reveille('upgrade')).stderr, /another upgrade is at work, as process \d+/);
+    assert.match((await system.reveille('upgrade')).stderr, /another upgrade runs as process \d+/);
     await must('alarm', 'set', 'acknowledged by the new one', '--in', '1h');
     await system.run('pkill', '-9', '-f', 'reveille.mjs (upgrade|doctor)');
     await cut;
     rmSync(join(system.person, 'slow'));
     assert.match(
       await must('service', 'status'),
-      /to 0\.7\.0, which was cut off: bring it to an end with "reveille\s+upgrade"/,
+      /to 0\.7\.0, which was interrupted: finish it with "reveille\s+upgrade"/,
     );
     const pid = await mainPid();
     assert.match(
       (await system.reveille('service', 'install')).stderr,
-      /an upgrade to 0\.7\.0 is at work or was cut off/,
+      /an upgrade to 0\.7\.0 is running or was interrupted/,
     );
     const { from, to } = await json('upgrade');
     assert.deepEqual([from, to, await mainPid()], ['0.2.0', '0.7.0', pid]);
@@ -346,7 +346,7 @@ describe('reveille service under systemd', { skip }, () => {
 
   test('uninstall leaves only the data, and prints its folder', async () => {
     const output = await must('service', 'uninstall');
-    assert.match(output, new RegExp(`The data is left in ${system.home}`));
+    assert.match(output, new RegExp(`The data stays in ${system.home}`));
     assert.ok(!existsSync(join(system.person, '.config/systemd/user/reveille.service')));
     assert.ok(!existsSync(join(system.person, '.local/share/reveille')));
     assert.deepEqual((await system.run('pgrep', '-f', 'reveille.mjs')).stdout, '');
@@ -354,6 +354,6 @@ describe('reveille service under systemd', { skip }, () => {
     assert.ok(existsSync(join(system.home, 'chronos', 'chronos.db')));
     const { status, stderr } = await system.reveille('service', 'logs');
     assert.equal(status, 1);
-    assert.match(stderr, /is no service in .*make it one with: reveille service install/);
+    assert.match(stderr, /no service is installed for .*install one with: reveille service install/);
   });
 });

@@ -142,8 +142,8 @@ test('a refusal ends with a status and one sentence', async (t) => {
   const cases: [words: string[], status: number, said: RegExp][] = [
     [[], 2, /--to is missing; name the database: --to postgres:\/\/user:password@host:5432\/database/],
     [['--to', 'mysql://u:a-canary@h/d'], 2, /--to must begin with postgres:\/\/ or postgresql:\/\//],
-    [['--to', uri, '--discard'], 2, /--discard goes only with --abandon/],
-    [['--abandon', '--dry-run'], 2, /--dry-run goes only with a move/],
+    [['--to', uri, '--discard'], 2, /--discard needs --abandon/],
+    [['--abandon', '--dry-run'], 2, /--dry-run is for a move/],
     [['--to', 'postgres://u:a-canary@:x:/d'], 1, /CHRONOS_POSTGRES_URI .*; write postgres:\/\/user:password@host/],
     [['--to', uri, '--from', `${path}.no`], 1, /\.no contains no alarms; name the chronos\.db/],
     [['--to', uri, '--from', `${path}.no`, '--dry-run'], 1, /\.no contains no alarms/],
@@ -175,7 +175,7 @@ test('a copy that differs is shown table by table, and the command fails', async
   assert.match(stdout, /\n {2}occurrences +5 {2}equal {4}[0-9a-f]{16}…\n/);
   assert.match(
     stderr,
-    /^error: the copy in .* is not what .* holds \(alarms, first at \["owner-0","[^"]+"\]\), so neither is opened; .*--abandon" and begin anew\n$/,
+    /^error: the copy in .* differs from .* \(alarms, first at \["owner-0","[^"]+"\]\), so neither is opened\. .*--abandon" and start again\n$/,
   );
   const json = await run('--to', uri, '--json');
   assert.equal(json.status, 1);
@@ -194,7 +194,7 @@ test('an abort reports which database fires the alarms from now on', async (t) =
   assert.equal(status, 0);
   assert.match(
     stdout,
-    /^Went back from the move to .*\nchronosd rings the alarms from .*chronos\.db again; CHRONOS_POSTGRES_URI must/,
+    /^Moved back from .*\nchronosd fires the alarms from .*chronos\.db again; CHRONOS_POSTGRES_URI must/,
   );
   await using(openSqlite(path), (store) => createDue(store, NOW));
   await run('--to', uri);
