@@ -280,7 +280,7 @@ describe('reveille service under systemd', { skip }, () => {
     assert.equal((await json('service', 'status')).version, '0.2.0');
     const says = {
       '0.4.0': /0\.2\.0 runs again on the same data: its doctor reports that books is broken: they do not balance/,
-      '0.5.0': /0\.2\.0 runs again on the data as it was before: it does not start: .*newer Reveille \(schema 900/,
+      '0.5.0': /0\.2\.0 runs again on the earlier data: it does not start: .*newer Reveille \(schema 900/,
     } as const;
     for (const version of ['0.4.0', '0.5.0'] as const) {
       const { status, stderr } = await system.reveille('upgrade', await pack(version));
