@@ -313,7 +313,7 @@ describe('passkeys', () => {
     await page.fill('#name', 'my phone');
     await page.fill('#pass-new', 'a horse with a staple');
     await page.click('button:has-text("Add a passkey")');
-    await page.locator('[data-error]').filter({ hasText: 'the passphrase is not the one' }).waitFor();
+    await page.locator('[data-error]').filter({ hasText: 'the passphrase is wrong' }).waitFor();
     assert.equal((await passkeys()).length, 1, 'the revoked one');
     await page.fill('#pass-new', PASSPHRASE);
     await page.click('button:has-text("Add a passkey")');
