@@ -97,7 +97,7 @@ function homePrefix(home: Home): string {
 /** The line for the welcome alarm. */
 export function setLine(out: Output, now: number, dueAt: number): string {
   const seconds = Math.max(0, Math.ceil((dueAt - now) / 1000));
-  return `${out.paint('dim', timeOfDay(now))}  set   a welcome alarm; it fires in ${seconds} s, at ${timeOfDay(dueAt)}`;
+  return `${out.paint('dim', timeOfDay(now))}  set    a welcome alarm; it fires in ${seconds} s, at ${timeOfDay(dueAt)}`;
 }
 
 function nameOf({ fire: { alarm } }: FollowedFire): string {
@@ -170,7 +170,7 @@ export function questionLines(out: Output, news: News): string[] {
     lines.length - 1 > QUESTION_LINES ? [`… (whole text: reveille intent show ${news.about.intent_id})`] : [];
   const width = out.columns - INDENT.length;
   return [
-    `${out.paint('dim', timeOfDay(news.at))}  ${out.paint('yellow', 'asks')}  ${printable(news.title)}`,
+    `${out.paint('dim', timeOfDay(news.at))}  ${out.paint('yellow', 'asks')}   ${printable(news.title)}`,
     ...[...shown.filter((line) => line !== answer), ...more]
       .flatMap((line) => wrap(printable(line), width))
       .map((line) => `${INDENT}${line}`),

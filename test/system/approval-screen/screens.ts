@@ -5,6 +5,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { loadOrMakeApprover } from '../../../src/cli/approver/approver-key.ts';
+import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { type Size, type WatchedCommand, watchCommand } from '../../support/pseudo-terminal.ts';
 import { HOSTILE_TOOLS, type HostileCase, PLAIN_TOOL, SHELL_TOOL } from './cases.ts';
 
@@ -72,11 +74,13 @@ export async function openScreens(
     REVEILLE_HOME: join(folder, 'home'),
     TZ: 'UTC',
     EXECUTOR_TOKEN: 'the-executor-token-of-the-screens',
-    EXECUTOR_ADMIN_TOKEN: 'the-admin-token-of-the-screens',
   };
+  // Without the admin token the command cannot read which approvers are active, so any key shows the question.
+  await loadOrMakeApprover({ HOME: folder, REVEILLE_APPROVER_STORE: 'file' }, systemClock.now());
   const executor: ChildProcess = spawn(process.execPath, [program, 'executor', '--json'], {
     env: {
       ...base,
+      EXECUTOR_ADMIN_TOKEN: 'the-admin-token-of-the-screens',
       EXECUTOR_PORT: '0',
       EXECUTOR_DATA_DIR: join(folder, 'executor'),
       EXECUTOR_MANIFEST: manifestIn(folder, knowsRecipients),
