@@ -47,7 +47,7 @@ export async function startStandInA2a(): Promise<StandInA2a> {
     tasks: new Map<string, StandInTask>(),
     begins: 'TASK_STATE_COMPLETED',
     ownContexts: false,
-    become(state: string, answerText?: string) {
+    setState(state: string, answerText?: string) {
       for (const task of server.tasks.values()) {
         task.status = { state, ...(answerText === undefined ? {} : { message: said(answerText) }) };
       }
