@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { readIntent, readSummary, readThreshold } from './arguments.ts';
-import { InvalidArgument } from './invalid-argument.ts';
+import { InvalidArgument, readIntent, readSummary, readThreshold } from './arguments.ts';
 
 const BOAT = '⛵';
 const FACE = '\u{1f642}';

@@ -1,7 +1,11 @@
 /** Checks the arguments of a call, each error with its code. Unknown fields are ignored. Pure. */
 import { SESSION_TEXT_MAX_BYTES } from '../../wire/chronometric-vocabulary.ts';
 import { ChronometricError } from '../chronometric-error.ts';
-import { InvalidArgument } from './invalid-argument.ts';
+
+/** An argument that the published schema rejects. The set of error codes is closed, so the result is the protocol's own error. */
+export class InvalidArgument extends Error {
+  override readonly name = 'InvalidArgument';
+}
 
 export type Arguments = Readonly<Record<string, unknown>>;
 
