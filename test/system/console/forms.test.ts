@@ -12,14 +12,13 @@ import { TRANSFER } from './transfer.ts';
 
 const PASSPHRASE = 'a horse without a staple';
 
-/** Streams the first half of a reply, and the second one after `finish`. */
-let finish = () => {};
+/** Continues the started replies: that of a test, and that of the welcome alarm, which fires in the middle of one. */
+const finishes: (() => void)[] = [];
+/** Streams the first half of a reply, and the second one after its `finishes`. */
 const halting: Script = async (response) => {
   beginStream(response);
   sendPiece(response, 'The first half. ');
-  await new Promise<void>((resolve) => {
-    finish = resolve;
-  });
+  await new Promise<void>((resolve) => void finishes.push(resolve));
   sendPiece(response, 'The second half.');
   endStream(response);
 };
@@ -159,7 +158,7 @@ describe('a form and live updates', () => {
     await page.evaluate('message.setSelectionRange(4, 7)');
     await page.locator('[data-reply]').filter({ hasText: 'The first half.' }).waitFor();
     await update();
-    finish();
+    for (const finish of finishes) finish();
     await page.locator('[data-reply]').filter({ hasText: 'The second half.' }).waitFor();
     await page.waitForSelector('[data-turn] [data-state].done', { state: 'attached' });
     assert.equal(await value('#message'), 'And the mail?');
