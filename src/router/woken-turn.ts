@@ -23,7 +23,10 @@ export type TurnOutcome =
     }
   /** It has not begun, or failed temporarily, and is retried at `until`, RFC 3339. */
   | { known: 'waits'; why: string; until?: string }
-  /** The receiver reports no result. `why` is a sentence. */
+  /**
+   * The receiver cannot be queried for a result. `why` is a sentence. A daemon may still send a turn report, which is in
+   * the ledger then.
+   */
   | { known: 'accepted'; why: string }
   /** It exists, but could not be read now. */
   | { known: 'lost'; why: string };
@@ -94,7 +97,7 @@ export function turnOfDaemon({ dispatcher, clock, url, token, accepted }: Daemon
   };
 }
 
-const noResult = (url: string) => `the daemon at ${url} accepted it, and does not report how its turns end`;
+const noResult = (url: string) => `the daemon at ${url} accepted it; a turn report of it is shown when it arrives`;
 
 /** A daemon's state of a turn; `undefined` while it continues. */
 function outcomeOf(text: string, status: number, url: string): TurnOutcome | undefined {

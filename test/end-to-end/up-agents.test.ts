@@ -7,7 +7,7 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -127,7 +127,7 @@ test('a target that only acknowledges a wake is shown as such, a third-party dae
   await assertShown(
     up,
     'silent',
-    /the agent was awake\n +the daemon at \S+ accepted\s+it,\s+and\s+does\s+not\s+report\s+how\s+its/,
+    /the agent was awake\n +the daemon at \S+ accepted\s+it;\s+a\s+turn\s+report\s+of\s+it\s+is\s+shown/,
   );
   assert.ok(!asked.some((path) => path.startsWith('/conversations')), 'a daemon that names no turn gets no turn query');
 
@@ -140,9 +140,49 @@ test('a target that only acknowledges a wake is shown as such, a third-party dae
   await assertShown(
     up,
     'named',
-    /the agent was awake\n +the daemon at \S+ accepted\s+it,\s+and\s+does\s+not\s+report\s+how\s+its/,
+    /the agent was awake\n +the daemon at \S+ accepted\s+it;\s+a\s+turn\s+report\s+of\s+it\s+is\s+shown/,
   );
   assert.doesNotMatch(up.said(), /could not be read/);
+});
+
+/** A daemon that answers a wake at once, and reports the end of its turn later, as docs/reference/turn-reports.md says. */
+const REPORTING = `
+import { createHmac } from 'node:crypto';
+import { createServer } from 'node:http';
+const { PORT, REVEILLE_MACHINE_TOKEN: token, REVEILLE_CHRONOS_URL: chronos } = process.env;
+const key = createHmac('sha256', token).update('reveille receipts').digest('hex');
+async function report(user, fire) {
+  const end = { stage: 'turn_finished', at: new Date().toISOString(), ok: true, reply: 'The build is green.' };
+  const body = JSON.stringify({ user_id: user, receipts: [end] });
+  const time = Math.floor(Date.now() / 1000);
+  const mac = createHmac('sha256', key).update(fire + '.' + time + '.' + body).digest('base64');
+  const signed = { 'webhook-id': fire, 'webhook-timestamp': String(time), 'webhook-signature': 'v1,' + mac };
+  const headers = { 'content-type': 'application/json', ...signed };
+  const answer = await fetch(chronos + '/v1/fires/' + fire + '/receipts', { method: 'POST', headers, body });
+  if (!answer.ok) setTimeout(report, 500, user, fire);
+}
+createServer((request, response) => {
+  request.resume();
+  response.setHeader('content-type', 'application/json');
+  if (request.url === '/chat') {
+    response.writeHead(202);
+    setTimeout(report, 500, request.headers['x-matrix-user'], request.headers['x-matrix-wake-fire']);
+  }
+  response.end('{"ok":true,"data":{}}');
+}).listen(Number(PORT), '127.0.0.1');
+`;
+
+test('the reply that a daemon of the user reports later is shown in the same terminal', async (t) => {
+  const home = temporaryHome(t);
+  const up = await startUp(t, home);
+  const program = join(home, 'work', 'agent.mjs');
+  writeFileSync(program, REPORTING);
+  const words = ['machine', 'put', '--provider', 'process', '--dir', up.work, '--', process.execPath, program];
+  await run(up, ...words);
+  assert.match(await run(up, ...words), /Nothing changed: .*reveille machine suspend/s);
+  await assertShown(up, 'own', /the agent started in \d+ ms\n +the daemon at \S+ accepted\s+it;\s+a\s+turn\s+report/);
+  await eventually('the reply is shown', () => /reply .*own[\s\S]*The build is green\./.test(up.said()), LIMIT_MS);
+  assert.equal(up.said().match(/The build is green\./g)?.length, 1);
 });
 
 test('a Neo that an earlier "up" left running is not shown as asleep', async (t) => {

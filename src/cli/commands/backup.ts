@@ -67,7 +67,8 @@ const NAMED = 5;
 const firstOf = (names: readonly string[]) =>
   [...names.slice(0, NAMED), ...(names.length > NAMED ? ['…'] : [])].join(', ');
 
-function contentLines(about: About, { parts, bytes }: End): string[] {
+/** @param approver what happened to the approver's key */
+function contentLines(about: About, { parts, bytes }: End, approver?: string): string[] {
   const cut = {
     instant: 'as of one instant',
     ordered: 'fixed within milliseconds of each other, during writes',
@@ -75,6 +76,7 @@ function contentLines(about: About, { parts, bytes }: End): string[] {
   return [
     `  holds      ${parts} files, ${inMib(bytes)} unpacked; ${Object.keys(about.schemas).length} databases, ${cut}`,
     `  made       ${about.made_at} by Reveille ${about.reveille}`,
+    ...(approver === undefined ? [] : [`  approver   ${approver}`]),
   ];
 }
 
@@ -101,7 +103,7 @@ export async function backup(context: CliContext, flags: BackupFlags, name: stri
   const made = await makeBackup({ home, settings, file, passphrase, about, approver, onProgress, onOmittedLink });
   out.result({ file, bytes: made.bytes, ...record(made.about, made.end), omitted_links: omitted }, [
     `Backed up ${home.path} to ${file} (${inMib(made.bytes)}, sealed)`,
-    ...contentLines(made.about, made.end),
+    ...contentLines(made.about, made.end, approver && `${approver} is included`),
     `Keep the passphrase in another place: without it the file cannot be read.`,
   ]);
   if (omitted.length > 0)
@@ -138,7 +140,10 @@ export async function restore(context: CliContext, flags: RestoreFlags, name: st
   const shown = join(home, '');
   out.result(
     { home, file, ...record(about, end), approver_key: key, folder_lines: folderLines, skipped_links: skipped },
-    [`Restored ${file} to ${shown}`, ...contentLines(about, end)],
+    [
+      `Restored ${file} to ${shown}`,
+      ...contentLines(about, end, key === 'restored' ? `restored to ${approver}` : undefined),
+    ],
   );
   out.remark(
     `This home has the alarms, keys and name of the original: start it only when the original is off and stays off. If both run, every alarm fires twice`,

@@ -4,7 +4,7 @@ import { dirname, sep } from 'node:path';
 import { structuredPatch } from 'diff';
 import { ReveilleError } from '../../wire/errors.ts';
 import { CLIENTS, type Client, homeOf, type Surroundings } from '../connect/clients.ts';
-import { shortPath } from '../connect/config-file.ts';
+import { removeEmptyFolder, shortPath } from '../connect/config-file.ts';
 import { entriesOf, isCached, PARTS, type Part } from '../connect/entries.ts';
 import { applyChanges, type Change, planConnect, planUndo, stateOf } from '../connect/plan.ts';
 import {
@@ -225,6 +225,8 @@ export async function connect(context: CliContext, flags: ConnectFlags, name: st
   // Before the files: without a running Reveille, nothing is undone partially.
   const back = write && target ? await undoWakeTarget(context, target) : undefined;
   if (write) applyChanges(changes);
+  if (write)
+    for (const { file, action } of changes) if (action === 'delete') removeEmptyFolder(file, [home, around.cwd]);
 
   const written = changes.map((change) => ({
     path: change.file.path,
@@ -233,7 +235,10 @@ export async function connect(context: CliContext, flags: ConnectFlags, name: st
     ...(change.backup !== undefined && change.action === 'change' && !flags.undo && { backup: change.backup }),
   }));
   const lines = write ? writtenText(client, flags, written, home) : [unwrittenText(client, flags, isNeeded)];
-  if (back !== undefined) lines.push(`Wakes go to ${back}.`);
+  if (back !== undefined)
+    lines.push(`Wakes go to ${back}. Alarms that are set are kept, and wake it, too: reveille alarm list`);
+  else if (flags.print && flags.wake && isWakeable(name))
+    lines.push(`--wake would let wakes start ${client.title} in ${around.cwd}.`);
   if (!out.json) for (const line of lines) out.line(line);
   const isConnected = !flags.undo && !flags.print && (write || !isNeeded);
   const wakes = isConnected ? await offerWakes(context, name, flags) : undefined;

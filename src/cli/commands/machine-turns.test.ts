@@ -38,7 +38,7 @@ describe('an agent in a terminal', () => {
     // A program that is run for each wake has no token to expect.
     assert.doesNotMatch(said, /token|not shown again/);
     assert.match(await house.run('machine', 'list'), /\nbob +active +claude \//);
-    assert.equal(await house.run('machine', 'turns', 'bob'), 'No turns\n');
+    assert.match(await house.run('machine', 'turns', 'bob'), /^No turns\. .*: reveille alarm show <alarm-id>\n$/);
     const unknown = await house.attempt(['machine', 'put', 'bob', '--provider', 'clude', '--dir', '.']);
     assert.match(
       unknown.stderr,

@@ -76,6 +76,12 @@ export async function machinePut(context: CliContext, flags: PutFlags, given: st
   const lines = renderMachine(answer, look);
   if (before && before.state !== 'deleted' && isOwnNeo(before))
     lines.push('', 'It replaces the local Neo; to go back: reveille machine put --provider neo');
+  const { user_id: user } = answer;
+  if (before?.updated_at === answer.updated_at)
+    lines.push(
+      '',
+      `Nothing changed: the machine is registered like this already, and a running program continues. To restart it: reveille machine suspend ${user}; reveille machine restore ${user}`,
+    );
   const holder = holderOf(answer);
   if (answer.token !== undefined && holder !== undefined)
     lines.push('', `${holder}; it is not shown again:`, `  ${out.paint('bold', answer.token)}`);
@@ -132,7 +138,8 @@ export type TurnFlags = { conversation?: string; fire?: string; status?: string;
 const outcomeOf = ({ reply, error, waits_for: waits }: MachineTurnView) => error ?? waits ?? reply ?? '';
 
 function renderTurns({ turns, counts, next_cursor: more }: MachineTurnList, look: Reader): string[] {
-  if (turns.length === 0) return ['No turns'];
+  if (turns.length === 0)
+    return ['No turns. This list has turns of agents without a daemon; for others: reveille alarm show <alarm-id>'];
   const rows = turns.map((turn) => [
     localTime(Date.parse(turn.accepted_at), look),
     turn.status,

@@ -101,10 +101,11 @@ async function tellOf(context: CliContext, stack: LocalStack, onLine: () => void
 }
 
 /** Marks a fire as reported, or hands its turn over to the later report. */
-function passOn({ fire: { alarm, occurrence }, turn }: FollowedFire, news: TurnNews | undefined): void {
+function passOn({ fire: { alarm, occurrence }, turn, taken }: FollowedFire, news: TurnNews | undefined): void {
   const { fireId } = occurrence;
-  const hasMore = turn?.known === 'lost' || (turn?.known === 'waits' && turn.until !== undefined);
-  if (!hasMore) {
+  const mayReport = turn?.known === 'accepted' && taken?.by === 'daemon';
+  const isRetried = turn?.known === 'waits' && turn.until !== undefined;
+  if (turn === undefined || !(mayReport || isRetried || turn.known === 'lost')) {
     news?.markReported(fireId);
     return;
   }

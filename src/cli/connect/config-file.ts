@@ -1,5 +1,5 @@
 /** A configuration file of another program: read whole, replaced in one step, with a backup beside it. */
-import { lstatSync, mkdirSync, readFileSync, realpathSync, rmSync, statSync } from 'node:fs';
+import { lstatSync, mkdirSync, readFileSync, realpathSync, rmdirSync, rmSync, statSync } from 'node:fs';
 import { dirname, join, relative, sep } from 'node:path';
 import { replaceFile } from '../../kit/identity/private-file.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -135,6 +135,17 @@ export function restoreConfigFile(file: ConfigFile, before: Buffer | undefined):
   }
   checkUnchanged(file);
   rmSync(file.target);
+}
+
+/** Removes the folder of a deleted file when it is empty, and none of the kept ones. */
+export function removeEmptyFolder(file: ConfigFile, kept: readonly string[]): void {
+  const folder = dirname(file.target);
+  if (kept.some((one) => one === folder || realpathSync(one) === folder)) return;
+  try {
+    rmdirSync(folder);
+  } catch {
+    // It has other files.
+  }
 }
 
 /** The backup, if there is one. */

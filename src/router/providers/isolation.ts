@@ -6,6 +6,7 @@ import type { Grant } from '../../kit/process/view.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Machine } from '../machines/machine.ts';
 import type { RunAs } from './process.ts';
+import { folderProblem } from './start-command.ts';
 
 export type IsolationOptions = {
   /** By default no sandbox. */
@@ -76,6 +77,9 @@ export class Isolation {
    */
   async isolate({ userId, command, cwd, env, sandbox, runAs, ...more }: MachineProgram): Promise<IsolatedProgram> {
     const { sandboxer, grantedTo } = this.#options;
+    // A sandbox makes missing folders, and would hide the error.
+    const problem = await folderProblem(cwd);
+    if (problem !== undefined) throw new ReveilleError('unavailable', problem);
     const plain = runAs ? await asUser(runAs, { command, cwd, env }) : { command, cwd, env };
     if (sandboxer === undefined) return { ...plain, isWrapped: false };
     if (sandbox === false) {

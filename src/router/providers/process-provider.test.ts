@@ -203,7 +203,7 @@ describe('a machine of provider process', () => {
     assert.match(await messageOf({ command: [folder] }), /could not be started: EACCES/);
     assert.match(
       await messageOf({ command: [node], cwd: '/no/such/folder' }),
-      /cwd "\/no\/such\/folder" is not a folder/,
+      /folder "\/no\/such\/folder" is not an existing folder/,
     );
     assert.match(await messageOf({ command: ['x'.repeat(200_000)] }), /could not be started: (E2BIG|ENAMETOOLONG)/);
     const foreign = createServer();

@@ -3,12 +3,12 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { stat } from 'node:fs/promises';
 import { ReveilleError } from '../../wire/errors.ts';
 
-async function isFolder(path: string): Promise<boolean> {
-  try {
-    return (await stat(path)).isDirectory();
-  } catch {
-    return false;
-  }
+/** Why a program cannot work in this folder; `undefined` when it can. */
+export async function folderProblem(path: string | undefined): Promise<string | undefined> {
+  if (path === undefined) return undefined;
+  const found = await stat(path).catch(() => undefined);
+  if (found?.isDirectory()) return undefined;
+  return `the machine's folder ${JSON.stringify(path)} is not an existing folder; register another with --dir`;
 }
 
 /** The environment of a program. */
@@ -42,9 +42,8 @@ export async function startCommand(
   command: readonly string[],
   { cwd, env, output, errors = output, input, user, channel = false }: StartOptions,
 ): Promise<ChildProcess> {
-  if (cwd !== undefined && !(await isFolder(cwd))) {
-    throw new ReveilleError('unavailable', `the machine's cwd ${JSON.stringify(cwd)} is not a folder`);
-  }
+  const problem = await folderProblem(cwd);
+  if (problem !== undefined) throw new ReveilleError('unavailable', problem);
   const [file, ...args] = command;
   const refused = (cause: unknown) => {
     const why = cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause);

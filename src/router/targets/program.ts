@@ -5,6 +5,7 @@ import { delimiter, isAbsolute, join } from 'node:path';
 import { programEnvironment } from '../providers/child-environment.ts';
 import type { CommandSpec } from '../providers/command.ts';
 import { MachineUnavailable } from '../providers/provider.ts';
+import { folderProblem } from '../providers/start-command.ts';
 import type { TerminalPreset } from './preset.ts';
 
 async function isFile(path: string): Promise<boolean> {
@@ -57,8 +58,8 @@ export async function findProgram(bin: string, path: string | undefined, install
 
 /** @throws MachineUnavailable when there is no such folder */
 export async function checkFolder(path: string): Promise<void> {
-  const found = await stat(path).catch(() => undefined);
-  if (!found?.isDirectory()) throw new MachineUnavailable(`the machine's cwd ${JSON.stringify(path)} is not a folder`);
+  const problem = await folderProblem(path);
+  if (problem !== undefined) throw new MachineUnavailable(problem);
 }
 
 /** The paths of a preset's `state`, for a program with these variables. */

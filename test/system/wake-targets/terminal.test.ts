@@ -70,7 +70,7 @@ describe('programs that run for a turn', () => {
     await bench.put('alice', claude(bench.work, { bin: plain }));
     assert.match((await bench.wake('alice')).json.error.message, /is not executable; try: chmod \+x/);
     await bench.put('alice', claude(join(bench.home, 'nowhere')));
-    assert.match((await bench.wake('alice')).json.error.message, /cwd ".*nowhere" is not a folder/);
+    assert.match((await bench.wake('alice')).json.error.message, /folder ".*nowhere" is not an existing folder/);
     assert.deepEqual((await bench.turns('alice')).counts, {});
     // Once it exists, the repeated wake is accepted.
     await bench.put('alice', claude(bench.work));
