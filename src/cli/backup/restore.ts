@@ -2,7 +2,7 @@
  * Restores a backup into an empty or missing home, completely or not at all. All files are written to a folder beside
  * it, made durable and checked; the rename comes last.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { type FileHandle, open, rename, rmdir, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { FileInUse, likelyOwner } from '../../kit/sqlite/file-owner.ts';
@@ -25,7 +25,7 @@ export type Restored = {
   /** Lines of `config.yaml` that named other folders, and became comments. */
   readonly folderLines: readonly string[];
   /** Whether the backup had an approver's key, and its result. */
-  readonly approver: 'none' | 'restored' | 'kept another' | 'left out';
+  readonly approver: 'none' | 'restored' | 'same' | 'kept another' | 'left out';
 };
 
 export type Restoring = {
@@ -172,6 +172,7 @@ export async function restoreBackup({ file, home, passphrase, approver, onOutsid
     if (onOutsideLink) unpacking.skipLink = onOutsideLink;
     const end = await readBackup(file, passphrase, unpacking);
     const folderLines = await keepFoldersHere(draft);
+    markLastRun(draft, unpacking.found!);
     checkDatabases(draft);
     await unpacking.finish();
     await syncFolder(draft);
@@ -191,6 +192,15 @@ export async function restoreBackup({ file, home, passphrase, approver, onOutsid
   }
 }
 
+/** Fires that fell due since the backup are late because Reveille was not running (`src/chronos/dispatch/absence.ts`). */
+function markLastRun(home: string, { made_at: at }: About): void {
+  const folder = join(home, 'chronos');
+  if (!existsSync(folder)) return;
+  const file = join(folder, 'alive');
+  writeFileSync(file, '', { mode: 0o600 });
+  utimesSync(file, new Date(at), new Date(at));
+}
+
 /** An existing key is never overwritten. */
 async function keyFate(
   hasKey: boolean,
@@ -199,7 +209,7 @@ async function keyFate(
 ): Promise<Restored['approver']> {
   if (!hasKey) return 'none';
   if (approver === undefined) return 'left out';
-  if (existsSync(approver)) return 'kept another';
+  if (existsSync(approver)) return readFileSync(approver).equals(readFileSync(draft!)) ? 'same' : 'kept another';
   await rename(draft!, approver);
   await syncFolder(dirname(approver));
   return 'restored';

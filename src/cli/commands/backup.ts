@@ -10,10 +10,11 @@ import { checkPassphrase } from '../approver/sealing.ts';
 import type { About, End } from '../backup/archive.ts';
 import type { OmittedLink } from '../backup/inventory.ts';
 import { makeBackup } from '../backup/make.ts';
-import { checkBackup, restoreBackup } from '../backup/restore.ts';
+import { checkBackup, type Restored, restoreBackup } from '../backup/restore.ts';
 import type { CliContext } from '../context.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { DATA_FOLDERS } from '../home/databases.ts';
+import { homeAt } from '../home/home.ts';
 
 export type BackupFlags = { check?: string; withApproverKey?: boolean };
 export type RestoreFlags = { home?: string; check?: boolean; withApproverKey?: boolean; skipOutsideLinks?: boolean };
@@ -124,6 +125,11 @@ async function check(context: CliContext, name: string): Promise<void> {
   if (about.alarms === 'postgresql') context.out.remark(POSTGRES_REMARK);
 }
 
+function approverText(key: Restored['approver'], file: string | undefined): string | undefined {
+  if (key === 'restored') return `restored to ${file}`;
+  return key === 'same' ? `${file} has this key already` : undefined;
+}
+
 export async function restore(context: CliContext, flags: RestoreFlags, name: string): Promise<void> {
   if (flags.check) return check(context, name);
   const { out, environment } = context;
@@ -140,14 +146,12 @@ export async function restore(context: CliContext, flags: RestoreFlags, name: st
   const shown = join(home, '');
   out.result(
     { home, file, ...record(about, end), approver_key: key, folder_lines: folderLines, skipped_links: skipped },
-    [
-      `Restored ${file} to ${shown}`,
-      ...contentLines(about, end, key === 'restored' ? `restored to ${approver}` : undefined),
-    ],
+    [`Restored ${file} to ${shown}`, ...contentLines(about, end, approverText(key, approver))],
   );
   out.remark(
     `This home has the alarms, keys and name of the original: start it only when the original is off and stays off. If both run, every alarm fires twice`,
   );
+  if (context.home.path !== homeAt(undefined).path) out.remark(`Start it with: REVEILLE_HOME=${home} reveille up`);
   for (const line of folderLines) out.remark(`config.yaml: "${line}" is now a comment; its data is in ${home}`);
   for (const variable of DATA_FOLDERS.keys())
     if (environment[variable])

@@ -84,9 +84,9 @@ function newsOf(context: CliContext, stack: LocalStack, log: Logger, onLine: () 
 
 /** Sends notifications to the user's channels. A failure here does not stop `up`. */
 async function tellOf(context: CliContext, stack: LocalStack, onLine: () => void): Promise<Notifier | undefined> {
-  const { out } = context;
+  const { out, home } = context;
   const onQuestion = (news: News) => {
-    for (const line of questionLines(out, news)) out.line(line);
+    for (const line of questionLines(out, home, news)) out.line(line);
     onLine();
   };
   try {

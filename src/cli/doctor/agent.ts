@@ -58,7 +58,7 @@ async function look(context: CliContext, { provider, spec }: KnownMachine): Prom
   }
   if (provider === 'process') {
     const { command, cwd } = processSpecSchema.parse(spec);
-    await findProgram(command[0]!, environment.PATH, 'as its makers say');
+    await findProgram(command[0]!, environment.PATH, 'install it, or register its path after --');
     if (cwd !== undefined) await checkFolder(cwd);
     return { name, status: 'ok', detail: `${command[0]} is installed; an alarm starts it` };
   }

@@ -44,6 +44,7 @@ export function greeting(
   stack: LocalStack,
   { console, disabled }: { console: string; disabled: readonly string[] },
 ): string[] {
+  const program = programOf(home);
   const row = (name: string, where: string, what: string) =>
     `  ${name.padEnd(10)}${where.padEnd(25)}${out.paint('dim', what)}`;
   return [
@@ -58,15 +59,11 @@ export function greeting(
     ...(stack.noApprover === undefined ? [] : ['', out.paint('yellow', `  ${printable(stack.noApprover)}`)]),
     '',
     ...(out.live
-      ? [
-          `  ${out.paint('dim', 'Console, by an address that works once (again: npx reveille open)')}`,
-          `  ${console}`,
-          '',
-        ]
+      ? [`  ${out.paint('dim', `Console, by an address that works once (again: ${program} open)`)}`, `  ${console}`, '']
       : [`  ${out.paint('dim', 'Console')}           ${console}`]),
-    `  ${out.paint('dim', 'Connect a client')}  ${homePrefix(home)}npx reveille connect`,
-    `  ${out.paint('dim', 'Set an alarm')}      npx reveille alarm set "Check the build" --in 10m`,
-    `  ${out.paint('dim', 'Chat')}              npx reveille chat`,
+    `  ${out.paint('dim', 'Connect a client')}  ${program} connect`,
+    `  ${out.paint('dim', 'Set an alarm')}      ${program} alarm set "Check the build" --in 10m`,
+    `  ${out.paint('dim', 'Chat')}              ${program} chat`,
     `  ${out.paint('dim', 'Stop')}              Ctrl-C; alarms are kept`,
     '',
   ];
@@ -89,9 +86,9 @@ function neoWords(running: string | undefined): [where: string, what: string] {
   return ['asleep', 'starts when an alarm fires'];
 }
 
-/** The variable that a command in another terminal needs for a home in another folder. */
-function homePrefix(home: Home): string {
-  return home.path === homeAt(undefined).path ? '' : `REVEILLE_HOME=${home.path} `;
+/** The program as a command in another terminal names it, with the variable for a home in another folder. */
+export function programOf(home: Home): string {
+  return home.path === homeAt(undefined).path ? 'npx reveille' : `REVEILLE_HOME=${home.path} npx reveille`;
 }
 
 /** The line for the welcome alarm. */
@@ -163,15 +160,16 @@ export function replyLines(out: Output, ring: FollowedFire, here: LocalContext, 
 }
 
 /** A waiting question: its first lines state the effect. */
-export function questionLines(out: Output, news: News): string[] {
+export function questionLines(out: Output, home: Home, news: News): string[] {
   const lines = news.text.split('\n');
-  const [shown, answer] = [lines.slice(0, QUESTION_LINES), lines.at(-1)!];
+  const [shown, last] = [lines.slice(0, QUESTION_LINES), lines.at(-1)!];
+  const answer = last.replace(/\breveille /, `${programOf(home)} `);
   const more =
-    lines.length - 1 > QUESTION_LINES ? [`… (whole text: reveille intent show ${news.about.intent_id})`] : [];
+    lines.length - 1 > QUESTION_LINES ? [`… (whole text: ${programOf(home)} intent show ${news.about.intent_id})`] : [];
   const width = out.columns - INDENT.length;
   return [
     `${out.paint('dim', timeOfDay(news.at))}  ${out.paint('yellow', 'asks')}   ${printable(news.title)}`,
-    ...[...shown.filter((line) => line !== answer), ...more]
+    ...[...shown.filter((line) => line !== last), ...more]
       .flatMap((line) => wrap(printable(line), width))
       .map((line) => `${INDENT}${line}`),
     `${INDENT}${out.paint('bold', printable(answer))}`,

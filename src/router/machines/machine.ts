@@ -167,7 +167,11 @@ export function wakeable(machine: Machine | undefined, userId: string, retryAfte
     case 'deleted':
       throw new ReveilleError('not_found', `the machine of ${userId} is deleted`, { status: 410 });
     case 'suspended':
-      throw new ReveilleError('forbidden', `the machine of ${userId} is suspended`, { status: 451 });
+      throw new ReveilleError(
+        'forbidden',
+        `the machine of ${userId} is suspended; restore it with: reveille machine restore ${userId}`,
+        { status: 451 },
+      );
     case 'provisioning':
       throw new ReveilleError('unavailable', `the machine of ${userId} is still being provisioned`, {
         retryAfterSeconds,

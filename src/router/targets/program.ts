@@ -28,11 +28,11 @@ async function isExecutable(path: string): Promise<boolean> {
 /**
  * @param bin a name that is searched on `path`, or an absolute path
  * @param path folders in the form of `PATH`
- * @param install how to install it
+ * @param remedy how to install it, or to register its path
  * @returns the program's path
  * @throws MachineUnavailable with the searched folders, or that it is not executable, and a remedy
  */
-export async function findProgram(bin: string, path: string | undefined, install: string): Promise<string> {
+export async function findProgram(bin: string, path: string | undefined, remedy: string): Promise<string> {
   if (isAbsolute(bin)) {
     if (!(await isFile(bin)))
       throw new MachineUnavailable(`the program ${bin} does not exist; register the machine with another --bin`);
@@ -52,7 +52,7 @@ export async function findProgram(bin: string, path: string | undefined, install
     throw new MachineUnavailable(`the program ${forbidden} is not executable; try: chmod +x ${forbidden}`);
   const where = folders.length === 0 ? ', which has no folders' : '';
   throw new MachineUnavailable(
-    `the program ${JSON.stringify(bin)} is not on the PATH of the router${where}; install it (${install}), or register its path with --bin`,
+    `the program ${JSON.stringify(bin)} is not on the PATH of the router${where}; ${remedy}`,
   );
 }
 
@@ -90,5 +90,6 @@ export async function programOf(
   conversationId?: string,
 ): Promise<Program> {
   const env = programEnvironment(inherited, spec.env ?? {}, { passedOn: environment, spawnId, conversationId });
-  return { path: await findProgram(spec.bin ?? bin, env.PATH, install), env };
+  const remedy = `install it (${install}), or register its path: reveille machine put --provider ${spec.preset} --bin /path/to/${bin}`;
+  return { path: await findProgram(spec.bin ?? bin, env.PATH, remedy), env };
 }

@@ -274,8 +274,11 @@ describe('reveille backup of a home at rest', () => {
     await reveille(home, args('keyed-1'), { env: other });
     const copied = join(folder, 'approver-elsewhere', 'approver.json');
     assert.equal(readFileSync(copied, 'utf8'), readFileSync(key, 'utf8'));
-    const { stderr } = await reveille(home, args('keyed-2'), { env: other });
+    const same = await reveille(home, args('keyed-2'), { env: other });
+    assert.match(same.stdout, /approver {3}.*approver\.json has this key already/);
+    writeFileSync(copied, readFileSync(copied, 'utf8').replace('\n', ' \n'));
+    const { stderr } = await reveille(home, args('keyed-3'), { env: other });
     assert.match(stderr, /approver's key was not restored: .*has another one/);
-    assert.ok(!existsSync(join(folder, 'keyed-2', 'approver.json')));
+    assert.ok(!existsSync(join(folder, 'keyed-3', 'approver.json')));
   });
 });
