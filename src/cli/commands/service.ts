@@ -23,7 +23,8 @@ import { findService, installService, removeService, type Service, specOf } from
 import { lastingNode } from '../service/lasting-copy.ts';
 import { settleBeforeStart, settleCutOff, takeUpgrade, upgradeService } from '../service/upgrade.ts';
 import { readNote } from '../service/upgrade-note.ts';
-import { type WakeRecord, wakeAlarm, wakeFiles } from '../sleep/wake-alarm.ts';
+import { type WakeRecord, wakeFiles } from '../sleep/wake-alarm.ts';
+import { wakeAlarm } from '../sleep/wake-mechanism.ts';
 import { takeWakeBack, type WakeState, wakeState, wakeWords } from '../sleep/wake-text.ts';
 
 const LOG_LINES = 100;

@@ -5,8 +5,9 @@ import type { CliContext } from '../context.ts';
 import type { Check } from '../doctor/check.ts';
 import { readerOf } from '../screens/reader.ts';
 import { currentVersion, type ServiceFolders, serviceLocation } from '../service/folders.ts';
-import { LEAD_MS, wakeAlarm, wakeFiles } from './wake-alarm.ts';
+import { LEAD_MS, wakeFiles } from './wake-alarm.ts';
 import { cannotWake } from './wake-linux.ts';
+import { wakeAlarm } from './wake-mechanism.ts';
 
 export type WakeState = {
   /** Whether the user enabled it. */

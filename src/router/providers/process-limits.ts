@@ -4,8 +4,8 @@ import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { getPriority, setPriority } from 'node:os';
 import { ReveilleError } from '../../wire/errors.ts';
-import type { ProcessLimits } from './process.ts';
 import type { ProcessGroup } from './process-group.ts';
+import type { ProcessLimits } from './process-spec.ts';
 
 const MIB = 1024 * 1024;
 const LOWEST_PRIORITY = 19;
