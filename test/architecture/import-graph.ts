@@ -1,4 +1,4 @@
-/** The graph of imports between files, its circles, and the drawing of it by folder. */
+/** The graph of imports between files, its circles, and the drawing of it by part of the system. */
 import { globSync, readFileSync, realpathSync } from 'node:fs';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import { isOfTests, specifiersIn } from './import-rules.ts';
@@ -95,4 +95,71 @@ function circleIn(graph: ImportGraph, component: readonly string[]): string[] {
     }
   }
   return [];
+}
+
+/** The layers of ARCHITECTURE.md from the lowest to the highest; a part that is not listed is a system. */
+const LAYERS = ['wire', 'kit', 'clients', 'systems', 'console', 'cli', 'exports'] as const;
+type Layer = (typeof LAYERS)[number];
+
+/** A part of `src`: a kit, a system without its client, a client with the files that it needs, or another folder. */
+export type Part = { readonly name: string; readonly layer: Layer };
+
+/** @param graph of `src`, with paths that begin with `src/` */
+function partsOf(graph: ImportGraph): (file: string) => Part {
+  const isOfClient = new Set(
+    [...graph.keys()].filter((file) => /^src\/[^/]+\/client\.ts$/.test(file) && isSystem(file)),
+  );
+  for (const file of isOfClient)
+    for (const target of graph.get(file)!) if (folderOf(target) === folderOf(file)) isOfClient.add(target);
+  return (file) => {
+    const folder = folderOf(file);
+    if (isOfClient.has(file)) return { name: `${folder}/client`, layer: 'clients' };
+    if (folder === 'kit') return { name: file.split('/').slice(1, 3).join('/'), layer: 'kit' };
+    return { name: folder, layer: LAYERS.find((layer) => layer === folder) ?? 'systems' };
+  };
+}
+
+const folderOf = (file: string) => file.split('/')[1]!;
+const isSystem = (file: string) => !LAYERS.some((layer) => layer === folderOf(file));
+
+/** The imports between the parts, and for each part its layer. */
+function importsOfParts(graph: ImportGraph) {
+  const partOf = partsOf(graph);
+  const parts = new Map<string, Part>();
+  const imports = new Map<string, Set<string>>();
+  for (const [file, targets] of graph) {
+    const part = partOf(file);
+    parts.set(part.name, part);
+    const imported = imports.get(part.name) ?? new Set<string>();
+    imports.set(part.name, imported);
+    for (const { name } of targets.map(partOf)) if (name !== part.name) imported.add(name);
+  }
+  return { parts, imports: new Map([...imports].map(([name, imported]) => [name, [...imported].sort()])) };
+}
+
+/** Circles between the parts, and imports from a lower layer to a higher one. */
+export function disorderOf(graph: ImportGraph): string[] {
+  const { parts, imports } = importsOfParts(graph);
+  const rankOf = (name: string) => LAYERS.indexOf(parts.get(name)!.layer);
+  const upwards = [...imports].flatMap(([name, imported]) =>
+    imported.filter((target) => rankOf(target) > rankOf(name)).map((target) => `${name} imports ${target}`),
+  );
+  return [...upwards, ...circlesOf(imports).map((circle) => circle.join(' -> '))];
+}
+
+/** The parts by layer with their imports, as a Mermaid flowchart. Imports of kits from above are one arrow. */
+export function mermaidOf(graph: ImportGraph): string {
+  const { parts, imports } = importsOfParts(graph);
+  const idOf = (name: string) => name.replaceAll(/[^a-z]/g, '_');
+  const boxes = LAYERS.toReversed().flatMap((layer) => [
+    `  subgraph layer_${layer}[${layer}]`,
+    ...[...parts.values()].filter((part) => part.layer === layer).map(({ name }) => `    ${idOf(name)}["${name}"]`),
+    '  end',
+  ]);
+  const isKit = (name: string) => parts.get(name)!.layer === 'kit';
+  const arrows = [...imports].flatMap(([name, imported]) => {
+    const ends = imported.map((target) => (isKit(target) && !isKit(name) ? 'layer_kit' : idOf(target)));
+    return [...new Set(ends)].map((end) => `  ${idOf(name)} --> ${end}`);
+  });
+  return ['flowchart TB', ...boxes, ...arrows, ''].join('\n');
 }
