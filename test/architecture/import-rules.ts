@@ -43,6 +43,7 @@ const INSIDE_CHRONOS: Readonly<Record<string, readonly string[]>> = {
   'chronos/store': DOMAIN,
   'chronos/store/sqlite': [...DOMAIN, 'chronos/store', 'kit/sqlite'],
   'chronos/store/postgres': [...DOMAIN, 'chronos/store', 'kit/sqlite'],
+  'chronos/store/sharding': [...DOMAIN, 'chronos/store'],
   'chronos/store/transfer': [...DOMAIN, 'chronos/store', 'kit/sqlite'],
   'chronos/dispatch': [...DOMAIN, STORE_PORT, 'kit/identity', 'kit/http'],
   'chronos/auth': [...DOMAIN, STORE_PORT, 'kit/identity'],

@@ -151,7 +151,7 @@ export function prepareComplete({ pool, buckets, claimed, clock, onState }: Comp
     const grouped = buckets.group(completions, ({ key }) => key.owner);
     const parts = grouped.map(([, those]) => those.map(settlementOf));
     // With several servers, a transaction covers only one of them.
-    const atOnce = buckets.citus ? 1 : TOGETHER;
+    const atOnce = buckets.distributed ? 1 : TOGETHER;
     const chunks = Array.from({ length: Math.ceil(parts.length / atOnce) }, (_, n) =>
       parts.slice(n * atOnce, (n + 1) * atOnce),
     );
