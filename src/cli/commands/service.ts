@@ -17,6 +17,7 @@ import { isKnownName } from '../home/settings-names.ts';
 import { readerOf } from '../screens/reader.ts';
 import { facts, preview } from '../screens/render.ts';
 import { ask, handOver } from '../service/ask.ts';
+import { marked } from '../service/experimental.ts';
 import { currentVersion, serviceLocation, versionOf } from '../service/folders.ts';
 import { whenUp } from '../service/health.ts';
 import { findService, installService, removeService, type Service, specOf } from '../service/installation.ts';
@@ -83,7 +84,7 @@ export async function serviceInstall(context: CliContext, flags: { print?: boole
   const { atBoot, enabled } = await manager.state(place.name);
   const data = { service: place.name, manager: manager.title, folder, checkout: isCheckout, pid: run.pid, enabled };
   out.result({ ...data, at_boot: atBoot ?? null, version: VERSION, chronos_url: run.chronos_url }, [
-    `Reveille is now a service of ${manager.title}: ${place.name}, process ${run.pid}. It runs without this terminal.`,
+    `Reveille is now a service of ${marked(manager.title)}: ${place.name}, process ${run.pid}. It runs without this terminal.`,
     `  program  ${folder}`,
     `  home     ${context.home.path}`,
   ]);
@@ -142,7 +143,7 @@ export async function serviceStatus(context: CliContext): Promise<void> {
   const starts = !enabled ? 'only by hand' : atBoot ? 'with the computer' : 'when you log in';
   const lines = facts(
     [
-      ['service', `${place.name} (${manager.title}), ${stateWords(run, state)}`],
+      ['service', `${place.name} (${marked(manager.title)}), ${stateWords(run, state)}`],
       ['starts', state === 'missing' ? undefined : starts],
       [
         'since',
