@@ -1,13 +1,15 @@
 /**
- * Several buckets: their tables and their number. A statement names one bucket, so that an engine that distributes
- * tables over servers runs it on one of them.
+ * Several buckets: their tables, their number, and the statements for an engine that distributes tables over servers. A
+ * statement names one bucket, so that the engine runs it on one of them.
  */
 import { createHash } from 'node:crypto';
 import { ReveilleError } from '../../../wire/errors.ts';
 import { type Buckets, type DistributedStatements, type LimitedWork, ONE_BUCKET } from '../postgres/buckets.ts';
 import type { Executor, PrimaryPool } from '../postgres/pool.ts';
+import { ATTEMPT, TURN_REPORT } from '../postgres/rows.ts';
 import { type Call, type Row, statement } from '../postgres/statement.ts';
-import { DISTRIBUTED } from './distributed-statements.ts';
+import { NEW_STAGES } from '../postgres/turn-reports.ts';
+import { writersOf } from '../postgres/write.ts';
 
 /** The number is chosen when the tables are created. One is right for one server. */
 export const MOST_BUCKETS = 4096;
@@ -57,6 +59,27 @@ const READ = statement(
   'buckets',
   "SELECT buckets, EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus') FROM bucketing",
 );
+
+/**
+ * Statements for tables that Citus distributes over servers. Citus runs a statement on one server only when it names
+ * the bucket, has no INSERT in its WITH, and inserts by VALUES.
+ */
+const DISTRIBUTED: DistributedStatements = {
+  writers: {
+    ...writersOf('_apart', false),
+    ledger: {
+      statement: statement(
+        'insert_attempts',
+        `INSERT INTO fire_attempts (bucket, ${ATTEMPT.list()}) SELECT $1, * FROM unnest(${ATTEMPT.arrays(2)})`,
+      ),
+      values: ({ ledger }) => ATTEMPT.bind(ledger),
+    },
+  },
+  recordTurnReport: statement(
+    'record_receipt',
+    `INSERT INTO fire_receipts (bucket, ${TURN_REPORT.list()}) VALUES ($1, ${TURN_REPORT.scalars(2)}) ${NEW_STAGES} RETURNING stage`,
+  ),
+};
 
 /** The buckets of a database. */
 export async function readBuckets(executor: Executor): Promise<Buckets> {
