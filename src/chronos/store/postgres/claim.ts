@@ -11,11 +11,11 @@ import type { Claim, ClaimRequest } from '../store.ts';
 import type { Buckets, ClaimOrder, Portion } from './buckets.ts';
 import { type ClaimRange, type ClaimResult, claimCall, OwnerSlots, readClaimResult } from './claim-query.ts';
 import type { DueIndex } from './due-index.ts';
+import type { prepareSweep } from './leases.ts';
 import type { PrimaryPool } from './pool.ts';
 import type { ClaimedStates } from './state.ts';
 import { readStates } from './state.ts';
 import type { Row } from './statement.ts';
-import type { prepareSweep } from './sweep.ts';
 
 /** Maximum number of rows of a query, when it widens to get past owners without free slots. */
 const WIDEST_QUERY = 4096;

@@ -6,12 +6,11 @@ import type { Completion, CompletionResult, LeaseKey } from '../store.ts';
 import { abandonedAttempts } from './attempts.ts';
 import type { Buckets } from './buckets.ts';
 import type { Change } from './change.ts';
-import { retryUntilUncontended } from './contention.ts';
 import type { PrimaryPool } from './pool.ts';
 import type { Versioned } from './rows.ts';
 import type { ClaimedStates } from './state.ts';
 import { type AlarmKey, readStates } from './state.ts';
-import { writeChanges } from './write.ts';
+import { retryUntilUncontended, writeChanges } from './write.ts';
 
 /** How one lease ends. */
 export type Settlement = {

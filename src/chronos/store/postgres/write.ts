@@ -4,7 +4,7 @@
  * No row is locked between reading and writing. So a change takes two round trips, and a process that stops in between
  * blocks no other.
  */
-import type { Clock } from '../../../kit/clock/clock.ts';
+import { type Clock, wait } from '../../../kit/clock/clock.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
 import type { Alarm, AlarmState, Attempt, Transition } from '../../alarm/alarm.ts';
 import { checkTransition, differenceOf } from '../difference.ts';
@@ -13,7 +13,6 @@ import type { StoreLimits } from '../store.ts';
 import { abandonedAttempts } from './attempts.ts';
 import type { Buckets } from './buckets.ts';
 import { type Change, type Plan, planOf, type Writer, type Writers } from './change.ts';
-import { retryUntilUncontended } from './contention.ts';
 import { ADD_OPEN, countOpen, storedOf, waitingTriggers } from './owners.ts';
 import type { PrimaryPool } from './pool.ts';
 import { sqlState } from './postgres-error.ts';
@@ -192,6 +191,25 @@ export async function writeChanges(
     if (failedOnConflict(error)) return false;
     throw error;
   }
+}
+
+/** Each round takes two round trips to the database. A caller that loses all of them competes with very many others. */
+const ROUNDS = 100;
+const LONGEST_PAUSE_MS = 20;
+
+/**
+ * Calls `round` until it returns a result. The pauses after failed rounds start short, then grow unevenly, so that one
+ * caller succeeds.
+ *
+ * @throws ReveilleError `unavailable` when no round succeeds
+ */
+export async function retryUntilUncontended<T>(clock: Clock, round: () => Promise<T | undefined>): Promise<T> {
+  for (let number = 1; number <= ROUNDS; number++) {
+    const result = await round();
+    if (result !== undefined) return result;
+    if (number > 2) await wait(clock, Math.random() * Math.min(number, LONGEST_PAUSE_MS));
+  }
+  throw new ReveilleError('unavailable', 'too many others change the same alarm at present; try again');
 }
 
 // Changes one alarm by a pure transition.
