@@ -4,7 +4,7 @@
  */
 import { spawn } from 'node:child_process';
 import { type Clock, wait } from '../kit/clock/clock.ts';
-import { allPids, statOf } from '../kit/process/proc.ts';
+import { allPids, sendSignal, statOf } from '../kit/process/processes.ts';
 
 /** More output than this ends the program, because it might never stop. */
 const FLOOD_BYTES = 16 * 1024 * 1024;
@@ -105,7 +105,7 @@ async function endLeftProcesses(clock: Clock): Promise<number> {
     const known = found.size;
     for (const pid of left) {
       found.add(pid);
-      end(pid);
+      sendSignal(pid, 'SIGKILL');
     }
     // A killed process needs CPU time once more before it disappears, which takes longer on a busy computer.
     if (left.length > 0 && found.size === known) await wait(clock, Math.min(round, LONGEST_PAUSE_MS));
@@ -116,14 +116,6 @@ async function endLeftProcesses(clock: Clock): Promise<number> {
 function isRunning(pid: number): boolean {
   const state = statOf(pid)?.state ?? 'X';
   return state !== 'Z' && state !== 'X';
-}
-
-function end(target: number): void {
-  try {
-    process.kill(target, 'SIGKILL');
-  } catch {
-    // The process has already ended.
-  }
 }
 
 /**
@@ -137,7 +129,7 @@ export async function runBounded(clock: Clock, run: ProgramRun): Promise<Program
   let ended: ProgramEnd['ended'];
   const child = spawn(program, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
   const endGroup = () => {
-    if (child.pid !== undefined) end(-child.pid);
+    if (child.pid !== undefined) sendSignal(-child.pid, 'SIGKILL');
   };
   const giveUp = (why: NonNullable<ProgramEnd['ended']>) => {
     ended ??= why;

@@ -4,7 +4,7 @@ import { type Clock, wait } from '../../kit/clock/clock.ts';
 import type { LimitedCall } from '../../kit/http/caller.ts';
 import { exchange, joinUrl } from '../../kit/http/exchange.ts';
 import { plainTransport } from '../../kit/http/plain-transport.ts';
-import { statOf } from '../../kit/process/proc.ts';
+import { statOf } from '../../kit/process/processes.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { type Home, readRun } from '../home/home.ts';
 

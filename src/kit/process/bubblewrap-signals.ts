@@ -5,20 +5,10 @@
  * signal, because its children would inherit that.
  */
 import { constants } from 'node:os';
-import { allPids, statOf } from './proc.ts';
+import { allPids, sendSignal, statOf } from './processes.ts';
 
 /** The name of bubblewrap's processes: the outer one, and the first one inside. */
 const BUBBLEWRAP = 'bwrap';
-
-function send(target: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(target, signal);
-  } catch (thrown) {
-    // ESRCH: the target has ended. EPERM: macOS returns this for a group of zombies.
-    const code = thrown instanceof Error && 'code' in thrown ? thrown.code : undefined;
-    if (code !== 'ESRCH' && code !== 'EPERM') throw thrown;
-  }
-}
 
 /** Whether bubblewrap leads a process group. */
 export function isLedByBubblewrap(leader: number): boolean {
@@ -36,9 +26,9 @@ export function signalBubblewrapGroup(leader: number, signal: NodeJS.Signals): v
     const info = statOf(pid);
     if (info?.group !== leader || info.name === BUBBLEWRAP || info.state === 'Z') continue;
     found = true;
-    send(pid, signal);
+    sendSignal(pid, signal);
   }
-  if (!found) send(-leader, 'SIGKILL');
+  if (!found) sendSignal(-leader, 'SIGKILL');
 }
 
 /**

@@ -3,7 +3,7 @@
  * process for both.
  */
 import { execFileSync } from 'node:child_process';
-import { readProc, statOf } from './proc.ts';
+import { readProc, statOf } from './processes.ts';
 
 /** A process; the start time distinguishes it from later ones with the same pid. */
 export type ClientProcess = { readonly pid: number; readonly started: string };

@@ -2,7 +2,7 @@
 
 import { execFileSync } from 'node:child_process';
 import { getPriority, setPriority } from 'node:os';
-import { allPids, readProc, statOf } from '../../kit/process/proc.ts';
+import { allPids, readProc, statOf } from '../../kit/process/processes.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { ProcessGroup } from './process-group.ts';
 import type { ProcessLimits } from './process-spec.ts';

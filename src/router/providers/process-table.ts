@@ -3,7 +3,7 @@
  * instant of its birth is one.
  */
 import { execFileSync } from 'node:child_process';
-import { allPids, readProc, statOf } from '../../kit/process/proc.ts';
+import { allPids, readProc, statOf } from '../../kit/process/processes.ts';
 
 const PROC = process.platform === 'linux';
 
