@@ -134,7 +134,7 @@ const RENEW = statement(
   RETURNING o.fire_id`,
 );
 
-/** Extends leases; returns the fire ids of those that were still held. */
+/** Extends leases; returns the fire ids of extended ones. */
 export async function renew(
   pool: PrimaryPool,
   buckets: Buckets,
