@@ -5,8 +5,8 @@
 import { randomUUID } from 'node:crypto';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import pg from 'pg';
-import type { DataLocation } from './systems/chronosd.ts';
 import { SQLITE_FILE } from './systems/reveille-sqlite.ts';
+import type { DataLocation } from './systems/system.ts';
 
 /** Counts how often per second the loops of a measurement complete `work`. */
 type Count = (work: (loop: number) => Promise<void>) => Promise<number>;

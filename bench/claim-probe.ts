@@ -9,7 +9,7 @@ import type { AlarmStore } from '../src/chronos/store/store.ts';
 import { systemClock } from '../src/kit/clock/clock.ts';
 import { silentLogger } from '../src/kit/log/log.ts';
 import { percentile } from './statistics.ts';
-import type { DataLocation } from './systems/chronosd.ts';
+import type { DataLocation } from './systems/system.ts';
 
 const BATCH = 16;
 const WARMUP_CLAIMS = 20;

@@ -3,7 +3,7 @@
  * Citus with one and two workers. Prints the figures; bench/findings.md records them.
  */
 import { parseArgs } from 'node:util';
-import { reshard } from '../src/chronos/store/postgres/reshard.ts';
+import { reshard } from '../src/chronos/store/sharding/reshard.ts';
 import { systemClock } from '../src/kit/clock/clock.ts';
 import { silentLogger } from '../src/kit/log/log.ts';
 import { CitusCluster, noCitus } from '../test/support/postgres/citus.ts';

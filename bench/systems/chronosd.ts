@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { randomSecret } from '../../src/kit/identity/secrets.ts';
 import type { Child } from '../children.ts';
 import type { Workbench } from '../workbench.ts';
-import type { Running } from './system.ts';
+import type { DataLocation, Running } from './system.ts';
 
 const PROGRAM = join(import.meta.dirname, '..', '..', 'bin', 'reveille.mjs');
 
@@ -16,9 +16,6 @@ const SECRETS = {
 };
 
 export const { CHRONOS_TOKEN, CHRONOS_ADMIN_TOKEN } = SECRETS;
-
-/** The data: a folder for SQLite, the address of a database for PostgreSQL. */
-export type DataLocation = { folder: string } | { uri: string };
 
 export type RunningChronosd = Running & { child: Child; url: string };
 

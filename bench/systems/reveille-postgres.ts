@@ -1,6 +1,6 @@
 /** Reveille on PostgreSQL: any number of chronosd processes on one database. */
 import type pg from 'pg';
-import { bucketOf, OWNED_TABLES } from '../../src/chronos/store/postgres/buckets.ts';
+import { bucketOf, OWNED_TABLES } from '../../src/chronos/store/sharding/buckets.ts';
 import type { CitusCluster } from '../../test/support/postgres/citus.ts';
 import {
   createDatabase,

@@ -1,6 +1,8 @@
 /** A system under test: it accepts jobs with a due time and POSTs each to the sink. */
 import type { Series } from '../series.ts';
-import type { DataLocation } from './chronosd.ts';
+
+/** The data: a folder for SQLite, the address of a database for PostgreSQL. */
+export type DataLocation = { folder: string } | { uri: string };
 
 export type System = {
   /** Name in the JSON. */

@@ -3,8 +3,8 @@
  * ends every process that it started.
  */
 import { spawn } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
 import { type Clock, wait } from '../kit/clock/clock.ts';
+import { allPids, sendSignal, statOf } from '../kit/process/processes.ts';
 
 /** More output than this ends the program, because it might never stop. */
 const FLOOD_BYTES = 16 * 1024 * 1024;
@@ -70,15 +70,6 @@ class BoundedOutput {
   }
 }
 
-function parentOf(pid: number): number | undefined {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);
-  } catch {
-    return undefined;
-  }
-}
-
 /**
  * Whether this process runs in a sandbox with its own PID namespace below bubblewrap. Every other process there
  * descends from this one.
@@ -86,11 +77,7 @@ function parentOf(pid: number): number | undefined {
  * @param setting the value of {@link ROOM_VARIABLE}
  */
 export function isSandboxed(setting: string | undefined): boolean {
-  try {
-    return setting === '1' && process.platform === 'linux' && readFileSync('/proc/1/comm', 'utf8').trim() === 'bwrap';
-  } catch {
-    return false;
-  }
+  return setting === '1' && statOf(1)?.name === 'bwrap';
 }
 
 /**
@@ -100,13 +87,13 @@ export function isSandboxed(setting: string | undefined): boolean {
  */
 async function endLeftProcesses(clock: Clock): Promise<number> {
   const ancestors = new Set<number>();
-  for (let pid: number | undefined = process.pid; pid !== undefined && pid > 0; pid = parentOf(pid)) ancestors.add(pid);
+  for (let pid: number | undefined = process.pid; pid !== undefined && pid > 0; pid = statOf(pid)?.parent)
+    ancestors.add(pid);
   const found = new Set<number>();
   const ended = new Set<number>();
   let quietLists = 0;
   for (let round = 0; round < SWEEPS; round++) {
-    const pids = readdirSync('/proc').flatMap((name) => (/^\d+$/.test(name) ? Number(name) : []));
-    const others = pids.filter((pid) => !ancestors.has(pid));
+    const others = allPids().filter((pid) => !ancestors.has(pid));
     const left = others.filter(isRunning);
     const justEnded = others.filter((pid) => !left.includes(pid) && !ended.has(pid));
     // A process that ended after the list was made may have started another one that is not on the list. So a list
@@ -118,7 +105,7 @@ async function endLeftProcesses(clock: Clock): Promise<number> {
     const known = found.size;
     for (const pid of left) {
       found.add(pid);
-      end(pid);
+      sendSignal(pid, 'SIGKILL');
     }
     // A killed process needs CPU time once more before it disappears, which takes longer on a busy computer.
     if (left.length > 0 && found.size === known) await wait(clock, Math.min(round, LONGEST_PAUSE_MS));
@@ -127,20 +114,8 @@ async function endLeftProcesses(clock: Clock): Promise<number> {
 }
 
 function isRunning(pid: number): boolean {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-    return !/^[ZX]/.test(stat.slice(stat.lastIndexOf(')') + 2));
-  } catch {
-    return false;
-  }
-}
-
-function end(target: number): void {
-  try {
-    process.kill(target, 'SIGKILL');
-  } catch {
-    // The process has already ended.
-  }
+  const state = statOf(pid)?.state ?? 'X';
+  return state !== 'Z' && state !== 'X';
 }
 
 /**
@@ -154,7 +129,7 @@ export async function runBounded(clock: Clock, run: ProgramRun): Promise<Program
   let ended: ProgramEnd['ended'];
   const child = spawn(program, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
   const endGroup = () => {
-    if (child.pid !== undefined) end(-child.pid);
+    if (child.pid !== undefined) sendSignal(-child.pid, 'SIGKILL');
   };
   const giveUp = (why: NonNullable<ProgramEnd['ended']>) => {
     ended ??= why;

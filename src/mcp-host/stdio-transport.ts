@@ -8,6 +8,7 @@ import { type JSONRPCMessage, parseJSONRPCMessage, type Transport } from '@model
 import type { CancelTimer, Clock } from '../kit/clock/clock.ts';
 import { exitOf, signalBubblewrapGroup } from '../kit/process/bubblewrap-signals.ts';
 import type { Sandbox } from '../kit/process/isolation.ts';
+import { sendSignal } from '../kit/process/processes.ts';
 import { isProgram } from '../kit/process/program.ts';
 import { parseUntrustedJson } from '../wire/json.ts';
 import type { StdioLink } from './manifest.ts';
@@ -249,15 +250,7 @@ export function watched(command: readonly string[]): readonly [string, ...string
 }
 
 /** Sends a signal to a whole group; no effect when it has ended. */
-function signalGroup(leader: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(HAS_GROUPS ? -leader : leader, signal);
-  } catch (thrown) {
-    // ESRCH: the group has ended. EPERM: macOS reports this for a group of zombies.
-    const code = thrown instanceof Error && 'code' in thrown ? thrown.code : undefined;
-    if (code !== 'ESRCH' && code !== 'EPERM') throw thrown;
-  }
-}
+const signalGroup = (leader: number, signal: NodeJS.Signals) => sendSignal(HAS_GROUPS ? -leader : leader, signal);
 
 const NEWLINE = 0x0a;
 const CARRIAGE_RETURN = 0x0d;

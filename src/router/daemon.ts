@@ -20,7 +20,7 @@ import { ROUTER_ROUTES } from './http/routes.ts';
 import { addUserRoutes } from './http/user-routes.ts';
 import { addTurnReportKeyRoutes, addWakeRoutes } from './http/wake-routes.ts';
 import { IdleKeeper } from './idle-keeper.ts';
-import { type Machine, noMachine, suspendMachine } from './machines/machine.ts';
+import { type Machine, suspendMachine } from './machines/machine.ts';
 import { PendingTurns } from './machines/pending-turns.ts';
 import { Registry } from './machines/registry.ts';
 import type { RouterFigures } from './metrics.ts';
@@ -197,7 +197,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     listener = await startPublicListener({
       ...{ config: config.public, tokens, version, pagesOf: options.pagesOf, ready, drainMs: DRAIN_MS },
       rows: new ConsoleRows({ registry, clock, log }),
-      machineOf: (userId) => ownMachine({ registry, fleet, targets, budgets, clock, log }, userId),
+      machineOf: (userId) => ownMachine({ registry, fleet, targets, budgets, log }, userId),
       ...{ registry, fleet, dispatcher: userRequests, clock, log, timeoutMs: config.wakeTimeoutMs },
     });
     // Only a router that got its ports touches the machines of an earlier one. No request is read before this turn of
@@ -253,11 +253,9 @@ async function openTargets(
 ): Promise<Targets> {
   const { config, clock, log, environment, onStage } = options;
   const suspend = async (userId: string, why: string) => {
-    const suspended = (machine: Machine | undefined) => {
-      if (!machine) throw noMachine(userId);
-      return machine.state === 'active' ? suspendMachine(machine, clock.now()) : machine;
-    };
-    await registry.change(userId, suspended, { actor: 'router', action: 'suspend', reason: why });
+    const suspended = (machine: Machine, now: number) =>
+      machine.state === 'active' ? suspendMachine(machine, now) : machine;
+    await registry.changeExisting(userId, suspended, { actor: 'router', action: 'suspend', reason: why });
     log.warn({ user_id: userId, action: 'suspend', reason: why }, 'machine changed');
   };
   const { dataDir, presetFolder } = config;

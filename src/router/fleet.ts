@@ -1,5 +1,5 @@
 /** All supervisors of a router, one for each machine it has used. */
-import { hasDaemon, type Machine, noMachine } from './machines/machine.ts';
+import { hasDaemon, type Machine } from './machines/machine.ts';
 import type { Registry } from './machines/registry.ts';
 import { Supervisor, type SupervisorOptions } from './supervisor.ts';
 
@@ -52,8 +52,7 @@ export class Fleet {
   recover(): void {
     for (const provider of Object.values(this.#options.providers)) {
       for (const userId of provider.survivors()) {
-        const machine = this.#registry.get(userId);
-        if (!machine) throw noMachine(userId);
+        const machine = this.#registry.existing(userId);
         const adoptable = machine.state === 'active' && machine.provider === provider.name;
         if (adoptable && hasDaemon(machine)) this.of(userId).adopt(machine);
         else void this.of(userId).evict(provider, machine);

@@ -43,6 +43,7 @@ const INSIDE_CHRONOS: Readonly<Record<string, readonly string[]>> = {
   'chronos/store': DOMAIN,
   'chronos/store/sqlite': [...DOMAIN, 'chronos/store', 'kit/sqlite'],
   'chronos/store/postgres': [...DOMAIN, 'chronos/store', 'kit/sqlite'],
+  'chronos/store/sharding': [...DOMAIN, 'chronos/store'],
   'chronos/store/transfer': [...DOMAIN, 'chronos/store', 'kit/sqlite'],
   'chronos/dispatch': [...DOMAIN, STORE_PORT, 'kit/identity', 'kit/http'],
   'chronos/auth': [...DOMAIN, STORE_PORT, 'kit/identity'],
@@ -113,9 +114,20 @@ function withoutComments(source: string): string {
   );
 }
 
+/** The specifiers of a source's imports and exports, types included, with their lines. */
+export function specifiersIn(text: string): { specifier: string; line: number }[] {
+  const source = withoutComments(text);
+  let line = 1;
+  let read = 0;
+  return [...source.matchAll(SPECIFIER)].map((match) => {
+    for (; read < match.index; read++) if (source[read] === '\n') line++;
+    return { specifier: match[2]!, line };
+  });
+}
+
 /** Helpers that tests share, in any folder. */
 const SUPPORT = '../test/support';
-const isOfTests = (path: string) => path.endsWith('.test.ts') || path.includes('/testing/');
+export const isOfTests = (path: string) => path.endsWith('.test.ts') || path.includes('/testing/');
 
 const covers = (place: string, path: string) => path === place || path.startsWith(`${place}/`);
 
@@ -169,8 +181,8 @@ export function foreignImports(folder: string, src: string): string[] {
   return globSync('**/*.ts', { cwd: folder }).flatMap((name) => {
     const file = join(folder, name);
     const places = [folder, join(src, 'wire'), join(src, 'kit'), ...(isOfTests(name) ? [join(src, SUPPORT)] : [])];
-    return [...withoutComments(readFileSync(file, 'utf8')).matchAll(SPECIFIER)]
-      .map((match) => match[2]!)
+    return specifiersIn(readFileSync(file, 'utf8'))
+      .map(({ specifier }) => specifier)
       .filter((specifier) => specifier.startsWith('.'))
       .filter((specifier) => !places.some((place) => covers(place, resolve(dirname(file), specifier))))
       .map((specifier) => `${name}: ${specifier}`);
@@ -187,11 +199,8 @@ export function findViolations(root: string): Violation[] {
   const realRoot = realpathSync(root);
   for (const found of globSync('**/*.ts', { cwd: realRoot }).sort()) {
     const file = realpathSync(join(realRoot, found));
-    const source = withoutComments(readFileSync(file, 'utf8'));
-    for (const match of source.matchAll(SPECIFIER)) {
-      const specifier = match[2]!;
+    for (const { specifier, line } of specifiersIn(readFileSync(file, 'utf8'))) {
       const reason = checkSpecifier(realRoot, file, specifier);
-      const line = source.slice(0, match.index).split('\n').length;
       if (reason) violations.push({ file: found, line, specifier, reason });
     }
   }

@@ -3,9 +3,11 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
+import { circlesOf, disorderOf, type ImportGraph, importGraph, mermaidOf } from './import-graph.ts';
 import { findViolations, foreignImports } from './import-rules.ts';
 
-const SRC = join(import.meta.dirname, '..', '..', 'src');
+const ROOT = join(import.meta.dirname, '..', '..');
+const SRC = join(ROOT, 'src');
 
 test('every import in src follows the table of import rules', () => {
   assert.deepEqual(
@@ -18,8 +20,58 @@ test('the examples import no system', () => {
   assert.deepEqual(foreignImports(join(SRC, '..', 'examples', 'ledger'), SRC), []);
 });
 
-/** Creates a small `src` and reads it. */
-function violationsIn(files: Record<string, string>, links: Record<string, string> = {}): string[] {
+test('no files of src and bench import each other in a circle, types and tests included', () => {
+  const circles = circlesOf(importGraph(ROOT, ['src', 'bench'], true));
+  assert.deepEqual(
+    circles.map((circle) => circle.join(' -> ')),
+    [],
+  );
+});
+
+test('the drawing of imports between the parts of src has no arrow up and no circle', () => {
+  const graph = importGraph(ROOT, ['src']);
+  assert.deepEqual(disorderOf(graph), []);
+  const drawing = mermaidOf(graph);
+  for (const arrow of ['cli --> neo_client', 'neo_client --> wire', 'neo --> layer_kit', 'kit_outbox --> kit_http'])
+    assert.ok(drawing.includes(`  ${arrow}\n`), arrow);
+});
+
+/** A graph from lines such as `a: b c`. */
+const graphOf = (...lines: string[]): ImportGraph =>
+  new Map(
+    lines.map((line) => [
+      line.split(':')[0]!,
+      line
+        .split(':')[1]!
+        .split(' ')
+        .filter((name) => name !== ''),
+    ]),
+  );
+
+test('a circle is reported once, by its shortest path', () => {
+  assert.deepEqual(circlesOf(graphOf('a: b', 'b: c d', 'c: a', 'd: c', 'e: a')), [['a', 'b', 'c', 'a']]);
+  assert.deepEqual(circlesOf(graphOf('a: b c', 'b: d', 'c: d', 'd:')), []);
+  assert.deepEqual(circlesOf(graphOf('a: a', 'b: c', 'c: b')), [
+    ['a', 'a'],
+    ['b', 'c', 'b'],
+  ]);
+});
+
+test('a long chain of imports needs no deep stack', () => {
+  const chain = Array.from({ length: 50_000 }, (_, at): [string, string[]] => [`${at}`, [`${(at + 1) % 50_000}`]]);
+  assert.equal(circlesOf(new Map(chain))[0]!.length, 50_001);
+});
+
+test('a type import closes a circle', () => {
+  const files = { 'src/a.ts': `import type { B } from './b.ts';`, 'src/b.ts': `import { a } from './a.ts';` };
+  assert.deepEqual(
+    inFolder(files, {}, (root) => circlesOf(importGraph(root, ['src']))),
+    [['src/a.ts', 'src/b.ts', 'src/a.ts']],
+  );
+});
+
+/** Creates files and links in a folder for one reading. */
+function inFolder<T>(files: Record<string, string>, links: Record<string, string>, read: (root: string) => T): T {
   const root = mkdtempSync(join(tmpdir(), 'reveille-imports-'));
   try {
     for (const [path, text] of Object.entries(files)) {
@@ -27,11 +79,15 @@ function violationsIn(files: Record<string, string>, links: Record<string, strin
       writeFileSync(join(root, path), text);
     }
     for (const [path, target] of Object.entries(links)) symlinkSync(join(root, target), join(root, path));
-    return findViolations(root).map(({ file, reason }) => `${file}: ${reason}`);
+    return read(root);
   } finally {
     rmSync(root, { recursive: true });
   }
 }
+
+/** Creates a small `src` and reads it. */
+const violationsIn = (files: Record<string, string>, links: Record<string, string> = {}): string[] =>
+  inFolder(files, links, (root) => findViolations(root).map(({ file, reason }) => `${file}: ${reason}`));
 
 const WIRE = { 'wire/errors.ts': 'export const a = 1;\n' };
 

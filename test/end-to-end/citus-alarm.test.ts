@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { reshard } from '../../src/chronos/store/postgres/reshard.ts';
+import { reshard } from '../../src/chronos/store/sharding/reshard.ts';
 import { systemClock } from '../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../src/kit/log/log.ts';
 import { CitusCluster, noCitus } from '../support/postgres/citus.ts';

@@ -21,7 +21,7 @@ import {
   foreignDaemonAt,
 } from '../doctor/daemons.ts';
 import { checkCapabilities } from '../doctor/disabled.ts';
-import { checkClock, checkNode } from '../doctor/host.ts';
+import { checkClock, checkNode, checkService } from '../doctor/host.ts';
 import { checkIsolation } from '../doctor/isolation.ts';
 import {
   checkConfigFile,
@@ -229,6 +229,7 @@ export async function examine(context: CliContext): Promise<{ checks: readonly C
       return checks;
     }),
     one('isolation', () => checkIsolation(context)),
+    one('service', () => checkService(context)),
     one('sleep', () => checkSleep(context)),
     one('model', () => checkModels(context)),
     one('Neo', () => checkNeoFiles(context)),

@@ -1,7 +1,7 @@
 /** `reveille reshard`: changes the number of buckets of a database in use, and distributes its tables with Citus. */
 import { parseChronosConfig } from '../../chronos/config.ts';
-import { MOST_BUCKETS } from '../../chronos/store/postgres/buckets.ts';
-import { type ReshardResult, reshard } from '../../chronos/store/postgres/reshard.ts';
+import { MOST_BUCKETS } from '../../chronos/store/sharding/buckets.ts';
+import { type ReshardResult, reshard } from '../../chronos/store/sharding/reshard.ts';
 import type { CliContext } from '../context.ts';
 import { UsageError } from '../flags/usage-error.ts';
 

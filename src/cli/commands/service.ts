@@ -17,13 +17,15 @@ import { isKnownName } from '../home/settings-names.ts';
 import { readerOf } from '../screens/reader.ts';
 import { facts, preview } from '../screens/render.ts';
 import { ask, handOver } from '../service/ask.ts';
+import { marked } from '../service/experimental.ts';
 import { currentVersion, serviceLocation, versionOf } from '../service/folders.ts';
 import { whenUp } from '../service/health.ts';
 import { findService, installService, removeService, type Service, specOf } from '../service/installation.ts';
 import { lastingNode } from '../service/lasting-copy.ts';
 import { settleBeforeStart, settleCutOff, takeUpgrade, upgradeService } from '../service/upgrade.ts';
 import { readNote } from '../service/upgrade-note.ts';
-import { type WakeRecord, wakeAlarm, wakeFiles } from '../sleep/wake-alarm.ts';
+import { type WakeRecord, wakeFiles } from '../sleep/wake-alarm.ts';
+import { wakeAlarm } from '../sleep/wake-mechanism.ts';
 import { takeWakeBack, type WakeState, wakeState, wakeWords } from '../sleep/wake-text.ts';
 
 const LOG_LINES = 100;
@@ -82,7 +84,7 @@ export async function serviceInstall(context: CliContext, flags: { print?: boole
   const { atBoot, enabled } = await manager.state(place.name);
   const data = { service: place.name, manager: manager.title, folder, checkout: isCheckout, pid: run.pid, enabled };
   out.result({ ...data, at_boot: atBoot ?? null, version: VERSION, chronos_url: run.chronos_url }, [
-    `Reveille is now a service of ${manager.title}: ${place.name}, process ${run.pid}. It runs without this terminal.`,
+    `Reveille is now a service of ${marked(manager.title)}: ${place.name}, process ${run.pid}. It runs without this terminal.`,
     `  program  ${folder}`,
     `  home     ${context.home.path}`,
   ]);
@@ -141,7 +143,7 @@ export async function serviceStatus(context: CliContext): Promise<void> {
   const starts = !enabled ? 'only by hand' : atBoot ? 'with the computer' : 'when you log in';
   const lines = facts(
     [
-      ['service', `${place.name} (${manager.title}), ${stateWords(run, state)}`],
+      ['service', `${place.name} (${marked(manager.title)}), ${stateWords(run, state)}`],
       ['starts', state === 'missing' ? undefined : starts],
       [
         'since',

@@ -6,7 +6,7 @@ import { parseRouterConfig } from '../../router/config.ts';
 import { commandSpecSchema } from '../../router/providers/command.ts';
 import { descriptorOf } from '../../router/providers/descriptors.ts';
 import { httpSpecSchema } from '../../router/providers/http.ts';
-import { processSpecSchema } from '../../router/providers/process.ts';
+import { processSpecSchema } from '../../router/providers/process-spec.ts';
 import { Presets } from '../../router/targets/presets.ts';
 import { checkFolder, findProgram, programOf } from '../../router/targets/program.ts';
 import { ReveilleError } from '../../wire/errors.ts';

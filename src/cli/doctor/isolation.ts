@@ -5,6 +5,7 @@ import { NO_SANDBOX_PATHS, Sandbox } from '../../kit/process/isolation.ts';
 import { cannotRunAs } from '../../router/providers/isolation.ts';
 import { isolationSetting, parseSettings } from '../../wire/settings.ts';
 import type { CliContext } from '../context.ts';
+import { EXPERIMENTAL } from '../service/experimental.ts';
 import { type Check, orUndefined } from './check.ts';
 
 /** The status without isolation. `off` is the operator's choice. */
@@ -56,7 +57,7 @@ export function isolationCheck({ mode, by, why, isRoot }: IsolationFacts): Check
     return {
       name,
       status: 'note',
-      detail: `machines and MCP servers run in a sandbox of sandbox-exec, whose profile has not been tried: ${HIDDEN}; ${WRITABLE}`,
+      detail: `machines and MCP servers run in a sandbox of sandbox-exec, which is ${EXPERIMENTAL}: ${HIDDEN}; ${WRITABLE}`,
       remedy: 'do not rely on it; run programs that you do not trust on another computer or in a container',
     };
   if (isRoot)

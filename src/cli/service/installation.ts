@@ -19,7 +19,7 @@ import {
 } from './folders.ts';
 import { endMachines, whenUp } from './health.ts';
 import { copyProgram, isCheckout, lastingNode, notWritten, packageAt, programIn } from './lasting-copy.ts';
-import { type ServiceManager, type ServiceSpec, serviceManager } from './manager.ts';
+import { type ManagerOptions, noManager, type ServiceManager, type ServiceSpec } from './manager.ts';
 import { earlierVersion, forgetNote, noteFile, readNote } from './upgrade-note.ts';
 
 /** Variables of the user's shell with locations, which a service needs too. */
@@ -30,10 +30,17 @@ const UNLESS_MISSING = ['/bin/sh', '-c', 'test ! -e "$0" || exec "$@"'];
 
 export type Service = { readonly place: ServiceFolders; readonly manager: ServiceManager };
 
-/** @throws ReveilleError `unavailable` when this system has no service manager */
+async function managerOf(platform: NodeJS.Platform, options: ManagerOptions): Promise<ServiceManager> {
+  if (platform === 'darwin') return (await import('./launchd.ts')).launchd(options);
+  if (platform === 'win32') return (await import('./windows-task.ts')).windowsTask(options);
+  if (platform === 'linux') return (await import('./systemd.ts')).systemd(options);
+  throw noManager(`${platform} has none that Reveille supports`);
+}
+
+/** @throws ReveilleError `unavailable` when this system has no service manager, or it does not answer */
 export async function findService({ environment, home }: CliContext): Promise<Service> {
   const place = serviceLocation(environment, home.path);
-  return { place, manager: await serviceManager({ environment, place, homePath: home.path }) };
+  return { place, manager: await managerOf(process.platform, { environment, place, homePath: home.path }) };
 }
 
 /** The command of the service: always through its link, so that its file does not change. */

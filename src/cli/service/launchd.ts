@@ -1,4 +1,4 @@
-/** User agents of launchd, by launchd.plist(5) and launchctl(1). Not tested on a Mac. */
+/** User agents of launchd, by launchd.plist(5) and launchctl(1). Experimental; see `experimental.ts`. */
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { homedir, userInfo } from 'node:os';
 import { dirname, join } from 'node:path';

@@ -1,4 +1,4 @@
-/** The interface of service managers, and the choice for this system. */
+/** The interface of service managers. */
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Settings } from '../../wire/settings.ts';
 import type { ServiceFolders } from './folders.ts';
@@ -52,21 +52,6 @@ export type ManagerOptions = {
   readonly place: ServiceFolders;
   readonly homePath: string;
 };
-
-/**
- * The service manager of this system.
- *
- * @throws ReveilleError `unavailable` when there is none, or it does not answer
- */
-export async function serviceManager(
-  options: ManagerOptions,
-  platform: NodeJS.Platform = process.platform,
-): Promise<ServiceManager> {
-  if (platform === 'darwin') return (await import('./launchd.ts')).launchd(options);
-  if (platform === 'win32') return (await import('./windows-task.ts')).windowsTask(options);
-  if (platform === 'linux') return (await import('./systemd.ts')).systemd(options);
-  throw noManager(`${platform} has none that Reveille supports`);
-}
 
 export function noManager(why: string): ReveilleError {
   const remedy =

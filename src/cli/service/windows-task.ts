@@ -1,4 +1,4 @@
-/** A task of the Windows Task Scheduler, by Microsoft's schema of tasks. Not tested on Windows. */
+/** A task of the Windows Task Scheduler, by Microsoft's schema of tasks. Experimental; see `experimental.ts`. */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { dirname, join } from 'node:path';

@@ -17,9 +17,9 @@ import {
   type WakeAlarm,
   type WakeFiles,
   type WakeRecord,
-  wakeAlarm,
   wakeFiles,
 } from './wake-alarm.ts';
+import { wakeAlarm } from './wake-mechanism.ts';
 
 const LOOK_MS = 2000;
 /** Delay before a failed wake-up is armed again. */

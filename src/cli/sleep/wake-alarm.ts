@@ -3,7 +3,6 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { readPrivateFile, replacePrivateFile } from '../../kit/identity/private-file.ts';
-import type { Settings } from '../../wire/settings.ts';
 import type { ServiceFolders } from '../service/folders.ts';
 
 /** Time before an alarm is due at which the computer is woken: its network must reconnect. */
@@ -75,17 +74,3 @@ export function wakeFiles({ own }: Pick<ServiceFolders, 'own'>) {
   };
 }
 export type WakeFiles = ReturnType<typeof wakeFiles>;
-
-/** The mechanism of this computer; using it shows whether it works. @param name of the service */
-export async function wakeAlarm(
-  name: string,
-  environment: Settings,
-  now: () => number,
-  platform: NodeJS.Platform = process.platform,
-): Promise<WakeAlarm> {
-  if (platform === 'linux') return (await import('./wake-linux.ts')).linuxWake({ name, environment, now });
-  if (platform === 'darwin' || platform === 'win32')
-    return (await import('./wake-elsewhere.ts')).wakeElsewhere(platform, name, environment);
-  const problem = `Reveille supports no wake-up of the computer on ${platform}`;
-  return { arm: async () => ({ problem }), disarm: async () => {} };
-}

@@ -1,6 +1,6 @@
 /**
- * Wake-ups on macOS and Windows, by pmset(1) and the schema of tasks (`WakeToRun`); checked against their formats, not
- * tested there. Both store many wake-ups, so none is overwritten.
+ * Wake-ups on macOS and Windows, by pmset(1) and the schema of tasks (`WakeToRun`). Experimental; see
+ * `experimental.ts`. Both store many wake-ups, so none is overwritten.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';

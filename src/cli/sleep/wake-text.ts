@@ -4,9 +4,11 @@ import { fromNow, localTime } from '../../kit/clock/local-time.ts';
 import type { CliContext } from '../context.ts';
 import type { Check } from '../doctor/check.ts';
 import { readerOf } from '../screens/reader.ts';
+import { marked } from '../service/experimental.ts';
 import { currentVersion, type ServiceFolders, serviceLocation } from '../service/folders.ts';
-import { LEAD_MS, wakeAlarm, wakeFiles } from './wake-alarm.ts';
+import { LEAD_MS, wakeFiles } from './wake-alarm.ts';
 import { cannotWake } from './wake-linux.ts';
+import { wakeAlarm } from './wake-mechanism.ts';
 
 export type WakeState = {
   /** Whether the user enabled it. */
@@ -48,11 +50,14 @@ export function wakeState({ settings }: CliContext, place: ServiceFolders): Wake
 const LEAD = `${LEAD_MS / 1000} s`;
 
 /** One sentence without its end. */
-export function wakeWords(context: CliContext, state: WakeState): string {
+export const wakeWords = (context: CliContext, state: WakeState, platform?: NodeJS.Platform): string =>
+  marked(wakeText(context, state), platform);
+
+function wakeText(context: CliContext, state: WakeState): string {
   const { isOn, armedFor, means, problem, loose, heldSince } = state;
-  const look = readerOf(context);
   if (!isOn) return problem === undefined ? 'is not woken for alarms' : `cannot be woken for alarms: ${problem}`;
   if (problem !== undefined) return `is not woken for alarms: ${problem}`;
+  const look = readerOf(context);
   const held = heldSince === undefined ? '' : `; kept awake since ${localTime(heldSince, look)}`;
   const but = loose === undefined ? '' : `; ${loose}`;
   if (armedFor === undefined) return `is woken ${LEAD} before alarms that ask for it; no such alarm waits${held}${but}`;
@@ -61,12 +66,12 @@ export function wakeWords(context: CliContext, state: WakeState): string {
 }
 
 /** The doctor's check. A sleeping computer is not broken: alarms fire when it wakes. */
-export function checkSleep(context: CliContext): Check {
+export function checkSleep(context: CliContext, platform?: NodeJS.Platform): Check {
   const name = 'sleep';
   const place = serviceLocation(context.environment, context.home.path);
   const state = wakeState(context, place);
   const { isOn, problem, remedy, loose } = state;
-  const detail = `the computer ${wakeWords(context, state)}`;
+  const detail = `the computer ${wakeWords(context, state, platform)}`;
   const isTrouble = isOn && (problem !== undefined || loose !== undefined);
   if (isTrouble) return { name, status: 'warning', detail, ...(remedy === undefined ? {} : { remedy }) };
   if (isOn) return { name, status: 'ok', detail };

@@ -1,5 +1,6 @@
 /** `service …`, `upgrade`, `status`, `stop` and `logs`. */
 import type { Command } from 'commander';
+import { EXPERIMENTAL_HELP } from '../service/experimental.ts';
 import { addCommand, addGroup } from './command.ts';
 
 const load = () => import('../commands/service.ts');
@@ -11,7 +12,7 @@ export function addService(program: Command): void {
   ]);
   addCommand<{ print?: boolean; boot?: boolean }>(service, {
     usage: 'install',
-    summary: 'install and start a service of systemd, launchd or the Task Scheduler',
+    summary: `install and start a service of systemd, launchd or the Task Scheduler (${EXPERIMENTAL_HELP})`,
     examples: ['reveille service install', 'reveille service install --boot'],
     options: (command) =>
       command
@@ -35,7 +36,7 @@ export function addService(program: Command): void {
   });
   addCommand(service, {
     usage: 'wake [on|off]',
-    summary: 'turn waking of the computer on or off (for alarm set --wake-computer)',
+    summary: `turn waking of the computer on or off for alarm set --wake-computer (${EXPERIMENTAL_HELP})`,
     examples: ['reveille service wake on', 'reveille service wake off'],
     run: async (context, _, [wanted]) => (await load()).serviceWake(context, wanted),
   });

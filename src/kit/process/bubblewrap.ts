@@ -3,8 +3,9 @@
  * hidden folders are empty, and outside processes cannot be seen, signalled or traced.
  */
 import { execFile } from 'node:child_process';
-import { accessSync, constants, lstatSync, readdirSync, readlinkSync, realpathSync, statSync } from 'node:fs';
+import { accessSync, constants, lstatSync, readdirSync, readlinkSync, statSync } from 'node:fs';
 import { delimiter, dirname, isAbsolute, join } from 'node:path';
+import { realOrUndefined } from './tools.ts';
 import {
   type Base,
   isWithin,
@@ -37,14 +38,6 @@ const isRoots = (user: ProgramUser | undefined) => user === undefined && process
 
 /** Readable files of a started program: for root, only the system's. */
 export const baseFor = (user: ProgramUser | undefined): Base => (isRoots(user) ? 'system' : 'everything');
-
-function realOrUndefined(path: string): string | undefined {
-  try {
-    return realpathSync(path);
-  } catch {
-    return undefined;
-  }
-}
 
 /** Mounts a folder read-only, or recreates the link. */
 function readOnly(path: string): string[] {

@@ -3,7 +3,7 @@
  * process for both.
  */
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readProc, statOf } from './processes.ts';
 
 /** A process; the start time distinguishes it from later ones with the same pid. */
 export type ClientProcess = { readonly pid: number; readonly started: string };
@@ -20,16 +20,11 @@ const MANY_SESSIONS = /(?:^|\s)(?:--(?:experimental-)?acp|app-server|mcp-server)
 const MOST_LEVELS = 6;
 
 function onLinux(pid: number): Ancestor | undefined {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-    // The name is in parentheses and may contain any character; `started` is field 22 (proc(5)).
-    const after = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
-    const name = stat.slice(stat.indexOf('(') + 1, stat.lastIndexOf(')'));
-    return { pid, parent: Number(after[1]), started: after[19]!, command: `${name} ${command}` };
-  } catch {
-    return undefined;
-  }
+  const stat = statOf(pid);
+  const words = readProc(`${pid}/cmdline`);
+  if (!stat || words === undefined) return undefined;
+  const command = `${stat.name} ${words.replaceAll('\0', ' ').trim()}`;
+  return { pid, parent: stat.parent, started: stat.startTime, command };
 }
 
 function onOthers(pid: number): Ancestor | undefined {

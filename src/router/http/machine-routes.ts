@@ -22,7 +22,6 @@ import {
   deleteMachine,
   hasDaemon,
   type Machine,
-  noMachine,
   putMachine,
   restoreMachine,
   rotateToken,
@@ -67,19 +66,9 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
   const running = (machine: Machine) => (hasDaemon(machine) ? fleet.running(machine) : targets.running(machine.userId));
   const view = (machine: Machine) => viewOf(machine, running(machine), budgets.standard);
 
-  const existing = (userId: string): Machine => {
-    const machine = registry.get(userId);
-    if (!machine) throw noMachine(userId);
-    return machine;
-  };
-
   const change = async (c: HttpContext, action: string, apply: Change): Promise<Machine> => {
     const userId = userIdOf(c);
-    const changed = (current: Machine | undefined) => {
-      if (!current) throw noMachine(userId);
-      return apply(current, clock.now());
-    };
-    const machine = await registry.change(userId, changed, { actor: 'admin', action });
+    const machine = await registry.changeExisting(userId, apply, { actor: 'admin', action });
     log.info({ user_id: userId, action, state: machine.state }, 'machine changed');
     return machine;
   };
@@ -110,7 +99,7 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
   addTurnRoutes(app, targets.store);
   addChangeRoutes(app, registry);
 
-  serve(app, ROUTER_ROUTES.getMachine, (c) => sendOk(c, view(existing(userIdOf(c)))));
+  serve(app, ROUTER_ROUTES.getMachine, (c) => sendOk(c, view(registry.existing(userIdOf(c)))));
 
   serve(app, ROUTER_ROUTES.putMachine, async (c) => {
     const userId = userIdOf(c);
@@ -188,7 +177,7 @@ function addChangeRoutes(app: HttpApp, registry: Registry): void {
   serve(app, ROUTER_ROUTES.listChanges, (c) => {
     const userId = userIdOf(c);
     const { limit = CHANGES_DEFAULT, cursor } = parseOrThrow(machineChangeQuerySchema, c.req.query());
-    if (!registry.get(userId)) throw noMachine(userId);
+    registry.existing(userId);
     const found = registry.changes.of(userId, { limit: limit + 1, before: cursor });
     const page = found.slice(0, limit);
     const next_cursor = found.length > limit ? String(page.at(-1)!.seq) : undefined;

@@ -3,7 +3,7 @@ import type { Budget } from '../../wire/budget.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { MachineState } from '../../wire/machine.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
-import { descriptorOf, type ProviderName, shownSpec, specOfTombstone, type Target } from '../providers/descriptors.ts';
+import { descriptorOf, shownSpec, specOfTombstone, type Target } from '../providers/descriptors.ts';
 import { HIDDEN, hiddenMember } from '../providers/redaction.ts';
 import type { MachinePut, MachineView } from './machine-schema.ts';
 
@@ -20,10 +20,7 @@ type MachineBase = {
   updatedAt: number;
 };
 
-type MachineOf<Name extends ProviderName> = MachineBase & Extract<Target, { provider: Name }>;
-export type HttpMachine = MachineOf<'http'>;
-export type ProcessMachine = MachineOf<'process'>;
-export type CommandMachine = MachineOf<'command'>;
+export type CommandMachine = MachineBase & Extract<Target, { provider: 'command' }>;
 /** A machine with a daemon that speaks `/chat`; a provider starts it. */
 export type DaemonMachine = MachineBase & Exclude<Target, { provider: 'command' }>;
 export type Machine = DaemonMachine | CommandMachine;

@@ -11,7 +11,7 @@ import type { MachineState } from '../../wire/machine.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import { descriptorOf, type Target } from '../providers/descriptors.ts';
 import { type ChangedBy, MachineChanges } from './changes.ts';
-import type { Machine } from './machine.ts';
+import { type Machine, noMachine } from './machine.ts';
 
 /** The page size for reading all machines. */
 const ALL_PAGE = 500;
@@ -116,6 +116,13 @@ export class Registry {
     return row === undefined ? undefined : machineOf(row as Row);
   }
 
+  /** @throws ReveilleError `not_found` without a machine; otherwise as {@link get} */
+  existing(userId: string): Machine {
+    const machine = this.get(userId);
+    if (!machine) throw noMachine(userId);
+    return machine;
+  }
+
   /** The tokens that verify a machine's turn reports, the current one first; empty without a machine. */
   turnReportTokens(userId: string): string[] {
     const token = this.get(userId)?.token;
@@ -168,6 +175,20 @@ export class Registry {
       }
       return next;
     });
+  }
+
+  /**
+   * As {@link change}, for a machine that exists.
+   *
+   * @param apply gets the time, too
+   * @throws ReveilleError `not_found` without a machine
+   */
+  changeExisting(userId: string, apply: (machine: Machine, now: number) => Machine, by: ChangedBy): Promise<Machine> {
+    const changed = (current: Machine | undefined) => {
+      if (!current) throw noMachine(userId);
+      return apply(current, this.#clock.now());
+    };
+    return this.change(userId, changed, by);
   }
 
   /** Throws `unavailable` when the file can no longer be read or written. */

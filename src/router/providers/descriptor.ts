@@ -3,8 +3,8 @@
  * flags, the facts for operators, and its construction. The command line and the registry read it; neither knows a
  * provider by name. To add a provider, write its descriptor and name it in `descriptors.ts`.
  *
- * A descriptor is loaded with each `reveille machine …`, so it imports nothing heavy: `create` loads the provider
- * itself.
+ * A descriptor is loaded with each `reveille machine …`, so it imports nothing heavy: `create` loads the HTTP client, or
+ * the provider itself.
  */
 import { z } from 'zod';
 import type { Clock } from '../../kit/clock/clock.ts';

@@ -1,10 +1,9 @@
 /** Provider `http`: an always-on daemon at an address of the operator. */
 import { z } from 'zod';
 import { ReveilleError } from '../../wire/errors.ts';
-import type { HttpMachine, Machine } from '../machines/machine.ts';
 import { type Descriptor, healthPath, healthPathFact, healthPathFlag, text } from './descriptor.ts';
 import type { HealthProbe } from './health.ts';
-import type { Provider } from './provider.ts';
+import { machineOf, type Provider, type ProviderMachine } from './provider.ts';
 import { shownAddress, shownPath } from './redaction.ts';
 
 /** The base address of a daemon. Its routes are below it, so it has no query. Secrets belong in `token`. */
@@ -38,13 +37,7 @@ export const HTTP: Descriptor<'http', typeof httpSpecSchema> = {
   create: ({ probe }) => Promise.resolve(createHttpProvider(probe)),
 };
 
-function httpMachine(machine: Machine): HttpMachine {
-  if (machine.provider === 'http') return machine;
-  throw new ReveilleError(
-    'internal',
-    `internal error: a machine of provider ${machine.provider} was passed to provider http`,
-  );
-}
+const specOf = (machine: ProviderMachine) => machineOf<z.output<typeof httpSpecSchema>>('http', machine).spec;
 
 /**
  * A start is a health check. A refused connection fails at once: only the operator can start the daemon, and the
@@ -54,9 +47,9 @@ export function createHttpProvider(probe: HealthProbe): Provider {
   return {
     name: 'http',
     sleeps: false,
-    fingerprint: (machine) => JSON.stringify(httpMachine(machine).spec),
+    fingerprint: (machine) => JSON.stringify(specOf(machine)),
     async start(machine, signal) {
-      const { url, health_path } = httpMachine(machine).spec;
+      const { url, health_path } = specOf(machine);
       for (;;) {
         const health = await probe.check({ url }, health_path, signal);
         signal.throwIfAborted();

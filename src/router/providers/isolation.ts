@@ -2,10 +2,9 @@
 import { readFileSync } from 'node:fs';
 import { ISOLATED_VARIABLE, reachedBy, type Sandbox } from '../../kit/process/isolation.ts';
 import { isProgram } from '../../kit/process/program.ts';
-import type { Grant } from '../../kit/process/view.ts';
+import type { Grant, ProgramUser } from '../../kit/process/view.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import type { Machine } from '../machines/machine.ts';
-import type { RunAs } from './process.ts';
+import type { ProviderMachine } from './provider.ts';
 import { folderProblem } from './start-command.ts';
 
 export type IsolationOptions = {
@@ -14,7 +13,7 @@ export type IsolationOptions = {
   /** Paths below hidden folders that a user's machine may read anyway. */
   grantedTo?: ((userId: string) => readonly Grant[]) | undefined;
   /** All machines of the registry. */
-  machines: () => Iterable<Machine>;
+  machines: () => Iterable<ProviderMachine>;
 };
 
 export type MachineProgram = {
@@ -30,7 +29,7 @@ export type MachineProgram = {
   readOnly?: readonly string[];
   /** The value of the specification. */
   sandbox: boolean | undefined;
-  runAs?: RunAs | undefined;
+  runAs?: ProgramUser | undefined;
 };
 
 /** The command to start. `wrapped` says how its end is read. */
@@ -45,10 +44,10 @@ export type IsolatedProgram = {
 const OWN_PATH = /_(?:DATA_DIR|WORKSPACE|KEYFILE)$/;
 
 /** The folders and files that a machine uses, from its specification. */
-function pathsOf({ provider, spec }: Machine): string[] {
-  if (provider !== 'process' && provider !== 'command') return [];
-  const named = Object.entries(spec.env ?? {}).flatMap(([name, value]) => (OWN_PATH.test(name) ? [value] : []));
-  return [...(spec.cwd === undefined ? [] : [spec.cwd]), ...named].filter((path) => path.startsWith('/'));
+function pathsOf({ spec }: ProviderMachine): string[] {
+  const { cwd, env }: { cwd?: string; env?: Readonly<Record<string, string>> } = spec;
+  const named = Object.entries(env ?? {}).flatMap(([name, value]) => (OWN_PATH.test(name) ? [value] : []));
+  return [...(cwd === undefined ? [] : [cwd]), ...named].filter((path) => path.startsWith('/'));
 }
 
 /** Bits of `CapEff` in proc(5): the right to change groups and users. */
@@ -113,7 +112,7 @@ function refused(why: string, cause?: unknown): ReveilleError {
 /**
  * The program for another user: in a folder that the user can enter, and without the variables of the router's user.
  */
-async function asUser<T extends Pick<MachineProgram, 'cwd' | 'env'>>(user: RunAs, program: T): Promise<T> {
+async function asUser<T extends Pick<MachineProgram, 'cwd' | 'env'>>(user: ProgramUser, program: T): Promise<T> {
   const why = cannotRunAs();
   if (why !== undefined) throw refused(why);
   const { cwd = '/' } = program;

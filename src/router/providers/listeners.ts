@@ -4,9 +4,10 @@
  * (docs/internals/decisions/0007-process-machines.md).
  */
 import { execFile } from 'node:child_process';
-import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readlinkSync, readSync } from 'node:fs';
 import { endianness } from 'node:os';
 import { basename } from 'node:path';
+import { readProc, statOf } from '../../kit/process/processes.ts';
 import { processesByPs, processesOfProc, processTreeOf } from './process-table.ts';
 
 /**
@@ -113,12 +114,8 @@ function descriptorOf(pid: number, inode: string): string | undefined {
 
 /** The effective user id of a process, from its status file. The owner of its folder in /proc may be root instead. */
 function uidOf(pid: number): number | undefined {
-  try {
-    const uid = /^Uid:\t\d+\t(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1];
-    return uid === undefined ? undefined : Number(uid);
-  } catch {
-    return undefined;
-  }
+  const uid = /^Uid:\t\d+\t(\d+)/m.exec(readProc(`${pid}/status`) ?? '')?.[1];
+  return uid === undefined ? undefined : Number(uid);
 }
 
 function describe(pid: number | undefined, command: string, user: number | undefined): string {
@@ -140,16 +137,11 @@ const INTERPRETER = /^(?:node|nodejs|bun|deno|python[\d.]*|ruby|perl)$/;
  * (`MainThread` of Node). Other arguments are not shown; they may be secret.
  */
 function commandOf(pid: number): string {
-  try {
-    const [program = '', ...args] = readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0');
-    const name = basename(program);
-    const script = INTERPRETER.test(name) ? args.find((word) => word !== '' && !word.startsWith('-')) : undefined;
-    if (name !== '') return basename(script ?? program);
-    return readFileSync(`/proc/${pid}/comm`, 'latin1').trim();
-  } catch {
-    // It has ended meanwhile, or this user cannot read its command line.
-    return '';
-  }
+  // Empty when it has ended meanwhile, or this user cannot read its command line.
+  const [program = '', ...args] = (readProc(`${pid}/cmdline`) ?? '').split('\0');
+  const name = basename(program);
+  const script = INTERPRETER.test(name) ? args.find((word) => word !== '' && !word.startsWith('-')) : undefined;
+  return name === '' ? (statOf(pid)?.name ?? '') : basename(script ?? program);
 }
 
 type Holder = { inode: string; pid: number; descriptor: string };

@@ -2,6 +2,7 @@
 import type { ChildProcess } from 'node:child_process';
 import type { Clock } from '../../kit/clock/clock.ts';
 import { exitOf, isLedByBubblewrap, signalBubblewrapGroup } from '../../kit/process/bubblewrap-signals.ts';
+import { sendSignal } from '../../kit/process/processes.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { isRunning } from './process-table.ts';
 
@@ -18,23 +19,9 @@ function endingOf(code: number | null, signal: NodeJS.Signals | null, isWrapped:
   return 'code' in end ? `exited with code ${end.code}` : `was ended by ${end.signal}`;
 }
 
-function send(target: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(target, signal);
-  } catch (thrown) {
-    // ESRCH: no process is left. EPERM: macOS reports it for a group of zombies.
-    const code = thrown instanceof Error && 'code' in thrown ? thrown.code : undefined;
-    if (code !== 'ESRCH' && code !== 'EPERM') throw thrown;
-  }
-}
-
-function killGroup(pid: number, signal: NodeJS.Signals): void {
-  send(-pid, signal);
-}
-
 /** Kills one process; harmless when it has ended. */
 export function killProcess(pid: number): void {
-  send(pid, 'SIGKILL');
+  sendSignal(pid, 'SIGKILL');
 }
 
 export class ProcessGroup {
@@ -128,7 +115,7 @@ export class ProcessGroup {
     this.#ending = this.#because ?? ending;
     this.#unwatch();
     // A remaining process of the group would be a second daemon, or lock the files of the next one.
-    killGroup(this.pid, 'SIGKILL');
+    sendSignal(-this.pid, 'SIGKILL');
     this.#gone.abort(new Error(`the process ${this.#ending}`));
     this.#ended.resolve(this.#ending);
   }
@@ -137,7 +124,7 @@ export class ProcessGroup {
     if (this.#ending !== undefined) return;
     if (this.#foreignBirth !== undefined && !isRunning(this.pid, this.#foreignBirth)) this.#end('ended by itself');
     else if (signal === 'SIGTERM' && isLedByBubblewrap(this.pid)) signalBubblewrapGroup(this.pid, signal);
-    else killGroup(this.pid, signal);
+    else sendSignal(-this.pid, signal);
   }
 
   #endsWithin(limitMs: number): Promise<boolean> {

@@ -1,11 +1,11 @@
 /** Enforces the limits in the specification of a machine on its processes. */
 
 import { execFileSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
 import { getPriority, setPriority } from 'node:os';
+import { allPids, readProc, statOf } from '../../kit/process/processes.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import type { ProcessLimits } from './process.ts';
 import type { ProcessGroup } from './process-group.ts';
+import type { ProcessLimits } from './process-spec.ts';
 
 const MIB = 1024 * 1024;
 const LOWEST_PRIORITY = 19;
@@ -60,25 +60,14 @@ export type Usage = { processes: number; memoryBytes: number };
 
 type Counted = { group: number; memoryBytes: number; isWrapper?: boolean };
 
-function readProc(path: string): string {
-  try {
-    return readFileSync(path, 'latin1');
-  } catch {
-    // The process has ended meanwhile, or the router may not read it.
-    return '';
-  }
-}
-
 function* countedOnLinux(groups: ReadonlySet<number>): Iterable<Counted> {
-  for (const entry of readdirSync('/proc')) {
-    if (!/^\d+$/.test(entry)) continue;
-    const stat = readProc(`/proc/${entry}/stat`);
-    // proc(5): the state, the parent and the group follow the name in parentheses.
-    const [state, parent, group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    if (state === 'Z' || !groups.has(Number(group))) continue;
-    const isWrapper = stat.includes(WRAPPER) && (entry === group || parent === group);
-    const kilobytes = /^VmRSS:\s+(\d+) kB$/m.exec(readProc(`/proc/${entry}/status`))?.[1] ?? '0';
-    yield { group: Number(group), memoryBytes: Number(kilobytes) * 1024, isWrapper };
+  for (const pid of allPids()) {
+    const stat = statOf(pid);
+    if (!stat || stat.state === 'Z' || !groups.has(stat.group)) continue;
+    const { name, parent, group } = stat;
+    const isWrapper = name === WRAPPER && (pid === group || parent === group);
+    const kilobytes = /^VmRSS:\s+(\d+) kB$/m.exec(readProc(`${pid}/status`) ?? '')?.[1] ?? '0';
+    yield { group, memoryBytes: Number(kilobytes) * 1024, isWrapper };
   }
 }
 
@@ -94,7 +83,7 @@ function* countedElsewhere(groups: ReadonlySet<number>): Iterable<Counted> {
  * Two processes of bubblewrap wrap a program and do not count. They are known by their position, which no program can
  * take.
  */
-const WRAPPER = '(bwrap)';
+const WRAPPER = 'bwrap';
 
 /** Sums the usage of the processes of each group; a group without processes is absent. */
 function usageOf(groups: ReadonlySet<number>): Map<number, Usage> {

@@ -8,7 +8,6 @@ import { closeSync } from 'node:fs';
 import { createServer, Socket } from 'node:net';
 import type { Readable, Writable } from 'node:stream';
 import { ReveilleError } from '../../wire/errors.ts';
-import type { Machine, ProcessMachine } from '../machines/machine.ts';
 import { childEnvironment, secretsOf } from './child-environment.ts';
 import { PortTaken } from './daemon-connections.ts';
 import type { HealthProbe } from './health.ts';
@@ -17,8 +16,9 @@ import { foreignListenerOn } from './listeners.ts';
 import { ProcessGroup } from './process-group.ts';
 import { applyNiceness, limitedCommand } from './process-limits.ts';
 import { ProcessLog } from './process-log.ts';
+import type { ProcessSpec } from './process-spec.ts';
 import { birthOf } from './process-table.ts';
-import type { Daemon, OnProgress, Provider } from './provider.ts';
+import { type Daemon, machineOf, type OnProgress, type Provider, type ProviderMachine } from './provider.ts';
 import { lastOutput } from './redaction.ts';
 import { type Running, RunningProcesses, type RunningProcessesOptions } from './running-processes.ts';
 import { StartBackoff } from './start-backoff.ts';
@@ -61,13 +61,8 @@ const ADOPTION_MS = 10_000;
 /** Another program may take a port between the router's check and the child's listen. */
 const PORT_ATTEMPTS = 3;
 
-function processMachine(machine: Machine): ProcessMachine {
-  if (machine.provider === 'process') return machine;
-  throw new ReveilleError(
-    'internal',
-    `internal error: a machine of provider ${machine.provider} was passed to provider process`,
-  );
-}
+type ProcessMachine = ProviderMachine<ProcessSpec>;
+const processMachine = (machine: ProviderMachine) => machineOf<ProcessSpec>('process', machine);
 
 export class ProcessProvider implements Provider {
   readonly name = 'process';
@@ -87,12 +82,12 @@ export class ProcessProvider implements Provider {
     this.#running = new RunningProcesses(options);
   }
 
-  fingerprint(machine: Machine): string {
+  fingerprint(machine: ProviderMachine): string {
     const { spec, token } = processMachine(machine);
     return createHash('sha256').update(JSON.stringify({ spec, token })).digest('hex');
   }
 
-  async start(machine: Machine, signal: AbortSignal, onProgress: OnProgress): Promise<Daemon> {
+  async start(machine: ProviderMachine, signal: AbortSignal, onProgress: OnProgress): Promise<Daemon> {
     const target = processMachine(machine);
     const fingerprint = this.fingerprint(machine);
     const running = this.#running.get(machine.userId);
@@ -121,7 +116,7 @@ export class ProcessProvider implements Provider {
     return this.#running.adoptAll();
   }
 
-  async adopt(machine: Machine, signal: AbortSignal): Promise<Daemon | undefined> {
+  async adopt(machine: ProviderMachine, signal: AbortSignal): Promise<Daemon | undefined> {
     const running = this.#running.get(machine.userId);
     if (!running) return undefined;
     if (running.record.fingerprint !== this.fingerprint(machine)) {
@@ -145,7 +140,7 @@ export class ProcessProvider implements Provider {
     }
   }
 
-  async stop(machine: Machine): Promise<void> {
+  async stop(machine: ProviderMachine): Promise<void> {
     const running = this.#running.get(machine.userId);
     if (!running) return;
     await running.group.end(this.#graceMs);

@@ -3,35 +3,15 @@
  * instant of its birth is one.
  */
 import { execFileSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { allPids, readProc, statOf } from '../../kit/process/processes.ts';
 
 const PROC = process.platform === 'linux';
 
-/** Reads a file of /proc; `undefined` when the process has ended or the router may not read it. */
-function readProc(path: string): string | undefined {
-  try {
-    return readFileSync(path, 'latin1');
-  } catch {
-    return undefined;
-  }
-}
-
 /** Births are counted in ticks since boot, so only together with the boot they identify a process. */
-const bootId = PROC ? readProc('/proc/sys/kernel/random/boot_id')?.trim() : undefined;
-
-/** A running process: its identity, group and parent. */
-type Stat = { state: string; parent: number; group: number; startTime: string };
-
-function readStat(pid: number): Stat | undefined {
-  const stat = readProc(`/proc/${pid}/stat`);
-  // proc(5): the second field is the command in parentheses; it may contain any character, also parentheses.
-  const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ') ?? [];
-  const [state, parent, group, startTime] = [fields[0], fields[1], fields[2], fields[19]];
-  return state && group && startTime ? { state, parent: Number(parent), group: Number(group), startTime } : undefined;
-}
+const bootId = PROC ? readProc('sys/kernel/random/boot_id')?.trim() : undefined;
 
 function linuxBirth(pid: number): string | undefined {
-  const stat = readStat(pid);
+  const stat = statOf(pid);
   // A zombie does not run; it waits for its parent to reap it.
   return !stat || stat.state === 'Z' || stat.state === 'X' ? undefined : `${bootId}:${stat.startTime}`;
 }
@@ -73,17 +53,15 @@ export type MarkedProcess = { pid: number; birth: string; leadsGroup: boolean };
 export function findByVariable(name: string): Map<string, MarkedProcess[]> {
   const found = new Map<string, MarkedProcess[]>();
   if (!PROC) return found;
-  for (const entry of readdirSync('/proc')) {
-    if (!/^\d+$/.test(entry)) continue;
-    const variable = readProc(`/proc/${entry}/environ`)
+  for (const pid of allPids()) {
+    const variable = readProc(`${pid}/environ`)
       ?.split('\0')
       .find((line) => line.startsWith(`${name}=`));
     if (variable === undefined) continue;
-    const pid = Number(entry);
     const birth = linuxBirth(pid);
     if (birth === undefined) continue;
     const value = variable.slice(name.length + 1);
-    found.set(value, [...(found.get(value) ?? []), { pid, birth, leadsGroup: readStat(pid)?.group === pid }]);
+    found.set(value, [...(found.get(value) ?? []), { pid, birth, leadsGroup: statOf(pid)?.group === pid }]);
   }
   return found;
 }
@@ -101,9 +79,9 @@ export type ProcessTreeEntry = { pid: number; parent: number; group: number };
 
 /** Every process in /proc, including those of inner pid namespaces with their outer pids. */
 export function processesOfProc(): ProcessTreeEntry[] {
-  return readdirSync('/proc').flatMap((entry) => {
-    const stat = /^\d+$/.test(entry) ? readStat(Number(entry)) : undefined;
-    return stat ? [{ pid: Number(entry), parent: stat.parent, group: stat.group }] : [];
+  return allPids().flatMap((pid) => {
+    const stat = statOf(pid);
+    return stat ? [{ pid, parent: stat.parent, group: stat.group }] : [];
   });
 }
 

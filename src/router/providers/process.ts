@@ -1,71 +1,24 @@
 /** Provider `process`: a daemon that the router starts as a process of this machine. */
 import { join } from 'node:path';
-import { z } from 'zod';
 import {
-  argument,
   type Descriptor,
   type Flag,
   folderFlags,
-  healthPath,
   healthPathFact,
   healthPathFlag,
   listed,
-  port,
   portFact,
   portFlag,
-  sandbox,
   sandboxFact,
   sandboxFlag,
   text,
   variableFacts,
-  variables,
   variablesFlag,
-  writable,
   writableFact,
   writableFlag,
 } from './descriptor.ts';
+import { MEMORY_MB, NICENESS, OPEN_FILES, PROCESSES, processSpecSchema } from './process-spec.ts';
 import { plain, shownArguments, shownPath, shownVariables } from './redaction.ts';
-
-const MEMORY_MB = [16, 1_048_576] as const;
-const PROCESSES = [1, 100_000] as const;
-const OPEN_FILES = [16, 1_048_576] as const;
-const NICENESS = [0, 19] as const;
-const whole = ([min, max]: readonly [number, number]) => z.int().min(min).max(max).optional();
-
-/** The limits of a process with its descendants; they are ended when they exceed one. */
-const processLimitsSchema = z.strictObject({
-  /** Resident memory, in MiB, checked once a second. */
-  memory_mb: whole(MEMORY_MB),
-  /** The number of processes, checked once a second. */
-  processes: whole(PROCESSES),
-  /** Open files of each process; the kernel enforces it. Linux only. */
-  open_files: whole(OPEN_FILES),
-  /** Priority: 0 is that of the router, 19 the lowest. */
-  niceness: whole(NICENESS),
-});
-export type ProcessLimits = z.output<typeof processLimitsSchema>;
-
-const userNumber = z.int().min(1, 'must be the number of a user other than root').max(4_294_967_294);
-const runAsSchema = z.strictObject({ uid: userNumber, gid: userNumber });
-export type RunAs = z.output<typeof runAsSchema>;
-
-export const processSpecSchema = z.strictObject({
-  command: z.array(argument.min(1)).min(1),
-  cwd: argument.min(1).optional(),
-  env: variables,
-  port: port.optional(),
-  /**
-   * Another program listens for it (`docker run -p`), so the router must not require that the listener is the program
-   * itself.
-   */
-  foreign_listener: z.boolean().optional(),
-  health_path: healthPath,
-  limits: processLimitsSchema.optional(),
-  /** The system user that it runs as; the router must be able to become that user. */
-  run_as: runAsSchema.optional(),
-  writable,
-  sandbox,
-});
 
 function limitFlag(name: string, range: readonly [number, number], about: string): Flag {
   const kind = { whole: range };

@@ -1,7 +1,7 @@
 /**
  * Calls to the API of a machine's provider. They are bounded, follow no redirects, and quote the provider's error text.
  */
-import type { Dispatcher } from 'undici';
+import type { Agent, Dispatcher } from 'undici';
 import type { Clock } from '../../kit/clock/clock.ts';
 import { type ExchangeRequest, exchange, joinUrl, reasonOf } from '../../kit/http/exchange.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -60,6 +60,24 @@ type ProviderApiOptions = {
   /** Secrets that must not be repeated. */
   secrets: readonly string[];
 };
+
+const CONNECTIONS = 64;
+
+/** Opens connections to an API: through a Unix socket, or to addresses that a router may call. */
+export type OpenAgent = (socketPath?: string) => Agent;
+
+/** Loads the HTTP client on demand, because commands load this module with the descriptors of providers. */
+export async function loadAgents(): Promise<OpenAgent> {
+  const { Agent } = await import('../../kit/http/dispatchers.ts');
+  const { guardedConnector } = await import('../../kit/http/guarded-client.ts');
+  return (socketPath) =>
+    new Agent({
+      connections: CONNECTIONS,
+      pipelining: 1,
+      allowH2: false,
+      connect: socketPath === undefined ? guardedConnector() : { socketPath },
+    });
+}
 
 function jsonOrUndefined(body: Buffer): unknown {
   try {

@@ -5,8 +5,26 @@
  * has settled. Calls about different machines overlap, and none may delay another.
  */
 import { ReveilleError } from '../../wire/errors.ts';
-import type { DaemonMachine, Machine } from '../machines/machine.ts';
 import type { DaemonConnections } from './daemon-connections.ts';
+
+/** A machine as its provider sees it. The token of its daemon must not be repeated; it is empty when unknown. */
+export type ProviderMachine<Spec extends object = object> = {
+  readonly userId: string;
+  readonly provider: string;
+  readonly spec: Spec;
+  readonly token: string;
+};
+
+/**
+ * A machine with the specification that the registry checked for its provider.
+ *
+ * @throws ReveilleError `internal` for a machine of another provider
+ */
+export function machineOf<Spec extends object>(provider: string, machine: ProviderMachine): ProviderMachine<Spec> {
+  if (machine.provider === provider) return machine as ProviderMachine<Spec>;
+  const message = `internal error: a machine of provider ${machine.provider} was passed to provider ${provider}`;
+  throw new ReveilleError('internal', message);
+}
 
 /** The address of a daemon. */
 export type DaemonAddress = {
@@ -34,7 +52,7 @@ export type Daemon = DaemonAddress & {
 export type OnProgress = (progress: string) => void;
 
 export type Provider = {
-  readonly name: DaemonMachine['provider'];
+  readonly name: string;
 
   /** Whether `stop` has an effect, so that an idle machine may be put to sleep; `false` for an always-on machine. */
   readonly sleeps: boolean;
@@ -55,7 +73,7 @@ export type Provider = {
    * A digest of everything that a running daemon depends on. While it is equal, a changed machine keeps its daemon;
    * otherwise the daemon is stopped and started again.
    */
-  fingerprint(machine: Machine): string;
+  fingerprint(machine: ProviderMachine): string;
 
   /**
    * Starts the machine and resolves when its daemon is healthy (its `health_path` answered 2xx). Idempotent: it returns
@@ -66,7 +84,7 @@ export type Provider = {
    * started parts are stopped; then the promise rejects with the signal's reason. The caller answers its own callers
    * without waiting for that.
    */
-  start(machine: Machine, signal: AbortSignal, onProgress: OnProgress): Promise<Daemon>;
+  start(machine: ProviderMachine, signal: AbortSignal, onProgress: OnProgress): Promise<Daemon>;
 
   /** The user ids of machines that an earlier router left running. Called once, before any other call. */
   survivors(): readonly string[];
@@ -75,7 +93,7 @@ export type Provider = {
    * Adopts a machine of {@link survivors}. Resolves with the daemon when it is healthy and was started from exactly
    * this machine; otherwise stops it and resolves with `undefined`. Ends like {@link start} when `signal` aborts.
    */
-  adopt(machine: Machine, signal: AbortSignal): Promise<Daemon | undefined>;
+  adopt(machine: ProviderMachine, signal: AbortSignal): Promise<Daemon | undefined>;
 
   /**
    * Puts the machine to sleep: requests its end, waits a bounded time, then ends it by force. Resolves when no process
@@ -83,7 +101,7 @@ export type Provider = {
    *
    * Rejects with `internal` when it could not be ended.
    */
-  stop(machine: Machine): Promise<void>;
+  stop(machine: ProviderMachine): Promise<void>;
 
   /**
    * Releases timers, connections and pending waits. Every machine that does not outlive the router has been stopped

@@ -2,6 +2,7 @@
  * The port of machines of an external system (a container engine, a cloud): the driver observes a machine and requests
  * changes. `remote.ts` builds a provider from it.
  */
+import type { ProviderMachine } from './provider.ts';
 
 /**
  * The observed state of a machine, by the action that it needs, with the possible actions. `text` describes it in the
@@ -29,9 +30,6 @@ export type RemoteObservation =
 
 export type Action = (signal: AbortSignal) => Promise<void>;
 
-/** A machine and the token of its daemon. The token must not be repeated; it is empty when unknown. */
-export type Target<Spec> = { userId: string; spec: Spec; token: string };
-
 export type RemoteSpec = { health_path?: string | undefined };
 
 export type RemoteDriver<Spec extends RemoteSpec> = {
@@ -49,10 +47,10 @@ export type RemoteDriver<Spec extends RemoteSpec> = {
    * @throws the signal's reason; TransientProviderError when it could not be queried now; ReveilleError `unavailable`
    *   when a retry cannot succeed
    */
-  observe(target: Target<Spec>, signal: AbortSignal): Promise<RemoteObservation>;
+  observe(target: ProviderMachine<Spec>, signal: AbortSignal): Promise<RemoteObservation>;
 
   /** The last output of a machine before it ended, for an error message; empty when unavailable. */
-  lastOutput?(target: Target<Spec>, signal: AbortSignal): Promise<string>;
+  lastOutput?(target: ProviderMachine<Spec>, signal: AbortSignal): Promise<string>;
 
   /** Closes its connections. */
   close?(): void;

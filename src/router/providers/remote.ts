@@ -6,18 +6,15 @@
 import { type Clock, wait } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import type { DaemonMachine, Machine } from '../machines/machine.ts';
 import type { AwakeRecords } from './awake-records.ts';
 import type { HealthProbe } from './health.ts';
-import type { Daemon, OnProgress, Provider } from './provider.ts';
+import { type Daemon, machineOf, type OnProgress, type Provider, type ProviderMachine } from './provider.ts';
 import { TransientProviderError } from './provider-api.ts';
-import type { RemoteDriver, RemoteObservation, RemoteSpec, Target } from './remote-driver.ts';
+import type { RemoteDriver, RemoteObservation, RemoteSpec } from './remote-driver.ts';
 
 export type RemoteProviderOptions<Spec extends RemoteSpec> = {
-  name: DaemonMachine['provider'];
+  name: string;
   driver: RemoteDriver<Spec>;
-  /** The specification of a machine of this provider; `undefined` for another provider. */
-  specOf(machine: Machine): Spec | undefined;
   awake: AwakeRecords;
   probe: HealthProbe;
   clock: Clock;
@@ -45,7 +42,7 @@ const ignoreProgress: OnProgress = () => {};
 const unavailable = (message: string) => new ReveilleError('unavailable', message);
 
 export class RemoteProvider<Spec extends RemoteSpec> implements Provider {
-  readonly name: DaemonMachine['provider'];
+  readonly name: string;
   readonly sleeps = true;
   readonly outlivesRouter = true;
   readonly trustMs: number;
@@ -60,11 +57,11 @@ export class RemoteProvider<Spec extends RemoteSpec> implements Provider {
     this.#options = options;
   }
 
-  fingerprint(machine: Machine): string {
+  fingerprint(machine: ProviderMachine): string {
     return JSON.stringify(this.#targetOf(machine).spec);
   }
 
-  async start(machine: Machine, signal: AbortSignal, onProgress: OnProgress): Promise<Daemon> {
+  async start(machine: ProviderMachine, signal: AbortSignal, onProgress: OnProgress): Promise<Daemon> {
     const target = this.#targetOf(machine);
     signal.throwIfAborted();
     await this.#options.awake.keep(target.userId, JSON.stringify(target.spec));
@@ -84,7 +81,7 @@ export class RemoteProvider<Spec extends RemoteSpec> implements Provider {
     return this.#options.awake.userIds();
   }
 
-  async adopt(machine: Machine, signal: AbortSignal): Promise<Daemon | undefined> {
+  async adopt(machine: ProviderMachine, signal: AbortSignal): Promise<Daemon | undefined> {
     const recorded = this.#options.awake.specOf(machine.userId);
     if (recorded === undefined) return undefined;
     if (recorded !== this.fingerprint(machine)) {
@@ -97,11 +94,12 @@ export class RemoteProvider<Spec extends RemoteSpec> implements Provider {
     return { url, gone: NEVER, cold: false };
   }
 
-  async stop(machine: Machine): Promise<void> {
-    const { userId, token } = machine;
-    const recorded = this.#options.awake.specOf(userId);
-    const spec = recorded === undefined ? this.#options.specOf(machine) : (JSON.parse(recorded) as Spec);
-    if (spec) await this.#stopRemote({ userId, spec, token }, this.#unhealthy.has(userId) ? 'end' : 'sleep');
+  async stop(machine: ProviderMachine): Promise<void> {
+    const recorded = this.#options.awake.specOf(machine.userId);
+    // A machine that has another provider by now is stopped by the record of its start.
+    if (recorded === undefined && machine.provider !== this.name) return;
+    const spec = (recorded === undefined ? machine.spec : JSON.parse(recorded)) as Spec;
+    await this.#stopRemote({ ...machine, spec }, this.#unhealthy.has(machine.userId) ? 'end' : 'sleep');
   }
 
   close(): void {
@@ -109,13 +107,8 @@ export class RemoteProvider<Spec extends RemoteSpec> implements Provider {
     this.#options.driver.close?.();
   }
 
-  #targetOf(machine: Machine): Target<Spec> {
-    const spec = this.#options.specOf(machine);
-    if (spec) return { userId: machine.userId, spec, token: machine.token };
-    throw new ReveilleError(
-      'internal',
-      `internal error: a machine of provider ${machine.provider} was passed to provider ${this.name}`,
-    );
+  #targetOf(machine: ProviderMachine): ProviderMachine<Spec> {
+    return machineOf<Spec>(this.name, machine);
   }
 
   #unlessClosing(signal: AbortSignal): AbortSignal {
@@ -123,7 +116,12 @@ export class RemoteProvider<Spec extends RemoteSpec> implements Provider {
   }
 
   /** The address of the machine's daemon when it is healthy. */
-  async #bringUp(target: Target<Spec>, attempt: Attempt, signal: AbortSignal, onProgress: OnProgress): Promise<string> {
+  async #bringUp(
+    target: ProviderMachine<Spec>,
+    attempt: Attempt,
+    signal: AbortSignal,
+    onProgress: OnProgress,
+  ): Promise<string> {
     const { driver, clock } = this.#options;
     const poller = createPoller(driver, { clock, signal, onProgress });
     return poller.until(async () => {
@@ -145,7 +143,7 @@ export class RemoteProvider<Spec extends RemoteSpec> implements Provider {
   /** Requests the start of a stopped machine; `false` when that was done already. */
   async #rouse(
     observation: Extract<RemoteObservation, { state: 'down' }>,
-    target: Target<Spec>,
+    target: ProviderMachine<Spec>,
     attempt: Attempt,
     signal: AbortSignal,
   ): Promise<boolean> {
@@ -165,7 +163,7 @@ export class RemoteProvider<Spec extends RemoteSpec> implements Provider {
   /** Waits briefly for the daemon of a running machine. */
   async #isHealthy(
     url: string | undefined,
-    { userId, spec }: Target<Spec>,
+    { userId, spec }: ProviderMachine<Spec>,
     signal: AbortSignal,
     onProgress: OnProgress,
   ): Promise<boolean> {
@@ -192,7 +190,7 @@ export class RemoteProvider<Spec extends RemoteSpec> implements Provider {
   }
 
   /** Checks a machine that should be awake; it is stopped when its daemon is not healthy. */
-  async #checkAwake(target: Target<Spec>, signal: AbortSignal): Promise<string | undefined> {
+  async #checkAwake(target: ProviderMachine<Spec>, signal: AbortSignal): Promise<string | undefined> {
     const { driver, clock, log } = this.#options;
     let upSince: number | undefined;
     // A router that starts before its engine waits for it.
@@ -219,7 +217,7 @@ export class RemoteProvider<Spec extends RemoteSpec> implements Provider {
     return found.url;
   }
 
-  async #endAfterFailure(target: Target<Spec>): Promise<void> {
+  async #endAfterFailure(target: ProviderMachine<Spec>): Promise<void> {
     try {
       await this.#stopRemote(target, 'end');
     } catch (err) {
@@ -231,7 +229,7 @@ export class RemoteProvider<Spec extends RemoteSpec> implements Provider {
   }
 
   /** Resolves when the machine does not run. */
-  async #stopRemote(target: Target<Spec>, how: 'sleep' | 'end'): Promise<void> {
+  async #stopRemote(target: ProviderMachine<Spec>, how: 'sleep' | 'end'): Promise<void> {
     const { clock, driver, log } = this.#options;
     const text = await stopRemote({ driver, clock, target, how, signal: this.#closing.signal });
     if (text !== undefined) log.info({ user_id: target.userId, state: text }, 'put a machine to sleep');
@@ -251,7 +249,7 @@ const STOP_AGAIN_MS = 10_000;
 type StopOptions<Spec extends RemoteSpec> = {
   driver: RemoteDriver<Spec>;
   clock: Clock;
-  target: Target<Spec>;
+  target: ProviderMachine<Spec>;
   /** `sleep` follows the specification, `end` stops the machine completely. */
   how: 'sleep' | 'end';
   /** Gives up. */

@@ -6,11 +6,11 @@ import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
 import { DaemonConnections } from './daemon-connections.ts';
-import type { ProcessLimits } from './process.ts';
 import { killProcess, ProcessGroup } from './process-group.ts';
 import { enforceLimits } from './process-limits.ts';
 import { ProcessLog } from './process-log.ts';
 import type { ProcessRecord, ProcessRecords, SpawnIntent } from './process-records.ts';
+import type { ProcessLimits } from './process-spec.ts';
 import { findByVariable, type MarkedProcess, runningLeader } from './process-table.ts';
 
 /** A process, its record, and its output since it was started (or adopted). */

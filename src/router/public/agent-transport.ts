@@ -5,7 +5,6 @@
 import type { Dispatcher } from 'undici';
 import type { Handler, Transport } from '../../kit/http/plain-transport.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
-import { WAKE_HEADERS } from '../../wire/wake.ts';
 import type { Lease } from '../supervisor.ts';
 import type { ProxyConnections } from './proxy-connections.ts';
 import { PROXIED_ROUTES } from './routes.ts';
@@ -37,10 +36,9 @@ function refuse(handler: Handler, controller: Controller, thrown: unknown): void
   handler.onResponseEnd?.(controller, {});
 }
 
-/** @param dispatcher connections to machines for user requests */
 export function agentTransport(
   userId: string,
-  { proxies, shares, dispatcher }: { proxies: ProxyConnections; shares: Shares; dispatcher: Dispatcher },
+  { proxies, shares }: { proxies: ProxyConnections; shares: Shares },
 ): Transport {
   const begin = async (options: Dispatcher.DispatchOptions, handler: Handler): Promise<void> => {
     const pending = new PendingController();
@@ -57,7 +55,7 @@ export function agentTransport(
       else refuse(handler, pending, thrown);
       return;
     }
-    const { daemon, machine } = lease;
+    const { dispatcher, url, headers: own } = proxies.connectionTo(lease, userId);
     let active: Controller | undefined;
     const end = () => active?.abort(new Error('the machine is going to sleep'));
     const finish = () => {
@@ -67,7 +65,7 @@ export function agentTransport(
     };
     if (isStream) lease.ending.addEventListener('abort', end);
     const isChat = options.method === 'POST' && options.path === PROXIED_ROUTES.chat.path;
-    const base = new URL(daemon.url);
+    const base = new URL(url);
     const wrapped: Dispatcher.DispatchHandler = {
       onRequestStart(controller, context) {
         active = controller;
@@ -95,14 +93,10 @@ export function agentTransport(
       ...options,
       origin: base.origin,
       path: base.pathname.replace(/\/+$/, '') + options.path,
-      headers: {
-        ...(options.headers as Record<string, string>),
-        authorization: `Bearer ${machine.token}`,
-        [WAKE_HEADERS.user]: userId,
-      },
+      headers: { ...(options.headers as Record<string, string>), ...own },
     };
     try {
-      (daemon.connections?.userRequests ?? dispatcher).dispatch(target, wrapped);
+      dispatcher.dispatch(target, wrapped);
     } catch (thrown) {
       finish();
       handler.onResponseError?.(pending, thrown instanceof Error ? thrown : new Error(String(thrown)));

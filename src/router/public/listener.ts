@@ -22,7 +22,7 @@ import { ProxyConnections, type ProxyOptions } from './proxy-connections.ts';
 import { CONSOLE_CODE, isForPages, PROXIED_ROUTES } from './routes.ts';
 import { Shares } from './shares.ts';
 import { checkTarget, matchRoute, type RouteMatch } from './target.ts';
-import { createUsers, type Users } from './users.ts';
+import { createUsers, holdersOf, type Users } from './users.ts';
 
 /** The client of a page request. */
 export type PageInfo = {
@@ -91,32 +91,20 @@ export async function startPublicListener(options: PublicListenerOptions): Promi
   const shares = new Shares(clock, config.shares);
   const entries = new WeakMap<object, Entry>();
   const streams = new Streams();
-  const transports = { proxies, shares, dispatcher: options.dispatcher };
+  const transports = { proxies, shares };
+  const holderOf = holdersOf(tokens, lockouts, () => counts.unauthorized++);
   const pages = pagesOf?.(
     createUsers({
-      ...{ tokens, lockouts, rows, machineOf: options.machineOf },
+      ...{ tokens, holderOf, rows, machineOf: options.machineOf },
       connectionsTo: (userId) => agentTransport(userId, transports),
-      onWrongToken: () => counts.unauthorized++,
     }),
   );
 
   const authenticate = async (c: HttpContext): Promise<Person> => {
     const given = bearerOf(c.req.header('authorization')) ?? '';
-    const address = addressOf(c.env.incoming.socket);
-    let tokenId: string | undefined;
-    const person =
-      given === ''
-        ? undefined
-        : tokens.holderOf(given, (id) => {
-            tokenId = id;
-            lockouts.check(address, id);
-          });
-    if (person) {
-      lockouts.succeeded(address, person.tokenId);
-      return person;
-    }
-    counts.unauthorized++;
-    if (given !== '') lockouts.failed(address, tokenId);
+    if (given === '') counts.unauthorized++;
+    const person = given === '' ? undefined : holderOf(given, addressOf(c.env.incoming.socket));
+    if (person) return person;
     throw await refuseBearer(c, NEEDS_CREDENTIAL);
   };
 

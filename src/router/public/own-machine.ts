@@ -2,7 +2,6 @@
  * The user's access to their own machine besides chat: read it, read its changes, suspend and restore it. A machine
  * that an operator suspended stays suspended.
  */
-import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { MachineChangeList } from '../../wire/machine-change.ts';
@@ -28,30 +27,24 @@ type Parts = {
   fleet: Fleet;
   targets: Targets;
   budgets: Budgets;
-  clock: Clock;
   log: Logger;
 };
 
 const CHANGES = 50;
 
-export function ownMachine({ registry, fleet, targets, budgets, clock, log }: Parts, userId: string): OwnMachine {
+export function ownMachine({ registry, fleet, targets, budgets, log }: Parts, userId: string): OwnMachine {
   const ofOwn = <T>(asked: string, work: () => T): T => {
     if (asked !== userId) throw noMachine(asked);
     return work();
   };
   const running = (machine: Machine) => (hasDaemon(machine) ? fleet.running(machine) : targets.running(userId));
-  const view = (machine: Machine | undefined): MachineView => {
-    if (!machine) throw noMachine(userId);
+  const view = (machine: Machine): MachineView => {
     const view = viewOf(machine, running(machine), budgets.standard);
     // The user does not see where and how it runs.
     return { ...view, spec: {} as MachineView['spec'] };
   };
   const change = async (action: 'suspend' | 'restore', apply: (machine: Machine, now: number) => Machine) => {
-    const changed = (current: Machine | undefined) => {
-      if (!current) throw noMachine(userId);
-      return apply(current, clock.now());
-    };
-    const machine = await registry.change(userId, changed, { actor: 'person', action });
+    const machine = await registry.changeExisting(userId, apply, { actor: 'person', action });
     log.info({ user_id: userId, action, actor: 'person', state: machine.state }, 'machine changed');
     return machine;
   };
@@ -65,7 +58,7 @@ export function ownMachine({ registry, fleet, targets, budgets, clock, log }: Pa
   };
 
   return {
-    show: async (asked) => ofOwn(asked, () => view(registry.get(userId))),
+    show: async (asked) => ofOwn(asked, () => view(registry.existing(userId))),
     changes: async (asked, limit = CHANGES) =>
       ofOwn(asked, () => ({
         changes: registry.changes.of(userId, { limit, before: undefined }).map(({ change: one }) => one),

@@ -96,7 +96,7 @@ export class ProxyConnections {
   }
 
   #requestTo(
-    { daemon, machine }: Lease,
+    lease: Lease,
     person: Person,
     c: HttpContext,
     { route, path, query }: RouteMatch,
@@ -106,16 +106,21 @@ export class ProxyConnections {
       return value === undefined ? [] : [[name, value]];
     });
     const search = new URLSearchParams(query).toString();
+    const { headers, ...connection } = this.connectionTo(lease, person.userId);
+    return {
+      ...connection,
+      method: route.method.toUpperCase(),
+      path: search === '' ? path : `${path}?${search}`,
+      headers: { ...Object.fromEntries(given), ...headers },
+    };
+  }
+
+  /** The connections to a leased daemon, and the headers that name the user with the daemon's token. */
+  connectionTo({ daemon, machine }: Lease, userId: string) {
     return {
       dispatcher: daemon.connections?.userRequests ?? this.#options.dispatcher,
       url: daemon.url,
-      method: route.method.toUpperCase(),
-      path: search === '' ? path : `${path}?${search}`,
-      headers: {
-        ...Object.fromEntries(given),
-        authorization: `Bearer ${machine.token}`,
-        [WAKE_HEADERS.user]: person.userId,
-      },
+      headers: { authorization: `Bearer ${machine.token}`, [WAKE_HEADERS.user]: userId },
     };
   }
 

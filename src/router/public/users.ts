@@ -8,14 +8,10 @@ import { rightsOf } from '../../kit/identity/person-rights.ts';
 import type { ConnectingClient, ConsoleRows } from './console-rows.ts';
 import type { Lockouts } from './lockout.ts';
 import type { OwnMachine } from './own-machine.ts';
-import type { ExternalRights, PersonTokens } from './person-tokens.ts';
+import type { ExternalRights, Person, PersonTokens } from './person-tokens.ts';
 
 export type Users = {
-  /**
-   * The user of a token; `undefined` for an invalid one, which is counted.
-   *
-   * @throws ReveilleError `rate_limited` while the address or the credential is locked
-   */
+  /** As {@link HolderOf}. */
   authenticate(token: string, remoteAddress: string): ConnectingClient | undefined;
   /** Uses a code that was requested with a token. */
   redeem(code: string): Promise<ConnectingClient | undefined>;
@@ -29,32 +25,44 @@ export type Users = {
   transportTo(user: string): Transport;
 };
 
+/**
+ * The user of a token; `undefined` for an invalid one, which is counted.
+ *
+ * @throws ReveilleError `rate_limited` while the address or the credential is locked
+ */
+export type HolderOf = (token: string, remoteAddress: string) => Person | undefined;
+
+export function holdersOf(tokens: PersonTokens, lockouts: Lockouts, onWrongToken: () => void): HolderOf {
+  return (token, remoteAddress) => {
+    let tokenId: string | undefined;
+    const person = tokens.holderOf(token, (id) => {
+      tokenId = id;
+      lockouts.check(remoteAddress, id);
+    });
+    if (person) lockouts.succeeded(remoteAddress, person.tokenId);
+    else {
+      onWrongToken();
+      lockouts.failed(remoteAddress, tokenId);
+    }
+    return person;
+  };
+}
+
 export type UsersOptions = {
   tokens: PersonTokens;
-  lockouts: Lockouts;
+  holderOf: HolderOf;
   rows: ConsoleRows;
   machineOf: Users['machineOf'];
   connectionsTo: Users['transportTo'];
-  onWrongToken: () => void;
 };
 
-export function createUsers({ tokens, lockouts, rows, machineOf, connectionsTo, onWrongToken }: UsersOptions): Users {
+export function createUsers({ tokens, holderOf, rows, machineOf, connectionsTo }: UsersOptions): Users {
   const validOnly = (client: ConnectingClient | undefined): ConnectingClient | undefined =>
     client && tokens.isValid({ tokenId: client.credential }) ? client : undefined;
   return {
     authenticate(token, remoteAddress) {
-      let tokenId: string | undefined;
-      const person = tokens.holderOf(token, (id) => {
-        tokenId = id;
-        lockouts.check(remoteAddress, id);
-      });
-      if (person) {
-        lockouts.succeeded(remoteAddress, person.tokenId);
-        return { user: person.userId, credential: person.tokenId, rights: rightsOf(token) };
-      }
-      onWrongToken();
-      lockouts.failed(remoteAddress, tokenId);
-      return undefined;
+      const person = holderOf(token, remoteAddress);
+      return person && { user: person.userId, credential: person.tokenId, rights: rightsOf(token) };
     },
     redeem: async (code) => validOnly(await rows.redeem(code)),
     isValid: (credential) => tokens.isValid({ tokenId: credential }),

@@ -1,9 +1,9 @@
 /** The provider `docker` on a fake engine, behind a real Unix socket. */
 import { join } from 'node:path';
 import { Agent } from 'undici';
-import type { DockerSpec } from '../../../src/router/providers/docker.ts';
-import { createDockerProvider } from '../../../src/router/providers/docker-driver.ts';
+import { createDockerProvider, type DockerSpec } from '../../../src/router/providers/docker.ts';
 import { createHealthProbe } from '../../../src/router/providers/health.ts';
+import { loadAgents } from '../../../src/router/providers/provider-api.ts';
 import { ShiftingClock } from '../../../src/router/testing/shifting-clock.ts';
 import { type FakeContainer, type FakeDocker, startFakeDocker } from '../../support/stand-ins/fake-docker.ts';
 import { ABOUT, keepingLog, type ProviderUnderTest } from './provider-under-test.ts';
@@ -28,6 +28,7 @@ export async function openDockerUnderTest(
   const clock = new ShiftingClock();
   const queries = new Agent({ connections: 4 });
   const { log, logged } = keepingLog();
+  const openAgent = await loadAgents();
   const open = () =>
     createDockerProvider({
       dockerHost: tcp ? engine.url.replace('http:', 'tcp:') : `unix://${socketPath}`,
@@ -35,6 +36,7 @@ export async function openDockerUnderTest(
       probe: createHealthProbe(queries, clock, 20),
       clock,
       log,
+      openAgent,
     });
   let provider = open();
   const machine = {

@@ -1,8 +1,8 @@
 /** The provider `fly` on a fake Machines API. */
 import { Agent } from 'undici';
-import type { FlySpec } from '../../../src/router/providers/fly.ts';
-import { createFlyProvider } from '../../../src/router/providers/fly-driver.ts';
+import { createFlyProvider, type FlySpec } from '../../../src/router/providers/fly.ts';
 import { createHealthProbe } from '../../../src/router/providers/health.ts';
+import { loadAgents } from '../../../src/router/providers/provider-api.ts';
 import { ShiftingClock } from '../../../src/router/testing/shifting-clock.ts';
 import { type FakeFly, startFakeFly } from '../../support/stand-ins/fake-fly.ts';
 import { ABOUT, keepingLog, type ProviderUnderTest } from './provider-under-test.ts';
@@ -23,6 +23,7 @@ export async function openFlyUnderTest(
   const fly = await startFakeFly({ clock, app: APP, machineId: MACHINE_ID, token: TOKEN });
   const queries = new Agent({ connections: 4 });
   const { log, logged } = keepingLog();
+  const openAgent = await loadAgents();
   const open = () =>
     createFlyProvider({
       apiToken: apiToken === '' ? undefined : apiToken,
@@ -31,6 +32,7 @@ export async function openFlyUnderTest(
       probe: createHealthProbe(queries, clock, 20),
       clock,
       log,
+      openAgent,
     });
   let provider = open();
   const machine = {

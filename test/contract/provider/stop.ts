@@ -37,7 +37,7 @@ export function stopContract(open: OpenProvider, { shared }: Traits): void {
       await provider.stop(changed);
       assert.equal(underTest.running(), 0);
       await start(underTest);
-      await provider.stop({ ...machine, state: 'deleted', token: '' });
+      await provider.stop({ ...machine, token: '' });
       assert.equal(underTest.running(), 0);
       await start(underTest);
       await provider.stop({ ...machine, provider: 'http', spec: { url: 'http://127.0.0.1:9' } });

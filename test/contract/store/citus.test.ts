@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';
 import pg from 'pg';
-import { Buckets, OWNED_TABLES } from '../../../src/chronos/store/postgres/buckets.ts';
-import { reshard } from '../../../src/chronos/store/postgres/reshard.ts';
 import { openPostgresStore } from '../../../src/chronos/store/postgres/store.ts';
+import { OWNED_TABLES, SeveralBuckets } from '../../../src/chronos/store/sharding/buckets.ts';
+import { reshard } from '../../../src/chronos/store/sharding/reshard.ts';
 import type { AlarmStore } from '../../../src/chronos/store/store.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
@@ -45,7 +45,7 @@ async function openUnderTest(): Promise<StoreUnderTest> {
     return store;
   };
   const closeAll = () => Promise.all(instances.splice(0).map((store) => store.close()));
-  const buckets = new Buckets(BUCKETS);
+  const buckets = new SeveralBuckets(BUCKETS);
   return {
     store: await another(),
     async reopen() {

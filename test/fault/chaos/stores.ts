@@ -1,5 +1,5 @@
 /** The stores of campaigns: SQLite, one PostgreSQL server, and two PostgreSQL clusters (Patroni, Citus). */
-import { reshard } from '../../../src/chronos/store/postgres/reshard.ts';
+import { reshard } from '../../../src/chronos/store/sharding/reshard.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import type { ClusterConfig } from '../../support/cluster/cluster.ts';

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';
 import { openEventually } from '../../../src/chronos/store/eventual-store.ts';
-import { reshard } from '../../../src/chronos/store/postgres/reshard.ts';
 import { openPostgresStore } from '../../../src/chronos/store/postgres/store.ts';
+import { reshard } from '../../../src/chronos/store/sharding/reshard.ts';
 import type { AlarmStore } from '../../../src/chronos/store/store.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';

@@ -1,127 +1,102 @@
 /**
  * Buckets: every owner belongs to one bucket, and all rows of an owner have its number as the first part of their keys.
- * A statement names one bucket, so that an engine that distributes tables over servers runs it on one of them.
+ * One server needs one bucket. The code for several of them is in `sharding/`, behind the interfaces of this file.
  */
-import { createHash } from 'node:crypto';
-import { ReveilleError } from '../../../wire/errors.ts';
-import type { Executor, PrimaryPool } from './pool.ts';
-import { type Call, type Row, statement } from './statement.ts';
+import type { Claim, ClaimRequest } from '../store.ts';
+import type { Writers } from './change.ts';
+import type { PrimaryPool } from './pool.ts';
+import type { ReplicaNotifications } from './replica-notifications.ts';
+import type { Call, Row } from './statement.ts';
 
-/** The number is chosen when the tables are created. One is right for one server. */
-export const MOST_BUCKETS = 4096;
-
-/** Owners whose buckets are cached. */
-const REMEMBERED = 10_000;
-
-/** The column that determines a row's bucket, for each table with buckets. */
-export const OWNED_TABLES = {
-  alarms: 'owner',
-  occurrences: 'owner',
-  owners: 'owner',
-  fire_attempts: 'owner',
-  fire_receipts: 'owner',
-  agent_keys: 'owner',
-  auth_nonces: 'nonce',
-} as const;
-
-/**
- * @throws ReveilleError `invalid_request` when the number is not allowed
- */
-export function checkCount(count: number): void {
-  if (!Number.isInteger(count) || count < 1 || count > MOST_BUCKETS)
-    throw new ReveilleError('invalid_request', `the number of buckets must be 1 to ${MOST_BUCKETS} (got ${count})`);
-}
-
-/** {@link Buckets.of} in SQL. */
-export function bucketOf(name: string, count: number): string {
-  return `('x0' || substr(md5(${name}), 1, 7))::bit(32)::int % ${count}`;
-}
-
-/**
- * The statements that set the number of buckets and assign the stored rows to them. With several buckets, replicas of
- * versions without buckets can add no rows any more.
- */
-export function firstBuckets(count: number): string[] {
-  checkCount(count);
-  const chosen = `INSERT INTO bucketing (only_one, buckets) VALUES (1, ${count})`;
-  if (count === 1) return [chosen];
-  const moved = Object.entries(OWNED_TABLES).flatMap(([table, name]) => [
-    `ALTER TABLE ${table} ALTER COLUMN bucket DROP DEFAULT`,
-    `UPDATE ${table} SET bucket = ${bucketOf(name, count)}`,
-  ]);
-  return [chosen, 'DROP INDEX owners_before_buckets', ...moved];
-}
-
-const READ = statement(
-  'buckets',
-  "SELECT buckets, EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus') FROM bucketing",
-);
-
-/** The buckets of a database. */
-export async function readBuckets(executor: Executor): Promise<Buckets> {
-  const [row] = (await executor.query(READ, [])) as [number, boolean][];
-  return row ? new Buckets(...row) : new Buckets(1);
-}
-
-export class Buckets {
+export type Buckets = {
   readonly count: number;
-  /** Whether Citus plans the statements: tables are, or may be, distributed over servers. */
-  readonly citus: boolean;
-  readonly #known = new Map<string, number>();
-
-  constructor(count: number, citus = false) {
-    this.count = count;
-    this.citus = citus;
-  }
+  /** Replaces statements that an engine with distributed tables would run on all servers; absent on one server. */
+  readonly distributed?: DistributedStatements;
 
   /** All bucket numbers, from 0 on. */
-  all(): number[] {
-    return Array.from({ length: this.count }, (_, bucket) => bucket);
-  }
+  all(): number[];
 
   /** The bucket of an owner, or of an item without an owner by its own name. */
-  of(name: string): number {
-    if (this.count === 1) return 0;
-    let bucket = this.#known.get(name);
-    if (bucket === undefined) {
-      bucket = Number.parseInt(createHash('md5').update(name).digest('hex').slice(0, 7), 16) % this.count;
-      if (this.#known.size >= REMEMBERED) this.#known.clear();
-      this.#known.set(name, bucket);
-    }
-    return bucket;
-  }
+  of(name: string): number;
+
+  /** The owners that belong to a bucket. */
+  ownersIn(bucket: number, owners: ReadonlySet<string>): string[];
 
   /**
    * Groups items by the bucket of their owner. Items keep their order, and buckets are sorted, so that two transactions
    * over several buckets cannot deadlock.
    */
-  group<T>(items: readonly T[], ownerOf: (item: T) => string): [bucket: number, items: readonly T[]][] {
-    if (this.count === 1) return items.length === 0 ? [] : [[0, items]];
-    const grouped = [...Map.groupBy(items, (item) => this.of(ownerOf(item)))];
-    return grouped.sort(([one], [other]) => one - other);
-  }
+  group<T>(items: readonly T[], ownerOf: (item: T) => string): [bucket: number, items: readonly T[]][];
 
-  /**
-   * Runs statements about several buckets: in one transaction and one round trip where all buckets are on one server,
-   * otherwise each on its own.
-   *
-   * @returns the rows of each, or why it failed
-   */
-  async query(pool: PrimaryPool, calls: readonly Call[]): Promise<PromiseSettledResult<Row[]>[]> {
-    if (this.citus || calls.length <= 1)
-      return Promise.allSettled(calls.map(({ statement, values }) => pool.query(statement, values)));
-    const [answer] = await Promise.allSettled([pool.together(calls)]);
-    return calls.map((_, index) =>
-      answer!.status === 'rejected' ? answer! : { status: 'fulfilled', value: answer!.value[index]! },
-    );
-  }
+  /** Runs a statement for each of several buckets; returns the rows of each, or why it failed. */
+  query(pool: PrimaryPool, calls: readonly Call[]): Promise<PromiseSettledResult<Row[]>[]>;
 
   /** As {@link query}, but every statement must succeed; returns the rows of all. */
-  async queryAll(pool: PrimaryPool, calls: readonly Call[]): Promise<Row[]> {
-    const answers = await this.query(pool, calls);
-    return answers.flatMap((answer) => {
-      if (answer.status === 'rejected') throw answer.reason;
-      return answer.value;
-    });
-  }
-}
+  queryAll(pool: PrimaryPool, calls: readonly Call[]): Promise<Row[]>;
+
+  /** Processes up to `limit` rows; a call starts at the bucket where the last one ended, which may have more. */
+  inTurn(work: LimitedWork): (request: { before: number; limit: number }) => Promise<number>;
+};
+
+/** Work on a bucket; resolves with the number of processed rows. */
+export type LimitedWork = (bucket: number, request: { before: number; limit: number }) => Promise<number>;
+
+/** Statements that name one bucket and write one table. */
+export type DistributedStatements = {
+  readonly writers: Writers;
+  /** Stores a single turn report of a known fire. */
+  readonly recordTurnReport: Call['statement'];
+};
+
+/** The most to claim from a bucket. */
+export type Portion = { bucket: number; limit: number };
+
+/**
+ * The buckets that a replica prefers: all, its share by rendezvous hashing over the active replicas, or the selection of
+ * a function. It waits a moment before it claims from other buckets.
+ */
+export type Preference = 'all' | 'rendezvous' | ((bucket: number) => boolean);
+
+/** From which bucket a replica claims when. */
+export type ClaimOrder = {
+  /** Exchanges messages with the other replicas from now on. */
+  join(notifications: ReplicaNotifications): void;
+  /** This replica claims. */
+  recordClaim(): void;
+  leave(): void;
+
+  /** How long this replica waits before it claims from a bucket where something is due: another may be preferred. */
+  waitMs(bucket: number): number;
+
+  /** The number of due occurrences that a claim of up to `limit` counts for later claims; 0: no count. */
+  countedDue(limit: number): number;
+
+  /** The known times at which this replica may claim, and the buckets that a query must look at. */
+  lookAhead(saturated: ReadonlySet<string>, now: number): { known: number[]; unknown: number[] };
+
+  /**
+   * Claims from the buckets in their order.
+   *
+   * @param claimFrom claims from some buckets; returns for each the claims, or why it failed
+   * @param failures of buckets that count only when nothing can be claimed
+   */
+  claim(
+    request: ClaimRequest,
+    claimFrom: (portions: readonly Portion[]) => Promise<PromiseSettledResult<Claim[]>[]>,
+    failures: unknown[],
+  ): Promise<Claim[]>;
+};
+
+/** All owners are in the same bucket. */
+export const ONE_BUCKET: Buckets = {
+  count: 1,
+  all: () => [0],
+  of: () => 0,
+  ownersIn: (_, owners) => [...owners],
+  group: (items) => (items.length === 0 ? [] : [[0, items]]),
+  query: (pool, calls) => Promise.allSettled(calls.map(({ statement, values }) => pool.query(statement, values))),
+  async queryAll(pool, calls) {
+    return (await Promise.all(calls.map(({ statement, values }) => pool.query(statement, values)))).flat();
+  },
+  inTurn: (work) => (request) => work(0, request),
+};

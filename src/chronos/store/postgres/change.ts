@@ -5,6 +5,7 @@ import { differenceOf } from '../difference.ts';
 import { increaseOf } from '../limits.ts';
 import { isOpen } from './owners.ts';
 import { CHANGEABLE, PROGRESS, type Versioned } from './rows.ts';
+import type { Statement } from './statement.ts';
 
 /** One alarm's change. */
 export type Change = {
@@ -30,6 +31,17 @@ export type Plan = {
   /** Whether anything beyond {@link PROGRESS} changes. */
   edits: boolean;
 };
+
+/** A statement that writes a part of a plan, with its values after the bucket. */
+export type Writer = { statement: Statement; values: (plan: Plan) => unknown[] };
+
+/** The statements that write alarms with their occurrences, by what they change. */
+export type Writers = Readonly<
+  Record<'progress' | 'all', { delete: Writer; move: Writer }> & {
+    /** Adds the attempts to the ledger, where the others do not. */
+    ledger?: Writer;
+  }
+>;
 
 const DEFINITION = CHANGEABLE.filter((member) => !PROGRESS.some((known) => known === member));
 

@@ -6,12 +6,11 @@ import type { Completion, CompletionResult, LeaseKey } from '../store.ts';
 import { abandonedAttempts } from './attempts.ts';
 import type { Buckets } from './buckets.ts';
 import type { Change } from './change.ts';
-import { retryUntilUncontended } from './contention.ts';
 import type { PrimaryPool } from './pool.ts';
 import type { Versioned } from './rows.ts';
 import type { ClaimedStates } from './state.ts';
 import { type AlarmKey, readStates } from './state.ts';
-import { writeChanges } from './write.ts';
+import { retryUntilUncontended, writeChanges } from './write.ts';
 
 /** How one lease ends. */
 export type Settlement = {
@@ -151,7 +150,7 @@ export function prepareComplete({ pool, buckets, claimed, clock, onState }: Comp
     const grouped = buckets.group(completions, ({ key }) => key.owner);
     const parts = grouped.map(([, those]) => those.map(settlementOf));
     // With several servers, a transaction covers only one of them.
-    const atOnce = buckets.citus ? 1 : TOGETHER;
+    const atOnce = buckets.distributed ? 1 : TOGETHER;
     const chunks = Array.from({ length: Math.ceil(parts.length / atOnce) }, (_, n) =>
       parts.slice(n * atOnce, (n + 1) * atOnce),
     );

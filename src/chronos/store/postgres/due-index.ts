@@ -4,15 +4,12 @@
  */
 import type { Clock } from '../../../kit/clock/clock.ts';
 import type { AlarmState } from '../../alarm/alarm.ts';
-import type { Buckets } from './buckets.ts';
-import { PREFERENCE_DELAY_MS } from './membership.ts';
+import type { Buckets, ClaimOrder } from './buckets.ts';
 import type { PrimaryPool } from './pool.ts';
 import { statement } from './statement.ts';
 
 /** How long a result is valid: other replicas store alarms, too. */
-const FRESH_MS = 250;
-/** The same while something is due in another bucket. */
-const BUSY_MS = 1000;
+export const FRESH_MS = 250;
 
 /**
  * The first due occurrence without a lease, and the first lease expiry among the occurrences due before it. Later due
@@ -54,16 +51,11 @@ export function earliestDue({ occurrences }: AlarmState): number | undefined {
 }
 
 export class DueIndex {
-  readonly #pool: PrimaryPool;
   readonly #buckets: Buckets;
   readonly #clock: Clock;
   readonly #entries: Entry[];
-  /** Whether another replica prefers a bucket. */
-  readonly #isPreferredElsewhere: (bucket: number) => boolean;
 
-  constructor(pool: PrimaryPool, buckets: Buckets, clock: Clock, isPreferredElsewhere: (bucket: number) => boolean) {
-    this.#isPreferredElsewhere = isPreferredElsewhere;
-    this.#pool = pool;
+  constructor(buckets: Buckets, clock: Clock) {
     this.#buckets = buckets;
     this.#clock = clock;
     this.#entries = buckets
@@ -125,79 +117,62 @@ export class DueIndex {
     if (due === undefined || this.#clock.monotonic() - queriedAt > fresh) return undefined;
     if (!excluded) return due <= now ? due : undefined;
     if (!excluded.every((owner) => saturated.has(owner))) return undefined;
-    return due <= now || excluded.length === this.#ofBucket(bucket, saturated).length ? due : undefined;
+    return due <= now || excluded.length === this.#buckets.ownersIn(bucket, saturated).length ? due : undefined;
   }
 
-  /**
-   * The cached due times of all buckets. While something is due in one of them, results for the others are valid
-   * longer.
-   *
-   * @returns when this replica is to claim from each bucket, `undefined` where a query is needed
-   */
-  dueTimes(saturated: ReadonlySet<string>, now: number): (number | undefined)[] {
-    const known = this.#buckets.all().map((bucket) => this.#claimableAt(bucket, saturated, now));
-    if (!known.some((due) => due !== undefined && due <= now)) return known;
-    return known.map((due, bucket) => due ?? this.#claimableAt(bucket, saturated, now, BUSY_MS));
-  }
-
-  /**
-   * When this replica may claim from a bucket: when an occurrence is due, or after the preferred replica's head start.
-   */
-  #claimableAt(bucket: number, saturated: ReadonlySet<string>, now: number, freshMs?: number): number | undefined {
-    const due = this.cachedDue(bucket, saturated, now, freshMs);
-    if (due === undefined || !this.#isPreferredElsewhere(bucket)) return due;
-    const claimableAt = due + PREFERENCE_DELAY_MS;
-    const isOld = this.#clock.monotonic() - this.#entries[bucket]!.queriedAt > PREFERENCE_DELAY_MS / 2;
-    return claimableAt <= now && isOld ? undefined : claimableAt;
+  /** The time since the last query of a bucket, in milliseconds. */
+  ageMs(bucket: number): number {
+    return this.#clock.monotonic() - this.#entries[bucket]!.queriedAt;
   }
 
   /** An owner excluded by the last query has a free slot now: a claim decides. */
-  #isFreed(bucket: number, saturated: ReadonlySet<string>): boolean {
-    const { due, excluded, queriedAt } = this.#entries[bucket]!;
-    const isFresh = due !== undefined && this.#clock.monotonic() - queriedAt <= FRESH_MS;
+  isFreed(bucket: number, saturated: ReadonlySet<string>): boolean {
+    const { due, excluded } = this.#entries[bucket]!;
+    const isFresh = due !== undefined && this.ageMs(bucket) <= FRESH_MS;
     return isFresh && excluded !== undefined && !excluded.every((owner) => saturated.has(owner));
   }
 
-  /**
-   * The due time by which a bucket without a cached due time is sorted. If its owners had no free slot, it counts as
-   * due since its last query, and several slots are free by its turn. Any other bucket comes first.
-   */
-  lastQuery(bucket: number, saturated: ReadonlySet<string>, now: number): number {
-    if (!this.#isFreed(bucket, saturated)) return Number.NEGATIVE_INFINITY;
-    return now - (this.#clock.monotonic() - this.#entries[bucket]!.queriedAt);
+  /** The earliest due time that was stored since the last query of a bucket began; Infinity for none. */
+  storedSince(bucket: number): number {
+    return this.#entries[bucket]!.stored;
   }
+}
 
-  #ofBucket(bucket: number, owners: ReadonlySet<string>): string[] {
-    return this.#buckets.count === 1 ? [...owners] : [...owners].filter((owner) => this.#buckets.of(owner) === bucket);
-  }
+/** The order of claims from a single bucket. */
+export function orderOfOne(dueIndex: DueIndex): ClaimOrder {
+  return {
+    join() {},
+    recordClaim() {},
+    leave() {},
+    waitMs: () => 0,
+    countedDue: () => 0,
+    lookAhead(saturated, now) {
+      const due = dueIndex.cachedDue(0, saturated, now);
+      return due === undefined ? { known: [], unknown: [0] } : { known: [due], unknown: [] };
+    },
+    async claim({ limit }, claimFrom) {
+      const [claims] = await claimFrom([{ bucket: 0, limit }]);
+      if (claims!.status === 'rejected') throw claims!.reason;
+      return claims!.value;
+    },
+  };
+}
 
-  /** When {@link AlarmStore.claim} could find work in any bucket. */
-  async nextDueAt(saturated: ReadonlySet<string>, now: number, onLease: (bucket: number, until: number) => void) {
-    const known = this.dueTimes(saturated, now);
-    const isDue = known.some((due) => due !== undefined && due <= now);
-    const unknown = this.#buckets
-      .all()
-      .filter((bucket) => known[bucket] === undefined && !(isDue && this.#isFreed(bucket, saturated)));
-    const { instants, failure } = await this.#query(unknown, saturated, onLease);
-    instants.push(...known.filter((due) => due !== undefined));
-    // If one of several servers is unavailable, the buckets of the others count.
-    if (failure && instants.length === 0) throw failure.reason;
-    const next = Math.min(...instants);
-    return next === Infinity ? undefined : next;
-  }
+type NextDue = { pool: PrimaryPool; buckets: Buckets; dueIndex: DueIndex; order: ClaimOrder };
 
-  async #query(
+export function prepareNextDue({ pool, buckets, dueIndex, order }: NextDue) {
+  async function query(
     which: readonly number[],
     saturated: ReadonlySet<string>,
     onLease: (bucket: number, until: number) => void,
   ) {
     const queries = which.map((bucket) => {
-      const excluded = this.#ofBucket(bucket, saturated);
-      this.beginQuery(bucket);
+      const excluded = buckets.ownersIn(bucket, saturated);
+      dueIndex.beginQuery(bucket);
       return { bucket, excluded, call: { statement: NEXT, values: [bucket, excluded] } };
     });
-    const answers = await this.#buckets.query(
-      this.#pool,
+    const answers = await buckets.query(
+      pool,
       queries.map(({ call }) => call),
     );
     const instants: number[] = [];
@@ -209,10 +184,20 @@ export class DueIndex {
         number,
       ];
       if (lease < Infinity) onLease(bucket, lease);
-      this.recordQuery(bucket, due <= lease ? due : undefined, excluded);
-      const first = Math.min(due, this.#entries[bucket]!.stored);
-      instants.push(Math.min(this.#isPreferredElsewhere(bucket) ? first + PREFERENCE_DELAY_MS : first, lease));
+      dueIndex.recordQuery(bucket, due <= lease ? due : undefined, excluded);
+      instants.push(Math.min(Math.min(due, dueIndex.storedSince(bucket)) + order.waitMs(bucket), lease));
     });
     return { instants, failure: answers.find((answer) => answer.status === 'rejected') };
   }
+
+  /** When {@link AlarmStore.claim} could find work in any bucket. */
+  return async (saturated: ReadonlySet<string>, now: number, onLease: (bucket: number, until: number) => void) => {
+    const { known, unknown } = order.lookAhead(saturated, now);
+    const { instants, failure } = await query(unknown, saturated, onLease);
+    instants.push(...known);
+    // If one of several servers is unavailable, the buckets of the others count.
+    if (failure && instants.length === 0) throw failure.reason;
+    const next = Math.min(...instants);
+    return next === Infinity ? undefined : next;
+  };
 }

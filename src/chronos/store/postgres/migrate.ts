@@ -9,7 +9,6 @@ import type { Logger } from '../../../kit/log/log.ts';
 import { type Migration, readMigrations } from '../../../kit/sqlite/migrations.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
 import type { Server } from './address.ts';
-import { firstBuckets } from './buckets.ts';
 import { errorText, isConflict, isConnectionLost, SQLSTATE, sqlState, storeError } from './postgres-error.ts';
 import { prepareSession } from './session.ts';
 
@@ -27,8 +26,9 @@ const ENTER = `
   INSERT INTO chronos_migrations (version, name, sha256, applied_at)
   VALUES ($1, $2, $3, CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT))`;
 
-/** The migration that sets the number of buckets. */
+/** The migration that sets the number of buckets, and the statements that follow it for one bucket. */
 const BUCKETS = 'buckets';
+const FIRST_BUCKETS = ['INSERT INTO bucketing (only_one, buckets) VALUES (1, 1)'];
 
 /** How often a migration is retried after a conflict with another replica. */
 const ATTEMPTS = 20;
@@ -43,10 +43,16 @@ class Migrator {
   readonly #migrations: readonly Migration[];
   readonly #server: string;
   readonly #log: Logger;
-  readonly #buckets: number;
+  readonly #firstBuckets: readonly string[];
 
-  constructor(client: pg.Client, migrations: readonly Migration[], server: string, log: Logger, buckets: number) {
-    this.#buckets = buckets;
+  constructor(
+    client: pg.Client,
+    migrations: readonly Migration[],
+    server: string,
+    log: Logger,
+    firstBuckets: readonly string[],
+  ) {
+    this.#firstBuckets = firstBuckets;
     this.#client = client;
     this.#migrations = migrations;
     this.#server = server;
@@ -121,7 +127,7 @@ class Migrator {
     try {
       await this.#client.query(ENTER, [migration.version, migration.name, migration.sha256]);
       await this.#client.query(migration.sql);
-      if (migration.name === BUCKETS) for (const sql of firstBuckets(this.#buckets)) await this.#client.query(sql);
+      if (migration.name === BUCKETS) for (const sql of this.#firstBuckets) await this.#client.query(sql);
       await this.#client.query('COMMIT');
     } catch (thrown) {
       if (!isConnectionLost(thrown)) await this.#client.query('ROLLBACK');
@@ -169,12 +175,12 @@ class Migrator {
   }
 }
 
-export type MigrateOptions = { folder?: URL | string; buckets?: number | undefined };
+export type MigrateOptions = { folder?: URL | string; firstBuckets?: readonly string[] | undefined };
 
 /**
  * Updates a database to the newest schema.
  *
- * @param options the number of buckets for new tables (default 1); the folder of the migrations, for tests
+ * @param options the statements that give new tables their buckets (default: one); the folder of the migrations, for tests
  * @throws ReveilleError `conflict` when the database is newer, has another history or contains tables of another
  *   program.
  *   `unavailable` when it is unreachable (retryable) or tables may not be created (not retryable).
@@ -184,9 +190,9 @@ export function migrate(
   server: Server,
   connection: pg.ClientConfig,
   log: Logger,
-  { folder = MIGRATIONS, buckets = 1 }: MigrateOptions = {},
+  { folder = MIGRATIONS, firstBuckets = FIRST_BUCKETS }: MigrateOptions = {},
 ): Promise<void> {
-  return withMigrator(server, connection, log, { folder, buckets }, (migrator) => migrator.run());
+  return withMigrator(server, connection, log, { folder, firstBuckets }, (migrator) => migrator.run());
 }
 
 /** The number of migrations that a database has and lacks. */
@@ -205,7 +211,7 @@ async function withMigrator<T>(
   server: Server,
   connection: pg.ClientConfig,
   log: Logger,
-  { folder = MIGRATIONS, buckets = 1 }: MigrateOptions,
+  { folder = MIGRATIONS, firstBuckets = FIRST_BUCKETS }: MigrateOptions,
   work: (migrator: Migrator) => Promise<T>,
 ): Promise<T> {
   const migrations = readMigrations(folder);
@@ -218,7 +224,7 @@ async function withMigrator<T>(
     await client.connect();
     await prepareSession(client, server.name);
     await client.query('SET statement_timeout = 0');
-    return await work(new Migrator(client, migrations, server.name, log, buckets));
+    return await work(new Migrator(client, migrations, server.name, log, firstBuckets));
   } catch (thrown) {
     throw storeError(thrown);
   } finally {

@@ -3,26 +3,26 @@ import type { Clock } from '../../../kit/clock/clock.ts';
 import type { Logger } from '../../../kit/log/log.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
 import type { AlarmState } from '../../alarm/alarm.ts';
+import { firstBuckets, isSameLayout, readBuckets } from '../sharding/buckets.ts';
+import { orderOfSeveral } from '../sharding/claim-order.ts';
 import type { AlarmStore } from '../store.ts';
 import { parseAddress } from './address.ts';
 import { prepareAgentKeys, putNonce, takeNonce } from './agent-keys.ts';
 import { pageOfAttempts, pruneAttempts } from './attempts.ts';
-import { type Buckets, readBuckets } from './buckets.ts';
+import { type Buckets, ONE_BUCKET, type Preference } from './buckets.ts';
 import { prepareClaim } from './claim.ts';
 import { prepareComplete } from './complete.ts';
 import { prepareCreate } from './create.ts';
 import { DatabaseClock } from './database-clock.ts';
 import { deleteCancelled, deleteEnded } from './delete-ended.ts';
-import { DueIndex, earliestDue } from './due-index.ts';
-import { PREFERENCE_DELAY_MS, ReplicaMembership } from './membership.ts';
+import { DueIndex, earliestDue, orderOfOne, prepareNextDue } from './due-index.ts';
+import { prepareSweep, renew } from './leases.ts';
 import { migrate } from './migrate.ts';
 import { usage } from './owners.ts';
 import { PrimaryPool } from './pool.ts';
-import { renew } from './renew.ts';
 import { ReplicaNotifications } from './replica-notifications.ts';
 import { ClaimedStates, countDue, findByKey, list, readOne, search, upcoming } from './state.ts';
 import { statement } from './statement.ts';
-import { prepareSweep } from './sweep.ts';
 import { refuseIncompleteTransfer } from './transfer-state.ts';
 import { hasFire, pruneTurnReports, recordTurnReports, turnReportsOf } from './turn-reports.ts';
 import { prepareUpdate } from './write.ts';
@@ -44,39 +44,15 @@ export type PostgresStoreOptions = {
   poolSize?: number;
   /** Called when another replica reports a due instant. Without it, this replica does not listen. */
   onRemoteDue?: (dueAt: number) => void;
-  /** The number of buckets if the tables are created or recreated now; default 1. See `buckets.ts`. */
+  /** The number of buckets if the tables are created or recreated now; default 1. See `sharding/buckets.ts`. */
   buckets?: number;
   /** Called when `reshard` has changed the number of buckets: this store is unusable, and a new one must be opened. */
   onOutdated?: () => void;
-  /**
-   * The buckets that this replica prefers: all, its share by rendezvous hashing over the active replicas, or the
-   * selection of a function. It waits a moment before it claims from other buckets. Default: `all`.
-   */
-  prefers?: 'all' | 'rendezvous' | ((bucket: number) => boolean);
+  /** Default: `all`. */
+  prefers?: Preference;
   /** Whether replicas notify each other (LISTEN and NOTIFY); default: true. */
   notifications?: boolean;
 };
-
-/**
- * Processes the buckets in turn until `limit` is reached. Each call starts at the bucket where the last one ended,
- * which may have more.
- */
-function inTurn(
-  buckets: Buckets,
-  work: (bucket: number, request: { before: number; limit: number }) => Promise<number>,
-): (request: { before: number; limit: number }) => Promise<number> {
-  let first = 0;
-  return async ({ before, limit }) => {
-    let [done, bucket] = [0, first];
-    for (let visited = 0; visited < buckets.count; visited++) {
-      done += await work(bucket, { before, limit: limit - done });
-      if (done >= limit) break;
-      bucket = (bucket + 1) % buckets.count;
-    }
-    first = bucket;
-    return done;
-  };
-}
 
 /**
  * Opens the store and updates its schema.
@@ -95,11 +71,11 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const databaseClock = new DatabaseClock(pool, clock, log);
   try {
     await pool.connect();
-    await migrate(pool.primary, pool.clientConfig(pool.primary), log, { buckets: options.buckets });
+    const migration = options.buckets === undefined ? {} : { firstBuckets: firstBuckets(options.buckets) };
+    await migrate(pool.primary, pool.clientConfig(pool.primary), log, migration);
     buckets = await readBuckets(pool);
     pool.inspect = async (connection) => {
-      const found = await readBuckets(connection);
-      if (found.count === buckets.count && found.citus === buckets.citus) return;
+      if (isSameLayout(await readBuckets(connection), buckets)) return;
       options.onOutdated?.();
       throw new ReveilleError('unavailable', 'the number of buckets has changed; try again');
     };
@@ -109,28 +85,20 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     await pool.close();
     throw thrown;
   }
-  let membership: ReplicaMembership | undefined;
-  const { prefers = 'all' } = options;
-  const isPreferredElsewhere = (bucket: number) =>
-    buckets.count > 1 && !(typeof prefers === 'function' ? prefers(bucket) : (membership?.prefers(bucket) ?? true));
-  const dueIndex = new DueIndex(pool, buckets, clock, isPreferredElsewhere);
+  const dueIndex = new DueIndex(buckets, clock);
+  const { prefers: preference = 'all' } = options;
+  const order =
+    buckets === ONE_BUCKET ? orderOfOne(dueIndex) : orderOfSeveral({ buckets, dueIndex, preference, clock, log });
+  const nextDue = prepareNextDue({ pool, buckets, dueIndex, order });
   const onNotifiedDue =
     onRemoteDue &&
     ((dueAt: number, bucket: number) => {
       dueIndex.noteDue(bucket, dueAt);
-      onRemoteDue(isPreferredElsewhere(bucket) ? dueAt + PREFERENCE_DELAY_MS : dueAt);
+      onRemoteDue(dueAt + order.waitMs(bucket));
     });
   const notifications =
     options.notifications === false ? undefined : new ReplicaNotifications(pool, clock, log, onNotifiedDue);
-  if (notifications && prefers === 'rendezvous' && buckets.count > 1) {
-    membership = new ReplicaMembership({
-      self: notifications.sender,
-      buckets: buckets.count,
-      clock,
-      notify: (word) => notifications.sendMembership(word),
-    });
-    notifications.onMember = (member, word) => membership?.receive(member, word);
-  }
+  if (notifications) order.join(notifications);
   notifications?.listen();
   pool.onPrimary = () => {
     databaseClock.remeasure();
@@ -147,7 +115,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     dueIndex,
     sweeps,
     claimed,
-    isPreferredElsewhere,
+    order,
     log,
   });
   const onState = (state: AlarmState) => dueIndex.recordStored(state);
@@ -186,8 +154,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       return state;
     },
     attempts: (owner, alarmId, page) => pageOfAttempts(pool, buckets.of(owner), owner, alarmId, page),
-    pruneAttempts: inTurn(buckets, (bucket, request) => pruneAttempts(pool, bucket, request)),
-    pruneAlarms: inTurn(buckets, (bucket, { before, limit }) => deleteEnded(pool, bucket, before, limit)),
+    pruneAttempts: buckets.inTurn((bucket, request) => pruneAttempts(pool, bucket, request)),
+    pruneAlarms: buckets.inTurn((bucket, { before, limit }) => deleteEnded(pool, bucket, before, limit)),
     async deleteCancelled(owner, limit) {
       const deleted = await deleteCancelled(pool, buckets.of(owner), owner, limit);
       changed(owner);
@@ -201,7 +169,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     },
     hasFire: (fire) => hasFire(pool, buckets.of(fire.owner), fire),
     turnReportsOf: (owner, alarmId, fireIds) => turnReportsOf(pool, buckets.of(owner), owner, alarmId, fireIds),
-    pruneTurnReports: inTurn(buckets, (bucket, request) => pruneTurnReports(pool, bucket, request)),
+    pruneTurnReports: buckets.inTurn((bucket, request) => pruneTurnReports(pool, bucket, request)),
 
     // Any lease may belong to another, running replica.
     endOrphanedLeases: async () => 0,
@@ -217,8 +185,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       return results;
     },
     async nextDueAt(saturated) {
-      membership?.recordClaim();
-      return dueIndex.nextDueAt(saturated, databaseClock.now(), sweeps.leaseEnds);
+      order.recordClaim();
+      return nextDue(saturated, databaseClock.now(), sweeps.leaseEnds);
     },
     countDue: (request) => countDue(pool, buckets, request),
 
@@ -236,7 +204,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     },
     async close() {
       await creates.drain();
-      membership?.stop();
+      order.leave();
       await Promise.all([notifications?.stop(), databaseClock.stop()]);
       await pool.close();
     },

@@ -22,7 +22,8 @@ const FIRE = `
 
 const HAS_FIRE = statement('has_fire', `SELECT EXISTS (${FIRE})`);
 
-const NEW_STAGES = `
+/** The end of a statement that stores reports; it returns only new stages. */
+export const NEW_STAGES = `
     ON CONFLICT (bucket, owner, alarm_id, fire_id, stage) DO UPDATE SET at = excluded.at, error = excluded.error,
       turn_id = excluded.turn_id, conversation_id = excluded.conversation_id, retry_at = excluded.retry_at
     WHERE excluded.stage = 'turn_waits' AND excluded.at > fire_receipts.at`;
@@ -40,12 +41,6 @@ const RECORD = statement(
     RETURNING stage
   )
   SELECT EXISTS (SELECT 1 FROM fire), (SELECT json_agg(stage) FROM recorded)`,
-);
-
-/** A single report: Citus sends INSERT … VALUES to one server. */
-const RECORD_ONE = statement(
-  'record_receipt',
-  `INSERT INTO fire_receipts (bucket, ${TURN_REPORT.list()}) VALUES ($1, ${TURN_REPORT.scalars(2)}) ${NEW_STAGES} RETURNING stage`,
 );
 
 const OF_FIRES = statement(
@@ -90,9 +85,10 @@ export async function recordTurnReports(
   if (!isStorable(owner, alarmId, fireId)) return undefined;
   const bucket = buckets.of(owner);
   const rows: StoredTurnReport[] = reports.map((each) => ({ owner, alarmId, fireId, ...each, recordedAt }));
-  if (buckets.citus) {
+  const one = buckets.distributed?.recordTurnReport;
+  if (one) {
     if (!(await hasFire(pool, bucket, report))) return undefined;
-    const calls = rows.map((row): Call => ({ statement: RECORD_ONE, values: [bucket, ...TURN_REPORT.bindOne(row)] }));
+    const calls = rows.map((row): Call => ({ statement: one, values: [bucket, ...TURN_REPORT.bindOne(row)] }));
     const stages = calls.length === 0 ? [] : (await pool.together(calls)).flat();
     return new Set(stages.map(([stage]) => stage as TurnStage));
   }

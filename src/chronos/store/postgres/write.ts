@@ -4,7 +4,7 @@
  * No row is locked between reading and writing. So a change takes two round trips, and a process that stops in between
  * blocks no other.
  */
-import type { Clock } from '../../../kit/clock/clock.ts';
+import { type Clock, wait } from '../../../kit/clock/clock.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
 import type { Alarm, AlarmState, Attempt, Transition } from '../../alarm/alarm.ts';
 import { checkTransition, differenceOf } from '../difference.ts';
@@ -12,14 +12,13 @@ import { checkIncrease, increaseOf, needsTotals } from '../limits.ts';
 import type { StoreLimits } from '../store.ts';
 import { abandonedAttempts } from './attempts.ts';
 import type { Buckets } from './buckets.ts';
-import { type Change, type Plan, planOf } from './change.ts';
-import { retryUntilUncontended } from './contention.ts';
+import { type Change, type Plan, planOf, type Writer, type Writers } from './change.ts';
 import { ADD_OPEN, countOpen, storedOf, waitingTriggers } from './owners.ts';
 import type { PrimaryPool } from './pool.ts';
 import { sqlState } from './postgres-error.ts';
 import { ALARM, ATTEMPT, CHANGEABLE, OCCURRENCE, PROGRESS } from './rows.ts';
 import { readOne } from './state.ts';
-import { type Call, type Statement, statement } from './statement.ts';
+import { type Call, statement } from './statement.ts';
 
 const KEY = ['owner', 'alarmId', 'fireId'] as const;
 const LEASED = [...KEY, 'fence', 'leaseUntil'] as const;
@@ -79,8 +78,6 @@ const INSERT = {
   ],
 };
 
-type Writer = { statement: Statement; values: (plan: Plan) => unknown[] };
-
 /**
  * Makes the statement and its transaction fail unless the expected number of rows was written. The cast of this text to
  * a number always fails, and is not evaluated when the numbers match.
@@ -94,10 +91,10 @@ function orFail(wanted: string, written: string): string {
  * it is unchanged since it was read: the alarm by its revision, the occurrence by fence and lease. After a lock wait
  * the row's newest version is compared.
  *
- * Some distributed engines allow a statement to change a table only once: hence variants for deletes and moves. Citus
- * sends a statement to one server only without an INSERT in its WITH: hence one without the ledger.
+ * Some distributed engines allow a statement to change a table only once: hence variants for deletes and moves.
  *
  * @param members the alarm's members to write
+ * @param withLedger whether it also adds the attempts to the ledger
  */
 function writer(name: string, members: readonly (keyof Alarm)[], part: Part, withLedger: boolean): Writer {
   const ledger = 6 + members.length;
@@ -133,7 +130,8 @@ function writer(name: string, members: readonly (keyof Alarm)[], part: Part, wit
   };
 }
 
-function writers(suffix: string, withLedger: boolean) {
+/** @param suffix of the statements' names */
+export function writersOf(suffix: string, withLedger: boolean): Writers {
   const of = (name: string, members: readonly (keyof Alarm)[]) => ({
     delete: writer(`${name}_delete${suffix}`, members, DELETE, withLedger),
     move: writer(`${name}_move${suffix}`, members, MOVE, withLedger),
@@ -141,15 +139,7 @@ function writers(suffix: string, withLedger: boolean) {
   return { progress: of('progress', PROGRESS), all: of('edit', CHANGEABLE) };
 }
 
-const WRITERS = { whole: writers('', true), apart: writers('_apart', false) };
-
-const LEDGER = {
-  statement: statement(
-    'insert_attempts',
-    `INSERT INTO fire_attempts (bucket, ${ATTEMPT.list()}) SELECT $1, * FROM unnest(${ATTEMPT.arrays(2)})`,
-  ),
-  values: ({ ledger }: Plan) => ATTEMPT.bind(ledger),
-};
+const WRITERS = writersOf('', true);
 
 const MOVE_ALONE: Writer = {
   statement: statement(
@@ -165,12 +155,11 @@ function failedOnConflict(error: unknown): boolean {
 }
 
 /** The statements that write a plan: all in one transaction. */
-function callsOf(bucket: number, plan: Plan, citus: boolean): Call[] {
+function callsOf(bucket: number, plan: Plan, { all, progress, ledger }: Writers): Call[] {
   const call = ({ statement, values }: Writer): Call => ({ statement, values: [bucket, ...values(plan)] });
-  const { all, progress } = citus ? WRITERS.apart : WRITERS.whole;
   const writers = plan.edits ? all : progress;
   const calls = [call(plan.deletes.length > 0 ? writers.delete : writers.move)];
-  if (citus && plan.ledger.length > 0) calls.push(call(LEDGER));
+  if (ledger && plan.ledger.length > 0) calls.push(call(ledger));
   if (plan.deletes.length > 0 && plan.moves.length > 0) calls.push(call(MOVE_ALONE));
   if (plan.inserts.length > 0) calls.push(call(INSERT));
   if (plan.grown.size > 0) {
@@ -191,8 +180,9 @@ export async function writeChanges(
   buckets: Buckets,
   batches: readonly (readonly Change[])[],
 ): Promise<boolean> {
+  const writers = buckets.distributed?.writers ?? WRITERS;
   const calls = batches.flatMap((changes) =>
-    callsOf(buckets.of(changes[0]!.wanted.alarm.owner), planOf(changes), buckets.citus),
+    callsOf(buckets.of(changes[0]!.wanted.alarm.owner), planOf(changes), writers),
   );
   try {
     await pool.together(calls);
@@ -201,6 +191,25 @@ export async function writeChanges(
     if (failedOnConflict(error)) return false;
     throw error;
   }
+}
+
+/** Each round takes two round trips to the database. A caller that loses all of them competes with very many others. */
+const ROUNDS = 100;
+const LONGEST_PAUSE_MS = 20;
+
+/**
+ * Calls `round` until it returns a result. The pauses after failed rounds start short, then grow unevenly, so that one
+ * caller succeeds.
+ *
+ * @throws ReveilleError `unavailable` when no round succeeds
+ */
+export async function retryUntilUncontended<T>(clock: Clock, round: () => Promise<T | undefined>): Promise<T> {
+  for (let number = 1; number <= ROUNDS; number++) {
+    const result = await round();
+    if (result !== undefined) return result;
+    if (number > 2) await wait(clock, Math.random() * Math.min(number, LONGEST_PAUSE_MS));
+  }
+  throw new ReveilleError('unavailable', 'too many others change the same alarm at present; try again');
 }
 
 // Changes one alarm by a pure transition.

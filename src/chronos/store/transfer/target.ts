@@ -6,13 +6,14 @@ import { type Clock, wait } from '../../../kit/clock/clock.ts';
 import type { Logger } from '../../../kit/log/log.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
 import { parseAddress, type Server } from '../postgres/address.ts';
-import { Buckets, readBuckets } from '../postgres/buckets.ts';
+import { type Buckets, ONE_BUCKET } from '../postgres/buckets.ts';
 import { inspectSchema, migrate, type SchemaState } from '../postgres/migrate.ts';
 import { PrimaryPool } from '../postgres/pool.ts';
 import { errorText, SQLSTATE, sqlState, storeError } from '../postgres/postgres-error.ts';
 import { prepareSession } from '../postgres/session.ts';
 import type { Statement } from '../postgres/statement.ts';
 import { readTargetState, type TargetPhase, type TargetState } from '../postgres/transfer-state.ts';
+import { readBuckets } from '../sharding/buckets.ts';
 import { keyOf, MOVING_TABLES, type MovingTable, ownerOf, type Values } from './tables.ts';
 import {
   ANYTHING,
@@ -94,7 +95,7 @@ export class Target {
   readonly #clock: Clock;
   readonly #log: Logger;
   /** The buckets of a database whose schema is up to date. */
-  #buckets = new Buckets(1);
+  #buckets: Buckets = ONE_BUCKET;
   /** Distinguishes this process from another that moves the same file, or a copy of it. */
   readonly #holder = randomUUID();
 

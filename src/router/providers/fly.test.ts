@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { conditionOf, endingOf } from './fly-driver.ts';
+import { conditionOf, endingOf } from './fly.ts';
 
 test('every documented state of Fly has a meaning, and an unknown one is queried again', () => {
   const meaning = (states: string) => [...new Set(states.split(' ').map(conditionOf))];

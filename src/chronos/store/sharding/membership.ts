@@ -9,8 +9,6 @@
 import { createHash } from 'node:crypto';
 import type { CancelTimer, Clock } from '../../../kit/clock/clock.ts';
 
-/** How long a replica waits before it claims from a bucket that another one prefers. */
-export const PREFERENCE_DELAY_MS = 50;
 /** Interval of the heartbeat of an active replica. */
 const HEARTBEAT_MS = 1000;
 /** A replica without a heartbeat for this time is removed. */

@@ -3,8 +3,8 @@
  * trigger repeats every change in its own transaction. Unchanged rows are copied in batches.
  */
 import type pg from 'pg';
+import { isConflict } from '../postgres/postgres-error.ts';
 import { bucketOf, OWNED_TABLES } from './buckets.ts';
-import { isConflict } from './postgres-error.ts';
 
 /** The schema of the copies, and the schema of the originals after the swap until they are dropped. */
 export const INCOMING = 'chronos_incoming';

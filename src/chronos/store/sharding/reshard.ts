@@ -2,19 +2,19 @@
  * Changes the number of buckets of a database in use, and distributes its tables over the servers of Citus.
  *
  * Replicas keep running. Their statements with the old number of buckets cannot be late: the swap ends all their
- * sessions while it holds the tables. New sessions read the new number first (see `store.ts`).
+ * sessions while it holds the tables. New sessions read the new number first (see `postgres/store.ts`).
  */
 import pg from 'pg';
 import { type Clock, wait } from '../../../kit/clock/clock.ts';
 import type { Logger } from '../../../kit/log/log.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
-import { parseAddress } from './address.ts';
-import { checkCount, OWNED_TABLES, readBuckets } from './buckets.ts';
-import { migrate } from './migrate.ts';
-import { PrimaryPool } from './pool.ts';
-import { isConflict, SQLSTATE, sqlState, storeError } from './postgres-error.ts';
+import { parseAddress } from '../postgres/address.ts';
+import { migrate } from '../postgres/migrate.ts';
+import { PrimaryPool } from '../postgres/pool.ts';
+import { isConflict, SQLSTATE, sqlState, storeError } from '../postgres/postgres-error.ts';
+import { refuseIncompleteTransfer } from '../postgres/transfer-state.ts';
+import { firstBuckets, OWNED_TABLES, readBuckets } from './buckets.ts';
 import { copyRows, createCopies, dropCopies, INCOMING, swapTables } from './table-copies.ts';
-import { refuseIncompleteTransfer } from './transfer-state.ts';
 
 export type ReshardOptions = {
   uri: string;
@@ -190,18 +190,18 @@ class Resharding {
  */
 export async function reshard(options: ReshardOptions): Promise<ReshardResult> {
   const { uri, buckets, citus = false, clock, log } = options;
-  checkCount(buckets);
+  const migration = { firstBuckets: firstBuckets(buckets) };
   const pool = new PrimaryPool(parseAddress(uri), { size: 1, clock, log });
   let client: pg.Client | undefined;
   try {
     await pool.connect();
     const { primary } = pool;
     const connection = pool.clientConfig(primary);
-    await migrate(primary, connection, log, { buckets });
+    await migrate(primary, connection, log, migration);
     await refuseIncompleteTransfer(pool, primary.name);
-    const { count: was, citus: hasCitus } = await readBuckets(pool);
+    const { count: was, distributed: citusStatements } = await readBuckets(pool);
     await pool.close();
-    if (citus && !hasCitus)
+    if (citus && !citusStatements)
       throw new ReveilleError(
         'invalid_request',
         `${primary.name} has no Citus; run "CREATE EXTENSION citus" there first`,
