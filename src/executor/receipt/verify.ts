@@ -7,10 +7,9 @@ import { createPublicKey, type KeyObject, verify } from 'node:crypto';
 import { promisify } from 'node:util';
 import { type ReceiptEnvelope, receiptEnvelopeSchema } from '../../wire/intent-receipt.ts';
 import { checkInput } from '../../wire/validate.ts';
-import { type ChainHead, EMPTY_CHAIN } from './chain.ts';
+import { type ChainHead, EMPTY_CHAIN, keyIdOf } from './chain.ts';
 import { isUnicode, preAuthEncoding, sha256Hex, signedText, unsignedText } from './envelope.ts';
 import type { InvariantRule } from './invariants.ts';
-import { keyIdOf } from './signing-key.ts';
 
 /**
  * The invalid property of an envelope. `malformed` is its shape, `digest` a hash in its body, `story` a contradiction
