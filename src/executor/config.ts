@@ -14,12 +14,16 @@ import { bundledPolicy } from '../mcp-host/bundled-programs.ts';
 import { type HostLimits, limitSettings, parseLimits } from '../mcp-host/limits.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import {
+  credentialSetting,
+  hostSetting,
+  isOnThisComputer,
   isolationSetting,
   parseSettings,
   portSetting,
   type Settings,
   secretSetting,
   switchSetting,
+  tokenSetting,
   urlSetting,
   wholeNumber,
 } from '../wire/settings.ts';
@@ -81,10 +85,6 @@ export type ExecutorConfig = {
   readonly warnings: readonly string[];
 };
 
-const hostName = /^[A-Za-z0-9.:[\]_-]{1,253}$/;
-const printableAscii = /^[\x21-\x7e]+$/;
-const NO_SPACES = 'must be printable ASCII without spaces';
-
 const commandLine = z.tuple([z.string().min(1)], z.string());
 const commandSetting = z.string().transform((text, context) => {
   try {
@@ -100,7 +100,7 @@ const commandSetting = z.string().transform((text, context) => {
 /** The variables that the executor reads. */
 export const executorSettingsSchema = z.object({
   /** The address of the listener. */
-  EXECUTOR_HOST: z.string().regex(hostName, 'must be an address or a host name').default('127.0.0.1'),
+  EXECUTOR_HOST: hostSetting,
   /** The port; 0 selects a free one. */
   EXECUTOR_PORT: portSetting.default(8081),
   ...listenerSettings('EXECUTOR'),
@@ -111,9 +111,9 @@ export const executorSettingsSchema = z.object({
   /** The folder of an installation; the default location of the data folders. */
   REVEILLE_HOME: z.string().optional(),
   /** The operator's bearer token, for the intents of every user. */
-  EXECUTOR_TOKEN: secretSetting.regex(printableAscii, NO_SPACES).optional(),
+  EXECUTOR_TOKEN: tokenSetting.optional(),
   /** The admin token for the rosters of approvers and submitters; must differ from `EXECUTOR_TOKEN`. */
-  EXECUTOR_ADMIN_TOKEN: secretSetting.regex(printableAscii, NO_SPACES).optional(),
+  EXECUTOR_ADMIN_TOKEN: tokenSetting.optional(),
   /** The authority that the first approver of a user needs. */
   EXECUTOR_ENROLLMENT: z.enum(ENROLLMENTS).default('operator'),
   /** Allows missing secrets on loopback, for development. */
@@ -134,7 +134,7 @@ export const executorSettingsSchema = z.object({
   /** Prefixes of the remote addresses that its git may use, separated by commas. */
   EXECUTOR_GIT_REMOTES: z.string().max(4096).optional(),
   /** The credential of its git. */
-  EXECUTOR_GIT_TOKEN: z.string().regex(printableAscii, NO_SPACES).optional(),
+  EXECUTOR_GIT_TOKEN: credentialSetting.optional(),
   ...limitSettings('EXECUTOR'),
   ...modelSettings('EXECUTOR'),
   /** How long the outcome of a call with a lost answer is queried before it counts as unknown. */
@@ -154,7 +154,7 @@ export const executorSettingsSchema = z.object({
   /** The chronosd that wakes agents that parked an intent. */
   EXECUTOR_CHRONOS_URL: urlSetting.optional(),
   /** chronosd's `CHRONOS_TOKEN`. */
-  EXECUTOR_CHRONOS_TOKEN: z.string().regex(printableAscii, NO_SPACES).optional(),
+  EXECUTOR_CHRONOS_TOKEN: credentialSetting.optional(),
 });
 
 type ExecutorSettings = z.output<typeof executorSettingsSchema>;
@@ -163,11 +163,10 @@ function stop(message: string): never {
   throw new ReveilleError('invalid_request', message);
 }
 
-/** An address that may be logged. */
-function plainAddress(name: string, url: string): URL {
-  const address = new URL(url);
-  if (address.username === '' && address.password === '') return address;
-  return stop(`${name} must be an address without a user name or password`);
+/** The address may be logged. */
+function refuseCredentials(name: string, url: string): void {
+  const { username, password } = new URL(url);
+  if (username !== '' || password !== '') stop(`${name} must be an address without a user name or password`);
 }
 
 function tokenOf(read: ExecutorSettings): string | undefined {
@@ -215,7 +214,7 @@ function notifyOf(read: ExecutorSettings): NotifyConfig {
   if (url === undefined && secret !== undefined) {
     stop('EXECUTOR_NOTIFY_URL is not set, but EXECUTOR_NOTIFY_SECRET is: give the address as well');
   }
-  if (url !== undefined) plainAddress('EXECUTOR_NOTIFY_URL', url);
+  if (url !== undefined) refuseCredentials('EXECUTOR_NOTIFY_URL', url);
   return { webhook: url === undefined ? undefined : { url, secret }, command };
 }
 
@@ -228,16 +227,12 @@ function chronosOf(read: ExecutorSettings): ExecutorConfig['chronos'] {
   }
   if (token === undefined)
     stop('EXECUTOR_CHRONOS_TOKEN is not set, but EXECUTOR_CHRONOS_URL is: give the token as well');
-  plainAddress('EXECUTOR_CHRONOS_URL', url);
+  refuseCredentials('EXECUTOR_CHRONOS_URL', url);
   return { url, token };
 }
 
-function warningsOf({
-  token,
-  adminToken,
-  notify,
-  chronos,
-}: Pick<ExecutorConfig, 'token' | 'adminToken' | 'notify' | 'chronos'>): string[] {
+function warningsOf(config: Pick<ExecutorConfig, 'token' | 'adminToken' | 'notify' | 'chronos'>): string[] {
+  const { token, adminToken, notify, chronos } = config;
   const warnings: string[] = [];
   if (token === undefined) {
     warnings.push('EXECUTOR_TOKEN is not set: any program on this computer may submit tasks (EXECUTOR_DEV=1)');
@@ -256,7 +251,7 @@ function warningsOf({
       'EXECUTOR_NOTIFY_SECRET is not set: the receiver cannot distinguish genuine notifications from forged ones',
     );
   }
-  const isOpen = (url: string) => url.startsWith('http:') && !isLoopback(new URL(url).hostname);
+  const isOpen = (url: string) => url.startsWith('http:') && !isOnThisComputer(url);
   if (webhook !== undefined && isOpen(webhook.url)) {
     warnings.push('EXECUTOR_NOTIFY_URL is not https: questions with all amounts and names are sent unencrypted');
   }

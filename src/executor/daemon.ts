@@ -18,7 +18,7 @@ import { startExecutorServer } from './http/server.ts';
 import { openJournal } from './journal/journal.ts';
 import { createExecutorOutbox } from './outbox/outbox.ts';
 import { type ReadPolicy, readPolicy } from './policy/read-policy.ts';
-import { loadSigningKey } from './receipt/signing-key.ts';
+import { loadSigningKey } from './receipt/chain.ts';
 import type { Toolbox } from './tools/toolbox.ts';
 
 /** How long a drain waits for calls in progress; the next start reconciles the rest. */

@@ -2,9 +2,8 @@
  * The limits of the MCP host, the same for every daemon that runs servers. The environment overrides the manifest,
  * which overrides the defaults. A tool's own `timeout_ms` overrides the limit of a call.
  */
-import { z } from 'zod';
 import type { ManifestLimits } from '../wire/manifest.ts';
-import { parseSettings, type Settings, wholeNumber } from '../wire/settings.ts';
+import { parsePrefixed, prefixed, type Settings, wholeNumber } from '../wire/settings.ts';
 
 export type HostLimits = {
   /** From the start of a server's process or connection to its list of tools. */
@@ -44,13 +43,8 @@ const shape = {
   /** The longest delay before a failed server is restarted. */
   RESTART_DELAY_MS: wholeNumber(1000, 3_600_000).default(HOST_LIMITS.restartDelayMs),
 };
-type Shape<Prefix extends string> = { [Name in keyof typeof shape as `${Prefix}_${Name}`]: (typeof shape)[Name] };
-
-/** The variables as members of a daemon's own schema, so that all errors are reported at once. */
-export function limitSettings<Prefix extends string>(prefix: Prefix): Shape<Prefix> {
-  const members = Object.entries(shape).map(([name, schema]) => [`${prefix}_${name}`, schema]);
-  return Object.fromEntries(members) as Shape<Prefix>;
-}
+/** The variables as members of a daemon's own schema. */
+export const limitSettings = <Prefix extends string>(prefix: Prefix) => prefixed(prefix, shape);
 
 const MEMBERS = {
   startTimeoutMs: 'SPAWN_TIMEOUT_MS',
@@ -67,10 +61,9 @@ const MEMBERS = {
  * @throws ReveilleError `invalid_request` naming each invalid variable
  */
 export function parseLimits(prefix: string, settings: Settings): Partial<HostLimits> {
-  const schema = z.object(limitSettings(prefix));
-  const read = parseSettings(schema, settings) as Record<string, number>;
+  const read = parsePrefixed(prefix, shape, settings);
   const given = Object.entries(MEMBERS).filter(([, name]) => (settings[`${prefix}_${name}`] ?? '') !== '');
-  return Object.fromEntries(given.map(([member, name]) => [member, read[`${prefix}_${name}`]!]));
+  return Object.fromEntries(given.map(([member, name]) => [member, read[name]]));
 }
 
 /** The names of the limits in a manifest. */

@@ -5,7 +5,7 @@ import { didSchema, labelSchema } from './did.ts';
 /** The header that carries a principal token. */
 export const PRINCIPAL_HEADER = 'x-chronos-agent';
 /**
- * Proves which person sets the alarm or writes its message (`identity/person-proof.ts`). Without it, both are the
+ * Proves which person sets the alarm or writes its message (`identity/person-rights.ts`). Without it, both are the
  * agent's.
  */
 export const PERSON_HEADER = 'x-chronos-person';

@@ -54,6 +54,10 @@ export function parseUntrustedJson(text: string, what = 'the text'): unknown {
   return JSON.parse(text);
 }
 
+/** Whether a value is a JSON object: neither a list nor `null`. */
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
 /** A JSON value kept as its source text; written out verbatim by {@link encodeJson}. */
 export class RawJson {
   readonly text: string;
@@ -186,19 +190,18 @@ export function parseJsonObject(text: string, raw: readonly string[] = [], most 
     const why = cause instanceof Error ? cause.message : 'not JSON';
     throw new ReveilleError('invalid_request', `the body must be a JSON object (${why})`, { cause });
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+  if (!isObject(value)) {
     const got = value === null ? 'null' : Array.isArray(value) ? 'an array' : typeof value;
     throw new ReveilleError('invalid_request', `the body must be a JSON object (got ${got})`);
   }
-  const members = value as Record<string, unknown>;
-  if (raw.some((key) => Object.hasOwn(members, key))) {
+  if (raw.some((key) => Object.hasOwn(value, key))) {
     const slices = memberSlices(text, skipWhitespace(text, 0));
     for (const key of raw) {
       const slice = slices.get(key);
-      if (slice) members[key] = new RawJson(text.slice(slice.start, slice.end));
+      if (slice) value[key] = new RawJson(text.slice(slice.start, slice.end));
     }
   }
-  return members;
+  return value;
 }
 
 /**

@@ -48,6 +48,18 @@ export const urlSetting = z
   .url({ protocol: /^https?$/, error: 'must be an http:// or https:// address' })
   .transform((url) => url.replace(/\/+$/, ''));
 
+/** The address of a listener. */
+export const hostSetting = z
+  .string()
+  .regex(/^[A-Za-z0-9.:[\]_-]{1,253}$/, 'must be an address or a host name')
+  .default('127.0.0.1');
+
+const HEADER_TEXT = [/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces'] as const;
+
+/** A credential that is sent in a header, and one of them that must be hard to guess. */
+export const credentialSetting = z.string().regex(...HEADER_TEXT);
+export const tokenSetting = secretSetting.regex(...HEADER_TEXT);
+
 /** Whether an address is a loopback address of this computer. */
 export function isOnThisComputer(url: string): boolean {
   return /^(127\.\d+\.\d+\.\d+|localhost|\[::1\])$/.test(URL.parse(url)?.hostname ?? '');
@@ -57,6 +69,31 @@ const SECRET_NAME = /TOKEN|SECRET|KEY|PASSWORD|URI/;
 
 /** Whether the value of a setting is a secret or contains one, by its name. */
 export const isSecretName = (name: string): boolean => SECRET_NAME.test(name);
+
+/** Settings of several daemons, each under its own prefix. */
+export type Prefixed<Prefix extends string, Shape extends z.ZodRawShape> = {
+  [Name in keyof Shape & string as `${Prefix}_${Name}`]: Shape[Name];
+};
+
+/** Such settings as members of a daemon's schema, so that all problems are reported together. */
+export function prefixed<Prefix extends string, Shape extends z.ZodRawShape>(
+  prefix: Prefix,
+  shape: Shape,
+): Prefixed<Prefix, Shape> {
+  const members = Object.entries(shape).map(([name, schema]) => [`${prefix}_${name}`, schema]);
+  return Object.fromEntries(members) as Prefixed<Prefix, Shape>;
+}
+
+/** Parses such settings; the members of the result have no prefix. @throws as {@link parseSettings} */
+export function parsePrefixed<Shape extends z.ZodRawShape>(
+  prefix: string,
+  shape: Shape,
+  settings: Settings,
+): z.output<z.ZodObject<Shape>> {
+  const read = parseSettings(z.object(prefixed(prefix, shape)), settings) as Readonly<Record<string, unknown>>;
+  const members = Object.keys(shape).map((name) => [name, read[`${prefix}_${name}`]]);
+  return Object.fromEntries(members) as z.output<z.ZodObject<Shape>>;
+}
 
 /**
  * Parses the variables that a schema names. An empty value counts as unset.

@@ -5,7 +5,7 @@ import type { PersonProver } from '../../chronos/client.ts';
 import { type ChronosClient, createChronosClient, holdPrincipal, type Prover } from '../../chronos/client.ts';
 import { agentIdentity } from '../../kit/identity/agent.ts';
 import { readKeyFile } from '../../kit/identity/keys.ts';
-import { personProof } from '../../kit/identity/person-proof.ts';
+import { personProof } from '../../kit/identity/person-rights.ts';
 import { labelSchema } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { parseSettings, portSetting, urlSetting } from '../../wire/settings.ts';

@@ -19,10 +19,11 @@ import { type TestContext, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { type Dice, diceOf, rounds } from '../../../test/support/random/random.ts';
 import { temporaryFolder } from '../../../test/support/temporary.ts';
+import { Beneath } from '../../kit/files/beneath.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { type Part, writeArchive } from './archive.ts';
-import { FolderRoot } from './beneath.ts';
-import { restoreBackup } from './restore.ts';
+
+import { restoreBackup, Unpacking } from './restore.ts';
 import { sealing } from './sealed-stream.ts';
 
 type Crafted = Readonly<Record<string, unknown>>;
@@ -220,16 +221,20 @@ test('a folder that another process replaces by a link meanwhile is not followed
   const base = realpathSync(temporaryFolder(t));
   const [root, victim] = [join(base, 'root'), join(base, 'victim')];
   for (const folder of [root, victim]) mkdirSync(folder);
-  const beneath = await FolderRoot.open(root);
+  const beneath = new Beneath(root);
   t.after(() => beneath.close());
-  await beneath.makeFolder('a');
+  const unpacking = new Unpacking(beneath, 'backup', undefined);
+  const folder = (path: string) => unpacking.part({ kind: 'folder', path, mode: 0o700 });
+  const file = (path: string) => unpacking.part({ kind: 'file', path, mode: 0o600 });
+  await folder('a');
   renameSync(join(root, 'a'), join(root, 'moved'));
   symlinkSync(victim, join(root, 'a'));
   const refused = { name: 'ReveilleError', message: /is no longer a folder/ };
-  await assert.rejects(beneath.makeFile('a/x', 0o600), refused);
-  await assert.rejects(beneath.makeFolder('a/x'), refused);
-  await assert.rejects(beneath.makeLink('a/x', 'y'), refused);
-  await assert.rejects(beneath.makeFolder('a'), { code: 'EEXIST' });
-  await assert.rejects(beneath.makeFile('a', 0o600), { code: 'EEXIST' });
+  await assert.rejects(file('a/x'), refused);
+  await assert.rejects(folder('a/x'), refused);
+  await unpacking.part({ kind: 'link', path: 'a/x', target: 'y' });
+  assert.throws(() => unpacking.finish(), refused);
+  for (const taken of [folder('a'), file('a')])
+    await assert.rejects(taken, ({ cause }: Error) => (cause as NodeJS.ErrnoException).code === 'EEXIST');
   assert.deepEqual(readdirSync(victim), []);
 });

@@ -2,15 +2,27 @@
  * Restores a backup into an empty or missing home, completely or not at all. All files are written to a folder beside
  * it, made durable and checked; the rename comes last.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
-import { type FileHandle, open, rename, rmdir, writeFile } from 'node:fs/promises';
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { rename, rmdir, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { Beneath } from '../../kit/files/beneath.ts';
 import { FileInUse, likelyOwner } from '../../kit/sqlite/file-owner.ts';
 import { inspectDatabase } from '../../kit/sqlite/open.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { checkSchemas, DATA_FOLDERS, DATABASES } from '../home/databases.ts';
 import type { About, End, Visitor } from './archive.ts';
-import { FolderRoot } from './beneath.ts';
 import type { PartHead } from './entry.ts';
 import { APPROVER_PATH, escaped, readBackup, sweep, syncFolder, writingError } from './make.ts';
 
@@ -50,19 +62,24 @@ function checkEmpty(home: string): void {
   throw new ReveilleError('conflict', `${home} is not empty (${basename(entry)} is in it); ${remedy}`);
 }
 
-/** Writes the parts of a backup below a folder. Links come last, and are not followed. */
-class Unpacking implements Visitor {
-  readonly #root: FolderRoot;
+const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL;
+
+/**
+ * Writes the parts of a backup below a folder. Links come last, and no link is followed, whatever other processes change
+ * there.
+ */
+export class Unpacking implements Visitor {
+  readonly #root: Beneath;
   readonly #file: string;
   readonly #links: { path: string; target: string }[] = [];
   readonly #modes = new Map<string, number>();
   readonly #approver: string | undefined;
-  #open: FileHandle | undefined;
+  #open: number | undefined;
   skipLink?: (path: string, why: string) => void;
   found: About | undefined;
   hasApprover = false;
 
-  constructor(root: FolderRoot, file: string, approver: string | undefined) {
+  constructor(root: Beneath, file: string, approver: string | undefined) {
     this.#root = root;
     this.#file = file;
     this.#approver = approver;
@@ -79,49 +96,64 @@ class Unpacking implements Visitor {
       return undefined;
     }
     if (head.kind === 'folder') {
-      await this.#named(head.path, this.#root.makeFolder(head.path));
+      this.#make(head.path, () => {
+        if (this.#root.kind(head.path) !== 'folder') this.#root.mkdir(head.path, 0o700);
+      });
       this.#modes.set(head.path, head.mode);
       return undefined;
     }
     const isApprover = head.path === APPROVER_PATH;
     if (isApprover) this.hasApprover = true;
     if (isApprover && this.#approver === undefined) return undefined;
-    const making = isApprover ? open(this.#approver!, 'wx', 0o600) : this.#root.makeFile(head.path, head.mode);
-    const handle = await this.#named(head.path, making);
-    this.#open = handle;
+    const file = this.#make(head.path, () =>
+      isApprover ? openSync(this.#approver!, 'wx', 0o600) : this.#root.open(head.path, NEW_FILE, head.mode),
+    );
+    this.#open = file;
     return {
-      write: async (bytes: Buffer) => void (await handle.writeFile(bytes)),
+      write: async (bytes: Buffer) => writeFileSync(file, bytes),
       close: async () => {
-        await handle.sync();
-        await this.closeFile();
+        fsyncSync(file);
+        this.closeFile();
       },
     };
   }
 
-  // Some file systems treat two spellings as one name.
-  async #named<T>(path: string, making: Promise<T>): Promise<T> {
-    return making.catch((cause: NodeJS.ErrnoException) => {
-      if (cause.code !== 'EEXIST') throw cause;
-      const message = `${this.#file} contains the entry ${JSON.stringify(path)}, whose name equals another entry's on this file system; restore it on another one`;
+  #make<T>(path: string, make: () => T): T {
+    try {
+      return make();
+    } catch (cause) {
+      const { code = '' } = cause as NodeJS.ErrnoException;
+      const name = JSON.stringify(path);
+      if (code === 'ELOOP' || code === 'ENOTDIR')
+        throw new ReveilleError('conflict', `the parent of ${name} is no longer a folder; another process changed it`, {
+          cause,
+        });
+      if (code !== 'EEXIST') throw cause;
+      // Some file systems treat two spellings as one name.
+      const message = `${this.#file} contains the entry ${name}, whose name equals another entry's on this file system; restore it on another one`;
       throw new ReveilleError('invalid_request', message, { cause });
-    });
+    }
   }
 
   /** Closes the file that is being written, if any. */
-  async closeFile(): Promise<void> {
-    await this.#open?.close();
+  closeFile(): void {
+    if (this.#open !== undefined) closeSync(this.#open);
     this.#open = undefined;
   }
 
   /** Creates links, and then sets the modes of folders, innermost first. */
-  async finish(): Promise<void> {
-    for (const { path, target } of this.#links) await this.#named(path, this.#root.makeLink(path, target));
-    for (const [path, mode] of [...this.#modes].reverse()) await this.#root.settleFolder(path, mode);
+  finish(): void {
+    for (const { path, target } of this.#links) this.#make(path, () => this.#root.symlink(target, path));
+    for (const [path, mode] of [...this.#modes].reverse()) this.#make(path, () => this.#root.settleFolder(path, mode));
   }
 
   /** Makes folders writable for their owner, outermost first, so that all can be deleted. */
-  async unlock(): Promise<void> {
-    for (const path of this.#modes.keys()) await this.#root.settleFolder(path, 0o700);
+  unlock(): void {
+    try {
+      for (const path of this.#modes.keys()) this.#root.settleFolder(path, 0o700);
+    } catch {
+      // The draft is deleted as far as possible.
+    }
   }
 }
 
@@ -161,20 +193,20 @@ export async function restoreBackup({ file, home, passphrase, approver, onOutsid
   const draft = `${home}.restore-${process.pid}`;
   const approverDraft = approver === undefined ? undefined : `${approver}.restore-${process.pid}`;
   sweep(dirname(home), new RegExp(`^${escaped(basename(home))}\\.restore-(\\d+)$`));
-  let root: FolderRoot | undefined;
+  let root: Beneath | undefined;
   let unpacking: Unpacking | undefined;
   let isRestored = false;
   try {
     mkdirSync(draft, { recursive: true, mode: 0o700 });
     if (approverDraft !== undefined) mkdirSync(dirname(approverDraft), { recursive: true, mode: 0o700 });
-    root = await FolderRoot.open(draft);
+    root = new Beneath(draft);
     unpacking = new Unpacking(root, file, approverDraft);
     if (onOutsideLink) unpacking.skipLink = onOutsideLink;
     const end = await readBackup(file, passphrase, unpacking);
     const folderLines = await keepFoldersHere(draft);
     markLastRun(draft, unpacking.found!);
     checkDatabases(draft);
-    await unpacking.finish();
+    unpacking.finish();
     await syncFolder(draft);
     checkEmpty(home);
     await takeName(draft, home);
@@ -184,9 +216,9 @@ export async function restoreBackup({ file, home, passphrase, approver, onOutsid
   } catch (thrown) {
     throw writingError(thrown, `${home} was not restored`);
   } finally {
-    await unpacking?.closeFile();
-    if (!isRestored) await unpacking?.unlock().catch(() => {});
-    await root?.close();
+    unpacking?.closeFile();
+    if (!isRestored) unpacking?.unlock();
+    root?.close();
     rmSync(draft, { recursive: true, force: true });
     if (approverDraft !== undefined) rmSync(approverDraft, { force: true });
   }

@@ -279,7 +279,7 @@ export async function approverReset(context: CliContext, flags: { user?: string 
   const [{ parseExecutorConfig }, { openJournal }, { loadSigningKey }, { silentLogger }] = await Promise.all([
     import('../../executor/config.ts'),
     import('../../executor/journal/journal.ts'),
-    import('../../executor/receipt/signing-key.ts'),
+    import('../../executor/receipt/chain.ts'),
     import('../../kit/log/log.ts'),
   ]);
   const { dataDir, bounds } = parseExecutorConfig({ ...settings, EXECUTOR_DEV: '1' });

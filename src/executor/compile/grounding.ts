@@ -23,8 +23,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { misleading } from '../../kit/text/hidden-characters.ts';
 import type { CallNode, Intent, PlanNode } from '../../wire/intent.ts';
+import { isObject } from '../../wire/json.ts';
 import { parseInstant } from '../../wire/rfc3339.ts';
-import { valueAt } from '../intent/pointer.ts';
+import { escaped, valueAt } from '../intent/pointer.ts';
 import type { Toolbox } from '../tools/toolbox.ts';
 import { type Material, ORIGINS, type Origin, type OriginKind, type Source, sourcesOf } from './sources.ts';
 
@@ -71,8 +72,6 @@ type Leaf = {
   readonly value: string | number;
   readonly kind: 'exact' | 'listed' | 'people' | 'forced' | 'chosen' | 'span';
 };
-
-const escaped = (name: string) => name.replaceAll('~', '~0').replaceAll('/', '~1');
 
 function kindOf(name: string, value: string | number, place: SchemaPosition | undefined): Leaf['kind'] {
   if (place === undefined) return 'people';
@@ -285,9 +284,6 @@ type Schema = Readonly<Record<string, unknown>>;
 
 /** The schemas that may apply at one position, including referenced schemas and alternatives. */
 export type SchemaPosition = { readonly root: Schema; readonly schemas: readonly Schema[] };
-
-const isObject = (value: unknown): value is Schema =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** Maximum number of schemas for one position; schemas can refer to themselves. */
 const SCHEMAS_MAX = 64;

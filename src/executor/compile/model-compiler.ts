@@ -14,9 +14,19 @@ import type { CompileRead } from '../receipt/bodies.ts';
 import { digestOf } from '../receipt/envelope.ts';
 import type { RailTool, Toolbox } from '../tools/toolbox.ts';
 import type { Compiled, Compiler, Draft } from './compiler.ts';
-import { CLARIFY, CLARIFY_SCHEMA, lookupFunctions, SUBMIT, SUBMIT_SCHEMA, schemaOf } from './functions.ts';
 import { groundingProblems, groundingProblemsOfCall, provenanceOf } from './grounding.ts';
-import { answerText, questionOf, SYSTEM_PROMPT, shownContext } from './prompt.ts';
+import {
+  answerText,
+  CLARIFY,
+  CLARIFY_SCHEMA,
+  lookupFunctions,
+  questionOf,
+  SUBMIT,
+  SUBMIT_SCHEMA,
+  SYSTEM_PROMPT,
+  schemaOf,
+  shownContext,
+} from './prompt.ts';
 import type { Material } from './sources.ts';
 
 /** Maximum number of rejected answers of the model. */

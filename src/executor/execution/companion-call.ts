@@ -4,9 +4,10 @@ import { clip } from '../../kit/text/excerpt.ts';
 import type { CallNode } from '../../wire/intent.ts';
 import type { CompanionCall } from '../../wire/manifest.ts';
 import { fillIn } from '../intent/companion.ts';
-import { idempotencyKey } from '../intent/plan.ts';
+
 import type { CallStatus, Received } from '../receipt/bodies.ts';
 import { digestOf } from '../receipt/envelope.ts';
+import { callKey } from '../receipt/plan-order.ts';
 import type { CallReport } from '../tools/toolbox.ts';
 import type { IntentRun } from './run.ts';
 
@@ -47,7 +48,7 @@ export async function callCompanion(
 ): Promise<CompanionAnswer> {
   const { toolbox } = run.parts;
   const name = `${tool.slice(0, tool.indexOf('/'))}/${companion.tool}`;
-  const filled = fillIn(companion.args, { args, result, key: idempotencyKey(run.intentId, id) });
+  const filled = fillIn(companion.args, { args, result, key: callKey(run.intentId, id) });
   const answer = (report: CallReport, sent: Readonly<Record<string, unknown>>) => ({
     tool: name,
     args: sent,

@@ -6,12 +6,13 @@ import { clip } from '../../kit/text/excerpt.ts';
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import type { CallNode } from '../../wire/intent.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
-import { argumentProblems, idempotencyKey } from '../intent/plan.ts';
+import { argumentProblems } from '../intent/plan.ts';
 import { type PlanReference, type ResolvedValue, resolveReferences } from '../intent/reference.ts';
 import { amountOf } from '../intent/stake.ts';
 import type { BoundCall, ReceiptBodies, ReceiptEntry } from '../receipt/bodies.ts';
 import { type ChainState, type NodeRecord, recordOf } from '../receipt/chain-state.ts';
 import { callSha256, digestOf, sha256Hex } from '../receipt/envelope.ts';
+import { callKey } from '../receipt/plan-order.ts';
 import type { RailTool } from '../tools/toolbox.ts';
 import { callCompanion, receivedOf } from './companion-call.ts';
 import { questionOf } from './question.ts';
@@ -81,13 +82,8 @@ function checkSchema({ id, args, resolved }: ResolvedCall, tool: RailTool): void
 }
 
 function bind({ tool, args }: CallNode, { definitionSha256 }: RailTool): BoundCall {
-  return {
-    tool,
-    args,
-    call_sha256: callSha256(tool, args),
-    args_sha256: digestOf(args),
-    definition_sha256: definitionSha256,
-  };
+  const digests = { call_sha256: callSha256(tool, args), args_sha256: digestOf(args) };
+  return { tool, args, ...digests, definition_sha256: definitionSha256 };
 }
 
 function decide(run: IntentRun, state: ChainState, node: ResolvedCall, tool: RailTool, now: number): Decided {
@@ -96,15 +92,9 @@ function decide(run: IntentRun, state: ChainState, node: ResolvedCall, tool: Rai
   const read = amountOf(tool, node.args);
   const amount = read === 'unreadable' ? undefined : read;
   const decision = policy.decide({
-    user,
-    tool: node.tool,
-    args: node.args,
-    surface: tool.surface,
-    amount,
-    amountUnreadable: read === 'unreadable',
+    ...{ user, tool: node.tool, args: node.args, surface: tool.surface, now },
+    ...{ amount, amountUnreadable: read === 'unreadable', spends: journal.spends(user, now) },
     unattended: origin === 'chronos',
-    spends: journal.spends(user, now),
-    now,
   });
   return {
     at: formatInstant(now),
@@ -190,8 +180,7 @@ export async function startCall(run: IntentRun, node: ResolvedCall): Promise<Rai
       if (effect === 'deny' || isOpen || (effect === 'ask' && !isApproved)) return entries;
       started = true;
       const { at, surface } = decided;
-      const key =
-        tool.rail?.idempotency_key === undefined ? {} : { idempotency_key: idempotencyKey(run.intentId, node.id) };
+      const key = tool.rail?.idempotency_key === undefined ? {} : { idempotency_key: callKey(run.intentId, node.id) };
       return [...entries, { kind: 'call.started', body: { at, node_id: node.id, call, surface, ...key } }];
     });
     if (started) return tool;
@@ -227,29 +216,11 @@ async function openGate(run: IntentRun, node: CallNode, tool: RailTool): Promise
     const now = clock.now();
     const expiresAt = formatInstant(Math.min(now + policy.approvalTimeoutMs, run.deadline()));
     const decided = recordOf(state, node.id).decided!;
-    const { user } = state.accepted.principal;
-    const displayed = questionOf({
-      state,
-      node,
-      tool,
-      decided,
-      tried: tried?.body,
-      spends: journal.spends(user, now),
-      now,
-      expiresAt,
-    });
-    const asked: ReceiptEntry = {
-      kind: 'gate.asked',
-      body: {
-        at: formatInstant(now),
-        node_id: node.id,
-        call_sha256: decided.call.call_sha256,
-        displayed,
-        displayed_sha256: sha256Hex(displayed),
-        expires_at: expiresAt,
-      },
-    };
-    return tried ? [tried, asked] : [asked];
+    const spends = journal.spends(state.accepted.principal.user, now);
+    const displayed = questionOf({ state, node, tool, decided, tried: tried?.body, spends, now, expiresAt });
+    const about = { at: formatInstant(now), node_id: node.id, call_sha256: decided.call.call_sha256 };
+    const body = { ...about, displayed, displayed_sha256: sha256Hex(displayed), expires_at: expiresAt };
+    return [...(tried ? [tried] : []), { kind: 'gate.asked', body }];
   });
 }
 

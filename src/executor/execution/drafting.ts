@@ -34,17 +34,8 @@ async function compileProse(run: IntentRun, prose: string): Promise<Outcome> {
     if (run.stopSignal.aborted) throw new RunStopped();
     try {
       const { user, origin, conversation_id: conversationId } = state.accepted.principal;
-      const unattended = origin === 'chronos';
-      const signal = run.stopSignal;
-      const compiled = await compiler.compile({
-        prose,
-        context,
-        now: clock.now(),
-        signal,
-        user,
-        unattended,
-        conversationId,
-      });
+      const about = { user, unattended: origin === 'chronos', conversationId };
+      const compiled = await compiler.compile({ prose, context, now: clock.now(), signal: run.stopSignal, ...about });
       if (compiled.outcome === 'refused') throw new IntentFailure(compiled.code, compiled.reason);
       return compiled;
     } catch (thrown) {
@@ -103,15 +94,13 @@ async function entryOf(run: IntentRun): Promise<ReceiptEntry> {
     prose === undefined
       ? { outcome: 'intent', intent: readIntent(intent!), compiler: 'none', reads: [] }
       : await compileProse(run, prose);
-  const at = () => formatInstant(clock.now());
   const { compiler } = compiled;
-  const reads = fitReads(compiled.reads);
-  if (compiled.outcome === 'clarify') {
-    return { kind: 'intent.clarify', body: { at: at(), question: clip(compiled.question, 4000), compiler, reads } };
-  }
+  const body = { at: formatInstant(clock.now()), compiler, reads: fitReads(compiled.reads) };
+  if (compiled.outcome === 'clarify')
+    return { kind: 'intent.clarify', body: { ...body, question: clip(compiled.question, 4000) } };
   const { provenance } = compiled;
   const plan = completePlan(run, compiled.intent);
-  return { kind: 'intent.compiled', body: { at: at(), ...plan, compiler, reads, ...(provenance && { provenance }) } };
+  return { kind: 'intent.compiled', body: { ...body, ...plan, ...(provenance && { provenance }) } };
 }
 
 /**

@@ -5,13 +5,13 @@ import { canonicalJson } from '../../wire/canonical-json.ts';
 import { callNodes } from '../intent/plan.ts';
 import { nodesInDoubt } from '../journal/chain-reading.ts';
 import { type ChainState, type Ending, intentOf, outcomeOf, recordOf } from '../receipt/chain-state.ts';
+import { isRead, type Toolbox } from '../tools/toolbox.ts';
 
 const ARGUMENT_CHARACTERS = 1000;
 
 /** The results of the calls: `{nodes: {id: {status, references?, result? or text?}}}`. */
 export function resultOf(state: ChainState): { readonly nodes: Readonly<Record<string, unknown>> } {
-  const plan = intentOf(state)?.plan;
-  const nodes = (plan ? callNodes(plan) : []).flatMap(({ id }) => {
+  const nodes = callNodes(intentOf(state)?.plan).flatMap(({ id }) => {
     const record = recordOf(state, id);
     const status = outcomeOf(record);
     if (status === undefined) return [];
@@ -24,21 +24,21 @@ export function resultOf(state: ChainState): { readonly nodes: Readonly<Record<s
 
 /** Names the calls that took effect, for the reason of an intent that failed. */
 function completedCalls(state: ChainState): string {
-  const plan = intentOf(state)?.plan;
-  const done = (plan ? callNodes(plan) : []).filter(({ id }) => outcomeOf(recordOf(state, id)) === 'succeeded');
+  const done = callNodes(intentOf(state)?.plan).filter(({ id }) => outcomeOf(recordOf(state, id)) === 'succeeded');
   if (done.length === 0) return '';
   return ` Completed before: ${done.map(({ id, tool }) => `${tool} (node ${id})`).join(', ')}; no later call was started.`;
 }
 
+type Tools = Pick<Toolbox, 'find'>;
+
 /**
- * Calls with an unknown outcome that make the outcome of the intent unknown.
- *
- * @param isRead whether the tool changes nothing: a read whose answer was lost needs no reconciliation
+ * Calls with an unknown outcome that make the outcome of the intent unknown. A read whose answer was lost needs no
+ * reconciliation.
  */
-export function inDoubt(state: ChainState, isRead: (tool: string) => boolean): string[] {
+export function inDoubt(state: ChainState, toolbox: Tools): string[] {
   return nodesInDoubt(state).filter((id) => {
     const { surface, call } = recordOf(state, id).started!;
-    return surface === 'escalate' || !isRead(call.tool);
+    return surface === 'escalate' || !isRead(toolbox.find(call.tool));
   });
 }
 
@@ -61,9 +61,9 @@ function unknownReason(state: ChainState, nodes: readonly string[]): string {
 export function endingOf(
   state: ChainState,
   stop: { readonly code: string; readonly message: string } | undefined,
-  { at, isRead }: { at: string; isRead: (tool: string) => boolean },
+  { at, toolbox }: { at: string; toolbox: Tools },
 ): Ending {
-  const nodes = inDoubt(state, isRead);
+  const nodes = inDoubt(state, toolbox);
   if (nodes.length > 0) return { kind: 'intent.unknown', body: { at, reason: unknownReason(state, nodes), nodes } };
   if (!stop) return { kind: 'intent.completed', body: { at, result: resultOf(state) } };
   const reason = `${clip(stop.message, 4000)}${/[.!?]$/.test(stop.message) ? '' : '.'}${completedCalls(state)}`;

@@ -8,10 +8,10 @@ import type { CallStatus, ReceiptBodies } from '../receipt/bodies.ts';
 import { recordOf } from '../receipt/chain-state.ts';
 import { isUnicode } from '../receipt/envelope.ts';
 import { strictnessProblem } from '../receipt/receipt-text.ts';
-import type { CallReport, RailTool } from '../tools/toolbox.ts';
+import { type CallReport, isRead, type RailTool } from '../tools/toolbox.ts';
 import { callCompanion, receivedOf, statusOfReport } from './companion-call.ts';
 import { resolveCall, startCall } from './consent.ts';
-import { isRead, isRepeatable, mayRepeat, reconcileCall } from './reconcile.ts';
+import { isRepeatable, mayRepeat, reconcileCall } from './reconcile.ts';
 import { IntentFailure, type IntentRun, RunStopped } from './run.ts';
 
 /** Pauses before a repeatable call is made again after its answer was lost. */

@@ -10,7 +10,7 @@ import type { CallNode } from '../../wire/intent.ts';
 import type { EffectRole, SideEffectClass } from '../../wire/manifest.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { callNodes } from '../intent/plan.ts';
-import { valueAt } from '../intent/pointer.ts';
+import { partsOf, valueAt } from '../intent/pointer.ts';
 import { type Decimal, formatDecimal, plus, readDecimal, ZERO } from '../policy/decimal.ts';
 import type { Spend } from '../policy/policy.ts';
 import type { ReceiptBodies } from '../receipt/bodies.ts';
@@ -86,9 +86,6 @@ const ROLE_TITLES: Readonly<Record<EffectRole, string>> = {
   name: 'Name, whole:',
 };
 
-/** The last member name of a pointer. */
-const lastOf = (pointer: string) => pointer.split('/').at(-1)!.replaceAll('~1', '/').replaceAll('~0', '~');
-
 /**
  * The arguments that determine the effect of the call, in full. Where the manifest does not name them, or none is
  * present, it is every argument.
@@ -100,7 +97,7 @@ function wholeEffect({ tool, node, decided }: QuestionFacts): string[] {
   const lines = (effect ?? []).flatMap(({ role, at }) => {
     const value = valueAt(node.args, at);
     const isAbove = (hasAmount && (at === amount || at === currency)) || (hasRecipient && at === recipient);
-    return value === undefined || isAbove ? [] : [ROLE_TITLES[role], ...wholeLines(value, lastOf(at))];
+    return value === undefined || isAbove ? [] : [ROLE_TITLES[role], ...wholeLines(value, partsOf(at).at(-1))];
   });
   const isKnown = lines.length > 0 || (effect ? hasAmount || hasRecipient : hasAmount && hasRecipient);
   return isKnown ? lines : [EVERY_ARGUMENT, ...wholeLines(node.args)];

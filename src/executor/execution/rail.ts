@@ -10,7 +10,7 @@ import { judgeAnswer } from './answer.ts';
 import { draft } from './drafting.ts';
 import { endingOf } from './ending.ts';
 import { executePlan } from './plan-execution.ts';
-import { isRead, reconcileUnknown } from './reconcile.ts';
+import { reconcileUnknown } from './reconcile.ts';
 import { IntentFailure, IntentRun, type RailParts, RunStopped } from './run.ts';
 import { UserQueues } from './user-queues.ts';
 import { gateViews, intentView, stateView } from './view.ts';
@@ -30,16 +30,8 @@ export function createRail(parts: RailParts): ExecutorRail {
   let isStarted = false;
   const listeners = new Map<string, Set<(event: IntentEvent) => void>>();
 
-  async function toolsReady(run: IntentRun): Promise<void> {
-    try {
-      await orAborted(toolbox.ready?.() ?? Promise.resolve(), run.stopSignal);
-    } catch (thrown) {
-      if (run.stopSignal.aborted) throw new RunStopped();
-      throw thrown;
-    }
-  }
-
-  const isReadTool = (name: string) => isRead(toolbox.find(name));
+  /** Throws {@link RunStopped} when the run is stopped meanwhile. */
+  const toolsReady = (run: IntentRun) => orAborted(toolbox.ready?.() ?? Promise.resolve(), run.stopSignal);
 
   async function execute(run: IntentRun): Promise<void> {
     await toolsReady(run);
@@ -50,9 +42,7 @@ export function createRail(parts: RailParts): ExecutorRail {
       if (!(thrown instanceof IntentFailure)) throw thrown;
       stop = thrown;
     }
-    const state = await run.record((before) => [
-      endingOf(before, stop, { at: formatInstant(clock.now()), isRead: isReadTool }),
-    ]);
+    const state = await run.record((before) => [endingOf(before, stop, { at: formatInstant(clock.now()), toolbox })]);
     log.info({ intent: run.intentId, status: statusOf(state) }, 'an intent has ended');
   }
 
@@ -87,6 +77,10 @@ export function createRail(parts: RailParts): ExecutorRail {
     const loaded = journal.load(user, intentId);
     return stateView(loaded, queuedBehind(loaded.state));
   };
+  const viewOf = (user: string, intentId: string) => {
+    const loaded = journal.load(user, intentId);
+    return intentView(loaded, queuedBehind(loaded.state));
+  };
 
   /** @throws ReveilleError `conflict` when the intent can no longer be cancelled */
   function refuseCancel(state: ChainState): void {
@@ -106,11 +100,8 @@ export function createRail(parts: RailParts): ExecutorRail {
       // A malformed plan is refused and not recorded. Problems that depend on the present tools are recorded.
       if (request.intent !== undefined) readIntent(request.intent.text);
       const hashes = { manifestSha256: toolbox.manifestSha256, policySha256: policy.sha256 };
-      const { unable } = compiler;
-      const refusal =
-        request.prose !== undefined && unable !== undefined
-          ? new ReveilleError('unavailable', unable, { retryable: false })
-          : undefined;
+      const unable = request.prose === undefined ? undefined : compiler.unable;
+      const refusal = unable === undefined ? undefined : new ReveilleError('unavailable', unable, { retryable: false });
       const { intentId, isNew } = await journal.accept(user, request, hashes, refusal);
       if (isNew) queues.add(user, intentId);
       return { intentId };
@@ -118,24 +109,17 @@ export function createRail(parts: RailParts): ExecutorRail {
 
     state: stateOf,
 
-    view(user, intentId) {
-      const loaded = journal.load(user, intentId);
-      return intentView(loaded, queuedBehind(loaded.state));
-    },
-
-    list: (user, { limit, status }) =>
-      journal.list(user, limit, status).map((intentId) => {
-        const loaded = journal.load(user, intentId);
-        return intentView(loaded, queuedBehind(loaded.state));
-      }),
+    view: viewOf,
+    list: (user, { limit, status }) => journal.list(user, limit, status).map((intentId) => viewOf(user, intentId)),
 
     gates: (user, intentId) => gateViews(journal.load(user, intentId).state),
 
     async answer(user, intentId, nodeId, answer) {
       const { state, row } = journal.loadAny(intentId);
-      const notFound = new ReveilleError('not_found', 'the intent has no such node; GET /intents/{id} shows its plan');
-      if (row.user === user && !hasNode(state, nodeId)) throw notFound;
-      if (row.user !== user && !hasNode(state, nodeId)) return void journal.load(user, intentId);
+      if (!hasNode(state, nodeId)) {
+        journal.load(user, intentId);
+        throw new ReveilleError('not_found', 'the intent has no such node; GET /intents/{id} shows its plan');
+      }
       let refusal: ReveilleError | undefined;
       const { broken } = await journal.change(intentId, (before) => {
         const approver = journal.roster.activeApprover(before.accepted.principal.user, answer.approver);
@@ -199,7 +183,7 @@ export function createRail(parts: RailParts): ExecutorRail {
       if (statusOf(state) === 'unknown') {
         const run = new IntentRun(parts, intentId, shutdown.signal);
         await toolsReady(run);
-        await reconcileUnknown(run, isReadTool);
+        await reconcileUnknown(run);
       }
       return stateOf(user, intentId);
     },

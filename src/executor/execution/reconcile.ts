@@ -9,8 +9,16 @@ import { formatInstant } from '../../wire/rfc3339.ts';
 import { callNodes } from '../intent/plan.ts';
 import { valueAt } from '../intent/pointer.ts';
 import type { CallStatus, ReceiptBodies, ReceiptEntry } from '../receipt/bodies.ts';
-import { type ChainState, intentOf, type NodeRecord, outcomeOf, recordOf, statusOf } from '../receipt/chain-state.ts';
-import type { CallReport, RailTool } from '../tools/toolbox.ts';
+import {
+  apply,
+  type ChainState,
+  intentOf,
+  type NodeRecord,
+  outcomeOf,
+  recordOf,
+  statusOf,
+} from '../receipt/chain-state.ts';
+import { type CallReport, isRead, type RailTool } from '../tools/toolbox.ts';
 import { callCompanion, receivedOf } from './companion-call.ts';
 import { endingOf, inDoubt } from './ending.ts';
 import { IntentFailure, type IntentRun } from './run.ts';
@@ -68,13 +76,6 @@ export async function reconcileCall(run: IntentRun, node: CallNode): Promise<voi
 
 type Tool = Pick<RailTool, 'surface' | 'sideEffectClass' | 'definition' | 'rail'> | undefined;
 
-/** Whether a call changes nothing. */
-export function isRead(tool: Tool): boolean {
-  if (tool?.surface !== 'natural') return false;
-  const { sideEffectClass, definition } = tool;
-  return sideEffectClass === 'read' || (sideEffectClass === undefined && definition.annotations?.readOnlyHint === true);
-}
-
 /**
  * Whether a started call may be made again. A call that started as `escalate` is never repeated, whatever its tool is
  * now. A call whose tool has become `escalate` since is not repeated either.
@@ -106,14 +107,12 @@ function undoneIn(state: ChainState, node: PlanNode): string | undefined {
  *
  * @throws ReveilleError `conflict` when the manifest names no status call
  */
-export async function reconcileUnknown(run: IntentRun, isRead: (tool: string) => boolean): Promise<void> {
-  const { journal, clock } = run.parts;
-  const { intentId } = run;
+export async function reconcileUnknown(run: IntentRun): Promise<void> {
+  const { journal, clock, toolbox } = run.parts;
   const before = run.state();
-  const calls = callNodes(intentOf(before)?.plan ?? { id: 'none', kind: 'wait', seconds: 1 });
-  const doubtful = new Set(inDoubt(before, isRead));
+  const doubtful = new Set(inDoubt(before, toolbox));
   // The arguments as they were sent, with resolved references.
-  const nodes = calls
+  const nodes = callNodes(intentOf(before)?.plan)
     .filter(({ id }) => doubtful.has(id))
     .map((node) => ({ ...node, args: recordOf(before, node.id).started!.call.args }));
   const asked = await Promise.all(nodes.map((node) => queryStatus(run, node)));
@@ -123,27 +122,17 @@ export async function reconcileUnknown(run: IntentRun, isRead: (tool: string) =>
   }
   const settled = asked.flatMap((body) => (body && body.status !== 'unknown' ? [body] : []));
   if (settled.length === 0) return;
-  await journal.change(intentId, (state) => {
+  await journal.change(run.intentId, (state) => {
     if (statusOf(state) !== 'unknown') return [];
-    const open = new Set(inDoubt(state, isRead));
+    const open = new Set(inDoubt(state, toolbox));
     const fresh = settled.filter(({ node_id }) => open.has(node_id));
-    if (fresh.length === 0) return [];
     const entries = fresh.map((body): ReceiptEntry => ({ kind: 'call.reconciled', body }));
-    const known = new Map(fresh.map(({ node_id, status }) => [node_id, status]));
-    if ([...open].some((id) => !known.has(id))) return entries;
-    const nodesAfter = new Map(state.nodes);
-    for (const body of fresh) nodesAfter.set(body.node_id, { ...nodesAfter.get(body.node_id)!, reconciled: body });
-    const after = { ...state, nodes: nodesAfter };
+    if (fresh.length === 0 || fresh.length < open.size) return entries;
+    const after = entries.reduce(apply, state);
     const plan = intentOf(after)?.plan;
     const undone = plan && !state.broken ? undoneIn(after, plan) : 'the rest';
-    const stop =
-      undone === undefined
-        ? undefined
-        : new IntentFailure(
-            'interrupted',
-            `the outcome of every call is known now; ${undone} was not carried out and is not resumed`,
-          );
-    const at = formatInstant(clock.now());
-    return [...entries, endingOf(after, stop, { at, isRead })];
+    const why = `the outcome of every call is known now; ${undone} was not carried out and is not resumed`;
+    const stop = undone === undefined ? undefined : new IntentFailure('interrupted', why);
+    return [...entries, endingOf(after, stop, { at: formatInstant(clock.now()), toolbox })];
   });
 }

@@ -55,14 +55,15 @@ const POLL_MS = 15_000;
 export class IntentRun {
   readonly intentId: string;
   readonly parts: RailParts;
+  /** Aborts when even work in progress is abandoned. */
+  readonly shutdownSignal: AbortSignal;
   readonly #stop = new AbortController();
-  readonly #shutdownSignal: AbortSignal;
 
   /** @param shutdownSignal aborts when the process shuts down */
   constructor(parts: RailParts, intentId: string, shutdownSignal: AbortSignal) {
     this.parts = parts;
     this.intentId = intentId;
-    this.#shutdownSignal = shutdownSignal;
+    this.shutdownSignal = shutdownSignal;
   }
 
   /** Starts nothing new; work in progress completes. */
@@ -73,11 +74,6 @@ export class IntentRun {
   /** Aborts when nothing new may start. */
   get stopSignal(): AbortSignal {
     return this.#stop.signal;
-  }
-
-  /** Aborts when even work in progress is abandoned. */
-  get shutdownSignal(): AbortSignal {
-    return this.#shutdownSignal;
   }
 
   state(): ChainState {
@@ -104,7 +100,7 @@ export class IntentRun {
   async record(propose: ProposeEntries): Promise<ChainState> {
     const { journal, clock, log } = this.parts;
     for (let tries = 0; ; tries++) {
-      if (this.#shutdownSignal.aborted) throw new RunStopped();
+      if (this.shutdownSignal.aborted) throw new RunStopped();
       try {
         const { state, broken } = await journal.change(this.intentId, (before) => {
           if (isFinal(before)) throw new RunStopped();
@@ -115,7 +111,7 @@ export class IntentRun {
       } catch (thrown) {
         if (!(thrown instanceof ReveilleError && thrown.retryable)) throw thrown;
         log.error({ intent: this.intentId, err: thrown }, 'the journal cannot be written; trying again');
-        await wait(clock, STORE_RETRY_MS[Math.min(tries, STORE_RETRY_MS.length - 1)]!, this.#shutdownSignal);
+        await wait(clock, STORE_RETRY_MS[Math.min(tries, STORE_RETRY_MS.length - 1)]!, this.shutdownSignal);
       }
     }
   }

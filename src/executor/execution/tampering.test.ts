@@ -7,8 +7,8 @@ import { generateKey } from '../../kit/identity/keys.ts';
 import { silentLogger } from '../../kit/log/log.ts';
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import { openJournal } from '../journal/journal.ts';
+import { signingKey } from '../receipt/chain.ts';
 import { sha256Hex } from '../receipt/envelope.ts';
-import { signingKey } from '../receipt/signing-key.ts';
 import { BOUNDS, call, createWorkbench, planOf, transfer, type Workbench } from './testing/workbench.ts';
 
 /** A question that was never asked. */

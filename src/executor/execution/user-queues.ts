@@ -3,11 +3,8 @@
  * meanwhile, so that its plan is ready when its turn comes. Users do not wait for each other; they share the limit on
  * concurrent compilations.
  */
-import type { Clock } from '../../kit/clock/clock.ts';
-import type { Logger } from '../../kit/log/log.ts';
-import type { Journal } from '../journal/journal.ts';
 import { isFinal } from '../receipt/chain-state.ts';
-import { type IntentRun, RunStopped } from './run.ts';
+import { type IntentRun, type RailParts, RunStopped } from './run.ts';
 
 /** Concurrent compilations of all users together. */
 const COMPILATIONS = 4;
@@ -25,7 +22,7 @@ type Activity = { readonly run: IntentRun; readonly done: Promise<void> };
 
 export class UserQueues {
   readonly #work: QueueWork;
-  readonly #parts: { readonly journal: Journal; readonly clock: Clock; readonly log: Logger };
+  readonly #parts: Pick<RailParts, 'journal' | 'clock' | 'log'>;
   readonly #queues = new Map<string, UserQueue>();
   readonly #activities = new Map<string, Activity>();
   readonly #suspended = new Set<string>();
@@ -33,7 +30,7 @@ export class UserQueues {
   #compiling = 0;
   #closed = false;
 
-  constructor(work: QueueWork, parts: { readonly journal: Journal; readonly clock: Clock; readonly log: Logger }) {
+  constructor(work: QueueWork, parts: Pick<RailParts, 'journal' | 'clock' | 'log'>) {
     this.#work = work;
     this.#parts = parts;
     this.#unsubscribe = parts.journal.onChange((intentId, _, state) => {
@@ -71,9 +68,7 @@ export class UserQueues {
 
   /** Resolves when no work on the intent is in progress. */
   async idle(intentId: string): Promise<void> {
-    for (let activity = this.#activities.get(intentId); activity; activity = this.#activities.get(intentId)) {
-      await activity.done;
-    }
+    while (this.#activities.has(intentId)) await this.#activities.get(intentId)!.done;
   }
 
   /** Resumes a suspended intent unless it is final. */
@@ -93,9 +88,9 @@ export class UserQueues {
   #remove(user: string, intentId: string): void {
     const queue = this.#queues.get(user);
     const index = queue?.ids.indexOf(intentId) ?? -1;
-    if (index < 0) return;
-    queue!.ids.splice(index, 1);
-    if (queue!.ids.length === 0 && !queue!.executing && !queue!.drafting) this.#queues.delete(user);
+    if (!queue || index < 0) return;
+    queue.ids.splice(index, 1);
+    if (queue.ids.length === 0 && !queue.executing && !queue.drafting) this.#queues.delete(user);
     // The caller that reported the end still runs; start the next intent after it.
     queueMicrotask(() => this.#startNext(user));
   }
@@ -109,8 +104,10 @@ export class UserQueues {
 
   #draftNext(user: string, queue: UserQueue): void {
     const intentId = queue.ids.find((id) => this.#isFree(id) && !this.#stateOf(id).compiled);
-    if (intentId === undefined || isFinal(this.#stateOf(intentId))) return;
-    const usesModel = this.#stateOf(intentId).accepted.prose !== undefined;
+    if (intentId === undefined) return;
+    const state = this.#stateOf(intentId);
+    if (isFinal(state)) return;
+    const usesModel = state.accepted.prose !== undefined;
     if (usesModel && this.#compiling >= COMPILATIONS) return;
     queue.drafting = true;
     if (usesModel) this.#compiling++;

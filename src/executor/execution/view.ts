@@ -17,17 +17,10 @@ import {
   statusOf,
 } from '../receipt/chain-state.ts';
 
-export function errorOf({ ending }: ChainState): IntentState['error'] {
-  switch (ending?.kind) {
-    case 'intent.failed':
-      return { code: ending.body.code, message: ending.body.reason };
-    case 'intent.cancelled':
-      return { code: 'cancelled', message: ending.body.reason };
-    case 'intent.unknown':
-      return { code: 'unknown', message: ending.body.reason };
-    default:
-      return undefined;
-  }
+function errorOf(state: ChainState): IntentState['error'] {
+  const { ending } = state;
+  if (ending === undefined || ending.kind === 'intent.completed') return undefined;
+  return { code: ending.kind === 'intent.failed' ? ending.body.code : statusOf(state), message: ending.body.reason };
 }
 
 /** The pointer to the receipt of an ended intent. */

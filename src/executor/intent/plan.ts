@@ -3,24 +3,22 @@
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/client/validators/ajv';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { CallNode, Intent, PlanNode } from '../../wire/intent.ts';
+import { isObject } from '../../wire/json.ts';
+import { callKey } from '../receipt/plan-order.ts';
 import type { Toolbox } from '../tools/toolbox.ts';
+import { partsOf } from './pointer.ts';
 import { type PlanReference, readReferences } from './reference.ts';
 
-/** The calls of a plan in written order. */
-export function callNodes(plan: PlanNode): readonly CallNode[] {
-  if (plan.kind === 'call') return [plan];
-  return plan.kind === 'wait' ? [] : plan.nodes.flatMap(callNodes);
+/** The calls of a plan in written order; none of an intent without a plan. */
+export function callNodes(plan: PlanNode | undefined): readonly CallNode[] {
+  if (plan?.kind === 'call') return [plan];
+  return plan === undefined || plan.kind === 'wait' ? [] : plan.nodes.flatMap(callNodes);
 }
 
 /** The same plan with other arguments in its calls. */
 export function withArguments(plan: PlanNode, argsOf: (node: CallNode) => CallNode['args']): PlanNode {
   if (plan.kind === 'call') return { ...plan, args: argsOf(plan) };
   return plan.kind === 'wait' ? plan : { ...plan, nodes: plan.nodes.map((node) => withArguments(node, argsOf)) };
-}
-
-/** The idempotency key: the same for every attempt at a node, and unique to the node and its intent. */
-export function idempotencyKey(intentId: string, nodeId: string): string {
-  return `${intentId}.${nodeId}`;
 }
 
 /** The problem of a plan that sets the argument itself; the text follows the position of the node's arguments. */
@@ -45,7 +43,7 @@ export function fillIdempotencyKeys(intent: Intent, intentId: string, toolbox: P
   const plan = withArguments(intent.plan, (node) => {
     const argument = argumentOf(node);
     if (argument === undefined) return node.args;
-    const args = { ...node.args, [argument]: idempotencyKey(intentId, node.id) };
+    const args = { ...node.args, [argument]: callKey(intentId, node.id) };
     const [problem] = earlyProblems(toolbox.find(node.tool)!.definition.inputSchema, { ...node, args }, references);
     if (problem !== undefined)
       throw new ReveilleError(
@@ -142,9 +140,6 @@ export function argumentProblems(inputSchema: Schema, args: CallNode['args']): s
   return argumentCheck(inputSchema)(args);
 }
 
-const isSchema = (value: unknown): value is Schema =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 /** With only these keywords a schema does not constrain nested values by other means. */
 const PLAIN_KEYWORDS: ReadonlySet<string> = new Set([
   ...['$schema', '$id', '$comment', '$defs', 'definitions', 'title', 'description', 'default', 'examples'],
@@ -156,31 +151,26 @@ const PLAIN_KEYWORDS: ReadonlySet<string> = new Set([
 function loosened(schema: unknown, path: readonly string[]): unknown {
   const [head, ...rest] = path;
   if (head === undefined || schema === true) return {};
-  if (!isSchema(schema) || Object.keys(schema).some((keyword) => !PLAIN_KEYWORDS.has(keyword))) return undefined;
+  if (!isObject(schema) || Object.keys(schema).some((keyword) => !PLAIN_KEYWORDS.has(keyword))) return undefined;
   const { properties, items } = schema;
-  if (isSchema(properties) && Object.hasOwn(properties, head)) {
+  if (isObject(properties) && Object.hasOwn(properties, head)) {
     const inner = loosened(properties[head], rest);
     return inner === undefined ? undefined : { ...schema, properties: { ...properties, [head]: inner } };
   }
-  if (isSchema(items) && /^\d+$/.test(head)) {
+  if (isObject(items) && /^\d+$/.test(head)) {
     const inner = loosened(items, rest);
     return inner === undefined ? undefined : { ...schema, items: inner };
   }
   // An unknown name: the schema itself decides about it.
-  return isSchema(properties) ? schema : undefined;
+  return isObject(properties) ? schema : undefined;
 }
 
 /** Problems that are visible before references are resolved; all arguments are checked again afterwards. */
 function earlyProblems(inputSchema: Schema, node: CallNode, references: readonly PlanReference[]): string[] {
   const own = references.filter(({ node_id }) => node_id === node.id);
   if (own.length === 0) return argumentCheck(inputSchema)(node.args);
-  const partsOf = (place: string) =>
-    place
-      .split('/')
-      .slice(1)
-      .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
   const schema = own.reduce<unknown>((before, { place }) => before && loosened(before, partsOf(place)), inputSchema);
-  return isSchema(schema) ? compile(schema)(node.args) : [];
+  return isObject(schema) ? compile(schema)(node.args) : [];
 }
 
 /** Placeholder for the id of an intent that has none yet. */
@@ -204,8 +194,7 @@ function problemsOf(
   const argument = tool.rail?.idempotency_key;
   const forbidden = keyProblem(node, argument);
   if (forbidden !== undefined) return [`${place}.args ${forbidden}`];
-  const args =
-    argument === undefined ? node.args : { ...node.args, [argument]: idempotencyKey(PLACEHOLDER_INTENT, node.id) };
+  const args = argument === undefined ? node.args : { ...node.args, [argument]: callKey(PLACEHOLDER_INTENT, node.id) };
   return earlyProblems(tool.definition.inputSchema, { ...node, args }, references).map(
     (problem) => `${place}.args ${problem}`,
   );

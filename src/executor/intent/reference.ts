@@ -6,7 +6,8 @@
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import type { CallNode, PlanNode } from '../../wire/intent.ts';
 import { planOrder } from '../receipt/plan-order.ts';
-import { escaped, resultValues } from './result-values.ts';
+import { escaped } from './pointer.ts';
+import { resultValues } from './result-values.ts';
 
 type Args = CallNode['args'];
 

@@ -6,6 +6,7 @@ import { JsonSyntaxError, StrictReader } from '../../kit/json/strict-json.ts';
 import { isExact } from '../../wire/exact-number.ts';
 import { RECEIPT_DEPTH_MAX } from '../receipt/envelope.ts';
 import { isReceiptResponse, strictnessProblem } from '../receipt/receipt-text.ts';
+import { escaped, INDEX, partsOf } from './pointer.ts';
 
 /** A value's JSON text, character for character, or why there is none; the text follows the reference. */
 export type FoundValue =
@@ -26,18 +27,9 @@ type Indexed = {
   readonly forbiddenName?: string | undefined;
 };
 
-const INDEX = /^(?:0|[1-9]\d*)$/;
 /** Names with a special meaning in JavaScript are not allowed in a call. */
 const FORBIDDEN: ReadonlySet<PropertyKey> = new Set(['__proto__', 'constructor', 'prototype']);
 const NAMES_SHOWN = 10;
-
-export const escaped = (name: string) => name.replaceAll('~', '~0').replaceAll('/', '~1');
-/** The parts of a JSON Pointer. Section 4: first ~1, then ~0, so that ~01 is read as ~1. */
-export const partsOf = (pointer: string) =>
-  pointer
-    .split('/')
-    .slice(1)
-    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
 
 /** @throws JsonSyntaxError for ambiguous text */
 function indexOf(source: string): Indexed {

@@ -9,13 +9,11 @@ import { ReveilleError } from '../../wire/errors.ts';
 import type { ContextPiece, IntentStatus } from '../../wire/executor.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { ReceiptEntry } from '../receipt/bodies.ts';
-import { type ChainHead, nextEnvelope, type Sealed } from '../receipt/chain.ts';
+import { type ChainHead, nextEnvelope, type Sealed, type SigningKey } from '../receipt/chain.ts';
 import { apply, type ChainState, isFinal, statusOf } from '../receipt/chain-state.ts';
 import { sha256Hex } from '../receipt/envelope.ts';
-import type { SigningKey } from '../receipt/signing-key.ts';
 import { breakEntries, type ChainReading, type EnvelopeRow, lostIntent, readChain } from './chain-reading.ts';
-import type { outboxTable } from './outbox-table.ts';
-import type { spendTable } from './spend-table.ts';
+import type { outboxTable, spendTable } from './derived-tables.ts';
 
 /** An intent as it is in the journal. */
 export type LoadedIntent = { readonly row: IntentRow; readonly state: ChainState; readonly head: ChainHead };

@@ -25,14 +25,12 @@ import type { IntentBounds } from '../config.ts';
 import type { OutboxMessage } from '../outbox/outbox.ts';
 import type { Spend } from '../policy/policy.ts';
 import type { ReceiptBodies, ReceiptEntry } from '../receipt/bodies.ts';
-import { EMPTY_CHAIN, nextEnvelope } from '../receipt/chain.ts';
+import { EMPTY_CHAIN, nextEnvelope, type SigningKey } from '../receipt/chain.ts';
 import { type ChainState, isFinal } from '../receipt/chain-state.ts';
 import { sha256Hex } from '../receipt/envelope.ts';
-import type { SigningKey } from '../receipt/signing-key.ts';
 import { type AppendResult, Chains, type LoadedIntent, type ProposeEntries } from './chains.ts';
-import { outboxTable } from './outbox-table.ts';
+import { outboxTable, spendTable } from './derived-tables.ts';
 import { type Enrollment, openRoster, type Roster } from './roster.ts';
-import { spendTable } from './spend-table.ts';
 import { type Submitters, submitterTable } from './submitter-table.ts';
 
 /** Retry-after for a user with too many open intents. */

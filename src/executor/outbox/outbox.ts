@@ -17,9 +17,8 @@ import { encodeJson } from '../../wire/json.ts';
 import type { Settings } from '../../wire/settings.ts';
 import type { ExecutorConfig } from '../config.ts';
 import type { ExecutorRail, IntentView } from '../rail.ts';
-import type { SigningKey } from '../receipt/signing-key.ts';
-import { createWaker } from './wake.ts';
-import { wakeMessage, wakePayload } from './wake-message.ts';
+import type { SigningKey } from '../receipt/chain.ts';
+import { createWaker, wakeMessage, wakePayload } from './wake.ts';
 
 export type OutboxMessage = {
   /** The same on every attempt, so that the receiver can recognize a repetition. */

@@ -13,6 +13,10 @@ const MOST_RULES = 500;
 /** Names of decisions that no rule makes. */
 const RESERVED: ReadonlySet<string> = new Set(['default', 'quiet_hours']);
 
+/** Reports a problem of the member at `path`. */
+const complain = (context: z.RefinementCtx, path: PropertyKey[], message: string) =>
+  context.addIssue({ code: 'custom', path, message });
+
 const effect = z.enum(['allow', 'ask', 'deny']);
 
 const decimal = z.union([z.string(), z.number()], { error: 'must be a decimal number such as "250.00"' });
@@ -34,49 +38,37 @@ const amounts = z
 const limits = z
   .strictObject({ per_call: amounts.optional(), per_day: amounts.optional() })
   .superRefine(({ per_call, per_day }, context) => {
-    if (!per_call && !per_day) context.addIssue({ code: 'custom', message: 'must have per_call or per_day' });
+    if (!per_call && !per_day) complain(context, [], 'must have per_call or per_day');
     if (!per_call || !per_day) return;
+    const why = 'has no counterpart: per_call and per_day must name the same currencies';
     for (const [name, here, there] of [
       ['per_call', per_call, per_day],
       ['per_day', per_day, per_call],
     ] as const)
       for (const currency of Object.keys(here))
-        if (!Object.hasOwn(there, currency))
-          context.addIssue({
-            code: 'custom',
-            path: [name, currency],
-            message: 'has no counterpart: per_call and per_day must name the same currencies',
-          });
+        if (!Object.hasOwn(there, currency)) complain(context, [name, currency], why);
   });
 
 const plainValue = z.union([z.string(), z.number(), z.boolean()], { error: 'must be a text, a number, true or false' });
-
-function expressionProblem(source: string): string | undefined {
-  try {
-    compileExpression(source);
-    return undefined;
-  } catch (error) {
-    if (error instanceof ExpressionError) return error.message;
-    throw error;
-  }
-}
 
 const expression = z
   .string()
   .max(1000)
   .superRefine((source, context) => {
-    const problem = expressionProblem(source);
-    if (problem !== undefined)
-      context.addIssue({ code: 'custom', message: `must be a regular expression; it ${problem}` });
+    try {
+      compileExpression(source);
+    } catch (error) {
+      if (!(error instanceof ExpressionError)) throw error;
+      complain(context, [], `must be a regular expression; it ${error.message}`);
+    }
   });
 
 const range = z
   .strictObject({ min: number.optional(), max: number.optional() })
   .superRefine(({ min, max }, context) => {
     const [least, most] = [readDecimal(min), readDecimal(max)];
-    if (!least && !most) context.addIssue({ code: 'custom', message: 'must have min or max' });
-    if (least && most && isMore(least, most))
-      context.addIssue({ code: 'custom', path: ['max'], message: 'must not be less than min' });
+    if (!least && !most) complain(context, [], 'must have min or max');
+    if (least && most && isMore(least, most)) complain(context, ['max'], 'must not be less than min');
   });
 
 const pattern = z
@@ -117,23 +109,13 @@ const rule = z
   })
   .superRefine(({ name, effect, unattended, limits, args = {} }, context) => {
     if (RESERVED.has(name))
-      context.addIssue({
-        code: 'custom',
-        path: ['name'],
-        message: 'must be another name: receipts use this one for decisions without a rule',
-      });
-    if (unattended && effect !== 'allow')
-      context.addIssue({ code: 'custom', path: ['unattended'], message: 'is allowed only with the effect allow' });
-    if (limits && effect === 'deny')
-      context.addIssue({ code: 'custom', path: ['limits'], message: 'is not allowed with the effect deny' });
+      complain(context, ['name'], 'must be another name: receipts use this one for decisions without a rule');
+    if (unattended && effect !== 'allow') complain(context, ['unattended'], 'is allowed only with the effect allow');
+    if (limits && effect === 'deny') complain(context, ['limits'], 'is not allowed with the effect deny');
     if (effect !== 'allow') return;
+    const why = 'is not allowed with the effect allow: an allowed argument must be present';
     for (const [place, { optional }] of Object.entries(args))
-      if (optional)
-        context.addIssue({
-          code: 'custom',
-          path: ['args', place, 'optional'],
-          message: 'is not allowed with the effect allow: an allowed argument must be present',
-        });
+      if (optional) complain(context, ['args', place, 'optional'], why);
   });
 
 const { from, to, timezone } = quietHoursSchema.shape;
@@ -146,12 +128,7 @@ const quietWindow = z
     effect: z.enum(['ask', 'deny']).optional(),
   })
   .superRefine(({ from, to }, context) => {
-    if (from === to)
-      context.addIssue({
-        code: 'custom',
-        path: ['to'],
-        message: 'must differ from from; equal times would make every hour quiet',
-      });
+    if (from === to) complain(context, ['to'], 'must differ from from; equal times would make every hour quiet');
   });
 
 const approvalTimeout = z.string().refine((text) => {
@@ -176,12 +153,7 @@ export const policyFileSchema = z
     for (const [index, { name }] of rules.entries()) {
       const before = names.get(name);
       if (before === undefined) names.set(name, index);
-      else
-        context.addIssue({
-          code: 'custom',
-          path: ['rules', index, 'name'],
-          message: `must differ from the name of rule ${before + 1}`,
-        });
+      else complain(context, ['rules', index, 'name'], `must differ from the name of rule ${before + 1}`);
     }
   });
 

@@ -1,194 +1,208 @@
 /**
- * The body of each kind of envelope (docs/reference/receipts.md describes the same for other implementations). All values survive
- * canonical JSON: numbers are exact, hashes are 64 lower-case hex digits.
+ * The body of each kind of envelope: its schema, and the type that follows from it (docs/reference/receipts.md describes
+ * the same for other implementations). All values survive canonical JSON: numbers are exact, hashes are 64 lower-case
+ * hex digits.
  */
-import type { ContextPiece } from '../../wire/executor.ts';
-import type { Intent } from '../../wire/intent.ts';
-import type { ReceiptKind, SIGNED_APPROVALS } from '../../wire/intent-receipt.ts';
-import type { PasskeySignature } from '../../wire/passkey.ts';
-import type { PlanReference, ResolvedValue } from '../intent/reference.ts';
+import { z } from 'zod';
+import { intentSchema } from '../../wire/intent.ts';
+import { type ReceiptKind, SIGNED_APPROVALS } from '../../wire/intent-receipt.ts';
+import { isWrittenInstant } from '../../wire/rfc3339.ts';
 
-/** Instants are in UTC, with milliseconds: `2026-06-15T08:10:00.000Z`. */
-type At = { readonly at: string };
-type OfCall = At & { readonly node_id: string };
+/** An object. Unknown members are accepted, because they are signed like the others; the type has only the known ones. */
+const open = <Shape extends z.ZodRawShape>(shape: Shape) =>
+  z.looseObject(shape) as unknown as z.ZodType<Readonly<z.output<z.ZodObject<Shape>>>>;
 
-/** A call as it is bound to its approval: `call_sha256` hashes the canonical JSON of `{"args":…,"tool":…}`. */
-export type BoundCall = {
-  readonly tool: string;
-  readonly args: Readonly<Record<string, unknown>>;
-  readonly call_sha256: string;
-  /** Over the canonical JSON of `args` alone. */
-  readonly args_sha256: string;
-  /** Of the tool's definition: name, description, schemas, annotations. */
-  readonly definition_sha256: string;
-};
+const list = <Item extends z.ZodType>(item: Item) => z.array(item) as unknown as z.ZodType<readonly z.output<Item>[]>;
+
+const text = z.string();
+const sha256 = z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 lower-case hex digits');
+const signature = z.string().regex(/^[0-9a-f]{128}$/, 'must be 128 lower-case hex digits');
+const hex = z.string().regex(/^(?:[0-9a-f]{2})+$/, 'must be lower-case hex digits, two for each byte');
+const UTC = 'must be an instant in UTC with milliseconds, such as 2026-06-15T08:10:00.000Z';
+const instant = z.string().refine(isWrittenInstant, UTC);
+const args = z.record(z.string(), z.unknown()) as z.ZodType<Readonly<Record<string, unknown>>>;
+// A record schema accepts a member named __proto__ with any value.
+const hashes = z.custom<Readonly<Record<string, string>>>(
+  (value) =>
+    args.safeParse(value).success && Object.values(value as object).every((hash) => sha256.safeParse(hash).success),
+  'must be an object whose values are 64 lower-case hex digits each',
+);
+const surface = z.enum(['natural', 'escalate']);
+/** The outcome of a call. `not_run`: it certainly never started; `unknown`: the outcome cannot be determined. */
+const status = z.enum(['succeeded', 'failed', 'not_run', 'unknown']);
+export type CallStatus = z.output<typeof status>;
+
+const at = { at: instant };
+const ofCall = { ...at, node_id: text };
 
 /** An answer of a tool as it was received. */
-export type Received = {
+const received = {
   /** SHA-256 and length of the answer's message, byte for byte as it came; absent where none came. */
-  readonly response_sha256?: string;
-  readonly response_bytes?: number;
+  response_sha256: sha256.exactOptional(),
+  response_bytes: z.int().min(0).exactOptional(),
   /** The text of the answer, cut to a length that fits a receipt. */
-  readonly text?: string;
+  text: text.exactOptional(),
 };
+export type Received = Readonly<z.output<z.ZodObject<typeof received>>>;
+
+/** A call as it is bound to its approval: `call_sha256` hashes the canonical JSON of `{"args":…,"tool":…}`. */
+const boundCall = open({
+  tool: text,
+  args,
+  call_sha256: sha256,
+  /** Over the canonical JSON of `args` alone. */
+  args_sha256: sha256,
+  /** Of the tool's definition: name, description, schemas, annotations. */
+  definition_sha256: sha256,
+});
+export type BoundCall = z.output<typeof boundCall>;
 
 /** A read during the compilation of the intent. */
-export type CompileRead = Received & {
-  readonly tool: string;
-  readonly args: Readonly<Record<string, unknown>>;
-  readonly args_sha256: string;
-  readonly is_error: boolean;
-};
+const read = open({ ...received, tool: text, args, args_sha256: sha256, is_error: z.boolean() });
+export type CompileRead = z.output<typeof read>;
 
 /** Where a value of a call's arguments comes from. */
-export type ValueSource = {
-  readonly node_id: string;
+const valueSource = open({
+  node_id: text,
   /** JSON Pointer into the arguments. */
-  readonly place: string;
-  readonly value: string;
-  readonly from: string;
+  place: text,
+  value: text,
+  from: text,
   /** The tool that was read while the intent was compiled. */
-  readonly tool?: string;
-};
+  tool: text.exactOptional(),
+});
+/** `place` in the arguments of `node_id` takes the value at `pointer` in the result of `from`. */
+const planReference = open({ node_id: text, place: text, from: text, pointer: text });
+/** The JSON text `json` of the reference `ref` at `place`, character for character as the tool wrote it. */
+const resolvedValue = open({ place: text, ref: text, json: text });
+const passkey = open({
+  ...{ credential_id: hex, origin: text, public_key: hex, rp_id: text },
+  ...{ authenticator_data: hex, client_data: text, signature: hex },
+});
 
-/** The outcome of a call. `not_run`: it certainly never started; `unknown`: the outcome cannot be determined. */
-export type CallStatus = 'succeeded' | 'failed' | 'not_run' | 'unknown';
-
-export type ReceiptBodies = {
-  'intent.accepted': At & {
-    readonly intent_id: string;
-    readonly principal: {
-      readonly user: string;
-      readonly conversation_id?: string;
-      readonly origin: 'chronos' | 'person';
-    };
-    readonly idempotency_key?: string;
+export const BODY_SHAPES = {
+  'intent.accepted': open({
+    ...at,
+    intent_id: text,
+    principal: open({
+      user: text,
+      conversation_id: text.exactOptional(),
+      origin: z.enum(['chronos', 'person']),
+    }),
+    idempotency_key: text.exactOptional(),
     /** The submitted task, verbatim: one of the two. `intent` is the JSON source text. */
-    readonly prose?: string;
-    readonly intent?: string;
+    prose: text.exactOptional(),
+    intent: text.exactOptional(),
     /** The origins of the conversation's pieces, and the hash over the canonical JSON of all of them. */
-    readonly context?: { readonly pieces: readonly ContextPiece['from'][]; readonly sha256: string };
-    readonly manifest_sha256: string;
-    readonly policy_sha256: string;
+    context: open({ pieces: list(z.enum(['person', 'alarm', 'tool'])), sha256 }).exactOptional(),
+    manifest_sha256: sha256,
+    policy_sha256: sha256,
     /** The version of the rules for reading the receipt; absent in receipts from before answers were signed. */
-    readonly rules?: typeof SIGNED_APPROVALS;
-  };
-  'intent.compiled': At & {
-    readonly intent: Intent;
+    rules: z.literal(SIGNED_APPROVALS).exactOptional(),
+  }),
+  'intent.compiled': open({
+    ...at,
+    intent: intentSchema,
     /** The model that compiled it; `none` for an intent that was submitted as JSON. */
-    readonly compiler: string;
-    readonly reads: readonly CompileRead[];
+    compiler: text,
+    reads: list(read),
     /** Each tool of the plan and the definition that its arguments were checked against. */
-    readonly tools: Readonly<Record<string, string>>;
+    tools: hashes,
     /**
      * The origin of each value of its calls, as the questions show it; absent for an intent that was submitted as JSON.
      */
-    readonly provenance?: readonly ValueSource[];
+    provenance: list(valueSource).exactOptional(),
     /**
      * The references in the arguments of its calls. Without this member an object with `$ref` is data, as it was before
      * references existed.
      */
-    readonly references?: readonly PlanReference[];
-  };
-  'intent.clarify': At & {
-    readonly question: string;
-    readonly compiler: string;
-    readonly reads: readonly CompileRead[];
-  };
-  'intent.parked': At & { readonly conversation_id: string };
+    references: list(planReference).exactOptional(),
+  }),
+  'intent.clarify': open({ ...at, question: text, compiler: text, reads: list(read) }),
+  'intent.parked': open({ ...at, conversation_id: text }),
   /** The decision of the policy about a call. */
-  'call.decided': OfCall & {
-    readonly call: BoundCall;
-    readonly surface: 'natural' | 'escalate';
-    readonly effect: 'allow' | 'ask' | 'deny';
-    readonly rule: string;
-    readonly reason: string;
-    readonly policy_sha256: string;
-    readonly amount?: { readonly value: string; readonly currency: string };
+  'call.decided': open({
+    ...ofCall,
+    call: boundCall,
+    surface,
+    effect: z.enum(['allow', 'ask', 'deny']),
+    rule: text,
+    reason: text,
+    policy_sha256: sha256,
+    amount: open({ value: text, currency: text }).exactOptional(),
     /** The value in `call` for each reference of the node, in the order of `references`. */
-    readonly resolved?: readonly ResolvedValue[];
-  };
+    resolved: list(resolvedValue).exactOptional(),
+  }),
   /** A dry run whose result the question shows. */
-  'call.tried': OfCall &
-    Received & {
-      readonly tool: string;
-      readonly args: Readonly<Record<string, unknown>>;
-      readonly args_sha256: string;
-      readonly status: CallStatus;
-    };
-  'gate.asked': OfCall & {
-    readonly call_sha256: string;
+  'call.tried': open({ ...ofCall, ...received, tool: text, args, args_sha256: sha256, status }),
+  'gate.asked': open({
+    ...ofCall,
+    call_sha256: sha256,
     /** The full text of the question. */
-    readonly displayed: string;
-    readonly displayed_sha256: string;
-    readonly expires_at: string;
-  };
-  'gate.answered': OfCall & {
-    readonly call_sha256: string;
-    readonly approved: boolean;
+    displayed: text,
+    displayed_sha256: sha256,
+    expires_at: instant,
+  }),
+  'gate.answered': open({
+    ...ofCall,
+    call_sha256: sha256,
+    approved: z.boolean(),
     /** The user of the intent. */
-    readonly by: string;
-    readonly answer?: string;
+    by: text,
+    answer: text.exactOptional(),
     /**
-     * All present or all absent: the answered question, and the key with its signature (`wire/approver.ts`) or the
+     * All present or all absent, besides `name`: the answered question, and the key with its signature (`wire/approver.ts`) or the
      * passkey with its assertion (`wire/passkey.ts`).
      */
-    readonly displayed_sha256?: string;
-    readonly approver?: string;
-    readonly expires_at?: string;
-    readonly signature?: string;
-    readonly passkey?: PasskeySignature;
-    /** The name of the key in the executor's roster. */
-    readonly name?: string;
-  };
+    displayed_sha256: sha256.exactOptional(),
+    approver: sha256.exactOptional(),
+    /** The name of the key in the executor's roster; the signature does not cover it. */
+    name: text.exactOptional(),
+    expires_at: instant.exactOptional(),
+    signature: signature.exactOptional(),
+    passkey: passkey.exactOptional(),
+  }),
   /** A refused answer: by the wrong user, about another call, or a second one. */
-  'gate.refused': OfCall & {
-    readonly by: string;
-    readonly reason: string;
-    readonly call_sha256?: string;
-    readonly approver?: string;
-  };
-  'gate.expired': OfCall & { readonly call_sha256: string };
+  'gate.refused': open({
+    ...ofCall,
+    by: text,
+    reason: text,
+    call_sha256: text.exactOptional(),
+    approver: text.exactOptional(),
+  }),
+  'gate.expired': open({ ...ofCall, call_sha256: sha256 }),
   /** Written before the call is made. A started call without `call.finished` may or may not have been made. */
-  'call.started': OfCall & {
-    readonly call: BoundCall;
-    readonly surface: 'natural' | 'escalate';
-    readonly idempotency_key?: string;
-  };
-  'call.finished': OfCall &
-    Received & {
-      readonly status: CallStatus;
-      readonly reason?: string;
-      /** Identifiers of what the tool created, by the pointers that the manifest names. */
-      readonly references?: Readonly<Record<string, unknown>>;
-      /** The structured result, if there is one and it is short enough. */
-      readonly result?: unknown;
-      /**
-       * The result as the JSON text that the tool wrote, with all digits; present if another call refers to it and it
-       * is short enough.
-       */
-      readonly result_text?: string;
-    };
+  'call.started': open({ ...ofCall, call: boundCall, surface, idempotency_key: text.exactOptional() }),
+  'call.finished': open({
+    ...ofCall,
+    ...received,
+    status,
+    reason: text.exactOptional(),
+    /** Identifiers of what the tool created, by the pointers that the manifest names. */
+    references: args.exactOptional(),
+    /** The structured result, if there is one and it is short enough. */
+    result: z.unknown().optional(),
+    /**
+     * The result as the JSON text that the tool wrote, with all digits; present if another call refers to it and it is
+     * short enough.
+     */
+    result_text: text.exactOptional(),
+  }),
   /** The answer of the tool's status call about a call whose answer was lost. */
-  'call.reconciled': OfCall &
-    Received & {
-      readonly tool: string;
-      readonly args_sha256: string;
-      readonly status: CallStatus;
-      readonly reason: string;
-    };
-  'call.read_back': OfCall &
-    Received & { readonly tool: string; readonly args_sha256: string; readonly status: CallStatus };
-  'wait.started': OfCall & { readonly until: string };
-  'wait.finished': OfCall;
+  'call.reconciled': open({ ...ofCall, ...received, tool: text, args_sha256: sha256, status, reason: text }),
+  'call.read_back': open({ ...ofCall, ...received, tool: text, args_sha256: sha256, status }),
+  'wait.started': open({ ...ofCall, until: instant }),
+  'wait.finished': open(ofCall),
   /** The journal was changed by another program; envelopes after `good_seq` do not count. */
-  'journal.broken': At & { readonly good_seq: number; readonly reason: string };
-  'intent.completed': At & { readonly result?: unknown };
-  'intent.failed': At & { readonly code: string; readonly reason: string };
-  'intent.cancelled': At & { readonly by: string; readonly reason: string };
+  'journal.broken': open({ ...at, good_seq: z.int().min(0), reason: text }),
+  'intent.completed': open({ ...at, result: z.unknown().optional() }),
+  'intent.failed': open({ ...at, code: text, reason: text }),
+  'intent.cancelled': open({ ...at, by: text, reason: text }),
   /** A person has to check the calls in `nodes`; `reason` says how. */
-  'intent.unknown': At & { readonly reason: string; readonly nodes: readonly string[] };
-};
+  'intent.unknown': open({ ...at, reason: text, nodes: list(text) }),
+} as const satisfies { readonly [Kind in ReceiptKind]: z.ZodType };
+
+export type ReceiptBodies = { readonly [Kind in ReceiptKind]: z.output<(typeof BODY_SHAPES)[Kind]> };
 
 /** An envelope before it is signed. */
 export type ReceiptEntry = {

@@ -3,8 +3,7 @@ import { test } from 'node:test';
 import { generateKey } from '../../kit/identity/keys.ts';
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import type { ReceiptEntry } from './bodies.ts';
-import { EMPTY_CHAIN, nextEnvelope } from './chain.ts';
-import { signingKey } from './signing-key.ts';
+import { EMPTY_CHAIN, nextEnvelope, signingKey } from './chain.ts';
 import { verifyChain } from './verify.ts';
 
 const key = signingKey(generateKey());

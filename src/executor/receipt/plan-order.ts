@@ -37,7 +37,7 @@ export function planOrder(plan: PlanNode): PlanOrder {
 
 type Args = Readonly<Record<string, unknown>>;
 
-/** The idempotency key that the executor gives a call. */
+/** The idempotency key of a call: the same for every attempt at a node, and unique to the node and its intent. */
 export const callKey = (intentId: string, nodeId: string) => `${intentId}.${nodeId}`;
 
 /** Arguments without the one that carries the executor's own idempotency key. */

@@ -3,6 +3,7 @@
  * different values. Pure.
  */
 import { type JsonPosition, JsonSyntaxError, StrictReader } from '../../kit/json/strict-json.ts';
+import { isObject } from '../../wire/json.ts';
 import { RECEIPT_DEPTH_MAX } from './envelope.ts';
 
 /** Where and why parsing failed. */
@@ -16,8 +17,7 @@ export type ReadValue = { readonly value: unknown; readonly line: number } | { r
  * is a receipt itself.
  */
 export function isReceiptResponse(value: unknown): value is { readonly ok: true; readonly data: unknown } {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
-  return 'ok' in value && value.ok === true && Object.hasOwn(value, 'data') && !Object.hasOwn(value, 'format');
+  return isObject(value) && value.ok === true && Object.hasOwn(value, 'data') && !Object.hasOwn(value, 'format');
 }
 
 /** Number of line breaks between two offsets. */

@@ -5,15 +5,14 @@
 import { z } from 'zod';
 import { FINGERPRINT_LENGTH } from '../../wire/did.ts';
 import { intentReceiptSchema, RECEIPT_FORMAT, RECEIPT_KINDS, type ReceiptKind } from '../../wire/intent-receipt.ts';
+import { isObject } from '../../wire/json.ts';
 import { checkInput, showValue } from '../../wire/validate.ts';
-import type { BoundCall, CompileRead, ReceiptEntry } from './bodies.ts';
-import { BODY_SHAPES } from './body-shapes.ts';
-import { EMPTY_CHAIN } from './chain.ts';
+import { BODY_SHAPES, type BoundCall, type CompileRead, type ReceiptEntry } from './bodies.ts';
+import { EMPTY_CHAIN, keyIdOf } from './chain.ts';
 import { type AnyChainState, EMPTY_STATE } from './chain-state.ts';
 import { callSha256, digestOf, sha256Hex } from './envelope.ts';
 import { CheckedChain } from './invariants.ts';
 import { isReceiptResponse, type ReadValue } from './receipt-text.ts';
-import { keyIdOf } from './signing-key.ts';
 import { type BrokenLink, ChainReader, type ChainReport, type ParsedEnvelope, parseEnvelope } from './verify.ts';
 
 export type ReceiptReport = ChainReport & {
@@ -50,9 +49,6 @@ function wrongContent(entry: ReceiptEntry, seq: number, checked: CheckedChain): 
  * The receipt without the content of its envelopes. Envelopes are checked one by one, so that a defect has a number.
  */
 const frameSchema = intentReceiptSchema.extend({ envelopes: z.array(z.unknown()) });
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** Whether a key is the expected one: given as its 64 hex digits, its id, or the 16 digits that a DID contains. */
 function isKey(publicKey: string, expected: string): boolean {

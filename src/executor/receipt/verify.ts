@@ -3,14 +3,14 @@
  * chain"). `verify-receipt.ts` checks that their content is consistent. Pure, apart from the threads that may check
  * signatures.
  */
-import { createPublicKey, type KeyObject, verify } from 'node:crypto';
+import { type KeyObject, verify } from 'node:crypto';
 import { promisify } from 'node:util';
+import { importPublicKey } from '../../kit/identity/keys.ts';
 import { type ReceiptEnvelope, receiptEnvelopeSchema } from '../../wire/intent-receipt.ts';
 import { checkInput } from '../../wire/validate.ts';
-import { type ChainHead, EMPTY_CHAIN } from './chain.ts';
+import { type ChainHead, EMPTY_CHAIN, keyIdOf } from './chain.ts';
 import { isUnicode, preAuthEncoding, sha256Hex, signedText, unsignedText } from './envelope.ts';
 import type { InvariantRule } from './invariants.ts';
-import { keyIdOf } from './signing-key.ts';
 
 /**
  * The invalid property of an envelope. `malformed` is its shape, `digest` a hash in its body, `story` a contradiction
@@ -40,20 +40,7 @@ export type ChainReport = {
   readonly broken: BrokenLink | undefined;
 };
 
-/** The prefix of the 32 bytes of a public key in SPKI DER (RFC 8410 §4). */
-const SPKI_PREFIX = Buffer.from('302a300506032b6570032100', 'hex');
-
 const verifyInThread = promisify(verify);
-
-function importKey(publicKeyHex: string): KeyObject | undefined {
-  try {
-    const der = Buffer.concat([SPKI_PREFIX, Buffer.from(publicKeyHex, 'hex')]);
-    return createPublicKey({ key: der, format: 'der', type: 'spki' });
-  } catch {
-    // The 32 bytes are not a point of the curve: no signature is valid under them.
-    return undefined;
-  }
-}
 
 /**
  * An envelope without its neighbours. If `malformed` comes with an `envelope`, only its text is malformed; this is
@@ -90,7 +77,7 @@ export class ChainReader {
   /** @param publicKey the signer's, 64 hex digits */
   constructor(publicKey: string) {
     this.#keyId = keyIdOf(publicKey);
-    this.#key = importKey(publicKey);
+    this.#key = importPublicKey(publicKey);
   }
 
   /** Whether an envelope has the signer's signature; independent of earlier envelopes. */

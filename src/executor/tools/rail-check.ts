@@ -1,8 +1,10 @@
 /** Checks a manifest's declarations for the executor before the first call. Pure. */
 import type { DeclaredTool } from '../../mcp-host/manifest.ts';
 import type { ToolDefinition } from '../../mcp-host/tool-definition.ts';
+import { isObject } from '../../wire/json.ts';
 import type { CompanionCall, Rail, ToolSurface } from '../../wire/manifest.ts';
 import { placeholdersOf } from '../intent/companion.ts';
+import { partsOf } from '../intent/pointer.ts';
 
 const COMPANIONS = ['dry_run', 'status', 'read_back'] as const;
 type Role = (typeof COMPANIONS)[number];
@@ -78,9 +80,6 @@ type Shape = {
   readonly isClosed: boolean;
 };
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 /** The top-level members that a schema names; other keywords are ignored. */
 function shapeOf({ inputSchema }: ToolDefinition): Shape {
   const { properties, required, additionalProperties } = inputSchema;
@@ -95,7 +94,7 @@ function shapeOf({ inputSchema }: ToolDefinition): Shape {
 export type LiveNeighbour = { readonly definition: ToolDefinition; readonly surface: ToolSurface };
 
 /** The first member name of a pointer. */
-const firstOf = (pointer: string) => pointer.split('/')[1]!.replaceAll('~1', '/').replaceAll('~0', '~');
+const firstOf = (pointer: string) => partsOf(pointer)[0]!;
 
 /** Mismatches between a rail and the tool definitions of the server. */
 export function railMismatches(

@@ -16,6 +16,19 @@ export type RailTool = {
   readonly rail: Rail | undefined;
 };
 
+/** Whether a call changes nothing, so that it needs no approval and may be made at any time. */
+export function isRead(tool: Pick<RailTool, 'surface' | 'sideEffectClass' | 'definition'> | undefined): boolean {
+  if (tool?.surface !== 'natural') return false;
+  const { sideEffectClass, definition } = tool;
+  return sideEffectClass === undefined ? definition.annotations?.readOnlyHint === true : sideEffectClass === 'read';
+}
+
+/** The alias and the tool of a name; without a slash the alias is empty. */
+export function splitName(name: string): [alias: string, tool: string] {
+  const at = name.indexOf('/');
+  return [name.slice(0, Math.max(at, 0)), name.slice(at + 1)];
+}
+
 /** The outcome of a call. */
 export type CallReport =
   | {

@@ -13,7 +13,9 @@ import {
   closeSync,
   constants,
   existsSync,
+  fchmodSync,
   fstatSync,
+  fsyncSync,
   lstatSync,
   mkdirSync,
   openSync,
@@ -209,6 +211,18 @@ export class Beneath {
 
   mkdir(path: string, mode = 0o777): void {
     this.#at(path, (systemPath) => mkdirSync(systemPath, mode));
+  }
+
+  /** Makes the names in a folder durable, and sets its mode. Windows has neither, and does not open a folder. */
+  settleFolder(path: string, mode: number): void {
+    if (process.platform === 'win32') return;
+    const folder = this.#at(path, (systemPath) => openSync(systemPath, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+    try {
+      fsyncSync(folder);
+      fchmodSync(folder, mode);
+    } finally {
+      closeSync(folder);
+    }
   }
 
   /** Creates a folder and its parents; existing folders stay unchanged. */

@@ -1,7 +1,7 @@
 /** Settings of a daemon's listener: the same for every daemon, each under its own prefix (docs/reference/settings.md). */
 import { z } from 'zod';
 import { ReveilleError } from '../../wire/errors.ts';
-import { parseSettings, type Settings, wholeNumber } from '../../wire/settings.ts';
+import { parsePrefixed, prefixed, type Settings, wholeNumber } from '../../wire/settings.ts';
 
 /** Paths of PEM files. They are read again when they change. */
 export type TlsFiles = { readonly certificate: string; readonly key: string };
@@ -30,15 +30,8 @@ const shape = {
   /** Maximum of open connections from one address. */
   MAX_CONNECTIONS_PER_ADDRESS: wholeNumber(1, 1_000_000).default(1024),
 };
-type Shape<Prefix extends string> = {
-  [Name in keyof typeof shape as `${Prefix}_${Name}`]: (typeof shape)[Name];
-};
-
-/** The variables as members of a daemon's schema, so that all problems are reported together. */
-export function listenerSettings<Prefix extends string>(prefix: Prefix): Shape<Prefix> {
-  const members = Object.entries(shape).map(([name, schema]) => [`${prefix}_${name}`, schema]);
-  return Object.fromEntries(members) as Shape<Prefix>;
-}
+/** The variables as members of a daemon's schema. */
+export const listenerSettings = <Prefix extends string>(prefix: Prefix) => prefixed(prefix, shape);
 
 const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[?::1\]?)$/i;
 
@@ -58,7 +51,7 @@ function stop(message: string): never {
  * other machines
  */
 export function parseListenerSettings(prefix: string, host: string, settings: Settings): ListenerSettings {
-  const read = parseSettings(z.object(shape), unprefixed(prefix, settings));
+  const read = parsePrefixed(prefix, shape, settings);
   const [certName, keyName] = [`${prefix}_TLS_CERT`, `${prefix}_TLS_KEY`];
   const { TLS_CERT: certificate, TLS_KEY: key, TLS: word } = read;
   if ((certificate === undefined) !== (key === undefined)) {
@@ -91,9 +84,6 @@ export const hostNames = (text: string | undefined): string[] =>
     .split(',')
     .map((name) => name.trim())
     .filter((name) => name !== '');
-
-const unprefixed = (prefix: string, settings: Settings): Settings =>
-  Object.fromEntries(Object.keys(shape).map((name) => [name, settings[`${prefix}_${name}`]]));
 
 /**
  * Refuses to start if one secret is used for two purposes: a holder of one could use it for the other.

@@ -18,9 +18,8 @@ import { type ConnectionFigures, type ConnectionLimits, type Connections, trackC
 import { failureParts, sendError, sendOk } from './envelope.ts';
 import type { HttpApp, HttpContext, HttpEnv } from './environment.ts';
 import type { ListenerSettings } from './listener-settings.ts';
-import { answerClientError } from './malformed.ts';
-import { refuseMethod, refuseOnSocket, unknownMethod } from './methods.ts';
 import { bracketed, hostCheck, originCheck } from './origin.ts';
+import { answerClientError, refuseMethod, refuseOnSocket } from './outside-routes.ts';
 import { serve } from './serve.ts';
 import { WrongTokens } from './wrong-tokens.ts';
 
@@ -146,10 +145,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   server.on('connect', ({ url = '' }, socket) => refuseOnSocket(socket, 'CONNECT', url, app.routes));
   server.on('clientError', (cause: NodeJS.ErrnoException, socket) => {
     if (cause.code === 'ERR_HTTP_REQUEST_TIMEOUT') connections.overdue();
-    const method = unknownMethod(cause);
-    if (method !== undefined && socket.writable && !connections.isAnswering(socket))
-      return refuseOnSocket(socket, method, '', app.routes);
-    answerClientError(cause, socket, connections.isAnswering(socket));
+    answerClientError(cause, socket, { isAnswering: connections.isAnswering(socket), routes: app.routes });
   });
   try {
     await listen(server, options);

@@ -42,20 +42,24 @@ export function generateKey(): AgentKey {
   return new AgentKey(randomBytes(32).toString('hex'));
 }
 
+/** @param publicKeyHex 64 hex digits. @returns `undefined` for bytes that are not a point of the curve */
+export function importPublicKey(publicKeyHex: string): KeyObject | undefined {
+  try {
+    const der = Buffer.concat([SPKI_PREFIX, Buffer.from(publicKeyHex, 'hex')]);
+    return createPublicKey({ key: der, format: 'der', type: 'spki' });
+  } catch {
+    return undefined;
+  }
+}
+
 /**
  * Whether `signatureHex` is the signature of `message` under a public key. Malformed input gives `false` and does not
  * throw.
  */
 export function verifySignature(publicKeyHex: string, message: string, signatureHex: string): boolean {
   if (!SEED.test(publicKeyHex) || !SIGNATURE.test(signatureHex)) return false;
-  try {
-    const der = Buffer.concat([SPKI_PREFIX, Buffer.from(publicKeyHex, 'hex')]);
-    const key = createPublicKey({ key: der, format: 'der', type: 'spki' });
-    return verify(null, Buffer.from(message), key, Buffer.from(signatureHex, 'hex'));
-  } catch {
-    // 32 bytes that are not a point of the curve: no signature is valid under them.
-    return false;
-  }
+  const key = importPublicKey(publicKeyHex);
+  return key !== undefined && verify(null, Buffer.from(message), key, Buffer.from(signatureHex, 'hex'));
 }
 
 /**

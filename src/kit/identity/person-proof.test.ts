@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { personProof, readPersonProof } from './person-proof.ts';
+import { personProof, readPersonProof } from './person-rights.ts';
 
 const secret = 'operators-token-canary';
 const NOW = Date.UTC(2026, 10, 22);

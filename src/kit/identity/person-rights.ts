@@ -1,9 +1,10 @@
 /**
- * Secrets derived from a person's token, besides access to the public listener: a key for their alarms, and a token for
- * their tasks (docs/internals/decisions/0019-people-and-the-console.md). The router stores a digest of the token, from which none
- * of them can be derived. The rights of an open session are sealed with the session's cookie.
+ * The rights of persons. Secrets are derived from a person's token, besides access to the public listener: a key for
+ * their alarms, and a token for their tasks (docs/internals/decisions/0019-people-and-the-console.md). The router stores
+ * a digest of the token, from which none of them can be derived. The rights of an open session are sealed with the
+ * session's cookie. A key and a request can be proven to be a person's.
  */
-import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, hash, hkdfSync, randomBytes } from 'node:crypto';
 import { SUBMITTER_PREFIX } from '../../wire/submitter.ts';
 import { AgentKey } from './keys.ts';
 import { sameSecret, seal } from './secrets.ts';
@@ -43,13 +44,24 @@ export function openRights(sealed: string, secret: string): string | undefined {
   }
 }
 
-const VERSION = 'person-key1';
+/** A label's maximum length, with four bytes per character. */
 const NAME_MAX_BYTES = 400;
+
+const encodedName = (name: string) => Buffer.from(name, 'utf8').toString('base64url');
+
+/** The name in a proof; `undefined` if it is empty or too long. */
+function decodedName(encoded: string): string | undefined {
+  const bytes = Buffer.from(encoded, 'base64url');
+  return bytes.length === 0 || bytes.length > NAME_MAX_BYTES ? undefined : bytes.toString('utf8');
+}
+
+const KEY_MARK = 'person-key1';
 
 /** A key, and the owner of the alarms that it is enrolled for. */
 export type KeyHolder = { readonly owner: string; readonly publicKey: string };
 
-const contentOf = (name: string, { owner, publicKey }: KeyHolder) => [VERSION, name, owner, publicKey].join('\n');
+const markSeal = (secret: string, name: string, { owner, publicKey }: KeyHolder) =>
+  seal(secret, [KEY_MARK, name, owner, publicKey].join('\n'));
 
 /**
  * Marks a key as a person's, not an agent's: alarms set with it have that person as author. For the header
@@ -58,15 +70,47 @@ const contentOf = (name: string, { owner, publicKey }: KeyHolder) => [VERSION, n
  * @param secret the operator's token of chronosd
  */
 export function personKeyMark(name: string, holder: KeyHolder, secret: string): string {
-  const encoded = Buffer.from(name, 'utf8').toString('base64url');
-  return [VERSION, encoded, seal(secret, contentOf(encoded, holder))].join('.');
+  const encoded = encodedName(name);
+  return [KEY_MARK, encoded, markSeal(secret, encoded, holder)].join('.');
 }
 
 /** The name of the key's person; `undefined` if the mark is invalid or belongs to another key. */
 export function readPersonKeyMark(mark: string, holder: KeyHolder, secret: string): string | undefined {
   const [version, name = '', mac = '', ...rest] = mark.split('.');
-  if (version !== VERSION || rest.length > 0) return undefined;
-  if (!sameSecret(mac, seal(secret, contentOf(name, holder)))) return undefined;
-  const decoded = Buffer.from(name, 'base64url');
-  return decoded.length === 0 || decoded.length > NAME_MAX_BYTES ? undefined : decoded.toString('utf8');
+  if (version !== KEY_MARK || rest.length > 0) return undefined;
+  return sameSecret(mac, markSeal(secret, name, holder)) ? decodedName(name) : undefined;
+}
+
+const PROOF = 'person1';
+const PROOF_MAX_AGE_MS = 5 * 60_000;
+
+export type Signed = { method: string; path: string; body: string | Uint8Array };
+
+const proofSeal = (secret: string, name: string, at: string, { method, path, body }: Signed) =>
+  seal(secret, [PROOF, name, at, method, path, hash('sha256', body)].join('\n'));
+
+/**
+ * Proves that a person makes a request, not an agent: a MAC with the operator's token (`CHRONOS_ADMIN_TOKEN`), which
+ * agents and their programs do not have. The token is not sent. The MAC covers method, path and body, so it is invalid
+ * for any other request, and it is valid for a few minutes.
+ *
+ * @param name the person's name, 1 to 100 characters
+ * @param now epoch ms
+ * @returns the value of the header `x-chronos-person`
+ */
+export function personProof(name: string, signed: Signed, { secret, now }: { secret: string; now: number }): string {
+  const encoded = encodedName(name);
+  return [PROOF, encoded, now, proofSeal(secret, encoded, String(now), signed)].join('.');
+}
+
+/** The name of the person who made the request; `undefined` if the proof is invalid, of another request, or too old. */
+export function readPersonProof(
+  proof: string,
+  signed: Signed,
+  { secret, now }: { secret: string; now: number },
+): string | undefined {
+  const [version, name = '', at = '', mac = '', ...rest] = proof.split('.');
+  if (version !== PROOF || rest.length > 0 || !/^\d{1,15}$/.test(at)) return undefined;
+  if (!sameSecret(mac, proofSeal(secret, name, at, signed))) return undefined;
+  return Math.abs(now - Number(at)) > PROOF_MAX_AGE_MS ? undefined : decodedName(name);
 }

@@ -1,7 +1,7 @@
 /** Settings of a model endpoint: the same for every daemon, each under its own prefix (docs/reference/settings.md). */
 import { z } from 'zod';
 import { ReveilleError } from '../../wire/errors.ts';
-import { parseSettings, type Settings, urlSetting } from '../../wire/settings.ts';
+import { isOnThisComputer, parsePrefixed, prefixed, type Settings, urlSetting } from '../../wire/settings.ts';
 
 /** A model endpoint. */
 export type EndpointConfig = {
@@ -29,17 +29,8 @@ const shape = {
     .regex(/^[\x21-\x7e]{1,4096}$/, 'must be printable ASCII without spaces')
     .optional(),
 };
-type Shape<Prefix extends string> = {
-  [Name in keyof typeof shape as `${Prefix}_${Name}`]: (typeof shape)[Name];
-};
-
-/** The variables as members of a daemon's schema, so that all problems are reported together. */
-export function modelSettings<Prefix extends string>(prefix: Prefix): Shape<Prefix> {
-  const members = Object.entries(shape).map(([name, schema]) => [`${prefix}_${name}`, schema]);
-  return Object.fromEntries(members) as Shape<Prefix>;
-}
-
-const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[?::1\]?)$/;
+/** The variables as members of a daemon's schema. */
+export const modelSettings = <Prefix extends string>(prefix: Prefix) => prefixed(prefix, shape);
 
 function stop(message: string): never {
   throw new ReveilleError('invalid_request', message);
@@ -64,9 +55,8 @@ function addressOf(prefix: string, baseUrl: string): URL {
  * @throws ReveilleError `invalid_request`
  */
 export function parseModelConfig(prefix: string, settings: Settings): { model: ModelConfig; warnings: string[] } {
-  const read: Readonly<Record<string, string | undefined>> = parseSettings(z.object(modelSettings(prefix)), settings);
-  const variable = (name: keyof typeof shape) => read[`${prefix}_${name}`];
-  const [model, baseUrl, apiKey] = [variable('MODEL'), variable('MODEL_BASE_URL'), variable('MODEL_API_KEY')];
+  const read = parsePrefixed(prefix, shape, settings);
+  const { MODEL: model, MODEL_BASE_URL: baseUrl, MODEL_API_KEY: apiKey } = read;
   if (model === 'offline' || (model === undefined && baseUrl === undefined && apiKey === undefined)) {
     return { model: { kind: 'offline' }, warnings: [] };
   }
@@ -83,16 +73,10 @@ export function parseModelConfig(prefix: string, settings: Settings): { model: M
   }
   const address = addressOf(prefix, baseUrl);
   // Anthropic's own address identifies the interface; a gateway to it needs the setting.
-  const provider = variable('MODEL_PROVIDER') ?? (address.hostname === 'api.anthropic.com' ? 'anthropic' : 'openai');
-  const isUnencrypted = apiKey !== undefined && address.protocol === 'http:' && !LOOPBACK.test(address.hostname);
+  const provider = read.MODEL_PROVIDER ?? (address.hostname === 'api.anthropic.com' ? 'anthropic' : 'openai');
+  const isUnencrypted = apiKey !== undefined && address.protocol === 'http:' && !isOnThisComputer(baseUrl);
   return {
-    model: {
-      kind: 'endpoint',
-      ...(provider === 'anthropic' ? { provider } : {}),
-      baseUrl,
-      model,
-      apiKey,
-    },
+    model: { kind: 'endpoint', ...(provider === 'anthropic' ? { provider } : {}), baseUrl, model, apiKey },
     warnings: isUnencrypted
       ? [`${prefix}_MODEL_BASE_URL is not https: ${prefix}_MODEL_API_KEY and conversations are sent unencrypted`]
       : [],

@@ -1,6 +1,7 @@
 /** The parts of a phrase, before they are combined. */
-import type { HalfDay, Time } from './time-of-day.ts';
-import type { Unit } from './vocabulary.ts';
+import { PhraseError } from './reading.ts';
+import { calendarDay, type HalfDay, type Time } from './time-of-day.ts';
+import { MONTHS, type Unit } from './vocabulary.ts';
 
 export type Day =
   | { readonly kind: 'offset'; readonly days: number; readonly word: string }
@@ -8,6 +9,33 @@ export type Day =
   | { readonly kind: 'date'; readonly year?: number; readonly month: number; readonly day: number }
   /** The last day of a month: by the month's number (1 to 12), or a number of months after the current one. */
   | { readonly kind: 'month end'; readonly month?: number; readonly monthsAhead: number };
+
+/**
+ * The day of a date in digits: `2026-12-24`, `24.12.`, `12/24/2026`; `undefined` for any other word.
+ *
+ * @throws PhraseError if it can be read in several ways
+ */
+export function dayInDigits(text: string): Day | undefined {
+  const iso = /^(\d{4})[-/](\d{1,2})[-/](\d{1,2})$/.exec(text);
+  if (iso) return { kind: 'date', year: Number(iso[1]), month: Number(iso[2]), day: Number(iso[3]) };
+  const [, one, mark, other = '', year] = /^(\d{1,2})([/.-])(\d{1,2})(?:\2(\d{4}))?\.?$/.exec(text) ?? [];
+  if (one === undefined) return undefined;
+  const [first, second] = [Number(one), Number(other)];
+  const isDay = (month: number, date: number) => calendarDay(2024, month, date) !== undefined;
+  const replaces = new RegExp(RegExp.escape(text));
+  // `9.30` may be a time or a day; `24.12` and `24.12.` are days.
+  const isTime = first < 24 && second < 60 && other.length === 2 && !text.endsWith('.');
+  if (mark === '.' && year === undefined && isTime) {
+    const days = isDay(second, first) ? [`${MONTHS[second - 1]} ${first}`] : [];
+    throw new PhraseError(`"${text}" can be a time or a day`, [`${first}:${other}`, ...days], { replaces });
+  }
+  if (mark === '-') throw new PhraseError(`"${text}" can be read in several ways; write the year first: 2026-12-01`);
+  const write = (month: number, day: number) => `${MONTHS[month - 1]} ${day}${year === undefined ? '' : ` ${year}`}`;
+  if (first <= 12 && second <= 12 && first !== second)
+    throw new PhraseError(`"${text}" can be two days`, [write(first, second), write(second, first)], { replaces });
+  const [month, day] = first > 12 ? [second, first] : [first, second];
+  return { kind: 'date', month, day, ...(year === undefined ? {} : { year: Number(year) }) };
+}
 
 /** The parts found in a phrase. */
 export class Parts {

@@ -3,9 +3,9 @@
  * not combine the parts. Pure.
  */
 import { nearestOf } from '../../wire/edit-distance.ts';
-import { type Day, Parts } from './parts.ts';
+import { type Day, dayInDigits, Parts } from './parts.ts';
 import { PhraseError } from './reading.ts';
-import { calendarDay, type HalfDay, hourOf } from './time-of-day.ts';
+import { type HalfDay, hourOf } from './time-of-day.ts';
 import { Tokens } from './tokens.ts';
 import {
   ABBREVIATIONS,
@@ -348,13 +348,11 @@ export class PhraseReader {
 
   #date(): boolean {
     const word = this.#tokens.word();
-    const iso = /^(\d{4})[-/](\d{1,2})[-/](\d{1,2})$/.exec(word);
-    if (iso) {
+    const inDigits = dayInDigits(word);
+    if (inDigits !== undefined) {
       this.#tokens.at++;
-      return this.#setDay({ kind: 'date', year: Number(iso[1]), month: Number(iso[2]), day: Number(iso[3]) });
+      return this.#setDay(inDigits);
     }
-    const numeric = /^(\d{1,2})([/.-])(\d{1,2})(?:\2(\d{4}))?\.?$/.exec(word);
-    if (numeric) return this.#numericDate(numeric as unknown as [string, string, string, string, string | undefined]);
     const skip = this.#tokens.word() === 'the' ? 1 : 0;
     const month = MONTH_WORDS.get(word);
     if (month !== undefined) {
@@ -374,29 +372,6 @@ export class PhraseReader {
     this.#refuseDayOrHour(-1, -2);
     this.#tokens.at += skip + day.length + of + 1;
     return this.#setDay({ kind: 'date', month: named + 1, day: day.value, ...this.#tokens.year() });
-  }
-
-  #numericDate([text, one, mark, other, year]: [string, string, string, string, string | undefined]): boolean {
-    const [first, second] = [Number(one), Number(other)];
-    const isDay = (month: number, date: number) => calendarDay(2024, month, date) !== undefined;
-    // `9.30` may be a time or a day; `24.12` and `24.12.` are days.
-    const isTime = first < 24 && second < 60 && other.length === 2 && !text.endsWith('.');
-    if (mark === '.' && year === undefined && isTime)
-      throw new PhraseError(
-        `"${text}" can be a time or a day`,
-        [`${first}:${other}`, ...(isDay(second, first) ? [`${MONTHS[second - 1]} ${first}`] : [])],
-        { replaces: new RegExp(RegExp.escape(text)) },
-      );
-    if (mark === '-') throw new PhraseError(`"${text}" can be read in several ways; write the year first: 2026-12-01`);
-    const write = (month: number, day: number) =>
-      `${year === undefined ? '' : `${year} `}${MONTHS[month - 1]} ${day}`.replace(/^(\d{4}) (.*)$/, '$2 $1');
-    if (first <= 12 && second <= 12 && first !== second)
-      throw new PhraseError(`"${text}" can be two days`, [write(first, second), write(second, first)], {
-        replaces: new RegExp(RegExp.escape(text)),
-      });
-    const [month, day] = first > 12 ? [second, first] : [first, second];
-    this.#tokens.at++;
-    return this.#setDay({ kind: 'date', month, day, ...(year === undefined ? {} : { year: Number(year) }) });
   }
 
   /** `the 1st`, `the 1st and 15th of the month`; only with its ending. */

@@ -2,6 +2,7 @@
  * Wall times, calendar days and times of day in phrases. Pure. A wall time is represented by the milliseconds that its
  * reading would be in UTC.
  */
+import { formatWithOffset } from '../clock/wall-clock.ts';
 import { offsetAt } from '../clock/zone.ts';
 import { PhraseError } from './reading.ts';
 
@@ -50,15 +51,6 @@ function instantsOf(wall: number, zone: string): number[] {
     .sort((one, other) => one - other);
 }
 
-/** RFC 3339 with the zone's offset. */
-function withOffset(instant: number, zone: string): string {
-  const offset = offsetAt(zone, instant) / MINUTE_MS;
-  const size = Math.abs(offset);
-  const sign = offset < 0 ? '-' : '+';
-  const wall = new Date(wallOf(instant, zone)).toISOString().slice(0, 19);
-  return `${wall}${sign}${two(Math.floor(size / 60))}:${two(Math.floor(size % 60))}`;
-}
-
 export function instantOf(wall: number, zone: string): number {
   const found = instantsOf(wall, zone);
   if (found.length === 1) return found[0]!;
@@ -66,7 +58,7 @@ export function instantOf(wall: number, zone: string): number {
   if (found.length === 2)
     throw new PhraseError(
       `the clocks in ${zone} show ${time} twice on ${date}`,
-      found.map((instant) => withOffset(instant, zone)),
+      found.map((instant) => formatWithOffset(zone, instant)),
     );
   // The clocks skip it: offer the times before and after the gap.
   const before = offsetAt(zone, wall - DAY_MS);

@@ -1,7 +1,6 @@
 /** Receipts of stories, signed by publicly known keys. */
 import type { ReceiptEntry } from '../../../src/executor/receipt/bodies.ts';
-import { EMPTY_CHAIN, nextEnvelope } from '../../../src/executor/receipt/chain.ts';
-import { type SigningKey, signingKey } from '../../../src/executor/receipt/signing-key.ts';
+import { EMPTY_CHAIN, nextEnvelope, type SigningKey, signingKey } from '../../../src/executor/receipt/chain.ts';
 import { AgentKey } from '../../../src/kit/identity/keys.ts';
 import { type IntentReceipt, RECEIPT_FORMAT, type ReceiptEnvelope } from '../../../src/wire/intent-receipt.ts';
 import { INTENT_ID } from './stories.ts';

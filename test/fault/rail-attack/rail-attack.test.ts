@@ -29,7 +29,7 @@ import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { crc32 } from 'node:zlib';
 import type { ReceiptEntry } from '../../../src/executor/receipt/bodies.ts';
-import { signingKey } from '../../../src/executor/receipt/signing-key.ts';
+import { signingKey } from '../../../src/executor/receipt/chain.ts';
 import { readKeyFile } from '../../../src/kit/identity/keys.ts';
 import { type PendingGate, testApprover } from '../../../src/kit/identity/testing/approver.ts';
 import { modelEndpoint, saying } from '../../../src/kit/model/testing/model-endpoint.ts';

@@ -10,7 +10,7 @@ import type { ExecutorConfig } from '../../../src/executor/config.ts';
 import type { OutboxMessage } from '../../../src/executor/outbox/outbox.ts';
 import { createExecutorOutbox, type ExecutorOutboxOptions } from '../../../src/executor/outbox/outbox.ts';
 import type { IntentView } from '../../../src/executor/rail.ts';
-import { signingKey } from '../../../src/executor/receipt/signing-key.ts';
+import { signingKey } from '../../../src/executor/receipt/chain.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { generateKey } from '../../../src/kit/identity/keys.ts';
 import { verifyWebhook } from '../../../src/kit/identity/webhook-signature.ts';

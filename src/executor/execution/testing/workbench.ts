@@ -16,7 +16,7 @@ import type { IntentBounds } from '../../config.ts';
 import { type Journal, openJournal } from '../../journal/journal.ts';
 import type { Policy, PolicyRequest } from '../../policy/policy.ts';
 import type { ExecutorRail } from '../../rail.ts';
-import { signingKey } from '../../receipt/signing-key.ts';
+import { signingKey } from '../../receipt/chain.ts';
 import { verifyReceipt } from '../../receipt/verify-receipt.ts';
 import { createRail } from '../rail.ts';
 import { type Bank, createBank } from './bank.ts';

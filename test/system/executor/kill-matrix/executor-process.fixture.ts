@@ -8,7 +8,7 @@ import { offlineCompiler } from '../../../../src/executor/compile/compiler.ts';
 import { createRail } from '../../../../src/executor/execution/rail.ts';
 import { openJournal } from '../../../../src/executor/journal/journal.ts';
 import { readPolicy } from '../../../../src/executor/policy/read-policy.ts';
-import { loadSigningKey, type SigningKey } from '../../../../src/executor/receipt/signing-key.ts';
+import { loadSigningKey, type SigningKey } from '../../../../src/executor/receipt/chain.ts';
 import { createToolbox } from '../../../../src/executor/tools/create-toolbox.ts';
 import type { RailTool, Toolbox } from '../../../../src/executor/tools/toolbox.ts';
 import { systemClock } from '../../../../src/kit/clock/clock.ts';

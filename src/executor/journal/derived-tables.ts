@@ -1,9 +1,13 @@
-/** The `errands` table: the executor's outbox. A message is inserted in the transaction that causes it. */
+/**
+ * Tables that derive from the chains and are written in the transactions of their envelopes: `errands`, the executor's
+ * outbox, and `spends`.
+ */
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { OutboxStore } from '../../kit/outbox/outbox.ts';
 import type { GroupCommit } from '../../kit/sqlite/group-commit.ts';
 import type { OutboxMessage } from '../outbox/outbox.ts';
+import type { Spend } from '../policy/policy.ts';
 import type { ReceiptEntry } from '../receipt/bodies.ts';
 import { type ChainState, isEnd, openGates, recordOf } from '../receipt/chain-state.ts';
 
@@ -19,8 +23,7 @@ function messageOf(row: Record<string, SQLOutputValue>): OutboxMessage {
   };
 }
 
-const notifyId = (intentId: string, nodeId: string, times: number) => `notify-${intentId}-${nodeId}-${times}`;
-
+/** The `errands` table: a message is inserted in the transaction that causes it. */
 export function outboxTable(db: DatabaseSync, writes: GroupCommit, clock: Clock) {
   const insert = db.prepare(`
     INSERT INTO errands (id, kind, user_id, intent_id, node_id, conversation_id, due_at) VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -39,7 +42,7 @@ export function outboxTable(db: DatabaseSync, writes: GroupCommit, clock: Clock)
 
   function notify(state: ChainState, nodeId: string, times: number): boolean {
     const { intent_id: intentId, principal } = state.accepted;
-    const id = notifyId(intentId, nodeId, times);
+    const id = `notify-${intentId}-${nodeId}-${times}`;
     return insert.run(id, 'notify', principal.user, intentId, nodeId, null, clock.now()).changes > 0;
   }
 
@@ -90,6 +93,41 @@ export function outboxTable(db: DatabaseSync, writes: GroupCommit, clock: Clock)
         return waiting.includes(true);
       }
       return (isEnd(kind) || kind === 'intent.clarify') && wake(state);
+    },
+  };
+}
+
+/** Policies count calendar days; two days of history cover a day in any time zone. */
+const COUNTED_MS = 48 * 60 * 60 * 1000;
+/** Rows are kept much longer: a clock that was ahead for a while must not delete amounts of today. */
+const KEPT_MS = 400 * 24 * 60 * 60 * 1000;
+
+/** The `spends` table: amounts that calls have moved or may have moved. Every method is synchronous. */
+export function spendTable(db: DatabaseSync) {
+  const insert = db.prepare(`
+    INSERT INTO spends (intent_id, node_id, user_id, tool, value, currency, at) VALUES (?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (intent_id, node_id) DO UPDATE SET at = excluded.at`);
+  const remove = db.prepare('DELETE FROM spends WHERE intent_id = ? AND node_id = ?');
+  const deleteOld = db.prepare('DELETE FROM spends WHERE user_id = ? AND at < ?');
+  const of = db.prepare('SELECT tool, value, currency, at FROM spends WHERE user_id = ? AND at >= ? ORDER BY at');
+
+  return {
+    /** Amounts that this user's calls have moved in the last 48 hours. */
+    of: (user: string, now: number): Spend[] => of.all(user, now - COUNTED_MS) as Spend[],
+
+    /**
+     * Records one envelope; `state` is the intent before it. A call counts from its start, unless it certainly failed.
+     */
+    record(state: ChainState, { kind, body }: ReceiptEntry, now: number): void {
+      const { intent_id: intentId, principal } = state.accepted;
+      if (kind === 'call.started') {
+        const amount = recordOf(state, body.node_id).decided?.amount;
+        if (amount === undefined) return;
+        deleteOld.run(principal.user, now - KEPT_MS);
+        insert.run(intentId, body.node_id, principal.user, body.call.tool, amount.value, amount.currency, now);
+      } else if (kind === 'call.finished' || kind === 'call.reconciled') {
+        if (body.status === 'failed' || body.status === 'not_run') remove.run(intentId, body.node_id);
+      }
     },
   };
 }

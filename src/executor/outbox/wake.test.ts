@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { IntentReceipt, ReceiptEnvelope } from '../../wire/intent-receipt.ts';
 import type { IntentView } from '../rail.ts';
-import { wakeMessage, wakePayload } from './wake-message.ts';
+import { wakeMessage, wakePayload } from './wake.ts';
 
 const view = (more: Partial<IntentView>): IntentView => ({
   ...{ status: 'completed', intent_id: 'i-1', created_at: '2026-06-15T03:00:00.000Z', origin: 'chronos', nodes: [] },
