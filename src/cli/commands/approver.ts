@@ -24,8 +24,8 @@ import {
 } from '../approver/approver-key.ts';
 import { askPassphrase, passphraseFrom } from '../approver/passphrase.ts';
 import { enrollmentRequest, revocationRequest, vouchedFor } from '../approver/statements.ts';
+import { EXIT } from '../cli-process.ts';
 import type { CliContext } from '../context.ts';
-import { EXIT } from '../exit-status.ts';
 import { fileFlag } from '../flags/flags.ts';
 import { userOf } from '../flags/machine-user.ts';
 import { UsageError } from '../flags/usage-error.ts';

@@ -7,6 +7,7 @@ import { ownerOf } from '../../wire/did.ts';
 import { parseSettings, type Settings, urlSetting } from '../../wire/settings.ts';
 import { labelOf, localAddress } from '../access/chronos.ts';
 import { serverTime } from '../access/server-clock.ts';
+import { EXIT } from '../cli-process.ts';
 import type { CliContext } from '../context.ts';
 import { checkAgent, machineOnDisk } from '../doctor/agent.ts';
 import { checkApproverKey, checkApprovers } from '../doctor/approvers.ts';
@@ -34,7 +35,6 @@ import {
 import { checkPublicListener } from '../doctor/public-listener.ts';
 import { checkExecutorFiles, checkModels, checkNeoFiles, checkSettings, checkTools } from '../doctor/settings.ts';
 import { checkPostgres, checkStores } from '../doctor/stores.ts';
-import { EXIT } from '../exit-status.ts';
 import { pad, wrap } from '../screens/columns.ts';
 import { readerOf } from '../screens/reader.ts';
 import type { Reader } from '../screens/render.ts';

@@ -5,8 +5,8 @@ import { readValues, type Unreadable } from '../../executor/receipt/receipt-text
 import { verifyReceipts } from '../../executor/receipt/verify-receipt.ts';
 import { AgentKey } from '../../kit/identity/keys.ts';
 import { parseDid } from '../../wire/did.ts';
+import { EXIT } from '../cli-process.ts';
 import type { CliContext } from '../context.ts';
-import { EXIT } from '../exit-status.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { factsOf, linesOf } from '../screens/receipt-text.ts';
 
