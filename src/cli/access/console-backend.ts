@@ -12,6 +12,7 @@ import type {
   FireTimesOf,
   NotificationChannel,
   Part,
+  PasskeyPort,
   ReceiptVerdict,
   SeriesOf,
 } from '../../console/backend.ts';
@@ -24,15 +25,13 @@ import { answerText } from '../../wire/approver.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { knownApprover, openApproverWith } from '../approver/approver-key.ts';
-import { signedUntil } from '../approver/statements.ts';
+import { revocationRequest, signedUntil, vouchedFor } from '../approver/statements.ts';
 import { instantAt } from '../commands/time.ts';
 import type { CliContext } from '../context.ts';
-import { userOf } from '../flags/machine-user.ts';
 import { readRun } from '../home/home.ts';
 import { chronometricAccess } from './chronometric.ts';
-import { alarmClient } from './chronos.ts';
+import { alarmClient, userOf } from './chronos.ts';
 import { executorAdmin, executorClient } from './executor.ts';
-import { passkeyPort } from './passkeys.ts';
 import { personClient } from './person.ts';
 import { routerClient } from './router.ts';
 
@@ -226,5 +225,35 @@ export function localBackend(
     health: { there: () => checks(context) },
     places: [{ name: 'home', where: home.path }, { name: 'settings', where: home.configFile }, ...data],
     day: { there: (date) => dayOf(context, date) },
+  };
+}
+
+/** @throws ReveilleError when the executor's roster is not accessible from here */
+function passkeyPort(context: CliContext, user: string): PasskeyPort {
+  const admin = executorAdmin(context);
+  const { environment, clock } = context;
+  const open = (passphrase: string | undefined) => openApproverWith(environment, passphrase, () => clock.now());
+  return {
+    async opens(passphrase) {
+      await open(passphrase);
+    },
+
+    async list() {
+      const { approvers } = await admin.approvers(user);
+      return approvers.filter(({ passkey }) => passkey !== undefined);
+    },
+
+    async enroll({ passkey, name }, passphrase) {
+      const { executor } = await admin.approvers(user);
+      const key = await open(passphrase);
+      const about = { passkey, name, user, executor, expires_at: signedUntil(clock.now()) };
+      return admin.enroll(vouchedFor(about, key));
+    },
+
+    async revoke(approver, passphrase) {
+      const { executor } = await admin.approvers(user);
+      const key = await open(passphrase);
+      return admin.revoke(revocationRequest(key, { approver, user, executor }, clock.now()));
+    },
   };
 }

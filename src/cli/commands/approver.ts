@@ -13,6 +13,7 @@ import {
 import { ReveilleError } from '../../wire/errors.ts';
 import { type PasskeyRequest, passkeyRequestSchema } from '../../wire/passkey.ts';
 import { checkInput } from '../../wire/validate.ts';
+import { userOf } from '../access/chronos.ts';
 import { executorAdmin } from '../access/executor.ts';
 import {
   type KnownApprover,
@@ -27,7 +28,6 @@ import { enrollmentRequest, revocationRequest, vouchedFor } from '../approver/st
 import { EXIT } from '../cli-process.ts';
 import type { CliContext } from '../context.ts';
 import { fileFlag } from '../flags/flags.ts';
-import { userOf } from '../flags/machine-user.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { columns, fit } from '../screens/columns.ts';
 import type { Output } from '../screens/output.ts';

@@ -73,7 +73,7 @@ function ownExecutorToken({ settings, home }: CliContext, label: string | undefi
 export async function neo(context: CliContext): Promise<void> {
   const { parseNeoConfig } = await import('../../neo/config.ts');
   const { startNeo } = await import('../../neo/daemon.ts');
-  // Not through `tool-options.ts`, which loads chronosd's client: a wake waits for this start.
+  // Not through `toolOptions`, whose file loads chronosd's client: a wake waits for this start.
   const { settings, environment } = context;
   const isMachine = environment[SPAWN_ID_VARIABLE] !== undefined;
   const label = settings.MATRIX_USER_ID ?? (isMachine ? undefined : readLabel(context.home));

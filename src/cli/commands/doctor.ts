@@ -14,27 +14,28 @@ import { checkApproverKey, checkApprovers } from '../doctor/approvers.ts';
 import { type Check, type CheckStatus, inTime, orUndefined } from '../doctor/check.ts';
 import { checkClients } from '../doctor/clients.ts';
 import {
+  checkClock,
+  checkConfigFile,
+  checkFolders,
+  checkKey,
+  checkNode,
+  checkPostgres,
+  checkRunRecord,
+  checkSecrets,
+  checkStores,
+  runningHere,
+} from '../doctor/computer.ts';
+import {
   checkDaemon,
   checkExecutorToken,
   checkMachine,
+  checkPublicListener,
   checkTransport,
   type DaemonAddress,
   foreignDaemonAt,
 } from '../doctor/daemons.ts';
-import { checkCapabilities } from '../doctor/disabled.ts';
-import { checkClock, checkNode } from '../doctor/host.ts';
-import { checkIsolation } from '../doctor/isolation.ts';
-import {
-  checkConfigFile,
-  checkFolders,
-  checkKey,
-  checkRunRecord,
-  checkSecrets,
-  runningHere,
-} from '../doctor/own-files.ts';
-import { checkPublicListener } from '../doctor/public-listener.ts';
+import { checkCapabilities, checkIsolation } from '../doctor/disabled.ts';
 import { checkExecutorFiles, checkModels, checkNeoFiles, checkSettings, checkTools } from '../doctor/settings.ts';
-import { checkPostgres, checkStores } from '../doctor/stores.ts';
 import { pad, wrap } from '../screens/columns.ts';
 import { readerOf } from '../screens/reader.ts';
 import type { Reader } from '../screens/render.ts';

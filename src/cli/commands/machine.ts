@@ -1,9 +1,11 @@
 /** `reveille machine …`: machines, their budgets and their turns. */
 
+import { formatDuration } from '../../kit/clock/duration.ts';
 import { localTime } from '../../kit/clock/local-time.ts';
 import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
 import type { MachinePutAnswer, MachineView } from '../../router/machines/machine-schema.ts';
 import { descriptorOf } from '../../router/providers/descriptors.ts';
+import { BREAKER_PAUSE_SECONDS, type Budget } from '../../wire/budget.ts';
 import { MACHINE_CHANGES_MAX, type MachineChangeList } from '../../wire/machine-change.ts';
 import {
   MACHINE_TURN_STATUSES,
@@ -11,14 +13,13 @@ import {
   type MachineTurnList,
   type MachineTurnView,
 } from '../../wire/machine-turn.ts';
+import { userOf } from '../access/chronos.ts';
 import { routerClient } from '../access/router.ts';
 import type { CliContext } from '../context.ts';
 import { type BudgetFlags, budgetOf } from '../flags/budget-flags.ts';
 import { choiceFlag, wholeNumberFlag } from '../flags/flags.ts';
 import { machineOf, type PutFlags } from '../flags/machine-flags.ts';
-import { userOf } from '../flags/machine-user.ts';
 import { UsageError } from '../flags/usage-error.ts';
-import { budgetText } from '../screens/budget-text.ts';
 import { columns } from '../screens/columns.ts';
 import { readerOf } from '../screens/reader.ts';
 import { facts, type Reader } from '../screens/render.ts';
@@ -252,4 +253,27 @@ export async function machineHistory(
     return;
   }
   for (const line of renderChanges(found, readerOf(context))) out.line(line);
+}
+
+const count = (amount: number, what: string) => `${amount} ${what}${amount === 1 ? '' : 's'}`;
+
+/** `at most 10 wakes an hour, 50 a day; …`; `no limits` for a budget without any. */
+export function budgetText(budget: Budget): string {
+  const { wakes_per_hour: hour, wakes_per_day: day, min_gap_seconds: gap, quiet, breaker } = budget;
+  const most = [
+    ...(hour === undefined ? [] : [`${count(hour, 'wake')} an hour`]),
+    ...(day === undefined ? [] : [`${count(day, 'wake')} a day`]),
+  ];
+  const parts: string[] = [];
+  if (most.length > 0) parts.push(`at most ${most.join(' and ')}`);
+  if (gap !== undefined) parts.push(`${formatDuration(gap * 1000)} between two wakes`);
+  if (quiet) {
+    const days = quiet.days ? ` beginning on ${quiet.days.join(', ')}` : '';
+    parts.push(`quiet from ${quiet.from} to ${quiet.to} ${quiet.timezone}${days}`);
+  }
+  if (breaker) {
+    const pause = formatDuration((breaker.pause_seconds ?? BREAKER_PAUSE_SECONDS) * 1000);
+    parts.push(`a pause of ${pause} and more after ${count(breaker.failures, 'failed start')} in a row`);
+  }
+  return parts.length === 0 ? 'no limits' : parts.join('; ');
 }

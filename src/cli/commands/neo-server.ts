@@ -15,8 +15,14 @@ import { parseOrThrow } from '../../wire/validate.ts';
 import { EXIT } from '../cli-process.ts';
 import type { CliContext } from '../context.ts';
 import { UsageError } from '../flags/usage-error.ts';
-import { asFile, changedLines, manifestInUse, type NeoManifest, saveManifest } from '../home/neo-manifest.ts';
-import { toolOptions } from '../up/tool-options.ts';
+import {
+  asFile,
+  changedLines,
+  manifestInUse,
+  type NeoManifest,
+  saveManifest,
+  toolOptions,
+} from '../home/neo-manifest.ts';
 import {
   type Ask,
   askForWords,

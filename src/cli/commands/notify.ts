@@ -13,12 +13,11 @@ import { NOTIFICATION_KINDS, type NotificationKind } from '../../notify/news.ts'
 import { NotifyStore } from '../../notify/store.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { showValue } from '../../wire/validate.ts';
-import { alarmClient } from '../access/chronos.ts';
+import { alarmClient, userOf } from '../access/chronos.ts';
 import { taskEndpoint } from '../access/executor.ts';
 import type { CliContext } from '../context.ts';
 import { quietOf } from '../flags/budget-flags.ts';
 import { fileFlag } from '../flags/flags.ts';
-import { userOf } from '../flags/machine-user.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { columns } from '../screens/columns.ts';
 import { readerOf } from '../screens/reader.ts';

@@ -2,12 +2,11 @@
 import { wait } from '../../kit/clock/clock.ts';
 import { fromNow, localTime } from '../../kit/clock/local-time.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { alarmClient } from '../access/chronos.ts';
+import { alarmClient, userOf } from '../access/chronos.ts';
 import { executorClient } from '../access/executor.ts';
 import { routerClient } from '../access/router.ts';
 import { EXIT } from '../cli-process.ts';
 import type { CliContext } from '../context.ts';
-import { userOf } from '../flags/machine-user.ts';
 import { type RunRecord, readRun } from '../home/home.ts';
 import { readerOf } from '../screens/reader.ts';
 import { facts, preview } from '../screens/render.ts';

@@ -7,10 +7,10 @@ import type { SurfaceView } from '../../wire/tool-surface.ts';
 import { EXIT } from '../cli-process.ts';
 import type { CliContext } from '../context.ts';
 import { readRun } from '../home/home.ts';
+import { toolOptions } from '../home/neo-manifest.ts';
 import { columns, wrap } from '../screens/columns.ts';
 import { readerOf } from '../screens/reader.ts';
 import { facts, type Reader } from '../screens/render.ts';
-import { toolOptions } from '../up/tool-options.ts';
 
 /** Characters of a description in a line. */
 const SHOWN = 300;

@@ -15,12 +15,11 @@ import {
 } from '../../wire/person.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { SUBMITTER_NAME_MAX } from '../../wire/submitter.ts';
-import { adminClient } from '../access/chronos.ts';
+import { adminClient, userOf } from '../access/chronos.ts';
 import { executorAdmin } from '../access/executor.ts';
 import { routerClient } from '../access/router.ts';
 import type { CliContext } from '../context.ts';
 import { durationFlag, instantFlag } from '../flags/flags.ts';
-import { userOf } from '../flags/machine-user.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { columns, fit } from '../screens/columns.ts';
 import { readerOf } from '../screens/reader.ts';

@@ -1,6 +1,8 @@
-/** Checks on the disk: folders, secrets, key and configuration. */
+/** Checks of this computer: Node, clock, folders, secrets, key, configuration and databases. Nothing is opened for writing but a trial file. */
 import {
+  accessSync,
   closeSync,
+  constants,
   existsSync,
   fsyncSync,
   mkdtempSync,
@@ -11,14 +13,21 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { parseChronosConfig } from '../../chronos/config.ts';
+import { parseAddress, withoutPassword } from '../../chronos/store/postgres/address.ts';
+import { refuseTransferred } from '../../chronos/store/sqlite/transfer-state.ts';
 import { readKeyFile } from '../../kit/identity/keys.ts';
+import { inspectDatabase } from '../../kit/sqlite/open.ts';
 import { didOf } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { keyFileOf, labelOf } from '../access/chronos.ts';
+import type { ServerTime } from '../access/server-clock.ts';
 import type { CliContext } from '../context.ts';
+import { DATABASES, databasePath } from '../home/databases.ts';
 import { readRun, readSecrets } from '../home/home.ts';
 import { readSettingsFile } from '../home/settings-file.ts';
-import { brokenBy, type Check, orUndefined } from './check.ts';
+import { brokenBy, type Check, orUndefined, STAND_INS } from './check.ts';
 
 const MEGABYTE = 1024 * 1024;
 /** Below the first limit a day of alarms still fits; below the second, SQLite may not get its next page. */
@@ -165,3 +174,117 @@ export function checkRunRecord({ home }: CliContext): Check | undefined {
 
 /** The run record; `undefined` when it is damaged. */
 export const runningHere = ({ home }: CliContext) => orUndefined(() => readRun(home));
+
+const NEEDED_NODE = 24;
+/** The date of this code: an earlier clock is wrong. */
+const EARLIEST_YEAR = 2025;
+/** Alarms fire by chronosd's clock; a larger difference is visible to a user. */
+const NOTICEABLE_MS = 2000;
+
+/** @param version as in `process.versions.node` */
+export function checkNode(version: string): Check {
+  const name = 'Node';
+  if (Number(version.split('.')[0]) >= NEEDED_NODE) return { name, status: 'ok', detail: version };
+  const remedy = `install Node ${NEEDED_NODE} or newer`;
+  return { name, status: 'broken', detail: `${version} is too old`, remedy };
+}
+
+/**
+ * @param now the system clock, epoch ms
+ * @param server chronosd's clock, when it answers
+ */
+export function checkClock(now: number, server: ServerTime | undefined): Check {
+  const name = 'clock';
+  const time = new Date(now).toISOString();
+  const remedy = 'set the clock, or enable time synchronization: timedatectl set-ntp true';
+  if (new Date(now).getUTCFullYear() < EARLIEST_YEAR)
+    return { name, status: 'broken', detail: `it shows ${time}, which is past`, remedy };
+  if (!server) return { name, status: 'ok', detail: time };
+  const { aheadMs } = server;
+  if (Math.abs(aheadMs) < NOTICEABLE_MS) return { name, status: 'ok', detail: `${time}, the same as chronosd's` };
+  const seconds = Math.round(Math.abs(aheadMs) / 1000);
+  const detail = `chronosd's is ${seconds} s ${aheadMs > 0 ? 'ahead of' : 'behind'} this one (${time})`;
+  return { name, status: 'warning', detail, remedy: `${remedy}, on both computers` };
+}
+
+const CONNECT_MS = 3000;
+const BUSY_MS = 1000;
+
+function postgresUri({ settings }: CliContext): string | undefined {
+  return orUndefined(() => parseChronosConfig({ ...STAND_INS, ...settings }))?.CHRONOS_POSTGRES_URI;
+}
+
+/** The check that a start makes before it opens a file, and write permission. */
+function inspectFile(path: string): void {
+  try {
+    accessSync(path, constants.R_OK | constants.W_OK);
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new ReveilleError('unavailable', `${path} cannot be used by this user: ${why}`, { cause });
+  }
+  inspectDatabase(path, BUSY_MS);
+}
+
+function withDatabase<T>(path: string, read: (db: DatabaseSync) => T): T | undefined {
+  const db = new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS });
+  try {
+    return read(db);
+  } finally {
+    db.close();
+  }
+}
+
+/** After a move to PostgreSQL, a daemon on the file would not fire its alarms. */
+function checkDeparture(path: string): void {
+  try {
+    withDatabase(path, (db) => refuseTransferred(db, path));
+  } catch (error) {
+    // A file of an older version has no such table, and was never moved.
+    if (error instanceof ReveilleError || !/no such table/.test(String(error))) throw error;
+  }
+}
+
+/** The existing SQLite files of this installation. */
+export function checkStores(context: CliContext): Check[] {
+  const name = 'databases';
+  const there = DATABASES.map((known) => databasePath(context.settings, known)).filter((path) => existsSync(path));
+  const onPostgres = postgresUri(context) !== undefined;
+  const wrong = there.flatMap((path): Check[] => {
+    try {
+      inspectFile(path);
+      if (path.endsWith('chronos.db') && !onPostgres) checkDeparture(path);
+      return [];
+    } catch (error) {
+      if (!(error instanceof ReveilleError)) return [{ name, status: 'broken', detail: `${path}: ${String(error)}` }];
+      return [brokenBy(name, error)];
+    }
+  });
+  if (wrong.length > 0) return wrong;
+  if (there.length === 0) return [{ name, status: 'note', detail: 'none yet; reveille up creates them' }];
+  return [{ name, status: 'ok', detail: `${there.length} files, none damaged` }];
+}
+
+/** Whether a writable server is reachable; `undefined` when the alarms are in a file. */
+export async function checkPostgres(context: CliContext): Promise<Check | undefined> {
+  const name = 'PostgreSQL';
+  const uri = postgresUri(context);
+  if (uri === undefined) return undefined;
+  const { default: pg } = await import('pg');
+  const failures: string[] = [];
+  for (const { name: server, connection } of parseAddress(uri)) {
+    const client = new pg.Client({ ...connection, connectionTimeoutMillis: CONNECT_MS, query_timeout: CONNECT_MS });
+    client.on('error', () => {});
+    try {
+      await client.connect();
+      const { rows } = await client.query('SELECT pg_is_in_recovery() AS standby');
+      if (!rows[0]?.standby) return { name, status: 'ok', detail: `${server} takes writes` };
+      failures.push(`${server} is a standby`);
+    } catch (error) {
+      failures.push(`${server}: ${error instanceof Error ? error.message || error.name : String(error)}`);
+    } finally {
+      void client.end().catch(() => {});
+    }
+  }
+  const remedy = `start it, or correct CHRONOS_POSTGRES_URI (${withoutPassword(uri)})`;
+  return { name, status: 'broken', detail: `no writable server: ${failures.join('; ')}`, remedy };
+}
