@@ -18,7 +18,7 @@ import type { CliContext } from '../context.ts';
 import { fileFlag } from '../flags/flags.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { homeAt, loadOrMakeLabel, makeHome } from '../home/home.ts';
-import { columns } from '../screens/columns.ts';
+import { table } from '../screens/columns.ts';
 import { readerOf } from '../screens/reader.ts';
 import { facts, type Reader } from '../screens/render.ts';
 
@@ -109,9 +109,7 @@ export async function agentRevoke(context: CliContext, flags: KeyFlags): Promise
     label,
     ...(publicKey === undefined ? {} : { public_key: publicKey }),
   });
-  const { out } = context;
-  if (out.json) for (const key of revoked) out.result(key, []);
-  else for (const key of revoked) out.line(`Revoked ${key.did}`);
+  context.out.list(revoked, () => revoked.map(({ did }) => `Revoked ${did}`));
 }
 
 function renderKeys(keys: readonly EnrolledKey[], look: Reader): string[] {
@@ -122,16 +120,14 @@ function renderKeys(keys: readonly EnrolledKey[], look: Reader): string[] {
     key.revoked_at === undefined ? key.source : 'revoked',
     fromNow(Date.parse(key.revoked_at ?? key.enrolled_at), look.now),
   ]);
-  const [heading, ...lines] = columns([['LABEL', 'PUBLIC KEY', 'STATE', 'SINCE'], ...rows], look.width);
+  const [heading, ...lines] = table(['LABEL', 'PUBLIC KEY', 'STATE', 'SINCE'], rows, look);
   const body = lines.map((line, at) => (keys[at]!.revoked_at === undefined ? line : look.paint('dim', line)));
-  return [look.paint('dim', heading!), ...body];
+  return [heading!, ...body];
 }
 
 export async function agentList(context: CliContext): Promise<void> {
-  const { out } = context;
   const keys = await allKeys(adminClient(context));
-  if (out.json) for (const key of keys) out.result(key, []);
-  else for (const line of renderKeys(keys, readerOf(context))) out.line(line);
+  context.out.list(keys, () => renderKeys(keys, readerOf(context)));
 }
 
 /** A line of the file. A missing key is created in the folder of `--output`. */

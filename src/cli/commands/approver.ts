@@ -29,7 +29,7 @@ import { EXIT } from '../cli-process.ts';
 import type { CliContext } from '../context.ts';
 import { fileFlag } from '../flags/flags.ts';
 import { UsageError } from '../flags/usage-error.ts';
-import { columns, fit } from '../screens/columns.ts';
+import { fit, table } from '../screens/columns.ts';
 import type { Output } from '../screens/output.ts';
 import { readerOf } from '../screens/reader.ts';
 import { facts } from '../screens/render.ts';
@@ -211,8 +211,8 @@ export async function approverList(context: CliContext, flags: { user?: string }
       `${view.approver.slice(0, 16)}${view.approver === own ? ' (yours)' : ''}`,
       ...[fit(view.user, USER_CELLS), state(view), oneLine(view.name)],
     ]);
-    const [heading, ...lines] = columns([['APPROVER', 'USER', 'STATE', 'NAME'], ...rows], out.columns);
-    out.line(out.paint('dim', heading!));
+    const [heading, ...lines] = table(['APPROVER', 'USER', 'STATE', 'NAME'], rows, readerOf(context));
+    out.line(heading);
     for (const [at, line] of lines.entries())
       for (const shownLine of [line, ...stateLines(list.approvers[at]!, out)]) out.line(shownLine);
   }

@@ -104,19 +104,14 @@ export async function intentSubmit(context: CliContext, flags: SubmitFlags, pros
 export type ListFlags = { user?: string; status?: string; limit?: string };
 
 export async function intentList(context: CliContext, flags: ListFlags): Promise<void> {
-  const { out } = context;
   const status = choiceFlag('--status', flags.status, INTENT_STATUSES);
   const limit = wholeNumberFlag('--limit', flags.limit, 1, 500);
   const intents = await executorClient(context, flags.user).list({ status, limit });
-  if (out.json) {
-    for (const { text } of intents) out.result(text, []);
-    return;
-  }
-  for (const line of renderIntents(
-    intents.map(({ value }) => value),
-    readerOf(context),
-  ))
-    out.line(line);
+  const views = intents.map(({ value }) => value);
+  context.out.list(
+    intents.map(({ text }) => text),
+    () => renderIntents(views, readerOf(context)),
+  );
 }
 
 export type ShowFlags = { user?: string; full?: boolean };

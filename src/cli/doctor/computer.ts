@@ -27,6 +27,7 @@ import type { CliContext } from '../context.ts';
 import { DATABASES, databasePath } from '../home/databases.ts';
 import { readRun, readSecrets } from '../home/home.ts';
 import { readSettingsFile } from '../home/settings-file.ts';
+import { counted } from '../screens/columns.ts';
 import { brokenBy, type Check, orUndefined, STAND_INS } from './check.ts';
 
 const MEGABYTE = 1024 * 1024;
@@ -130,7 +131,7 @@ export async function checkConfigFile({ home }: CliContext): Promise<Check> {
   try {
     const count = Object.keys(await readSettingsFile(home.configFile)).length;
     if (count === 0) return { name, status: 'note', detail: 'sets nothing; defaults and the environment apply' };
-    return { name, status: 'ok', detail: `sets ${count} variable${count === 1 ? '' : 's'}` };
+    return { name, status: 'ok', detail: `sets ${counted(count, 'variable')}` };
   } catch (error) {
     return { ...brokenBy(name, error), remedy: 'correct that line, or move the file away' };
   }

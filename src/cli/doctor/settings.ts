@@ -18,6 +18,7 @@ import { parseRouterConfig } from '../../router/config.ts';
 import { labelOf } from '../access/chronos.ts';
 import type { CliContext } from '../context.ts';
 import { PACKAGE_ROOT } from '../home/package-root.ts';
+import { counted } from '../screens/columns.ts';
 import { brokenBy, type Check, orUndefined, STAND_INS } from './check.ts';
 import { withoutSecrets } from './disabled.ts';
 
@@ -100,16 +101,14 @@ export async function checkExecutorFiles({ settings }: CliContext): Promise<Chec
     const policy =
       config.policy === undefined
         ? 'no policy: every call needs approval, except declared reads'
-        : `a policy of ${count(rules, 'rule')}`;
+        : `a policy of ${counted(rules, 'rule')}`;
     const [warning] = warnings;
     if (warning !== undefined) return { name, status: 'warning', detail: warning };
-    return { name, status: 'ok', detail: `${count(servers.length, 'server')}; ${policy}` };
+    return { name, status: 'ok', detail: `${counted(servers.length, 'server')}; ${policy}` };
   } catch (error) {
     return brokenBy(name, error);
   }
 }
-
-const count = (number: number, what: string) => `${number} ${what}${number === 1 ? '' : 's'}`;
 
 export function checkTools(): Check {
   const name = 'MCP tools';

@@ -3,7 +3,7 @@ import { REAL_BREAK_MS } from '../../chronometric/state/state.ts';
 import { zoneName } from '../../kit/clock/local-time.ts';
 import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
 import type { DayView, WeekView } from '../../wire/chronometric-view.ts';
-import { fit, pad, textWidth, wrap } from './columns.ts';
+import { counted, fit, pad, textWidth, wrap } from './columns.ts';
 import type { Reader } from './render.ts';
 import {
   ago,
@@ -159,9 +159,9 @@ export function totalWords(totals: DayView['totals']): string {
   const active = lengthOfTime(totals.active_duration);
   const inside = lengthOfTime(totals.active_in_sessions_duration);
   const away = lengthOfTime(totals.away_duration);
-  const count = totals.sessions === 0 ? 'no session' : `${totals.sessions} session${totals.sessions === 1 ? '' : 's'}`;
+  const count = totals.sessions === 0 ? 'no session' : counted(totals.sessions, 'session');
   const all = inMinutes(active) === inMinutes(inside);
-  const where = totals.sessions === 0 ? `in ${count}` : all ? `in ${count}` : `${inMinutes(inside)} of it in ${count}`;
+  const where = totals.sessions === 0 || all ? `in ${count}` : `${inMinutes(inside)} of it in ${count}`;
   return `Active ${inMinutes(active)}${all && totals.sessions > 0 ? ' ' : ', '}${where}.${away < MINUTE_MS ? '' : ` Away ${inMinutes(away)}.`}`;
 }
 
