@@ -21,11 +21,10 @@ import { withoutColours } from '../../kit/text/hidden-characters.ts';
 import { type ChannelView, DEFAULT_KINDS, type NotificationChannels } from '../../notify/client.ts';
 import { NOTIFICATION_KINDS } from '../../notify/news.ts';
 import { shownArgument } from '../../router/providers/redaction.ts';
-import { answerText } from '../../wire/approver.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { knownApprover, openApproverWith } from '../approver/approver-key.ts';
-import { revocationRequest, signedUntil, vouchedFor } from '../approver/statements.ts';
+import { answerBy, revocationRequest, signedUntil, vouchedFor } from '../approver/statements.ts';
 import { instantAt } from '../commands/time.ts';
 import type { CliContext } from '../context.ts';
 import { readRun } from '../home/home.ts';
@@ -67,11 +66,9 @@ function approverOf({ environment, clock }: CliContext): ApproverPort {
       const known = knownApprover(environment);
       return known && { publicKey: known.publicKey, name: known.name, isSealed: known.kept === 'sealed file' };
     },
-    async sign(said, { intentId, nodeId }, passphrase) {
+    async sign(said, step, passphrase) {
       const key = await openApproverWith(environment, passphrase, () => clock.now());
-      const answer = { ...said, expires_at: signedUntil(clock.now()) };
-      const signature = key.sign(answerText({ ...answer, intent_id: intentId, node_id: nodeId }));
-      return { ...answer, approver: key.publicKeyHex, signature };
+      return answerBy(key, said, step, clock.now());
     },
   };
 }

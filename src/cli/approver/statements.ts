@@ -8,6 +8,7 @@ import { digestsOf, type WaitingGate } from '../../executor/client.ts';
 import type { AgentKey } from '../../kit/identity/keys.ts';
 import {
   type ApproverRequest,
+  type ApproverView,
   answerText,
   type EnrollmentStatement,
   enrollmentText,
@@ -28,6 +29,9 @@ const SIGNED_FOR_MS = 15 * 60 * 1000;
 
 /** Expiry of a statement that is signed now. */
 export const signedUntil = (now: number): string => formatInstant(now + SIGNED_FOR_MS);
+
+/** Whether a key may approve. */
+export const isActive = ({ revoked_at, forged }: ApproverView) => revoked_at === undefined && !forged;
 
 type Ours = Omit<EnrollmentStatement, 'expires_at'>;
 
@@ -54,26 +58,14 @@ export function revocationRequest(
   return { ...statement, voucher: { approver: key.publicKeyHex, signature } };
 }
 
-/** The digest of the displayed call. @throws ReveilleError `conflict` when the executor's digest differs */
-export function digestOf(gate: WaitingGate): string {
-  const { call } = gate;
-  const own = digestsOf(gate).call_sha256;
-  if (own === call.call_sha256) return own;
-  throw new ReveilleError(
-    'conflict',
-    `the executor's digest ${call.call_sha256} does not match the displayed call; nothing was approved`,
-  );
-}
-
-/** The digest of the displayed question. @throws ReveilleError `conflict` when the executor's digest differs */
-export function questionDigestOf(gate: WaitingGate): string {
-  const { displayed_sha256: expected } = gate;
-  const own = digestsOf(gate).displayed_sha256;
-  if (own === expected) return own;
-  throw new ReveilleError(
-    'conflict',
-    `the executor's digest ${expected} does not match the displayed question; nothing was answered`,
-  );
+/** The digests of the displayed call and question. @throws ReveilleError `conflict` when the executor's differ */
+export function shownDigests(gate: WaitingGate): { call_sha256: string; displayed_sha256: string } {
+  const { call_sha256, displayed_sha256 } = digestsOf(gate);
+  const refuse = (digest: string, what: string) =>
+    new ReveilleError('conflict', `the executor's digest ${digest} does not match the displayed ${what}`);
+  if (call_sha256 !== gate.call.call_sha256) throw refuse(gate.call.call_sha256, 'call; nothing was approved');
+  if (displayed_sha256 !== gate.displayed_sha256) throw refuse(gate.displayed_sha256, 'question; nothing was answered');
+  return { call_sha256, displayed_sha256 };
 }
 
 /**
@@ -87,10 +79,20 @@ export async function signedAnswer(
   given: { intentId: string; gate: WaitingGate; approved: boolean; words?: string | undefined },
 ): Promise<GateAnswer> {
   const { intentId, gate, approved, words } = given;
-  const shown = { call_sha256: digestOf(gate), displayed_sha256: questionDigestOf(gate) };
+  const shown = shownDigests(gate);
   const key = await openApprover(context.environment, askPassphrase(context));
   const answer = words === undefined ? {} : { answer: words };
-  const said = { approved, ...shown, expires_at: signedUntil(context.clock.now()), ...answer };
-  const signature = key.sign(answerText({ ...said, intent_id: intentId, node_id: gate.node_id }));
-  return { ...said, approver: key.publicKeyHex, signature };
+  return answerBy(key, { approved, ...shown, ...answer }, { intentId, nodeId: gate.node_id }, context.clock.now());
+}
+
+/** An answer with its expiry, signed by a key. */
+export function answerBy<Said extends Omit<GateAnswer, 'expires_at' | 'approver' | 'signature'>>(
+  key: AgentKey,
+  said: Said,
+  { intentId, nodeId }: { intentId: string; nodeId: string },
+  now: number,
+) {
+  const answer = { ...said, expires_at: signedUntil(now) };
+  const signature = key.sign(answerText({ ...answer, intent_id: intentId, node_id: nodeId }));
+  return { ...answer, approver: key.publicKeyHex, signature };
 }

@@ -7,7 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Settings } from '../../wire/settings.ts';
-import type { Home } from '../home/home.ts';
+import { type Home, isAlive } from '../home/home.ts';
 import { type About, type End, type Part, readArchive, type Visitor, writeArchive } from './archive.ts';
 import { COPIES, filePart, inventory, type OmittedLink } from './inventory.ts';
 import { sealing, unseal } from './sealed-stream.ts';
@@ -35,15 +35,6 @@ export type Making = {
 export type Made = { readonly about: About; readonly end: End; readonly bytes: number };
 type Written = Made & { readonly key: Buffer };
 
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (thrown) {
-    return (thrown as NodeJS.ErrnoException).code === 'EPERM';
-  }
-}
-
 /** Removes files of an interrupted backup, by the process id in the name. */
 export function sweep(folder: string, name: RegExp): void {
   for (const entry of existsSync(folder) ? readdirSync(folder) : []) {
@@ -52,8 +43,6 @@ export function sweep(folder: string, name: RegExp): void {
       rmSync(join(folder, entry), { recursive: true, force: true });
   }
 }
-
-export const escaped = (name: string) => name.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
 
 /** The error of a failed write, which left nothing behind. */
 export function writingError(thrown: unknown, what: string): unknown {
@@ -164,7 +153,7 @@ export async function makeBackup(making: Making): Promise<Made> {
   if (existsSync(file)) throw taken();
   const draft = `${file}.part-${process.pid}`;
   const copies = join(making.home.path, `.backup-${process.pid}`);
-  sweep(dirname(file), new RegExp(`^${escaped(basename(file))}\\.part-(\\d+)$`));
+  sweep(dirname(file), new RegExp(`^${RegExp.escape(basename(file))}\\.part-(\\d+)$`));
   sweep(making.home.path, COPIES);
   let cut: Cut | undefined;
   try {

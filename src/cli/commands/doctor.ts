@@ -7,11 +7,12 @@ import { ownerOf } from '../../wire/did.ts';
 import { parseSettings, type Settings, urlSetting } from '../../wire/settings.ts';
 import { labelOf, localAddress } from '../access/chronos.ts';
 import { serverTime } from '../access/server-clock.ts';
+import { orUndefined } from '../access/unreachable.ts';
 import { EXIT } from '../cli-process.ts';
 import type { CliContext } from '../context.ts';
 import { checkAgent, machineOnDisk } from '../doctor/agent.ts';
 import { checkApproverKey, checkApprovers } from '../doctor/approvers.ts';
-import { type Check, type CheckStatus, inTime, orUndefined } from '../doctor/check.ts';
+import { type Check, type CheckStatus, inTime } from '../doctor/check.ts';
 import { checkClients } from '../doctor/clients.ts';
 import {
   checkClock,

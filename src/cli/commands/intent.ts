@@ -13,6 +13,7 @@ import { intentReceiptSchema } from '../../wire/intent-receipt.ts';
 import type { IntentView } from '../../wire/intent-view.ts';
 import { encodeJson, RawJson, sliceAt } from '../../wire/json.ts';
 import { executorAdmin, executorClient } from '../access/executor.ts';
+import { ignored, orUndefined } from '../access/unreachable.ts';
 import { EXIT } from '../cli-process.ts';
 import type { CliContext } from '../context.ts';
 import { choiceFlag, fileFlag, jsonFlag, wholeNumberFlag } from '../flags/flags.ts';
@@ -66,15 +67,10 @@ const BETWEEN_LOOKS_MS = 125;
 
 /** The state after a moment; `undefined` when it cannot be read. The intent is submitted in either case. */
 async function firstLook({ clock }: CliContext, client: ExecutorClient, id: string): Promise<IntentView | undefined> {
-  try {
-    for (let looks = 1; ; looks++) {
-      const { value } = await client.view(id);
-      if (value.status !== 'drafting' || value.queued_behind !== undefined || looks === FIRST_LOOKS) return value;
-      await wait(clock, BETWEEN_LOOKS_MS);
-    }
-  } catch (error) {
-    if (error instanceof ReveilleError) return undefined;
-    throw error;
+  for (let looks = 1; ; looks++) {
+    const value = (await client.view(id).catch(ignored))?.value;
+    if (value?.status !== 'drafting' || value.queued_behind !== undefined || looks === FIRST_LOOKS) return value;
+    await wait(clock, BETWEEN_LOOKS_MS);
   }
 }
 
@@ -127,12 +123,8 @@ export async function intentShow(context: CliContext, flags: ShowFlags, given: s
 
 /** The executor's public key, from the executor and not from the receipt; a placeholder when it cannot be read. */
 async function receiptKey(context: CliContext): Promise<string> {
-  try {
-    return (await executorAdmin(context).approvers()).executor;
-  } catch (error) {
-    if (error instanceof ReveilleError) return '<the key that "reveille approver list" names where the executor runs>';
-    throw error;
-  }
+  const roster = await orUndefined(() => executorAdmin(context).approvers())?.catch(ignored);
+  return roster?.executor ?? '<the key that "reveille approver list" names where the executor runs>';
 }
 
 export type ReceiptFlags = { user?: string; output?: string };

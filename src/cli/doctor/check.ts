@@ -23,16 +23,6 @@ export function brokenBy(name: string, error: unknown): Check {
   throw error;
 }
 
-/** The result of `read`, or `undefined` for an error that another check reports. */
-export function orUndefined<T>(read: () => T): T | undefined {
-  try {
-    return read();
-  } catch (error) {
-    if (error instanceof ReveilleError) return undefined;
-    throw error;
-  }
-}
-
 /** Replaces the secrets that `reveille up` generates. */
 export const STAND_INS = Object.fromEntries(
   ['TOKEN', 'AGENT_AUTH_SECRET', 'ADMIN_TOKEN', 'WAKE_TOKEN'].map((name) => [

@@ -1,4 +1,5 @@
 /** Checks of this computer: Node, clock, folders, secrets, key, configuration and databases. Nothing is opened for writing but a trial file. */
+
 import {
   accessSync,
   closeSync,
@@ -23,12 +24,13 @@ import { didOf } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { keyFileOf, labelOf } from '../access/chronos.ts';
 import type { ServerTime } from '../access/server-clock.ts';
+import { orUndefined } from '../access/unreachable.ts';
 import type { CliContext } from '../context.ts';
 import { DATABASES, databasePath } from '../home/databases.ts';
 import { readRun, readSecrets } from '../home/home.ts';
 import { readSettingsFile } from '../home/settings-file.ts';
 import { counted } from '../screens/columns.ts';
-import { brokenBy, type Check, orUndefined, STAND_INS } from './check.ts';
+import { brokenBy, type Check, STAND_INS } from './check.ts';
 
 const MEGABYTE = 1024 * 1024;
 /** Below the first limit a day of alarms still fits; below the second, SQLite may not get its next page. */

@@ -1,4 +1,5 @@
 /** Checks of the running daemons, and of the router's public listener: reachable for users, encrypted, with a console. */
+
 import { createServer } from 'node:net';
 import { createChronosClient } from '../../chronos/client.ts';
 import { createExecutorClient } from '../../executor/client.ts';
@@ -13,11 +14,11 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { VERSION } from '../../wire/version.ts';
 import { findChronos, labelOf, localAddress, localIdentity } from '../access/chronos.ts';
 import { findExecutor } from '../access/executor.ts';
-import { signOfLife, whatToDo } from '../access/unreachable.ts';
+import { orUndefined, signOfLife, whatToDo } from '../access/unreachable.ts';
 import type { CliContext } from '../context.ts';
 import { listenerAt } from '../up/listener.ts';
 import type { KnownMachine } from './agent.ts';
-import { brokenBy, type Check, orUndefined } from './check.ts';
+import { brokenBy, type Check } from './check.ts';
 import { runningHere } from './computer.ts';
 
 const TIMEOUT_MS = 3000;

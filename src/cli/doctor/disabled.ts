@@ -10,9 +10,10 @@ import { foldersOf, manifestPathOf } from '../../neo/tools/file-check.ts';
 import { parseToolConfig } from '../../neo/tools/settings.ts';
 import { cannotRunAs } from '../../router/providers/isolation.ts';
 import { isolationSetting, parseSettings, type Settings } from '../../wire/settings.ts';
+import { orUndefined } from '../access/unreachable.ts';
 import type { CliContext } from '../context.ts';
 import { settingsOfAgent } from '../home/neo-manifest.ts';
-import { type Check, orUndefined } from './check.ts';
+import type { Check } from './check.ts';
 
 /** The executor's settings without generated secrets. */
 export const withoutSecrets = (settings: Settings): Settings => ({

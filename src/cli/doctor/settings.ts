@@ -1,4 +1,5 @@
 /** Checks of settings: their values, the models and files that they name, and the tools of the MCP server. A model's endpoint gets one free request, for the list of its models. */
+
 import { join } from 'node:path';
 import { z } from 'zod';
 import { parseChronosConfig } from '../../chronos/config.ts';
@@ -16,10 +17,11 @@ import { checkFiles } from '../../neo/tools/file-check.ts';
 import { manifestNeeds } from '../../neo/tools/settings.ts';
 import { parseRouterConfig } from '../../router/config.ts';
 import { labelOf } from '../access/chronos.ts';
+import { orUndefined } from '../access/unreachable.ts';
 import type { CliContext } from '../context.ts';
 import { PACKAGE_ROOT } from '../home/package-root.ts';
 import { counted } from '../screens/columns.ts';
-import { brokenBy, type Check, orUndefined, STAND_INS } from './check.ts';
+import { brokenBy, type Check, STAND_INS } from './check.ts';
 import { withoutSecrets } from './disabled.ts';
 
 /** Whether every daemon accepts its settings. Secrets may be missing: `reveille up` generates them. */

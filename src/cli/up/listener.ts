@@ -5,6 +5,7 @@ import { plainTransport } from '../../kit/http/plain-transport.ts';
 import { foreignListenerOn } from '../../router/providers/listeners.ts';
 import { openEnvelope } from '../../wire/envelope.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { orUndefined } from '../access/unreachable.ts';
 
 export type Listener =
   /** A daemon of Reveille, of this installation or another. */
@@ -23,13 +24,8 @@ const PAGES = 'public listener';
 
 /** Name and version in a response of ours; `undefined` for any other body. */
 function dataOf(answer: { body: Buffer; status: number }, url: string): object | undefined {
-  try {
-    const data = openEnvelope(answer.body.toString('utf8'), answer.status, url).value();
-    return typeof data === 'object' && data !== null ? data : undefined;
-  } catch (error) {
-    if (error instanceof ReveilleError) return undefined;
-    throw error;
-  }
+  const data = orUndefined(() => openEnvelope(answer.body.toString('utf8'), answer.status, url).value());
+  return typeof data === 'object' && data !== null ? data : undefined;
 }
 
 /** Asks which program listens at a daemon's address. */
