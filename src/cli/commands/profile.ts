@@ -2,9 +2,14 @@
 
 import { resolve } from 'node:path';
 import { createInterface } from 'node:readline/promises';
-import { logicalDay, protectedWindowAt, zoneAt } from '../../chronometric/profile/day-rules.ts';
+import {
+  type LocalTime,
+  localTimeAt,
+  logicalDay,
+  protectedWindowAt,
+  zoneAt,
+} from '../../chronometric/profile/day-rules.ts';
 import { findProfile, newProfileLocation } from '../../chronometric/profile/find-profile.ts';
-import { type LocalTime, localTimeAt } from '../../chronometric/profile/local-time.ts';
 import type { DayRules, LocalWindow, Profile, ProfileProblem } from '../../chronometric/profile/profile.ts';
 import {
   NO_ANSWERS,
