@@ -11,6 +11,7 @@ import {
 import { agentIdentity } from '../../kit/identity/agent.ts';
 import { readKeyFile } from '../../kit/identity/keys.ts';
 import { personProof } from '../../kit/identity/person-proof.ts';
+import type { EnrolledKey } from '../../wire/agent.ts';
 import { labelSchema, ownerOf } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { parseSettings, portSetting, urlSetting } from '../../wire/settings.ts';
@@ -136,6 +137,16 @@ export function alarmClient(context: CliContext, person?: string): ChronosClient
     clock: context.clock,
     attend: attend({ url, home: context.home, clock: context.clock }),
   });
+}
+
+/** Every key that chronosd accepts. */
+export async function* eachKey(client: Pick<ChronosClient, 'listAgents'>): AsyncGenerator<EnrolledKey> {
+  let cursor: string | undefined;
+  do {
+    const page = await client.listAgents(cursor === undefined ? {} : { cursor });
+    yield* page.agents;
+    cursor = page.next_cursor;
+  } while (cursor !== undefined);
 }
 
 /** A client for the operator's routes. */

@@ -13,7 +13,7 @@ import { type EnrolledKey, publicKeySchema } from '../../wire/agent.ts';
 import { didOf, FINGERPRINT_LENGTH, labelSchema, ownerOf } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
-import { adminClient, findChronos, keyFileOf, labelOf } from '../access/chronos.ts';
+import { adminClient, eachKey, findChronos, keyFileOf, labelOf } from '../access/chronos.ts';
 import type { CliContext } from '../context.ts';
 import { fileFlag } from '../flags/flags.ts';
 import { UsageError } from '../flags/usage-error.ts';
@@ -63,7 +63,7 @@ export async function agentEnroll(context: CliContext, flags: EnrollFlags): Prom
   if (from !== undefined) {
     const single = [flags.label, flags.publicKey, flags.keyFile].some((flag) => flag !== undefined);
     if (single) throw new UsageError('--from excludes --label, --public-key and --key-file; the file contains them');
-    return await enrollRoster(context, { from, output }, () => allKeys(adminClient(context)));
+    return await enrollRoster(context, { from, output });
   }
   if (output !== undefined) throw new UsageError('--output needs --from');
   if (flags.publicKey !== undefined && flags.keyFile !== undefined)
@@ -75,22 +75,11 @@ export async function agentEnroll(context: CliContext, flags: EnrollFlags): Prom
   context.out.result(key, [`Enrolled ${key.did}`, `  ${key.public_key}`]);
 }
 
-async function allKeys(client: ChronosClient): Promise<EnrolledKey[]> {
-  const keys: EnrolledKey[] = [];
-  let cursor: string | undefined;
-  do {
-    const page = await client.listAgents(cursor === undefined ? {} : { cursor });
-    keys.push(...page.agents);
-    cursor = page.next_cursor;
-  } while (cursor !== undefined);
-  return keys;
-}
-
 /** The key of a label by its beginning, as `agent list` and DIDs show it. */
 async function keyOf(client: ChronosClient, label: string, given: string): Promise<string> {
   const beginning = given.toLowerCase().replace(/…$/, '');
   if (!BEGINNING.test(beginning)) return publicKeyFlag(given)!;
-  const found = (await allKeys(client)).filter(
+  const found = (await Array.fromAsync(eachKey(client))).filter(
     (key) => ownerOf(key.label) === ownerOf(label) && key.public_key.startsWith(beginning),
   );
   const [only] = found;
@@ -126,7 +115,7 @@ function renderKeys(keys: readonly EnrolledKey[], look: Reader): string[] {
 }
 
 export async function agentList(context: CliContext): Promise<void> {
-  const keys = await allKeys(adminClient(context));
+  const keys = await Array.fromAsync(eachKey(adminClient(context)));
   context.out.list(keys, () => renderKeys(keys, readerOf(context)));
 }
 
@@ -201,11 +190,13 @@ type RosterFlags = { from: string; output?: string | undefined };
  * @throws UsageError before any enrollment, when a line is wrong
  * @throws ReveilleError `unavailable` after all lines, when some of them failed
  */
-async function enrollRoster(context: CliContext, { from, output }: RosterFlags, known: () => Promise<EnrolledKey[]>) {
+async function enrollRoster(context: CliContext, { from, output }: RosterFlags) {
   const { out } = context;
   const entries = readRoster(fileFlag('--from', from), output !== undefined);
   const client = adminClient(context);
-  const keys = new Map((await known()).map((key) => [`${ownerOf(key.label)} ${key.public_key}`, key]));
+  const keys = new Map(
+    (await Array.fromAsync(eachKey(client))).map((key) => [`${ownerOf(key.label)} ${key.public_key}`, key]),
+  );
   const place = output === undefined ? undefined : findChronos(context);
   const rows: Row[] = [];
 

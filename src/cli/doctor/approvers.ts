@@ -18,19 +18,15 @@ const SEAL = 'seal it with a passphrase: reveille approver seal';
 /** Whether other programs can answer with the key of this computer. */
 export function checkApproverKey({ environment }: Pick<CliContext, 'environment'>): Check | undefined {
   const name = "approver's key";
-  try {
-    const known = knownApprover(environment);
-    if (known === undefined) return undefined;
-    const { kept, file } = known;
-    if (kept === 'sealed file') return { name, status: 'ok', detail: `sealed with a passphrase, in ${file}` };
-    const who =
-      kept === 'file'
-        ? `stored in ${file}: every program that can read your files can approve with it`
-        : `in the ${kept}: while that is unlocked, most programs of yours can approve with it`;
-    return { name, status: 'note', detail: `not sealed, ${who}`, remedy: SEAL };
-  } catch (error) {
-    return brokenBy(name, error);
-  }
+  const known = knownApprover(environment);
+  if (known === undefined) return undefined;
+  const { kept, file } = known;
+  if (kept === 'sealed file') return { name, status: 'ok', detail: `sealed with a passphrase, in ${file}` };
+  const who =
+    kept === 'file'
+      ? `stored in ${file}: every program that can read your files can approve with it`
+      : `in the ${kept}: while that is unlocked, most programs of yours can approve with it`;
+  return { name, status: 'note', detail: `not sealed, ${who}`, remedy: SEAL };
 }
 
 /** Whether a user has approvers, and whether this computer has one of their keys. */

@@ -34,7 +34,7 @@ export const STAND_INS = Object.fromEntries(
 /** Longer than the limits inside each check; it ends the doctor within 10 s. */
 const LIMIT_MS = 8000;
 
-/** A check with a time limit. */
+/** A check with a time limit. Its error is reported under its name; our errors contain their remedy. */
 export async function inTime<T extends Check | readonly Check[] | undefined>(
   name: string,
   clock: Clock,
@@ -47,6 +47,8 @@ export async function inTime<T extends Check | readonly Check[] | undefined>(
   try {
     const found = await Promise.race([Promise.resolve().then(work), late]);
     return found === undefined ? [] : [found].flat();
+  } catch (error) {
+    return [brokenBy(name, error)];
   } finally {
     limit.abort();
   }

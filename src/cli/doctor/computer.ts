@@ -141,12 +141,8 @@ export async function checkConfigFile({ home }: CliContext): Promise<Check> {
 
 export function checkSecrets({ home }: CliContext): Check {
   const name = 'secrets';
-  try {
-    if (readSecrets(home) !== undefined) return { name, status: 'ok', detail: 'generated, readable only by you' };
-    return { name, status: 'note', detail: 'not generated yet', remedy: 'reveille up generates them on its first run' };
-  } catch (error) {
-    return brokenBy(name, error);
-  }
+  if (readSecrets(home) !== undefined) return { name, status: 'ok', detail: 'generated, readable only by you' };
+  return { name, status: 'note', detail: 'not generated yet', remedy: 'reveille up generates them on its first run' };
 }
 
 export function checkKey(context: CliContext): Check {

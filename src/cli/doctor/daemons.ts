@@ -6,8 +6,7 @@ import { createExecutorClient } from '../../executor/client.ts';
 import { systemClock } from '../../kit/clock/clock.ts';
 import { createCaller, withinTime } from '../../kit/http/caller.ts';
 import { isLoopback } from '../../kit/http/connections.ts';
-import { codeOf, exchange, joinUrl } from '../../kit/http/exchange.ts';
-import { plainTransport } from '../../kit/http/plain-transport.ts';
+import { codeOf } from '../../kit/http/exchange.ts';
 import { createRouterClient } from '../../router/client.ts';
 import { didOf } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -16,7 +15,7 @@ import { findChronos, labelOf, localAddress, localIdentity } from '../access/chr
 import { findExecutor } from '../access/executor.ts';
 import { orUndefined, signOfLife, whatToDo } from '../access/unreachable.ts';
 import type { CliContext } from '../context.ts';
-import { listenerAt } from '../up/listener.ts';
+import { askListener, listenerAt } from '../up/listener.ts';
 import type { KnownMachine } from './agent.ts';
 import { brokenBy, type Check } from './check.ts';
 import { runningHere } from './computer.ts';
@@ -43,14 +42,15 @@ export type DaemonAddress = {
   portVariable: string;
 };
 
+const anotherPort = (variable: string) => `stop what listens there, or choose another port with ${variable}`;
+
 async function checkSilent(
   context: CliContext,
   { name, url, because, portVariable }: DaemonAddress,
   reason: string,
 ): Promise<Check> {
   if ((await signOfLife(url, context.clock)) === 'listens') {
-    const remedy =
-      because === undefined ? `stop what listens there, or choose another port with ${portVariable}` : undefined;
+    const remedy = because === undefined ? anotherPort(portVariable) : undefined;
     const asked = { url, home: context.home, clock: context.clock };
     return { name, status: 'broken', detail: `${url} listens, but does not answer`, remedy: remedy ?? whatToDo(asked) };
   }
@@ -61,7 +61,7 @@ async function checkSilent(
   const taken = await portTaken(url);
   if (taken === undefined)
     return { name, status: 'note', detail: `does not run; ${url} is free`, remedy: 'start it with: reveille up' };
-  const remedy = `stop what listens there, or choose another port with ${portVariable}`;
+  const remedy = anotherPort(portVariable);
   return { name, status: 'broken', detail: `${url} can be neither reached (${reason}) nor taken (${taken})`, remedy };
 }
 
@@ -87,7 +87,7 @@ export async function checkDaemon(context: CliContext, place: DaemonAddress): Pr
     return { check: await checkReady(place, listener.version), up: true };
   const what = listener.kind === 'daemon' ? listener.name : 'something else';
   const detail = `${what} answers at ${url}, not ${name}`;
-  const remedy = `stop what listens there, or choose another port with ${portVariable}`;
+  const remedy = anotherPort(portVariable);
   return { check: { name, status: 'broken', detail, remedy }, up: false };
 }
 
@@ -105,35 +105,37 @@ export function foreignDaemonAt(
   return { name, status: 'broken', detail, remedy };
 }
 
-/** Whether chronosd accepts this computer's agent. Nothing is pinned: the challenge is not answered. */
-export async function checkTransport(context: CliContext): Promise<Check> {
-  const name = 'chronosd token';
-  const did = orUndefined(() => localIdentity(context))?.did ?? didOf('doctor', '0'.repeat(64));
+/** Whether a daemon accepts a token. */
+async function checkToken(system: string, token: () => Promise<unknown>, remedy: string): Promise<Check> {
+  const name = `${system} token`;
   try {
-    const { url, token } = findChronos(context);
-    await createChronosClient({ url, token, clock: context.clock, timeoutMs: TIMEOUT_MS }).challenge(did);
+    await token();
     return { name, status: 'ok', detail: 'accepted' };
   } catch (error) {
     if (!(error instanceof ReveilleError && error.code === 'unauthorized')) return brokenBy(name, error);
-    const remedy = 'set MATRIX_CHRONOS_TOKEN, or CHRONOS_TOKEN, to the token of chronosd';
-    return { name, status: 'broken', detail: 'chronosd does not accept it', remedy };
+    const who = system === 'executor' ? 'the executor' : system;
+    return { name, status: 'broken', detail: `${who} does not accept it`, remedy };
   }
 }
 
+/** Whether chronosd accepts this computer's agent. Nothing is pinned: the challenge is not answered. */
+export function checkTransport(context: CliContext): Promise<Check> {
+  const did = orUndefined(() => localIdentity(context))?.did ?? didOf('doctor', '0'.repeat(64));
+  const challenge = async () => {
+    const { url, token } = findChronos(context);
+    await createChronosClient({ url, token, clock: context.clock, timeoutMs: TIMEOUT_MS }).challenge(did);
+  };
+  const remedy = 'set MATRIX_CHRONOS_TOKEN, or CHRONOS_TOKEN, to the token of chronosd';
+  return checkToken('chronosd', challenge, remedy);
+}
+
 /** Whether the executor accepts this computer's user. */
-export async function checkExecutorToken(context: CliContext, url: string): Promise<Check> {
-  const name = 'executor token';
+export function checkExecutorToken(context: CliContext, url: string): Promise<Check> {
   const userId = orUndefined(() => labelOf(context)) ?? 'doctor';
   const { token } = findExecutor(context);
-  try {
-    const attend = withinTime(context.clock, TIMEOUT_MS);
-    await createExecutorClient({ url, token, userId, attend }).list({ limit: 1 });
-    return { name, status: 'ok', detail: 'accepted' };
-  } catch (error) {
-    if (!(error instanceof ReveilleError && error.code === 'unauthorized')) return brokenBy(name, error);
-    const remedy = 'set EXECUTOR_TOKEN, or NEO_EXECUTOR_TOKEN, to the token of the executor';
-    return { name, status: 'broken', detail: 'the executor does not accept it', remedy };
-  }
+  const attend = withinTime(context.clock, TIMEOUT_MS);
+  const remedy = 'set EXECUTOR_TOKEN, or NEO_EXECUTOR_TOKEN, to the token of the executor';
+  return checkToken('executor', () => createExecutorClient({ url, token, userId, attend }).list({ limit: 1 }), remedy);
 }
 
 const MACHINE_REMEDY = {
@@ -181,13 +183,8 @@ export async function checkMachine(
 }
 
 const NAME = 'public listener';
-const MOST_BYTES = 64 * 1024;
 
-const ask = (url: string, path: string) =>
-  exchange(plainTransport, {
-    ...{ method: 'GET', url: joinUrl(url, path), maxBytes: MOST_BYTES },
-    limit: { clock: systemClock, ms: TIMEOUT_MS },
-  });
+const ask = (url: string, path: string) => askListener(url, path, TIMEOUT_MS);
 
 function addressOf(context: CliContext): string | undefined {
   const { settings } = context;

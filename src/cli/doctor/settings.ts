@@ -71,19 +71,15 @@ async function checkModel(name: string, prefix: string, settings: CliContext['se
 /** Files that Neo reads at its start: its settings, the skill, and the manifest with its variables. */
 export async function checkNeoFiles(context: CliContext): Promise<Check> {
   const name = 'Neo';
-  try {
-    const label = labelOf(context) ?? 'not-made-yet';
-    const known = { ...context.settings, MATRIX_USER_ID: label, NEO_DEV: '1', NEO_HOST: undefined };
-    const { tools } = parseNeoConfig(known);
-    if (tools === undefined) return { name, status: 'note', detail: 'has no tools, by its settings' };
-    const url = 'http://127.0.0.1:9096';
-    const later = { NEO_CHRONOS_URL: url, REVEILLE_CHRONOS_URL: url, MATRIX_CHRONOS_URL: url };
-    await manifestNeeds(tools, { ...later, ...known });
-    checkFiles(tools, { ...later, ...known }, context.home.path);
-    return { name, status: 'ok', detail: 'its settings are readable; its manifest, lock and skill match' };
-  } catch (error) {
-    return brokenBy(name, error);
-  }
+  const label = labelOf(context) ?? 'not-made-yet';
+  const known = { ...context.settings, MATRIX_USER_ID: label, NEO_DEV: '1', NEO_HOST: undefined };
+  const { tools } = parseNeoConfig(known);
+  if (tools === undefined) return { name, status: 'note', detail: 'has no tools, by its settings' };
+  const url = 'http://127.0.0.1:9096';
+  const later = { NEO_CHRONOS_URL: url, REVEILLE_CHRONOS_URL: url, MATRIX_CHRONOS_URL: url };
+  await manifestNeeds(tools, { ...later, ...known });
+  checkFiles(tools, { ...later, ...known }, context.home.path);
+  return { name, status: 'ok', detail: 'its settings are readable; its manifest, lock and skill match' };
 }
 
 /** The policy and the manifest of the executor: a wrong policy prevents its start, and tools need the manifest. */
@@ -92,24 +88,20 @@ export async function checkExecutorFiles({ settings }: CliContext): Promise<Chec
   const config = orUndefined(() => parseExecutorConfig(withoutSecrets(settings)));
   // Wrong settings are reported by their own check.
   if (!config) return { name, status: 'note', detail: 'correct its settings first' };
-  try {
-    const { readLockedManifest, rejectDrift } = await import('../../mcp-host/drift.ts');
-    const path = config.manifest === 'bundled' ? bundledManifest('executor') : config.manifest.path;
-    const files = readLockedManifest(path, { ...settings, EXECUTOR_WORKSPACE: config.workspace });
-    rejectDrift(files);
-    const { servers } = files.manifest;
-    const { file, warnings } = readPolicy(config.policy);
-    const rules = file.rules?.length ?? 0;
-    const policy =
-      config.policy === undefined
-        ? 'no policy: every call needs approval, except declared reads'
-        : `a policy of ${counted(rules, 'rule')}`;
-    const [warning] = warnings;
-    if (warning !== undefined) return { name, status: 'warning', detail: warning };
-    return { name, status: 'ok', detail: `${counted(servers.length, 'server')}; ${policy}` };
-  } catch (error) {
-    return brokenBy(name, error);
-  }
+  const { readLockedManifest, rejectDrift } = await import('../../mcp-host/drift.ts');
+  const path = config.manifest === 'bundled' ? bundledManifest('executor') : config.manifest.path;
+  const files = readLockedManifest(path, { ...settings, EXECUTOR_WORKSPACE: config.workspace });
+  rejectDrift(files);
+  const { servers } = files.manifest;
+  const { file, warnings } = readPolicy(config.policy);
+  const rules = file.rules?.length ?? 0;
+  const policy =
+    config.policy === undefined
+      ? 'no policy: every call needs approval, except declared reads'
+      : `a policy of ${counted(rules, 'rule')}`;
+  const [warning] = warnings;
+  if (warning !== undefined) return { name, status: 'warning', detail: warning };
+  return { name, status: 'ok', detail: `${counted(servers.length, 'server')}; ${policy}` };
 }
 
 export function checkTools(): Check {
