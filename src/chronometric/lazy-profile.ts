@@ -27,7 +27,7 @@ export function lazyProfile(environment: Environment, clock: Clock): LazyProfile
   return {
     async ready() {
       if (source || findProfile(environment, mayExist).path === undefined) return;
-      const { profileSource } = await import('./profile/profile-source.ts');
+      const { profileSource } = await import('./profile/profile-file.ts');
       source ??= profileSource(environment, clock);
     },
     read: () => source?.read() ?? NONE,

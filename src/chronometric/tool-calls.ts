@@ -1,20 +1,22 @@
-/** Executes a tool call: reads the arguments, runs the tool, returns its result. Read-only tools write nothing. */
-
+/**
+ * Executes a tool call: reads the arguments, runs the tool, returns its result. Read-only tools write nothing. Sessions are
+ * closed by the overlap policy.
+ */
 import type { Clock } from '../kit/clock/clock.ts';
 import { isoDuration } from '../kit/clock/duration.ts';
 import { formatWithOffset } from '../kit/clock/wall-clock.ts';
-import type { IdleStatus } from '../wire/chronometric.ts';
+import type { IdleStatus, SessionEnded, SessionStarted } from '../wire/chronometric.ts';
 import type { ChronometricTool } from '../wire/chronometric-vocabulary.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { ChronometricError } from './chronometric-error.ts';
 import type { ConsentedIdle } from './consented-idle.ts';
 import type { IdleReading } from './idle/idle.ts';
 import type { LazyProfile } from './lazy-profile.ts';
-import { type ChronometricState, REAL_BREAK_MS } from './state/state.ts';
+import type { Profile } from './profile/profile.ts';
+import { type ChronometricState, REAL_BREAK_MS, type Session } from './state/state.ts';
 import { type Arguments, readIntent, readSummary, readThreshold } from './tools/arguments.ts';
 import { breakRequest } from './tools/break-request.ts';
 import { type CallContext, callContextOf, usableTime } from './tools/call-context.ts';
-import { overlapError, overlapOf, sessionEnded, sessionStarted } from './tools/sessions.ts';
 import { type Known, timeContext } from './tools/time-context.ts';
 
 /** Below this idle time the user is at the computer. */
@@ -147,4 +149,50 @@ export function createToolCalls({ state, profile, idle, clock, machineZone }: To
     await profile.ready();
     return run(name, args, contextNow());
   };
+}
+
+/** An ended session in both results. */
+function closed({ id, intent, startedAt, endedAt = startedAt, activeMs }: Session, timezone: string) {
+  return {
+    session_id: id,
+    started_at: formatWithOffset(timezone, startedAt),
+    ended_at: formatWithOffset(timezone, endedAt),
+    duration: isoDuration(endedAt - startedAt),
+    active_duration: isoDuration(activeMs),
+    intent,
+  };
+}
+
+/** The policy for a session that is still open. With an unreadable profile nothing is closed. */
+function overlapOf({ profile, unreadable }: CallContext): Profile['overlapPolicy'] {
+  return unreadable === undefined ? profile.overlapPolicy : 'error';
+}
+
+/** The error when a session is open and must not be closed. @param thrown `SESSION_ALREADY_OPEN` of the state */
+function overlapError({ unreadable }: CallContext, thrown: ChronometricError): ChronometricError {
+  if (unreadable === undefined)
+    return new ChronometricError(
+      thrown.code,
+      'a session is open, and the profile has chronometric.session_overlap_policy: error; end it with mark_session_end first',
+    );
+  return new ChronometricError(
+    'PROFILE_UNREADABLE',
+    `a session is open, and the profile with the policy for it cannot be read (${unreadable}); correct it, or end the session with mark_session_end first`,
+  );
+}
+
+function sessionStarted(
+  { session, autoClosed }: { session: Session; autoClosed?: Session },
+  timezone: string,
+): SessionStarted {
+  return {
+    session_id: session.id,
+    started_at: formatWithOffset(timezone, session.startedAt),
+    intent: session.intent,
+    ...(autoClosed && { auto_closed_prior_session: closed(autoClosed, timezone) }),
+  };
+}
+
+function sessionEnded(session: Session, timezone: string): SessionEnded {
+  return { ...closed(session, timezone), summary: session.summary ?? null };
 }

@@ -8,3 +8,6 @@ export type CliProcess = {
   /** Set by a command that was understood and failed. */
   exitCode?: typeof process.exitCode;
 };
+
+/** Exit statuses of commands (docs/reference/api.md); 3 means that Reveille is not running. */
+export const EXIT = { done: 0, failed: 1, usage: 2, notRunning: 3 } as const;

@@ -4,7 +4,7 @@ import { CommanderError } from 'commander';
 import { printable } from '../kit/text/hidden-characters.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
 import type { CliProcess } from './cli-process.ts';
-import { EXIT } from './exit-status.ts';
+import { EXIT } from './cli-process.ts';
 import { UsageError } from './flags/usage-error.ts';
 import { createOutput } from './screens/output.ts';
 import { buildProgram } from './tree/program.ts';

@@ -8,8 +8,8 @@ import type { CancelTimer, Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
 import type { Sandbox } from '../kit/process/isolation.ts';
 import { Connection, describeError } from './connection.ts';
+import { HealthWatch, ToolWatch } from './connection-watch.ts';
 import { TimedOut, withDeadline } from './deadline.ts';
-import { HealthWatch } from './health-watch.ts';
 import type { ServerSpec } from './manifest.ts';
 import { PinnedTools, ToolMismatch } from './pinned-tools.ts';
 import type { SeenTools } from './seen-tools.ts';
@@ -17,7 +17,6 @@ import type { ServerLog } from './server-log.ts';
 import { type CallOptions, type CallOutcome, type CallState, ToolCalls } from './tool-calls.ts';
 import type { ToolDefinition } from './tool-definition.ts';
 import type { ToolPins } from './tool-lock.ts';
-import { ToolWatch } from './tool-watch.ts';
 
 /** A server that ran for this long resets its consecutive failures. */
 const STEADY_MS = 60_000;

@@ -1,8 +1,22 @@
 /** A profile at a moment of the wall clock: the logical day, the zone, and protection. Pure. */
-import type { Day, EnergyZone } from '../../wire/chronometric-vocabulary.ts';
-import type { LocalTime } from './local-time.ts';
+
+import { wallReading } from '../../kit/clock/wall-clock.ts';
+import { DAYS, type Day, type EnergyZone } from '../../wire/chronometric-vocabulary.ts';
 import { type DayRules, MINUTES_OF_DAY, type MinuteOfDay, type Profile, type ProtectedWindow } from './profile.ts';
 import { dayBefore, windowBegan, windowContains } from './time-of-day.ts';
+
+/** A weekday of the calendar, and its minute. */
+export type LocalTime = { readonly day: Day; readonly minute: MinuteOfDay };
+
+/**
+ * @param timezone IANA
+ * @param instant epoch milliseconds
+ * @throws RangeError for an unknown zone
+ */
+export function localTimeAt(timezone: string, instant: number): LocalTime {
+  const { weekday, minuteOfDay } = wallReading(timezone, instant);
+  return { day: DAYS[weekday]!, minute: minuteOfDay };
+}
 
 export type LogicalDay = {
   /** The weekday whose rules apply: at half past midnight that of the evening before. */

@@ -15,10 +15,9 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
-import type { Clock } from '../../kit/clock/clock.ts';
-import { systemClock } from '../../kit/clock/clock.ts';
+import { type Clock, systemClock } from '../../kit/clock/clock.ts';
 import { zoneAt } from './day-rules.ts';
-import { profileSource } from './profile-source.ts';
+import { profileSource } from './profile-file.ts';
 
 const LINUX = process.platform === 'linux';
 const consent = (given: boolean) => `privacy:\n  os_idle_consent: ${given}\n`;

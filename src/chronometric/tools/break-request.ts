@@ -1,7 +1,7 @@
-/** `request_break_if_needed`: whether a break is due, how urgent it is, and the suggested action. Pure. */
-
+/** `request_break_if_needed`: whether a break is due, how urgent it is, and the suggested action; and the same for views. Pure. */
 import { isoDuration } from '../../kit/clock/duration.ts';
 import type { BreakRequest } from '../../wire/chronometric.ts';
+import type { DayView } from '../../wire/chronometric-view.ts';
 import type { BreakLevel } from '../../wire/chronometric-vocabulary.ts';
 import { ChronometricError } from '../chronometric-error.ts';
 import { logicalDay, protectedWindowAt } from '../profile/day-rules.ts';
@@ -119,4 +119,21 @@ export function breakRequest(
     reason,
     ...(window && { protected_window_label: window.label }),
   };
+}
+
+/**
+ * As `request_break_if_needed`, with the profile's threshold or the first step of the ladder.
+ *
+ * @returns `undefined` when the profile cannot be read
+ */
+export function breakView(session: Session, context: CallContext): DayView['break'] {
+  if (context.unreadable !== undefined) return undefined;
+  const { rules } = logicalDay(context.profile, context.local);
+  const threshold = rules.breakMinutes?.value ?? rules.ladder.value[0];
+  const elapsed = Math.max(0, session.activeSinceBreakMs);
+  const known = { elapsed: isoDuration(elapsed), threshold_minutes: threshold };
+  const request = breakRequest(context, session, threshold);
+  if (request === null) return { ...known, due: false, due_in: isoDuration(threshold * MINUTE_MS - elapsed) };
+  const { level, protected_window_label: label } = request;
+  return { ...known, due: true, level, ...(label !== undefined && { protected_window_label: label }) };
 }

@@ -1,6 +1,6 @@
 /** The context of every tool call: the current time and the user's profile. */
 import { ChronometricError } from '../chronometric-error.ts';
-import { type LocalTime, localTimeAt } from '../profile/local-time.ts';
+import { type LocalTime, localTimeAt } from '../profile/day-rules.ts';
 import type { Profile } from '../profile/profile.ts';
 
 export type CallContext = {

@@ -5,8 +5,8 @@ import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
 import type { DayView, WeekView } from '../../wire/chronometric-view.ts';
 import { dayOfWeek } from '../../wire/chronometric-vocabulary.ts';
 import type { ChronometricState, Session } from '../state/state.ts';
+import { breakView } from '../tools/break-request.ts';
 import type { CallContext } from '../tools/call-context.ts';
-import { breakView } from './break-view.ts';
 import { extentOf, type Interval, intervalsOf, lengthOf, within } from './intervals.ts';
 import { type DayRule, dayOf, daysUntil, type LogicalDate } from './logical-days.ts';
 

@@ -5,8 +5,8 @@ import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
 import type { PromptContext } from '../../wire/chronometric-view.ts';
 import { dayOfWeek } from '../../wire/chronometric-vocabulary.ts';
 import { REAL_BREAK_MS, type Session } from '../state/state.ts';
+import { breakView } from '../tools/break-request.ts';
 import type { CallContext } from '../tools/call-context.ts';
-import { breakView } from './break-view.ts';
 
 /** The data of the state; a missing field could not be read. */
 export type Known = {

@@ -1,15 +1,22 @@
 /** The chronosd and the identity of the commands on this computer. */
 import { existsSync } from 'node:fs';
 import { z } from 'zod';
-import type { PersonProver } from '../../chronos/client.ts';
-import { type ChronosClient, createChronosClient, holdPrincipal, type Prover } from '../../chronos/client.ts';
+import {
+  type ChronosClient,
+  createChronosClient,
+  holdPrincipal,
+  type PersonProver,
+  type Prover,
+} from '../../chronos/client.ts';
 import { agentIdentity } from '../../kit/identity/agent.ts';
 import { readKeyFile } from '../../kit/identity/keys.ts';
 import { personProof } from '../../kit/identity/person-rights.ts';
-import { labelSchema } from '../../wire/did.ts';
+import type { EnrolledKey } from '../../wire/agent.ts';
+import { labelSchema, ownerOf } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { parseSettings, portSetting, urlSetting } from '../../wire/settings.ts';
 import type { CliContext } from '../context.ts';
+import { UsageError } from '../flags/usage-error.ts';
 import { readAccess, readLabel, readRun, readSecrets } from '../home/home.ts';
 import { attend } from './unreachable.ts';
 
@@ -132,10 +139,32 @@ export function alarmClient(context: CliContext, person?: string): ChronosClient
   });
 }
 
+/** Every key that chronosd accepts. */
+export async function* eachKey(client: Pick<ChronosClient, 'listAgents'>): AsyncGenerator<EnrolledKey> {
+  let cursor: string | undefined;
+  do {
+    const page = await client.listAgents(cursor === undefined ? {} : { cursor });
+    yield* page.agents;
+    cursor = page.next_cursor;
+  } while (cursor !== undefined);
+}
+
 /** A client for the operator's routes. */
 export function adminClient(context: CliContext): ChronosClient {
   const { url, token } = findChronos(context);
   const adminToken = parseSettings(schema, context.settings).CHRONOS_ADMIN_TOKEN;
   const { home, clock } = context;
   return createChronosClient({ url, token, adminToken, clock, attend: attend({ url, home, clock }) });
+}
+
+/** The named user, or the user of this installation. */
+export function userOf(context: CliContext, given: string | undefined): string {
+  const label = given ?? labelOf(context);
+  if (label === undefined)
+    throw new UsageError('the user id is missing, and this home has no identity; give a user id');
+  if (!labelSchema.safeParse(label).success)
+    throw new UsageError(
+      `the user id must be 1 to 64 of A-Z a-z 0-9 . _ -, and not dots alone (got ${JSON.stringify(label)})`,
+    );
+  return ownerOf(label);
 }

@@ -12,6 +12,7 @@ import type {
   FireTimesOf,
   NotificationChannel,
   Part,
+  PasskeyPort,
   ReceiptVerdict,
   SeriesOf,
 } from '../../console/backend.ts';
@@ -20,19 +21,16 @@ import { withoutColours } from '../../kit/text/hidden-characters.ts';
 import { type ChannelView, DEFAULT_KINDS, type NotificationChannels } from '../../notify/client.ts';
 import { NOTIFICATION_KINDS } from '../../notify/news.ts';
 import { shownArgument } from '../../router/providers/redaction.ts';
-import { answerText } from '../../wire/approver.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { knownApprover, openApproverWith } from '../approver/approver-key.ts';
-import { signedUntil } from '../approver/statements.ts';
+import { answerBy, revocationRequest, signedUntil, vouchedFor } from '../approver/statements.ts';
 import { instantAt } from '../commands/time.ts';
 import type { CliContext } from '../context.ts';
-import { userOf } from '../flags/machine-user.ts';
 import { readRun } from '../home/home.ts';
 import { chronometricAccess } from './chronometric.ts';
-import { alarmClient } from './chronos.ts';
+import { alarmClient, userOf } from './chronos.ts';
 import { executorAdmin, executorClient } from './executor.ts';
-import { passkeyPort } from './passkeys.ts';
 import { personClient } from './person.ts';
 import { routerClient } from './router.ts';
 
@@ -68,11 +66,9 @@ function approverOf({ environment, clock }: CliContext): ApproverPort {
       const known = knownApprover(environment);
       return known && { publicKey: known.publicKey, name: known.name, isSealed: known.kept === 'sealed file' };
     },
-    async sign(said, { intentId, nodeId }, passphrase) {
+    async sign(said, step, passphrase) {
       const key = await openApproverWith(environment, passphrase, () => clock.now());
-      const answer = { ...said, expires_at: signedUntil(clock.now()) };
-      const signature = key.sign(answerText({ ...answer, intent_id: intentId, node_id: nodeId }));
-      return { ...answer, approver: key.publicKeyHex, signature };
+      return answerBy(key, said, step, clock.now());
     },
   };
 }
@@ -226,5 +222,35 @@ export function localBackend(
     health: { there: () => checks(context) },
     places: [{ name: 'home', where: home.path }, { name: 'settings', where: home.configFile }, ...data],
     day: { there: (date) => dayOf(context, date) },
+  };
+}
+
+/** @throws ReveilleError when the executor's roster is not accessible from here */
+function passkeyPort(context: CliContext, user: string): PasskeyPort {
+  const admin = executorAdmin(context);
+  const { environment, clock } = context;
+  const open = (passphrase: string | undefined) => openApproverWith(environment, passphrase, () => clock.now());
+  return {
+    async opens(passphrase) {
+      await open(passphrase);
+    },
+
+    async list() {
+      const { approvers } = await admin.approvers(user);
+      return approvers.filter(({ passkey }) => passkey !== undefined);
+    },
+
+    async enroll({ passkey, name }, passphrase) {
+      const { executor } = await admin.approvers(user);
+      const key = await open(passphrase);
+      const about = { passkey, name, user, executor, expires_at: signedUntil(clock.now()) };
+      return admin.enroll(vouchedFor(about, key));
+    },
+
+    async revoke(approver, passphrase) {
+      const { executor } = await admin.approvers(user);
+      const key = await open(passphrase);
+      return admin.revoke(revocationRequest(key, { approver, user, executor }, clock.now()));
+    },
   };
 }

@@ -10,9 +10,8 @@ import {
 import { ReveilleError } from '../../wire/errors.ts';
 import { parseSettings, portSetting, urlSetting } from '../../wire/settings.ts';
 import type { CliContext } from '../context.ts';
-import { userOf } from '../flags/machine-user.ts';
 import { readRun, readSubmitter } from '../home/home.ts';
-import { localAddress } from './chronos.ts';
+import { localAddress, userOf } from './chronos.ts';
 import { attend } from './unreachable.ts';
 
 const schema = z.object({

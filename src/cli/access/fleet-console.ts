@@ -122,13 +122,8 @@ function backendFor(
     machineLog: { there: () => lastLines(context, user) },
     agent: {
       there: createNeoClient({
-        ...{
-          url: 'http://your-agent',
-          token: undefined,
-          clock,
-          name: 'your agent',
-          transport: users.transportTo(user),
-        },
+        ...{ url: 'http://your-agent', token: undefined, clock, name: 'your agent' },
+        transport: users.transportTo(user),
       }),
     },
     approver: { missing: PASSKEY_NEEDED },

@@ -121,17 +121,24 @@ export function whatToDo({ url, home }: Asked): string {
   return `its process ${pid} is stuck or overloaded; if it stays silent, end it with "kill -9 ${pid}" and start it with "reveille up" (alarms are kept)`;
 }
 
-/** The process of a `reveille up` of this installation that listens at an address. */
+/** The process of a `reveille up` of this installation that listens at an address. The doctor reports an unreadable record. */
 function pidBehind(home: Home, url: string): number | undefined {
+  const run = orUndefined(() => readRun(home));
+  return run && [run.chronos_url, run.router_url, run.public_url, run.executor_url].includes(url) ? run.pid : undefined;
+}
+
+/** The handler of a failure that does not matter here, or that another part reports. Only our errors are ignored. */
+export function ignored(error: unknown): undefined {
+  if (error instanceof ReveilleError) return undefined;
+  throw error;
+}
+
+/** The result of `read`, or `undefined` for an {@link ignored} error. */
+export function orUndefined<T>(read: () => T): T | undefined {
   try {
-    const run = readRun(home);
-    return run && [run.chronos_url, run.router_url, run.public_url, run.executor_url].includes(url)
-      ? run.pid
-      : undefined;
+    return read();
   } catch (error) {
-    // An unreadable record is reported by the doctor.
-    if (error instanceof ReveilleError) return undefined;
-    throw error;
+    return ignored(error);
   }
 }
 

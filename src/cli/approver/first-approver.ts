@@ -5,7 +5,7 @@ import { ReveilleError } from '../../wire/errors.ts';
 import type { Settings } from '../../wire/settings.ts';
 import { type Home, readSubmitter, writeSubmitter } from '../home/home.ts';
 import { loadOrMakeApprover, openApprover } from './approver-key.ts';
-import { enrollmentRequest } from './statements.ts';
+import { enrollmentRequest, isActive } from './statements.ts';
 
 type Given = { readonly environment: Settings; readonly user: string; readonly now: number };
 
@@ -25,7 +25,7 @@ export async function ensureApprover(
   try {
     const { executor, approvers, resets } = await admin.approvers(user);
     const reset = resets.at(-1)?.at ?? '';
-    const standing = approvers.filter(({ revoked_at, forged }) => revoked_at === undefined && !forged);
+    const standing = approvers.filter(isActive);
     const { publicKey, name, file } = await loadOrMakeApprover(environment, now);
     if (standing.some(({ approver }) => approver === publicKey)) return undefined;
     if (standing.length > 0)

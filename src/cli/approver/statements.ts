@@ -1,21 +1,37 @@
-/** Statements about the roster of approvers that a user's key signs (see docs/reference/receipts.md). */
+/**
+ * What a user's key signs (see docs/reference/receipts.md): statements about the roster of approvers, and answers to
+ * questions of the executor. An answer contains the digests of the displayed call and question, computed here from the
+ * displayed texts.
+ */
+
+import { digestsOf, type WaitingGate } from '../../executor/client.ts';
 import type { AgentKey } from '../../kit/identity/keys.ts';
 import {
   type ApproverRequest,
+  type ApproverView,
+  answerText,
   type EnrollmentStatement,
   enrollmentText,
   type RevocationRequest,
   type RevocationStatement,
   revocationText,
 } from '../../wire/approver.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import type { GateAnswer } from '../../wire/executor.ts';
 import { type PasskeyRequest, passkeyEnrollmentText } from '../../wire/passkey.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
+import type { CliContext } from '../context.ts';
+import { openApprover } from './approver-key.ts';
+import { askPassphrase } from './passphrase.ts';
 
 /** Validity of a signed statement: long enough for clock differences, short enough against later use. */
 const SIGNED_FOR_MS = 15 * 60 * 1000;
 
 /** Expiry of a statement that is signed now. */
 export const signedUntil = (now: number): string => formatInstant(now + SIGNED_FOR_MS);
+
+/** Whether a key may approve. */
+export const isActive = ({ revoked_at, forged }: ApproverView) => revoked_at === undefined && !forged;
 
 type Ours = Omit<EnrollmentStatement, 'expires_at'>;
 
@@ -40,4 +56,43 @@ export function revocationRequest(
   const statement = { ...about, expires_at: signedUntil(now) };
   const signature = key.sign(revocationText(statement));
   return { ...statement, voucher: { approver: key.publicKeyHex, signature } };
+}
+
+/** The digests of the displayed call and question. @throws ReveilleError `conflict` when the executor's differ */
+export function shownDigests(gate: WaitingGate): { call_sha256: string; displayed_sha256: string } {
+  const { call_sha256, displayed_sha256 } = digestsOf(gate);
+  const refuse = (digest: string, what: string) =>
+    new ReveilleError('conflict', `the executor's digest ${digest} does not match the displayed ${what}`);
+  if (call_sha256 !== gate.call.call_sha256) throw refuse(gate.call.call_sha256, 'call; nothing was approved');
+  if (displayed_sha256 !== gate.displayed_sha256) throw refuse(gate.displayed_sha256, 'question; nothing was answered');
+  return { call_sha256, displayed_sha256 };
+}
+
+/**
+ * Signs an answer after checking the displayed texts.
+ *
+ * @param given.words the user's remark
+ * @throws ReveilleError `conflict` when call or question do not match their digests; as `openApprover`
+ */
+export async function signedAnswer(
+  context: CliContext,
+  given: { intentId: string; gate: WaitingGate; approved: boolean; words?: string | undefined },
+): Promise<GateAnswer> {
+  const { intentId, gate, approved, words } = given;
+  const shown = shownDigests(gate);
+  const key = await openApprover(context.environment, askPassphrase(context));
+  const answer = words === undefined ? {} : { answer: words };
+  return answerBy(key, { approved, ...shown, ...answer }, { intentId, nodeId: gate.node_id }, context.clock.now());
+}
+
+/** An answer with its expiry, signed by a key. */
+export function answerBy<Said extends Omit<GateAnswer, 'expires_at' | 'approver' | 'signature'>>(
+  key: AgentKey,
+  said: Said,
+  { intentId, nodeId }: { intentId: string; nodeId: string },
+  now: number,
+) {
+  const answer = { ...said, expires_at: signedUntil(now) };
+  const signature = key.sign(answerText({ ...answer, intent_id: intentId, node_id: nodeId }));
+  return { ...answer, approver: key.publicKeyHex, signature };
 }

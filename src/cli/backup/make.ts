@@ -45,8 +45,6 @@ export function sweep(folder: string, name: RegExp): void {
   }
 }
 
-export const escaped = (name: string) => name.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
-
 /** The error of a failed write, which left nothing behind. */
 export function writingError(thrown: unknown, what: string): unknown {
   if (thrown instanceof ReveilleError || !(thrown instanceof Error) || !('code' in thrown)) return thrown;
@@ -156,7 +154,7 @@ export async function makeBackup(making: Making): Promise<Made> {
   if (existsSync(file)) throw taken();
   const draft = `${file}.part-${process.pid}`;
   const copies = join(making.home.path, `.backup-${process.pid}`);
-  sweep(dirname(file), new RegExp(`^${escaped(basename(file))}\\.part-(\\d+)$`));
+  sweep(dirname(file), new RegExp(`^${RegExp.escape(basename(file))}\\.part-(\\d+)$`));
   sweep(making.home.path, COPIES);
   let cut: Cut | undefined;
   try {

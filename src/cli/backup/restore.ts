@@ -24,7 +24,7 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { checkSchemas, DATA_FOLDERS, DATABASES } from '../home/databases.ts';
 import type { About, End, Visitor } from './archive.ts';
 import type { PartHead } from './entry.ts';
-import { APPROVER_PATH, escaped, readBackup, sweep, syncFolder, writingError } from './make.ts';
+import { APPROVER_PATH, readBackup, sweep, syncFolder, writingError } from './make.ts';
 
 const BUSY_MS = 1000;
 
@@ -192,7 +192,7 @@ export async function restoreBackup({ file, home, passphrase, approver, onOutsid
   checkEmpty(home);
   const draft = `${home}.restore-${process.pid}`;
   const approverDraft = approver === undefined ? undefined : `${approver}.restore-${process.pid}`;
-  sweep(dirname(home), new RegExp(`^${escaped(basename(home))}\\.restore-(\\d+)$`));
+  sweep(dirname(home), new RegExp(`^${RegExp.escape(basename(home))}\\.restore-(\\d+)$`));
   let root: Beneath | undefined;
   let unpacking: Unpacking | undefined;
   let isRestored = false;

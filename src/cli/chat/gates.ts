@@ -5,7 +5,7 @@ import type { NeoClient } from '../../neo/client.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { gateSchema } from '../../wire/executor.ts';
 import type { TurnEventData } from '../../wire/turn.ts';
-import { signedAnswer } from '../approver/signed-answer.ts';
+import { signedAnswer } from '../approver/statements.ts';
 import type { CliContext } from '../context.ts';
 import { askPerson } from '../screens/gate-prompt.ts';
 

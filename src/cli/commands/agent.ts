@@ -1,21 +1,26 @@
-/** `reveille agent`: the identity of this agent, and the keys that chronosd accepts. */
+/** `reveille agent`: the identity of this agent, and the keys that chronosd accepts; `enroll --from` registers those of many agents and writes their configurations. */
 
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { z } from 'zod';
 import type { ChronosClient } from '../../chronos/client.ts';
 import { fromNow } from '../../kit/clock/local-time.ts';
 import { agentIdentity } from '../../kit/identity/agent.ts';
 import { loadOrCreateKey, readKeyFile } from '../../kit/identity/keys.ts';
+import { readPrivateFile, writePrivateFile } from '../../kit/identity/private-file.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
 import { type EnrolledKey, publicKeySchema } from '../../wire/agent.ts';
-import { FINGERPRINT_LENGTH, labelSchema, ownerOf } from '../../wire/did.ts';
+import { didOf, FINGERPRINT_LENGTH, labelSchema, ownerOf } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { adminClient, keyFileOf, labelOf } from '../access/chronos.ts';
+import { parseOrThrow } from '../../wire/validate.ts';
+import { adminClient, eachKey, findChronos, keyFileOf, labelOf } from '../access/chronos.ts';
 import type { CliContext } from '../context.ts';
+import { fileFlag } from '../flags/flags.ts';
 import { UsageError } from '../flags/usage-error.ts';
-import { loadOrMakeLabel, makeHome } from '../home/home.ts';
-import { columns } from '../screens/columns.ts';
+import { homeAt, loadOrMakeLabel, makeHome } from '../home/home.ts';
+import { table } from '../screens/columns.ts';
 import { readerOf } from '../screens/reader.ts';
 import { facts, type Reader } from '../screens/render.ts';
-import { enrollRoster } from './agent-roster.ts';
 
 /** Shows the identity of this agent and creates it if missing. The seed of the key is never shown. */
 export async function agentWhoami(context: CliContext): Promise<void> {
@@ -58,7 +63,7 @@ export async function agentEnroll(context: CliContext, flags: EnrollFlags): Prom
   if (from !== undefined) {
     const single = [flags.label, flags.publicKey, flags.keyFile].some((flag) => flag !== undefined);
     if (single) throw new UsageError('--from excludes --label, --public-key and --key-file; the file contains them');
-    return await enrollRoster(context, { from, output }, () => allKeys(adminClient(context)));
+    return await enrollRoster(context, { from, output });
   }
   if (output !== undefined) throw new UsageError('--output needs --from');
   if (flags.publicKey !== undefined && flags.keyFile !== undefined)
@@ -70,22 +75,11 @@ export async function agentEnroll(context: CliContext, flags: EnrollFlags): Prom
   context.out.result(key, [`Enrolled ${key.did}`, `  ${key.public_key}`]);
 }
 
-async function allKeys(client: ChronosClient): Promise<EnrolledKey[]> {
-  const keys: EnrolledKey[] = [];
-  let cursor: string | undefined;
-  do {
-    const page = await client.listAgents(cursor === undefined ? {} : { cursor });
-    keys.push(...page.agents);
-    cursor = page.next_cursor;
-  } while (cursor !== undefined);
-  return keys;
-}
-
 /** The key of a label by its beginning, as `agent list` and DIDs show it. */
 async function keyOf(client: ChronosClient, label: string, given: string): Promise<string> {
   const beginning = given.toLowerCase().replace(/…$/, '');
   if (!BEGINNING.test(beginning)) return publicKeyFlag(given)!;
-  const found = (await allKeys(client)).filter(
+  const found = (await Array.fromAsync(eachKey(client))).filter(
     (key) => ownerOf(key.label) === ownerOf(label) && key.public_key.startsWith(beginning),
   );
   const [only] = found;
@@ -104,9 +98,7 @@ export async function agentRevoke(context: CliContext, flags: KeyFlags): Promise
     label,
     ...(publicKey === undefined ? {} : { public_key: publicKey }),
   });
-  const { out } = context;
-  if (out.json) for (const key of revoked) out.result(key, []);
-  else for (const key of revoked) out.line(`Revoked ${key.did}`);
+  context.out.list(revoked, () => revoked.map(({ did }) => `Revoked ${did}`));
 }
 
 function renderKeys(keys: readonly EnrolledKey[], look: Reader): string[] {
@@ -117,14 +109,153 @@ function renderKeys(keys: readonly EnrolledKey[], look: Reader): string[] {
     key.revoked_at === undefined ? key.source : 'revoked',
     fromNow(Date.parse(key.revoked_at ?? key.enrolled_at), look.now),
   ]);
-  const [heading, ...lines] = columns([['LABEL', 'PUBLIC KEY', 'STATE', 'SINCE'], ...rows], look.width);
+  const [heading, ...lines] = table(['LABEL', 'PUBLIC KEY', 'STATE', 'SINCE'], rows, look);
   const body = lines.map((line, at) => (keys[at]!.revoked_at === undefined ? line : look.paint('dim', line)));
-  return [look.paint('dim', heading!), ...body];
+  return [heading!, ...body];
 }
 
 export async function agentList(context: CliContext): Promise<void> {
+  const keys = await Array.fromAsync(eachKey(adminClient(context)));
+  context.out.list(keys, () => renderKeys(keys, readerOf(context)));
+}
+
+/** A line of the file. A missing key is created in the folder of `--output`. */
+const entrySchema = z.strictObject({ label: labelSchema, public_key: publicKeySchema.optional() });
+type Entry = z.output<typeof entrySchema> & { line: number };
+
+const MOST_LINES = 100_000;
+const EXAMPLE = '{"label": "alice", "public_key": "<64 hex digits>"}';
+
+/** The result of a line. */
+type Row = { line: number; label: string } & (
+  | { result: 'enrolled' | 'already'; did: string; public_key: string; home?: string }
+  | { result: 'failed'; error: string }
+);
+
+/**
+ * Reads the whole file before any enrollment.
+ *
+ * @throws UsageError naming the wrong lines, up to ten
+ */
+function readRoster(text: string, isWritten: boolean): Entry[] {
+  const entries: Entry[] = [];
+  const problems: string[] = [];
+  const seen = new Map<string, number>();
+  for (const [index, source] of text.split('\n').entries()) {
+    const line = index + 1;
+    if (source.trim() === '') continue;
+    try {
+      const entry = { ...parseOrThrow(entrySchema, JSON.parse(source)), line };
+      if (entry.public_key === undefined && !isWritten)
+        throw new ReveilleError(
+          'invalid_request',
+          'public_key is missing; --output <folder> creates a key for the line',
+        );
+      // With a folder each agent has one line, because its folder has one key.
+      const name = isWritten ? ownerOf(entry.label) : `${ownerOf(entry.label)} ${entry.public_key?.toLowerCase()}`;
+      const before = seen.get(name);
+      if (before !== undefined) throw new ReveilleError('invalid_request', `duplicate of line ${before}`);
+      seen.set(name, line);
+      entries.push(entry);
+    } catch (error) {
+      const why = error instanceof SyntaxError ? `must be a JSON object such as ${EXAMPLE}` : (error as Error).message;
+      problems.push(`line ${line}: ${why}`);
+    }
+  }
+  if (entries.length > MOST_LINES) problems.push(`it has ${entries.length} lines; the limit is ${MOST_LINES}`);
+  if (entries.length === 0 && problems.length === 0)
+    problems.push(`it has no lines; a line is a JSON object such as ${EXAMPLE}`);
+  if (problems.length === 0) return entries;
+  const more = problems.length > 10 ? `; and ${problems.length - 10} more` : '';
+  throw new UsageError(`nothing was enrolled: ${problems.slice(0, 10).join('; ')}${more}`);
+}
+
+function configurationOf(label: string, { url, token }: { url: string; token: string }): string {
+  return [
+    `# Configuration of the agent ${label}: set REVEILLE_HOME to this folder on the agent's host.`,
+    '# This file contains a token of the fleet. keys/agent.key, if present, is the identity of this agent alone.',
+    `MATRIX_USER_ID: ${JSON.stringify(label)}`,
+    `MATRIX_CHRONOS_URL: ${JSON.stringify(url)}`,
+    `MATRIX_CHRONOS_TOKEN: ${JSON.stringify(token)}`,
+    '',
+  ].join('\n');
+}
+
+type RosterFlags = { from: string; output?: string | undefined };
+
+/**
+ * Enrolls every line of a file and reports each. An enrolled key stays; a revoked one stays revoked. With `output` each
+ * agent gets a folder there, its `REVEILLE_HOME`.
+ *
+ * @throws UsageError before any enrollment, when a line is wrong
+ * @throws ReveilleError `unavailable` after all lines, when some of them failed
+ */
+async function enrollRoster(context: CliContext, { from, output }: RosterFlags) {
   const { out } = context;
-  const keys = await allKeys(adminClient(context));
-  if (out.json) for (const key of keys) out.result(key, []);
-  else for (const line of renderKeys(keys, readerOf(context))) out.line(line);
+  const entries = readRoster(fileFlag('--from', from), output !== undefined);
+  const client = adminClient(context);
+  const keys = new Map(
+    (await Array.fromAsync(eachKey(client))).map((key) => [`${ownerOf(key.label)} ${key.public_key}`, key]),
+  );
+  const place = output === undefined ? undefined : findChronos(context);
+  const rows: Row[] = [];
+
+  const enroll = async ({ label, public_key: given, line }: Entry): Promise<Row> => {
+    const home = output === undefined ? undefined : homeAt(resolve(output, label));
+    // The key is on disk before chronosd knows it, so that an enrolled key can always be used.
+    const publicKey = (given ?? loadOrCreateKey(home!.keyFile).publicKeyHex).toLowerCase();
+    if (home) {
+      const text = configurationOf(label, place!);
+      const there = existsSync(home.configFile) ? readPrivateFile(home.configFile) : undefined;
+      if (there === undefined) writePrivateFile(home.configFile, text);
+      else if (there !== text)
+        throw new ReveilleError(
+          'conflict',
+          `${home.configFile} has other content and was not changed; move it away first`,
+        );
+    }
+    const about = {
+      line,
+      label,
+      did: didOf(label, publicKey),
+      public_key: publicKey,
+      ...(home && { home: home.path }),
+    };
+    const before = keys.get(`${ownerOf(label)} ${publicKey}`);
+    if (before?.revoked_at !== undefined)
+      throw new ReveilleError(
+        'conflict',
+        `the key was revoked at ${before.revoked_at}; "agent enroll --label ${label} --public-key …" enrolls it again`,
+      );
+    if (before?.source === 'enrolled') return { ...about, result: 'already' };
+    await client.enrollAgent({ label, public_key: publicKey });
+    return { ...about, result: 'enrolled' };
+  };
+
+  for (const entry of entries) {
+    const row = await enroll(entry).catch((error: unknown): Row => {
+      if (!(error instanceof ReveilleError)) throw error;
+      return { line: entry.line, label: entry.label, result: 'failed', error: error.message };
+    });
+    rows.push(row);
+    if (out.json) out.result(row, []);
+    else if (row.result === 'failed') out.line(`line ${row.line}  ${row.label}  failed: ${oneLine(row.error)}`);
+    else
+      out.line(
+        `line ${row.line}  ${row.label}  ${row.result === 'already' ? 'enrolled already' : 'enrolled'}  ${row.did}`,
+      );
+  }
+
+  const count = (result: Row['result']) => rows.filter((row) => row.result === result).length;
+  const failed = count('failed');
+  if (!out.json) {
+    out.line(`${count('enrolled')} enrolled, ${count('already')} enrolled already, ${failed} failed`);
+    if (output !== undefined) out.line(`Each agent's REVEILLE_HOME is ${join(resolve(output), '<label>')}.`);
+    else out.line('--output <folder> also writes the configuration of each agent.');
+  }
+  if (failed > 0)
+    throw new ReveilleError(
+      'unavailable',
+      `${failed} of ${rows.length} lines failed; run the command again, enrolled lines stay`,
+    );
 }

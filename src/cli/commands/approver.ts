@@ -5,7 +5,6 @@ import type { ExecutorAdmin } from '../../executor/client.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
 import {
   APPROVER_NAME_MAX,
-  type ApproverList,
   type ApproverRequest,
   type ApproverView,
   approverRequestSchema,
@@ -13,7 +12,9 @@ import {
 import { ReveilleError } from '../../wire/errors.ts';
 import { type PasskeyRequest, passkeyRequestSchema } from '../../wire/passkey.ts';
 import { checkInput } from '../../wire/validate.ts';
+import { userOf } from '../access/chronos.ts';
 import { executorAdmin } from '../access/executor.ts';
+import { ignored, orUndefined } from '../access/unreachable.ts';
 import {
   type KnownApprover,
   knownApprover,
@@ -23,13 +24,12 @@ import {
   unsealApprover,
 } from '../approver/approver-key.ts';
 import { askPassphrase, passphraseFrom } from '../approver/passphrase.ts';
-import { enrollmentRequest, revocationRequest, vouchedFor } from '../approver/statements.ts';
+import { enrollmentRequest, isActive, revocationRequest, vouchedFor } from '../approver/statements.ts';
+import { EXIT } from '../cli-process.ts';
 import type { CliContext } from '../context.ts';
-import { EXIT } from '../exit-status.ts';
 import { fileFlag } from '../flags/flags.ts';
-import { userOf } from '../flags/machine-user.ts';
 import { UsageError } from '../flags/usage-error.ts';
-import { columns, fit } from '../screens/columns.ts';
+import { fit, table } from '../screens/columns.ts';
 import type { Output } from '../screens/output.ts';
 import { readerOf } from '../screens/reader.ts';
 import { facts } from '../screens/render.ts';
@@ -86,19 +86,9 @@ const revokedRemedy = ({ file }: KnownApprover) =>
 
 /** When this user's executor revoked the key; `undefined` when it is not revoked or the executor does not answer. */
 async function revocationOf(context: CliContext, { publicKey }: KnownApprover): Promise<string | undefined> {
-  try {
-    const { approvers } = await executorAdmin(context).approvers(userOf(context, undefined));
-    return approvers.find(({ approver }) => approver === publicKey)?.revoked_at;
-  } catch (error) {
-    if (error instanceof ReveilleError) return undefined;
-    throw error;
-  }
+  const list = await orUndefined(() => executorAdmin(context).approvers(userOf(context, undefined)))?.catch(ignored);
+  return list?.approvers.find(({ approver }) => approver === publicKey)?.revoked_at;
 }
-
-const standsIn = ({ approvers }: ApproverList, key: string) =>
-  approvers.find(({ approver, revoked_at, forged }) => approver === key && revoked_at === undefined && !forged);
-
-const isOpen = ({ revoked_at, forged }: ApproverView) => revoked_at === undefined && !forged;
 
 function enrolled({ out }: CliContext, view: ApproverView): void {
   out.result(view, [`Enrolled ${view.approver} (${oneLine(view.name)}) as an approver of ${view.user}`]);
@@ -121,7 +111,7 @@ export async function approverEnroll(context: CliContext, flags: ApproverFlags):
   const admin = executorAdmin(context);
   const known = await loadOrMakeApprover(environment, clock.now());
   const list = await admin.approvers(user);
-  const there = standsIn(list, known.publicKey);
+  const there = list.approvers.find((view) => view.approver === known.publicKey && isActive(view));
   if (there) return out.result(there, [`${known.publicKey} is already an approver of ${user}`]);
   if (list.approvers.some(({ approver, revoked_at }) => approver === known.publicKey && revoked_at !== undefined))
     throw new ReveilleError(
@@ -130,7 +120,7 @@ export async function approverEnroll(context: CliContext, flags: ApproverFlags):
     );
   const key = await openApprover(environment, askPassphrase(context));
   const request = enrollmentRequest(key, { name: name ?? known.name, user, executor: list.executor }, clock.now());
-  if (!list.approvers.some(isOpen)) {
+  if (!list.approvers.some(isActive)) {
     // Signed by itself: a key that is active for another user here may have to vouch for itself.
     const made = await admin.enroll(vouchedFor(request, key)).catch(unlessUnvouched);
     if (made) return enrolled(context, made);
@@ -211,8 +201,8 @@ export async function approverList(context: CliContext, flags: { user?: string }
       `${view.approver.slice(0, 16)}${view.approver === own ? ' (yours)' : ''}`,
       ...[fit(view.user, USER_CELLS), state(view), oneLine(view.name)],
     ]);
-    const [heading, ...lines] = columns([['APPROVER', 'USER', 'STATE', 'NAME'], ...rows], out.columns);
-    out.line(out.paint('dim', heading!));
+    const [heading, ...lines] = table(['APPROVER', 'USER', 'STATE', 'NAME'], rows, readerOf(context));
+    out.line(heading);
     for (const [at, line] of lines.entries())
       for (const shownLine of [line, ...stateLines(list.approvers[at]!, out)]) out.line(shownLine);
   }

@@ -14,8 +14,8 @@ import { conversationIdSchema } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { isOnThisComputer, type Settings } from '../../wire/settings.ts';
 import { VERSION } from '../../wire/version.ts';
+import { EXIT } from '../cli-process.ts';
 import type { CliContext } from '../context.ts';
-import { EXIT } from '../exit-status.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { checkHome, readLabel, readSubmitter } from '../home/home.ts';
 import { PACKAGE_ROOT } from '../home/package-root.ts';
@@ -73,7 +73,7 @@ function ownExecutorToken({ settings, home }: CliContext, label: string | undefi
 export async function neo(context: CliContext): Promise<void> {
   const { parseNeoConfig } = await import('../../neo/config.ts');
   const { startNeo } = await import('../../neo/daemon.ts');
-  // Not through `tool-options.ts`, which loads chronosd's client: a wake waits for this start.
+  // Not through `toolOptions`, whose file loads chronosd's client: a wake waits for this start.
   const { settings, environment } = context;
   const isMachine = environment[SPAWN_ID_VARIABLE] !== undefined;
   const label = settings.MATRIX_USER_ID ?? (isMachine ? undefined : readLabel(context.home));

@@ -14,8 +14,8 @@ import { openDatabase } from '../../kit/sqlite/open.ts';
 import { VERSION } from '../../wire/version.ts';
 import { aheadBy } from '../access/server-clock.ts';
 import type { Check } from '../doctor/check.ts';
-import { checkClock, checkNode } from '../doctor/host.ts';
-import { isolationCheck } from '../doctor/isolation.ts';
+import { checkClock, checkNode } from '../doctor/computer.ts';
+import { isolationCheck } from '../doctor/disabled.ts';
 import { renderChecks } from './doctor.ts';
 
 const isRoot = process.geteuid?.() === 0;

@@ -7,34 +7,37 @@ import { ownerOf } from '../../wire/did.ts';
 import { parseSettings, type Settings, urlSetting } from '../../wire/settings.ts';
 import { labelOf, localAddress } from '../access/chronos.ts';
 import { serverTime } from '../access/server-clock.ts';
+import { orUndefined } from '../access/unreachable.ts';
+import { EXIT } from '../cli-process.ts';
 import type { CliContext } from '../context.ts';
 import { checkAgent, machineOnDisk } from '../doctor/agent.ts';
 import { checkApproverKey, checkApprovers } from '../doctor/approvers.ts';
-import { type Check, type CheckStatus, inTime, orUndefined } from '../doctor/check.ts';
+import { type Check, type CheckStatus, inTime } from '../doctor/check.ts';
 import { checkClients } from '../doctor/clients.ts';
+import {
+  checkClock,
+  checkConfigFile,
+  checkFolders,
+  checkKey,
+  checkNode,
+  checkPostgres,
+  checkRunRecord,
+  checkSecrets,
+  checkService,
+  checkStores,
+  runningHere,
+} from '../doctor/computer.ts';
 import {
   checkDaemon,
   checkExecutorToken,
   checkMachine,
+  checkPublicListener,
   checkTransport,
   type DaemonAddress,
   foreignDaemonAt,
 } from '../doctor/daemons.ts';
-import { checkCapabilities } from '../doctor/disabled.ts';
-import { checkClock, checkNode, checkService } from '../doctor/host.ts';
-import { checkIsolation } from '../doctor/isolation.ts';
-import {
-  checkConfigFile,
-  checkFolders,
-  checkKey,
-  checkRunRecord,
-  checkSecrets,
-  runningHere,
-} from '../doctor/own-files.ts';
-import { checkPublicListener } from '../doctor/public-listener.ts';
+import { checkCapabilities, checkIsolation } from '../doctor/disabled.ts';
 import { checkExecutorFiles, checkModels, checkNeoFiles, checkSettings, checkTools } from '../doctor/settings.ts';
-import { checkPostgres, checkStores } from '../doctor/stores.ts';
-import { EXIT } from '../exit-status.ts';
 import { pad, wrap } from '../screens/columns.ts';
 import { readerOf } from '../screens/reader.ts';
 import type { Reader } from '../screens/render.ts';

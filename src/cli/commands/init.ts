@@ -19,26 +19,19 @@ type Section = { title: string; entries: readonly Entry[] };
 
 function sectionsOf(postgres: string): readonly Section[] {
   const [transport, wake] = [randomSecret(), randomSecret()];
-  const secret = (name: string, about: string): Entry => ({ name, value: randomSecret(), about });
+  const on = (name: string, value: string, about: string): Entry => ({ name, value, about });
+  const secret = (name: string, about: string): Entry => on(name, randomSecret(), about);
   const off = (name: string, value: string, about: string): Entry => ({ name, value, about, off: true });
   return [
     {
       title: 'chronosd: stores alarms. All replicas have the same values.',
       entries: [
-        {
-          name: 'CHRONOS_POSTGRES_URI',
-          value: postgres,
-          about: 'The database. The address may name several hosts.',
-        },
-        {
-          name: 'CHRONOS_ENROLLMENT',
-          value: 'required',
-          about: 'chronosd accepts only keys that "reveille agent enroll" registered.',
-        },
-        { name: 'CHRONOS_TOKEN', value: transport, about: 'The bearer of every agent and client of chronosd.' },
+        on('CHRONOS_POSTGRES_URI', postgres, 'The database. The address may name several hosts.'),
+        on('CHRONOS_ENROLLMENT', 'required', 'chronosd accepts only keys that "reveille agent enroll" registered.'),
+        on('CHRONOS_TOKEN', transport, 'The bearer of every agent and client of chronosd.'),
         secret('CHRONOS_AGENT_AUTH_SECRET', 'Signs the tokens that agents get for a proof of identity.'),
         secret('CHRONOS_ADMIN_TOKEN', 'The bearer of the operator: enrolls and revokes agents.'),
-        { name: 'CHRONOS_WAKE_TOKEN', value: wake, about: 'The bearer of wakes, from chronosd to the router.' },
+        on('CHRONOS_WAKE_TOKEN', wake, 'The bearer of wakes, from chronosd to the router.'),
         off('CHRONOS_ROUTER_WAKE_URL', 'http://127.0.0.1:8088/internal/wake', 'The router, on another host.'),
         off(
           'CHRONOS_HOST',
@@ -53,9 +46,9 @@ function sectionsOf(postgres: string): readonly Section[] {
     {
       title: 'router: starts machines and delivers wakes.',
       entries: [
-        { name: 'ROUTER_WAKE_TOKEN', value: wake, about: 'The same as CHRONOS_WAKE_TOKEN.' },
+        on('ROUTER_WAKE_TOKEN', wake, 'The same as CHRONOS_WAKE_TOKEN.'),
         secret('ROUTER_ADMIN_TOKEN', 'The bearer of the operator: machines and users.'),
-        { name: 'ROUTER_CHRONOS_URL', value: 'http://127.0.0.1:9096', about: 'chronosd, for turn reports.' },
+        on('ROUTER_CHRONOS_URL', 'http://127.0.0.1:9096', 'chronosd, for turn reports.'),
         off('ROUTER_HOST', '0.0.0.0', 'The address to listen on; it needs ROUTER_TLS_CERT or ROUTER_TLS.'),
         off(
           'ROUTER_PUBLIC_HOST',

@@ -8,11 +8,12 @@ import { fullyEscaped } from '../../kit/text/hidden-characters.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { callDigestSchema } from '../../wire/executor.ts';
 import { answerSummary } from '../../wire/intent-view.ts';
+import { userOf } from '../access/chronos.ts';
 import { executorAdmin, executorClient } from '../access/executor.ts';
+import { ignored, orUndefined } from '../access/unreachable.ts';
 import { requireApprover } from '../approver/approver-key.ts';
-import { digestOf, questionDigestOf, signedAnswer } from '../approver/signed-answer.ts';
+import { isActive, shownDigests, signedAnswer } from '../approver/statements.ts';
 import type { CliContext } from '../context.ts';
-import { userOf } from '../flags/machine-user.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { askPerson } from '../screens/gate-prompt.ts';
 import { renderGate } from '../screens/gate-screen.ts';
@@ -49,19 +50,21 @@ async function findGate(client: ExecutorClient, intentId: string, nodeId: string
 /** Whether the digests in the command line, or the user at the terminal, approve this call and this question. */
 async function isApproved(
   context: CliContext,
-  { intentId, gate, shown }: { intentId: string; gate: WaitingGate; shown: Shown },
+  intentId: string,
+  gate: WaitingGate,
   flags: AnswerFlags,
 ): Promise<boolean> {
+  const shown = shownDigests(gate);
   const isAsked = flags.displayedSha256 === undefined && context.out.live && context.process.stdin.isTTY === true;
   if (!isAsked) for (const line of [...renderGate(intentId, gate, readerOf(context)), '']) context.out.line(line);
-  if (flags.callSha256 !== undefined && flags.callSha256 !== shown.call)
-    throw new ReveilleError('conflict', `--call-sha256 does not match the waiting call (${shown.call})`);
+  if (flags.callSha256 !== undefined && flags.callSha256 !== shown.call_sha256)
+    throw new ReveilleError('conflict', `--call-sha256 does not match the waiting call (${shown.call_sha256})`);
   if (isAsked) return (await askPerson(context, intentId, gate)) === 'yes';
   if (flags.displayedSha256 !== undefined) {
-    if (flags.displayedSha256 === shown.displayed) return true;
+    if (flags.displayedSha256 === shown.displayed_sha256) return true;
     throw new ReveilleError(
       'conflict',
-      `--displayed-sha256 does not match the waiting question (${shown.displayed}); read it again`,
+      `--displayed-sha256 does not match the waiting question (${shown.displayed_sha256}); read it again`,
     );
   }
   throw new UsageError(
@@ -76,9 +79,6 @@ function checkFlags(flags: AnswerFlags): void {
       throw new UsageError(`${name} must be 64 lower-case hex digits, as "reveille intent show" prints them`);
   }
 }
-
-/** The digests of the displayed text. */
-type Shown = { readonly call: string; readonly displayed: string };
 
 /** The question of an answer. */
 async function questionOf(context: CliContext, flags: AnswerFlags, given: string, nodeId: string | undefined) {
@@ -100,17 +100,9 @@ const ENROLL = 'enroll the key of this computer with: reveille approver enroll';
 async function assertEnrolled(context: CliContext, flags: AnswerFlags): Promise<void> {
   const { publicKey } = requireApprover(context.environment);
   const user = userOf(context, flags.user);
-  const list = await Promise.resolve()
-    .then(() => executorAdmin(context).approvers(user))
-    .catch((error: unknown) => {
-      if (error instanceof ReveilleError) return undefined;
-      throw error;
-    });
-  if (list === undefined) return;
-  const isActive = list.approvers.some(
-    ({ approver, revoked_at, forged }) => approver === publicKey && revoked_at === undefined && !forged,
-  );
-  if (!isActive) throw new ReveilleError('forbidden', `approver ${publicKey} ${NOT_ACTIVE} ${user}; ${ENROLL}`);
+  const list = await orUndefined(() => executorAdmin(context).approvers(user))?.catch(ignored);
+  if (list === undefined || list.approvers.some((view) => view.approver === publicKey && isActive(view))) return;
+  throw new ReveilleError('forbidden', `approver ${publicKey} ${NOT_ACTIVE} ${user}; ${ENROLL}`);
 }
 
 export async function intentApprove(
@@ -121,8 +113,7 @@ export async function intentApprove(
 ): Promise<void> {
   const { client, intentId, gate } = await questionOf(context, flags, given, nodeId);
   await assertEnrolled(context, flags);
-  const shown = { call: digestOf(gate), displayed: questionDigestOf(gate) };
-  if (!(await isApproved(context, { intentId, gate, shown }, flags)))
+  if (!(await isApproved(context, intentId, gate, flags)))
     throw new ReveilleError('forbidden', 'not approved; the question still waits: approve or deny it');
   await say(context, client, { intentId, gate, approved: true, words: flags.answer });
 }
@@ -134,9 +125,10 @@ export async function intentDeny(
   nodeId: string | undefined,
 ): Promise<void> {
   const { client, intentId, gate } = await questionOf(context, flags, given, nodeId);
+  const shown = shownDigests(gate);
   const named: [string, string | undefined, string][] = [
-    ['--call-sha256', flags.callSha256, digestOf(gate)],
-    ['--displayed-sha256', flags.displayedSha256, questionDigestOf(gate)],
+    ['--call-sha256', flags.callSha256, shown.call_sha256],
+    ['--displayed-sha256', flags.displayedSha256, shown.displayed_sha256],
   ];
   for (const [name, value, waits] of named) {
     if (value !== undefined && value !== waits)
@@ -155,9 +147,9 @@ async function say(
   given: { intentId: string; gate: WaitingGate; approved: boolean; words: string | undefined },
 ): Promise<void> {
   const { out } = context;
-  const { intentId, gate, approved, words } = given;
-  const { node_id, displayed_sha256 } = gate;
-  const answer = await signedAnswer(context, { intentId, gate, approved, words });
+  const { intentId, approved } = given;
+  const { node_id, displayed_sha256 } = given.gate;
+  const answer = await signedAnswer(context, given);
   const { approver, call_sha256 } = answer;
   await client.answer(intentId, node_id, answer).catch((error: unknown) => {
     if (!(error instanceof ReveilleError && error.message.includes(NOT_ACTIVE))) throw error;

@@ -1,25 +1,27 @@
-/** `reveille intent submit`, `list`, `show`, `receipt`, `cancel` and `reconcile`, and the ids of intents. */
-
+/** `reveille intent submit`, `list`, `show`, `receipt`, `cancel`, `reconcile` and `watch`, and the ids of intents. */
 import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
-import type { ExecutorClient } from '../../executor/client.ts';
+import { type ExecutorClient, followIntent, type Reply, type WaitingGate } from '../../executor/client.ts';
 import { wait } from '../../kit/clock/clock.ts';
+import { wallTime } from '../../kit/clock/local-time.ts';
 import { shellWord } from '../../kit/identity/private-file.ts';
 import { fullyEscaped } from '../../kit/text/hidden-characters.ts';
 import { LIST_LIMIT_MAX } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { INTENT_STATUSES } from '../../wire/executor.ts';
+import { INTENT_STATUSES, isIntentFinal } from '../../wire/executor.ts';
 import { intentReceiptSchema } from '../../wire/intent-receipt.ts';
 import type { IntentView } from '../../wire/intent-view.ts';
 import { encodeJson, RawJson, sliceAt } from '../../wire/json.ts';
 import { executorAdmin, executorClient } from '../access/executor.ts';
+import { ignored, orUndefined } from '../access/unreachable.ts';
+import { EXIT } from '../cli-process.ts';
 import type { CliContext } from '../context.ts';
-import { EXIT } from '../exit-status.ts';
 import { choiceFlag, fileFlag, jsonFlag, wholeNumberFlag } from '../flags/flags.ts';
 import { UsageError } from '../flags/usage-error.ts';
+import { renderGate } from '../screens/gate-screen.ts';
 import { errorLines, renderIntent, renderIntents, statusWords } from '../screens/intent-screen.ts';
 import { readerOf } from '../screens/reader.ts';
-import { shortIds } from '../screens/render.ts';
+import { type Reader, shortIds } from '../screens/render.ts';
 
 /** The shortest accepted beginning of a UUID. */
 const BEGINNING = /^[0-9a-f][0-9a-f-]{5,34}$/;
@@ -65,15 +67,10 @@ const BETWEEN_LOOKS_MS = 125;
 
 /** The state after a moment; `undefined` when it cannot be read. The intent is submitted in either case. */
 async function firstLook({ clock }: CliContext, client: ExecutorClient, id: string): Promise<IntentView | undefined> {
-  try {
-    for (let looks = 1; ; looks++) {
-      const { value } = await client.view(id);
-      if (value.status !== 'drafting' || value.queued_behind !== undefined || looks === FIRST_LOOKS) return value;
-      await wait(clock, BETWEEN_LOOKS_MS);
-    }
-  } catch (error) {
-    if (error instanceof ReveilleError) return undefined;
-    throw error;
+  for (let looks = 1; ; looks++) {
+    const value = (await client.view(id).catch(ignored))?.value;
+    if (value?.status !== 'drafting' || value.queued_behind !== undefined || looks === FIRST_LOOKS) return value;
+    await wait(clock, BETWEEN_LOOKS_MS);
   }
 }
 
@@ -103,19 +100,14 @@ export async function intentSubmit(context: CliContext, flags: SubmitFlags, pros
 export type ListFlags = { user?: string; status?: string; limit?: string };
 
 export async function intentList(context: CliContext, flags: ListFlags): Promise<void> {
-  const { out } = context;
   const status = choiceFlag('--status', flags.status, INTENT_STATUSES);
   const limit = wholeNumberFlag('--limit', flags.limit, 1, 500);
   const intents = await executorClient(context, flags.user).list({ status, limit });
-  if (out.json) {
-    for (const { text } of intents) out.result(text, []);
-    return;
-  }
-  for (const line of renderIntents(
-    intents.map(({ value }) => value),
-    readerOf(context),
-  ))
-    out.line(line);
+  const views = intents.map(({ value }) => value);
+  context.out.list(
+    intents.map(({ text }) => text),
+    () => renderIntents(views, readerOf(context)),
+  );
 }
 
 export type ShowFlags = { user?: string; full?: boolean };
@@ -131,12 +123,8 @@ export async function intentShow(context: CliContext, flags: ShowFlags, given: s
 
 /** The executor's public key, from the executor and not from the receipt; a placeholder when it cannot be read. */
 async function receiptKey(context: CliContext): Promise<string> {
-  try {
-    return (await executorAdmin(context).approvers()).executor;
-  } catch (error) {
-    if (error instanceof ReveilleError) return '<the key that "reveille approver list" names where the executor runs>';
-    throw error;
-  }
+  const roster = await orUndefined(() => executorAdmin(context).approvers())?.catch(ignored);
+  return roster?.executor ?? '<the key that "reveille approver list" names where the executor runs>';
 }
 
 export type ReceiptFlags = { user?: string; output?: string };
@@ -180,4 +168,94 @@ export async function intentAct(
   const { value, text } = await client[action](intentId);
   const words = `Intent ${intentId} is ${statusWords(value, readerOf(context))}`;
   context.out.result(text, value.error ? [words, `  ${fullyEscaped(value.error.message)}`] : words);
+}
+
+/** Interval of queries without events. */
+const LOOK_MS = 2000;
+
+export async function intentWatch(context: CliContext, flags: { user?: string }, given: string): Promise<void> {
+  const { out, clock } = context;
+  const client = executorClient(context, flags.user);
+  const intentId = await findIntentId(client, given);
+  const ended = new AbortController();
+  let hint = new AbortController();
+  // The first query reports its failure.
+  let view = await client.view(intentId);
+  followIntent((signal) => client.openEvents(intentId, signal), {
+    clock,
+    signal: ended.signal,
+    onHint: () => hint.abort(),
+  });
+  let trace = '';
+  let answers = true;
+  const shown = new Map<string, string>();
+  try {
+    for (;;) {
+      const { value, text } = view;
+      const asks = value.status === 'awaiting_approval';
+      const gates = (asks && (await lookAgain(() => client.gates(intentId)))) || [];
+      const now = encodeJson([value.status, value.nodes, value.queued_behind]);
+      if (now !== trace) {
+        trace = now;
+        if (out.json) out.result(text, []);
+        else out.line(`${timeOf(value, readerOf(context))}  ${statusWords(value, readerOf(context))}`);
+      }
+      tellGates(context, intentId, gates, shown);
+      if (isIntentFinal(value) || value.clarify !== undefined) break;
+      await wait(clock, LOOK_MS, hint.signal);
+      if (hint.signal.aborted) hint = new AbortController();
+      const seen = await lookAgain(() => client.view(intentId));
+      if ((seen !== undefined) !== answers)
+        out.remark(
+          seen ? 'the executor answers again' : 'the executor does not answer; asking again every two seconds',
+        );
+      answers = seen !== undefined;
+      view = seen ?? view;
+    }
+  } finally {
+    ended.abort();
+  }
+  if (!out.json) for (const line of ['', ...renderIntent(view, [], readerOf(context))]) out.line(line);
+  if (view.value.status !== 'completed') context.process.exitCode = EXIT.failed;
+}
+
+/** A final state has its recorded time; other events are shown when they are seen. */
+const timeOf = ({ ended_at }: IntentView, look: Reader) =>
+  wallTime(ended_at === undefined ? look.now : Date.parse(ended_at), look);
+
+/** Waits for an executor that restarts: `undefined` while it does not answer. */
+async function lookAgain<T>(look: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await look();
+  } catch (error) {
+    if (error instanceof ReveilleError && error.retryable) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Shows each question whole when it is asked, also one that replaces another.
+ *
+ * @param shown the digest of the last displayed question of each step
+ */
+function tellGates(
+  context: CliContext,
+  intentId: string,
+  gates: readonly Reply<WaitingGate>[],
+  shown: Map<string, string>,
+): void {
+  const { out } = context;
+  const look = readerOf(context);
+  for (const { value: gate } of gates) {
+    const { node_id, displayed_sha256 } = gate;
+    const before = shown.get(node_id);
+    if (before === displayed_sha256) continue;
+    shown.set(node_id, displayed_sha256);
+    if (before !== undefined) {
+      const step = fullyEscaped(node_id);
+      out.line(look.paint('yellow', `The question above about step ${step} is no longer valid: it is asked again.`));
+      out.line(look.paint('dim', `  it was ${before}; an answer to it is rejected`));
+    }
+    for (const line of ['', ...renderGate(intentId, gate, look), '']) out.line(line);
+  }
 }

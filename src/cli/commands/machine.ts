@@ -1,9 +1,11 @@
 /** `reveille machine …`: machines, their budgets and their turns. */
 
+import { formatDuration } from '../../kit/clock/duration.ts';
 import { localTime } from '../../kit/clock/local-time.ts';
 import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
 import type { MachinePutAnswer, MachineView } from '../../router/machines/machine-schema.ts';
 import { descriptorOf } from '../../router/providers/descriptors.ts';
+import { BREAKER_PAUSE_SECONDS, type Budget } from '../../wire/budget.ts';
 import { MACHINE_CHANGES_MAX, type MachineChangeList } from '../../wire/machine-change.ts';
 import {
   MACHINE_TURN_STATUSES,
@@ -11,15 +13,14 @@ import {
   type MachineTurnList,
   type MachineTurnView,
 } from '../../wire/machine-turn.ts';
+import { userOf } from '../access/chronos.ts';
 import { routerClient } from '../access/router.ts';
 import type { CliContext } from '../context.ts';
 import { type BudgetFlags, budgetOf } from '../flags/budget-flags.ts';
 import { choiceFlag, wholeNumberFlag } from '../flags/flags.ts';
 import { machineOf, type PutFlags } from '../flags/machine-flags.ts';
-import { userOf } from '../flags/machine-user.ts';
 import { UsageError } from '../flags/usage-error.ts';
-import { budgetText } from '../screens/budget-text.ts';
-import { columns } from '../screens/columns.ts';
+import { counted, table } from '../screens/columns.ts';
 import { readerOf } from '../screens/reader.ts';
 import { facts, type Reader } from '../screens/render.ts';
 import { existingMachine, isOwnNeo, putOwnNeo } from '../up/own-neo.ts';
@@ -101,22 +102,19 @@ export async function machineRotateToken(context: CliContext, given: string): Pr
 }
 
 export async function machineList(context: CliContext): Promise<void> {
-  const { out } = context;
   const machines = await routerClient(context).list();
-  if (out.json) {
-    for (const machine of machines) out.result(machine, []);
-    return;
-  }
-  if (machines.length === 0) return out.line('No machines; register one with: reveille machine put');
-  const look = readerOf(context);
+  context.out.list(machines, () => renderMachines(machines, readerOf(context)));
+}
+
+function renderMachines(machines: readonly MachineView[], look: Reader): string[] {
+  if (machines.length === 0) return ['No machines; register one with: reveille machine put'];
   const rows = machines.map((machine) => [
     machine.user_id,
     machine.running === undefined ? machine.state : `${machine.state}, ${runningText(machine)}`,
     // An address or a command identifies the provider.
     whereIs(machine),
   ]);
-  const [heading, ...lines] = columns([['USER', 'STATE', 'WHERE'], ...rows], look.width);
-  for (const line of [look.paint('dim', heading!), ...lines]) out.line(line);
+  return table(['USER', 'STATE', 'WHERE'], rows, look);
 }
 
 export async function machineShow(context: CliContext, given: string | undefined): Promise<void> {
@@ -146,10 +144,10 @@ function renderTurns({ turns, counts, next_cursor: more }: MachineTurnList, look
     turn.conversation_id,
     oneLine(outcomeOf(turn)),
   ]);
-  const [heading, ...lines] = columns([['ACCEPTED', 'STATUS', 'CONVERSATION', 'OUTCOME'], ...rows], look.width);
   const summary = Object.entries(counts).map(([status, count]) => `${count} ${status}`);
   const older = more === undefined ? '' : '; older ones are not shown';
-  return [look.paint('dim', heading!), ...lines, look.paint('dim', `${summary.join(', ')} in all${older}`)];
+  const lines = table(['ACCEPTED', 'STATUS', 'CONVERSATION', 'OUTCOME'], rows, look);
+  return [...lines, look.paint('dim', `${summary.join(', ')} in all${older}`)];
 }
 
 /** One turn with its whole text. */
@@ -177,7 +175,6 @@ function renderTurn(turn: MachineTurnView, look: Reader): string[] {
 }
 
 export async function machineTurns(context: CliContext, flags: TurnFlags, given: string | undefined): Promise<void> {
-  const { out } = context;
   const status = choiceFlag('--status', flags.status, MACHINE_TURN_STATUSES);
   const limit = wholeNumberFlag('--limit', flags.limit, 1, MACHINE_TURNS_MAX);
   const { conversation, fire } = flags;
@@ -187,13 +184,9 @@ export async function machineTurns(context: CliContext, flags: TurnFlags, given:
     ...(status === undefined ? {} : { status }),
     ...(limit === undefined ? {} : { limit: String(limit) }),
   });
-  if (out.json) {
-    for (const text of found.texts) out.result(text, []);
-    return;
-  }
   const look = readerOf(context);
   const [only] = fire === undefined ? [] : found.turns;
-  for (const line of only ? renderTurn(only, look) : renderTurns(found, look)) out.line(line);
+  context.out.list(found.texts, () => (only ? renderTurn(only, look) : renderTurns(found, look)));
 }
 
 export type SetBudgetFlags = BudgetFlags & { default?: boolean };
@@ -234,9 +227,8 @@ function renderChanges({ changes, next_cursor: more }: MachineChangeList, look: 
     state,
     oneLine(reason === undefined ? fields.join(', ') : `${fields.join(', ')} (${reason})`),
   ]);
-  const [heading, ...lines] = columns([['WHEN', 'WHO', 'DID', 'STATE AFTER', 'WHAT CHANGED'], ...rows], look.width);
   const foot = more === undefined ? [] : [look.paint('dim', 'older ones are not shown; --limit shows more')];
-  return [look.paint('dim', heading!), ...lines, ...foot];
+  return [...table(['WHEN', 'WHO', 'DID', 'STATE AFTER', 'WHAT CHANGED'], rows, look), ...foot];
 }
 
 export async function machineHistory(
@@ -244,12 +236,28 @@ export async function machineHistory(
   flags: HistoryFlags,
   given: string | undefined,
 ): Promise<void> {
-  const { out } = context;
   const limit = wholeNumberFlag('--limit', flags.limit, 1, MACHINE_CHANGES_MAX);
   const found = await routerClient(context).changes(userOf(context, given), limit);
-  if (out.json) {
-    for (const change of found.changes) out.result(change, []);
-    return;
+  context.out.list(found.changes, () => renderChanges(found, readerOf(context)));
+}
+
+/** `at most 10 wakes an hour, 50 a day; …`; `no limits` for a budget without any. */
+export function budgetText(budget: Budget): string {
+  const { wakes_per_hour: hour, wakes_per_day: day, min_gap_seconds: gap, quiet, breaker } = budget;
+  const most = [
+    ...(hour === undefined ? [] : [`${counted(hour, 'wake')} an hour`]),
+    ...(day === undefined ? [] : [`${counted(day, 'wake')} a day`]),
+  ];
+  const parts: string[] = [];
+  if (most.length > 0) parts.push(`at most ${most.join(' and ')}`);
+  if (gap !== undefined) parts.push(`${formatDuration(gap * 1000)} between two wakes`);
+  if (quiet) {
+    const days = quiet.days ? ` beginning on ${quiet.days.join(', ')}` : '';
+    parts.push(`quiet from ${quiet.from} to ${quiet.to} ${quiet.timezone}${days}`);
   }
-  for (const line of renderChanges(found, readerOf(context))) out.line(line);
+  if (breaker) {
+    const pause = formatDuration((breaker.pause_seconds ?? BREAKER_PAUSE_SECONDS) * 1000);
+    parts.push(`a pause of ${pause} and more after ${counted(breaker.failures, 'failed start')} in a row`);
+  }
+  return parts.length === 0 ? 'no limits' : parts.join('; ');
 }

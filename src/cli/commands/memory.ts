@@ -15,7 +15,7 @@ import { showValue } from '../../wire/validate.ts';
 import type { CliContext } from '../context.ts';
 import { choiceFlag, wholeNumberFlag } from '../flags/flags.ts';
 import { UsageError } from '../flags/usage-error.ts';
-import { columns, fit } from '../screens/columns.ts';
+import { fit, table } from '../screens/columns.ts';
 import { readerOf } from '../screens/reader.ts';
 import { type Reader, shortIds } from '../screens/render.ts';
 
@@ -71,9 +71,8 @@ function render(memories: readonly StoredMemory[], total: number, look: Reader):
     shortTime(lastSeenAt, look),
     oneLine(text),
   ]);
-  const headings = ['ID', 'KIND', 'WEIGHT', 'LAST', 'MEMORY'];
-  const [heading, ...lines] = columns([headings, ...rows], look.width);
-  return [look.paint('dim', heading!), ...lines, '', look.paint('dim', `${memories.length} of ${total} memories`)];
+  const lines = table(['ID', 'KIND', 'WEIGHT', 'LAST', 'MEMORY'], rows, look);
+  return [...lines, '', look.paint('dim', `${memories.length} of ${total} memories`)];
 }
 
 export async function memoryList(context: CliContext, flags: MemoryListFlags): Promise<void> {
@@ -93,8 +92,7 @@ export async function memoryList(context: CliContext, flags: MemoryListFlags): P
     return { memories, total: cortex.count() };
   });
   const { memories, total } = found ?? { memories: [], total: 0 };
-  if (out.json) for (const memory of memories) out.result(recordOf(memory), []);
-  else for (const line of render(memories, total, readerOf(context))) out.line(line);
+  out.list(memories.map(recordOf), () => render(memories, total, readerOf(context)));
 }
 
 /** The memory with an id in the command line. */

@@ -1,12 +1,18 @@
-/** `reveille migrate`: moves the alarms of a SQLite installation to PostgreSQL. */
+/**
+ * `reveille migrate` moves the alarms of a SQLite installation to PostgreSQL. `reveille reshard` changes the number of
+ * buckets of a database in use, and distributes its tables with Citus.
+ */
 import { join } from 'node:path';
 import { parseChronosConfig } from '../../chronos/config.ts';
 import { withoutPassword } from '../../chronos/store/postgres/address.ts';
+import { MOST_BUCKETS } from '../../chronos/store/sharding/buckets.ts';
+import { type ReshardResult, reshard } from '../../chronos/store/sharding/reshard.ts';
 import { abandon } from '../../chronos/store/transfer/abandon.ts';
 import { type MoveResult, move } from '../../chronos/store/transfer/move.ts';
 import { survey } from '../../chronos/store/transfer/survey.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
+import type { Settings } from '../../wire/settings.ts';
 import type { CliContext } from '../context.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import {
@@ -21,19 +27,29 @@ import { readerOf } from '../screens/reader.ts';
 
 export type MigrateFlags = { to?: string; from?: string; dryRun?: boolean; abandon?: boolean; discard?: boolean };
 
-function checkFlags({ to, dryRun, abandon: givenUp, discard }: MigrateFlags): void {
+function checkAddress(to: string | undefined): void {
   if (to !== undefined && !/^postgres(?:ql)?:\/\//.test(to))
     throw new UsageError('--to must begin with postgres:// or postgresql://');
+}
+
+function required(uri: string | undefined): string {
+  if (uri !== undefined) return uri;
+  throw new UsageError('--to is missing; name the database: --to postgres://user:password@host:5432/database');
+}
+
+/** chronosd's settings. Its secrets, address and enrollment mode are checked when it starts. */
+const storeConfig = (settings: Settings) =>
+  parseChronosConfig({ ...settings, CHRONOS_DEV: '1', CHRONOS_HOST: undefined, CHRONOS_ENROLLMENT: 'required' });
+
+function checkFlags({ to, dryRun, abandon: givenUp, discard }: MigrateFlags): void {
+  checkAddress(to);
   if (dryRun && givenUp) throw new UsageError('--dry-run is for a move; omit it with --abandon');
   if (discard && !givenUp) throw new UsageError('--discard needs --abandon');
 }
 
 /** Source and destination of the alarms, from the flags and chronosd's settings. */
 function placesOf({ settings }: CliContext, flags: MigrateFlags): { from: string; to: string | undefined } {
-  const named = flags.to === undefined ? {} : { CHRONOS_POSTGRES_URI: flags.to };
-  // chronosd checks its secrets, address and enrollment mode.
-  const own = { CHRONOS_DEV: '1', CHRONOS_HOST: undefined, CHRONOS_ENROLLMENT: 'required' };
-  const config = parseChronosConfig({ ...settings, ...named, ...own });
+  const config = storeConfig(flags.to === undefined ? settings : { ...settings, CHRONOS_POSTGRES_URI: flags.to });
   return { from: flags.from ?? join(config.CHRONOS_DATA_DIR, 'chronos.db'), to: config.CHRONOS_POSTGRES_URI };
 }
 
@@ -110,7 +126,45 @@ export async function migrate(context: CliContext, flags: MigrateFlags): Promise
   checkFlags(flags);
   const { from, to } = placesOf(context, flags);
   if (flags.abandon) return giveUp(context, flags, from, to);
-  if (to === undefined)
-    throw new UsageError('--to is missing; name the database: --to postgres://user:password@host:5432/database');
-  return flags.dryRun ? dryRun(context, from, to) : moveAlarms(context, flags, from, to);
+  return flags.dryRun ? dryRun(context, from, required(to)) : moveAlarms(context, flags, from, required(to));
+}
+
+export type ReshardFlags = { buckets: string; citus?: boolean; to?: string };
+
+function render({ database, was, buckets, rows, blockedMs, distributed }: ReshardResult): string[] {
+  const kept = distributed ? ', distributed over the workers of Citus' : '';
+  if (was === buckets) return [`The alarms in ${database} are in ${buckets} buckets${kept}.`];
+  return [
+    `The alarms in ${database} are in ${buckets} buckets now (${was} before)${kept}.`,
+    `${rows.toLocaleString('en-US')} rows were copied; replicas waited for ${Math.round(blockedMs)} ms.`,
+  ];
+}
+
+export async function reshardAlarms(context: CliContext, flags: ReshardFlags): Promise<void> {
+  const { out, clock, settings } = context;
+  const buckets = Number(flags.buckets);
+  if (!Number.isInteger(buckets) || buckets < 1 || buckets > MOST_BUCKETS)
+    throw new UsageError(`--buckets must be a whole number from 1 to ${MOST_BUCKETS} (got ${flags.buckets})`);
+  checkAddress(flags.to);
+  const uri = required(flags.to ?? storeConfig(settings).CHRONOS_POSTGRES_URI);
+  const log = await context.log('spread', 'error');
+  const result = await reshard({
+    uri,
+    buckets,
+    citus: flags.citus === true,
+    clock,
+    log,
+    report: (table, rows) => out.progress(`copying ${table}: ${rows.toLocaleString('en-US')} rows so far`),
+  });
+  out.result(
+    {
+      database: result.database,
+      buckets: result.buckets,
+      buckets_before: result.was,
+      copied_rows: result.rows,
+      stood_still_ms: Math.round(result.blockedMs),
+      citus: result.distributed,
+    },
+    render(result),
+  );
 }

@@ -12,11 +12,17 @@ import { startHost } from '../../neo/tools/start-host.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { type ManifestServer, manifestServerSchema } from '../../wire/manifest.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
+import { EXIT } from '../cli-process.ts';
 import type { CliContext } from '../context.ts';
-import { EXIT } from '../exit-status.ts';
 import { UsageError } from '../flags/usage-error.ts';
-import { asFile, changedLines, manifestInUse, type NeoManifest, saveManifest } from '../home/neo-manifest.ts';
-import { toolOptions } from '../up/tool-options.ts';
+import {
+  asFile,
+  changedLines,
+  manifestInUse,
+  type NeoManifest,
+  saveManifest,
+  toolOptions,
+} from '../home/neo-manifest.ts';
 import {
   type Ask,
   askForWords,

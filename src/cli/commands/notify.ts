@@ -13,15 +13,15 @@ import { NOTIFICATION_KINDS, type NotificationKind } from '../../notify/news.ts'
 import { NotifyStore } from '../../notify/store.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { showValue } from '../../wire/validate.ts';
-import { alarmClient } from '../access/chronos.ts';
+import { alarmClient, userOf } from '../access/chronos.ts';
 import { taskEndpoint } from '../access/executor.ts';
 import type { CliContext } from '../context.ts';
 import { quietOf } from '../flags/budget-flags.ts';
 import { fileFlag } from '../flags/flags.ts';
-import { userOf } from '../flags/machine-user.ts';
 import { UsageError } from '../flags/usage-error.ts';
-import { columns } from '../screens/columns.ts';
+import { table } from '../screens/columns.ts';
 import { readerOf } from '../screens/reader.ts';
+import type { Reader } from '../screens/render.ts';
 
 export type NotifyAddFlags = {
   name?: string;
@@ -163,24 +163,20 @@ export async function notifyAdd(
 }
 
 export async function notifyList(context: CliContext, flags: NotifyUserFlags): Promise<void> {
-  const { out } = context;
   const user = flags.user === undefined ? undefined : userOf(context, flags.user);
   const views = await withNotifier(context, (notifier) => notifier.list(user));
-  if (out.json) {
-    for (const view of views) out.result(inJson(view), []);
-    return;
-  }
+  context.out.list(views.map(inJson), () => renderChannels(views, readerOf(context)));
+}
+
+function renderChannels(views: readonly ChannelView[], look: Reader): string[] {
   if (views.length === 0)
-    return out.line('No notification channels. Add your phone with: reveille notify add ntfy --topic <topic>');
-  const look = readerOf(context);
+    return ['No notification channels. Add your phone with: reveille notify add ntfy --topic <topic>'];
   const rows = views.map((view) => [
     ...[oneLine(view.name), view.kind, oneLine(view.place), view.told.join(',')],
     ...[view.lastToldAt === undefined ? 'never' : shortTime(view.lastToldAt, look), String(view.waiting)],
     oneLine(view.paused ? 'paused' : (view.last_error ?? quietWords(view).replace(', ', ''))),
   ]);
-  const heading = ['NAME', 'KIND', 'WHERE', 'TOLD OF', 'TOLD', 'WAIT', 'NOTE'];
-  const [first, ...lines] = columns([heading, ...rows], out.columns);
-  for (const line of [out.paint('dim', first!), ...lines]) out.line(line);
+  return table(['NAME', 'KIND', 'WHERE', 'TOLD OF', 'TOLD', 'WAIT', 'NOTE'], rows, look);
 }
 
 export async function notifyTest(context: CliContext, flags: NotifyUserFlags, name: string): Promise<void> {

@@ -5,9 +5,9 @@ import { machineZone } from '../../kit/clock/machine-zone.ts';
 import { callOf, createCaller, withinTime } from '../../kit/http/caller.ts';
 import { CONSOLE_CODE } from '../../router/public/routes.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { userOf } from '../access/chronos.ts';
 import { findPerson } from '../access/person.ts';
 import type { CliContext } from '../context.ts';
-import { userOf } from '../flags/machine-user.ts';
 import { readRun } from '../home/home.ts';
 
 const CALL_MS = 15_000;

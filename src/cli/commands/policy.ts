@@ -17,7 +17,7 @@ import type { CliContext } from '../context.ts';
 import { choiceFlag, fileFlag, instantFlag } from '../flags/flags.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { PACKAGE_ROOT } from '../home/package-root.ts';
-import { columns } from '../screens/columns.ts';
+import { columns, table } from '../screens/columns.ts';
 import { readerOf } from '../screens/reader.ts';
 import type { Reader } from '../screens/render.ts';
 
@@ -80,8 +80,8 @@ function renderPolicy(policy: ReadPolicy, name: string, look: Reader): string[] 
     ...columns(facts, look.width).map((line) => `  ${line}`),
   ];
   // Not shortened: the reader checks the rules.
-  const [heading, ...table] = columns([['RULE', 'EFFECT', 'TOOL', 'WHEN'], ...rows], Number.POSITIVE_INFINITY);
-  lines.push('', ...(rows.length === 0 ? ['No rules.'] : [look.paint('dim', heading!), ...table]));
+  const whole = { ...look, width: Number.POSITIVE_INFINITY };
+  lines.push('', ...(rows.length === 0 ? ['No rules.'] : table(['RULE', 'EFFECT', 'TOOL', 'WHEN'], rows, whole)));
   return lines;
 }
 
@@ -193,10 +193,9 @@ export async function policyExplain(
   const policy = readPolicy(given ?? policyOf(context));
   const request = requestOf(context, flags);
   const { decision, rules } = policy.explain(request);
-  const { paint, width } = readerOf(context);
+  const look = readerOf(context);
   const rows = rules.map(({ rule, fit, because }) => [rule.name, rule.effect, fit, because].map(oneLine));
-  const [heading, ...table] = columns([['RULE', 'EFFECT', 'FITS', 'BECAUSE'], ...rows], width);
-  const verdict = (word: Decision['effect']) => paint(COLOURS[word], word);
+  const verdict = (word: Decision['effect']) => look.paint(COLOURS[word], word);
   context.out.result(
     {
       ...decision,
@@ -209,7 +208,7 @@ export async function policyExplain(
       oneLine(situation(request)),
       `${verdict(decision.effect)}  by ${oneLine(decision.rule)}`,
       oneLine(decision.reason),
-      ...(rows.length === 0 ? [] : ['', paint('dim', heading!), ...table]),
+      ...(rows.length === 0 ? [] : ['', ...table(['RULE', 'EFFECT', 'FITS', 'BECAUSE'], rows, look)]),
     ],
   );
 }

@@ -2,9 +2,14 @@
 
 import { resolve } from 'node:path';
 import { createInterface } from 'node:readline/promises';
-import { logicalDay, protectedWindowAt, zoneAt } from '../../chronometric/profile/day-rules.ts';
+import {
+  type LocalTime,
+  localTimeAt,
+  logicalDay,
+  protectedWindowAt,
+  zoneAt,
+} from '../../chronometric/profile/day-rules.ts';
 import { findProfile, newProfileLocation } from '../../chronometric/profile/find-profile.ts';
-import { type LocalTime, localTimeAt } from '../../chronometric/profile/local-time.ts';
 import type { DayRules, LocalWindow, Profile, ProfileProblem } from '../../chronometric/profile/profile.ts';
 import {
   NO_ANSWERS,
@@ -22,10 +27,10 @@ import { writePrivateFile } from '../../kit/identity/private-file.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
 import { DAYS } from '../../wire/chronometric-vocabulary.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { EXIT } from '../cli-process.ts';
 import type { CliContext } from '../context.ts';
-import { EXIT } from '../exit-status.ts';
 import { UsageError } from '../flags/usage-error.ts';
-import { columns } from '../screens/columns.ts';
+import { columns, table } from '../screens/columns.ts';
 import { readerOf } from '../screens/reader.ts';
 import type { Reader } from '../screens/render.ts';
 
@@ -163,15 +168,14 @@ export async function profileCheck(context: CliContext, given: string | undefine
     },
     problems,
   };
-  const table = rows.flatMap(({ field, means, line }) =>
+  const cells = rows.flatMap(({ field, means, line }) =>
     means.map((words, at) =>
       (at > 0 ? ['', '', words] : [field, line === undefined ? 'default' : `line ${line}`, words]).map(oneLine),
     ),
   );
   // Not shortened: the reader checks the values.
-  const [head, ...lines] = columns([['FIELD', 'FROM', 'MEANS'], ...table], Number.POSITIVE_INFINITY);
-  const understood =
-    why === undefined ? ['', look.paint('dim', head!), ...lines, ...renderToday(today, zone, look)] : [];
+  const lines = table(['FIELD', 'FROM', 'MEANS'], cells, { ...look, width: Number.POSITIVE_INFINITY });
+  const understood = why === undefined ? ['', ...lines, ...renderToday(today, zone, look)] : [];
   context.out.result(data, [heading(path, from, reading, look), ...understood]);
   if (!context.out.json && problems.length > 0) {
     const shown =

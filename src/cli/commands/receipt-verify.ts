@@ -5,8 +5,8 @@ import { readValues, type Unreadable } from '../../executor/receipt/receipt-text
 import { verifyReceipts } from '../../executor/receipt/verify-receipt.ts';
 import { AgentKey } from '../../kit/identity/keys.ts';
 import { parseDid } from '../../wire/did.ts';
+import { EXIT } from '../cli-process.ts';
 import type { CliContext } from '../context.ts';
-import { EXIT } from '../exit-status.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { factsOf, linesOf } from '../screens/receipt-text.ts';
 
@@ -35,6 +35,16 @@ async function readBytes({ process }: CliContext, file: string, name: string): P
   return Buffer.concat(pieces);
 }
 
+/** The trimmed text of a file. @param rule what the flag must be */
+function smallFile(file: string, maxBytes: number, rule: string): string {
+  try {
+    if (statSync(file).size > maxBytes) throw new Error(`it has more than ${maxBytes} bytes`);
+    return readFileSync(file, 'utf8').trim();
+  } catch (thrown) {
+    throw new UsageError(`${rule} (${file}: ${reasonOf(thrown)})`, thrown);
+  }
+}
+
 /** The key as hex digits. A file may contain the public key, its id, or the executor's own key. */
 function keysIn(given: string): readonly string[] {
   if (HEX.test(given)) return [given.toLowerCase()];
@@ -43,14 +53,7 @@ function keysIn(given: string): readonly string[] {
     if (did) return [did.fingerprint];
     throw new UsageError(`--key must look like did:matrix:<label>:<16 hex digits> (got ${given})`);
   }
-  let text: string;
-  try {
-    if (statSync(given).size > KEY_FILE_MAX_BYTES) throw new Error(`it has more than ${KEY_FILE_MAX_BYTES} bytes`);
-    text = readFileSync(given, 'utf8').trim();
-  } catch (thrown) {
-    const what = '--key must be 64 hex digits, a did, or a file that can be read';
-    throw new UsageError(`${what} (${given}: ${reasonOf(thrown)})`, thrown);
-  }
+  const text = smallFile(given, KEY_FILE_MAX_BYTES, '--key must be 64 hex digits, a did, or a file that can be read');
   // Its content is not repeated: it may be the secret itself.
   if (!HEX.test(text)) throw new UsageError(`--key: ${given} must contain 64 hex digits and nothing else`);
   return [text.toLowerCase(), new AgentKey(text).publicKeyHex];
@@ -64,15 +67,11 @@ const approverFileSchema = z.union([
 /** The public key of an approver. A file may contain its digits, the approver's key, or the output of "approver show --json". */
 function approverIn(given: string): string {
   if (HEX.test(given)) return given.toLowerCase();
-  let text: string;
-  try {
-    if (statSync(given).size > APPROVER_FILE_MAX_BYTES)
-      throw new Error(`it has more than ${APPROVER_FILE_MAX_BYTES} bytes`);
-    text = readFileSync(given, 'utf8').trim();
-  } catch (thrown) {
-    const what = '--approver must be 64 hex digits, or a file that can be read';
-    throw new UsageError(`${what} (${given}: ${reasonOf(thrown)})`, thrown);
-  }
+  const text = smallFile(
+    given,
+    APPROVER_FILE_MAX_BYTES,
+    '--approver must be 64 hex digits, or a file that can be read',
+  );
   if (HEX.test(text)) return text.toLowerCase();
   try {
     return approverFileSchema.parse(JSON.parse(text)).toLowerCase();

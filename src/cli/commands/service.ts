@@ -8,14 +8,15 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { VERSION } from '../../wire/version.ts';
 import { alarmClient } from '../access/chronos.ts';
+import { ignored, orUndefined } from '../access/unreachable.ts';
+import { EXIT } from '../cli-process.ts';
 import type { CliContext } from '../context.ts';
-import { EXIT } from '../exit-status.ts';
 import { wholeNumberFlag } from '../flags/flags.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { type RunRecord, readRun } from '../home/home.ts';
 import { isKnownName } from '../home/settings-names.ts';
 import { readerOf } from '../screens/reader.ts';
-import { facts, preview } from '../screens/render.ts';
+import { facts, preview, type Reader } from '../screens/render.ts';
 import { ask, handOver } from '../service/ask.ts';
 import { marked } from '../service/experimental.ts';
 import { currentVersion, serviceLocation, versionOf } from '../service/folders.ts';
@@ -97,16 +98,19 @@ export async function serviceInstall(context: CliContext, flags: { print?: boole
 }
 
 /** The next fire, if chronosd answers. */
-async function nextFire(context: CliContext): Promise<{ at: string; text: string } | undefined> {
-  try {
-    const { alarms } = await alarmClient(context).listAlarms({ sort: 'next', limit: 1 });
-    const [next] = alarms;
-    return next?.next_fire_at == null ? undefined : { at: next.next_fire_at, text: preview(next) };
-  } catch (error) {
-    if (error instanceof ReveilleError) return undefined;
-    throw error;
-  }
+export async function nextFire(context: CliContext): Promise<NextFire | undefined> {
+  const client = orUndefined(() => alarmClient(context));
+  const found = await client?.listAlarms({ sort: 'next', limit: 1 }).catch(ignored);
+  const [next] = found?.alarms ?? [];
+  return next?.next_fire_at == null ? undefined : { at: next.next_fire_at, text: preview(next) };
 }
+type NextFire = { readonly at: string; readonly text: string };
+
+export const nextFireText = ({ at, text }: NextFire, look: Reader) => `${sinceText(at, look)}  ${text}`;
+
+/** An instant, and its distance from now. */
+const sinceText = (instant: string, look: Reader) =>
+  `${localTime(Date.parse(instant), look)} (${fromNow(Date.parse(instant), look.now)})`;
 
 function stateWords(run: RunRecord | undefined, state: string): string {
   const words = {
@@ -139,22 +143,15 @@ export async function serviceStatus(context: CliContext): Promise<void> {
   const wake = wakeState(context, place);
   const isWakeSaid = state !== 'missing' && wake.isOn;
   const look = readerOf(context);
-  const ringAt = next && Date.parse(next.at);
   const starts = !enabled ? 'only by hand' : atBoot ? 'with the computer' : 'when you log in';
   const lines = facts(
     [
       ['service', `${place.name} (${marked(manager.title)}), ${stateWords(run, state)}`],
       ['starts', state === 'missing' ? undefined : starts],
-      [
-        'since',
-        run && `${localTime(Date.parse(run.started_at), look)} (${fromNow(Date.parse(run.started_at), look.now)})`,
-      ],
+      ['since', run && sinceText(run.started_at, look)],
       ['version', folder === undefined ? undefined : versionOf(folder)],
       ['upgrade', note && `to ${versionOf(note.to)}, ${CUT_OFF}`],
-      [
-        'next fire',
-        ringAt === undefined ? undefined : `${localTime(ringAt, look)} (${fromNow(ringAt, look.now)})  ${next!.text}`,
-      ],
+      ['next fire', next && nextFireText(next, look)],
       ['computer', isWakeSaid ? wakeWords(context, wake) : undefined],
       ['last line', last],
       ['home', home.path],

@@ -2,37 +2,27 @@
 import { wait } from '../../kit/clock/clock.ts';
 import { fromNow, localTime } from '../../kit/clock/local-time.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { alarmClient } from '../access/chronos.ts';
+import { userOf } from '../access/chronos.ts';
 import { executorClient } from '../access/executor.ts';
 import { routerClient } from '../access/router.ts';
+import { ignored } from '../access/unreachable.ts';
+import { EXIT } from '../cli-process.ts';
 import type { CliContext } from '../context.ts';
-import { EXIT } from '../exit-status.ts';
-import { userOf } from '../flags/machine-user.ts';
 import { type RunRecord, readRun } from '../home/home.ts';
 import { readerOf } from '../screens/reader.ts';
-import { facts, preview } from '../screens/render.ts';
+import { facts } from '../screens/render.ts';
 import { findService } from '../service/installation.ts';
 import { listenerAt } from '../up/listener.ts';
-import { serviceLogs } from './service.ts';
+import { nextFire, nextFireText, serviceLogs } from './service.ts';
 
 const HEALTH_MS = 3000;
 /** `up` drains for at most 50 s. */
 const STOP_MS = 60_000;
 const STOP_POLL_MS = 100;
 
-/** The result of a query, or `undefined` when the daemon does not answer it. */
-async function orUndefined<T>(query: Promise<T>): Promise<T | undefined> {
-  try {
-    return await query;
-  } catch (error) {
-    if (error instanceof ReveilleError) return undefined;
-    throw error;
-  }
-}
-
 /** The service of this home; `undefined` without one, and on a computer without a service manager. */
 async function serviceOf(context: CliContext) {
-  const service = await orUndefined(findService(context));
+  const service = await findService(context).catch(ignored);
   if (service === undefined) return undefined;
   const { manager, place } = service;
   const { state, pid } = await manager.state(place.name);
@@ -85,14 +75,12 @@ export async function status(context: CliContext): Promise<void> {
     ]);
     return;
   }
-  const [daemons, alarms, questions, machine] = await Promise.all([
+  const [daemons, next, questions, machine] = await Promise.all([
     daemonsOf(run),
-    orUndefined(alarmClient(context).listAlarms({ sort: 'next', limit: 1 })),
-    orUndefined(executorClient(context, undefined).list({ status: 'awaiting_approval', limit: 500 })),
-    orUndefined(routerClient(context).show(userOf(context, undefined))),
+    nextFire(context),
+    executorClient(context, undefined).list({ status: 'awaiting_approval', limit: 500 }).catch(ignored),
+    routerClient(context).show(userOf(context, undefined)).catch(ignored),
   ]);
-  const [next] = alarms?.alarms ?? [];
-  const nextAt = next?.next_fire_at == null ? undefined : Date.parse(next.next_fire_at);
   const startedAt = Date.parse(run.started_at);
   const waiting = questions?.length ?? 0;
   const how =
@@ -106,12 +94,7 @@ export async function status(context: CliContext): Promise<void> {
       [
         ...daemons.map(({ name, url, ready }): [string, string] => [name, `${ready ? 'ready' : 'not ready'}  ${url}`]),
         ['agent', machine === undefined ? 'unknown' : machine.state],
-        [
-          'next fire',
-          nextAt === undefined
-            ? 'no alarm is set'
-            : `${localTime(nextAt, look)} (${fromNow(nextAt, look.now)})  ${preview(next!)}`,
-        ],
+        ['next fire', next === undefined ? 'no alarm is set' : nextFireText(next, look)],
         [
           'approvals',
           waiting === 0 ? 'none waiting' : `${waiting} waiting; see: reveille intent list --status awaiting_approval`,
@@ -130,7 +113,7 @@ export async function status(context: CliContext): Promise<void> {
       service: service?.state ?? null,
       daemons,
       agent: machine?.state ?? null,
-      next_fire_at: next?.next_fire_at ?? null,
+      next_fire_at: next?.at ?? null,
       approvals_waiting: questions === undefined ? null : waiting,
       console_url: consoleUrl ?? null,
       home: home.path,

@@ -4,13 +4,14 @@ import type { ExecutorAdmin } from '../../executor/client.ts';
 import { shortTime } from '../../kit/clock/local-time.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { SUBMITTER_NAME_MAX } from '../../wire/submitter.ts';
+import { SUBMITTER_NAME_MAX, type SubmitterView } from '../../wire/submitter.ts';
+import { userOf } from '../access/chronos.ts';
 import { executorAdmin } from '../access/executor.ts';
 import type { CliContext } from '../context.ts';
-import { userOf } from '../flags/machine-user.ts';
 import { UsageError } from '../flags/usage-error.ts';
-import { columns, fit } from '../screens/columns.ts';
+import { fit, table } from '../screens/columns.ts';
 import { readerOf } from '../screens/reader.ts';
+import type { Reader } from '../screens/render.ts';
 
 const WHOLE_ID = /^[0-9a-f]{8}-[0-9a-f-]{27}$/i;
 const SHORT_ID = 8;
@@ -29,22 +30,19 @@ export async function submitterAdd(context: CliContext, flags: { user?: string }
 }
 
 export async function submitterList(context: CliContext, flags: { user?: string }): Promise<void> {
-  const { out } = context;
   const user = flags.user === undefined ? undefined : userOf(context, flags.user);
   const found = await executorAdmin(context).submitters(user);
-  if (out.json) {
-    for (const view of found) out.result(view, []);
-    return;
-  }
-  if (found.length === 0) return out.line('No submitters.');
-  const look = readerOf(context);
+  context.out.list(found, () => renderSubmitters(found, readerOf(context)));
+}
+
+function renderSubmitters(found: readonly SubmitterView[], look: Reader): string[] {
+  if (found.length === 0) return ['No submitters.'];
   const rows = found.map(({ id, name, user: of, created_at, revoked_at }) => [
     ...[id.slice(0, SHORT_ID), shortTime(Date.parse(created_at), look)],
     ...[revoked_at === undefined ? 'stands' : `revoked ${shortTime(Date.parse(revoked_at), look)}`],
     ...[fit(of, USER_CELLS), oneLine(name)],
   ]);
-  const [heading, ...lines] = columns([['ID', 'SINCE', 'STATE', 'USER', 'NAME'], ...rows], out.columns);
-  for (const line of [out.paint('dim', heading!), ...lines]) out.line(line);
+  return table(['ID', 'SINCE', 'STATE', 'USER', 'NAME'], rows, look);
 }
 
 /** By the whole id, its beginning, or the name of the only active one. */

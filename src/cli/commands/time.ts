@@ -18,10 +18,9 @@ import { type ChronometricAccess, chronometricAccess } from '../access/chronomet
 import type { CliContext } from '../context.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { wrap } from '../screens/columns.ts';
-import { HOOK_FORMATS, inForm, promptLine } from '../screens/prompt-line.ts';
 import type { Reader } from '../screens/render.ts';
 import { renderDay, renderWeek } from '../screens/time-screen.ts';
-import { dateWords } from '../screens/time-text.ts';
+import { dateWords, HOOK_FORMATS, inForm, promptLine } from '../screens/time-text.ts';
 
 export type TimeFlags = { week?: boolean; date?: string };
 

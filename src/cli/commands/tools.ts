@@ -4,13 +4,13 @@ import { resolve } from 'node:path';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { SurfaceView } from '../../wire/tool-surface.ts';
+import { EXIT } from '../cli-process.ts';
 import type { CliContext } from '../context.ts';
-import { EXIT } from '../exit-status.ts';
 import { readRun } from '../home/home.ts';
-import { columns, wrap } from '../screens/columns.ts';
+import { toolOptions } from '../home/neo-manifest.ts';
+import { columns, counted, table, wrap } from '../screens/columns.ts';
 import { readerOf } from '../screens/reader.ts';
 import { facts, type Reader } from '../screens/render.ts';
-import { toolOptions } from '../up/tool-options.ts';
 
 /** Characters of a description in a line. */
 const SHOWN = 300;
@@ -21,28 +21,19 @@ function gist(description: string): string {
   return /^.*?[.!?](?= |$)/.exec(line)?.[0] ?? line;
 }
 
-function count(n: number, one: string): string {
-  return `${n} ${one}${n === 1 ? '' : 's'}`;
-}
-
-function table(rows: string[][], look: Reader): string[] {
-  const [heading, ...lines] = columns(rows, look.width);
-  return [look.paint('dim', heading!), ...lines];
-}
-
 export function renderSurface({ tools, escalated, off = [], limits, warnings }: SurfaceView, look: Reader): string[] {
   const lines = [
     tools.length === 0
       ? 'The model can call nothing.'
-      : `The model can call ${look.paint('bold', count(tools.length, 'function'))}:`,
+      : `The model can call ${look.paint('bold', counted(tools.length, 'function'))}:`,
   ];
   if (tools.length > 0) {
     const rows = tools.map(({ name, description }) => [name, gist(description)]);
-    lines.push('', ...table([['FUNCTION', 'DESCRIPTION'], ...rows], look));
+    lines.push('', ...table(['FUNCTION', 'DESCRIPTION'], rows, look));
   }
   if (escalated.length > 0) {
     const rows = escalated.map(({ name, reason }) => [name, reason]);
-    lines.push('', 'Through core_execute only:', '', ...table([['TOOL', 'REASON'], ...rows], look));
+    lines.push('', 'Through core_execute only:', '', ...table(['TOOL', 'REASON'], rows, look));
   }
   if (off.length > 0) {
     // Not shortened: its end names the remedy.

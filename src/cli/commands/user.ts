@@ -15,15 +15,15 @@ import {
 } from '../../wire/person.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { SUBMITTER_NAME_MAX } from '../../wire/submitter.ts';
-import { adminClient } from '../access/chronos.ts';
+import { adminClient, userOf } from '../access/chronos.ts';
 import { executorAdmin } from '../access/executor.ts';
 import { routerClient } from '../access/router.ts';
 import type { CliContext } from '../context.ts';
 import { durationFlag, instantFlag } from '../flags/flags.ts';
-import { userOf } from '../flags/machine-user.ts';
 import { UsageError } from '../flags/usage-error.ts';
-import { columns, fit } from '../screens/columns.ts';
+import { fit, table } from '../screens/columns.ts';
 import { readerOf } from '../screens/reader.ts';
+import type { Reader } from '../screens/render.ts';
 
 export type CredentialFlags = { name?: string; expiresIn?: string; expiresAt?: string };
 
@@ -157,14 +157,12 @@ async function idMeant(context: CliContext, userId: string, given: string): Prom
 }
 
 export async function userList(context: CliContext, given?: string): Promise<void> {
-  const { out } = context;
   const found = await routerClient(context).users(given === undefined ? undefined : userOf(context, given));
-  if (out.json) {
-    for (const view of found) out.result(view, []);
-    return;
-  }
-  if (found.length === 0) return out.line('No users. Add one with: reveille user add <user_id>');
-  const look = readerOf(context);
+  context.out.list(found, () => renderUsers(found, readerOf(context)));
+}
+
+function renderUsers(found: readonly PersonTokenView[], look: Reader): string[] {
+  if (found.length === 0) return ['No users. Add one with: reveille user add <user_id>'];
   const when = (instant: string | undefined, none: string) =>
     instant === undefined ? none : shortTime(Date.parse(instant), look);
   const stateOf = ({ state, revoked_at, expires_at }: PersonTokenView) =>
@@ -177,6 +175,5 @@ export async function userList(context: CliContext, given?: string): Promise<voi
     ...[view.state === 'active' && view.expires_at !== undefined ? `until ${stateOf(view)}` : stateOf(view)],
     oneLine(view.name),
   ]);
-  const [heading, ...lines] = columns([['USER', 'ID', 'SINCE', 'USED', 'STATE', 'NAME'], ...rows], out.columns);
-  for (const line of [out.paint('dim', heading!), ...lines]) out.line(line);
+  return table(['USER', 'ID', 'SINCE', 'USED', 'STATE', 'NAME'], rows, look);
 }

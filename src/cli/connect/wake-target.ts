@@ -11,11 +11,10 @@ import { type MachineView, machinePutSchema } from '../../router/machines/machin
 import { descriptorOf } from '../../router/providers/descriptors.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { MachineTurnView } from '../../wire/machine-turn.ts';
-import { alarmClient } from '../access/chronos.ts';
+import { alarmClient, userOf } from '../access/chronos.ts';
 import { routerClient } from '../access/router.ts';
 import type { CliContext } from '../context.ts';
 import { machineOf } from '../flags/machine-flags.ts';
-import { userOf } from '../flags/machine-user.ts';
 import { readRun } from '../home/home.ts';
 import { existingMachine, isOwnNeo, putOwnNeo } from '../up/own-neo.ts';
 

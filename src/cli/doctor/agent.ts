@@ -1,4 +1,5 @@
 /** Whether this computer's agent could be woken: its registration, its program, and its address. */
+
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -10,9 +11,9 @@ import { processSpecSchema } from '../../router/providers/process-spec.ts';
 import { Presets } from '../../router/targets/presets.ts';
 import { checkFolder, findProgram, programOf } from '../../router/targets/program.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { signOfLife } from '../access/unreachable.ts';
+import { orUndefined, signOfLife } from '../access/unreachable.ts';
 import type { CliContext } from '../context.ts';
-import { type Check, orUndefined, STAND_INS } from './check.ts';
+import { type Check, STAND_INS } from './check.ts';
 
 /** The record of a machine. */
 export type KnownMachine = { provider: string; spec: unknown; state: string };

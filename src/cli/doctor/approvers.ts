@@ -1,13 +1,16 @@
 /** Checks who can approve: the key of this computer, and the executor's roster of this user. */
+
 import { oneLine } from '../../kit/text/hidden-characters.ts';
-import type { ApproverList, ApproverView } from '../../wire/approver.ts';
+import type { ApproverList } from '../../wire/approver.ts';
 import { ownerOf } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { labelOf } from '../access/chronos.ts';
 import { executorAdmin } from '../access/executor.ts';
+import { orUndefined } from '../access/unreachable.ts';
 import { type KnownApprover, knownApprover } from '../approver/approver-key.ts';
+import { isActive } from '../approver/statements.ts';
 import type { CliContext } from '../context.ts';
-import { brokenBy, type Check, orUndefined } from './check.ts';
+import { brokenBy, type Check } from './check.ts';
 
 const ENROLL = 'enroll it with: reveille approver enroll';
 const SEAL = 'seal it with a passphrase: reveille approver seal';
@@ -15,27 +18,21 @@ const SEAL = 'seal it with a passphrase: reveille approver seal';
 /** Whether other programs can answer with the key of this computer. */
 export function checkApproverKey({ environment }: Pick<CliContext, 'environment'>): Check | undefined {
   const name = "approver's key";
-  try {
-    const known = knownApprover(environment);
-    if (known === undefined) return undefined;
-    const { kept, file } = known;
-    if (kept === 'sealed file') return { name, status: 'ok', detail: `sealed with a passphrase, in ${file}` };
-    const who =
-      kept === 'file'
-        ? `stored in ${file}: every program that can read your files can approve with it`
-        : `in the ${kept}: while that is unlocked, most programs of yours can approve with it`;
-    return { name, status: 'note', detail: `not sealed, ${who}`, remedy: SEAL };
-  } catch (error) {
-    return brokenBy(name, error);
-  }
+  const known = knownApprover(environment);
+  if (known === undefined) return undefined;
+  const { kept, file } = known;
+  if (kept === 'sealed file') return { name, status: 'ok', detail: `sealed with a passphrase, in ${file}` };
+  const who =
+    kept === 'file'
+      ? `stored in ${file}: every program that can read your files can approve with it`
+      : `in the ${kept}: while that is unlocked, most programs of yours can approve with it`;
+  return { name, status: 'note', detail: `not sealed, ${who}`, remedy: SEAL };
 }
-
-const stands = ({ revoked_at, forged }: ApproverView) => revoked_at === undefined && !forged;
 
 /** Whether a user has approvers, and whether this computer has one of their keys. */
 function checkStanding({ approvers }: ApproverList, user: string, known: KnownApprover | undefined): Check {
   const name = 'approvers';
-  const standing = approvers.filter(stands);
+  const standing = approvers.filter(isActive);
   const own = approvers.find(({ approver }) => approver === known?.publicKey);
   if (standing.length === 0) {
     const detail = `${user} has no approver: questions of the executor wait until they expire`;
@@ -50,7 +47,7 @@ function checkStanding({ approvers }: ApproverList, user: string, known: KnownAp
     const detail = `${count} for ${user}; this computer has none of the keys, so nothing is approved from here`;
     return { name, status: 'note', detail, remedy: 'create and request one with: reveille approver enroll' };
   }
-  if (own && stands(own)) return { name, status: 'ok', detail: `${count} for ${user}, this computer's key included` };
+  if (own && isActive(own)) return { name, status: 'ok', detail: `${count} for ${user}, this computer's key included` };
   const key = `the key of this computer (${known.publicKey.slice(0, 16)}…)`;
   if (own?.revoked_at !== undefined) {
     const detail = `${key} was revoked at ${own.revoked_at}: its answers are rejected`;
@@ -71,7 +68,7 @@ function checkReset(
 ): Check | undefined {
   const at = resets.at(-1)?.at;
   if (at === undefined) return undefined;
-  const own = approvers.find((view) => view.approver === known?.publicKey && stands(view));
+  const own = approvers.find((view) => view.approver === known?.publicKey && isActive(view));
   const isOwn = own?.enrolled_by === 'operator' && own.enrolled_at >= at;
   const since = isOwn ? 'the key of this computer was the first after it' : 'keys enrolled since may approve';
   return {

@@ -23,16 +23,6 @@ export function brokenBy(name: string, error: unknown): Check {
   throw error;
 }
 
-/** The result of `read`, or `undefined` for an error that another check reports. */
-export function orUndefined<T>(read: () => T): T | undefined {
-  try {
-    return read();
-  } catch (error) {
-    if (error instanceof ReveilleError) return undefined;
-    throw error;
-  }
-}
-
 /** Replaces the secrets that `reveille up` generates. */
 export const STAND_INS = Object.fromEntries(
   ['TOKEN', 'AGENT_AUTH_SECRET', 'ADMIN_TOKEN', 'WAKE_TOKEN'].map((name) => [
@@ -44,7 +34,7 @@ export const STAND_INS = Object.fromEntries(
 /** Longer than the limits inside each check; it ends the doctor within 10 s. */
 const LIMIT_MS = 8000;
 
-/** A check with a time limit. */
+/** A check with a time limit. Its error is reported under its name; our errors contain their remedy. */
 export async function inTime<T extends Check | readonly Check[] | undefined>(
   name: string,
   clock: Clock,
@@ -57,6 +47,8 @@ export async function inTime<T extends Check | readonly Check[] | undefined>(
   try {
     const found = await Promise.race([Promise.resolve().then(work), late]);
     return found === undefined ? [] : [found].flat();
+  } catch (error) {
+    return [brokenBy(name, error)];
   } finally {
     limit.abort();
   }

@@ -6,7 +6,7 @@ import { type TestContext, test } from 'node:test';
 import { temporaryFolder } from '../../../test/support/temporary.ts';
 import type { CliContext } from '../context.ts';
 import { homeAt } from '../home/home.ts';
-import { checkPublicListener } from './public-listener.ts';
+import { checkPublicListener } from './daemons.ts';
 
 const front = (page: string) =>
   createServer((_, response) => response.writeHead(200, { 'content-type': 'text/html' }).end(page));

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ReveilleError } from '../../wire/errors.ts';
-import { budgetText } from '../screens/budget-text.ts';
+import { budgetText } from '../commands/machine.ts';
 import { type BudgetFlags, budgetOf } from './budget-flags.ts';
 import { machineOf } from './machine-flags.ts';
 import { UsageError } from './usage-error.ts';

@@ -63,33 +63,8 @@ export type AgentAccess = z.output<typeof accessSchema>;
 /** The addresses of a running `reveille up`. */
 export type RunRecord = z.output<typeof runSchema>;
 
-export type Home = {
-  readonly path: string;
-  readonly configFile: string;
-  readonly secretsFile: string;
-  readonly executorSecretsFile: string;
-  readonly executorAdminFile: string;
-  readonly submitterFile: string;
-  readonly identityFile: string;
-  readonly keyFile: string;
-  readonly runFile: string;
-  /** The manifest of Neo's servers, once the built-in one was changed. */
-  readonly manifestFile: string;
-  readonly accessFile: string;
-  /** The credential of this installation's user for the router's public listener. */
-  readonly personFile: string;
-  /** The instant up to which `up` has reported turns. */
-  readonly newsFile: string;
-  /** Earlier input of `chat`. */
-  readonly chatHistoryFile: string;
-  /** The open session of each running client: one small file per client process. */
-  readonly sessionsFolder: string;
-  /** The wake target that `connect` registered. */
-  readonly wakeTargetFile: string;
-};
-
-/** @param configured the value of `REVEILLE_HOME`, if it has one */
-export function homeAt(configured: string | undefined): Home {
+/** The files of an installation. @param configured the value of `REVEILLE_HOME`, if it has one */
+export function homeAt(configured: string | undefined) {
   const path = resolve(configured || join(homedir(), '.reveille'));
   return {
     path,
@@ -101,15 +76,22 @@ export function homeAt(configured: string | undefined): Home {
     identityFile: join(path, 'identity.json'),
     keyFile: join(path, 'keys', 'agent.key'),
     runFile: join(path, 'run.json'),
+    /** The manifest of Neo's servers, once the built-in one was changed. */
     manifestFile: join(path, 'agents', 'neo.json'),
     accessFile: join(path, 'agent-access.json'),
+    /** The credential of this installation's user for the router's public listener. */
     personFile: join(path, 'person.json'),
+    /** The instant up to which `up` has reported turns. */
     newsFile: join(path, 'person', 'told.json'),
+    /** Earlier input of `chat`. */
     chatHistoryFile: join(path, 'person', 'chat-history.json'),
+    /** The open session of each running client: one small file per client process. */
     sessionsFolder: join(path, 'sessions'),
+    /** The wake target that `connect` registered. */
     wakeTargetFile: join(path, 'wake-target.json'),
-  };
+  } as const;
 }
+export type Home = Readonly<ReturnType<typeof homeAt>>;
 
 function parseFile<T extends z.ZodType>(file: string, text: string, schema: T): z.output<T> {
   try {
@@ -123,6 +105,8 @@ function parseFile<T extends z.ZodType>(file: string, text: string, schema: T): 
   }
 }
 
+const textOf = (value: object) => `${JSON.stringify(value, null, 2)}\n`;
+
 function readJsonFile<T extends z.ZodType>(file: string, schema: T): z.output<T> | undefined {
   const text = readPrivateFile(file);
   return text === undefined ? undefined : parseFile(file, text, schema);
@@ -133,7 +117,7 @@ function readOrMake<T extends z.ZodType>(file: string, schema: T, make: () => z.
   const there = readJsonFile(file, schema);
   if (there !== undefined) return there;
   try {
-    writePrivateFile(file, `${JSON.stringify(make(), null, 2)}\n`);
+    writePrivateFile(file, textOf(make() as object));
   } catch (error) {
     if (!(error instanceof ReveilleError && error.code === 'conflict')) throw error;
   }
@@ -233,10 +217,7 @@ export function renewNeoToken(home: Home): string {
   const token = randomSecret();
   // Including fields of a later version.
   const made: unknown = JSON.parse(readPrivateFile(home.secretsFile)!);
-  replacePrivateFile(
-    home.secretsFile,
-    `${JSON.stringify({ ...(made as object), NEO_DAEMON_TOKEN: token }, null, 2)}\n`,
-  );
+  replacePrivateFile(home.secretsFile, textOf({ ...(made as object), NEO_DAEMON_TOKEN: token }));
   return token;
 }
 
@@ -248,7 +229,7 @@ export const readSubmitter = (home: Home): OwnSubmitter | undefined =>
 
 /** Replaces a token that the executor no longer accepts. */
 export function writeSubmitter(home: Home, submitter: OwnSubmitter): void {
-  replacePrivateFile(home.submitterFile, `${JSON.stringify(submitter, null, 2)}\n`);
+  replacePrivateFile(home.submitterFile, textOf(submitter));
 }
 
 /** The credential with which this installation's user reaches their agent. */
@@ -258,7 +239,7 @@ export const readCredential = (home: Home): OwnCredential | undefined => readJso
 
 /** Replaces a credential that the router no longer accepts. */
 export function writeCredential(home: Home, credential: OwnCredential): void {
-  replacePrivateFile(home.personFile, `${JSON.stringify(credential, null, 2)}\n`);
+  replacePrivateFile(home.personFile, textOf(credential));
 }
 
 /** The label of this installation's alarms, if it has one. */
@@ -279,7 +260,7 @@ export function readRun(home: Home): RunRecord | undefined {
 
 /** Records the addresses of this process for {@link readRun}. */
 export function writeRun(home: Home, run: RunRecord): void {
-  replacePrivateFile(home.runFile, `${JSON.stringify(run, null, 2)}\n`);
+  replacePrivateFile(home.runFile, textOf(run));
 }
 
 /** The access of this installation's agents. It has its own file, because a sandbox shows a program this file and not the secrets. */
@@ -288,7 +269,7 @@ export function readAccess(home: Home): AgentAccess | undefined {
 }
 
 export function writeAccess(home: Home, access: AgentAccess): void {
-  replacePrivateFile(home.accessFile, `${JSON.stringify(access, null, 2)}\n`);
+  replacePrivateFile(home.accessFile, textOf(access));
 }
 
 /** Removes this process's own record. */

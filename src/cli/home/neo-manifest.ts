@@ -1,4 +1,4 @@
-/** The manifest of Neo's servers: the one in use, and its changes. */
+/** The manifest of Neo's servers: the one in use, its changes, and the options with which commands start the servers. */
 import { randomBytes } from 'node:crypto';
 import {
   chmodSync,
@@ -24,9 +24,11 @@ import {
   writeKnownTools,
   writeLock,
 } from '../../mcp-host/tool-lock.ts';
+import { parseToolConfig, type ToolConfig } from '../../neo/tools/settings.ts';
+import type { HostOptions } from '../../neo/tools/start-host.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { labelOf } from '../access/chronos.ts';
 import type { CliContext } from '../context.ts';
-import { toolOptions } from '../up/tool-options.ts';
 
 export type NeoManifest = {
   /** The file to write: the one in use, or in the home when the built-in one is in use. */
@@ -140,4 +142,21 @@ export function changedLines(before: string, after: string): string[] {
     ...old.slice(head, old.length - tail).map((line) => `- ${line}`),
     ...fresh.slice(head, fresh.length - tail).map((line) => `+ ${line}`),
   ];
+}
+
+/** The settings with the label of this computer's agent, if it has one. */
+export function settingsOfAgent(context: CliContext): CliContext['settings'] {
+  const userId = labelOf(context);
+  return userId === undefined ? context.settings : { ...context.settings, MATRIX_USER_ID: userId };
+}
+
+/** @param manifest the path of a manifest, instead of the configured one */
+export async function toolOptions(
+  context: CliContext,
+  manifest?: string,
+): Promise<Omit<HostOptions, 'config'> & { config: ToolConfig }> {
+  const settings = settingsOfAgent(context);
+  const dataDir = context.settings.NEO_DATA_DIR!;
+  const config = parseToolConfig({ ...settings, ...(manifest !== undefined && { NEO_MANIFEST: manifest }) }, dataDir);
+  return { config, variables: settings, dataDir, clock: context.clock, log: await context.log('neo', 'error') };
 }

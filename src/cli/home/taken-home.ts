@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { fromNow, localTime } from '../../kit/clock/local-time.ts';
 import { FileInUse, ownFile } from '../../kit/sqlite/file-owner.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { isStopped } from '../access/unreachable.ts';
+import { isStopped, orUndefined } from '../access/unreachable.ts';
 import type { CliContext } from '../context.ts';
 import { readerOf } from '../screens/reader.ts';
 import { makeHome, type RunRecord, readRun } from './home.ts';
@@ -33,14 +33,9 @@ export function takeHome(context: CliContext): () => void {
 
 /** The record of the lock's owner; a record of an earlier process does not count. */
 function recordOf({ home }: CliContext, owner: number | undefined): RunRecord | undefined {
-  try {
-    const run = readRun(home);
-    return owner === undefined || run?.pid === owner ? run : undefined;
-  } catch (error) {
-    // The lock decides; the doctor reports an unreadable record.
-    if (error instanceof ReveilleError) return undefined;
-    throw error;
-  }
+  // The lock decides; the doctor reports an unreadable record.
+  const run = orUndefined(() => readRun(home));
+  return owner === undefined || run?.pid === owner ? run : undefined;
 }
 
 function runsAlready(context: CliContext, owner: number | undefined): ReveilleError {

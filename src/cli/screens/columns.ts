@@ -1,4 +1,6 @@
 /** Text in columns of a terminal: width, shortening and alignment. */
+import type { Output } from './output.ts';
+
 /** Characters of one cell each. */
 const PLAIN = /^[\x20-\x7e]*$/;
 
@@ -66,6 +68,19 @@ export function columns(rows: readonly (readonly string[])[], width: number): st
     return [...front, fit(row[last]!, Math.max(8, width - used))].join(GAP).trimEnd();
   });
 }
+
+/** Rows under dim headings. */
+export function table(
+  headings: readonly string[],
+  rows: readonly (readonly string[])[],
+  { width, paint }: { width: number; paint: Output['paint'] },
+): string[] {
+  const [heading, ...lines] = columns([headings, ...rows], width);
+  return [paint('dim', heading!), ...lines];
+}
+
+/** A number of things: `1 alarm`, `2 alarms`. */
+export const counted = (number: number, what: string) => `${number} ${what}${number === 1 ? '' : 's'}`;
 
 /** Wraps plain text at blanks; a word longer than a line stays whole. */
 export function wrap(text: string, width: number): string[] {

@@ -8,7 +8,7 @@ import type { IntentStatus } from '../../wire/executor.ts';
 import type { PlanNode } from '../../wire/intent.ts';
 import { answerSummary, type IntentView } from '../../wire/intent-view.ts';
 import { encodeJson, sliceAt } from '../../wire/json.ts';
-import { columns, fit, wrap } from './columns.ts';
+import { fit, table, wrap } from './columns.ts';
 import { markedBlock, renderGate, screenLines } from './gate-screen.ts';
 import { facts, type Reader, shortIds } from './render.ts';
 
@@ -80,8 +80,8 @@ export function renderIntents(intents: readonly IntentView[], look: Reader): str
     shortTime(Date.parse(view.created_at), look),
     whatOf(view),
   ]);
-  const [heading, ...lines] = columns([['ID', 'STATUS', 'SINCE', 'TASK'], ...rows], look.width);
-  return [look.paint('dim', heading!), ...lines.flatMap((line, at) => [line, ...detailsOf(intents[at]!, look)])];
+  const [heading, ...lines] = table(['ID', 'STATUS', 'SINCE', 'TASK'], rows, look);
+  return [heading!, ...lines.flatMap((line, at) => [line, ...detailsOf(intents[at]!, look)])];
 }
 
 /** Failures with text of the executor alone; other reasons may contain text of a tool, server or person. */

@@ -21,6 +21,8 @@ export type Output = {
    * that it contains no control or hidden characters; piped JSON is unchanged.
    */
   result(data: unknown, human?: string | readonly string[]): void;
+  /** A list: each of `items` as one JSON line, or the lines of `human`. */
+  list(items: Iterable<unknown>, human: () => readonly string[]): void;
   /** A line of text on stdout; nothing with `--json`. */
   line(text?: string): void;
   /** A line that the next one replaces; only on a terminal. */
@@ -78,6 +80,10 @@ export function createOutput({ stdout, stderr }: CliProcess, json: boolean): Out
         return;
       }
       for (const line of typeof human === 'string' ? [human] : human) stdout.write(`${onScreen(line, colours)}\n`);
+    },
+    list(items, human) {
+      if (json) for (const item of items) this.result(item);
+      else for (const line of human()) this.line(line);
     },
     line(text = '') {
       if (json) return;

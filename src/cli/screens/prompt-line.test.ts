@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { PromptContext } from '../../wire/chronometric-view.ts';
-import { HOOK_FORMATS, inForm, promptLine } from './prompt-line.ts';
+import { HOOK_FORMATS, inForm, promptLine } from './time-text.ts';
 
 type PromptData = Omit<PromptContext, 'line'>;
 

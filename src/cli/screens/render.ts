@@ -14,7 +14,7 @@ import { seriesText, shortSeriesText, usesWallClock } from '../../kit/phrase/ser
 import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
 import { plainWakeError } from '../../kit/text/wake-error.ts';
 import type { AlarmCreated, AlarmView, FireView } from '../../wire/alarm.ts';
-import { columns, fit, pad, textWidth, wrap } from './columns.ts';
+import { columns, counted, fit, pad, table, textWidth, wrap } from './columns.ts';
 import type { Output } from './output.ts';
 
 /** The reader: clock, zone, terminal width and colours. */
@@ -110,10 +110,6 @@ function nextFire(alarm: AlarmView, look: Reader): [relative: string, absolute: 
   return [coarse(fromNow(at, look.now)), shortTime(at, look)];
 }
 
-function attempts(count: number): string {
-  return `${count} failed attempt${count === 1 ? '' : 's'}`;
-}
-
 /** The reason why the next fire is deferred, if any. */
 function heldBack({ held_back: held }: AlarmView): string | undefined {
   return held && oneLine(held.reason);
@@ -122,7 +118,8 @@ function heldBack({ held_back: held }: AlarmView): string | undefined {
 /** A line about failures of an alarm, if any. */
 function trouble(alarm: AlarmView): string | undefined {
   const last = alarm.last_error === undefined ? '' : `: ${oneLine(plainWakeError(alarm.last_error))}`;
-  if (alarm.failure_count > 0) return `${attempts(alarm.failure_count)} of ${alarm.max_failures}, the last one${last}`;
+  if (alarm.failure_count > 0)
+    return `${counted(alarm.failure_count, 'failed attempt')} of ${alarm.max_failures}, the last one${last}`;
   return alarm.last_error === undefined ? undefined : `last error${last}`;
 }
 
@@ -143,7 +140,7 @@ export function renderAlarms(alarms: readonly AlarmView[], { left, history }: Be
     ...nextFire(alarm, look),
     preview(alarm),
   ]);
-  const [heading, ...lines] = columns([[...HEADINGS], ...rows], look.width);
+  const [heading, ...lines] = table(HEADINGS, rows, look);
   const body = alarms.flatMap((alarm, at) => {
     const over = alarm.status === 'fired' || alarm.status === 'cancelled';
     const line = over ? look.paint('dim', lines[at]!) : lines[at]!;
@@ -158,13 +155,12 @@ export function renderAlarms(alarms: readonly AlarmView[], { left, history }: Be
       ...(wrong === undefined ? [] : [look.paint(alarm.status === 'failed' ? 'red' : 'yellow', below(wrong))]),
     ];
   });
-  const count = `${alarms.length} alarm${alarms.length === 1 ? '' : 's'}`;
   const more = left === 0 ? '' : `, ${left} more with --limit ${alarms.length + left}`;
   const over = history === 'shown' ? '' : '; --all includes finished ones';
   const short = zoneName(look.now, look.zone);
   const zone = short === look.zone ? short : `${look.zone} (${short})`;
-  const foot = `${count}${more}${over}. Times in ${zone}.`;
-  return [look.paint('dim', heading!), ...body, '', look.paint('dim', foot)];
+  const foot = `${counted(alarms.length, 'alarm')}${more}${over}. Times in ${zone}.`;
+  return [heading!, ...body, '', look.paint('dim', foot)];
 }
 
 function schedule(alarm: AlarmView, look: Reader): string {
@@ -192,7 +188,7 @@ const inSeconds = (seconds: number | undefined) =>
 
 function timesFired(alarm: AlarmView, look: Reader): string | undefined {
   if (alarm.fire_count === 0) return undefined;
-  const times = `${alarm.fire_count} time${alarm.fire_count === 1 ? '' : 's'}`;
+  const times = counted(alarm.fire_count, 'time');
   const limit = alarm.max_fires === undefined ? '' : ` of ${alarm.max_fires}`;
   return alarm.last_fired_at === undefined
     ? times

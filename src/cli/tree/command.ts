@@ -34,12 +34,6 @@ export class StrictCommand extends Command {
   }
 }
 
-/** The parsed value of a flag: its text, or `true` for a switch. */
-export type FlagValue = string | boolean | undefined;
-
-/** Returns the settings that the flags override, by variable name. */
-export type FlagSettings = (flags: Record<string, FlagValue>) => Settings;
-
 export type CommandSpec<Flags> = {
   /** Name and arguments as commander writes them: `show <id>`. */
   usage: string;
@@ -52,7 +46,8 @@ export type CommandSpec<Flags> = {
   options?: (command: Command) => Command;
   /** Adds options that have to be loaded first, before the command is parsed. */
   lateOptions?: (command: Command) => Promise<void>;
-  settings?: FlagSettings;
+  /** The variables that flags override, by the flags' names: a text sets its value, and `--no-…` sets 0. */
+  settings?: Readonly<Record<string, string>>;
   /** In no help, completion or page: another program runs it. */
   hidden?: boolean;
   /** Runs even when `config.yaml` or the generated secrets are damaged, as if they were missing. */
@@ -74,6 +69,25 @@ export async function loadLateOptions(command: Command): Promise<void> {
   await takeLate(command);
   for (const below of command.commands) await loadLateOptions(below);
 }
+
+function settingsOf(flags: Record<string, unknown>, variables: CommandSpec<unknown>['settings'] = {}): Settings {
+  const given = Object.entries(variables).map(([flag, variable]) => {
+    const value = flags[flag];
+    return [variable, value === false ? '0' : typeof value === 'string' ? value : undefined];
+  });
+  return Object.fromEntries(given);
+}
+
+/** Collects the values of a repeatable option. */
+export const several = (value: string, before: readonly string[] = []) => [...before, value];
+
+/** The user of a command. */
+export const ofUser = (command: Command) =>
+  command.option('--user <label>', 'the user (default: the user of this installation)');
+/** The user whose entries a list has. */
+export const ofOneUser = (command: Command) =>
+  command.option('--user <label>', 'only of this user (default: all users)');
+export type UserFlags = { user?: string };
 
 /** Text below the flags: complete command lines. */
 const examplesText = (examples: readonly string[]) =>
@@ -108,7 +122,7 @@ export function addCommand<Flags>(parent: Command, spec: CommandSpec<Flags>): Co
       .slice(0, -2)
       .flat()
       .filter((arg): arg is string => typeof arg === 'string');
-    const overrides = spec.settings?.(flags as Record<string, FlagValue>) ?? {};
+    const overrides = settingsOf(flags, spec.settings);
     const { createContext } = await import('../context.ts');
     const context = await createContext(
       (command as StrictCommand).process,

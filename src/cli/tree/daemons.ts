@@ -4,7 +4,10 @@ import type { Command } from 'commander';
 import type { CapabilityFlags, ChronometricFlags } from '../commands/daemons.ts';
 import type { ServerAddFlags } from '../commands/neo-server.ts';
 import type { ReviewFlags } from '../commands/neo-server-review.ts';
-import { addCommand, addGroup, type FlagValue } from './command.ts';
+import { addCommand, addGroup } from './command.ts';
+
+const load = () => import('../commands/daemons.ts');
+const servers = () => import('../commands/neo-server.ts');
 
 const listenOptions = (command: Command) =>
   command
@@ -12,12 +15,10 @@ const listenOptions = (command: Command) =>
     .option('--port <port>', 'the port to listen on; 0 picks a free one')
     .option('--data-dir <folder>', 'the data folder');
 
-const text = (flag: FlagValue) => (typeof flag === 'string' ? flag : undefined);
-
-const listenSettings = (prefix: string) => (flags: Record<string, FlagValue>) => ({
-  [`${prefix}_HOST`]: text(flags.host),
-  [`${prefix}_PORT`]: text(flags.port),
-  [`${prefix}_DATA_DIR`]: text(flags.dataDir),
+const listenSettings = (prefix: string) => ({
+  host: `${prefix}_HOST`,
+  port: `${prefix}_PORT`,
+  dataDir: `${prefix}_DATA_DIR`,
 });
 
 const reviewOptions = (command: Command) =>
@@ -49,21 +50,20 @@ function addServers(neo: Command): void {
           'environment of the server, NAME=value; a value may refer to your variables as in manifests',
         )
         .option('--header <assignments...>', 'HTTP headers, NAME=value'),
-    run: async (context, flags, words) => (await import('../commands/neo-server.ts')).serverAdd(context, flags, words),
+    run: async (context, flags, words) => (await servers()).serverAdd(context, flags, words),
   });
   addCommand<ReviewFlags>(server, {
     usage: 'review [alias]',
     summary: 'show new, changed and removed tools and ask for a class for each (default: all servers)',
     examples: ['reveille neo server review notes', 'reveille neo server review --accept'],
     options: reviewOptions,
-    run: async (context, flags, [alias]) =>
-      (await import('../commands/neo-server.ts')).serverReview(context, flags, alias),
+    run: async (context, flags, [alias]) => (await servers()).serverReview(context, flags, alias),
   });
   addCommand(server, {
     usage: 'remove <alias>',
     summary: 'remove a server from the manifest',
     examples: ['reveille neo server remove notes', 'reveille neo server remove notes --json'],
-    run: async (context, _flags, [alias]) => (await import('../commands/neo-server.ts')).serverRemove(context, alias!),
+    run: async (context, _flags, [alias]) => (await servers()).serverRemove(context, alias!),
   });
 }
 
@@ -83,12 +83,8 @@ export function addDaemons(program: Command): void {
       listenOptions(command)
         .option('--no-api', 'do not serve the API; other replicas do')
         .option('--no-dispatch', 'do not fire alarms; other replicas do'),
-    settings: (flags) => ({
-      ...listenSettings('CHRONOS')(flags),
-      ...(flags.api === false ? { CHRONOS_API: '0' } : {}),
-      ...(flags.dispatch === false ? { CHRONOS_DISPATCH: '0' } : {}),
-    }),
-    run: async (context) => (await import('../commands/daemons.ts')).chronosd(context),
+    settings: { ...listenSettings('CHRONOS'), api: 'CHRONOS_API', dispatch: 'CHRONOS_DISPATCH' },
+    run: async (context) => (await load()).chronosd(context),
   });
   addCommand(program, {
     usage: 'router',
@@ -96,7 +92,7 @@ export function addDaemons(program: Command): void {
     examples: ['ROUTER_DEV=1 reveille router --port 8088', 'reveille router --data-dir /var/lib/reveille/router'],
     options: listenOptions,
     settings: listenSettings('ROUTER'),
-    run: async (context) => (await import('../commands/daemons.ts')).router(context),
+    run: async (context) => (await load()).router(context),
   });
   addCommand(program, {
     usage: 'executor',
@@ -106,12 +102,8 @@ export function addDaemons(program: Command): void {
       listenOptions(command)
         .option('--manifest <file>', 'the manifest with its tools (default: the built-in one)')
         .option('--policy <file>', 'the policy file: which calls are allowed, asked and denied'),
-    settings: (flags) => ({
-      ...listenSettings('EXECUTOR')(flags),
-      EXECUTOR_MANIFEST: text(flags.manifest),
-      EXECUTOR_POLICY: text(flags.policy),
-    }),
-    run: async (context) => (await import('../commands/daemons.ts')).runExecutor(context),
+    settings: { ...listenSettings('EXECUTOR'), manifest: 'EXECUTOR_MANIFEST', policy: 'EXECUTOR_POLICY' },
+    run: async (context) => (await load()).runExecutor(context),
   });
   const neo = addCommand(program, {
     usage: 'neo',
@@ -123,7 +115,7 @@ export function addDaemons(program: Command): void {
     options: listenOptions,
     settings: listenSettings('NEO'),
     canBeMachine: true,
-    run: async (context) => (await import('../commands/daemons.ts')).neo(context),
+    run: async (context) => (await load()).neo(context),
   });
   addCommand(neo, {
     usage: 'tools',
@@ -138,8 +130,8 @@ export function addDaemons(program: Command): void {
     summary: 'MCP server: a ledger of play money to try the executor with',
     examples: ['reveille ledger --data-dir /tmp/play-money', 'claude mcp add ledger -- reveille ledger'],
     options: (command) => command.option('--data-dir <folder>', 'the folder of the ledger'),
-    settings: (flags) => ({ LEDGER_DATA_DIR: text(flags.dataDir) }),
-    run: async (context) => (await import('../commands/daemons.ts')).ledger(context),
+    settings: { dataDir: 'LEDGER_DATA_DIR' },
+    run: async (context) => (await load()).ledger(context),
   });
   addCommand<CapabilityFlags>(program, {
     usage: 'capability <name>',
@@ -150,7 +142,7 @@ export function addDaemons(program: Command): void {
         .option('--workspace <folder>', 'the working folder of git and shell')
         .option('--allow <hosts>', 'private hosts that fetch and web_search may reach, separated by commas')
         .option('--remotes <addresses>', 'prefixes of remote addresses that git may use, separated by commas'),
-    run: async (context, flags, [name]) => (await import('../commands/daemons.ts')).capability(context, flags, name!),
+    run: async (context, flags, [name]) => (await load()).capability(context, flags, name!),
   });
   addCommand<ChronometricFlags>(program, {
     usage: 'chronometric',
@@ -161,14 +153,14 @@ export function addDaemons(program: Command): void {
         .option('--data-dir <folder>', 'the folder of the sessions')
         .option('--profile <file>', 'the profile of the user (default: as "reveille profile check" shows)')
         .option('--by-calls', 'for a daemon that always runs: only calls count as activity of the user'),
-    settings: (flags) => ({ CHRONOMETRIC_DATA_DIR: text(flags.dataDir), REVEILLE_PROFILE: text(flags.profile) }),
-    run: async (context, flags) => (await import('../commands/daemons.ts')).chronometric(context, flags),
+    settings: { dataDir: 'CHRONOMETRIC_DATA_DIR', profile: 'REVEILLE_PROFILE' },
+    run: async (context, flags) => (await load()).chronometric(context, flags),
   });
   addCommand<{ selftest?: boolean }>(program, {
     usage: 'mcp',
     summary: 'MCP server: the three alarm tools',
     examples: ['claude mcp add chronos -- reveille mcp', 'reveille mcp --selftest'],
     options: (command) => command.option('--selftest', 'check offline that tools, manifests and skills match'),
-    run: async (context, flags) => (await import('../commands/daemons.ts')).mcp(context, flags),
+    run: async (context, flags) => (await load()).mcp(context, flags),
   });
 }

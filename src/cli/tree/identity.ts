@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import type { EnrollFlags, KeyFlags } from '../commands/agent.ts';
 import type { ApproverFlags } from '../commands/approver.ts';
 import type { CredentialFlags } from '../commands/user.ts';
-import { addCommand, addGroup } from './command.ts';
+import { addCommand, addGroup, ofOneUser, ofUser, type UserFlags } from './command.ts';
 
 const load = () => import('../commands/agent.ts');
 
@@ -55,14 +55,8 @@ export function addAgent(program: Command): void {
   });
 }
 
-type UserFlags = { user?: string };
-
 const approver = () => import('../commands/approver.ts');
 const submitter = () => import('../commands/submitter.ts');
-
-const ofUser = (command: Command) =>
-  command.option('--user <label>', 'the user (default: the user of this installation)');
-const ofOneUser = (command: Command) => command.option('--user <label>', 'only of this user (default: all users)');
 
 export function addApprover(program: Command): void {
   const group = addGroup(program, 'approver', 'manage the keys that sign approvals', [

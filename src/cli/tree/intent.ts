@@ -5,12 +5,7 @@ import type { ListFlags, ReceiptFlags, ShowFlags, SubmitFlags } from '../command
 import type { AnswerFlags } from '../commands/intent-answer.ts';
 import type { PolicyExplainFlags } from '../commands/policy.ts';
 import type { VerifyFlags } from '../commands/receipt-verify.ts';
-import { addCommand, addGroup } from './command.ts';
-
-type UserFlags = { user?: string };
-
-const ofUser = (command: Command) =>
-  command.option('--user <label>', 'the user (default: the user of this installation)');
+import { addCommand, addGroup, ofUser, several, type UserFlags } from './command.ts';
 
 const answerOptions = (command: Command) =>
   ofUser(command)
@@ -18,9 +13,8 @@ const answerOptions = (command: Command) =>
     .option('--displayed-sha256 <hex>', 'digest of the displayed question, for use without a terminal')
     .option('--call-sha256 <hex>', 'digest of the displayed call; the answer is valid for this call only');
 
-const look = () => import('../commands/intent.ts');
+const load = () => import('../commands/intent.ts');
 const answer = () => import('../commands/intent-answer.ts');
-const act = () => import('../commands/intent.ts');
 
 export function addIntent(program: Command): void {
   const intent = addGroup(program, 'intent', 'submit, approve and follow intents', [
@@ -39,7 +33,7 @@ export function addIntent(program: Command): void {
         .option('--json-file <file>', 'an intent with its plan, as JSON; - reads standard input')
         .option('--idempotency-key <key>', 'idempotency key: the same key and text return the same intent')
         .option('--conversation <id>', 'the conversation of the intent'),
-    run: async (context, flags, [prose]) => (await import('../commands/intent.ts')).intentSubmit(context, flags, prose),
+    run: async (context, flags, [prose]) => (await load()).intentSubmit(context, flags, prose),
   });
   addCommand<ListFlags>(intent, {
     usage: 'list',
@@ -49,14 +43,14 @@ export function addIntent(program: Command): void {
       ofUser(command)
         .option('--status <status>', 'only intents with this status')
         .option('--limit <n>', 'at most this many (default: 50)'),
-    run: async (context, flags) => (await look()).intentList(context, flags),
+    run: async (context, flags) => (await load()).intentList(context, flags),
   });
   addCommand<ShowFlags>(intent, {
     usage: 'show <id>',
     summary: 'show an intent, its plan and its open questions',
     examples: ['reveille intent show 01980000-0000-7000-8000-000000000000', 'reveille intent show 01980000 --full'],
     options: (command) => ofUser(command).option('--full', 'do not shorten long texts of calls that need approval'),
-    run: async (context, flags, [id]) => (await look()).intentShow(context, flags, id!),
+    run: async (context, flags, [id]) => (await load()).intentShow(context, flags, id!),
   });
   addCommand<AnswerFlags>(intent, {
     usage: 'approve <id> [step]',
@@ -80,14 +74,14 @@ export function addIntent(program: Command): void {
     summary: 'cancel an intent before its first irreversible call has started',
     examples: ['reveille intent cancel 01980000-0000-7000-8000-000000000000', 'reveille intent cancel 01980000'],
     options: ofUser,
-    run: async (context, flags, [id]) => (await act()).intentAct(context, 'cancel', flags, id!),
+    run: async (context, flags, [id]) => (await load()).intentAct(context, 'cancel', flags, id!),
   });
   addCommand<UserFlags>(intent, {
     usage: 'reconcile <id>',
     summary: 'query the tools for the outcome of calls with an unknown outcome',
     examples: ['reveille intent reconcile 01980000-0000-7000-8000-000000000000', 'reveille intent reconcile 01980000'],
     options: ofUser,
-    run: async (context, flags, [id]) => (await act()).intentAct(context, 'reconcile', flags, id!),
+    run: async (context, flags, [id]) => (await load()).intentAct(context, 'reconcile', flags, id!),
   });
   addCommand<ReceiptFlags>(intent, {
     usage: 'receipt <id>',
@@ -97,18 +91,16 @@ export function addIntent(program: Command): void {
       'reveille intent receipt 01980000 | reveille receipt verify --trust-embedded',
     ],
     options: (command) => ofUser(command).option('--output <file>', 'the file to write; it must not exist'),
-    run: async (context, flags, [id]) => (await look()).intentReceipt(context, flags, id!),
+    run: async (context, flags, [id]) => (await load()).intentReceipt(context, flags, id!),
   });
   addCommand<UserFlags>(intent, {
     usage: 'watch <id>',
     summary: 'follow an intent until it is final; exit status 0 means completed',
     examples: ['reveille intent watch 01980000-0000-7000-8000-000000000000', 'reveille intent watch 01980000 --json'],
     options: ofUser,
-    run: async (context, flags, [id]) => (await import('../commands/intent-watch.ts')).intentWatch(context, flags, id!),
+    run: async (context, flags, [id]) => (await load()).intentWatch(context, flags, id!),
   });
 }
-
-const several = (value: string, before: readonly string[] = []) => [...before, value];
 
 export function addPolicy(program: Command): void {
   const policy = addGroup(program, 'policy', 'check and explain the policy of the executor', [
@@ -165,7 +157,7 @@ export function addReceipt(program: Command): void {
         .option(
           '--approver <key>',
           'an expected approver: a public key (64 hex digits) or a file with one; repeatable',
-          (key: string, others: string[] = []) => [...others, key],
+          several,
         )
         .addHelpText('after', '\nA <file> of - is standard input. A file may contain several receipts as JSON lines.')
         .addHelpText('after', 'Exit status: 0 valid, 1 invalid or no expected key given, 2 unreadable.'),

@@ -2,11 +2,9 @@
 import type { Command } from 'commander';
 import type { HistoryFlags, MachineChange, SetBudgetFlags, TurnFlags } from '../commands/machine.ts';
 import type { PutFlags } from '../flags/machine-flags.ts';
-import { addCommand, addGroup } from './command.ts';
+import { addCommand, addGroup, several } from './command.ts';
 
 const load = () => import('../commands/machine.ts');
-
-const collect = (value: string, before: string[] = []) => [...before, value];
 
 /**
  * Reads the words after `--` as the command of a machine. Commander treats them as arguments, where the first one
@@ -28,7 +26,7 @@ async function putOptions(command: Command): Promise<void> {
   const { helpOfFlags, helpOfProviders } = await import('../flags/machine-flags.ts');
   takeCommandLine(command).requiredOption('--provider <provider>', helpOfProviders());
   for (const { usage, about, repeated } of helpOfFlags()) {
-    if (repeated) command.option(usage, about, collect);
+    if (repeated) command.option(usage, about, several);
     else command.option(usage, about);
   }
   command
@@ -93,8 +91,7 @@ export function addMachine(program: Command): void {
         .option('--fire <id>', 'only the turn of this fire, with its whole reply')
         .option('--status <status>', 'only turns with this status: queued, running, accepted, done, failed, unknown')
         .option('--limit <n>', 'at most this many (default: 20)'),
-    run: async (context, flags, [userId]) =>
-      (await import('../commands/machine.ts')).machineTurns(context, flags, userId),
+    run: async (context, flags, [userId]) => (await load()).machineTurns(context, flags, userId),
   });
   addCommand<SetBudgetFlags>(machine, {
     usage: 'budget [user_id]',
@@ -104,16 +101,14 @@ export function addMachine(program: Command): void {
       'reveille machine budget --quiet 22:00-07:00 --zone Europe/Berlin',
     ],
     options: (command) => budgetOptions(command).option('--default', "remove the budget; the router's setting applies"),
-    run: async (context, flags, [userId]) =>
-      (await import('../commands/machine.ts')).machineBudget(context, flags, userId),
+    run: async (context, flags, [userId]) => (await load()).machineBudget(context, flags, userId),
   });
   addCommand<HistoryFlags>(machine, {
     usage: 'history [user_id]',
     summary: "list changes of a machine and who made them (default: this agent's machine)",
     examples: ['reveille machine history', 'reveille machine history alice --limit 10'],
     options: (command) => command.option('--limit <n>', 'at most this many changes (default: 50)'),
-    run: async (context, flags, [userId]) =>
-      (await import('../commands/machine.ts')).machineHistory(context, flags, userId),
+    run: async (context, flags, [userId]) => (await load()).machineHistory(context, flags, userId),
   });
   addCommand(machine, {
     usage: 'rotate-token <user_id>',

@@ -10,10 +10,7 @@ import { addHelp } from './help.ts';
 import { addAgent, addApprover, addSubmitter, addUser } from './identity.ts';
 import { addIntent, addPolicy, addReceipt, addTools } from './intent.ts';
 import { addMachine } from './machine.ts';
-import { addNotify } from './notify.ts';
-import { addChat, addConnect, addLog } from './person.ts';
-import { addService, addStatus } from './service.ts';
-import { addProfile, addTime } from './time.ts';
+import { addChat, addConnect, addLog, addNotify, addProfile, addTime } from './person.ts';
 import {
   addBackup,
   addCompletion,
@@ -25,6 +22,8 @@ import {
   addMigrate,
   addOpen,
   addReshard,
+  addService,
+  addStatus,
 } from './upkeep.ts';
 
 /** Builds a new tree: commander stores parsed values in it. */

@@ -1,14 +1,13 @@
-/** `doctor`, `init`, `open`, `completion`, `memory …`, `backup`, `restore`, `migrate` and `reshard`. */
-
+/** `doctor`, `init`, `open`, `service`, `status`, `memory`, `backup`, `migrate` and others: an installation and its data. */
 import type { Command } from 'commander';
 import type { BackupFlags, RestoreFlags } from '../commands/backup.ts';
 import type { ConfigFlags } from '../commands/config.ts';
 import type { InitFlags } from '../commands/init.ts';
 import type { ForgetFlags, MemoryListFlags } from '../commands/memory.ts';
-import type { MigrateFlags } from '../commands/migrate.ts';
+import type { MigrateFlags, ReshardFlags } from '../commands/migrate.ts';
 import type { OpenFlags } from '../commands/open.ts';
-import type { ReshardFlags } from '../commands/reshard.ts';
-import { addCommand, addGroup, type FlagValue } from './command.ts';
+import { EXPERIMENTAL_HELP } from '../service/experimental.ts';
+import { addCommand, addGroup } from './command.ts';
 
 export function addDoctor(program: Command): void {
   addCommand(program, {
@@ -66,9 +65,7 @@ const load = () => import('../commands/memory.ts');
 const dataDirOption = (command: Command) =>
   command.option('--data-dir <folder>', "Neo's data folder (default: the one of this installation)");
 
-const settings = ({ dataDir }: Record<string, FlagValue>) => ({
-  NEO_DATA_DIR: typeof dataDir === 'string' ? dataDir : undefined,
-});
+const settings = { dataDir: 'NEO_DATA_DIR' };
 
 export function addMemory(program: Command): void {
   const memory = addGroup(program, 'memory', "list, forget and export Neo's memories", [
@@ -131,11 +128,16 @@ export function addBackup(program: Command): void {
           '--skip-outside-links',
           'skip symbolic links that point outside the home, instead of rejecting the file',
         ),
-    settings: ({ home }) => ({ REVEILLE_HOME: typeof home === 'string' ? home : undefined }),
+    settings: { home: 'REVEILLE_HOME' },
     tolerant: true,
     run: async (context, flags, [file]) => (await import('../commands/backup.ts')).restore(context, flags, file!),
   });
 }
+
+const TO = [
+  '--to <uri>',
+  'the database (default: CHRONOS_POSTGRES_URI, which keeps a password out of the process list)',
+] as const;
 
 export function addMigrate(program: Command): void {
   addCommand<MigrateFlags>(program, {
@@ -147,10 +149,7 @@ export function addMigrate(program: Command): void {
     ],
     options: (command) =>
       command
-        .option(
-          '--to <uri>',
-          'the database (default: CHRONOS_POSTGRES_URI, which keeps a password out of the process list)',
-        )
+        .option(...TO)
         .option('--from <file>', 'the SQLite file (default: chronos.db in CHRONOS_DATA_DIR)')
         .option('--dry-run', 'print what would be moved; change nothing')
         .option('--abandon', 'cancel the move and fire alarms from the SQLite file again')
@@ -170,11 +169,8 @@ export function addReshard(program: Command): void {
       command
         .requiredOption('--buckets <n>', 'number of buckets, 1 to 4096: 1 for one replica, 64 or more for several')
         .option('--citus', 'distribute the tables with Citus; each bucket is on one worker')
-        .option(
-          '--to <uri>',
-          'the database (default: CHRONOS_POSTGRES_URI, which keeps a password out of the process list)',
-        ),
-    run: async (context, flags) => (await import('../commands/reshard.ts')).reshardAlarms(context, flags),
+        .option(...TO),
+    run: async (context, flags) => (await import('../commands/migrate.ts')).reshardAlarms(context, flags),
   });
 }
 
@@ -196,5 +192,94 @@ export function addDocs(program: Command): void {
     examples: ['reveille docs', 'reveille docs first alarm'],
     tolerant: true,
     run: async (context, _flags, words) => (await import('../commands/docs.ts')).docs(context, words),
+  });
+}
+
+const service = () => import('../commands/service.ts');
+
+export function addService(program: Command): void {
+  const group = addGroup(program, 'service', 'run "reveille up" in the background', [
+    'reveille service install',
+    'reveille service status',
+  ]);
+  addCommand<{ print?: boolean; boot?: boolean }>(group, {
+    usage: 'install',
+    summary: `install and start a service of systemd, launchd or the Task Scheduler (${EXPERIMENTAL_HELP})`,
+    examples: ['reveille service install', 'reveille service install --boot'],
+    options: (command) =>
+      command
+        .option('--boot', 'start with the computer, before a user logs in (systemd: lingering)')
+        .option('--print', 'print the service file; change nothing'),
+    run: async (context, flags) => (await service()).serviceInstall(context, flags),
+  });
+  addCommand(group, {
+    usage: 'status',
+    summary: 'show the state of the service, its version, the next fire and the last log line',
+    examples: ['reveille service status', 'reveille service status --json'],
+    run: async (context) => (await service()).serviceStatus(context),
+  });
+  addCommand<{ follow?: boolean; lines?: string }>(group, {
+    usage: 'logs',
+    summary: 'print the log of the service',
+    examples: ['reveille service logs --lines 20', 'reveille service logs --follow'],
+    options: (command) =>
+      command.option('-f, --follow', 'continue with new lines').option('--lines <n>', 'number of lines (default: 100)'),
+    run: async (context, flags) => (await service()).serviceLogs(context, flags),
+  });
+  addCommand(group, {
+    usage: 'wake [on|off]',
+    summary: `turn waking of the computer on or off for alarm set --wake-computer (${EXPERIMENTAL_HELP})`,
+    examples: ['reveille service wake on', 'reveille service wake off'],
+    run: async (context, _, [wanted]) => (await service()).serviceWake(context, wanted),
+  });
+  addCommand(group, {
+    usage: 'restart',
+    summary: 'restart the service; running agents continue',
+    examples: ['reveille service restart', 'reveille service restart --json'],
+    run: async (context) => (await service()).serviceRestart(context),
+  });
+  addCommand(group, {
+    usage: 'uninstall',
+    summary: 'remove the service and its programs; data stays',
+    examples: ['reveille service uninstall', 'reveille service uninstall --json'],
+    run: async (context) => (await service()).serviceUninstall(context),
+  });
+  addCommand(group, {
+    usage: 'settle',
+    summary: 'undo an interrupted upgrade; the service runs this before it starts',
+    examples: ['reveille service settle'],
+    hidden: true,
+    run: async (context) => (await service()).serviceSettle(context),
+  });
+  addCommand(program, {
+    usage: 'upgrade [version]',
+    summary: 'install another version in the service: a version, a tag (default: latest) or an npm pack file',
+    examples: ['reveille upgrade', 'reveille upgrade 0.2.0'],
+    run: async (context, _, [version]) => (await service()).upgrade(context, version),
+  });
+}
+
+/** `status`, `stop` and `logs`: the running installation, as a service or in a terminal. */
+export function addStatus(program: Command): void {
+  const commands = () => import('../commands/status.ts');
+  addCommand(program, {
+    usage: 'status',
+    summary: 'show what runs, the next fire and waiting approvals',
+    examples: ['reveille status', 'reveille status --json'],
+    run: async (context) => (await commands()).status(context),
+  });
+  addCommand(program, {
+    usage: 'stop',
+    summary: 'stop "reveille up" or the service; alarms are kept',
+    examples: ['reveille stop', 'reveille stop --json'],
+    run: async (context) => (await commands()).stop(context),
+  });
+  addCommand<{ follow?: boolean; lines?: string }>(program, {
+    usage: 'logs',
+    summary: 'print the log of the service',
+    examples: ['reveille logs --lines 20', 'reveille logs --follow'],
+    options: (command) =>
+      command.option('-f, --follow', 'continue with new lines').option('--lines <n>', 'number of lines (default: 100)'),
+    run: async (context, flags) => (await commands()).logs(context, flags),
   });
 }

@@ -5,6 +5,7 @@ import { plainTransport } from '../../kit/http/plain-transport.ts';
 import { foreignListenerOn } from '../../router/providers/listeners.ts';
 import { openEnvelope } from '../../wire/envelope.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { orUndefined } from '../access/unreachable.ts';
 
 export type Listener =
   /** A daemon of Reveille, of this installation or another. */
@@ -23,27 +24,24 @@ const PAGES = 'public listener';
 
 /** Name and version in a response of ours; `undefined` for any other body. */
 function dataOf(answer: { body: Buffer; status: number }, url: string): object | undefined {
-  try {
-    const data = openEnvelope(answer.body.toString('utf8'), answer.status, url).value();
-    return typeof data === 'object' && data !== null ? data : undefined;
-  } catch (error) {
-    if (error instanceof ReveilleError) return undefined;
-    throw error;
-  }
+  const data = orUndefined(() => openEnvelope(answer.body.toString('utf8'), answer.status, url).value());
+  return typeof data === 'object' && data !== null ? data : undefined;
+}
+
+/** One request for a small public page of a listener. */
+export function askListener(url: string, path: string, ms: number) {
+  const limit = { clock: systemClock, ms };
+  return exchange(plainTransport, { method: 'GET', url: joinUrl(url, path), maxBytes: MOST_BYTES, limit });
 }
 
 /** Asks which program listens at a daemon's address. */
 export async function listenerAt(url: string, timeoutMs = ASK_MS): Promise<Listener> {
-  const ask = (path: string) => {
-    const limit = { clock: systemClock, ms: timeoutMs };
-    return exchange(plainTransport, { method: 'GET', url: joinUrl(url, path), maxBytes: MOST_BYTES, limit });
-  };
-  const root = await ask('/');
+  const root = await askListener(url, '/', timeoutMs);
   if (root.result !== 'answered') return { kind: 'silent', reason: codeOf(root.error) };
   const data = dataOf(root, url);
   if (data !== undefined && 'name' in data)
     return { kind: 'daemon', name: String(data.name), version: 'version' in data ? String(data.version) : 'unknown' };
-  const health = await ask('/healthz');
+  const health = await askListener(url, '/healthz', timeoutMs);
   const isOurs = health.result === 'answered' && 'status' in (dataOf(health, url) ?? {});
   return isOurs ? { kind: 'daemon', name: PAGES, version: 'unknown' } : { kind: 'other' };
 }

@@ -17,10 +17,10 @@ import { type RunningRouter, startRouter } from '../../router/daemon.ts';
 import type { MachinePut, MachineView } from '../../router/machines/machine-schema.ts';
 import type { Pages } from '../../router/public/listener.ts';
 import type { OnWake } from '../../router/wake.ts';
-import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Settings } from '../../wire/settings.ts';
 import { VERSION } from '../../wire/version.ts';
+import { eachKey } from '../access/chronos.ts';
 import { executorAdminAt } from '../access/executor.ts';
 import { ensureCredential } from '../access/person.ts';
 import { APPROVER_VARIABLES } from '../approver/approver-key.ts';
@@ -37,7 +37,7 @@ import {
 import { PROGRAM } from '../home/package-root.ts';
 import { takeHome } from '../home/taken-home.ts';
 import { namingPort } from './listener.ts';
-import { isOwnNeo } from './own-neo.ts';
+import { existingMachine, isOwnNeo } from './own-neo.ts';
 import { accessGrants, executorSandbox, machineSandbox } from './sandbox.ts';
 
 /** Neo stops after this long without a turn. */
@@ -318,21 +318,16 @@ async function enrolOwnKeys(
 ): Promise<void> {
   const client = createChronosClient(chronosd);
   const unknown = new Set(publicKeys);
-  let cursor: string | undefined;
-  do {
-    const page = await client.listAgents(cursor === undefined ? {} : { cursor });
-    for (const { public_key } of page.agents) unknown.delete(public_key);
-    cursor = page.next_cursor;
-  } while (cursor !== undefined && unknown.size > 0);
+  for await (const { public_key } of eachKey(client)) {
+    unknown.delete(public_key);
+    if (unknown.size === 0) return;
+  }
   for (const public_key of unknown) await client.enrollAgent({ label, public_key });
 }
 
 /** Registers Neo for a user without an agent. A machine that was registered by hand stays. */
 async function ensureMachine(router: RouterClient, owner: string, neo: MachinePut): Promise<LocalAgent> {
-  const there = await router.show(owner).catch((error: unknown) => {
-    if (error instanceof ReveilleError && error.code === 'not_found') return undefined;
-    throw error;
-  });
+  const there = await existingMachine(router, owner);
   if (there && (there.state === 'deleted' || !isOwnNeo(there))) return { kind: 'own', machine: there };
   // The user's own setting, which a restart must keep.
   const { running } = await router.put(owner, there?.budget ? { ...neo, budget: there.budget } : neo);

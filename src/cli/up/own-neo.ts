@@ -8,11 +8,10 @@ import {
   machinePutSchema,
 } from '../../router/machines/machine-schema.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { labelOf } from '../access/chronos.ts';
+import { labelOf, userOf } from '../access/chronos.ts';
 import type { CliContext } from '../context.ts';
 import { budgetOf } from '../flags/budget-flags.ts';
 import { type PutFlags, refuseForeign } from '../flags/machine-flags.ts';
-import { userOf } from '../flags/machine-user.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { readRun, renewNeoToken } from '../home/home.ts';
 import { PROGRAM } from '../home/package-root.ts';

@@ -22,25 +22,10 @@ const DATA_FOLDERS = ['CHRONOS', 'ROUTER', 'NEO', 'EXECUTOR', 'LEDGER', 'CHRONOM
 const ENGINES = ['/run/docker.sock', '/run/podman', '/run/containerd', '/run/crio'];
 /** Files that a shell, a desktop or ssh runs for the user: a program that writes them would leave the sandbox at the next login. */
 const STARTED_BY_ITSELF = [
-  ...[
-    '.profile',
-    '.bashrc',
-    '.bash_profile',
-    '.bash_login',
-    '.bash_logout',
-    '.zshrc',
-    '.zshenv',
-    '.zprofile',
-    '.zlogin',
-  ],
-  ...[
-    '.config/fish',
-    '.config/autostart',
-    '.config/systemd',
-    '.config/environment.d',
-    '.local/share/systemd',
-    '.local/share/dbus-1',
-  ],
+  ...['.profile', '.bashrc', '.bash_profile', '.bash_login', '.bash_logout'],
+  ...['.zshrc', '.zshenv', '.zprofile', '.zlogin'],
+  ...['.config/fish', '.config/autostart', '.config/systemd', '.config/environment.d'],
+  ...['.local/share/systemd', '.local/share/dbus-1'],
   ...['.ssh', '.pam_environment', '.xprofile', '.xsessionrc', '.xinitrc', 'Library/LaunchAgents'],
 ];
 
