@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { AlarmStatus } from '../../../src/wire/alarm.ts';
+import type { AlarmStatus } from '../../../src/wire/alarm-fields.ts';
 import { ADA, alarmDue, BOB, create, createDue, edited, NO_LIMIT, NOW, occurrenceOf, withCode } from './fixtures.ts';
 import { type OpenStore, openFor, openInstances } from './store-under-test.ts';
 import { PAYLOADS, TEXTS } from './texts.ts';
