@@ -269,13 +269,13 @@ type Value<F extends AlarmField> = F extends { of: readonly (infer V)[] }
       : string;
 export type StoredValue<N extends FieldName> = Value<Fields[N]> | (Fields[N] extends { absent: null } ? null : never);
 
-/** The name in camel case, as the domain has it. */
-export type MemberOf<N extends string> = N extends `${infer Head}_${infer Tail}`
+/** A name in camel case: of a field as the domain has it, of a flag as its parser has it. */
+export type MemberOf<N extends string> = N extends `${infer Head}${'_' | '-'}${infer Tail}`
   ? `${Head}${Capitalize<MemberOf<Tail>>}`
   : N;
 
 export function memberOf<N extends string>(name: N): MemberOf<N> {
-  return name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase()) as MemberOf<N>;
+  return name.replace(/[_-](\w)/g, (_, letter: string) => letter.toUpperCase()) as MemberOf<N>;
 }
 
 export const FIELD_NAMES = Object.keys(ALARM_FIELDS) as FieldName[];
