@@ -5,7 +5,6 @@ import {
   ALARM_KINDS,
   ALARM_STATUSES,
   type AlarmField,
-  FIELD_NAMES,
   type FieldName,
   type FieldsWith,
   type FieldType,
@@ -206,10 +205,9 @@ const THEN_VIEWED = [
   ...(['conversation_id', 'wake_message', 'payload', 'status', 'idempotency_key', 'max_failures'] as const),
   ...(['failure_count', 'last_error', 'created_at', 'last_fired_at', 'fire_count'] as const),
 ] as const;
-const LAST_VIEWED = ['max_lateness_seconds', 'jitter_seconds', 'ends_at', 'max_fires'] as const;
 type Before = (typeof FIRST_VIEWED | typeof THEN_VIEWED)[number];
-const isViewedLast = (name: FieldName): name is Exclude<keyof ViewShape, Before | 'set_by'> =>
-  fieldOf(name).view !== 'never' && ![...FIRST_VIEWED, ...THEN_VIEWED, 'set_by'].includes(name);
+const isViewedLast = (name: OwnerField): name is Exclude<OwnerField & keyof ViewShape, Before> =>
+  fieldOf(name).view !== 'never' && ![...FIRST_VIEWED, ...THEN_VIEWED].some((before) => before === name);
 
 /** An alarm as chronosd shows it to its owner. Inapplicable members are absent. */
 export const alarmViewSchema = z.object({
@@ -219,7 +217,7 @@ export const alarmViewSchema = z.object({
   ...viewed(...THEN_VIEWED),
   /** A delivery of this alarm is in progress. */
   in_flight: z.boolean(),
-  ...viewed(...ordered(LAST_VIEWED, FIELD_NAMES.filter(isViewedLast))),
+  ...viewed(...BODY_FIELDS.filter(isViewedLast)),
   ...viewed('set_by'),
   /** The router deferred the next occurrence: the reason, and when it is tried again. */
   held_back: z.object({ reason: z.string(), until: instantText }).optional(),
