@@ -1,7 +1,7 @@
 /**
  * Writes the published schemas from `src/wire`: an OpenAPI document per daemon, a JSON Schema for the agent manifest, two
- * per tool of Chronometric, and the generated modules of the Python client. It also writes the generated pages of
- * `docs/reference`: routes, settings and errors.
+ * per tool of Chronometric, and the generated modules of the Python client. It also writes the fields of an alarm in
+ * the definitions of its tools, and the generated pages of `docs/reference`: routes, settings and errors.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -18,6 +18,7 @@ import {
   toolSchemas,
   toolVersions,
 } from './chronometric/published.ts';
+import { chronosTools } from './chronos-tools.ts';
 import { errorPages } from './error-pages.ts';
 import { pythonModules } from './python-client.ts';
 import { APIS, type Api } from './routes.ts';
@@ -219,6 +220,7 @@ function openApi(api: Api): Json {
 }
 
 const REFERENCE = '../docs/reference';
+const CHRONOS_TOOLS = '../src/chronos-mcp/chronos-tools.json';
 
 /** File names relative to `schemas/`, with their contents. */
 export function publishedSchemas(): Map<string, string> {
@@ -230,6 +232,7 @@ export function publishedSchemas(): Map<string, string> {
   files.set('agent-manifest.schema.json', text({ title: 'Agent manifest', ...manifest }));
   for (const tool of toolSchemas()) files.set(schemaFile(tool), text(tool.schema));
   files.set(TOOL_VERSIONS_FILE, text(toolVersions(knownToolVersions(), toolSchemas())));
+  files.set(CHRONOS_TOOLS, chronosTools());
   files.set(`${REFERENCE}/routes.md`, routesPage());
   files.set(`${REFERENCE}/settings.md`, settingsPage());
   for (const [name, page] of errorPages()) files.set(`${REFERENCE}/errors/${name}.md`, page);

@@ -7,14 +7,8 @@ import type { Clock } from '../kit/clock/clock.ts';
 import { agentIdentity } from '../kit/identity/agent.ts';
 import { readKeyFile } from '../kit/identity/keys.ts';
 import type { Logger } from '../kit/log/log.ts';
-import {
-  ALARM_KINDS,
-  ALARM_STATUSES,
-  alarmCreateSchema,
-  alarmIdSchema,
-  LIST_LIMIT_MAX,
-  RAW_ALARM_FIELDS,
-} from '../wire/alarm.ts';
+import { alarmCreateSchema, alarmIdSchema, LIST_LIMIT_MAX, RAW_ALARM_FIELDS } from '../wire/alarm.ts';
+import { ALARM_KINDS, ALARM_STATUSES } from '../wire/alarm-fields.ts';
 import { labelSchema, ownerOf } from '../wire/did.ts';
 import { ReveilleError, toReveilleError, wireErrorOf } from '../wire/errors.ts';
 import { encodeJson } from '../wire/json.ts';

@@ -17,11 +17,8 @@ import {
   principalSchema,
 } from '../wire/agent.ts';
 import {
-  ALARM_STATUSES,
   type AlarmCreated,
-  type AlarmKind,
   type AlarmSort,
-  type AlarmStatus,
   type AlarmView,
   type alarmCreateSchema,
   type alarmPatchSchema,
@@ -29,6 +26,7 @@ import {
   LIST_LIMIT_MAX,
   RAW_ALARM_FIELDS,
 } from '../wire/alarm.ts';
+import { ALARM_STATUSES, type AlarmKind, type AlarmStatus } from '../wire/alarm-fields.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { ANSWER_DEPTH, elementsOf, parseJsonObject, type RawJson, sliceAt } from '../wire/json.ts';
 import type { Route } from '../wire/route.ts';

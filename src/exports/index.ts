@@ -11,16 +11,8 @@
  * if (chat.origin === 'chronos') console.log(`alarm ${chat.alarm_id} woke me: ${chat.message}`);
  * ```
  */
-export type {
-  AlarmCreated,
-  AlarmKind,
-  AlarmSort,
-  AlarmStatus,
-  AlarmView,
-  FireOutcome,
-  FireStage,
-  FireView,
-} from '../wire/alarm.ts';
+export type { AlarmCreated, AlarmSort, AlarmView, FireOutcome, FireStage, FireView } from '../wire/alarm.ts';
+export type { AlarmKind, AlarmStatus } from '../wire/alarm-fields.ts';
 export type { Budget, QuietHours } from '../wire/budget.ts';
 export { type ErrorCode, ReveilleError, STATUS_OF } from '../wire/errors.ts';
 export type { GateAnswer, IntentRequest, IntentStatus } from '../wire/executor.ts';

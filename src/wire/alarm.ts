@@ -1,26 +1,33 @@
 /** Alarms as clients of chronosd see them (docs/reference/api.md, "chronosd: alarms"). */
 import { z } from 'zod';
+import {
+  type ALARM_FIELDS,
+  ALARM_KINDS,
+  ALARM_STATUSES,
+  type AlarmField,
+  type FieldName,
+  type FieldsWith,
+  type FieldType,
+  fieldOf,
+  OWNER_FIELDS,
+  type OwnerField,
+  ordered,
+  PAYLOAD_MAX_BYTES,
+} from './alarm-fields.ts';
 import { idSchema } from './identifier.ts';
 import { instantSchema } from './instant.ts';
 import { RawJson } from './json.ts';
 import { wholeNumber } from './settings.ts';
 import { shortText, utf8Bytes, verbatimText } from './text.ts';
 
-export const WAKE_MESSAGE_MAX_BYTES = 64 * 1024;
-export const PAYLOAD_MAX_BYTES = 64 * 1024;
-export const DELAY_MAX_SECONDS = 10 * 366 * 24 * 3600;
 export const LIST_LIMIT_DEFAULT = 100;
 export const LIST_LIMIT_MAX = 500;
 
-export const ALARM_KINDS = ['once', 'cron'] as const;
-export const ALARM_STATUSES = ['active', 'paused', 'fired', 'cancelled', 'failed'] as const;
 export const ALARM_SORTS = ['newest', 'next'] as const;
 export const FIRE_OUTCOMES = ['delivered', 'failed', 'unknown', 'missed'] as const;
 /** Stages of a fire. The machine reports the last two. */
 export const FIRE_STAGES = ['machine_ready', 'accepted', 'turn_started', 'turn_finished'] as const;
 
-export type AlarmKind = (typeof ALARM_KINDS)[number];
-export type AlarmStatus = (typeof ALARM_STATUSES)[number];
 export type AlarmSort = (typeof ALARM_SORTS)[number];
 export type FireOutcome = (typeof FIRE_OUTCOMES)[number];
 export type FireStage = (typeof FIRE_STAGES)[number];
@@ -53,75 +60,110 @@ export const payloadSchema = z.instanceof(RawJson).superRefine((payload, context
 /** The person who wrote the alarm's message; absent if the agent did. */
 export const setBySchema = z.strictObject({ kind: z.literal('person'), name: shortText(100).min(1) });
 
-const alarmFields = {
-  wake_message: verbatimText(WAKE_MESSAGE_MAX_BYTES),
-  label: shortText(200),
-  delay_seconds: z.number().min(1).max(DELAY_MAX_SECONDS),
-  fire_at: instantSchema,
-  cron_expr: z.string().min(1).max(200),
-  timezone: z.string().min(1).max(64),
-  conversation_id: conversationIdSchema,
-  payload: payloadSchema,
-  max_failures: z.int().min(1).max(1000),
-  max_lateness_seconds: z.number().min(0).max(DELAY_MAX_SECONDS),
-  jitter_seconds: z.number().min(0).max(3600),
-  ends_at: instantSchema,
-  max_fires: z.int().min(1),
-  urgent: z.boolean(),
-  wake_computer: z.boolean(),
+const instantText = z.iso.datetime({ offset: true });
+
+type Bounds = { of?: readonly string[]; least?: number | undefined; most?: number | undefined };
+
+const bounded = <S extends { min(n: number): S; max(n: number): S }>(schema: S, { least, most }: Bounds): S => {
+  const low = least === undefined ? schema : schema.min(least);
+  return most === undefined ? low : low.max(most);
+};
+
+/** The schema of a field in a request body, by type. */
+const INPUT = {
+  choice: ({ of = [] }: Bounds) => z.enum(of),
+  text: ({ most = 0, least }: Bounds) => bounded(shortText(most), { least }),
+  string: (bounds: Bounds) => bounded(z.string(), bounds),
+  message: ({ most = 0 }: Bounds) => verbatimText(most),
+  identifier: () => conversationIdSchema,
+  json: () => payloadSchema,
+  instant: () => instantSchema,
+  seconds: (bounds: Bounds) => bounded(z.number(), bounds),
+  count: (bounds: Bounds) => bounded(z.int(), bounds),
+  switch: () => z.boolean(),
+  person: () => setBySchema,
+} satisfies Record<FieldType, (bounds: Bounds) => z.ZodType>;
+
+/** The schema of a field in an answer, by type. */
+const OUTPUT = {
+  ...INPUT,
+  text: () => z.string(),
+  string: () => z.string(),
+  message: () => z.string(),
+  identifier: () => z.string(),
+  /** Written as its stored source text. */
+  json: () => z.instanceof(RawJson),
+  instant: () => instantText,
+  seconds: () => z.number(),
+  count: () => z.int(),
+} satisfies Record<FieldType, (bounds: Bounds) => z.ZodType>;
+
+type Fields = typeof ALARM_FIELDS;
+type Choice<F> = F extends { of: readonly (infer V extends string)[] } ? z.ZodEnum<{ [K in V]: K }> : never;
+type SchemaOf<F extends AlarmField, By extends Record<FieldType, (bounds: Bounds) => z.ZodType>> = F extends {
+  type: 'choice';
+}
+  ? Choice<F>
+  : ReturnType<By[F['type']]>;
+type Input<N extends FieldName> = SchemaOf<Fields[N], typeof INPUT>;
+type Output<N extends FieldName> = SchemaOf<Fields[N], typeof OUTPUT>;
+type Optional<S extends z.ZodType> = z.ZodOptional<S>;
+
+/** Owner's fields in the order of the bodies: an error names the first wrong one. */
+const BODY_FIELDS = ordered<OwnerField>(
+  [
+    ...(['kind', 'wake_message', 'label', 'delay_seconds', 'fire_at', 'cron_expr', 'timezone'] as const),
+    ...(['conversation_id', 'payload', 'idempotency_key'] as const),
+    ...(['max_failures', 'max_lateness_seconds', 'jitter_seconds'] as const),
+  ],
+  OWNER_FIELDS,
+);
+
+function shapeOf<S>(names: readonly FieldName[], schemaOf: (field: AlarmField) => z.ZodType): S {
+  return Object.fromEntries(names.map((name) => [name, schemaOf(fieldOf(name))])) as S;
+}
+
+const inputOf = (field: AlarmField): z.ZodType => INPUT[field.type](field);
+
+type CreateShape = {
+  [N in keyof Pick<Fields, OwnerField>]: Fields[N] extends { required: true } ? Input<N> : Optional<Input<N>>;
 };
 
 /**
  * The body that creates an alarm. `chronos/alarm/definition.ts` checks the conditions that depend on `kind`, on the
  * current time or on the schedule engine.
  */
-export const alarmCreateSchema = z.strictObject({
-  kind: z.enum(ALARM_KINDS),
-  wake_message: alarmFields.wake_message,
-  label: alarmFields.label.optional(),
-  delay_seconds: alarmFields.delay_seconds.optional(),
-  fire_at: alarmFields.fire_at.optional(),
-  cron_expr: alarmFields.cron_expr.optional(),
-  timezone: alarmFields.timezone.optional(),
-  conversation_id: alarmFields.conversation_id.optional(),
-  payload: alarmFields.payload.optional(),
-  idempotency_key: shortText(200).min(1).optional(),
-  max_failures: alarmFields.max_failures.optional(),
-  max_lateness_seconds: alarmFields.max_lateness_seconds.optional(),
-  jitter_seconds: alarmFields.jitter_seconds.optional(),
-  ends_at: alarmFields.ends_at.optional(),
-  max_fires: alarmFields.max_fires.optional(),
-  urgent: alarmFields.urgent.optional(),
-  wake_computer: alarmFields.wake_computer.optional(),
-});
+export const alarmCreateSchema = z.strictObject(
+  shapeOf<CreateShape>(BODY_FIELDS, (field) => (field.required ? inputOf(field) : inputOf(field).optional())),
+);
 export type AlarmCreate = z.output<typeof alarmCreateSchema>;
 
 const unchangeable = z.never({ error: 'cannot be changed; set a new alarm' }).optional();
 
+type Fixed = FieldsWith<{ edit: 'never' }>;
+type SetOnly = FieldsWith<{ edit: 'set' }>;
+type PatchShape = {
+  [N in keyof Pick<Fields, Exclude<OwnerField, Fixed>>]: Optional<
+    N extends SetOnly ? Input<N> : z.ZodNullable<Input<N>>
+  >;
+} & { [N in keyof Pick<Fields, Fixed>]: typeof unchangeable };
+
+/** Whether the body of an edit may contain a field. */
+const isEditable = (name: OwnerField) => fieldOf(name).edit !== 'never';
+
 /**
  * The body that edits an alarm: any creation field except `kind` and `idempotency_key`. `null` removes an optional
- * field.
+ * field. A payload of JSON `null` is an ordinary payload.
  */
-export const alarmPatchSchema = z.strictObject({
-  wake_message: alarmFields.wake_message.optional(),
-  label: alarmFields.label.nullable().optional(),
-  delay_seconds: alarmFields.delay_seconds.optional(),
-  fire_at: alarmFields.fire_at.optional(),
-  cron_expr: alarmFields.cron_expr.optional(),
-  timezone: alarmFields.timezone.nullable().optional(),
-  conversation_id: alarmFields.conversation_id.nullable().optional(),
-  /** A JSON `null` here is an ordinary payload. */
-  payload: alarmFields.payload.optional(),
-  max_failures: alarmFields.max_failures.nullable().optional(),
-  max_lateness_seconds: alarmFields.max_lateness_seconds.nullable().optional(),
-  jitter_seconds: alarmFields.jitter_seconds.nullable().optional(),
-  ends_at: alarmFields.ends_at.nullable().optional(),
-  max_fires: alarmFields.max_fires.nullable().optional(),
-  urgent: alarmFields.urgent.nullable().optional(),
-  wake_computer: alarmFields.wake_computer.nullable().optional(),
-  kind: unchangeable,
-  idempotency_key: unchangeable,
-});
+export const alarmPatchSchema = z.strictObject(
+  shapeOf<PatchShape>(
+    [...BODY_FIELDS.filter(isEditable), ...BODY_FIELDS.filter((name) => !isEditable(name))],
+    (field) => {
+      if (field.edit === 'never') return unchangeable;
+      return field.edit === 'set' ? inputOf(field).optional() : inputOf(field).nullable().optional();
+    },
+  ),
+);
 export type AlarmPatch = z.output<typeof alarmPatchSchema>;
 
 export const alarmListQuerySchema = z.strictObject({
@@ -145,42 +187,38 @@ export const fireListQuerySchema = z.strictObject({
   cursor: z.string().max(200).optional(),
 });
 
-const instantText = z.iso.datetime({ offset: true });
+type Hidden = FieldsWith<{ view: 'never' }>;
+/** Members that a view always has; others are absent when the field is. */
+type Always = Exclude<FieldName, FieldsWith<{ absent: unknown }>> | FieldsWith<{ view: 'always' }>;
+type ViewShape = {
+  [N in keyof Omit<Fields, Hidden>]: N extends Always ? Output<N> : Optional<Output<N>>;
+};
+
+const viewed = <N extends keyof ViewShape>(...names: N[]): Pick<ViewShape, N> =>
+  shapeOf(names, (field) => {
+    const schema: z.ZodType = OUTPUT[field.type](field);
+    return field.absent === undefined || field.view === 'always' ? schema : schema.optional();
+  });
+
+const FIRST_VIEWED = ['id', 'label', 'kind', 'cron_expr', 'timezone', 'fire_at'] as const;
+const THEN_VIEWED = [
+  ...(['conversation_id', 'wake_message', 'payload', 'status', 'idempotency_key', 'max_failures'] as const),
+  ...(['failure_count', 'last_error', 'created_at', 'last_fired_at', 'fire_count'] as const),
+] as const;
+type Before = (typeof FIRST_VIEWED | typeof THEN_VIEWED)[number];
+const isViewedLast = (name: OwnerField): name is Exclude<OwnerField & keyof ViewShape, Before> =>
+  fieldOf(name).view !== 'never' && ![...FIRST_VIEWED, ...THEN_VIEWED].some((before) => before === name);
 
 /** An alarm as chronosd shows it to its owner. Inapplicable members are absent. */
 export const alarmViewSchema = z.object({
-  id: z.string(),
-  label: z.string(),
-  kind: z.enum(ALARM_KINDS),
-  cron_expr: z.string().optional(),
-  timezone: z.string().optional(),
-  fire_at: instantText.optional(),
+  ...viewed(...FIRST_VIEWED),
   /** The instant of the next attempt; only while `active`. */
   next_fire_at: instantText.optional(),
-  conversation_id: z.string().optional(),
-  wake_message: z.string(),
-  /** Written as its stored source text. */
-  payload: z.instanceof(RawJson).optional(),
-  status: z.enum(ALARM_STATUSES),
-  idempotency_key: z.string().optional(),
-  max_failures: z.int(),
-  failure_count: z.int(),
-  last_error: z.string().optional(),
-  created_at: instantText,
-  last_fired_at: instantText.optional(),
-  fire_count: z.int(),
+  ...viewed(...THEN_VIEWED),
   /** A delivery of this alarm is in progress. */
   in_flight: z.boolean(),
-  max_lateness_seconds: z.number().optional(),
-  jitter_seconds: z.number().optional(),
-  ends_at: instantText.optional(),
-  max_fires: z.int().optional(),
-  /** The user's quiet hours do not defer it. */
-  urgent: z.boolean().optional(),
-  /** The computer is woken from sleep for it, if a wake program is set up. */
-  wake_computer: z.boolean().optional(),
-  /** The person who wrote the message; absent if the agent did. */
-  set_by: setBySchema.optional(),
+  ...viewed(...BODY_FIELDS.filter(isViewedLast)),
+  ...viewed('set_by'),
   /** The router deferred the next occurrence: the reason, and when it is tried again. */
   held_back: z.object({ reason: z.string(), until: instantText }).optional(),
 });

@@ -1,54 +1,12 @@
 /** Domain types. Instants are milliseconds since the epoch. This module does no I/O. */
-import type { AbsenceReason, AlarmKind, AlarmStatus, FireOutcome } from '../../wire/alarm.ts';
+import type { AbsenceReason, FireOutcome } from '../../wire/alarm.ts';
+import type { FieldName, MemberOf, StoredValue } from '../../wire/alarm-fields.ts';
 
-/** A stored alarm: its owner's definition and its progress. */
-export type Alarm = {
-  /** UUIDv7, so that ids sort by creation. */
-  id: string;
-  /** The verified owner. Every statement about an alarm carries it. */
-  owner: string;
-  kind: AlarmKind;
-  label: string;
-  /** The agent's message to itself, byte for byte. */
-  wakeMessage: string;
-  /** JSON source text, never re-encoded; `null` when there is no payload. */
-  payload: string | null;
-  conversationId: string | null;
-  idempotencyKey: string | null;
-
-  /** For `once`: the requested delay. It is kept so that a repeated request is recognised as the same. */
-  delaySeconds: number | null;
-  /** For `once`: the instant it is due. */
-  fireAt: number | null;
-  cronExpr: string | null;
-  /** As the client wrote it; `null` means UTC. */
-  timezone: string | null;
-  /** The instant from which an `@every` series counts. */
-  anchor: number;
-  jitterSeconds: number;
-  endsAt: number | null;
-  maxFires: number | null;
-  maxFailures: number;
-  maxLatenessSeconds: number | null;
-  /** Quiet hours of the user do not defer it. */
-  urgent: boolean;
-  /** The computer wakes from sleep for it, where wake-up timers are set up. */
-  wakeComputer: boolean;
-  /** The person who set it, proved at the request; `null` for the agent itself. */
-  setBy: string | null;
-
-  status: AlarmStatus;
-  /** Failed attempts at the current occurrence. Delivery or giving up resets it to zero. */
-  failureCount: number;
-  lastError: string | null;
-  createdAt: number;
-  updatedAt: number;
-  lastFiredAt: number | null;
-  /** Delivered occurrences, triggered ones included. */
-  fireCount: number;
-  /** Delivered occurrences of the alarm's own schedule, limited by `maxFires`. */
-  scheduledFires: number;
-};
+/**
+ * A stored alarm: its owner's definition and its progress. `wire/alarm-fields.ts` describes its members, which have the
+ * fields' names in camel case.
+ */
+export type Alarm = { -readonly [N in FieldName as MemberOf<N>]: StoredValue<N> };
 
 /** Why an occurrence exists: the alarm's own schedule, or its owner's `trigger`. */
 export type OccurrenceSource = 'schedule' | 'trigger';

@@ -1,6 +1,15 @@
 /** Creates an alarm from a request, edits it, and compares two definitions. */
-import { type AlarmCreate, type AlarmPatch, DELAY_MAX_SECONDS } from '../../wire/alarm.ts';
+import type { AlarmCreate, AlarmPatch } from '../../wire/alarm.ts';
+import {
+  DELAY_MAX_SECONDS,
+  fieldOf,
+  type MemberOf,
+  memberOf,
+  OWNER_FIELDS,
+  type OwnerField,
+} from '../../wire/alarm-fields.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { RawJson } from '../../wire/json.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { showValue } from '../../wire/validate.ts';
 import { type Alarm, type AlarmState, isLeased, NOT_DEFERRED, type Occurrence, scheduledOccurrence } from './alarm.ts';
@@ -39,6 +48,27 @@ function instantOfOnce(delaySeconds: number | undefined, fireAt: number | undefi
   return fireAt;
 }
 
+/** The members that the owner sets. */
+type Definition = Pick<Alarm, MemberOf<OwnerField>>;
+
+const DEFINED = OWNER_FIELDS.map((name) => ({ name, member: memberOf(name), absent: fieldOf(name).absent }));
+
+const stored = (value: unknown) => (value instanceof RawJson ? value.text : value);
+
+/** The members as requested; an omitted field has the value of its absence. */
+function requested(input: AlarmCreate): Definition {
+  const members = DEFINED.map(({ name, member, absent }) => [member, stored(input[name] ?? absent)]);
+  return Object.fromEntries(members) as Definition;
+}
+
+/** The members that an edit changes. `null` clears a field. */
+function changed(patch: AlarmPatch): Partial<Definition> {
+  const given = DEFINED.filter(({ name }) => patch[name] !== undefined);
+  return Object.fromEntries(
+    given.map(({ name, member, absent }) => [member, stored(patch[name] ?? absent)]),
+  ) as Partial<Definition>;
+}
+
 /**
  * The alarm that a request describes. Its instants are not yet checked against the current time.
  *
@@ -55,26 +85,12 @@ export function draftAlarm(
   if (input.kind === 'cron' && input.cron_expr === undefined)
     throw invalid('an alarm of kind "cron" needs cron_expr, such as "0 9 * * 1-5" or "@hourly"');
   return {
+    ...requested(input),
     id,
     owner,
-    kind: input.kind,
-    label: input.label ?? '',
-    wakeMessage: input.wake_message,
-    payload: input.payload?.text ?? null,
-    conversationId: input.conversation_id ?? null,
-    idempotencyKey: input.idempotency_key ?? null,
-    delaySeconds: input.delay_seconds ?? null,
     fireAt: input.kind === 'once' ? instantOfOnce(input.delay_seconds, input.fire_at, now) : null,
-    cronExpr: input.cron_expr ?? null,
-    timezone: input.timezone ?? null,
     anchor: now,
-    jitterSeconds: input.jitter_seconds ?? 0,
-    endsAt: input.ends_at ?? null,
-    maxFires: input.max_fires ?? null,
     maxFailures: input.max_failures ?? limits.maxFailures,
-    maxLatenessSeconds: input.max_lateness_seconds ?? null,
-    urgent: input.urgent ?? false,
-    wakeComputer: input.wake_computer ?? false,
     setBy: person,
     status: 'active',
     failureCount: 0,
@@ -129,40 +145,20 @@ export function firstOccurrence(alarm: Alarm, now: number, limits: DefinitionLim
   return alarm.kind === 'once' ? firstOfOnce(alarm, now) : firstOfSeries(alarm, now, now, limits);
 }
 
-/** The optional fields of a definition, by their wire and domain names. `kind` decides about the others. */
-const COMPARED: readonly [name: string, member: keyof Alarm][] = [
-  ['kind', 'kind'],
-  ['label', 'label'],
-  ['wake_message', 'wakeMessage'],
-  ['payload', 'payload'],
-  ['conversation_id', 'conversationId'],
-  ['delay_seconds', 'delaySeconds'],
-  ['cron_expr', 'cronExpr'],
-  ['jitter_seconds', 'jitterSeconds'],
-  ['ends_at', 'endsAt'],
-  ['max_fires', 'maxFires'],
-  ['max_failures', 'maxFailures'],
-  ['max_lateness_seconds', 'maxLatenessSeconds'],
-  ['urgent', 'urgent'],
-  ['wake_computer', 'wakeComputer'],
-];
+/** The fields that are compared by value; {@link differingFields} has the rules for the others. */
+const COMPARED = DEFINED.filter(({ name }) => !['idempotency_key', 'fire_at', 'timezone'].includes(name));
 
 /**
  * The fields in which two definitions differ, by their wire names. Two alarms with the same `delay_seconds` are the
  * same definition although their instants differ: the later request repeats the earlier one.
  */
 export function differingFields(one: Alarm, other: Alarm): string[] {
-  const names = COMPARED.filter(([, member]) => one[member] !== other[member]).map(([name]) => name);
+  const names: string[] = COMPARED.filter(({ member }) => one[member] !== other[member]).map(({ name }) => name);
   // An explicit default equals an omitted field.
   if ((one.timezone ?? DEFAULT_TIMEZONE) !== (other.timezone ?? DEFAULT_TIMEZONE)) names.push('timezone');
   const bothAbsolute = one.delaySeconds === null && other.delaySeconds === null;
   if (bothAbsolute && one.fireAt !== other.fireAt) names.push('fire_at');
   return names;
-}
-
-/** `undefined` keeps the current value; `null` sets `absent`. */
-function patched<T>(now: T, next: T | null | undefined, absent: T): T {
-  return next === undefined ? now : (next ?? absent);
 }
 
 /** Text that reaches the agent in the name of the person or agent that set the alarm. */
@@ -243,22 +239,11 @@ export function editAlarm(
   const restartsSeries = patch.cron_expr !== undefined || patch.timezone !== undefined;
   const alarm: Alarm = {
     ...before,
-    label: patched(before.label, patch.label, ''),
-    wakeMessage: patch.wake_message ?? before.wakeMessage,
-    payload: patch.payload?.text ?? before.payload,
-    conversationId: patched(before.conversationId, patch.conversation_id, null),
+    ...changed(patch),
     delaySeconds: movesOnce ? (patch.delay_seconds ?? null) : before.delaySeconds,
     fireAt: movesOnce ? instantOfOnce(patch.delay_seconds, patch.fire_at, now) : before.fireAt,
-    cronExpr: patch.cron_expr ?? before.cronExpr,
-    timezone: patched(before.timezone, patch.timezone, null),
     anchor: restartsSeries ? now : before.anchor,
-    jitterSeconds: patched(before.jitterSeconds, patch.jitter_seconds, 0),
-    endsAt: patched(before.endsAt, patch.ends_at, null),
-    maxFires: patched(before.maxFires, patch.max_fires, null),
-    maxFailures: patched(before.maxFailures, patch.max_failures, limits.maxFailures),
-    maxLatenessSeconds: patched(before.maxLatenessSeconds, patch.max_lateness_seconds, null),
-    urgent: patched(before.urgent, patch.urgent, false),
-    wakeComputer: patched(before.wakeComputer, patch.wake_computer, false),
+    maxFailures: patch.max_failures === undefined ? before.maxFailures : (patch.max_failures ?? limits.maxFailures),
     setBy: changesText ? (limits.person ?? null) : before.setBy,
     updatedAt: now,
   };

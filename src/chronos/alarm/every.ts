@@ -2,7 +2,7 @@
  * `@every <Go duration>`: a series of instants at a fixed distance, independent of the wall clock (docs/reference/api.md
  * §2).
  */
-import { DELAY_MAX_SECONDS } from '../../wire/alarm.ts';
+import { DELAY_MAX_SECONDS } from '../../wire/alarm-fields.ts';
 import { showValue } from '../../wire/validate.ts';
 import { cronError } from './cron.ts';
 

@@ -1,5 +1,6 @@
 /** The owner's view of an alarm and its attempts (docs/reference/api.md, "chronosd: alarms"). */
-import type { AlarmView, FireView } from '../../wire/alarm.ts';
+import { type AlarmView, alarmViewSchema, type FireView } from '../../wire/alarm.ts';
+import { type FieldName, type FieldType, fieldOf, memberOf } from '../../wire/alarm-fields.ts';
 import { RawJson } from '../../wire/json.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { type AlarmState, type Attempt, isLeased, type Occurrence, scheduledOccurrence } from './alarm.ts';
@@ -41,40 +42,48 @@ function firstDeferral({ occurrences }: AlarmState): AlarmView['held_back'] | nu
   return first ? { reason: first.reason, until: formatInstant(first.until) } : null;
 }
 
+type Member = { name: string; of: (state: AlarmState, now: number) => unknown };
+
+/** Members that are no fields of the alarm. */
+const COMPUTED: Readonly<Record<string, Member['of']>> = {
+  next_fire_at: (state) => instantOrNull(nextFireAt(state)),
+  in_flight: ({ occurrences }, now) => occurrences.some((occurrence) => isLeased(occurrence, now)),
+  held_back: firstDeferral,
+};
+
+/** Stored values in their form on the wire, by type; others are equal. */
+const FORMS: Partial<Record<FieldType, (value: never) => unknown>> = {
+  instant: formatInstant,
+  json: (text: string) => new RawJson(text),
+  person: (name: string) => ({ kind: 'person', name }),
+};
+
+function viewOfField(name: FieldName): Member['of'] {
+  const { type, absent, view } = fieldOf(name);
+  const member = memberOf(name);
+  const form = FORMS[type] as ((value: unknown) => unknown) | undefined;
+  return ({ alarm }) => {
+    const value = alarm[member];
+    if (value === null || (value === absent && view !== 'always')) return null;
+    return form ? form(value) : value;
+  };
+}
+
+/** In the order of the schema. */
+const MEMBERS = Object.keys(alarmViewSchema.shape).map(
+  (name): Member => ({ name, of: COMPUTED[name] ?? viewOfField(name as FieldName) }),
+);
+
 /**
  * @param now decides whether an attempt is running
  */
 export function viewAlarm(state: AlarmState, now: number): AlarmView {
-  const { alarm } = state;
-  return present<AlarmView>({
-    id: alarm.id,
-    label: alarm.label,
-    kind: alarm.kind,
-    cron_expr: alarm.cronExpr,
-    timezone: alarm.timezone,
-    fire_at: instantOrNull(alarm.fireAt),
-    next_fire_at: instantOrNull(nextFireAt(state)),
-    conversation_id: alarm.conversationId,
-    wake_message: alarm.wakeMessage,
-    payload: alarm.payload === null ? null : new RawJson(alarm.payload),
-    status: alarm.status,
-    idempotency_key: alarm.idempotencyKey,
-    max_failures: alarm.maxFailures,
-    failure_count: alarm.failureCount,
-    last_error: alarm.lastError,
-    created_at: formatInstant(alarm.createdAt),
-    last_fired_at: instantOrNull(alarm.lastFiredAt),
-    fire_count: alarm.fireCount,
-    in_flight: state.occurrences.some((occurrence) => isLeased(occurrence, now)),
-    max_lateness_seconds: alarm.maxLatenessSeconds,
-    jitter_seconds: alarm.jitterSeconds || null,
-    ends_at: instantOrNull(alarm.endsAt),
-    max_fires: alarm.maxFires,
-    urgent: alarm.urgent || null,
-    wake_computer: alarm.wakeComputer || null,
-    set_by: alarm.setBy === null ? null : { kind: 'person', name: alarm.setBy },
-    held_back: firstDeferral(state),
-  });
+  const view: Record<string, unknown> = {};
+  for (const { name, of } of MEMBERS) {
+    const value = of(state, now);
+    if (value !== null) view[name] = value;
+  }
+  return view as AlarmView;
 }
 
 /** One entry of the fire ledger. Lateness counts from the due time to the start of this attempt. */

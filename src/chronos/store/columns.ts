@@ -2,6 +2,7 @@
  * The columns of each table, in both databases. Select, insert, update, read and move in SQLite and PostgreSQL follow
  * these lists.
  */
+import { FIELD_NAMES, type FieldType, fieldOf, memberOf } from '../../wire/alarm-fields.ts';
 import type { Alarm, Attempt, Occurrence } from '../alarm/alarm.ts';
 import type { StoredTurnReport } from '../alarm/fire-history.ts';
 import type { AgentKey } from './store.ts';
@@ -22,41 +23,28 @@ export type Columns<T> = Readonly<Record<Member<T>, Column>>;
 
 const text = (name: string): Column => ({ name, type: 'text' });
 const bigint = (name: string): Column => ({ name, type: 'bigint' });
-const double = (name: string): Column => ({ name, type: 'double precision' });
 const bytes = (name: string): Column => ({ name, type: 'bytes' });
-const onOff = (name: string): Column => ({ name, type: 'switch' });
 
-export const ALARM_COLUMNS: Columns<Alarm> = {
-  id: text('id'),
-  owner: text('owner'),
-  kind: text('kind'),
-  label: text('label'),
-  wakeMessage: bytes('wake_message'),
-  payload: text('payload'),
-  conversationId: text('conversation_id'),
-  idempotencyKey: text('idempotency_key'),
-  delaySeconds: double('delay_seconds'),
-  fireAt: bigint('fire_at'),
-  cronExpr: text('cron_expr'),
-  timezone: text('timezone'),
-  anchor: bigint('anchor'),
-  jitterSeconds: double('jitter_seconds'),
-  endsAt: bigint('ends_at'),
-  maxFires: bigint('max_fires'),
-  maxFailures: bigint('max_failures'),
-  maxLatenessSeconds: double('max_lateness_seconds'),
-  urgent: onOff('urgent'),
-  wakeComputer: onOff('wake_computer'),
-  setBy: text('set_by'),
-  status: text('status'),
-  failureCount: bigint('failure_count'),
-  lastError: bytes('last_error'),
-  createdAt: bigint('created_at'),
-  updatedAt: bigint('updated_at'),
-  lastFiredAt: bigint('last_fired_at'),
-  fireCount: bigint('fire_count'),
-  scheduledFires: bigint('scheduled_fires'),
+const TYPES: Readonly<Record<FieldType, ColumnType>> = {
+  choice: 'text',
+  text: 'text',
+  string: 'text',
+  message: 'bytes',
+  identifier: 'text',
+  json: 'text',
+  instant: 'bigint',
+  seconds: 'double precision',
+  count: 'bigint',
+  switch: 'switch',
+  person: 'text',
 };
+
+export const ALARM_COLUMNS = Object.fromEntries(
+  FIELD_NAMES.map((name) => [memberOf(name), { name, type: TYPES[fieldOf(name).type] }]),
+) as Columns<Alarm>;
+
+/** Members of an alarm that never change. */
+export const IDENTITY = ['id', 'owner', 'kind', 'idempotencyKey', 'createdAt'] as const satisfies Member<Alarm>[];
 
 export const OCCURRENCE_COLUMNS: Columns<Occurrence> = {
   fireId: text('fire_id'),

@@ -6,6 +6,7 @@ import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Alarm, AlarmState, Attempt, Occurrence } from '../alarm/alarm.ts';
 import { settleInterrupted } from '../alarm/settlement.ts';
+import { IDENTITY } from './columns.ts';
 import type { LeaseKey } from './store.ts';
 
 /** The rows to write to get from one state to the other. */
@@ -17,7 +18,6 @@ export type Difference = {
   removed: readonly Occurrence[];
 };
 
-const FIXED = ['id', 'owner', 'kind', 'idempotencyKey', 'createdAt'] as const satisfies (keyof Alarm)[];
 const LEASE = ['fence', 'leaseUntil', 'claimedAt'] as const satisfies (keyof Occurrence)[];
 
 function differingMembers<T extends object>(one: T, other: T): (keyof T)[] {
@@ -62,7 +62,7 @@ function checkOccurrences(before: AlarmState, after: AlarmState): void {
  *   transition must not change
  */
 export function checkTransition(before: AlarmState, after: AlarmState): void {
-  const fixed = FIXED.find((member) => before.alarm[member] !== after.alarm[member]);
+  const fixed = IDENTITY.find((member) => before.alarm[member] !== after.alarm[member]);
   if (fixed) throw illegal(before.alarm, `changed ${fixed}, which must not change`);
   // Another alarm may have its idempotency key by now.
   if (before.alarm.status === 'cancelled' && after.alarm.status !== 'cancelled')

@@ -11,7 +11,7 @@
  * - An active alarm has a pending occurrence; a store may find it by that.
  * - An operation about alarms reads and changes only rows of the owner that it names.
  */
-import type { AlarmKind, AlarmStatus } from '../../wire/alarm.ts';
+import type { AlarmKind, AlarmStatus } from '../../wire/alarm-fields.ts';
 import type { TurnReport, TurnStage } from '../../wire/turn-report.ts';
 import type { Alarm, AlarmState, Attempt, Occurrence, Transition } from '../alarm/alarm.ts';
 import type { StoredTurnReport } from '../alarm/fire-history.ts';

@@ -11,11 +11,13 @@ import { PhraseError, type Reading } from '../../kit/phrase/reading.ts';
 import { seriesText, usesWallClock } from '../../kit/phrase/series-text.ts';
 import { SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
 import { type AlarmCreated, setBySchema } from '../../wire/alarm.ts';
+import { fieldOf, memberOf, OWNER_FIELDS } from '../../wire/alarm-fields.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { RawJson } from '../../wire/json.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
 import { alarmClient } from '../access/chronos.ts';
 import type { CliContext } from '../context.ts';
+import { CLEARABLE, type FieldFlags, FLAGGED_FIELDS, type FlaggedField, flagOf } from '../flags/alarm-flags.ts';
 import { durationFlag, fileFlag, jsonFlag, wholeNumberFlag } from '../flags/flags.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { accountName } from '../home/home.ts';
@@ -23,24 +25,15 @@ import { readerOf } from '../screens/reader.ts';
 import { renderAlarm, renderCreated } from '../screens/render.ts';
 import { findAlarmId } from './alarm.ts';
 
-export type SetFlags = {
+export type SetFlags = FieldFlags & {
   in?: string;
   at?: string;
   cron?: string;
   zone?: string;
-  until?: string;
-  times?: string;
-  label?: string;
-  conversation?: string;
   payload?: string;
   payloadFile?: string;
   messageFile?: string;
   key?: string;
-  maxFailures?: string;
-  maxLateness?: string;
-  jitter?: string;
-  urgent?: boolean;
-  wakeComputer?: boolean;
   as?: string;
 };
 
@@ -158,36 +151,39 @@ export function whenOf(
   return whenRead(reading);
 }
 
-function untilOf({ until, zone }: Pick<SetFlags, 'until' | 'zone'>, typed: Typed): string | undefined {
-  if (until === undefined || parseInstant(until) !== undefined) return until;
-  const reading = readingOf('--until', until, zone === undefined ? {} : { zone }, typed);
-  if (reading.kind !== 'instant')
-    throw new UsageError(
-      `--until must be an instant, such as --until "2026-12-31 18:00" (got ${JSON.stringify(until)})`,
-    );
-  return formatInstant(reading.at);
+/** An instant on the wire. @throws UsageError naming the flag */
+function instantOf(flag: string, text: string, zone: string | undefined, typed: Typed): string {
+  if (parseInstant(text) !== undefined) return text;
+  const reading = readingOf(flag, text, zone === undefined ? {} : { zone }, typed);
+  if (reading.kind === 'instant') return formatInstant(reading.at);
+  throw new UsageError(`${flag} must be an instant, such as ${flag} "2026-12-31 18:00" (got ${JSON.stringify(text)})`);
 }
 
-/** Fields of a series. @throws UsageError for a wrong value */
-function seriesOf(flags: Pick<SetFlags, 'zone' | 'until' | 'times'>, typed: Typed) {
-  return {
-    ends_at: untilOf(flags, typed),
-    max_fires: wholeNumberFlag('--times', flags.times, 1, MAX_INTEGER),
-  };
+function fieldIn(name: FlaggedField, flags: SetFlags, typed: Typed): unknown {
+  const { type, least = 0, most = MAX_INTEGER } = fieldOf(name);
+  const flag = flagOf(name);
+  const given = (flags as Readonly<Record<string, string | boolean | undefined>>)[memberOf(flag.slice(2))];
+  if (typeof given !== 'string') return given;
+  if (type === 'seconds') return durationFlag(flag, given, least);
+  if (type === 'count') return wholeNumberFlag(flag, given, least, most);
+  return type === 'instant' ? instantOf(flag, given, flags.zone, typed) : given;
 }
 
-/** @throws UsageError for a wrong value */
-export function limitsOf(flags: Pick<SetFlags, 'maxFailures' | 'maxLateness' | 'jitter'>) {
-  return {
-    max_failures: wholeNumberFlag('--max-failures', flags.maxFailures, 1, 1000),
-    max_lateness_seconds: durationFlag('--max-lateness', flags.maxLateness, 0),
-    jitter_seconds: durationFlag('--jitter', flags.jitter, 0),
-  };
+/** The values of some fields in the flags. @throws UsageError for a wrong value */
+function fieldsIn<N extends FlaggedField>(names: readonly N[], flags: SetFlags, typed: Typed) {
+  const values = names.map((name) => [name, fieldIn(name, flags, typed)]);
+  return Object.fromEntries(values) as Pick<AlarmCreateBody, N>;
 }
+
+const SERIES_FIELDS = ['ends_at', 'max_fires'] as const satisfies FlaggedField[];
+type SeriesField = (typeof SERIES_FIELDS)[number];
+const OTHER_FIELDS = FLAGGED_FIELDS.filter(
+  (name): name is Exclude<FlaggedField, SeriesField> => !(SERIES_FIELDS as readonly string[]).includes(name),
+);
 
 function scheduleOf(flags: SetFlags, typed: Typed, words: string | undefined): Schedule & { readIn?: string } {
   const when = whenOf(flags, typed, words);
-  if (when.cron_expr !== undefined) return { kind: 'cron', ...when, ...seriesOf(flags, typed) };
+  if (when.cron_expr !== undefined) return { kind: 'cron', ...when, ...fieldsIn(SERIES_FIELDS, flags, typed) };
   if (when.delay_seconds === undefined && when.fire_at === undefined)
     throw new UsageError(
       'the time is missing; write it after the message, such as "tomorrow 9am" or "every weekday at 9:00", or give --in, --at or --cron',
@@ -212,18 +208,12 @@ export function alarmOf(
 ): { alarm: AlarmCreateBody; readIn: string | undefined } {
   // Standard input is read last, after all other checks.
   const { readIn, ...schedule } = scheduleOf(flags, typed, words);
-  const limits = limitsOf(flags);
-  const payload = payloadOf(flags);
   const alarm: AlarmCreateBody = {
     ...schedule,
-    wake_message: messageOf(message, flags),
-    label: flags.label,
-    conversation_id: flags.conversation,
-    payload,
+    ...fieldsIn(OTHER_FIELDS, flags, typed),
+    payload: payloadOf(flags),
     idempotency_key: flags.key,
-    urgent: flags.urgent,
-    wake_computer: flags.wakeComputer,
-    ...limits,
+    wake_message: messageOf(message, flags),
   };
   return { alarm, readIn };
 }
@@ -242,23 +232,15 @@ export function personOf({ environment }: CliContext, { as }: Pick<SetFlags, 'as
   throw new UsageError('--as must be a name of 1 to 100 characters without NUL');
 }
 
-/** Flags by the field names in chronosd's errors. */
-const SAID_BY: Readonly<Record<string, string>> = {
-  delay_seconds: '--in, in seconds,',
-  fire_at: '--at',
-  cron_expr: '--cron',
-  timezone: '--zone',
-  ends_at: '--until',
-  max_fires: '--times',
-  wake_message: 'the message',
-  conversation_id: '--conversation',
-  idempotency_key: '--key',
-  max_failures: '--max-failures',
-  max_lateness_seconds: '--max-lateness, in seconds,',
-  jitter_seconds: '--jitter, in seconds,',
-};
+/** Flags by the field names in chronosd's errors. A switch has no wrong value. */
+const SAID_BY = new Map<string, string>([['wake_message', 'the message']]);
+for (const name of OWNER_FIELDS) {
+  const { type, flag } = fieldOf(name);
+  if (flag === undefined || type === 'switch' || flag.name === name) continue;
+  SAID_BY.set(name, type === 'seconds' ? `${flagOf(name)}, in seconds,` : flagOf(name));
+}
 /** Quoted text is the given value and is not changed. */
-const NAMED = new RegExp(`"(?:[^"\\\\]|\\\\.)*"|\\b(?:${Object.keys(SAID_BY).join('|')})\\b`, 'g');
+const NAMED = new RegExp(`"(?:[^"\\\\]|\\\\.)*"|\\b(?:${[...SAID_BY.keys()].join('|')})\\b`, 'g');
 
 /** Runs `work` and rewords its errors with the names of the flags. */
 export async function inFlags<T>(work: Promise<T>): Promise<T> {
@@ -267,7 +249,7 @@ export async function inFlags<T>(work: Promise<T>): Promise<T> {
   } catch (error) {
     if (!(error instanceof ReveilleError) || (error.code !== 'invalid_request' && error.code !== 'conflict'))
       throw error;
-    const message = error.message.replace(NAMED, (name) => SAID_BY[name] ?? name);
+    const message = error.message.replace(NAMED, (name) => SAID_BY.get(name) ?? name);
     throw new ReveilleError(error.code, message, { cause: error, retryable: error.retryable, status: error.status });
   }
 }
@@ -315,28 +297,14 @@ function ringsOf(
 
 export type EditFlags = Omit<SetFlags, 'key'> & { message?: string; clear?: string };
 
-/** Fields that can be removed, by the flag that sets them. */
-const CLEARABLE: Readonly<Record<string, keyof AlarmPatchBody>> = {
-  label: 'label',
-  conversation: 'conversation_id',
-  zone: 'timezone',
-  until: 'ends_at',
-  times: 'max_fires',
-  'max-failures': 'max_failures',
-  'max-lateness': 'max_lateness_seconds',
-  jitter: 'jitter_seconds',
-  urgent: 'urgent',
-  'wake-computer': 'wake_computer',
-};
-
 function clearedOf({ clear }: EditFlags): AlarmPatchBody {
   const names = (clear ?? '').split(',').filter((name) => name !== '');
-  const wrong = names.find((name) => !(name in CLEARABLE));
+  const wrong = names.find((name) => !CLEARABLE.has(name));
   if (wrong !== undefined)
     throw new UsageError(
-      `--clear must name some of ${Object.keys(CLEARABLE).join(', ')} (got ${JSON.stringify(wrong)})`,
+      `--clear must name some of ${[...CLEARABLE.keys()].join(', ')} (got ${JSON.stringify(wrong)})`,
     );
-  return Object.fromEntries(names.map((name) => [CLEARABLE[name]!, null]));
+  return Object.fromEntries(names.map((name) => [CLEARABLE.get(name)!, null]));
 }
 
 /**
@@ -353,12 +321,7 @@ export function changesOf(flags: EditFlags, typed: Typed): AlarmPatchBody {
   const set: AlarmPatchBody = {
     ...when,
     timezone: isZoneNamed ? timezone : undefined,
-    ...seriesOf(flags, typed),
-    label: flags.label,
-    conversation_id: flags.conversation,
-    urgent: flags.urgent,
-    wake_computer: flags.wakeComputer,
-    ...limitsOf(flags),
+    ...fieldsIn(FLAGGED_FIELDS, flags, typed),
     payload: payloadOf(flags),
     // Standard input is read last, after all other checks.
     ...(hasMessage ? { wake_message: messageOf(flags.message, flags) } : {}),

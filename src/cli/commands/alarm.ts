@@ -1,14 +1,7 @@
 /** `reveille alarm list`, `show`, `cancel`, `pause`, `resume`, `trigger` and `redrive`, and the names of alarms. */
 import { type ChronosClient, eachAlarm, type TriggeredAlarm } from '../../chronos/client.ts';
-import {
-  ALARM_KINDS,
-  ALARM_STATUSES,
-  type AlarmStatus,
-  type AlarmView,
-  alarmIdSchema,
-  LIST_LIMIT_DEFAULT,
-  LIST_LIMIT_MAX,
-} from '../../wire/alarm.ts';
+import { type AlarmView, alarmIdSchema, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX } from '../../wire/alarm.ts';
+import { ALARM_KINDS, ALARM_STATUSES, type AlarmStatus } from '../../wire/alarm-fields.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { showValue } from '../../wire/validate.ts';
 import { alarmClient } from '../access/chronos.ts';

@@ -14,6 +14,7 @@ import { seriesText, shortSeriesText, usesWallClock } from '../../kit/phrase/ser
 import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
 import { plainWakeError } from '../../kit/text/wake-error.ts';
 import type { AlarmCreated, AlarmView, FireView } from '../../wire/alarm.ts';
+import { type FieldsWith, type FieldType, fieldOf, OWNER_FIELDS } from '../../wire/alarm-fields.ts';
 import { columns, counted, fit, pad, table, textWidth, wrap } from './columns.ts';
 import type { Output } from './output.ts';
 
@@ -183,8 +184,33 @@ function shortSchedule({ kind, cron_expr: cron = '', timezone = 'UTC' }: AlarmVi
   return `${shortSeriesText(expression) ?? expression}${zone}`;
 }
 
-const inSeconds = (seconds: number | undefined) =>
-  seconds === undefined ? undefined : formatDuration(Math.round(seconds * 1000));
+/** A field as text, by type; others as they are. */
+const TEXTS: Partial<Record<FieldType, (value: never, look: Reader) => string>> = {
+  text: oneLine,
+  string: oneLine,
+  instant: (text: string, look) => localTime(instant(text), look),
+  seconds: (seconds: number) => formatDuration(Math.round(seconds * 1000)),
+};
+
+type Row = [name: string, value: string | undefined];
+type RowField = FieldsWith<{ row: readonly unknown[] }>;
+
+const LAST_ROWS = [
+  ...(['ends_at', 'max_fires', 'jitter_seconds', 'max_lateness_seconds'] as const),
+  ...(['conversation_id', 'idempotency_key'] as const),
+] satisfies RowField[];
+const FIRST_ROWS = OWNER_FIELDS.filter(
+  (name): name is RowField =>
+    name !== 'label' && fieldOf(name).row !== undefined && !LAST_ROWS.some((last) => last === name),
+);
+
+function fieldRow(alarm: AlarmView, name: RowField, look: Reader): Row {
+  const { type, absent, row: [title, text] = ['', ''] } = fieldOf(name);
+  const value = alarm[name];
+  if (value === undefined || value === absent) return [title, undefined];
+  const written = (TEXTS[type] as ((value: unknown, look: Reader) => string) | undefined)?.(value, look);
+  return [title, text.replace('{}', () => written ?? String(value))];
+}
 
 function timesFired(alarm: AlarmView, look: Reader): string | undefined {
   if (alarm.fire_count === 0) return undefined;
@@ -208,21 +234,11 @@ export function renderAlarm(alarm: AlarmView, look: Reader): string[] {
   const rows = facts(
     [
       ['status', alarm.in_flight ? `${alarm.status}, firing now` : alarm.status],
-      ['label', alarm.label === '' ? undefined : oneLine(alarm.label)],
+      fieldRow(alarm, 'label', look),
       ['fires', alarm.next_fire_at === undefined ? undefined : instantText(alarm.next_fire_at, look)],
       ['waits', heldBack(alarm)],
       ['schedule', schedule(alarm, look)],
-      ['urgent', alarm.urgent ? 'yes: quiet hours do not defer it' : undefined],
-      ['computer', alarm.wake_computer ? 'is woken from sleep for it, if enabled' : undefined],
-      ['until', alarm.ends_at === undefined ? undefined : localTime(instant(alarm.ends_at), look)],
-      ['at most', alarm.max_fires === undefined ? undefined : `${alarm.max_fires} times`],
-      ['jitter', alarm.jitter_seconds === undefined ? undefined : `up to ${inSeconds(alarm.jitter_seconds)}`],
-      [
-        'lateness',
-        alarm.max_lateness_seconds === undefined ? undefined : `at most ${inSeconds(alarm.max_lateness_seconds)}`,
-      ],
-      ['conversation', alarm.conversation_id],
-      ['key', alarm.idempotency_key === undefined ? undefined : oneLine(alarm.idempotency_key)],
+      ...[...FIRST_ROWS, ...LAST_ROWS].map((name) => fieldRow(alarm, name, look)),
       ['set', instantText(alarm.created_at, look)],
       ['set by', alarm.set_by === undefined ? undefined : `${oneLine(alarm.set_by.name)}, a person`],
       ['has fired', timesFired(alarm, look)],

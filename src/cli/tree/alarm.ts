@@ -4,27 +4,31 @@ import type { Command } from 'commander';
 import type { AlarmAction, ListFlags } from '../commands/alarm.ts';
 import type { EditFlags, SetFlags } from '../commands/alarm-set.ts';
 import type { WatchFlags } from '../commands/alarm-watch.ts';
+import { FLAGGED_FIELDS, type FlaggedField, fieldOptions } from '../flags/alarm-flags.ts';
 import { addCommand, addGroup } from './command.ts';
 
-const alarmOptions = (command: Command) =>
+function addFields(command: Command, names: readonly FlaggedField[]): Command {
+  for (const option of fieldOptions(names)) command.option(...option);
+  return command;
+}
+
+const FIRST_FIELDS = ['ends_at', 'max_fires', 'label', 'conversation_id'] as const satisfies FlaggedField[];
+const LIMITS = ['max_failures', 'max_lateness_seconds', 'jitter_seconds'] as const satisfies FlaggedField[];
+const OTHER_FIELDS = FLAGGED_FIELDS.filter((name) => !([...FIRST_FIELDS, ...LIMITS] as string[]).includes(name));
+
+function alarmOptions(command: Command): Command {
   command
     .option('--in <duration>', 'fire after this long: 90s, 1h30m, "2 hours"')
     .option('--at <instant>', 'fire at this time: "tomorrow 9am", 2026-12-01T09:00, 2026-12-01T09:00:00Z')
     .option('--cron <expression>', 'fire on a schedule: "0 9 * * 1-5", @hourly, "@every 90s"')
-    .option('--zone <name>', "time zone in which times are read, such as Europe/Berlin (default: this machine's)")
-    .option('--until <instant>', 'last instant at which a series may fire')
-    .option('--times <n>', 'largest number of fires of a series')
-    .option('--label <text>', 'a short name')
-    .option('--conversation <id>', 'the conversation that receives the message')
+    .option('--zone <name>', "time zone in which times are read, such as Europe/Berlin (default: this machine's)");
+  addFields(command, FIRST_FIELDS)
     .option('--payload <json>', 'JSON that is delivered unchanged')
     .option('--payload-file <file>', 'the payload from a file; - reads standard input')
-    .option('--message-file <file>', 'the message from a file, unchanged; - reads standard input')
-    .option('--max-failures <n>', 'stop after this many failed attempts for one occurrence')
-    .option('--max-lateness <duration>', 'record an occurrence as missed when it is later than this')
-    .option('--jitter <duration>', 'fire up to this much later, to spread load')
-    .option('--as <name>', 'name of the author of the message (default: the logged-in user)')
-    .option('--urgent', 'fire in quiet hours too')
-    .option('--wake-computer', 'wake the computer from sleep; needs "reveille service wake on"');
+    .option('--message-file <file>', 'the message from a file, unchanged; - reads standard input');
+  addFields(command, LIMITS).option('--as <name>', 'name of the author of the message (default: the logged-in user)');
+  return addFields(command, OTHER_FIELDS);
+}
 
 const setOptions = (command: Command) =>
   alarmOptions(command).option('--key <text>', 'idempotency key: a repeated command sets no second alarm');

@@ -6,71 +6,68 @@ import { calendarTime } from '../../kit/clock/local-time.ts';
 import { randomSecret } from '../../kit/identity/secrets.ts';
 import { PhraseError } from '../../kit/phrase/reading.ts';
 import type { AlarmView } from '../../wire/alarm.ts';
+import {
+  ALARM_FIELDS,
+  type FieldsWith,
+  type FieldType,
+  fieldOf,
+  OWNER_FIELDS,
+  ordered,
+} from '../../wire/alarm-fields.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { RawJson } from '../../wire/json.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
 import { scheduleText, seconds } from '../alarm-text.ts';
 import { csrfField, type Page, pageHead } from '../page.ts';
 import { field, type Redirect, type RequestContext, there } from '../request-context.ts';
 import { type Html, NOTHING, shown } from '../shown.ts';
+import type { LocalContext } from '../times.ts';
 import { echo, firesRead, readTyped, refusal, scheduleOf } from '../typed-times.ts';
 
-/** The content of the form, as text. */
-type Draft = Partial<
-  Record<
-    | 'message'
-    | 'when'
-    | 'zone'
-    | 'label'
-    | 'conversation'
-    | 'payload'
-    | 'until'
-    | 'times'
-    | 'lateness'
-    | 'jitter'
-    | 'failures'
-    | 'urgent'
-    | 'wakes',
-    string
-  >
->;
+type Fields = typeof ALARM_FIELDS;
+type FormField = FieldsWith<{ form: object }>;
 
-const NAMES = [
-  'message',
-  'when',
-  'zone',
-  'label',
-  'conversation',
-  'payload',
-  'until',
-  'times',
-  'lateness',
-  'jitter',
-  'failures',
-  'urgent',
-  'wakes',
-] as const;
+/** Names of the form's controls: a time and its zone, and one for each field. */
+type Control = 'when' | 'zone' | Fields[FormField]['form']['name'];
+
+/** The content of the form, as text. */
+type Draft = Partial<Record<Control, string>>;
+
+/** The fields with a control, in the order of an error. */
+const FORM_FIELDS = ordered<FormField>(
+  [
+    ...(['wake_message', 'label', 'conversation_id', 'payload', 'ends_at', 'max_fires'] as const),
+    ...(['max_lateness_seconds', 'jitter_seconds', 'max_failures'] as const),
+  ],
+  OWNER_FIELDS.filter((name): name is FormField => fieldOf(name).form !== undefined),
+);
+/** Fields of one line below "More options", and those with a check box. */
+const LINES = FORM_FIELDS.filter((name) => name !== 'label' && fieldOf(name).form?.hint !== undefined);
+const SWITCHES = FORM_FIELDS.filter((name) => fieldOf(name).type === 'switch');
+
+const controlOf = (name: FormField): Control => ALARM_FIELDS[name].form.name;
+const titleOf = (name: FormField): string => fieldOf(name).form?.title ?? name;
+
+const CONTROLS: readonly Control[] = ['when', 'zone', ...FORM_FIELDS.map(controlOf)];
+/** The controls above "More options". */
+const FIRST_CONTROLS: readonly Control[] = ['message', 'when', 'zone', 'label'];
 
 function draftOf({ form }: RequestContext): Draft {
-  const entries = NAMES.map((name) => [name, form.get(name)?.replace(/\r\n/g, '\n')] as const);
+  const entries = CONTROLS.map((name) => [name, form.get(name)?.replace(/\r\n/g, '\n')] as const);
   return Object.fromEntries(entries.filter(([, value]) => value !== undefined && value !== ''));
 }
 
 /** An alarm as form content without its time: an empty time field keeps the time. */
 function draftFrom(alarm: AlarmView): Draft {
-  const { label, conversation_id, payload, max_fires, urgent, max_lateness_seconds, jitter_seconds } = alarm;
-  return {
-    message: alarm.wake_message,
-    ...(label === '' ? {} : { label }),
-    ...(conversation_id === undefined ? {} : { conversation: conversation_id }),
-    ...(payload === undefined ? {} : { payload: payload.text }),
-    ...(alarm.ends_at === undefined ? {} : { until: alarm.ends_at }),
-    ...(max_fires === undefined ? {} : { times: String(max_fires) }),
-    ...(max_lateness_seconds === undefined ? {} : { lateness: seconds(max_lateness_seconds)! }),
-    ...(jitter_seconds === undefined ? {} : { jitter: seconds(jitter_seconds)! }),
-    failures: String(alarm.max_failures),
-    ...(urgent ? { urgent: 'on' } : {}),
-    ...(alarm.wake_computer ? { wakes: 'on' } : {}),
-  };
+  const given = FORM_FIELDS.filter((name) => alarm[name] !== undefined && alarm[name] !== fieldOf(name).absent);
+  return Object.fromEntries(given.map((name) => [controlOf(name), textOf(fieldOf(name).type, alarm[name])]));
+}
+
+/** A value as the control has it. */
+function textOf(type: FieldType, value: unknown): string {
+  if (value instanceof RawJson) return value.text;
+  if (type === 'seconds') return seconds(value as number)!;
+  return type === 'switch' ? 'on' : String(value);
 }
 
 type Form = {
@@ -87,12 +84,22 @@ type Form = {
   readonly key?: string;
 };
 
-const input = (name: keyof Draft, label: string, draft: Draft, hint: string, more: Html = NOTHING): Html =>
+const input = (name: Control, label: string, draft: Draft, hint: string, more: Html = NOTHING): Html =>
   html`<div class="field"><label for="${name}">${label}</label><input id="${name}" name="${name}" value="${draft[name] ?? ''}" autocomplete="off" aria-describedby="${name}-hint"${more}><p class="hint" id="${name}-hint">${hint}</p></div>`;
+
+const line = (name: FormField, draft: Draft): Html =>
+  input(controlOf(name), titleOf(name), draft, fieldOf(name).form?.hint ?? '');
+
+function checkBox(field: FormField, draft: Draft): Html {
+  const name = controlOf(field);
+  return html`<div class="field check"><input type="checkbox" id="${name}" name="${name}"${draft[name] ? raw(' checked') : ''}><label for="${name}">${titleOf(field)}</label></div>`;
+}
 
 function formPage({ session, here }: RequestContext, form: Form): Page {
   const { draft, edited, complaint } = form;
-  const isOpen = NAMES.slice(4).some((name) => draft[name] !== undefined && !(name === 'failures' && edited));
+  const isOpen = CONTROLS.some(
+    (name) => !FIRST_CONTROLS.includes(name) && draft[name] !== undefined && !(name === 'failures' && edited),
+  );
   const now =
     edited === undefined
       ? NOTHING
@@ -105,18 +112,10 @@ ${csrfField(session.csrf)}${form.key === undefined ? NOTHING : html`<input type=
 <textarea id="message" name="message" rows="4" required aria-describedby="message-hint">${raw('\n')}${draft.message ?? ''}</textarea><p class="hint" id="message-hint">The agent reads this text when the alarm fires.</p></div>
 <div class="field"><label for="when">When</label><input id="when" name="when" value="${draft.when ?? ''}" autocomplete="off"${edited ? '' : raw(' required')} placeholder="tomorrow 9am" aria-describedby="when-hint reading"><p class="hint" id="when-hint">For example <em>in 2 hours</em>, <em>tomorrow 9am</em>, <em>every weekday at 9:00</em>, or five cron fields.</p>${now}
 <div id="reading" aria-live="polite">${form.reading ?? NOTHING}</div></div>
-${input('label', 'Label', draft, 'A short name. Optional.')}
+${line('label', draft)}
 <details${isOpen ? raw(' open') : ''}><summary>More options</summary>
-<div class="pair">${input('zone', 'Time zone', draft, `Of the time above. Default: ${here.zone}.`, raw(` placeholder="${here.zone.replace(/[^A-Za-z0-9_+/-]/g, '')}"`) as Html)}
-${input('conversation', 'Conversation', draft, 'ID of the conversation it continues. Default: a new one.')}
-${input('until', 'Ends', draft, 'A repeating alarm does not fire after this time, such as 2026-12-31 18:00.')}
-${input('times', 'Number of fires', draft, 'How often a repeating alarm fires in total.')}
-${input('lateness', 'Grace period', draft, 'A later fire counts as missed. Example: 15m.')}
-${input('jitter', 'Jitter', draft, 'Fires within this time after the due time. Example: 5m.')}
-${input('failures', 'Attempts', draft, 'Failed attempts for one fire, 1 to 1000.')}</div>
-<div class="field"><label for="payload">Payload</label><textarea id="payload" name="payload" rows="3" class="code" aria-describedby="payload-hint">${raw('\n')}${draft.payload ?? ''}</textarea><p class="hint" id="payload-hint">JSON for the agent’s tools. Numbers keep their digits.</p></div>
-<div class="field check"><input type="checkbox" id="urgent" name="urgent"${draft.urgent ? raw(' checked') : ''}><label for="urgent">Urgent: quiet hours do not defer it</label></div>
-<div class="field check"><input type="checkbox" id="wakes" name="wakes"${draft.wakes ? raw(' checked') : ''}><label for="wakes">Wake the computer from sleep, if that is set up</label></div>
+<div class="pair">${input('zone', 'Time zone', draft, `Of the time above. Default: ${here.zone}.`, raw(` placeholder="${here.zone.replace(/[^A-Za-z0-9_+/-]/g, '')}"`) as Html)}${LINES.map((name) => html`\n${line(name, draft)}`)}</div>
+<div class="field"><label for="payload">Payload</label><textarea id="payload" name="payload" rows="3" class="code" aria-describedby="payload-hint">${raw('\n')}${draft.payload ?? ''}</textarea><p class="hint" id="payload-hint">JSON for the agent’s tools. Numbers keep their digits.</p></div>${SWITCHES.map((name) => html`\n${checkBox(name, draft)}`)}
 </details>
 <div class="actions"><button name="do" value="set" class="primary">${form.button}</button><button name="do" value="read" formnovalidate>Preview</button><a class="button" href="${edited ? `alarms/${edited.id}` : 'alarms'}">Cancel</a></div>
 </form>`;
@@ -152,21 +151,18 @@ export async function readingScreen(context: RequestContext): Promise<Page> {
   return { screen: 'alarms', title: 'Time', main: main() };
 }
 
-function duration(name: string, text: string | undefined, least: number): number | undefined {
-  if (text === undefined) return undefined;
+function duration(name: string, text: string, least: number): number {
   const ms = parseDuration(text.trim().replace(/\s+/g, ''));
   if (ms !== undefined && ms / 1000 >= least) return ms / 1000;
   throw new ReveilleError('invalid_request', `${name} must be a duration such as 15m or 2h (got "${text}")`);
 }
 
-function wholeNumber(name: string, text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
+function wholeNumber(name: string, text: string): number {
   if (/^[1-9]\d{0,8}$/.test(text.trim())) return Number(text);
   throw new ReveilleError('invalid_request', `${name} must be a whole number of at least 1 (got "${text}")`);
 }
 
-function payloadOf(text: string | undefined): RawJson | undefined {
-  if (text === undefined) return undefined;
+function payloadOf(text: string): RawJson {
   try {
     JSON.parse(text);
     return new RawJson(text.trim());
@@ -176,25 +172,42 @@ function payloadOf(text: string | undefined): RawJson | undefined {
   }
 }
 
+function instantIn(title: string, text: string, draft: Draft, here: LocalContext): string {
+  const reading = readTyped(text, draft.zone, here);
+  if (reading.kind === 'instant') return formatInstant(reading.at);
+  throw new ReveilleError('invalid_request', `${title} must be a time such as 2026-12-31 18:00`);
+}
+
+/** The value in a control. @throws ReveilleError `invalid_request` naming the field */
+function valueIn(name: FormField, draft: Draft, here: LocalContext): unknown {
+  const text = draft[controlOf(name)];
+  const { type, least = 0 } = fieldOf(name);
+  if (text === undefined) return type === 'message' ? '' : undefined;
+  const title = titleOf(name).toLowerCase();
+  switch (type) {
+    case 'identifier':
+      return text.trim();
+    case 'json':
+      return payloadOf(text);
+    case 'instant':
+      return instantIn(title, text, draft, here);
+    case 'seconds':
+      return duration(title, text, least);
+    case 'count':
+      return wholeNumber(title, text);
+    case 'switch':
+      return true;
+    default:
+      return text;
+  }
+}
+
+type Members = Pick<AlarmCreateBody, FormField>;
+
 /** The members of the alarm without its time. @throws ReveilleError `invalid_request` naming the field */
-function membersOf(draft: Draft, { here }: RequestContext) {
-  const until = draft.until === undefined ? undefined : readTyped(draft.until, draft.zone, here);
-  if (until !== undefined && until.kind !== 'instant')
-    throw new ReveilleError('invalid_request', 'ends must be a time such as 2026-12-31 18:00');
-  const ends = until && scheduleOf(until);
-  return {
-    wake_message: draft.message ?? '',
-    label: draft.label,
-    conversation_id: draft.conversation?.trim(),
-    payload: payloadOf(draft.payload),
-    ends_at: ends && 'fire_at' in ends ? ends.fire_at : undefined,
-    max_fires: wholeNumber('number of fires', draft.times),
-    max_lateness_seconds: duration('grace period', draft.lateness, 0),
-    jitter_seconds: duration('jitter', draft.jitter, 0),
-    max_failures: wholeNumber('attempts', draft.failures),
-    urgent: draft.urgent === undefined ? undefined : true,
-    wake_computer: draft.wakes === undefined ? undefined : true,
-  };
+function membersOf(draft: Draft, { here }: RequestContext): Members {
+  const members = FORM_FIELDS.map((name) => [name, valueIn(name, draft, here)]);
+  return Object.fromEntries(members) as Members;
 }
 
 function complaintOf(thrown: unknown): string | undefined {
@@ -266,24 +279,12 @@ function changesOf(
   context: RequestContext,
 ): { changes: AlarmPatchBody; back: AlarmPatchBody } {
   const was = draftFrom(alarm);
-  const members: Record<string, unknown> = membersOf(draft, context);
-  const before: Record<string, unknown> = membersOf(was, context);
-  const differ = (name: keyof Draft) => (draft[name] ?? '') !== (was[name] ?? '').replace(/\r\n/g, '\n');
-  const named: Partial<Record<keyof Draft, string>> = {
-    ...{
-      message: 'wake_message',
-      label: 'label',
-      conversation: 'conversation_id',
-      payload: 'payload',
-      until: 'ends_at',
-    },
-    ...{ times: 'max_fires', lateness: 'max_lateness_seconds', jitter: 'jitter_seconds', failures: 'max_failures' },
-    ...{ urgent: 'urgent', wakes: 'wake_computer' },
-  };
-  const changed = NAMES.flatMap((name) => (named[name] !== undefined && differ(name) ? [named[name]] : []));
-  const none = (name: string) => (name === 'payload' ? new RawJson('null') : null);
-  const pick = (from: Record<string, unknown>) =>
-    Object.fromEntries(changed.map((name) => [name, from[name] ?? none(name)]));
+  const members = membersOf(draft, context);
+  const before = membersOf(was, context);
+  const differ = (name: Control) => (draft[name] ?? '') !== (was[name] ?? '').replace(/\r\n/g, '\n');
+  const changed = FORM_FIELDS.filter((name) => differ(controlOf(name)));
+  const none = (name: FormField) => (fieldOf(name).type === 'json' ? new RawJson('null') : null);
+  const pick = (from: Members) => Object.fromEntries(changed.map((name) => [name, from[name] ?? none(name)]));
   const reading = draft.when === undefined ? undefined : readTyped(draft.when, draft.zone, context.here);
   if (reading && (reading.kind === 'series') !== (alarm.kind === 'cron'))
     throw new ReveilleError(

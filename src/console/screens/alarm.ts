@@ -5,6 +5,7 @@ import { calendarTime } from '../../kit/clock/local-time.ts';
 import { usesWallClock } from '../../kit/phrase/series-text.ts';
 import { plainWakeError } from '../../kit/text/wake-error.ts';
 import type { AlarmView, FireView } from '../../wire/alarm.ts';
+import { type FieldsWith, fieldOf, OWNER_FIELDS, ordered } from '../../wire/alarm-fields.ts';
 import { fireTime, hasTrouble, instantOf, nameOf, scheduleText, seconds, stateMark, trouble } from '../alarm-text.ts';
 import { markdown } from '../markdown.ts';
 import { csrfField } from '../page.ts';
@@ -33,6 +34,25 @@ ${isOpen ? html`<a class="button danger" id="act-cancel" href="alarms/${id}/canc
 </div>`;
 }
 
+type Fact = FieldsWith<{ fact: readonly unknown[] }>;
+
+const FACTS: readonly Fact[] = [
+  ...ordered<Fact>(
+    ['ends_at', 'max_lateness_seconds', 'jitter_seconds'],
+    OWNER_FIELDS.filter((name): name is Fact => fieldOf(name).fact !== undefined && name !== 'max_failures'),
+  ),
+  'max_failures',
+];
+
+function fieldFact(alarm: AlarmView, name: Fact, here: LocalContext): Html {
+  const { type, absent, fact: [title, text] = ['', ''] } = fieldOf(name);
+  const value = alarm[name];
+  if (value === undefined || value === absent) return NOTHING;
+  if (type === 'instant') return fact(title, time(value as string, here));
+  const written = type === 'seconds' ? seconds(value as number)! : String(value);
+  return fact(title, shown(text.replace('{}', () => written)));
+}
+
 function facts(alarm: AlarmView, { backend, here }: RequestContext): Html {
   const { cron_expr: cron, timezone = 'UTC', max_fires, ends_at } = alarm;
   const next = instantOf(alarm.next_fire_at);
@@ -56,13 +76,7 @@ ${fact('Created by', alarm.set_by ? shown(alarm.set_by.name) : 'the agent')}
 ${fact('Created', time(alarm.created_at, here))}
 ${fact('Fired', fired)}
 ${fact('Last fire', alarm.last_fired_at === undefined ? undefined : time(alarm.last_fired_at, here))}
-${fact('Ends', ends_at === undefined ? undefined : time(ends_at, here))}
-${fact('Grace period', seconds(alarm.max_lateness_seconds))}
-${fact('Jitter', seconds(alarm.jitter_seconds))}
-${fact('Urgent', alarm.urgent ? 'quiet hours do not defer it' : undefined)}
-${fact('Computer', alarm.wake_computer ? 'wakes from sleep, if that is set up' : undefined)}
-${fact('Attempts', `at most ${alarm.max_failures}`)}
-${fact('Conversation', alarm.conversation_id === undefined ? undefined : html`<a href="chat/${encodeURIComponent(alarm.conversation_id)}">Open in Chat</a>`)}
+${FACTS.map((name) => html`${fieldFact(alarm, name, here)}\n`)}${fact('Conversation', alarm.conversation_id === undefined ? undefined : html`<a href="chat/${encodeURIComponent(alarm.conversation_id)}">Open in Chat</a>`)}
 ${fact('ID', html`<code>${alarm.id}</code>`)}
 </dl>`;
 }

@@ -1,7 +1,8 @@
 /** Alarms: a paged list, and beside it one alarm. */
 import { html, raw } from 'hono/html';
 import type { AlarmPage } from '../../chronos/client.ts';
-import { ALARM_KINDS, ALARM_STATUSES, type AlarmView } from '../../wire/alarm.ts';
+import type { AlarmView } from '../../wire/alarm.ts';
+import { ALARM_KINDS, ALARM_STATUSES } from '../../wire/alarm-fields.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { fireTime, hasTrouble, nameOf, scheduleText, stateMark, trouble } from '../alarm-text.ts';
 import { csrfField, empty, missing, type Page, pageHead } from '../page.ts';

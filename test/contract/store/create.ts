@@ -1,7 +1,19 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { AlarmStatus } from '../../../src/wire/alarm.ts';
-import { ADA, alarmDue, BOB, create, createDue, edited, NO_LIMIT, NOW, occurrenceOf, withCode } from './fixtures.ts';
+import type { AlarmStatus } from '../../../src/wire/alarm-fields.ts';
+import {
+  ADA,
+  alarmDue,
+  BOB,
+  create,
+  createDue,
+  edited,
+  NO_LIMIT,
+  NOW,
+  OTHER_DEFINITION,
+  occurrenceOf,
+  withCode,
+} from './fixtures.ts';
 import { type OpenStore, openFor, openInstances } from './store-under-test.ts';
 import { PAYLOADS, TEXTS } from './texts.ts';
 
@@ -12,20 +24,10 @@ export function createContract(open: OpenStore): void {
     test('stores every member of the alarm and of its occurrence', async (t) => {
       const { store, reopen } = await openFor(t, open);
       const { alarm } = alarmDue(NOW + 5, {
+        ...OTHER_DEFINITION,
         kind: 'cron',
-        payload: '{"pot":3}',
-        conversationId: 'conv:1',
         idempotencyKey: 'key-1',
-        delaySeconds: 1.5,
-        cronExpr: '*/5 * * * *',
-        timezone: 'Asia/Kathmandu',
-        jitterSeconds: 0.25,
-        endsAt: NOW + 9,
-        maxFires: 12,
-        maxFailures: 7,
-        maxLatenessSeconds: 30.125,
-        urgent: true,
-        wakeComputer: true,
+        setBy: 'Ada',
         status: 'paused',
         failureCount: 2,
         lastError: 'the machine said 503',

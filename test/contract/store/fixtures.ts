@@ -11,6 +11,14 @@ import type {
   LeaseKey,
   NewAlarm,
 } from '../../../src/chronos/store/store.ts';
+import {
+  type FieldType,
+  fieldOf,
+  type MemberOf,
+  memberOf,
+  OWNER_FIELDS,
+  type OwnerField,
+} from '../../../src/wire/alarm-fields.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
 import { fireIdOf } from '../../../src/wire/fire-id.ts';
 
@@ -52,6 +60,29 @@ export function occurrenceOf(alarm: Alarm, at: number, change: Partial<Occurrenc
     ...change,
   };
 }
+
+/** For each type of a field, a value that no new alarm has. */
+const OTHER_VALUES: Readonly<Record<FieldType, unknown>> = {
+  choice: 'cron',
+  text: 'orchids',
+  string: '@hourly',
+  message: 'mist the orchids\0 ',
+  identifier: 'conv:2',
+  json: '[1.0]',
+  instant: NOW + 77,
+  seconds: 2.5,
+  count: 3,
+  switch: true,
+  person: 'Ada "the first" \\',
+};
+
+/** Another value for everything that an edit may set. */
+export const OTHER_DEFINITION = Object.fromEntries(
+  OWNER_FIELDS.filter((name) => fieldOf(name).edit !== 'never').map((name) => [
+    memberOf(name),
+    OTHER_VALUES[fieldOf(name).type],
+  ]),
+) as Omit<Pick<Alarm, MemberOf<OwnerField>>, 'kind' | 'idempotencyKey'>;
 
 /** A new alarm that is due at an instant. */
 export function alarmDue(at: number, change: Partial<Alarm> = {}): NewAlarm {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { AlarmStore } from '../../../src/chronos/store/store.ts';
-import { ALARM_KINDS, ALARM_STATUSES } from '../../../src/wire/alarm.ts';
+import { ALARM_KINDS, ALARM_STATUSES } from '../../../src/wire/alarm-fields.ts';
 import { ADA, BOB, claim, createDue, NOW, newId, triggered } from './fixtures.ts';
 import { type OpenStore, openFor } from './store-under-test.ts';
 

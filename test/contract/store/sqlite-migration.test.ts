@@ -14,6 +14,7 @@ import { MIGRATIONS, openSqliteStore } from '../../../src/chronos/store/sqlite/s
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import { openDatabase } from '../../../src/kit/sqlite/open.ts';
+import { fieldOf, memberOf, OWNER_FIELDS } from '../../../src/wire/alarm-fields.ts';
 import { attemptOf, claim, firedForGood, keyOf, LEASE_MS, NOW } from './fixtures.ts';
 
 type Kept = {
@@ -26,7 +27,8 @@ type Kept = {
 
 const kept: Kept = JSON.parse(readFileSync(new URL('./sqlite-schema-8.json', import.meta.url), 'utf8'));
 // Later tables and columns begin with these.
-for (const { alarm } of kept.states) alarm.wakeComputer = false;
+const ABSENT = Object.fromEntries(OWNER_FIELDS.map((name) => [memberOf(name), fieldOf(name).absent]));
+for (const state of kept.states) state.alarm = { ...ABSENT, ...state.alarm };
 for (const attempt of kept.attempts.flat()) attempt.lateBecause = null;
 
 /** Creates the file by the migrations of that time. */

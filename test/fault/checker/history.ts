@@ -11,7 +11,7 @@
  */
 import { z } from 'zod';
 import type { Alarm, Attempt, Occurrence } from '../../../src/chronos/alarm/alarm.ts';
-import { ALARM_KINDS, ALARM_STATUSES } from '../../../src/wire/alarm.ts';
+import { ALARM_KINDS, ALARM_STATUSES } from '../../../src/wire/alarm-fields.ts';
 import { TURN_STATUSES } from '../../../src/wire/turn.ts';
 
 /** The version of the lines below; a log of another version is refused. */

@@ -2,7 +2,7 @@
  * The number of open alarms per owner. Every create uses an upper bound; the exact number is counted only when the
  * bound reaches the limit.
  */
-import type { AlarmStatus } from '../../../wire/alarm.ts';
+import type { AlarmStatus } from '../../../wire/alarm-fields.ts';
 import type { StoreUsage } from '../store.ts';
 import type { Executor, PrimaryPool } from './pool.ts';
 import { statement } from './statement.ts';

@@ -6,6 +6,7 @@ import {
   ATTEMPT_COLUMNS,
   type Columns,
   type ColumnType,
+  IDENTITY,
   type Member,
   OCCURRENCE_COLUMNS,
   OWNER_COLUMNS,
@@ -115,11 +116,10 @@ export const PROGRESS = [
   'scheduledFires',
 ] as const satisfies Member<Alarm>[];
 
-/** Members that never change. */
-const IDENTITY: readonly Member<Alarm>[] = ['id', 'owner', 'kind', 'idempotencyKey', 'createdAt'];
-
 /** Members that an edit may change. */
-export const CHANGEABLE: readonly Member<Alarm>[] = ALARM.members.filter((member) => !IDENTITY.includes(member));
+export const CHANGEABLE: readonly Member<Alarm>[] = ALARM.members.filter(
+  (member) => !(IDENTITY as readonly string[]).includes(member),
+);
 
 export const OCCURRENCE = new Shape(OCCURRENCE_COLUMNS);
 

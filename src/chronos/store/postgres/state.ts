@@ -1,6 +1,6 @@
 /** Reads alarms with their pending occurrences. */
 
-import { ALARM_KINDS, ALARM_STATUSES } from '../../../wire/alarm.ts';
+import { ALARM_KINDS, ALARM_STATUSES } from '../../../wire/alarm-fields.ts';
 import type { Alarm, AlarmState } from '../../alarm/alarm.ts';
 import {
   type AlarmFilter,

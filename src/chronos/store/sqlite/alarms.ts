@@ -1,7 +1,7 @@
 /** The rows of alarms: reads them completely, and writes only changed members. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Alarm, Occurrence } from '../../alarm/alarm.ts';
-import { ALARM_COLUMNS } from '../columns.ts';
+import { ALARM_COLUMNS, IDENTITY } from '../columns.ts';
 import { OCCURRENCE_COLUMN_LIST, occurrenceIn } from './occurrences.ts';
 import { prepareInsert, prepareQuery, prepareUpdate, shapeOf } from './statements.ts';
 
@@ -19,8 +19,6 @@ const PROGRESS = [
 ] as const satisfies (keyof Alarm)[];
 /** Separate from the progress, because two indexes contain `status`. */
 const STATUS = ['status'] as const satisfies (keyof Alarm)[];
-/** Members that never change. */
-const IDENTITY = ['id', 'owner', 'kind', 'idempotencyKey', 'createdAt'] as const satisfies (keyof Alarm)[];
 
 const OTHERS: ReadonlySet<string> = new Set([...TEXTS, ...PROGRESS, ...STATUS, ...IDENTITY]);
 /** The other members, which only an edit changes. */

@@ -1,6 +1,6 @@
 /** An owner's alarms, newest first. */
 import type { DatabaseSync } from 'node:sqlite';
-import { ALARM_KINDS, ALARM_STATUSES } from '../../../wire/alarm.ts';
+import { ALARM_KINDS, ALARM_STATUSES } from '../../../wire/alarm-fields.ts';
 import type { AlarmState } from '../../alarm/alarm.ts';
 import type { AlarmFilter } from '../store.ts';
 import { LIMIT, prepareQuery } from './statements.ts';

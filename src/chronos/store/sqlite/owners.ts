@@ -1,7 +1,7 @@
 /** Totals per owner that would otherwise be counted: open alarms and stored size. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Undo } from '../../../kit/sqlite/undo.ts';
-import type { AlarmStatus } from '../../../wire/alarm.ts';
+import type { AlarmStatus } from '../../../wire/alarm-fields.ts';
 import type { StoreUsage } from '../store.ts';
 import { prepareQuery } from './statements.ts';
 

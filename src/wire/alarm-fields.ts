@@ -1,0 +1,292 @@
+/**
+ * The table of an alarm's fields. The schemas of `alarm.ts`, the domain's type, the columns of both stores, the mapping
+ * between them, the definition of the tool, the flags of the command line and the form of the console follow from it.
+ * Data only: the command line reads it at every start, so it imports nothing.
+ */
+export const WAKE_MESSAGE_MAX_BYTES = 64 * 1024;
+export const PAYLOAD_MAX_BYTES = 64 * 1024;
+export const DELAY_MAX_SECONDS = 10 * 366 * 24 * 3600;
+
+export const ALARM_KINDS = ['once', 'cron'] as const;
+export const ALARM_STATUSES = ['active', 'paused', 'fired', 'cancelled', 'failed'] as const;
+
+export type AlarmKind = (typeof ALARM_KINDS)[number];
+export type AlarmStatus = (typeof ALARM_STATUSES)[number];
+
+/**
+ * `text` excludes U+0000, `string` and `message` do not; a `message` is limited in bytes. `json` is source text. `person`
+ * is the name of a person.
+ */
+export type FieldType =
+  | 'choice'
+  | 'text'
+  | 'string'
+  | 'message'
+  | 'identifier'
+  | 'json'
+  | 'instant'
+  | 'seconds'
+  | 'count'
+  | 'switch'
+  | 'person';
+
+/** A name and a text, in which `{}` stands for the value. */
+type Shown = readonly [name: string, text: string];
+
+export type AlarmField = {
+  readonly type: FieldType;
+  /** The values of a choice. */
+  readonly of?: readonly string[];
+  /** Least and largest number, or number of characters. */
+  readonly least?: number;
+  readonly most?: number;
+  /** Who sets it; by default the owner, in the body of a create or an edit. */
+  readonly by?: 'chronosd';
+  /** A create must contain it. */
+  readonly required?: true;
+  /** What an edit may do; by default it sets the field, or clears it with `null`. */
+  readonly edit?: 'set' | 'never';
+  /** The stored value of an omitted or cleared field. A field without one always has a value. */
+  readonly absent?: null | '' | 0 | false;
+  /** By default, the owner sees a field that is not absent. */
+  readonly view?: 'always' | 'never';
+  /** The description for the model in the tool `alarm_set`. */
+  readonly tool?: string;
+  /** The flag of `alarm set` and `alarm edit`. A flag without a help text is read in a way of its own. */
+  readonly flag?: { readonly name: string; readonly help?: string };
+  /** The control in the form of the console. A control without a hint is written in a way of its own. */
+  readonly form?: { readonly name: string; readonly title?: string; readonly hint?: string };
+  /** The row of `alarm show`. */
+  readonly row?: Shown;
+  /** The row of the console's page of an alarm. */
+  readonly fact?: Shown;
+};
+
+/** In the order of the columns. */
+export const ALARM_FIELDS = {
+  /** UUIDv7, so that ids sort by creation. */
+  id: { type: 'string', by: 'chronosd' },
+  /** The verified owner. Every statement about an alarm carries it. */
+  owner: { type: 'string', by: 'chronosd', view: 'never' },
+  kind: {
+    type: 'choice',
+    of: ALARM_KINDS,
+    required: true,
+    edit: 'never',
+    tool: '"once" fires one time and needs delay_seconds or fire_at. "cron" fires on a schedule and needs cron_expr.',
+  },
+  label: {
+    type: 'text',
+    most: 200,
+    absent: '',
+    view: 'always',
+    tool: 'A short name for people and for alarm_list, such as "daily portfolio summary".',
+    flag: { name: 'label', help: 'a short name' },
+    form: { name: 'label', title: 'Label', hint: 'A short name. Optional.' },
+    row: ['label', '{}'],
+  },
+  /** The agent's message to itself, byte for byte. */
+  wake_message: {
+    type: 'message',
+    most: WAKE_MESSAGE_MAX_BYTES,
+    required: true,
+    edit: 'set',
+    tool: `The text that your future self reads when the alarm fires, delivered unchanged (at most ${WAKE_MESSAGE_MAX_BYTES} bytes of UTF-8). It must be understandable without this conversation.`,
+    form: { name: 'message' },
+  },
+  /** JSON source text, never re-encoded. */
+  payload: {
+    type: 'json',
+    absent: null,
+    edit: 'set',
+    tool: `Data for your future self: any JSON of at most ${PAYLOAD_MAX_BYTES} bytes, delivered unchanged, digits included.`,
+    form: { name: 'payload' },
+  },
+  conversation_id: {
+    type: 'identifier',
+    absent: null,
+    tool: 'The conversation in which you want to be woken. Omit it to be woken in the conversation of this call. The result names that conversation, or its note says that it is unknown and the alarm starts a new one.',
+    flag: { name: 'conversation', help: 'the conversation that receives the message' },
+    form: {
+      name: 'conversation',
+      title: 'Conversation',
+      hint: 'ID of the conversation it continues. Default: a new one.',
+    },
+    row: ['conversation', '{}'],
+  },
+  idempotency_key: {
+    type: 'text',
+    least: 1,
+    most: 200,
+    absent: null,
+    edit: 'never',
+    tool: 'Prevents a second alarm from a repeated call: the same key with the same fields returns the first alarm (deduped true); with other fields it is rejected. Derive it from the task, such as check-tx-0xABC, and give it whenever you might call again.',
+    flag: { name: 'key' },
+    row: ['key', '{}'],
+  },
+  /** For `once`: the requested delay. It is kept so that a repeated request is recognised as the same. */
+  delay_seconds: {
+    type: 'seconds',
+    least: 1,
+    most: DELAY_MAX_SECONDS,
+    absent: null,
+    edit: 'set',
+    view: 'never',
+    tool: 'kind "once": fire this many seconds from now (600 is ten minutes). The right choice for "in …"; needs no clock.',
+    flag: { name: 'in' },
+  },
+  /** For `once`: the instant it is due. */
+  fire_at: {
+    type: 'instant',
+    absent: null,
+    edit: 'set',
+    tool: 'kind "once": fire at this instant, RFC 3339 with an offset, in the future, such as 2026-06-15T09:00:00+02:00. The right choice for a date and time; be sure of today\'s date and the user\'s offset.',
+    flag: { name: 'at' },
+  },
+  cron_expr: {
+    type: 'string',
+    least: 1,
+    most: 200,
+    absent: null,
+    edit: 'set',
+    tool: 'kind "cron": five fields (minute hour day-of-month month day-of-week), such as "0 9 * * 1-5" for nine o\'clock on weekdays; or @hourly, @daily, @weekly, @monthly, @yearly; or @every 90s, @every 1h30m for a fixed interval.',
+    flag: { name: 'cron' },
+  },
+  /** As the client wrote it; `null` means UTC. */
+  timezone: {
+    type: 'string',
+    least: 1,
+    most: 64,
+    absent: null,
+    tool: 'kind "cron": the IANA time zone of cron_expr, such as Europe/Berlin. Default: UTC.',
+    flag: { name: 'zone' },
+  },
+  /** The instant from which an `@every` series counts. */
+  anchor: { type: 'instant', by: 'chronosd', view: 'never' },
+  jitter_seconds: {
+    type: 'seconds',
+    least: 0,
+    most: 3600,
+    absent: 0,
+    tool: 'Delay fires by up to this many seconds, so that many alarms do not fire at one instant.',
+    flag: { name: 'jitter', help: 'fire up to this much later, to spread load' },
+    form: { name: 'jitter', title: 'Jitter', hint: 'Fires within this time after the due time. Example: 5m.' },
+    row: ['jitter', 'up to {}'],
+    fact: ['Jitter', '{}'],
+  },
+  ends_at: {
+    type: 'instant',
+    absent: null,
+    tool: 'kind "cron": no fire after this instant, RFC 3339 with an offset.',
+    flag: { name: 'until', help: 'last instant at which a series may fire' },
+    form: {
+      name: 'until',
+      title: 'Ends',
+      hint: 'A repeating alarm does not fire after this time, such as 2026-12-31 18:00.',
+    },
+    row: ['until', '{}'],
+    fact: ['Ends', '{}'],
+  },
+  max_fires: {
+    type: 'count',
+    least: 1,
+    absent: null,
+    tool: 'kind "cron": stop after this many fires.',
+    flag: { name: 'times', help: 'largest number of fires of a series' },
+    form: { name: 'times', title: 'Number of fires', hint: 'How often a repeating alarm fires in total.' },
+    row: ['at most', '{} times'],
+  },
+  /** By default, the setting of chronosd. */
+  max_failures: {
+    type: 'count',
+    least: 1,
+    most: 1000,
+    tool: 'An occurrence is abandoned after this many failed deliveries. Default: 100, about a day of retries.',
+    flag: { name: 'max-failures', help: 'stop after this many failed attempts for one occurrence' },
+    form: { name: 'failures', title: 'Attempts', hint: 'Failed attempts for one fire, 1 to 1000.' },
+    fact: ['Attempts', 'at most {}'],
+  },
+  max_lateness_seconds: {
+    type: 'seconds',
+    least: 0,
+    most: DELAY_MAX_SECONDS,
+    absent: null,
+    tool: 'An occurrence that cannot start within this many seconds of its time is skipped and recorded as missed. Use it when late is worse than never. Without it a late occurrence is still delivered.',
+    flag: { name: 'max-lateness', help: 'record an occurrence as missed when it is later than this' },
+    form: { name: 'lateness', title: 'Grace period', hint: 'A later fire counts as missed. Example: 15m.' },
+    row: ['lateness', 'at most {}'],
+    fact: ['Grace period', '{}'],
+  },
+  /** Quiet hours of the user do not defer it. */
+  urgent: {
+    type: 'switch',
+    absent: false,
+    tool: "True: fire in the user's quiet hours too; other alarms wait for their end. Only when waiting until morning would do harm. Limits on the number of wakes apply to urgent alarms as well.",
+    flag: { name: 'urgent', help: 'fire in quiet hours too' },
+    form: { name: 'urgent', title: 'Urgent: quiet hours do not defer it' },
+    row: ['urgent', 'yes: quiet hours do not defer it'],
+    fact: ['Urgent', 'quiet hours do not defer it'],
+  },
+  /** The computer wakes from sleep for it, where wake-up timers are set up. */
+  wake_computer: {
+    type: 'switch',
+    absent: false,
+    tool: "True: wake the user's computer from sleep for this alarm, if the user has enabled that; otherwise it fires, late, when the computer wakes. Only for alarms that must not wait until the user is back.",
+    flag: { name: 'wake-computer', help: 'wake the computer from sleep; needs "reveille service wake on"' },
+    form: { name: 'wakes', title: 'Wake the computer from sleep, if that is set up' },
+    row: ['computer', 'is woken from sleep for it, if enabled'],
+    fact: ['Computer', 'wakes from sleep, if that is set up'],
+  },
+  /** The person who wrote the message, proved at the request; `null` for the agent itself. */
+  set_by: { type: 'person', by: 'chronosd', absent: null },
+  status: { type: 'choice', of: ALARM_STATUSES, by: 'chronosd' },
+  /** Failed attempts at the current occurrence. Delivery or giving up resets it to zero. */
+  failure_count: { type: 'count', by: 'chronosd' },
+  last_error: { type: 'message', by: 'chronosd', absent: null },
+  created_at: { type: 'instant', by: 'chronosd' },
+  updated_at: { type: 'instant', by: 'chronosd', view: 'never' },
+  last_fired_at: { type: 'instant', by: 'chronosd', absent: null },
+  /** Delivered occurrences, triggered ones included. */
+  fire_count: { type: 'count', by: 'chronosd' },
+  /** Delivered occurrences of the alarm's own schedule, limited by `max_fires`. */
+  scheduled_fires: { type: 'count', by: 'chronosd', view: 'never' },
+} as const satisfies Readonly<Record<string, AlarmField>>;
+
+type Fields = typeof ALARM_FIELDS;
+export type FieldName = keyof Fields;
+
+/** Names of the fields of some type, by their properties. */
+export type FieldsWith<P> = { [N in FieldName]: Fields[N] extends P ? N : never }[FieldName];
+export type OwnerField = Exclude<FieldName, FieldsWith<{ by: string }>>;
+
+/** The values of a stored field, `null` excluded. */
+type Value<F extends AlarmField> = F extends { of: readonly (infer V)[] }
+  ? V
+  : F['type'] extends 'instant' | 'seconds' | 'count'
+    ? number
+    : F['type'] extends 'switch'
+      ? boolean
+      : string;
+export type StoredValue<N extends FieldName> = Value<Fields[N]> | (Fields[N] extends { absent: null } ? null : never);
+
+/** A name in camel case: of a field as the domain has it, of a flag as its parser has it. */
+export type MemberOf<N extends string> = N extends `${infer Head}${'_' | '-'}${infer Tail}`
+  ? `${Head}${Capitalize<MemberOf<Tail>>}`
+  : N;
+
+export function memberOf<N extends string>(name: N): MemberOf<N> {
+  return name.replace(/[_-](\w)/g, (_, letter: string) => letter.toUpperCase()) as MemberOf<N>;
+}
+
+export const FIELD_NAMES = Object.keys(ALARM_FIELDS) as FieldName[];
+
+/** A field of the table, with its properties that may be absent. */
+export const fieldOf = (name: FieldName): AlarmField => ALARM_FIELDS[name];
+
+/** The fields that the owner sets. */
+export const OWNER_FIELDS = FIELD_NAMES.filter((name): name is OwnerField => fieldOf(name).by === undefined);
+
+/** `names` in the given order: first these, then those that are not among them, in the order of the table. */
+export function ordered<N extends FieldName>(first: readonly N[], names: readonly N[]): N[] {
+  return [...first, ...names.filter((name) => !first.includes(name))];
+}
