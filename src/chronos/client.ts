@@ -121,11 +121,6 @@ export type ChronosClient = {
   authenticate(identity?: Prover, options?: CallOptions): Promise<Principal>;
   createAlarm(alarm: AlarmCreateBody, options?: CallOptions): Promise<AlarmCreated>;
   listAlarms(query?: AlarmQuery, options?: CallOptions): Promise<AlarmPage>;
-  /**
-   * A text that changes with every change of one of the owner's alarms; `undefined` when chronosd cannot compute it
-   * cheaply or is of an older version.
-   */
-  alarmMark(options?: CallOptions): Promise<string | undefined>;
   getAlarm(id: string, options?: CallOptions): Promise<AlarmView>;
   cancelAlarm(id: string, options?: CallOptions): Promise<AlarmView>;
   patchAlarm(id: string, changes: AlarmPatchBody, options?: CallOptions): Promise<AlarmView>;
@@ -309,16 +304,6 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
         const page = objectOf(call, text);
         const alarms = listOf(call, text, 'alarms').map((element) => viewOf(call, element));
         return { ...page, alarms } as AlarmPage;
-      }),
-    alarmMark: (callOptions) =>
-      within(callOptions, async (signal) => {
-        const call = callOf(CHRONOS_ROUTES.alarmMark, {});
-        try {
-          return readAnswer(call, CHRONOS_ROUTES.alarmMark.data, await asPrincipal(call, signal)).mark;
-        } catch (thrown) {
-          if (thrown instanceof ReveilleError && thrown.code === 'not_found') return undefined;
-          throw thrown;
-        }
       }),
     getAlarm: (id, callOptions) => alarmCall(callOf(CHRONOS_ROUTES.getAlarm, { id }), callOptions),
     cancelAlarm: (id, callOptions) =>
