@@ -5,7 +5,7 @@
 
 import type { ChronosClient } from '../chronos/client.ts';
 import { type Clock, wait } from '../kit/clock/clock.ts';
-import type { Connection } from '../kit/http/follow-stream.ts';
+import { ChangedIds } from '../kit/http/changed-ids.ts';
 import type { ConsoleBackend, Hint, Part } from './backend.ts';
 import type { Waiting } from './waiting-questions.ts';
 
@@ -15,8 +15,6 @@ const POLL_EVERY_MS = 400;
 const PER_USER_MS = 5;
 /** A burst of events of one user loads the pages at most once in this time. */
 const GATHER_MS = 200;
-/** How long a refused stream waits, as with a chronosd of an earlier version. The pages load again at this interval. */
-const REFUSED_MS = 5000;
 /**
  * Users notified per second, after a burst of the same size. Every notified page is loaded again. When the alarms of
  * hundreds of users fire at once, the limit leaves chronosd the capacity to fire.
@@ -103,20 +101,10 @@ export class ChangeWatcher {
   }
 
   async #follow(alarms: Pick<ChronosClient, 'events'>, onChange: () => void, signal: AbortSignal): Promise<void> {
-    let isInterrupted = false;
-    const onConnection = ({ state }: Connection) => {
-      // The page also shows that chronosd cannot be reached; afterwards, it is read again.
-      const wasInterrupted = isInterrupted;
-      isInterrupted = state === 'lost';
-      if (isInterrupted !== wasInterrupted) onChange();
-    };
+    const changed = new ChangedIds({ events: alarms.events, clock: this.#clock, signal });
     while (!signal.aborted) {
-      try {
-        for await (const _ of alarms.events({ signal, onConnection })) onChange();
-      } catch {
-        onChange();
-        await wait(this.#clock, REFUSED_MS, signal);
-      }
+      await changed.next();
+      onChange();
     }
   }
 
