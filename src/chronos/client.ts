@@ -7,7 +7,8 @@
 import { z } from 'zod';
 import { type Clock, systemClock } from '../kit/clock/clock.ts';
 import { type Call, callOf, checkToken, createCaller, type LimitedCall, withinTime } from '../kit/http/caller.ts';
-import { headerSafe } from '../kit/http/exchange.ts';
+import { headerSafe, openStream, StreamRefused } from '../kit/http/exchange.ts';
+import type { FollowStreamOptions } from '../kit/http/follow-stream.ts';
 import {
   challengeMessage,
   challengeSchema,
@@ -27,6 +28,7 @@ import {
   RAW_ALARM_FIELDS,
 } from '../wire/alarm.ts';
 import { ALARM_STATUSES, type AlarmKind, type AlarmStatus } from '../wire/alarm-fields.ts';
+import { type ChronosEvent, type ChronosEventType, chronosEventSchema } from '../wire/chronos-event.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { ANSWER_DEPTH, elementsOf, parseJsonObject, type RawJson, sliceAt } from '../wire/json.ts';
 import type { Route } from '../wire/route.ts';
@@ -60,6 +62,8 @@ export type AlarmQuery = {
   until?: string | undefined;
 };
 export type FireQuery = { limit?: number; cursor?: string };
+/** `types`: only these; `reset` is always received. */
+export type EventOptions = FollowStreamOptions & { types?: readonly ChronosEventType[] | undefined };
 export type AlarmPage = { alarms: AlarmView[]; count: number; next_cursor?: string };
 export type FirePage = { fires: FireView[]; next_cursor?: string };
 export type AgentPage = { agents: EnrolledKey[]; count: number; next_cursor?: string };
@@ -115,11 +119,6 @@ export type ChronosClient = {
   authenticate(identity?: Prover, options?: CallOptions): Promise<Principal>;
   createAlarm(alarm: AlarmCreateBody, options?: CallOptions): Promise<AlarmCreated>;
   listAlarms(query?: AlarmQuery, options?: CallOptions): Promise<AlarmPage>;
-  /**
-   * A text that changes with every change of one of the owner's alarms; `undefined` when chronosd cannot compute it
-   * cheaply or is of an older version.
-   */
-  alarmMark(options?: CallOptions): Promise<string | undefined>;
   getAlarm(id: string, options?: CallOptions): Promise<AlarmView>;
   cancelAlarm(id: string, options?: CallOptions): Promise<AlarmView>;
   patchAlarm(id: string, changes: AlarmPatchBody, options?: CallOptions): Promise<AlarmView>;
@@ -128,6 +127,11 @@ export type ChronosClient = {
   triggerAlarm(id: string, options?: CallOptions): Promise<TriggeredAlarm>;
   redriveAlarm(id: string, options?: CallOptions): Promise<AlarmView>;
   listFires(id: string, query?: FireQuery, options?: CallOptions): Promise<FirePage>;
+  /**
+   * The events of the owner's alarms, over any number of connections, until the signal aborts. After `reset`, events may
+   * be missing. @throws ReveilleError chronosd's permanent refusals
+   */
+  events(options: EventOptions): AsyncGenerator<ChronosEvent>;
   enrollAgent(agent: { label: string; public_key: string }, options?: CallOptions): Promise<EnrolledKey>;
   listAgents(query?: { cursor?: string }, options?: CallOptions): Promise<AgentPage>;
   /** Revokes one key of a label, or all of them; returns the keys that this call revoked. */
@@ -237,6 +241,32 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
     return exchange(withPrincipal(call, await freshToken(signal)), signal);
   };
 
+  /** Opens one connection for events. */
+  const openEvents = async (url: URL, resume: Record<string, string>, signal: AbortSignal) => {
+    const bearer = { authorization: `Bearer ${token}`, ...resume };
+    const open = (principal: string) =>
+      openStream(url, { headers: { ...bearer, [PRINCIPAL_HEADER]: principal }, signal });
+    const cached = holder?.entry;
+    if (cached && cached.usableUntil > clock.monotonic()) {
+      try {
+        return await open(cached.token);
+      } catch (thrown) {
+        if (!(thrown instanceof StreamRefused) || thrown.status !== 401) throw thrown;
+      }
+    }
+    return open(await attend((limited) => freshToken(limited), signal));
+  };
+
+  async function* events({ types, ...follow }: EventOptions): AsyncGenerator<ChronosEvent> {
+    // Most commands follow nothing, and the parser would cost each of them time at its start.
+    const { followStream } = await import('../kit/http/follow-stream.ts');
+    const url = new URL(`${options.url.replace(/\/$/, '')}${CHRONOS_ROUTES.events.path}`);
+    if (types) url.searchParams.set('types', types.join(','));
+    const read = (_type: string, data: unknown) => chronosEventSchema.safeParse(data).data;
+    const open = (resume: Record<string, string>, signal: AbortSignal) => openEvents(url, resume, signal);
+    yield* followStream({ open, read, name: `chronosd at ${options.url}`, clock }, follow);
+  }
+
   const alarmCall = (call: Call, callOptions?: CallOptions): Promise<AlarmView> =>
     within(callOptions, async (signal) => viewOf(call, (await asPrincipal(call, signal)).text));
 
@@ -273,16 +303,6 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
         const alarms = listOf(call, text, 'alarms').map((element) => viewOf(call, element));
         return { ...page, alarms } as AlarmPage;
       }),
-    alarmMark: (callOptions) =>
-      within(callOptions, async (signal) => {
-        const call = callOf(CHRONOS_ROUTES.alarmMark, {});
-        try {
-          return readAnswer(call, CHRONOS_ROUTES.alarmMark.data, await asPrincipal(call, signal)).mark;
-        } catch (thrown) {
-          if (thrown instanceof ReveilleError && thrown.code === 'not_found') return undefined;
-          throw thrown;
-        }
-      }),
     getAlarm: (id, callOptions) => alarmCall(callOf(CHRONOS_ROUTES.getAlarm, { id }), callOptions),
     cancelAlarm: (id, callOptions) =>
       alarmCall(callOf(CHRONOS_ROUTES.cancelAlarm, { id }, { ifLost: CANCEL_AGAIN }), callOptions),
@@ -299,6 +319,7 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
         listOf(call, text, 'fires');
         return objectOf(call, text) as FirePage;
       }),
+    events,
     enrollAgent: (agent, callOptions) =>
       within(callOptions, async (signal) => {
         const call = callOf(CHRONOS_ROUTES.enrollAgent, {}, { body: agent });

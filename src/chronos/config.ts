@@ -94,6 +94,10 @@ export const chronosSettingsSchema = z.object({
   CHRONOS_TRIGGERS_PER_MINUTE: wholeNumber(0, 100_000_000).default(300),
   /** The same of all owners. */
   CHRONOS_TRIGGERS_PER_MINUTE_IN_ALL: wholeNumber(0, 100_000_000).default(12_000),
+  /** Open streams of events of one owner, in this process. */
+  CHRONOS_EVENT_STREAMS_PER_OWNER: wholeNumber(0, 100_000_000).default(32),
+  /** The same of all owners. Each stream keeps a connection. */
+  CHRONOS_EVENT_STREAMS: wholeNumber(0, 100_000_000).default(2000),
   /** New owners by trust on first use, over all replicas. */
   CHRONOS_NEW_OWNERS_PER_HOUR: wholeNumber(0, 100_000_000).default(1000),
   /** Keys in total that were pinned by trust on first use. */

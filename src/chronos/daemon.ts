@@ -9,6 +9,7 @@ import { type ChronosConfig, missingSecrets } from './config.ts';
 import { Absence } from './dispatch/absence.ts';
 import { Dispatcher, type FireReport } from './dispatch/dispatcher.ts';
 import { createHttpWaker } from './dispatch/http-waker.ts';
+import { EventFeed } from './events/feed.ts';
 import { Admission, type AdmissionSettings } from './http/admission.ts';
 import { startChronosServer } from './http/server.ts';
 import { createMetrics } from './metrics.ts';
@@ -114,8 +115,17 @@ export async function startChronos({
   const absence = new Absence(config.CHRONOS_POSTGRES_URI ? undefined : config.CHRONOS_DATA_DIR, clock, log);
   const admission = new Admission(admissionSettings(config), bare, clock);
   let server: Awaited<ReturnType<typeof startChronosServer>> | undefined;
+  const events = {
+    feed: new EventFeed({ store: bare, clock: storeClock }),
+    limits: {
+      perOwner: config.CHRONOS_EVENT_STREAMS_PER_OWNER || Number.MAX_SAFE_INTEGER,
+      inAll: config.CHRONOS_EVENT_STREAMS || Number.MAX_SAFE_INTEGER,
+    },
+    figures: { open: 0, sent: 0 },
+  };
   const metrics = createMetrics({
     clock: storeClock,
+    eventFigures: () => events.figures,
     store: bare,
     inFlight: () => dispatcher.inFlight,
     usage: () => admission.usage(),
@@ -165,6 +175,7 @@ export async function startChronos({
         ask: routerKeys({ wakeUrl: config.CHRONOS_ROUTER_WAKE_URL, token: config.CHRONOS_WAKE_TOKEN, clock }),
         clock,
       }),
+      events,
       metrics: { page: () => metrics.page(), scrapeToken: config.CHRONOS_METRICS_TOKEN },
       service: config.CHRONOS_API
         ? {
@@ -227,6 +238,7 @@ export async function startChronos({
   const close = async () => {
     try {
       await stopPruning();
+      events.feed.close();
       await Promise.all([dispatcher.drain(DRAIN_MS), server.close()]);
     } finally {
       absence.close();

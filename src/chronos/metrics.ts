@@ -41,6 +41,8 @@ export type MetricsOptions = {
   usage: () => Promise<StoreUsage>;
   /** Figures of connections and tokens; `undefined` before the server listens. */
   listenerFigures?: () => ListenerFigures | undefined;
+  /** Figures of the streams of events. */
+  eventFigures?: () => { open: number; sent: number };
 };
 
 /** A scrape must not read through a backlog of millions. */
@@ -55,6 +57,7 @@ export function createMetrics({
   inFlight,
   usage,
   listenerFigures = () => undefined,
+  eventFigures = () => ({ open: 0, sent: 0 }),
 }: MetricsOptions): ChronosMetrics {
   const registers = [new Registry()];
   const lateness = new Histogram({
@@ -144,6 +147,23 @@ export function createMetrics({
     collect() {
       this.reset();
       this.inc(listenerFigures()?.wrongTokens ?? 0);
+    },
+  });
+  new Gauge({
+    name: 'chronos_event_streams',
+    help: 'Open streams of events',
+    registers,
+    collect() {
+      this.set(eventFigures().open);
+    },
+  });
+  new Counter({
+    name: 'chronos_events_sent_total',
+    help: 'Events sent to all streams',
+    registers,
+    collect() {
+      this.reset();
+      this.inc(eventFigures().sent);
     },
   });
   new Gauge({

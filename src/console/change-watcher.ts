@@ -1,8 +1,11 @@
 /**
- * Detects changes once per user, however many pages are open: by hints of the installation, and by polling while a page
- * is open.
+ * Detects changes once per user, however many pages are open: chronosd's events, hints of the installation, and polls
+ * of the machine and of waiting questions while a page is open.
  */
+
+import type { ChronosClient } from '../chronos/client.ts';
 import { type Clock, wait } from '../kit/clock/clock.ts';
+import { ChangedIds } from '../kit/http/changed-ids.ts';
 import type { ConsoleBackend, Hint, Part } from './backend.ts';
 import type { Waiting } from './waiting-questions.ts';
 
@@ -10,7 +13,8 @@ import type { Waiting } from './waiting-questions.ts';
 const POLL_EVERY_MS = 400;
 /** The interval grows with the number of users. */
 const PER_USER_MS = 5;
-const ALARMS_COMPARED = 20;
+/** A burst of events of one user loads the pages at most once in this time. */
+const GATHER_MS = 200;
 /**
  * Users notified per second, after a burst of the same size. Every notified page is loaded again. When the alarms of
  * hundreds of users fire at once, the limit leaves chronosd the capacity to fire.
@@ -65,7 +69,9 @@ export class ChangeWatcher {
     this.#watched.set(backend, watched);
     const stopListening = backend.onHint(notify);
     ended.signal.addEventListener('abort', stopListening);
-    void this.#poll(backend, notify, ended.signal);
+    const notifyInSlot = this.#inSlots(notify, ended.signal);
+    void this.#poll(backend, notifyInSlot, ended.signal);
+    if ('there' in backend.alarms) void this.#follow(backend.alarms.there, () => notifyInSlot('alarms'), ended.signal);
     return watched;
   }
 
@@ -76,40 +82,44 @@ export class ChangeWatcher {
     return Math.max(0, this.#slotsEnd - now);
   }
 
-  async #poll(backend: ConsoleBackend, notify: (hint: Hint) => void, signal: AbortSignal): Promise<void> {
-    const seen = new Map<Hint, string>();
+  /** Notifies in the next free slot; further hints of the same kind wait with the first. */
+  #inSlots(notify: (hint: Hint) => void, signal: AbortSignal): (hint: Hint) => void {
     const waiting = new Set<Hint>();
-    const notifyInSlot = (hint: Hint) => {
-      if (waiting.has(hint)) return;
+    const notifiedAt = new Map<Hint, number>();
+    return (hint) => {
+      if (waiting.has(hint) || signal.aborted) return;
       waiting.add(hint);
-      const cancel = this.#clock.after(this.#nextSlot(), () => {
+      const gathered = (notifiedAt.get(hint) ?? Number.NEGATIVE_INFINITY) + GATHER_MS - this.#clock.monotonic();
+      const cancel = this.#clock.after(Math.max(gathered, this.#nextSlot()), () => {
         signal.removeEventListener('abort', cancel);
         waiting.delete(hint);
+        notifiedAt.set(hint, this.#clock.monotonic());
         if (!signal.aborted) notify(hint);
       });
       signal.addEventListener('abort', cancel);
     };
+  }
+
+  async #follow(alarms: Pick<ChronosClient, 'events'>, onChange: () => void, signal: AbortSignal): Promise<void> {
+    const changed = new ChangedIds({ events: alarms.events, clock: this.#clock, signal });
+    while (!signal.aborted) {
+      await changed.next();
+      onChange();
+    }
+  }
+
+  async #poll(backend: ConsoleBackend, notify: (hint: Hint) => void, signal: AbortSignal): Promise<void> {
+    const seen = new Map<Hint, string>();
     const compare = async (hint: Hint, read: () => Promise<string | undefined>) => {
       // The page itself shows the error of an unreachable backend.
       const found = await read().catch(() => undefined);
       const before = seen.get(hint);
       if (found === undefined || signal.aborted) return;
       seen.set(hint, found);
-      if (before !== undefined && before !== found) notifyInSlot(hint);
+      if (before !== undefined && before !== found) notify(hint);
     };
     while (!signal.aborted) {
       await Promise.all([
-        compare('alarms', () =>
-          of(backend.alarms, async (alarms) => {
-            const mark = await alarms.alarmMark({ signal });
-            if (mark !== undefined) return mark;
-            const [newest, next] = await Promise.all([
-              alarms.listAlarms({ limit: ALARMS_COMPARED }, { signal }),
-              alarms.listAlarms({ limit: ALARMS_COMPARED, sort: 'next' }, { signal }),
-            ]);
-            return JSON.stringify([newest.alarms, next.alarms].flat().map(outline));
-          }),
-        ),
         compare('approvals', async () => {
           const gates = await this.#waiting(backend).renew();
           return JSON.stringify(gates.map(({ gate }) => gate.displayed_sha256));
@@ -128,17 +138,3 @@ export class ChangeWatcher {
 
 const of = async <T>(part: Part<T>, read: (there: T) => Promise<string>) =>
   'there' in part ? read(part.there) : undefined;
-
-type Outlined = {
-  id: string;
-  status: string;
-  next_fire_at?: string | undefined;
-  fire_count: number;
-  failure_count: number;
-};
-const outline = (
-  alarm: Outlined & { in_flight: boolean; label: string; wake_message: string; last_error?: string | undefined },
-) => [
-  ...[alarm.id, alarm.status, alarm.next_fire_at, alarm.fire_count, alarm.failure_count],
-  ...[alarm.in_flight, alarm.label, alarm.wake_message, alarm.last_error],
-];

@@ -1,14 +1,16 @@
-/** Finds news about one owner's alarms by polling chronosd. Its memory can be lost without losing news. */
+/** Finds news about one owner's alarms. Its memory can be lost without losing news. */
 import { type ChronosClient, eachAlarm, firesSince, isTurnOpen, LONGEST_TURN_MS } from '../chronos/client.ts';
 import type { Clock } from '../kit/clock/clock.ts';
+import type { Changes } from '../kit/http/changed-ids.ts';
 import { type AlarmView, type FireView, LIST_LIMIT_MAX } from '../wire/alarm.ts';
+import { ReveilleError } from '../wire/errors.ts';
 import { alarmNews, type News } from './news.ts';
 
 /** The news, and a callback for when they are on disk. */
 export type Look = { readonly news: readonly News[]; readonly settle: () => void };
 
 export type AlarmFeedOptions = {
-  readonly client: Pick<ChronosClient, 'listAlarms' | 'listFires'>;
+  readonly client: Pick<ChronosClient, 'listAlarms' | 'getAlarm' | 'listFires'>;
   readonly clock: Clock;
   /** Earlier events are not news, epoch milliseconds. */
   readonly begunAt: number;
@@ -18,22 +20,21 @@ export type AlarmFeedOptions = {
 
 /** Alarms per query. */
 const AT_ONCE = 4;
+/** With more changed alarms, all are listed. */
+const MOST_NAMED = 100;
 
 /** For a known alarm, the latest attempts are usually enough. */
 const LATEST = 20;
 /** An attempt is in the ledger after its end, by chronosd's clock, which may differ from ours by this. */
 const CLOCKS_DIFFER_MS = 3_600_000;
-/** A long turn is polled less often: at most this share of its time passes before its end is found. */
-const SHARE_OF_TURN = 1 / 60;
-
 /** The known state of an alarm. */
 type Known = {
   /** Its fields at that time. */
   readonly trace: string;
   /** Attempts from here on have to be read again, because their turns may continue. */
   readonly from: number;
-  /** When unfinished turns are read again, on the monotonic clock; `undefined` without any. */
-  readonly again: number | undefined;
+  /** It has unfinished turns, whose reports do not change its fields. */
+  readonly isOpen: boolean;
 };
 
 /** The fields of an alarm that change when an attempt ends. */
@@ -51,13 +52,14 @@ export class AlarmFeed {
   }
 
   /**
-   * Possible news since the last query. It may repeat known news; none is omitted.
+   * Possible news of changed alarms. It may repeat known news; none is omitted.
    *
+   * @param changes of the stream of events
    * @throws ReveilleError as the client; the next query finds what a failed one missed
    */
-  async look(signal: AbortSignal): Promise<Look> {
+  async look({ isAll, ids }: Changes, signal: AbortSignal): Promise<Look> {
     const began = this.#options.clock.now();
-    const alarms = await this.#changed(signal);
+    const alarms = isAll || ids.size > MOST_NAMED ? await this.#changed(signal) : await this.#named(ids, signal);
     const found: { alarm: AlarmView; fires: FireView[] }[] = [];
     for (let at = 0; at < alarms.length; at += AT_ONCE) {
       const some = alarms.slice(at, at + AT_ONCE);
@@ -76,6 +78,17 @@ export class AlarmFeed {
     return { news, settle };
   }
 
+  async #named(ids: ReadonlySet<string>, signal: AbortSignal): Promise<AlarmView[]> {
+    const found: AlarmView[] = [];
+    for (const id of ids)
+      try {
+        found.push(await this.#options.client.getAlarm(id, { signal }));
+      } catch (thrown) {
+        if (!(thrown instanceof ReveilleError && thrown.code === 'not_found')) throw thrown;
+      }
+    return found;
+  }
+
   async #changed(signal: AbortSignal): Promise<AlarmView[]> {
     const { client } = this.#options;
     const changed: AlarmView[] = [];
@@ -86,7 +99,7 @@ export class AlarmFeed {
   #mayTell(alarm: AlarmView): boolean {
     const known = this.#known.get(alarm.id);
     const { clock, since } = this.#options;
-    if (known !== undefined) return known.trace !== traceOf(alarm) || (known.again ?? Infinity) <= clock.monotonic();
+    if (known !== undefined) return known.isOpen || known.trace !== traceOf(alarm);
     const { last_fired_at: last, last_error, failure_count } = alarm;
     const isOld = last === undefined || Date.parse(last) < since - LONGEST_TURN_MS;
     if (!isOld || last_error !== undefined || failure_count > 0) return true;
@@ -95,13 +108,9 @@ export class AlarmFeed {
   }
 
   #knownOf(alarm: AlarmView, fires: readonly FireView[], readAt: number): Known {
-    const { clock } = this.#options;
     const open = fires.filter((fire) => isTurnOpen(fire, readAt));
     const from = Math.min(readAt, ...open.map(({ started_at }) => Date.parse(started_at))) - CLOCKS_DIFFER_MS;
-    const latest = Math.max(...open.map(({ finished_at }) => Date.parse(finished_at)));
-    const age = Math.max(0, readAt - latest);
-    const again = open.length === 0 ? undefined : clock.monotonic() + age * SHARE_OF_TURN;
-    return { trace: traceOf(alarm), from, again };
+    return { trace: traceOf(alarm), from, isOpen: open.length > 0 };
   }
 
   /** Attempts back to the first turn that may have unreported news, latest first. */

@@ -1,11 +1,12 @@
 /**
- * The notifier: polls for events of one user's alarms and intents, and sends notifications to the user's channels. It uses
+ * The notifier: follows the events of one user's alarms, polls for intents, and sends notifications to the user's channels. It uses
  * the user's own rights, and nothing waits for it: a failed notification does not affect a wake.
  */
 import { createECDH } from 'node:crypto';
 import type { ChronosClient } from '../chronos/client.ts';
 import type { ExecutorClient } from '../executor/client.ts';
 import { type Clock, wait } from '../kit/clock/clock.ts';
+import { ALL_CHANGED, ChangedIds } from '../kit/http/changed-ids.ts';
 import { GuardedClient } from '../kit/http/guarded-client.ts';
 import type { Resolve } from '../kit/http/guarded-lookup.ts';
 import { randomSecret } from '../kit/identity/secrets.ts';
@@ -25,7 +26,7 @@ export type NotifierOptions = {
   /** Opened with `exclusive`: one process sends. */
   readonly store: NotifyStore;
   readonly user: string;
-  readonly alarms: Pick<ChronosClient, 'listAlarms' | 'listFires'>;
+  readonly alarms: Pick<ChronosClient, 'events' | 'listAlarms' | 'getAlarm' | 'listFires'>;
   /** Without an executor, there are no questions. */
   readonly tasks: Pick<ExecutorClient, 'list' | 'gates'> | undefined;
   /** The console's address for phones, without a trailing slash; without it, no notification has links. */
@@ -46,12 +47,14 @@ export type NotifierOptions = {
 };
 
 export type Notifier = {
-  /** Triggers a query now. */
+  /** Triggers a query of the intents now. */
   hint(): void;
   /** Stops; the next process continues. */
   close(): Promise<void>;
 };
 
+/** Events after which a query can find news. */
+const NEWS_TYPES = ['fire.delivered', 'fire.failed', 'fire.missed', 'turn.finished', 'turn.failed'] as const;
 const LOOK_EVERY_MS = 1000;
 /** Limits the share of time spent on queries, however many alarms there are. */
 const SHARE_OF_TIME = 20;
@@ -134,7 +137,7 @@ export function startNotifier(options: NotifierOptions): Notifier {
     about: ({ id: notification, channel }) => ({ notification, channel: channel.name }),
   });
 
-  const hinted = new Set<() => void>();
+  let onHint = () => {};
   const take = (source: string, { news, settle }: Look, since: number) => {
     const fresh = store.record({ user, source, news, since }, clock.now());
     settle();
@@ -142,30 +145,53 @@ export function startNotifier(options: NotifierOptions): Notifier {
     for (const one of fresh) onNews?.(one);
   };
 
-  /** Polls one source while this runs; a failing source does not block others. */
-  const follow = async (source: string, look: ((signal: AbortSignal) => Promise<Look>) | undefined) => {
+  /**
+   * Reads one source while this runs; a failing source does not block others.
+   *
+   * @param next waits until the source may have news, at least for the given time
+   * @param missed called when a query failed or its news could not be stored
+   */
+  const follow = async (
+    source: string,
+    look: () => Promise<Look>,
+    next: (pauseMs: number) => Promise<void>,
+    missed = () => {},
+  ): Promise<void> => {
     let isDown = false;
-    while (look !== undefined && !over.signal.aborted) {
+    while (!over.signal.aborted) {
       const began = { at: clock.now(), tick: clock.monotonic() };
-      let pause: number;
-      const cut = new AbortController();
-      const onHint = () => cut.abort();
-      hinted.add(onHint);
       try {
-        take(source, await look(over.signal), began.at);
-        pause = Math.max(LOOK_EVERY_MS, SHARE_OF_TIME * (clock.monotonic() - began.tick));
+        take(source, await look(), began.at);
         if (isDown) log.info({ source }, 'news can be queried again');
         isDown = false;
       } catch (err) {
         if (over.signal.aborted) return;
         if (!isDown) log.warn({ err, source }, 'news cannot be queried; trying again');
         isDown = true;
-        pause = FAILED_MS;
+        missed();
       }
-      await wait(clock, pause, AbortSignal.any([over.signal, cut.signal]));
-      hinted.delete(onHint);
-      if (cut.signal.aborted) await wait(clock, HINT_MS, over.signal);
+      await next(isDown ? FAILED_MS : SHARE_OF_TIME * (clock.monotonic() - began.tick));
     }
+  };
+
+  /** The executor has no stream of a user's intents: it is polled, and at each hint. */
+  const nextTasks = async (pauseMs: number) => {
+    const cut = new AbortController();
+    onHint = () => cut.abort();
+    await wait(clock, Math.max(LOOK_EVERY_MS, pauseMs), AbortSignal.any([over.signal, cut.signal]));
+    onHint = () => {};
+    if (cut.signal.aborted) await wait(clock, HINT_MS, over.signal);
+  };
+
+  const changed = new ChangedIds({
+    events: (options) => alarms.events({ ...options, types: NEWS_TYPES }),
+    ...{ clock, signal: over.signal },
+  });
+  let changes = ALL_CHANGED;
+  const lookAtAlarms = () => feeds.alarms.look(changes, over.signal);
+  const nextAlarms = async (pauseMs: number) => {
+    await wait(clock, Math.max(HINT_MS, pauseMs), over.signal);
+    changes = await changed.next();
   };
 
   const prune = async () => {
@@ -180,15 +206,14 @@ export function startNotifier(options: NotifierOptions): Notifier {
   };
 
   outbox.start();
+  const { tasks: taskFeed } = feeds;
   const following = [
-    follow('alarms', (signal) => feeds.alarms.look(signal)),
-    follow('tasks', feeds.tasks && ((signal) => feeds.tasks!.look(signal))),
+    changed.opened.then(() => follow('alarms', lookAtAlarms, nextAlarms, () => changed.giveBack(changes))),
+    taskFeed && follow('tasks', () => taskFeed.look(over.signal), nextTasks),
     prune(),
   ];
   return {
-    hint() {
-      for (const onHint of hinted) onHint();
-    },
+    hint: () => onHint(),
     async close() {
       over.abort();
       await Promise.all([outbox.close(), ...following]);

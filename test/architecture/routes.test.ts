@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { APIS } from '../../schemas/routes.ts';
+import type { EventService } from '../../src/chronos/http/event-routes.ts';
 import { startChronosServer } from '../../src/chronos/http/server.ts';
 import type { ChronosService } from '../../src/chronos/http/service.ts';
 import type { KeyRing } from '../../src/chronos/turn-reports/key-ring.ts';
@@ -30,6 +31,7 @@ const SERVERS: Readonly<Record<string, (t: Parameters<typeof startBench>[0]) => 
       ...base,
       service: unused<ChronosService>({ auth: { transportToken: 'a', adminToken: 'b' }, limits: {} }),
       turnReportKeys: unused<KeyRing>(),
+      events: unused<EventService>(),
       metrics: { page: async () => ({ contentType: 'text/plain', text: '' }), scrapeToken: 'c' },
       ready: async () => ({ ready: true }),
     }),

@@ -20,6 +20,7 @@ import {
   fireListQuerySchema,
   fireListSchema,
 } from '../../wire/alarm.ts';
+import { chronosEventQuerySchema, chronosEventSchema } from '../../wire/chronos-event.ts';
 import { PROBES, type Routes } from '../../wire/route.ts';
 import { turnReportPostSchema, turnReportsRecordedSchema } from '../../wire/turn-report.ts';
 
@@ -120,6 +121,14 @@ export const CHRONOS_ROUTES = {
     credential: 'principal',
     query: fireListQuerySchema,
     data: fireListSchema,
+  },
+  events: {
+    method: 'get',
+    path: '/v1/events',
+    summary: 'what happens to your alarms, as server-sent events; resumes from Last-Event-ID',
+    credential: 'principal',
+    query: chronosEventQuerySchema,
+    data: chronosEventSchema,
   },
   postReceipts: {
     method: 'post',

@@ -11,6 +11,7 @@ import type { KeyRing } from '../turn-reports/key-ring.ts';
 import { agentAdminRoutes, agentRoutes } from './agent-routes.ts';
 import { alarmListRoutes } from './alarm-list-routes.ts';
 import { alarmRoutes } from './alarm-routes.ts';
+import { type EventService, eventRoutes } from './event-routes.ts';
 import { fireRoutes } from './fire-routes.ts';
 import { refuseQuery } from './no-arguments.ts';
 import { CHRONOS_ROUTES } from './routes.ts';
@@ -26,6 +27,8 @@ export type ChronosServerOptions = {
   listener?: ListenerSettings | undefined;
   /** Without it, only health, readiness and metrics are served. */
   service: ChronosService | undefined;
+  /** Without it, there is no stream of events. */
+  events?: EventService;
   /** Identifies the signer of a turn report; without it, no reports are accepted. */
   turnReportKeys?: KeyRing;
   ready: () => Promise<ReadyReport>;
@@ -42,6 +45,7 @@ export function startChronosServer({
   allowedHosts = [],
   listener,
   service,
+  events,
   turnReportKeys,
   ready,
   metrics,
@@ -80,6 +84,7 @@ export function startChronosServer({
       alarmRoutes(app, service);
       alarmListRoutes(app, service);
       fireRoutes(app, service);
+      if (events) eventRoutes(app, service, events, log);
       if (turnReportKeys) turnReportRoutes(app, service, { ring: turnReportKeys, log });
     },
   });

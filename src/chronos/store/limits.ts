@@ -18,7 +18,8 @@ export type Bound =
   | 'owners'
   | 'challenges'
   | 'creates'
-  | 'triggers';
+  | 'triggers'
+  | 'event_streams';
 
 /** A request that a limit refused: 429. */
 export class OverBound extends ReveilleError {
@@ -43,6 +44,15 @@ export function tooManyStored(alarms: number): OverBound {
     'stored_alarms',
     `${alarms} of your alarms are stored, finished ones included, the allowed maximum (CHRONOS_MAX_STORED_ALARMS); finished ones are deleted after CHRONOS_TERMINAL_RETENTION_DAYS`,
     { retryAfterSeconds: HOUR_SECONDS },
+  );
+}
+
+/** @param count who has how many */
+export function tooManyStreams(count: string, setting: string): OverBound {
+  return new OverBound(
+    'event_streams',
+    `${count} open streams of events, the allowed maximum (${setting}); close one, or read the state instead`,
+    { retryAfterSeconds: RETRY_SECONDS },
   );
 }
 

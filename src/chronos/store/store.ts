@@ -15,6 +15,7 @@ import type { AlarmKind, AlarmStatus } from '../../wire/alarm-fields.ts';
 import type { TurnReport, TurnStage } from '../../wire/turn-report.ts';
 import type { Alarm, AlarmState, Attempt, Occurrence, Transition } from '../alarm/alarm.ts';
 import type { StoredTurnReport } from '../alarm/fire-history.ts';
+import type { Follower, Following, StoredChange } from './stored-change.ts';
 
 /** A new alarm with its first occurrence. */
 export type NewAlarm = { alarm: Alarm; occurrence: Occurrence };
@@ -186,6 +187,20 @@ export type AlarmStore = {
   mark(owner: string): Promise<string | undefined>;
 
   /**
+   * Reports the changes of some owners, by this process and by others, each within about 100 ms after it is durable.
+   * A change is reported at least once; deletions are not. Another process's claim may be reported with its attempt. A
+   * `lost` change replaces changes that cannot be determined any more. Following adds no write to a fire.
+   */
+  follow(follower: Follower): Promise<Following>;
+
+  /**
+   * The changes of one owner since an instant by the store's clock, in the order of `at`, without claims and deferrals.
+   *
+   * @returns `undefined` when they are more than some thousands, or when finding them would read too many rows
+   */
+  changesSince(owner: string, since: number): Promise<StoredChange[] | undefined>;
+
+  /**
    * Reads the alarm, applies the transition and writes the difference: the alarm's members, and added, changed or
    * removed occurrences. A `fireId` that exists already is `conflict`. No other change of the alarm can happen in
    * between.
@@ -236,7 +251,7 @@ export type AlarmStore = {
 
   /**
    * Records turn reports. For each stage the first report counts; later ones are known and change nothing. For
-   * `turn_waits` the latest by its `at` counts. The fire must have been attempted: it is pending and was claimed, or
+   * `turn_waits` the latest by its `at` counts, with its `recordedAt`. The fire must have been attempted: it is pending and was claimed, or
    * the ledger has an attempt at it that began after it was due.
    *
    * @returns the stages that were new, or `undefined` when this owner has no such alarm, or the alarm no such fire

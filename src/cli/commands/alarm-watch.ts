@@ -2,6 +2,7 @@
 
 import { wait } from '../../kit/clock/clock.ts';
 import { fromNow } from '../../kit/clock/local-time.ts';
+import { ALL_CHANGED, ChangedIds, type Changes } from '../../kit/http/changed-ids.ts';
 import type { AlarmView } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { alarmClient, findChronos } from '../access/chronos.ts';
@@ -15,7 +16,10 @@ import { findAlarmId } from './alarm.ts';
 
 export type WatchFlags = { id?: string };
 
-const LOOK_EVERY_MS = 1000;
+/** Interval of the countdown, and of attempts to reach chronosd. */
+const EVERY_MS = 1000;
+/** Events of a burst are read together. */
+const GATHER_MS = 50;
 
 /** The JSON line of an event. */
 function eventRecord({ alarm, fire }: RingEvent) {
@@ -37,10 +41,10 @@ function comingUp(alarms: readonly AlarmView[], now: number): string {
 }
 
 /** Runs one query and prints its events; `false` when chronosd did not answer and the next query may succeed. */
-async function lookAndTell(context: CliContext, watch: LedgerWatch): Promise<boolean> {
+async function lookAndTell(context: CliContext, watch: LedgerWatch, changes: Changes): Promise<boolean> {
   let events: RingEvent[];
   try {
-    events = await watch.look();
+    events = await watch.look(changes);
   } catch (error) {
     if (error instanceof ReveilleError && error.retryable) return false;
     throw error;
@@ -50,14 +54,21 @@ async function lookAndTell(context: CliContext, watch: LedgerWatch): Promise<boo
   return true;
 }
 
-export async function alarmWatch(context: CliContext, { id }: WatchFlags): Promise<void> {
-  const { out, clock } = context;
+export async function alarmWatch(context: CliContext, flags: WatchFlags): Promise<void> {
   const ended = new AbortController();
-  const { signal } = ended;
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => ended.abort());
   // The reader has closed the pipe.
   context.process.stdout.once('error', () => ended.abort());
+  try {
+    await watchUntil(context, flags, ended.signal);
+  } finally {
+    // An open stream of events would keep the process.
+    ended.abort();
+  }
+}
 
+async function watchUntil(context: CliContext, { id }: WatchFlags, signal: AbortSignal): Promise<void> {
+  const { out, clock } = context;
   const client = alarmClient(context);
   // In parallel: the clock of an unresponsive chronosd adds no delay.
   const [time, only] = await Promise.all([
@@ -66,8 +77,10 @@ export async function alarmWatch(context: CliContext, { id }: WatchFlags): Promi
   ]);
   const since = time?.second ?? clock.now();
   const watch = new LedgerWatch(client, { since, only, signal });
+  const changed = new ChangedIds({ events: client.events, clock, signal });
+  await changed.opened;
   // The first query must succeed, so that a user does not wait for invisible fires.
-  await watch.look().catch((error: unknown) => {
+  await watch.look(ALL_CHANGED).catch((error: unknown) => {
     if (!signal.aborted) throw error;
   });
   const waiting = watch.alarms.filter(({ status }) => status === 'active').length;
@@ -76,9 +89,12 @@ export async function alarmWatch(context: CliContext, { id }: WatchFlags): Promi
   let reached = true;
   while (!signal.aborted && !(only !== undefined && watch.alarms.every(isOver))) {
     if (reached) out.progress(fit(comingUp(watch.alarms, clock.now()), out.columns - 1));
-    await wait(clock, LOOK_EVERY_MS, signal);
+    const changes = await changed.next(out.live ? EVERY_MS : undefined);
     if (signal.aborted) break;
-    const answered = await lookAndTell(context, watch);
+    if (!changes.isAll && changes.ids.size === 0) continue;
+    const answered = await lookAndTell(context, watch, changes);
+    if (!answered) changed.giveBack(changes);
+    await wait(clock, answered ? GATHER_MS : EVERY_MS, signal);
     if (signal.aborted) break;
     if (answered !== reached)
       out.remark(answered ? 'chronosd answers again' : 'chronosd does not answer; asking again every second');

@@ -1,6 +1,7 @@
 /** `reveille log`: fires, replies, intents and failures of the agent, newest last. */
 import { wait } from '../../kit/clock/clock.ts';
 import { localTime } from '../../kit/clock/local-time.ts';
+import { ChangedIds } from '../../kit/http/changed-ids.ts';
 import { LIST_LIMIT_MAX } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { alarmClient } from '../access/chronos.ts';
@@ -15,7 +16,8 @@ import { LedgerWatch } from '../up/ledger-watch.ts';
 
 export type LogFlags = { since?: string; follow?: boolean; agent?: string };
 
-const LOOK_EVERY_MS = 1000;
+/** Interval of queries to the executor, which has no stream of intents, and of attempts to reach chronosd. */
+const EVERY_MS = 1000;
 const DEFAULT_SINCE = '24h';
 
 /** `--since` as epoch milliseconds: an instant, or a duration before now. */
@@ -60,26 +62,43 @@ export async function log(given: CliContext, flags: LogFlags): Promise<void> {
     for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => ended.abort());
     context.process.stdout.once('error', () => ended.abort());
   }
-  const begun = clock.now();
-  const past = [...(await turns.survey()), ...(await news())].sort(inOrder);
+  const changed = flags.follow ? new ChangedIds({ events: client.events, clock, signal }) : undefined;
+  await changed?.opened;
+  const watch = new LedgerWatch(client, { since: clock.now(), signal });
+  const surveyed = async () => {
+    if (changed) await watch.look();
+    return [...(await turns.survey()), ...(await news())].sort(inOrder);
+  };
+  const past = await surveyed().catch((error: unknown) => {
+    // An open stream of events would keep the process.
+    ended.abort();
+    throw error;
+  });
   tell(past);
   if (past.length === 0) out.line(`Nothing has happened since ${localTime(since, readerOf(context))}.`);
-  if (!flags.follow) return;
+  if (!changed) return;
 
-  const watch = new LedgerWatch(client, { since: begun, signal });
+  let askedAt = clock.monotonic();
   let reached = true;
   while (!signal.aborted) {
+    const changes = await changed.next(EVERY_MS);
     try {
-      for (const { alarm } of await watch.look()) turns.watch(alarm);
-      tell([...(await turns.look()), ...(await news())].sort(inOrder));
+      for (const { alarm } of await watch.look(changes)) turns.watch(alarm);
+      const isDue = clock.monotonic() - askedAt >= EVERY_MS;
+      if (isDue) askedAt = clock.monotonic();
+      tell([...(await turns.look(changes)), ...(isDue ? await news() : [])].sort(inOrder));
       if (!reached) out.remark('chronosd answers again');
       reached = true;
     } catch (error) {
       if (signal.aborted) break;
-      if (!(error instanceof ReveilleError && error.retryable)) throw error;
+      if (!(error instanceof ReveilleError && error.retryable)) {
+        ended.abort();
+        throw error;
+      }
       if (reached) out.remark('chronosd does not answer; asking again every second');
       reached = false;
+      changed.giveBack(changes);
+      await wait(clock, EVERY_MS, signal);
     }
-    await wait(clock, LOOK_EVERY_MS, signal);
   }
 }

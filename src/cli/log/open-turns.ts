@@ -1,6 +1,7 @@
 /** Follows turns by the fire ledger: news of some alarms that has not been reported. */
 import { type ChronosClient, eachAlarm, firesSince, isTurnOpen, LONGEST_TURN_MS } from '../../chronos/client.ts';
 import type { Clock } from '../../kit/clock/clock.ts';
+import { ALL_CHANGED, type Changes } from '../../kit/http/changed-ids.ts';
 import type { AlarmView, FireView } from '../../wire/alarm.ts';
 import { entriesOf, inOrder, keyOf, type LogEntry, type NamedAlarm } from './entries.ts';
 
@@ -46,17 +47,18 @@ export class OpenTurns {
   async survey(): Promise<LogEntry[]> {
     const { client, since, signal } = this.#options;
     for await (const alarm of eachAlarm(client, {}, { signal })) if (mayTell(alarm, since)) this.watch(alarm);
-    return this.look(true);
+    return this.look(ALL_CHANGED, true);
   }
 
   /**
-   * News of followed alarms. Alarms without further news are dropped.
+   * News of followed alarms that have changed. Alarms without further news are dropped.
    *
+   * @param changes of the stream of events
    * @param whole reads the ledger back to `since` instead of its latest entries
    * @throws ReveilleError as the client; the next query reports what a failed one missed
    */
-  async look(whole = false): Promise<LogEntry[]> {
-    const alarms = [...this.#watched.values()];
+  async look({ isAll, ids }: Changes, whole = false): Promise<LogEntry[]> {
+    const alarms = [...this.#watched.values()].filter(({ id }) => isAll || ids.has(id));
     const entries: LogEntry[] = [];
     for (let at = 0; at < alarms.length; at += AT_ONCE) {
       const some = alarms.slice(at, at + AT_ONCE);

@@ -1,5 +1,6 @@
-/** Follows the fires of all alarms of one owner, or of one of them, by polling. */
+/** Reads the fires of all alarms of one owner, or of one of them, when they change. */
 import { type ChronosClient, eachAlarm } from '../../chronos/client.ts';
+import { ALL_CHANGED, type Changes } from '../../kit/http/changed-ids.ts';
 import { type AlarmView, type FireView, LIST_LIMIT_DEFAULT } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 
@@ -47,22 +48,25 @@ export class LedgerWatch {
   }
 
   /**
-   * Queries again.
+   * Queries changed alarms again.
    *
+   * @param changes of the stream of events
    * @returns attempts that have ended since the query before, in the order of their ends
    * @throws ReveilleError as the client; the next query returns what a failed one missed
    */
-  async look(): Promise<RingEvent[]> {
+  async look(changes: Changes = ALL_CHANGED): Promise<RingEvent[]> {
     const before = this.#known;
-    const alarms = await this.#present();
+    const isAll = changes.isAll || before === undefined;
+    const alarms = isAll ? await this.#present() : await this.#named(changes.ids);
     const events: RingEvent[] = [];
     for (const alarm of alarms.values()) {
       const seen = before?.get(alarm.id);
       const changed = seen ? seen.trace !== traceOf(alarm) : before !== undefined && hasHistory(alarm);
-      if (changed || this.#only !== undefined) events.push(...(await this.#newAttempts(alarm)));
+      if (changed || !isAll || this.#only !== undefined) events.push(...(await this.#newAttempts(alarm)));
     }
     // After the query: a failed one leaves no gap.
-    this.#known = new Map([...alarms].map(([id, alarm]) => [id, { alarm, trace: traceOf(alarm) }]));
+    this.#known = isAll ? new Map() : before;
+    for (const [id, alarm] of alarms) this.#known.set(id, { alarm, trace: traceOf(alarm) });
     for (const { fire } of events) this.#reported.add(attemptOf(fire));
     return events.sort((one, other) => Date.parse(one.fire.finished_at) - Date.parse(other.fire.finished_at));
   }
@@ -83,6 +87,14 @@ export class LedgerWatch {
     }
     const left = [...(this.#known?.values() ?? [])].filter(({ alarm }) => !isOver(alarm) && !alarms.has(alarm.id));
     for (const { alarm } of left) add(await this.#again(alarm.id));
+    return alarms;
+  }
+
+  async #named(ids: ReadonlySet<string>): Promise<Map<string, AlarmView>> {
+    const alarms = new Map<string, AlarmView>();
+    for (const id of ids)
+      if (this.#only === undefined || this.#only === id)
+        for (const alarm of await this.#again(id)) alarms.set(id, alarm);
     return alarms;
   }
 

@@ -1,10 +1,11 @@
 /**
- * Turns that end later: turns in progress when an earlier `up` ended, and retried turns. They are read from the ledger and
- * reported once; the home has the instant up to which all were reported.
+ * Turns that end later: turns in progress when an earlier `up` ended, and retried turns. They are read from the ledger when
+ * chronosd's events announce them, and reported once; the home has the instant up to which all were reported.
  */
 import { z } from 'zod';
 import type { ChronosClient } from '../../chronos/client.ts';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
+import { ALL_CHANGED, ChangedIds } from '../../kit/http/changed-ids.ts';
 import { readPrivateFile, replacePrivateFile } from '../../kit/identity/private-file.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
@@ -20,8 +21,12 @@ export type TurnNewsOptions = {
   tell: (entry: LogEntry) => void;
 };
 
-const LOOK_EVERY_MS = 2000;
+/** Pause after a failed query. */
+const AGAIN_MS = 2000;
+/** Events of a burst are read together. */
+const GATHER_MS = 50;
 const TOLD: ReadonlySet<string> = new Set(['reply', 'turn_failed', 'turn_unknown', 'turn_waits']);
+const TURN_EVENTS = ['turn.started', 'turn.finished', 'turn.failed'] as const;
 const fileSchema = z.object({ told_until: z.iso.datetime({ offset: true }) });
 
 /** The instant up to which all turns were reported; `undefined` when unknown. */
@@ -38,6 +43,7 @@ export class TurnNews {
   readonly #options: TurnNewsOptions;
   readonly #turns: OpenTurns;
   readonly #ended = new AbortController();
+  readonly #changed: ChangedIds;
   /** Fires that another part follows and reports. */
   readonly #followed = new Set<string>();
   /** Reports about handed-over fires, by their id. */
@@ -47,22 +53,29 @@ export class TurnNews {
     this.#options = options;
     const { client, clock, file } = options;
     const since = readMark(file) ?? clock.now();
-    this.#turns = new OpenTurns({ client, clock, since, signal: this.#ended.signal });
+    const { signal } = this.#ended;
+    this.#turns = new OpenTurns({ client, clock, since, signal });
+    const events: typeof client.events = (follow) => client.events({ ...follow, types: TURN_EVENTS });
+    this.#changed = new ChangedIds({ events, clock, signal });
   }
 
-  /** Starts polling, every two seconds while turns are followed. */
+  /** Reports turns until {@link stop}. */
   async start(): Promise<void> {
     const { clock, log } = this.#options;
     const { signal } = this.#ended;
-    for (let isFirst = true; !signal.aborted; ) {
+    await this.#changed.opened;
+    let changes = ALL_CHANGED;
+    for (let isFirst = true; !signal.aborted; changes = await this.#changed.next()) {
       try {
         if (isFirst) this.#tell(await this.#turns.survey());
-        else if (this.#turns.size > 0) this.#tell(await this.#turns.look());
+        else if (this.#turns.size > 0) this.#tell(await this.#turns.look(changes));
         isFirst = false;
+        await wait(clock, GATHER_MS, signal);
       } catch (err) {
         if (!signal.aborted) log.debug({ err }, 'turns could not be read; the query is repeated');
+        this.#changed.giveBack(changes);
+        await wait(clock, AGAIN_MS, signal);
       }
-      await wait(clock, LOOK_EVERY_MS, signal);
     }
   }
 
@@ -87,6 +100,7 @@ export class TurnNews {
     this.#followed.delete(fireId);
     if (retryAt !== undefined) this.#reportedRetry.set(fireId, retryAt);
     this.#turns.watch(alarm);
+    this.#changed.add(alarm.id);
   }
 
   stop(): void {

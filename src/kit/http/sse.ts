@@ -23,8 +23,8 @@ export type EventStream = {
   readonly closed: AbortSignal;
   /** The handler must return it. */
   readonly response: Response;
-  /** Sends an event; false if the stream has ended, or was just ended because the reader is too slow. */
-  send(event: ServerSentEvent): boolean;
+  /** Sends events; false if the stream has ended, or was just ended because the reader is too slow. */
+  send(...events: readonly ServerSentEvent[]): boolean;
   /** Ends the stream. */
   close(): void;
 };
@@ -81,7 +81,7 @@ export function openEventStream(c: HttpContext, options: EventStreamOptions): Ev
     lastEventId: c.req.header('last-event-id'),
     closed: closed.signal,
     response: RESPONSE_ALREADY_SENT,
-    send: (event) => write(formatEvent(event)),
+    send: (...events) => write(events.map(formatEvent).join('')),
     close,
   };
 }

@@ -14,6 +14,13 @@ import { interruptedAttempt, settleInterrupted } from '../../../src/chronos/alar
 import { checkAttempt, checkTransition, withoutLease } from '../../../src/chronos/store/difference.ts';
 import { anHourBefore, checkIncrease, checkPins, increaseOf } from '../../../src/chronos/store/limits.ts';
 import { type AgentKey, type AlarmStore, type LeaseKey, SEARCH_STEP } from '../../../src/chronos/store/store.ts';
+import {
+  alarmChanges,
+  attemptChange,
+  type Follower,
+  reportChange,
+  type StoredChange,
+} from '../../../src/chronos/store/stored-change.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
 
@@ -45,6 +52,14 @@ export function makeModelStore(): AlarmStore {
   let receipts: StoredTurnReport[] = [];
   let nonces: Nonce[] = [];
   let keys: AgentKey[] = [];
+  const followers = new Set<Follower>();
+  const report = (change: StoredChange) => {
+    for (const { owners, onChanges } of followers) if (owners.has(change.owner)) onChanges([change]);
+  };
+  const record = (attempt: Attempt) => {
+    ledger.push(attempt);
+    report(attemptChange(attempt));
+  };
 
   const find = (owner: string, id: string) => states.find(({ alarm }) => alarm.owner === owner && alarm.id === id);
   const holderOf = (owner: string, key: string) =>
@@ -71,7 +86,7 @@ export function makeModelStore(): AlarmStore {
     checkTransition(given, after);
     const kept = new Set(after.occurrences.map(({ fireId }) => fireId));
     for (const occurrence of given.occurrences) {
-      if (occurrence.leaseUntil !== null && !kept.has(occurrence.fireId)) ledger.push(interruptedAttempt(occurrence));
+      if (occurrence.leaseUntil !== null && !kept.has(occurrence.fireId)) record(interruptedAttempt(occurrence));
     }
     put(before, after);
   }
@@ -88,7 +103,7 @@ export function makeModelStore(): AlarmStore {
       const before = find(leasedOccurrence.owner, leasedOccurrence.alarmId)!;
       const given = withoutLease(before, leasedOccurrence.fireId);
       apply(before, given, settleInterrupted(given, leasedOccurrence.fireId, now));
-      ledger.push(interruptedAttempt(leasedOccurrence));
+      record(interruptedAttempt(leasedOccurrence));
     }
   }
 
@@ -155,6 +170,7 @@ export function makeModelStore(): AlarmStore {
       const state = { alarm, occurrences: [occurrence] };
       checkTransition({ alarm, occurrences: [] }, state);
       states = [...states, state];
+      report({ kind: 'created', owner: alarm.owner, alarmId: alarm.id, at: alarm.createdAt });
       return { result: 'created', state };
     },
     async get(owner, id) {
@@ -195,12 +211,26 @@ export function makeModelStore(): AlarmStore {
         .map(({ state }) => state);
     },
     mark: async () => undefined,
+    async follow(follower) {
+      followers.add(follower);
+      return { refresh: async () => {}, end: () => void followers.delete(follower) };
+    },
+    async changesSince(owner, since) {
+      const changes = [
+        ...statesOf(owner).flatMap(({ alarm }) => alarmChanges(alarm, since)),
+        ...ledger.filter((one) => one.owner === owner && one.finishedAt >= since).map(attemptChange),
+        ...receipts.filter((one) => one.owner === owner && one.recordedAt >= since).map(reportChange),
+      ];
+      return changes.length < 5000 ? changes.sort((one, other) => one.at - other.at) : undefined;
+    },
     async update(owner, id, transition, limits = {}) {
       const before = find(owner, id);
       if (!before) return undefined;
       const after = transition(before);
       checkIncrease(increaseOf(before, after), limits, usageOf(owner));
       apply(before, before, after);
+      const kind = after.alarm.status === 'cancelled' ? 'cancelled' : 'edited';
+      report({ kind, owner, alarmId: id, at: after.alarm.updatedAt });
       return after;
     },
     async attempts(owner, alarmId, { limit, before }) {
@@ -221,16 +251,16 @@ export function makeModelStore(): AlarmStore {
       if (!knows(given)) return undefined;
       const { owner, alarmId, fireId, reports, recordedAt } = given;
       const news = new Set<(typeof reports)[number]['stage']>();
-      for (const report of reports) {
-        const at = receipts.findIndex(
-          (one) => one.owner === owner && one.fireId === fireId && one.stage === report.stage,
-        );
+      for (const each of reports) {
+        const { stage, at: reportedAt } = each;
+        const at = receipts.findIndex((one) => one.owner === owner && one.fireId === fireId && one.stage === stage);
         const known = receipts[at];
         // A stage is reported once; of a waiting turn the latest report counts.
-        if (known && !(report.stage === 'turn_waits' && report.at > known.at)) continue;
-        const kept = { owner, alarmId, fireId, ...report, recordedAt: known?.recordedAt ?? recordedAt };
+        if (known && !(stage === 'turn_waits' && reportedAt > known.at)) continue;
+        const kept = { owner, alarmId, fireId, ...each, recordedAt };
         receipts = known ? receipts.with(at, kept) : [...receipts, kept];
-        news.add(report.stage);
+        news.add(stage);
+        report(reportChange(kept));
       }
       return news;
     },
@@ -273,6 +303,8 @@ export function makeModelStore(): AlarmStore {
           claimedAt: now,
         });
         claims.push({ alarm: find(owner, occurrence.alarmId)!.alarm, occurrence: leased });
+        const { alarmId, fireId } = leased;
+        report({ kind: 'claimed', owner, alarmId, at: now, fireId, attempt: leased.attempt });
       }
       return claims;
     },
@@ -287,10 +319,17 @@ export function makeModelStore(): AlarmStore {
           if (!leasedBy(key)) return 'lost_lease';
           const before = find(key.owner, key.alarmId)!;
           const given = withoutLease(before, key.fireId);
-          apply(before, given, settle(given));
+          const wanted = settle(given);
+          apply(before, given, wanted);
+          for (const { fireId, heldUntil: until, heldReason: reason } of wanted.occurrences) {
+            if (until === null || given.occurrences.some((one) => one.fireId === fireId && one.heldUntil === until))
+              continue;
+            const { owner, alarmId } = key;
+            report({ kind: 'deferred', owner, alarmId, at: systemClock.now(), fireId, until, reason: reason! });
+          }
           if (attempt) {
             checkAttempt(key, attempt);
-            ledger.push(attempt);
+            record(attempt);
           }
           return 'applied';
         }),
@@ -352,6 +391,9 @@ export function makeModelStore(): AlarmStore {
         .slice(0, limit);
     },
     async ping() {},
-    async close() {},
+    async close() {
+      for (const { onClosed } of followers) onClosed();
+      followers.clear();
+    },
   };
 }

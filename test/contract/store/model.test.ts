@@ -4,5 +4,5 @@ import { describeStore } from './suite.ts';
 // The suite must not require a behaviour that only one database has.
 describeStore('the model', async () => {
   const store = makeModelStore();
-  return { store, reopen: async () => store, close: async () => undefined };
+  return { store, reopen: () => store.close().then(() => store), close: async () => undefined };
 });

@@ -3,6 +3,7 @@ import { describe } from 'node:test';
 import { agentKeyContract } from './agent-keys.ts';
 import { attemptsContract } from './attempts.ts';
 import { boundsContract } from './bounds.ts';
+import { changesContract } from './changes.ts';
 import { claimContract, expiredLeaseContract } from './claim.ts';
 import { completeContract } from './complete.ts';
 import { createContract } from './create.ts';
@@ -37,6 +38,7 @@ export function describeStore(name: string, open: OpenStore): void {
     nextDueContract(open);
     attemptsContract(open);
     receiptsContract(open);
+    changesContract(open);
     nonceContract(open);
     agentKeyContract(open);
     ownerContract(open);

@@ -87,7 +87,7 @@ export function receiptsContract(open: OpenStore): void {
       assert.deepEqual(await kept(store, alarmId, [fireId]), [
         { owner, alarmId, fireId, ...FINISHED, recordedAt: NOW + 400 },
         { owner, alarmId, fireId, ...STARTED, recordedAt: NOW + 100 },
-        { owner, alarmId, fireId, ...second, recordedAt: NOW + 100 },
+        { owner, alarmId, fireId, ...second, recordedAt: NOW + 200 },
       ]);
     });
 

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
+import { EventFeed, type EventFeedOptions } from '../../../src/chronos/events/feed.ts';
 import { Admission, type AdmissionSettings } from '../../../src/chronos/http/admission.ts';
 import { type ChronosServerOptions, startChronosServer } from '../../../src/chronos/http/server.ts';
 import type { ChronosService } from '../../../src/chronos/http/service.ts';
@@ -52,6 +53,9 @@ export type CallOptions = {
 
 export type ServiceOverrides = Partial<Omit<ChronosService, 'limits' | 'auth' | 'floods'>> & {
   floods?: AdmissionSettings;
+  /** Where events come from, instead of the store. */
+  eventStore?: EventFeedOptions['store'];
+  streams?: { perOwner: number; inAll: number };
   limits?: Partial<ChronosService['limits']>;
   auth?: Partial<ChronosService['auth']>;
   log?: ChronosServerOptions['log'];
@@ -83,16 +87,23 @@ export async function createHttpBench(t: TestContext, overrides: ServiceOverride
   };
   const ready = () => store.ping().then(() => ({ ready: true }));
   const receipts = new KeyRing({ ask: overrides.askKeys ?? (async () => undefined), clock });
+  const events = {
+    feed: new EventFeed({ store: overrides.eventStore ?? store, clock: systemClock }),
+    limits: overrides.streams ?? { perOwner: 32, inAll: 64 },
+    figures: { open: 0, sent: 0 },
+  };
   const server = await startChronosServer({
     host: '127.0.0.1',
     port: 0,
     service,
+    events,
     turnReportKeys: receipts,
     ready,
     log,
     clock: systemClock,
   });
   t.after(async () => {
+    events.feed.close();
     await server.close();
     await store.close();
     rmSync(folder, { recursive: true });
@@ -141,6 +152,7 @@ export async function createHttpBench(t: TestContext, overrides: ServiceOverride
     clock,
     store,
     due,
+    events,
     call,
     challenge,
     prove,

@@ -14,6 +14,8 @@ export type Change = {
   wanted: AlarmState;
   /** Attempts that are added to the ledger with it. */
   attempts: readonly Attempt[];
+  /** The owner requested it; otherwise an attempt ended. */
+  isByOwner?: true;
 };
 
 /** A row of `occurrences` that becomes another: the same occurrence, or the next one of its series. */
@@ -26,7 +28,10 @@ export type Plan = {
   moves: Move[];
   inserts: { occurrence: Occurrence; revision: number }[];
   ledger: Attempt[];
-  /** Owners who may have more open alarms or longer texts afterwards: number of alarms, number of bytes. */
+  /**
+   * Owners whose counters change: more open alarms, longer texts (bytes), or only `edits`, which counts changes that no
+   * row of the ledger shows (`change-poll.ts`).
+   */
   grown: Map<string, { opened: number; bytes: number }>;
   /** Whether anything beyond {@link PROGRESS} changes. */
   edits: boolean;
@@ -69,6 +74,14 @@ function inOrder(changes: readonly Change[]): Change[] {
   );
 }
 
+/** Whether the transition deferred an occurrence. */
+function isDeferred(stored: AlarmState, wanted: AlarmState): boolean {
+  return wanted.occurrences.some(
+    ({ fireId, heldUntil }) =>
+      heldUntil !== null && stored.occurrences.some((was) => was.fireId === fireId && was.heldUntil !== heldUntil),
+  );
+}
+
 export function planOf(changes: readonly Change[]): Plan {
   const plan: Plan = {
     alarms: [],
@@ -79,7 +92,7 @@ export function planOf(changes: readonly Change[]): Plan {
     grown: new Map(),
     edits: false,
   };
-  for (const { stored, wanted, attempts } of inOrder(changes)) {
+  for (const { stored, wanted, attempts, isByOwner } of inOrder(changes)) {
     const { alarm } = wanted;
     const before = stored.state.alarm;
     plan.alarms.push({ alarm, revision: stored.revision });
@@ -89,7 +102,7 @@ export function planOf(changes: readonly Change[]): Plan {
     plan.edits ||= edits;
     const opens = isOpen(alarm.status) && !isOpen(before.status);
     const bytes = edits ? increaseOf(stored.state, wanted).bytes : 0;
-    if (!opens && bytes === 0) continue;
+    if (!opens && bytes === 0 && !isByOwner && !isDeferred(stored.state, wanted)) continue;
     const grown = plan.grown.get(alarm.owner) ?? { opened: 0, bytes: 0 };
     plan.grown.set(alarm.owner, { opened: grown.opened + Number(opens), bytes: grown.bytes + bytes });
   }

@@ -12,13 +12,15 @@ export function isOpen(status: AlarmStatus): boolean {
   return status === 'active' || status === 'paused';
 }
 
-/** Raises the bound of owners who reopen alarms, and adds the bytes of longer texts. */
+/** Raises the bound of owners who reopen alarms, adds the bytes of longer texts, and counts the change. */
 export const ADD_OPEN = statement(
   'add_open',
   `
-  INSERT INTO owners (bucket, owner, open_at_most, stored_bytes)
-  SELECT $1, * FROM unnest($2::text[], $3::bigint[], $4::bigint[]) AS added (owner, count, bytes) ORDER BY owner
+  INSERT INTO owners (bucket, owner, open_at_most, stored_bytes, edits)
+  SELECT $1, owner, count, bytes, 1 FROM unnest($2::text[], $3::bigint[], $4::bigint[]) AS added (owner, count, bytes)
+  ORDER BY owner
   ON CONFLICT (bucket, owner) DO UPDATE SET open_at_most = owners.open_at_most + excluded.open_at_most,
+    edits = owners.edits + 1,
     stored_bytes = GREATEST(owners.stored_bytes + excluded.stored_bytes, 0)`,
 );
 

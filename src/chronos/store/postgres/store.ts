@@ -10,6 +10,7 @@ import { parseAddress } from './address.ts';
 import { prepareAgentKeys, putNonce, takeNonce } from './agent-keys.ts';
 import { pageOfAttempts, pruneAttempts } from './attempts.ts';
 import { type Buckets, ONE_BUCKET, type Preference } from './buckets.ts';
+import { ChangePoll } from './change-poll.ts';
 import { prepareClaim } from './claim.ts';
 import { prepareComplete } from './complete.ts';
 import { prepareCreate } from './create.ts';
@@ -121,6 +122,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const onState = (state: AlarmState) => dueIndex.recordStored(state);
   const complete = prepareComplete({ pool, buckets, claimed, clock, onState });
   const keys = prepareAgentKeys(pool, buckets);
+  const changes = new ChangePoll({ pool, buckets, clock, now: () => databaseClock.now(), log });
 
   const changed = (owner: string) => notifications?.changeCounters.changed(owner);
   const notify = (state: AlarmState | undefined) => {
@@ -144,6 +146,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     findByKey: (owner, key) => findByKey(pool, buckets, owner, key),
     list: (owner, filter) => list(pool, buckets.of(owner), owner, filter),
     search: (owner, request) => search(pool, buckets.of(owner), owner, request),
+    follow: async (follower) => changes.follow(follower),
+    changesSince: (owner, since) => changes.since(owner, since),
     mark: async (owner) => notifications?.changeCounters.of(owner),
     upcoming: (owner, request) => upcoming(pool, buckets.of(owner), owner, request),
     async update(owner, alarmId, transition, limits) {
@@ -203,6 +207,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       await pool.query(PING, []);
     },
     async close() {
+      changes.close();
       await creates.drain();
       order.leave();
       await Promise.all([notifications?.stop(), databaseClock.stop()]);

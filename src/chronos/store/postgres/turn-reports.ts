@@ -25,7 +25,8 @@ const HAS_FIRE = statement('has_fire', `SELECT EXISTS (${FIRE})`);
 /** The end of a statement that stores reports; it returns only new stages. */
 export const NEW_STAGES = `
     ON CONFLICT (bucket, owner, alarm_id, fire_id, stage) DO UPDATE SET at = excluded.at, error = excluded.error,
-      turn_id = excluded.turn_id, conversation_id = excluded.conversation_id, retry_at = excluded.retry_at
+      turn_id = excluded.turn_id, conversation_id = excluded.conversation_id, retry_at = excluded.retry_at,
+      recorded_at = excluded.recorded_at
     WHERE excluded.stage = 'turn_waits' AND excluded.at > fire_receipts.at`;
 
 /** The first column says whether the fire exists, the second which stages were new. */

@@ -248,7 +248,7 @@ export function prepareUpdate(pool: PrimaryPool, buckets: Buckets, clock: Clock)
         if (isSame(stored.state, wanted)) return { state: wanted };
         await check(stored.state, wanted, limits);
         const attempts: Attempt[] = abandonedAttempts(stored.state, wanted);
-        const change: Change = { stored, wanted, attempts };
+        const change: Change = { stored, wanted, attempts, isByOwner: true };
         return (await writeChanges(pool, buckets, [[change]])) ? { state: wanted } : undefined;
       },
     );

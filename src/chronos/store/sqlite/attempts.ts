@@ -3,6 +3,8 @@ import type { DatabaseSync } from 'node:sqlite';
 import { partsOfFireId } from '../../../wire/fire-id.ts';
 import type { Attempt, Occurrence } from '../../alarm/alarm.ts';
 import { interruptedAttempt } from '../../alarm/settlement.ts';
+import { attemptChange } from '../stored-change.ts';
+import type { Changes } from './changes.ts';
 import { LIMIT, prepareQuery } from './statements.ts';
 
 /** The start of a page of the ledger: the last row of the previous page. */
@@ -11,7 +13,7 @@ type AttemptCursor = { startedAt: number; fireId: string; attempt: number };
 const COLUMNS =
   'f.scheduled_for, f.attempt, f.started_at, f.finished_at, f.outcome, f.http_status, f.error, f.missed_count, f.machine_ready_ms, f.late_because';
 
-export function prepareLedger(db: DatabaseSync) {
+export function prepareLedger(db: DatabaseSync, changes: Changes) {
   const insert = db.prepare(
     `INSERT INTO ledger (alarm, scheduled_for, attempt, started_at, finished_at, outcome, http_status, error,
        missed_count, machine_ready_ms, late_because) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -40,6 +42,7 @@ export function prepareLedger(db: DatabaseSync) {
       ...[alarm, scheduledFor, attempt.attempt, startedAt, finishedAt, outcome, httpStatus, error],
       ...[missedCount, machineReadyMs, attempt.lateBecause],
     );
+    changes.note(attemptChange(attempt));
   }
 
   return {

@@ -8,8 +8,10 @@ import { openDatabase } from '../../../kit/sqlite/open.ts';
 import { storageError } from '../../../kit/sqlite/sqlite-error.ts';
 import { Undo } from '../../../kit/sqlite/undo.ts';
 import type { AlarmStore } from '../store.ts';
+import { reportChange } from '../stored-change.ts';
 import { prepareAgentKeys, prepareNonces } from './agent-keys.ts';
 import { prepareComplete, prepareCreate, prepareFindByKey, prepareUpdateAlarm } from './alarm-changes.ts';
+import { Changes, prepareChangesSince } from './changes.ts';
 import { prepareClaim, prepareCountDue, prepareEndLeases, prepareNextDue, prepareRenew } from './claim.ts';
 import { prepareDeleteEnded } from './delete-ended.ts';
 import { prepareFind } from './find.ts';
@@ -95,9 +97,14 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
   db.exec(`PRAGMA cache_size = -${CACHE_KIB}`);
   const checkpoints = new Checkpoints(db, file.path, options.log);
   const undo = new Undo();
-  const commits = new GroupCommit(db, { onCommit: () => checkpoints.committed(), undo });
+  const changes = new Changes(undo, options.clock);
+  const onCommit = () => {
+    checkpoints.committed();
+    changes.committed();
+  };
+  const commits = new GroupCommit(db, { onCommit, undo });
 
-  const tables = prepareTables(db, undo);
+  const tables = prepareTables(db, undo, changes);
   const findByKey = prepareFindByKey(db, tables);
   const create = prepareCreate(tables, findByKey);
   const list = prepareList(db, tables);
@@ -114,6 +121,7 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
   const turnReports = prepareTurnReports(db);
   const deleteEnded = prepareDeleteEnded(db, tables);
   const changeCounters = new ChangeCounters();
+  const changesSince = prepareChangesSince(db);
 
   async function read<T>(query: () => T): Promise<T> {
     try {
@@ -126,13 +134,21 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
   return {
     now: () => options.clock.now(),
 
-    create: (entry, limits) => commits.run(() => changeCounters.after(create(entry, limits), entry.alarm.owner)),
+    create: (entry, limits) =>
+      commits.run(() => {
+        const { owner, id: alarmId, createdAt: at } = entry.alarm;
+        const answer = changeCounters.after(create(entry, limits), owner);
+        if (answer.result === 'created') changes.note({ kind: 'created', owner, alarmId, at });
+        return answer;
+      }),
     get: (owner, alarmId) => read(() => tables.find(owner, alarmId)?.state),
     findByKey: (owner, idempotencyKey) => read(() => findByKey(owner, idempotencyKey)),
     list: (owner, filter) => read(() => list(owner, filter)),
     search: (owner, request) => read(() => find.search(owner, request)),
     upcoming: (owner, request) => read(() => find.upcoming(owner, request)),
     mark: async (owner) => changeCounters.of(owner),
+    follow: async (follower) => changes.follow(follower),
+    changesSince: (owner, since) => read(() => changesSince(owner, since)),
     update: (owner, alarmId, transition, limits) =>
       commits.run(() => changeCounters.after(update(owner, alarmId, transition, limits), owner)),
     attempts: (owner, alarmId, { limit, before }) => read(() => tables.ledger.page(owner, alarmId, limit, before)),
@@ -142,7 +158,14 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
     deleteCancelled: (owner, limit) =>
       commits.run(() => changeCounters.after(deleteEnded.cancelledOf(owner, limit), owner)),
     usage: () => read(() => tables.owners.usage()),
-    recordTurnReports: (report) => commits.run(() => changeCounters.after(turnReports.record(report), report.owner)),
+    recordTurnReports: (given) =>
+      commits.run(() => {
+        const { owner, alarmId, fireId, reports, recordedAt } = given;
+        const fresh = changeCounters.after(turnReports.record(given), owner);
+        for (const report of reports)
+          if (fresh?.has(report.stage)) changes.note(reportChange({ owner, alarmId, fireId, ...report, recordedAt }));
+        return fresh;
+      }),
     hasFire: (fire) => read(() => turnReports.exists(fire)),
     turnReportsOf: (owner, alarmId, fireIds) => read(() => turnReports.of(owner, alarmId, fireIds)),
     pruneTurnReports: ({ before, limit }) => commits.run(() => turnReports.prune(before, limit)),
@@ -152,7 +175,11 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
       commits.run(() => {
         changeCounters.afterAll(endLeases.expired(request.now));
         const claims = claim(request);
-        for (const { alarm } of claims) changeCounters.changed(alarm.owner);
+        for (const { alarm, occurrence } of claims) {
+          changeCounters.changed(alarm.owner);
+          const { owner, alarmId, fireId, attempt, claimedAt } = occurrence;
+          changes.note({ kind: 'claimed', owner, alarmId, at: claimedAt!, fireId, attempt });
+        }
         return claims;
       }),
     renew: (leaseKeys, leaseUntil) => commits.run(() => renew(leaseKeys, leaseUntil)),
@@ -178,6 +205,7 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
     ping: () => commits.run(() => db.exec('PRAGMA user_version = 0')),
     async close() {
       await commits.drain();
+      changes.close();
       await checkpoints.close();
       file.close();
     },

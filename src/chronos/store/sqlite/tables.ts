@@ -5,6 +5,7 @@ import type { Alarm, AlarmState } from '../../alarm/alarm.ts';
 import { differenceOf } from '../difference.ts';
 import { prepareAlarms } from './alarms.ts';
 import { prepareLedger } from './attempts.ts';
+import type { Changes } from './changes.ts';
 import { prepareDueQueue } from './due-queue.ts';
 import { type Lease, prepareLeases } from './leases.ts';
 import { type AlarmLocation, prepareOccurrences } from './occurrences.ts';
@@ -18,12 +19,12 @@ export type Stored = { location: AlarmLocation; state: AlarmState };
 /**
  * @param undo reverts the tables' changes in memory when the transaction is rolled back
  */
-export function prepareTables(db: DatabaseSync, undo: Undo) {
+export function prepareTables(db: DatabaseSync, undo: Undo, changes: Changes) {
   const leases = prepareLeases(db, undo);
   const alarms = prepareAlarms(db);
   const dueQueue = prepareDueQueue(db, leases, undo);
   const occurrences = prepareOccurrences(db, leases, dueQueue);
-  const ledger = prepareLedger(db);
+  const ledger = prepareLedger(db, changes);
   const owners = prepareOwners(db, undo);
 
   function stored(location: AlarmLocation, alarm: Alarm): Stored {
@@ -60,6 +61,7 @@ export function prepareTables(db: DatabaseSync, undo: Undo) {
      */
     write({ location, state }: Stored, wanted: AlarmState, settled?: string): number {
       const difference = differenceOf(state, wanted);
+      changes.noteTransition(state, wanted, difference, settled === undefined);
       for (const occurrence of difference.removed) {
         occurrences.remove(location, occurrence);
         leases.release(location.seq, occurrence.scheduledFor);

@@ -30,7 +30,8 @@ export function prepareTurnReports(db: DatabaseSync) {
       .map(() => '?')
       .join(', ')})
     ON CONFLICT (owner, alarm_id, fire_id, stage) DO UPDATE SET at = excluded.at, error = excluded.error,
-      turn_id = excluded.turn_id, conversation_id = excluded.conversation_id, retry_at = excluded.retry_at
+      turn_id = excluded.turn_id, conversation_id = excluded.conversation_id, retry_at = excluded.retry_at,
+      recorded_at = excluded.recorded_at
     WHERE excluded.stage = 'turn_waits' AND excluded.at > fire_receipts.at`);
   const ofFires = prepareQuery(
     db,

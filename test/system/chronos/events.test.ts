@@ -1,0 +1,236 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { connect } from 'node:net';
+import { after, before, test } from 'node:test';
+import {
+  type ChronosClient,
+  createChronosClient,
+  type EventOptions,
+  holdPrincipal,
+} from '../../../src/chronos/client.ts';
+import { parseChronosConfig } from '../../../src/chronos/config.ts';
+import { startChronos } from '../../../src/chronos/daemon.ts';
+import type { Follower } from '../../../src/chronos/store/stored-change.ts';
+import { systemClock } from '../../../src/kit/clock/clock.ts';
+import { agentIdentity } from '../../../src/kit/identity/agent.ts';
+import { generateKey } from '../../../src/kit/identity/keys.ts';
+import { createLogger } from '../../../src/kit/log/log.ts';
+import type { ChronosEvent } from '../../../src/wire/chronos-event.ts';
+import { eventually } from '../../support/eventually.ts';
+import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+import { createHttpBench, refused, TRANSPORT } from './http-bench.ts';
+
+const TOKEN = 'transport-token-of-the-test';
+const log = createLogger('chronosd', 'error');
+
+/** Accepts every wake. */
+const router = createServer((request, response) => {
+  request.resume().on('end', () => response.writeHead(202).end('{}'));
+});
+let wakeUrl = '';
+
+before(async () => {
+  router.listen(0, '127.0.0.1');
+  await once(router, 'listening');
+  wakeUrl = `http://127.0.0.1:${(router.address() as { port: number }).port}/internal/wake`;
+});
+after(() => router.close());
+
+function start(settings: Record<string, string>) {
+  const config = parseChronosConfig({
+    CHRONOS_ENROLLMENT: 'tofu',
+    CHRONOS_DATA_DIR: '/nowhere',
+    CHRONOS_PORT: '0',
+    CHRONOS_TOKEN: TOKEN,
+    CHRONOS_ADMIN_TOKEN: 'admin-token-of-the-test',
+    CHRONOS_AGENT_AUTH_SECRET: 'one-secret-for-all-replicas',
+    CHRONOS_WAKE_TOKEN: 'wake-token-of-the-test',
+    CHRONOS_ROUTER_WAKE_URL: wakeUrl,
+    ...settings,
+  });
+  return startChronos({ config, clock: systemClock, log });
+}
+
+const ada = agentIdentity('ada', generateKey());
+const eve = agentIdentity('eve', generateKey());
+const clientOf = (url: string, identity = ada): ChronosClient =>
+  createChronosClient({ url, token: TOKEN, identity, principal: holdPrincipal() });
+
+/** Follows events and collects them; resolves when the first connection is open. */
+async function listen(client: ChronosClient, options: Partial<EventOptions> = {}) {
+  const found: ChronosEvent[] = [];
+  const ended = new AbortController();
+  const opened = Promise.withResolvers<void>();
+  const states: string[] = [];
+  const onConnection: EventOptions['onConnection'] = (connection) => {
+    states.push(connection.state);
+    opened.resolve();
+  };
+  const reading = (async () => {
+    const follow = { signal: ended.signal, onConnection, ...options };
+    for await (const event of client.events(follow)) found.push(event);
+  })();
+  await Promise.race([opened.promise, reading]);
+  const types = () => found.map(({ type }) => type);
+  return {
+    ...{ found, types, states },
+    until: (type: string, count = 1) =>
+      eventually(`${type} among ${types()}`, () => types().filter((each) => each === type).length >= count, 15_000),
+    async end() {
+      ended.abort();
+      await reading;
+    },
+  };
+}
+
+const soon = () => ({ kind: 'once', wake_message: 'now', fire_at: new Date(Date.now() + 300).toISOString() }) as const;
+
+test('a stream has the alarms and fires of its owner in order, and of no other', async (t) => {
+  const daemon = await start({ CHRONOS_DATA_DIR: temporaryFolder(t) });
+  t.after(() => daemon.close());
+  const client = clientOf(daemon.url);
+  const own = await listen(client);
+  const other = await listen(clientOf(daemon.url, eve));
+  const few = await listen(client, { types: ['fire.delivered'] });
+  const { id } = await client.createAlarm(soon());
+  await own.until('fire.delivered');
+  const waits = await client.createAlarm({ kind: 'once', wake_message: 'later', delay_seconds: 600 });
+  await client.patchAlarm(waits.id, { label: 'another' });
+  await client.cancelAlarm(waits.id);
+  await own.until('alarm.cancelled');
+  assert.deepEqual(own.types(), [
+    ...['alarm.created', 'fire.started', 'fire.delivered'],
+    ...['alarm.created', 'alarm.updated', 'alarm.cancelled'],
+  ]);
+  const delivered = own.found[2]!;
+  assert.match(delivered.fire_id!, new RegExp(`^${id}@`));
+  assert.deepEqual([delivered.alarm_id, delivered.attempt, delivered.http_status], [id, 1, 202]);
+  await few.until('fire.delivered');
+  assert.deepEqual(few.types(), ['fire.delivered']);
+  assert.deepEqual(other.types(), []);
+  await Promise.all([own.end(), other.end(), few.end()]);
+});
+
+test('a stream resumes after a restart of chronosd at its last event', async (t) => {
+  const settings = { CHRONOS_DATA_DIR: temporaryFolder(t) };
+  const first = await start(settings);
+  const stream = await listen(clientOf(first.url));
+  await clientOf(first.url).createAlarm({ kind: 'once', wake_message: 'before', delay_seconds: 600 });
+  await stream.until('alarm.created');
+  await first.close();
+  const second = await start({ ...settings, CHRONOS_PORT: String(first.port) });
+  t.after(() => second.close());
+  // A connection of the first process may still be in the pool.
+  const later = { kind: 'once', wake_message: 'after', delay_seconds: 600, idempotency_key: 'after' } as const;
+  const { id } = await eventually('an alarm', () =>
+    clientOf(second.url)
+      .createAlarm(later)
+      .catch(() => undefined),
+  );
+  await eventually('the later alarm', () => stream.found.some(({ alarm_id }) => alarm_id === id), 15_000);
+  assert.ok(!stream.types().includes('reset'));
+  assert.ok(stream.states.includes('lost'));
+  await stream.end();
+});
+
+test('an unknown or too old cursor is answered with reset, then with later events', async (t) => {
+  const daemon = await start({ CHRONOS_DATA_DIR: temporaryFolder(t) });
+  t.after(() => daemon.close());
+  const client = clientOf(daemon.url);
+  const old = `${Date.now() - 86_400_000}.0123abcd.4`;
+  for (const cursor of ['7', 'nonsense', old]) {
+    const stream = await listen(client, { after: cursor });
+    await stream.until('reset');
+    await client.createAlarm({ kind: 'once', wake_message: 'later', delay_seconds: 600 });
+    await stream.until('alarm.created');
+    await stream.end();
+  }
+});
+
+test('the limits of streams are per owner and in total, and an ended stream frees its place', async (t) => {
+  const bench = await createHttpBench(t, { streams: { perOwner: 2, inAll: 3 } });
+  const [one, two] = [await bench.agent('ada'), await bench.agent('eve')];
+  const open = async ({ principal }: { principal: string }) => {
+    const headers = { authorization: `Bearer ${TRANSPORT}`, 'x-chronos-agent': principal };
+    const ended = new AbortController();
+    const answer = await fetch(`${bench.url}/v1/events`, { headers, signal: ended.signal });
+    assert.equal(answer.status, 200);
+    return () => ended.abort();
+  };
+  const close = await open(one);
+  await open(one);
+  refused(await one.call('GET', '/v1/events'), 429, 'rate_limited', /you have 2 open streams/);
+  await open(two);
+  refused(await two.call('GET', '/v1/events'), 429, 'rate_limited', /all owners have 3 open streams/);
+  close();
+  await eventually('a free place', () => bench.events.figures.open === 2);
+  await open(two);
+  refused(await bench.call('GET', '/v1/events'), 401, 'unauthorized');
+  refused(await one.call('GET', '/v1/events?types=alarm.rang'), 400, 'invalid_request', /alarm\.rang/);
+});
+
+test('a reader that does not read is disconnected', async (t) => {
+  let report: Follower['onChanges'] = () => {};
+  const bench = await createHttpBench(t, {
+    eventStore: {
+      async follow(follower) {
+        report = follower.onChanges;
+        return { refresh: async () => {}, end() {} };
+      },
+      changesSince: async () => [],
+    },
+  });
+  const { principal } = await bench.agent('ada');
+  const socket = connect(bench.port, '127.0.0.1');
+  t.after(() => socket.destroy());
+  socket.pause();
+  socket.write(
+    `GET /v1/events HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer ${TRANSPORT}\r\nx-chronos-agent: ${principal}\r\n\r\n`,
+  );
+  await eventually('an open stream', () => bench.events.figures.open === 1);
+  const reason = 'x'.repeat(4000);
+  await eventually('the end of the stream', () => {
+    const at = bench.events.figures.sent;
+    const change = { kind: 'deferred', owner: 'ada', alarmId: 'a', at, until: at, reason } as const;
+    report(Array.from({ length: 100 }, (_, n) => ({ ...change, fireId: `a@${n}` })));
+    return bench.events.figures.open === 0;
+  });
+});
+
+test('a stream ends when chronosd shuts down', async (t) => {
+  const daemon = await start({ CHRONOS_DATA_DIR: temporaryFolder(t) });
+  const stream = await listen(clientOf(daemon.url));
+  const began = performance.now();
+  await daemon.close();
+  assert.ok(performance.now() - began < 5000);
+  await eventually('the loss', () => stream.states.includes('lost'));
+  await stream.end();
+});
+
+test('with PostgreSQL, a stream of one replica has what another replica stored, also after a move', async (t) => {
+  const postgres: PostgresServer = await startPostgres();
+  const CHRONOS_POSTGRES_URI = postgres.uri(await postgres.createDatabase());
+  const [one, two] = [
+    await start({ CHRONOS_POSTGRES_URI }),
+    await start({ CHRONOS_POSTGRES_URI, CHRONOS_DISPATCH: '0' }),
+  ];
+  t.after(async () => {
+    await Promise.all([one.close(), two.close()]);
+    await postgres.remove();
+  });
+  const stream = await listen(clientOf(two.url));
+  const other = await listen(clientOf(two.url, eve));
+  const { id } = await clientOf(one.url).createAlarm(soon());
+  await stream.until('fire.delivered');
+  assert.deepEqual(stream.types(), ['alarm.created', 'fire.started', 'fire.delivered']);
+  const waits = await clientOf(one.url).createAlarm({ kind: 'once', wake_message: 'later', delay_seconds: 600 });
+  await clientOf(one.url).pauseAlarm(waits.id);
+  await stream.until('alarm.updated');
+  await clientOf(one.url).cancelAlarm(waits.id);
+  await stream.until('alarm.cancelled');
+  assert.ok(stream.found.every(({ alarm_id }) => alarm_id === id || alarm_id === waits.id));
+  assert.deepEqual(other.types(), []);
+  await Promise.all([stream.end(), other.end()]);
+});
