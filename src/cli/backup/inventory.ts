@@ -11,11 +11,11 @@ import { linkProblem } from './entry.ts';
 const PIECE = 256 * 1024;
 
 /** Files of one computer or one run; every start creates them again. */
-const MADE_ANEW = new Set(['run.json', 'up.lock', 'up.pid', 'neo/compiled', 'chronos/alive']);
+const MADE_ANEW = new Set(['run.json', 'up.lock', 'up.lock-journal', 'up.pid', 'neo/compiled', 'chronos/alive']);
 /** Copies in progress, by process id. */
 export const COPIES = /^\.backup-(\d+)$/;
 /** Files of SQLite and of its owner beside a database. */
-const BESIDE_DATABASE = ['', '-wal', '-shm', '-journal', '.lock', '.pid'];
+const BESIDE_DATABASE = ['', '-wal', '-shm', '-journal', '.lock', '.lock-journal', '.pid'];
 /** Incomplete files: files are written beside, then renamed. */
 const DRAFT = /\.[0-9a-f]{12}\.tmp$/;
 

@@ -111,7 +111,7 @@ export function addBackup(program: Command): void {
     examples: ['reveille backup', 'reveille backup /media/disk/reveille.backup'],
     options: (command) =>
       command
-        .option('--check <file>', 'verify a backup file and list its content')
+        .option('--check <file>', 'verify a backup file; --json lists its content')
         .option('--with-approver-key', "include the approver's key"),
     run: async (context, flags, [file]) => (await import('../commands/backup.ts')).backup(context, flags, file),
   });
@@ -122,7 +122,7 @@ export function addBackup(program: Command): void {
     options: (command) =>
       command
         .option('--home <folder>', 'the new home: an empty or missing folder (default: REVEILLE_HOME)')
-        .option('--check', 'verify the file and list its content; write nothing')
+        .option('--check', 'verify the file and write nothing; --json lists its content')
         .option('--with-approver-key', "restore the approver's key if the backup has one and this computer has none")
         .option(
           '--skip-outside-links',
