@@ -149,7 +149,10 @@ export const ALARM_FIELDS = {
     most: 200,
     absent: null,
     edit: 'set',
-    tool: 'kind "cron": five fields (minute hour day-of-month month day-of-week), such as "0 9 * * 1-5" for nine o\'clock on weekdays; or @hourly, @daily, @weekly, @monthly, @yearly; or @every 90s, @every 1h30m for a fixed interval.',
+    tool: [
+      'kind "cron": five fields (minute hour day-of-month month day-of-week), such as "0 9 * * 1-5" for nine o\'clock on weekdays;',
+      'or @hourly, @daily, @weekly, @monthly, @yearly; or @every 90s, @every 1h30m for a fixed interval.',
+    ].join(' '),
     flag: { name: 'cron' },
   },
   /** As the client wrote it; `null` means UTC. */
@@ -286,7 +289,7 @@ export const fieldOf = (name: FieldName): AlarmField => ALARM_FIELDS[name];
 /** The fields that the owner sets. */
 export const OWNER_FIELDS = FIELD_NAMES.filter((name): name is OwnerField => fieldOf(name).by === undefined);
 
-/** `names` in the given order: first these, then those that are not among them, in the order of the table. */
+/** The names in `first`, then the other names in their own order. */
 export function ordered<N extends FieldName>(first: readonly N[], names: readonly N[]): N[] {
   return [...first, ...names.filter((name) => !first.includes(name))];
 }

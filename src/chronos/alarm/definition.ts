@@ -57,16 +57,17 @@ const stored = (value: unknown) => (value instanceof RawJson ? value.text : valu
 
 /** The members as requested; an omitted field has the value of its absence. */
 function requested(input: AlarmCreate): Definition {
-  const members = DEFINED.map(({ name, member, absent }) => [member, stored(input[name] ?? absent)]);
-  return Object.fromEntries(members) as Definition;
+  const members: Record<string, unknown> = {};
+  for (const { name, member, absent } of DEFINED) members[member] = stored(input[name] ?? absent);
+  return members as Definition;
 }
 
 /** The members that an edit changes. `null` clears a field. */
 function changed(patch: AlarmPatch): Partial<Definition> {
-  const given = DEFINED.filter(({ name }) => patch[name] !== undefined);
-  return Object.fromEntries(
-    given.map(({ name, member, absent }) => [member, stored(patch[name] ?? absent)]),
-  ) as Partial<Definition>;
+  const members: Record<string, unknown> = {};
+  for (const { name, member, absent } of DEFINED)
+    if (patch[name] !== undefined) members[member] = stored(patch[name] ?? absent);
+  return members;
 }
 
 /**
