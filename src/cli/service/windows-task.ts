@@ -21,7 +21,7 @@ type Task = {
   description: string;
   /** The XML of its trigger. */
   trigger: string;
-  /** The XML of its settings besides those that every task has. */
+  /** The XML of its settings besides the common ones. */
   settings: string;
   /** The arguments of cmd.exe. */
   words: string;
