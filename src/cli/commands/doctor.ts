@@ -21,7 +21,7 @@ import {
   foreignDaemonAt,
 } from '../doctor/daemons.ts';
 import { checkCapabilities } from '../doctor/disabled.ts';
-import { checkClock, checkNode, checkService } from '../doctor/host.ts';
+import { checkClock, checkNode } from '../doctor/host.ts';
 import { checkIsolation } from '../doctor/isolation.ts';
 import {
   checkConfigFile,
@@ -38,6 +38,7 @@ import { EXIT } from '../exit-status.ts';
 import { pad, wrap } from '../screens/columns.ts';
 import { readerOf } from '../screens/reader.ts';
 import type { Reader } from '../screens/render.ts';
+import { checkService } from '../service/health.ts';
 import { checkSleep } from '../sleep/wake-text.ts';
 import { PREFIXES } from '../up/listener.ts';
 

@@ -1,8 +1,5 @@
-/** Checks of the computer itself: Node, the clock and the service manager. */
+/** Checks of the computer itself: Node and the clock. */
 import type { ServerTime } from '../access/server-clock.ts';
-import type { CliContext } from '../context.ts';
-import { EXPERIMENTAL_MANAGERS, marked } from '../service/experimental.ts';
-import { currentVersion, serviceLocation } from '../service/folders.ts';
 import type { Check } from './check.ts';
 
 const NEEDED_NODE = 24;
@@ -35,13 +32,4 @@ export function checkClock(now: number, server: ServerTime | undefined): Check {
   const seconds = Math.round(Math.abs(aheadMs) / 1000);
   const detail = `chronosd's is ${seconds} s ${aheadMs > 0 ? 'ahead of' : 'behind'} this one (${time})`;
   return { name, status: 'warning', detail, remedy: `${remedy}, on both computers` };
-}
-
-/** The doctor's check: an installed service whose manager is experimental here. */
-export function checkService({ environment, home }: CliContext, platform = process.platform): Check | undefined {
-  const manager = EXPERIMENTAL_MANAGERS[platform];
-  if (manager === undefined || currentVersion(serviceLocation(environment, home.path, platform)) === undefined)
-    return undefined;
-  const detail = `"reveille up" is a service of ${marked(manager, platform)}`;
-  return { name: 'service', status: 'note', detail };
 }
