@@ -3,8 +3,9 @@
  * ends every process that it started.
  */
 import { spawn } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
 import { type Clock, wait } from '../kit/clock/clock.ts';
-import { allPids, sendSignal, statOf } from '../kit/process/processes.ts';
+import { processInfo } from '../kit/process/process-info.ts';
 
 /** More output than this ends the program, because it might never stop. */
 const FLOOD_BYTES = 16 * 1024 * 1024;
@@ -77,7 +78,11 @@ class BoundedOutput {
  * @param setting the value of {@link ROOM_VARIABLE}
  */
 export function isSandboxed(setting: string | undefined): boolean {
-  return setting === '1' && statOf(1)?.name === 'bwrap';
+  try {
+    return setting === '1' && process.platform === 'linux' && readFileSync('/proc/1/comm', 'utf8').trim() === 'bwrap';
+  } catch {
+    return false;
+  }
 }
 
 /**
@@ -87,13 +92,14 @@ export function isSandboxed(setting: string | undefined): boolean {
  */
 async function endLeftProcesses(clock: Clock): Promise<number> {
   const ancestors = new Set<number>();
-  for (let pid: number | undefined = process.pid; pid !== undefined && pid > 0; pid = statOf(pid)?.parent)
+  for (let pid: number | undefined = process.pid; pid !== undefined && pid > 0; pid = processInfo(pid)?.parent)
     ancestors.add(pid);
   const found = new Set<number>();
   const ended = new Set<number>();
   let quietLists = 0;
   for (let round = 0; round < SWEEPS; round++) {
-    const others = allPids().filter((pid) => !ancestors.has(pid));
+    const pids = readdirSync('/proc').flatMap((name) => (/^\d+$/.test(name) ? Number(name) : []));
+    const others = pids.filter((pid) => !ancestors.has(pid));
     const left = others.filter(isRunning);
     const justEnded = others.filter((pid) => !left.includes(pid) && !ended.has(pid));
     // A process that ended after the list was made may have started another one that is not on the list. So a list
@@ -105,7 +111,7 @@ async function endLeftProcesses(clock: Clock): Promise<number> {
     const known = found.size;
     for (const pid of left) {
       found.add(pid);
-      sendSignal(pid, 'SIGKILL');
+      end(pid);
     }
     // A killed process needs CPU time once more before it disappears, which takes longer on a busy computer.
     if (left.length > 0 && found.size === known) await wait(clock, Math.min(round, LONGEST_PAUSE_MS));
@@ -114,8 +120,16 @@ async function endLeftProcesses(clock: Clock): Promise<number> {
 }
 
 function isRunning(pid: number): boolean {
-  const state = statOf(pid)?.state ?? 'X';
-  return state !== 'Z' && state !== 'X';
+  const state = processInfo(pid)?.state;
+  return state !== undefined && state !== 'Z' && state !== 'X';
+}
+
+function end(target: number): void {
+  try {
+    process.kill(target, 'SIGKILL');
+  } catch {
+    // The process has already ended.
+  }
 }
 
 /**
@@ -129,7 +143,7 @@ export async function runBounded(clock: Clock, run: ProgramRun): Promise<Program
   let ended: ProgramEnd['ended'];
   const child = spawn(program, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
   const endGroup = () => {
-    if (child.pid !== undefined) sendSignal(-child.pid, 'SIGKILL');
+    if (child.pid !== undefined) end(-child.pid);
   };
   const giveUp = (why: NonNullable<ProgramEnd['ended']>) => {
     ended ??= why;

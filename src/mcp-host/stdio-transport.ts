@@ -8,7 +8,7 @@ import { type JSONRPCMessage, parseJSONRPCMessage, type Transport } from '@model
 import type { CancelTimer, Clock } from '../kit/clock/clock.ts';
 import { exitOf, signalBubblewrapGroup } from '../kit/process/bubblewrap-signals.ts';
 import type { Sandbox } from '../kit/process/isolation.ts';
-import { sendSignal } from '../kit/process/processes.ts';
+import { sendSignal } from '../kit/process/process-info.ts';
 import { isProgram } from '../kit/process/program.ts';
 import { parseUntrustedJson } from '../wire/json.ts';
 import type { StdioLink } from './manifest.ts';

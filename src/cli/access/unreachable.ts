@@ -1,10 +1,11 @@
 /** Time limits of commands for daemons, and the meaning of a missing response. All clients share one deadline. */
+
 import { connect } from 'node:net';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
 import type { LimitedCall } from '../../kit/http/caller.ts';
 import { exchange, joinUrl } from '../../kit/http/exchange.ts';
 import { plainTransport } from '../../kit/http/plain-transport.ts';
-import { statOf } from '../../kit/process/processes.ts';
+import { processInfo } from '../../kit/process/process-info.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { type Home, readRun } from '../home/home.ts';
 
@@ -144,6 +145,5 @@ export function orUndefined<T>(read: () => T): T | undefined {
 
 /** Whether a process was stopped by a signal. Known on Linux only; elsewhere it counts as running. */
 export function isStopped(pid: number): boolean {
-  const state = statOf(pid)?.state;
-  return state === 'T' || state === 't';
+  return /^t$/i.test(processInfo(pid)?.state ?? '');
 }

@@ -5,7 +5,6 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
-import { processExists } from '../../kit/process/processes.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Settings } from '../../wire/settings.ts';
 import type { Home } from '../home/home.ts';
@@ -36,11 +35,20 @@ export type Making = {
 export type Made = { readonly about: About; readonly end: End; readonly bytes: number };
 type Written = Made & { readonly key: Buffer };
 
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (thrown) {
+    return (thrown as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
 /** Removes files of an interrupted backup, by the process id in the name. */
 export function sweep(folder: string, name: RegExp): void {
   for (const entry of existsSync(folder) ? readdirSync(folder) : []) {
     const pid = name.exec(entry)?.[1];
-    if (pid !== undefined && (Number(pid) === process.pid || !processExists(Number(pid))))
+    if (pid !== undefined && (Number(pid) === process.pid || !isAlive(Number(pid))))
       rmSync(join(folder, entry), { recursive: true, force: true });
   }
 }

@@ -23,7 +23,6 @@ import {
   checkPostgres,
   checkRunRecord,
   checkSecrets,
-  checkService,
   checkStores,
   runningHere,
 } from '../doctor/computer.ts';
@@ -41,6 +40,7 @@ import { checkExecutorFiles, checkModels, checkNeoFiles, checkSettings, checkToo
 import { pad, wrap } from '../screens/columns.ts';
 import { readerOf } from '../screens/reader.ts';
 import type { Reader } from '../screens/render.ts';
+import { checkService } from '../service/health.ts';
 import { checkSleep } from '../sleep/wake-text.ts';
 import { PREFIXES } from '../up/listener.ts';
 

@@ -30,8 +30,6 @@ import { DATABASES, databasePath } from '../home/databases.ts';
 import { readRun, readSecrets } from '../home/home.ts';
 import { readSettingsFile } from '../home/settings-file.ts';
 import { counted } from '../screens/columns.ts';
-import { EXPERIMENTAL_MANAGERS, marked } from '../service/experimental.ts';
-import { currentVersion, serviceLocation } from '../service/folders.ts';
 import { brokenBy, type Check, STAND_INS } from './check.ts';
 
 const MEGABYTE = 1024 * 1024;
@@ -288,13 +286,4 @@ export async function checkPostgres(context: CliContext): Promise<Check | undefi
   }
   const remedy = `start it, or correct CHRONOS_POSTGRES_URI (${withoutPassword(uri)})`;
   return { name, status: 'broken', detail: `no writable server: ${failures.join('; ')}`, remedy };
-}
-
-/** The doctor's check: an installed service whose manager is experimental here. */
-export function checkService({ environment, home }: CliContext, platform = process.platform): Check | undefined {
-  const manager = EXPERIMENTAL_MANAGERS[platform];
-  if (manager === undefined || currentVersion(serviceLocation(environment, home.path, platform)) === undefined)
-    return undefined;
-  const detail = `"reveille up" is a service of ${marked(manager, platform)}`;
-  return { name: 'service', status: 'note', detail };
 }

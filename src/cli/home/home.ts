@@ -6,7 +6,6 @@ import { dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
 import { readPrivateFile, replacePrivateFile, writePrivateFile } from '../../kit/identity/private-file.ts';
 import { randomSecret } from '../../kit/identity/secrets.ts';
-import { processExists } from '../../kit/process/processes.ts';
 import { labelSchema } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 
@@ -255,7 +254,7 @@ export function loadOrMakeLabel(home: Home): string {
 /** The addresses of `reveille up`, if it runs. */
 export function readRun(home: Home): RunRecord | undefined {
   const run = readJsonFile(home.runFile, runSchema);
-  return run && processExists(run.pid) ? run : undefined;
+  return run && isAlive(run.pid) ? run : undefined;
 }
 
 /** Records the addresses of this process for {@link readRun}. */
@@ -279,6 +278,15 @@ export function removeRun(home: Home): void {
     if (pid === process.pid) rmSync(home.runFile, { force: true });
   } catch {
     // A missing or unreadable record is reported to its next reader.
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }
 

@@ -6,12 +6,12 @@ import { reveille } from '../../../test/support/command-line.ts';
 import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { ManualClock } from '../../kit/clock/testing/manual-clock.ts';
 import type { CliContext } from '../context.ts';
-import { checkService } from '../doctor/computer.ts';
 import { isolationCheck } from '../doctor/disabled.ts';
 import { PACKAGE_ROOT } from '../home/package-root.ts';
 import { checkSleep } from '../sleep/wake-text.ts';
 import { EXPERIMENTAL } from './experimental.ts';
 import { serviceLocation, switchTo } from './folders.ts';
+import { checkService } from './health.ts';
 
 /** A context with no more than the home of a user. */
 function contextOf(home: string): CliContext {

@@ -3,9 +3,12 @@ import { wait } from '../../kit/clock/clock.ts';
 import { silentLogger } from '../../kit/log/log.ts';
 import { settleOrphans } from '../../router/reaper/reap.ts';
 import type { CliContext } from '../context.ts';
+import type { Check } from '../doctor/check.ts';
 import { type RunRecord, readRun } from '../home/home.ts';
 import { listenerAt } from '../up/listener.ts';
 import { ask } from './ask.ts';
+import { EXPERIMENTAL_MANAGERS, marked } from './experimental.ts';
+import { currentVersion, serviceLocation } from './folders.ts';
 import type { ServiceManager } from './manager.ts';
 
 const START_MS = 60_000;
@@ -46,6 +49,15 @@ export async function whenUp(context: CliContext, manager: ServiceManager, name:
     await wait(clock, LOOK_MS);
   }
   return { healthy: false, why: await reasonOf(context, manager, name) };
+}
+
+/** The doctor's check: an installed service whose manager is experimental here. */
+export function checkService({ environment, home }: CliContext, platform = process.platform): Check | undefined {
+  const manager = EXPERIMENTAL_MANAGERS[platform];
+  if (manager === undefined || currentVersion(serviceLocation(environment, home.path, platform)) === undefined)
+    return undefined;
+  const detail = `"reveille up" is a service of ${marked(manager, platform)}`;
+  return { name: 'service', status: 'note', detail };
 }
 
 /** Broken checks of a program's doctor, by name, with their details. `undefined` without output. */

@@ -17,26 +17,29 @@ function cmdWord(text: string): string {
   return `"${text}"`;
 }
 
-/** A task has no environment and stores no output, so a command of cmd.exe sets the variables and writes the log. */
-export function taskText({ command, environment, logFile }: ServiceSpec): string {
-  const sets = Object.entries(environment).map(([name, value]) => `set ${cmdWord(`${name}=${value}`)}`);
-  const runs = `${command.map(cmdWord).join(' ')} >> ${cmdWord(logFile)} 2>&1`;
-  const words = `/d /s /c "${[...sets, runs].join(' && ')}"`;
-  const { username } = userInfo();
+type Task = {
+  description: string;
+  /** The XML of its trigger. */
+  trigger: string;
+  /** The XML of its settings besides the common ones. */
+  settings: string;
+  /** The arguments of cmd.exe. */
+  words: string;
+};
+
+/** The XML of a task that runs cmd.exe as this user, also on batteries. */
+export function taskXml({ description, trigger, settings, words }: Task): string {
   return `<?xml version="1.0" encoding="UTF-16"?>
 <Task version="1.2" xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task">
   <RegistrationInfo>
-    <Description>Reveille, alarms for AI agents</Description>
+    <Description>${description}</Description>
   </RegistrationInfo>
   <Triggers>
-    <LogonTrigger>
-      <Enabled>true</Enabled>
-      <UserId>${xmlText(username)}</UserId>
-    </LogonTrigger>
+${trigger}
   </Triggers>
   <Principals>
     <Principal id="Author">
-      <UserId>${xmlText(username)}</UserId>
+      <UserId>${xmlText(userInfo().username)}</UserId>
       <LogonType>InteractiveToken</LogonType>
       <RunLevel>LeastPrivilege</RunLevel>
     </Principal>
@@ -45,12 +48,7 @@ export function taskText({ command, environment, logFile }: ServiceSpec): string
     <MultipleInstancesPolicy>IgnoreNew</MultipleInstancesPolicy>
     <DisallowStartIfOnBatteries>false</DisallowStartIfOnBatteries>
     <StopIfGoingOnBatteries>false</StopIfGoingOnBatteries>
-    <StartWhenAvailable>true</StartWhenAvailable>
-    <ExecutionTimeLimit>PT0S</ExecutionTimeLimit>
-    <RestartOnFailure>
-      <Interval>PT1M</Interval>
-      <Count>255</Count>
-    </RestartOnFailure>
+${settings}
   </Settings>
   <Actions Context="Author">
     <Exec>
@@ -60,6 +58,26 @@ export function taskText({ command, environment, logFile }: ServiceSpec): string
   </Actions>
 </Task>
 `;
+}
+
+/** A task has no environment and stores no output, so a command of cmd.exe sets the variables and writes the log. */
+export function taskText({ command, environment, logFile }: ServiceSpec): string {
+  const sets = Object.entries(environment).map(([name, value]) => `set ${cmdWord(`${name}=${value}`)}`);
+  const runs = `${command.map(cmdWord).join(' ')} >> ${cmdWord(logFile)} 2>&1`;
+  return taskXml({
+    description: 'Reveille, alarms for AI agents',
+    trigger: `    <LogonTrigger>
+      <Enabled>true</Enabled>
+      <UserId>${xmlText(userInfo().username)}</UserId>
+    </LogonTrigger>`,
+    settings: `    <StartWhenAvailable>true</StartWhenAvailable>
+    <ExecutionTimeLimit>PT0S</ExecutionTimeLimit>
+    <RestartOnFailure>
+      <Interval>PT1M</Interval>
+      <Count>255</Count>
+    </RestartOnFailure>`,
+    words: `/d /s /c "${[...sets, runs].join(' && ')}"`,
+  });
 }
 
 /** @throws ReveilleError `unavailable` without a Task Scheduler */

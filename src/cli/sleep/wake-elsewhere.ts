@@ -7,7 +7,7 @@ import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import type { Settings } from '../../wire/settings.ts';
 import { ask } from '../service/ask.ts';
-import { xmlText } from '../service/launchd.ts';
+import { taskXml } from '../service/windows-task.ts';
 import type { Armed, NotArmed, WakeAlarm } from './wake-alarm.ts';
 
 const two = (value: number) => String(value).padStart(2, '0');
@@ -46,40 +46,17 @@ function pmset(name: string, env: Settings): WakeAlarm {
 /** A task that wakes the computer once and does nothing; its time is in UTC. */
 export function wakeTaskText(at: number): string {
   const time = (instant: number) => `${new Date(instant).toISOString().slice(0, 19)}Z`;
-  return `<?xml version="1.0" encoding="UTF-16"?>
-<Task version="1.2" xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task">
-  <RegistrationInfo>
-    <Description>Wakes the computer for an alarm of Reveille</Description>
-  </RegistrationInfo>
-  <Triggers>
-    <TimeTrigger>
+  return taskXml({
+    description: 'Wakes the computer for an alarm of Reveille',
+    trigger: `    <TimeTrigger>
       <StartBoundary>${time(at)}</StartBoundary>
       <EndBoundary>${time(at + 3_600_000)}</EndBoundary>
-    </TimeTrigger>
-  </Triggers>
-  <Principals>
-    <Principal id="Author">
-      <UserId>${xmlText(userInfo().username)}</UserId>
-      <LogonType>InteractiveToken</LogonType>
-      <RunLevel>LeastPrivilege</RunLevel>
-    </Principal>
-  </Principals>
-  <Settings>
-    <MultipleInstancesPolicy>IgnoreNew</MultipleInstancesPolicy>
-    <DisallowStartIfOnBatteries>false</DisallowStartIfOnBatteries>
-    <StopIfGoingOnBatteries>false</StopIfGoingOnBatteries>
-    <WakeToRun>true</WakeToRun>
+    </TimeTrigger>`,
+    settings: `    <WakeToRun>true</WakeToRun>
     <ExecutionTimeLimit>PT1M</ExecutionTimeLimit>
-    <DeleteExpiredTaskAfter>PT0S</DeleteExpiredTaskAfter>
-  </Settings>
-  <Actions Context="Author">
-    <Exec>
-      <Command>cmd.exe</Command>
-      <Arguments>/c exit 0</Arguments>
-    </Exec>
-  </Actions>
-</Task>
-`;
+    <DeleteExpiredTaskAfter>PT0S</DeleteExpiredTaskAfter>`,
+    words: '/c exit 0',
+  });
 }
 
 function wakeTask(name: string, env: Settings): WakeAlarm {

@@ -4,15 +4,16 @@
  * lost. The signal is therefore sent to each process of the group except bubblewrap. Bubblewrap cannot ignore the
  * signal, because its children would inherit that.
  */
+import { readdirSync } from 'node:fs';
 import { constants } from 'node:os';
-import { allPids, sendSignal, statOf } from './processes.ts';
+import { processInfo, sendSignal } from './process-info.ts';
 
 /** The name of bubblewrap's processes: the outer one, and the first one inside. */
 const BUBBLEWRAP = 'bwrap';
 
 /** Whether bubblewrap leads a process group. */
 export function isLedByBubblewrap(leader: number): boolean {
-  return statOf(leader)?.name === BUBBLEWRAP;
+  return processInfo(leader)?.name === BUBBLEWRAP;
 }
 
 /**
@@ -22,11 +23,12 @@ export function isLedByBubblewrap(leader: number): boolean {
  */
 export function signalBubblewrapGroup(leader: number, signal: NodeJS.Signals): void {
   let found = false;
-  for (const pid of allPids()) {
-    const info = statOf(pid);
+  for (const entry of readdirSync('/proc')) {
+    if (!/^\d+$/.test(entry)) continue;
+    const info = processInfo(entry);
     if (info?.group !== leader || info.name === BUBBLEWRAP || info.state === 'Z') continue;
     found = true;
-    sendSignal(pid, signal);
+    sendSignal(Number(entry), signal);
   }
   if (!found) sendSignal(-leader, 'SIGKILL');
 }

@@ -3,8 +3,9 @@
  * hidden folders are empty, and outside processes cannot be seen, signalled or traced.
  */
 import { execFile } from 'node:child_process';
-import { accessSync, constants, lstatSync, readdirSync, readlinkSync, statSync } from 'node:fs';
+import { lstatSync, readdirSync, readlinkSync, statSync } from 'node:fs';
 import { delimiter, dirname, isAbsolute, join } from 'node:path';
+import { isExecutable } from './program.ts';
 import { realOrUndefined } from './tools.ts';
 import {
   type Base,
@@ -184,15 +185,6 @@ export function bubblewrapCommand(
     '--',
     ...command,
   ];
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** Finds and tests bubblewrap: it may be installed while namespaces are forbidden. */

@@ -3,7 +3,8 @@
  * process for both.
  */
 import { execFileSync } from 'node:child_process';
-import { readProc, statOf } from './processes.ts';
+import { readFileSync } from 'node:fs';
+import { processInfo } from './process-info.ts';
 
 /** A process; the start time distinguishes it from later ones with the same pid. */
 export type ClientProcess = { readonly pid: number; readonly started: string };
@@ -20,11 +21,14 @@ const MANY_SESSIONS = /(?:^|\s)(?:--(?:experimental-)?acp|app-server|mcp-server)
 const MOST_LEVELS = 6;
 
 function onLinux(pid: number): Ancestor | undefined {
-  const stat = statOf(pid);
-  const words = readProc(`${pid}/cmdline`);
-  if (!stat || words === undefined) return undefined;
-  const command = `${stat.name} ${words.replaceAll('\0', ' ').trim()}`;
-  return { pid, parent: stat.parent, started: stat.startTime, command };
+  const info = processInfo(pid);
+  if (info === undefined) return undefined;
+  try {
+    const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
+    return { pid, parent: info.parent, started: info.started, command: `${info.name} ${command}` };
+  } catch {
+    return undefined;
+  }
 }
 
 function onOthers(pid: number): Ancestor | undefined {

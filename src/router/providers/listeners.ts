@@ -7,7 +7,8 @@ import { execFile } from 'node:child_process';
 import { closeSync, openSync, readdirSync, readlinkSync, readSync } from 'node:fs';
 import { endianness } from 'node:os';
 import { basename } from 'node:path';
-import { readProc, statOf } from '../../kit/process/processes.ts';
+import { readProc } from '../../kit/process/proc.ts';
+import { processInfo } from '../../kit/process/process-info.ts';
 import { processesByPs, processesOfProc, processTreeOf } from './process-table.ts';
 
 /**
@@ -141,7 +142,7 @@ function commandOf(pid: number): string {
   const [program = '', ...args] = (readProc(`${pid}/cmdline`) ?? '').split('\0');
   const name = basename(program);
   const script = INTERPRETER.test(name) ? args.find((word) => word !== '' && !word.startsWith('-')) : undefined;
-  return name === '' ? (statOf(pid)?.name ?? '') : basename(script ?? program);
+  return name === '' ? (processInfo(pid)?.name ?? '') : basename(script ?? program);
 }
 
 type Holder = { inode: string; pid: number; descriptor: string };

@@ -2,7 +2,7 @@
 import type { ChildProcess } from 'node:child_process';
 import type { Clock } from '../../kit/clock/clock.ts';
 import { exitOf, isLedByBubblewrap, signalBubblewrapGroup } from '../../kit/process/bubblewrap-signals.ts';
-import { sendSignal } from '../../kit/process/processes.ts';
+import { sendSignal } from '../../kit/process/process-info.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { isRunning } from './process-table.ts';
 
@@ -17,6 +17,10 @@ type Ending = string;
 function endingOf(code: number | null, signal: NodeJS.Signals | null, isWrapped: boolean): Ending {
   const end = exitOf(code, signal, isWrapped);
   return 'code' in end ? `exited with code ${end.code}` : `was ended by ${end.signal}`;
+}
+
+function killGroup(pid: number, signal: NodeJS.Signals): void {
+  sendSignal(-pid, signal);
 }
 
 /** Kills one process; harmless when it has ended. */
@@ -115,7 +119,7 @@ export class ProcessGroup {
     this.#ending = this.#because ?? ending;
     this.#unwatch();
     // A remaining process of the group would be a second daemon, or lock the files of the next one.
-    sendSignal(-this.pid, 'SIGKILL');
+    killGroup(this.pid, 'SIGKILL');
     this.#gone.abort(new Error(`the process ${this.#ending}`));
     this.#ended.resolve(this.#ending);
   }
@@ -124,7 +128,7 @@ export class ProcessGroup {
     if (this.#ending !== undefined) return;
     if (this.#foreignBirth !== undefined && !isRunning(this.pid, this.#foreignBirth)) this.#end('ended by itself');
     else if (signal === 'SIGTERM' && isLedByBubblewrap(this.pid)) signalBubblewrapGroup(this.pid, signal);
-    else sendSignal(-this.pid, signal);
+    else killGroup(this.pid, signal);
   }
 
   #endsWithin(limitMs: number): Promise<boolean> {

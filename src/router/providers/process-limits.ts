@@ -2,7 +2,8 @@
 
 import { execFileSync } from 'node:child_process';
 import { getPriority, setPriority } from 'node:os';
-import { allPids, readProc, statOf } from '../../kit/process/processes.ts';
+import { allPids, readProc } from '../../kit/process/proc.ts';
+import { processInfo } from '../../kit/process/process-info.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { ProcessGroup } from './process-group.ts';
 import type { ProcessLimits } from './process-spec.ts';
@@ -62,7 +63,7 @@ type Counted = { group: number; memoryBytes: number; isWrapper?: boolean };
 
 function* countedOnLinux(groups: ReadonlySet<number>): Iterable<Counted> {
   for (const pid of allPids()) {
-    const stat = statOf(pid);
+    const stat = processInfo(pid);
     if (!stat || stat.state === 'Z' || !groups.has(stat.group)) continue;
     const { name, parent, group } = stat;
     const isWrapper = name === WRAPPER && (pid === group || parent === group);

@@ -3,7 +3,8 @@
  * instant of its birth is one.
  */
 import { execFileSync } from 'node:child_process';
-import { allPids, readProc, statOf } from '../../kit/process/processes.ts';
+import { allPids, readProc } from '../../kit/process/proc.ts';
+import { processInfo } from '../../kit/process/process-info.ts';
 
 const PROC = process.platform === 'linux';
 
@@ -11,9 +12,9 @@ const PROC = process.platform === 'linux';
 const bootId = PROC ? readProc('sys/kernel/random/boot_id')?.trim() : undefined;
 
 function linuxBirth(pid: number): string | undefined {
-  const stat = statOf(pid);
+  const stat = processInfo(pid);
   // A zombie does not run; it waits for its parent to reap it.
-  return !stat || stat.state === 'Z' || stat.state === 'X' ? undefined : `${bootId}:${stat.startTime}`;
+  return !stat || stat.state === 'Z' || stat.state === 'X' ? undefined : `${bootId}:${stat.started}`;
 }
 
 function portableBirth(pid: number): string | undefined {
@@ -61,7 +62,7 @@ export function findByVariable(name: string): Map<string, MarkedProcess[]> {
     const birth = linuxBirth(pid);
     if (birth === undefined) continue;
     const value = variable.slice(name.length + 1);
-    found.set(value, [...(found.get(value) ?? []), { pid, birth, leadsGroup: statOf(pid)?.group === pid }]);
+    found.set(value, [...(found.get(value) ?? []), { pid, birth, leadsGroup: processInfo(pid)?.group === pid }]);
   }
   return found;
 }
@@ -80,7 +81,7 @@ export type ProcessTreeEntry = { pid: number; parent: number; group: number };
 /** Every process in /proc, including those of inner pid namespaces with their outer pids. */
 export function processesOfProc(): ProcessTreeEntry[] {
   return allPids().flatMap((pid) => {
-    const stat = statOf(pid);
+    const stat = processInfo(pid);
     return stat ? [{ pid, parent: stat.parent, group: stat.group }] : [];
   });
 }
