@@ -5,6 +5,7 @@
 import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { type Clock, wait } from '../kit/clock/clock.ts';
+import { processInfo } from '../kit/process/process-info.ts';
 
 /** More output than this ends the program, because it might never stop. */
 const FLOOD_BYTES = 16 * 1024 * 1024;
@@ -70,15 +71,6 @@ class BoundedOutput {
   }
 }
 
-function parentOf(pid: number): number | undefined {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);
-  } catch {
-    return undefined;
-  }
-}
-
 /**
  * Whether this process runs in a sandbox with its own PID namespace below bubblewrap. Every other process there
  * descends from this one.
@@ -100,7 +92,8 @@ export function isSandboxed(setting: string | undefined): boolean {
  */
 async function endLeftProcesses(clock: Clock): Promise<number> {
   const ancestors = new Set<number>();
-  for (let pid: number | undefined = process.pid; pid !== undefined && pid > 0; pid = parentOf(pid)) ancestors.add(pid);
+  for (let pid: number | undefined = process.pid; pid !== undefined && pid > 0; pid = processInfo(pid)?.parent)
+    ancestors.add(pid);
   const found = new Set<number>();
   const ended = new Set<number>();
   let quietLists = 0;
@@ -127,12 +120,8 @@ async function endLeftProcesses(clock: Clock): Promise<number> {
 }
 
 function isRunning(pid: number): boolean {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-    return !/^[ZX]/.test(stat.slice(stat.lastIndexOf(')') + 2));
-  } catch {
-    return false;
-  }
+  const state = processInfo(pid)?.state;
+  return state !== undefined && state !== 'Z' && state !== 'X';
 }
 
 function end(target: number): void {

@@ -1,10 +1,11 @@
 /** Time limits of commands for daemons, and the meaning of a missing response. All clients share one deadline. */
-import { readFileSync } from 'node:fs';
+
 import { connect } from 'node:net';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
 import type { LimitedCall } from '../../kit/http/caller.ts';
 import { exchange, joinUrl } from '../../kit/http/exchange.ts';
 import { plainTransport } from '../../kit/http/plain-transport.ts';
+import { processInfo } from '../../kit/process/process-info.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { type Home, readRun } from '../home/home.ts';
 
@@ -137,11 +138,5 @@ function pidBehind(home: Home, url: string): number | undefined {
 
 /** Whether a process was stopped by a signal. Known on Linux only; elsewhere it counts as running. */
 export function isStopped(pid: number): boolean {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-    // proc(5): the command in parentheses may contain anything, also parentheses; the state follows it.
-    return /^[Tt]$/.test(stat.slice(stat.lastIndexOf(')') + 2, stat.lastIndexOf(')') + 3));
-  } catch {
-    return false;
-  }
+  return /^t$/i.test(processInfo(pid)?.state ?? '');
 }

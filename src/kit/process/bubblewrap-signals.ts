@@ -4,41 +4,16 @@
  * lost. The signal is therefore sent to each process of the group except bubblewrap. Bubblewrap cannot ignore the
  * signal, because its children would inherit that.
  */
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { constants } from 'node:os';
+import { processInfo, sendSignal } from './process-info.ts';
 
 /** The name of bubblewrap's processes: the outer one, and the first one inside. */
 const BUBBLEWRAP = 'bwrap';
 
-/** Name, state and group of a process. */
-type ProcessInfo = { name: string; state: string; group: number };
-
-function processInfoOf(pid: number | string): ProcessInfo | undefined {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-    // proc(5): the second field is the name in parentheses, which may contain any character, including parentheses.
-    const [state, , group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    const name = stat.slice(stat.indexOf('(') + 1, stat.lastIndexOf(')'));
-    return { name, state: state ?? 'X', group: Number(group) };
-  } catch {
-    // The process has ended, or there is no /proc.
-    return undefined;
-  }
-}
-
-function send(target: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(target, signal);
-  } catch (thrown) {
-    // ESRCH: the target has ended. EPERM: macOS returns this for a group of zombies.
-    const code = thrown instanceof Error && 'code' in thrown ? thrown.code : undefined;
-    if (code !== 'ESRCH' && code !== 'EPERM') throw thrown;
-  }
-}
-
 /** Whether bubblewrap leads a process group. */
 export function isLedByBubblewrap(leader: number): boolean {
-  return processInfoOf(leader)?.name === BUBBLEWRAP;
+  return processInfo(leader)?.name === BUBBLEWRAP;
 }
 
 /**
@@ -50,12 +25,12 @@ export function signalBubblewrapGroup(leader: number, signal: NodeJS.Signals): v
   let found = false;
   for (const entry of readdirSync('/proc')) {
     if (!/^\d+$/.test(entry)) continue;
-    const info = processInfoOf(entry);
+    const info = processInfo(entry);
     if (info?.group !== leader || info.name === BUBBLEWRAP || info.state === 'Z') continue;
     found = true;
-    send(Number(entry), signal);
+    sendSignal(Number(entry), signal);
   }
-  if (!found) send(-leader, 'SIGKILL');
+  if (!found) sendSignal(-leader, 'SIGKILL');
 }
 
 /**

@@ -3,8 +3,10 @@
  * hidden folders are empty, and outside processes cannot be seen, signalled or traced.
  */
 import { execFile } from 'node:child_process';
-import { accessSync, constants, lstatSync, readdirSync, readlinkSync, realpathSync, statSync } from 'node:fs';
+import { lstatSync, readdirSync, readlinkSync, statSync } from 'node:fs';
 import { delimiter, dirname, isAbsolute, join } from 'node:path';
+import { isExecutable } from './program.ts';
+import { realOrUndefined } from './tools.ts';
 import {
   type Base,
   isWithin,
@@ -37,14 +39,6 @@ const isRoots = (user: ProgramUser | undefined) => user === undefined && process
 
 /** Readable files of a started program: for root, only the system's. */
 export const baseFor = (user: ProgramUser | undefined): Base => (isRoots(user) ? 'system' : 'everything');
-
-function realOrUndefined(path: string): string | undefined {
-  try {
-    return realpathSync(path);
-  } catch {
-    return undefined;
-  }
-}
 
 /** Mounts a folder read-only, or recreates the link. */
 function readOnly(path: string): string[] {
@@ -191,15 +185,6 @@ export function bubblewrapCommand(
     '--',
     ...command,
   ];
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** Finds and tests bubblewrap: it may be installed while namespaces are forbidden. */

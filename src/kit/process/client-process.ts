@@ -4,6 +4,7 @@
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { processInfo } from './process-info.ts';
 
 /** A process; the start time distinguishes it from later ones with the same pid. */
 export type ClientProcess = { readonly pid: number; readonly started: string };
@@ -20,13 +21,11 @@ const MANY_SESSIONS = /(?:^|\s)(?:--(?:experimental-)?acp|app-server|mcp-server)
 const MOST_LEVELS = 6;
 
 function onLinux(pid: number): Ancestor | undefined {
+  const info = processInfo(pid);
+  if (info === undefined) return undefined;
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-    // The name is in parentheses and may contain any character; `started` is field 22 (proc(5)).
-    const after = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
-    const name = stat.slice(stat.indexOf('(') + 1, stat.lastIndexOf(')'));
-    return { pid, parent: Number(after[1]), started: after[19]!, command: `${name} ${command}` };
+    return { pid, parent: info.parent, started: info.started, command: `${info.name} ${command}` };
   } catch {
     return undefined;
   }

@@ -4,13 +4,13 @@
  * macOS, and nothing on other systems (docs/concepts/isolation.md).
  */
 import { execFile } from 'node:child_process';
-import { realpathSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path';
 import { baseFor, bubblewrapCommand, probeBubblewrap } from './bubblewrap.ts';
 import { seatbeltCommand } from './seatbelt.ts';
-import { isTooBroad, toolsOf } from './tools.ts';
+import { isTooBroad, realOrUndefined, toolsOf } from './tools.ts';
 import {
   type Base,
   type Grant,
@@ -72,14 +72,6 @@ export type SandboxedProgram = {
 export const ISOLATED_VARIABLE = 'REVEILLE_SEPARATED';
 
 const SEATBELT = '/usr/bin/sandbox-exec';
-
-function realOrUndefined(path: string): string | undefined {
-  try {
-    return realpathSync(path);
-  } catch {
-    return undefined;
-  }
-}
 
 /** The path without links, also if its last parts do not exist yet. */
 function realOf(path: string): string {

@@ -11,7 +11,8 @@ const SHARED_IN_HOME = ['.local', '.local/share', '.config', '.cache', '.local/s
 const PROGRAM_FOLDER = /^(?:s?bin|shims|libexec)$/;
 const SCRIPT = /\.(?:[cm]?[jt]sx?|py|rb|pl|php|sh|jar)$/;
 
-function realOrUndefined(path: string): string | undefined {
+/** The path without links; `undefined` for one that does not exist or cannot be reached. */
+export function realOrUndefined(path: string): string | undefined {
   try {
     return realpathSync(path);
   } catch {

@@ -2,6 +2,7 @@
 import type { ChildProcess } from 'node:child_process';
 import type { Clock } from '../../kit/clock/clock.ts';
 import { exitOf, isLedByBubblewrap, signalBubblewrapGroup } from '../../kit/process/bubblewrap-signals.ts';
+import { sendSignal } from '../../kit/process/process-info.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { isRunning } from './process-table.ts';
 
@@ -18,23 +19,13 @@ function endingOf(code: number | null, signal: NodeJS.Signals | null, isWrapped:
   return 'code' in end ? `exited with code ${end.code}` : `was ended by ${end.signal}`;
 }
 
-function send(target: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(target, signal);
-  } catch (thrown) {
-    // ESRCH: no process is left. EPERM: macOS reports it for a group of zombies.
-    const code = thrown instanceof Error && 'code' in thrown ? thrown.code : undefined;
-    if (code !== 'ESRCH' && code !== 'EPERM') throw thrown;
-  }
-}
-
 function killGroup(pid: number, signal: NodeJS.Signals): void {
-  send(-pid, signal);
+  sendSignal(-pid, signal);
 }
 
 /** Kills one process; harmless when it has ended. */
 export function killProcess(pid: number): void {
-  send(pid, 'SIGKILL');
+  sendSignal(pid, 'SIGKILL');
 }
 
 export class ProcessGroup {
