@@ -4,7 +4,7 @@ import { localTime } from '../../kit/clock/local-time.ts';
 import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
 import type { MachinePutAnswer, MachineView } from '../../router/machines/machine-schema.ts';
 import { descriptorOf } from '../../router/providers/descriptors.ts';
-import { MACHINE_CHANGES_MAX, type MachineChangeList } from '../../wire/machine-change.ts';
+import { MACHINE_CHANGES_MAX, type MachineChangeList } from '../../wire/machine.ts';
 import {
   MACHINE_TURN_STATUSES,
   MACHINE_TURNS_MAX,

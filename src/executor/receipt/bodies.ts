@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { intentSchema } from '../../wire/intent.ts';
 import { type ReceiptKind, SIGNED_APPROVALS } from '../../wire/intent-receipt.ts';
 import { isWrittenInstant } from '../../wire/rfc3339.ts';
+import { hexDigits } from '../../wire/text.ts';
 
 /** An object. Unknown members are accepted, because they are signed like the others; the type has only the known ones. */
 const open = <Shape extends z.ZodRawShape>(shape: Shape) =>
@@ -15,8 +16,8 @@ const open = <Shape extends z.ZodRawShape>(shape: Shape) =>
 const list = <Item extends z.ZodType>(item: Item) => z.array(item) as unknown as z.ZodType<readonly z.output<Item>[]>;
 
 const text = z.string();
-const sha256 = z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 lower-case hex digits');
-const signature = z.string().regex(/^[0-9a-f]{128}$/, 'must be 128 lower-case hex digits');
+const sha256 = hexDigits(64);
+const signature = hexDigits(128);
 const hex = z.string().regex(/^(?:[0-9a-f]{2})+$/, 'must be lower-case hex digits, two for each byte');
 const UTC = 'must be an instant in UTC with milliseconds, such as 2026-06-15T08:10:00.000Z';
 const instant = z.string().refine(isWrittenInstant, UTC);

@@ -16,7 +16,7 @@ import {
   type Scalar,
   type YAMLError,
 } from 'yaml';
-import { isExact, isNumberLiteral } from '../../wire/exact-number.ts';
+import { isExact, isNumberLiteral } from '../../wire/json.ts';
 import { showValue } from '../../wire/validate.ts';
 import { everyHiddenCharacter } from '../text/hidden-characters.ts';
 

@@ -5,7 +5,7 @@
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import type { MachineChangeList } from '../../wire/machine-change.ts';
+import type { MachineChangeList } from '../../wire/machine.ts';
 import type { Budgets } from '../budget/budgets.ts';
 import type { Fleet } from '../fleet.ts';
 import { hasDaemon, type Machine, noMachine, restoreMachine, suspendMachine, viewOf } from '../machines/machine.ts';
