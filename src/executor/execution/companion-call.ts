@@ -63,9 +63,7 @@ export async function callCompanion(
     const message = `it was not called: ${name} moves or commits something itself`;
     return answer({ status: 'not_run', message }, filled.args);
   }
-  const report = await toolbox.call(name, filled.args, {
-    ...{ signal, definitionSha256: found.definitionSha256 },
-    user: run.state().accepted.principal.user,
-  });
-  return answer(report, filled.args);
+  const { user } = run.state().accepted.principal;
+  const { definitionSha256 } = found;
+  return answer(await toolbox.call(name, filled.args, { signal, definitionSha256, user }), filled.args);
 }
