@@ -72,10 +72,20 @@ const valueSource = open({
   /** The tool that was read while the intent was compiled. */
   tool: text.exactOptional(),
 });
-/** `place` in the arguments of `node_id` takes the value at `pointer` in the result of `from`. */
-const planReference = open({ node_id: text, place: text, from: text, pointer: text });
-/** The JSON text `json` of the reference `ref` at `place`, character for character as the tool wrote it. */
+/** A reference of a plan: `place` in the arguments of `node_id` takes the value at `pointer` in the result of `from`. */
+const planReference = open({
+  node_id: text,
+  /** JSON Pointer into the arguments; never the arguments as a whole. */
+  place: text,
+  /** The node of the call with the result. */
+  from: text,
+  /** JSON Pointer (RFC 6901) into that result; empty for all of it. */
+  pointer: text,
+});
+export type PlanReference = z.output<typeof planReference>;
+/** The value of a reference: its JSON text `json`, character for character as the tool wrote it. */
 const resolvedValue = open({ place: text, ref: text, json: text });
+export type ResolvedValue = z.output<typeof resolvedValue>;
 const passkey = open({
   ...{ credential_id: hex, origin: text, public_key: hex, rp_id: text },
   ...{ authenticator_data: hex, client_data: text, signature: hex },
