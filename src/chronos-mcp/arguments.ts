@@ -1,8 +1,7 @@
 /** Reads the source text of a tool call's arguments into checked fields without loss of digits. */
 import type { z } from 'zod';
 import { ReveilleError } from '../wire/errors.ts';
-import { isExact, isNumberLiteral } from '../wire/exact-number.ts';
-import { parseJsonObject, refuseDeepNesting, sliceAt } from '../wire/json.ts';
+import { isExact, isNumberLiteral, parseJsonObject, refuseDeepNesting, sliceAt } from '../wire/json.ts';
 import { parseOrThrow, showValue } from '../wire/validate.ts';
 import type { ToolDefinition } from './tools.ts';
 

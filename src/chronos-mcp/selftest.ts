@@ -7,8 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseJsonObject } from '../wire/json.ts';
 import { agentManifestSchema, type ManifestServer, referencesOf } from '../wire/manifest.ts';
-import { readSkillTools } from '../wire/skill-tools.ts';
-import { readToolUri, type ToolUri } from '../wire/tool-uri.ts';
+import { readSkillTools, readToolUri, type ToolUri } from '../wire/tool-uri.ts';
 import { parseOrThrow } from '../wire/validate.ts';
 import { CHRONOS_ALIAS, readToolsFile, TOOL_NAMES, TOOL_SET_VERSION } from './tools.ts';
 

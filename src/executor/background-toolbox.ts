@@ -56,16 +56,8 @@ export function backgroundToolbox({ manifest, open, log, onFailure }: Background
       log.info({ tools: opened.tools().length }, 'the tools are available');
     } catch (thrown) {
       if (closing.signal.aborted) return;
-      failure =
-        thrown instanceof ReveilleError
-          ? thrown
-          : new ReveilleError(
-              'unavailable',
-              'the servers of the manifest could not be started; the log has the details',
-              {
-                cause: thrown,
-              },
-            );
+      const what = 'the servers of the manifest could not be started; the log has the details';
+      failure = thrown instanceof ReveilleError ? thrown : new ReveilleError('unavailable', what, { cause: thrown });
       log.error({ err: thrown }, 'the executor has no tools: the servers of its manifest could not be started');
       onFailure?.(failure);
     } finally {

@@ -1,17 +1,10 @@
 /** The executor's configuration (docs/reference/settings.md). */
 import { join, resolve } from 'node:path';
 import { z } from 'zod';
-import {
-  hostNames,
-  isLoopback,
-  type ListenerSettings,
-  listenerSettings,
-  parseListenerSettings,
-} from '../kit/http/listener-settings.ts';
-import { type ModelConfig, modelSettings, parseModelConfig } from '../kit/model/settings.ts';
-import type { IsolationMode } from '../kit/process/isolation.ts';
+import { hostNames, isLoopback, listenerSettings, parseListenerSettings } from '../kit/http/listener-settings.ts';
+import { modelSettings, parseModelConfig } from '../kit/model/settings.ts';
 import { bundledPolicy } from '../mcp-host/bundled-programs.ts';
-import { type HostLimits, limitSettings, parseLimits } from '../mcp-host/limits.ts';
+import { limitSettings, parseLimits } from '../mcp-host/limits.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import {
   credentialSetting,
@@ -27,62 +20,13 @@ import {
   urlSetting,
   wholeNumber,
 } from '../wire/settings.ts';
-import { ENROLLMENTS, type Enrollment } from './journal/roster.ts';
+import { ENROLLMENTS } from './journal/roster.ts';
 
 /** Limits on one user's open intents. */
 export type IntentBounds = {
   readonly openIntents: number;
   /** Bytes of conversation that were submitted with them and are stored until they are compiled. */
   readonly contextBytes: number;
-};
-
-/** Receivers of notifications about waiting questions when the person may be absent. */
-export type NotifyConfig = {
-  /** Receiver of a signed webhook. */
-  readonly webhook: { readonly url: string; readonly secret: string | undefined } | undefined;
-  /** A program and its arguments; gets the question as JSON on its standard input. */
-  readonly command: readonly [string, ...string[]] | undefined;
-};
-
-export type ExecutorConfig = {
-  readonly host: string;
-  readonly port: number;
-  readonly listener: ListenerSettings;
-  /** Accepted `Host` values besides loopback names and `host`. */
-  readonly allowedHosts: readonly string[];
-  readonly dataDir: string;
-  /** `undefined`: every request is accepted; only in development and only on loopback. */
-  readonly token: string | undefined;
-  /** Gives access to the rosters of approvers and submitters; without it they cannot be changed. */
-  readonly adminToken: string | undefined;
-  /** The authority that the first approver of a user needs. */
-  readonly enrollment: Enrollment;
-  /** The manifest of its tools; `bundled` is the manifest of the package. */
-  readonly manifest: { readonly path: string } | 'bundled';
-  /** Limits of its servers from the environment; they override those of the manifest. */
-  readonly limits?: Partial<HostLimits>;
-  /** The workspace of the servers of the bundled manifest. */
-  readonly workspace: string;
-  /**
-   * The policy file; by default the bundled one, if the manifest is bundled. Without a policy every escalate-class call
-   * needs an approval.
-   */
-  readonly policy: string | undefined;
-  /** The model that compiles prose; without an endpoint only intents given as JSON can be executed. */
-  readonly model: ModelConfig;
-  /** How long the outcome of a call with a lost answer is queried before it counts as unknown. */
-  readonly reconcileMs: number;
-  /** Limits on one user's open intents. */
-  readonly bounds: IntentBounds;
-  readonly notify: NotifyConfig;
-  /** The chronosd that wakes agents that parked an intent; without it no agent is woken. */
-  readonly chronos: { readonly url: string; readonly token: string } | undefined;
-  /** The folder with a key for each user whose alarms a plan may set: `<user>.key`. */
-  readonly agentKeysDir: string;
-  /** Whether its MCP servers run in a sandbox. */
-  readonly isolation: IsolationMode;
-  /** Warnings for the log about insecure settings. */
-  readonly warnings: readonly string[];
 };
 
 const commandLine = z.tuple([z.string().min(1)], z.string());
@@ -209,6 +153,14 @@ function dataDirOf({ EXECUTOR_DATA_DIR, REVEILLE_HOME }: ExecutorSettings): stri
   return stop('EXECUTOR_DATA_DIR is not set: give a folder for intents and their receipts, or set REVEILLE_HOME');
 }
 
+/** Receivers of notifications about waiting questions when the person may be absent. */
+export type NotifyConfig = {
+  /** Receiver of a signed webhook. */
+  readonly webhook: { readonly url: string; readonly secret: string | undefined } | undefined;
+  /** A program and its arguments; gets the question as JSON on its standard input. */
+  readonly command: readonly [string, ...string[]] | undefined;
+};
+
 function notifyOf(read: ExecutorSettings): NotifyConfig {
   const { EXECUTOR_NOTIFY_URL: url, EXECUTOR_NOTIFY_SECRET: secret, EXECUTOR_NOTIFY_COMMAND: command } = read;
   if (url === undefined && secret !== undefined) {
@@ -218,7 +170,9 @@ function notifyOf(read: ExecutorSettings): NotifyConfig {
   return { webhook: url === undefined ? undefined : { url, secret }, command };
 }
 
-function chronosOf(read: ExecutorSettings): ExecutorConfig['chronos'] {
+type ChronosConfig = { readonly url: string; readonly token: string } | undefined;
+
+function chronosOf(read: ExecutorSettings): ChronosConfig {
   const { EXECUTOR_CHRONOS_URL: url, EXECUTOR_CHRONOS_TOKEN: token } = read;
   if (url === undefined) {
     if (token !== undefined)
@@ -231,45 +185,51 @@ function chronosOf(read: ExecutorSettings): ExecutorConfig['chronos'] {
   return { url, token };
 }
 
-function warningsOf(config: Pick<ExecutorConfig, 'token' | 'adminToken' | 'notify' | 'chronos'>): string[] {
-  const { token, adminToken, notify, chronos } = config;
-  const warnings: string[] = [];
-  if (token === undefined) {
-    warnings.push('EXECUTOR_TOKEN is not set: any program on this computer may submit tasks (EXECUTOR_DEV=1)');
-  }
-  if (adminToken === undefined) {
-    warnings.push('EXECUTOR_ADMIN_TOKEN is not set: approvers cannot be enrolled (EXECUTOR_DEV=1)');
-  }
-  if (chronos === undefined) {
-    warnings.push(
+type Security = {
+  token: string | undefined;
+  adminToken: string | undefined;
+  notify: NotifyConfig;
+  chronos: ChronosConfig;
+};
+
+/** Warnings for the log about insecure settings. */
+function warningsOf({ token, adminToken, notify: { webhook }, chronos }: Security): string[] {
+  const isOpen = (url: string | undefined) => url?.startsWith('http:') === true && !isOnThisComputer(url);
+  const found: readonly [applies: boolean, warning: string][] = [
+    [token === undefined, 'EXECUTOR_TOKEN is not set: any program on this computer may submit tasks (EXECUTOR_DEV=1)'],
+    [adminToken === undefined, 'EXECUTOR_ADMIN_TOKEN is not set: approvers cannot be enrolled (EXECUTOR_DEV=1)'],
+    [
+      chronos === undefined,
       'EXECUTOR_CHRONOS_URL is not set: an agent that was woken by an alarm and parks a task is not notified of the outcome',
-    );
-  }
-  const { webhook } = notify;
-  if (webhook !== undefined && webhook.secret === undefined) {
-    warnings.push(
+    ],
+    [
+      webhook !== undefined && webhook.secret === undefined,
       'EXECUTOR_NOTIFY_SECRET is not set: the receiver cannot distinguish genuine notifications from forged ones',
-    );
-  }
-  const isOpen = (url: string) => url.startsWith('http:') && !isOnThisComputer(url);
-  if (webhook !== undefined && isOpen(webhook.url)) {
-    warnings.push('EXECUTOR_NOTIFY_URL is not https: questions with all amounts and names are sent unencrypted');
-  }
-  if (chronos !== undefined && isOpen(chronos.url)) {
-    warnings.push('EXECUTOR_CHRONOS_URL is not https: EXECUTOR_CHRONOS_TOKEN and results are sent unencrypted');
-  }
-  return warnings;
+    ],
+    [
+      isOpen(webhook?.url),
+      'EXECUTOR_NOTIFY_URL is not https: questions with all amounts and names are sent unencrypted',
+    ],
+    [
+      isOpen(chronos?.url),
+      'EXECUTOR_CHRONOS_URL is not https: EXECUTOR_CHRONOS_TOKEN and results are sent unencrypted',
+    ],
+  ];
+  return found.flatMap(([applies, warning]) => (applies ? [warning] : []));
 }
+
+export type ExecutorConfig = ReturnType<typeof parseExecutorConfig>;
 
 /**
  * Reads the executor's variables.
  *
  * @throws ReveilleError `invalid_request` naming every missing or wrong variable and the allowed values
  */
-export function parseExecutorConfig(settings: Settings): ExecutorConfig {
+export function parseExecutorConfig(settings: Settings) {
   const read = parseSettings(executorSettingsSchema, settings);
   const [token, notify, chronos] = [tokenOf(read), notifyOf(read), chronosOf(read)];
   const adminToken = adminTokenOf(read);
+  const manifestPath = read.EXECUTOR_MANIFEST;
   const { model, warnings } = parseModelConfig('EXECUTOR', settings);
   return Object.freeze({
     host: read.EXECUTOR_HOST,
@@ -277,18 +237,26 @@ export function parseExecutorConfig(settings: Settings): ExecutorConfig {
     listener: parseListenerSettings('EXECUTOR', read.EXECUTOR_HOST, settings),
     allowedHosts: hostNames(read.EXECUTOR_ALLOWED_HOSTS),
     dataDir: dataDirOf(read),
+    /** `undefined`: every request is accepted; only in development and only on loopback. */
     token,
+    /** Without it the rosters of approvers and submitters cannot be changed. */
     adminToken,
     enrollment: read.EXECUTOR_ENROLLMENT,
-    manifest: read.EXECUTOR_MANIFEST === undefined ? 'bundled' : { path: read.EXECUTOR_MANIFEST },
-    policy: effectivePolicy(read.EXECUTOR_POLICY, read.EXECUTOR_MANIFEST),
+    /** `bundled` is the manifest of the package. */
+    manifest: manifestPath === undefined ? ('bundled' as const) : { path: manifestPath },
+    /** Without a policy every escalate-class call needs an approval. */
+    policy: effectivePolicy(read.EXECUTOR_POLICY, manifestPath),
     workspace: resolve(read.EXECUTOR_WORKSPACE ?? join(dataDirOf(read), 'workspace')),
+    /** They override those of the manifest. */
     limits: parseLimits('EXECUTOR', settings),
+    /** Without an endpoint only intents given as JSON can be executed. */
     model,
     reconcileMs: read.EXECUTOR_RECONCILE_SECONDS * 1000,
     bounds: { openIntents: read.EXECUTOR_MAX_OPEN_INTENTS, contextBytes: read.EXECUTOR_MAX_CONTEXT_MIB * 1024 * 1024 },
     notify,
+    /** Without it no agent that parked an intent is woken. */
     chronos,
+    /** `<user>.key` for each user. */
     agentKeysDir: resolve(read.EXECUTOR_AGENT_KEYS ?? join(dataDirOf(read), 'agent-keys')),
     isolation: read.REVEILLE_SEPARATION,
     warnings: [...warningsOf({ token, adminToken, notify, chronos }), ...warnings],

@@ -149,25 +149,14 @@ export async function startExecutor(options: ExecutorOptions): Promise<RunningEx
       // Loading the MCP host takes as long as loading the rest of the executor.
       const { createToolbox } = await import('./tools/create-toolbox.ts');
       return createToolbox({
-        ...{
-          manifest,
-          workspace,
-          limits: config.limits,
-          variables: toolVariables,
-          sandbox: options.sandbox,
-          dataDir,
-          clock,
-          log,
-          signal,
-        },
+        ...{ manifest, workspace, limits: config.limits, variables: toolVariables, sandbox: options.sandbox },
+        ...{ dataDir, clock, log, signal },
         beforeUser: (user) => void agentKeyOf(config.agentKeysDir, user),
       });
     },
   });
-  const journal = openJournal({
-    ...{ dataDir, key, clock, log },
-    ...{ bounds: config.bounds, enrollment: config.enrollment },
-  });
+  const { bounds, enrollment } = config;
+  const journal = openJournal({ dataDir, key, clock, log, bounds, enrollment });
   const compiler = compilerOf(options, { toolbox, policy });
   const canWake = config.chronos !== undefined;
   const rail = createRail({ journal, toolbox, policy, compiler, clock, log, reconcileMs, canWake });
@@ -178,9 +167,8 @@ export async function startExecutor(options: ExecutorOptions): Promise<RunningEx
   let server: RunningServer;
   try {
     await checkTools(toolbox, options, toolVariables);
-    server = await startExecutorServer({
-      ...{ config, rail, journal, publicKey: key.publicKeyHex, tools: toolbox, clock, log, drainMs },
-    });
+    const parts = { config, rail, journal, publicKey: key.publicKeyHex, tools: toolbox };
+    server = await startExecutorServer({ ...parts, clock, log, drainMs });
   } catch (error) {
     await toolbox.close();
     await journal.close();

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { readSkillTools } from '../wire/skill-tools.ts';
-import { readToolUri, writeToolUri } from '../wire/tool-uri.ts';
+import { readSkillTools, readToolUri, writeToolUri } from '../wire/tool-uri.ts';
 import { resolveToolUri } from './tool-uri.ts';
 
 const part = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 40 });

@@ -5,7 +5,7 @@ import { type Call, callOf, createCaller, type LimitedCall, NoAnswer, withinTime
 import type { Budget } from '../wire/budget.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { elementsOf, RawJson, sliceAt } from '../wire/json.ts';
-import type { MachineChangeList } from '../wire/machine-change.ts';
+import type { MachineChangeList } from '../wire/machine.ts';
 import type { MachineTurnList } from '../wire/machine-turn.ts';
 import type { PersonRights, PersonTokenCreate, PersonTokenMade, PersonTokenView } from '../wire/person.ts';
 import type { PathNames, Route } from '../wire/route.ts';

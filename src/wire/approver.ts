@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { canonicalJson } from './canonical-json.ts';
 import { labelSchema } from './did.ts';
 import { isWrittenInstant } from './rfc3339.ts';
-import { shortText } from './text.ts';
+import { hexDigits, shortText } from './text.ts';
 
 /** Longest validity of a signature after it was checked, in milliseconds. */
 export const SIGNED_AHEAD_MS = 24 * 60 * 60 * 1000;
@@ -15,11 +15,9 @@ export const APPROVER_NAME_MAX = 100;
 /** Keys of one user, revoked ones included. The limit keeps a client from filling the disk. */
 export const APPROVERS_PER_USER = 64;
 
-const hex = (digits: number) =>
-  z.string().regex(new RegExp(`^[0-9a-f]{${digits}}$`), `must be ${digits} lower-case hex digits`);
 /** An Ed25519 public key. */
-export const approverKeySchema = hex(64);
-export const signatureSchema = hex(128);
+export const approverKeySchema = hexDigits(64);
+export const signatureSchema = hexDigits(128);
 /** An instant in the form that receipts use. The signature covers the text, so each instant has exactly one form. */
 export const signedInstantSchema = z
   .string()

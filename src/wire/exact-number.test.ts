@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { isExact, isNumberLiteral } from './exact-number.ts';
+import { isExact, isNumberLiteral } from './json.ts';
 
 test('a number is exact in every spelling if JavaScript prints the same decimal number', () => {
   for (const literal of [

@@ -4,7 +4,7 @@ import { conversationIdSchema } from './alarm.ts';
 import { approverKeySchema, signatureSchema, signedInstantSchema } from './approver.ts';
 import { RawJson } from './json.ts';
 import { assertionSchema } from './passkey.ts';
-import { shortText, verbatimText } from './text.ts';
+import { hexDigits, shortText, verbatimText } from './text.ts';
 
 const INTENT_FINAL_STATUSES = ['completed', 'failed', 'denied', 'cancelled', 'unknown'] as const;
 
@@ -36,7 +36,7 @@ const pathId = z
   );
 export const intentIdSchema = pathId;
 export const nodeIdSchema = pathId;
-export const callDigestSchema = z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 lower-case hex digits');
+export const callDigestSchema = hexDigits(64);
 
 export const CONTEXT_PIECES_MAX = 64;
 export const CONTEXT_PIECE_MAX_BYTES = 64 * 1024;

@@ -3,6 +3,7 @@
  * this chain, and an intent's state is derived from it.
  */
 import { z } from 'zod';
+import { hexDigits } from './text.ts';
 
 export const RECEIPT_FORMAT = 'reveille-receipt/1';
 /** Payload type in the signed DSSE pre-authentication encoding. */
@@ -29,7 +30,7 @@ export const RECEIPT_KINDS = [
 ] as const;
 export type ReceiptKind = (typeof RECEIPT_KINDS)[number];
 
-const sha256 = z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 lower-case hex digits');
+const sha256 = hexDigits(64);
 
 export const receiptEnvelopeSchema = z.strictObject({
   /** From 1, without gaps. */
@@ -41,7 +42,7 @@ export const receiptEnvelopeSchema = z.strictObject({
   /** SHA-256 of the public key's 32 bytes. */
   key_id: sha256,
   /** Ed25519 over the pre-authentication encoding of the canonical JSON of the other members, 128 hex digits. */
-  signature: z.string().regex(/^[0-9a-f]{128}$/, 'must be 128 lower-case hex digits'),
+  signature: hexDigits(128),
 });
 export type ReceiptEnvelope = z.output<typeof receiptEnvelopeSchema>;
 

@@ -1,7 +1,7 @@
 /** Turns of machines without a daemon, as the router shows them: `GET /admin/machines/{user_id}/turns`. */
 import { z } from 'zod';
 import { conversationIdSchema } from './alarm.ts';
-import { wholeNumber } from './settings.ts';
+import { positionCursor, wholeNumber } from './settings.ts';
 import { LATE_REASONS } from './wake.ts';
 
 /**
@@ -61,9 +61,5 @@ export const machineTurnQuerySchema = z.strictObject({
   fire_id: z.string().max(128).optional(),
   status: z.enum(MACHINE_TURN_STATUSES).optional(),
   limit: wholeNumber(1, MACHINE_TURNS_MAX).optional(),
-  cursor: z
-    .string()
-    .regex(/^\d{1,15}$/, 'must be the next_cursor of an earlier answer, unchanged')
-    .transform(Number)
-    .optional(),
+  cursor: positionCursor.optional(),
 });

@@ -20,6 +20,13 @@ export function wholeNumber(min: number, max: number) {
     .pipe(z.int().min(min, error).max(max, error));
 }
 
+export const INVALID_CURSOR = 'must be the next_cursor of an earlier answer, unchanged';
+/** The cursor of a list whose entries have increasing numbers: the number of the last entry shown. */
+export const positionCursor = z
+  .string()
+  .regex(/^\d{1,15}$/, INVALID_CURSOR)
+  .transform(Number);
+
 /** Retention in days, fractions allowed: `30`, `0.5`. 0 keeps the data without limit. */
 export const retentionDays = z
   .string()

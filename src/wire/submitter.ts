@@ -1,7 +1,7 @@
 /** Submitters: programs that may only submit tasks for one user (docs/reference/api.md, "Executor"). */
 import { z } from 'zod';
 import { labelSchema } from './did.ts';
-import { shortText } from './text.ts';
+import { hexDigits, shortText } from './text.ts';
 
 export const SUBMITTER_NAME_MAX = 100;
 /** Maximum of a user's active tokens. The limit keeps a client from filling the disk. */
@@ -14,10 +14,7 @@ export const submitterRequestSchema = z.strictObject({
   user: labelSchema,
   name: shortText(SUBMITTER_NAME_MAX).min(1),
   /** SHA-256 of a token that the holder has already; without it, a token is generated. */
-  token_sha256: z
-    .string()
-    .regex(/^[0-9a-f]{64}$/, 'must be 64 lower-case hex digits')
-    .optional(),
+  token_sha256: hexDigits(64).optional(),
 });
 
 /** `DELETE /submitters`. */

@@ -6,6 +6,11 @@ export function utf8Bytes(text: string): number {
   return Buffer.byteLength(text, 'utf8');
 }
 
+/** Lower-case hex digits: a digest, a key or a signature. */
+export function hexDigits(digits: number) {
+  return z.string().regex(new RegExp(`^[0-9a-f]{${digits}}$`), `must be ${digits} lower-case hex digits`);
+}
+
 const SENTENCE_END = /[.;:!?](?=\s)/g;
 
 /**

@@ -1,7 +1,7 @@
 /** Turns, conversations and events as an agent daemon shows them (docs/reference/api.md, "Delivery to a daemon"). */
 import { z } from 'zod';
 import { conversationIdSchema, LIST_LIMIT_MAX } from './alarm.ts';
-import { wholeNumber } from './settings.ts';
+import { INVALID_CURSOR, positionCursor, wholeNumber } from './settings.ts';
 import { LATE_REASONS, WAKE_ORIGIN } from './wake.ts';
 
 /** The cause of a turn: a person or a timer. */
@@ -160,14 +160,12 @@ export type TurnEventType = keyof typeof turnEventSchemas;
 export type TurnEventData<Type extends TurnEventType> = z.infer<(typeof turnEventSchemas)[Type]>;
 
 const pageLimit = wholeNumber(1, LIST_LIMIT_MAX).optional();
-const invalidCursor = 'must be the next_cursor of an earlier answer, unchanged';
-
 /** The query of `GET /conversations`. A cursor holds the last activity and the id of the last conversation shown. */
 export const conversationListQuerySchema = z.strictObject({
   limit: pageLimit,
   cursor: z
     .string()
-    .regex(/^\d{1,15}~[A-Za-z0-9._:-]{1,128}$/, invalidCursor)
+    .regex(/^\d{1,15}~[A-Za-z0-9._:-]{1,128}$/, INVALID_CURSOR)
     .transform((text) => {
       const [lastActivityAt, id] = text.split('~') as [string, string];
       return { lastActivityAt: Number(lastActivityAt), id };
@@ -178,14 +176,7 @@ export const conversationListQuerySchema = z.strictObject({
 /**
  * The query of `GET /conversations/{id}`. A cursor is the position of the last turn shown, in the order of acceptance.
  */
-export const conversationQuerySchema = z.strictObject({
-  limit: pageLimit,
-  cursor: z
-    .string()
-    .regex(/^\d{1,15}$/, invalidCursor)
-    .transform(Number)
-    .optional(),
-});
+export const conversationQuerySchema = z.strictObject({ limit: pageLimit, cursor: positionCursor.optional() });
 
 /** An event's number in `Last-Event-ID` and `last_event_id`. */
 const eventIdSchema = z

@@ -6,7 +6,7 @@ import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
 import type { MachinePutAnswer, MachineView } from '../../router/machines/machine-schema.ts';
 import { descriptorOf } from '../../router/providers/descriptors.ts';
 import { BREAKER_PAUSE_SECONDS, type Budget } from '../../wire/budget.ts';
-import { MACHINE_CHANGES_MAX, type MachineChangeList } from '../../wire/machine-change.ts';
+import { MACHINE_CHANGES_MAX, type MachineChangeList } from '../../wire/machine.ts';
 import {
   MACHINE_TURN_STATUSES,
   MACHINE_TURNS_MAX,

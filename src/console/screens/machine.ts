@@ -2,7 +2,7 @@
 import { html } from 'hono/html';
 import { formatDuration } from '../../kit/clock/duration.ts';
 import { toReveilleError } from '../../wire/errors.ts';
-import type { MachineChangeView } from '../../wire/machine-change.ts';
+import type { MachineChangeView } from '../../wire/machine.ts';
 import { csrfField, empty, missing, type Page, pageHead } from '../page.ts';
 import { type Redirect, type RequestContext, there } from '../request-context.ts';
 import { type Html, NOTHING, shown } from '../shown.ts';

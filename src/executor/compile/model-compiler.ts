@@ -6,7 +6,7 @@ import { generateWithRetries } from '../../kit/model/retry.ts';
 import { hiddenCharacters, namesOf, withHiddenShown } from '../../kit/text/hidden-characters.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { CallNode, Intent } from '../../wire/intent.ts';
-import { parseUntrustedJson } from '../../wire/json.ts';
+import { isObject, parseUntrustedJson } from '../../wire/json.ts';
 import { checkPlan } from '../intent/plan.ts';
 import { readIntent } from '../intent/read-intent.ts';
 import type { Policy } from '../policy/policy.ts';
@@ -48,19 +48,15 @@ export const ARGUMENTS_MAX = 32 * 1024;
 /** Maximum length of a question, in characters. */
 const QUESTION_MAX = 4000;
 
-type ReadQuestion =
-  | { readonly question: string; readonly problem?: never }
-  | { readonly question?: never; readonly problem: string };
-
 /** @param input the arguments of the call, JSON source text */
-function readQuestion(input: string): ReadQuestion {
+function readQuestion(input: string): { readonly question: string } | { readonly problem: string } {
   let value: unknown;
   try {
     value = parseUntrustedJson(input);
   } catch {
     return { problem: 'the arguments must be a JSON object with a question' };
   }
-  const question = typeof value === 'object' && value !== null ? (value as { question?: unknown }).question : undefined;
+  const question = isObject(value) ? value.question : undefined;
   if (typeof question !== 'string' || question.trim() === '') return { problem: 'question must be a text' };
   if (question.length > QUESTION_MAX) {
     return { problem: `question must have at most ${QUESTION_MAX} characters (it has ${question.length})` };
@@ -111,16 +107,9 @@ function policyProblem(
   { policy, draft, clock }: LookupOptions,
 ): string | undefined {
   if (policy === undefined) return undefined;
-  const { effect, rule, reason } = policy.decide({
-    user: draft.user ?? '',
-    tool: tool.name,
-    args,
-    surface: tool.surface,
-    amount: undefined,
-    unattended: draft.unattended ?? false,
-    spends: [],
-    now: clock.now(),
-  });
+  const { user = '', unattended = false } = draft;
+  const call = { user, unattended, tool: tool.name, args, surface: tool.surface };
+  const { effect, rule, reason } = policy.decide({ ...call, amount: undefined, spends: [], now: clock.now() });
   if (effect === 'allow') return undefined;
   const what = effect === 'deny' ? 'denies it' : 'requires an approval, so it can only be a step of the plan';
   return `the policy ${what} (${rule}: ${reason})`;
@@ -144,16 +133,10 @@ export function createLookups(options: LookupOptions) {
       signal.throwIfAborted();
       if (report.status !== 'answered') return refused(`${tool.name} gave no answer: ${report.message}`);
       const text = headOf(report.text.toWellFormed());
-      reads.push({
-        tool: tool.name,
-        args,
-        args_sha256: digestOf(args),
-        is_error: report.isError,
-        response_sha256: report.rawSha256,
-        response_bytes: report.rawBytes,
-        text,
-      });
-      return { text: answerText(tool.name, text, report.isError), isError: report.isError };
+      const { isError, rawSha256, rawBytes } = report;
+      const received = { is_error: isError, response_sha256: rawSha256, response_bytes: rawBytes, text };
+      reads.push({ tool: tool.name, args, args_sha256: digestOf(args), ...received });
+      return { text: answerText(tool.name, text, isError), isError };
     } finally {
       timeout.abort();
       await timer;
@@ -210,15 +193,6 @@ function sentenceOf(problems: readonly string[]): string {
   return [...problems.slice(0, SHOWN_PROBLEMS), ...(left > 0 ? [`and ${left} more`] : [])].join('; ');
 }
 
-function hiddenIn(prose: string): Compiled | undefined {
-  const hidden = hiddenCharacters(prose);
-  if (hidden.length === 0) return undefined;
-  return refusal(
-    'invalid_request',
-    `the task contains invisible characters: ${namesOf(hidden)}; write it without them`,
-  );
-}
-
 /** The problem of an answer as a whole; its calls are then ignored. */
 function answerProblem({ toolCalls = [], cutOff }: ModelAnswer): string | undefined {
   if (toolCalls.length === 0) return cutOff ?? 'the answer has no call';
@@ -231,9 +205,12 @@ function answerProblem({ toolCalls = [], cutOff }: ModelAnswer): string | undefi
 /** Compiles one task until the signal aborts. */
 async function compileOne(draft: Draft, options: CompilerOptions, signal: AbortSignal): Promise<Compiled> {
   const { model, toolbox, policy, clock, log } = options;
-  const hidden = hiddenIn(draft.prose);
-  if (hidden !== undefined) return hidden;
-
+  const hidden = hiddenCharacters(draft.prose);
+  if (hidden.length > 0)
+    return refusal(
+      'invalid_request',
+      `the task contains invisible characters: ${namesOf(hidden)}; write it without them`,
+    );
   await orAborted(toolbox.ready?.() ?? Promise.resolve(), signal);
   const tools = toolbox.tools();
   const lookupTools: ReadonlyMap<string, RailTool> = lookupFunctions(tools);
@@ -261,9 +238,9 @@ async function compileOne(draft: Draft, options: CompilerOptions, signal: AbortS
   }
 
   function clarified(input: string): Step {
-    const { question, problem } = readQuestion(input);
-    if (question === undefined) return wrong([problem]);
-    return { end: { outcome: 'clarify', question, compiler, reads: lookups.reads } };
+    const read = readQuestion(input);
+    if ('problem' in read) return wrong([read.problem]);
+    return { end: { outcome: 'clarify', ...read, compiler, reads: lookups.reads } };
   }
 
   async function stepOf(call: ModelToolCall): Promise<Step> {

@@ -8,7 +8,7 @@ import { fillIn } from '../intent/companion.ts';
 import type { CallStatus, Received } from '../receipt/bodies.ts';
 import { digestOf } from '../receipt/envelope.ts';
 import { callKey } from '../receipt/plan-order.ts';
-import type { CallReport } from '../tools/toolbox.ts';
+import { type CallReport, splitName } from '../tools/toolbox.ts';
 import type { IntentRun } from './run.ts';
 
 /** Characters of an answer's text that a receipt contains. */
@@ -47,7 +47,7 @@ export async function callCompanion(
   { result, signal }: { result?: unknown; signal: AbortSignal },
 ): Promise<CompanionAnswer> {
   const { toolbox } = run.parts;
-  const name = `${tool.slice(0, tool.indexOf('/'))}/${companion.tool}`;
+  const name = `${splitName(tool)[0]}/${companion.tool}`;
   const filled = fillIn(companion.args, { args, result, key: callKey(run.intentId, id) });
   const answer = (report: CallReport, sent: Readonly<Record<string, unknown>>) => ({
     tool: name,
@@ -63,9 +63,7 @@ export async function callCompanion(
     const message = `it was not called: ${name} moves or commits something itself`;
     return answer({ status: 'not_run', message }, filled.args);
   }
-  const report = await toolbox.call(name, filled.args, {
-    ...{ signal, definitionSha256: found.definitionSha256 },
-    user: run.state().accepted.principal.user,
-  });
-  return answer(report, filled.args);
+  const { user } = run.state().accepted.principal;
+  const { definitionSha256 } = found;
+  return answer(await toolbox.call(name, filled.args, { signal, definitionSha256, user }), filled.args);
 }

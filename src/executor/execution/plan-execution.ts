@@ -143,23 +143,11 @@ async function readBack(run: IntentRun, node: CallNode): Promise<void> {
   const companion = toolbox.find(node.tool)?.rail?.read_back;
   const { readBack: before, finished } = recordOf(run.state(), node.id);
   if (!companion || before) return;
-  const answer = await callCompanion(run, node, companion, {
-    result: finished?.result,
-    signal: run.shutdownSignal,
-  });
+  const answer = await callCompanion(run, node, companion, { result: finished?.result, signal: run.shutdownSignal });
   const { tool, args_sha256, status } = answer;
-  await run.record(() => [
-    {
-      kind: 'call.read_back',
-      body: { at: formatInstant(clock.now()), node_id: node.id, tool, args_sha256, status, ...receivedOf(answer) },
-    },
-  ]);
+  const body = { at: formatInstant(clock.now()), node_id: node.id, tool, args_sha256, status, ...receivedOf(answer) };
+  await run.record(() => [{ kind: 'call.read_back', body }]);
 }
-
-const REASON_OF: { readonly [Status in 'failed' | 'not_run']: string } = {
-  failed: 'failed',
-  not_run: 'was not carried out',
-};
 
 /** @throws IntentFailure when the call did not succeed */
 async function finishCall(run: IntentRun, node: CallNode, status: CallStatus): Promise<void> {
@@ -168,8 +156,8 @@ async function finishCall(run: IntentRun, node: CallNode, status: CallStatus): P
   if (status === 'unknown')
     throw new IntentFailure('unknown', `the outcome of ${node.tool} (node ${node.id}) is unknown`);
   const why = reconciled?.reason ?? [finished?.reason, finished?.text].filter((part) => part !== undefined).join(': ');
-  const code = status === 'failed' ? 'tool_failed' : 'not_run';
-  throw new IntentFailure(code, `${node.tool} (node ${node.id}) ${REASON_OF[status]}: ${why}`);
+  const [code, how] = status === 'failed' ? ['tool_failed', 'failed'] : ['not_run', 'was not carried out'];
+  throw new IntentFailure(code!, `${node.tool} (node ${node.id}) ${how}: ${why}`);
 }
 
 /**

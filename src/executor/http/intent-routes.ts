@@ -58,12 +58,10 @@ async function refuseArguments(c: HttpContext): Promise<void> {
   if (bodyBytes(c).length > 0) parseOrThrow(nothing, await readJson(c));
 }
 
-const noQuery = z.strictObject({});
-
 export function intentRoutes(app: HttpApp, rail: ExecutorRail): void {
   serve(app, EXECUTOR_ROUTES.submit, async (c) => {
     const user = userOf(c);
-    parseOrThrow(noQuery, c.req.query());
+    parseOrThrow(nothing, c.req.query());
     const request = parseOrThrow(intentRequestSchema, await readJson(c, { raw: RAW_INTENT_FIELDS }));
     const { intentId } = await rail.submit(user, request);
     return sendOk(c, { intent_id: intentId });
@@ -87,7 +85,7 @@ export function intentRoutes(app: HttpApp, rail: ExecutorRail): void {
   });
   serve(app, EXECUTOR_ROUTES.cancelIntent, async (c) => {
     const [user, intentId] = [userOf(c), intentIdOf(c)];
-    parseOrThrow(noQuery, c.req.query());
+    parseOrThrow(nothing, c.req.query());
     const { reason } = parseOrThrow(cancelSchema, bodyBytes(c).length === 0 ? {} : await readJson(c));
     return sendOk(c, await rail.cancel(user, intentId, reason));
   });

@@ -4,10 +4,11 @@ import { AjvJsonSchemaValidator } from '@modelcontextprotocol/client/validators/
 import { ReveilleError } from '../../wire/errors.ts';
 import type { CallNode, Intent, PlanNode } from '../../wire/intent.ts';
 import { isObject } from '../../wire/json.ts';
+import type { PlanReference } from '../receipt/bodies.ts';
 import { callKey } from '../receipt/plan-order.ts';
 import type { Toolbox } from '../tools/toolbox.ts';
 import { partsOf } from './pointer.ts';
-import { type PlanReference, readReferences } from './reference.ts';
+import { readReferences } from './reference.ts';
 
 /** The calls of a plan in written order; none of an intent without a plan. */
 export function callNodes(plan: PlanNode | undefined): readonly CallNode[] {

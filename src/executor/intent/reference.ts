@@ -5,33 +5,12 @@
  */
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import type { CallNode, PlanNode } from '../../wire/intent.ts';
+import type { PlanReference, ResolvedValue } from '../receipt/bodies.ts';
 import { planOrder } from '../receipt/plan-order.ts';
 import { escaped } from './pointer.ts';
 import { resultValues } from './result-values.ts';
 
 type Args = CallNode['args'];
-
-/**
- * A reference of a plan: `place` in the arguments of `node_id` takes the value at `pointer` in the result of `from`.
- */
-export type PlanReference = {
-  readonly node_id: string;
-  /** JSON Pointer into the arguments; never the arguments as a whole. */
-  readonly place: string;
-  /** The node of the call with the result. */
-  readonly from: string;
-  /** JSON Pointer (RFC 6901) into that result; empty for all of it. */
-  readonly pointer: string;
-};
-
-/** The value of a reference. */
-export type ResolvedValue = {
-  readonly place: string;
-  /** The reference as in the plan. */
-  readonly ref: string;
-  /** The value's JSON text, character for character as the tool wrote it. */
-  readonly json: string;
-};
 
 /** References of one plan. */
 export const REFERENCES_MAX = 256;

@@ -3,7 +3,7 @@
  * indexes where each value begins and ends, and lookups use the index. Pure, apart from a cache.
  */
 import { JsonSyntaxError, StrictReader } from '../../kit/json/strict-json.ts';
-import { isExact } from '../../wire/exact-number.ts';
+import { isExact } from '../../wire/json.ts';
 import { RECEIPT_DEPTH_MAX } from '../receipt/envelope.ts';
 import { isReceiptResponse, strictnessProblem } from '../receipt/receipt-text.ts';
 import { escaped, INDEX, partsOf } from './pointer.ts';

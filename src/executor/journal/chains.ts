@@ -117,15 +117,12 @@ export class Chains {
       intent = after.intent;
       hasMessage ||= after.hasMessage;
     }
-    if (entries.length > 0) this.#saveStatus(intent);
+    if (entries.length > 0) this.intents.updateStatus(intent);
     return { intent, entries, hasMessage };
   }
 
   /** Appends one envelope and writes the rows that derive from it. */
-  #append(
-    { row, state: before, head }: LoadedIntent,
-    entry: ReceiptEntry,
-  ): { intent: LoadedIntent; hasMessage: boolean } {
+  #append({ row, state: before, head }: LoadedIntent, entry: ReceiptEntry) {
     const { key, clock, spends, outbox } = this.#parts;
     const sealed = nextEnvelope({ head, entry, key });
     const { kind, body } = sealed.envelope;
@@ -136,16 +133,6 @@ export class Chains {
     spends.record(before, read, clock.now());
     const hasMessage = outbox.record(state, read);
     return { intent: { row, state, head: sealed.head }, hasMessage };
-  }
-
-  #saveStatus({ row, state, head }: LoadedIntent): void {
-    this.intents.updateStatus(row.id, {
-      status: statusOf(state),
-      isOver: isFinal(state),
-      head,
-      escalateStarted: state.escalateStarted,
-      keepsContext: state.compiled === undefined && !isFinal(state),
-    });
   }
 }
 
@@ -158,14 +145,6 @@ type IntentRow = {
   readonly head: ChainHead;
   readonly escalateStarted: boolean;
   readonly createdAt: number;
-};
-
-export type IntentStatusRow = {
-  readonly status: IntentStatus;
-  readonly isOver: boolean;
-  readonly head: ChainHead;
-  readonly escalateStarted: boolean;
-  readonly keepsContext: boolean;
 };
 
 type Row = Record<string, SQLOutputValue>;
@@ -230,8 +209,11 @@ function intentTable(db: DatabaseSync) {
 
     idOf: (user: string, key: string) => byKey.get(user, key)?.id as string | undefined,
 
-    updateStatus(id: string, { status, isOver, head, escalateStarted, keepsContext }: IntentStatusRow): void {
-      updateStatus.run(status, Number(isOver), head.seq, head.hash, Number(escalateStarted), Number(keepsContext), id);
+    updateStatus({ row, state, head }: LoadedIntent): void {
+      const isOver = Number(isFinal(state));
+      const keepsContext = Number(state.compiled === undefined && !isFinal(state));
+      const { escalateStarted } = state;
+      updateStatus.run(statusOf(state), isOver, head.seq, head.hash, Number(escalateStarted), keepsContext, row.id);
     },
 
     /** Open intents in order of acceptance. */

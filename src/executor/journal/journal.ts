@@ -8,12 +8,11 @@ import type { DatabaseSync } from 'node:sqlite';
 import { v7 as uuidv7 } from 'uuid';
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
-import type { OutboxStore } from '../../kit/outbox/outbox.ts';
 import { GroupCommit } from '../../kit/sqlite/group-commit.ts';
 import { openDatabase } from '../../kit/sqlite/open.ts';
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import type { IntentRequest, IntentStatus } from '../../wire/executor.ts';
+import type { IntentRequest } from '../../wire/executor.ts';
 import {
   type IntentReceipt,
   RECEIPT_FORMAT,
@@ -22,16 +21,14 @@ import {
 } from '../../wire/intent-receipt.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { IntentBounds } from '../config.ts';
-import type { OutboxMessage } from '../outbox/outbox.ts';
-import type { Spend } from '../policy/policy.ts';
 import type { ReceiptBodies, ReceiptEntry } from '../receipt/bodies.ts';
 import { EMPTY_CHAIN, nextEnvelope, type SigningKey } from '../receipt/chain.ts';
 import { type ChainState, isFinal } from '../receipt/chain-state.ts';
 import { sha256Hex } from '../receipt/envelope.ts';
 import { type AppendResult, Chains, type LoadedIntent, type ProposeEntries } from './chains.ts';
 import { outboxTable, spendTable } from './derived-tables.ts';
-import { type Enrollment, openRoster, type Roster } from './roster.ts';
-import { type Submitters, submitterTable } from './submitter-table.ts';
+import { type Enrollment, openRoster } from './roster.ts';
+import { submitterTable } from './submitter-table.ts';
 
 /** Retry-after for a user with too many open intents. */
 const RETRY_AFTER_SECONDS = 60;
@@ -59,50 +56,10 @@ type ChangeResult = {
 
 type ChangeListener = (intentId: string, entries: readonly ReceiptEntry[], state: ChainState) => void;
 
-export type Journal = {
-  /**
-   * Records a task, or finds the one with the same idempotency key.
-   *
-   * @param hashes of the present manifest and policy; part of the receipt
-   * @param refusal thrown instead of recording a new task
-   * @throws ReveilleError `conflict` when the key belongs to another task, `rate_limited` when the user has too many
-   *   open intents
-   */
-  accept(
-    user: string,
-    request: IntentRequest,
-    hashes: { readonly manifestSha256: string; readonly policySha256: string },
-    refusal?: ReveilleError,
-  ): Promise<{ intentId: string; isNew: boolean }>;
-  /**
-   * The user's intent. Its chain is checked unless this process wrote all of it.
-   *
-   * @throws ReveilleError `not_found`, also for another user's intent
-   */
-  load(user: string, intentId: string): LoadedIntent;
-  /** Like {@link load}, for any user. */
-  loadAny(intentId: string): LoadedIntent;
-  /** Changes one intent; changes of the same intent are serialized. Resolves when the change is on disk. */
-  change(intentId: string, propose: ProposeEntries): Promise<ChangeResult>;
-  /** Open intents in order of acceptance. */
-  open(): { id: string; user: string }[];
-  list(user: string, limit: number, status: IntentStatus | undefined): string[];
-  spends(user: string, now: number): Spend[];
-  /** The receipt; its chain is checked again from the first envelope to the last. */
-  receipt(user: string, intentId: string): IntentReceipt;
-  readonly outbox: Required<OutboxStore<OutboxMessage>>;
-  /** The approvers. */
-  readonly roster: Roster;
-  /** The programs that may submit tasks for one user. */
-  readonly submitters: Submitters;
-  /** Called after each change is on disk. @returns a function that unsubscribes */
-  onChange(listener: ChangeListener): () => void;
-  /** Waits for changes in progress. */
-  close(): Promise<void>;
-};
+export type Journal = ReturnType<typeof openJournal>;
 
 /** Opens or creates the journal. Throws the errors of `openDatabase`, and `conflict` when another key has signed it. */
-export function openJournal({ dataDir, key, clock, log, bounds, enrollment = 'operator' }: JournalOptions): Journal {
+export function openJournal({ dataDir, key, clock, log, bounds, enrollment = 'operator' }: JournalOptions) {
   const path = join(dataDir, 'journal.db');
   const migrations = new URL('./migrations/', import.meta.url);
   const file = openDatabase({ path, migrations, clock, lock: 'exclusive' });
@@ -167,6 +124,7 @@ export function openJournal({ dataDir, key, clock, log, bounds, enrollment = 'op
     return result.intent;
   }
 
+  /** Like {@link load}, for any user. */
   function loadAny(intentId: string): LoadedIntent {
     const known = memory.get(intentId);
     if (known) return known;
@@ -177,12 +135,18 @@ export function openJournal({ dataDir, key, clock, log, bounds, enrollment = 'op
     return fresh;
   }
 
+  /**
+   * The user's intent. Its chain is checked unless this process wrote all of it.
+   *
+   * @throws ReveilleError `not_found`, also for another user's intent
+   */
   function load(user: string, intentId: string): LoadedIntent {
     // Do not reveal whether another user's intent exists.
     if (chains.row(intentId).user !== user) chains.row('');
     return loadAny(intentId);
   }
 
+  /** Changes one intent; changes of the same intent are serialized. Resolves when the change is on disk. */
   async function change(intentId: string, propose: ProposeEntries): Promise<ChangeResult> {
     const before = pendingChanges.get(intentId);
     const mine = (async () => {
@@ -204,7 +168,20 @@ export function openJournal({ dataDir, key, clock, log, bounds, enrollment = 'op
   }
 
   return {
-    async accept(user, request, hashes, refusal) {
+    /**
+     * Records a task, or finds the one with the same idempotency key.
+     *
+     * @param hashes of the present manifest and policy; part of the receipt
+     * @param refusal thrown instead of recording a new task
+     * @throws ReveilleError `conflict` when the key belongs to another task, `rate_limited` when the user has too many
+     *   open intents
+     */
+    async accept(
+      user: string,
+      request: IntentRequest,
+      hashes: { readonly manifestSha256: string; readonly policySha256: string },
+      refusal?: ReveilleError,
+    ): Promise<{ intentId: string; isNew: boolean }> {
       const id = uuidv7({ msecs: clock.now() });
       return writes.run(() => {
         const idempotencyKey = request.idempotency_key;
@@ -232,11 +209,12 @@ export function openJournal({ dataDir, key, clock, log, bounds, enrollment = 'op
     load,
     loadAny,
     change,
-    open: () => intents.open(),
-    list: (user, limit, status) => intents.newest(user, limit, status),
-    spends: (user, now) => spends.of(user, now),
+    open: intents.open,
+    list: intents.newest,
+    spends: spends.of,
 
-    receipt(user, intentId) {
+    /** The receipt; its chain is checked again from the first envelope to the last. */
+    receipt(user: string, intentId: string): IntentReceipt {
       load(user, intentId);
       check(intentId);
       return {
@@ -251,12 +229,14 @@ export function openJournal({ dataDir, key, clock, log, bounds, enrollment = 'op
     roster: openRoster({ db: file.db, writes, clock, executor: key.publicKeyHex, enrollment }),
     submitters: submitterTable(file.db, writes, clock),
 
-    onChange(listener) {
+    /** Called after each change is on disk. @returns a function that unsubscribes */
+    onChange(listener: ChangeListener): () => void {
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
 
-    async close() {
+    /** Waits for changes in progress. */
+    async close(): Promise<void> {
       while (pendingChanges.size > 0) await Promise.all(pendingChanges.values());
       await writes.drain();
       file.close();

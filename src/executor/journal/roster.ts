@@ -68,32 +68,7 @@ export type RosterReset = { readonly user: string; readonly at: string };
 /** An approver who may answer. */
 export type ActiveApprover = { readonly name: string; readonly passkey?: StoredPasskey };
 
-export type Roster = {
-  /** The active approver of this user with this key or passkey id; `undefined` for any other. */
-  activeApprover(user: string, approver: string): ActiveApprover | undefined;
-  /** The active passkeys of a user. */
-  passkeys(user: string): OfferedPasskey[];
-  /** Stores the signature counter of an accepted answer, in the transaction that records the answer. */
-  recordUse(user: string, approver: string, assertion: Assertion): void;
-  /** In order of enrolment, including revoked ones. @param user all users by default */
-  list(user?: string): ApproverView[];
-  resets(user?: string): RosterReset[];
-  /**
-   * @throws ReveilleError `conflict` for a key that was enrolled before or a statement for another executor,
-   *   `forbidden` without a required signature, `invalid_request` for an impossible passkey, `rate_limited`
-   */
-  enroll(request: ApproverRequest | PasskeyRequest): ApproverView;
-  /**
-   * @throws ReveilleError `not_found`, `forbidden` without the signature of an active key, `conflict` for the last
-   *   active key
-   */
-  revoke(request: RevocationRequest): ApproverView;
-  /**
-   * Resets a user's roster: active approvers are revoked, and the next key is a first key again. @returns the number of
-   * revoked approvers
-   */
-  reset(user: string): number;
-};
+export type Roster = ReturnType<typeof openRoster>;
 
 /** Reads the passkey column. An unreadable text gives an empty credential, whose id does not match the row. */
 function keptPasskey(text: string | null, signCount: number): StoredPasskey | undefined {
@@ -163,7 +138,7 @@ export type RosterOptions = {
   readonly enrollment: Enrollment;
 };
 
-export function openRoster({ db, writes, clock, executor, enrollment }: RosterOptions): Roster {
+export function openRoster({ db, writes, clock, executor, enrollment }: RosterOptions) {
   const all = db.prepare('SELECT * FROM approvers ORDER BY seq');
   const ofUser = db.prepare('SELECT * FROM approvers WHERE user_id = ? ORDER BY seq');
   const resetsOf = db.prepare('SELECT user_id, at, after_seq FROM approver_resets WHERE user_id = ? ORDER BY rowid');
@@ -295,27 +270,35 @@ export function openRoster({ db, writes, clock, executor, enrollment }: RosterOp
   const checkedRow = (user: string, publicKey: string) => rows(user).find(({ row }) => row.publicKey === publicKey);
 
   return {
-    activeApprover(user, approver) {
+    /** The active approver of this user with this key or passkey id; `undefined` for any other. */
+    activeApprover(user: string, approver: string): ActiveApprover | undefined {
       const row = activeOf(user).find((one) => one.row.publicKey === approver)?.row;
       return row && { name: row.name, ...(row.passkey && { passkey: row.passkey }) };
     },
 
-    passkeys: (user) => activeOf(ownerOf(user)).flatMap(({ row }) => offered(row)),
+    /** The active passkeys of a user. */
+    passkeys: (user: string): OfferedPasskey[] => activeOf(ownerOf(user)).flatMap(({ row }) => offered(row)),
 
-    recordUse: (user, approver, { authenticator_data }) =>
+    /** Stores the signature counter of an accepted answer, in the transaction that records the answer. */
+    recordUse: (user: string, approver: string, { authenticator_data }: Assertion): void =>
       void count.run(signCountOf(authenticator_data), user, approver),
 
-    list(user) {
+    /** In order of enrolment, including revoked ones. @param user all users by default */
+    list(user?: string): ApproverView[] {
       const owners = user === undefined ? users() : [ownerOf(user)];
       return [...owners].flatMap((each) => rows(each).map(viewOf));
     },
 
-    resets(user) {
+    resets(user?: string): RosterReset[] {
       const found = user === undefined ? allResets.all() : resetsOf.all(ownerOf(user));
       return found.map(({ user_id, at }) => ({ user: user_id as string, at: formatInstant(at as number) }));
     },
 
-    enroll: (request) =>
+    /**
+     * @throws ReveilleError `conflict` for a key that was enrolled before or a statement for another executor,
+     *   `forbidden` without a required signature, `invalid_request` for an impossible passkey, `rate_limited`
+     */
+    enroll: (request: ApproverRequest | PasskeyRequest): ApproverView =>
       writes.runNow(() => {
         const now = clock.now();
         const user = ownerOf(request.user);
@@ -341,7 +324,11 @@ export function openRoster({ db, writes, clock, executor, enrollment }: RosterOp
         return viewOf(checkedRow(user, approver)!);
       }),
 
-    revoke: (request) =>
+    /**
+     * @throws ReveilleError `not_found`, `forbidden` without the signature of an active key, `conflict` for the last
+     *   active key
+     */
+    revoke: (request: RevocationRequest): ApproverView =>
       writes.runNow(() => {
         const now = clock.now();
         const user = ownerOf(request.user);
@@ -361,7 +348,11 @@ export function openRoster({ db, writes, clock, executor, enrollment }: RosterOp
         return viewOf(checkedRow(user, approver)!);
       }),
 
-    reset: (user) =>
+    /**
+     * Resets a user's roster: active approvers are revoked, and the next key is a first key again. @returns the number
+     * of revoked approvers
+     */
+    reset: (user: string): number =>
       writes.runNow(() => {
         const owner = ownerOf(user);
         const now = clock.now();

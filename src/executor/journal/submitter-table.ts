@@ -12,19 +12,7 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { SUBMITTER_PREFIX, SUBMITTERS_PER_USER, type SubmitterView } from '../../wire/submitter.ts';
 
-export type Submitters = {
-  /** The submitter of a token; `undefined` for an unknown or revoked one. */
-  holder(token: string): SubmitterView | undefined;
-  /**
-   * @param tokenSha256 of a token that its holder already has; without it a token is generated
-   * @throws ReveilleError `rate_limited` when the user has too many active ones, `conflict` for a known token
-   */
-  add(user: string, name: string, tokenSha256?: string): SubmitterView & { readonly token?: string };
-  /** @param user all users by default */
-  list(user?: string): SubmitterView[];
-  /** Idempotent. @throws ReveilleError `not_found` */
-  revoke(id: string): SubmitterView;
-};
+export type Submitters = ReturnType<typeof submitterTable>;
 
 function viewOf(row: Record<string, SQLOutputValue>): SubmitterView {
   const revokedAt = row.revoked_at as number | null;
@@ -37,7 +25,7 @@ function viewOf(row: Record<string, SQLOutputValue>): SubmitterView {
   };
 }
 
-export function submitterTable(db: DatabaseSync, writes: GroupCommit, clock: Clock): Submitters {
+export function submitterTable(db: DatabaseSync, writes: GroupCommit, clock: Clock) {
   const insert = db.prepare(
     'INSERT INTO submitters (id, name, user_id, token_sha256, created_at) VALUES (?, ?, ?, ?, ?)',
   );
@@ -50,13 +38,18 @@ export function submitterTable(db: DatabaseSync, writes: GroupCommit, clock: Clo
   const revoke = db.prepare('UPDATE submitters SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL');
 
   return {
-    // The duration of an index lookup leaks only information about hashes, and a hash reveals nothing about its token.
-    holder(token) {
+    /** The submitter of a token; `undefined` for an unknown or revoked one. */
+    holder(token: string): SubmitterView | undefined {
+      // The duration of an index lookup leaks only information about hashes, and a hash reveals nothing about its token.
       const row = token.startsWith(SUBMITTER_PREFIX) ? byToken.get(tokenDigest(token)) : undefined;
       return row && viewOf(row);
     },
 
-    add: (user, name, tokenSha256) =>
+    /**
+     * @param tokenSha256 of a token that its holder already has; without it a token is generated
+     * @throws ReveilleError `rate_limited` when the user has too many active ones, `conflict` for a known token
+     */
+    add: (user: string, name: string, tokenSha256?: string): SubmitterView & { readonly token?: string } =>
       writes.runNow(() => {
         const owner = ownerOf(user);
         if ((active.get(owner)?.n as number) >= SUBMITTERS_PER_USER) {
@@ -72,9 +65,11 @@ export function submitterTable(db: DatabaseSync, writes: GroupCommit, clock: Clo
         return { ...viewOf(byId.get(id)!), ...(token !== undefined && { token }) };
       }),
 
-    list: (user) => (user === undefined ? all.all() : ofUser.all(ownerOf(user))).map(viewOf),
+    /** @param user all users by default */
+    list: (user?: string): SubmitterView[] => (user === undefined ? all.all() : ofUser.all(ownerOf(user))).map(viewOf),
 
-    revoke: (id) =>
+    /** Idempotent. @throws ReveilleError `not_found` */
+    revoke: (id: string): SubmitterView =>
       writes.runNow(() => {
         if (byId.get(id) === undefined)
           throw new ReveilleError(

@@ -71,6 +71,7 @@ const range = z
     if (least && most && isMore(least, most)) complain(context, ['max'], 'must not be less than min');
   });
 
+/** A pattern for an argument; every present member must match. */
 const pattern = z
   .strictObject({
     equals: plainValue.optional(),
@@ -82,6 +83,7 @@ const pattern = z
     glob: z.string().optional(),
     matches: expression.optional(),
     range: range.optional(),
+    /** The argument may be missing: a rule that denies or asks does not match a call without it. */
     optional: z.boolean().optional(),
   })
   .refine(
@@ -159,3 +161,4 @@ export const policyFileSchema = z
 
 export type PolicyFile = z.output<typeof policyFileSchema>;
 export type PolicyRule = z.output<typeof rule>;
+export type ArgumentPattern = z.output<typeof pattern>;

@@ -7,8 +7,8 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { checkInput } from '../../wire/validate.ts';
 import { type Defaults, decide } from './decide.ts';
 import type { Decision, Policy, PolicyRequest } from './policy.ts';
-import { type PolicyFile, type PolicyRule, policyFileSchema } from './policy-file.ts';
-import { compileRule, fitsGlob, type PatternSource, type RuleFit } from './rules.ts';
+import { type ArgumentPattern, type PolicyFile, type PolicyRule, policyFileSchema } from './policy-file.ts';
+import { compileRule, fitsGlob, type RuleFit } from './rules.ts';
 
 const POLICY_BYTES_MAX = 256 * 1024;
 const APPROVAL_TIMEOUT = 'PT24H';
@@ -117,7 +117,8 @@ export function readPolicy(path: string | undefined): ReadPolicy {
 
 const STRICTNESS = { allow: 0, ask: 1, deny: 2 } as const;
 
-const same = (one: PatternSource, other: PatternSource | undefined) => JSON.stringify(one) === JSON.stringify(other);
+const same = (one: ArgumentPattern, other: ArgumentPattern | undefined) =>
+  JSON.stringify(one) === JSON.stringify(other);
 
 /**
  * Whether `stricter` matches every call that `rule` matches. It may miss such a case, but never reports a false one.

@@ -3,7 +3,7 @@ import { valueAt } from '../intent/pointer.ts';
 import { isMore, readDecimal } from './decimal.ts';
 import { compileExpression } from './expression.ts';
 import type { PolicyRequest } from './policy.ts';
-import type { PolicyRule } from './policy-file.ts';
+import type { ArgumentPattern, PolicyRule } from './policy-file.ts';
 
 /** Whether a rule matches a call; `because` has the reason for a mismatch or the doubt. */
 export type RuleFit = { readonly rule: PolicyRule; readonly fit: Fit; readonly because: string };
@@ -40,21 +40,6 @@ export function compileRule(rule: PolicyRule): RuleTest {
 
 type Fit = 'yes' | 'no' | 'unclear';
 
-type PlainValue = string | number | boolean;
-
-/** A pattern of the file; every present member must match. */
-export type PatternSource = {
-  readonly equals?: PlainValue | undefined;
-  readonly one_of?: readonly PlainValue[] | undefined;
-  readonly glob?: string | undefined;
-  readonly matches?: string | undefined;
-  readonly range?:
-    | { readonly min?: string | number | undefined; readonly max?: string | number | undefined }
-    | undefined;
-  /** The argument may be missing: a rule that denies or asks does not match a call without it. */
-  readonly optional?: boolean | undefined;
-};
-
 /** Tests an argument; `undefined` when it is missing. */
 type ArgumentTest = (value: unknown) => Fit;
 
@@ -70,7 +55,7 @@ export function all(fits: readonly Fit[]): Fit {
 }
 
 /** @param values all of one type */
-function isOneOf(values: readonly PlainValue[]): ArgumentTest {
+function isOneOf(values: readonly unknown[]): ArgumentTest {
   const known = new Set<unknown>(values);
   return (value) => (typeof value === typeof values[0] ? fit(known.has(value)) : 'unclear');
 }
@@ -90,7 +75,7 @@ function isInRange(min: string | number | undefined, max: string | number | unde
 }
 
 /** @throws ExpressionError for an invalid `matches` */
-function compilePattern({ equals, one_of, glob, matches, range, optional }: PatternSource): ArgumentTest {
+function compilePattern({ equals, one_of, glob, matches, range, optional }: ArgumentPattern): ArgumentTest {
   const tests: ArgumentTest[] = [];
   if (equals !== undefined) tests.push(isOneOf([equals]));
   if (one_of !== undefined) tests.push(isOneOf(one_of));

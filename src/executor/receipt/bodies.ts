@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { intentSchema } from '../../wire/intent.ts';
 import { type ReceiptKind, SIGNED_APPROVALS } from '../../wire/intent-receipt.ts';
 import { isWrittenInstant } from '../../wire/rfc3339.ts';
+import { hexDigits } from '../../wire/text.ts';
 
 /** An object. Unknown members are accepted, because they are signed like the others; the type has only the known ones. */
 const open = <Shape extends z.ZodRawShape>(shape: Shape) =>
@@ -15,8 +16,8 @@ const open = <Shape extends z.ZodRawShape>(shape: Shape) =>
 const list = <Item extends z.ZodType>(item: Item) => z.array(item) as unknown as z.ZodType<readonly z.output<Item>[]>;
 
 const text = z.string();
-const sha256 = z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 lower-case hex digits');
-const signature = z.string().regex(/^[0-9a-f]{128}$/, 'must be 128 lower-case hex digits');
+const sha256 = hexDigits(64);
+const signature = hexDigits(128);
 const hex = z.string().regex(/^(?:[0-9a-f]{2})+$/, 'must be lower-case hex digits, two for each byte');
 const UTC = 'must be an instant in UTC with milliseconds, such as 2026-06-15T08:10:00.000Z';
 const instant = z.string().refine(isWrittenInstant, UTC);
@@ -71,10 +72,20 @@ const valueSource = open({
   /** The tool that was read while the intent was compiled. */
   tool: text.exactOptional(),
 });
-/** `place` in the arguments of `node_id` takes the value at `pointer` in the result of `from`. */
-const planReference = open({ node_id: text, place: text, from: text, pointer: text });
-/** The JSON text `json` of the reference `ref` at `place`, character for character as the tool wrote it. */
+/** A reference of a plan: `place` in the arguments of `node_id` takes the value at `pointer` in the result of `from`. */
+const planReference = open({
+  node_id: text,
+  /** JSON Pointer into the arguments; never the arguments as a whole. */
+  place: text,
+  /** The node of the call with the result. */
+  from: text,
+  /** JSON Pointer (RFC 6901) into that result; empty for all of it. */
+  pointer: text,
+});
+export type PlanReference = z.output<typeof planReference>;
+/** The value of a reference: its JSON text `json`, character for character as the tool wrote it. */
 const resolvedValue = open({ place: text, ref: text, json: text });
+export type ResolvedValue = z.output<typeof resolvedValue>;
 const passkey = open({
   ...{ credential_id: hex, origin: text, public_key: hex, rp_id: text },
   ...{ authenticator_data: hex, client_data: text, signature: hex },

@@ -7,17 +7,10 @@ import { canonicalJson } from '../../wire/canonical-json.ts';
 import { type CallNode, type Intent, intentSchema, type WaitNode } from '../../wire/intent.ts';
 import { type ReceiptKind, SIGNED_APPROVALS } from '../../wire/intent-receipt.ts';
 import { parseInstant } from '../../wire/rfc3339.ts';
-import {
-  isReferenceInPlan,
-  type PlanReference,
-  type ResolvedValue,
-  referencePositions,
-  refText,
-  withValues,
-} from '../intent/reference.ts';
+import { isReferenceInPlan, referencePositions, refText, withValues } from '../intent/reference.ts';
 import { resultValues } from '../intent/result-values.ts';
 import { signatureProblem } from './answer-signature.ts';
-import type { BoundCall, ReceiptBodies, ReceiptEntry } from './bodies.ts';
+import type { BoundCall, PlanReference, ReceiptBodies, ReceiptEntry, ResolvedValue } from './bodies.ts';
 import {
   type AnyChainState,
   apply,

@@ -17,7 +17,7 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { parseUntrustedJson } from '../../wire/json.ts';
 import type { Settings } from '../../wire/settings.ts';
 import { railMismatches, railProblems } from './rail-check.ts';
-import type { CallReport, RailTool, Toolbox } from './toolbox.ts';
+import { type CallReport, type RailTool, splitName, type Toolbox } from './toolbox.ts';
 
 type ToolboxOptions = {
   /** The executor's own manifest; `bundled` is the one of the package. */
@@ -120,7 +120,7 @@ class HostedToolbox implements Toolbox {
 
   absence(name: string): string {
     const { tools, problems } = this.bound;
-    const alias = name.slice(0, Math.max(0, name.indexOf('/')));
+    const [alias] = splitName(name);
     const server = this.#pool.servers().find((one) => one.alias === alias);
     const ownProblem = problems.find((problem) => problem.startsWith(`${name}: `));
     const problem = server?.problem === undefined ? ownProblem : `server "${alias}" ${server.problem}`;
@@ -133,16 +133,16 @@ class HostedToolbox implements Toolbox {
     { signal, definitionSha256, user }: Parameters<Toolbox['call']>[2],
   ): ReturnType<Toolbox['call']> {
     if (!this.find(name)) return { status: 'not_run', message: this.absence(name) };
-    const at = name.indexOf('/');
+    const [alias, tool] = splitName(name);
     try {
-      if (this.#perUser.has(name.slice(0, at))) this.#beforeUser?.(user);
+      if (this.#perUser.has(alias)) this.#beforeUser?.(user);
     } catch (thrown) {
       const why = thrown instanceof Error ? thrown.message : String(thrown);
       return { status: 'not_run', message: `it cannot be called for ${user}: ${why}` };
     }
     const options = { signal, definitionSha256, once: true, user };
     try {
-      return reportOf(await this.#pool.call(name.slice(0, at), name.slice(at + 1), args, options));
+      return reportOf(await this.#pool.call(alias, tool, args, options));
     } catch (thrown) {
       return reportOfFailure(thrown);
     }
@@ -202,8 +202,8 @@ export async function createToolbox(options: ToolboxOptions): Promise<Toolbox> {
 
 const MOST_NAMES = 20;
 
-const serverOf = (name: string) => name.slice(0, Math.max(0, name.indexOf('/')));
-const toolOf = (name: string) => name.slice(name.indexOf('/') + 1).toLowerCase();
+const serverOf = (name: string) => splitName(name)[0];
+const toolOf = (name: string) => splitName(name)[1].toLowerCase();
 
 /** Similar names, the nearest first. */
 function nearNames(name: string, available: readonly string[]): string[] {

@@ -40,12 +40,24 @@ function resolutionOf(distanceMs: number): number {
   return distanceMs < 86_400_000 ? 60_000 : 3_600_000;
 }
 
+const WEEKDAYS = 'Sun Mon Tue Wed Thu Fri Sat'.split(' ');
+const MONTHS = 'January February March April May June July August September October November December'.split(' ');
+
+/** `November` for 11. */
+export const monthName = (month: number): string => MONTHS[month - 1]!;
+
+/** `23 Nov` */
+function dayAndMonth(date: string): string {
+  const [, month, day] = date.split('-').map(Number);
+  return `${day} ${monthName(month!).slice(0, 3)}`;
+}
+
 /** Weekday, day and time in a zone, with the year if it differs: `Mon 23 Nov 09:00`, `Fri 1 Jan 2027 12:00`. */
 export function calendarTime(epochMs: number, { now, zone }: LocalContext): string {
   const { date, time } = wallClock(epochMs, zone);
   const weekday = WEEKDAYS[new Date(`${date}T00:00:00Z`).getUTCDay()]!;
-  const [year, month, day] = date.split('-');
-  const named = `${weekday} ${Number(day)} ${monthName(Number(month)).slice(0, 3)}`;
+  const named = `${weekday} ${dayAndMonth(date)}`;
+  const year = date.slice(0, 4);
   const shown = time.endsWith(':00') ? time.slice(0, 5) : time;
   return year === wallClock(now, zone).date.slice(0, 4) ? `${named} ${shown}` : `${named} ${year} ${shown}`;
 }
@@ -61,18 +73,11 @@ export function fromNow(epochMs: number, now: number): string {
   return epochMs > now ? `in ${text}` : `${text} ago`;
 }
 
-const WEEKDAYS = 'Sun Mon Tue Wed Thu Fri Sat'.split(' ');
-const MONTHS = 'January February March April May June July August September October November December'.split(' ');
-
-/** `November` for 11. */
-export const monthName = (month: number): string => MONTHS[month - 1]!;
-
 /** An instant for a narrow column: `14:10:00` today, `15 Jun 09:00` this year, `15 Jun 2027` in another. */
 export function shortTime(epochMs: number, { now, zone }: LocalContext): string {
   const { date, time } = wallClock(epochMs, zone);
   const today = wallClock(now, zone).date;
   if (date === today) return time;
-  const [year, month, day] = date.split('-');
-  const named = `${Number(day)} ${monthName(Number(month)).slice(0, 3)}`;
-  return year === today.slice(0, 4) ? `${named} ${time.slice(0, 5)}` : `${named} ${year}`;
+  const year = date.slice(0, 4);
+  return `${dayAndMonth(date)} ${year === today.slice(0, 4) ? time.slice(0, 5) : year}`;
 }

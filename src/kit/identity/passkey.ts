@@ -5,6 +5,7 @@
  */
 import { createPublicKey, hash, type KeyObject, verify } from 'node:crypto';
 import { canonicalJson } from '../../wire/canonical-json.ts';
+import { isObject } from '../../wire/json.ts';
 import type { Assertion, Passkey } from '../../wire/passkey.ts';
 import { JsonSyntaxError, StrictReader } from '../json/strict-json.ts';
 
@@ -17,6 +18,7 @@ const ATTESTED_HEAD_BYTES = 18;
 const P256 = '3059301306072a8648ce3d020106082a8648ce3d03010703420004';
 const ED25519 = '302a300506032b6570032100';
 const RSA_BITS = { least: 2048, most: 4096 };
+const WRONG_KEY = 'public_key must be P-256, Ed25519, or RSA of 2048 to 4096 bits';
 
 /** The id of a passkey, used where other approvers have a public key: 64 hex digits. */
 export function passkeyId({ credential_id, origin, public_key, rp_id }: Passkey): string {
@@ -54,7 +56,7 @@ function clientProblem(text: string, type: string, challenge: string, origin: st
     if (thrown instanceof JsonSyntaxError) return `client_data is not unambiguous JSON: ${thrown.message}`;
     throw thrown;
   }
-  if (typeof data !== 'object' || data === null || Array.isArray(data)) return 'client_data is not an object';
+  if (!isObject(data)) return 'client_data is not an object';
   const members = new Map(Object.entries(data));
   if (members.get('type') !== type) return `client_data is not of type ${type}`;
   if (members.get('challenge') !== challenge) return 'client_data has another challenge';
@@ -86,7 +88,7 @@ export function assertionProblem(passkey: Passkey, given: Assertion, text: strin
     authenticatorProblem(data, passkey.rp_id);
   if (wrong !== undefined) return wrong;
   const found = keyOf(passkey.public_key);
-  if (!found) return 'public_key must be P-256, Ed25519, or RSA of 2048 to 4096 bits';
+  if (!found) return WRONG_KEY;
   const signed = Buffer.concat([data, hash('sha256', client_data, 'buffer')]);
   return verify(found.digest, signed, found.key, Buffer.from(signature, 'hex'))
     ? undefined
@@ -125,5 +127,5 @@ export function originProblem({ origin, public_key, rp_id }: Passkey): string | 
   const isSecure = url.protocol === 'https:' || (url.protocol === 'http:' && rp_id === 'localhost');
   if (!isSecure) return `origin must be https, or http on localhost (got ${origin})`;
   if (url.hostname !== rp_id) return `rp_id must be the host name of origin, ${url.hostname} (got ${rp_id})`;
-  return keyOf(public_key) ? undefined : 'public_key must be P-256, Ed25519, or RSA of 2048 to 4096 bits';
+  return keyOf(public_key) ? undefined : WRONG_KEY;
 }

@@ -48,27 +48,40 @@ function syncFolder(folder: string): void {
  * @throws ReveilleError `conflict` if the file exists (it stays unchanged), `unavailable` if writing fails
  */
 export function writePrivateFile(path: string, text: string): void {
-  const folder = dirname(path);
+  makePrivateFolder(path);
+  try {
+    // A link, unlike a rename, fails if the name is taken.
+    withDraft(path, text, 0o600, (draft) => linkSync(draft, path));
+  } catch (cause) {
+    if (codeOf(cause) === 'EEXIST')
+      throw new ReveilleError('conflict', `${path} exists and is never overwritten; move it away first`, { cause });
+    throw refuse(path, 'written', cause);
+  }
+}
+
+/** @throws ReveilleError `unavailable` */
+function makePrivateFolder(path: string): void {
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  } catch (cause) {
+    throw refuse(path, 'written', cause);
+  }
+}
+
+/** Writes a durable file beside `path`; `place` gives it its name, which becomes durable too. */
+function withDraft(path: string, content: string | Buffer, mode: number, place: (draft: string) => void): void {
   const draft = `${path}.${randomBytes(6).toString('hex')}.tmp`;
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
     const fd = openSync(draft, 'wx', 0o600);
     try {
-      writeFileSync(fd, text);
+      writeFileSync(fd, content);
+      if (mode !== 0o600) fchmodSync(fd, mode);
       fsyncSync(fd);
     } finally {
       closeSync(fd);
     }
-    // A link, unlike a rename, fails if the name is taken.
-    linkSync(draft, path);
-    syncFolder(folder);
-  } catch (cause) {
-    if (codeOf(cause) === 'EEXIST') {
-      throw new ReveilleError('conflict', `${path} exists and is never overwritten; move it away first`, {
-        cause,
-      });
-    }
-    throw refuse(path, 'written', cause);
+    place(draft);
+    syncFolder(dirname(path));
   } finally {
     rmSync(draft, { force: true });
   }
@@ -90,7 +103,9 @@ export function readPrivateFile(path: string): string | undefined {
     throw refuse(path, 'read', cause);
   }
   try {
-    const { mode, size } = checkKind(path, fd);
+    const stat = fstatSync(fd);
+    if (!stat.isFile()) throw refuse(path, 'read', new Error('it is not a regular file'));
+    const { mode, size } = stat;
     if (HAS_MODES && (mode & 0o077) !== 0) {
       const bits = (mode & 0o777).toString(8).padStart(4, '0');
       throw new ReveilleError(
@@ -106,12 +121,6 @@ export function readPrivateFile(path: string): string | undefined {
   }
 }
 
-function checkKind(path: string, fd: number): { mode: number; size: number } {
-  const stat = fstatSync(fd);
-  if (!stat.isFile()) throw refuse(path, 'read', new Error('it is not a regular file'));
-  return stat;
-}
-
 /** Quotes a path for a POSIX shell, for commands in messages. */
 export function shellWord(path: string): string {
   return /^[\w./~+-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
@@ -124,11 +133,7 @@ export function shellWord(path: string): string {
  * @throws ReveilleError `unavailable` if writing fails
  */
 export function replacePrivateFile(path: string, text: string): void {
-  try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  } catch (cause) {
-    throw refuse(path, 'written', cause);
-  }
+  makePrivateFolder(path);
   replaceFile(path, text, { mode: 0o600 });
 }
 
@@ -143,22 +148,12 @@ export function replaceFile(
   content: string | Buffer,
   { mode, check = () => {} }: { mode: number; check?: () => void },
 ): void {
-  const draft = `${path}.${randomBytes(6).toString('hex')}.tmp`;
   try {
-    const fd = openSync(draft, 'wx', 0o600);
-    try {
-      writeFileSync(fd, content);
-      if (mode !== 0o600) fchmodSync(fd, mode);
-      fsyncSync(fd);
-    } finally {
-      closeSync(fd);
-    }
-    check();
-    renameSync(draft, path);
-    syncFolder(dirname(path));
+    withDraft(path, content, mode, (draft) => {
+      check();
+      renameSync(draft, path);
+    });
   } catch (cause) {
     throw cause instanceof ReveilleError ? cause : refuse(path, 'written', cause);
-  } finally {
-    rmSync(draft, { force: true });
   }
 }

@@ -2,7 +2,7 @@
  * A JSON parser that is stricter than `JSON.parse`: ambiguous text is refused, and each error has line and column.
  * Pure.
  */
-import { isExact, isNumberLiteral } from '../../wire/exact-number.ts';
+import { isExact, isNumberLiteral } from '../../wire/json.ts';
 
 /** Line and column, both from 1. */
 export type JsonPosition = { readonly line: number; readonly column: number };

@@ -1,6 +1,6 @@
 /** Converts a request for the provider packages. Pure. */
 import type { LanguageModelV4CallOptions, LanguageModelV4Prompt } from '@ai-sdk/provider';
-import { parseUntrustedJson } from '../../wire/json.ts';
+import { isObject, parseUntrustedJson } from '../../wire/json.ts';
 import type { ModelImage, ModelMessage, ModelRequest, ModelToolCall } from './model.ts';
 
 /** Differences between providers. */
@@ -24,8 +24,7 @@ const IMAGES_FOLLOW = 'The images that the calls above returned, in the order th
 
 function isJsonObject(text: string): boolean {
   try {
-    const value = parseUntrustedJson(text);
-    return typeof value === 'object' && value !== null && !Array.isArray(value);
+    return isObject(parseUntrustedJson(text));
   } catch {
     return false;
   }

@@ -29,24 +29,12 @@ const faulty = (calls: readonly ModelToolCall[], fault: string): ModelToolCall[]
 /** A stream that ended without a finish reason. */
 export class IncompleteStream extends Error {}
 
-export type StreamReader = {
-  /** Whether the limit is reached, so that reading stops. */
-  readonly full: boolean;
-  add(part: LanguageModelV4StreamPart): void;
-  /**
-   * The answer.
-   *
-   * @throws IncompleteStream if the stream ended early or is empty
-   */
-  end(): ModelAnswer;
-};
-
 /**
  * Starts to read an answer.
  *
  * @param configuredModel the model's name until the endpoint sends its own
  */
-export function readStream(configuredModel: string, onText: (piece: string) => void): StreamReader {
+export function readStream(configuredModel: string, onText: (piece: string) => void) {
   const begun = new Map<string, { name: string; head: string }>();
   const calls: ModelToolCall[] = [];
   let inputSize = 0;
@@ -105,13 +93,15 @@ export function readStream(configuredModel: string, onText: (piece: string) => v
   }
 
   return {
+    /** Whether the limit is reached, so that reading stops. */
     get full() {
       return inputSize > LONGEST_INPUT;
     },
 
     add,
 
-    end() {
+    /** @throws IncompleteStream if the stream ended early or is empty */
+    end(): ModelAnswer {
       if (inputSize > LONGEST_INPUT) return overflow();
       if (finish === undefined) throw new IncompleteStream('the stream ended early');
       const cutOff = cutOffReason(finish.finishReason);

@@ -1,6 +1,7 @@
 /**
  * Parses a question of the executor: its own lines with quoted lines below them, and the changes of a dry run. Pure.
  */
+import { isObject } from '../../wire/json.ts';
 import { MARK, REMARK } from './visible.ts';
 
 export type Section = { readonly title: string; readonly lines: readonly string[] };
@@ -46,8 +47,6 @@ export function dryRunOf(question: string): DryRun | undefined {
 }
 
 type Fields = Readonly<Record<string, unknown>>;
-const isRecord = (value: unknown): value is Fields =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 const plain = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
 
 /** A value that the call would change. */
@@ -65,10 +64,10 @@ export function changesOf({ output: words }: Pick<DryRun, 'output'>): Change[] |
   } catch {
     return undefined;
   }
-  if (!isRecord(output)) return undefined;
+  if (!isObject(output)) return undefined;
   const [before, after] = [[output.before].flat(), [output.after].flat()];
   const pairs = before.map((was, at) => [was, after[at]] as const);
-  if (before.length !== after.length || !pairs.every((pair): pair is [Fields, Fields] => pair.every(isRecord)))
+  if (before.length !== after.length || !pairs.every((pair): pair is [Fields, Fields] => pair.every(isObject)))
     return undefined;
   const found = pairs.flatMap(([was, is]) => {
     const names = Object.keys(was).filter((name) => name in is);

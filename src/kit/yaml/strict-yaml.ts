@@ -16,7 +16,7 @@ import {
   type Scalar,
   type YAMLError,
 } from 'yaml';
-import { isExact, isNumberLiteral } from '../../wire/exact-number.ts';
+import { isExact, isNumberLiteral } from '../../wire/json.ts';
 import { showValue } from '../../wire/validate.ts';
 import { everyHiddenCharacter } from '../text/hidden-characters.ts';
 
@@ -121,22 +121,17 @@ class Reader {
   }
 
   #scalar({ value, type, source = '' }: Scalar, at: number, path: Path): unknown {
-    if (type === 'PLAIN' && typeof value === 'string' && DOUBTFUL_WORD.test(value))
-      this.complain(
-        at,
-        `${value} has different meanings in different YAML parsers; write true or false, or put it in quotes`,
-        path,
-      );
+    if (type === 'PLAIN' && typeof value === 'string' && DOUBTFUL_WORD.test(value)) {
+      const remedy = 'write true or false, or put it in quotes';
+      this.complain(at, `${value} has different meanings in different YAML parsers; ${remedy}`, path);
+    }
     if (typeof value !== 'number') return value;
     if (isNumberLiteral(source) && isExact(source)) return value;
-    const remedy = isNumberLiteral(source)
+    const why = isNumberLiteral(source)
       ? 'it has more digits than a number can represent'
       : `YAML reads it as ${value}`;
-    this.complain(
-      at,
-      `the number ${source} is not supported, because ${remedy}; put it in quotes to keep it as written`,
-      path,
-    );
+    const sentence = `the number ${source} is not supported, because ${why}; put it in quotes to keep it as written`;
+    this.complain(at, sentence, path);
     return value;
   }
 }

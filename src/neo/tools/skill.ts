@@ -1,8 +1,7 @@
 /** The agent's skill: a guide for the model, and the tools that it needs. */
 import { readFileSync } from 'node:fs';
 import { ReveilleError } from '../../wire/errors.ts';
-import { readSkillTools } from '../../wire/skill-tools.ts';
-import { readToolUri } from '../../wire/tool-uri.ts';
+import { readSkillTools, readToolUri } from '../../wire/tool-uri.ts';
 
 export type Skill = {
   /** The content of the file, for the model. */

@@ -4,8 +4,7 @@
  */
 import { z } from 'zod';
 import { budgetSchema } from '../../wire/budget.ts';
-import { machineListQuerySchema } from '../../wire/machine.ts';
-import { machineChangeListSchema, machineChangeQuerySchema } from '../../wire/machine-change.ts';
+import { machineChangeListSchema, machineChangeQuerySchema, machineListQuerySchema } from '../../wire/machine.ts';
 import { machineTurnListSchema, machineTurnQuerySchema } from '../../wire/machine-turn.ts';
 import {
   personAddSchema,

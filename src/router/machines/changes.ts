@@ -1,8 +1,7 @@
 /** The change log of machines: one line for each change, in the transaction of the change. */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { storageError } from '../../kit/sqlite/sqlite-error.ts';
-import type { MachineState } from '../../wire/machine.ts';
-import type { MachineActor, MachineChangeView } from '../../wire/machine-change.ts';
+import type { MachineActor, MachineChangeView, MachineState } from '../../wire/machine.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Machine } from './machine.ts';
 

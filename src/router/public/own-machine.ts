@@ -4,7 +4,7 @@
  */
 import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import type { MachineChangeList } from '../../wire/machine-change.ts';
+import type { MachineChangeList } from '../../wire/machine.ts';
 import type { Budgets } from '../budget/budgets.ts';
 import type { Fleet } from '../fleet.ts';
 import { hasDaemon, type Machine, noMachine, restoreMachine, suspendMachine, viewOf } from '../machines/machine.ts';

@@ -1,7 +1,6 @@
 /** Impossible stories with valid signatures: the rule that each breaks, and the envelope. */
 
-import type { ResolvedValue } from '../../../src/executor/intent/reference.ts';
-import type { ReceiptEntry } from '../../../src/executor/receipt/bodies.ts';
+import type { ReceiptEntry, ResolvedValue } from '../../../src/executor/receipt/bodies.ts';
 import type { InvariantRule } from '../../../src/executor/receipt/invariants.ts';
 import type { PlanNode } from '../../../src/wire/intent.ts';
 import { FALSE_PASSKEY_STORIES } from './passkey-stories.ts';
