@@ -1,4 +1,7 @@
-/** The entry of this folder: runs the probes in order, each with a time limit. `import()` loads it after the profile's consent; other modules import only its types. */
+/**
+ * The entry of this folder: runs the probes in order, each with a time limit. `import()` loads it after the profile's
+ * consent; other modules import only its types.
+ */
 import { type Clock, orAborted } from '../../kit/clock/clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { type IdleHost, type IdleProbe, type IdleReading, PROBE_MS } from './idle.ts';

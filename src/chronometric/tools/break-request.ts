@@ -1,4 +1,7 @@
-/** `request_break_if_needed`: whether a break is due, how urgent it is, and the suggested action; and the same for views. Pure. */
+/**
+ * `request_break_if_needed`: whether a break is due, how urgent it is, and the suggested action; and the same for views.
+ * Pure.
+ */
 import { isoDuration } from '../../kit/clock/duration.ts';
 import type { BreakRequest } from '../../wire/chronometric.ts';
 import type { DayView } from '../../wire/chronometric-view.ts';

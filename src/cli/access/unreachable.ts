@@ -1,4 +1,7 @@
-/** Time limits of commands for daemons, the meaning of a missing response, and the clocks of daemons. All clients share one deadline. */
+/**
+ * Time limits of commands for daemons, the meaning of a missing response, and the clocks of daemons. All clients share one
+ * deadline.
+ */
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { type Clock, wait } from '../../kit/clock/clock.ts';

@@ -1,4 +1,7 @@
-/** Checks of this computer: Node, clock, folders, secrets, key, configuration and databases. Nothing is opened for writing but a trial file. */
+/**
+ * Checks of this computer: Node, clock, folders, secrets, key, configuration and databases. Only a trial file is opened for
+ * writing.
+ */
 
 import {
   accessSync,

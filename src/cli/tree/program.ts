@@ -1,4 +1,4 @@
-/** The command tree and its help: about ten commands for daily use on the first page, and one list for each other topic. */
+/** The command tree and its help: ten commands for daily use on the first page, and one list for each other topic. */
 import type { Command, Help } from 'commander';
 import { VERSION } from '../../wire/version.ts';
 import type { CliProcess } from '../cli-process.ts';

@@ -1,4 +1,6 @@
-/** The Neo of this installation as a machine, the return to it with `machine put --provider neo`, and its submitter's token. */
+/**
+ * The Neo of this installation as a machine, the return to it with `machine put --provider neo`, and its submitter's token.
+ */
 import { basename } from 'node:path';
 import type { ExecutorAdmin } from '../../executor/client.ts';
 import type { RouterClient } from '../../router/client.ts';
