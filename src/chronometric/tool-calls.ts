@@ -1,6 +1,6 @@
 /**
- * Executes a tool call: reads the arguments, runs the tool, returns its result. Read-only tools write nothing. Sessions are
- * closed by the overlap policy.
+ * Executes a tool call: reads the arguments, runs the tool, returns its result. Read-only tools write nothing. Open sessions
+ * are closed by the overlap policy.
  */
 import type { Clock } from '../kit/clock/clock.ts';
 import { isoDuration } from '../kit/clock/duration.ts';

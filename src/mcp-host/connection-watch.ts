@@ -16,7 +16,7 @@ type HealthWatchOptions = {
   signal: AbortSignal;
 };
 
-/** Checks the health of a connection periodically, and at once when there is reason to believe that the server is gone. */
+/** Checks a connection's health periodically, and at once when there is reason to believe that the server is gone. */
 export class HealthWatch {
   readonly #options: HealthWatchOptions;
   #watched: Connection | undefined;

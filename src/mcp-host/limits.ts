@@ -66,21 +66,14 @@ export function parseLimits(prefix: string, settings: Settings): Partial<HostLim
   return Object.fromEntries(given.map(([member, name]) => [member, read[name]]));
 }
 
-/** The names of the limits in a manifest. */
-const MANIFEST_NAMES = {
-  startTimeoutMs: 'spawn_timeout_ms',
-  callTimeoutMs: 'call_timeout_ms',
-  outputTokens: 'output_tokens',
-  healthIntervalMs: 'health_interval_ms',
-  healthTimeoutMs: 'health_timeout_ms',
-  restartDelayMs: 'restart_delay_ms',
-} as const satisfies Record<keyof HostLimits, keyof ManifestLimits>;
+/** The name of a limit in a manifest: that of its variable, in lower case. */
+const inManifest = (name: keyof HostLimits) => MEMBERS[name].toLowerCase() as Lowercase<(typeof MEMBERS)[typeof name]>;
 
 /** The effective limits: the given value, else the manifest's, else the default. */
 export function resolveLimits(given: Partial<HostLimits> = {}, manifest: ManifestLimits = {}): HostLimits {
   const names = Object.keys(HOST_LIMITS) as (keyof HostLimits)[];
   return Object.fromEntries(
-    names.map((name) => [name, given[name] ?? manifest[MANIFEST_NAMES[name]] ?? HOST_LIMITS[name]]),
+    names.map((name) => [name, given[name] ?? manifest[inManifest(name)] ?? HOST_LIMITS[name]]),
   ) as HostLimits;
 }
 

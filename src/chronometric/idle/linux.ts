@@ -1,25 +1,9 @@
 /** The probes of Linux and the BSDs: the desktops' idle monitors, the X server, and logind as the last resort. */
 import type { Clock } from '../../kit/clock/clock.ts';
-import { findProgram, runtimeFolder } from '../../kit/process/session-bus.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { IdleHost, IdleProbe, IdleReading } from './idle.ts';
+import { isWayland, requireProgram } from './requirements.ts';
 import { queryBus } from './session-bus.ts';
-
-/** @throws `unavailable` when it is not installed */
-function requireProgram(host: IdleHost, name: string): string {
-  const path = findProgram(host, name);
-  if (path === undefined) throw new ReveilleError('unavailable', `${name} is not installed`);
-  return path;
-}
-
-/** Whether the session uses Wayland. There X programs see only input to X windows, so X's idle time is wrong, mostly 0. */
-function isWayland(host: IdleHost): boolean {
-  const { XDG_SESSION_TYPE: type, WAYLAND_DISPLAY: display } = host.environment;
-  if (type === 'wayland' || display) return true;
-  if (type === 'x11') return false;
-  const folder = runtimeFolder(host);
-  return folder !== undefined && ['wayland-0', 'wayland-1'].some((socket) => host.exists(`${folder}/${socket}`));
-}
 
 // GNOME: Mutter counts the milliseconds itself, under Wayland and X alike.
 

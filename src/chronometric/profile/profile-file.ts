@@ -1,6 +1,6 @@
 /**
- * Reads a profile's bytes from the disk without blocking, whatever is at its path. Every call of a source checks the disk,
- * so withdrawn consent counts at once. The text is read again only after a change.
+ * Reads a profile's bytes from the disk without blocking, whatever is at its path. Every call of a source checks the disk, so
+ * withdrawn consent counts at once. The text is read again only after a change.
  */
 import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, statSync } from 'node:fs';
 import type { Clock } from '../../kit/clock/clock.ts';

@@ -1,4 +1,7 @@
-/** `request_break_if_needed`: whether a break is due, how urgent it is, and the suggested action; and the same for views. Pure. */
+/**
+ * `request_break_if_needed`: whether a break is due, how urgent it is, and the suggested action; and the same for views.
+ * Pure.
+ */
 import { isoDuration } from '../../kit/clock/duration.ts';
 import type { BreakRequest } from '../../wire/chronometric.ts';
 import type { DayView } from '../../wire/chronometric-view.ts';
@@ -6,9 +9,10 @@ import type { BreakLevel } from '../../wire/chronometric-vocabulary.ts';
 import { ChronometricError } from '../chronometric-error.ts';
 import { logicalDay, protectedWindowAt } from '../profile/day-rules.ts';
 import type { DayRules, ProtectedWindow } from '../profile/profile.ts';
+import { formatTimeOfDay } from '../profile/time-of-day.ts';
 import type { Session } from '../state/state.ts';
 import type { CallContext } from './call-context.ts';
-import { clockTime, sessionLength } from './time-context.ts';
+import { sessionLength } from './time-context.ts';
 
 const MINUTE_MS = 60_000;
 /** Suggestions alternate every half hour, so that a repeated suggestion differs. */
@@ -44,7 +48,7 @@ const minutesText = (minutes: number) => `${minutes} minute${minutes === 1 ? '' 
 type Decision = { level: BreakLevel; reason: Reason };
 
 function byWindow(window: ProtectedWindow, rung: number): Decision {
-  const sentence = `This time is kept free from ${clockTime(window.from)} to ${clockTime(window.to)}.`;
+  const sentence = `This time is kept free from ${formatTimeOfDay(window.from)} to ${formatTimeOfDay(window.to)}.`;
   return { level: 'hard', reason: { rule: 'protected_window', rung, profile_line: window.line, sentence } };
 }
 
@@ -61,7 +65,7 @@ function byLadder(rules: DayRules, pastEndOfDay: boolean, minutes: number, thres
   const level = LEVEL_AT[rung]!;
   const active = `${minutesText(minutes)} of active time without a real break`;
   if (pastEndOfDay && endOfDay && HARDER[level] !== level) {
-    const sentence = `${active}, and the end of the day was at ${clockTime(endOfDay.value)}.`;
+    const sentence = `${active}, and the end of the day was at ${formatTimeOfDay(endOfDay.value)}.`;
     return { level: HARDER[level], reason: { rule: 'past_end_of_day', rung, ...lineOf(endOfDay), sentence } };
   }
   const reached = rung === 0 ? '' : `; step ${rung} of the ladder is at ${ladder.value[rung - 1]!}`;

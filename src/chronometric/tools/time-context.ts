@@ -5,16 +5,9 @@ import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
 import type { TimeContext } from '../../wire/chronometric.ts';
 import { dayOfWeek } from '../../wire/chronometric-vocabulary.ts';
 import { logicalDay, zoneAt } from '../profile/day-rules.ts';
-import type { MinuteOfDay } from '../profile/profile.ts';
+import { formatTimeOfDay } from '../profile/time-of-day.ts';
 import type { Session } from '../state/state.ts';
 import type { CallContext } from './call-context.ts';
-
-const two = (number: number) => String(number).padStart(2, '0');
-
-/** `18:05` */
-export function clockTime(minute: MinuteOfDay): string {
-  return `${two(Math.floor(minute / 60))}:${two(minute % 60)}`;
-}
 
 /** The state's data about the user; `unavailable`: why there is none. */
 export type Known = {
@@ -39,7 +32,7 @@ export function timeContext(context: CallContext, { lastPromptAt, session, unava
     current_session_length: session === undefined ? null : sessionLength(context, session),
     active_length: session === undefined ? null : isoDuration(session.activeMs),
     energy_zone: zoneAt(profile, local.day, local.minute),
-    ...(rules.endOfDay && { effective_end_of_day_local: clockTime(rules.endOfDay.value) }),
+    ...(rules.endOfDay && { effective_end_of_day_local: formatTimeOfDay(rules.endOfDay.value) }),
     ...(pastEndOfDay !== undefined && { past_end_of_day: pastEndOfDay }),
     ...(calendarPhase !== undefined && { calendar_phase: calendarPhase }),
     ...(deadlineClusterAwareness !== undefined && { deadline_cluster_awareness: deadlineClusterAwareness }),

@@ -3,8 +3,7 @@
  * questions of the executor. An answer contains the digests of the displayed call and question, computed here from the
  * displayed texts.
  */
-
-import { digestsOf, type WaitingGate } from '../../executor/client.ts';
+import { digestsOf, type ExecutorAdmin, type WaitingGate } from '../../executor/client.ts';
 import type { AgentKey } from '../../kit/identity/keys.ts';
 import {
   type ApproverRequest,
@@ -20,8 +19,9 @@ import { ReveilleError } from '../../wire/errors.ts';
 import type { GateAnswer } from '../../wire/executor.ts';
 import { type PasskeyRequest, passkeyEnrollmentText } from '../../wire/passkey.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
+import type { Settings } from '../../wire/settings.ts';
 import type { CliContext } from '../context.ts';
-import { openApprover } from './approver-key.ts';
+import { loadOrMakeApprover, openApprover } from './approver-key.ts';
 import { askPassphrase } from './passphrase.ts';
 
 /** Validity of a signed statement: long enough for clock differences, short enough against later use. */
@@ -95,4 +95,39 @@ export function answerBy<Said extends Omit<GateAnswer, 'expires_at' | 'approver'
   const answer = { ...said, expires_at: signedUntil(now) };
   const signature = key.sign(answerText({ ...answer, intent_id: intentId, node_id: nodeId }));
   return { ...answer, approver: key.publicKeyHex, signature };
+}
+
+type Given = { readonly environment: Settings; readonly user: string; readonly now: number };
+
+/** A sealed key cannot be enrolled without the user. */
+const isSealed = () =>
+  Promise.reject(new ReveilleError('forbidden', 'the key is sealed; enroll it with: reveille approver enroll'));
+
+/**
+ * Creates and enrolls the user's key if the user never had an approver. No question is asked.
+ *
+ * @returns why nothing can be approved from here, as a sentence; `undefined` when approval is possible
+ */
+export async function ensureApprover(
+  admin: ExecutorAdmin,
+  { environment, user, now }: Given,
+): Promise<string | undefined> {
+  try {
+    const { executor, approvers, resets } = await admin.approvers(user);
+    const reset = resets.at(-1)?.at ?? '';
+    const standing = approvers.filter(isActive);
+    const { publicKey, name, file } = await loadOrMakeApprover(environment, now);
+    if (standing.some(({ approver }) => approver === publicKey)) return undefined;
+    if (standing.length > 0)
+      return `the key in ${file} is not among the approvers of ${user}; to approve from here: reveille approver enroll`;
+    // After a reset the user decides which key is enrolled next.
+    if (reset !== '')
+      return `the approvers of ${user} were reset at ${reset}; enroll your key with: reveille approver enroll`;
+    const key = await openApprover(environment, isSealed);
+    await admin.enroll(enrollmentRequest(key, { name, user, executor }, now));
+    return undefined;
+  } catch (thrown) {
+    const why = thrown instanceof Error ? thrown.message : String(thrown);
+    return `intents cannot be approved: ${why}`;
+  }
 }

@@ -6,7 +6,7 @@ import { ALL_CHANGED, ChangedIds, type Changes } from '../../kit/http/changed-id
 import type { AlarmView } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { alarmClient, findChronos } from '../access/chronos.ts';
-import { serverTime } from '../access/server-clock.ts';
+import { serverTime } from '../access/unreachable.ts';
 import type { CliContext } from '../context.ts';
 import { fit } from '../screens/columns.ts';
 import { readerOf } from '../screens/reader.ts';

@@ -1,6 +1,6 @@
 /** `reveille backup` and `reveille restore`: the whole installation in one encrypted file. */
 import { existsSync } from 'node:fs';
-import { join, relative, resolve } from 'node:path';
+import { relative, resolve } from 'node:path';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { VERSION } from '../../wire/version.ts';
@@ -117,8 +117,7 @@ export async function backup(context: CliContext, flags: BackupFlags, name: stri
 async function check(context: CliContext, name: string): Promise<void> {
   const file = resolve(context.process.cwd(), name);
   const { about, end, parts } = await checkBackup(file, askPassphrase(context));
-  const files = parts.map(({ path, size, sha256 }) => ({ path, size, sha256 }));
-  context.out.result({ file, ...record(about, end), files }, [
+  context.out.result({ file, ...record(about, end), files: parts }, [
     `${file} is complete: every part matches its checksum`,
     ...contentLines(about, end),
   ]);
@@ -143,10 +142,9 @@ export async function restore(context: CliContext, flags: RestoreFlags, name: st
     passphrase: askPassphrase(context),
   });
   const { about, end, folderLines, approver: key } = restored;
-  const shown = join(home, '');
   out.result(
     { home, file, ...record(about, end), approver_key: key, folder_lines: folderLines, skipped_links: skipped },
-    [`Restored ${file} to ${shown}`, ...contentLines(about, end, approverText(key, approver))],
+    [`Restored ${file} to ${home}`, ...contentLines(about, end, approverText(key, approver))],
   );
   out.remark(
     `This home has the alarms, keys and name of the original: start it only when the original is off and stays off. If both run, every alarm fires twice`,
@@ -158,7 +156,7 @@ export async function restore(context: CliContext, flags: RestoreFlags, name: st
       out.remark(`${variable} is set to ${environment[variable]}: unset it, or the restored data is not used`);
   if (skipped.length > 0)
     out.remark(`Skipped ${skipped.length} symbolic links that point outside the home: ${firstOf(skipped)}`);
-  if (about.alarms === 'postgresql') out.remark(POSTGRES_REMARK.replace('back that', 'restore that'));
+  if (about.alarms === 'postgresql') out.remark(POSTGRES_REMARK);
   if (key === 'left out')
     out.remark("The backup also has an approver's key, which was not restored; restore it with --with-approver-key");
   if (key === 'kept another')

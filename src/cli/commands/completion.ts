@@ -1,6 +1,6 @@
 /**
- * `reveille completion`: completion scripts for bash (from 3.2 on, which macOS has), zsh with a description of each word,
- * and fish. A script contains the command tree as tables and starts no process.
+ * `reveille completion`: scripts for bash (from 3.2 on, which macOS has), zsh with a description of each word, and fish. A
+ * script contains the command tree as tables and starts no process.
  */
 import type { Command } from 'commander';
 import type { CliContext } from '../context.ts';

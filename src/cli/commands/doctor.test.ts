@@ -12,7 +12,7 @@ import { writeSourceState } from '../../chronos/store/sqlite/transfer-state.ts';
 import { systemClock } from '../../kit/clock/clock.ts';
 import { openDatabase } from '../../kit/sqlite/open.ts';
 import { VERSION } from '../../wire/version.ts';
-import { aheadBy } from '../access/server-clock.ts';
+import { aheadBy } from '../access/unreachable.ts';
 import type { Check } from '../doctor/check.ts';
 import { checkClock, checkNode } from '../doctor/computer.ts';
 import { isolationCheck } from '../doctor/disabled.ts';

@@ -80,14 +80,6 @@ function checkFlags(flags: AnswerFlags): void {
   }
 }
 
-/** The question of an answer. */
-async function questionOf(context: CliContext, flags: AnswerFlags, given: string, nodeId: string | undefined) {
-  checkFlags(flags);
-  const client = executorClient(context, flags.user);
-  const intentId = await findIntentId(client, given);
-  return { client, intentId, gate: await findGate(client, intentId, nodeId) };
-}
-
 const NOT_ACTIVE = 'is not an active approver of';
 const ENROLL = 'enroll the key of this computer with: reveille approver enroll';
 
@@ -105,26 +97,8 @@ async function assertEnrolled(context: CliContext, flags: AnswerFlags): Promise<
   throw new ReveilleError('forbidden', `approver ${publicKey} ${NOT_ACTIVE} ${user}; ${ENROLL}`);
 }
 
-export async function intentApprove(
-  context: CliContext,
-  flags: AnswerFlags,
-  given: string,
-  nodeId: string | undefined,
-): Promise<void> {
-  const { client, intentId, gate } = await questionOf(context, flags, given, nodeId);
-  await assertEnrolled(context, flags);
-  if (!(await isApproved(context, intentId, gate, flags)))
-    throw new ReveilleError('forbidden', 'not approved; the question still waits: approve or deny it');
-  await say(context, client, { intentId, gate, approved: true, words: flags.answer });
-}
-
-export async function intentDeny(
-  context: CliContext,
-  flags: AnswerFlags,
-  given: string,
-  nodeId: string | undefined,
-): Promise<void> {
-  const { client, intentId, gate } = await questionOf(context, flags, given, nodeId);
+/** The digests in the command line of a denial must be those of the waiting question. */
+function checkDigests(gate: WaitingGate, flags: AnswerFlags): void {
   const shown = shownDigests(gate);
   const named: [string, string | undefined, string][] = [
     ['--call-sha256', flags.callSha256, shown.call_sha256],
@@ -137,19 +111,27 @@ export async function intentDeny(
         `${name} does not match the waiting call (${waits}); read the question again`,
       );
   }
-  await say(context, client, { intentId, gate, approved: false, words: flags.answer });
 }
 
-/** Signs the answer with the user's key and sends it. */
-async function say(
+/** Signs an answer to the question of a step with the user's key, and sends it. */
+export async function intentAnswer(
   context: CliContext,
-  client: ExecutorClient,
-  given: { intentId: string; gate: WaitingGate; approved: boolean; words: string | undefined },
+  approved: boolean,
+  flags: AnswerFlags,
+  given: string,
+  nodeId: string | undefined,
 ): Promise<void> {
-  const { out } = context;
-  const { intentId, approved } = given;
-  const { node_id, displayed_sha256 } = given.gate;
-  const answer = await signedAnswer(context, given);
+  checkFlags(flags);
+  const client = executorClient(context, flags.user);
+  const intentId = await findIntentId(client, given);
+  const gate = await findGate(client, intentId, nodeId);
+  if (approved) {
+    await assertEnrolled(context, flags);
+    if (!(await isApproved(context, intentId, gate, flags)))
+      throw new ReveilleError('forbidden', 'not approved; the question still waits: approve or deny it');
+  } else checkDigests(gate, flags);
+  const { node_id, displayed_sha256 } = gate;
+  const answer = await signedAnswer(context, { intentId, gate, approved, words: flags.answer });
   const { approver, call_sha256 } = answer;
   await client.answer(intentId, node_id, answer).catch((error: unknown) => {
     if (!(error instanceof ReveilleError && error.message.includes(NOT_ACTIVE))) throw error;
@@ -159,5 +141,5 @@ async function say(
     `${approved ? 'Approved' : 'Denied'} ${fullyEscaped(node_id)} of ${intentId}, signed by ${approver.slice(0, 16)}…`,
     ...(approved ? [`  follow it with: reveille intent watch ${intentId}`] : []),
   ];
-  out.result({ intent_id: intentId, node_id, approved, call_sha256, displayed_sha256, approver }, lines);
+  context.out.result({ intent_id: intentId, node_id, approved, call_sha256, displayed_sha256, approver }, lines);
 }

@@ -84,7 +84,7 @@ export function connectToml(text: string, field: string, { servers }: Entries): 
   const eol = text.includes('\r\n') ? '\r\n' : '\n';
   const tables = missing.map(([name, server]) => tableOf(field, name, server, eol));
   const start = renewedText === '' || renewedText.endsWith('\n') ? renewedText : `${renewedText}${eol}`;
-  const appended = [start, ...tables].filter((part) => part !== '').join(start === '' ? eol : eol);
+  const appended = [start, ...tables].filter((part) => part !== '').join(eol);
   try {
     parse(appended);
     return appended;

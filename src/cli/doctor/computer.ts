@@ -1,4 +1,7 @@
-/** Checks of this computer: Node, clock, folders, secrets, key, configuration and databases. Nothing is opened for writing but a trial file. */
+/**
+ * Checks of this computer: Node, clock, folders, secrets, key, configuration and databases. Only a trial file is opened for
+ * writing.
+ */
 
 import {
   accessSync,
@@ -23,8 +26,7 @@ import { inspectDatabase } from '../../kit/sqlite/open.ts';
 import { didOf } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { keyFileOf, labelOf } from '../access/chronos.ts';
-import type { ServerTime } from '../access/server-clock.ts';
-import { orUndefined } from '../access/unreachable.ts';
+import { orUndefined, type ServerTime } from '../access/unreachable.ts';
 import type { CliContext } from '../context.ts';
 import { DATABASES, databasePath } from '../home/databases.ts';
 import { readRun, readSecrets } from '../home/home.ts';

@@ -1,4 +1,7 @@
-/** The mechanism of isolation on this computer, and the disabled parts of an installation: the missing program or setting, and the remedy. */
+/**
+ * The mechanism of isolation on this computer, and the disabled parts of an installation: the missing program or setting,
+ * and the remedy.
+ */
 
 import { z } from 'zod';
 import { parseExecutorConfig } from '../../executor/config.ts';

@@ -1,4 +1,7 @@
-/** Checks of settings: their values, the models and files that they name, and the tools of the MCP server. A model's endpoint gets one free request, for the list of its models. */
+/**
+ * Checks of settings: their values, the models and files that they name, and the tools of the MCP server. A model's
+ * endpoint gets one free request, for the list of its models.
+ */
 
 import { join } from 'node:path';
 import { z } from 'zod';

@@ -1,4 +1,4 @@
-/** The manifest of Neo's servers: the one in use, its changes, and the options with which commands start the servers. */
+/** The manifest of Neo's servers: the one in use, its changes, and the options with which commands start them. */
 import { randomBytes } from 'node:crypto';
 import {
   chmodSync,

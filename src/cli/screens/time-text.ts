@@ -1,4 +1,7 @@
-/** How `reveille time` formats instants, durations and the user's text, and its one line for the prompt hooks of clients. Pure. */
+/**
+ * How `reveille time` formats instants, durations and the user's text, and its one line for the prompt hooks of clients.
+ * Pure.
+ */
 import { formatDuration, readIsoDuration } from '../../kit/clock/duration.ts';
 import { monthName } from '../../kit/clock/local-time.ts';
 import { printable } from '../../kit/text/hidden-characters.ts';

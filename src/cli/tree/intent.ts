@@ -57,7 +57,7 @@ export function addIntent(program: Command): void {
     summary: 'show the exact call of a step and sign the approval',
     examples: ['reveille intent approve 01980000-0000-7000-8000-000000000000', 'reveille intent approve 01980000 pay'],
     options: answerOptions,
-    run: async (context, flags, [id, step]) => (await answer()).intentApprove(context, flags, id!, step),
+    run: async (context, flags, [id, step]) => (await answer()).intentAnswer(context, true, flags, id!, step),
   });
   addCommand<AnswerFlags>(intent, {
     usage: 'deny <id> [step]',
@@ -67,7 +67,7 @@ export function addIntent(program: Command): void {
       'reveille intent deny 01980000 --answer "not this month"',
     ],
     options: answerOptions,
-    run: async (context, flags, [id, step]) => (await answer()).intentDeny(context, flags, id!, step),
+    run: async (context, flags, [id, step]) => (await answer()).intentAnswer(context, false, flags, id!, step),
   });
   addCommand<UserFlags>(intent, {
     usage: 'cancel <id>',

@@ -3,8 +3,7 @@ import { test } from 'node:test';
 import { reveilleProcess } from '../../../test/support/command-line.ts';
 import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { everyCommand, outlineOf } from '../outline/outline.ts';
-import { LISTED } from './help.ts';
-import { buildProgram } from './program.ts';
+import { buildProgram, LISTED } from './program.ts';
 
 test('an absent command ends with 2, also with --help', async (t) => {
   const home = temporaryFolder(t);

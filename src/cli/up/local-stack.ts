@@ -24,7 +24,7 @@ import { eachKey } from '../access/chronos.ts';
 import { executorAdminAt } from '../access/executor.ts';
 import { ensureCredential } from '../access/person.ts';
 import { APPROVER_VARIABLES } from '../approver/approver-key.ts';
-import { ensureApprover, ensureSubmitter } from '../approver/first-approver.ts';
+import { ensureApprover } from '../approver/statements.ts';
 import type { CliContext } from '../context.ts';
 import {
   loadOrMakeLabel,
@@ -37,7 +37,7 @@ import {
 import { PROGRAM } from '../home/package-root.ts';
 import { takeHome } from '../home/taken-home.ts';
 import { namingPort } from './listener.ts';
-import { existingMachine, isOwnNeo } from './own-neo.ts';
+import { ensureSubmitter, existingMachine, isOwnNeo } from './own-neo.ts';
 import { accessGrants, executorSandbox, machineSandbox } from './sandbox.ts';
 
 /** Neo stops after this long without a turn. */

@@ -1,5 +1,8 @@
-/** The Neo of this installation as a machine, and the return to it with `machine put --provider neo`. */
+/**
+ * The Neo of this installation as a machine, the return to it with `machine put --provider neo`, and its submitter's token.
+ */
 import { basename } from 'node:path';
+import type { ExecutorAdmin } from '../../executor/client.ts';
 import type { RouterClient } from '../../router/client.ts';
 import {
   type MachinePut,
@@ -13,7 +16,7 @@ import type { CliContext } from '../context.ts';
 import { budgetOf } from '../flags/budget-flags.ts';
 import { type PutFlags, refuseForeign } from '../flags/machine-flags.ts';
 import { UsageError } from '../flags/usage-error.ts';
-import { readRun, renewNeoToken } from '../home/home.ts';
+import { type Home, readRun, readSubmitter, renewNeoToken, writeSubmitter } from '../home/home.ts';
 import { PROGRAM } from '../home/package-root.ts';
 
 /** Whether a machine is the Neo of an earlier `up`, perhaps with another folder or another Node. */
@@ -63,4 +66,14 @@ export async function putOwnNeo(
   const budget = budgetOf(flags) ?? there?.budget;
   const token = there && there.state !== 'deleted' && isOwnNeo(there) ? undefined : renewNeoToken(context.home);
   return await router.put(own, { ...registration, ...(budget && { budget }), ...(token !== undefined && { token }) });
+}
+
+/** The token with which Neo submits intents. It is created once, and again when the executor no longer accepts it. */
+export async function ensureSubmitter(admin: ExecutorAdmin, home: Home, user: string): Promise<string> {
+  const own = readSubmitter(home);
+  const standing = await admin.submitters(user);
+  if (own && standing.some(({ id, revoked_at }) => id === own.id && revoked_at === undefined)) return own.token;
+  const { id, token } = await admin.addSubmitter(user, 'neo');
+  writeSubmitter(home, { id, token });
+  return token;
 }
