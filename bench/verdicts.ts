@@ -263,7 +263,7 @@ function queueBounds(rows: NonNullable<Results['queue']>): Bound[] {
         limit: RESTART_MS,
         measured: row.recovery.firstFireMs,
         at: 'most' as const,
-        write: milliseconds,
+        write: (value: number) => `${value.toFixed(0)} ms`,
       },
       {
         target: `From then until all due jobs have fired, ${store}`,
@@ -365,8 +365,15 @@ function chronometricBounds({ starts, calls }: ChronometricResult): Bound[] {
   ];
 }
 
-function consolesBounds({ rows }: ConsolesResult): Bound[] {
-  return rows
+function consolesBounds({ rows, events = [] }: ConsolesResult): Bound[] {
+  const arrivals = events.map(({ store, streams, perSecond, p99 }) => ({
+    target: `Events on ${store}, ${streams} streams at ${perSecond} fires per second: p99`,
+    limit: 200,
+    measured: p99,
+    at: 'most' as const,
+    write: (value: number) => `${value.toFixed(0)} ms`,
+  }));
+  const cost = rows
     .filter(({ consoles }) => consoles > 0)
     .map(({ consoles, ofCore }) => ({
       target: `${consoles} open consoles, of different users: share of the core of chronosd`,
@@ -375,6 +382,7 @@ function consolesBounds({ rows }: ConsolesResult): Bound[] {
       at: 'most' as const,
       write: (value: number) => value.toFixed(3),
     }));
+  return [...cost, ...arrivals];
 }
 
 /** Every target for which the results have figures. */

@@ -334,6 +334,17 @@ export function proxyTables({ ways, wakes }: ProxyResult): Table[] {
   ];
 }
 
+export function eventsTable(events: NonNullable<ConsolesResult['events']>): Table {
+  return {
+    title: 'Events at their readers, milliseconds after the end of the attempt',
+    headings: ['Store', 'fires/s', 'streams', 'p50', 'p99', 'most', 'missing'],
+    rows: events.map(({ store, perSecond, streams, p50, p99, most, missing }) => [
+      ...[store, count(perSecond), count(streams), ms(p50), ms(p99), ms(most), count(missing)],
+    ]),
+    note: 'Each stream belongs to another user. Reader and chronosd share the computer.',
+  };
+}
+
 export function consolesTable({ rows }: ConsolesResult): Table {
   return {
     title: 'Open consoles, Reveille on SQLite',
@@ -430,5 +441,6 @@ export function tablesOf(results: Results): Table[] {
     ...(chronometric ? chronometricTables(chronometric) : []),
     ...(proxy ? proxyTables(proxy) : []),
     ...(consoles ? [consolesTable(consoles)] : []),
+    ...(consoles?.events ? [eventsTable(consoles.events)] : []),
   ];
 }

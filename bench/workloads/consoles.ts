@@ -4,14 +4,16 @@
  */
 import { request } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
-import { createChronosClient } from '../../src/chronos/client.ts';
+import { createChronosClient, holdPrincipal } from '../../src/chronos/client.ts';
+import { agentIdentity } from '../../src/kit/identity/agent.ts';
+import { generateKey } from '../../src/kit/identity/keys.ts';
 import { alarmKeyOf, personKeyMark, rightsOf } from '../../src/kit/identity/person-rights.ts';
 import { randomSecret } from '../../src/kit/identity/secrets.ts';
 import { createRouterClient } from '../../src/router/client.ts';
 import type { Child } from '../children.ts';
 import { runOnce } from '../measure.ts';
 import { OWNERS } from '../series.ts';
-import { median } from '../statistics.ts';
+import { median, percentile } from '../statistics.ts';
 import { CHRONOS_ADMIN_TOKEN, CHRONOS_TOKEN, type RunningChronosd, reveille } from '../systems/chronosd.ts';
 import { Unavailable } from '../systems/system.ts';
 import type { Workbench } from '../workbench.ts';
@@ -38,6 +40,20 @@ export type ConsolesResult = {
     looks: number;
     rounds: Round[];
   }[];
+  /** Events at a steady rate, one stream for each user. Results of earlier versions lack them. */
+  events?: EventLatency[];
+};
+
+/** From the end of an attempt to the event at its reader, which runs on the same computer; milliseconds. */
+export type EventLatency = {
+  store: string;
+  perSecond: number;
+  streams: number;
+  fires: number;
+  missing: number;
+  p50: number;
+  p99: number;
+  most: number;
 };
 
 /** The users whose alarms fire. */
@@ -47,6 +63,9 @@ const WARMUP = { afterMs: 0, spanMs: 2_000, count: 2_000 };
 /** Time until all consoles are connected and idle. */
 const COME_IN_MS = 25_000;
 const PATIENCE_MS = 60_000;
+const STEADY = { perSecond: 1000, seconds: 10 };
+/** Time until all streams are open. */
+const CONNECT_MS = 10_000;
 
 async function startRouter(bench: Workbench, chronosUrl: string) {
   const adminToken = randomSecret();
@@ -77,7 +96,7 @@ async function open({ origin, client }: House, chronosUrl: string, user: string,
     body: new URLSearchParams({ token }).toString(),
   });
   const cookie = answer.headers.get('set-cookie')?.split(';')[0];
-  const base = /href="(\/~[^"]+\/)ahead"/.exec(await answer.text())?.[1];
+  const base = /href="(\/~[^"]+\/)upcoming"/.exec(await answer.text())?.[1];
   if (cookie === undefined || base === undefined) throw new Error(`${user} cannot sign in: ${answer.status}`);
   let isLooking = false;
   let again = false;
@@ -138,6 +157,49 @@ async function drain({ bench, plan, reveille: systems }: Context, consoles: numb
   }
 }
 
+/** Opens a user's stream, and notes how long after its attempt each delivered fire arrives. */
+async function listen(url: string, user: string, signal: AbortSignal, note: (latencyMs: number) => void) {
+  const identity = agentIdentity(user, generateKey());
+  const client = createChronosClient({ url, token: CHRONOS_TOKEN, identity, principal: holdPrincipal() });
+  const opened = Promise.withResolvers<void>();
+  const reading = (async () => {
+    const follow = { signal, types: ['fire.delivered'] as const, onConnection: () => opened.resolve() };
+    for await (const { type, at } of client.events(follow))
+      if (type === 'fire.delivered') note(Date.now() - Date.parse(at));
+  })();
+  reading.catch(opened.reject);
+  await opened.promise;
+}
+
+async function measureEvents({ bench, plan, reveille: systems, progress }: Context): Promise<EventLatency[]> {
+  const results: EventLatency[] = [];
+  for (const system of systems) {
+    progress.step(`events: ${system.store}, ${plan.consoles.consoles} streams at ${STEADY.perSecond} fires/s`);
+    const latencies: number[] = [];
+    const ended = new AbortController();
+    const during = async ({ running }: { running: unknown[] }) => {
+      const [chronosd] = running as RunningChronosd[];
+      const all = userNames(plan.consoles.consoles);
+      const note = (latencyMs: number) => void latencies.push(latencyMs);
+      for (let at = 0; at < all.length; at += 8)
+        await Promise.all(all.slice(at, at + 8).map((user) => listen(chronosd!.url, user, ended.signal, note)));
+    };
+    const fires = STEADY.perSecond * STEADY.seconds;
+    const steady = { afterMs: CONNECT_MS, spanMs: STEADY.seconds * 1000, count: fires };
+    await runOnce(bench, system, { phases: [steady], patienceMs: PATIENCE_MS, during }, async () => {
+      await pause(1000);
+      ended.abort();
+      latencies.sort((one, other) => one - other);
+      const share = (part: number) => percentile(latencies, part) ?? 0;
+      results.push({
+        ...{ store: system.store, perSecond: STEADY.perSecond, streams: plan.consoles.consoles, fires },
+        ...{ missing: fires - latencies.length, p50: share(0.5), p99: share(0.99), most: latencies.at(-1) ?? 0 },
+      });
+    });
+  }
+  return results;
+}
+
 export async function measureConsoles(context: Context): Promise<ConsolesResult> {
   const { plan, progress } = context;
   const { count, seconds, consoles } = plan.consoles;
@@ -149,8 +211,9 @@ export async function measureConsoles(context: Context): Promise<ConsolesResult>
       rounds.get(number)!.push(await drain(context, number));
     }
   const none = rounds.get(0)!;
+  const events = await measureEvents(context);
   return {
-    ...{ count, seconds },
+    ...{ count, seconds, events },
     rows: numbers.map((number) => {
       const own = rounds.get(number)!;
       return {

@@ -16,9 +16,9 @@ const LOG_EVENTS = 1000;
 /** How long the log of an owner without streams is kept, for a stream that resumes. */
 const KEPT_MS = 60_000;
 /** Streams of one owner are woken at most once in this time: a burst is sent together. */
-const GATHER_MS = 50;
+const GATHER_MS = 100;
 /** A change becomes visible after the instant that it carries; a resumed stream reads from this much earlier. */
-const OVERLAP_MS = 2000;
+const OVERLAP_MS = 10_000;
 /** A stream that was interrupted for longer reads the state again. */
 const LONGEST_GAP_MS = 3_600_000;
 
@@ -40,7 +40,10 @@ export type EventReader = {
 
 const CURSOR = /^(\d{1,15})\.([0-9a-f]{8})\.(\d{1,15})$/;
 
-type Entry = { readonly seq: number; readonly key: string; readonly item: FeedItem };
+/** Its event is made when a stream takes it. */
+type Entry = { readonly id: string; readonly change: StoredChange };
+
+const itemOf = ({ id, change }: Entry): FeedItem => ({ id, event: eventOf(change) });
 
 /** The latest events of one owner. */
 class OwnerLog {
@@ -118,7 +121,7 @@ class OwnerLog {
   #push(change: StoredChange): void {
     this.#seq++;
     this.#latest = Math.max(this.#latest, change.at);
-    this.#entries.push({ seq: this.#seq, key: changeKey(change), item: { id: this.cursor, event: eventOf(change) } });
+    this.#entries.push({ id: this.cursor, change });
     if (this.#entries.length > 2 * LOG_EVENTS) this.#entries.splice(0, LOG_EVENTS);
     if (this.#started.size > LOG_EVENTS) this.#started.clear();
   }
@@ -211,7 +214,7 @@ export class EventFeed {
     const stored = isKnown ? await this.#options.store.changesSince(owner, since) : undefined;
     const lost: StoredChange[] = [{ kind: 'lost', owner, at: now }];
     // What was reported while the store was read is in both.
-    const known = new Set(log.after(position)?.map(({ key }) => key));
+    const known = new Set(log.after(position)?.map(({ change }) => changeKey(change)));
     const changes = stored?.filter((change) => !known.has(changeKey(change))) ?? lost;
     return { position, before: changes.map((change) => ({ id: log.cursor, event: eventOf(change) })) };
   }
@@ -228,7 +231,7 @@ export class EventFeed {
       id: log.cursor,
       take: () => {
         const found = log.after(position);
-        const items = waiting.concat(found?.map(({ item }) => item) ?? this.#lost(owner, log));
+        const items = waiting.concat(found?.map(itemOf) ?? this.#lost(owner, log));
         position = log.seq;
         waiting = [];
         return items;

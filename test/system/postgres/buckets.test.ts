@@ -317,6 +317,10 @@ test('over tables that are partitioned by bucket, each statement plans to touch 
   await store.recordTurnReports({ ...fire, reports: [], recordedAt: NOW });
   await store.turnReportsOf(owner, alarmId, [fire.fireId]);
   await store.countDue({ now: NOW, atMost: 9 });
+  const following = await store.follow({ owners: new Set(['ada', 'bob']), onChanges() {}, onClosed() {} });
+  await following.refresh();
+  following.end();
+  assert.ok(await store.changesSince(owner, NOW));
   const old = { before: NOW + 1e9, limit: 9 };
   await Promise.all([store.pruneTurnReports(old), store.pruneAttempts(old), store.pruneAlarms(old)]);
   t.mock.restoreAll();

@@ -23,10 +23,12 @@ import { ATTEMPT, TURN_REPORT } from './rows.ts';
 import { type Call, type Row, type Statement, statement } from './statement.ts';
 
 const POLL_MS = 100;
-/** A poll may take one part in this many of the time. */
-const SHARE_OF_TIME = 20;
-/** The usual overlap of polls, and that of every wide one, in which late commits are found. */
-const OVERLAP_MS = 1000;
+/** The pause after a poll is at least this many times its duration, up to the longest pause. */
+const PAUSE_RATIO = 2;
+const LONGEST_PAUSE_MS = 1000;
+/** The usual overlap of polls; longer where they are slow, because commits are slow then, too. */
+const OVERLAP_MS = 300;
+/** The overlap of wide polls, in which late commits are found. */
 const WIDE_OVERLAP_MS = 10_000;
 const WIDE_EVERY_MS = 5000;
 /** How far back an edit is searched after the counter has changed. */
@@ -75,10 +77,15 @@ const DEFERRED = statement(
   `SELECT owner, alarm_id, fire_id, held_until, held_reason FROM occurrences
    WHERE bucket = $1 AND owner = ANY($2::text[]) AND held_reason IS NOT NULL AND held_until IS NOT NULL`,
 );
-const SINCE_COUNT = statement(
-  'changes_since_count',
-  `SELECT (SELECT count(*) FROM (SELECT 1 FROM fire_attempts WHERE bucket = $1 AND finished_at >= $2 LIMIT ${ROWS_READ}) AS a),
-    (SELECT count(*) FROM (SELECT 1 FROM fire_receipts WHERE bucket = $1 AND recorded_at >= $2 LIMIT ${ROWS_READ}) AS r)`,
+const ATTEMPT_COUNT = statement(
+  'changes_since_attempts',
+  `SELECT count(*) FROM (
+     SELECT 1 FROM fire_attempts WHERE bucket = $1 AND finished_at >= $2 LIMIT ${ROWS_READ}) AS found`,
+);
+const REPORT_COUNT = statement(
+  'changes_since_reports',
+  `SELECT count(*) FROM (
+     SELECT 1 FROM fire_receipts WHERE bucket = $1 AND recorded_at >= $2 LIMIT ${ROWS_READ}) AS found`,
 );
 const ALARMS_OF = statement(
   'changes_since_alarms',
@@ -113,6 +120,7 @@ export class ChangePoll {
   /** Resolve after the next poll that begins from now on. */
   #refreshes: PromiseWithResolvers<void>[] = [];
   #isRunning = false;
+  #tookMs = 0;
   #polledAt = Number.NEGATIVE_INFINITY;
   #wideAt = Number.NEGATIVE_INFINITY;
 
@@ -146,8 +154,8 @@ export class ChangePoll {
   async since(owner: string, since: number): Promise<StoredChange[] | undefined> {
     const { pool, buckets } = this.#options;
     const bucket = buckets.of(owner);
-    const [counts] = await pool.query(SINCE_COUNT, [bucket, since]);
-    if (counts!.some((count) => (count as number) >= ROWS_READ)) return undefined;
+    const counts = await Promise.all([ATTEMPT_COUNT, REPORT_COUNT].map((query) => pool.query(query, [bucket, since])));
+    if (counts.some(([row]) => (row![0] as number) >= ROWS_READ)) return undefined;
     const [alarms, attempts, reports] = await Promise.all([
       pool.query(ALARMS_OF, [bucket, owner]),
       pool.query(ATTEMPTS, [bucket, [owner], since]),
@@ -187,7 +195,9 @@ export class ChangePoll {
       if (this.#refreshes.length > 0 || this.#closed.signal.aborted) continue;
       const pause = new AbortController();
       this.#wakeUp = () => pause.abort();
-      await wait(clock, Math.max(POLL_MS, SHARE_OF_TIME * (clock.monotonic() - began)), pause.signal);
+      this.#tookMs = clock.monotonic() - began;
+      const pauseMs = Math.min(Math.max(POLL_MS, PAUSE_RATIO * this.#tookMs), LONGEST_PAUSE_MS);
+      await wait(clock, pauseMs, pause.signal);
       this.#wakeUp = () => {};
     }
     this.#isRunning = false;
@@ -206,21 +216,24 @@ export class ChangePoll {
     }
     const isNew = (owner: string) => !this.#observed.has(owner);
     const gap = began - this.#polledAt;
-    const isLate = gap > OVERLAP_MS;
-    const isWide = isLate || began - this.#wideAt >= WIDE_EVERY_MS || [...owners].some(isNew);
+    const overlap = gap + Math.max(OVERLAP_MS, 2 * this.#tookMs);
+    const isWide = overlap > WIDE_OVERLAP_MS || began - this.#wideAt >= WIDE_EVERY_MS || [...owners].some(isNew);
     const at = now();
-    const since = at - (isWide ? WIDE_OVERLAP_MS : OVERLAP_MS);
+    const since = at - (isWide ? WIDE_OVERLAP_MS : overlap);
     const groups = buckets.group([...owners], (owner) => owner);
-    const window = { since, at, isNeeded: isLate || !isWide };
-    const results = await Promise.all(groups.map(([bucket, own]) => this.#changesOf(bucket, own, window)));
-    const changes = results.flat();
+    const found = await Promise.all(groups.map(([bucket, own]) => this.#changesOf(bucket, own, { since, at })));
+    const edits = await Promise.all(groups.map(([bucket, own]) => this.#edits(bucket, own, at)));
+    // From here on nothing fails: what is marked as reported is reported.
+    const changes = [...found.flatMap((each) => each.changes), ...edits.flatMap((each) => each.changes)];
     // Rows that were visible before the first poll of an owner are not news.
     const news = changes.filter((change) => this.#isFresh(change, began) && !isNew(change.owner));
+    const isTruncated = found.some((each) => each.isTruncated);
     // The polls of this time found nothing, so late commits may be outside of all later overlaps.
-    if (gap > WIDE_OVERLAP_MS && gap !== Number.POSITIVE_INFINITY)
-      for (const owner of owners) news.push({ kind: 'lost', owner, at });
-    for (const [bucket, own] of groups) news.push(...(await this.#edits(bucket, own, { at, began })));
-    this.#polledAt = began;
+    const isGap = gap > WIDE_OVERLAP_MS && gap !== Number.POSITIVE_INFINITY;
+    if (isGap || (isTruncated && !isWide)) for (const owner of owners) news.push({ kind: 'lost', owner, at });
+    for (const each of edits) for (const [owner, counter] of each.counters) this.#observed.set(owner, counter);
+    // A wide poll is for late commits: the next one reads what it did not reach.
+    if (!isTruncated || !isWide || isGap) this.#polledAt = began;
     if (isWide) this.#wideAt = began;
     if (news.length > 0) this.#report(news.sort((one, other) => one.at - other.at));
   }
@@ -228,8 +241,8 @@ export class ChangePoll {
   async #changesOf(
     bucket: number,
     owners: readonly string[],
-    { since, at, isNeeded }: { since: number; at: number; isNeeded: boolean },
-  ): Promise<StoredChange[]> {
+    { since, at }: { since: number; at: number },
+  ): Promise<{ changes: StoredChange[]; isTruncated: boolean }> {
     const call = (query: Statement, third: unknown): Call => ({ statement: query, values: [bucket, owners, third] });
     const [alarms, claims, attempts, reports] = await this.#each([
       call(CREATED, idAt(since)),
@@ -237,42 +250,42 @@ export class ChangePoll {
       call(ATTEMPTS, since),
       call(REPORTS, since),
     ]);
-    // The next poll reads again what a wide one, which is only for late commits, did not reach.
-    if (isNeeded && [alarms!, attempts!, reports!].some((rows) => rows.length >= ROWS_POLLED))
-      return owners.map((owner): StoredChange => ({ kind: 'lost', owner, at }));
-    return [
-      ...alarms!.flatMap((row) => alarmChanges(timesOf(row), 0)),
-      ...claims!.map(claimOf),
-      ...attempts!.map(attemptOf),
-      ...reports!.map(reportOf),
-    ];
+    return {
+      changes: [
+        ...alarms!.flatMap((row) => alarmChanges(timesOf(row), 0)),
+        ...claims!.map(claimOf),
+        ...attempts!.map(attemptOf),
+        ...reports!.map(reportOf),
+      ],
+      isTruncated: [alarms!, attempts!, reports!].some((rows) => rows.length >= ROWS_POLLED),
+    };
   }
 
-  /** Edits, cancels and deferrals of the owners whose counter has changed. */
+  /** Edits, cancels and deferrals of the owners whose counter has changed, and their counters. */
   async #edits(
     bucket: number,
     owners: readonly string[],
-    { at, began }: { at: number; began: number },
-  ): Promise<StoredChange[]> {
+    at: number,
+  ): Promise<{ changes: StoredChange[]; counters: [owner: string, counter: number][] }> {
     const { pool } = this.#options;
-    const counters = new Map((await pool.query(EDITS, [bucket, owners])) as unknown as [string, number][]);
-    const changed = owners.filter((owner) => this.#observed.get(owner) !== (counters.get(owner) ?? 0));
-    if (changed.length === 0) return [];
-    const isNew = (owner: string) => !this.#observed.has(owner);
+    const stored = new Map((await pool.query(EDITS, [bucket, owners])) as unknown as [string, number][]);
+    const counters = owners
+      .map((owner): [string, number] => [owner, stored.get(owner) ?? 0])
+      .filter(([owner, counter]) => this.#observed.get(owner) !== counter);
+    if (counters.length === 0) return { changes: [], counters };
+    const changed = counters.map(([owner]) => owner);
     const [alarms, deferrals] = await this.#each([
       { statement: EDITED, values: [bucket, changed, at - EDITED_MS] },
       { statement: DEFERRED, values: [bucket, changed] },
     ]);
-    const found = [
+    const changes = [
       ...alarms!.flatMap((row) => alarmChanges({ ...timesOf(row), createdAt: Number.NEGATIVE_INFINITY }, 0)),
       ...deferrals!.map(
         ([owner, alarmId, fireId, until, reason]) =>
           ({ kind: 'deferred', owner, alarmId, at, fireId, until, reason }) as StoredChange,
       ),
     ];
-    const news = found.filter((change) => this.#isFresh(change, began) && !isNew(change.owner));
-    for (const owner of changed) this.#observed.set(owner, counters.get(owner) ?? 0);
-    return news;
+    return { changes, counters };
   }
 
   async #each(calls: readonly Call[]): Promise<Row[][]> {
