@@ -3,11 +3,11 @@ import { type ChronosClient, createChronosClient } from '../../chronos/client.ts
 import { wait } from '../../kit/clock/clock.ts';
 import { onTermination } from '../../kit/http/drain.ts';
 import type { Logger } from '../../kit/log/log.ts';
-import { plainWakeError } from '../../kit/text/wake-error.ts';
 import type { Notifier } from '../../notify/daemon.ts';
 import type { News } from '../../notify/news.ts';
 import type { AlarmCreated } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { plainError } from '../../wire/fire.ts';
 import { RawJson } from '../../wire/json.ts';
 import type { CliContext } from '../context.ts';
 import type { LogEntry } from '../log/entries.ts';
@@ -251,7 +251,7 @@ function assertFinished(ring: FollowedFire | undefined): void {
   if (result.outcome !== 'delivered')
     throw new ReveilleError(
       'unavailable',
-      `the wake was not accepted: ${plainWakeError(result.error)}; the alarm is kept and retried by the next "reveille up"`,
+      `the wake was not accepted: ${plainError(result.error)}; the alarm is kept and retried by the next "reveille up"`,
     );
   const { turn } = ring;
   // Some agents report acceptance only.
