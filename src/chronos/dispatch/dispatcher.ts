@@ -9,7 +9,7 @@ import { WakeSignal } from '../../kit/clock/wake-signal.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import type { AbsenceReason } from '../../wire/alarm.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
-import type { Alarm, Attempt, Occurrence, Transition } from '../alarm/alarm.ts';
+import type { Attempt, Occurrence, Transition } from '../alarm/alarm.ts';
 import { catchUp } from '../alarm/series.ts';
 import {
   retryDelayMs,
@@ -40,16 +40,8 @@ export type DispatcherConfig = InFlightBounds & {
   sharedCommits?: boolean;
 };
 
-/** The dispatcher's report to observers: one finished attempt. */
-export type FireReport = {
-  alarm: Alarm;
-  occurrence: Occurrence;
-  startedAt: number;
-  finishedAt: number;
-  result: WakeResult;
-  /** Why it was late, where that is known. */
-  late?: AbsenceReason | undefined;
-};
+/** The dispatcher's report to observers: one finished attempt, as the ledger has it. */
+export type FireReport = Claim & { readonly attempt: Attempt };
 
 export type DispatcherOptions = {
   store: AlarmStore;
@@ -294,7 +286,7 @@ export class Dispatcher {
         }),
       );
     }
-    onFire?.({ alarm, occurrence, startedAt, finishedAt, result, late });
+    onFire?.({ ...claim, attempt: record });
   }
 
   /** Short lateness gets no reason. */

@@ -1,5 +1,5 @@
 /** The activity of an agent as entries in time, from the fire ledger and the executor's intents. Pure. */
-import type { AbsenceReason, AlarmView, FireView } from '../../wire/alarm.ts';
+import type { AlarmView, FireView } from '../../wire/alarm.ts';
 import { eventsOf, type FireEvent, firesOf } from '../../wire/fire.ts';
 import type { IntentView } from '../../wire/intent-view.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
@@ -20,35 +20,36 @@ export type LogKind =
   | 'task'
   | 'approval';
 
+type Undefinable<T> = { [Name in keyof T]?: T[Name] | undefined };
+type DeliveryFields = Undefinable<
+  Pick<FireView, 'fire_id' | 'lateness_ms' | 'late_because' | 'missed_count' | 'error'>
+>;
+type TurnFields = Undefinable<Pick<NonNullable<FireView['turn']>, 'turn_id' | 'conversation_id'>>;
+
 /** One line of `reveille log --json`. Fields that do not apply are absent there. */
-export type LogEntry = {
-  /** Time of the event, RFC 3339. */
-  at: string;
-  kind: LogKind;
-  alarm_id?: string | undefined;
-  /** The alarm's label, or the beginning of its message. */
-  label?: string | undefined;
-  fire_id?: string | undefined;
-  lateness_ms?: number | undefined;
-  /** The reason of the lateness, where known. */
-  late_because?: AbsenceReason | undefined;
-  missed_count?: number | undefined;
-  /** Milliseconds until its machine was ready, where known. */
-  machine_ready_ms?: number | undefined;
-  conversation_id?: string | undefined;
-  turn_id?: string | undefined;
-  /** The agent's reply, as far as chronosd stores it, or the text of the intent. */
-  text?: string | undefined;
-  error?: string | undefined;
-  /** Time of the next attempt of the turn, RFC 3339. */
-  retry_at?: string | undefined;
-  intent_id?: string | undefined;
-  /** Status of an intent, `approved` or `denied` of an answer, or `unknown` of a wake that may have been accepted. */
-  status?: string | undefined;
-  /** The step of an answer, and the name of the approver's key in the executor's roster. */
-  node_id?: string | undefined;
-  by?: string | undefined;
-};
+export type LogEntry = DeliveryFields &
+  TurnFields & {
+    /** Time of the event, RFC 3339. */
+    at: string;
+    kind: LogKind;
+    alarm_id?: string | undefined;
+    /** The alarm's label, or the beginning of its message. */
+    label?: string | undefined;
+    /** Milliseconds until its machine was ready, where known. */
+    machine_ready_ms?: number | undefined;
+    /** The agent's reply, as far as chronosd stores it, or the text of the intent. */
+    text?: string | undefined;
+    /** Time of the next attempt of the turn, RFC 3339. */
+    retry_at?: string | undefined;
+    intent_id?: string | undefined;
+    /**
+     * Status of an intent, `approved` or `denied` of an answer, or `unknown` of a wake that may have been accepted.
+     */
+    status?: string | undefined;
+    /** The step of an answer, and the name of the approver's key in the executor's roster. */
+    node_id?: string | undefined;
+    by?: string | undefined;
+  };
 
 /** Identifies an entry. */
 export const keyOf = ({ kind, fire_id, intent_id, node_id, retry_at, status, at }: LogEntry) =>

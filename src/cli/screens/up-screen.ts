@@ -145,10 +145,9 @@ function metWords({ wake, taken }: FollowedFire): string {
 
 /** One fire: its lateness, and the start time of the machine. */
 export function rangLine(out: Output, ring: FollowedFire): string {
-  const { fire } = ring;
-  const lateness = fire.startedAt - fire.occurrence.scheduledFor;
-  const missed = fire.occurrence.missedCount > 0 ? `, for ${fire.occurrence.missedCount} missed` : '';
-  return `${out.paint('dim', timeOfDay(fire.startedAt))}  ${out.paint('green', 'fired')}  ${nameOf(ring)}: ${formatLateness(lateness, fire.late)}${missed}; ${metWords(ring)}`;
+  const { startedAt, scheduledFor, missedCount, lateBecause } = ring.fire.attempt;
+  const missed = missedCount > 0 ? `, for ${missedCount} missed` : '';
+  return `${out.paint('dim', timeOfDay(startedAt))}  ${out.paint('green', 'fired')}  ${nameOf(ring)}: ${formatLateness(startedAt - scheduledFor, lateBecause ?? undefined)}${missed}; ${metWords(ring)}`;
 }
 
 /**
@@ -190,7 +189,6 @@ export function stoppingLine(out: Output, underWay: number): string {
 
 /** An attempt that was not accepted. */
 export function failedRingLine(out: Output, ring: FollowedFire): string {
-  const { result, finishedAt } = ring.fire;
-  const error = result.outcome === 'delivered' ? '' : printable(plainError(result.error));
-  return `${out.paint('dim', timeOfDay(finishedAt))}  ${out.paint('red', result.outcome)}  ${nameOf(ring)}: ${error}`;
+  const { outcome, error, finishedAt } = ring.fire.attempt;
+  return `${out.paint('dim', timeOfDay(finishedAt))}  ${out.paint('red', outcome)}  ${nameOf(ring)}: ${printable(plainError(error ?? ''))}`;
 }
