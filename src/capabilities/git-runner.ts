@@ -1,6 +1,8 @@
 /** Runs git operations in threads with a time and a memory limit: a hostile repository or remote can cause any cost. */
+
 import { Worker } from 'node:worker_threads';
 import type { Clock } from '../kit/clock/clock.ts';
+import { KeyedQueue } from '../kit/queue/keyed-queue.ts';
 import { type ErrorCode, ReveilleError } from '../wire/errors.ts';
 import type { Job } from './git-operations.ts';
 import type { Remote } from './git-remote.ts';
@@ -26,13 +28,13 @@ export type GitRunnerOptions = {
   maxGrowthBytes?: number;
 };
 
-/** Two queues with one thread each: writing operations run one at a time, and so do reading ones. */
-type Queue = { last: Promise<void>; thread: Worker | undefined };
+/** One thread for writing operations and one for reading ones. Each runs one operation at a time. */
+type Slot = { thread: Worker | undefined };
 
 export class GitRunner {
   readonly #options: GitRunnerOptions;
-  readonly #reading: Queue = { last: Promise.resolve(), thread: undefined };
-  readonly #writing: Queue = { last: Promise.resolve(), thread: undefined };
+  readonly #queue = new KeyedQueue();
+  readonly #threads = { reading: { thread: undefined } as Slot, writing: { thread: undefined } as Slot };
 
   constructor(options: GitRunnerOptions) {
     this.#options = options;
@@ -44,17 +46,12 @@ export class GitRunner {
    */
   async run(job: Job, { remote, signal }: { remote?: Remote | undefined; signal: AbortSignal }): Promise<string> {
     const isReading = /^(?:status|diff|log|show|branches)$/.test(job.operation);
-    const queue = isReading ? this.#reading : this.#writing;
-    const result = queue.last.then(() => this.#runNow(queue, job, remote, signal));
-    queue.last = result.then(
-      () => {},
-      () => {},
-    );
-    return result;
+    const kind = isReading ? 'reading' : 'writing';
+    return this.#queue.run(kind, () => this.#runNow(this.#threads[kind], job, remote, signal));
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#reading, this.#writing].map(({ thread }) => thread?.terminate()));
+    await Promise.all(Object.values(this.#threads).map(({ thread }) => thread?.terminate()));
   }
 
   #start(): Worker {
@@ -68,14 +65,14 @@ export class GitRunner {
     return thread;
   }
 
-  async #runNow(queue: Queue, job: Job, remote: Remote | undefined, signal: AbortSignal): Promise<string> {
+  async #runNow(slot: Slot, job: Job, remote: Remote | undefined, signal: AbortSignal): Promise<string> {
     const { clock, localMs = LOCAL_MS, remoteMs = REMOTE_MS, maxGrowthBytes = MAX_GROWTH_BYTES } = this.#options;
     if (signal.aborted) throw new ReveilleError('unavailable', 'git was ended: the call was cancelled');
     const before = process.memoryUsage.rss();
     const growth = () => process.memoryUsage.rss() - before;
     const ended = new AbortController();
-    queue.thread ??= this.#start();
-    const { thread } = queue;
+    slot.thread ??= this.#start();
+    const { thread } = slot;
     thread.ref();
     let hasAnswered = false;
     const limitMs = remote ? remoteMs : localMs;
@@ -126,7 +123,7 @@ export class GitRunner {
       thread.unref();
       // A thread that answered has nothing left to do, and the next operation saves its start.
       if (!hasAnswered || growth() > KEPT_GROWTH_BYTES) {
-        queue.thread = undefined;
+        slot.thread = undefined;
         await thread.terminate();
       }
     }

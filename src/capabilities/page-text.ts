@@ -2,8 +2,10 @@
  * Converts HTML to text for a model. Pages may be hostile, so each is converted in its own thread with a time and a
  * memory limit. The server answers other calls meanwhile.
  */
+
 import { Worker } from 'node:worker_threads';
 import type { Clock } from '../kit/clock/clock.ts';
+import { KeyedQueue } from '../kit/queue/keyed-queue.ts';
 import { ReveilleError } from '../wire/errors.ts';
 
 /** @param base the address of the page, to resolve its links */
@@ -22,7 +24,7 @@ export class PageReader {
   readonly #clock: Clock;
   readonly #threads = new Set<Worker>();
   /** Pages are converted one after the other, which bounds the total memory. */
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #conversions = new KeyedQueue();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -35,9 +37,7 @@ export class PageReader {
    * @throws ReveilleError `unavailable` for a page that takes too long
    */
   read(source: PageSource, signal: AbortSignal): Promise<string> {
-    const result = this.#last.then(() => this.#convert(source, signal));
-    this.#last = result.catch(() => {});
-    return result;
+    return this.#conversions.run('page', () => this.#convert(source, signal));
   }
 
   async #convert(source: PageSource, signal: AbortSignal): Promise<string> {

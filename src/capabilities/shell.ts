@@ -3,9 +3,11 @@
  * (`kit/process/view.ts`) with the workspace, the system's programs and no network. Without a sandbox it runs only with
  * the operator's permission.
  */
+
 import type { McpServer } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import type { Clock } from '../kit/clock/clock.ts';
+import { KeyedQueue } from '../kit/queue/keyed-queue.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { type ProgramEnd, runBounded } from './bounded-program.ts';
 import { cleanVariables, type Workspace } from './workspace.ts';
@@ -62,7 +64,7 @@ export function addShell(
   { clock, workspace, path, isUnsandboxedAllowed, isSandboxed }: ShellOptions,
 ): void {
   /** Commands run one after the other: each ends the processes that it left. */
-  let last: Promise<unknown> = Promise.resolve();
+  const commands = new KeyedQueue();
   const run = async (given: z.output<typeof schema>, signal: AbortSignal) => {
     if (!isSandboxed && !isUnsandboxedAllowed)
       throw new ReveilleError(
@@ -94,9 +96,7 @@ export function addShell(
       annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: false },
     },
     async (given, { mcpReq: { signal } }) => {
-      const turn = last.then(() => run(given, signal));
-      last = turn.catch(() => {});
-      const ending = await turn;
+      const ending = await commands.run('shell', () => run(given, signal));
       const { code, signal: exitSignal, ended, stdout, stderr, left } = ending;
       return {
         content: [{ type: 'text', text: resultText(ending) }],

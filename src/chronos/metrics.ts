@@ -217,13 +217,13 @@ export function createMetrics({
   };
 
   return {
-    fired({ occurrence, startedAt, finishedAt, result }) {
+    fired({ occurrence, attempt: { startedAt, finishedAt, outcome } }) {
       // A deferred occurrence is late by the user's own settings.
       const onTime = occurrence.heldReason === null;
       if (occurrence.attempt > 1) retries.inc();
       else if (onTime) lateness.observe(Math.max(0, startedAt - occurrence.scheduledFor) / 1000);
-      delivery.observe({ outcome: result.outcome }, Math.max(0, finishedAt - startedAt) / 1000);
-      attempts.inc({ outcome: result.outcome });
+      delivery.observe({ outcome }, Math.max(0, finishedAt - startedAt) / 1000);
+      attempts.inc({ outcome });
     },
     deferred: () => held.inc(),
     refused: (bound) => refusals.inc({ bound }),

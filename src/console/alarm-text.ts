@@ -2,8 +2,8 @@
 import { html } from 'hono/html';
 import { formatDuration } from '../kit/clock/duration.ts';
 import { seriesText, usesWallClock } from '../kit/phrase/series-text.ts';
-import { plainWakeError } from '../kit/text/wake-error.ts';
 import type { AlarmView } from '../wire/alarm.ts';
+import { plainError } from '../wire/fire.ts';
 import { parseInstant } from '../wire/rfc3339.ts';
 import { brief, type Html, NOTHING, shown } from './shown.ts';
 import { absolute, type LocalContext, time } from './times.ts';
@@ -65,7 +65,7 @@ export function trouble(alarm: AlarmView, here: LocalContext): Html {
   if (held_back)
     return html`Deferred: ${shown(held_back.reason.replace(/^(held back|deferred): /, ''))}. ${deferredUntil === undefined ? NOTHING : html`Fires ${time(deferredUntil, here)}.`}`;
   if (last_error === undefined || status === 'cancelled') return NOTHING;
-  const why = shown(plainWakeError(last_error));
+  const why = shown(plainError(last_error));
   if (status === 'failed')
     return html`Failed after ${failures} attempts: ${why}. Retry delivers the same occurrence again.`;
   if (failures > 0 && next !== undefined)

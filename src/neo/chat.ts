@@ -3,7 +3,7 @@ import { v7 as uuidv7 } from 'uuid';
 import type { Clock } from '../kit/clock/clock.ts';
 import { labelSchema, ownerOf } from '../wire/did.ts';
 import { ReveilleError } from '../wire/errors.ts';
-import { derivedName, fireIdOf, REPEAT_SECONDS } from '../wire/fire-id.ts';
+import { deriveName, fireIdOf, REPEAT_SECONDS } from '../wire/fire-id.ts';
 import { type ChatAccepted, type ChatRequest, WAKE_HEADERS, WAKE_MEMBERS } from '../wire/wake.ts';
 import type { ConversationStore } from './conversations/store.ts';
 import type { NewTurn } from './turn.ts';
@@ -89,18 +89,16 @@ export type ChatOptions = {
 /**
  * Gives the turn of a wake without a fire id an id that is derived from its content.
  *
- * @param since equal turns that were accepted after it, epoch milliseconds, are repetitions
+ * @param repeatMs an equal turn that was accepted within this time is a repetition
  */
-function withDerivedFire(turn: NewTurn, body: ChatRequest, { userId, name }: WakeIdentity, since: number): NewTurn {
+function withDerivedFire(turn: NewTurn, body: ChatRequest, about: WakeIdentity, repeatMs: number): NewTurn {
   if (turn.origin === 'user' || turn.fireId !== undefined) return turn;
+  const { alarmId, scheduledFor, message, payload, createdAt } = turn;
   const { conversation_id: conversationId } = body;
-  const { alarmId, scheduledFor, message, payload } = turn;
-  const facts = { userId, conversationId, alarmId, scheduledFor, message, payload };
-  // Age 0: even the same wake in the same millisecond is another one.
-  const once = since >= turn.createdAt && name === undefined ? turn.id : name;
-  const derived = derivedName(facts, once);
-  const repeats = { name: derived, since: name === undefined ? since : 0 };
-  return { ...turn, fireId: fireIdOf(derived, turn.createdAt), repeats };
+  const facts = { userId: about.userId, conversationId, alarmId, scheduledFor, message, payload };
+  const { derived, windowMs } = deriveName(facts, about.name, repeatMs);
+  const repeats = { name: derived, since: Math.max(0, createdAt - windowMs) };
+  return { ...turn, fireId: fireIdOf(derived, createdAt), repeats };
 }
 
 /**
@@ -116,7 +114,7 @@ export async function acceptChat(
 ): Promise<ChatAccepted> {
   const now = clock.now();
   const newTurn = turnOf(body, now, () => uuidv7({ msecs: now }), about);
-  const { turn, deduped } = await store.accept(withDerivedFire(newTurn, body, about, now - repeatMs), isFull);
+  const { turn, deduped } = await store.accept(withDerivedFire(newTurn, body, about, repeatMs), isFull);
   if (!deduped) onAccepted(turn.conversationId);
   if (!deduped && turn.origin === 'user') onPrompt?.(now);
   return { conversation_id: turn.conversationId, turn_id: turn.id, deduped };

@@ -14,7 +14,7 @@ import type { PersonChat } from '../wire/person.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
 import { type PathNames, pathOf, type Route } from '../wire/route.ts';
 import type { TurnView } from '../wire/turn.ts';
-import { WAKE_HEADERS, WAKE_ORIGIN, type Wake } from '../wire/wake.ts';
+import { type ChatAccepted, WAKE_HEADERS, WAKE_ORIGIN, type Wake } from '../wire/wake.ts';
 import { type FollowOptions, followEvents, type NeoEvent } from './follow-events.ts';
 import { NEO_ROUTES } from './http/routes.ts';
 
@@ -46,7 +46,7 @@ const QUERY_TIMEOUT_MS = 5000;
 export type DaemonAddress = { readonly url: string; readonly token: string };
 
 /** The turn that a daemon has begun for a wake. */
-export type AcceptedTurn = { readonly conversation_id: string; readonly turn_id: string };
+export type AcceptedTurn = Readonly<Pick<ChatAccepted, 'conversation_id' | 'turn_id'>>;
 
 /** The body for a daemon: message and payload as they came, byte for byte. */
 function chatBody(wake: Wake): string {

@@ -2,9 +2,9 @@
 import { formatLateness } from '../kit/clock/duration.ts';
 import { clip } from '../kit/text/excerpt.ts';
 import { visible } from '../kit/text/visible.ts';
-import { plainWakeError } from '../kit/text/wake-error.ts';
 import type { AlarmView, FireView } from '../wire/alarm.ts';
 import type { gateSchema } from '../wire/executor.ts';
+import { eventsOf, type Fire, type FireEvent, firesOf } from '../wire/fire.ts';
 import type { IntentView } from '../wire/intent-view.ts';
 
 /**
@@ -45,6 +45,7 @@ const TITLE_CHARACTERS = 120;
 const TEXT_CHARACTERS = 8000;
 /** A wake is retried within seconds; a notification follows when that did not help. */
 const TOLD_FROM_ATTEMPT = 3;
+const NO_REASON = 'no reason is recorded';
 
 const shownText = (text: string) =>
   visible(clip(text, TEXT_CHARACTERS).replaceAll('\r\n', '\n')).replaceAll('\r', '\\r');
@@ -54,78 +55,62 @@ const shownLine = (text: string) => visible(clip(text, TITLE_CHARACTERS).replace
 type NamedAlarm = Pick<AlarmView, 'id' | 'label' | 'wake_message'>;
 const nameOf = ({ label, wake_message }: NamedAlarm) => shownLine(label || wake_message);
 
-function ringNews(alarm: AlarmView, fire: FireView): News | undefined {
-  const {
-    fire_id,
-    outcome,
-    attempt,
-    lateness_ms,
-    late_because,
-    missed_count = 0,
-    accepted_at,
-    finished_at,
-    error,
-  } = fire;
+function deliveryNews(alarm: AlarmView, { kind, at, attempt, error }: FireEvent): News | undefined {
+  const { fire_id, lateness_ms, late_because, missed_count = 0 } = attempt;
   const name = nameOf(alarm);
-  const common = { about: { alarm_id: alarm.id, fire_id }, at: Date.parse(accepted_at ?? finished_at) };
-  if (outcome === 'delivered') {
+  const common = { about: { alarm_id: alarm.id, fire_id }, at };
+  if (kind === 'fired') {
     const stands = missed_count > 0 ? `, for ${missed_count} missed` : '';
     const kinds: NotificationKind[] = missed_count > 0 ? ['rings', 'missed'] : ['rings'];
     const text = `${formatLateness(lateness_ms, late_because)}${stands}\n${alarm.wake_message}`;
     return { ...common, key: `rang ${fire_id}`, kinds, title: `Rang: ${name}`, text: shownText(text) };
   }
-  const why = shownText(plainWakeError(error ?? 'no reason is recorded'));
-  if (outcome === 'missed')
+  const why = shownText(error ?? NO_REASON);
+  if (kind === 'missed')
     return { ...common, key: `missed ${fire_id}`, kinds: ['missed'], title: `Missed: ${name}`, text: why };
-  if (attempt < TOLD_FROM_ATTEMPT && alarm.status !== 'failed') return undefined;
-  const next = alarm.status === 'failed' ? 'It was abandoned' : 'It is retried';
+  const isAbandoned = alarm.status === 'failed';
+  if (attempt.attempt < TOLD_FROM_ATTEMPT && !isAbandoned) return undefined;
+  const next = isAbandoned ? 'It was abandoned' : 'It is retried';
+  const title = kind === 'delivery_unknown' ? 'Delivery unknown' : 'Not delivered';
   return {
-    ...{ ...common, key: `wake ${fire_id}`, kinds: ['failures'] },
-    ...{ title: `Not delivered: ${name}`, text: `${why}\n${next}; see: reveille alarm show ${alarm.id}` },
+    ...{ ...common, key: `wake ${fire_id}`, kinds: ['failures'], title: `${title}: ${name}` },
+    text: `${why}\n${next}; see: reveille alarm show ${alarm.id}`,
   };
 }
 
-function turnNews(alarm: AlarmView, { fire_id, turn }: FireView): News[] {
-  if (turn === undefined) return [];
-  const { turn_id, conversation_id, finished_at, ok, error, reply, waits } = turn;
+function turnNews(alarm: AlarmView, { fireId, turn = {} }: Fire, { kind, at, error }: FireEvent): News {
+  const { turn_id, conversation_id, waits, reply = '' } = turn;
   const name = nameOf(alarm);
   const about = {
-    ...{ alarm_id: alarm.id, fire_id },
+    ...{ alarm_id: alarm.id, fire_id: fireId },
     ...(turn_id === undefined ? {} : { turn_id }),
     ...(conversation_id === undefined ? {} : { conversation_id }),
   };
-  const news: News[] = [];
-  if (waits) {
-    const text = `${waits.error ?? 'it failed with a temporary error'}\nIt is retried at ${waits.retry_at}.`;
-    const common = { about, key: `waits ${fire_id}`, at: Date.parse(waits.at), kinds: ['failures'] as const };
-    news.push({ ...common, title: `Turn failed, is retried: ${name}`, text: shownText(text) });
-  }
-  if (finished_at === undefined) return news;
-  const common = { about, key: `turn ${fire_id}`, at: Date.parse(finished_at) };
-  if (ok) return [...news, { ...common, kinds: ['rings'], title: `Done: ${name}`, text: shownText(reply ?? '') }];
-  const [title, fallback] =
-    ok === undefined
-      ? [`Outcome unknown: ${name}`, 'the outcome of the turn is not known']
-      : [`Turn failed: ${name}`, 'no reason is recorded'];
-  return [...news, { ...common, kinds: ['failures'], title, text: shownText(error ?? fallback) }];
+  const told = (title: string, text: string): News => ({
+    ...{ key: `${kind === 'turn_waits' ? 'waits' : 'turn'} ${fireId}`, about, at },
+    ...{ kinds: [kind === 'turn_done' ? 'rings' : 'failures'], title: `${title}: ${name}`, text: shownText(text) },
+  });
+  if (kind === 'turn_done') return told('Done', reply);
+  if (kind === 'turn_failed') return told('Turn failed', error ?? NO_REASON);
+  if (kind === 'turn_unknown') return told('Outcome unknown', error ?? 'the outcome of the turn is not known');
+  const why = error ?? 'it failed with a temporary error';
+  return told('Turn failed, is retried', `${why}\nIt is retried at ${waits!.retry_at}.`);
 }
 
 /**
  * The news of an alarm, oldest first.
  *
- * @param fires its attempts, latest first
+ * @param attempts entries of its ledger, latest first
  */
-export function alarmNews(alarm: AlarmView, fires: readonly FireView[]): News[] {
-  const news: News[] = [];
-  const turns = new Set<string>();
-  for (const fire of fires) {
-    const ring = ringNews(alarm, fire);
-    if (ring) news.push(ring);
-    if (turns.has(fire.fire_id)) continue;
-    turns.add(fire.fire_id);
-    news.push(...turnNews(alarm, fire));
-  }
-  return news.sort((one, other) => one.at - other.at);
+export function alarmNews(alarm: AlarmView, attempts: readonly FireView[]): News[] {
+  return firesOf(attempts, alarm)
+    .flatMap((fire) =>
+      eventsOf(fire).map((event) =>
+        event.kind.startsWith('turn_') ? turnNews(alarm, fire, event) : deliveryNews(alarm, event),
+      ),
+    )
+    .filter((news) => news !== undefined)
+    .sort((one, other) => one.at - other.at);
 }
 
 type Gate = ReturnType<(typeof gateSchema)['parse']>;
@@ -150,7 +135,7 @@ export function taskNews(intent: IntentView): News | undefined {
   const { intent_id, status, ended_at, created_at, error, prose } = intent;
   if (status !== 'failed' && status !== 'unknown') return undefined;
   const task = prose ?? intent.intent?.verb ?? 'a task';
-  const why = shownText(error?.message ?? 'no reason is recorded');
+  const why = shownText(error?.message ?? NO_REASON);
   return {
     key: `task ${intent_id} ${status}`,
     kinds: ['failures'],

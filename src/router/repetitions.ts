@@ -3,15 +3,16 @@
  * (`wire/fire-id.ts`). Its record outlives the router: an identical wake within the window is the same fire. The window
  * begins with the first of them, whatever the date is.
  */
-import { randomUUID } from 'node:crypto';
+
 import type { StatementSync } from 'node:sqlite';
 import type { Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
+import { KeyedQueue } from '../kit/queue/keyed-queue.ts';
 import type { GroupCommit } from '../kit/sqlite/group-commit.ts';
 import type { SqliteFile } from '../kit/sqlite/open.ts';
 import { ownerOf } from '../wire/did.ts';
 import { okEnvelope } from '../wire/envelope.ts';
-import { derivedName, fireIdOf } from '../wire/fire-id.ts';
+import { deriveName, fireIdOf } from '../wire/fire-id.ts';
 import { completeWake, type Wake, type WakeRequest } from '../wire/wake.ts';
 import { acceptedTurn, type WakeAnswer } from './wake.ts';
 
@@ -45,7 +46,7 @@ export class Repetitions {
   readonly #accept: StatementSync;
   readonly #forget: StatementSync;
   /** Derived fires under way, by user and name. */
-  readonly #underWay = new Map<string, Promise<unknown>>();
+  readonly #underWay = new KeyedQueue();
 
   constructor(options: RepetitionsOptions) {
     this.#options = options;
@@ -67,27 +68,19 @@ export class Repetitions {
    * @throws ReveilleError as `Wakes.wake`, and `unavailable` when the record could not be written: no machine was woken
    */
   async wake(request: WakeRequest, name: string | undefined, onReady?: (afterMs: number) => void): Promise<WakeAnswer> {
-    const { clock, wake, isKnown, windowMs } = this.#options;
+    const { clock, wake, isKnown } = this.#options;
     const now = clock.now();
     if (request.fire_id !== undefined) return wake(completeWake(request, request.fire_id, now), onReady);
     const userId = ownerOf(request.user_id);
-    const derived = derivedName(
-      {
-        ...{ userId, conversationId: request.conversation_id, alarmId: request.alarm_id },
-        ...{ scheduledFor: request.scheduled_for, message: request.message, payload: request.payload?.text },
-      },
-      name ?? (windowMs === 0 ? randomUUID() : undefined),
-    );
+    const facts = {
+      ...{ userId, conversationId: request.conversation_id, alarmId: request.alarm_id },
+      ...{ scheduledFor: request.scheduled_for, message: request.message, payload: request.payload?.text },
+    };
+    const { derived, windowMs } = deriveName(facts, name, this.#options.windowMs);
     if (!isKnown(userId)) return wake(completeWake(request, fireIdOf(derived, now), now), onReady);
     const key = `${userId} ${derived}`;
-    for (let first = this.#underWay.get(key); first; first = this.#underWay.get(key)) await first.catch(() => {});
-    const woken = this.#once(request, { userId, derived, windowMs: name === undefined ? windowMs : NAMED_MS, onReady });
-    this.#underWay.set(key, woken);
-    try {
-      return await woken;
-    } finally {
-      this.#underWay.delete(key);
-    }
+    const about = { userId, derived, windowMs: Math.min(windowMs, NAMED_MS), onReady };
+    return this.#underWay.run(key, () => this.#once(request, about));
   }
 
   async #once(

@@ -4,7 +4,7 @@ import type { Dispatcher } from 'undici';
 import { backoff } from '../kit/clock/backoff.ts';
 import type { Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
-import { type DaemonAnswer, deliver } from '../neo/client.ts';
+import { type AcceptedTurn, type DaemonAnswer, deliver } from '../neo/client.ts';
 import { ownerOf } from '../wire/did.ts';
 import { openEnvelope } from '../wire/envelope.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
@@ -20,23 +20,20 @@ import type { Targets } from './targets/targets.ts';
 import { turnOfDaemon, type WokenTurn } from './woken-turn.ts';
 
 /** How a wake ended, for observers inside the router's process. */
-export type WakeNotice = {
-  fire_id: string;
-  user_id: string;
-  /** How long starting the machine took; 0 when it ran already. */
-  machineStartMs: number;
-  /** When the answer arrived, epoch milliseconds. */
-  acceptedAt: number;
-  /** The status for the caller: the daemon's, or the router's. */
-  status: number;
-  /** The id of the turn, when the daemon accepted the wake and reported it. */
-  conversation_id?: string;
-  turn_id?: string;
-  /** The address of the daemon that answered; a target of provider `command` has none. */
-  daemon_url?: string;
-  /** Why the daemon did not answer. */
-  error?: string;
-};
+export type WakeNotice = Pick<Wake, 'fire_id' | 'user_id'> &
+  // When the daemon accepted the wake and reported its turn.
+  Partial<AcceptedTurn> & {
+    /** How long starting the machine took; 0 when it ran already. */
+    machineStartMs: number;
+    /** When the answer arrived, epoch milliseconds. */
+    acceptedAt: number;
+    /** The status for the caller: the daemon's, or the router's. */
+    status: number;
+    /** The address of the daemon that answered; a target of provider `command` has none. */
+    daemon_url?: string;
+    /** Why the daemon did not answer. */
+    error?: string;
+  };
 
 /**
  * `startMs` as `machineStartMs` above. Without a `daemonUrl` the answer is the router's own, for a target without a

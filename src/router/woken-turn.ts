@@ -10,17 +10,11 @@ import { type AcceptedTurn, type DaemonAddress, queryTurn } from '../neo/client.
 import { openEnvelope } from '../wire/envelope.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import type { MachineTurnStatus } from '../wire/machine-turn.ts';
-import { type TurnStatus, turnViewSchema } from '../wire/turn.ts';
+import { type TurnStatus, type TurnView, turnViewSchema } from '../wire/turn.ts';
 import type { Turn } from './targets/turn.ts';
 
 export type TurnOutcome =
-  | {
-      known: 'end';
-      status: TurnStatus | MachineTurnStatus;
-      reply?: string | undefined;
-      error?: string | undefined;
-      model?: string | undefined;
-    }
+  | ({ known: 'end'; status: TurnStatus | MachineTurnStatus } & Pick<TurnView, 'reply' | 'error' | 'model'>)
   /** It has not begun, or failed temporarily, and is retried at `until`, RFC 3339. */
   | { known: 'waits'; why: string; until?: string }
   /**

@@ -267,12 +267,9 @@ export const fireViewSchema = z.object({
 export type FireView = z.infer<typeof fireViewSchema>;
 
 /** The answer to a create. */
-export const alarmCreatedSchema = z.object({
-  id: z.string(),
-  next_fire_at: instantText.optional(),
-  status: z.enum(ALARM_STATUSES),
-  deduped: z.boolean(),
-});
+export const alarmCreatedSchema = alarmViewSchema
+  .pick({ id: true, next_fire_at: true, status: true })
+  .extend({ deduped: z.boolean() });
 export type AlarmCreated = z.infer<typeof alarmCreatedSchema>;
 
 export const alarmListSchema = z.object({

@@ -3,7 +3,7 @@
  * from the occurrence. A wake without one gets an id derived from its content, only in this file (docs/reference/api.md
  * §4).
  */
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { z } from 'zod';
 
 const OCCURRENCE = /^[0-9a-f-]{36}@\d{1,16}$/;
@@ -51,17 +51,26 @@ export type WakeFacts = {
   payload?: string | undefined;
 };
 
+/** The first half of a derived fire id, and how long a wake with the same one is a repetition. */
+export type DerivedName = { readonly derived: string; readonly windowMs: number };
+
 /**
- * First half of a derived fire id. It is equal for two wakes with the same given name. Without a name, it is equal if
- * user, conversation, alarm, due instant, message and the payload's source text are equal.
+ * Identifies a wake without a fire id. Two wakes with the same given name are the same. Without a name, they are the same
+ * if user, conversation, alarm, due instant, message and the payload's source text are equal. The second half of the
+ * fire id is the instant of the first of them: {@link fireIdOf}.
  *
  * @param name the caller's name for the wake
+ * @param windowMs how long an identical wake without a name is a repetition; up to 0, each wake is another one
  */
-export function derivedName(facts: WakeFacts, name?: string): string {
+export function deriveName(facts: WakeFacts, name: string | undefined, windowMs: number): DerivedName {
   const { userId, conversationId, alarmId, scheduledFor, message, payload } = facts;
+  const given = name ?? (windowMs <= 0 ? randomUUID() : undefined);
   const identity =
-    name === undefined ? [userId, conversationId, alarmId, scheduledFor, message, payload] : ['named', userId, name];
+    given === undefined ? [userId, conversationId, alarmId, scheduledFor, message, payload] : ['named', userId, given];
   // Absent members become null, which differs from every text.
   const digest = createHash('sha256').update(JSON.stringify(identity)).digest('hex');
-  return `wake-${digest.slice(0, 32)}`;
+  return {
+    derived: `wake-${digest.slice(0, 32)}`,
+    windowMs: name === undefined ? windowMs : Number.POSITIVE_INFINITY,
+  };
 }

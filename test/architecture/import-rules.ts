@@ -26,6 +26,7 @@ const KIT_ARROWS: Readonly<Record<string, readonly string[]>> = {
   'kit/phrase': [],
   'kit/mcp': [],
   'kit/process': [],
+  'kit/queue': [],
   'kit/identity': ['kit/json'],
   'kit/http': [],
   'kit/sqlite': [],

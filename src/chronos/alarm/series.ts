@@ -16,7 +16,7 @@ import { compileSchedule } from './schedule.ts';
 export function jitterMs(alarmId: string, dueEpochMs: number, jitterSeconds: number): number {
   if (jitterSeconds <= 0) return 0;
   // 32 bits over at most 3.6 million milliseconds: the bias of the scaling is below one in a thousand.
-  const draw = createHash('sha256').update(`${alarmId}@${dueEpochMs}`).digest().readUInt32BE(0) / 2 ** 32;
+  const draw = createHash('sha256').update(fireIdOf(alarmId, dueEpochMs)).digest().readUInt32BE(0) / 2 ** 32;
   return Math.floor(draw * jitterSeconds * 1000);
 }
 

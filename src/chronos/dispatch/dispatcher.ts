@@ -4,11 +4,12 @@
  * of the dispatcher is only hints, and losing them loses nothing.
  */
 
-import { type CancelTimer, type Clock, wait } from '../../kit/clock/clock.ts';
+import { type Clock, wait } from '../../kit/clock/clock.ts';
+import { WakeSignal } from '../../kit/clock/wake-signal.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import type { AbsenceReason } from '../../wire/alarm.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
-import type { Alarm, Attempt, Occurrence, Transition } from '../alarm/alarm.ts';
+import type { Attempt, Occurrence, Transition } from '../alarm/alarm.ts';
 import { catchUp } from '../alarm/series.ts';
 import {
   retryDelayMs,
@@ -23,54 +24,6 @@ import { CompletionBuffer } from './completions.ts';
 import { InFlight, type InFlightBounds } from './in-flight.ts';
 import { LeaseKeeper } from './lease-keeper.ts';
 import type { Deferral, WakeResult, Waker } from './waker.ts';
-
-// The dispatcher sleeps on it until an instant, or less when something is due earlier.
-
-class WakeSignal {
-  readonly #clock: Clock;
-  /** The earliest instant of a notification since the last {@link reset}. */
-  #notifiedFor = Number.POSITIVE_INFINITY;
-  #wakeAt = Number.POSITIVE_INFINITY;
-  #wake: (() => void) | undefined;
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  /** Ends the current sleep, or the next one if it has not begun. */
-  notify(): void {
-    this.notifyBy(Number.NEGATIVE_INFINITY);
-  }
-
-  /** Makes the current or next sleep end no later than this instant. */
-  notifyBy(instant: number): void {
-    this.#notifiedFor = Math.min(this.#notifiedFor, instant);
-    if (this.#notifiedFor < this.#wakeAt) this.#wake?.();
-  }
-
-  /** Discards earlier signals. Call it before reading the state that they announced. */
-  reset(): void {
-    this.#notifiedFor = Number.POSITIVE_INFINITY;
-  }
-
-  /** Resolves at the instant, or when {@link notify} requests an earlier read. May be up to a millisecond early. */
-  sleepUntil(instant: number): Promise<void> {
-    const wakeAt = Math.min(instant, this.#notifiedFor);
-    const delayMs = wakeAt - this.#clock.now();
-    if (delayMs <= 0) return new Promise((resolve) => setImmediate(resolve));
-    return new Promise((resolve) => {
-      this.#wakeAt = wakeAt;
-      let cancel: CancelTimer = () => {};
-      this.#wake = () => {
-        cancel();
-        this.#wake = undefined;
-        this.#wakeAt = Number.POSITIVE_INFINITY;
-        resolve();
-      };
-      cancel = this.#clock.after(Math.ceil(delayMs), this.#wake);
-    });
-  }
-}
 
 /** Shorter lateness needs no reason. */
 const UNEXPLAINED_LATENESS_MS = 1000;
@@ -87,16 +40,8 @@ export type DispatcherConfig = InFlightBounds & {
   sharedCommits?: boolean;
 };
 
-/** The dispatcher's report to observers: one finished attempt. */
-export type FireReport = {
-  alarm: Alarm;
-  occurrence: Occurrence;
-  startedAt: number;
-  finishedAt: number;
-  result: WakeResult;
-  /** Why it was late, where that is known. */
-  late?: AbsenceReason | undefined;
-};
+/** The dispatcher's report to observers: one finished attempt, as the ledger has it. */
+export type FireReport = Claim & { readonly attempt: Attempt };
 
 export type DispatcherOptions = {
   store: AlarmStore;
@@ -341,7 +286,7 @@ export class Dispatcher {
         }),
       );
     }
-    onFire?.({ alarm, occurrence, startedAt, finishedAt, result, late });
+    onFire?.({ ...claim, attempt: record });
   }
 
   /** Short lateness gets no reason. */

@@ -21,7 +21,7 @@ export function arrivalLine({ origin, message, label }: TurnView, look: Reader):
 
 /** The reason why there is no answer; `undefined` while one may still come. */
 export function endingWords({ status, error, retry_at }: TurnEventData<'turn'>, look: Reader): string | undefined {
-  if (retry_at !== undefined) return waitsWords(retry_at, error, look);
+  if (retry_at !== undefined) return waitsWords(Date.parse(retry_at), error, look);
   if (status !== 'failed' && status !== 'interrupted') return undefined;
   return `the turn ${status === 'failed' ? 'failed' : 'was given up'}${error === undefined ? '' : `: ${oneLine(error)}`}`;
 }

@@ -130,7 +130,7 @@ export async function alarmShow(context: CliContext, flags: { limit?: string }, 
   const lines = [
     ...renderAlarm(alarm, look),
     ...renderFires(page.fires, page.next_cursor !== undefined, look),
-    ...renderFireStages(page.fires, look),
+    ...renderFireStages(alarm, page.fires, look),
   ];
   context.out.result({ alarm, ...page }, lines);
 }

@@ -3,11 +3,11 @@ import { type ChronosClient, createChronosClient } from '../../chronos/client.ts
 import { wait } from '../../kit/clock/clock.ts';
 import { onTermination } from '../../kit/http/drain.ts';
 import type { Logger } from '../../kit/log/log.ts';
-import { plainWakeError } from '../../kit/text/wake-error.ts';
 import type { Notifier } from '../../notify/daemon.ts';
 import type { News } from '../../notify/news.ts';
 import type { AlarmCreated } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { plainError } from '../../wire/fire.ts';
 import { RawJson } from '../../wire/json.ts';
 import type { CliContext } from '../context.ts';
 import type { LogEntry } from '../log/entries.ts';
@@ -101,8 +101,8 @@ async function tellOf(context: CliContext, stack: LocalStack, onLine: () => void
 }
 
 /** Marks a fire as reported, or hands its turn over to the later report. */
-function passOn({ fire: { alarm, occurrence }, turn, taken }: FollowedFire, news: TurnNews | undefined): void {
-  const { fireId } = occurrence;
+function passOn({ fire: { alarm, attempt }, turn, taken }: FollowedFire, news: TurnNews | undefined): void {
+  const { fireId } = attempt;
   const mayReport = turn?.known === 'accepted' && taken?.by === 'daemon';
   const isRetried = turn?.known === 'waits' && turn.until !== undefined;
   if (turn === undefined || !(mayReport || isRetried || turn.known === 'lost')) {
@@ -144,18 +144,18 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
   let above: string | undefined;
   const onRang = (ring: FollowedFire) => {
     out.line(rangLine(out, ring));
-    above = ring.fire.occurrence.fireId;
+    above = ring.fire.attempt.fireId;
   };
   const watch = new FireWatch(onRang, (ring) => {
-    const failed = ring.fire.result.outcome !== 'delivered';
+    const failed = ring.fire.attempt.outcome !== 'delivered';
     if (failed) out.line(failedRingLine(out, ring));
     else {
       if (ring.taken === undefined) onRang(ring);
-      const isBelow = above === ring.fire.occurrence.fireId;
+      const isBelow = above === ring.fire.attempt.fireId;
       out.result(fireRecord(ring), replyLines(out, ring, readerOf(context), isBelow));
     }
     above = undefined;
-    keeper.turnEnded(ring.fire.occurrence.fireId);
+    keeper.turnEnded(ring.fire.attempt.fireId);
     if (!failed) passOn(ring, news);
     console.hint('alarms');
     if (ring.fire.alarm.id !== awaited) return;
@@ -189,8 +189,8 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
   try {
     starting = startLocalStack(context, {
       onFire: (report) => {
-        news?.follows(report.occurrence.fireId);
-        if (report.alarm.wakeComputer) keeper.turnBegan(report.occurrence.fireId);
+        news?.follows(report.attempt.fireId);
+        if (report.alarm.wakeComputer) keeper.turnBegan(report.attempt.fireId);
         watch.fire(report);
         notifier?.hint();
         console.hint('alarms');
@@ -247,11 +247,11 @@ function assertFinished(ring: FollowedFire | undefined): void {
       'unavailable',
       `the alarm did not fire within ${ONCE_LIMIT_MS / 1000} s; run "reveille doctor"`,
     );
-  const { result } = ring.fire;
-  if (result.outcome !== 'delivered')
+  const { attempt } = ring.fire;
+  if (attempt.outcome !== 'delivered')
     throw new ReveilleError(
       'unavailable',
-      `the wake was not accepted: ${plainWakeError(result.error)}; the alarm is kept and retried by the next "reveille up"`,
+      `the wake was not accepted: ${plainError(attempt.error ?? '')}; the alarm is kept and retried by the next "reveille up"`,
     );
   const { turn } = ring;
   // Some agents report acceptance only.

@@ -11,6 +11,7 @@ const look: Reader = {
   paint: (_, text) => text,
 };
 
+const ALARM = { status: 'active', failure_count: 0 } as const;
 const fire = (change: Partial<FireView> = {}): FireView => ({
   fire_id: '019ed2b4-7c11-7000-8000-000000000001@1781525400000',
   scheduled_for: '2026-06-15T12:10:00.000Z',
@@ -28,7 +29,7 @@ const fire = (change: Partial<FireView> = {}): FireView => ({
 const turn = { started_at: '2026-06-15T12:10:01.310Z', finished_at: '2026-06-15T12:10:12.000Z' };
 
 test('a fire that was only accepted is never said to be done', () => {
-  assert.deepEqual(renderFireStages([fire()], look), [
+  assert.deepEqual(renderFireStages(ALARM, [fire()], look), [
     '',
     'How far it got',
     '  due            14:10:00  12 ms late',
@@ -39,7 +40,7 @@ test('a fire that was only accepted is never said to be done', () => {
 });
 
 test('a turn is done, failed for a reason, or ended with an unknown outcome', () => {
-  const endings = (ending: FireView['turn']) => renderFireStages([fire({ turn: ending })], look).at(-1);
+  const endings = (ending: FireView['turn']) => renderFireStages(ALARM, [fire({ turn: ending })], look).at(-1);
   assert.equal(endings({ ...turn, ok: true }), '  turn finished  14:10:12  +12 s  done');
   assert.equal(
     endings({ ...turn, ok: false, error: 'no\nmodel' }),
@@ -51,7 +52,7 @@ test('a turn is done, failed for a reason, or ended with an unknown outcome', ()
 
 test('the attempts at one fire make one block, and only the latest fires are shown', () => {
   const { accepted_at: _, ...rest } = fire({ outcome: 'failed', http_status: 503 });
-  const waiting = renderFireStages([{ ...rest, attempt: 2 }, rest], look);
+  const waiting = renderFireStages(ALARM, [{ ...rest, attempt: 2 }, rest], look);
   assert.deepEqual(waiting.slice(1), [
     'How far it got',
     '  due            14:10:00  12 ms late',
@@ -59,16 +60,17 @@ test('the attempts at one fire make one block, and only the latest fires are sho
     '  accepted       not yet',
   ]);
   const fires = [1, 2, 3, 4].map((n) => fire({ fire_id: `x@${n}` }));
-  const lines = renderFireStages(fires, look);
+  const lines = renderFireStages(ALARM, fires, look);
   assert.equal(lines[1], 'How far the latest 3 got');
   assert.equal(lines.filter((line) => line.includes('due')).length, 3);
-  assert.deepEqual(renderFireStages([], look), []);
+  assert.deepEqual(renderFireStages(ALARM, [], look), []);
 });
 
 test('a fire without a known acceptance, and a missed one, are not shown as upcoming', () => {
   const { accepted_at: _, machine_ready_at: __, reached: ___, ...rest } = fire();
   const accepted = (...attempts: Partial<FireView>[]) =>
     renderFireStages(
+      ALARM,
       attempts.map((attempt) => ({ ...rest, ...attempt })),
       look,
     ).find((line) => line.includes('accepted'));
@@ -76,4 +78,6 @@ test('a fire without a known acceptance, and a missed one, are not shown as upco
   assert.equal(accepted({ outcome: 'unknown' }), '  accepted  not known');
   assert.equal(accepted({ outcome: 'failed', attempt: 2 }, { outcome: 'unknown' }), '  accepted  not known');
   assert.equal(accepted({ outcome: 'failed' }), '  accepted  not yet');
+  const abandoned = renderFireStages({ status: 'failed', failure_count: 3 }, [{ ...rest, outcome: 'failed' }], look);
+  assert.equal(abandoned.at(-1), '  accepted  no, it was abandoned');
 });

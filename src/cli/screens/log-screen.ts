@@ -2,7 +2,7 @@
 import { formatDuration, formatLateness, LATE_REASON_TEXT } from '../../kit/clock/duration.ts';
 import { wallTime } from '../../kit/clock/local-time.ts';
 import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
-import { plainWakeError } from '../../kit/text/wake-error.ts';
+import { plainError } from '../../wire/fire.ts';
 import type { LogEntry } from '../log/entries.ts';
 import { wrap } from './columns.ts';
 import type { Reader } from './render.ts';
@@ -21,12 +21,11 @@ export function replyLines(reply: string, look: Pick<Reader, 'width' | 'paint'>)
 }
 
 /** A turn that failed with a temporary error. */
-export function waitsWords(retryAt: string, error: string | undefined, look: Pick<Reader, 'now' | 'zone'>): string {
-  const why = error === undefined ? '' : `: ${oneLine(error)}`;
-  return `turn failed, next attempt ${wallTime(Date.parse(retryAt), look)}${why}`;
+export function waitsWords(retryAt: number, error: string | undefined, look: Pick<Reader, 'now' | 'zone'>): string {
+  return `turn failed, next attempt ${wallTime(retryAt, look)}${because(error)}`;
 }
 
-const because = (error: string | undefined) => (error === undefined ? '' : `: ${oneLine(error)}`);
+const because = (error: string | undefined) => (error === undefined ? '' : `: ${oneLine(plainError(error))}`);
 
 /** The word, its colour, and the text after it. */
 function words(
@@ -55,7 +54,7 @@ function words(
     case 'reply':
       return ['reply', 'cyan', name];
     case 'turn_waits':
-      return ['waits', 'yellow', `${name}: ${waitsWords(entry.retry_at!, error, look)}`];
+      return ['waits', 'yellow', `${name}: ${waitsWords(Date.parse(entry.retry_at!), error, look)}`];
     case 'turn_failed':
       return [
         'failed',
@@ -67,7 +66,8 @@ function words(
     case 'missed':
       return ['missed', 'red', `${name}${because(error)}${late_because ? `; ${LATE_REASON_TEXT[late_because]}` : ''}`];
     case 'wake_failed':
-      return ['failed', 'red', `${name}: not delivered: ${oneLine(plainWakeError(error ?? ''))}`];
+      if (status === 'unknown') return ['unknown', 'yellow', `${name}: delivery not known${because(error)}`];
+      return ['failed', 'red', `${name}: not delivered${because(error)}`];
     case 'approval': {
       const { by, node_id = '' } = entry;
       const what = text === undefined ? intent_id : oneLine(text);

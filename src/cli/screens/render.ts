@@ -12,9 +12,9 @@ import {
 } from '../../kit/clock/local-time.ts';
 import { seriesText, shortSeriesText, usesWallClock } from '../../kit/phrase/series-text.ts';
 import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
-import { plainWakeError } from '../../kit/text/wake-error.ts';
 import type { AlarmCreated, AlarmView, FireView } from '../../wire/alarm.ts';
 import { type FieldsWith, type FieldType, fieldOf, OWNER_FIELDS } from '../../wire/alarm-fields.ts';
+import { plainError } from '../../wire/fire.ts';
 import { columns, counted, fit, pad, table, textWidth, wrap } from './columns.ts';
 import type { Output } from './output.ts';
 
@@ -118,7 +118,7 @@ function heldBack({ held_back: held }: AlarmView): string | undefined {
 
 /** A line about failures of an alarm, if any. */
 function trouble(alarm: AlarmView): string | undefined {
-  const last = alarm.last_error === undefined ? '' : `: ${oneLine(plainWakeError(alarm.last_error))}`;
+  const last = alarm.last_error === undefined ? '' : `: ${oneLine(plainError(alarm.last_error))}`;
   if (alarm.failure_count > 0)
     return `${counted(alarm.failure_count, 'failed attempt')} of ${alarm.max_failures}, the last one${last}`;
   return alarm.last_error === undefined ? undefined : `last error${last}`;
@@ -273,7 +273,7 @@ export function renderFires(fires: readonly FireView[], more: boolean, look: Rea
   const [heading, ...lines] = columns([['DUE', 'ATTEMPT', 'OUTCOME', 'STARTED', 'TOOK'], ...rows], look.width - 2);
   const body = fires.flatMap((fire, at) => {
     const missed = fire.missed_count ? [`${fire.missed_count} earlier occurrences were missed`] : [];
-    const notes = [...missed, ...(fire.error === undefined ? [] : [oneLine(plainWakeError(fire.error))])];
+    const notes = [...missed, ...(fire.error === undefined ? [] : [oneLine(plainError(fire.error))])];
     const below = notes
       .flatMap((note) => wrap(note, look.width - 6))
       .map((note) => look.paint('yellow', `      ${note}`));
@@ -298,7 +298,5 @@ export function renderEvent(alarm: AlarmView, fire: FireView, look: Reader): str
   const attempt = fire.attempt > 1 ? `, attempt ${fire.attempt}` : '';
   const line = `${time}  ${verb}  ${alarm.id.slice(0, ID_PREFIX)}  ${formatLateness(fire.lateness_ms, fire.late_because)}${attempt}  ${preview(alarm)}`;
   const shown = look.paint(delivered ? 'green' : 'yellow', fit(line, look.width));
-  return fire.error === undefined
-    ? [shown]
-    : [shown, fit(`          ${oneLine(plainWakeError(fire.error))}`, look.width)];
+  return fire.error === undefined ? [shown] : [shown, fit(`          ${oneLine(plainError(fire.error))}`, look.width)];
 }

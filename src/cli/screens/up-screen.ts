@@ -4,9 +4,9 @@ import { homedir } from 'node:os';
 import { formatLateness } from '../../kit/clock/duration.ts';
 import type { LocalContext } from '../../kit/clock/local-time.ts';
 import { printable } from '../../kit/text/hidden-characters.ts';
-import { plainWakeError } from '../../kit/text/wake-error.ts';
 import type { News } from '../../notify/news.ts';
 import type { TurnOutcome } from '../../router/woken-turn.ts';
+import { plainError } from '../../wire/fire.ts';
 import { VERSION } from '../../wire/version.ts';
 import { whereIs } from '../commands/machine.ts';
 import { type Home, homeAt } from '../home/home.ts';
@@ -118,7 +118,7 @@ function turnLines(out: Output, { turn }: FollowedFire, here: LocalContext): str
 function noteLines(out: Output, turn: Exclude<TurnOutcome, { known: 'end' }>, here: LocalContext): string[] {
   const why = printable(turn.why);
   if (turn.known === 'waits' && turn.until !== undefined) {
-    const words = waitsWords(turn.until, turn.why, here);
+    const words = waitsWords(Date.parse(turn.until), turn.why, here);
     return wrap(words, out.columns - INDENT.length).map((line) => out.paint('yellow', line));
   }
   const note = {
@@ -142,10 +142,9 @@ function metWords({ wake, taken }: FollowedFire): string {
 
 /** One fire: its lateness, and the start time of the machine. */
 export function rangLine(out: Output, ring: FollowedFire): string {
-  const { fire } = ring;
-  const lateness = fire.startedAt - fire.occurrence.scheduledFor;
-  const missed = fire.occurrence.missedCount > 0 ? `, for ${fire.occurrence.missedCount} missed` : '';
-  return `${out.paint('dim', timeOfDay(fire.startedAt))}  ${out.paint('green', 'fired')}  ${nameOf(ring)}: ${formatLateness(lateness, fire.late)}${missed}; ${metWords(ring)}`;
+  const { startedAt, scheduledFor, missedCount, lateBecause } = ring.fire.attempt;
+  const missed = missedCount > 0 ? `, for ${missedCount} missed` : '';
+  return `${out.paint('dim', timeOfDay(startedAt))}  ${out.paint('green', 'fired')}  ${nameOf(ring)}: ${formatLateness(startedAt - scheduledFor, lateBecause ?? undefined)}${missed}; ${metWords(ring)}`;
 }
 
 /**
@@ -188,7 +187,6 @@ export function stoppingLine(out: Output, underWay: number): string {
 
 /** An attempt that was not accepted. */
 export function failedRingLine(out: Output, ring: FollowedFire): string {
-  const { result, finishedAt } = ring.fire;
-  const error = result.outcome === 'delivered' ? '' : printable(plainWakeError(result.error));
-  return `${out.paint('dim', timeOfDay(finishedAt))}  ${out.paint('red', result.outcome)}  ${nameOf(ring)}: ${error}`;
+  const { outcome, error, finishedAt } = ring.fire.attempt;
+  return `${out.paint('dim', timeOfDay(finishedAt))}  ${out.paint('red', outcome)}  ${nameOf(ring)}: ${printable(plainError(error ?? ''))}`;
 }

@@ -14,13 +14,14 @@ export type FollowedFire = {
 
 /** The line of `up --json` for a fire (docs/reference/api.md). */
 export function fireRecord({ fire, wake, turn }: FollowedFire) {
+  const { attempt } = fire;
   const end = turn?.known === 'end' ? turn : undefined;
   return {
     alarm_id: fire.alarm.id,
-    fire_id: fire.occurrence.fireId,
-    scheduled_for: formatInstant(fire.occurrence.scheduledFor),
-    delivered_at: formatInstant(fire.finishedAt),
-    lateness_ms: fire.startedAt - fire.occurrence.scheduledFor,
+    fire_id: attempt.fireId,
+    scheduled_for: formatInstant(attempt.scheduledFor),
+    delivered_at: formatInstant(attempt.finishedAt),
+    lateness_ms: attempt.startedAt - attempt.scheduledFor,
     machine_start_ms: wake?.machineStartMs ?? null,
     conversation_id: wake?.conversation_id ?? null,
     turn_id: wake?.turn_id ?? null,
@@ -51,7 +52,7 @@ export class FireWatch {
   }
 
   fire(fire: FireReport): void {
-    const { fireId } = fire.occurrence;
+    const { fireId } = fire.attempt;
     const woken = this.#wakes.get(fireId);
     this.#wakes.delete(fireId);
     void this.#follow(fire, woken);
@@ -68,7 +69,7 @@ export class FireWatch {
 
   async #follow(fire: FireReport, woken: { wake: WakeNotice; turn: WokenTurn | undefined } | undefined): Promise<void> {
     const { signal } = this.#stopped;
-    const taken = fire.result.outcome === 'delivered' ? woken?.turn : undefined;
+    const taken = fire.attempt.outcome === 'delivered' ? woken?.turn : undefined;
     this.#underWay++;
     if (taken) this.#onRang({ fire, wake: woken?.wake, taken, turn: undefined });
     const turn = await taken?.outcome(signal);

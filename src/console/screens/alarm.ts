@@ -3,9 +3,9 @@ import { html, raw } from 'hono/html';
 import { formatDuration, formatLateness } from '../../kit/clock/duration.ts';
 import { calendarTime } from '../../kit/clock/local-time.ts';
 import { usesWallClock } from '../../kit/phrase/series-text.ts';
-import { plainWakeError } from '../../kit/text/wake-error.ts';
-import type { AlarmView, FireView } from '../../wire/alarm.ts';
+import type { AlarmView } from '../../wire/alarm.ts';
 import { type FieldsWith, fieldOf, OWNER_FIELDS, ordered } from '../../wire/alarm-fields.ts';
+import { type Fire, type FireState, firesOf, plainError } from '../../wire/fire.ts';
 import { fireTime, hasTrouble, instantOf, nameOf, scheduleText, seconds, stateMark, trouble } from '../alarm-text.ts';
 import { markdown } from '../markdown.ts';
 import { csrfField } from '../page.ts';
@@ -83,27 +83,6 @@ ${fact('ID', html`<code>${alarm.id}</code>`)}
 
 const STAGES = ['due', 'machine ready', 'accepted', 'turn started', 'turn finished'] as const;
 
-/** The attempts of each fire, latest fire first; of each the earliest attempt first. */
-function byFire(fires: readonly FireView[]): FireView[][] {
-  const attempts = new Map<string, FireView[]>();
-  for (const fire of fires) attempts.set(fire.fire_id, [fire, ...(attempts.get(fire.fire_id) ?? [])]);
-  return [...attempts.values()];
-}
-
-/** When each stage was reached, epoch ms; `undefined` if it was not reached or is not known. */
-function stagesOf(attempts: readonly FireView[]): (number | undefined)[] {
-  const last = attempts.at(-1)!;
-  const at = (pick: (fire: FireView) => string | undefined) =>
-    instantOf(attempts.map(pick).find((text) => text !== undefined));
-  return [
-    instantOf(last.scheduled_for),
-    at(({ machine_ready_at }) => machine_ready_at),
-    at(({ accepted_at }) => accepted_at),
-    instantOf(last.turn?.started_at),
-    instantOf(last.turn?.finished_at),
-  ];
-}
-
 /** Four steps from due to finished, filled up to the stage that the fire reached. */
 function progress(stages: readonly (number | undefined)[], isBad: boolean): Html {
   const reached = stages.findLastIndex((at) => at !== undefined);
@@ -115,10 +94,8 @@ function progress(stages: readonly (number | undefined)[], isBad: boolean): Html
   return html`<svg class="progress" viewBox="0 0 104 8" width="104" height="8" role="img" aria-label="${text}${isBad ? ', failed' : ''}">${parts}</svg>`;
 }
 
-const OUTCOMES = { delivered: 'delivered', failed: 'failed', unknown: 'unknown', missed: 'missed' } as const;
-
 /** The part of the reply that chronosd stores. The conversation has the whole reply. */
-function replyBlock({ turn }: FireView): Html {
+function replyBlock({ turn }: Fire): Html {
   if (turn?.conversation_id === undefined) return NOTHING;
   const to = `chat/${encodeURIComponent(turn.conversation_id)}${turn.turn_id === undefined ? '' : `#turn-${turn.turn_id}`}`;
   const reply = turn.reply
@@ -127,42 +104,54 @@ function replyBlock({ turn }: FireView): Html {
   return html`${reply}<p><a href="${to}">Open the conversation</a></p>`;
 }
 
-/** How the turn ended, and the next step after a failure. */
-function endOf({ turn }: FireView, here: LocalContext): Html {
-  if (turn?.waits && turn.finished_at === undefined) {
-    const { error, retry_at } = turn.waits;
-    return html`turn failed, next attempt ${time(retry_at, here)}${error === undefined ? NOTHING : html`: ${shown(error)}`}`;
+/** How far it got, and the next step after a failure. */
+function stateText({ state, next, error }: Fire, here: LocalContext): Html {
+  const why = error === undefined ? NOTHING : html`: ${shown(error)}`;
+  switch (state) {
+    case 'missed':
+      return html`missed`;
+    case 'not_delivered':
+      return html`failed`;
+    case 'delivery_unknown':
+      return html`unknown`;
+    case 'accepted':
+      return html`accepted; no turn report yet`;
+    case 'turn_running':
+      return html`turn running`;
+    case 'turn_waits':
+      return html`turn failed, next attempt ${next.step === 'retry' && next.at ? time(next.at, here) : NOTHING}${why}`;
+    case 'turn_done':
+      return html`done`;
+    case 'turn_failed':
+      return html`turn failed${why}`;
+    case 'turn_unknown':
+      return html`outcome of the turn unknown${why}`;
   }
-  if (turn?.finished_at === undefined)
-    return turn?.started_at === undefined ? html`turn not started` : html`turn running`;
-  if (turn.ok === true) return html`done`;
-  const why = turn.error === undefined ? NOTHING : html`: ${shown(turn.error)}`;
-  return turn.ok === false ? html`turn failed${why}` : html`outcome of the turn unknown${why}`;
 }
 
-function fireBlock(attempts: readonly FireView[], here: LocalContext): Html {
-  const last = attempts.at(-1)!;
-  const stages = stagesOf(attempts);
-  const due = stages[0] ?? here.now;
-  const isBad = last.outcome !== 'delivered' || last.turn?.ok === false;
+const BAD: ReadonlySet<FireState> = new Set(['missed', 'not_delivered', 'delivery_unknown', 'turn_failed']);
+
+function fireBlock(fire: Fire, here: LocalContext): Html {
+  const { attempts, dueAt, lateness, missedCount } = fire;
+  const stages = [dueAt, fire.machineReadyAt, fire.acceptedAt, fire.turnStartedAt, fire.turnFinishedAt];
+  const isBad = BAD.has(fire.state);
   const steps = stages
     .slice(1)
     .map((at, n) =>
       at === undefined
         ? NOTHING
-        : html`<div><dt>${STAGES[n + 1]!}</dt><dd>${at < due ? calendarTime(at, here) : html`+${formatDuration(at - due)}`}</dd></div>`,
+        : html`<div><dt>${STAGES[n + 1]!}</dt><dd>${at < dueAt ? calendarTime(at, here) : html`+${formatDuration(at - dueAt)}`}</dd></div>`,
     );
-  const failed = attempts.filter(({ error }) => error !== undefined);
+  const failed = attempts.toReversed().filter(({ error }) => error !== undefined);
   const errors = failed.map(
-    ({ attempt, error = '', outcome }) =>
-      html`<li>attempt ${attempt} ${OUTCOMES[outcome]}: ${shown(plainWakeError(error))}</li>`,
+    ({ attempt, error = '', outcome }) => html`<li>attempt ${attempt} ${outcome}: ${shown(plainError(error))}</li>`,
   );
   return html`<li class="fire">
-<div class="line">${time(due, here)} ${progress(stages, isBad)} <span class="${isBad ? 'bad' : 'good'}">${last.outcome === 'delivered' ? endOf(last, here) : OUTCOMES[last.outcome]}</span></div>
-<p class="dim">${attempts[0]!.attempt === 1 ? formatLateness(attempts[0]!.lateness_ms, attempts[0]!.late_because) : NOTHING}${last.missed_count ? html`; covers ${last.missed_count} missed occurrences` : NOTHING}</p>
+<div class="line">${time(dueAt, here)} ${progress(stages, isBad)} <span class="${isBad ? 'bad' : 'good'}">${stateText(fire, here)}</span></div>
+<p class="dim">${lateness ? formatLateness(lateness.ms, lateness.because) : NOTHING}${missedCount > 0 ? html`; covers ${missedCount} missed occurrences` : NOTHING}</p>
 <dl class="steps">${steps}</dl>
 ${errors.length === 0 ? NOTHING : html`<ul class="errors">${errors}</ul>`}
-${replyBlock(last)}
+${replyBlock(fire)}
 </li>`;
 }
 
@@ -174,7 +163,7 @@ export async function detailOf(context: RequestContext, id: string): Promise<Htm
     alarms.getAlarm(id),
     alarms.listFires(id, { limit: FIRES, ...(before === undefined ? {} : { cursor: before }) }),
   ]);
-  const fires = byFire(page.fires);
+  const fires = firesOf(page.fires, alarm);
   const more =
     page.next_cursor === undefined
       ? NOTHING
@@ -183,12 +172,12 @@ export async function detailOf(context: RequestContext, id: string): Promise<Htm
   return html`<h1 dir="auto">${nameOf(alarm, 120)}</h1>
 <p>${stateMark(alarm)}</p>
 ${hasTrouble(alarm) ? html`<p class="trouble">${trouble(alarm, here)}</p>` : NOTHING}
-${actions(alarm, session.csrf, fires[0]?.at(-1)?.turn?.ok === false)}
+${actions(alarm, session.csrf, fires[0]?.state === 'turn_failed')}
 <h2>Message</h2>
 ${block(alarm.wake_message)}
 ${alarm.payload === undefined ? NOTHING : html`<h2>Payload</h2><pre class="payload" tabindex="0" aria-label="Payload">${shown(alarm.payload.text)}</pre>`}
 ${facts(alarm, context)}
 <h2>Fires</h2>
-${fires.length === 0 ? html`<p class="dim">It has not fired yet.${next}</p>` : html`<ol class="fires">${fires.map((attempts) => fireBlock(attempts, here))}</ol>`}
+${fires.length === 0 ? html`<p class="dim">It has not fired yet.${next}</p>` : html`<ol class="fires">${fires.map((fire) => fireBlock(fire, here))}</ol>`}
 ${more}`;
 }

@@ -1,6 +1,7 @@
 /** One run of an intent: it records envelopes, waits for changes, and knows whether it may still start something. */
 
 import { type Clock, wait } from '../../kit/clock/clock.ts';
+import { untilStored } from '../../kit/clock/until-stored.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Intent } from '../../wire/intent.ts';
@@ -99,20 +100,22 @@ export class IntentRun {
    */
   async record(propose: ProposeEntries): Promise<ChainState> {
     const { journal, clock, log } = this.parts;
-    for (let tries = 0; ; tries++) {
-      if (this.shutdownSignal.aborted) throw new RunStopped();
-      try {
-        const { state, broken } = await journal.change(this.intentId, (before) => {
-          if (isFinal(before)) throw new RunStopped();
-          return propose(before);
-        });
-        if (broken) throw new RunStopped();
-        return state;
-      } catch (thrown) {
-        if (!(thrown instanceof ReveilleError && thrown.retryable)) throw thrown;
-        log.error({ intent: this.intentId, err: thrown }, 'the journal cannot be written; trying again');
-        await wait(clock, STORE_RETRY_MS[Math.min(tries, STORE_RETRY_MS.length - 1)]!, this.shutdownSignal);
-      }
+    const signal = this.shutdownSignal;
+    const write = async () => {
+      if (signal.aborted) throw new RunStopped();
+      const { state, broken } = await journal.change(this.intentId, (before) => {
+        if (isFinal(before)) throw new RunStopped();
+        return propose(before);
+      });
+      if (broken) throw new RunStopped();
+      return state;
+    };
+    const onRetry = (err: unknown) =>
+      log.error({ intent: this.intentId, err }, 'the journal cannot be written; trying again');
+    try {
+      return await untilStored(write, { clock, pausesMs: STORE_RETRY_MS, signal, onRetry });
+    } catch (thrown) {
+      throw signal.aborted ? new RunStopped() : thrown;
     }
   }
 

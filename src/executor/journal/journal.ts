@@ -3,11 +3,13 @@
  * appends one. All other tables derive from the chains and are written in the same transaction. A chain is checked
  * whenever it is read, and its end whenever it grows.
  */
+
 import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { v7 as uuidv7 } from 'uuid';
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
+import { KeyedQueue } from '../../kit/queue/keyed-queue.ts';
 import { GroupCommit } from '../../kit/sqlite/group-commit.ts';
 import { openDatabase } from '../../kit/sqlite/open.ts';
 import { canonicalJson } from '../../wire/canonical-json.ts';
@@ -78,8 +80,8 @@ export function openJournal({ dataDir, key, clock, log, bounds, enrollment = 'op
   const memory = new Map<string, LoadedIntent>();
   /** Cache of final intents, as they were when their chain was checked. */
   const ended = new Map<string, LoadedIntent>();
-  /** The last queued change of each intent. */
-  const pendingChanges = new Map<string, Promise<unknown>>();
+  /** Changes of one intent run one after another. */
+  const changes = new KeyedQueue();
   const listeners = new Set<ChangeListener>();
 
   function cache(intent: LoadedIntent): void {
@@ -147,24 +149,12 @@ export function openJournal({ dataDir, key, clock, log, bounds, enrollment = 'op
   }
 
   /** Changes one intent; changes of the same intent are serialized. Resolves when the change is on disk. */
-  async function change(intentId: string, propose: ProposeEntries): Promise<ChangeResult> {
-    const before = pendingChanges.get(intentId);
-    const mine = (async () => {
-      await before;
+  function change(intentId: string, propose: ProposeEntries): Promise<ChangeResult> {
+    return changes.run(intentId, async () => {
       const result = await writes.run(() => chains.change(intentId, memory.get(intentId), propose));
       settle(result);
       return { state: result.intent.state, entries: result.entries, broken: result.broken };
-    })();
-    const settled = mine.then(
-      () => {},
-      () => {},
-    );
-    pendingChanges.set(intentId, settled);
-    try {
-      return await mine;
-    } finally {
-      if (pendingChanges.get(intentId) === settled) pendingChanges.delete(intentId);
-    }
+    });
   }
 
   return {
@@ -237,7 +227,7 @@ export function openJournal({ dataDir, key, clock, log, bounds, enrollment = 'op
 
     /** Waits for changes in progress. */
     async close(): Promise<void> {
-      while (pendingChanges.size > 0) await Promise.all(pendingChanges.values());
+      await changes.idle();
       await writes.drain();
       file.close();
     },
