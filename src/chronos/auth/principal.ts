@@ -1,6 +1,6 @@
 /** Principal tokens: chronosd issues them to itself as short-lived proof that a caller has proved its key. */
 import { z } from 'zod';
-import { readPersonProof, type Signed, type KeyHolder, readPersonKeyMark } from '../../kit/identity/person-rights.ts';
+import { type KeyHolder, readPersonKeyMark, readPersonProof, type Signed } from '../../kit/identity/person-rights.ts';
 import { sameSecret, seal, tokenDigest } from '../../kit/identity/secrets.ts';
 import { setBySchema } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';

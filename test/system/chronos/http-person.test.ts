@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { wakeBody } from '../../../src/chronos/dispatch/http-waker.ts';
-import { personProof, personKeyMark } from '../../../src/kit/identity/person-rights.ts';
+import { personKeyMark, personProof } from '../../../src/kit/identity/person-rights.ts';
 import { ADMIN, createHttpBench, refused, SECRET, TRANSPORT } from './http-bench.ts';
 
 const ALARM = { kind: 'once', wake_message: 'call the bank', delay_seconds: 60 };
