@@ -12,7 +12,7 @@ import {
   type Tool,
 } from '@modelcontextprotocol/server';
 import { type Clock, systemClock } from '../kit/clock/clock.ts';
-import { machineZone } from '../kit/clock/machine-zone.ts';
+import { machineZone } from '../kit/clock/zone.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { type ServedConnection, serveUntilDisconnect } from '../kit/mcp/serve.ts';
 import { CHRONOMETRIC_TOOLS, type ChronometricTool } from '../wire/chronometric-vocabulary.ts';

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { labelSchema } from '../wire/did.ts';
 import { ReveilleError } from '../wire/errors.ts';
-import { parseSettings, type Settings, urlSetting, wholeNumber } from '../wire/settings.ts';
+import { credentialSetting, parseSettings, type Settings, urlSetting, wholeNumber } from '../wire/settings.ts';
 
 /** Values from a `reveille up` on this computer; absent fields were not found. */
 export type LocalDefaults = {
@@ -22,10 +22,7 @@ export const mcpSettingsSchema = z.object({
   /** The chronosd of the tools; by default that of this computer's `reveille up`. */
   MATRIX_CHRONOS_URL: urlSetting.optional(),
   /** Its `CHRONOS_TOKEN`. */
-  MATRIX_CHRONOS_TOKEN: z
-    .string()
-    .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces')
-    .optional(),
+  MATRIX_CHRONOS_TOKEN: credentialSetting.optional(),
   /** Time limit of a call in milliseconds; 30000 by default. */
   MATRIX_CHRONOS_TIMEOUT_MS: wholeNumber(1, 3_600_000).optional(),
   /** The agent's label, the owner of the alarms. */

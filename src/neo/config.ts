@@ -13,12 +13,13 @@ import type { IsolationMode } from '../kit/process/isolation.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { REPEAT_SECONDS, REPEAT_SECONDS_MAX } from '../wire/fire-id.ts';
 import {
+  hostSetting,
   isolationSetting,
   parseSettings,
   portSetting,
   type Settings,
-  secretSetting,
   switchSetting,
+  tokenSetting,
   urlSetting,
   wholeNumber,
 } from '../wire/settings.ts';
@@ -60,12 +61,10 @@ export type NeoConfig = {
   readonly warnings: readonly string[];
 };
 
-const hostName = /^[A-Za-z0-9.:[\]_-]{1,253}$/;
-
 /** The variables that Neo reads. */
 export const neoSettingsSchema = z.object({
   /** The address to listen on. */
-  NEO_HOST: z.string().regex(hostName, 'must be an address or a host name').default('127.0.0.1'),
+  NEO_HOST: hostSetting,
   /** The port; by default `PORT`, else 8080. 0 lets the system pick one. */
   NEO_PORT: portSetting.optional(),
   ...listenerSettings('NEO'),
@@ -80,7 +79,7 @@ export const neoSettingsSchema = z.object({
   /** The folder of an installation, which contains the data folders by default. */
   REVEILLE_HOME: z.string().optional(),
   /** The bearer of its requests. */
-  NEO_DAEMON_TOKEN: secretSetting.regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces').optional(),
+  NEO_DAEMON_TOKEN: tokenSetting.optional(),
   /** Allows a start without the token on loopback, for development. */
   NEO_DEV: switchSetting.default(false),
   /** Whether child programs of a daemon run in a sandbox: where possible, always, or never. */

@@ -1,9 +1,7 @@
 /** Proof of identity, and the operator's routes for keys: enrol, list and revoke (docs/reference/api.md). */
 import { z } from 'zod';
 import { readJson } from '../../kit/http/body.ts';
-import { sendOk } from '../../kit/http/envelope.ts';
-import type { HttpApp, HttpContext } from '../../kit/http/environment.ts';
-import { serve } from '../../kit/http/serve.ts';
+import { type HttpApp, type HttpContext, sendOk, serve } from '../../kit/http/handlers.ts';
 import {
   challengeRequestSchema,
   type EnrolledKey,

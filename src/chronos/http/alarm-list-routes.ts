@@ -1,9 +1,7 @@
 /** Lists of an owner's alarms, in pages: the newest, the ones that contain a text, and the ones that fire next. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { z } from 'zod';
-import { sendOk } from '../../kit/http/envelope.ts';
-import type { HttpApp } from '../../kit/http/environment.ts';
-import { serve } from '../../kit/http/serve.ts';
+import { type HttpApp, sendOk, serve } from '../../kit/http/handlers.ts';
 import { alarmIdSchema, alarmListQuerySchema, LIST_LIMIT_DEFAULT } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { parseOrThrow } from '../../wire/validate.ts';

@@ -1,8 +1,6 @@
 /** Alarms over HTTP (docs/reference/api.md, "chronosd: alarms"): parse, decide with the domain, store, acknowledge. */
 import { bodyBytes, readJson } from '../../kit/http/body.ts';
-import { sendOk } from '../../kit/http/envelope.ts';
-import type { HttpApp, HttpContext } from '../../kit/http/environment.ts';
-import { serve } from '../../kit/http/serve.ts';
+import { type HttpApp, type HttpContext, sendOk, serve } from '../../kit/http/handlers.ts';
 import { PERSON_HEADER } from '../../wire/agent.ts';
 import {
   type AlarmCreated,

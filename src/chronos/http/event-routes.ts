@@ -1,6 +1,5 @@
 /** `GET /v1/events`: what happens to the caller's alarms, as server-sent events that can be resumed. */
-import type { HttpApp } from '../../kit/http/environment.ts';
-import { serve } from '../../kit/http/serve.ts';
+import { type HttpApp, serve } from '../../kit/http/handlers.ts';
 import { type EventStream, openEventStream } from '../../kit/http/sse.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { type ChronosEvent, chronosEventQuerySchema } from '../../wire/chronos-event.ts';

@@ -1,8 +1,6 @@
 /** The fire ledger over HTTP: `GET /v1/alarms/{id}/fires`. */
 import { z } from 'zod';
-import { sendOk } from '../../kit/http/envelope.ts';
-import type { HttpApp } from '../../kit/http/environment.ts';
-import { serve } from '../../kit/http/serve.ts';
+import { type HttpApp, sendOk, serve } from '../../kit/http/handlers.ts';
 import { fireListQuerySchema, LIST_LIMIT_DEFAULT } from '../../wire/alarm.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import { viewFires } from '../alarm/fire-history.ts';

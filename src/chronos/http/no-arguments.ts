@@ -1,7 +1,7 @@
 /** Rejects arguments that a route does not read. An ignored argument would hide a caller's mistake. */
 import { z } from 'zod';
 import { bodyBytes, readJson } from '../../kit/http/body.ts';
-import type { HttpContext } from '../../kit/http/environment.ts';
+import type { HttpContext } from '../../kit/http/handlers.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 
 const nothing = z.strictObject({});

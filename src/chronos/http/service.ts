@@ -1,6 +1,6 @@
 /** Dependencies of chronosd's routes. */
 import type { Clock } from '../../kit/clock/clock.ts';
-import type { HttpContext } from '../../kit/http/environment.ts';
+import type { HttpContext } from '../../kit/http/handlers.ts';
 import { PRINCIPAL_HEADER } from '../../wire/agent.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { DefinitionLimits } from '../alarm/definition.ts';

@@ -1,8 +1,6 @@
 /** `POST /v1/fires/{fire_id}/receipts`: turn reports of the machine that a fire woke. */
 import { bodyBytes, readJson } from '../../kit/http/body.ts';
-import { sendOk } from '../../kit/http/envelope.ts';
-import type { HttpApp, HttpContext } from '../../kit/http/environment.ts';
-import { serve } from '../../kit/http/serve.ts';
+import { type HttpApp, type HttpContext, sendOk, serve } from '../../kit/http/handlers.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { ownerOf } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';

@@ -6,8 +6,8 @@ import { lazyProfile } from '../../chronometric/lazy-profile.ts';
 import { openState } from '../../chronometric/state/open-state.ts';
 import type { ChronometricState } from '../../chronometric/state/state.ts';
 import { type CallContext, callContextOf } from '../../chronometric/tools/call-context.ts';
-import { machineZone } from '../../kit/clock/machine-zone.ts';
 import { nextDayAfter } from '../../kit/clock/wall-clock.ts';
+import { machineZone } from '../../kit/clock/zone.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { CliContext } from '../context.ts';
 

@@ -16,7 +16,7 @@ import type {
   ReceiptVerdict,
   SeriesOf,
 } from '../../console/backend.ts';
-import { machineZone } from '../../kit/clock/machine-zone.ts';
+import { machineZone } from '../../kit/clock/zone.ts';
 import { withoutColours } from '../../kit/text/hidden-characters.ts';
 import { type ChannelView, DEFAULT_KINDS, type NotificationChannels } from '../../notify/client.ts';
 import { NOTIFICATION_KINDS } from '../../notify/news.ts';

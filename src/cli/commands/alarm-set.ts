@@ -3,9 +3,8 @@
 import { compileSchedule } from '../../chronos/alarm/schedule.ts';
 import type { AlarmCreateBody, AlarmPatchBody } from '../../chronos/client.ts';
 import { parseDuration } from '../../kit/clock/duration.ts';
-import { machineZone } from '../../kit/clock/machine-zone.ts';
 import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
-import { zoneOf } from '../../kit/clock/zone.ts';
+import { machineZone, zoneOf } from '../../kit/clock/zone.ts';
 import { readPhrase } from '../../kit/phrase/phrase.ts';
 import { PhraseError, type Reading } from '../../kit/phrase/reading.ts';
 import { seriesText, usesWallClock } from '../../kit/phrase/series-text.ts';

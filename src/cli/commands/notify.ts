@@ -1,7 +1,7 @@
 /** `reveille notify`: notification channels, and `reveille notifier`, which sends notifications. */
 import { createExecutorClient } from '../../executor/client.ts';
 import { shortTime } from '../../kit/clock/local-time.ts';
-import { machineZone } from '../../kit/clock/machine-zone.ts';
+import { machineZone } from '../../kit/clock/zone.ts';
 import { onTermination } from '../../kit/http/drain.ts';
 import { signingSecret } from '../../kit/identity/secrets.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';

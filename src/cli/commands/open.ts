@@ -1,7 +1,7 @@
 /** `reveille open`: opens the console of this installation, or of another router, with a one-time address. */
 import { spawn } from 'node:child_process';
 import { makeCode } from '../../console/sessions.ts';
-import { machineZone } from '../../kit/clock/machine-zone.ts';
+import { machineZone } from '../../kit/clock/zone.ts';
 import { callOf, createCaller, withinTime } from '../../kit/http/caller.ts';
 import { CONSOLE_CODE } from '../../router/public/routes.ts';
 import { ReveilleError } from '../../wire/errors.ts';

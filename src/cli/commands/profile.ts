@@ -22,7 +22,7 @@ import { DAY_FIELDS } from '../../chronometric/profile/read-day-rules.ts';
 import { NO_PROFILE, type ProfileReading, unreadable } from '../../chronometric/profile/read-profile.ts';
 import { formatTimeOfDay, formatWindow } from '../../chronometric/profile/time-of-day.ts';
 import { zonesOfDay } from '../../chronometric/profile/zones.ts';
-import { machineZone } from '../../kit/clock/machine-zone.ts';
+import { machineZone } from '../../kit/clock/zone.ts';
 import { writePrivateFile } from '../../kit/identity/private-file.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
 import { DAYS } from '../../wire/chronometric-vocabulary.ts';

@@ -1,5 +1,5 @@
 /** The reader of a command's output: clock, zone and terminal. */
-import { machineZone } from '../../kit/clock/machine-zone.ts';
+import { machineZone } from '../../kit/clock/zone.ts';
 import type { CliContext } from '../context.ts';
 import type { Reader } from './render.ts';
 

@@ -1,7 +1,7 @@
 /** The notifier of `reveille up`: sends notifications to this installation's user, also on a desktop session. */
 import { createChronosClient, holdPrincipal } from '../../chronos/client.ts';
 import { createExecutorClient } from '../../executor/client.ts';
-import { machineZone } from '../../kit/clock/machine-zone.ts';
+import { machineZone } from '../../kit/clock/zone.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { noDesktop } from '../../notify/channels/local-channels.ts';
 import { parseNotifyConfig } from '../../notify/config.ts';

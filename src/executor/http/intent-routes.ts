@@ -3,9 +3,7 @@
 import { z } from 'zod';
 import type { Clock } from '../../kit/clock/clock.ts';
 import { bodyBytes, readJson } from '../../kit/http/body.ts';
-import { sendOk } from '../../kit/http/envelope.ts';
-import type { HttpApp, HttpContext } from '../../kit/http/environment.ts';
-import { serve } from '../../kit/http/serve.ts';
+import { type HttpApp, type HttpContext, sendOk, serve } from '../../kit/http/handlers.ts';
 import { openEventStream } from '../../kit/http/sse.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import {

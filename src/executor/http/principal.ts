@@ -6,7 +6,7 @@
 import type { Context, MiddlewareHandler } from 'hono';
 import { z } from 'zod';
 import { bearerMatches, bearerOf, NEEDS_BEARER, refuseBearer } from '../../kit/http/bearer.ts';
-import type { HttpContext, HttpEnv } from '../../kit/http/environment.ts';
+import type { HttpContext, HttpEnv } from '../../kit/http/handlers.ts';
 import { labelSchema, ownerOf } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { SUBMITTER_PREFIX, type SubmitterView } from '../../wire/submitter.ts';

@@ -4,9 +4,7 @@
  */
 import type { Clock } from '../../kit/clock/clock.ts';
 import { readJson } from '../../kit/http/body.ts';
-import { sendOk } from '../../kit/http/envelope.ts';
-import type { HttpApp } from '../../kit/http/environment.ts';
-import { serve } from '../../kit/http/serve.ts';
+import { type HttpApp, sendOk, serve } from '../../kit/http/handlers.ts';
 import { type RunningServer, startServer } from '../../kit/http/server.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import {

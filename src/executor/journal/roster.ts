@@ -21,7 +21,7 @@ import {
 } from '../../wire/approver.ts';
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import { ownerOf } from '../../wire/did.ts';
-import { ReveilleError } from '../../wire/errors.ts';
+import { type ErrorCode, ReveilleError } from '../../wire/errors.ts';
 import {
   type Assertion,
   type OfferedPasskey,
@@ -120,13 +120,17 @@ function viewOf({ row, isGenuine }: CheckedRow): ApproverView {
   };
 }
 
+function refuse(code: ErrorCode, message: string): never {
+  throw new ReveilleError(code, message);
+}
+
 /** @throws ReveilleError `forbidden` for a statement that has expired or expires too late */
 export function checkExpiry(expiresAt: string, now: number): void {
   const until = parseInstant(expiresAt)!;
   const clock = `this executor's clock is at ${formatInstant(now)}`;
-  if (until <= now) throw new ReveilleError('forbidden', `expires_at ${expiresAt} is past (${clock}); sign it again`);
+  if (until <= now) refuse('forbidden', `expires_at ${expiresAt} is past (${clock}); sign it again`);
   if (until > now + SIGNED_AHEAD_MS)
-    throw new ReveilleError('forbidden', `expires_at ${expiresAt} is more than 24 hours ahead (${clock})`);
+    refuse('forbidden', `expires_at ${expiresAt} is more than 24 hours ahead (${clock})`);
 }
 
 export type RosterOptions = {
@@ -212,35 +216,28 @@ export function openRoster({ db, writes, clock, executor, enrollment }: RosterOp
     const keys = approvers.flatMap(({ row }) => (row.passkey ? [] : [row.publicKey]));
     const scope = owner === undefined ? 'this executor' : owner;
     if (voucher === undefined)
-      throw new ReveilleError(
+      refuse(
         'forbidden',
         `voucher is missing: ${scope} already has approvers, and one of them must sign this (${keys.map((key) => `${key.slice(0, 16)}…`).join(', ')})`,
       );
     if (!keys.includes(voucher.approver))
-      throw new ReveilleError(
-        'forbidden',
-        `voucher.approver ${voucher.approver} is not an active approver of ${scope}`,
-      );
+      refuse('forbidden', `voucher.approver ${voucher.approver} is not an active approver of ${scope}`);
     if (!verifySignature(voucher.approver, text, voucher.signature))
-      throw new ReveilleError(
-        'forbidden',
-        'voucher.signature is not the signature of voucher.approver over this statement',
-      );
+      refuse('forbidden', 'voucher.signature is not the signature of voucher.approver over this statement');
   }
 
   function requireThisExecutor(given: string): void {
     if (given === executor) return;
-    throw new ReveilleError('conflict', `executor must be this executor's public key, ${executor} (got ${given})`);
+    refuse('conflict', `executor must be this executor's public key, ${executor} (got ${given})`);
   }
 
   /** @throws ReveilleError `forbidden` for a key without proof of possession */
   function newKey(request: ApproverRequest) {
     const { approver, signature } = request;
     const text = enrollmentText({ ...request, user: ownerOf(request.user) });
-    if (approver === executor)
-      throw new ReveilleError('forbidden', 'approver must not be the key of the executor itself');
+    if (approver === executor) refuse('forbidden', 'approver must not be the key of the executor itself');
     if (!verifySignature(approver, text, signature))
-      throw new ReveilleError('forbidden', 'signature is not the signature of approver over this statement');
+      refuse('forbidden', 'signature is not the signature of approver over this statement');
     return { approver, text, signature, passkey: null };
   }
 
@@ -248,7 +245,7 @@ export function openRoster({ db, writes, clock, executor, enrollment }: RosterOp
   function newPasskey(request: PasskeyRequest) {
     const { passkey } = request;
     const problem = originProblem(passkey);
-    if (problem !== undefined) throw new ReveilleError('invalid_request', `passkey.${problem}`);
+    if (problem !== undefined) refuse('invalid_request', `passkey.${problem}`);
     const text = passkeyEnrollmentText({ ...request, user: ownerOf(request.user) });
     return { approver: passkeyId(passkey), text, signature: '', passkey: canonicalJson(passkey) };
   }
@@ -257,14 +254,11 @@ export function openRoster({ db, writes, clock, executor, enrollment }: RosterOp
   function refuseKnown(known: readonly CheckedRow[], approver: string): void {
     const lastSeq = known.find(({ row }) => row.publicKey === approver)?.row;
     if (lastSeq?.revokedAt !== undefined)
-      throw new ReveilleError(
-        'conflict',
-        `${approver} was revoked for ${lastSeq.user} and cannot be enrolled again; use a new key`,
-      );
-    if (lastSeq) throw new ReveilleError('conflict', `${approver} is already an approver of ${lastSeq.user}`);
+      refuse('conflict', `${approver} was revoked for ${lastSeq.user} and cannot be enrolled again; use a new key`);
+    if (lastSeq) refuse('conflict', `${approver} is already an approver of ${lastSeq.user}`);
     if (known.length < APPROVERS_PER_USER) return;
     const message = `${known[0]!.row.user} has had ${APPROVERS_PER_USER} approvers, which is the limit`;
-    throw new ReveilleError('rate_limited', message);
+    refuse('rate_limited', message);
   }
 
   const checkedRow = (user: string, publicKey: string) => rows(user).find(({ row }) => row.publicKey === publicKey);
@@ -310,7 +304,7 @@ export function openRoster({ db, writes, clock, executor, enrollment }: RosterOp
         const lastReset = resetsOf.all(user).reduce((seq, { after_seq }) => Math.max(seq, after_seq as number), 0);
         const isFirst = !known.some(({ row, isGenuine }) => isGenuine && row.seq > lastReset);
         if (isFirst && passkey !== null)
-          throw new ReveilleError(
+          refuse(
             'forbidden',
             `a passkey cannot be the first approver of ${user}: enrol a key with "reveille approver enroll"`,
           );
@@ -336,13 +330,13 @@ export function openRoster({ db, writes, clock, executor, enrollment }: RosterOp
         requireThisExecutor(request.executor);
         checkExpiry(expires_at, now);
         const found = checkedRow(user, approver);
-        if (!found) throw new ReveilleError('not_found', `${approver} is not an approver of ${user}`);
+        if (!found) refuse('not_found', `${approver} is not an approver of ${user}`);
         if (found.row.revokedAt !== undefined) return viewOf(found);
         requireVoucher(user, revocationText({ ...request, user }), voucher);
         const keys = activeOf(user).filter(({ row }) => !row.passkey);
         if (keys.length === 1 && keys[0]!.row.publicKey === approver) {
           const message = `${approver} is the last key of ${user}: enrol another key first, or let the operator stop the executor and run "reveille approver reset --user ${user}"`;
-          throw new ReveilleError('conflict', message);
+          refuse('conflict', message);
         }
         revokeOne.run(now, voucher.approver, user, approver);
         return viewOf(checkedRow(user, approver)!);

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { machineZone } from './machine-zone.ts';
+import { machineZone } from './zone.ts';
 
 test('TZ is the name of a zone or its file, as for system libraries', (t) => {
   for (const name of ['Europe/Berlin', 'Asia/Kathmandu', 'UTC', 'CET', 'EST5EDT', 'Japan'])

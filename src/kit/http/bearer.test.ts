@@ -3,7 +3,7 @@ import { type TestContext, test } from 'node:test';
 import { type Clock, systemClock } from '../clock/clock.ts';
 import { silentLogger } from '../log/log.ts';
 import { bearerMatches, requireBearer } from './bearer.ts';
-import { sendOk } from './envelope.ts';
+import { sendOk } from './handlers.ts';
 import { type ServerOptions, startServer } from './server.ts';
 
 async function guarded(t: TestContext, options: Partial<ServerOptions>) {

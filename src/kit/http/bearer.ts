@@ -3,7 +3,7 @@ import { hash, timingSafeEqual } from 'node:crypto';
 import type { MiddlewareHandler } from 'hono';
 import { ReveilleError } from '../../wire/errors.ts';
 import { addressOf } from './connections.ts';
-import type { HttpContext, HttpEnv } from './environment.ts';
+import type { HttpContext, HttpEnv } from './handlers.ts';
 
 const BEARER = /^bearer +(\S+)$/i;
 const sha256 = (text: string) => hash('sha256', text, 'buffer');

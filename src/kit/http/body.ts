@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import { ReveilleError } from '../../wire/errors.ts';
 import { parseJsonObject } from '../../wire/json.ts';
-import type { HttpContext } from './environment.ts';
+import type { HttpContext } from './handlers.ts';
 
 const EMPTY = Buffer.alloc(0);
 const JSON_MEDIA_TYPE = /^application\/json\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?$/i;

@@ -7,7 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { systemClock } from '../clock/clock.ts';
 import { silentLogger } from '../log/log.ts';
 import { addressOf, type ConnectionFigures, trackConnections } from './connections.ts';
-import { sendOk } from './envelope.ts';
+import { sendOk } from './handlers.ts';
 import { type HttpLimits, type RunningServer, startServer } from './server.ts';
 
 const LARGE = 'x'.repeat(32 * 1024 * 1024);

@@ -2,8 +2,7 @@
 import type { Route } from '../../wire/route.ts';
 import { bearerMatches, refuseBearer } from './bearer.ts';
 import { addressOf, isLoopback } from './connections.ts';
-import type { HttpApp } from './environment.ts';
-import { serve } from './serve.ts';
+import { type HttpApp, serve } from './handlers.ts';
 
 /** A page of metrics and its content type. */
 export type MetricsPage = () => Promise<{ contentType: string; text: string }>;

@@ -6,7 +6,7 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { ReveilleError } from '../../wire/errors.ts';
-import { failureParts } from './envelope.ts';
+import { failureParts } from './handlers.ts';
 
 /** Methods that routes may have. The routes decide which of them are served. */
 const KNOWN: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);

@@ -7,7 +7,7 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { type Clock, systemClock } from '../clock/clock.ts';
 import { silentLogger } from '../log/log.ts';
 import { bodyBytes, readJson } from './body.ts';
-import { sendOk } from './envelope.ts';
+import { sendOk } from './handlers.ts';
 import { type RunningServer, type ServerOptions, startServer } from './server.ts';
 
 async function started(t: TestContext, options: Partial<ServerOptions> = {}): Promise<RunningServer> {

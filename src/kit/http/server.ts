@@ -15,12 +15,10 @@ import type { Logger } from '../log/log.ts';
 import { checkContentType, readBounded } from './body.ts';
 import { followCertificate, readCertificate } from './certificate.ts';
 import { type ConnectionFigures, type ConnectionLimits, type Connections, trackConnections } from './connections.ts';
-import { failureParts, sendError, sendOk } from './envelope.ts';
-import type { HttpApp, HttpContext, HttpEnv } from './environment.ts';
+import { failureParts, type HttpApp, type HttpContext, type HttpEnv, sendError, sendOk, serve } from './handlers.ts';
 import type { ListenerSettings } from './listener-settings.ts';
 import { bracketed, hostCheck, originCheck } from './origin.ts';
 import { answerClientError, refuseMethod, refuseOnSocket } from './outside-routes.ts';
-import { serve } from './serve.ts';
 import { WrongTokens } from './wrong-tokens.ts';
 
 /** Whether the daemon is ready; `reasons` are sentences for the operator. */

@@ -1,7 +1,7 @@
 /** Server-sent events (WHATWG HTML, §9.2), written directly to the connection so that slow readers are detected. */
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import type { Clock } from '../clock/clock.ts';
-import type { HttpContext } from './environment.ts';
+import type { HttpContext } from './handlers.ts';
 
 /** One event. `data` may contain line ends of any kind; the reader gets them as `\n`. */
 export type ServerSentEvent = { event?: string; id?: string; data: string };

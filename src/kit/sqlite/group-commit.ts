@@ -5,7 +5,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import { sqliteCode, storageError } from './sqlite-error.ts';
-import { Undo } from './undo.ts';
 
 /** Limit of operations in one transaction, so that it does not block the event loop too long. */
 const OPERATIONS_PER_COMMIT = 512;
@@ -210,5 +209,29 @@ export class GroupCommit {
   #undo(): void {
     if (this.#db.isTransaction) this.#rollback.run();
     this.#inMemory.backTo(0);
+  }
+}
+
+export class Undo {
+  #steps: (() => void)[] = [];
+
+  /** Records how to undo a change that was just made. */
+  note(step: () => void): void {
+    this.#steps.push(step);
+  }
+
+  /** The current position, for {@link backTo}. */
+  mark(): number {
+    return this.#steps.length;
+  }
+
+  /** Undoes the changes since a position, latest first. */
+  backTo(mark: number): void {
+    for (const step of this.#steps.splice(mark).reverse()) step();
+  }
+
+  /** Makes the recorded changes permanent. */
+  keep(): void {
+    if (this.#steps.length > 0) this.#steps = [];
   }
 }

@@ -1,8 +1,6 @@
 /** `POST /chat`: a wake, or a message from a person. */
 import { readJson } from '../../kit/http/body.ts';
-import { sendOk } from '../../kit/http/envelope.ts';
-import type { HttpApp } from '../../kit/http/environment.ts';
-import { serve } from '../../kit/http/serve.ts';
+import { type HttpApp, sendOk, serve } from '../../kit/http/handlers.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import { callerWakeName, chatRequestSchema, RAW_WAKE_FIELDS, withoutEmptyMembers } from '../../wire/wake.ts';
 import { acceptChat, type ChatOptions, userOf, withMarkers } from '../chat.ts';

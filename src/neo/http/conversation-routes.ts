@@ -1,9 +1,7 @@
 /**
  * `GET /conversations`, `GET /conversations/{id}` and `GET /conversations/{id}/turns/{turn_id}`, which a client polls.
  */
-import { sendOk } from '../../kit/http/envelope.ts';
-import type { HttpApp } from '../../kit/http/environment.ts';
-import { serve } from '../../kit/http/serve.ts';
+import { type HttpApp, sendOk, serve } from '../../kit/http/handlers.ts';
 import { conversationIdSchema, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';

@@ -1,8 +1,7 @@
 /** `GET /events`: events as server-sent events that can be resumed. */
 import { once } from 'node:events';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
-import type { HttpApp } from '../../kit/http/environment.ts';
-import { serve } from '../../kit/http/serve.ts';
+import { type HttpApp, serve } from '../../kit/http/handlers.ts';
 import { type EventStream, openEventStream } from '../../kit/http/sse.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { encodeJson } from '../../wire/json.ts';

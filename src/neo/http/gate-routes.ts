@@ -4,9 +4,7 @@
  */
 import { z } from 'zod';
 import { readJson } from '../../kit/http/body.ts';
-import { sendOk } from '../../kit/http/envelope.ts';
-import type { HttpApp } from '../../kit/http/environment.ts';
-import { serve } from '../../kit/http/serve.ts';
+import { type HttpApp, sendOk, serve } from '../../kit/http/handlers.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { type gateAnsweredSchema, gateAnswerSchema, intentIdSchema, nodeIdSchema } from '../../wire/executor.ts';
 import { parseOrThrow } from '../../wire/validate.ts';

@@ -1,7 +1,5 @@
 /** `GET /tools`: the model's functions, the tools reserved for the executor, and warnings about both. */
-import { sendOk } from '../../kit/http/envelope.ts';
-import type { HttpApp } from '../../kit/http/environment.ts';
-import { serve } from '../../kit/http/serve.ts';
+import { type HttpApp, sendOk, serve } from '../../kit/http/handlers.ts';
 import type { SurfaceView } from '../../wire/tool-surface.ts';
 import { NEO_ROUTES } from './routes.ts';
 

@@ -1,7 +1,5 @@
 /** `POST /turns/{id}/cancel`: a person ends a turn. */
-import { sendOk } from '../../kit/http/envelope.ts';
-import type { HttpApp } from '../../kit/http/environment.ts';
-import { serve } from '../../kit/http/serve.ts';
+import { type HttpApp, sendOk, serve } from '../../kit/http/handlers.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Runner } from '../runner.ts';
 import { viewOf } from '../turn.ts';

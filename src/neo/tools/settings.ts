@@ -5,7 +5,7 @@ import { readEscalatePatterns } from '../../mcp-host/classify.ts';
 import { type HostLimits, limitSettings, parseLimits } from '../../mcp-host/limits.ts';
 import { labelSchema } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { parseSettings, type Settings, secretSetting, urlSetting } from '../../wire/settings.ts';
+import { credentialSetting, parseSettings, type Settings, tokenSetting, urlSetting } from '../../wire/settings.ts';
 import type { ExecutorAddress } from '../delegate/delegate.ts';
 
 /** `bundled`: `agents/neo.json`; `default`: `agents/default.json`, an agent with a sense of time and nothing else. */
@@ -37,10 +37,7 @@ export const toolSettingsSchema = z.object({
   /** The address of a SearXNG, which turns web_search on. */
   NEO_SEARCH_URL: urlSetting.optional(),
   /** A key of the Brave Search API, which turns web_search on. */
-  NEO_SEARCH_KEY: z
-    .string()
-    .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces')
-    .optional(),
+  NEO_SEARCH_KEY: credentialSetting.optional(),
   /** The file of the agent's skill. */
   NEO_SKILL: z.string().min(1).optional(),
   /** Comma-separated parts of tools' names that only the executor calls, beside the built-in ones. */
@@ -48,7 +45,7 @@ export const toolSettingsSchema = z.object({
   /** The executor for tasks that cannot be undone. */
   NEO_EXECUTOR_URL: urlSetting.optional(),
   /** A submitter's token for it, from `reveille submitter add`. */
-  NEO_EXECUTOR_TOKEN: secretSetting.regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces').optional(),
+  NEO_EXECUTOR_TOKEN: tokenSetting.optional(),
   /** The user of this agent. */
   MATRIX_USER_ID: labelSchema.optional(),
   ...limitSettings('NEO'),

@@ -2,10 +2,8 @@
 import type { Clock } from '../../kit/clock/clock.ts';
 import { requireBearer } from '../../kit/http/bearer.ts';
 import { readJson } from '../../kit/http/body.ts';
-import { sendOk } from '../../kit/http/envelope.ts';
-import type { HttpApp, HttpContext } from '../../kit/http/environment.ts';
 import { refuseAddress } from '../../kit/http/guarded-client.ts';
-import { serve } from '../../kit/http/serve.ts';
+import { type HttpApp, type HttpContext, sendOk, serve } from '../../kit/http/handlers.ts';
 import { randomSecret, signingSecret } from '../../kit/identity/secrets.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { LIST_LIMIT_DEFAULT } from '../../wire/alarm.ts';

@@ -1,9 +1,7 @@
 /** Users and their credentials, for operators: `/admin/users` (docs/reference/api.md, "The public listener"). */
 import { z } from 'zod';
 import { readJson } from '../../kit/http/body.ts';
-import { sendOk } from '../../kit/http/envelope.ts';
-import type { HttpApp } from '../../kit/http/environment.ts';
-import { serve } from '../../kit/http/serve.ts';
+import { type HttpApp, sendOk, serve } from '../../kit/http/handlers.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { LIST_LIMIT_DEFAULT } from '../../wire/alarm.ts';
 import { ownerOf } from '../../wire/did.ts';

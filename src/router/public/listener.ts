@@ -5,9 +5,7 @@
 import { bearerOf, refuseBearer } from '../../kit/http/bearer.ts';
 import { readJson } from '../../kit/http/body.ts';
 import { addressOf, isLoopback } from '../../kit/http/connections.ts';
-import { sendOk } from '../../kit/http/envelope.ts';
-import type { HttpApp, HttpContext } from '../../kit/http/environment.ts';
-import { serve } from '../../kit/http/serve.ts';
+import { type HttpApp, type HttpContext, sendOk, serve } from '../../kit/http/handlers.ts';
 import { type Fallback, type ReadyReport, type RunningServer, startServer } from '../../kit/http/server.ts';
 import { rightsOf } from '../../kit/identity/person-rights.ts';
 import { ReveilleError } from '../../wire/errors.ts';

@@ -5,7 +5,7 @@
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../kit/clock/clock.ts';
 import { readJson } from '../../kit/http/body.ts';
-import type { HttpContext } from '../../kit/http/environment.ts';
+import type { HttpContext } from '../../kit/http/handlers.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import { encodeJson } from '../../wire/json.ts';

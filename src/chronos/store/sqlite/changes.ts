@@ -1,7 +1,7 @@
 /** Reports changes: one process owns the file and makes every change, so they are noted in their transaction. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Clock } from '../../../kit/clock/clock.ts';
-import type { Undo } from '../../../kit/sqlite/undo.ts';
+import type { Undo } from '../../../kit/sqlite/group-commit.ts';
 import type { AlarmState, Attempt } from '../../alarm/alarm.ts';
 import { TURN_REPORT_COLUMNS } from '../columns.ts';
 import type { Difference } from '../difference.ts';

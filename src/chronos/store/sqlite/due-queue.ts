@@ -7,7 +7,7 @@
  * the others. Data dropped from memory is read again: {@link forget} is always safe.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import type { Undo } from '../../../kit/sqlite/undo.ts';
+import type { Undo } from '../../../kit/sqlite/group-commit.ts';
 import type { ClaimRequest } from '../store.ts';
 import type { Leases } from './leases.ts';
 import { LIMIT, prepareQuery } from './statements.ts';

@@ -3,7 +3,7 @@
  * which finds interrupted attempts in them.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import type { Undo } from '../../../kit/sqlite/undo.ts';
+import type { Undo } from '../../../kit/sqlite/group-commit.ts';
 import type { Alarm, Occurrence } from '../../alarm/alarm.ts';
 import type { LeaseKey } from '../store.ts';
 import { prepareQuery } from './statements.ts';

@@ -1,6 +1,6 @@
 /** Totals per owner that would otherwise be counted: open alarms and stored size. */
 import type { DatabaseSync } from 'node:sqlite';
-import type { Undo } from '../../../kit/sqlite/undo.ts';
+import type { Undo } from '../../../kit/sqlite/group-commit.ts';
 import type { AlarmStatus } from '../../../wire/alarm-fields.ts';
 import type { StoreUsage } from '../store.ts';
 import { prepareQuery } from './statements.ts';

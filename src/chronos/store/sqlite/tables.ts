@@ -1,6 +1,6 @@
 /** The prepared tables that all operations share, and the reading and writing of one alarm's state across them. */
 import type { DatabaseSync } from 'node:sqlite';
-import type { Undo } from '../../../kit/sqlite/undo.ts';
+import type { Undo } from '../../../kit/sqlite/group-commit.ts';
 import type { Alarm, AlarmState } from '../../alarm/alarm.ts';
 import { differenceOf } from '../difference.ts';
 import { prepareAlarms } from './alarms.ts';
