@@ -170,6 +170,8 @@ export async function serviceStatus(context: CliContext): Promise<void> {
     since: run?.started_at ?? null,
     version: folder === undefined ? null : versionOf(folder),
     upgrade_cut_off: note === undefined ? null : versionOf(note.to),
+    next_fire_at: next?.at ?? null,
+    // The name of 0.1, for one minor version.
     next_ring: next?.at ?? null,
     last_line: last ?? null,
     wakes_computer: wake.isOn,

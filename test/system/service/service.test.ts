@@ -147,7 +147,8 @@ describe('reveille service under systemd', { skip }, () => {
     assert.deepEqual([verdict.status, verdict.stderr], [0, '']);
     const status = await json('service', 'status');
     assert.equal(status.state, 'running');
-    assert.ok(Date.parse(status.next_ring) > 0, 'the welcome alarm rings next');
+    assert.ok(Date.parse(status.next_fire_at) > 0, 'the welcome alarm fires next');
+    assert.equal(status.next_ring, status.next_fire_at);
     await eventually('the welcome alarm rings', async () => /fired {2}welcome/.test(await logs()));
     assert.match(
       await must('service', 'status'),
