@@ -17,6 +17,8 @@ const LOG_EVENTS = 1000;
 const KEPT_MS = 60_000;
 /** Streams of one owner are woken at most once in this time: a burst is sent together. */
 const GATHER_MS = 100;
+/** The start of an attempt waits for its end, which usually follows soon. */
+const START_MS = 75;
 /** A change becomes visible after the instant that it carries; a resumed stream reads from this much earlier. */
 const OVERLAP_MS = 10_000;
 /** A stream that was interrupted for longer reads the state again. */
@@ -55,6 +57,7 @@ class OwnerLog {
   readonly #started = new Set<string>();
   #seq = 0;
   #wokenAt = Number.NEGATIVE_INFINITY;
+  #wakeAt = Number.POSITIVE_INFINITY;
   #timer: CancelTimer | undefined;
   #latest: number;
   dropAt = Number.POSITIVE_INFINITY;
@@ -77,18 +80,26 @@ class OwnerLog {
     return `${this.#latest}.${this.#process}.${this.#seq}`;
   }
 
-  /** Adds changes; a change that the log has already is not repeated. */
+  /** Adds changes and wakes the readers, at once or with the next burst. */
   add(changes: readonly StoredChange[]): void {
     for (const change of changes) for (const each of this.#withStart(change)) this.#push(each);
-    if (this.#timer) return;
-    const wait = this.#wokenAt + GATHER_MS - this.#clock.monotonic();
+    const now = this.#clock.monotonic();
+    const isStart = changes.every(({ kind }) => kind === 'claimed');
+    const waitMs = Math.max(this.#wokenAt + GATHER_MS - now, isStart ? START_MS : 0);
+    if (now + waitMs >= this.#wakeAt) return;
+    this.#timer?.();
     const wake = () => {
       this.#timer = undefined;
+      this.#wakeAt = Number.POSITIVE_INFINITY;
       this.#wokenAt = this.#clock.monotonic();
       for (const reader of [...this.#readers]) reader();
     };
-    if (wait <= 0) wake();
-    else this.#timer = this.#clock.after(wait, wake);
+    if (waitMs <= 0) {
+      wake();
+    } else {
+      this.#wakeAt = now + waitMs;
+      this.#timer = this.#clock.after(waitMs, wake);
+    }
   }
 
   /** The entries after a position; `undefined` when some are no longer there. */

@@ -18,7 +18,6 @@ import {
 } from '../stored-change.ts';
 import type { Buckets } from './buckets.ts';
 import type { PrimaryPool } from './pool.ts';
-import { errorText } from './postgres-error.ts';
 import { ATTEMPT, TURN_REPORT } from './rows.ts';
 import { type Call, type Row, type Statement, statement } from './statement.ts';
 
@@ -189,7 +188,7 @@ export class ChangePoll {
       } catch (error) {
         for (const { reject } of waiting) reject(error);
         if (!isDown && !this.#closed.signal.aborted)
-          log.warn({ reason: errorText(error) }, 'changes could not be read; trying again');
+          log.warn({ err: error }, 'changes could not be read; trying again');
         isDown = true;
       }
       if (this.#refreshes.length > 0 || this.#closed.signal.aborted) continue;
@@ -219,7 +218,7 @@ export class ChangePoll {
     const overlap = gap + Math.max(OVERLAP_MS, 2 * this.#tookMs);
     const isWide = overlap > WIDE_OVERLAP_MS || began - this.#wideAt >= WIDE_EVERY_MS || [...owners].some(isNew);
     const at = now();
-    const since = at - (isWide ? WIDE_OVERLAP_MS : overlap);
+    const since = at - (isWide ? WIDE_OVERLAP_MS : Math.ceil(overlap));
     const groups = buckets.group([...owners], (owner) => owner);
     const found = await Promise.all(groups.map(([bucket, own]) => this.#changesOf(bucket, own, { since, at })));
     const edits = await Promise.all(groups.map(([bucket, own]) => this.#edits(bucket, own, at)));
