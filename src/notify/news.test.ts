@@ -51,6 +51,11 @@ test('a failing wake is notified once, after the retries or when it is given up'
   const [[kinds, title, text]] = newsFrom(alarmOf({ status: 'failed' }), ...attempts(1)) as [string[]];
   assert.deepEqual([kinds, title], ['failures', 'Not delivered: build']);
   assert.match(text!, /^the router answered 503\nIt was abandoned; see: reveille alarm show a-1$/);
+  const failedTurn = fireOf({ attempt: 2, turn: { finished_at: at(9), ok: false } });
+  const told = newsFrom(alarmOf(), failedTurn, ...attempts(1)).map(([, title]) => title);
+  assert.deepEqual(told, ['Rang: build', 'Turn failed: build']);
+  const lost = fireOf({ attempt: 3, outcome: 'unknown', error: 'no answer' });
+  assert.equal(newsFrom(alarmOf(), lost)[0]![1], 'Delivery unknown: build');
 });
 
 test('text of an agent or a server is shown with nothing hidden in it, and within its bounds', () => {

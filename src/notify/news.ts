@@ -55,7 +55,11 @@ const shownLine = (text: string) => visible(clip(text, TITLE_CHARACTERS).replace
 type NamedAlarm = Pick<AlarmView, 'id' | 'label' | 'wake_message'>;
 const nameOf = ({ label, wake_message }: NamedAlarm) => shownLine(label || wake_message);
 
-function deliveryNews(alarm: AlarmView, { kind, at, attempt, error }: FireEvent): News | undefined {
+function deliveryNews(
+  alarm: AlarmView,
+  { next, turn }: Fire,
+  { kind, at, attempt, error }: FireEvent,
+): News | undefined {
   const { fire_id, lateness_ms, late_because, missed_count = 0 } = attempt;
   const name = nameOf(alarm);
   const common = { about: { alarm_id: alarm.id, fire_id }, at };
@@ -68,13 +72,12 @@ function deliveryNews(alarm: AlarmView, { kind, at, attempt, error }: FireEvent)
   const why = shownText(error ?? NO_REASON);
   if (kind === 'missed')
     return { ...common, key: `missed ${fire_id}`, kinds: ['missed'], title: `Missed: ${name}`, text: why };
-  const isAbandoned = alarm.status === 'failed';
+  const isAbandoned = turn === undefined && next.step === 'redrive';
   if (attempt.attempt < TOLD_FROM_ATTEMPT && !isAbandoned) return undefined;
-  const next = isAbandoned ? 'It was abandoned' : 'It is retried';
   const title = kind === 'delivery_unknown' ? 'Delivery unknown' : 'Not delivered';
   return {
     ...{ ...common, key: `wake ${fire_id}`, kinds: ['failures'], title: `${title}: ${name}` },
-    text: `${why}\n${next}; see: reveille alarm show ${alarm.id}`,
+    text: `${why}\n${isAbandoned ? 'It was abandoned' : 'It is retried'}; see: reveille alarm show ${alarm.id}`,
   };
 }
 
@@ -106,7 +109,7 @@ export function alarmNews(alarm: AlarmView, attempts: readonly FireView[]): News
   return firesOf(attempts, alarm)
     .flatMap((fire) =>
       eventsOf(fire).map((event) =>
-        event.kind.startsWith('turn_') ? turnNews(alarm, fire, event) : deliveryNews(alarm, event),
+        event.kind.startsWith('turn_') ? turnNews(alarm, fire, event) : deliveryNews(alarm, fire, event),
       ),
     )
     .filter((news) => news !== undefined)

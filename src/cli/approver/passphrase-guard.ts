@@ -6,6 +6,7 @@
 import { z } from 'zod';
 import { backoff } from '../../kit/clock/backoff.ts';
 import { readPrivateFile, replacePrivateFile } from '../../kit/identity/private-file.ts';
+import { KeyedQueue } from '../../kit/queue/keyed-queue.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 
 /** Wrong passphrases in a row before the first lock. */
@@ -23,7 +24,7 @@ const NO_GUESSES: GuessRecord = { wrong: 0, locked_until: 0 };
 
 /** The guesses of this process for all keys: memory is shared, too. */
 let waiting = 0;
-let last: Promise<unknown> = Promise.resolve();
+const guesses = new KeyedQueue();
 
 /** Checks one guess at a time. @throws ReveilleError `unavailable` when too many wait */
 async function inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -32,10 +33,8 @@ async function inTurn<T>(work: () => Promise<T>): Promise<T> {
     throw new ReveilleError('unavailable', message, { retryAfterSeconds: BUSY_SECONDS });
   }
   waiting++;
-  const mine = last.then(work);
-  last = mine.catch(() => {});
   try {
-    return await mine;
+    return await guesses.run('any key', work);
   } finally {
     waiting--;
   }

@@ -55,6 +55,10 @@ test('an attempt that was not accepted, a failed turn and a missed one have a re
   );
   assert.match(shown.join('\n'), /failed {2}build: not delivered: busy/);
   assert.match(
+    lines(fire({ outcome: 'unknown', error: 'cut off' })).join(),
+    /unknown {2}build: delivery not known: cut/,
+  );
+  assert.match(
     shown.join('\n'),
     /failed {2}build: the turn failed: no such model; repeat it with:\s+reveille\s+alarm redrive/,
   );
