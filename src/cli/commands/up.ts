@@ -16,6 +16,7 @@ import { readerOf } from '../screens/reader.ts';
 import {
   failedRingLine,
   greeting,
+  programOf,
   questionLines,
   rangLine,
   replyLines,
@@ -122,11 +123,11 @@ async function countDown({ out, clock }: CliContext, dueAt: number, signal: Abor
 }
 
 /** The console's address: one-time on a terminal; in a log, one without sign-in code. */
-function consoleLine({ out, clock }: CliContext, { router, identity }: LocalStack, secret: string): string {
+function consoleLine({ out, clock, home }: CliContext, { router, identity }: LocalStack, secret: string): string {
   const { url, localhost } = router.public;
   return out.live
     ? consoleAddress(localhost ?? url, secret, identity.owner, clock.now())
-    : `${url} (with: npx reveille open)`;
+    : `${url} (with: ${programOf(home)} open)`;
 }
 
 export async function up(context: CliContext, flags: { once?: boolean }): Promise<void> {

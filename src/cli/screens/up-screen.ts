@@ -53,7 +53,7 @@ export function greeting(
     row('chronosd', stack.chronos.url, 'stores alarms and fires them'),
     row('router', stack.router.url, 'starts machines and delivers wakes'),
     row('executor', stack.executor.url, 'asks you before irreversible actions'),
-    agentRow(stack.agent, row),
+    agentRow(stack.agent, program, row),
     row('home', tilde(home.path), 'keys, tokens and data'),
     ...disabled.map((sentence) => `  ${'disabled'.padEnd(10)}${out.paint('dim', printable(sentence))}`),
     ...(stack.noApprover === undefined ? [] : ['', out.paint('yellow', `  ${printable(stack.noApprover)}`)]),
@@ -72,10 +72,10 @@ export function greeting(
 type Row = (name: string, where: string, what: string) => string;
 
 /** The agent that is woken. */
-function agentRow(agent: LocalAgent, row: Row): string {
+function agentRow(agent: LocalAgent, program: string, row: Row): string {
   if (agent.kind === 'neo') return row('neo', ...neoWords(agent.running));
   const { state } = agent.machine;
-  if (state !== 'active') return row('agent', state, 'wakes are rejected; see: npx reveille machine show');
+  if (state !== 'active') return row('agent', state, `wakes are rejected; see: ${program} machine show`);
   return row('agent', fit(printable(whereIs(agent.machine)), 24), 'yours; Neo is not used');
 }
 

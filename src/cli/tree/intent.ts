@@ -160,7 +160,7 @@ export function addReceipt(program: Command): void {
           several,
         )
         .addHelpText('after', '\nA <file> of - is standard input. A file may contain several receipts as JSON lines.')
-        .addHelpText('after', 'Exit status: 0 valid, 1 invalid or no expected key given, 2 unreadable.'),
+        .addHelpText('after', 'Exit status: 0 valid, 1 invalid, unreadable or no expected key given, 2 no such file.'),
     // A receipt can be verified without a healthy installation.
     tolerant: true,
     run: async (context, flags, [file]) =>
