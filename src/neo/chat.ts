@@ -1,12 +1,12 @@
 /** Accepts a turn: `POST /chat` (docs/reference/api.md). Pure but for {@link acceptChat}. */
 import { v7 as uuidv7 } from 'uuid';
 import type { Clock } from '../kit/clock/clock.ts';
+import type { NewTurn } from '../turns/turn.ts';
 import { labelSchema, ownerOf } from '../wire/did.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { derivedName, fireIdOf, REPEAT_SECONDS } from '../wire/fire-id.ts';
 import { type ChatAccepted, type ChatRequest, WAKE_HEADERS, WAKE_MEMBERS } from '../wire/wake.ts';
 import type { ConversationStore } from './conversations/store.ts';
-import type { NewTurn } from './turn.ts';
 
 /** The headers that mark a delivery, and the equivalent members of the body. */
 const MARKERS = [
@@ -77,7 +77,7 @@ export type ChatOptions = {
   store: Pick<ConversationStore, 'accept'>;
   clock: Clock;
   /** Called when a new turn has been stored. */
-  onAccepted: (conversationId: string) => void;
+  onAccepted: () => void;
   /** Also called when the turn is a person's; a message of a timer or a program is not a prompt. Epoch milliseconds. */
   onPrompt?: ((at: number) => void) | undefined;
   /** Whether the queue of turns is full; never full by default. */
@@ -117,7 +117,7 @@ export async function acceptChat(
   const now = clock.now();
   const newTurn = turnOf(body, now, () => uuidv7({ msecs: now }), about);
   const { turn, deduped } = await store.accept(withDerivedFire(newTurn, body, about, now - repeatMs), isFull);
-  if (!deduped) onAccepted(turn.conversationId);
+  if (!deduped) onAccepted();
   if (!deduped && turn.origin === 'user') onPrompt?.(now);
   return { conversation_id: turn.conversationId, turn_id: turn.id, deduped };
 }

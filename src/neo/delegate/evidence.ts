@@ -5,6 +5,7 @@
  */
 
 import type { Logger } from '../../kit/log/log.ts';
+import type { Turn } from '../../turns/turn.ts';
 import { CONTEXT_PIECE_MAX_BYTES, CONTEXT_PIECES_MAX, type ContextPiece } from '../../wire/executor.ts';
 import { utf8Bytes } from '../../wire/text.ts';
 import type { ConversationStore } from '../conversations/store.ts';
@@ -14,7 +15,6 @@ import { ARRIVALS_SHOWN } from '../loop/loop.ts';
 import { EARLIER_TURNS } from '../prompt.ts';
 import { MEMORY_RECALL } from '../tools/own-functions.ts';
 import type { GateNotice } from '../tools/surface.ts';
-import type { Turn } from '../turn.ts';
 
 // The view of conversations that the delegate needs.
 

@@ -4,6 +4,7 @@
 import { sendOk } from '../../kit/http/envelope.ts';
 import type { HttpApp } from '../../kit/http/environment.ts';
 import { serve } from '../../kit/http/serve.ts';
+import { viewOf } from '../../turns/turn-view.ts';
 import { conversationIdSchema, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
@@ -11,7 +12,6 @@ import { type ConversationSummary, conversationListQuerySchema, conversationQuer
 import { parseOrThrow } from '../../wire/validate.ts';
 import type { Conversation } from '../conversations/conversation-table.ts';
 import type { ConversationStore } from '../conversations/store.ts';
-import { viewOf } from '../turn.ts';
 import { NEO_ROUTES } from './routes.ts';
 
 function summaryOf(conversation: Conversation): ConversationSummary {

@@ -65,7 +65,14 @@ export function startNeoServer(options: NeoServerOptions): Promise<RunningServer
       // `/`, `/healthz` and `/readyz` are routed before this.
       app.use(requireBearer(config.token));
       const isFull = () => runner.state().queued >= (config.maxQueued ?? Number.POSITIVE_INFINITY);
-      chatRoutes(app, { store, clock, onAccepted: runner.accepted, onPrompt, isFull, repeatMs: config.repeatMs });
+      chatRoutes(app, {
+        store,
+        clock,
+        onAccepted: () => runner.accepted(),
+        onPrompt,
+        isFull,
+        repeatMs: config.repeatMs,
+      });
       conversationRoutes(app, store);
       eventRoutes(app, { feed, clock, log, approvers, executor: capabilities.executor });
       turnRoutes(app, runner);

@@ -2,9 +2,9 @@
 import { sendOk } from '../../kit/http/envelope.ts';
 import type { HttpApp } from '../../kit/http/environment.ts';
 import { serve } from '../../kit/http/serve.ts';
+import { viewOf } from '../../turns/turn-view.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Runner } from '../runner.ts';
-import { viewOf } from '../turn.ts';
 import { NEO_ROUTES } from './routes.ts';
 
 export function turnRoutes(app: HttpApp, runner: Pick<Runner, 'cancel'>): void {

@@ -1,9 +1,9 @@
 /** The `tool` events of a call, for followers of a turn. Pure. */
 
 import type { ModelToolCall } from '../../kit/model/model.ts';
+import type { Turn } from '../../turns/turn.ts';
 import type { TurnEventData } from '../../wire/turn.ts';
 import type { ToolAnswer } from '../tools/surface.ts';
-import type { Turn } from '../turn.ts';
 import { callIdOf } from './journal.ts';
 
 /** The length of arguments and results in events; the model reads the whole. */

@@ -1,7 +1,7 @@
 /** The stored tool calls of a turn, so that a crash between two calls repeats none. */
 import type { ModelToolCall } from '../../kit/model/model.ts';
+import type { Turn } from '../../turns/turn.ts';
 import type { ToolAnswer } from '../tools/surface.ts';
-import type { Turn } from '../turn.ts';
 
 /** A call of a step. Without an answer it was begun, and its outcome is unknown. */
 export type JournalledCall = {

@@ -6,9 +6,11 @@ import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { systemClock } from '../../kit/clock/clock.ts';
 import { silentLogger } from '../../kit/log/log.ts';
 import type { ModelRequest } from '../../kit/model/model.ts';
+import type { Turn } from '../../turns/turn.ts';
 import { conversationViewSchema, type TurnView } from '../../wire/turn.ts';
 import { type ChatAccepted, chatAcceptedSchema } from '../../wire/wake.ts';
 import type { NeoConfig } from '../config.ts';
+import type { ConversationStore } from '../conversations/store.ts';
 import { type NeoOptions, type RunningNeo, startNeo } from '../daemon.ts';
 import type { NeoModel } from '../model.ts';
 
@@ -38,6 +40,12 @@ export async function startedNeo(
   const neo = await startNeo({ config: testConfig(dataDir, config), clock: systemClock, log: silentLogger, ...others });
   t.after(() => neo.close());
   return neo;
+}
+
+/** Begins the oldest waiting turn of a conversation, as the engine does; `undefined` when none waits. */
+export async function beginNext(store: ConversationStore, conversationId: string): Promise<Turn | undefined> {
+  const waiting = store.unfinished().find((turn) => turn.conversationId === conversationId && turn.status === 'queued');
+  return waiting && (await store.begin(waiting.id, { spawnId: 'test', isCertain: true }));
 }
 
 export type Answer = { status: number; text: string; headers: Headers };
