@@ -7,11 +7,11 @@ import type { Dispatcher } from 'undici';
 import { type Clock, wait } from '../kit/clock/clock.ts';
 import { reasonOf } from '../kit/http/exchange.ts';
 import { type AcceptedTurn, type DaemonAddress, queryTurn } from '../neo/client.ts';
+import type { Turn } from '../turns/turn.ts';
 import { openEnvelope } from '../wire/envelope.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import type { MachineTurnStatus } from '../wire/machine-turn.ts';
 import { type TurnStatus, turnViewSchema } from '../wire/turn.ts';
-import type { Turn } from './targets/turn.ts';
 
 export type TurnOutcome =
   | {

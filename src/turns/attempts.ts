@@ -9,7 +9,9 @@ import type { TurnStore } from './turn-store.ts';
 /** The stored sessions of agents that have conversations of their own. */
 export type Sessions = {
   /** `session`: none while the next turn must create one. */
-  get(turn: Turn): { session: string | undefined; cwd: string | undefined } | undefined;
+  get(
+    turn: Pick<Turn, 'userId' | 'conversationId' | 'preset'>,
+  ): { session: string | undefined; cwd: string | undefined } | undefined;
   /** From now on the conversation has this session, or none. */
   keep(turn: Turn, session: string | undefined, cwd: string | undefined): Promise<void>;
 };

@@ -3,9 +3,9 @@ import { readJson } from '../../kit/http/body.ts';
 import { sendOk } from '../../kit/http/envelope.ts';
 import type { HttpApp } from '../../kit/http/environment.ts';
 import { serve } from '../../kit/http/serve.ts';
+import { acceptChat, type ChatOptions, userOf, withMarkers } from '../../turns/chat.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import { callerWakeName, chatRequestSchema, RAW_WAKE_FIELDS, withoutEmptyMembers } from '../../wire/wake.ts';
-import { acceptChat, type ChatOptions, userOf, withMarkers } from '../chat.ts';
 import { NEO_ROUTES } from './routes.ts';
 
 export function chatRoutes(app: HttpApp, options: ChatOptions): void {

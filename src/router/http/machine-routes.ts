@@ -8,6 +8,7 @@ import { refuseAddress } from '../../kit/http/guarded-client.ts';
 import { serve } from '../../kit/http/serve.ts';
 import { randomSecret, signingSecret } from '../../kit/identity/secrets.ts';
 import type { Logger } from '../../kit/log/log.ts';
+import { machineTurnViewOf } from '../../turns/turn-view.ts';
 import { LIST_LIMIT_DEFAULT } from '../../wire/alarm.ts';
 import { budgetSchema } from '../../wire/budget.ts';
 import { labelSchema, ownerOf } from '../../wire/did.ts';
@@ -36,8 +37,7 @@ import type { Registry } from '../machines/registry.ts';
 import { descriptorOf, isSecretIn } from '../providers/descriptors.ts';
 import { cannotRunAs } from '../providers/isolation.ts';
 import type { Targets } from '../targets/targets.ts';
-import { turnViewOf } from '../targets/turn.ts';
-import type { TurnStore } from '../targets/turn-store.ts';
+import type { AgentTurnStore } from '../targets/turn-store.ts';
 import { ROUTER_ROUTES } from './routes.ts';
 
 /** @throws ReveilleError `invalid_request` for an invalid user id */
@@ -200,7 +200,7 @@ function addChangeRoutes(app: HttpApp, registry: Registry): void {
 const TURNS_DEFAULT = 20;
 
 /** @param app checks the admin token below `/admin` */
-function addTurnRoutes(app: HttpApp, store: TurnStore): void {
+function addTurnRoutes(app: HttpApp, store: AgentTurnStore): void {
   serve(app, ROUTER_ROUTES.listTurns, (c) => {
     const userId = userIdOf(c);
     const query = parseOrThrow(machineTurnQuerySchema, c.req.query());
@@ -215,6 +215,6 @@ function addTurnRoutes(app: HttpApp, store: TurnStore): void {
     });
     const page = found.slice(0, limit);
     const next_cursor = found.length > limit ? String(page.at(-1)!.seq) : undefined;
-    return sendOk(c, { turns: page.map(({ turn }) => turnViewOf(turn)), counts: store.counts(userId), next_cursor });
+    return sendOk(c, { turns: page.map(machineTurnViewOf), counts: store.counts(userId), next_cursor });
   });
 }

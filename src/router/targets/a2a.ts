@@ -2,13 +2,14 @@
 import { createHash } from 'node:crypto';
 import type { Dispatcher } from 'undici';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
+import { type Agent, type Attempt, type Outcome, TurnEnd } from '../../turns/agent.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { CommandMachine } from '../machines/machine.ts';
 import { MachineUnavailable } from '../providers/provider.ts';
 import { A2aAgent, type Connection, type Reply, type Task } from './a2a-client.ts';
 import { within } from './call.ts';
 import type { PresetOf } from './preset.ts';
-import { type Attempt, type Outcome, type TargetMaker, TurnEnd, type TurnTarget } from './target.ts';
+import type { AgentMaker } from './target.ts';
 import { boundedReply } from './verdict.ts';
 
 type A2aOptions = { dispatcher: Dispatcher; clock: Clock };
@@ -34,8 +35,8 @@ export function a2aMessageId(fireId: string): string {
   ].join('-');
 }
 
-class A2aTarget implements TurnTarget {
-  readonly outlivesRouter = true;
+class A2aTarget implements Agent {
+  readonly outlivesProcess = true;
   readonly #options: A2aOptions;
   readonly #preset: Preset;
   readonly #machine: CommandMachine;
@@ -61,9 +62,9 @@ class A2aTarget implements TurnTarget {
     const { turn, session } = attempt;
     const connection = await this.#connect(attempt.signal);
     if (connection.result === 'busy') return notStarted(connection);
-    if (connection.result === 'unusable') return { result: 'failed', session, error: connection.why };
+    if (connection.result === 'unusable') return { status: 'failed', session, error: connection.why };
     if (connection.result !== 'connected')
-      return { result: 'not_started', why: `the agent was not reached: ${connection.why}` };
+      return { status: 'not_started', why: `the agent was not reached: ${connection.why}` };
     const { agent } = connection;
     // The context is the conversation's own id until the agent returns another.
     const wanted = session ?? (turn.named ? turn.conversationId : undefined);
@@ -80,7 +81,7 @@ class A2aTarget implements TurnTarget {
     const { handle, session } = attempt.turn;
     if (handle !== undefined) return await this.#follow(undefined, handle, session, attempt);
     return {
-      result: 'unknown',
+      status: 'unknown',
       session,
       error: 'the router ended before it received the task of the message',
     };
@@ -102,7 +103,10 @@ class A2aTarget implements TurnTarget {
   async #send(agent: A2aAgent, attempt: Attempt, contextId: string | undefined): Promise<Reply> {
     const { turn, prompt, startedAt, signal } = attempt;
     const limit = within(this.#options.clock, this.#leftMs(startedAt), signal);
-    const reply = await agent.send({ messageId: a2aMessageId(turn.fireId), contextId, text: prompt }, limit.signal);
+    const reply = await agent.send(
+      { messageId: a2aMessageId(turn.fireId ?? turn.id), contextId, text: prompt },
+      limit.signal,
+    );
     limit.cancel();
     return reply;
   }
@@ -110,18 +114,18 @@ class A2aTarget implements TurnTarget {
   /** Reads the answer to the message, and waits for its task. */
   async #outcomeOf(agent: A2aAgent, answer: Reply, context: string | undefined, attempt: Attempt): Promise<Outcome> {
     const session = context;
-    if (answer.result === 'unsent') return { result: 'not_started', why: `the agent was not reached: ${answer.why}` };
+    if (answer.result === 'unsent') return { status: 'not_started', why: `the agent was not reached: ${answer.why}` };
     if (answer.result === 'unknown') {
-      return { result: 'unknown', session, error: `the agent received the message and did not answer: ${answer.why}` };
+      return { status: 'unknown', session, error: `the agent received the message and did not answer: ${answer.why}` };
     }
     const { status, summary, message: direct, task } = answer;
     if (status === 429 || status === 503) return notStarted(answer);
     if (status === 502 || status === 504)
-      return { result: 'unknown', session, error: `a proxy before the agent answered ${summary}` };
-    if (status > 299) return { result: 'failed', session, error: `the agent refused the message: ${summary}` };
-    if (direct) return { result: 'done', session: direct.contextId ?? session, reply: boundedReply(direct.text) };
+      return { status: 'unknown', session, error: `a proxy before the agent answered ${summary}` };
+    if (status > 299) return { status: 'failed', session, error: `the agent refused the message: ${summary}` };
+    if (direct) return { status: 'done', session: direct.contextId ?? session, reply: boundedReply(direct.text) };
     if (!task)
-      return { result: 'unknown', session, error: `the agent's answer is neither a task nor a message: ${summary}` };
+      return { status: 'unknown', session, error: `the agent's answer is neither a task nor a message: ${summary}` };
     const known = outcomeOfTask(task, session);
     if (known) return known;
     await attempt.storeNames({ handle: task.id, ...namedSession(task, session) });
@@ -138,7 +142,7 @@ class A2aTarget implements TurnTarget {
     let agent = known;
     const { clock } = this.#options;
     const { signal } = attempt;
-    const unknown = (error: string): Outcome => ({ result: 'unknown', session: context, error });
+    const unknown = (error: string): Outcome => ({ status: 'unknown', session: context, error });
     let trouble = 'it is still running';
     for (let pauseMs = FIRST_POLL_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_POLL_MS)) {
       await wait(clock, pauseMs, signal);
@@ -182,7 +186,7 @@ function notStarted({
   retryAfterSeconds: number | undefined;
 }): Outcome {
   const retryAfterMs = retryAfterSeconds === undefined ? undefined : retryAfterSeconds * 1000;
-  return { result: 'not_started', why: `the agent answered ${summary}`, retryAfterMs };
+  return { status: 'not_started', why: `the agent answered ${summary}`, retryAfterMs };
 }
 
 const namedSession = ({ contextId }: Task, context: string | undefined) => {
@@ -192,7 +196,7 @@ const namedSession = ({ contextId }: Task, context: string | undefined) => {
 
 const reasonIn = ({ reason }: AbortSignal) => (reason instanceof TurnEnd ? reason.message : String(reason));
 
-export function a2aTarget(options: A2aOptions): TargetMaker<Preset, TurnTarget> {
+export function a2aTarget(options: A2aOptions): AgentMaker<Preset, Agent> {
   return (preset, machine) => new A2aTarget(options, preset, machine);
 }
 
@@ -208,17 +212,17 @@ function outcomeOfTask(task: Task, context: string | undefined): Outcome | undef
   const because = task.statusText === undefined ? '' : `: ${task.statusText}`;
   switch (task.state) {
     case 'completed':
-      return { result: 'done', session, reply };
+      return { status: 'done', session, reply };
     case 'input_required':
       return {
-        result: 'failed',
+        status: 'failed',
         session,
         reply,
         error: `the agent requests input, and no person is present to answer${because}`,
       };
     case 'auth_required':
       return {
-        result: 'failed',
+        status: 'failed',
         session,
         reply,
         error: `the agent requests credentials, and no person is present to give them${because}`,
@@ -228,12 +232,12 @@ function outcomeOfTask(task: Task, context: string | undefined): Outcome | undef
     case 'canceled':
     case 'cancelled':
       return {
-        result: 'failed',
+        status: 'failed',
         session,
         reply,
         error: `the agent's task was ${task.state === 'failed' ? 'not completed: it failed' : task.state}${because}`,
       };
     default:
-      return { result: 'unknown', session, error: `the agent's task is in an unknown state: ${task.state}` };
+      return { status: 'unknown', session, error: `the agent's task is in an unknown state: ${task.state}` };
   }
 }

@@ -1,17 +1,17 @@
 /** Delivers wakes that the target accepts within the wake's own time: the target's answer is the answer to the wake. */
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
+import type { NewTurn } from '../../turns/turn.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Wake } from '../../wire/wake.ts';
 import { MachineUnavailable } from '../providers/provider.ts';
 import { framedPrompt } from './prompt.ts';
 import type { DeliveryOutcome, DirectTarget } from './target.ts';
-import type { Turn } from './turn.ts';
 import { type OnStage, stageOf } from './turn.ts';
-import type { TurnStore } from './turn-store.ts';
+import type { AgentTurnStore } from './turn-store.ts';
 
 type DirectDeliveriesOptions = {
-  store: TurnStore;
+  store: Pick<AgentTurnStore, 'accept'>;
   clock: Clock;
   log: Logger;
   onStage: OnStage;
@@ -22,7 +22,7 @@ type DirectDeliveriesOptions = {
 export class DirectDeliveries {
   readonly #options: DirectDeliveriesOptions;
   /** Under way, by user and fire. */
-  readonly #underWay = new Map<string, Promise<Turn>>();
+  readonly #underWay = new Map<string, Promise<NewTurn>>();
 
   constructor(options: DirectDeliveriesOptions) {
     this.#options = options;
@@ -35,7 +35,7 @@ export class DirectDeliveries {
    * @throws ReveilleError 410 when the receiver is permanently gone, 502 when the wake was rejected or may have
    *   arrived, 503 when no turn began
    */
-  async deliver(target: DirectTarget, wake: Wake, turn: Turn, deadline: AbortSignal): Promise<Turn> {
+  async deliver(target: DirectTarget, wake: Wake, turn: NewTurn, deadline: AbortSignal): Promise<NewTurn> {
     const key = `${turn.userId} ${turn.fireId}`;
     const first = this.#underWay.get(key);
     if (first) return await first;
@@ -48,17 +48,17 @@ export class DirectDeliveries {
     }
   }
 
-  async #deliver(target: DirectTarget, wake: Wake, turn: Turn, deadline: AbortSignal): Promise<Turn> {
+  async #deliver(target: DirectTarget, wake: Wake, turn: NewTurn, deadline: AbortSignal): Promise<NewTurn> {
     const { store, clock, log, onStage, suspend } = this.#options;
     // The receiver compares contents, and an attempt that is repeated after a restart has no reason.
     const prompt = framedPrompt({ ...turn, lateBecause: undefined });
     const outcome = await target.deliver(wake, turn, prompt, deadline);
-    if (outcome.result === 'gone') await suspend(turn.userId, outcome.why);
+    if (outcome.result === 'gone') await suspend(turn.userId!, outcome.why);
     if (outcome.result !== 'accepted') throw refusalOf(outcome);
     const now = clock.now();
-    const { handle } = outcome;
+    const named = outcome.handle === undefined ? {} : { handle: outcome.handle };
     try {
-      await store.accept({ ...turn, status: 'accepted', handle, startedAt: now, finishedAt: now });
+      await store.accept({ ...turn, status: 'accepted', ...named, startedAt: now, finishedAt: now });
     } catch (err) {
       // The target has accepted it and recognizes repetitions. A failed record must not cause a repetition.
       log.error({ err, turn_id: turn.id }, 'a delivered wake could not be recorded');

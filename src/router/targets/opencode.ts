@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto';
 import type { Dispatcher } from 'undici';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
 import { joinUrl } from '../../kit/http/exchange.ts';
+import { type Agent, type Attempt, type Outcome, TurnEnd } from '../../turns/agent.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { isPathSegment, pathSegment } from '../../wire/identifier.ts';
 import type { CommandMachine } from '../machines/machine.ts';
@@ -14,7 +15,7 @@ import { MachineUnavailable } from '../providers/provider.ts';
 import { type Answered, type CallResult, call, within } from './call.ts';
 import type { PresetOf } from './preset.ts';
 import { isObject, textAt } from './readers.ts';
-import { type Attempt, type Outcome, type TargetMaker, TurnEnd, type TurnTarget } from './target.ts';
+import type { AgentMaker } from './target.ts';
 import { boundedReply } from './verdict.ts';
 
 type OpencodeOptions = { dispatcher: Dispatcher; clock: Clock };
@@ -31,10 +32,10 @@ const LONGEST_POLL_MS = 10_000;
 /** How often a missing message, or an idle session without an answer, is queried again before it is believed. */
 const CONFIRMING_POLLS = 3;
 
-const busy = (why: string): Outcome => ({ result: 'not_started', why });
+const busy = (why: string): Outcome => ({ status: 'not_started', why });
 
-class OpencodeTarget implements TurnTarget {
-  readonly outlivesRouter = true;
+class OpencodeTarget implements Agent {
+  readonly outlivesProcess = true;
   readonly #options: OpencodeOptions;
   readonly #preset: Preset;
   readonly #machine: CommandMachine;
@@ -60,7 +61,7 @@ class OpencodeTarget implements TurnTarget {
     if (typeof session !== 'string') return session;
     const state = await this.#stateOf(session, cwd, signal);
     if (state === 'busy') return busy('the session is busy with another turn');
-    const id = opencodeMessageId(attempt.turn.fireId, attempt.turn.scheduledFor);
+    const id = opencodeMessageId(attempt.turn.fireId ?? attempt.turn.id, attempt.turn.scheduledFor);
     await attempt.begin();
     if (!(await attempt.storeNames({ session, handle: id })))
       return busy('the router could not store the id of the message');
@@ -91,7 +92,7 @@ class OpencodeTarget implements TurnTarget {
     if (answer.status <= 299 && typeof answer.json?.id === 'string' && isPathSegment(answer.json.id))
       return answer.json.id;
     const why = `no session could be created; the server answered ${answer.summary}`;
-    return answer.status >= 500 ? busy(why) : { result: 'failed', error: why };
+    return answer.status >= 500 ? busy(why) : { status: 'failed', error: why };
   }
 
   /** If the server cannot report whether it is busy, the message itself shows it. */
@@ -106,7 +107,7 @@ class OpencodeTarget implements TurnTarget {
   async #follow(session: string, id: string, attempt: Attempt): Promise<Outcome> {
     const { clock } = this.#options;
     const { cwd, signal } = attempt;
-    const unknown = (error: string): Outcome => ({ result: 'unknown', session, error });
+    const unknown = (error: string): Outcome => ({ status: 'unknown', session, error });
     let absent = 0;
     let idle = 0;
     let trouble = 'there was no answer about it';
@@ -130,7 +131,7 @@ class OpencodeTarget implements TurnTarget {
         idle = arrived && state === 'idle' ? idle + 1 : 0;
         if (idle >= CONFIRMING_POLLS)
           return {
-            result: 'failed',
+            status: 'failed',
             session,
             error: 'the session received the message and ended without an answer to it',
           };
@@ -197,12 +198,12 @@ function certainOutcomeOf(answer: Answered, session: string): Outcome | undefine
     const message = messageOf(json);
     return message?.info.role === 'assistant' ? outcomeOf(message, session) : undefined;
   }
-  if (status === 404) return { result: 'no_session', why: `the server answered ${summary}` };
+  if (status === 404) return { status: 'no_session', why: `the server answered ${summary}` };
   if (status === 409 || status === 429 || status === 503) return busy(`the server answered ${summary}`);
-  return status <= 499 ? { result: 'failed', session, error: `the server refused the message: ${summary}` } : undefined;
+  return status <= 499 ? { status: 'failed', session, error: `the server refused the message: ${summary}` } : undefined;
 }
 
-export function opencodeTarget(options: OpencodeOptions): TargetMaker<Preset, TurnTarget> {
+export function opencodeTarget(options: OpencodeOptions): AgentMaker<Preset, Agent> {
   return (preset, machine) => new OpencodeTarget(options, preset, machine);
 }
 
@@ -254,8 +255,8 @@ function errorOf({ info }: Message): string | undefined {
 export function outcomeOf(message: Message, session: string): Outcome {
   const error = errorOf(message);
   const reply = boundedReply(replyOf(message) || undefined);
-  if (error !== undefined) return { result: 'failed', session, reply, error: `opencode reports ${error}` };
-  return { result: 'done', session, reply };
+  if (error !== undefined) return { status: 'failed', session, reply, error: `opencode reports ${error}` };
+  return { status: 'done', session, reply };
 }
 
 /** Finds in the messages of a session ours, and the last that answers it; `over`: it reports that no other follows. */

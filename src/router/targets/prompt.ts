@@ -5,24 +5,15 @@
 import { createHash } from 'node:crypto';
 import { LATE_REASON_TEXT } from '../../kit/clock/duration.ts';
 import { hiddenBlanked } from '../../kit/text/hidden-characters.ts';
+import type { TurnInput } from '../../turns/turn.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { quotableText } from '../providers/redaction.ts';
-import type { Turn } from './turn.ts';
 
-export type PromptInput = Pick<
-  Turn,
-  | 'fireId'
-  | 'alarmId'
-  | 'conversationId'
-  | 'message'
-  | 'payload'
-  | 'scheduledFor'
-  | 'missedCount'
-  | 'label'
-  | 'setAt'
-  | 'setBy'
-  | 'lateBecause'
->;
+type Facts = Omit<TurnInput, 'origin' | 'createdAt' | 'message'>;
+export type PromptInput = { readonly [Name in keyof Facts]: Facts[Name] | undefined } & {
+  readonly conversationId: string;
+  readonly message: string;
+};
 
 /** 8 hex digits that the quoted text does not contain, so that it cannot end its quotation. */
 function markerCode({ fireId, message, payload = '' }: PromptInput): string {
@@ -54,11 +45,11 @@ export function framedPrompt(wake: PromptInput): string {
       ? 'An alarm that you set earlier has fired. No person wrote this; the message below is your own, for this moment.'
       : "An alarm that a person set for you has fired. The message below is that person's, for this moment.",
     ...setBy(wake),
-    `Due at: ${formatInstant(wake.scheduledFor)}`,
+    ...(wake.scheduledFor === undefined ? [] : [`Due at: ${formatInstant(wake.scheduledFor)}`]),
     ...(wake.lateBecause === undefined ? [] : [`Late because: ${LATE_REASON_TEXT[wake.lateBecause]}`]),
     ...(wake.setAt === undefined || wake.setBy !== undefined ? [] : [`Set at: ${formatInstant(wake.setAt)}`]),
     ...(wake.label === undefined ? [] : [`Label: ${JSON.stringify(wake.label)}`]),
-    ...(wake.missedCount === 0 ? [] : [`Earlier occurrences of this alarm that were missed: ${wake.missedCount}`]),
+    ...(!wake.missedCount ? [] : [`Earlier occurrences of this alarm that were missed: ${wake.missedCount}`]),
     ...(wake.alarmId === undefined ? [] : [`Alarm id: ${wake.alarmId}`]),
     `Conversation id: ${wake.conversationId}`,
   ];

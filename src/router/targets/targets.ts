@@ -8,6 +8,10 @@ import type { Logger } from '../../kit/log/log.ts';
 import type { Outbox } from '../../kit/outbox/outbox.ts';
 import { createTurnReportSender, type TurnReportSenderOptions } from '../../kit/outbox/turn-report-sender.ts';
 import type { DaemonAnswer } from '../../neo/client.ts';
+import type { Outcome, Worker } from '../../turns/agent.ts';
+import { turnOf } from '../../turns/chat.ts';
+import { TurnEngine } from '../../turns/engine.ts';
+import type { NewTurn, Turn } from '../../turns/turn.ts';
 import { okEnvelope } from '../../wire/envelope.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Wake } from '../../wire/wake.ts';
@@ -16,22 +20,18 @@ import type { CommandSpec } from '../providers/command.ts';
 import type { Isolation } from '../providers/isolation.ts';
 import { recordedTurn, type WokenTurn } from '../woken-turn.ts';
 import { a2aTarget } from './a2a.ts';
-import { Attempts, type Worker } from './attempts.ts';
 import { DirectDeliveries } from './direct-deliveries.ts';
 import { openclawTarget } from './openclaw.ts';
 import { opencodeTarget } from './opencode.ts';
-import type { Preset } from './preset.ts';
-import { checkSpec } from './preset.ts';
+import { checkSpec, type Preset, type PresetOf } from './preset.ts';
 import { Presets } from './presets.ts';
 import { checkFolder, programOf } from './program.ts';
 import { barePrompt, framedPrompt } from './prompt.ts';
 import { removeOthers } from './run-files.ts';
 import type { DirectTarget } from './target.ts';
 import { terminalTarget } from './terminal.ts';
-import type { OnStage, TurnStage } from './turn.ts';
-import { type Turn, turnOf } from './turn.ts';
-import { TurnStore } from './turn-store.ts';
-import { Turns } from './turns.ts';
+import { type OnStage, stageOf } from './turn.ts';
+import { type AgentTurnStore, openAgentTurnStore } from './turn-store.ts';
 import { webhookTarget } from './webhook.ts';
 
 type TargetsOptions = {
@@ -66,6 +66,9 @@ const TARGET_TYPES: Readonly<Record<Preset['kind'], WokenTurn['by']>> = {
 
 /** The most concurrent turns of one user. */
 const RUNS_PER_USER = 4;
+/** The most waiting turns of one conversation. */
+const LONGEST_QUEUE = 32;
+const FULL_RETRY_SECONDS = 60;
 /** How long ended turns can be read and repeated wakes are recognized. */
 const KEPT_MS = 30 * 24 * 3600 * 1000;
 const PRUNE_MS = 3600 * 1000;
@@ -76,10 +79,10 @@ const GUARD_TEXTS = {
 };
 
 export class Targets {
-  readonly store: TurnStore;
+  readonly store: AgentTurnStore;
   readonly #options: TargetsOptions;
   readonly #presets: Presets;
-  readonly #turns: Turns;
+  readonly #engine: TurnEngine;
   readonly #client: GuardedClient;
   readonly #runFolder: string;
   readonly #makers;
@@ -94,7 +97,7 @@ export class Targets {
    * @throws ReveilleError as `openDatabase`
    */
   constructor(options: TargetsOptions) {
-    const { dataDir, clock, log, dispatcher, environment, machineOf } = options;
+    const { dataDir, clock, log, dispatcher, environment } = options;
     this.#options = options;
     this.#presets = new Presets(options.presetFolder);
     this.#client = new GuardedClient(GUARD_TEXTS, options.resolve);
@@ -107,7 +110,7 @@ export class Targets {
       webhook: webhookTarget({ client: this.#client, clock }),
     };
     const { turnReports } = options;
-    this.store = new TurnStore(dataDir, clock, turnReports && (() => this.#sender?.wake()));
+    this.store = openAgentTurnStore(dataDir, clock, turnReports && (() => this.#sender?.wake()));
     if (turnReports)
       this.#sender = createTurnReportSender({
         ...turnReports,
@@ -116,19 +119,15 @@ export class Targets {
         log,
         random: Math.random,
       });
-    const onStage = (stage: TurnStage) => {
-      if (stage.stage === 'turn_started') this.#reportStart(stage);
-      options.onStage?.(stage);
-    };
-    const shared = { store: this.store, clock, log, onStage };
-    const workerOf = (machine: CommandMachine) => {
-      const worker = this.#workerOf(machine, this.#presetOf(machine));
-      if (worker) return worker;
-      throw new ReveilleError('unavailable', `the preset ${machine.spec.preset} now has another kind`);
-    };
-    this.#directDeliveries = new DirectDeliveries({ ...shared, suspend: options.suspend });
-    const attempts = new Attempts({ ...shared, machineOf, workerOf });
-    this.#turns = new Turns({ ...shared, attempts, perUser: RUNS_PER_USER });
+    const { onStage = () => {}, suspend } = options;
+    this.#directDeliveries = new DirectDeliveries({ store: this.store, clock, log, onStage, suspend });
+    this.#engine = new TurnEngine({
+      ...{ store: this.store, sessions: this.store.sessions, clock, log, owner: 'the router' },
+      ...{ concurrency: RUNS_PER_USER, perUser: true },
+      workerOf: (turn) => this.#workerOfTurn(turn),
+      onStart: (turn, at) => this.#onStart(turn, at),
+      onFinished: (turn) => this.#onFinished(turn),
+    });
   }
 
   /** Resumes the turns of an earlier router. No turn begins before. */
@@ -137,7 +136,7 @@ export class Targets {
     removeOthers(this.#runFolder, unfinished).catch((err: unknown) => {
       this.#options.log.warn({ err }, 'the files of ended turns could not be removed');
     });
-    this.#turns.recover();
+    this.#engine.start();
     this.#sender?.start();
     this.#prune();
   }
@@ -154,17 +153,39 @@ export class Targets {
     if (known) return acceptedAnswer(known, true);
     const preset = this.#presetOf(machine);
     const now = this.#options.clock.now();
-    const newId = () => uuidv7({ msecs: now });
-    const turn = turnOf(wake, { id: newId(), userId: machine.userId, preset: preset.name, now, newId });
-    const worker = this.#workerOf(machine, preset);
+    const { userId } = machine;
+    const turn: NewTurn = {
+      ...turnOf(wake, now, () => uuidv7({ msecs: now }), { userId }),
+      named: wake.conversation_id !== undefined,
+      preset: preset.name,
+    };
+    const worker = this.#workerOf(machine, preset, turn);
     if (worker) {
-      const accepted = await this.#turns.accept(turn, worker);
+      const accepted = await this.#accept(turn, worker);
       return acceptedAnswer(accepted.turn, accepted.deduped);
     }
-    return acceptedAnswer(
-      await this.#directDeliveries.deliver(this.#directOf(machine, preset), wake, turn, deadline),
-      false,
-    );
+    const direct = this.#directOf(machine, preset);
+    return acceptedAnswer(await this.#directDeliveries.deliver(direct, wake, turn, deadline), false);
+  }
+
+  /**
+   * Accepts a turn. Resolves when it is on disk, with the existing turn of its fire if there is one.
+   *
+   * @throws ReveilleError `unavailable` when too many turns wait in the conversation, when it could not be stored, or
+   *   with the agent's message when it could not begin the turn now
+   */
+  async #accept(turn: NewTurn, { agent, prompt, cwd }: Worker): Promise<{ turn: Turn; deduped: boolean }> {
+    if (this.#closed) throw new ReveilleError('unavailable', 'the router is shutting down');
+    if (this.#engine.waiting(turn) >= LONGEST_QUEUE) {
+      const message = `the conversation ${turn.conversationId} has ${LONGEST_QUEUE} waiting turns already`;
+      throw new ReveilleError('unavailable', message, { retryAfterSeconds: FULL_RETRY_SECONDS });
+    }
+    await agent.check(prompt, this.store.sessions.get(turn)?.cwd ?? cwd);
+    const accepted = await this.store.accept(turn);
+    if (accepted.deduped) return accepted;
+    this.#options.onStage?.({ ...stageOf(turn, turn.createdAt), stage: 'accepted' });
+    this.#engine.accepted();
+    return accepted;
   }
 
   /** How the turn of an accepted wake can be followed. */
@@ -172,8 +193,8 @@ export class Targets {
     const { clock } = this.#options;
     const turn = this.store.ofFire(userId, fireId);
     if (!turn) return undefined;
-    const { id, preset } = turn;
-    return recordedTurn({ by: this.#targetType(preset), preset, clock, read: () => this.store.get(id) });
+    const { id, preset = '' } = turn;
+    return recordedTurn({ by: this.#targetType(preset), preset, clock, read: () => this.store.turnById(id) });
   }
 
   #targetType(preset: string): WokenTurn['by'] {
@@ -213,12 +234,13 @@ export class Targets {
 
   /** The current activity of a user as text; `undefined` without any. */
   running(userId: string): string | undefined {
-    return this.#turns.running(userId);
+    const { running, waiting } = this.#engine.countsOf(userId);
+    return running + waiting === 0 ? undefined : `${running} running, ${waiting} waiting`;
   }
 
   /** Ends the running turns of a user; resolves when their ends are recorded. */
   stop(userId: string, why: string): Promise<void> {
-    return this.#turns.stop(userId, why);
+    return this.#engine.endTurnsOf(userId, why);
   }
 
   /** Ends turns that cannot continue without the router; a repeated call returns the same promise. */
@@ -229,7 +251,7 @@ export class Targets {
 
   async #close(): Promise<void> {
     this.#cancelPrune();
-    await this.#turns.close();
+    await this.#engine.stop(0);
     await this.#sender?.close();
     await this.#client.close();
     await this.store.close();
@@ -239,9 +261,26 @@ export class Targets {
    * The start of a turn that continues is reported at once. The report of an ended turn contains its start, even if
    * this report fails.
    */
-  #reportStart(stage: TurnStage): void {
-    this.store.reportStart(stage).catch((err: unknown) => {
-      this.#options.log.warn({ err, turn_id: stage.turn_id }, 'the report of a start could not be stored');
+  #onStart(turn: Turn, at: number): void {
+    const { log, onStage } = this.#options;
+    this.store.reportStart(turn, at).catch((err: unknown) => {
+      log.warn({ err, turn_id: turn.id }, 'the report of a start could not be stored');
+    });
+    onStage?.({ ...stageOf(turn, at), stage: 'turn_started' });
+  }
+
+  #onFinished(turn: Turn): void {
+    const { userId, fireId, status, attempts, error, reply, finishedAt } = turn;
+    const { log, onStage, clock } = this.#options;
+    const ok = status === 'unknown' ? undefined : status === 'done';
+    const about = { user_id: userId, fire_id: fireId, turn_id: turn.id, status, attempts };
+    log[ok ? 'info' : 'warn']({ ...about, reason: error }, 'a turn has ended');
+    onStage?.({
+      ...stageOf(turn, finishedAt ?? clock.now()),
+      stage: 'turn_finished',
+      ok,
+      ...(error === undefined ? {} : { error }),
+      ...(reply === undefined ? {} : { result: reply }),
     });
   }
 
@@ -249,17 +288,41 @@ export class Targets {
     return this.#presets.get(spec.preset);
   }
 
-  #workerOf(machine: CommandMachine, preset: Preset): Worker | undefined {
+  /** The agent of a stored turn, or why it cannot begin on its machine now. */
+  #workerOfTurn(turn: Turn): Worker | Outcome {
+    const machine = this.#options.machineOf(turn.userId!);
+    const state = machine?.state;
+    if (turn.status === 'queued' && state !== 'active') {
+      if (state === 'suspended' || state === 'provisioning')
+        return { status: 'not_started', why: `the machine is ${state}` };
+      return { status: 'failed', error: 'the machine was deleted before the turn began' };
+    }
+    if (machine?.provider !== 'command' || machine.spec.preset !== turn.preset) {
+      const error = `the machine is no longer one of preset ${turn.preset}; it was changed before the turn began`;
+      return { status: 'failed', error };
+    }
+    try {
+      const worker = this.#workerOf(machine, this.#presetOf(machine), turn);
+      return worker ?? { status: 'not_started', why: `the preset ${turn.preset} now has another kind` };
+    } catch (thrown) {
+      if (!(thrown instanceof ReveilleError)) throw thrown;
+      return { status: 'not_started', why: thrown.message };
+    }
+  }
+
+  /** `undefined` for an agent that accepts wakes directly. */
+  #workerOf(machine: CommandMachine, preset: Preset, turn: NewTurn): Worker | undefined {
     const { terminal, opencode, a2a } = this.#makers;
+    const { name } = preset;
+    const isBare = preset.kind === 'terminal' && preset.words === 'bare';
+    const common = { name, prompt: (isBare ? barePrompt : framedPrompt)(turn), cwd: machine.spec.cwd };
     switch (preset.kind) {
-      case 'terminal': {
-        const promptOf = preset.words === 'bare' ? barePrompt : framedPrompt;
-        return { machine, preset, target: terminal(preset, machine), promptOf };
-      }
+      case 'terminal':
+        return { ...common, agent: terminal(preset, machine), ...sessionRules(preset, turn) };
       case 'opencode':
-        return { machine, preset, target: opencode(preset, machine), promptOf: framedPrompt };
+        return { ...common, agent: opencode(preset, machine), ...sessionRules(preset, turn) };
       case 'a2a':
-        return { machine, preset, target: a2a(preset, machine), promptOf: framedPrompt };
+        return { ...common, agent: a2a(preset, machine), waitMs: preset.wait_seconds * 1000 };
       case 'openclaw':
       case 'webhook':
         return undefined;
@@ -281,7 +344,19 @@ export class Targets {
   }
 }
 
-function acceptedAnswer({ conversationId, id }: Turn, deduped: boolean): DaemonAnswer {
+/** How the agent's sessions belong to conversations. */
+function sessionRules(
+  { session: form, when_gone, wait_seconds }: PresetOf<'terminal' | 'opencode'>,
+  { named, conversationId }: NewTurn,
+): Partial<Worker> {
+  return {
+    guessedSession: named && form !== undefined && new RegExp(form).test(conversationId) ? conversationId : undefined,
+    replacesLostSession: when_gone === 'begin_anew',
+    waitMs: wait_seconds * 1000,
+  };
+}
+
+function acceptedAnswer({ conversationId, id }: NewTurn, deduped: boolean): DaemonAnswer {
   return {
     status: deduped ? 200 : 202,
     contentType: 'application/json; charset=utf-8',

@@ -5,6 +5,8 @@ import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { exitOf } from '../../kit/process/bubblewrap-signals.ts';
 import { SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
+import { type Agent, type Attempt, type Outcome, TurnEnd } from '../../turns/agent.ts';
+import type { Turn } from '../../turns/turn.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { utf8Bytes } from '../../wire/text.ts';
 import type { CommandMachine } from '../machines/machine.ts';
@@ -17,8 +19,7 @@ import type { TerminalPreset } from './preset.ts';
 import { checkFolder, type Program, programOf, statePaths } from './program.ts';
 import type { Exit } from './readers.ts';
 import { RunFiles } from './run-files.ts';
-import { type Attempt, type Outcome, type TargetMaker, TurnEnd, type TurnTarget } from './target.ts';
-import type { Turn } from './turn.ts';
+import type { AgentMaker } from './target.ts';
 import { verdictOf } from './verdict.ts';
 
 type TerminalOptions = {
@@ -40,8 +41,8 @@ const CHECK_MS = 250;
 /** A program that writes more than this is ended: it would fill the disk. */
 const MOST_OUTPUT_MIB = 256;
 
-class TerminalTarget implements TurnTarget {
-  readonly outlivesRouter = false;
+class TerminalTarget implements Agent {
+  readonly outlivesProcess = false;
   readonly #options: TerminalOptions;
   readonly #preset: TerminalPreset;
   readonly #machine: CommandMachine;
@@ -66,7 +67,7 @@ class TerminalTarget implements TurnTarget {
     const { turn, prompt, session, cwd = this.#options.environment.HOME, spawnId, signal } = attempt;
     const { spec } = this.#machine;
     const line = commandLine(this.#preset, prompt, session, spec.args ?? []);
-    if ('impossible' in line) return { result: 'failed', error: `the message ${line.impossible}` };
+    if ('impossible' in line) return { status: 'failed', error: `the message ${line.impossible}` };
     const files = new RunFiles(this.#options.runFolder, turn.id);
     const { isolation } = this.#options;
     let child: ChildProcess;
@@ -81,7 +82,7 @@ class TerminalTarget implements TurnTarget {
         await attempt.begin();
         const command = [path, ...line.arguments];
         const isolated = await isolation.isolate({
-          ...{ userId: turn.userId, command, cwd, env, sandbox: spec.sandbox },
+          ...{ userId: this.#machine.userId, command, cwd, env, sandbox: spec.sandbox },
           // The prompt may contain such names, and they do not grant the program access.
           specArgs: [path, ...(spec.args ?? [])],
           writable: [...statePaths(this.#preset.state, env), ...(spec.writable ?? []).map((one) => `${one}/`)],
@@ -107,7 +108,7 @@ class TerminalTarget implements TurnTarget {
       this.#options.log.error({ err, turn_id: turn.id }, 'a program could not be recorded and was ended');
       await group.end(0);
       return {
-        result: 'unknown',
+        status: 'unknown',
         error: 'the program could not be recorded, and was ended right after its start',
       };
     }
@@ -209,10 +210,10 @@ function notStarted(thrown: unknown): Outcome {
   const cause = thrown instanceof ReveilleError ? thrown.cause : undefined;
   const why = thrown instanceof Error ? thrown.message : String(thrown);
   const tooBig = cause instanceof Error && 'code' in cause && cause.code === 'E2BIG';
-  return tooBig ? { result: 'failed', error: why } : { result: 'not_started', why };
+  return tooBig ? { status: 'failed', error: why } : { status: 'not_started', why };
 }
 
-export function terminalTarget(options: TerminalOptions): TargetMaker<TerminalPreset, TurnTarget> {
+export function terminalTarget(options: TerminalOptions): AgentMaker<TerminalPreset, Agent> {
   return (preset, machine) => new TerminalTarget(options, preset, machine);
 }
 

@@ -26,7 +26,7 @@ const result = (more: object) =>
   JSON.stringify({ type: 'result', subtype: 'success', num_turns: 1, session_id: SESSION, ...more });
 
 test('a result is found between other lines, pretty-printed, and at the end of a list', () => {
-  const done = { result: 'done', session: SESSION, reply: 'ok' };
+  const done = { status: 'done', session: SESSION, reply: 'ok' };
   const text = result({ result: 'ok' });
   const forms = [
     text,
@@ -41,37 +41,37 @@ test('a result is found between other lines, pretty-printed, and at the end of a
 
 test('text of the agent is never parsed as an error of the program', () => {
   const reply = 'No conversation found with session ID, I would say; it already has an active writer';
-  assert.equal(verdict('claude', result({ result: reply })).result, 'done');
-  assert.equal(verdict('claude', result({ result: reply, is_error: true })).result, 'failed');
+  assert.equal(verdict('claude', result({ result: reply })).status, 'done');
+  assert.equal(verdict('claude', result({ result: reply, is_error: true })).status, 'failed');
   const events = [
     { type: 'thread.started', thread_id: SESSION },
     { type: 'item.completed', item: { type: 'agent_message', text: 'it already has an active writer' } },
     { type: 'turn.failed', error: { message: 'cut off' } },
   ];
-  assert.equal(verdict('codex', events.map((event) => JSON.stringify(event)).join('\n')).result, 'failed');
+  assert.equal(verdict('codex', events.map((event) => JSON.stringify(event)).join('\n')).status, 'failed');
 });
 
 test('a missing session is recognized in each known error text', () => {
   const text = `No conversation found with session ID: ${SESSION}`;
-  assert.equal(verdict('claude', '', { stderr: text, exit: { code: 1 } }).result, 'no_session');
+  assert.equal(verdict('claude', '', { stderr: text, exit: { code: 1 } }).status, 'no_session');
   const error = { type: 'result', subtype: 'error_during_execution', is_error: true, num_turns: 0, errors: [text] };
-  assert.equal(verdict('claude', JSON.stringify(error), { exit: { code: 1 } }).result, 'no_session');
+  assert.equal(verdict('claude', JSON.stringify(error), { exit: { code: 1 } }).status, 'no_session');
 });
 
 test('an ended program failed, unless it had reported success', () => {
   const ended = 'took longer than 5 s and was ended';
   const exit = { signal: 'SIGTERM' };
   assert.deepEqual(verdict('claude', '', { ended, exit, stderr: 'with sk-secret' }), {
-    ...{ result: 'failed', session: undefined, reply: undefined },
+    ...{ status: 'failed', session: undefined, reply: undefined },
     error: 'claude took longer than 5 s and was ended: with [redacted]',
   });
-  assert.equal(verdict('claude', result({ result: 'ok' }), { ended, exit }).result, 'done');
-  assert.equal(verdict('claude', '', { exit: undefined }).result, 'unknown');
+  assert.equal(verdict('claude', result({ result: 'ok' }), { ended, exit }).status, 'done');
+  assert.equal(verdict('claude', '', { exit: undefined }).status, 'unknown');
 });
 
 test('a session id that looks like an option is not stored', () => {
   const outcome = verdict('claude', result({ result: 'ok', session_id: '--dangerously-skip-permissions' }));
-  assert.deepEqual(outcome, { result: 'done', session: undefined, reply: 'ok' });
+  assert.deepEqual(outcome, { status: 'done', session: undefined, reply: 'ok' });
 });
 
 test('a reply that is too long is cut at a character boundary, with a note', () => {
@@ -100,7 +100,7 @@ test('every output has a result, and only the expected format marks a turn as do
   fc.assert(
     fc.property(fc.constantFrom('claude', 'codex', 'gemini'), output, output, exits, (name, stdout, stderr, exit) => {
       const outcome = verdict(name, stdout, { stderr, exit });
-      assert.notEqual(outcome.result, 'done');
+      assert.notEqual(outcome.status, 'done');
       if ('error' in outcome) assert.ok(outcome.error.length < 2500 && outcome.error.isWellFormed());
     }),
   );

@@ -1,10 +1,11 @@
 /** Determines the outcome of a program's turn from its output and its exit. Pure. */
+
+import type { Outcome } from '../../turns/agent.ts';
 import { lastOutput } from '../providers/redaction.ts';
 import type { TerminalPreset } from './preset.ts';
 import { oneLine } from './prompt.ts';
 import type { Exit, Output, Reading } from './readers.ts';
 import { READERS } from './readers.ts';
-import type { Outcome } from './target.ts';
 
 export type Evidence = {
   output: Output;
@@ -54,8 +55,8 @@ function proofOfRest(
   if (reading.verdict === 'done' || reading.began) return undefined;
   const errorText = errorTextOf(reading, output);
   const why = reading.verdict === 'failed' ? oneLine(reading.error, secrets) : lastOutput(errorText, secrets);
-  if (has(errorText, preset.busy)) return { result: 'not_started', why: `${preset.name} is busy: ${why}` };
-  if (session !== undefined && has(errorText, preset.gone)) return { result: 'no_session', why };
+  if (has(errorText, preset.busy)) return { status: 'not_started', why: `${preset.name} is busy: ${why}` };
+  if (session !== undefined && has(errorText, preset.gone)) return { status: 'no_session', why };
   return undefined;
 }
 
@@ -74,15 +75,15 @@ function unreadable(preset: TerminalPreset, reading: Reading, { output, exit, en
   const ending = endingOf(exit, ended);
   if (ending === undefined) {
     return {
-      result: 'unknown',
+      status: 'unknown',
       session,
       error: `${preset.name} ended while no router was running, and its output does not show the outcome${detail}`,
     };
   }
   const succeeded = ended === undefined && exit !== undefined && 'code' in exit && exit.code === 0;
-  if (!succeeded) return { result: 'failed', session, reply, error: `${preset.name} ${ending}${detail}` };
+  if (!succeeded) return { status: 'failed', session, reply, error: `${preset.name} ${ending}${detail}` };
   return {
-    result: 'unknown',
+    status: 'unknown',
     session,
     error: `${preset.name} ${ending}, but its output cannot be parsed (${preset.reads} was expected)${detail}`,
   };
@@ -98,10 +99,10 @@ export function verdictOf(preset: TerminalPreset, evidence: Evidence): Outcome {
   if (rest) return rest;
   const { session } = reading;
   const reply = boundedReply(reading.reply);
-  if (reading.verdict === 'done') return { result: 'done', session, reply };
+  if (reading.verdict === 'done') return { status: 'done', session, reply };
   if (reading.verdict === 'failed') {
     const also = evidence.ended === undefined ? '' : `; it ${evidence.ended}`;
-    return { result: 'failed', session, reply, error: `${oneLine(reading.error, evidence.secrets)}${also}` };
+    return { status: 'failed', session, reply, error: `${oneLine(reading.error, evidence.secrets)}${also}` };
   }
   return unreadable(preset, reading, evidence);
 }

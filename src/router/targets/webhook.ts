@@ -12,7 +12,7 @@ import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Wake } from '../../wire/wake.ts';
 import { call, within } from './call.ts';
 import type { PresetOf } from './preset.ts';
-import type { DeliveryOutcome, DirectTarget, TargetMaker } from './target.ts';
+import type { AgentMaker, DeliveryOutcome, DirectTarget } from './target.ts';
 
 export type WebhookOptions = { client: GuardedClient; clock: Clock };
 
@@ -37,7 +37,7 @@ function eventOf(type: string, wake: Wake, conversationId: string): string {
   });
 }
 
-export function webhookTarget({ client, clock }: WebhookOptions): TargetMaker<PresetOf<'webhook'>, DirectTarget> {
+export function webhookTarget({ client, clock }: WebhookOptions): AgentMaker<PresetOf<'webhook'>, DirectTarget> {
   return (preset, { spec, token }) => ({
     async deliver(wake, turn, _prompt, signal): Promise<DeliveryOutcome> {
       const url = new URL(spec.url!);

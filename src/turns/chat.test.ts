@@ -4,7 +4,7 @@ import { parseJsonObject } from '../wire/json.ts';
 import { parseOrThrow } from '../wire/validate.ts';
 import { type ChatRequest, chatRequestSchema, RAW_WAKE_FIELDS } from '../wire/wake.ts';
 import { turnOf, withMarkers } from './chat.ts';
-import { ALARM_ID, wakeBody } from './testing/workbench.ts';
+import { ALARM_ID, wakeBody } from './testing/wakes.ts';
 
 const DUE = Date.UTC(2026, 5, 15, 8, 10);
 

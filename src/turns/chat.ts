@@ -1,12 +1,11 @@
 /** Accepts a turn: `POST /chat` (docs/reference/api.md). Pure but for {@link acceptChat}. */
 import { v7 as uuidv7 } from 'uuid';
 import type { Clock } from '../kit/clock/clock.ts';
-import type { NewTurn } from '../turns/turn.ts';
 import { labelSchema, ownerOf } from '../wire/did.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { derivedName, fireIdOf, REPEAT_SECONDS } from '../wire/fire-id.ts';
 import { type ChatAccepted, type ChatRequest, WAKE_HEADERS, WAKE_MEMBERS } from '../wire/wake.ts';
-import type { ConversationStore } from './conversations/store.ts';
+import type { NewTurn, Turn } from './turn.ts';
 
 /** The headers that mark a delivery, and the equivalent members of the body. */
 const MARKERS = [
@@ -74,7 +73,7 @@ export function turnOf(body: ChatRequest, now: number, newId: () => string, { us
 }
 
 export type ChatOptions = {
-  store: Pick<ConversationStore, 'accept'>;
+  store: { accept(turn: NewTurn, isFull?: () => boolean): Promise<{ turn: Turn; deduped: boolean }> };
   clock: Clock;
   /** Called when a new turn has been stored. */
   onAccepted: () => void;
