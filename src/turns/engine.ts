@@ -289,26 +289,11 @@ export class TurnEngine {
 const EVERYONE = '';
 
 function endingOf({ outcome, cwd, began }: Attempted): Ending {
-  const { model } = outcome;
-  switch (outcome.status) {
-    case 'not_started': {
-      const error = `it was tried for as long as its preset allows and did not start: ${outcome.why}`;
-      return { status: 'failed', error };
-    }
-    case 'no_session':
-      return { status: 'failed', error: outcome.why };
-    case 'stopped':
-      throw new TypeError('a stopped turn has not ended');
-    case 'interrupted':
-      return { status: 'interrupted', error: outcome.error };
-    case 'done':
-      return { status: 'done', reply: outcome.reply, session: outcome.session, model, cwd, began };
-    case 'failed':
-      return {
-        ...{ status: 'failed', error: outcome.error, reply: outcome.reply, session: outcome.session },
-        ...{ model, cwd, began },
-      };
-    case 'unknown':
-      return { status: 'unknown', error: outcome.error, session: outcome.session, cwd, began };
+  if (outcome.status === 'not_started') {
+    const error = `it was tried for as long as its preset allows and did not start: ${outcome.why}`;
+    return { status: 'failed', error };
   }
+  // Attempts turn a lost session into a failure, and a stopped turn is put back.
+  if (outcome.status === 'no_session' || outcome.status === 'stopped') throw new TypeError('the turn has not ended');
+  return { ...outcome, cwd, began };
 }

@@ -13,7 +13,7 @@ import { ReveilleError } from '../wire/errors.ts';
 import { isOccurrence } from '../wire/fire-id.ts';
 import type { TurnReport } from '../wire/turn-report.ts';
 import type { Turn } from './turn.ts';
-import { type AcceptedTurn, type Ending, type TurnTable, turnTable } from './turn-table.ts';
+import { type AcceptedTurn, type Ending, turnTable } from './turn-table.ts';
 
 /** What the owner of the database stores in the transactions that change a turn. */
 export type TurnHooks = {
@@ -47,7 +47,7 @@ export function openTurnStore({ path, migrations, clock, perUser, onTurnReport, 
   const file = openDatabase({ path, migrations, clock, lock: 'exclusive' });
   const { db } = file;
   const writes = new GroupCommit(db);
-  const turns: TurnTable = turnTable(db, { perUser });
+  const turns = turnTable(db, { perUser });
   const reports = turnReportTable(db);
   const { accepting, changed } = hooks?.(db) ?? {};
 

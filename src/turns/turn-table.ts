@@ -7,51 +7,26 @@ import type { NewTurn, Turn } from './turn.ts';
 
 type Row = Record<string, SQLOutputValue>;
 
-/** The members of an accepted turn and their columns. */
-const ACCEPTED = {
-  id: 'id',
-  userId: 'user_id',
-  conversationId: 'conversation_id',
-  origin: 'origin',
-  alarmId: 'alarm_id',
-  fireId: 'fire_id',
-  named: 'named',
-  preset: 'preset',
-  scheduledFor: 'scheduled_for',
-  missedCount: 'missed_count',
-  lateBecause: 'late_because',
-  label: 'label',
-  setAt: 'set_at',
-  setBy: 'set_by',
-  message: 'message',
-  payload: 'payload',
-  status: 'status',
-  handle: 'handle',
-  createdAt: 'created_at',
-  startedAt: 'started_at',
-  finishedAt: 'finished_at',
-} as const;
+/** The columns that an accepted turn can have. */
+const ACCEPTED = [
+  ...['id', 'user_id', 'conversation_id', 'origin', 'alarm_id', 'fire_id', 'named', 'preset', 'scheduled_for'],
+  ...['missed_count', 'late_because', 'label', 'set_at', 'set_by', 'message', 'payload', 'status', 'handle'],
+  ...['created_at', 'started_at', 'finished_at'],
+];
 
-const COLUMNS = {
+const COLUMNS = [
   ...ACCEPTED,
-  seq: 'seq',
-  attempts: 'attempts',
-  retries: 'retries',
-  retryAt: 'retry_at',
-  waits: 'waits',
-  session: 'session',
-  spawnId: 'spawn_id',
-  pid: 'pid',
-  birth: 'birth',
-  reply: 'reply',
-  error: 'error',
-  model: 'model',
-} as const;
+  ...['seq', 'attempts', 'retries', 'retry_at', 'waits', 'session', 'spawn_id', 'pid', 'birth', 'reply', 'error'],
+  'model',
+];
+
+/** `fire_id` is the member `fireId`. */
+const memberOf = (column: string) => column.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
 
 /** The columns of a turn for {@link turnOf}. */
-export const TURN_COLUMNS = Object.entries(COLUMNS)
-  .map(([member, column]) => `${column} AS ${member}`)
-  .join(', ');
+export const TURN_COLUMNS = COLUMNS.map((column) => `${column} AS ${memberOf(column)}`).join(', ');
+
+const present = (row: Row) => Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null));
 
 /**
  * The turn of a row; SQLite's NULL is an absent member. The columns are typed by the schema (STRICT tables), which the
@@ -59,7 +34,7 @@ export const TURN_COLUMNS = Object.entries(COLUMNS)
  */
 export function turnOf({ named, pid, birth, ...members }: Row): Turn {
   return {
-    ...Object.fromEntries(Object.entries(members).filter(([, value]) => value !== null)),
+    ...present(members),
     ...(named === null ? {} : { named: named === 1 }),
     ...(pid === null || birth === null ? {} : { born: { pid, birth } }),
   } as Turn;
@@ -86,8 +61,6 @@ export type Ending = {
   readonly began?: number | undefined;
 };
 
-export type TurnTable = ReturnType<typeof turnTable>;
-
 /**
  * Makes the table's operations over an open connection.
  *
@@ -105,10 +78,7 @@ export function turnTable(db: DatabaseSync, { perUser }: { perUser: boolean }) {
     statement(`UPDATE turns SET ${set} WHERE id = :id AND ${where} RETURNING ${TURN_COLUMNS}`);
 
   const insert = statement(`
-    INSERT INTO turns (${Object.values(ACCEPTED).join(', ')})
-    VALUES (${Object.keys(ACCEPTED)
-      .map((member) => `:${member}`)
-      .join(', ')})
+    INSERT INTO turns (${ACCEPTED.join(', ')}) VALUES (${ACCEPTED.map((column) => `:${column}`).join(', ')})
     RETURNING ${TURN_COLUMNS}`);
   const byId = statement(`SELECT ${TURN_COLUMNS} FROM turns WHERE id = :id`);
   const byFire = statement(`
@@ -150,12 +120,10 @@ export function turnTable(db: DatabaseSync, { perUser }: { perUser: boolean }) {
   return {
     /** Stores a turn, `queued` by default. The caller has checked its fire in the same transaction. */
     insert(turn: AcceptedTurn): Turn {
-      const value = (member: keyof typeof ACCEPTED): SQLInputValue => {
-        const given = member === 'status' ? (turn.status ?? 'queued') : (turn[member] ?? null);
-        return typeof given === 'boolean' ? Number(given) : given;
-      };
-      const members = Object.keys(ACCEPTED) as (keyof typeof ACCEPTED)[];
-      return insert(Object.fromEntries(members.map((member) => [member, value(member)])))!;
+      const members: Record<string, unknown> = { status: 'queued', ...turn };
+      const value = (given: unknown) =>
+        typeof given === 'boolean' ? Number(given) : ((given ?? null) as SQLInputValue);
+      return insert(Object.fromEntries(ACCEPTED.map((column) => [column, value(members[memberOf(column)])])))!;
     },
 
     get: (id: string) => byId({ id }),
@@ -168,10 +136,7 @@ export function turnTable(db: DatabaseSync, { perUser }: { perUser: boolean }) {
     },
 
     /** Queued and running turns after a position in the order, oldest first. */
-    unfinished: (after: number): UnfinishedTurn[] =>
-      unfinished
-        .all(after)
-        .map((row) => Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null)) as UnfinishedTurn),
+    unfinished: (after: number): UnfinishedTurn[] => unfinished.all(after).map((row) => present(row) as UnfinishedTurn),
 
     /** Counts an attempt of an unfinished turn; `undefined` when it has ended. */
     begin: (id: string, { session, spawnId, now }: { session: string | undefined; spawnId: string; now: number }) =>
