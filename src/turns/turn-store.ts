@@ -4,8 +4,6 @@
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Clock } from '../kit/clock/clock.ts';
-import type { TurnReportOutbox } from '../kit/outbox/turn-report-sender.ts';
-import { turnReportTable } from '../kit/outbox/turn-report-table.ts';
 import { GroupCommit } from '../kit/sqlite/group-commit.ts';
 import { openDatabase } from '../kit/sqlite/open.ts';
 import { storageError } from '../kit/sqlite/sqlite-error.ts';
@@ -13,6 +11,8 @@ import { ReveilleError } from '../wire/errors.ts';
 import { isOccurrence } from '../wire/fire-id.ts';
 import type { TurnReport } from '../wire/turn-report.ts';
 import type { Turn } from './turn.ts';
+import type { TurnReportOutbox } from './turn-report-sender.ts';
+import { turnReportTable } from './turn-report-table.ts';
 import { type AcceptedTurn, type Ending, turnTable } from './turn-table.ts';
 
 /** What the owner of the database stores in the transactions that change a turn. */

@@ -5,8 +5,8 @@ import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { ManualClock, settle } from '../../kit/clock/testing/manual-clock.ts';
 import type { NeoEvent } from '../../neo/client.ts';
 import { openConversationStore } from '../../neo/conversations/store.ts';
-import { eventFeed } from '../../neo/events.ts';
 import { beginNext } from '../../neo/testing/workbench.ts';
+import { eventFeed } from '../../turns/event-feed.ts';
 import { Screen } from './conversation.ts';
 
 function screen() {

@@ -5,7 +5,10 @@
 
 import { join } from 'node:path';
 import type { Clock } from '../../kit/clock/clock.ts';
+import { type ActivityCursor, type Conversation, conversationTable } from '../../turns/conversation-table.ts';
+import { type EventFilter, eventLog, type StoredEvent } from '../../turns/event-log.ts';
 import type { NewTurn, Turn } from '../../turns/turn.ts';
+import { turnQueries } from '../../turns/turn-queries.ts';
 import { openTurnStore } from '../../turns/turn-store.ts';
 import { turnEventOf } from '../../turns/turn-view.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -13,10 +16,7 @@ import type { TurnEventData } from '../../wire/turn.ts';
 import { callBegunEvent, callFinishedEvent } from '../loop/call-events.ts';
 import type { Journal } from '../loop/journal.ts';
 import type { GateNotice } from '../tools/surface.ts';
-import { type ActivityCursor, type Conversation, conversationTable } from './conversation-table.ts';
-import { type EventFilter, eventLog, type StoredEvent } from './event-log.ts';
 import { stepTable } from './step-table.ts';
-import { turnQueries } from './turn-queries.ts';
 
 /** A full queue stays full for a while: turns take seconds to minutes. */
 const FULL_RETRY_SECONDS = 60;

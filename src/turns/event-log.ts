@@ -3,8 +3,8 @@
  * are folded into one, so that long replies do not displace other events.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import { encodeJson } from '../../wire/json.ts';
-import type { TurnEventData, TurnEventType } from '../../wire/turn.ts';
+import { encodeJson } from '../wire/json.ts';
+import type { TurnEventData, TurnEventType } from '../wire/turn.ts';
 
 /** A stored event; `data` is JSON text on one line. */
 export type StoredEvent = { readonly id: number; readonly type: TurnEventType; readonly data: string };

@@ -5,11 +5,11 @@ import type { AddressInfo } from 'node:net';
 import { DatabaseSync } from 'node:sqlite';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
-import { eventually } from '../../../test/support/eventually.ts';
-import type { TurnReport } from '../../wire/turn-report.ts';
-import { type Clock, systemClock } from '../clock/clock.ts';
-import { turnReportKey, verifyWebhook } from '../identity/webhook-signature.ts';
-import { silentLogger } from '../log/log.ts';
+import { eventually } from '../../test/support/eventually.ts';
+import { type Clock, systemClock } from '../kit/clock/clock.ts';
+import { turnReportKey, verifyWebhook } from '../kit/identity/webhook-signature.ts';
+import { silentLogger } from '../kit/log/log.ts';
+import type { TurnReport } from '../wire/turn-report.ts';
 import { createTurnReportSender, deliveryOf, type TurnReportSenderOptions } from './turn-report-sender.ts';
 import { turnReportTable } from './turn-report-table.ts';
 

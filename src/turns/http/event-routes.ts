@@ -1,23 +1,17 @@
 /** `GET /events`: events as server-sent events that can be resumed. */
 import { once } from 'node:events';
-import { type Clock, wait } from '../../kit/clock/clock.ts';
+import type { Clock } from '../../kit/clock/clock.ts';
 import type { HttpApp } from '../../kit/http/environment.ts';
 import { serve } from '../../kit/http/serve.ts';
 import { type EventStream, openEventStream } from '../../kit/http/sse.ts';
 import type { Logger } from '../../kit/log/log.ts';
-import { encodeJson } from '../../wire/json.ts';
 import { eventHeadersSchema, eventQuerySchema } from '../../wire/turn.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
-import type { Approvers } from '../delegate/approvers.ts';
-import type { ExecutorLink } from '../delegate/delegate.ts';
-import type { EventFeed, FeedRequest } from '../events.ts';
-import { NEO_ROUTES } from './routes.ts';
+import type { EventFeed, FeedRequest } from '../event-feed.ts';
+import { CHAT_ROUTES } from './routes.ts';
 
 /** A single event can contain a whole reply, each of whose characters may take six in JSON. */
 const BUFFERED_BYTES = 4 * 1024 * 1024;
-
-/** How often the executor is queried for waiting gates while a stream is open. */
-const GATE_POLL_MS = 5000;
 
 /** Sends a feed; waits whenever the reader is slower than the log. */
 async function forward(
@@ -34,37 +28,16 @@ async function forward(
   }
 }
 
-/**
- * Sends the waiting gates to a new stream, which has not seen the questions. Queries for new ones while a stream is
- * open, because no turn waits beside a parked task. New gates and their results are sent through the log.
- */
-async function sendGates(
-  executor: Pick<ExecutorLink, 'openGates'>,
-  conversationId: string | undefined,
-  stream: EventStream,
-  clock: Clock,
-): Promise<void> {
-  for (const gate of await executor.openGates(conversationId, stream.closed)) {
-    stream.send({ event: 'gate', data: encodeJson(gate) });
-  }
-  while (!stream.closed.aborted) {
-    await wait(clock, GATE_POLL_MS, stream.closed);
-    if (!stream.closed.aborted) await executor.openGates(conversationId, stream.closed);
-  }
-}
-
 type EventRoutesOptions = {
   feed: EventFeed;
   clock: Clock;
   log: Logger;
-  /** Counts the followers, who can answer gates. */
-  approvers: Pick<Approvers, 'addStream'> | undefined;
-  /** Knows the waiting gates. */
-  executor: Pick<ExecutorLink, 'openGates'> | undefined;
+  /** Called with each new stream and the conversation of its reader; absent: all of them. */
+  onStream?: (stream: EventStream, conversationId: string | undefined) => void;
 };
 
-export function eventRoutes(app: HttpApp, { feed, clock, log, approvers, executor }: EventRoutesOptions): void {
-  serve(app, NEO_ROUTES.events, (c) => {
+export function eventRoutes(app: HttpApp, { feed, clock, log, onStream }: EventRoutesOptions): void {
+  serve(app, CHAT_ROUTES.events, (c) => {
     const query = parseOrThrow(eventQuerySchema, c.req.query());
     const header = parseOrThrow(eventHeadersSchema, { 'Last-Event-ID': c.req.header('last-event-id') });
     // A reconnecting client sends the header by itself; it is newer than the address.
@@ -74,10 +47,7 @@ export function eventRoutes(app: HttpApp, { feed, clock, log, approvers, executo
       ...(after === undefined ? {} : { after }),
     };
     const stream = openEventStream(c, { clock, maxBufferedBytes: BUFFERED_BYTES });
-    const leave = approvers?.addStream(query.conversation_id);
-    if (leave) stream.closed.addEventListener('abort', leave);
-    if (stream.closed.aborted) leave?.();
-    if (executor) void sendGates(executor, query.conversation_id, stream, clock);
+    onStream?.(stream, query.conversation_id);
     forward(feed, request, stream, c.env.outgoing).catch((err: unknown) => {
       log.error({ err }, 'an event stream failed');
       stream.close();

@@ -1,12 +1,14 @@
 /** The turns of conversations, for their readers and for the context of a turn. */
 import type { DatabaseSync } from 'node:sqlite';
-import type { Turn } from '../../turns/turn.ts';
-import { TURN_COLUMNS, turnOf } from '../../turns/turn-table.ts';
+import type { Turn } from './turn.ts';
+import { TURN_COLUMNS, turnOf } from './turn-table.ts';
 
 /** A page of turns ends early when its text has this many characters, to bound the size of an answer. */
 const PAGE_CHARACTERS = 4 * 1024 * 1024;
 
 export type TurnPage = { turns: Turn[]; more: boolean };
+
+export type TurnQueries = ReturnType<typeof turnQueries>;
 
 /** Makes the queries over an open connection. */
 export function turnQueries(db: DatabaseSync) {

@@ -11,7 +11,7 @@
  * ```
  */
 import type { DatabaseSync } from 'node:sqlite';
-import { TURN_REPLY_MAX_CHARACTERS, type TurnReport } from '../../wire/turn-report.ts';
+import { TURN_REPLY_MAX_CHARACTERS, type TurnReport } from '../wire/turn-report.ts';
 import type { WaitingTurnReport } from './turn-report-sender.ts';
 
 const COLUMNS = 'user_id, fire_id, stage, at, outcome, error, turn_id, conversation_id, retry_at, reply';

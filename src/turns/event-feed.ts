@@ -4,7 +4,7 @@
  * position.
  */
 import type { TurnEventData, TurnEventType } from '../wire/turn.ts';
-import type { ConversationStore } from './conversations/store.ts';
+import type { EventFilter, StoredEvent } from './event-log.ts';
 
 /** An item for a reader. Without `id` it is about the stream and not part of the log. */
 export type FeedItem = { readonly id?: number; readonly type: TurnEventType; readonly data: string };
@@ -16,7 +16,10 @@ export type FeedRequest = {
   readonly after?: number;
 };
 
-type Log = Pick<ConversationStore, 'eventsAfter' | 'eventBounds'>;
+type Log = {
+  eventsAfter(id: number, limit: number, filter: EventFilter): StoredEvent[];
+  eventBounds(): { droppedThrough: number; newest: number };
+};
 
 const PAGE = 100;
 

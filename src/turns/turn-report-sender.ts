@@ -2,14 +2,15 @@
  * The outbox of turn reports: posts waiting reports to chronosd, one fire at a time and in order, until chronosd has
  * accepted them.
  */
-import { pathSegment } from '../../wire/identifier.ts';
-import { type TurnReport, turnReportBody } from '../../wire/turn-report.ts';
-import type { Clock } from '../clock/clock.ts';
-import { exchange, joinUrl, reasonOf } from '../http/exchange.ts';
-import { plainTransport } from '../http/plain-transport.ts';
-import { webhookSigner } from '../identity/webhook-signature.ts';
-import type { Logger } from '../log/log.ts';
-import { createOutbox, type Delivery, type Outbox, type OutboxStore } from './outbox.ts';
+
+import type { Clock } from '../kit/clock/clock.ts';
+import { exchange, joinUrl, reasonOf } from '../kit/http/exchange.ts';
+import { plainTransport } from '../kit/http/plain-transport.ts';
+import { webhookSigner } from '../kit/identity/webhook-signature.ts';
+import type { Logger } from '../kit/log/log.ts';
+import { createOutbox, type Delivery, type Outbox, type OutboxStore } from '../kit/outbox/outbox.ts';
+import { pathSegment } from '../wire/identifier.ts';
+import { type TurnReport, turnReportBody } from '../wire/turn-report.ts';
 
 // One post of turn reports to chronosd: signed, with a time limit, without redirects.
 

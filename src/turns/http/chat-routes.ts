@@ -1,18 +1,36 @@
 /**
- * `GET /conversations`, `GET /conversations/{id}` and `GET /conversations/{id}/turns/{turn_id}`, which a client polls.
+ * Turns and conversations: `POST /chat` (a wake, or a message from a person), `GET /conversations`,
+ * `GET /conversations/{id}`, `GET /conversations/{id}/turns/{turn_id}` (which a client polls), `POST /turns/{id}/cancel`.
  */
+import { readJson } from '../../kit/http/body.ts';
 import { sendOk } from '../../kit/http/envelope.ts';
 import type { HttpApp } from '../../kit/http/environment.ts';
 import { serve } from '../../kit/http/serve.ts';
-import { viewOf } from '../../turns/turn-view.ts';
 import { conversationIdSchema, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { type ConversationSummary, conversationListQuerySchema, conversationQuerySchema } from '../../wire/turn.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
-import type { Conversation } from '../conversations/conversation-table.ts';
-import type { ConversationStore } from '../conversations/store.ts';
-import { NEO_ROUTES } from './routes.ts';
+import { callerWakeName, chatRequestSchema, RAW_WAKE_FIELDS, withoutEmptyMembers } from '../../wire/wake.ts';
+import { acceptChat, type ChatOptions, userOf, withMarkers } from '../chat.ts';
+import type { ActivityCursor, Conversation } from '../conversation-table.ts';
+import type { TurnEngine } from '../engine.ts';
+import type { TurnQueries } from '../turn-queries.ts';
+import { viewOf } from '../turn-view.ts';
+import { CHAT_ROUTES } from './routes.ts';
+
+/** The stored conversations. */
+type Conversations = Pick<TurnQueries, 'turn' | 'turnsAfter'> & {
+  conversation(id: string): Conversation | undefined;
+  /** Newest activity first. */
+  listConversations(limit: number, cursor?: ActivityCursor): Conversation[];
+  newestEventOf(conversationId: string): number;
+};
+
+type ChatRoutesOptions = Omit<ChatOptions, 'onAccepted'> & {
+  store: Conversations;
+  engine: Pick<TurnEngine, 'accepted' | 'cancel'>;
+};
 
 function summaryOf(conversation: Conversation): ConversationSummary {
   return {
@@ -24,7 +42,7 @@ function summaryOf(conversation: Conversation): ConversationSummary {
   };
 }
 
-function find(store: ConversationStore, id: string): Conversation {
+function find(store: Conversations, id: string): Conversation {
   const conversation = conversationIdSchema.safeParse(id).success ? store.conversation(id) : undefined;
   if (conversation) return conversation;
   throw new ReveilleError(
@@ -33,8 +51,19 @@ function find(store: ConversationStore, id: string): Conversation {
   );
 }
 
-export function conversationRoutes(app: HttpApp, store: ConversationStore): void {
-  serve(app, NEO_ROUTES.listConversations, (c) => {
+export function chatRoutes(app: HttpApp, { engine, ...options }: ChatRoutesOptions): void {
+  const { store } = options;
+
+  serve(app, CHAT_ROUTES.chat, async (c) => {
+    const header = (name: string) => c.req.header(name);
+    const sent = withoutEmptyMembers(await readJson(c, { raw: RAW_WAKE_FIELDS }));
+    const body = parseOrThrow(chatRequestSchema, withMarkers(header, sent));
+    const about = { userId: userOf(header, body), name: callerWakeName(header) };
+    const accepted = await acceptChat(body, { ...options, onAccepted: () => engine.accepted() }, about);
+    return sendOk(c, accepted, accepted.deduped ? 200 : 202);
+  });
+
+  serve(app, CHAT_ROUTES.listConversations, (c) => {
     const { limit = LIST_LIMIT_DEFAULT, cursor } = parseOrThrow(conversationListQuerySchema, c.req.query());
     const found = store.listConversations(limit + 1, cursor);
     const page = found.slice(0, limit);
@@ -45,7 +74,7 @@ export function conversationRoutes(app: HttpApp, store: ConversationStore): void
     });
   });
 
-  serve(app, NEO_ROUTES.getConversation, (c) => {
+  serve(app, CHAT_ROUTES.getConversation, (c) => {
     const { limit = LIST_LIMIT_MAX, cursor = 0 } = parseOrThrow(conversationQuerySchema, c.req.query());
     const conversation = find(store, c.req.param('id'));
     const { turns, more } = store.turnsAfter(conversation.id, cursor, limit);
@@ -61,9 +90,16 @@ export function conversationRoutes(app: HttpApp, store: ConversationStore): void
     });
   });
 
-  serve(app, NEO_ROUTES.getTurn, (c) => {
+  serve(app, CHAT_ROUTES.getTurn, (c) => {
     const turn = store.turn(c.req.param('turn_id'), c.req.param('id'));
     if (!turn) throw new ReveilleError('not_found', 'this conversation has no turn with this id');
+    return sendOk(c, viewOf(turn));
+  });
+
+  serve(app, CHAT_ROUTES.cancelTurn, async (c) => {
+    const turn = await engine.cancel(c.req.param('id'));
+    if (!turn) throw new ReveilleError('not_found', 'there is no turn with this id; a conversation lists its turns');
+    // A turn that had already ended is returned unchanged.
     return sendOk(c, viewOf(turn));
   });
 }
