@@ -84,7 +84,7 @@ export function openConversationStore(options: ConversationStoreOptions) {
       });
     },
 
-    /** A turn that was running when the last process ended waits again. @param text tells its readers */
+    /** A turn that was running when the last process ended waits again. @param text the notice for its readers */
     putBackAfterCrash: (turn: Turn, text: string) => turns.putBack(turn, () => notice(turn, 'run_again', text)),
 
     /** Stores a piece of a reply for the readers of the event stream. */

@@ -1,4 +1,7 @@
 /** The registry's routes for operators: `/admin/machines` (docs/reference/routes.md). */
+
+import type { AgentHost } from '../../agents/host.ts';
+import type { AgentTurnStore } from '../../agents/turn-store.ts';
 import type { Clock } from '../../kit/clock/clock.ts';
 import { requireBearer } from '../../kit/http/bearer.ts';
 import { readJson } from '../../kit/http/body.ts';
@@ -36,8 +39,6 @@ import { machinePutSchema } from '../machines/machine-schema.ts';
 import type { Registry } from '../machines/registry.ts';
 import { descriptorOf, isSecretIn } from '../providers/descriptors.ts';
 import { cannotRunAs } from '../providers/isolation.ts';
-import type { Targets } from '../targets/targets.ts';
-import type { AgentTurnStore } from '../targets/turn-store.ts';
 import { ROUTER_ROUTES } from './routes.ts';
 
 /** @throws ReveilleError `invalid_request` for an invalid user id */
@@ -52,7 +53,7 @@ export function userIdOf(c: HttpContext): string {
 type MachineRoutesOptions = {
   registry: Registry;
   fleet: Fleet;
-  targets: Targets;
+  agents: AgentHost;
   budgets: Budgets;
   adminToken: string | undefined;
   clock: Clock;
@@ -63,8 +64,8 @@ type MachineRoutesOptions = {
 type Change = (machine: Machine, now: number) => Machine;
 
 export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): void {
-  const { registry, fleet, targets, budgets, clock, log } = options;
-  const running = (machine: Machine) => (hasDaemon(machine) ? fleet.running(machine) : targets.running(machine.userId));
+  const { registry, fleet, agents, budgets, clock, log } = options;
+  const running = (machine: Machine) => (hasDaemon(machine) ? fleet.running(machine) : agents.running(machine.userId));
   const view = (machine: Machine) => viewOf(machine, running(machine), budgets.standard);
 
   const existing = (userId: string): Machine => {
@@ -88,7 +89,7 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
   const changeAndStop = async (c: HttpContext, action: string, apply: Change): Promise<Response> => {
     const machine = await change(c, action, apply);
     const why = `the machine was ${machine.state}`;
-    await Promise.all([fleet.of(machine.userId).stop(), targets.stop(machine.userId, why)]);
+    await Promise.all([fleet.of(machine.userId).stop(), agents.stop(machine.userId, why)]);
     return sendOk(c, view(machine));
   };
 
@@ -107,7 +108,7 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
     return sendOk(c, { machines: machines.map(view), count: machines.length, next_cursor });
   });
 
-  addTurnRoutes(app, targets.store);
+  addTurnRoutes(app, agents.store);
   addChangeRoutes(app, registry);
 
   serve(app, ROUTER_ROUTES.getMachine, (c) => sendOk(c, view(existing(userIdOf(c)))));
@@ -120,10 +121,10 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
     const why = 'run_as' in body.spec && body.spec.run_as ? cannotRunAs() : undefined;
     if (why !== undefined) throw new ReveilleError('invalid_request', `spec.run_as is not available here: ${why}`);
     refuseAddress('url' in body.spec ? body.spec.url : undefined, 'spec.url');
-    const missing = command ? await targets.check(command) : [];
+    const missing = command ? await agents.check(command) : [];
     let minted: string | undefined;
     const mint = () => {
-      minted = command && targets.signs(command) ? signingSecret() : randomSecret();
+      minted = command && agents.signs(command) ? signingSecret() : randomSecret();
       return minted;
     };
     let startChanged = false;
@@ -152,7 +153,7 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
     let token = '';
     const machine = await change(c, 'rotate-token', (current, now) =>
       rotateToken(current, now, () => {
-        token = current.provider === 'command' && targets.signs(current.spec) ? signingSecret() : randomSecret();
+        token = current.provider === 'command' && agents.signs(current.spec) ? signingSecret() : randomSecret();
         return token;
       }),
     );

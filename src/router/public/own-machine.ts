@@ -2,6 +2,8 @@
  * The user's access to their own machine besides chat: read it, read its changes, suspend and restore it. A machine
  * that an operator suspended stays suspended.
  */
+
+import type { AgentHost } from '../../agents/host.ts';
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -11,7 +13,6 @@ import type { Fleet } from '../fleet.ts';
 import { hasDaemon, type Machine, noMachine, restoreMachine, suspendMachine, viewOf } from '../machines/machine.ts';
 import type { MachineView } from '../machines/machine-schema.ts';
 import type { Registry } from '../machines/registry.ts';
-import type { Targets } from '../targets/targets.ts';
 
 export type OwnMachine = {
   /** @throws ReveilleError `not_found` for another user's machine, with the message for a missing one; as the others */
@@ -26,7 +27,7 @@ export type OwnMachine = {
 type Parts = {
   registry: Registry;
   fleet: Fleet;
-  targets: Targets;
+  agents: AgentHost;
   budgets: Budgets;
   clock: Clock;
   log: Logger;
@@ -34,12 +35,12 @@ type Parts = {
 
 const CHANGES = 50;
 
-export function ownMachine({ registry, fleet, targets, budgets, clock, log }: Parts, userId: string): OwnMachine {
+export function ownMachine({ registry, fleet, agents, budgets, clock, log }: Parts, userId: string): OwnMachine {
   const ofOwn = <T>(asked: string, work: () => T): T => {
     if (asked !== userId) throw noMachine(asked);
     return work();
   };
-  const running = (machine: Machine) => (hasDaemon(machine) ? fleet.running(machine) : targets.running(userId));
+  const running = (machine: Machine) => (hasDaemon(machine) ? fleet.running(machine) : agents.running(userId));
   const view = (machine: Machine | undefined): MachineView => {
     if (!machine) throw noMachine(userId);
     const view = viewOf(machine, running(machine), budgets.standard);
@@ -73,7 +74,7 @@ export function ownMachine({ registry, fleet, targets, budgets, clock, log }: Pa
     suspend: (asked) =>
       ofOwn(asked, async () => {
         const machine = await change('suspend', suspendMachine);
-        await Promise.all([fleet.of(userId).stop(), targets.stop(userId, 'the machine was suspended')]);
+        await Promise.all([fleet.of(userId).stop(), agents.stop(userId, 'the machine was suspended')]);
         return view(machine);
       }),
     restore: (asked) =>

@@ -1,7 +1,4 @@
-/**
- * Turns and conversations: `POST /chat` (a wake, or a message from a person), `GET /conversations`,
- * `GET /conversations/{id}`, `GET /conversations/{id}/turns/{turn_id}` (which a client polls), `POST /turns/{id}/cancel`.
- */
+/** The routes of turns and conversations; a client polls the turn that its `POST /chat` returned. */
 import { readJson } from '../../kit/http/body.ts';
 import { sendOk } from '../../kit/http/envelope.ts';
 import type { HttpApp } from '../../kit/http/environment.ts';

@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
 import { Agent } from 'undici';
+import { AgentHost as Targets } from '../../../src/agents/host.ts';
 import { ManualClock } from '../../../src/kit/clock/testing/manual-clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import { openDatabase } from '../../../src/kit/sqlite/open.ts';
 import { openConversationStore } from '../../../src/neo/conversations/store.ts';
 import { createRunner } from '../../../src/neo/runner.ts';
 import { Isolation } from '../../../src/router/providers/isolation.ts';
-import { Targets } from '../../../src/router/targets/targets.ts';
 import { eventually } from '../../support/eventually.ts';
 import { atEnd, temporaryFolder } from '../../support/temporary.ts';
 
@@ -127,7 +127,7 @@ test("Neo's turns of 0.1.0 are kept, and unfinished ones run", async (t) => {
 });
 
 test("a router's turns of 0.1.0 are kept with their sessions, and unfinished ones end", async (t) => {
-  const source = new URL('../../../src/router/targets/migrations/', import.meta.url);
+  const source = new URL('../../../src/agents/migrations/', import.meta.url);
   const { path, db, close } = databaseOf(t, source, '0006', 'turns.db');
   const clock = new ManualClock();
   // Later than the age at which ended turns are deleted.

@@ -2,11 +2,11 @@
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { delimiter, isAbsolute, join } from 'node:path';
-import { programEnvironment } from '../providers/child-environment.ts';
-import type { CommandSpec } from '../providers/command.ts';
-import { MachineUnavailable } from '../providers/provider.ts';
-import { folderProblem } from '../providers/start-command.ts';
-import type { TerminalPreset } from './preset.ts';
+import { programEnvironment } from '../../router/providers/child-environment.ts';
+import type { CommandSpec } from '../../router/providers/command.ts';
+import { MachineUnavailable } from '../../router/providers/provider.ts';
+import { folderProblem } from '../../router/providers/start-command.ts';
+import type { TerminalPreset } from '../preset.ts';
 
 async function isFile(path: string): Promise<boolean> {
   try {

@@ -3,11 +3,11 @@
  * by content must get the same text again.
  */
 import { createHash } from 'node:crypto';
-import { LATE_REASON_TEXT } from '../../kit/clock/duration.ts';
-import { hiddenBlanked } from '../../kit/text/hidden-characters.ts';
-import type { TurnInput } from '../../turns/turn.ts';
-import { formatInstant } from '../../wire/rfc3339.ts';
-import { quotableText } from '../providers/redaction.ts';
+import { LATE_REASON_TEXT } from '../kit/clock/duration.ts';
+import { hiddenBlanked } from '../kit/text/hidden-characters.ts';
+import { quotableText } from '../router/providers/redaction.ts';
+import type { TurnInput } from '../turns/turn.ts';
+import { formatInstant } from '../wire/rfc3339.ts';
 
 type Facts = Omit<TurnInput, 'origin' | 'createdAt' | 'message'>;
 export type PromptInput = { readonly [Name in keyof Facts]: Facts[Name] | undefined } & {

@@ -4,13 +4,13 @@
  */
 import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
-import type { Clock } from '../../kit/clock/clock.ts';
-import { storageError } from '../../kit/sqlite/sqlite-error.ts';
-import type { Sessions } from '../../turns/attempts.ts';
-import type { Turn } from '../../turns/turn.ts';
-import { openTurnStore } from '../../turns/turn-store.ts';
-import { TURN_COLUMNS, turnOf } from '../../turns/turn-table.ts';
-import type { MachineTurnStatus } from '../../wire/machine-turn.ts';
+import type { Clock } from '../kit/clock/clock.ts';
+import { storageError } from '../kit/sqlite/sqlite-error.ts';
+import type { Sessions } from '../turns/attempts.ts';
+import type { Turn } from '../turns/turn.ts';
+import { openTurnStore } from '../turns/turn-store.ts';
+import { TURN_COLUMNS, turnOf } from '../turns/turn-table.ts';
+import type { MachineTurnStatus } from '../wire/machine-turn.ts';
 
 type TurnFilter = {
   userId: string;

@@ -1,6 +1,6 @@
 /** The readers of program output: their input and their result. */
 import { parseUntrustedJson } from '../../wire/json.ts';
-import type { OutputFormat } from './preset.ts';
+import type { OutputFormat } from '../preset.ts';
 
 /** A stored output: all of it, or its beginning and its end with a note between them. */
 export type Captured = { text: string; whole: boolean };

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { a2aMessageId } from './a2a.ts';
+import { a2aMessageId } from './a2a/a2a.ts';
 import { findTurn, opencodeMessageId } from './opencode.ts';
 
 const FIRE = '018f3b1c-0000-7000-8000-000000000001@1750000000000';

@@ -1,5 +1,5 @@
 /** The stages of a turn of an agent without a daemon, as observers inside the router's process see them. */
-import type { NewTurn } from '../../turns/turn.ts';
+import type { NewTurn } from '../turns/turn.ts';
 
 export type TurnStage = {
   user_id: string;

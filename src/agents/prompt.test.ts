@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { anyCharacter } from '../../../test/support/random/characters.ts';
+import { anyCharacter } from '../../test/support/random/characters.ts';
 import { barePrompt, framedPrompt, type PromptInput } from './prompt.ts';
 
 const wake: PromptInput = {

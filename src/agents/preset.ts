@@ -3,9 +3,10 @@
  * `$REVEILLE_HOME/presets` and override those of the same name.
  */
 import { z } from 'zod';
-import { ReveilleError } from '../../wire/errors.ts';
-import { parseOrThrow } from '../../wire/validate.ts';
-import type { CommandSpec } from '../providers/command.ts';
+import type { CommandMachine } from '../router/machines/machine.ts';
+import type { CommandSpec } from '../router/providers/command.ts';
+import { ReveilleError } from '../wire/errors.ts';
+import { parseOrThrow } from '../wire/validate.ts';
 
 /** Placeholders that a program's argument may contain besides plain text. */
 const PLACEHOLDERS = ['<session>', '<message>', '<args>'];
@@ -141,6 +142,9 @@ type Named<T> = T & { name: string };
 export type Preset = Named<z.output<typeof presetSchema>>;
 export type PresetOf<Kind extends Preset['kind']> = Extract<Preset, { kind: Kind }>;
 export type TerminalPreset = PresetOf<'terminal'>;
+
+/** Creates the agent of a machine. */
+export type AgentMaker<P extends Preset, T> = (preset: P, machine: CommandMachine) => T;
 
 /**
  * Parses a preset's file.

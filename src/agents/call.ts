@@ -1,10 +1,10 @@
 /** One call of a target's HTTP interface: JSON request and answer, no redirects, bounded in time and size. */
 import type { Dispatcher } from 'undici';
-import type { CancelTimer, Clock } from '../../kit/clock/clock.ts';
-import { exchange, reasonOf, retryAfterOf } from '../../kit/http/exchange.ts';
-import { parseUntrustedJson } from '../../wire/json.ts';
+import type { CancelTimer, Clock } from '../kit/clock/clock.ts';
+import { exchange, reasonOf, retryAfterOf } from '../kit/http/exchange.ts';
+import { parseUntrustedJson } from '../wire/json.ts';
 import { oneLine } from './prompt.ts';
-import { objectOf } from './readers.ts';
+import { objectOf } from './terminal/readers.ts';
 
 type CallRequest = {
   method: 'GET' | 'POST';

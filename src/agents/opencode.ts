@@ -5,18 +5,17 @@
 
 import { createHash } from 'node:crypto';
 import type { Dispatcher } from 'undici';
-import { type Clock, wait } from '../../kit/clock/clock.ts';
-import { joinUrl } from '../../kit/http/exchange.ts';
-import { type Agent, type Attempt, type Outcome, TurnEnd } from '../../turns/agent.ts';
-import { ReveilleError } from '../../wire/errors.ts';
-import { isPathSegment, pathSegment } from '../../wire/identifier.ts';
-import type { CommandMachine } from '../machines/machine.ts';
-import { MachineUnavailable } from '../providers/provider.ts';
+import { type Clock, wait } from '../kit/clock/clock.ts';
+import { joinUrl } from '../kit/http/exchange.ts';
+import type { CommandMachine } from '../router/machines/machine.ts';
+import { MachineUnavailable } from '../router/providers/provider.ts';
+import { type Agent, type Attempt, type Outcome, TurnEnd } from '../turns/agent.ts';
+import { ReveilleError } from '../wire/errors.ts';
+import { isPathSegment, pathSegment } from '../wire/identifier.ts';
 import { type Answered, type CallResult, call, within } from './call.ts';
-import type { PresetOf } from './preset.ts';
-import { isObject, textAt } from './readers.ts';
-import type { AgentMaker } from './target.ts';
-import { boundedReply } from './verdict.ts';
+import type { AgentMaker, PresetOf } from './preset.ts';
+import { isObject, textAt } from './terminal/readers.ts';
+import { boundedReply } from './terminal/verdict.ts';
 
 type OpencodeOptions = { dispatcher: Dispatcher; clock: Clock };
 

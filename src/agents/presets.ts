@@ -2,10 +2,10 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { nearestOf } from '../../wire/edit-distance.ts';
-import { ReveilleError } from '../../wire/errors.ts';
-import { presetNameSchema } from '../providers/command.ts';
-import { DAEMON_PROVIDERS } from '../providers/descriptors.ts';
+import { presetNameSchema } from '../router/providers/command.ts';
+import { DAEMON_PROVIDERS } from '../router/providers/descriptors.ts';
+import { nearestOf } from '../wire/edit-distance.ts';
+import { ReveilleError } from '../wire/errors.ts';
 import { type Preset, parsePreset } from './preset.ts';
 
 const SHIPPED = fileURLToPath(new URL('./presets', import.meta.url));

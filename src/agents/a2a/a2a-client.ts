@@ -8,9 +8,9 @@ import type { Client } from '@a2a-js/sdk/client';
 import type { Dispatcher } from 'undici';
 import { joinUrl } from '../../kit/http/exchange.ts';
 import { isPathSegment } from '../../wire/identifier.ts';
-import { type CallResult, call } from './call.ts';
-import { oneLine } from './prompt.ts';
-import { isObject, textAt } from './readers.ts';
+import { type CallResult, call } from '../call.ts';
+import { oneLine } from '../prompt.ts';
+import { isObject, textAt } from '../terminal/readers.ts';
 
 /** The address of an agent, and its token. */
 export type A2aAddress = { dispatcher: Dispatcher; url: string; token: string };

@@ -5,21 +5,20 @@ import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { exitOf } from '../../kit/process/bubblewrap-signals.ts';
 import { SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
+import type { CommandMachine } from '../../router/machines/machine.ts';
+import { secretsOf } from '../../router/providers/child-environment.ts';
+import type { Isolation } from '../../router/providers/isolation.ts';
+import { killProcess, ProcessGroup } from '../../router/providers/process-group.ts';
+import { birthOf, findByVariable, isRunning } from '../../router/providers/process-table.ts';
+import { startCommand } from '../../router/providers/start-command.ts';
 import { type Agent, type Attempt, type Outcome, TurnEnd } from '../../turns/agent.ts';
 import type { Turn } from '../../turns/turn.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { utf8Bytes } from '../../wire/text.ts';
-import type { CommandMachine } from '../machines/machine.ts';
-import { secretsOf } from '../providers/child-environment.ts';
-import type { Isolation } from '../providers/isolation.ts';
-import { killProcess, ProcessGroup } from '../providers/process-group.ts';
-import { birthOf, findByVariable, isRunning } from '../providers/process-table.ts';
-import { startCommand } from '../providers/start-command.ts';
-import type { TerminalPreset } from './preset.ts';
+import type { AgentMaker, TerminalPreset } from '../preset.ts';
 import { checkFolder, type Program, programOf, statePaths } from './program.ts';
 import type { Exit } from './readers.ts';
 import { RunFiles } from './run-files.ts';
-import type { AgentMaker } from './target.ts';
 import { verdictOf } from './verdict.ts';
 
 type TerminalOptions = {

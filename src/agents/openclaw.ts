@@ -3,12 +3,12 @@
  * `idempotencyKey`.
  */
 import type { Dispatcher } from 'undici';
-import type { Clock } from '../../kit/clock/clock.ts';
-import { joinUrl } from '../../kit/http/exchange.ts';
-import { ANSWER_MAX_BYTES } from '../../neo/client.ts';
+import type { Clock } from '../kit/clock/clock.ts';
+import { joinUrl } from '../kit/http/exchange.ts';
+import { ANSWER_MAX_BYTES } from '../neo/client.ts';
 import { call, within } from './call.ts';
-import type { PresetOf } from './preset.ts';
-import type { AgentMaker, DeliveryOutcome, DirectTarget } from './target.ts';
+import type { DeliveryOutcome, DirectAgent } from './direct-deliveries.ts';
+import type { AgentMaker, PresetOf } from './preset.ts';
 
 export type OpenclawOptions = { dispatcher: Dispatcher; clock: Clock };
 
@@ -16,7 +16,7 @@ const DEFAULT_TIMEOUT_SECONDS = 25;
 /** Its errors for a run that did not begin: the session changed, the preparation failed, no free place in time. */
 const NOT_BEGUN = new Set([409, 429, 502, 503]);
 
-export function openclawTarget({ dispatcher, clock }: OpenclawOptions): AgentMaker<PresetOf<'openclaw'>, DirectTarget> {
+export function openclawTarget({ dispatcher, clock }: OpenclawOptions): AgentMaker<PresetOf<'openclaw'>, DirectAgent> {
   return (preset, { spec, token }) => ({
     async deliver(wake, turn, prompt, signal): Promise<DeliveryOutcome> {
       const seconds = spec.timeout_seconds ?? preset.timeout_seconds ?? DEFAULT_TIMEOUT_SECONDS;

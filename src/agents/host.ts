@@ -1,40 +1,38 @@
 /** Agents without a Reveille daemon: wakes for machines of provider `command`. This file connects the parts. */
 import type { Dispatcher } from 'undici';
 import { v7 as uuidv7 } from 'uuid';
-import type { Clock } from '../../kit/clock/clock.ts';
-import { GuardedClient } from '../../kit/http/guarded-client.ts';
-import type { Resolve } from '../../kit/http/guarded-lookup.ts';
-import type { Logger } from '../../kit/log/log.ts';
-import type { Outbox } from '../../kit/outbox/outbox.ts';
-import type { DaemonAnswer } from '../../neo/client.ts';
-import type { Outcome, Worker } from '../../turns/agent.ts';
-import { turnOf } from '../../turns/chat.ts';
-import { TurnEngine } from '../../turns/engine.ts';
-import type { NewTurn, Turn } from '../../turns/turn.ts';
-import { createTurnReportSender, type TurnReportSenderOptions } from '../../turns/turn-report-sender.ts';
-import { okEnvelope } from '../../wire/envelope.ts';
-import { ReveilleError } from '../../wire/errors.ts';
-import type { Wake } from '../../wire/wake.ts';
-import type { CommandMachine, Machine } from '../machines/machine.ts';
-import type { CommandSpec } from '../providers/command.ts';
-import type { Isolation } from '../providers/isolation.ts';
-import { recordedTurn, type WokenTurn } from '../woken-turn.ts';
-import { a2aTarget } from './a2a.ts';
-import { DirectDeliveries } from './direct-deliveries.ts';
+import type { Clock } from '../kit/clock/clock.ts';
+import { GuardedClient } from '../kit/http/guarded-client.ts';
+import type { Resolve } from '../kit/http/guarded-lookup.ts';
+import type { Logger } from '../kit/log/log.ts';
+import type { Outbox } from '../kit/outbox/outbox.ts';
+import type { DaemonAnswer } from '../neo/client.ts';
+import type { CommandMachine, Machine } from '../router/machines/machine.ts';
+import type { CommandSpec } from '../router/providers/command.ts';
+import type { Isolation } from '../router/providers/isolation.ts';
+import type { Outcome, Worker } from '../turns/agent.ts';
+import { turnOf } from '../turns/chat.ts';
+import { TurnEngine } from '../turns/engine.ts';
+import type { NewTurn, Turn } from '../turns/turn.ts';
+import { createTurnReportSender, type TurnReportSenderOptions } from '../turns/turn-report-sender.ts';
+import { okEnvelope } from '../wire/envelope.ts';
+import { ReveilleError } from '../wire/errors.ts';
+import type { Wake } from '../wire/wake.ts';
+import { a2aTarget } from './a2a/a2a.ts';
+import { type DirectAgent, DirectDeliveries } from './direct-deliveries.ts';
 import { openclawTarget } from './openclaw.ts';
 import { opencodeTarget } from './opencode.ts';
 import { checkSpec, type Preset, type PresetOf } from './preset.ts';
 import { Presets } from './presets.ts';
-import { checkFolder, programOf } from './program.ts';
 import { barePrompt, framedPrompt } from './prompt.ts';
-import { removeOthers } from './run-files.ts';
-import type { DirectTarget } from './target.ts';
-import { terminalTarget } from './terminal.ts';
-import { type OnStage, stageOf } from './turn.ts';
+import { checkFolder, programOf } from './terminal/program.ts';
+import { removeOthers } from './terminal/run-files.ts';
+import { terminalTarget } from './terminal/terminal.ts';
+import { type OnStage, stageOf } from './turn-stage.ts';
 import { type AgentTurnStore, openAgentTurnStore } from './turn-store.ts';
 import { webhookTarget } from './webhook.ts';
 
-type TargetsOptions = {
+type AgentHostOptions = {
   /** The folder of the turns, and of the files of running ones. */
   dataDir: string;
   /** The user's own presets. */
@@ -55,8 +53,17 @@ type TargetsOptions = {
   resolve?: Resolve;
 };
 
-/** The target of a wake, by the kind of the preset. */
-const TARGET_TYPES: Readonly<Record<Preset['kind'], WokenTurn['by']>> = {
+/** A turn that this host has recorded. */
+export type RecordedTurn = {
+  /** A `program` is started for each turn, a `server` runs by itself, and a `receiver` reports no result. */
+  readonly by: 'program' | 'server' | 'receiver';
+  /** The name of the preset. */
+  readonly preset: string;
+  /** Reads its state; `undefined` when it was deleted. */
+  readonly read: () => Turn | undefined;
+};
+
+const AGENT_KINDS: Readonly<Record<Preset['kind'], RecordedTurn['by']>> = {
   terminal: 'program',
   opencode: 'server',
   a2a: 'server',
@@ -78,9 +85,9 @@ const GUARD_TEXTS = {
   remedy: 'if that is intended, register the machine with --allow-private',
 };
 
-export class Targets {
+export class AgentHost {
   readonly store: AgentTurnStore;
-  readonly #options: TargetsOptions;
+  readonly #options: AgentHostOptions;
   readonly #presets: Presets;
   readonly #engine: TurnEngine;
   readonly #client: GuardedClient;
@@ -96,7 +103,7 @@ export class Targets {
    *
    * @throws ReveilleError as `openDatabase`
    */
-  constructor(options: TargetsOptions) {
+  constructor(options: AgentHostOptions) {
     const { dataDir, clock, log, dispatcher, environment } = options;
     this.#options = options;
     this.#presets = new Presets(options.presetFolder);
@@ -188,18 +195,17 @@ export class Targets {
     return accepted;
   }
 
-  /** How the turn of an accepted wake can be followed. */
-  turnOf(userId: string, fireId: string): WokenTurn | undefined {
-    const { clock } = this.#options;
+  /** The turn of an accepted wake, and the kind of agent that accepted it. */
+  turnOf(userId: string, fireId: string): RecordedTurn | undefined {
     const turn = this.store.ofFire(userId, fireId);
     if (!turn) return undefined;
     const { id, preset = '' } = turn;
-    return recordedTurn({ by: this.#targetType(preset), preset, clock, read: () => this.store.turnById(id) });
+    return { by: this.#kindOf(preset), preset, read: () => this.store.turnById(id) };
   }
 
-  #targetType(preset: string): WokenTurn['by'] {
+  #kindOf(preset: string): RecordedTurn['by'] {
     try {
-      return TARGET_TYPES[this.#presets.get(preset).kind];
+      return AGENT_KINDS[this.#presets.get(preset).kind];
     } catch (error) {
       // A user's own file that was deleted since.
       if (error instanceof ReveilleError) return 'server';
@@ -329,7 +335,7 @@ export class Targets {
     }
   }
 
-  #directOf(machine: CommandMachine, preset: Preset): DirectTarget {
+  #directOf(machine: CommandMachine, preset: Preset): DirectAgent {
     if (preset.kind === 'openclaw') return this.#makers.openclaw(preset, machine);
     if (preset.kind === 'webhook') return this.#makers.webhook(preset, machine);
     throw new ReveilleError('internal', `the preset ${preset.name} is not one to which wakes are delivered directly`);

@@ -2,17 +2,17 @@
  * Target `webhook`: any address, with a signature according to Standard Webhooks (https://www.standardwebhooks.com,
  * spec v1.0.0).
  */
-import type { Clock } from '../../kit/clock/clock.ts';
-import type { GuardedClient } from '../../kit/http/guarded-client.ts';
-import { RefusedAddress } from '../../kit/http/guarded-lookup.ts';
-import { webhookSigner } from '../../kit/identity/webhook-signature.ts';
-import { ANSWER_MAX_BYTES } from '../../neo/client.ts';
-import { encodeJson } from '../../wire/json.ts';
-import { formatInstant } from '../../wire/rfc3339.ts';
-import type { Wake } from '../../wire/wake.ts';
+import type { Clock } from '../kit/clock/clock.ts';
+import type { GuardedClient } from '../kit/http/guarded-client.ts';
+import { RefusedAddress } from '../kit/http/guarded-lookup.ts';
+import { webhookSigner } from '../kit/identity/webhook-signature.ts';
+import { ANSWER_MAX_BYTES } from '../neo/client.ts';
+import { encodeJson } from '../wire/json.ts';
+import { formatInstant } from '../wire/rfc3339.ts';
+import type { Wake } from '../wire/wake.ts';
 import { call, within } from './call.ts';
-import type { PresetOf } from './preset.ts';
-import type { AgentMaker, DeliveryOutcome, DirectTarget } from './target.ts';
+import type { DeliveryOutcome, DirectAgent } from './direct-deliveries.ts';
+import type { AgentMaker, PresetOf } from './preset.ts';
 
 export type WebhookOptions = { client: GuardedClient; clock: Clock };
 
@@ -37,7 +37,7 @@ function eventOf(type: string, wake: Wake, conversationId: string): string {
   });
 }
 
-export function webhookTarget({ client, clock }: WebhookOptions): AgentMaker<PresetOf<'webhook'>, DirectTarget> {
+export function webhookTarget({ client, clock }: WebhookOptions): AgentMaker<PresetOf<'webhook'>, DirectAgent> {
   return (preset, { spec, token }) => ({
     async deliver(wake, turn, _prompt, signal): Promise<DeliveryOutcome> {
       const url = new URL(spec.url!);

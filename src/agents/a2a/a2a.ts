@@ -2,15 +2,14 @@
 import { createHash } from 'node:crypto';
 import type { Dispatcher } from 'undici';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
+import type { CommandMachine } from '../../router/machines/machine.ts';
+import { MachineUnavailable } from '../../router/providers/provider.ts';
 import { type Agent, type Attempt, type Outcome, TurnEnd } from '../../turns/agent.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import type { CommandMachine } from '../machines/machine.ts';
-import { MachineUnavailable } from '../providers/provider.ts';
+import { within } from '../call.ts';
+import type { AgentMaker, PresetOf } from '../preset.ts';
+import { boundedReply } from '../terminal/verdict.ts';
 import { A2aAgent, type Connection, type Reply, type Task } from './a2a-client.ts';
-import { within } from './call.ts';
-import type { PresetOf } from './preset.ts';
-import type { AgentMaker } from './target.ts';
-import { boundedReply } from './verdict.ts';
 
 type A2aOptions = { dispatcher: Dispatcher; clock: Clock };
 

@@ -1,14 +1,35 @@
-/** Delivers wakes that the target accepts within the wake's own time: the target's answer is the answer to the wake. */
-import type { Clock } from '../../kit/clock/clock.ts';
-import type { Logger } from '../../kit/log/log.ts';
-import type { NewTurn } from '../../turns/turn.ts';
-import { ReveilleError } from '../../wire/errors.ts';
-import type { Wake } from '../../wire/wake.ts';
-import { MachineUnavailable } from '../providers/provider.ts';
+/**
+ * Agents that accept a wake within the wake's own time: the agent's answer is the answer to the wake. They recognize
+ * repetitions by the fire id, and report no later result. Agents that execute turns implement `turns/agent.ts`.
+ */
+import type { Clock } from '../kit/clock/clock.ts';
+import type { Logger } from '../kit/log/log.ts';
+import { MachineUnavailable } from '../router/providers/provider.ts';
+import type { NewTurn } from '../turns/turn.ts';
+import { ReveilleError } from '../wire/errors.ts';
+import type { Wake } from '../wire/wake.ts';
 import { framedPrompt } from './prompt.ts';
-import type { DeliveryOutcome, DirectTarget } from './target.ts';
-import { type OnStage, stageOf } from './turn.ts';
+import { type OnStage, stageOf } from './turn-stage.ts';
 import type { AgentTurnStore } from './turn-store.ts';
+
+/** The outcome of delivering a wake. */
+export type DeliveryOutcome =
+  | { result: 'accepted'; handle?: string | undefined }
+  /** No turn began; it may be tried again. */
+  | { result: 'not_started'; why: string; retryAfterSeconds?: number | undefined }
+  /** The target refuses connections; it may be tried again. */
+  | { result: 'not_there'; why: string }
+  /** No turn began, and the next attempt fails as well unless a person changes something. */
+  | { result: 'refused'; why: string }
+  /** It may have been accepted; the fire id identifies another attempt. */
+  | { result: 'unknown'; why: string }
+  /** The receiver is permanently gone. */
+  | { result: 'gone'; why: string };
+
+export type DirectAgent = {
+  /** @param signal ends the attempt; a wake that may have been sent by then is `unknown`. Never rejects. */
+  deliver(wake: Wake, turn: NewTurn, prompt: string, signal: AbortSignal): Promise<DeliveryOutcome>;
+};
 
 type DirectDeliveriesOptions = {
   store: Pick<AgentTurnStore, 'accept'>;
@@ -35,7 +56,7 @@ export class DirectDeliveries {
    * @throws ReveilleError 410 when the receiver is permanently gone, 502 when the wake was rejected or may have
    *   arrived, 503 when no turn began
    */
-  async deliver(target: DirectTarget, wake: Wake, turn: NewTurn, deadline: AbortSignal): Promise<NewTurn> {
+  async deliver(target: DirectAgent, wake: Wake, turn: NewTurn, deadline: AbortSignal): Promise<NewTurn> {
     const key = `${turn.userId} ${turn.fireId}`;
     const first = this.#underWay.get(key);
     if (first) return await first;
@@ -48,7 +69,7 @@ export class DirectDeliveries {
     }
   }
 
-  async #deliver(target: DirectTarget, wake: Wake, turn: NewTurn, deadline: AbortSignal): Promise<NewTurn> {
+  async #deliver(target: DirectAgent, wake: Wake, turn: NewTurn, deadline: AbortSignal): Promise<NewTurn> {
     const { store, clock, log, onStage, suspend } = this.#options;
     // The receiver compares contents, and an attempt that is repeated after a restart has no reason.
     const prompt = framedPrompt({ ...turn, lateBecause: undefined });
