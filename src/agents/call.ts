@@ -1,6 +1,6 @@
 /** One call of a target's HTTP interface: JSON request and answer, no redirects, bounded in time and size. */
 import type { Dispatcher } from 'undici';
-import type { CancelTimer, Clock } from '../kit/clock/clock.ts';
+import type { Clock } from '../kit/clock/clock.ts';
 import { exchange, reasonOf, retryAfterOf } from '../kit/http/exchange.ts';
 import { parseUntrustedJson } from '../wire/json.ts';
 import { oneLine } from './prompt.ts';
@@ -79,11 +79,20 @@ export async function call(dispatcher: Dispatcher, request: CallRequest): Promis
   };
 }
 
-/** A signal that also aborts after a time; `cancel` stops the timer. */
-export function within(clock: Clock, ms: number, signal: AbortSignal): { signal: AbortSignal; cancel: CancelTimer } {
+/** Works with a signal that also aborts after a time. */
+export async function within<T>(
+  clock: Clock,
+  ms: number,
+  signal: AbortSignal,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
   const timeout = new AbortController();
   const cancel = clock.after(Math.max(0, ms), () =>
     timeout.abort(new Error(`no answer within ${Math.round(ms / 1000)} s`)),
   );
-  return { signal: AbortSignal.any([signal, timeout.signal]), cancel };
+  try {
+    return await work(AbortSignal.any([signal, timeout.signal]));
+  } finally {
+    cancel();
+  }
 }

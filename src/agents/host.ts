@@ -18,19 +18,19 @@ import { createTurnReportSender, type TurnReportSenderOptions } from '../turns/t
 import { okEnvelope } from '../wire/envelope.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import type { Wake } from '../wire/wake.ts';
-import { a2aTarget } from './a2a/a2a.ts';
+import { a2aAgent } from './a2a/a2a.ts';
 import { type DirectAgent, DirectDeliveries } from './direct-deliveries.ts';
-import { openclawTarget } from './openclaw.ts';
-import { opencodeTarget } from './opencode.ts';
+import { openclawAgent } from './openclaw.ts';
+import { opencodeAgent } from './opencode.ts';
 import { checkSpec, type Preset, type PresetOf } from './preset.ts';
 import { Presets } from './presets.ts';
 import { barePrompt, framedPrompt } from './prompt.ts';
 import { checkFolder, programOf } from './terminal/program.ts';
 import { removeOthers } from './terminal/run-files.ts';
-import { terminalTarget } from './terminal/terminal.ts';
+import { terminalAgent } from './terminal/terminal.ts';
 import { type OnStage, stageOf } from './turn-stage.ts';
 import { type AgentTurnStore, openAgentTurnStore } from './turn-store.ts';
-import { webhookTarget } from './webhook.ts';
+import { webhookAgent } from './webhook.ts';
 
 type AgentHostOptions = {
   /** The folder of the turns, and of the files of running ones. */
@@ -110,11 +110,11 @@ export class AgentHost {
     this.#client = new GuardedClient(GUARD_TEXTS, options.resolve);
     this.#runFolder = `${dataDir}/runs`;
     this.#makers = {
-      terminal: terminalTarget({ runFolder: this.#runFolder, environment, isolation: options.isolation, clock, log }),
-      opencode: opencodeTarget({ dispatcher, clock }),
-      a2a: a2aTarget({ dispatcher, clock }),
-      openclaw: openclawTarget({ dispatcher, clock }),
-      webhook: webhookTarget({ client: this.#client, clock }),
+      terminal: terminalAgent({ runFolder: this.#runFolder, environment, isolation: options.isolation, clock, log }),
+      opencode: opencodeAgent({ dispatcher, clock }),
+      a2a: a2aAgent({ dispatcher, clock }),
+      openclaw: openclawAgent({ dispatcher, clock }),
+      webhook: webhookAgent({ client: this.#client, clock }),
     };
     const { turnReports } = options;
     this.store = openAgentTurnStore(dataDir, clock, turnReports && (() => this.#sender?.wake()));

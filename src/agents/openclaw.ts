@@ -1,5 +1,5 @@
 /**
- * Target `openclaw`: a hook of a gateway that runs an agent's turn. It recognizes a repeated wake by its
+ * Agent `openclaw`: a hook of a gateway that runs an agent's turn. It recognizes a repeated wake by its
  * `idempotencyKey`.
  */
 import type { Dispatcher } from 'undici';
@@ -16,29 +16,29 @@ const DEFAULT_TIMEOUT_SECONDS = 25;
 /** Its errors for a run that did not begin: the session changed, the preparation failed, no free place in time. */
 const NOT_BEGUN = new Set([409, 429, 502, 503]);
 
-export function openclawTarget({ dispatcher, clock }: OpenclawOptions): AgentMaker<PresetOf<'openclaw'>, DirectAgent> {
+export function openclawAgent({ dispatcher, clock }: OpenclawOptions): AgentMaker<PresetOf<'openclaw'>, DirectAgent> {
   return (preset, { spec, token }) => ({
     async deliver(wake, turn, prompt, signal): Promise<DeliveryOutcome> {
       const seconds = spec.timeout_seconds ?? preset.timeout_seconds ?? DEFAULT_TIMEOUT_SECONDS;
-      const limit = within(clock, seconds * 1000, signal);
-      const answer = await call(dispatcher, {
-        method: 'POST',
-        url: joinUrl(spec.url!, preset.path),
-        headers: { authorization: `Bearer ${token}` },
-        body: JSON.stringify({
-          ...preset.body,
-          message: prompt,
-          // A wake without a conversation goes to the default of the gateway's settings.
-          ...(turn.named
-            ? { sessionKey: preset.session_key.replaceAll('<conversation>', () => turn.conversationId) }
-            : {}),
-          idempotencyKey: wake.fire_id,
+      const answer = await within(clock, seconds * 1000, signal, (limited) =>
+        call(dispatcher, {
+          method: 'POST',
+          url: joinUrl(spec.url!, preset.path),
+          headers: { authorization: `Bearer ${token}` },
+          body: JSON.stringify({
+            ...preset.body,
+            message: prompt,
+            // A wake without a conversation goes to the default of the gateway's settings.
+            ...(turn.named
+              ? { sessionKey: preset.session_key.replaceAll('<conversation>', () => turn.conversationId) }
+              : {}),
+            idempotencyKey: wake.fire_id,
+          }),
+          signal: limited,
+          secrets: [token],
+          maxBytes: ANSWER_MAX_BYTES,
         }),
-        signal: limit.signal,
-        secrets: [token],
-        maxBytes: ANSWER_MAX_BYTES,
-      });
-      limit.cancel();
+      );
       if (answer.result === 'unsent') return { result: 'not_there', why: `the gateway was not reached: ${answer.why}` };
       if (answer.result === 'unknown') return { result: 'unknown', why: `the gateway did not answer: ${answer.why}` };
       const { status, json, summary, retryAfterSeconds } = answer;

@@ -1,56 +1,34 @@
 /**
- * Target `opencode`: a running OpenCode server. The id of a turn's message is derived from its fire. So the session
+ * Agent `opencode`: a running OpenCode server. The id of a turn's message is derived from its fire. So the session
  * shows whether a turn began and how it ended, even if the answer was lost.
  */
 
 import { createHash } from 'node:crypto';
-import type { Dispatcher } from 'undici';
-import { type Clock, wait } from '../kit/clock/clock.ts';
 import { joinUrl } from '../kit/http/exchange.ts';
-import type { CommandMachine } from '../router/machines/machine.ts';
 import { MachineUnavailable } from '../router/providers/provider.ts';
-import { type Agent, type Attempt, type Outcome, TurnEnd } from '../turns/agent.ts';
+import type { Agent, Attempt, Outcome } from '../turns/agent.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { isPathSegment, pathSegment } from '../wire/identifier.ts';
-import { type Answered, type CallResult, call, within } from './call.ts';
+import { type Answered, type CallResult, call } from './call.ts';
 import type { AgentMaker, PresetOf } from './preset.ts';
+import { RemoteAgent, type RemoteAgentOptions } from './remote-agent.ts';
 import { isObject, textAt } from './terminal/readers.ts';
 import { boundedReply } from './terminal/verdict.ts';
 
-type OpencodeOptions = { dispatcher: Dispatcher; clock: Clock };
-
-type Preset = PresetOf<'opencode'>;
-
-const DEFAULT_TIMEOUT_SECONDS = 3600;
-/** The time limit of all calls except the turn itself, milliseconds. */
-const REQUEST_MS = 15_000;
 /** The number of newest messages of a session that are read. */
 const MOST_MESSAGES = 100;
-const FIRST_POLL_MS = 500;
-const LONGEST_POLL_MS = 10_000;
 /** How often a missing message, or an idle session without an answer, is queried again before it is believed. */
 const CONFIRMING_POLLS = 3;
 
 const busy = (why: string): Outcome => ({ status: 'not_started', why });
 
-class OpencodeTarget implements Agent {
-  readonly outlivesProcess = true;
-  readonly #options: OpencodeOptions;
-  readonly #preset: Preset;
-  readonly #machine: CommandMachine;
-
-  constructor(options: OpencodeOptions, preset: Preset, machine: CommandMachine) {
-    this.#options = options;
-    this.#preset = preset;
-    this.#machine = machine;
-  }
-
+class OpencodeAgent extends RemoteAgent {
   async check(_prompt: string, cwd: string | undefined): Promise<void> {
     const answer = await this.#request('GET', '/session/status', cwd, undefined, new AbortController().signal);
     if (answer.result === 'answered' && answer.status !== 401 && answer.status !== 403) return;
     const why = answer.result === 'answered' ? `it answered ${answer.summary}` : answer.why;
     const remedy = 'start it with: opencode serve; give its password as --token';
-    const message = `the OpenCode server at ${this.#machine.spec.url} cannot be used (${why}); ${remedy}`;
+    const message = `the OpenCode server at ${this.machine.spec.url} cannot be used (${why}); ${remedy}`;
     throw answer.result === 'unsent' ? new MachineUnavailable(message) : new ReveilleError('unavailable', message);
   }
 
@@ -64,10 +42,10 @@ class OpencodeTarget implements Agent {
     await attempt.begin();
     if (!(await attempt.storeNames({ session, handle: id })))
       return busy('the router could not store the id of the message');
-    const limit = within(this.#options.clock, this.#leftMs(attempt), signal);
     const body = JSON.stringify({ messageID: id, parts: [{ type: 'text', text: attempt.prompt }] });
-    const answer = await this.#call('POST', `${sessionPath(session)}/message`, cwd, body, limit.signal);
-    limit.cancel();
+    const answer = await this.inTurn(attempt, (limited) =>
+      this.#call('POST', `${sessionPath(session)}/message`, cwd, body, limited),
+    );
     if (answer.result === 'unsent') return busy(`the server was not reached: ${answer.why}`);
     const outcome = answer.result === 'answered' ? certainOutcomeOf(answer, session) : undefined;
     return outcome ?? (await this.#follow(session, id, attempt));
@@ -78,10 +56,6 @@ class OpencodeTarget implements Agent {
     // The ids are stored before the message is sent.
     if (session === undefined || handle === undefined) return busy('the router ended before it sent the message');
     return await this.#follow(session, handle, attempt);
-  }
-
-  settled(): Promise<void> {
-    return Promise.resolve();
   }
 
   async #newSession({ turn, cwd, signal }: Attempt): Promise<string | Outcome> {
@@ -103,62 +77,37 @@ class OpencodeTarget implements Agent {
   }
 
   /** Queries the session until it shows the outcome of a message. */
-  async #follow(session: string, id: string, attempt: Attempt): Promise<Outcome> {
-    const { clock } = this.#options;
+  #follow(session: string, id: string, attempt: Attempt): Promise<Outcome> {
     const { cwd, signal } = attempt;
-    const unknown = (error: string): Outcome => ({ status: 'unknown', session, error });
     let absent = 0;
     let idle = 0;
-    let trouble = 'there was no answer about it';
-    for (let pauseMs = FIRST_POLL_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_POLL_MS)) {
-      if (signal.aborted) return unknown(`the turn may still run: it was given up when it ${reasonIn(signal)}`);
+    const texts = { aborted: 'the turn may still run', tooLong: 'no answer within the time for a turn' };
+    return this.follow(attempt, { session, isBegun: false, ...texts }, async () => {
       const state = await this.#stateOf(session, cwd, signal);
-      const answer = await this.#request(
-        'GET',
-        `${sessionPath(session)}/message?limit=${MOST_MESSAGES}`,
-        cwd,
-        undefined,
-        signal,
-      );
-      if (answer.result === 'answered' && answer.status === 404)
-        return unknown('the session was deleted with its turn');
-      if (answer.result === 'answered' && answer.list) {
-        const { arrived, answer: found, over } = findTurn(answer.list, id);
-        absent = arrived ? 0 : absent + 1;
-        if (absent >= CONFIRMING_POLLS) return busy('the message did not arrive');
-        if (found && (over || state === 'idle')) return outcomeOf(found, session);
-        idle = arrived && state === 'idle' ? idle + 1 : 0;
-        if (idle >= CONFIRMING_POLLS)
-          return {
-            status: 'failed',
-            session,
-            error: 'the session received the message and ended without an answer to it',
-          };
-        trouble = 'the session is still running';
-      } else {
-        trouble = answer.result === 'answered' ? `the server answered ${answer.summary}` : answer.why;
-      }
-      if (this.#leftMs(attempt) <= 0) return unknown(`no answer within the time for a turn (${trouble})`);
-      await wait(clock, pauseMs, signal);
-    }
+      const path = `${sessionPath(session)}/message?limit=${MOST_MESSAGES}`;
+      const answer = await this.#request('GET', path, cwd, undefined, signal);
+      if (answer.result !== 'answered') return answer.why;
+      if (answer.status === 404) return { status: 'unknown', session, error: 'the session was deleted with its turn' };
+      if (!answer.list) return `the server answered ${answer.summary}`;
+      const { arrived, answer: found, over } = findTurn(answer.list, id);
+      absent = arrived ? 0 : absent + 1;
+      if (absent >= CONFIRMING_POLLS) return busy('the message did not arrive');
+      if (found && (over || state === 'idle')) return outcomeOf(found, session);
+      idle = arrived && state === 'idle' ? idle + 1 : 0;
+      if (idle < CONFIRMING_POLLS) return 'the session is still running';
+      const error = 'the session received the message and ended without an answer to it';
+      return { status: 'failed', session, error };
+    });
   }
 
-  #leftMs({ startedAt }: Attempt): number {
-    const seconds = this.#machine.spec.timeout_seconds ?? this.#preset.timeout_seconds ?? DEFAULT_TIMEOUT_SECONDS;
-    return startedAt + seconds * 1000 - this.#options.clock.now();
-  }
-
-  async #request(
+  #request(
     method: 'GET' | 'POST',
     path: string,
     cwd: string | undefined,
     body: string | undefined,
     signal: AbortSignal,
   ): Promise<CallResult> {
-    const limit = within(this.#options.clock, REQUEST_MS, signal);
-    const answer = await this.#call(method, path, cwd, body, limit.signal);
-    limit.cancel();
-    return answer;
+    return this.soon(signal, (limited) => this.#call(method, path, cwd, body, limited));
   }
 
   #call(
@@ -168,14 +117,14 @@ class OpencodeTarget implements Agent {
     body: string | undefined,
     signal: AbortSignal,
   ): Promise<CallResult> {
-    const { spec, token } = this.#machine;
+    const { spec, token } = this.machine;
     const url = joinUrl(spec.url!, path);
     if (cwd !== undefined) url.searchParams.set('directory', cwd);
     // A server without a password ignores it.
     const authorization = `Basic ${Buffer.from(`opencode:${token}`).toString('base64')}`;
     const headers = { authorization };
     const secrets = [token, authorization];
-    return call(this.#options.dispatcher, {
+    return call(this.dispatcher, {
       method,
       url,
       headers,
@@ -187,8 +136,6 @@ class OpencodeTarget implements Agent {
 }
 
 const sessionPath = (session: string) => `/session/${pathSegment(session)}`;
-
-const reasonIn = ({ reason }: AbortSignal) => (reason instanceof TurnEnd ? reason.message : String(reason));
 
 /** The certain outcome from the answer to a message; otherwise the session is queried. */
 function certainOutcomeOf(answer: Answered, session: string): Outcome | undefined {
@@ -202,8 +149,8 @@ function certainOutcomeOf(answer: Answered, session: string): Outcome | undefine
   return status <= 499 ? { status: 'failed', session, error: `the server refused the message: ${summary}` } : undefined;
 }
 
-export function opencodeTarget(options: OpencodeOptions): AgentMaker<Preset, Agent> {
-  return (preset, machine) => new OpencodeTarget(options, preset, machine);
+export function opencodeAgent(options: RemoteAgentOptions): AgentMaker<PresetOf<'opencode'>, Agent> {
+  return (preset, machine) => new OpencodeAgent(options, preset, machine);
 }
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';

@@ -1,5 +1,5 @@
 /**
- * Target `webhook`: any address, with a signature according to Standard Webhooks (https://www.standardwebhooks.com,
+ * Agent `webhook`: any address, with a signature according to Standard Webhooks (https://www.standardwebhooks.com,
  * spec v1.0.0).
  */
 import type { Clock } from '../kit/clock/clock.ts';
@@ -37,7 +37,7 @@ function eventOf(type: string, wake: Wake, conversationId: string): string {
   });
 }
 
-export function webhookTarget({ client, clock }: WebhookOptions): AgentMaker<PresetOf<'webhook'>, DirectAgent> {
+export function webhookAgent({ client, clock }: WebhookOptions): AgentMaker<PresetOf<'webhook'>, DirectAgent> {
   return (preset, { spec, token }) => ({
     async deliver(wake, turn, _prompt, signal): Promise<DeliveryOutcome> {
       const url = new URL(spec.url!);
@@ -45,21 +45,21 @@ export function webhookTarget({ client, clock }: WebhookOptions): AgentMaker<Pre
       const refusal = client.refusalOf(url, allowPrivate);
       if (refusal !== undefined) return { result: 'refused', why: refusal };
       const seconds = spec.timeout_seconds ?? preset.timeout_seconds ?? DEFAULT_TIMEOUT_SECONDS;
-      const limit = within(clock, seconds * 1000, signal);
       const body = eventOf(preset.event, wake, turn.conversationId);
       const signed = webhookSigner(token)({ id: wake.fire_id, timestampSeconds: clock.now() / 1000, body });
       const headers = { ...signed, 'user-agent': 'reveille' };
       const dispatcher = client.dispatcher(allowPrivate);
-      const answer = await call(dispatcher, {
-        method: 'POST',
-        url,
-        headers,
-        body,
-        signal: limit.signal,
-        secrets: [token],
-        maxBytes: ANSWER_MAX_BYTES,
-      });
-      limit.cancel();
+      const answer = await within(clock, seconds * 1000, signal, (limited) =>
+        call(dispatcher, {
+          method: 'POST',
+          url,
+          headers,
+          body,
+          signal: limited,
+          secrets: [token],
+          maxBytes: ANSWER_MAX_BYTES,
+        }),
+      );
       if (answer.result === 'unsent') {
         if (answer.error instanceof RefusedAddress) return { result: 'refused', why: answer.error.message };
         return { result: 'not_there', why: `the webhook was not reached: ${answer.why}` };

@@ -1,24 +1,14 @@
-/** Target `a2a`: an agent that speaks A2A over HTTP+JSON or JSON-RPC; its agent card says which. */
+/** Agent `a2a`: an agent that speaks A2A over HTTP+JSON or JSON-RPC; its agent card says which. */
 import { createHash } from 'node:crypto';
-import type { Dispatcher } from 'undici';
-import { type Clock, wait } from '../../kit/clock/clock.ts';
-import type { CommandMachine } from '../../router/machines/machine.ts';
 import { MachineUnavailable } from '../../router/providers/provider.ts';
-import { type Agent, type Attempt, type Outcome, TurnEnd } from '../../turns/agent.ts';
+import type { Agent, Attempt, Outcome } from '../../turns/agent.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { within } from '../call.ts';
 import type { AgentMaker, PresetOf } from '../preset.ts';
+import { RemoteAgent, type RemoteAgentOptions } from '../remote-agent.ts';
 import { boundedReply } from '../terminal/verdict.ts';
 import { A2aAgent, type Connection, type Reply, type Task } from './a2a-client.ts';
 
-type A2aOptions = { dispatcher: Dispatcher; clock: Clock };
-
 type Preset = PresetOf<'a2a'>;
-
-const DEFAULT_TIMEOUT_SECONDS = 3600;
-const REQUEST_MS = 15_000;
-const FIRST_POLL_MS = 500;
-const LONGEST_POLL_MS = 10_000;
 
 /** The message id of a wake: a UUID derived from the fire id, so that an agent can recognize repetitions. */
 export function a2aMessageId(fireId: string): string {
@@ -34,23 +24,12 @@ export function a2aMessageId(fireId: string): string {
   ].join('-');
 }
 
-class A2aTarget implements Agent {
-  readonly outlivesProcess = true;
-  readonly #options: A2aOptions;
-  readonly #preset: Preset;
-  readonly #machine: CommandMachine;
-
-  constructor(options: A2aOptions, preset: Preset, machine: CommandMachine) {
-    this.#options = options;
-    this.#preset = preset;
-    this.#machine = machine;
-  }
-
+class A2aAgentOfMachine extends RemoteAgent {
   async check(): Promise<void> {
     const connection = await this.#connect(new AbortController().signal);
     // An agent that requests a later retry is reachable; its turn begins later.
     if (connection.result === 'connected' || connection.result === 'busy') return;
-    const at = `the agent at ${this.#machine.spec.url}`;
+    const at = `the agent at ${this.machine.spec.url}`;
     if (connection.result === 'unusable')
       throw new ReveilleError('invalid_request', `${at} cannot be used: ${connection.why}`);
     const message = `${at} was not reached: ${connection.why}`;
@@ -86,28 +65,17 @@ class A2aTarget implements Agent {
     };
   }
 
-  settled(): Promise<void> {
-    return Promise.resolve();
-  }
-
-  async #connect(signal: AbortSignal): Promise<Connection> {
-    const { spec, token } = this.#machine;
-    const { dispatcher, clock } = this.#options;
-    const limit = within(clock, REQUEST_MS, signal);
-    const connection = await A2aAgent.connect({ dispatcher, url: spec.url!, token }, limit.signal);
-    limit.cancel();
-    return connection;
-  }
-
-  async #send(agent: A2aAgent, attempt: Attempt, contextId: string | undefined): Promise<Reply> {
-    const { turn, prompt, startedAt, signal } = attempt;
-    const limit = within(this.#options.clock, this.#leftMs(startedAt), signal);
-    const reply = await agent.send(
-      { messageId: a2aMessageId(turn.fireId ?? turn.id), contextId, text: prompt },
-      limit.signal,
+  #connect(signal: AbortSignal): Promise<Connection> {
+    const { dispatcher, machine } = this;
+    return this.soon(signal, (limited) =>
+      A2aAgent.connect({ dispatcher, url: machine.spec.url!, token: machine.token }, limited),
     );
-    limit.cancel();
-    return reply;
+  }
+
+  #send(agent: A2aAgent, attempt: Attempt, contextId: string | undefined): Promise<Reply> {
+    const { turn, prompt } = attempt;
+    const message = { messageId: a2aMessageId(turn.fireId ?? turn.id), contextId, text: prompt };
+    return this.inTurn(attempt, (limited) => agent.send(message, limited));
   }
 
   /** Reads the answer to the message, and waits for its task. */
@@ -132,47 +100,33 @@ class A2aTarget implements Agent {
   }
 
   /** Polls a task until it has ended. */
-  async #follow(
+  #follow(
     known: A2aAgent | undefined,
     taskId: string,
-    context: string | undefined,
+    session: string | undefined,
     attempt: Attempt,
   ): Promise<Outcome> {
-    let agent = known;
-    const { clock } = this.#options;
     const { signal } = attempt;
-    const unknown = (error: string): Outcome => ({ status: 'unknown', session: context, error });
-    let trouble = 'it is still running';
-    for (let pauseMs = FIRST_POLL_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_POLL_MS)) {
-      await wait(clock, pauseMs, signal);
-      if (signal.aborted) return unknown(`the agent's task may still run: it was given up when it ${reasonIn(signal)}`);
+    let agent = known;
+    const aborted = "the agent's task may still run";
+    const tooLong = "the agent's task did not end within the time for a turn";
+    return this.follow(attempt, { session, isBegun: true, aborted, tooLong }, async () => {
       if (agent === undefined) {
         const connection = await this.#connect(signal);
-        if (connection.result === 'connected') agent = connection.agent;
-        else trouble = connection.result === 'busy' ? `the agent answered ${connection.summary}` : connection.why;
+        if (connection.result === 'busy') return `the agent answered ${connection.summary}`;
+        if (connection.result !== 'connected') return connection.why;
+        agent = connection.agent;
       }
-      if (agent !== undefined) {
-        const limit = within(clock, REQUEST_MS, signal);
-        const answer = await agent.task(taskId, limit.signal);
-        limit.cancel();
-        if (answer.result === 'answered') {
-          const { status, summary, task } = answer;
-          if (status === 404) return unknown(`the agent does not know the task any more (${summary})`);
-          const outcome = task && outcomeOfTask(task, context);
-          if (outcome) return outcome;
-          trouble = task ? `it is ${task.state}` : `the agent answered ${summary}`;
-        } else {
-          trouble = answer.why;
-        }
+      const connected = agent;
+      const answer = await this.soon(signal, (limited) => connected.task(taskId, limited));
+      if (answer.result !== 'answered') return answer.why;
+      const { status, summary, task } = answer;
+      if (status === 404) {
+        return { status: 'unknown', session, error: `the agent does not know the task any more (${summary})` };
       }
-      if (this.#leftMs(attempt.startedAt) <= 0)
-        return unknown(`the agent's task did not end within the time for a turn (${trouble})`);
-    }
-  }
-
-  #leftMs(startedAt: number): number {
-    const seconds = this.#machine.spec.timeout_seconds ?? this.#preset.timeout_seconds ?? DEFAULT_TIMEOUT_SECONDS;
-    return startedAt + seconds * 1000 - this.#options.clock.now();
+      if (!task) return `the agent answered ${summary}`;
+      return outcomeOfTask(task, session) ?? `it is ${task.state}`;
+    });
   }
 }
 
@@ -193,10 +147,8 @@ const namedSession = ({ contextId }: Task, context: string | undefined) => {
   return session === undefined ? {} : { session };
 };
 
-const reasonIn = ({ reason }: AbortSignal) => (reason instanceof TurnEnd ? reason.message : String(reason));
-
-export function a2aTarget(options: A2aOptions): AgentMaker<Preset, Agent> {
-  return (preset, machine) => new A2aTarget(options, preset, machine);
+export function a2aAgent(options: RemoteAgentOptions): AgentMaker<Preset, Agent> {
+  return (preset, machine) => new A2aAgentOfMachine(options, preset, machine);
 }
 
 const UNFINISHED = new Set(['submitted', 'working', 'unspecified']);

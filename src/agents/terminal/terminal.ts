@@ -1,4 +1,4 @@
-/** Terminal targets: a program that runs once for each turn. */
+/** Terminal agents: a program that runs once for each turn. */
 import type { ChildProcess } from 'node:child_process';
 import { closeSync } from 'node:fs';
 import type { Clock } from '../../kit/clock/clock.ts';
@@ -40,7 +40,7 @@ const CHECK_MS = 250;
 /** A program that writes more than this is ended: it would fill the disk. */
 const MOST_OUTPUT_MIB = 256;
 
-class TerminalTarget implements Agent {
+class TerminalAgent implements Agent {
   readonly outlivesProcess = false;
   readonly #options: TerminalOptions;
   readonly #preset: TerminalPreset;
@@ -212,8 +212,8 @@ function notStarted(thrown: unknown): Outcome {
   return tooBig ? { status: 'failed', error: why } : { status: 'not_started', why };
 }
 
-export function terminalTarget(options: TerminalOptions): AgentMaker<TerminalPreset, Agent> {
-  return (preset, machine) => new TerminalTarget(options, preset, machine);
+export function terminalAgent(options: TerminalOptions): AgentMaker<TerminalPreset, Agent> {
+  return (preset, machine) => new TerminalAgent(options, preset, machine);
 }
 
 /** The longest argument on Linux (MAX_ARG_STRLEN, 32 pages, including the NUL); other systems allow more. */
