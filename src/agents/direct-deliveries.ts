@@ -6,10 +6,10 @@ import type { Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { MachineUnavailable } from '../router/providers/provider.ts';
 import type { NewTurn } from '../turns/turn.ts';
+import { type OnStage, stageOf } from '../turns/turn-view.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import type { Wake } from '../wire/wake.ts';
 import { framedPrompt } from './prompt.ts';
-import { type OnStage, stageOf } from './turn-stage.ts';
 import type { AgentTurnStore } from './turn-store.ts';
 
 /** The outcome of delivering a wake. */

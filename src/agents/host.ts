@@ -15,6 +15,7 @@ import { turnOf } from '../turns/chat.ts';
 import { TurnEngine } from '../turns/engine.ts';
 import type { NewTurn, Turn } from '../turns/turn.ts';
 import { createTurnReportSender, type TurnReportSenderOptions } from '../turns/turn-report-sender.ts';
+import { type OnStage, stageOf } from '../turns/turn-view.ts';
 import { okEnvelope } from '../wire/envelope.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import type { Wake } from '../wire/wake.ts';
@@ -28,7 +29,6 @@ import { barePrompt, framedPrompt } from './prompt.ts';
 import { checkFolder, programOf } from './terminal/program.ts';
 import { removeOthers } from './terminal/run-files.ts';
 import { terminalAgent } from './terminal/terminal.ts';
-import { type OnStage, stageOf } from './turn-stage.ts';
 import { type AgentTurnStore, openAgentTurnStore } from './turn-store.ts';
 import { webhookAgent } from './webhook.ts';
 

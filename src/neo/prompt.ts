@@ -8,8 +8,7 @@ import { codeFor, quoted } from '../kit/model/quotation.ts';
 import type { Turn } from '../turns/turn.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
 import { utf8Bytes } from '../wire/text.ts';
-import { textOfAnswer } from './loop/call-events.ts';
-import type { JournalledStep } from './loop/journal.ts';
+import { type JournalledStep, textOfAnswer } from './loop/journal.ts';
 
 /**
  * The memories that a turn is shown beyond its conversation. Neither may throw; their results are rendered as a

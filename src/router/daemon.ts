@@ -1,7 +1,6 @@
 /** The router: knows the machine of each user, starts it and delivers its wakes. This file connects the parts. */
 import type { Dispatcher } from 'undici';
 import { AgentHost } from '../agents/host.ts';
-import type { OnStage } from '../agents/turn-stage.ts';
 import type { Clock } from '../kit/clock/clock.ts';
 import { Agent } from '../kit/http/dispatchers.ts';
 import { guardedConnector } from '../kit/http/guarded-client.ts';
@@ -11,6 +10,7 @@ import { turnReportKey } from '../kit/identity/webhook-signature.ts';
 import type { Logger } from '../kit/log/log.ts';
 import type { Sandbox } from '../kit/process/isolation.ts';
 import type { Grant } from '../kit/process/view.ts';
+import type { OnStage } from '../turns/turn-view.ts';
 import { toReveilleError } from '../wire/errors.ts';
 import { WAKE_BODY_MAX_BYTES } from '../wire/wake.ts';
 import { Budgets } from './budget/budgets.ts';

@@ -1,9 +1,9 @@
-/** Turns as clients, readers of events and operators see them. Pure. */
+/** Turns as clients, readers of events, operators and observers in the process see them. Pure. */
 import { RawJson } from '../wire/json.ts';
 import type { MachineTurnView } from '../wire/machine-turn.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
 import type { TurnEventData, TurnStatus, TurnView } from '../wire/turn.ts';
-import type { Turn } from './turn.ts';
+import type { NewTurn, Turn } from './turn.ts';
 
 /** The time of a waiting turn's retry. */
 const retryTimeOf = ({ status, retryAt: at }: Turn) => instant(status === 'queued' ? at : undefined);
@@ -83,4 +83,27 @@ export function machineTurnViewOf(turn: Turn): MachineTurnView {
     finished_at: instant(turn.finishedAt),
   };
   return Object.fromEntries(Object.entries(view).filter(([, value]) => value !== undefined)) as MachineTurnView;
+}
+
+/** A stage of a turn, for observers in the process that runs it. */
+export type TurnStage = {
+  user_id: string;
+  fire_id: string;
+  turn_id: string;
+  conversation_id: string;
+  /** Epoch milliseconds. */
+  at: number;
+} & (
+  | { stage: 'accepted' }
+  /** The agent executes it. Announced only when certain, so it is never revoked; `at` is the start. */
+  | { stage: 'turn_started' }
+  /** `ok` is `undefined` when the outcome cannot be determined. */
+  | { stage: 'turn_finished'; ok: boolean | undefined; error?: string; result?: string }
+);
+
+/** Must not throw. */
+export type OnStage = (stage: TurnStage) => void;
+
+export function stageOf({ userId = '', fireId = '', id, conversationId }: NewTurn, at: number) {
+  return { user_id: userId, fire_id: fireId, turn_id: id, conversation_id: conversationId, at };
 }

@@ -5,16 +5,14 @@
 
 import { join } from 'node:path';
 import type { Clock } from '../../kit/clock/clock.ts';
-import { type ActivityCursor, type Conversation, conversationTable } from '../../turns/conversation-table.ts';
+import { type ActivityCursor, type Conversation, conversationTable, turnQueries } from '../../turns/conversations.ts';
 import { type EventFilter, eventLog, type StoredEvent } from '../../turns/event-log.ts';
 import type { NewTurn, Turn } from '../../turns/turn.ts';
-import { turnQueries } from '../../turns/turn-queries.ts';
 import { openTurnStore } from '../../turns/turn-store.ts';
 import { turnEventOf } from '../../turns/turn-view.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { TurnEventData } from '../../wire/turn.ts';
-import { callBegunEvent, callFinishedEvent } from '../loop/call-events.ts';
-import type { Journal } from '../loop/journal.ts';
+import { callBegunEvent, callFinishedEvent, type Journal } from '../loop/journal.ts';
 import type { GateNotice } from '../tools/surface.ts';
 import { stepTable } from './step-table.ts';
 

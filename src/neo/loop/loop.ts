@@ -18,8 +18,7 @@ import type { ContextWindow } from '../context/window.ts';
 import type { NeoModel } from '../model.ts';
 import { renderArrival } from '../prompt.ts';
 import { type ToolAnswer, type ToolNotice, type ToolSurface, textAnswer } from '../tools/surface.ts';
-import { textOfAnswer } from './call-events.ts';
-import { callIdOf, type Journal, type JournalledCall, type JournalledStep } from './journal.ts';
+import { callIdOf, type Journal, type JournalledCall, type JournalledStep, textOfAnswer } from './journal.ts';
 import { makeCall } from './make-call.ts';
 
 /** How often the same call may fail in a turn. */

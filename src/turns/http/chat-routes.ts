@@ -10,9 +10,8 @@ import { type ConversationSummary, conversationListQuerySchema, conversationQuer
 import { parseOrThrow } from '../../wire/validate.ts';
 import { callerWakeName, chatRequestSchema, RAW_WAKE_FIELDS, withoutEmptyMembers } from '../../wire/wake.ts';
 import { acceptChat, type ChatOptions, userOf, withMarkers } from '../chat.ts';
-import type { ActivityCursor, Conversation } from '../conversation-table.ts';
+import type { ActivityCursor, Conversation, TurnQueries } from '../conversations.ts';
 import type { TurnEngine } from '../engine.ts';
-import type { TurnQueries } from '../turn-queries.ts';
 import { viewOf } from '../turn-view.ts';
 import { CHAT_ROUTES } from './routes.ts';
 
