@@ -59,7 +59,7 @@ export abstract class RemoteAgent implements Agent {
   }
 
   /**
-   * Queries until the outcome of a turn is known, the turn is ended, or its time is over.
+   * Queries until the outcome of a turn is known, the turn is ended, or its time limit has passed.
    *
    * @param look returns the outcome, or why there is none yet
    */

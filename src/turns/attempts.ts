@@ -20,6 +20,8 @@ export type AttemptsOptions = {
   store: Pick<TurnStore, 'begin' | 'recordProcess' | 'name'>;
   sessions?: Sessions | undefined;
   persist: Attempt['persist'];
+  /** The name of the process in errors. */
+  owner: string;
   /** The start of an attempt is certain, and its report is not stored yet. */
   onStart: (turn: Turn, at: number) => void;
   clock: Clock;
@@ -103,20 +105,20 @@ class StoredAttempt implements Attempt {
       await store.name(this.turn.id, names);
       return true;
     } catch (err) {
-      log.warn({ err, turn_id: this.turn.id }, 'the target’s name of a turn could not be stored');
+      log.warn({ err, turn_id: this.turn.id }, 'the agent’s name of a turn could not be stored');
       return false;
     }
   }
 
   /** Waits for the outcome. @returns with it when the turn began, if no report of its start was stored */
   async outcomeOf(work: Promise<Outcome>): Promise<Pick<Attempted, 'outcome' | 'began'>> {
-    const { log } = this.#options;
+    const { log, owner } = this.#options;
     let outcome: Outcome;
     try {
       outcome = await work;
     } catch (err) {
-      log.error({ err, turn_id: this.turn.id }, 'a target failed with an unexpected error');
-      const error = 'the router had an internal error while the turn ran; see its log';
+      log.error({ err, turn_id: this.turn.id }, 'an agent failed with an unexpected error');
+      const error = `${owner} had an internal error while the turn ran; see its log`;
       outcome = this.#isBegun ? { status: 'unknown', error } : { status: 'not_started', why: error };
     }
     this.#cancelAnnouncement();

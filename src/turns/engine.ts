@@ -63,11 +63,11 @@ export class TurnEngine {
 
   /** Reads the unfinished turns; nothing runs before `start`. */
   constructor(options: TurnEngineOptions) {
-    const { store, sessions, onStart = () => {}, clock, log } = options;
+    const { store, sessions, onStart = () => {}, owner, clock, log } = options;
     this.#options = options;
     this.#queues = new TurnQueues(options.concurrency);
     const persist = <T>(write: () => Promise<T>) => this.#persist(write);
-    this.#attempts = new Attempts({ store, sessions, persist, onStart, clock, log });
+    this.#attempts = new Attempts({ store, sessions, persist, owner, onStart, clock, log });
     this.#readNew();
   }
 

@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
 import { Agent } from 'undici';
-import { call } from '../../../src/agents/call.ts';
-import { GuardedClient, guardedConnector } from '../../../src/kit/http/guarded-client.ts';
-import { RefusedAddress } from '../../../src/kit/http/guarded-lookup.ts';
-import { startBench } from '../../../src/router/testing/bench.ts';
-import { atEnd } from '../../support/temporary.ts';
+import { atEnd } from '../../test/support/temporary.ts';
+import { call } from '../agents/call.ts';
+import { GuardedClient, guardedConnector } from '../kit/http/guarded-client.ts';
+import { RefusedAddress } from '../kit/http/guarded-lookup.ts';
+import { startBench } from './testing/bench.ts';
 
 type Address = { address: string; family: number };
 
