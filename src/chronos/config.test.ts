@@ -32,6 +32,8 @@ test('the defaults are those of the contract, and the object is frozen', () => {
     CHRONOS_MAX_CONNECTIONS_PER_ADDRESS: 1024,
     listener: { tls: undefined, connections: 4096, connectionsPerAddress: 1024 },
     CHRONOS_ENROLLMENT: 'tofu',
+    CHRONOS_EVENT_STREAMS: 2000,
+    CHRONOS_EVENT_STREAMS_PER_OWNER: 32,
     CHRONOS_ROUTER_WAKE_URL: 'http://127.0.0.1:8088/internal/wake',
     CHRONOS_TICK_MS: 1000,
     CHRONOS_CLAIM_LEASE_SECONDS: 15,

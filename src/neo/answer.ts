@@ -4,6 +4,8 @@ import { orAborted } from '../kit/clock/clock.ts';
 import { formatDuration } from '../kit/clock/duration.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { generateWithRetries } from '../kit/model/retry.ts';
+import { type Outcome, TurnCancelled } from '../turns/agent.ts';
+import type { Turn } from '../turns/turn.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
 import { modelSummarizer } from './context/summary.ts';
 import { tokensOfRequest } from './context/tokens.ts';
@@ -12,8 +14,7 @@ import type { ConversationStore } from './conversations/store.ts';
 import { runLoop, type SystemBlockInputs } from './loop/loop.ts';
 import type { NeoModel } from './model.ts';
 import { EARLIER_TURNS, renderHistory, renderQuestion, type TurnMemory } from './prompt.ts';
-import { noTools, StoppedWhileStarting, type ToolNotice, type ToolSurface, TurnCancelled } from './tools/surface.ts';
-import type { Outcome, Turn } from './turn.ts';
+import { noTools, StoppedWhileStarting, type ToolNotice, type ToolSurface } from './tools/surface.ts';
 
 /** How long pieces are collected before a write. */
 const FLUSH_DELAY_MS = 50;

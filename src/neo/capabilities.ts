@@ -6,6 +6,7 @@
 import type { Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
 import type { Sandbox } from '../kit/process/isolation.ts';
+import type { Turn } from '../turns/turn.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
 import type { Settings } from '../wire/settings.ts';
 import type { SurfaceView } from '../wire/tool-surface.ts';
@@ -18,7 +19,6 @@ import type { Memory } from './memory/open-memory.ts';
 import { chooseModel } from './model.ts';
 import type { TurnMemory } from './prompt.ts';
 import { noTools, StoppedWhileStarting, type ToolSurface } from './tools/surface.ts';
-import type { Turn } from './turn.ts';
 
 export type CapabilitiesOptions = {
   config: NeoConfig;

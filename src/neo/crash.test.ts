@@ -7,10 +7,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type Dice, diceOf, rounds } from '../../test/support/random/random.ts';
 import { temporaryFolder } from '../../test/support/temporary.ts';
 import { modelEndpoint, saying } from '../kit/model/testing/model-endpoint.ts';
+import { wakeBody } from '../turns/testing/wakes.ts';
 import type { ChatAccepted } from '../wire/wake.ts';
+import { MAX_ATTEMPTS } from './runner.ts';
 import { type NeoChild, neoChild } from './testing/neo-child.ts';
-import { ask, postChat, settledTurns, wakeBody } from './testing/workbench.ts';
-import { MAX_ATTEMPTS } from './turn.ts';
+import { ask, postChat, settledTurns } from './testing/workbench.ts';
 
 const DUE = Date.UTC(2026, 5, 15, 8, 10);
 const KILLS = rounds(4, 20);

@@ -4,6 +4,7 @@ import { temporaryFolder } from '../../test/support/temporary.ts';
 import { type Clock, systemClock } from '../kit/clock/clock.ts';
 import { createLogger, type Logger } from '../kit/log/log.ts';
 import { modelEndpoint, refusing, saying } from '../kit/model/testing/model-endpoint.ts';
+import { wakeBody } from '../turns/testing/wakes.ts';
 import { neoChild } from './testing/neo-child.ts';
 import {
   accepted,
@@ -16,7 +17,6 @@ import {
   settledTurns,
   startedNeo,
   turnsOf,
-  wakeBody,
 } from './testing/workbench.ts';
 
 const DUE = Date.UTC(2026, 5, 15, 8, 10);

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { temporaryFolder } from '../../test/support/temporary.ts';
 import { ManualClock, settle } from '../kit/clock/testing/manual-clock.ts';
+import { eventFeed, type FeedItem, type FeedRequest } from '../turns/event-feed.ts';
+import type { Turn } from '../turns/turn.ts';
 import { openConversationStore } from './conversations/store.ts';
-import { eventFeed, type FeedItem, type FeedRequest } from './events.ts';
-import type { Turn } from './turn.ts';
 
 async function workbench(t: TestContext, eventsRetained = 10_000) {
   const clock = new ManualClock();

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { TurnInput } from '../turns/turn.ts';
 import { offlineModel, offlineReply } from './model.ts';
-import type { TurnInput } from './turn.ts';
 
 const DUE = Date.UTC(2026, 5, 15, 8, 10);
 const WAKE: TurnInput = {

@@ -6,8 +6,8 @@ import { endpointModel } from '../kit/model/endpoint.ts';
 import type { Model, ModelRequest } from '../kit/model/model.ts';
 import type { ModelConfig } from '../kit/model/settings.ts';
 import { jsonForTerminal } from '../kit/text/hidden-characters.ts';
+import type { TurnInput } from '../turns/turn.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
-import type { TurnInput } from './turn.ts';
 
 // The request to a model: besides the text it has the facts of the turn, for the offline model.
 

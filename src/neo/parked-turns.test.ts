@@ -5,11 +5,11 @@ import { eventually } from '../../test/support/eventually.ts';
 import { temporaryFolder } from '../../test/support/temporary.ts';
 import { ManualClock } from '../kit/clock/testing/manual-clock.ts';
 import { silentLogger } from '../kit/log/log.ts';
+import { type NewTurn, type RetryPolicy, retryAt } from '../turns/turn.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { openConversationStore } from './conversations/store.ts';
 import type { NeoModel } from './model.ts';
 import { createRunner } from './runner.ts';
-import { type NewTurn, type RetryPolicy, retryAt } from './turn.ts';
 
 const POLICY: RetryPolicy = { firstMs: 60_000, longestMs: 240_000, giveUpMs: 24 * 3600_000 };
 const FIRE = '0197f5a0-0000-7000-8000-000000000001@1';
@@ -60,7 +60,7 @@ function workbench(t: TestContext) {
         ...change,
       };
       const { deduped } = await store.accept(wake);
-      if (!deduped) runner.accepted('c');
+      if (!deduped) runner.accepted();
       return deduped;
     };
     const idle = () => eventually('the runner is idle', () => !runner.state().busy);
@@ -134,12 +134,12 @@ test("a person's message is not parked: it fails, and a success makes waiting tu
   const say = (id: string) =>
     neo.store.accept({ id, conversationId: 'c', origin: 'user', message: 'hi', createdAt: clock.now() });
   await say('t2');
-  neo.runner.accepted('c');
+  neo.runner.accepted();
   await neo.idle();
   assert.equal(neo.turn('t2').status, 'failed');
   switchable.goAway();
   await say('t3');
-  neo.runner.accepted('c');
+  neo.runner.accepted();
   await eventually('both are done', () => neo.turn('t1').status === 'done' && neo.turn('t3').status === 'done');
 });
 

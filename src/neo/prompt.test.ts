@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { anyCharacter } from '../../test/support/random/characters.ts';
+import type { Turn } from '../turns/turn.ts';
 import type { JournalledStep } from './loop/journal.ts';
 import { EARLIER_TURNS, markerCode, renderArrival, renderHistory, renderQuestion } from './prompt.ts';
-import type { Turn } from './turn.ts';
 
 const DUE = Date.UTC(2026, 5, 15, 8, 10);
 

@@ -5,11 +5,10 @@
 import { formatDuration, formatLateness } from '../kit/clock/duration.ts';
 import type { ModelMessage } from '../kit/model/model.ts';
 import { codeFor, quoted } from '../kit/model/quotation.ts';
+import type { Turn } from '../turns/turn.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
 import { utf8Bytes } from '../wire/text.ts';
-import { textOfAnswer } from './loop/call-events.ts';
-import type { JournalledStep } from './loop/journal.ts';
-import type { Turn } from './turn.ts';
+import { type JournalledStep, textOfAnswer } from './loop/journal.ts';
 
 /**
  * The memories that a turn is shown beyond its conversation. Neither may throw; their results are rendered as a

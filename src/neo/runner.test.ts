@@ -33,7 +33,7 @@ function workbench(t: TestContext, options: Partial<RunnerOptions> = {}) {
       message,
       createdAt: clock.now(),
     });
-    runner.accepted(conversationId);
+    runner.accepted();
     return turn;
   };
   return { clock, store, open, make, model, runner, add };

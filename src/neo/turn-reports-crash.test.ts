@@ -11,9 +11,10 @@ import { temporaryFolder } from '../../test/support/temporary.ts';
 import { systemClock } from '../kit/clock/clock.ts';
 import { turnReportKey, verifyWebhook } from '../kit/identity/webhook-signature.ts';
 import { modelEndpoint, saying } from '../kit/model/testing/model-endpoint.ts';
+import { wakeBody } from '../turns/testing/wakes.ts';
 import { WAKE_HEADERS } from '../wire/wake.ts';
 import { type NeoChild, neoChild } from './testing/neo-child.ts';
-import { postChat, TOKEN, wakeBody } from './testing/workbench.ts';
+import { postChat, TOKEN } from './testing/workbench.ts';
 
 const DUE = Date.UTC(2026, 5, 15, 8, 10);
 const KILLS = rounds(3, 8);

@@ -1,5 +1,6 @@
 /** The router: knows the machine of each user, starts it and delivers its wakes. This file connects the parts. */
 import type { Dispatcher } from 'undici';
+import { AgentHost } from '../agents/host.ts';
 import type { Clock } from '../kit/clock/clock.ts';
 import { Agent } from '../kit/http/dispatchers.ts';
 import { guardedConnector } from '../kit/http/guarded-client.ts';
@@ -9,6 +10,7 @@ import { turnReportKey } from '../kit/identity/webhook-signature.ts';
 import type { Logger } from '../kit/log/log.ts';
 import type { Sandbox } from '../kit/process/isolation.ts';
 import type { Grant } from '../kit/process/view.ts';
+import type { OnStage } from '../turns/turn-view.ts';
 import { toReveilleError } from '../wire/errors.ts';
 import { WAKE_BODY_MAX_BYTES } from '../wire/wake.ts';
 import { Budgets } from './budget/budgets.ts';
@@ -37,8 +39,6 @@ import { Reaper } from './reaper/reaper.ts';
 import { Repetitions } from './repetitions.ts';
 import { Restarter } from './restarter.ts';
 import type { SupervisorOptions } from './supervisor.ts';
-import { Targets } from './targets/targets.ts';
-import type { OnStage } from './targets/turn.ts';
 import { type OnWake, Wakes } from './wake.ts';
 
 export type RouterOptions = {
@@ -95,7 +95,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     grantedTo: options.grantedTo,
     machines: () => registry.all(),
   });
-  const targets = await openTargets(options, registry, isolation, targetCalls);
+  const agents = await openAgents(options, registry, isolation, targetCalls);
   // Health checks have their own connections: hanging deliveries must not make a daemon seem dead.
   const deliveries = new Agent({ connections: CONNECTIONS, pipelining: 1, allowH2: false, connect });
   const healthChecks = new Agent({ connections: 4, pipelining: 1, allowH2: false, connect });
@@ -132,7 +132,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
   const wakes = new Wakes({
     registry,
     fleet,
-    targets,
+    agents,
     budgets,
     dispatcher: deliveries,
     clock,
@@ -154,7 +154,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     for (const provider of Object.values(providers)) provider.close();
     // The reaper watches machines that continue until the next router starts.
     if (!config.keepMachines) reaper.dismiss();
-    await targets.close();
+    await agents.close();
     await Promise.all([deliveries.destroy(), healthChecks.destroy(), targetCalls.destroy(), userRequests.destroy()]);
     await registry.close();
   };
@@ -181,7 +181,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
       routes(app) {
         addWakeRoutes(app, { repetitions, wakeToken: config.wakeToken, clock, log });
         addTurnReportKeyRoutes(app, { registry, wakeToken: config.wakeToken });
-        addMachineRoutes(app, { registry, fleet, targets, budgets, adminToken: config.adminToken, clock, log });
+        addMachineRoutes(app, { registry, fleet, agents, budgets, adminToken: config.adminToken, clock, log });
         addUserRoutes(app, { tokens, hasConsole: config.public.console !== undefined, log });
         metricsRoute(app, ROUTER_ROUTES.metrics, {
           page: metricsPage(() => server && listener && { internal: server.figures(), public: listener.figures() }),
@@ -197,13 +197,13 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     listener = await startPublicListener({
       ...{ config: config.public, tokens, version, pagesOf: options.pagesOf, ready, drainMs: DRAIN_MS },
       rows: new ConsoleRows({ registry, clock, log }),
-      machineOf: (userId) => ownMachine({ registry, fleet, targets, budgets, log }, userId),
+      machineOf: (userId) => ownMachine({ registry, fleet, agents, budgets, log }, userId),
       ...{ registry, fleet, dispatcher: userRequests, clock, log, timeoutMs: config.wakeTimeoutMs },
     });
     // Only a router that got its ports touches the machines of an earlier one. No request is read before this turn of
     // the event loop ends.
     fleet.recover();
-    targets.recover();
+    agents.recover();
     restarter.open();
   } catch (thrown) {
     await Promise.all([server?.close(), listener?.close()]);
@@ -217,7 +217,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     restarter.close();
     keeper.close();
     await Promise.all([closeServer(), closeListener()]);
-    await Promise.all([fleet.close(), targets.close()]);
+    await Promise.all([fleet.close(), agents.close()]);
     await release();
   };
   let closed: Promise<void> | undefined;
@@ -245,12 +245,12 @@ function chronosUrlOf({ config: { chronosUrl }, chronosUrl: late }: RouterOption
 }
 
 /** Opens the store of turns for machines without a daemon. The registry is closed when that fails. */
-async function openTargets(
+async function openAgents(
   options: RouterOptions,
   registry: Registry,
   isolation: Isolation,
   dispatcher: Dispatcher,
-): Promise<Targets> {
+): Promise<AgentHost> {
   const { config, clock, log, environment, onStage } = options;
   const suspend = async (userId: string, why: string) => {
     const suspended = (machine: Machine, now: number) =>
@@ -270,7 +270,7 @@ async function openTargets(
     ...(chronosUrl ? { turnReports: { url: chronosUrl, keyOf } } : {}),
   };
   try {
-    return new Targets({
+    return new AgentHost({
       dataDir,
       presetFolder,
       machineOf,

@@ -1,6 +1,7 @@
 /** A wake: from the alarm's request to the daemon's answer (docs/reference/routes.md). */
 
 import type { Dispatcher } from 'undici';
+import type { AgentHost } from '../agents/host.ts';
 import { backoff } from '../kit/clock/backoff.ts';
 import type { Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
@@ -16,8 +17,7 @@ import { type CommandMachine, type DaemonMachine, hasDaemon, type Machine, wakea
 import type { Registry } from './machines/registry.ts';
 import { MachineUnavailable } from './providers/provider.ts';
 import type { Lease } from './supervisor.ts';
-import type { Targets } from './targets/targets.ts';
-import { turnOfDaemon, type WokenTurn } from './woken-turn.ts';
+import { recordedTurn, turnOfDaemon, type WokenTurn } from './woken-turn.ts';
 
 /** How a wake ended, for observers inside the router's process. */
 export type WakeNotice = Pick<Wake, 'fire_id' | 'user_id'> &
@@ -47,8 +47,8 @@ export type OnWake = (notice: WakeNotice, turn: WokenTurn | undefined) => void;
 type WakesOptions = {
   registry: Registry;
   fleet: Fleet;
-  /** Delivers wakes to machines without a daemon. */
-  targets: Targets;
+  /** Runs the agents without a daemon. */
+  agents: AgentHost;
   /** Decides which wakes are admitted now. */
   budgets: Budgets;
   dispatcher: Dispatcher;
@@ -146,7 +146,7 @@ export class Wakes {
     try {
       const woken = hasDaemon(found)
         ? await this.#toDaemon(request, userId, admission, ready, deadline)
-        : await this.#toTarget(found, request, admission, deadline);
+        : await this.#toAgent(found, request, admission, deadline);
       accepted = woken.answer.status <= 299;
       return woken;
     } finally {
@@ -154,17 +154,18 @@ export class Wakes {
     }
   }
 
-  async #toTarget(
+  async #toAgent(
     machine: CommandMachine,
     request: Wake,
     admission: Admission,
     deadline: AbortSignal,
   ): Promise<WakeAnswer> {
     try {
-      const { targets } = this.#options;
-      const answer = await targets.wake(machine, request, deadline);
+      const { agents, clock } = this.#options;
+      const answer = await agents.wake(machine, request, deadline);
       admission.started();
-      return { answer, startMs: 0, turn: targets.turnOf(machine.userId, request.fire_id) };
+      const recorded = agents.turnOf(machine.userId, request.fire_id);
+      return { answer, startMs: 0, turn: recorded && recordedTurn(recorded, clock) };
     } catch (thrown) {
       // 502: it was reached, and may have accepted the wake. A daemon that rejects the wake as overloaded has not
       // failed to start.

@@ -4,6 +4,7 @@
  * as such.
  */
 import type { Dispatcher } from 'undici';
+import type { RecordedTurn } from '../agents/host.ts';
 import { type Clock, wait } from '../kit/clock/clock.ts';
 import { reasonOf } from '../kit/http/exchange.ts';
 import { type AcceptedTurn, type DaemonAddress, queryTurn } from '../neo/client.ts';
@@ -11,7 +12,6 @@ import { openEnvelope } from '../wire/envelope.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import type { MachineTurnStatus } from '../wire/machine-turn.ts';
 import { type TurnStatus, type TurnView, turnViewSchema } from '../wire/turn.ts';
-import type { Turn } from './targets/turn.ts';
 
 export type TurnOutcome =
   | ({ known: 'end'; status: TurnStatus | MachineTurnStatus } & Pick<TurnView, 'reply' | 'error' | 'model'>)
@@ -112,15 +112,8 @@ function outcomeOf(text: string, status: number, url: string): TurnOutcome | und
   return { known: 'end', status: end, reply, error, model };
 }
 
-export type RecordedTurn = Pick<WokenTurn, 'by'> & {
-  preset: string;
-  clock: Clock;
-  /** Reads the recorded turn. */
-  read: () => Turn | undefined;
-};
-
-/** The turn of an agent without a daemon, from the router's record. */
-export function recordedTurn({ by, preset, clock, read }: RecordedTurn): WokenTurn {
+/** The turn of an agent without a daemon, from the record of its host. */
+export function recordedTurn({ by, preset, read }: RecordedTurn, clock: Clock): WokenTurn {
   const look = (): TurnOutcome | undefined => {
     const turn = read();
     if (!turn) return { known: 'lost', why: 'the router has no record of it any more' };

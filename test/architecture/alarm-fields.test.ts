@@ -26,7 +26,7 @@ test('a field of an alarm is named by the table, its migrations, and the code th
     'src/chronos/store/store.ts',
     'src/cli/commands/up.ts',
     'src/cli/tree/alarm.ts',
-    'src/cli/tree/service.ts',
+    'src/cli/tree/upkeep.ts',
     'src/wire/alarm-fields.ts',
   ]);
 });

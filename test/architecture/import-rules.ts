@@ -73,9 +73,15 @@ const IMPORT_TABLE: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(Object.entries(KIT_ARROWS).map(([kit, others]) => [kit, ['wire', ...others]])),
   ...Object.fromEntries(SYSTEMS.map((system) => [system, ['wire', 'kit', ...SYSTEMS.map(clientOf)]])),
   ...INSIDE_CHRONOS,
+  // The turn engine is between the kits and the systems that run turns.
+  turns: ['wire', 'kit'],
+  neo: ['wire', 'kit', 'turns', ...SYSTEMS.map(clientOf)],
+  // Programs of agents run in the sandbox and the process groups of machines.
+  agents: ['wire', 'kit', 'turns', 'router/providers', 'router/machines/machine.ts', clientOf('neo')],
+  router: ['wire', 'kit', 'turns', 'agents', ...SYSTEMS.map(clientOf)],
   // The page calls the systems through their clients, and the other parts through its parameters.
   console: ['wire', 'kit', ...SYSTEMS.map(clientOf)],
-  cli: ['wire', 'kit', 'console', ...SYSTEMS],
+  cli: ['wire', 'kit', 'turns', 'agents', 'console', ...SYSTEMS],
   // The package's exports for programs: clients, the verifier and tools for this machine as the commands find it.
   exports: [
     ...['wire', 'kit', ...SYSTEMS.map(clientOf), 'chronos-mcp', 'executor/receipt'],

@@ -5,7 +5,8 @@ import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { ManualClock, settle } from '../../kit/clock/testing/manual-clock.ts';
 import type { NeoEvent } from '../../neo/client.ts';
 import { openConversationStore } from '../../neo/conversations/store.ts';
-import { eventFeed } from '../../neo/events.ts';
+import { beginNext } from '../../neo/testing/workbench.ts';
+import { eventFeed } from '../../turns/event-feed.ts';
 import { Screen } from './conversation.ts';
 
 function screen() {
@@ -34,7 +35,7 @@ test('a reader that is one piece behind when the log merges a reply writes each 
   const over = new AbortController();
   t.after(() => over.abort());
   await store.accept({ id: 't', conversationId: 'c', origin: 'user', message: 'm', createdAt: 0 });
-  const turn = (await store.beginNext('c'))!;
+  const turn = (await beginNext(store, 'c'))!;
   const { shown, written } = screen();
   const events = feed.read({}, over.signal);
   const next = async () => {

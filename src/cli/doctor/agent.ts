@@ -3,13 +3,13 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { Presets } from '../../agents/presets.ts';
+import { checkFolder, findProgram, programOf } from '../../agents/terminal/program.ts';
 import { parseRouterConfig } from '../../router/config.ts';
 import { commandSpecSchema } from '../../router/providers/command.ts';
 import { descriptorOf } from '../../router/providers/descriptors.ts';
 import { httpSpecSchema } from '../../router/providers/http.ts';
 import { processSpecSchema } from '../../router/providers/process-spec.ts';
-import { Presets } from '../../router/targets/presets.ts';
-import { checkFolder, findProgram, programOf } from '../../router/targets/program.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { orUndefined, signOfLife } from '../access/unreachable.ts';
 import type { CliContext } from '../context.ts';

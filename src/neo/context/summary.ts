@@ -4,8 +4,8 @@ import type { Clock } from '../../kit/clock/clock.ts';
 import type { ModelMessage } from '../../kit/model/model.ts';
 import { codeFor, quoted } from '../../kit/model/quotation.ts';
 import { generateWithRetries } from '../../kit/model/retry.ts';
+import type { Turn } from '../../turns/turn.ts';
 import type { NeoModel } from '../model.ts';
-import type { Turn } from '../turn.ts';
 import { identifiersIn } from './identifiers.ts';
 import { tokensOf } from './tokens.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Turn } from '../turn.ts';
+import type { Turn } from '../../turns/turn.ts';
 import { type SystemFacts, systemBlock } from './system-block.ts';
 import { relevantTurns, renderOlder } from './window.ts';
 

@@ -1,9 +1,9 @@
 /** The system block: the text before the conversation, built for every request. Pure. */
 
 import type { ToolSchema } from '../../kit/model/model.ts';
+import type { Turn } from '../../turns/turn.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { CORE_EXECUTE, MEMORY_RECALL } from '../tools/own-functions.ts';
-import type { Turn } from '../turn.ts';
 
 export type SystemFacts = {
   readonly turn: Turn;

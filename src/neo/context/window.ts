@@ -4,8 +4,8 @@
  */
 import type { ModelMessage } from '../../kit/model/model.ts';
 import { codeFor, quoted } from '../../kit/model/quotation.ts';
+import type { Turn } from '../../turns/turn.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
-import type { Turn } from '../turn.ts';
 import { condense, type Summarizer, transcriptOf } from './summary.ts';
 import { tokensOfMessages } from './tokens.ts';
 

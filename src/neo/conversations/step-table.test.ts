@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { systemClock } from '../../kit/clock/clock.ts';
 import type { JournalledStep } from '../loop/journal.ts';
+import { beginNext } from '../testing/workbench.ts';
 import { textAnswer } from '../tools/surface.ts';
 import { openConversationStore } from './store.ts';
 
@@ -26,7 +27,7 @@ test('a journal is read as it was written, also by the next process; an unfinish
   const store = open();
   const accepted = { id: 't1', conversationId: 'c', origin: 'user', message: 'm', createdAt: 0 } as const;
   await store.accept(accepted);
-  const turn = (await store.beginNext('c'))!;
+  const turn = (await beginNext(store, 'c'))!;
   assert.deepEqual(store.journal.steps('t1'), []);
   await store.journal.beginStep(turn, STEP);
   const image = { type: 'image', mediaType: 'image/png', data: 'AA==' } as const;
@@ -44,7 +45,7 @@ test('when a turn has ended, long texts of its journal are deleted; names and fa
   const store = openConversationStore({ dataDir: temporaryFolder(t), clock: systemClock });
   t.after(() => store.close());
   await store.accept({ id: 't1', conversationId: 'c', origin: 'user', message: 'm', createdAt: 0 });
-  const turn = (await store.beginNext('c'))!;
+  const turn = (await beginNext(store, 'c'))!;
   const long = 'x'.repeat(10_000);
   await store.journal.beginStep(turn, { ...STEP, calls: [{ index: 0, call: { id: 'a', name: 'x', input: long } }] });
   const call = { index: 0, call: { id: 'a', name: 'x', input: long }, answer: textAnswer(long, true) };

@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { eventually } from '../../../test/support/eventually.ts';
 import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { ManualClock } from '../../kit/clock/testing/manual-clock.ts';
-import { MAX_ATTEMPTS, type NewTurn, type Turn } from '../turn.ts';
+import { silentLogger } from '../../kit/log/log.ts';
+import type { NewTurn, Turn } from '../../turns/turn.ts';
+import { createRunner, MAX_ATTEMPTS } from '../runner.ts';
+import { beginNext, pausedModel } from '../testing/workbench.ts';
 import { type ConversationStore, type ConversationStoreOptions, openConversationStore } from './store.ts';
 
 function workbench(t: TestContext, options: Partial<ConversationStoreOptions> = {}) {
@@ -34,7 +38,7 @@ const turnEvents = (store: ConversationStore) =>
   eventsOf(store).map(({ type, data }) => `${type} ${data.turn_id} ${data.status ?? data.code ?? data.text}`);
 
 async function begunTurn(store: ConversationStore, conversationId = 'c1'): Promise<Turn> {
-  const turn = await store.beginNext(conversationId);
+  const turn = await beginNext(store, conversationId);
   assert.ok(turn);
   return turn;
 }
@@ -85,8 +89,7 @@ test('turns of a conversation are begun in the order of acceptance and end once'
   assert.deepEqual([done?.status, done?.reply, done?.finishedAt], ['done', 'r', clock.now()]);
   assert.equal(await store.finish(first, { status: 'failed', error: 'e', model: 'm' }, ''), undefined);
   assert.equal((await begunTurn(store)).id, 't2');
-  assert.equal(await store.beginNext('c1'), undefined);
-  assert.equal(store.hasQueued('c1'), false);
+  assert.equal(await beginNext(store, 'c1'), undefined);
   assert.deepEqual(turnEvents(store), [
     'turn t1 queued',
     'turn t2 queued',
@@ -96,21 +99,25 @@ test('turns of a conversation are begun in the order of acceptance and end once'
   ]);
 });
 
-test('a running turn is put back after a crash, with its attempt counted, and given up after the third', async (t) => {
-  const { store, newTurn, open } = workbench(t);
+test('a running turn runs again after a crash, with its attempt counted, and is given up after the third', async (t) => {
+  const { store, newTurn, open, clock } = workbench(t);
   await store.accept(newTurn());
   await store.accept(newTurn({ conversationId: 'c2' }));
   let current = store;
   for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
-    const turn = await begunTurn(current);
-    assert.equal(turn.attempts, attempt);
+    const turn = attempt === 1 ? await begunTurn(current) : current.turnById('t1')!;
+    assert.deepEqual([turn.status, turn.attempts], ['running', attempt]);
     await current.close();
     current = open();
-    const unfinished = current.recover();
-    const remaining = attempt < MAX_ATTEMPTS ? ['c1', 'c2'] : ['c2'];
-    assert.deepEqual(unfinished, { conversationIds: remaining, queued: remaining.length });
+    const model = pausedModel();
+    const runner = createRunner({ store: current, model, clock, log: silentLogger });
+    assert.deepEqual(runner.state(), { busy: true, queued: attempt === 1 ? 1 : 0 });
+    runner.start();
+    const remaining = attempt < MAX_ATTEMPTS ? 2 : 1;
+    await eventually('the turns run', () => model.held.length === remaining);
     // An attempt from before the crash can no longer end the turn.
-    assert.equal(await current.finish(turn, { status: 'done', reply: 'late', model: 'm' }, ''), undefined);
+    if (attempt === MAX_ATTEMPTS)
+      assert.equal(await current.finish(turn, { status: 'done', reply: 'late', model: 'm' }, ''), undefined);
   }
   const [turn] = current.turnsAfter('c1', 0, 1).turns;
   assert.deepEqual(
@@ -118,12 +125,18 @@ test('a running turn is put back after a crash, with its attempt counted, and gi
     ['interrupted', 3, 'Neo was stopped 3 times while this turn ran; it is not begun again'],
   );
   assert.ok(turn?.finishedAt);
-  const notices = eventsOf(current).filter(({ type }) => type === 'notice');
+  const notices = eventsOf(current).filter(({ type, data }) => type === 'notice' && data.turn_id === 't1');
   assert.deepEqual(
     notices.map(({ data }) => data.code),
     ['run_again', 'run_again', 'interrupted'],
   );
   assert.match(String(notices[0]?.data.text), /attempt 2 of 3/);
+  assert.deepEqual(
+    turnEvents(current)
+      .filter((event) => event.includes('t1'))
+      .slice(0, 5),
+    ['turn t1 queued', 'turn t1 running', 'notice t1 run_again', 'turn t1 queued', 'turn t1 running'],
+  );
 });
 
 test('a turn that was put back keeps its place before later ones', async (t) => {
@@ -198,7 +211,6 @@ test('event ids are not reused after old events were dropped, even after a resta
   await store.status(turn, 'last');
   await store.close();
   const again = open();
-  again.recover();
   const bounds = again.eventBounds();
   assert.equal(eventsOf(again).length, 20);
   assert.equal(eventsOf(again)[0]?.id, bounds.droppedThrough + 1);

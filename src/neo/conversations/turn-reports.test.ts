@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { eventually } from '../../../test/support/eventually.ts';
 import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { ManualClock } from '../../kit/clock/testing/manual-clock.ts';
-import { MAX_ATTEMPTS, type NewTurn } from '../turn.ts';
+import { silentLogger } from '../../kit/log/log.ts';
+import type { NewTurn } from '../../turns/turn.ts';
+import { createRunner, MAX_ATTEMPTS } from '../runner.ts';
+import { beginNext, pausedModel } from '../testing/workbench.ts';
 import { type ConversationStore, openConversationStore } from './store.ts';
 
 function workbench(t: TestContext, keeps = true) {
@@ -40,7 +44,7 @@ test('a wake creates a report of its start and one of its end, which are kept un
   const store = open();
   await store.accept(wake());
   assert.deepEqual(waiting(store), []);
-  const turn = (await store.beginNext('c1'))!;
+  const turn = (await beginNext(store, 'c1'))!;
   assert.equal(notifications(), 1);
   await clock.advance(500);
   await store.finish(turn, { status: 'failed', error: 'no model', model: 'm' }, '');
@@ -58,16 +62,19 @@ test('a wake creates a report of its start and one of its end, which are kept un
 });
 
 test('a repeated start of a turn is not reported; a turn that is given up is', async (t) => {
-  const { open } = workbench(t);
+  const { open, clock } = workbench(t);
   let store = open();
   await store.accept(wake());
-  for (let n = 0; n < MAX_ATTEMPTS; n++) {
-    await store.beginNext('c1');
+  await beginNext(store, 'c1');
+  for (let n = 1; n <= MAX_ATTEMPTS; n++) {
     await store.outbox.remove(waiting(store).map(({ id }) => id));
     await store.close();
     store = open();
-    store.recover();
-    if (n < MAX_ATTEMPTS - 1) assert.deepEqual(stages(store), []);
+    const again = store;
+    const model = pausedModel();
+    createRunner({ store, model, clock, log: silentLogger }).start();
+    await eventually('it is decided', () => model.held.length > 0 || again.turnById('t1')!.status === 'interrupted');
+    if (n < MAX_ATTEMPTS) assert.deepEqual(stages(store), []);
   }
   assert.deepEqual(stages(store), [['alice', FIRE, 'turn_finished', 'failed']]);
   assert.match(waiting(store)[0]!.report.error ?? '', /was stopped 3 times/);
@@ -82,7 +89,7 @@ test("nothing is reported for a person's message, for a wake without a user, or 
     { id: 't2', conversationId: 'c2', origin: 'user', message: 'hi', createdAt: 0 } as const,
   ]) {
     await store.accept(turn);
-    const begun = (await store.beginNext(turn.conversationId))!;
+    const begun = (await beginNext(store, turn.conversationId))!;
     await store.finish(begun, { status: 'done', reply: 'hi', model: 'm' }, '');
   }
   assert.deepEqual(waiting(store), []);
@@ -90,7 +97,7 @@ test("nothing is reported for a person's message, for a wake without a user, or 
   const withoutListener = workbench(t, false).open();
   await withoutListener.accept(wake());
   await withoutListener.finish(
-    (await withoutListener.beginNext('c1'))!,
+    (await beginNext(withoutListener, 'c1'))!,
     { status: 'done', reply: 'hi', model: 'm' },
     '',
   );

@@ -10,10 +10,11 @@ import { createHash } from 'node:crypto';
 import { createExecutorClient, type ExecutorClient } from '../../executor/client.ts';
 import { type Clock, orAborted, wait } from '../../kit/clock/clock.ts';
 import { NoAnswer, withinTime } from '../../kit/http/caller.ts';
+import { TurnCancelled } from '../../turns/agent.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { ContextPiece, GateAnswer, IntentRequest } from '../../wire/executor.ts';
 import type { RawJson } from '../../wire/json.ts';
-import { type GateNotice, type ToolCallContext, ToolFailure, TurnCancelled, textAnswer } from '../tools/surface.ts';
+import { type GateNotice, type ToolCallContext, ToolFailure, textAnswer } from '../tools/surface.ts';
 import type { Delegate } from '../tools/tool-set.ts';
 import type { Conversations } from './evidence.ts';
 import {

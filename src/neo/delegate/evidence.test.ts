@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Turn } from '../../turns/turn.ts';
 import { CONTEXT_PIECE_MAX_BYTES, CONTEXT_PIECES_MAX, contextPieceSchema } from '../../wire/executor.ts';
 import { utf8Bytes } from '../../wire/text.ts';
 import type { JournalledCall, JournalledStep } from '../loop/journal.ts';
 import { TURN } from '../testing/tool-call.ts';
 import { textAnswer } from '../tools/surface.ts';
-import type { Turn } from '../turn.ts';
 import { evidenceFor } from './evidence.ts';
 
 const turnOf = (id: string, members: Partial<Turn> = {}): Turn => ({

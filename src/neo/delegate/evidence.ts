@@ -5,16 +5,15 @@
  */
 
 import type { Logger } from '../../kit/log/log.ts';
+import type { Turn } from '../../turns/turn.ts';
 import { CONTEXT_PIECE_MAX_BYTES, CONTEXT_PIECES_MAX, type ContextPiece } from '../../wire/executor.ts';
 import { utf8Bytes } from '../../wire/text.ts';
 import type { ConversationStore } from '../conversations/store.ts';
-import { textOfAnswer } from '../loop/call-events.ts';
-import type { JournalledStep } from '../loop/journal.ts';
+import { type JournalledStep, textOfAnswer } from '../loop/journal.ts';
 import { ARRIVALS_SHOWN } from '../loop/loop.ts';
 import { EARLIER_TURNS } from '../prompt.ts';
 import { MEMORY_RECALL } from '../tools/own-functions.ts';
 import type { GateNotice } from '../tools/surface.ts';
-import type { Turn } from '../turn.ts';
 
 // The view of conversations that the delegate needs.
 

@@ -5,8 +5,8 @@ import fc from 'fast-check';
 import { anyCharacter } from '../../../test/support/random/characters.ts';
 import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { type Clock, systemClock } from '../../kit/clock/clock.ts';
+import { ALARM_ID, wakeBody } from '../../turns/testing/wakes.ts';
 import {
-  ALARM_ID,
   accepted,
   ask,
   dataOf,
@@ -16,7 +16,6 @@ import {
   settledTurns,
   startedNeo,
   turnsOf,
-  wakeBody,
 } from '../testing/workbench.ts';
 
 const DUE = Date.UTC(2026, 5, 15, 8, 10);

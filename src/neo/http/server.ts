@@ -1,9 +1,13 @@
 /** Neo's HTTP server: authorization and routes (docs/reference/api.md, "Delivery to a daemon"). */
 import type { Clock } from '../../kit/clock/clock.ts';
 import { requireBearer } from '../../kit/http/bearer.ts';
+import { sendOk, serve } from '../../kit/http/handlers.ts';
 import { type RunningServer, startServer } from '../../kit/http/server.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import type { Outbox } from '../../kit/outbox/outbox.ts';
+import type { EventFeed } from '../../turns/event-feed.ts';
+import { chatRoutes } from '../../turns/http/chat-routes.ts';
+import { eventRoutes } from '../../turns/http/event-routes.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { VERSION } from '../../wire/version.ts';
 import { WAKE_BODY_MAX_BYTES } from '../../wire/wake.ts';
@@ -11,14 +15,9 @@ import type { Capabilities } from '../capabilities.ts';
 import type { NeoConfig } from '../config.ts';
 import type { ConversationStore } from '../conversations/store.ts';
 import type { Approvers } from '../delegate/approvers.ts';
-import type { EventFeed } from '../events.ts';
 import type { Runner } from '../runner.ts';
-import { chatRoutes } from './chat-routes.ts';
-import { conversationRoutes } from './conversation-routes.ts';
-import { eventRoutes } from './event-routes.ts';
-import { gateRoutes } from './gate-routes.ts';
-import { toolRoutes } from './tool-routes.ts';
-import { turnRoutes } from './turn-routes.ts';
+import { attachGates, gateRoutes } from './gate-routes.ts';
+import { NEO_ROUTES } from './routes.ts';
 
 export type NeoServerOptions = {
   config: NeoConfig;
@@ -65,12 +64,17 @@ export function startNeoServer(options: NeoServerOptions): Promise<RunningServer
       // `/`, `/healthz` and `/readyz` are routed before this.
       app.use(requireBearer(config.token));
       const isFull = () => runner.state().queued >= (config.maxQueued ?? Number.POSITIVE_INFINITY);
-      chatRoutes(app, { store, clock, onAccepted: runner.accepted, onPrompt, isFull, repeatMs: config.repeatMs });
-      conversationRoutes(app, store);
-      eventRoutes(app, { feed, clock, log, approvers, executor: capabilities.executor });
-      turnRoutes(app, runner);
-      toolRoutes(app, capabilities.describe, options.model);
-      gateRoutes(app, capabilities.executor);
+      chatRoutes(app, { store, engine: runner, clock, onPrompt, isFull, repeatMs: config.repeatMs });
+      const { executor } = capabilities;
+      eventRoutes(app, {
+        ...{ feed, clock, log },
+        onStream: (stream, conversationId) => attachGates(stream, conversationId, { executor, approvers, clock }),
+      });
+      // Waits until the servers had time to start.
+      serve(app, NEO_ROUTES.tools, async (c) =>
+        sendOk(c, { ...(await capabilities.describe()), model: options.model }),
+      );
+      gateRoutes(app, executor);
     },
   });
 }

@@ -14,13 +14,13 @@ import {
   saying,
   sendDelta,
 } from '../../kit/model/testing/model-endpoint.ts';
+import type { Turn } from '../../turns/turn.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { type ConversationStore, openConversationStore } from '../conversations/store.ts';
 import { chooseModel } from '../model.ts';
 import { createRunner, type RunnerOptions } from '../runner.ts';
 import { surfaceOf, type TestTool } from '../testing/surface.ts';
 import { ToolFailure, textAnswer } from '../tools/surface.ts';
-import type { Turn } from '../turn.ts';
 import { CALLS_PER_STEP, STEPS_PER_TURN } from './loop.ts';
 
 /** Delays resolve at once. */
@@ -63,7 +63,7 @@ async function bench(t: TestContext, { tools = {}, scripts, options = {} }: Benc
   const accept = async (message = 'Do it.'): Promise<string> => {
     const id = `t${++given}`;
     await store.accept({ id, conversationId: 'c', origin: 'user', message, createdAt: systemClock.now() });
-    runner.accepted('c');
+    runner.accepted();
     return id;
   };
   return {

@@ -8,6 +8,8 @@
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import type { ModelAnswer, ModelMessage, ModelRequest, ModelToolCall } from '../../kit/model/model.ts';
+import type { Outcome } from '../../turns/agent.ts';
+import type { Turn } from '../../turns/turn.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { parseUntrustedJson } from '../../wire/json.ts';
 import { systemBlock } from '../context/system-block.ts';
@@ -16,9 +18,7 @@ import type { ContextWindow } from '../context/window.ts';
 import type { NeoModel } from '../model.ts';
 import { renderArrival } from '../prompt.ts';
 import { type ToolAnswer, type ToolNotice, type ToolSurface, textAnswer } from '../tools/surface.ts';
-import type { Outcome, Turn } from '../turn.ts';
-import { textOfAnswer } from './call-events.ts';
-import { callIdOf, type Journal, type JournalledCall, type JournalledStep } from './journal.ts';
+import { callIdOf, type Journal, type JournalledCall, type JournalledStep, textOfAnswer } from './journal.ts';
 import { makeCall } from './make-call.ts';
 
 /** How often the same call may fail in a turn. */

@@ -1,11 +1,11 @@
 /** The extraction request about a turn for the cheap model, and the validation of its answer. Pure. */
 import { z } from 'zod';
 import { codeFor, quoted } from '../../kit/model/quotation.ts';
+import type { Turn } from '../../turns/turn.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { parseUntrustedJson } from '../../wire/json.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { standardMessage } from '../../wire/validate.ts';
-import type { Turn } from '../turn.ts';
 import { CLAIM_TEXT_MAX, checkNewMemory, MEMORY_KINDS, type NewMemory } from './memory.ts';
 
 /** The most memories from one turn. */

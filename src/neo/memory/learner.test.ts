@@ -12,7 +12,7 @@ import {
   saying,
   sendPiece,
 } from '../../kit/model/testing/model-endpoint.ts';
-import type { Turn } from '../turn.ts';
+import type { Turn } from '../../turns/turn.ts';
 import { createLearner, modelQuery } from './learner.ts';
 import { cortexBench, doneTurn } from './testing/cortex-bench.ts';
 

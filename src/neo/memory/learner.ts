@@ -4,9 +4,9 @@
  */
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
+import type { Turn } from '../../turns/turn.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import type { NeoModel } from '../model.ts';
-import type { Turn } from '../turn.ts';
 import type { Cortex } from './cortex.ts';
 import { EXTRACTION_SYSTEM, extractionPrompt, parseExtraction } from './extraction.ts';
 import type { Lesson } from './lesson-table.ts';

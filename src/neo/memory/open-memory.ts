@@ -2,8 +2,8 @@
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { storageError } from '../../kit/sqlite/sqlite-error.ts';
+import type { Turn } from '../../turns/turn.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
-import type { Turn } from '../turn.ts';
 import { type Cortex, cortexPath, openCortex } from './cortex.ts';
 import { renderDigest, renderProfile, renderRelevant } from './digest.ts';
 import type { Embed } from './embedding-endpoint.ts';

@@ -1,6 +1,7 @@
 /** A call of a tool as the loop would make it, for tests of its implementation. */
+
+import type { Turn } from '../../turns/turn.ts';
 import type { ToolAnswer, ToolCallContext, ToolNotice } from '../tools/surface.ts';
-import type { Turn } from '../turn.ts';
 
 export const CONVERSATION = 'conversation-1';
 

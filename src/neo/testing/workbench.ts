@@ -6,9 +6,11 @@ import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { systemClock } from '../../kit/clock/clock.ts';
 import { silentLogger } from '../../kit/log/log.ts';
 import type { ModelRequest } from '../../kit/model/model.ts';
+import type { Turn } from '../../turns/turn.ts';
 import { conversationViewSchema, type TurnView } from '../../wire/turn.ts';
 import { type ChatAccepted, chatAcceptedSchema } from '../../wire/wake.ts';
 import type { NeoConfig } from '../config.ts';
+import type { ConversationStore } from '../conversations/store.ts';
 import { type NeoOptions, type RunningNeo, startNeo } from '../daemon.ts';
 import type { NeoModel } from '../model.ts';
 
@@ -38,6 +40,12 @@ export async function startedNeo(
   const neo = await startNeo({ config: testConfig(dataDir, config), clock: systemClock, log: silentLogger, ...others });
   t.after(() => neo.close());
   return neo;
+}
+
+/** Begins the oldest waiting turn of a conversation, as the engine does; `undefined` when none waits. */
+export async function beginNext(store: ConversationStore, conversationId: string): Promise<Turn | undefined> {
+  const waiting = store.unfinished().find((turn) => turn.conversationId === conversationId && turn.status === 'queued');
+  return waiting && (await store.begin(waiting.id, { spawnId: 'test', isCertain: true }));
 }
 
 export type Answer = { status: number; text: string; headers: Headers };
@@ -88,21 +96,6 @@ export function settledTurns(neo: { url: string }, conversationId: string): Prom
     const turns = await turnsOf(neo, conversationId);
     return turns.every(({ finished_at }) => finished_at !== undefined) && turns;
   });
-}
-
-export const ALARM_ID = '0197f5a0-0000-7000-8000-000000000001';
-
-/** A wake of an alarm, as the router delivers it. */
-export function wakeBody(due: number, members: object = {}, alarmId: string = ALARM_ID): Record<string, unknown> {
-  return {
-    message: 'Resume the airdrop: holder 240 of 512.',
-    origin: 'chronos',
-    alarm_id: alarmId,
-    fire_id: `${alarmId}@${due}`,
-    scheduled_for: new Date(due).toISOString(),
-    missed_count: 0,
-    ...members,
-  };
 }
 
 /** A request that a {@link pausedModel} has received. */

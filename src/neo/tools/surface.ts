@@ -1,8 +1,8 @@
 /** The port to the agent's tools: the functions for a model, and its calls of them. */
 import type { ToolSchema } from '../../kit/model/model.ts';
+import type { Turn } from '../../turns/turn.ts';
 import type { SurfaceView } from '../../wire/tool-surface.ts';
 import type { TurnEventData } from '../../wire/turn.ts';
-import type { Turn } from '../turn.ts';
 
 // A turn without capabilities: its empty surface, and why it may have to wait for another Neo.
 
@@ -41,7 +41,7 @@ export type ToolCallContext = {
    */
   readonly callId: string;
   /**
-   * Aborts the call. With a {@link TurnCancelled} as its reason, its effects elsewhere are cancelled too. With any
+   * Aborts the call. With a `TurnCancelled` as its reason, its effects elsewhere are cancelled too. With any
    * other reason they continue, and the same call made later resumes them.
    */
   readonly signal: AbortSignal;
@@ -50,14 +50,6 @@ export type ToolCallContext = {
   /** The limit of the call, as given to {@link ToolSurface.schemas}; the skill's list when absent. */
   readonly limit?: ReadonlySet<string> | undefined;
 };
-
-/** The abort reason when a user ends the turn permanently. */
-export class TurnCancelled extends Error {
-  constructor(message = 'the turn was cancelled') {
-    super(message);
-    this.name = 'TurnCancelled';
-  }
-}
 
 /** A call without an answer. */
 export class ToolFailure extends Error {

@@ -1,4 +1,7 @@
 /** The registry's routes for operators: `/admin/machines` (docs/reference/routes.md). */
+
+import type { AgentHost } from '../../agents/host.ts';
+import type { AgentTurnStore } from '../../agents/turn-store.ts';
 import type { Clock } from '../../kit/clock/clock.ts';
 import { requireBearer } from '../../kit/http/bearer.ts';
 import { readJson } from '../../kit/http/body.ts';
@@ -6,6 +9,7 @@ import { refuseAddress } from '../../kit/http/guarded-client.ts';
 import { type HttpApp, type HttpContext, sendOk, serve } from '../../kit/http/handlers.ts';
 import { randomSecret, signingSecret } from '../../kit/identity/secrets.ts';
 import type { Logger } from '../../kit/log/log.ts';
+import { machineTurnViewOf } from '../../turns/turn-view.ts';
 import { LIST_LIMIT_DEFAULT } from '../../wire/alarm.ts';
 import { budgetSchema } from '../../wire/budget.ts';
 import { labelSchema, ownerOf } from '../../wire/did.ts';
@@ -31,9 +35,6 @@ import { machinePutSchema } from '../machines/machine-schema.ts';
 import type { Registry } from '../machines/registry.ts';
 import { descriptorOf, isSecretIn } from '../providers/descriptors.ts';
 import { cannotRunAs } from '../providers/isolation.ts';
-import type { Targets } from '../targets/targets.ts';
-import { turnViewOf } from '../targets/turn.ts';
-import type { TurnStore } from '../targets/turn-store.ts';
 import { ROUTER_ROUTES } from './routes.ts';
 
 /** @throws ReveilleError `invalid_request` for an invalid user id */
@@ -48,7 +49,7 @@ export function userIdOf(c: HttpContext): string {
 type MachineRoutesOptions = {
   registry: Registry;
   fleet: Fleet;
-  targets: Targets;
+  agents: AgentHost;
   budgets: Budgets;
   adminToken: string | undefined;
   clock: Clock;
@@ -59,8 +60,8 @@ type MachineRoutesOptions = {
 type Change = (machine: Machine, now: number) => Machine;
 
 export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): void {
-  const { registry, fleet, targets, budgets, clock, log } = options;
-  const running = (machine: Machine) => (hasDaemon(machine) ? fleet.running(machine) : targets.running(machine.userId));
+  const { registry, fleet, agents, budgets, clock, log } = options;
+  const running = (machine: Machine) => (hasDaemon(machine) ? fleet.running(machine) : agents.running(machine.userId));
   const view = (machine: Machine) => viewOf(machine, running(machine), budgets.standard);
 
   const change = async (c: HttpContext, action: string, apply: Change): Promise<Machine> => {
@@ -74,7 +75,7 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
   const changeAndStop = async (c: HttpContext, action: string, apply: Change): Promise<Response> => {
     const machine = await change(c, action, apply);
     const why = `the machine was ${machine.state}`;
-    await Promise.all([fleet.of(machine.userId).stop(), targets.stop(machine.userId, why)]);
+    await Promise.all([fleet.of(machine.userId).stop(), agents.stop(machine.userId, why)]);
     return sendOk(c, view(machine));
   };
 
@@ -93,7 +94,7 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
     return sendOk(c, { machines: machines.map(view), count: machines.length, next_cursor });
   });
 
-  addTurnRoutes(app, targets.store);
+  addTurnRoutes(app, agents.store);
   addChangeRoutes(app, registry);
 
   serve(app, ROUTER_ROUTES.getMachine, (c) => sendOk(c, view(registry.existing(userIdOf(c)))));
@@ -106,10 +107,10 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
     const why = 'run_as' in body.spec && body.spec.run_as ? cannotRunAs() : undefined;
     if (why !== undefined) throw new ReveilleError('invalid_request', `spec.run_as is not available here: ${why}`);
     refuseAddress('url' in body.spec ? body.spec.url : undefined, 'spec.url');
-    const missing = command ? await targets.check(command) : [];
+    const missing = command ? await agents.check(command) : [];
     let minted: string | undefined;
     const mint = () => {
-      minted = command && targets.signs(command) ? signingSecret() : randomSecret();
+      minted = command && agents.signs(command) ? signingSecret() : randomSecret();
       return minted;
     };
     let startChanged = false;
@@ -138,7 +139,7 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
     let token = '';
     const machine = await change(c, 'rotate-token', (current, now) =>
       rotateToken(current, now, () => {
-        token = current.provider === 'command' && targets.signs(current.spec) ? signingSecret() : randomSecret();
+        token = current.provider === 'command' && agents.signs(current.spec) ? signingSecret() : randomSecret();
         return token;
       }),
     );
@@ -186,7 +187,7 @@ function addChangeRoutes(app: HttpApp, registry: Registry): void {
 const TURNS_DEFAULT = 20;
 
 /** @param app checks the admin token below `/admin` */
-function addTurnRoutes(app: HttpApp, store: TurnStore): void {
+function addTurnRoutes(app: HttpApp, store: AgentTurnStore): void {
   serve(app, ROUTER_ROUTES.listTurns, (c) => {
     const userId = userIdOf(c);
     const query = parseOrThrow(machineTurnQuerySchema, c.req.query());
@@ -201,6 +202,6 @@ function addTurnRoutes(app: HttpApp, store: TurnStore): void {
     });
     const page = found.slice(0, limit);
     const next_cursor = found.length > limit ? String(page.at(-1)!.seq) : undefined;
-    return sendOk(c, { turns: page.map(({ turn }) => turnViewOf(turn)), counts: store.counts(userId), next_cursor });
+    return sendOk(c, { turns: page.map(machineTurnViewOf), counts: store.counts(userId), next_cursor });
   });
 }

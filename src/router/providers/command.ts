@@ -1,6 +1,6 @@
 /**
  * Provider `command`: an agent without a Reveille daemon. It is a program that runs once for each wake, or an external
- * server (targets/). The command line uses the name of its preset as the provider.
+ * server (src/agents). The command line uses the name of its preset as the provider.
  */
 import { z } from 'zod';
 import {

@@ -99,7 +99,7 @@ export type Descriptor<Name extends string = string, Schema extends z.ZodType<ob
   readonly flags: readonly Flag[];
   /** Its lines of `machine show`; the first one locates the machine, and lists show it too. */
   facts(spec: ShownSpec): readonly [Fact, ...Fact[]];
-  /** Without it the machines have no daemon: each wake goes to a target (targets/). */
+  /** Without it the machines have no daemon: each wake goes to an agent of `src/agents`. */
   create?(parts: ProviderParts): Promise<Provider>;
 };
 

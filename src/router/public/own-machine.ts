@@ -2,6 +2,8 @@
  * The user's access to their own machine besides chat: read it, read its changes, suspend and restore it. A machine
  * that an operator suspended stays suspended.
  */
+
+import type { AgentHost } from '../../agents/host.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { MachineChangeList } from '../../wire/machine.ts';
@@ -10,7 +12,6 @@ import type { Fleet } from '../fleet.ts';
 import { hasDaemon, type Machine, noMachine, restoreMachine, suspendMachine, viewOf } from '../machines/machine.ts';
 import type { MachineView } from '../machines/machine-schema.ts';
 import type { Registry } from '../machines/registry.ts';
-import type { Targets } from '../targets/targets.ts';
 
 export type OwnMachine = {
   /** @throws ReveilleError `not_found` for another user's machine, with the message for a missing one; as the others */
@@ -25,19 +26,19 @@ export type OwnMachine = {
 type Parts = {
   registry: Registry;
   fleet: Fleet;
-  targets: Targets;
+  agents: AgentHost;
   budgets: Budgets;
   log: Logger;
 };
 
 const CHANGES = 50;
 
-export function ownMachine({ registry, fleet, targets, budgets, log }: Parts, userId: string): OwnMachine {
+export function ownMachine({ registry, fleet, agents, budgets, log }: Parts, userId: string): OwnMachine {
   const ofOwn = <T>(asked: string, work: () => T): T => {
     if (asked !== userId) throw noMachine(asked);
     return work();
   };
-  const running = (machine: Machine) => (hasDaemon(machine) ? fleet.running(machine) : targets.running(userId));
+  const running = (machine: Machine) => (hasDaemon(machine) ? fleet.running(machine) : agents.running(userId));
   const view = (machine: Machine): MachineView => {
     const view = viewOf(machine, running(machine), budgets.standard);
     // The user does not see where and how it runs.
@@ -66,7 +67,7 @@ export function ownMachine({ registry, fleet, targets, budgets, log }: Parts, us
     suspend: (asked) =>
       ofOwn(asked, async () => {
         const machine = await change('suspend', suspendMachine);
-        await Promise.all([fleet.of(userId).stop(), targets.stop(userId, 'the machine was suspended')]);
+        await Promise.all([fleet.of(userId).stop(), agents.stop(userId, 'the machine was suspended')]);
         return view(machine);
       }),
     restore: (asked) =>

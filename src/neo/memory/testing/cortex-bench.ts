@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { temporaryFolder } from '../../../../test/support/temporary.ts';
 import { ManualClock } from '../../../kit/clock/testing/manual-clock.ts';
-import type { Turn } from '../../turn.ts';
+import type { Turn } from '../../../turns/turn.ts';
 import { openCortex } from '../cortex.ts';
 import type { NewMemory, Source } from '../memory.ts';
 
