@@ -1,21 +1,18 @@
 /** Agents without a Reveille daemon: wakes for machines of provider `command`. This file connects the parts. */
-import type { Dispatcher } from 'undici';
 import { v7 as uuidv7 } from 'uuid';
-import type { Clock } from '../kit/clock/clock.ts';
 import { GuardedClient } from '../kit/http/guarded-client.ts';
 import type { Resolve } from '../kit/http/guarded-lookup.ts';
-import type { Logger } from '../kit/log/log.ts';
 import type { Outbox } from '../kit/outbox/outbox.ts';
 import type { DaemonAnswer } from '../neo/client.ts';
-import type { CommandMachine, Machine } from '../router/machines/machine.ts';
+import type { AgentHost, AgentHostOptions, OpenAgentHost, RecordedTurn } from '../router/agent-host.ts';
+import type { CommandMachine } from '../router/machines/machine.ts';
 import type { CommandSpec } from '../router/providers/command.ts';
-import type { Isolation } from '../router/providers/isolation.ts';
 import type { Outcome, Worker } from '../turns/agent.ts';
 import { turnOf } from '../turns/chat.ts';
 import { TurnEngine } from '../turns/engine.ts';
 import type { NewTurn, Turn } from '../turns/turn.ts';
-import { createTurnReportSender, type TurnReportSenderOptions } from '../turns/turn-report-sender.ts';
-import { type OnStage, stageOf } from '../turns/turn-view.ts';
+import { createTurnReportSender } from '../turns/turn-report-sender.ts';
+import { stageOf } from '../turns/turn-view.ts';
 import { okEnvelope } from '../wire/envelope.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import type { Wake } from '../wire/wake.ts';
@@ -32,35 +29,10 @@ import { terminalAgent } from './terminal/terminal.ts';
 import { type AgentTurnStore, openAgentTurnStore } from './turn-store.ts';
 import { webhookAgent } from './webhook.ts';
 
-type AgentHostOptions = {
-  /** The folder of the turns, and of the files of running ones. */
-  dataDir: string;
-  /** The user's own presets. */
-  presetFolder: string;
-  machineOf: (userId: string) => Machine | undefined;
-  /** Suspends a machine whose receiver reported that it is permanently gone. */
-  suspend: (userId: string, why: string) => Promise<void>;
-  dispatcher: Dispatcher;
-  environment: Readonly<Record<string, string | undefined>>;
-  /** The sandbox of programs. */
-  isolation: Isolation;
-  clock: Clock;
-  log: Logger;
-  onStage?: OnStage;
-  /** The destination of turn reports, and the signing key of a user; without it none are stored. */
-  turnReports?: Pick<TurnReportSenderOptions, 'url' | 'keyOf'>;
+/** The port's options, and how names are resolved. */
+export type LocalAgentHostOptions = AgentHostOptions & {
   /** Resolves names to addresses for webhooks; by default the system does. */
   resolve?: Resolve;
-};
-
-/** A turn that this host has recorded. */
-export type RecordedTurn = {
-  /** A `program` is started for each turn, a `server` runs by itself, and a `receiver` reports no result. */
-  readonly by: 'program' | 'server' | 'receiver';
-  /** The name of the preset. */
-  readonly preset: string;
-  /** Reads its state; `undefined` when it was deleted. */
-  readonly read: () => Turn | undefined;
 };
 
 const AGENT_KINDS: Readonly<Record<Preset['kind'], RecordedTurn['by']>> = {
@@ -85,9 +57,9 @@ const GUARD_TEXTS = {
   remedy: 'if that is intended, register the machine with --allow-private',
 };
 
-export class AgentHost {
+export class LocalAgentHost implements AgentHost {
   readonly store: AgentTurnStore;
-  readonly #options: AgentHostOptions;
+  readonly #options: LocalAgentHostOptions;
   readonly #presets: Presets;
   readonly #engine: TurnEngine;
   readonly #client: GuardedClient;
@@ -103,7 +75,7 @@ export class AgentHost {
    *
    * @throws ReveilleError as `openDatabase`
    */
-  constructor(options: AgentHostOptions) {
+  constructor(options: LocalAgentHostOptions) {
     const { dataDir, clock, log, dispatcher, environment } = options;
     this.#options = options;
     this.#presets = new Presets(options.presetFolder);
@@ -137,7 +109,6 @@ export class AgentHost {
     });
   }
 
-  /** Resumes the turns of an earlier router. No turn begins before. */
   recover(): void {
     const unfinished = new Set(this.store.unfinished().map(({ id }) => id));
     removeOthers(this.#runFolder, unfinished).catch((err: unknown) => {
@@ -148,13 +119,6 @@ export class AgentHost {
     this.#prune();
   }
 
-  /**
-   * Delivers a wake, or accepts its turn: 202 when it is on disk, 200 for a known fire.
-   *
-   * @param deadline when the wake must have been answered
-   * @throws ReveilleError when the turn could not begin now or was rejected: 410 when the receiver is permanently gone,
-   *   502 when it may or may not have arrived, others with the target's message
-   */
   async wake(machine: CommandMachine, wake: Wake, deadline: AbortSignal): Promise<DaemonAnswer> {
     const known = this.store.ofFire(machine.userId, wake.fire_id);
     if (known) return acceptedAnswer(known, true);
@@ -195,7 +159,6 @@ export class AgentHost {
     return accepted;
   }
 
-  /** The turn of an accepted wake, and the kind of agent that accepted it. */
   turnOf(userId: string, fireId: string): RecordedTurn | undefined {
     const turn = this.store.ofFire(userId, fireId);
     if (!turn) return undefined;
@@ -213,12 +176,6 @@ export class AgentHost {
     }
   }
 
-  /**
-   * Checks a machine before its registration.
-   *
-   * @returns sentences about unmet requirements
-   * @throws ReveilleError `invalid_request` with the missing or invalid member
-   */
   async check(spec: CommandSpec): Promise<string[]> {
     const preset = this.#presets.get(spec.preset);
     checkSpec(preset, spec);
@@ -233,23 +190,19 @@ export class AgentHost {
     return found.flatMap((look) => (look.status === 'rejected' ? [(look.reason as Error).message] : []));
   }
 
-  /** Whether the machine's secret signs events, so that it must have the format that receivers know. */
   signs({ preset }: CommandSpec): boolean {
     return this.#presets.get(preset).kind === 'webhook';
   }
 
-  /** The current activity of a user as text; `undefined` without any. */
   running(userId: string): string | undefined {
     const { running, waiting } = this.#engine.countsOf(userId);
     return running + waiting === 0 ? undefined : `${running} running, ${waiting} waiting`;
   }
 
-  /** Ends the running turns of a user; resolves when their ends are recorded. */
   stop(userId: string, why: string): Promise<void> {
     return this.#engine.endTurnsOf(userId, why);
   }
 
-  /** Ends turns that cannot continue without the router; a repeated call returns the same promise. */
   close(): Promise<void> {
     this.#closed ??= this.#close();
     return this.#closed;
@@ -370,3 +323,5 @@ function acceptedAnswer({ conversationId, id }: NewTurn, deduped: boolean): Daem
     body: Buffer.from(okEnvelope({ conversation_id: conversationId, turn_id: id, deduped })),
   };
 }
+
+export const openAgentHost: OpenAgentHost = (options) => new LocalAgentHost(options);

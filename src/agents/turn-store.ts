@@ -6,21 +6,12 @@ import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import type { Clock } from '../kit/clock/clock.ts';
 import { storageError } from '../kit/sqlite/sqlite-error.ts';
+import type { TurnFilter } from '../router/agent-host.ts';
 import type { Sessions } from '../turns/attempts.ts';
 import type { Turn } from '../turns/turn.ts';
 import { openTurnStore } from '../turns/turn-store.ts';
 import { TURN_COLUMNS, turnOf } from '../turns/turn-table.ts';
 import type { MachineTurnStatus } from '../wire/machine-turn.ts';
-
-type TurnFilter = {
-  userId: string;
-  conversationId?: string | undefined;
-  fireId?: string | undefined;
-  status?: MachineTurnStatus | undefined;
-  /** Only turns that were accepted before the one with this number. */
-  before?: number | undefined;
-  limit: number;
-};
 
 export type AgentTurnStore = ReturnType<typeof openAgentTurnStore>;
 

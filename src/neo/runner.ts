@@ -2,8 +2,9 @@
 import type { Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
 import type { Agent, Attempt, Outcome } from '../turns/agent.ts';
+import type { RetryPolicy } from '../turns/attempts.ts';
 import { TurnEngine } from '../turns/engine.ts';
-import type { RetryPolicy, Turn } from '../turns/turn.ts';
+import type { Turn } from '../turns/turn.ts';
 import type { ConversationStore } from './conversations/store.ts';
 import type { NeoModel } from './model.ts';
 import type { TurnMemory } from './prompt.ts';

@@ -1,6 +1,5 @@
 /** The router: knows the machine of each user, starts it and delivers its wakes. This file connects the parts. */
 import type { Dispatcher } from 'undici';
-import { AgentHost } from '../agents/host.ts';
 import type { Clock } from '../kit/clock/clock.ts';
 import { Agent } from '../kit/http/dispatchers.ts';
 import { guardedConnector } from '../kit/http/guarded-client.ts';
@@ -13,6 +12,7 @@ import type { Grant } from '../kit/process/view.ts';
 import type { OnStage } from '../turns/turn-view.ts';
 import { toReveilleError } from '../wire/errors.ts';
 import { WAKE_BODY_MAX_BYTES } from '../wire/wake.ts';
+import type { AgentHost, OpenAgentHost } from './agent-host.ts';
 import { Budgets } from './budget/budgets.ts';
 import { WakeRecords } from './budget/wake-records.ts';
 import type { RouterConfig } from './config.ts';
@@ -43,6 +43,8 @@ import { type OnWake, Wakes } from './wake.ts';
 
 export type RouterOptions = {
   config: RouterConfig;
+  /** Opens the host of agents without a daemon. */
+  openAgents: OpenAgentHost;
   clock: Clock;
   log: Logger;
   version: string;
@@ -270,7 +272,7 @@ async function openAgents(
     ...(chronosUrl ? { turnReports: { url: chronosUrl, keyOf } } : {}),
   };
   try {
-    return new AgentHost({
+    return options.openAgents({
       dataDir,
       presetFolder,
       machineOf,

@@ -1,7 +1,6 @@
 /** A wake: from the alarm's request to the daemon's answer (docs/reference/routes.md). */
 
 import type { Dispatcher } from 'undici';
-import type { AgentHost } from '../agents/host.ts';
 import { backoff } from '../kit/clock/backoff.ts';
 import type { Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
@@ -10,6 +9,7 @@ import { ownerOf } from '../wire/did.ts';
 import { openEnvelope } from '../wire/envelope.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
 import { chatAcceptedSchema, type Wake } from '../wire/wake.ts';
+import type { AgentHost } from './agent-host.ts';
 import { WakeDeferred } from './budget/account.ts';
 import type { Admission, Budgets } from './budget/budgets.ts';
 import type { Fleet } from './fleet.ts';

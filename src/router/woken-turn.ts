@@ -4,7 +4,6 @@
  * as such.
  */
 import type { Dispatcher } from 'undici';
-import type { RecordedTurn } from '../agents/host.ts';
 import { type Clock, wait } from '../kit/clock/clock.ts';
 import { reasonOf } from '../kit/http/exchange.ts';
 import { type AcceptedTurn, type DaemonAddress, queryTurn } from '../neo/client.ts';
@@ -12,6 +11,7 @@ import { openEnvelope } from '../wire/envelope.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import type { MachineTurnStatus } from '../wire/machine-turn.ts';
 import { type TurnStatus, type TurnView, turnViewSchema } from '../wire/turn.ts';
+import type { RecordedTurn } from './agent-host.ts';
 
 export type TurnOutcome =
   | ({ known: 'end'; status: TurnStatus | MachineTurnStatus } & Pick<TurnView, 'reply' | 'error' | 'model'>)

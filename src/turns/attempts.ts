@@ -1,5 +1,6 @@
 /** Attempts at a turn: chooses its session and folder, runs the agent, and announces the start once it is certain. */
 import { randomUUID } from 'node:crypto';
+import { backoff, withJitter } from '../kit/clock/backoff.ts';
 import type { Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
 import type { Attempt, Outcome, Worker } from './agent.ts';
@@ -184,4 +185,42 @@ function lostSession({ conversationId }: Turn, { name }: Worker, why: string): O
   const remedy = `give the alarm another conversation_id, or use a preset with "when_gone": "begin_anew"`;
   const error = `${name} does not have the conversation ${conversationId} any more, and no other was begun in its place (${why}); ${remedy}`;
   return { status: 'failed', error };
+}
+
+/** When turns of wakes are retried after a temporary failure. */
+export type RetryPolicy = {
+  /** The first delay, in milliseconds; it doubles up to `longestMs`. 0: never. */
+  readonly firstMs: number;
+  readonly longestMs: number;
+  /** A turn that was accepted longer ago than this fails permanently. */
+  readonly giveUpMs: number;
+};
+
+export const RETRY_POLICY: RetryPolicy = { firstMs: 30_000, longestMs: 15 * 60_000, giveUpMs: 24 * 3600_000 };
+
+/**
+ * The time of a turn's retry; `undefined` when it has failed permanently. A person sees the failure and can send the
+ * message again.
+ *
+ * @param draw uniform in [0, 1); spreads turns that failed together
+ */
+export function retryAt(
+  turn: Pick<Turn, 'origin' | 'retries' | 'createdAt'>,
+  outcome: Outcome,
+  { policy, now, draw }: { policy: RetryPolicy; now: number; draw: number },
+): number | undefined {
+  const { firstMs, longestMs, giveUpMs } = policy;
+  if (outcome.status !== 'failed' || !outcome.temporary || turn.origin === 'user' || firstMs === 0) return undefined;
+  const delayMs = withJitter(backoff({ first: firstMs, longest: longestMs })(turn.retries + 1), draw);
+  const at = now + Math.ceil(Math.max(delayMs, (outcome.temporary.afterSeconds ?? 0) * 1000));
+  return at - turn.createdAt > giveUpMs ? undefined : at;
+}
+
+const pauseAfter = backoff({ first: 5_000, longest: 60_000 });
+const LONGEST_REQUESTED_PAUSE_MS = 15 * 60_000;
+
+/** The pause before a turn that did not start is tried again, milliseconds. */
+export function pauseOf(attempts: number, requestedMs: number | undefined): number {
+  if (requestedMs === undefined) return pauseAfter(attempts);
+  return Math.min(Math.max(requestedMs, 1000), LONGEST_REQUESTED_PAUSE_MS);
 }

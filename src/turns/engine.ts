@@ -8,8 +8,16 @@ import type { Logger } from '../kit/log/log.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
 import { type Outcome, TurnCancelled, TurnEnd, type Worker } from './agent.ts';
-import { type Attempted, Attempts, type Sessions } from './attempts.ts';
-import { pauseOf, RETRY_POLICY, type RetryPolicy, retryAt, type Turn } from './turn.ts';
+import {
+  type Attempted,
+  Attempts,
+  pauseOf,
+  RETRY_POLICY,
+  type RetryPolicy,
+  retryAt,
+  type Sessions,
+} from './attempts.ts';
+import type { Turn } from './turn.ts';
 import { type QueuedTurn, TurnQueues } from './turn-queues.ts';
 import type { TurnStore } from './turn-store.ts';
 import type { Ending, UnfinishedTurn } from './turn-table.ts';

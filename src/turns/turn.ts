@@ -1,9 +1,7 @@
 /** A turn: one message to an agent and its outcome. Pure. */
-import { backoff, withJitter } from '../kit/clock/backoff.ts';
 import type { MachineTurnStatus } from '../wire/machine-turn.ts';
 import type { TurnOrigin, TurnStatus } from '../wire/turn.ts';
 import type { LateReason } from '../wire/wake.ts';
-import type { Outcome } from './agent.ts';
 
 /** The accepted message and its facts, which never change. Times are milliseconds since the epoch. */
 export type TurnInput = {
@@ -68,41 +66,3 @@ export type Turn = Omit<NewTurn, 'repeats'> & {
   readonly startedAt?: number;
   readonly finishedAt?: number;
 };
-
-/** When turns of wakes are retried after a temporary failure. */
-export type RetryPolicy = {
-  /** The first delay, in milliseconds; it doubles up to `longestMs`. 0: never. */
-  readonly firstMs: number;
-  readonly longestMs: number;
-  /** A turn that was accepted longer ago than this fails permanently. */
-  readonly giveUpMs: number;
-};
-
-export const RETRY_POLICY: RetryPolicy = { firstMs: 30_000, longestMs: 15 * 60_000, giveUpMs: 24 * 3600_000 };
-
-/**
- * The time of a turn's retry; `undefined` when it has failed permanently. A person sees the failure and can send the
- * message again.
- *
- * @param draw uniform in [0, 1); spreads turns that failed together
- */
-export function retryAt(
-  turn: Pick<Turn, 'origin' | 'retries' | 'createdAt'>,
-  outcome: Outcome,
-  { policy, now, draw }: { policy: RetryPolicy; now: number; draw: number },
-): number | undefined {
-  const { firstMs, longestMs, giveUpMs } = policy;
-  if (outcome.status !== 'failed' || !outcome.temporary || turn.origin === 'user' || firstMs === 0) return undefined;
-  const delayMs = withJitter(backoff({ first: firstMs, longest: longestMs })(turn.retries + 1), draw);
-  const at = now + Math.ceil(Math.max(delayMs, (outcome.temporary.afterSeconds ?? 0) * 1000));
-  return at - turn.createdAt > giveUpMs ? undefined : at;
-}
-
-const pauseAfter = backoff({ first: 5_000, longest: 60_000 });
-const LONGEST_REQUESTED_PAUSE_MS = 15 * 60_000;
-
-/** The pause before a turn that did not start is tried again, milliseconds. */
-export function pauseOf(attempts: number, requestedMs: number | undefined): number {
-  if (requestedMs === undefined) return pauseAfter(attempts);
-  return Math.min(Math.max(requestedMs, 1000), LONGEST_REQUESTED_PAUSE_MS);
-}

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
+import { openAgentHost } from '../../src/agents/host.ts';
 import { createChronosClient, holdPrincipal } from '../../src/chronos/client.ts';
 import { parseChronosConfig } from '../../src/chronos/config.ts';
 import { type RunningChronos, startChronos } from '../../src/chronos/daemon.ts';
@@ -37,6 +38,7 @@ export async function openChronosdWithRouter(
   let chronos: RunningChronos | undefined;
   let chronosUrl: string | undefined;
   const router = await startRouter({
+    openAgents: openAgentHost,
     config: parseRouterConfig({
       ...{ ROUTER_PORT: '0', ROUTER_DATA_DIR: join(folder, 'router'), ROUTER_ORPHAN_SECONDS: '0' },
       ...{ ROUTER_WAKE_TOKEN: WAKE_TOKEN, ROUTER_ADMIN_TOKEN: ADMIN_TOKEN },

@@ -1,5 +1,6 @@
 import { createServer } from 'node:http';
 import { join } from 'node:path';
+import { openAgentHost } from '../../src/agents/host.ts';
 import { type ChronosClient, createChronosClient, holdPrincipal } from '../../src/chronos/client.ts';
 import { parseChronosConfig } from '../../src/chronos/config.ts';
 import { type RunningChronos, startChronos } from '../../src/chronos/daemon.ts';
@@ -75,6 +76,7 @@ export async function startInstallation(
   const shared = { clock: systemClock, log: silentLogger };
   const settings = { ...secrets, ROUTER_WAKE_TOKEN: secrets.CHRONOS_WAKE_TOKEN };
   const router = await startRouter({
+    openAgents: openAgentHost,
     ...shared,
     version: VERSION,
     environment,

@@ -32,13 +32,14 @@ export async function chronosd(context: CliContext): Promise<void> {
 export async function router(context: CliContext): Promise<void> {
   const { parseRouterConfig } = await import('../../router/config.ts');
   const { startRouter } = await import('../../router/daemon.ts');
+  const { openAgentHost } = await import('../../agents/host.ts');
   const config = parseRouterConfig(context.settings);
   const { environment, clock } = context;
   const sandbox = machineSandbox(context, config.isolation);
   const { fleetConsole } = await import('../access/fleet-console.ts');
   const pagesOf = config.public.console && fleetConsole(context, config.public);
   await runDaemon(context, 'router', (log) =>
-    startRouter({ config, environment, sandbox, version: VERSION, clock, log, pagesOf }),
+    startRouter({ config, openAgents: openAgentHost, environment, sandbox, version: VERSION, clock, log, pagesOf }),
   );
 }
 

@@ -1,5 +1,6 @@
 /** The parts of `reveille up`: router, chronosd and executor in this process, Neo as a machine that starts when it is woken. */
 import { join } from 'node:path';
+import { openAgentHost } from '../../agents/host.ts';
 import { createChronosClient } from '../../chronos/client.ts';
 import { parseChronosConfig } from '../../chronos/config.ts';
 import { type RunningChronos, startChronos } from '../../chronos/daemon.ts';
@@ -172,6 +173,7 @@ async function startOwnRouter(
   return namingPort('router', () =>
     startRouter({
       config,
+      openAgents: openAgentHost,
       environment,
       sandbox: machineSandbox(context, config.isolation),
       grantedTo: (userId) => (userId === identity.owner ? accessGrants(context) : []),

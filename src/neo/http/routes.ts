@@ -2,7 +2,7 @@
  * Neo's routes (docs/reference/api.md, "Delivery to a daemon"). Other daemons that the router wakes serve `chat` and `health` too. The server,
  * the OpenAPI document and the typed client use this table.
  */
-import { CHAT_ROUTES } from '../../turns/http/routes.ts';
+import { CHAT_ROUTES } from '../../wire/chat-routes.ts';
 import { gateAnsweredSchema, gateAnswerSchema } from '../../wire/executor.ts';
 import { intentReceiptSchema } from '../../wire/intent-receipt.ts';
 import { DAEMON_HEALTH, PROBES, type Routes } from '../../wire/route.ts';

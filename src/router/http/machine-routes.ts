@@ -1,7 +1,5 @@
 /** The registry's routes for operators: `/admin/machines` (docs/reference/routes.md). */
 
-import type { AgentHost } from '../../agents/host.ts';
-import type { AgentTurnStore } from '../../agents/turn-store.ts';
 import type { Clock } from '../../kit/clock/clock.ts';
 import { requireBearer } from '../../kit/http/bearer.ts';
 import { readJson } from '../../kit/http/body.ts';
@@ -17,6 +15,7 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { machineChangeQuerySchema, machineListQuerySchema } from '../../wire/machine.ts';
 import { machineTurnQuerySchema } from '../../wire/machine-turn.ts';
 import { parseOrThrow, showValue } from '../../wire/validate.ts';
+import type { AgentHost } from '../agent-host.ts';
 import type { Budgets } from '../budget/budgets.ts';
 import type { Fleet } from '../fleet.ts';
 import {
@@ -187,7 +186,7 @@ function addChangeRoutes(app: HttpApp, registry: Registry): void {
 const TURNS_DEFAULT = 20;
 
 /** @param app checks the admin token below `/admin` */
-function addTurnRoutes(app: HttpApp, store: AgentTurnStore): void {
+function addTurnRoutes(app: HttpApp, store: AgentHost['store']): void {
   serve(app, ROUTER_ROUTES.listTurns, (c) => {
     const userId = userIdOf(c);
     const query = parseOrThrow(machineTurnQuerySchema, c.req.query());

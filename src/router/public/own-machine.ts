@@ -3,10 +3,10 @@
  * that an operator suspended stays suspended.
  */
 
-import type { AgentHost } from '../../agents/host.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { MachineChangeList } from '../../wire/machine.ts';
+import type { AgentHost } from '../agent-host.ts';
 import type { Budgets } from '../budget/budgets.ts';
 import type { Fleet } from '../fleet.ts';
 import { hasDaemon, type Machine, noMachine, restoreMachine, suspendMachine, viewOf } from '../machines/machine.ts';

@@ -1,4 +1,5 @@
 /** Shared parts of the router's tests: folders, fixture machines, and an HTTP client of the router. */
+
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,6 +7,7 @@ import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { COMPILED } from '../../../test/support/quick-start.ts';
 import { atEnd, temporaryFolder } from '../../../test/support/temporary.ts';
+import { openAgentHost } from '../../agents/host.ts';
 import { type Clock, systemClock } from '../../kit/clock/clock.ts';
 import { type Logger, silentLogger } from '../../kit/log/log.ts';
 import type { WireError } from '../../wire/errors.ts';
@@ -168,6 +170,7 @@ export async function startBench(
   });
   const onWake = (notice: WakeNotice) => notices.push(notice);
   const router = await startRouter({
+    openAgents: openAgentHost,
     config,
     clock,
     log,

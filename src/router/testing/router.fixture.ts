@@ -2,6 +2,7 @@
  * A router in its own process, for tests that kill it. Reads its variables from the environment and prints its URL on
  * stdout.
  */
+import { openAgentHost } from '../../agents/host.ts';
 import { systemClock } from '../../kit/clock/clock.ts';
 import { onTermination } from '../../kit/http/drain.ts';
 import { createLogger } from '../../kit/log/log.ts';
@@ -10,6 +11,7 @@ import { startRouter } from '../daemon.ts';
 
 const log = createLogger('router', 'trace');
 const router = await startRouter({
+  openAgents: openAgentHost,
   config: parseRouterConfig(process.env),
   clock: systemClock,
   log,

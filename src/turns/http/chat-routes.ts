@@ -2,6 +2,7 @@
 import { readJson } from '../../kit/http/body.ts';
 import { type HttpApp, sendOk, serve } from '../../kit/http/handlers.ts';
 import { conversationIdSchema, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX } from '../../wire/alarm.ts';
+import { CHAT_ROUTES } from '../../wire/chat-routes.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { type ConversationSummary, conversationListQuerySchema, conversationQuerySchema } from '../../wire/turn.ts';
@@ -11,7 +12,6 @@ import { acceptChat, type ChatOptions, userOf, withMarkers } from '../chat.ts';
 import type { ActivityCursor, Conversation, TurnQueries } from '../conversations.ts';
 import type { TurnEngine } from '../engine.ts';
 import { viewOf } from '../turn-view.ts';
-import { CHAT_ROUTES } from './routes.ts';
 
 /** The stored conversations. */
 type Conversations = Pick<TurnQueries, 'turn' | 'turnsAfter'> & {

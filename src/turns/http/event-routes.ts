@@ -4,10 +4,10 @@ import type { Clock } from '../../kit/clock/clock.ts';
 import { type HttpApp, serve } from '../../kit/http/handlers.ts';
 import { type EventStream, openEventStream } from '../../kit/http/sse.ts';
 import type { Logger } from '../../kit/log/log.ts';
+import { CHAT_ROUTES } from '../../wire/chat-routes.ts';
 import { eventHeadersSchema, eventQuerySchema } from '../../wire/turn.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import type { EventFeed, FeedRequest } from '../event-feed.ts';
-import { CHAT_ROUTES } from './routes.ts';
 
 /** A single event can contain a whole reply, each of whose characters may take six in JSON. */
 const BUFFERED_BYTES = 4 * 1024 * 1024;

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
 import { Agent } from 'undici';
-import { AgentHost as Targets } from '../../../src/agents/host.ts';
+import { LocalAgentHost as Targets } from '../../../src/agents/host.ts';
 import { ManualClock } from '../../../src/kit/clock/testing/manual-clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import { openDatabase } from '../../../src/kit/sqlite/open.ts';

@@ -3,7 +3,7 @@ import { realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { Agent } from 'undici';
-import { AgentHost as Targets } from '../../../src/agents/host.ts';
+import { LocalAgentHost as Targets } from '../../../src/agents/host.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import type { CommandMachine } from '../../../src/router/machines/machine.ts';
 import type { CommandSpec } from '../../../src/router/providers/command.ts';

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { Agent } from 'undici';
-import { AgentHost as Targets } from '../../../src/agents/host.ts';
+import { LocalAgentHost as Targets } from '../../../src/agents/host.ts';
 import { turnReportKey } from '../../../src/kit/identity/webhook-signature.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import type { CommandMachine } from '../../../src/router/machines/machine.ts';

@@ -6,10 +6,10 @@ import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
 import { Agent } from 'undici';
 import { atEnd } from '../../test/support/temporary.ts';
-import { call } from '../agents/call.ts';
 import { GuardedClient, guardedConnector } from '../kit/http/guarded-client.ts';
 import { RefusedAddress } from '../kit/http/guarded-lookup.ts';
-import { startBench } from './testing/bench.ts';
+import { startBench } from '../router/testing/bench.ts';
+import { call } from './call.ts';
 
 type Address = { address: string; family: number };
 

@@ -1,6 +1,6 @@
 /** The routes of a daemon that serves conversations (docs/reference/api.md, "Delivery to a daemon"). */
 import { z } from 'zod';
-import type { Routes } from '../../wire/route.ts';
+import type { Routes } from './route.ts';
 import {
   conversationListQuerySchema,
   conversationListSchema,
@@ -8,8 +8,8 @@ import {
   conversationViewSchema,
   eventQuerySchema,
   turnViewSchema,
-} from '../../wire/turn.ts';
-import { chatAcceptedSchema, chatRequestSchema } from '../../wire/wake.ts';
+} from './turn.ts';
+import { chatAcceptedSchema, chatRequestSchema } from './wake.ts';
 
 export const CHAT_ROUTES = {
   chat: {
