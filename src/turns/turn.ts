@@ -3,7 +3,6 @@ import { backoff, withJitter } from '../kit/clock/backoff.ts';
 import type { MachineTurnStatus } from '../wire/machine-turn.ts';
 import type { TurnOrigin, TurnStatus } from '../wire/turn.ts';
 import type { LateReason } from '../wire/wake.ts';
-import type { Outcome } from './agent.ts';
 
 /** The accepted message and its facts, which never change. Times are milliseconds since the epoch. */
 export type TurnInput = {
@@ -68,6 +67,35 @@ export type Turn = Omit<NewTurn, 'repeats'> & {
   readonly startedAt?: number;
   readonly finishedAt?: number;
 };
+
+/**
+ * The outcome of one attempt at a turn. `session`: the agent's conversation from now on, if known. `said`: the whole
+ * text of the turn's `say` events.
+ */
+export type Outcome = (
+  | { readonly status: 'done'; readonly reply?: string | undefined; readonly session?: string | undefined }
+  /**
+   * It ran and failed, or was rejected permanently. `temporary`: another attempt may succeed, after this many seconds
+   * where the endpoint requested it.
+   */
+  | {
+      readonly status: 'failed';
+      readonly error: string;
+      readonly reply?: string | undefined;
+      readonly session?: string | undefined;
+      readonly temporary?: { readonly afterSeconds?: number };
+    }
+  /** It may have run, and its outcome cannot be determined. */
+  | { readonly status: 'unknown'; readonly error: string; readonly session?: string | undefined }
+  /** It was begun too often without an end, and is given up. */
+  | { readonly status: 'interrupted'; readonly error: string }
+  /** It certainly did not run, and may later. */
+  | { readonly status: 'not_started'; readonly why: string; readonly retryAfterMs?: number | undefined }
+  /** It certainly did not run: the agent does not know the session. */
+  | { readonly status: 'no_session'; readonly why: string }
+  /** The signal stopped it before its end; it can be begun again. */
+  | { readonly status: 'stopped' }
+) & { readonly model?: string; readonly said?: string };
 
 /** When turns of wakes are retried after a temporary failure. */
 export type RetryPolicy = {
