@@ -6,7 +6,8 @@
 import { createHash } from 'node:crypto';
 import { joinUrl } from '../kit/http/exchange.ts';
 import { MachineUnavailable } from '../router/providers/provider.ts';
-import type { Agent, Attempt, Outcome } from '../turns/agent.ts';
+import type { Agent, Attempt } from '../turns/agent.ts';
+import type { Outcome } from '../turns/turn.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { isPathSegment, pathSegment } from '../wire/identifier.ts';
 import { type Answered, type CallResult, call } from './call.ts';

@@ -2,7 +2,8 @@
 import type { Dispatcher } from 'undici';
 import { type Clock, wait } from '../kit/clock/clock.ts';
 import type { CommandMachine } from '../router/machines/machine.ts';
-import { type Agent, type Attempt, type Outcome, TurnEnd } from '../turns/agent.ts';
+import { type Agent, type Attempt, TurnEnd } from '../turns/agent.ts';
+import type { Outcome } from '../turns/turn.ts';
 import { within } from './call.ts';
 
 export type RemoteAgentOptions = { dispatcher: Dispatcher; clock: Clock };

@@ -10,7 +10,7 @@ import {
 } from '../kit/http/listener-settings.ts';
 import { type ModelConfig, modelSettings, parseModelConfig } from '../kit/model/settings.ts';
 import type { IsolationMode } from '../kit/process/isolation.ts';
-import { RETRY_POLICY, type RetryPolicy } from '../turns/attempts.ts';
+import { RETRY_POLICY, type RetryPolicy } from '../turns/turn.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { REPEAT_SECONDS, REPEAT_SECONDS_MAX } from '../wire/fire-id.ts';
 import {

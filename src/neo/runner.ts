@@ -1,10 +1,9 @@
 /** Neo as an agent of the turn engine: the model answers a turn, and its journal lets a turn continue after a crash. */
 import type { Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
-import type { Agent, Attempt, Outcome } from '../turns/agent.ts';
-import type { RetryPolicy } from '../turns/attempts.ts';
+import type { Agent, Attempt } from '../turns/agent.ts';
 import { TurnEngine } from '../turns/engine.ts';
-import type { Turn } from '../turns/turn.ts';
+import type { Outcome, RetryPolicy, Turn } from '../turns/turn.ts';
 import type { ConversationStore } from './conversations/store.ts';
 import type { NeoModel } from './model.ts';
 import type { TurnMemory } from './prompt.ts';

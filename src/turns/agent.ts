@@ -1,38 +1,9 @@
 /**
- * The port of an agent that executes turns, and the outcomes of a turn. Its comments are its contract.
+ * The port of an agent that executes turns. Its comments are its contract.
  *
  * The engine begins each turn, waits for its end and stores its result. Calls about one conversation never overlap.
  */
-import type { Turn } from './turn.ts';
-
-/**
- * The outcome of one attempt at a turn. `session`: the agent's conversation from now on, if known. `said`: the whole
- * text of the turn's `say` events.
- */
-export type Outcome = (
-  | { readonly status: 'done'; readonly reply?: string | undefined; readonly session?: string | undefined }
-  /**
-   * It ran and failed, or was rejected permanently. `temporary`: another attempt may succeed, after this many seconds
-   * where the endpoint requested it.
-   */
-  | {
-      readonly status: 'failed';
-      readonly error: string;
-      readonly reply?: string | undefined;
-      readonly session?: string | undefined;
-      readonly temporary?: { readonly afterSeconds?: number };
-    }
-  /** It may have run, and its outcome cannot be determined. */
-  | { readonly status: 'unknown'; readonly error: string; readonly session?: string | undefined }
-  /** It was begun too often without an end, and is given up. */
-  | { readonly status: 'interrupted'; readonly error: string }
-  /** It certainly did not run, and may later. */
-  | { readonly status: 'not_started'; readonly why: string; readonly retryAfterMs?: number | undefined }
-  /** It certainly did not run: the agent does not know the session. */
-  | { readonly status: 'no_session'; readonly why: string }
-  /** The signal stopped it before its end; it can be begun again. */
-  | { readonly status: 'stopped' }
-) & { readonly model?: string; readonly said?: string };
+import type { Outcome, Turn } from './turn.ts';
 
 /** Why a turn is ended early; the reason of {@link Attempt.signal}. */
 export class TurnEnd extends Error {}

@@ -7,8 +7,9 @@ import { temporaryFolder } from '../../test/support/temporary.ts';
 import { ManualClock } from '../kit/clock/testing/manual-clock.ts';
 import { silentLogger } from '../kit/log/log.ts';
 import { ReveilleError } from '../wire/errors.ts';
-import type { Agent, Attempt, Outcome } from './agent.ts';
+import type { Agent, Attempt } from './agent.ts';
 import { TurnEngine, type TurnEngineOptions } from './engine.ts';
+import type { Outcome } from './turn.ts';
 import { openTurnStore } from './turn-store.ts';
 
 const MIGRATIONS = new URL('../agents/migrations/', import.meta.url);

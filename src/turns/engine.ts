@@ -3,21 +3,14 @@
  * is the queue; the state in memory can be lost. A turn that was running when the last process ended is given to its
  * agent's `resume`, which alone decides whether it is begun again.
  */
-import { type CancelTimer, type Clock, wait } from '../kit/clock/clock.ts';
+import type { CancelTimer, Clock } from '../kit/clock/clock.ts';
+import { untilStored } from '../kit/clock/until-stored.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
-import { type Outcome, TurnCancelled, TurnEnd, type Worker } from './agent.ts';
-import {
-  type Attempted,
-  Attempts,
-  pauseOf,
-  RETRY_POLICY,
-  type RetryPolicy,
-  retryAt,
-  type Sessions,
-} from './attempts.ts';
-import type { Turn } from './turn.ts';
+import { TurnCancelled, TurnEnd, type Worker } from './agent.ts';
+import { type Attempted, Attempts, type Sessions } from './attempts.ts';
+import { type Outcome, pauseOf, RETRY_POLICY, type RetryPolicy, retryAt, type Turn } from './turn.ts';
 import { type QueuedTurn, TurnQueues } from './turn-queues.ts';
 import type { TurnStore } from './turn-store.ts';
 import type { Ending, UnfinishedTurn } from './turn-table.ts';
@@ -278,18 +271,11 @@ export class TurnEngine {
   }
 
   /** Repeats a write until the disk accepts it. Gives up when the engine stops, or when a repetition cannot help. */
-  async #persist<T>(write: () => Promise<T>): Promise<T> {
+  #persist<T>(write: () => Promise<T>): Promise<T> {
     const { clock, log } = this.#options;
-    for (let n = 0; ; n++) {
-      try {
-        return await write();
-      } catch (thrown) {
-        const isRetryable = thrown instanceof ReveilleError && thrown.retryable && thrown.code === 'unavailable';
-        if (!isRetryable || this.#closing.signal.aborted) throw thrown;
-        log.error({ err: thrown }, 'the state of a turn could not be stored; retrying');
-        await wait(clock, STORE_RETRY_MS[Math.min(n, STORE_RETRY_MS.length - 1)]!, this.#closing.signal);
-      }
-    }
+    const { signal } = this.#closing;
+    const onRetry = (err: unknown) => log.error({ err }, 'the state of a turn could not be stored; retrying');
+    return untilStored(write, { clock, pausesMs: STORE_RETRY_MS, signal, onRetry });
   }
 }
 

@@ -1,4 +1,5 @@
 /** A turn: one message to an agent and its outcome. Pure. */
+import { backoff, withJitter } from '../kit/clock/backoff.ts';
 import type { MachineTurnStatus } from '../wire/machine-turn.ts';
 import type { TurnOrigin, TurnStatus } from '../wire/turn.ts';
 import type { LateReason } from '../wire/wake.ts';
@@ -66,3 +67,70 @@ export type Turn = Omit<NewTurn, 'repeats'> & {
   readonly startedAt?: number;
   readonly finishedAt?: number;
 };
+
+/**
+ * The outcome of one attempt at a turn. `session`: the agent's conversation from now on, if known. `said`: the whole
+ * text of the turn's `say` events.
+ */
+export type Outcome = (
+  | { readonly status: 'done'; readonly reply?: string | undefined; readonly session?: string | undefined }
+  /**
+   * It ran and failed, or was rejected permanently. `temporary`: another attempt may succeed, after this many seconds
+   * where the endpoint requested it.
+   */
+  | {
+      readonly status: 'failed';
+      readonly error: string;
+      readonly reply?: string | undefined;
+      readonly session?: string | undefined;
+      readonly temporary?: { readonly afterSeconds?: number };
+    }
+  /** It may have run, and its outcome cannot be determined. */
+  | { readonly status: 'unknown'; readonly error: string; readonly session?: string | undefined }
+  /** It was begun too often without an end, and is given up. */
+  | { readonly status: 'interrupted'; readonly error: string }
+  /** It certainly did not run, and may later. */
+  | { readonly status: 'not_started'; readonly why: string; readonly retryAfterMs?: number | undefined }
+  /** It certainly did not run: the agent does not know the session. */
+  | { readonly status: 'no_session'; readonly why: string }
+  /** The signal stopped it before its end; it can be begun again. */
+  | { readonly status: 'stopped' }
+) & { readonly model?: string; readonly said?: string };
+
+/** When turns of wakes are retried after a temporary failure. */
+export type RetryPolicy = {
+  /** The first delay, in milliseconds; it doubles up to `longestMs`. 0: never. */
+  readonly firstMs: number;
+  readonly longestMs: number;
+  /** A turn that was accepted longer ago than this fails permanently. */
+  readonly giveUpMs: number;
+};
+
+export const RETRY_POLICY: RetryPolicy = { firstMs: 30_000, longestMs: 15 * 60_000, giveUpMs: 24 * 3600_000 };
+
+/**
+ * The time of a turn's retry; `undefined` when it has failed permanently. A person sees the failure and can send the
+ * message again.
+ *
+ * @param draw uniform in [0, 1); spreads turns that failed together
+ */
+export function retryAt(
+  turn: Pick<Turn, 'origin' | 'retries' | 'createdAt'>,
+  outcome: Outcome,
+  { policy, now, draw }: { policy: RetryPolicy; now: number; draw: number },
+): number | undefined {
+  const { firstMs, longestMs, giveUpMs } = policy;
+  if (outcome.status !== 'failed' || !outcome.temporary || turn.origin === 'user' || firstMs === 0) return undefined;
+  const delayMs = withJitter(backoff({ first: firstMs, longest: longestMs })(turn.retries + 1), draw);
+  const at = now + Math.ceil(Math.max(delayMs, (outcome.temporary.afterSeconds ?? 0) * 1000));
+  return at - turn.createdAt > giveUpMs ? undefined : at;
+}
+
+const pauseAfter = backoff({ first: 5_000, longest: 60_000 });
+const LONGEST_REQUESTED_PAUSE_MS = 15 * 60_000;
+
+/** The pause before a turn that did not start is tried again, milliseconds. */
+export function pauseOf(attempts: number, requestedMs: number | undefined): number {
+  if (requestedMs === undefined) return pauseAfter(attempts);
+  return Math.min(Math.max(requestedMs, 1000), LONGEST_REQUESTED_PAUSE_MS);
+}

@@ -1,7 +1,8 @@
 /** Agent `a2a`: an agent that speaks A2A over HTTP+JSON or JSON-RPC; its agent card says which. */
 import { createHash } from 'node:crypto';
 import { MachineUnavailable } from '../../router/providers/provider.ts';
-import type { Agent, Attempt, Outcome } from '../../turns/agent.ts';
+import type { Agent, Attempt } from '../../turns/agent.ts';
+import type { Outcome } from '../../turns/turn.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { AgentMaker, PresetOf } from '../preset.ts';
 import { RemoteAgent, type RemoteAgentOptions } from '../remote-agent.ts';

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { TerminalPreset } from '../preset.ts';
-import { Presets } from '../presets.ts';
+import { Presets, type TerminalPreset } from '../preset.ts';
 import { statePaths } from './program.ts';
 import { commandLine } from './terminal.ts';
 

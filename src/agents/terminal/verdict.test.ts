@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { anyCharacter } from '../../../test/support/random/characters.ts';
-import type { TerminalPreset } from '../preset.ts';
-import { Presets } from '../presets.ts';
+import { Presets, type TerminalPreset } from '../preset.ts';
 import type { Exit } from './readers.ts';
 import { boundedReply, verdictOf } from './verdict.ts';
 

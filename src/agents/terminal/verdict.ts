@@ -1,7 +1,7 @@
 /** Determines the outcome of a program's turn from its output and its exit. Pure. */
 
 import { lastOutput } from '../../router/providers/redaction.ts';
-import type { Outcome } from '../../turns/agent.ts';
+import type { Outcome } from '../../turns/turn.ts';
 import type { TerminalPreset } from '../preset.ts';
 import { oneLine } from '../prompt.ts';
 import type { Exit, Output, Reading } from './readers.ts';

@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { Presets } from '../../agents/presets.ts';
+import { Presets } from '../../agents/preset.ts';
 import { checkFolder, findProgram, programOf } from '../../agents/terminal/program.ts';
 import { parseRouterConfig } from '../../router/config.ts';
 import { commandSpecSchema } from '../../router/providers/command.ts';

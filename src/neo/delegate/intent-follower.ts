@@ -12,6 +12,7 @@ import {
   type WaitingGate,
 } from '../../executor/client.ts';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
+import { WakeSignal } from '../../kit/clock/wake-signal.ts';
 import { NoAnswer } from '../../kit/http/caller.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -20,39 +21,6 @@ import { type GateNotice, type ToolAnswer, type ToolCallContext, textAnswer } fr
 import type { Approvers } from './approvers.ts';
 import { type GateRegistry, isShowable } from './gate-registry.ts';
 import { describeBlockedCalls, isSettled, type Pending, renderOutcome, renderPending } from './outcome.ts';
-
-// Waits for a signal, with a time limit. A signal while no caller waits is not lost.
-
-function createWakeSignal(clock: Clock) {
-  let signalled = false;
-  let wake = () => {};
-  return {
-    notify(): void {
-      signalled = true;
-      wake();
-    },
-
-    /**
-     * Resolves at the next signal, at once when there was one since the last wait, after `withinMs`, or when the signal
-     * aborts.
-     */
-    wait(withinMs: number, signal: AbortSignal): Promise<void> {
-      return new Promise((resolve) => {
-        const done = () => {
-          cancel();
-          signal.removeEventListener('abort', done);
-          wake = () => {};
-          signalled = false;
-          resolve();
-        };
-        const cancel = clock.after(withinMs, done);
-        signal.addEventListener('abort', done);
-        wake = done;
-        if (signalled || signal.aborted) done();
-      });
-    },
-  };
-}
 
 export type IntentFollowerOptions = {
   client: ExecutorClient;
@@ -275,7 +243,7 @@ export function createIntentFollower(options: IntentFollowerOptions) {
   async function follow(intentId: string, context: ToolCallContext): Promise<ToolAnswer> {
     const ended = new AbortController();
     const signal = AbortSignal.any([context.signal, ended.signal]);
-    const wakeSignal = createWakeSignal(clock);
+    const wakeSignal = new WakeSignal(clock);
     const progress: FollowProgress = {
       seen: new Set(),
       isCancelledUnattended: false,
@@ -292,7 +260,7 @@ export function createIntentFollower(options: IntentFollowerOptions) {
     const events = followIntent((end) => client.openEvents(intentId, end), {
       clock,
       signal,
-      onHint: wakeSignal.notify,
+      onHint: () => wakeSignal.notify(),
     });
     let state: Reply<IntentState> | undefined;
     let missed = 0;
@@ -317,7 +285,8 @@ export function createIntentFollower(options: IntentFollowerOptions) {
         if (waited >= waitMs) return await parkAfterTimeout(intentId, state, { ...context, notify }, progress, waited);
         const pollMs = events.live() && missed === 0 ? POLL_LIVE_MS : POLL_MS[Math.min(queries, POLL_MS.length - 1)]!;
         await wait(clock, QUERY_GAP_MS, signal);
-        await wakeSignal.wait(Math.min(pollMs, waitMs - waited), signal);
+        await wakeSignal.sleepUntil(clock.now() + Math.min(pollMs, waitMs - waited), signal);
+        wakeSignal.reset();
         context.signal.throwIfAborted();
       }
     } finally {

@@ -8,8 +8,7 @@
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import type { ModelAnswer, ModelMessage, ModelRequest, ModelToolCall } from '../../kit/model/model.ts';
-import type { Outcome } from '../../turns/agent.ts';
-import type { Turn } from '../../turns/turn.ts';
+import type { Outcome, Turn } from '../../turns/turn.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { parseUntrustedJson } from '../../wire/json.ts';
 import { systemBlock } from '../context/system-block.ts';
