@@ -4,14 +4,11 @@
  */
 import type { Clock } from '../kit/clock/clock.ts';
 import type { GuardedClient } from '../kit/http/guarded-client.ts';
-import { RefusedAddress } from '../kit/http/guarded-lookup.ts';
 import { webhookSigner } from '../kit/identity/webhook-signature.ts';
-import { ANSWER_MAX_BYTES } from '../neo/client.ts';
 import { encodeJson } from '../wire/json.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
 import type { Wake } from '../wire/wake.ts';
-import { call, within } from './call.ts';
-import type { DeliveryOutcome, DirectAgent } from './direct-deliveries.ts';
+import { type DirectAgent, post, ReceiverGone, refused, tryLater } from './direct-deliveries.ts';
 import type { AgentMaker, PresetOf } from './preset.ts';
 
 export type WebhookOptions = { client: GuardedClient; clock: Clock };
@@ -39,38 +36,23 @@ function eventOf(type: string, wake: Wake, conversationId: string): string {
 
 export function webhookAgent({ client, clock }: WebhookOptions): AgentMaker<PresetOf<'webhook'>, DirectAgent> {
   return (preset, { spec, token }) => ({
-    async deliver(wake, turn, _prompt, signal): Promise<DeliveryOutcome> {
+    async deliver(wake, turn, _prompt, signal) {
       const url = new URL(spec.url!);
       const allowPrivate = spec.allow_private === true;
       const refusal = client.refusalOf(url, allowPrivate);
-      if (refusal !== undefined) return { result: 'refused', why: refusal };
-      const seconds = spec.timeout_seconds ?? preset.timeout_seconds ?? DEFAULT_TIMEOUT_SECONDS;
+      if (refusal !== undefined) throw refused(refusal);
       const body = eventOf(preset.event, wake, turn.conversationId);
       const signed = webhookSigner(token)({ id: wake.fire_id, timestampSeconds: clock.now() / 1000, body });
-      const headers = { ...signed, 'user-agent': 'reveille' };
-      const dispatcher = client.dispatcher(allowPrivate);
-      const answer = await within(clock, seconds * 1000, signal, (limited) =>
-        call(dispatcher, {
-          method: 'POST',
-          url,
-          headers,
-          body,
-          signal: limited,
-          secrets: [token],
-          maxBytes: ANSWER_MAX_BYTES,
-        }),
-      );
-      if (answer.result === 'unsent') {
-        if (answer.error instanceof RefusedAddress) return { result: 'refused', why: answer.error.message };
-        return { result: 'not_there', why: `the webhook was not reached: ${answer.why}` };
-      }
-      if (answer.result === 'unknown') return { result: 'unknown', why: `the webhook did not answer: ${answer.why}` };
-      const { status, summary, retryAfterSeconds } = answer;
-      if (status >= 200 && status <= 299) return { result: 'accepted' };
+      const { status, summary, retryAfterSeconds } = await post({
+        ...{ receiver: 'the webhook', dispatcher: client.dispatcher(allowPrivate), url, body, token, clock, signal },
+        headers: { ...signed, 'user-agent': 'reveille' },
+        limitSeconds: spec.timeout_seconds ?? preset.timeout_seconds ?? DEFAULT_TIMEOUT_SECONDS,
+      });
+      if (status >= 200 && status <= 299) return undefined;
       const why = `the webhook answered ${summary}`;
-      if (status === GONE) return { result: 'gone', why };
-      if (status === TOO_MANY || status === UNAVAILABLE) return { result: 'not_started', why, retryAfterSeconds };
-      return { result: 'refused', why };
+      if (status === GONE) throw new ReceiverGone(why);
+      if (status === TOO_MANY || status === UNAVAILABLE) throw tryLater(why, retryAfterSeconds);
+      throw refused(why);
     },
   });
 }
