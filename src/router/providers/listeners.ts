@@ -7,8 +7,7 @@ import { execFile } from 'node:child_process';
 import { closeSync, openSync, readdirSync, readlinkSync, readSync } from 'node:fs';
 import { endianness } from 'node:os';
 import { basename } from 'node:path';
-import { readProc } from '../../kit/process/proc.ts';
-import { processInfo } from '../../kit/process/process-info.ts';
+import { processInfo, readProc } from '../../kit/process/process-info.ts';
 import { processesByPs, processesOfProc, processTreeOf } from './process-table.ts';
 
 /**

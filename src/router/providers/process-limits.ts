@@ -2,8 +2,7 @@
 
 import { execFileSync } from 'node:child_process';
 import { getPriority, setPriority } from 'node:os';
-import { allPids, readProc } from '../../kit/process/proc.ts';
-import { processInfo } from '../../kit/process/process-info.ts';
+import { allPids, processInfo, readProc } from '../../kit/process/process-info.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { ProcessGroup } from './process-group.ts';
 import type { ProcessLimits } from './process-spec.ts';

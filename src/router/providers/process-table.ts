@@ -3,8 +3,7 @@
  * instant of its birth is one.
  */
 import { execFileSync } from 'node:child_process';
-import { allPids, readProc } from '../../kit/process/proc.ts';
-import { processInfo } from '../../kit/process/process-info.ts';
+import { allPids, processInfo, readProc } from '../../kit/process/process-info.ts';
 
 const PROC = process.platform === 'linux';
 
