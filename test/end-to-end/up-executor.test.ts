@@ -65,7 +65,7 @@ test('"up" has an executor: a transfer that is parked and approved wakes the age
   const { intent_id: id } = dataOf(await json(submit, JSON.stringify(TRANSFER)));
   const gate = await eventually('it asks', async () => dataOf(await json(['intent', 'show', id])).gates[0]);
   const asks = new RegExp(
-    `asks {3}Approve\\? ledger/transfer\n[^]*Answer with: REVEILLE_HOME=.* npx reveille intent approve ${id} pay`,
+    `asks {3}Approve\\? ledger/transfer\n[^]*Answer with: REVEILLE_HOME=.* reveille intent approve ${id} pay`,
   );
   await eventually('the terminal shows that it asks, and how to answer', () => asks.test(up.said()));
   const shown = (title: string) => ntfy.shown().find((message) => message.title === title);

@@ -4,7 +4,7 @@ import { dirname, sep } from 'node:path';
 import { structuredPatch } from 'diff';
 import { ReveilleError } from '../../wire/errors.ts';
 import { CLIENTS, type Client, homeOf, type Surroundings } from '../connect/clients.ts';
-import { removeEmptyFolder, shortPath } from '../connect/config-file.ts';
+import { isFolderMadeWith, removeEmptyFolder, shortPath } from '../connect/config-file.ts';
 import { entriesOf, isCached, PARTS, type Part } from '../connect/entries.ts';
 import { applyChanges, type Change, planConnect, planUndo, stateOf } from '../connect/plan.ts';
 import {
@@ -224,9 +224,9 @@ export async function connect(context: CliContext, flags: ConnectFlags, name: st
   const write = isNeeded && !flags.print && (flags.yes || (await agreed(context)));
   // Before the files: without a running Reveille, nothing is undone partially.
   const back = write && target ? await undoWakeTarget(context, target) : undefined;
+  const made = changes.filter(({ file, action }) => action === 'delete' && isFolderMadeWith(file));
   if (write) applyChanges(changes);
-  if (write)
-    for (const { file, action } of changes) if (action === 'delete') removeEmptyFolder(file, [home, around.cwd]);
+  if (write) for (const { file } of made) removeEmptyFolder(file, [home, around.cwd]);
 
   const written = changes.map((change) => ({
     path: change.file.path,

@@ -85,9 +85,9 @@ function newsOf(context: CliContext, stack: LocalStack, log: Logger, onLine: () 
 
 /** Sends notifications to the user's channels. A failure here does not stop `up`. */
 async function tellOf(context: CliContext, stack: LocalStack, onLine: () => void): Promise<Notifier | undefined> {
-  const { out, home } = context;
+  const { out } = context;
   const onQuestion = (news: News) => {
-    for (const line of questionLines(out, home, news)) out.line(line);
+    for (const line of questionLines(context, news)) out.line(line);
     onLine();
   };
   try {
@@ -123,11 +123,12 @@ async function countDown({ out, clock }: CliContext, dueAt: number, signal: Abor
 }
 
 /** The console's address: one-time on a terminal; in a log, one without sign-in code. */
-function consoleLine({ out, clock, home }: CliContext, { router, identity }: LocalStack, secret: string): string {
+function consoleLine(context: CliContext, { router, identity }: LocalStack, secret: string): string {
+  const { out, clock } = context;
   const { url, localhost } = router.public;
   return out.live
     ? consoleAddress(localhost ?? url, secret, identity.owner, clock.now())
-    : `${url} (with: ${programOf(home)} open)`;
+    : `${url} (with: ${programOf(context)} open)`;
 }
 
 export async function up(context: CliContext, flags: { once?: boolean }): Promise<void> {
@@ -206,7 +207,7 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
     if (ended.signal.aborted) await ENDED_ELSEWHERE;
     const { disabledParts } = await import('../doctor/disabled.ts');
     const facts = { console: consoleLine(context, stack, console.secret), disabled: await disabledParts(context) };
-    for (const line of greeting(out, context.home, stack, facts)) out.line(line);
+    for (const line of greeting(context, stack, facts)) out.line(line);
     const awaitedRing = new Promise<void>((resolve) =>
       rings.addEventListener('awaited', () => resolve(), { once: true }),
     );

@@ -137,6 +137,16 @@ export function restoreConfigFile(file: ConfigFile, before: Buffer | undefined):
   rmSync(file.target);
 }
 
+/** Whether the folder of a file was made with it: by the times of their creation, at most a second apart. */
+export function isFolderMadeWith({ target }: ConfigFile): boolean {
+  try {
+    const ageMs = statSync(target).birthtimeMs - statSync(dirname(target)).birthtimeMs;
+    return ageMs >= 0 && ageMs < 1000;
+  } catch {
+    return false;
+  }
+}
+
 /** Removes the folder of a deleted file when it is empty, and none of the kept ones. */
 export function removeEmptyFolder(file: ConfigFile, kept: readonly string[]): void {
   const folder = dirname(file.target);

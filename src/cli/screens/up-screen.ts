@@ -9,7 +9,8 @@ import type { TurnOutcome } from '../../router/woken-turn.ts';
 import { plainError } from '../../wire/fire.ts';
 import { VERSION } from '../../wire/version.ts';
 import { whereIs } from '../commands/machine.ts';
-import { type Home, homeAt } from '../home/home.ts';
+import type { CliContext } from '../context.ts';
+import { homeAt } from '../home/home.ts';
 import type { FollowedFire } from '../up/fire-watch.ts';
 import type { LocalAgent, LocalStack } from '../up/local-stack.ts';
 import { fit, wrap } from './columns.ts';
@@ -39,12 +40,12 @@ function preview(text: string): string {
 
 /** Addresses of the daemons, disabled capabilities, and the next steps. */
 export function greeting(
-  out: Output,
-  home: Home,
+  context: CliContext,
   stack: LocalStack,
   { console, disabled }: { console: string; disabled: readonly string[] },
 ): string[] {
-  const program = programOf(home);
+  const { out, home } = context;
+  const program = programOf(context);
   const row = (name: string, where: string, what: string) =>
     `  ${name.padEnd(10)}${where.padEnd(25)}${out.paint('dim', what)}`;
   return [
@@ -86,9 +87,13 @@ function neoWords(running: string | undefined): [where: string, what: string] {
   return ['asleep', 'starts when an alarm fires'];
 }
 
-/** The program as a command in another terminal names it, with the variable for a home in another folder. */
-export function programOf(home: Home): string {
-  return home.path === homeAt(undefined).path ? 'npx reveille' : `REVEILLE_HOME=${home.path} npx reveille`;
+/**
+ * The program as a command in another terminal names it: through npm where npm started this one, with the variable for a
+ * home in another folder.
+ */
+export function programOf({ home, environment }: Pick<CliContext, 'home' | 'environment'>): string {
+  const program = environment.npm_command === undefined ? 'reveille' : 'npx reveille';
+  return home.path === homeAt(undefined).path ? program : `REVEILLE_HOME=${home.path} ${program}`;
 }
 
 /** The line for the welcome alarm. */
@@ -159,12 +164,14 @@ export function replyLines(out: Output, ring: FollowedFire, here: LocalContext, 
 }
 
 /** A waiting question: its first lines state the effect. */
-export function questionLines(out: Output, home: Home, news: News): string[] {
+export function questionLines(context: CliContext, news: News): string[] {
+  const { out } = context;
+  const program = programOf(context);
   const lines = news.text.split('\n');
   const [shown, last] = [lines.slice(0, QUESTION_LINES), lines.at(-1)!];
-  const answer = last.replace(/\breveille /, `${programOf(home)} `);
+  const answer = last.replace(/\breveille /, `${program} `);
   const more =
-    lines.length - 1 > QUESTION_LINES ? [`… (whole text: ${programOf(home)} intent show ${news.about.intent_id})`] : [];
+    lines.length - 1 > QUESTION_LINES ? [`… (whole text: ${program} intent show ${news.about.intent_id})`] : [];
   const width = out.columns - INDENT.length;
   return [
     `${out.paint('dim', timeOfDay(news.at))}  ${out.paint('yellow', 'asks')}   ${printable(news.title)}`,
