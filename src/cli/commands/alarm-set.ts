@@ -236,10 +236,13 @@ const SAID_BY = new Map<string, string>([['wake_message', 'the message']]);
 for (const name of OWNER_FIELDS) {
   const { type, flag } = fieldOf(name);
   if (flag === undefined || type === 'switch' || flag.name === name) continue;
-  SAID_BY.set(name, type === 'seconds' ? `${flagOf(name)}, in seconds,` : flagOf(name));
+  SAID_BY.set(name, flagOf(name));
+  // A bound is a number of seconds; the flag takes a duration.
+  if (type === 'seconds') SAID_BY.set(`${name} must`, `${flagOf(name)}, in seconds, must`);
 }
-/** Quoted text is the given value and is not changed. */
-const NAMED = new RegExp(`"(?:[^"\\\\]|\\\\.)*"|\\b(?:${[...SAID_BY.keys()].join('|')})\\b`, 'g');
+/** Quoted text is the given value and is not changed. Of two names that begin alike, the longer one counts. */
+const NAMES = [...SAID_BY.keys()].sort((one, other) => other.length - one.length);
+const NAMED = new RegExp(`"(?:[^"\\\\]|\\\\.)*"|\\b(?:${NAMES.join('|')})\\b`, 'g');
 
 /** Runs `work` and rewords its errors with the names of the flags. */
 export async function inFlags<T>(work: Promise<T>): Promise<T> {

@@ -296,7 +296,11 @@ describe('reveille alarm edit', () => {
       [['--in', '1h', '--at', '2036-01-01T00:00:00Z'], 2, /--in and --at exclude each other/],
       [['--cron', '@daily'], 1, /^error: --cron is only for kind "cron"/],
       [['--at', '2020-01-01T00:00:00Z'], 1, /^error: --at must be in the future/],
+      [['--in', '100000d'], 1, /^error: --in, in seconds, must be/],
     ];
+    const series = await set('y', '--cron', '@daily');
+    const foreign = await house.attempt(['alarm', 'edit', series, '--in', '20m']);
+    assert.equal(foreign.stderr, 'error: --in is only for kind "once"; this alarm is "cron", omit --in\n');
     for (const [words, status, said] of cases) {
       const outcome = await house.attempt(['alarm', 'edit', id, ...words]);
       assert.equal(outcome.status, status, `${words.join(' ')}: ${outcome.stderr}`);
