@@ -11,7 +11,7 @@ import { type TestContext, test } from 'node:test';
 import { perform } from '../../src/capabilities/git-operations.ts';
 import { Beneath } from '../../src/kit/files/beneath.ts';
 import { eventually } from '../support/eventually.ts';
-import { atEnd, listening } from '../support/temporary.ts';
+import { atEnd, listening, namesBelow } from '../support/temporary.ts';
 import { hasBubblewrap } from '../support/tools.ts';
 import { callerOf } from '../system/executor/executor-bench.ts';
 import { EXECUTOR_TOKEN, startExecutorProcess } from '../system/rail/executor-process.ts';
@@ -67,7 +67,7 @@ async function startHouse(t: TestContext, { separation, as }: { separation: stri
   writeFileSync(join(nested, 'file.txt'), 'next\n');
   writeFileSync(join(workspace, 'outer', 'own.txt'), 'text\n');
   if (as) {
-    const all = readdirSync(folder, { recursive: true, encoding: 'utf8' });
+    const all = namesBelow(folder);
     for (const path of [folder, ...all.map((name) => join(folder, name))]) chownSync(path, as.uid, as.gid);
   }
   for (const [name, target] of [

@@ -1,5 +1,5 @@
 /** Resources that end with a test: cleanups in reverse order, folders and servers. */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -54,4 +54,15 @@ export async function listening(owner: Owner, server: Server): Promise<string> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   atEnd(owner, () => closeServer(server));
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/**
+ * The relative paths of everything below a folder, links themselves included. Links are not followed: Node's recursive
+ * `readdirSync` follows them, and two links to their own folder then make it endless.
+ */
+export function namesBelow(folder: string): string[] {
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => [
+    entry.name,
+    ...(entry.isDirectory() ? namesBelow(join(folder, entry.name)).map((name) => join(entry.name, name)) : []),
+  ]);
 }

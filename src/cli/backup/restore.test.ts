@@ -18,7 +18,7 @@ import { Readable } from 'node:stream';
 import { type TestContext, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { type Dice, diceOf, rounds } from '../../../test/support/random/random.ts';
-import { temporaryFolder } from '../../../test/support/temporary.ts';
+import { namesBelow, temporaryFolder } from '../../../test/support/temporary.ts';
 import { Beneath } from '../../kit/files/beneath.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { type Part, writeArchive } from './archive.ts';
@@ -56,7 +56,7 @@ function archiveOf(entries: readonly Crafted[]): Promise<Buffer> {
 
 /** Everything below a folder: kind, mode, and content or target. */
 function tree(folder: string): string[] {
-  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+  return namesBelow(folder)
     .sort()
     .map((name) => {
       const path = join(folder, name);
@@ -189,7 +189,7 @@ test('none of hundreds of crafted archives writes outside of the home', async (t
     if (home === undefined) counts.refused++;
     else {
       counts.restored++;
-      for (const entry of readdirSync(home, { recursive: true, encoding: 'utf8' })) {
+      for (const entry of namesBelow(home)) {
         const at = join(home, entry);
         const stat = lstatSync(at);
         if (!stat.isSymbolicLink()) assert.equal(stat.mode & 0o7077, 0, JSON.stringify(entries));

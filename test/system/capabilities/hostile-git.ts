@@ -23,6 +23,7 @@ import { deflateSync, inflateSync } from 'node:zlib';
 import { type Job, perform } from '../../../src/capabilities/git-operations.ts';
 import { Beneath } from '../../../src/kit/files/beneath.ts';
 import type { Dice } from '../../support/random/random.ts';
+import { namesBelow } from '../../support/temporary.ts';
 
 export type Site = {
   readonly workspace: string;
@@ -58,7 +59,7 @@ export function makeSite(given: string): Site {
 
 /** Names, kinds, contents and modification times: every write there changes them. */
 export function pictureOf(folder: string): string {
-  const lines = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+  const lines = namesBelow(folder)
     .sort()
     .map((name) => {
       const path = join(folder, name);

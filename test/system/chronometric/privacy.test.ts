@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
+import { namesBelow } from '../../support/temporary.ts';
 import { lacks } from '../../support/tools.ts';
 import { modulesBelow, recordModules } from '../idle-probes/loaded-modules.ts';
 import { type Person, personOf, type ServerChanges, type ServerProcess, startServer } from './server-process.ts';
@@ -151,7 +152,7 @@ describe('without consent', () => {
 
 /** Every byte in a folder. */
 function contentsOf(folder: string): string {
-  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+  return namesBelow(folder)
     .map((name) => join(folder, name))
     .filter((path) => statSync(path).isFile())
     .map((path) => readFileSync(path, 'latin1'))
