@@ -59,7 +59,7 @@ test('a running turn blocks its conversation, and no entry remains at the end', 
   assert.equal(queues.nextAt(), undefined);
 });
 
-test('later turns overtake a parked one, which has its old place when its time has come', () => {
+test('later turns overtake a parked one, which has its old position when it is due', () => {
   const queues = new TurnQueues(1);
   const [one, two, three] = [entry('', 'a'), entry('', 'a'), entry('', 'a')];
   for (const each of [one, two]) queues.add(each);
