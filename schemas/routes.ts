@@ -1,7 +1,8 @@
 /** The HTTP routes of every daemon, for the OpenAPI documents and `docs/reference/routes.md`. */
+
+import { NEO_ROUTES } from '../src/agents/neo/http/routes.ts';
 import { CHRONOS_ROUTES } from '../src/chronos/http/routes.ts';
 import { EXECUTOR_ROUTES } from '../src/executor/http/routes.ts';
-import { NEO_ROUTES } from '../src/neo/http/routes.ts';
 import { ROUTER_ROUTES } from '../src/router/http/routes.ts';
 import { PUBLIC_ROUTES } from '../src/router/public/routes.ts';
 import type { Routes } from '../src/wire/route.ts';

@@ -1,10 +1,11 @@
 /** Neo's tools and the MCP host below them, started as Neo starts them. */
+
+import { parseToolConfig } from '../../src/agents/neo/tools/settings.ts';
+import { spawnTools, startHost } from '../../src/agents/neo/tools/start-host.ts';
+import type { ToolSurface } from '../../src/agents/neo/tools/surface.ts';
 import { systemClock } from '../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../src/kit/log/log.ts';
 import type { ServerPool } from '../../src/mcp-host/server-pool.ts';
-import { parseToolConfig } from '../../src/neo/tools/settings.ts';
-import { spawnTools, startHost } from '../../src/neo/tools/start-host.ts';
-import type { ToolSurface } from '../../src/neo/tools/surface.ts';
 import type { DeclaredServers } from './servers.ts';
 
 function optionsFor({ folder, workspace, manifest }: DeclaredServers) {

@@ -1,8 +1,9 @@
 /** Recall time of Neo with many memories, by text alone: the time of an embedding endpoint is not part of it. */
+
+import { type Cortex, cortexPath, openCortex } from '../../src/agents/neo/memory/cortex.ts';
+import { MEMORY_KINDS, type NewMemory } from '../../src/agents/neo/memory/memory.ts';
+import { recall } from '../../src/agents/neo/memory/recall.ts';
 import { systemClock } from '../../src/kit/clock/clock.ts';
-import { type Cortex, cortexPath, openCortex } from '../../src/neo/memory/cortex.ts';
-import { MEMORY_KINDS, type NewMemory } from '../../src/neo/memory/memory.ts';
-import { recall } from '../../src/neo/memory/recall.ts';
 import { randomFrom } from '../../test/support/random/random.ts';
 import { percentile } from '../statistics.ts';
 import { type Context, figure } from './context.ts';

@@ -3,7 +3,7 @@
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { testCall } from '../../src/neo/testing/tool-call.ts';
+import { testCall } from '../../src/agents/neo/testing/tool-call.ts';
 import { randomFrom } from '../../test/support/random/random.ts';
 import { connectBare } from '../hands/bare-client.ts';
 import { startPool, startSurface } from '../hands/neo-tools.ts';

@@ -6,13 +6,13 @@ import type { Dispatcher } from 'undici';
 import type { Clock } from '../kit/clock/clock.ts';
 import { RefusedAddress } from '../kit/http/guarded-lookup.ts';
 import type { Logger } from '../kit/log/log.ts';
-import { ANSWER_MAX_BYTES } from '../neo/client.ts';
 import { MachineUnavailable } from '../router/providers/provider.ts';
 import type { NewTurn } from '../turns/turn.ts';
 import { type OnStage, stageOf } from '../turns/turn-view.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import type { Wake } from '../wire/wake.ts';
 import { type Answered, call, within } from './call.ts';
+import { ANSWER_MAX_BYTES } from './neo/client.ts';
 import { framedPrompt } from './prompt.ts';
 import type { AgentTurnStore } from './turn-store.ts';
 

@@ -2,9 +2,10 @@
  * The backend calls of a console session, limited to one user: clients with the rights of that user alone, and facts of
  * the installation. A missing part has a reason with a remedy, which its screens show.
  */
+
+import type { NeoClient } from '../agents/neo/client.ts';
 import type { ChronosClient } from '../chronos/client.ts';
 import type { ExecutorClient } from '../executor/client.ts';
-import type { NeoClient } from '../neo/client.ts';
 import type { RouterClient } from '../router/client.ts';
 import type { ApproverView } from '../wire/approver.ts';
 import type { DayView } from '../wire/chronometric-view.ts';

@@ -3,9 +3,9 @@
  * passes it, because the host uses the sandbox and the process groups of machines.
  */
 import type { Dispatcher } from 'undici';
+import type { DaemonAnswer } from '../agents/neo/client.ts';
 import type { Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
-import type { DaemonAnswer } from '../neo/client.ts';
 import type { Turn } from '../turns/turn.ts';
 import type { TurnReportSenderOptions } from '../turns/turn-report-sender.ts';
 import type { OnStage } from '../turns/turn-view.ts';

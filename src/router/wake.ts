@@ -1,10 +1,10 @@
 /** A wake: from the alarm's request to the daemon's answer (docs/reference/routes.md). */
 
 import type { Dispatcher } from 'undici';
+import { type AcceptedTurn, type DaemonAnswer, deliver } from '../agents/neo/client.ts';
 import { backoff } from '../kit/clock/backoff.ts';
 import type { Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
-import { type AcceptedTurn, type DaemonAnswer, deliver } from '../neo/client.ts';
 import { ownerOf } from '../wire/did.ts';
 import { openEnvelope } from '../wire/envelope.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';

@@ -4,9 +4,9 @@
  * as such.
  */
 import type { Dispatcher } from 'undici';
+import { type AcceptedTurn, type DaemonAddress, queryTurn } from '../agents/neo/client.ts';
 import { type Clock, wait } from '../kit/clock/clock.ts';
 import { reasonOf } from '../kit/http/exchange.ts';
-import { type AcceptedTurn, type DaemonAddress, queryTurn } from '../neo/client.ts';
 import { openEnvelope } from '../wire/envelope.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import type { MachineTurnStatus } from '../wire/machine-turn.ts';

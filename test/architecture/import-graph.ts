@@ -11,7 +11,9 @@ export function importGraph(root: string, folders: readonly string[], withTests 
   const realRoot = realpathSync(root);
   const pathOf = (file: string) => relative(realRoot, file).split(sep).join('/');
   const files = folders
-    .flatMap((folder) => globSync(`${folder}/**/*.ts`, { cwd: realRoot }))
+    .flatMap((folder) =>
+      globSync(`${folder}/**/*.ts`, { cwd: realRoot, exclude: (path) => path.includes('node_modules') }),
+    )
     .map((name) => pathOf(realpathSync(join(realRoot, name))))
     .filter((file) => withTests || !isOfTests(file));
   const known = new Set(files.sort());
@@ -107,7 +109,7 @@ export type Part = { readonly name: string; readonly layer: Layer };
 /** @param graph of `src`, with paths that begin with `src/` */
 function partsOf(graph: ImportGraph): (file: string) => Part {
   const isOfClient = new Set(
-    [...graph.keys()].filter((file) => /^src\/[^/]+\/client\.ts$/.test(file) && isSystem(file)),
+    [...graph.keys()].filter((file) => file === `src/${folderOf(file)}/client.ts` && isSystem(file)),
   );
   for (const file of isOfClient)
     for (const target of graph.get(file)!) if (folderOf(target) === folderOf(file)) isOfClient.add(target);
@@ -119,7 +121,8 @@ function partsOf(graph: ImportGraph): (file: string) => Part {
   };
 }
 
-const folderOf = (file: string) => file.split('/')[1]!;
+/** The agent daemon is a system inside the folder of the agents. */
+const folderOf = (file: string) => /^src\/(agents\/neo|[^/]+)/.exec(file)![1]!;
 const isSystem = (file: string) => !LAYERS.some((layer) => layer === folderOf(file));
 
 /** The imports between the parts, and for each part its layer. */

@@ -8,7 +8,7 @@ const SYSTEMS = [
   'chronos-mcp',
   'router',
   'mcp-host',
-  'neo',
+  'agents/neo',
   'executor',
   'chronometric',
   'capabilities',
@@ -75,10 +75,10 @@ const IMPORT_TABLE: Readonly<Record<string, readonly string[]>> = {
   ...INSIDE_CHRONOS,
   // The turn engine is between the kits and the systems that run turns.
   turns: ['wire', 'kit'],
-  neo: ['wire', 'kit', 'turns', ...SYSTEMS.map(clientOf)],
+  'agents/neo': ['wire', 'kit', 'turns', ...SYSTEMS.map(clientOf)],
   // Programs of agents run in the sandbox and the process groups of machines. The router gets their host as a parameter.
   agents: [
-    ...['wire', 'kit', 'turns', clientOf('neo')],
+    ...['wire', 'kit', 'turns', clientOf('agents/neo')],
     ...['router/agent-host.ts', 'router/providers', 'router/machines/machine.ts'],
   ],
   router: ['wire', 'kit', 'turns', ...SYSTEMS.map(clientOf)],
@@ -96,7 +96,11 @@ const IMPORT_TABLE: Readonly<Record<string, readonly string[]>> = {
 const EXCEPTIONS: readonly { readonly from: string; readonly to: string; readonly why: string }[] = [
   { from: 'router/testing', to: 'agents/host.ts', why: 'the router of a test hosts agents like a real one' },
   { from: 'agents/guarded-client.test.ts', to: 'router/testing', why: 'this test starts such a router' },
-  { from: 'neo', to: 'mcp-host', why: 'a library: it runs the servers of an agent inside the process of the agent' },
+  {
+    from: 'agents/neo',
+    to: 'mcp-host',
+    why: 'a library: it runs the servers of an agent inside the process of the agent',
+  },
   { from: 'executor', to: 'mcp-host', why: 'the same library, for the tools that the rail calls' },
   {
     from: 'mcp-host/drift.ts',
@@ -105,7 +109,7 @@ const EXCEPTIONS: readonly { readonly from: string; readonly to: string; readonl
   },
   {
     from: 'router/public/routes.ts',
-    to: 'neo/http/routes.ts',
+    to: 'agents/neo/http/routes.ts',
     why: 'the table of forwarded routes, so that it is written once',
   },
   { from: 'cli/commands/daemons.ts', to: '../examples/ledger', why: '"reveille ledger" runs the shipped example' },

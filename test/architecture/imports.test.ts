@@ -32,7 +32,12 @@ test('the drawing of imports between the parts of src has no arrow up and no cir
   const graph = importGraph(ROOT, ['src']);
   assert.deepEqual(disorderOf(graph), []);
   const drawing = mermaidOf(graph);
-  for (const arrow of ['cli --> neo_client', 'neo_client --> wire', 'neo --> layer_kit', 'kit_outbox --> kit_http'])
+  for (const arrow of [
+    'cli --> agents_neo_client',
+    'agents_neo_client --> wire',
+    'agents_neo --> layer_kit',
+    'kit_outbox --> kit_http',
+  ])
     assert.ok(drawing.includes(`  ${arrow}\n`), arrow);
 });
 
@@ -93,16 +98,16 @@ const WIRE = { 'wire/errors.ts': 'export const a = 1;\n' };
 
 test('a planted violation is found in each spelling of an import', () => {
   const spellings = [
-    `import { a } from '../router/wake.ts';`,
-    `import type { a } from "../router/wake.ts";`,
-    `import '../router/wake.ts';`,
-    `export { a } from '../router/wake.ts';`,
-    `export const load = () => import('../router/wake.ts');`,
-    `import {\n  a,\n} from '../router/wake.ts';`,
+    `import { a } from '../../router/wake.ts';`,
+    `import type { a } from "../../router/wake.ts";`,
+    `import '../../router/wake.ts';`,
+    `export { a } from '../../router/wake.ts';`,
+    `export const load = () => import('../../router/wake.ts');`,
+    `import {\n  a,\n} from '../../router/wake.ts';`,
   ];
   for (const text of spellings) {
-    const found = violationsIn({ ...WIRE, 'router/wake.ts': 'export const a = 1;\n', 'neo/chat.ts': text });
-    assert.deepEqual(found, ['neo/chat.ts: neo may not import router/wake.ts'], text);
+    const found = violationsIn({ ...WIRE, 'router/wake.ts': 'export const a = 1;\n', 'agents/neo/chat.ts': text });
+    assert.deepEqual(found, ['agents/neo/chat.ts: agents/neo may not import router/wake.ts'], text);
   }
 });
 
@@ -131,10 +136,10 @@ test("layers point downwards: a kit imports no system, a system imports another 
     'kit/http/b.ts: kit/http may not import router/client.ts',
     'kit/http/b.ts: kit/http may not import kit/text/a.ts',
   ]);
-  assert.deepEqual(found('neo/b.ts', '../kit/http/a.ts', '../router/client.ts', '../router/a.ts', '../cli/a.ts'), [
-    'neo/b.ts: neo may not import router/a.ts',
-    'neo/b.ts: neo may not import cli/a.ts',
-  ]);
+  assert.deepEqual(
+    found('agents/neo/b.ts', '../../kit/http/a.ts', '../../router/client.ts', '../../router/a.ts', '../../cli/a.ts'),
+    ['agents/neo/b.ts: agents/neo may not import router/a.ts', 'agents/neo/b.ts: agents/neo may not import cli/a.ts'],
+  );
 });
 
 test('wire imports no package but zod, and no other folder', () => {
@@ -147,15 +152,15 @@ test('wire imports no package but zod, and no other folder', () => {
 });
 
 test('a link into another folder counts as an import of that folder', () => {
-  const files = { 'router/wake.ts': 'export const a = 1;\n', 'neo/chat.ts': `import './wake.ts';` };
-  assert.deepEqual(violationsIn(files, { 'neo/wake.ts': 'router/wake.ts' }), [
-    'neo/chat.ts: neo may not import router/wake.ts',
+  const files = { 'router/wake.ts': 'export const a = 1;\n', 'agents/neo/chat.ts': `import './wake.ts';` };
+  assert.deepEqual(violationsIn(files, { 'agents/neo/wake.ts': 'router/wake.ts' }), [
+    'agents/neo/chat.ts: agents/neo may not import router/wake.ts',
   ]);
 });
 
 test('imports in comments and strings with slashes do not confuse the reader', () => {
-  const text = `// import '../router/wake.ts'\n/* from '../router/wake.ts' */\nexport const url = 'http://localhost'; import '../wire/errors.ts';`;
-  assert.deepEqual(violationsIn({ ...WIRE, 'neo/chat.ts': text }), []);
+  const text = `// import '../../router/wake.ts'\n/* from '../../router/wake.ts' */\nexport const url = 'http://localhost'; import '../../wire/errors.ts';`;
+  assert.deepEqual(violationsIn({ ...WIRE, 'agents/neo/chat.ts': text }), []);
 });
 
 test('a folder without an entry in the table is a violation', () => {

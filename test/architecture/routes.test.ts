@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { APIS } from '../../schemas/routes.ts';
+import { startNeoServer } from '../../src/agents/neo/http/server.ts';
 import type { EventService } from '../../src/chronos/http/event-routes.ts';
 import { startChronosServer } from '../../src/chronos/http/server.ts';
 import type { ChronosService } from '../../src/chronos/http/service.ts';
@@ -15,7 +16,6 @@ import { systemClock } from '../../src/kit/clock/clock.ts';
 import type { ListenerSettings } from '../../src/kit/http/listener-settings.ts';
 import type { RunningServer } from '../../src/kit/http/server.ts';
 import { silentLogger } from '../../src/kit/log/log.ts';
-import { startNeoServer } from '../../src/neo/http/server.ts';
 import { startBench } from '../../src/router/testing/bench.ts';
 
 const base = { host: '127.0.0.1', port: 0, log: silentLogger, clock: systemClock };

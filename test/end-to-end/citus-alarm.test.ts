@@ -9,7 +9,7 @@ import { CitusCluster, noCitus } from '../support/postgres/citus.ts';
 import { atEnd } from '../support/temporary.ts';
 import { assertInOrder, openChronosdWithRouter, USER } from './chronosd-with-router.ts';
 
-const NEO = fileURLToPath(new URL('../../src/neo/testing/neo-process.fixture.ts', import.meta.url));
+const NEO = fileURLToPath(new URL('../../src/agents/neo/testing/neo-process.fixture.ts', import.meta.url));
 
 test('on Citus an alarm fires, wakes a sleeping Neo, and its turn is reported', { skip: noCitus() }, async (t) => {
   const cluster = await CitusCluster.start();

@@ -7,7 +7,7 @@ import { modelEndpoint, saying } from '../../src/kit/model/testing/model-endpoin
 import { eventually } from '../support/eventually.ts';
 import { openChronosdWithRouter, USER } from './chronosd-with-router.ts';
 
-const NEO = fileURLToPath(new URL('../../src/neo/testing/neo-process.fixture.ts', import.meta.url));
+const NEO = fileURLToPath(new URL('../../src/agents/neo/testing/neo-process.fixture.ts', import.meta.url));
 /** Neo's drain, the router's pause before the start, and the start on a busy computer. */
 const FINISHED_WITHIN_MS = 60_000;
 

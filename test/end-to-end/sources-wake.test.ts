@@ -17,7 +17,7 @@ import { callsIn, installAgent } from '../support/stand-ins/agents/executable.ts
 import { answer, startHttpAgent } from '../support/stand-ins/http-agent.ts';
 import { atEnd, temporaryFolder } from '../support/temporary.ts';
 
-const NEO = fileURLToPath(new URL('../../src/neo/testing/neo-process.fixture.ts', import.meta.url));
+const NEO = fileURLToPath(new URL('../../src/agents/neo/testing/neo-process.fixture.ts', import.meta.url));
 const SCHEDULER = fileURLToPath(new URL('./plain-scheduler.mjs', import.meta.url));
 const USER = '11111111-2222-3333-4444-555555555555';
 const MESSAGE = 'Resume the airdrop: cursor at holder 240/512, batch size 50…';

@@ -4,14 +4,14 @@ import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { neoChild } from '../../src/agents/neo/testing/neo-child.ts';
+import { pausedModel, settledTurns, startedNeo, TOKEN } from '../../src/agents/neo/testing/workbench.ts';
 import { modelEndpoint, refusing, saying } from '../../src/kit/model/testing/model-endpoint.ts';
-import { neoChild } from '../../src/neo/testing/neo-child.ts';
-import { pausedModel, settledTurns, startedNeo, TOKEN } from '../../src/neo/testing/workbench.ts';
 import { eventually } from '../support/eventually.ts';
 import { atEnd } from '../support/temporary.ts';
 import { assertInOrder, openChronosdWithRouter, USER } from './chronosd-with-router.ts';
 
-const NEO = fileURLToPath(new URL('../../src/neo/testing/neo-process.fixture.ts', import.meta.url));
+const NEO = fileURLToPath(new URL('../../src/agents/neo/testing/neo-process.fixture.ts', import.meta.url));
 
 const remoteNeo = (url: string) => ({ provider: 'http', spec: { url }, token: TOKEN });
 

@@ -43,7 +43,8 @@ const MEMORY = '/dev/shm';
 const MEMORY_BYTES = 3 * 1024 ** 3;
 
 /** The folders whose suites share one process each, for suites that only compute or start daemons within it. */
-const SHARING = /^(?:src\/[^/]+|bench|test\/(?:architecture|support)|test\/(?:contract|fault|system)\/[^/]+)(?=\/)/;
+const SHARING =
+  /^(?:src\/agents\/neo|src\/[^/]+|bench|test\/(?:architecture|support)|test\/(?:contract|fault|system)\/[^/]+)(?=\/)/;
 /**
  * A suite with one of these in its text has its own process. Hooks around each test of a file would apply to its
  * neighbours. If a suite waits while it loads, its neighbours end meanwhile, and with them the hooks at the end of a

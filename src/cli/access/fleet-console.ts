@@ -2,6 +2,8 @@
  * The console of a fleet at the router's public listener: one backend per user. It has the rights that are derived from
  * the user's token, and no others.
  */
+
+import { createNeoClient } from '../../agents/neo/client.ts';
 import { createChronosClient, holdPrincipal } from '../../chronos/client.ts';
 import type { Check, ConsoleBackend, Part } from '../../console/backend.ts';
 import type { ConsoleApp } from '../../console/console.ts';
@@ -11,7 +13,6 @@ import { isZone, machineZone } from '../../kit/clock/zone.ts';
 import { hostNames } from '../../kit/http/listener-settings.ts';
 import { agentIdentity } from '../../kit/identity/agent.ts';
 import { alarmKeyOf, taskTokenOf } from '../../kit/identity/person-rights.ts';
-import { createNeoClient } from '../../neo/client.ts';
 import type { ConsoleConfig, PublicConfig } from '../../router/config.ts';
 import type { Pages, PagesOf } from '../../router/public/listener.ts';
 import type { Users } from '../../router/public/users.ts';

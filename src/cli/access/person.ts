@@ -1,6 +1,6 @@
 /** The address and the credential with which this computer's user reaches their agent. */
 import { z } from 'zod';
-import { createNeoClient, type NeoClient } from '../../neo/client.ts';
+import { createNeoClient, type NeoClient } from '../../agents/neo/client.ts';
 import type { RouterClient } from '../../router/client.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { parseSettings, portSetting, urlSetting } from '../../wire/settings.ts';

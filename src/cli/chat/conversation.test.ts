@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { temporaryFolder } from '../../../test/support/temporary.ts';
+import type { NeoEvent } from '../../agents/neo/client.ts';
+import { openConversationStore } from '../../agents/neo/conversations/store.ts';
+import { beginNext } from '../../agents/neo/testing/workbench.ts';
 import { ManualClock, settle } from '../../kit/clock/testing/manual-clock.ts';
-import type { NeoEvent } from '../../neo/client.ts';
-import { openConversationStore } from '../../neo/conversations/store.ts';
-import { beginNext } from '../../neo/testing/workbench.ts';
 import { eventFeed } from '../../turns/event-feed.ts';
 import { Screen } from './conversation.ts';
 

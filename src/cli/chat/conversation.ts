@@ -1,7 +1,8 @@
 /** Shows an agent's events in a terminal as they arrive: reply text as it is streamed, tools as they run. */
+
+import type { NeoEvent } from '../../agents/neo/client.ts';
 import { formatDuration } from '../../kit/clock/duration.ts';
 import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
-import type { NeoEvent } from '../../neo/client.ts';
 import type { TurnEventData, TurnView } from '../../wire/turn.ts';
 import { fit } from '../screens/columns.ts';
 import { waitsWords } from '../screens/log-screen.ts';

@@ -1,7 +1,8 @@
 /** Approval questions inside a conversation: shown, answered and signed at this terminal. */
+
+import type { NeoClient } from '../../agents/neo/client.ts';
 import type { WaitingGate } from '../../executor/client.ts';
 import { fullyEscaped, oneLine } from '../../kit/text/hidden-characters.ts';
-import type { NeoClient } from '../../neo/client.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { gateSchema } from '../../wire/executor.ts';
 import type { TurnEventData } from '../../wire/turn.ts';

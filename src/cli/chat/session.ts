@@ -3,9 +3,10 @@
  * processed in order: later events wait while a question is on the screen, except the event that another approver
  * answered it.
  */
+
+import type { NeoClient, NeoEvent } from '../../agents/neo/client.ts';
 import { wait } from '../../kit/clock/clock.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
-import type { NeoClient, NeoEvent } from '../../neo/client.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { TurnEventData } from '../../wire/turn.ts';
 import type { CliContext } from '../context.ts';

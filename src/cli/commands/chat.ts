@@ -1,7 +1,7 @@
 /** `reveille chat`: a conversation with the user's agent, or one question and its answer for scripts and pipes. */
 import { text } from 'node:stream/consumers';
+import { lastTurns, type NeoClient, type NeoEvent } from '../../agents/neo/client.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
-import { lastTurns, type NeoClient, type NeoEvent } from '../../neo/client.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { TurnView } from '../../wire/turn.ts';
 import { personClient } from '../access/person.ts';

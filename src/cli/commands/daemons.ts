@@ -72,8 +72,8 @@ function ownExecutorToken({ settings, home }: CliContext, label: string | undefi
 }
 
 export async function neo(context: CliContext): Promise<void> {
-  const { parseNeoConfig } = await import('../../neo/config.ts');
-  const { startNeo } = await import('../../neo/daemon.ts');
+  const { parseNeoConfig } = await import('../../agents/neo/config.ts');
+  const { startNeo } = await import('../../agents/neo/daemon.ts');
   // Not through `toolOptions`, whose file loads chronosd's client: a wake waits for this start.
   const { settings, environment } = context;
   const isMachine = environment[SPAWN_ID_VARIABLE] !== undefined;

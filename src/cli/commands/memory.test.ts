@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { reveille } from '../../../test/support/command-line.ts';
 import { temporaryFolder } from '../../../test/support/temporary.ts';
+import { openCortex } from '../../agents/neo/memory/cortex.ts';
+import type { NewMemory } from '../../agents/neo/memory/memory.ts';
 import { systemClock } from '../../kit/clock/clock.ts';
-import { openCortex } from '../../neo/memory/cortex.ts';
-import type { NewMemory } from '../../neo/memory/memory.ts';
 
 const AT = Date.UTC(2026, 5, 15, 8, 10);
 

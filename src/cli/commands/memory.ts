@@ -4,11 +4,11 @@
  */
 
 import { existsSync } from 'node:fs';
+import { type Cortex, cortexPath, openCortex } from '../../agents/neo/memory/cortex.ts';
+import { MEMORY_KINDS, type StoredMemory } from '../../agents/neo/memory/memory.ts';
+import { recall } from '../../agents/neo/memory/recall.ts';
 import { shortTime } from '../../kit/clock/local-time.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
-import { type Cortex, cortexPath, openCortex } from '../../neo/memory/cortex.ts';
-import { MEMORY_KINDS, type StoredMemory } from '../../neo/memory/memory.ts';
-import { recall } from '../../neo/memory/recall.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { showValue } from '../../wire/validate.ts';

@@ -1,6 +1,7 @@
 /** `reveille neo server add`, `review` and `remove`: the MCP servers of Neo's manifest and the class of each tool. */
 import { statSync } from 'node:fs';
 import { extname, resolve } from 'node:path';
+import { startHost } from '../../agents/neo/tools/start-host.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
 import { RESTART_NOTE } from '../../mcp-host/hosted-server.ts';
 import { loadManifest } from '../../mcp-host/manifest.ts';
@@ -8,7 +9,6 @@ import { withoutServer, withServer, withTools } from '../../mcp-host/manifest-ed
 import { SeenTools } from '../../mcp-host/seen-tools.ts';
 import { digestOf, type ToolDefinition } from '../../mcp-host/tool-definition.ts';
 import type { ToolLock } from '../../mcp-host/tool-lock.ts';
-import { startHost } from '../../neo/tools/start-host.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { type ManifestServer, manifestServerSchema } from '../../wire/manifest.ts';
 import { parseOrThrow } from '../../wire/validate.ts';

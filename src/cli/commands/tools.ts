@@ -56,7 +56,7 @@ export function renderSurface({ tools, escalated, off = [], limits, warnings }: 
 const notHere = () => Promise.reject(new ReveilleError('unavailable', 'only `reveille neo` makes calls'));
 
 export async function neoTools(context: CliContext): Promise<void> {
-  const { spawnTools } = await import('../../neo/tools/start-host.ts');
+  const { spawnTools } = await import('../../agents/neo/tools/start-host.ts');
   const options = await toolOptions(context);
   context.out.progress('Starting the servers of the manifest…');
   // The executor of `reveille up` serves the agent that it starts.
@@ -77,7 +77,7 @@ export async function neoTools(context: CliContext): Promise<void> {
 }
 
 export async function toolsPin(context: CliContext, manifest: string | undefined): Promise<void> {
-  const { pinTools } = await import('../../neo/tools/pin.ts');
+  const { pinTools } = await import('../../agents/neo/tools/pin.ts');
   const options = await toolOptions(context, manifest === undefined ? undefined : resolve(manifest));
   const given = options.config.manifest;
   if (given === undefined) {

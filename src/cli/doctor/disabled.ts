@@ -4,13 +4,13 @@
  */
 
 import { z } from 'zod';
+import { foldersOf, manifestPathOf } from '../../agents/neo/tools/file-check.ts';
+import { parseToolConfig } from '../../agents/neo/tools/settings.ts';
 import { parseExecutorConfig } from '../../executor/config.ts';
 import { parseModelConfig } from '../../kit/model/settings.ts';
 import { NO_SANDBOX_PATHS, Sandbox } from '../../kit/process/isolation.ts';
 import { bundledManifest } from '../../mcp-host/bundled-programs.ts';
 import { loadManifest } from '../../mcp-host/manifest.ts';
-import { foldersOf, manifestPathOf } from '../../neo/tools/file-check.ts';
-import { parseToolConfig } from '../../neo/tools/settings.ts';
 import { cannotRunAs } from '../../router/providers/isolation.ts';
 import { isolationSetting, parseSettings, type Settings } from '../../wire/settings.ts';
 import { orUndefined } from '../access/unreachable.ts';

@@ -5,6 +5,9 @@
 
 import { join } from 'node:path';
 import { z } from 'zod';
+import { parseNeoConfig } from '../../agents/neo/config.ts';
+import { checkFiles } from '../../agents/neo/tools/file-check.ts';
+import { manifestNeeds } from '../../agents/neo/tools/settings.ts';
 import { parseChronosConfig } from '../../chronos/config.ts';
 import { runSelftest } from '../../chronos-mcp/selftest.ts';
 import { TOOLS_FILE } from '../../chronos-mcp/tools.ts';
@@ -15,9 +18,6 @@ import { codeOf, exchange } from '../../kit/http/exchange.ts';
 import { plainTransport } from '../../kit/http/plain-transport.ts';
 import { type EndpointConfig, parseModelConfig } from '../../kit/model/settings.ts';
 import { bundledManifest } from '../../mcp-host/bundled-programs.ts';
-import { parseNeoConfig } from '../../neo/config.ts';
-import { checkFiles } from '../../neo/tools/file-check.ts';
-import { manifestNeeds } from '../../neo/tools/settings.ts';
 import { parseRouterConfig } from '../../router/config.ts';
 import { labelOf } from '../access/chronos.ts';
 import { orUndefined } from '../access/unreachable.ts';

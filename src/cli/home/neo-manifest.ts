@@ -13,6 +13,8 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
+import { parseToolConfig, type ToolConfig } from '../../agents/neo/tools/settings.ts';
+import type { HostOptions } from '../../agents/neo/tools/start-host.ts';
 import { bundledManifest } from '../../mcp-host/bundled-programs.ts';
 import { loadManifest } from '../../mcp-host/manifest.ts';
 import {
@@ -24,8 +26,6 @@ import {
   writeKnownTools,
   writeLock,
 } from '../../mcp-host/tool-lock.ts';
-import { parseToolConfig, type ToolConfig } from '../../neo/tools/settings.ts';
-import type { HostOptions } from '../../neo/tools/start-host.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { labelOf } from '../access/chronos.ts';
 import type { CliContext } from '../context.ts';

@@ -1,9 +1,10 @@
 /** The names that `config.yaml` may contain, and the known name that is most similar to a wrong one. */
+
+import { neoSettingsSchema } from '../../agents/neo/config.ts';
+import { toolSettingsSchema } from '../../agents/neo/tools/settings.ts';
 import { chronosSettingsSchema } from '../../chronos/config.ts';
 import { mcpSettingsSchema } from '../../chronos-mcp/mcp-settings.ts';
 import { executorSettingsSchema } from '../../executor/config.ts';
-import { neoSettingsSchema } from '../../neo/config.ts';
-import { toolSettingsSchema } from '../../neo/tools/settings.ts';
 import { notifySettingsSchema } from '../../notify/config.ts';
 import { routerSettingsSchema } from '../../router/config.ts';
 import { nearestOf } from '../../wire/edit-distance.ts';

@@ -1,6 +1,9 @@
 /** The parts of `reveille up`: router, chronosd and executor in this process, Neo as a machine that starts when it is woken. */
 import { join } from 'node:path';
 import { openAgentHost } from '../../agents/host.ts';
+import { parseNeoConfig } from '../../agents/neo/config.ts';
+import { checkFiles } from '../../agents/neo/tools/file-check.ts';
+import { manifestNeeds, type ToolConfig } from '../../agents/neo/tools/settings.ts';
 import { createChronosClient } from '../../chronos/client.ts';
 import { parseChronosConfig } from '../../chronos/config.ts';
 import { type RunningChronos, startChronos } from '../../chronos/daemon.ts';
@@ -9,9 +12,6 @@ import { parseExecutorConfig } from '../../executor/config.ts';
 import { type RunningExecutor, startExecutor } from '../../executor/daemon.ts';
 import { type AgentIdentity, agentIdentity } from '../../kit/identity/agent.ts';
 import { loadOrCreateKey } from '../../kit/identity/keys.ts';
-import { parseNeoConfig } from '../../neo/config.ts';
-import { checkFiles } from '../../neo/tools/file-check.ts';
-import { manifestNeeds, type ToolConfig } from '../../neo/tools/settings.ts';
 import { createRouterClient, type RouterClient } from '../../router/client.ts';
 import { parseRouterConfig } from '../../router/config.ts';
 import { type RunningRouter, startRouter } from '../../router/daemon.ts';

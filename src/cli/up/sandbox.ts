@@ -2,13 +2,13 @@
 import { mkdirSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path';
+import type { NeoConfig } from '../../agents/neo/config.ts';
 import type { ExecutorConfig } from '../../executor/config.ts';
 import { ISOLATED_VARIABLE, type IsolationMode, Sandbox, type SandboxPaths } from '../../kit/process/isolation.ts';
 import { type Grant, isWithin } from '../../kit/process/view.ts';
 import { programFolders } from '../../mcp-host/bundled-programs.ts';
 import { spillFolderPath } from '../../mcp-host/spill-folder.ts';
 import { lockPathOf } from '../../mcp-host/tool-lock.ts';
-import type { NeoConfig } from '../../neo/config.ts';
 import type { CliContext } from '../context.ts';
 import type { Home } from '../home/home.ts';
 import { PACKAGE_ROOT, PROGRAM } from '../home/package-root.ts';

@@ -1,7 +1,7 @@
 /** Sends replies and tool calls of one conversation to an open page. The server escapes every text. */
 import { html } from 'hono/html';
+import type { NeoEvent } from '../../agents/neo/client.ts';
 import type { Clock } from '../../kit/clock/clock.ts';
-import type { NeoEvent } from '../../neo/client.ts';
 import { conversationIdSchema } from '../../wire/alarm.ts';
 import { toReveilleError } from '../../wire/errors.ts';
 import type { LiveStream } from '../live.ts';

@@ -1,7 +1,7 @@
 /** Chat: the conversations of a user with the agent, with replies and tool calls as they happen. */
 import { html, raw } from 'hono/html';
+import { lastTurns } from '../../agents/neo/client.ts';
 import { LATE_REASON_TEXT } from '../../kit/clock/duration.ts';
-import { lastTurns } from '../../neo/client.ts';
 import { conversationIdSchema } from '../../wire/alarm.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import type { ConversationSummary, TurnView } from '../../wire/turn.ts';

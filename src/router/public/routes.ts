@@ -2,7 +2,7 @@
  * The routes of users at the public listener (docs/reference/api.md, "The public listener"): the daemon's own routes with a user's credential.
  * The server, the OpenAPI document and the check of targets read this table.
  */
-import { PERSON_ROUTES } from '../../neo/http/routes.ts';
+import { PERSON_ROUTES } from '../../agents/neo/http/routes.ts';
 import { consoleCodeRequestSchema, consoleCodeSchema, personChatSchema } from '../../wire/person.ts';
 import { PROBES, type Route, type Routes } from '../../wire/route.ts';
 import { rootOf } from './target.ts';

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { readSkill } from '../../../src/agents/neo/tools/skill.ts';
 import { CHRONOMETRIC_VERSION } from '../../../src/chronometric/server.ts';
 import { toolDefinitions } from '../../../src/chronometric/tools/definitions.ts';
-import { readSkill } from '../../../src/neo/tools/skill.ts';
 import {
   BREAK_LEVELS,
   CHRONOMETRIC_ERRORS,

@@ -10,11 +10,11 @@ import { DCLinter } from 'dclint';
 import { validate } from 'dockerfile-utils';
 import { parse as parseToml } from 'smol-toml';
 import { parseAllDocuments } from 'yaml';
+import { neoSettingsSchema } from '../../../src/agents/neo/config.ts';
+import { toolSettingsSchema } from '../../../src/agents/neo/tools/settings.ts';
 import { chronosSettingsSchema } from '../../../src/chronos/config.ts';
 import { mcpSettingsSchema } from '../../../src/chronos-mcp/mcp-settings.ts';
 import { executorSettingsSchema } from '../../../src/executor/config.ts';
-import { neoSettingsSchema } from '../../../src/neo/config.ts';
-import { toolSettingsSchema } from '../../../src/neo/tools/settings.ts';
 import { routerSettingsSchema } from '../../../src/router/config.ts';
 import { DEPLOY, IMAGE, readCompose } from './containers.ts';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { parseNeoConfig } from '../../../src/agents/neo/config.ts';
 import { parseChronosConfig } from '../../../src/chronos/config.ts';
 import { parseExecutorConfig } from '../../../src/executor/config.ts';
-import { parseNeoConfig } from '../../../src/neo/config.ts';
 import { parseRouterConfig } from '../../../src/router/config.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
 import type { Settings } from '../../../src/wire/settings.ts';

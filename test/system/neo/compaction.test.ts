@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { transcriptOf } from '../../../src/agents/neo/context/summary.ts';
+import { contextWindow } from '../../../src/agents/neo/context/window.ts';
 import type { ModelMessage } from '../../../src/kit/model/model.ts';
-import { transcriptOf } from '../../../src/neo/context/summary.ts';
-import { contextWindow } from '../../../src/neo/context/window.ts';
 import { type Dice, diceFrom, rounds } from '../../support/random/random.ts';
 
 const TRANSCRIPTS = rounds(1000, 10_000);

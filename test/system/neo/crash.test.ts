@@ -3,6 +3,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { neoChild } from '../../../src/agents/neo/testing/neo-child.ts';
+import { accepted, settledTurns } from '../../../src/agents/neo/testing/workbench.ts';
 import {
   calling,
   type EndpointBody,
@@ -10,8 +12,6 @@ import {
   type Script,
   saying,
 } from '../../../src/kit/model/testing/model-endpoint.ts';
-import { neoChild } from '../../../src/neo/testing/neo-child.ts';
-import { accepted, settledTurns } from '../../../src/neo/testing/workbench.ts';
 import { eventually } from '../../support/eventually.ts';
 import { diceOf, rounds } from '../../support/random/random.ts';
 import { temporaryFolder } from '../../support/temporary.ts';

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { createApprovers } from '../../../src/agents/neo/delegate/approvers.ts';
+import { createExecutorLink, type DelegateOptions } from '../../../src/agents/neo/delegate/delegate.ts';
+import type { Conversations } from '../../../src/agents/neo/delegate/evidence.ts';
+import { CONVERSATION, testCall, textOf } from '../../../src/agents/neo/testing/tool-call.ts';
+import { ToolFailure, type ToolNotice } from '../../../src/agents/neo/tools/surface.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
-import { createApprovers } from '../../../src/neo/delegate/approvers.ts';
-import { createExecutorLink, type DelegateOptions } from '../../../src/neo/delegate/delegate.ts';
-import type { Conversations } from '../../../src/neo/delegate/evidence.ts';
-import { CONVERSATION, testCall, textOf } from '../../../src/neo/testing/tool-call.ts';
-import { ToolFailure, type ToolNotice } from '../../../src/neo/tools/surface.ts';
 import { TurnCancelled } from '../../../src/turns/agent.ts';
 import { encodeJson } from '../../../src/wire/json.ts';
 import { eventually } from '../../support/eventually.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
+import { type NeoChild, neoChild } from '../../../src/agents/neo/testing/neo-child.ts';
+import { accepted, ask, readEvents, settledTurns } from '../../../src/agents/neo/testing/workbench.ts';
 import { calling, modelEndpoint, type Script, saying } from '../../../src/kit/model/testing/model-endpoint.ts';
-import { type NeoChild, neoChild } from '../../../src/neo/testing/neo-child.ts';
-import { accepted, ask, readEvents, settledTurns } from '../../../src/neo/testing/workbench.ts';
 import { wakeBody } from '../../../src/turns/testing/wakes.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type ScriptedGate, signedTo, startStandInExecutor } from '../../support/stand-ins/executor.ts';

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { createApprovers } from '../../../src/agents/neo/delegate/approvers.ts';
+import { createExecutorLink, type DelegateOptions } from '../../../src/agents/neo/delegate/delegate.ts';
+import { CONVERSATION, TURN, testCall, textOf } from '../../../src/agents/neo/testing/tool-call.ts';
+import type { GateNotice, ToolNotice } from '../../../src/agents/neo/tools/surface.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
-import { createApprovers } from '../../../src/neo/delegate/approvers.ts';
-import { createExecutorLink, type DelegateOptions } from '../../../src/neo/delegate/delegate.ts';
-import { CONVERSATION, TURN, testCall, textOf } from '../../../src/neo/testing/tool-call.ts';
-import type { GateNotice, ToolNotice } from '../../../src/neo/tools/surface.ts';
 import { TurnCancelled } from '../../../src/turns/agent.ts';
 import type { ContextPiece } from '../../../src/wire/executor.ts';
 import { eventually } from '../../support/eventually.ts';

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { neoChild } from '../../../src/agents/neo/testing/neo-child.ts';
+import { accepted, ask, dataOf, readEvents, settledTurns, turnsOf } from '../../../src/agents/neo/testing/workbench.ts';
 import {
   calling,
   modelEndpoint,
@@ -9,8 +11,6 @@ import {
   type Script,
   saying,
 } from '../../../src/kit/model/testing/model-endpoint.ts';
-import { neoChild } from '../../../src/neo/testing/neo-child.ts';
-import { accepted, ask, dataOf, readEvents, settledTurns, turnsOf } from '../../../src/neo/testing/workbench.ts';
 import { birthOf } from '../../../src/router/providers/process-table.ts';
 import { eventually } from '../../support/eventually.ts';
 import { temporaryFolder } from '../../support/temporary.ts';

@@ -9,13 +9,13 @@ import { describe, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { getRequestListener } from '@hono/node-server';
 import { createMcpHandler } from '@modelcontextprotocol/server';
+import { testCall, textOf } from '../../../src/agents/neo/testing/tool-call.ts';
+import { pinTools } from '../../../src/agents/neo/tools/pin.ts';
+import { parseToolConfig } from '../../../src/agents/neo/tools/settings.ts';
+import { type SpawnOptions, spawnTools } from '../../../src/agents/neo/tools/start-host.ts';
+import { ToolFailure, type ToolSurface, textAnswer } from '../../../src/agents/neo/tools/surface.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
-import { testCall, textOf } from '../../../src/neo/testing/tool-call.ts';
-import { pinTools } from '../../../src/neo/tools/pin.ts';
-import { parseToolConfig } from '../../../src/neo/tools/settings.ts';
-import { type SpawnOptions, spawnTools } from '../../../src/neo/tools/start-host.ts';
-import { ToolFailure, type ToolSurface, textAnswer } from '../../../src/neo/tools/surface.ts';
 import { createMarketServer } from './market-server.ts';
 
 const SERVER = fileURLToPath(new URL('./market-server.ts', import.meta.url));

@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { createNeoClient, type NeoClient, type NeoEvent } from '../../../src/agents/neo/client.ts';
 import { personClient } from '../../../src/cli/access/person.ts';
 import { createContext } from '../../../src/cli/context.ts';
 import { PROGRAM } from '../../../src/cli/home/package-root.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
-import { createNeoClient, type NeoClient, type NeoEvent } from '../../../src/neo/client.ts';
 import { createRouterClient, type RouterClient } from '../../../src/router/client.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type Installation, startInstallation } from '../../support/installation.ts';

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { neoChild } from '../../../src/agents/neo/testing/neo-child.ts';
+import { accepted, ask, readEvents, settledTurns } from '../../../src/agents/neo/testing/workbench.ts';
 import { calling, modelEndpoint, type Script, saying } from '../../../src/kit/model/testing/model-endpoint.ts';
-import { neoChild } from '../../../src/neo/testing/neo-child.ts';
-import { accepted, ask, readEvents, settledTurns } from '../../../src/neo/testing/workbench.ts';
 import { wakeBody } from '../../../src/turns/testing/wakes.ts';
 import { signedAnswer } from '../../support/cluster/approval.ts';
 import { eventually } from '../../support/eventually.ts';

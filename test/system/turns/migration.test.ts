@@ -6,11 +6,11 @@ import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
 import { Agent } from 'undici';
 import { LocalAgentHost as Targets } from '../../../src/agents/host.ts';
+import { openConversationStore } from '../../../src/agents/neo/conversations/store.ts';
+import { createRunner } from '../../../src/agents/neo/runner.ts';
 import { ManualClock } from '../../../src/kit/clock/testing/manual-clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import { openDatabase } from '../../../src/kit/sqlite/open.ts';
-import { openConversationStore } from '../../../src/neo/conversations/store.ts';
-import { createRunner } from '../../../src/neo/runner.ts';
 import { Isolation } from '../../../src/router/providers/isolation.ts';
 import { eventually } from '../../support/eventually.ts';
 import { atEnd, temporaryFolder } from '../../support/temporary.ts';
@@ -48,7 +48,7 @@ const REPORT = {
 };
 
 test("Neo's turns of 0.1.0 are kept, and unfinished ones run", async (t) => {
-  const source = new URL('../../../src/neo/conversations/migrations/', import.meta.url);
+  const source = new URL('../../../src/agents/neo/conversations/migrations/', import.meta.url);
   const { path, db, close } = databaseOf(t, source, '0007', 'neo.db');
   const clock = new ManualClock();
   const conversation = { created_at: 1, last_activity_at: 5, turn_count: 1, last_message: 'go' };

@@ -1,0 +1,142 @@
+/**
+ * The file of the memories, `cortex.db` beside `neo.db`. Several connections may have it open: Neo, and the command
+ * line that lists and forgets while Neo runs or sleeps. Every write resolves when it is on disk.
+ */
+import { join } from 'node:path';
+import { v7 as uuidv7 } from 'uuid';
+import type { Clock } from '../../../kit/clock/clock.ts';
+import { GroupCommit } from '../../../kit/sqlite/group-commit.ts';
+import { openDatabase } from '../../../kit/sqlite/open.ts';
+import { storageError } from '../../../kit/sqlite/sqlite-error.ts';
+import { ReveilleError } from '../../../wire/errors.ts';
+import { lessonTable } from './lesson-table.ts';
+import { checkNewMemory, type NewMemory, type RememberResult, type Source, type StoredMemory } from './memory.ts';
+import { type Keys, type ListQuery, memoryTable } from './memory-table.ts';
+import { strengthened } from './ranking.ts';
+import { normalizeText, searchTextOf } from './search-words.ts';
+import { textSearch } from './text-search.ts';
+import { vectorTable } from './vector-table.ts';
+
+/** The path of the memories of a data folder. */
+export function cortexPath(dataDir: string): string {
+  return join(dataDir, 'cortex.db');
+}
+
+/** Models use several names for the person. */
+const PERSON = new Set(['user', 'person', 'human']);
+
+function keysOf({ text, claim }: NewMemory): Keys {
+  const normalized = normalizeText(text);
+  if (!claim) return { normalized };
+  const subject = normalizeText(claim.subject);
+  const claimKey = [PERSON.has(subject) ? 'user' : subject, normalizeText(claim.attribute)];
+  return { normalized, claim: JSON.stringify(claimKey), claimValue: normalizeText(claim.value) };
+}
+
+export type CortexOptions = { path: string; clock: Clock };
+
+/**
+ * Opens or creates the file.
+ *
+ * @throws the errors of `openDatabase`: `unavailable` when the file is damaged, `conflict` when it belongs to a newer
+ *   version
+ */
+export function openCortex({ path, clock }: CortexOptions) {
+  const migrations = new URL('./migrations/', import.meta.url);
+  // Shared: the lock of neo.db decides which Neo runs, and the command line must be able to open this file beside it.
+  const file = openDatabase({ path, migrations, clock, lock: 'shared' });
+  // Deleted content is overwritten, not only unlinked.
+  file.db.exec('PRAGMA secure_delete = ON');
+  const writes = new GroupCommit(file.db);
+  const table = memoryTable(file.db);
+  const search = textSearch(file.db);
+
+  function rememberOne(item: NewMemory, source: Source): RememberResult {
+    const keys = keysOf(item);
+    const known = table.same(keys);
+    if (known) {
+      const again = table.strengthen(known.seq, strengthened(known.salience, item.salience), source);
+      // A memory that is learned again may have been contradicted meanwhile; now it is the newest.
+      const claimKey = keysOf(known).claim;
+      if (again && claimKey !== undefined) table.settleClaim(claimKey);
+      return { id: known.id, outcome: again ? 'strengthened' : 'known' };
+    }
+    const id = uuidv7({ msecs: Math.max(0, source.at) });
+    const { text, claim } = item;
+    const searchText = searchTextOf(claim ? `${text}\n${claim.subject} ${claim.attribute}` : text);
+    table.insert(id, item, keys, source, searchText);
+    if (keys.claim !== undefined) table.settleClaim(keys.claim);
+    return { id, outcome: 'new' };
+  }
+
+  /** Translates a read error. */
+  function reading<T>(read: () => T): T {
+    try {
+      return read();
+    } catch (thrown) {
+      const error = storageError(thrown);
+      if (!error.retryable || error.code !== 'unavailable') throw error;
+      const reason = thrown instanceof Error ? thrown.message : String(thrown);
+      throw new ReveilleError('unavailable', `${file.path} cannot be read: ${reason}; retry later`, { cause: thrown });
+    }
+  }
+
+  return {
+    path: file.path,
+    vectors: vectorTable(file.db),
+    lessons: lessonTable(file.db),
+
+    /** Runs writes in a transaction; the operation is synchronous. */
+    write: <T>(operation: () => T): Promise<T> => writes.run(operation),
+
+    /** {@link remember} as a part of an operation of {@link write}. */
+    rememberIn: (items: readonly NewMemory[], source: Source): RememberResult[] =>
+      items.map((item) => rememberOne(item, source)),
+
+    /**
+     * Stores memories, or strengthens equal ones; a contradiction is kept and marked. All or none.
+     *
+     * @throws ReveilleError `invalid_request` for an invalid memory, `unavailable` when nothing was stored
+     */
+    async remember(items: readonly NewMemory[], source: Source): Promise<RememberResult[]> {
+      for (const item of items) checkNewMemory(item);
+      return writes.run(() => items.map((item) => rememberOne(item, source)));
+    },
+
+    /**
+     * Deletes memories permanently: text, words, vectors. A memory that one of them contradicted holds again.
+     *
+     * @returns how many there were
+     */
+    async forget(ids: readonly string[]): Promise<number> {
+      const forgotten = await writes.run(() => {
+        const found = new Map(ids.map((id) => [id, table.get(id)]));
+        const existing = [...found.values()].filter((memory) => memory !== undefined);
+        for (const { seq } of existing) table.remove(seq);
+        return existing.length;
+      });
+      // The write-ahead log still contains the old pages. While another process reads, a later checkpoint empties it.
+      reading(() => file.db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get());
+      return forgotten;
+    },
+
+    findByText: (query: string, limit: number) => reading(() => search.find(query, limit)),
+    many: (seqs: readonly number[]): StoredMemory[] => reading(() => table.many(seqs)),
+    /** The most important and the newest memories, each up to `limit`; some may be in both. */
+    foremost: (limit: number): StoredMemory[] => reading(() => [...table.weightiest(limit), ...table.newest(limit)]),
+    pinned: (kind: StoredMemory['kind'], limit: number): StoredMemory[] => reading(() => table.pinned(kind, limit)),
+    factsAboutPerson: (limit: number): StoredMemory[] => reading(() => table.factsAboutPerson(limit)),
+    list: (query: ListQuery): StoredMemory[] => reading(() => table.list(query)),
+    startingWith: (prefix: string, limit: number): StoredMemory[] => reading(() => table.startingWith(prefix, limit)),
+    after: (seq: number, limit: number): StoredMemory[] => reading(() => table.after(seq, limit)),
+    turnsOf: (seq: number) => reading(() => table.turnsOf(seq)),
+    count: (): number => reading(() => table.count()),
+
+    /** Waits for pending writes and closes the file. */
+    async close(): Promise<void> {
+      await writes.drain();
+      file.close();
+    },
+  };
+}
+export type Cortex = ReturnType<typeof openCortex>;

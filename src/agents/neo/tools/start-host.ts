@@ -1,0 +1,80 @@
+/**
+ * Starts the servers of an agent manifest. The MCP host costs as much to load as the rest of Neo: only this module
+ * loads it.
+ */
+import type { Clock } from '../../../kit/clock/clock.ts';
+import type { Logger } from '../../../kit/log/log.ts';
+import type { Sandbox } from '../../../kit/process/isolation.ts';
+import type { ServerPool } from '../../../mcp-host/server-pool.ts';
+import type { Settings } from '../../../wire/settings.ts';
+import type { ManifestChoice, ToolConfig } from './settings.ts';
+import { readSkill } from './skill.ts';
+import type { ToolSurface } from './surface.ts';
+import { createToolSet, type ToolSetOptions } from './tool-set.ts';
+
+// Starts the configured servers as a tool surface.
+
+export type SpawnOptions = Omit<HostOptions, 'config'> &
+  Pick<ToolSetOptions, 'delegate' | 'recall' | 'warnings'> & { config: ToolConfig };
+
+/**
+ * Starts the servers of the manifest and makes the surface over them and Neo's own functions.
+ *
+ * @throws ReveilleError as `checkFiles`, `startHost` and `checkSkill` do
+ */
+export async function spawnTools(options: SpawnOptions): Promise<ToolSurface> {
+  const { config, delegate, recall, warnings = [], log } = options;
+  const { manifest, patterns } = config;
+  const { checkFiles, checkSkill } = await import('./file-check.ts');
+  checkFiles(config, options.variables, options.dataDir);
+  const skill = config.skill === undefined ? undefined : readSkill(config.skill);
+  const host = manifest === undefined ? undefined : await startHost({ ...options, config: { ...config, manifest } });
+  try {
+    if (skill && host) checkSkill(skill, host.pool.tools());
+  } catch (thrown) {
+    await host?.pool.close();
+    throw thrown;
+  }
+  return createToolSet({ host: host?.pool, patterns, skill, delegate, recall, warnings, log });
+}
+
+export type HostOptions = {
+  config: ToolConfig & { readonly manifest: ManifestChoice };
+  /** The values for references in the manifest; servers get an allow-list of them. */
+  variables: Settings;
+  /** Contains `mcp-logs/` and `tool-output/`. */
+  dataDir: string;
+  /** Paths that child servers must not see. */
+  sandbox?: Sandbox | undefined;
+  clock: Clock;
+  log: Logger;
+  /** Also starts servers that could wait for their first call. */
+  eager?: boolean | undefined;
+  /** Cancels the start. */
+  signal?: AbortSignal | undefined;
+};
+
+/** A pool and the manifest that it was started from. */
+export type StartedHost = { readonly pool: ServerPool; readonly manifestPath: string };
+
+/**
+ * @param pinned whether the lock beside the manifest is enforced if it exists
+ * @param only the servers to start for a review, with any tools; by default all of them, with the declared tools
+ * @throws ReveilleError `invalid_request`: the manifest or lock is invalid, and nothing is started. `conflict`: a
+ *   server's tools differ from the declared and pinned ones. `unavailable`: a required server does not start.
+ */
+export async function startHost(options: HostOptions, pinned = true, only?: ReadonlySet<string>): Promise<StartedHost> {
+  const [{ startManifest }, { manifestPathOf, foldersOf }] = await Promise.all([
+    import('../../../mcp-host/start-manifest.ts'),
+    import('./file-check.ts'),
+  ]);
+  const { config, variables, ...rest } = options;
+  const manifestPath = manifestPathOf(config.manifest);
+  const folders = foldersOf(config, options.dataDir);
+  const { pool } = await startManifest({
+    ...rest,
+    ...{ manifestPath, pinned, only, limits: config.limits, folders: { NEO_WORKSPACE: folders.NEO_WORKSPACE } },
+    variables: { ...variables, ...folders },
+  });
+  return { pool, manifestPath };
+}

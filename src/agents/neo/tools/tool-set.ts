@@ -1,0 +1,282 @@
+/**
+ * Neo's tool surface: natural tools are functions of the model, escalated ones are reached through `core_execute`
+ * alone, and `memory_recall` searches the memory.
+ */
+import type { Logger } from '../../../kit/log/log.ts';
+import type { ToolSchema } from '../../../kit/model/model.ts';
+import { classify, unpinnedWarning } from '../../../mcp-host/classify.ts';
+import type { SurfaceView } from '../../../wire/tool-surface.ts';
+import type { HostAnswer, HostContent, HostTool, ToolHost } from './host.ts';
+import {
+  CORE_EXECUTE,
+  CORE_EXECUTE_SCHEMA,
+  MEMORY_RECALL,
+  MEMORY_RECALL_SCHEMA,
+  OWN_FUNCTIONS,
+  parseArguments,
+  parseIntent,
+  parseQuery,
+} from './own-functions.ts';
+import type { Skill } from './skill.ts';
+import {
+  type ToolAnswer,
+  type ToolCallContext,
+  ToolFailure,
+  type ToolPart,
+  type ToolSurface,
+  textAnswer,
+} from './surface.ts';
+
+/** The image types that models support; others are only mentioned. */
+const IMAGE_TYPES = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
+
+/** The longest description of a part that cannot be shown, from the server's own text. */
+const SHORT_CHARACTERS = 200;
+
+const shortText = (value: unknown): string =>
+  typeof value === 'string' ? value.slice(0, SHORT_CHARACTERS).toWellFormed() : '';
+const text = (value: string): ToolPart => ({ type: 'text', text: value.toWellFormed() });
+
+function describePart(what: string, ...facts: string[]): ToolPart {
+  return text(`[${[what, ...facts.filter((fact) => fact !== '')].join(', ')}; not shown]`);
+}
+
+/** The number of bytes that base64 encodes. */
+function sizeOf(data: unknown): string {
+  if (typeof data !== 'string') return '';
+  const padding = /={0,2}$/.exec(data)![0].length;
+  return `${Math.max(0, Math.floor((data.length * 3) / 4) - padding)} bytes`;
+}
+
+function resourcePart(resource: unknown): ToolPart {
+  const members = typeof resource === 'object' && resource !== null ? (resource as Record<string, unknown>) : {};
+  if (typeof members.text === 'string') return text(`[resource ${shortText(members.uri)}]\n${members.text}`);
+  return describePart(`resource ${shortText(members.uri)}`, shortText(members.mimeType), sizeOf(members.blob));
+}
+
+function partOf(content: HostContent): ToolPart {
+  switch (content.type) {
+    case 'text':
+      return text(typeof content.text === 'string' ? content.text : '');
+    case 'image':
+      if (typeof content.data === 'string' && IMAGE_TYPES.has(shortText(content.mimeType).toLowerCase())) {
+        return { type: 'image', mediaType: shortText(content.mimeType).toLowerCase(), data: content.data };
+      }
+      return describePart('a picture', shortText(content.mimeType), sizeOf(content.data));
+    case 'audio':
+      return describePart('a sound', shortText(content.mimeType), sizeOf(content.data));
+    case 'resource_link':
+      return text(
+        `[resource ${shortText(content.uri)}${content.name === undefined ? '' : ` (${shortText(content.name)})`}]`,
+      );
+    case 'resource':
+      return resourcePart(content.resource);
+    default:
+      return describePart(`content of the type ${JSON.stringify(shortText(content.type))}`);
+  }
+}
+
+export function answerOf({ content, isError = false }: HostAnswer): ToolAnswer {
+  const parts = content.map(partOf);
+  // A model would take an empty result for a failure.
+  if (parts.length === 0)
+    parts.push(text(isError ? 'the tool failed and gave no reason' : 'done; the tool said nothing'));
+  return { content: parts, isError };
+}
+
+/** Hands a task to the executor and returns its outcome. Rejects like {@link ToolSurface.dispatch}. */
+export type Delegate = (intent: string, context: ToolCallContext) => Promise<ToolAnswer>;
+
+/** Searches the memory: a digest of the findings and the profile. */
+export type Recall = (query: string | undefined) => Promise<string>;
+
+export type ToolSetOptions = {
+  /** Runs the servers of the manifest; absent without one. */
+  host?: ToolHost | undefined;
+  /** Parts of names that escalate, beside the built-in ones. */
+  patterns: readonly string[];
+  /** The agent's skill. A limiting skill removes all other tools. */
+  skill?: Skill | undefined;
+  delegate?: Delegate | undefined;
+  recall?: Recall | undefined;
+  /** Warnings from before the surface existed. */
+  warnings?: readonly string[];
+  log: Logger;
+};
+
+type EscalatedTool = SurfaceView['escalated'][number];
+
+type Bound = {
+  readonly natural: ReadonlyMap<string, HostTool>;
+  readonly escalated: ReadonlyMap<string, EscalatedTool>;
+  readonly warnings: readonly string[];
+};
+
+const byName = ([one]: [string, unknown], [other]: [string, unknown]) => (one < other ? -1 : 1);
+
+/** Sorts the servers' tools into natural and escalated ones. */
+function bind(tools: readonly HostTool[], patterns: readonly string[]): Bound {
+  const natural: [string, HostTool][] = [];
+  const escalated: [string, EscalatedTool][] = [];
+  const warnings: string[] = [];
+  for (const tool of tools) {
+    const { functionName: name, uri, definition, surface, sideEffectClass } = tool;
+    if (OWN_FUNCTIONS.has(name)) {
+      warnings.push(`${uri} is left out: ${name} is a function of Neo's own`);
+      continue;
+    }
+    const { annotations } = definition;
+    const found = classify({ name: tool.tool, surface, sideEffectClass, annotations }, patterns);
+    const warning = unpinnedWarning(`${tool.alias}/${tool.tool}`, found, tool.isPinned === true);
+    if (warning !== undefined) warnings.push(warning);
+    if (found.surface === 'natural') natural.push([name, tool]);
+    else escalated.push([name, { name, uri, reason: found.reason }]);
+  }
+  return { natural: new Map(natural.sort(byName)), escalated: new Map(escalated.sort(byName)), warnings };
+}
+
+function schemaOf({ functionName, definition, alias }: HostTool): ToolSchema {
+  const parameters = definition.inputSchema as Record<string, unknown>;
+  return {
+    name: functionName,
+    description: definition.description ?? `A tool of the server ${alias}.`,
+    // Some endpoints refuse a schema without a type.
+    parameters: parameters.type === undefined ? { ...parameters, type: 'object' } : parameters,
+  };
+}
+
+const allows = (limit: ReadonlySet<string> | undefined, { functionName, uri }: HostTool) =>
+  limit === undefined || limit.has(functionName) || limit.has(uri);
+
+/** Whether a call may be made twice. The manifest overrides the server's own hint. */
+function isRepeatable({ sideEffectClass, definition: { annotations } }: HostTool): boolean {
+  if (sideEffectClass === 'read' || annotations?.idempotentHint === true) return true;
+  return sideEffectClass === undefined && annotations?.readOnlyHint === true;
+}
+
+/** Translates a failure of the host for the turn. */
+function failureOf(thrown: unknown, tool: HostTool): ToolFailure {
+  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  const reported = typeof thrown === 'object' && thrown !== null ? Reflect.get(thrown, 'mayHaveRun') : undefined;
+  const mayHaveRun = reported !== false;
+  return new ToolFailure(message, { mayHaveRun, repeatable: !mayHaveRun || isRepeatable(tool), cause: thrown });
+}
+
+export function createToolSet(options: ToolSetOptions): ToolSurface {
+  const { host, patterns, skill, delegate, recall, log } = options;
+  let sorted: readonly HostTool[] = [];
+  let latest = bind(sorted, patterns);
+
+  /** The current tools; sorted again only when the host's tools have changed. */
+  function bound(): Bound {
+    const tools = host?.tools() ?? [];
+    if (tools !== sorted) {
+      latest = bind(tools, patterns);
+      sorted = tools;
+    }
+    return latest;
+  }
+
+  async function callTool(tool: HostTool, args: unknown, { signal, turn }: ToolCallContext): Promise<ToolAnswer> {
+    const read = parseArguments(tool.functionName, args);
+    if ('problem' in read) return textAnswer(read.problem, true);
+    try {
+      return answerOf(
+        await host!.call(tool.alias, tool.tool, read.value, { signal, conversation: turn.conversationId }),
+      );
+    } catch (thrown) {
+      signal.throwIfAborted();
+      throw failureOf(thrown, tool);
+    }
+  }
+
+  async function execute(args: unknown, context: ToolCallContext): Promise<ToolAnswer> {
+    const read = parseIntent(args);
+    return 'problem' in read ? textAnswer(read.problem, true) : delegate!(read.value, context);
+  }
+
+  async function lookUp(args: unknown, { signal }: ToolCallContext): Promise<ToolAnswer> {
+    const read = parseQuery(args);
+    if ('problem' in read) return textAnswer(read.problem, true);
+    try {
+      return textAnswer(await recall!(read.value));
+    } catch (cause) {
+      signal.throwIfAborted();
+      log.warn({ err: cause }, 'the memory could not be searched');
+      const reason = cause instanceof Error ? cause.message : String(cause);
+      throw new ToolFailure(`the memory could not be searched: ${reason}`, {
+        mayHaveRun: false,
+        repeatable: true,
+        cause,
+      });
+    }
+  }
+
+  function refusal(name: string, { escalated, natural }: Bound): ToolAnswer {
+    const quoted = JSON.stringify(name.slice(0, 200));
+    if (escalated.has(name)) {
+      const remedy = delegate
+        ? `use ${CORE_EXECUTE}`
+        : `use ${CORE_EXECUTE}, which needs an executor: none is configured`;
+      return textAnswer(`${quoted} moves funds or commits the user and cannot be called directly — ${remedy}`, true);
+    }
+    const reason = natural.has(name) ? 'the skill at work does not list it' : 'it is not available';
+    return textAnswer(`unknown tool ${quoted} — ${reason}`, true);
+  }
+
+  /** A skill with missing tools is a warning, whether they are misspelt or their server is down. */
+  function missing(): string[] {
+    const available = new Set((host?.tools() ?? []).map(({ uri }) => uri));
+    return (skill?.entries ?? [])
+      .map(({ uri }) => uri)
+      .filter((uri) => !available.has(uri))
+      .map((uri) => `the skill lists ${uri}, which no server has now`);
+  }
+
+  const surface: ToolSurface = {
+    guide: skill?.text,
+
+    schemas(limit = skill?.limit) {
+      const natural = [...bound().natural.values()].filter((tool) => allows(limit, tool)).map(schemaOf);
+      return [...natural, ...(delegate ? [CORE_EXECUTE_SCHEMA] : []), ...(recall ? [MEMORY_RECALL_SCHEMA] : [])];
+    },
+
+    async dispatch(name, args, context) {
+      context.signal.throwIfAborted();
+      if (name === CORE_EXECUTE && delegate) return execute(args, context);
+      if (name === MEMORY_RECALL && recall) return lookUp(args, context);
+      const now = bound();
+      const tool = now.natural.get(name);
+      return tool && allows(context.limit ?? skill?.limit, tool) ? callTool(tool, args, context) : refusal(name, now);
+    },
+
+    repeatable(name) {
+      // The executor recognizes a task by the id of its call.
+      if (OWN_FUNCTIONS.has(name)) return true;
+      const tool = bound().natural.get(name);
+      return tool !== undefined && isRepeatable(tool);
+    },
+
+    describe() {
+      const now = bound();
+      return {
+        tools: surface.schemas().map((schema) => {
+          const uri = now.natural.get(schema.name)?.uri;
+          return uri === undefined ? schema : { ...schema, uri };
+        }),
+        escalate: [...now.escalated.keys()],
+        escalated: [...now.escalated.values()],
+        off: [...(host?.off?.() ?? [])],
+        ...(host?.limits && { limits: host.limits() }),
+        warnings: [...surface.warnings()],
+      };
+    },
+
+    warnings: () => [...(options.warnings ?? []), ...(host?.warnings() ?? []), ...bound().warnings, ...missing()],
+
+    async close() {
+      await host?.close();
+    },
+  };
+  return surface;
+}
