@@ -11,8 +11,7 @@ import { ReveilleError } from '../wire/errors.ts';
 import { isOccurrence } from '../wire/fire-id.ts';
 import type { TurnReport } from '../wire/turn-report.ts';
 import type { Turn } from './turn.ts';
-import type { TurnReportOutbox } from './turn-report-sender.ts';
-import { turnReportTable } from './turn-report-table.ts';
+import { type TurnReportOutbox, turnReportTable } from './turn-report-sender.ts';
 import { type AcceptedTurn, type Ending, turnTable } from './turn-table.ts';
 
 /** What the owner of the database stores in the transactions that change a turn. */
