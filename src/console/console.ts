@@ -18,11 +18,11 @@ import { followChat } from './screens/chat-events.ts';
 import { type LinkContext, type LinkPage, type Links, linkChallenge, showLink, useLink } from './screens/link.ts';
 import { MOVED, SCREEN_ROUTES } from './screens/routes.ts';
 import { errorMain, errorPage, openedPage, signInPage } from './screens/sign-in.ts';
-import { SessionMessages } from './session-messages.ts';
 import {
   type CookieKind,
   type Session,
   type SessionFigures,
+  SessionMessages,
   type SessionStore,
   Sessions,
   type SignedInUser,

@@ -1,8 +1,7 @@
 /** The frame of every page: head, navigation and one-time messages. It contains no inline script and no inline style. */
 import { html, raw } from 'hono/html';
 import type { ConsoleBackend } from './backend.ts';
-import type { FlashMessage } from './session-messages.ts';
-import type { Session } from './sessions.ts';
+import type { FlashMessage, Session } from './sessions.ts';
 import { type Html, NOTHING } from './shown.ts';
 import { type LocalContext, zoneText } from './times.ts';
 

@@ -8,9 +8,9 @@ import { bundledPrograms, programFolders } from './bundled-programs.ts';
 import { readLockedManifest, rejectDrift } from './drift.ts';
 import { type HostLimits, resolveLimits } from './limits.ts';
 import type { Manifest } from './manifest.ts';
+import { spillFolderPath } from './output-cap.ts';
 import type { Variables } from './references.ts';
 import { ServerPool } from './server-pool.ts';
-import { spillFolderPath } from './spill-folder.ts';
 
 export type ManifestStart = {
   manifestPath: string;

@@ -3,8 +3,9 @@
  * is the queue; the state in memory can be lost. A turn that was running when the last process ended is given to its
  * agent's `resume`, which alone decides whether it is begun again.
  */
+
+import { untilStored } from '../kit/clock/backoff.ts';
 import type { CancelTimer, Clock } from '../kit/clock/clock.ts';
-import { untilStored } from '../kit/clock/until-stored.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { formatInstant } from '../wire/rfc3339.ts';

@@ -1,9 +1,9 @@
 /** Fields that may differ by weekday, and `weekday_overrides`. Pure. */
 import { DAYS, type Day, ENERGY_ZONES, type EnergyZone } from '../../wire/chronometric-vocabulary.ts';
-import { DEFAULT_LADDER } from './default-profile.ts';
 import { type Field, warnOfUnknown } from './field.ts';
 import {
   type DayRules,
+  DEFAULT_LADDER,
   type Declared,
   type Ladder,
   MINUTES_OF_DAY,

@@ -1,7 +1,6 @@
 /** Declared energy zones, over those of the clock. Pure. */
 import type { EnergyZone } from '../../wire/chronometric-vocabulary.ts';
-import { DEFAULT_ZONES, REMAINDER } from './default-profile.ts';
-import { MINUTES_OF_DAY, type ZoneWindow } from './profile.ts';
+import { DEFAULT_ZONES, MINUTES_OF_DAY, REMAINDER, type ZoneWindow } from './profile.ts';
 import { formatWindow, windowContains } from './time-of-day.ts';
 
 const MINUTES = Array.from({ length: MINUTES_OF_DAY }, (_, minute) => minute);

@@ -4,8 +4,7 @@
  */
 import { existsSync } from 'node:fs';
 import type { CallContext } from '../../chronometric/tools/call-context.ts';
-import { dayRuleOf, viewDay, viewWeek } from '../../chronometric/view/day-view.ts';
-import { instantOf } from '../../chronometric/view/logical-days.ts';
+import { dayRuleOf, instantOf, viewDay, viewWeek } from '../../chronometric/view/day-view.ts';
 import { type Known, promptContext } from '../../chronometric/view/prompt-context.ts';
 import { recordSession } from '../../chronos-mcp/sessions.ts';
 import { type Clock, wait } from '../../kit/clock/clock.ts';

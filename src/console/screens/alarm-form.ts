@@ -21,8 +21,7 @@ import { scheduleText, seconds } from '../alarm-text.ts';
 import { csrfField, type Page, pageHead } from '../page.ts';
 import { field, type Redirect, type RequestContext, there } from '../request-context.ts';
 import { type Html, NOTHING, shown } from '../shown.ts';
-import type { LocalContext } from '../times.ts';
-import { echo, firesRead, readTyped, refusal, scheduleOf } from '../typed-times.ts';
+import { echo, firesRead, type LocalContext, readTyped, refusal, scheduleOf } from '../times.ts';
 
 type Fields = typeof ALARM_FIELDS;
 type FormField = FieldsWith<{ form: object }>;

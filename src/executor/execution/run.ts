@@ -1,7 +1,7 @@
 /** One run of an intent: it records envelopes, waits for changes, and knows whether it may still start something. */
 
+import { untilStored } from '../../kit/clock/backoff.ts';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
-import { untilStored } from '../../kit/clock/until-stored.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Intent } from '../../wire/intent.ts';

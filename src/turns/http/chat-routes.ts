@@ -22,7 +22,7 @@ import { callerWakeName, chatRequestSchema, RAW_WAKE_FIELDS, withoutEmptyMembers
 import { acceptChat, type ChatOptions, userOf, withMarkers } from '../chat.ts';
 import type { ActivityCursor, Conversation, TurnQueries } from '../conversations.ts';
 import type { TurnEngine } from '../engine.ts';
-import type { EventFeed, FeedRequest } from '../event-feed.ts';
+import type { EventFeed, FeedRequest } from '../event-log.ts';
 import { viewOf } from '../turn-view.ts';
 
 /** The stored conversations. */

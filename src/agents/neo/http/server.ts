@@ -5,7 +5,7 @@ import { sendOk, serve } from '../../../kit/http/handlers.ts';
 import { type RunningServer, startServer } from '../../../kit/http/server.ts';
 import type { Logger } from '../../../kit/log/log.ts';
 import type { Outbox } from '../../../kit/outbox/outbox.ts';
-import type { EventFeed } from '../../../turns/event-feed.ts';
+import type { EventFeed } from '../../../turns/event-log.ts';
 import { chatRoutes, eventRoutes } from '../../../turns/http/chat-routes.ts';
 import { formatInstant } from '../../../wire/rfc3339.ts';
 import { VERSION } from '../../../wire/version.ts';

@@ -13,7 +13,7 @@ import type { NewMemory, RememberResult, Source, StoredMemory } from './memory.t
 import { type RecalledMemory, type RecallRequest, recall } from './recall.ts';
 import { createSemantics } from './semantics.ts';
 
-// Formats memories for a model. Pure.
+// Formats memories for a model.
 //
 // The source of a memory is text of a conversation, which may have been written to be remembered. Memories are
 // therefore quoted between marker lines whose code does not occur in them, each as a JSON string on its own line.

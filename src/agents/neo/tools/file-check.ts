@@ -2,7 +2,7 @@
 import { resolve } from 'node:path';
 import { bundledManifest } from '../../../mcp-host/bundled-programs.ts';
 import { hasServersToStart, type LockedManifest, readLockedManifest, rejectAnyDrift } from '../../../mcp-host/drift.ts';
-import { spillFolderPath } from '../../../mcp-host/spill-folder.ts';
+import { spillFolderPath } from '../../../mcp-host/output-cap.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
 import type { Settings } from '../../../wire/settings.ts';
 import { readToolUri } from '../../../wire/tool-uri.ts';
