@@ -8,7 +8,7 @@ import { existsSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { readPrivateFile, replacePrivateFile } from '../kit/identity/private-file.ts';
-import { type ClientProcess, isAlive } from '../kit/process/client-process.ts';
+import { type ClientProcess, isAlive } from '../kit/process/process-info.ts';
 import { conversationIdSchema } from '../wire/alarm.ts';
 import type { Conversation } from './conversation.ts';
 

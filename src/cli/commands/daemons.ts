@@ -171,7 +171,7 @@ async function selftest(context: CliContext): Promise<void> {
 
 /** How `alarm_set` finds the conversation of its client: from the client's hook, else from the wake that started it. */
 async function sessionFinder({ home, environment }: CliContext): Promise<() => Conversation | undefined> {
-  const { clientProcess } = await import('../../kit/process/client-process.ts');
+  const { clientProcess } = await import('../../kit/process/process-info.ts');
   const { sessionOf } = await import('../../chronos-mcp/sessions.ts');
   const client = clientProcess();
   const { [CONVERSATION_VARIABLE]: id } = environment;
