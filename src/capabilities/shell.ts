@@ -58,7 +58,6 @@ export type ShellOptions = {
   isSandboxed: boolean;
 };
 
-/** Adds the tool to a server. */
 export function addShell(
   server: McpServer,
   { clock, workspace, path, isUnsandboxedAllowed, isSandboxed }: ShellOptions,

@@ -168,7 +168,6 @@ function fitting(result: CallToolResult, name: string): CallToolResult {
   );
 }
 
-/** The conversation that an alarm wakes. */
 function wakes({ conversation_id: conversation }: Record<string, unknown>, note: string | undefined): object {
   if (conversation === undefined) return { note: NEW_CONVERSATION };
   return { conversation_id: conversation, ...(note !== undefined && { note }) };

@@ -12,7 +12,6 @@ import { encodeJson, RawJson, sliceAt } from '../wire/json.ts';
 const NEWLINE = 0x0a;
 
 type LineSink = {
-  /** A line without its line feed. */
   line(bytes: Buffer): void;
   /** A line exceeded the limit and was dropped; reading continues after its line feed. Called once per line. */
   tooLong(): void;

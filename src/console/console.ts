@@ -52,7 +52,6 @@ export type UserAccess = {
   redeem(code: string): Promise<SignedInUser | undefined>;
   /** Whether a credential is still valid. */
   isValid(credential: string): boolean;
-  /** Stores sessions. */
   readonly sessions: SessionStore;
 };
 

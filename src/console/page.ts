@@ -157,7 +157,6 @@ ${keysDialog()}
 </html>`;
 }
 
-/** A page outside of a session. */
 export function outsidePage(title: string, main: Html, assets: Assets, refresh?: string): Html {
   return html`${DOCTYPE}<html lang="en">
 <head>

@@ -62,7 +62,6 @@ const MAX_SESSIONS = 32;
 
 const COOKIE = /(?:^|;\s*)([A-Za-z0-9_-]+)=([A-Za-z0-9_-]{1,100})(?=;|$)/g;
 
-/** A signed-in user. */
 export type SignedInUser = {
   readonly user: string;
   /** The credential of the sign-in, if it can be revoked. */
@@ -97,7 +96,6 @@ export type SessionRow = {
   readonly usedAt: number;
 };
 
-/** Stores sessions. */
 export type SessionStore = {
   get(base: string): SessionRow | undefined;
   /** Resolves when the row is stored. Keeps the `most` recently used sessions of the user. */

@@ -10,7 +10,6 @@ export type { IntentView };
 /** The state of an intent, as `GET /messages/async/{id}` returns it. */
 export type IntentState = Readonly<z.output<typeof intentStateSchema>>;
 
-/** The state of one node of the plan. */
 export type NodeState = IntentView['nodes'][number];
 
 export type IntentEvent = {

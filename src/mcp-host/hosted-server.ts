@@ -172,7 +172,6 @@ export class HostedServer {
     return this.#changes;
   }
 
-  /** The number of restarts. */
   get restarts(): number {
     return this.#restarts;
   }

@@ -78,7 +78,6 @@ const BYTES_PER_TOKEN = 4;
 /** The share of the remaining text that is kept from the beginning. */
 const HEAD_SHARE = 0.75;
 
-/** The text of a block, if it has any. */
 function textOf(block: ContentBlock): string | undefined {
   if (block.type === 'text') return block.text;
   if (block.type === 'resource' && 'text' in block.resource) return block.resource.text;

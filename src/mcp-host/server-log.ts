@@ -74,7 +74,6 @@ export class ServerLog {
     for (const line of lines) this.line('stderr', line);
   }
 
-  /** Writes one line. */
   line(source: LineSource, text: string): void {
     let line = text.slice(0, LINE_CHARACTERS);
     for (const secret of this.#secrets) line = line.replaceAll(secret, '[hidden]');

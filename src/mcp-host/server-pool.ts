@@ -60,7 +60,6 @@ export type HostedTool = {
   isPinned: boolean;
 };
 
-/** The status of a server. */
 export type ServerStatus = {
   alias: string;
   state: ServerState;

@@ -13,7 +13,6 @@ import {
 } from './tool-call-failure.ts';
 import { digestOf, type ToolDefinition } from './tool-definition.ts';
 
-/** The state of the server for a call. */
 export type CallState =
   | { connection: Connection; definitions: readonly ToolDefinition[] }
   /**

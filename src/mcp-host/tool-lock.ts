@@ -20,7 +20,6 @@ const toolLockSchema = z.strictObject({
 });
 export type ToolLock = z.output<typeof toolLockSchema>;
 
-/** The pins of one server. */
 export type ToolPins = Readonly<Record<string, string>>;
 
 /** The definitions behind the pins of a lock, by alias. */
@@ -33,7 +32,6 @@ const knownToolsSchema = z.strictObject({
 
 const REMEDY = 'run `reveille tools pin` after you have reviewed the change';
 
-/** The file with the definitions that the lock of a manifest pins. */
 export function toolsPathOf(manifestPath: string): string {
   return `${manifestPath.replace(/\.json$/, '')}.tools.json`;
 }
@@ -66,7 +64,6 @@ export function writeKnownTools(manifestPath: string, known: KnownTools): void {
   renameSync(temporaryPath, path);
 }
 
-/** The path of a manifest's lock. */
 export function lockPathOf(manifestPath: string): string {
   return `${manifestPath.replace(/\.json$/, '')}.lock.json`;
 }

@@ -68,7 +68,6 @@ export type RunningRouter = Pick<RunningServer, 'url' | 'port' | 'routes'> & {
    * takes less than 20 seconds; a repeated call returns the same promise.
    */
   close(): Promise<void>;
-  /** The address of the public listener. */
   readonly public: Pick<PublicListener, 'url' | 'localhost' | 'port' | 'routes' | 'figures'>;
 };
 

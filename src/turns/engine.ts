@@ -31,7 +31,6 @@ export type TurnEngineOptions = {
   owner: string;
   /** A turn has certainly begun, and no report of its start is stored yet. */
   onStart?: (turn: Turn, at: number) => void;
-  /** A turn has ended. */
   onFinished?: (turn: Turn) => void;
   clock: Clock;
   log: Logger;
@@ -87,7 +86,6 @@ export class TurnEngine {
     this.#pump();
   }
 
-  /** The number of waiting turns of a conversation. */
   waiting(turn: Pick<UnfinishedTurn, 'userId' | 'conversationId' | 'preset'>): number {
     return this.#queues.waiting(this.#placeOf(turn));
   }

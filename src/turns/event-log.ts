@@ -9,7 +9,6 @@ import type { TurnEventData, TurnEventType } from '../wire/turn.ts';
 /** A stored event; `data` is JSON text on one line. */
 export type StoredEvent = { readonly id: number; readonly type: TurnEventType; readonly data: string };
 
-/** The filter of a reader. */
 export type EventFilter = { readonly conversationId?: string };
 
 /** The turn of an event that has none. */

@@ -119,7 +119,6 @@ async function postTurnReports(
   return { status: answer.status, reason: answer.body.toString('utf8').slice(0, SHOWN_CHARACTERS).toWellFormed() };
 }
 
-/** A turn report that waits to be posted. */
 export type WaitingTurnReport = {
   /** Increases with each new report. */
   id: number;
@@ -185,7 +184,6 @@ export function deliveryOf(status: number | undefined, ageMs: number, why: strin
   return status < 400 ? { result: 'later', why } : { result: 'drop', why };
 }
 
-/** The waiting reports of one fire. */
 type FireReports = { id: string; attempts: number; userId: string; fireId: string; receipts: WaitingTurnReport[] };
 
 /** Reports on disk as an outbox with one batch per fire. Retry times are kept in memory, on the monotonic clock. */

@@ -23,7 +23,6 @@ export type Task = {
   state: string;
   /** The text of the artifacts, in their order. */
   artifactText: string | undefined;
-  /** The text of the status. */
   statusText: string | undefined;
 };
 

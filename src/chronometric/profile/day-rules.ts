@@ -29,7 +29,6 @@ export type LogicalDay = {
 /** Minutes of the logical day at a minute of the calendar day. */
 const sinceStart = (start: MinuteOfDay, minute: MinuteOfDay) => (minute - start + MINUTES_OF_DAY) % MINUTES_OF_DAY;
 
-/** The logical day of a moment. */
 export function logicalDay(profile: Profile, { day: calendarDay, minute }: LocalTime): LogicalDay {
   const start = profile.logicalDayStart;
   const day = minute < start ? dayBefore(calendarDay) : calendarDay;

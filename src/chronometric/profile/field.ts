@@ -139,7 +139,6 @@ export class Field {
     return this.value.map((item: unknown, at) => new Field(this.#findings, [...this.path, at], item));
   }
 
-  /** The fields of a mapping. */
   members(form: string): ReadonlyMap<string, Field> | undefined {
     if (this.isDoubtful()) return undefined;
     if (!isMapping(this.value)) return this.#invalid(form);

@@ -190,7 +190,6 @@ function linesOf(prefix: string, { breakMinutes, ladder, endOfDay, zones }: Stat
   return stated.flatMap((one, at) => (one?.line === undefined ? [] : [[`${prefix}.${DAY_FIELDS[at]}`, one.line]]));
 }
 
-/** The rules of each day. */
 export function readDayRules(fields: ReadonlyMap<string, Field>, logicalDayStart: MinuteOfDay): DayReading {
   const base = readStated(fields, logicalDayStart);
   if (base.zones) warnOfGaps(fields.get('zones'), zonesOf(base));

@@ -18,7 +18,6 @@ import {
 import { readProtectedWindows } from './protected-windows.ts';
 import { DAY_FIELDS, readDayRules } from './read-day-rules.ts';
 
-/** A profile and its problems. */
 export type ProfileReading = {
   readonly profile: Profile;
   /** In the order of the file. */

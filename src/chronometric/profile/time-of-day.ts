@@ -8,7 +8,6 @@ export function windowContains({ from, to }: LocalWindow, minute: MinuteOfDay): 
   return from < to ? minute >= from && minute < to : minute >= from || minute < to;
 }
 
-/** The day before another. */
 export function dayBefore(day: Day): Day {
   return DAYS[(DAYS.indexOf(day) + DAYS.length - 1) % DAYS.length]!;
 }

@@ -83,7 +83,6 @@ export function startHeartbeat({ state, clock, log, idleMs, presumed = () => tru
     }
   }
 
-  /** Adds a beat to the pending ones. */
   function addPending({ at, since }: Beat): void {
     const span = { from: since, to: at };
     const last = pending.at(-1);

@@ -21,7 +21,6 @@ type LogicalDate = Bounds & {
 /** The start of days: IANA zone and minute. */
 type DayRule = { readonly timezone: string; readonly begins: MinuteOfDay };
 
-/** The logical day of an instant. */
 function dayOf({ timezone, begins }: DayRule, instant: number): LogicalDate {
   const number = dayAt(timezone, instant, begins);
   return {

@@ -55,7 +55,6 @@ export type KnownApprover = {
   readonly kept: 'file' | 'sealed file' | 'secret-service' | 'keychain';
 };
 
-/** Asks the user for the passphrase. */
 export type AskPassphrase = () => Promise<string>;
 
 /** The location of the key of the user of this environment. */

@@ -129,7 +129,6 @@ type Entry = z.output<typeof entrySchema> & { line: number };
 const MOST_LINES = 100_000;
 const EXAMPLE = '{"label": "alice", "public_key": "<64 hex digits>"}';
 
-/** The result of a line. */
 type Row = { line: number; label: string } & (
   | { result: 'enrolled' | 'already'; did: string; public_key: string; home?: string }
   | { result: 'failed'; error: string }

@@ -82,7 +82,6 @@ export const PRESENT: readonly AlarmStatus[] = ['active', 'paused', 'failed'];
 
 /** The next fire, or infinity. */
 const ahead = ({ next_fire_at: next }: AlarmView) => (next === undefined ? Number.POSITIVE_INFINITY : Date.parse(next));
-/** The last event. */
 const latest = ({ last_fired_at: last, created_at: created }: AlarmView) => Date.parse(last ?? created);
 
 /** By status; active ones by their next fire, all others newest first. */

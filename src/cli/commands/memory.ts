@@ -44,7 +44,6 @@ async function withCortex<T>(
   }
 }
 
-/** A memory as JSON. */
 function recordOf(memory: StoredMemory) {
   return {
     id: memory.id,

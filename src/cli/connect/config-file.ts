@@ -93,7 +93,6 @@ export function readConfigFile(path: string, project?: string): ConfigFile {
   };
 }
 
-/** The location of the backup. */
 export const backupOf = (path: string): string => `${path}.before-reveille`;
 
 const hasMark = ({ bytes }: ConfigFile) => bytes?.subarray(0, 3).equals(Buffer.from(BYTE_ORDER_MARK)) === true;
@@ -158,7 +157,6 @@ export function removeEmptyFolder(file: ConfigFile, kept: readonly string[]): vo
   }
 }
 
-/** The backup, if there is one. */
 export function readBackup(path: string): ConfigFile | undefined {
   const backup = readConfigFile(backupOf(path));
   return backup.bytes === undefined ? undefined : backup;

@@ -15,7 +15,6 @@ import { orUndefined, signOfLife } from '../access/unreachable.ts';
 import type { CliContext } from '../context.ts';
 import { type Check, STAND_INS } from './check.ts';
 
-/** The record of a machine. */
 export type KnownMachine = { provider: string; spec: unknown; state: string };
 
 const name = 'agent';

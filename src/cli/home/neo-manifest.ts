@@ -33,9 +33,7 @@ import type { CliContext } from '../context.ts';
 export type NeoManifest = {
   /** The file to write: the one in use, or in the home when the built-in one is in use. */
   readonly path: string;
-  /** Its text. */
   readonly text: string;
-  /** Its pins. */
   readonly lock: ToolLock;
   /** The definitions behind the pins. */
   readonly known: KnownTools;

@@ -8,7 +8,6 @@ import { type AlarmNow, type Fire, firesOf } from '../../wire/fire.ts';
 import { replyLines, waitsWords } from './log-screen.ts';
 import { facts, type Reader } from './render.ts';
 
-/** Fires that are shown in full. */
 const FIRES_SHOWN = 3;
 
 /** The outcome of the turn as text, with its error if any. */

@@ -31,7 +31,6 @@ export function statusWords(
   return behind === undefined ? coloured : `${coloured}, waits behind intent ${behind}`;
 }
 
-/** The first call of a plan. */
 function firstCall(node: PlanNode): Extract<PlanNode, { kind: 'call' }> | undefined {
   if (node.kind === 'call') return node;
   if (node.kind === 'wait') return undefined;

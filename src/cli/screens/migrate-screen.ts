@@ -20,7 +20,6 @@ const SHOWN_DIGITS = 16;
 const QUIET_MS = 2000;
 const REDRAW_MS = 250;
 
-/** The placeholder of a password. */
 const PASSWORD = '<password>';
 
 const figure = (value: number) => Math.round(value).toLocaleString('en-US');

@@ -72,7 +72,6 @@ export function greeting(
 
 type Row = (name: string, where: string, what: string) => string;
 
-/** The agent that is woken. */
 function agentRow(agent: LocalAgent, program: string, row: Row): string {
   if (agent.kind === 'neo') return row('neo', ...neoWords(agent.running));
   const { state } = agent.machine;

@@ -76,7 +76,6 @@ export class Awake {
     return this.#child !== undefined;
   }
 
-  /** The child process. */
   get pid(): number | undefined {
     return this.#child?.pid;
   }

@@ -74,7 +74,6 @@ type Form = {
   readonly title: string;
   readonly button: string;
   readonly draft: Draft;
-  /** The alarm to edit. */
   readonly edited?: AlarmView;
   /** How the time was read, or why it could not be. */
   readonly reading?: Html;

@@ -35,7 +35,6 @@ const ROUNDS_MAX = 4;
 const LOOKUPS_MAX = 8;
 /** Requests to the model for one task; each ends the compilation, is rejected, or makes a lookup. */
 const REQUESTS_MAX = ROUNDS_MAX + LOOKUPS_MAX;
-/** Time limit of one lookup. */
 const LOOKUP_TIMEOUT_MS = 30_000;
 /** Time limit of one compilation. */
 const COMPILE_TIMEOUT_MS = 10 * 60_000;
@@ -115,7 +114,6 @@ function policyProblem(
   return `the policy ${what} (${rule}: ${reason})`;
 }
 
-/** Creates the lookups of one task. */
 export function createLookups(options: LookupOptions) {
   const { toolbox, clock, material, signal } = options;
   const reads: CompileRead[] = [];

@@ -106,7 +106,6 @@ export function questionOf(
   ].join('\n');
 }
 
-/** The answer to a lookup. */
 export function answerText(tool: string, text: string, isError: boolean): string {
   const safe = withHiddenShown(text);
   const code = codeFor([tool], [safe]);

@@ -18,7 +18,6 @@ export type Origin = {
   readonly tool?: string;
 };
 
-/** The material of a compilation. */
 export type Material = {
   readonly prose: string;
   readonly context: readonly ContextPiece[];

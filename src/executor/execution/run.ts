@@ -81,7 +81,6 @@ export class IntentRun {
     return this.parts.journal.loadAny(this.intentId).state;
   }
 
-  /** The compiled intent. */
   intent(): Intent {
     const intent = intentOf(this.state());
     if (!intent) throw new ReveilleError('internal', `the intent ${this.intentId} has not been compiled`);

@@ -13,7 +13,6 @@ import { compileRule, fitsGlob, type RuleFit } from './rules.ts';
 const POLICY_BYTES_MAX = 256 * 1024;
 const APPROVAL_TIMEOUT = 'PT24H';
 
-/** A policy with its source. */
 export type ReadPolicy = Policy & {
   readonly file: PolicyFile;
   /** Valid but suspicious content, as `path:line:column: sentence`. */

@@ -32,7 +32,6 @@ type ToolboxOptions = {
   dataDir: string;
   clock: Clock;
   log: Logger;
-  /** Aborts the start. */
   signal?: AbortSignal | undefined;
   /** Called before a call of a server that acts for several users. @throws ReveilleError when it cannot act for this one */
   beforeUser?: ((user: string) => void) | undefined;

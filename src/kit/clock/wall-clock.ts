@@ -47,7 +47,6 @@ export function dayBeganAt(timezone: string, instant: number, begins = 0): numbe
   }
 }
 
-/** A reading of the wall clock. */
 export type WallReading = {
   /** `2026-06-15` */
   readonly date: string;

@@ -22,7 +22,6 @@ export type Span = { readonly start: number; readonly end: number; readonly offs
 
 /** A zone's wall clock. */
 export type Zone = {
-  /** The span that contains an instant. */
   spanAt(instant: number): Span;
 };
 

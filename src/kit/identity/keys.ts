@@ -37,7 +37,6 @@ export class AgentKey {
   }
 }
 
-/** Generates a key. */
 export function generateKey(): AgentKey {
   return new AgentKey(randomBytes(32).toString('hex'));
 }

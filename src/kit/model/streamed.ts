@@ -168,7 +168,6 @@ function startDeadline(signal: AbortSignal, clock: Clock, silenceMs: number, tot
   };
 }
 
-/** Options of every endpoint. */
 export type EndpointOptions = {
   /** The endpoint's address without the path of its operation. */
   baseUrl: string;

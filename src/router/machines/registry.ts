@@ -71,7 +71,6 @@ export class Registry {
   /** Shared with other stores in the same file. */
   readonly file: SqliteFile;
   readonly commits: GroupCommit;
-  /** The change log of machines. */
   readonly changes: MachineChanges;
   readonly #clock: Clock;
   readonly #get: StatementSync;

@@ -23,7 +23,6 @@ type Row = {
   submitter: string | null;
 };
 
-/** The user of a credential, and its id. */
 export type Person = { readonly userId: string; readonly tokenId: string };
 
 /** The most valid credentials of one user. */

@@ -25,7 +25,6 @@ import type { TurnEngine } from '../engine.ts';
 import type { EventFeed, FeedRequest } from '../event-log.ts';
 import { viewOf } from '../turn-view.ts';
 
-/** The stored conversations. */
 type Conversations = Pick<TurnQueries, 'turn' | 'turnsAfter'> & {
   conversation(id: string): Conversation | undefined;
   /** Newest activity first. */

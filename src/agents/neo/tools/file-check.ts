@@ -42,7 +42,6 @@ export function resolveToolUri<T extends UriTarget>(text: string, tools: readonl
   return found;
 }
 
-/** The file of a manifest. */
 export function manifestPathOf(manifest: ManifestChoice): string {
   if (typeof manifest === 'object') return manifest.path;
   return bundledManifest(manifest === 'bundled' ? 'neo' : manifest);

@@ -58,7 +58,6 @@ function kindOf(value: unknown): string {
   return Array.isArray(value) ? 'a list' : typeof value;
 }
 
-/** Arguments for a server. */
 export function parseArguments(name: string, args: unknown): Parsed<Record<string, unknown>> {
   // Models omit the arguments where there are none.
   if (args === undefined || args === null) return { value: {} };

@@ -54,7 +54,6 @@ export type HostOptions = {
   signal?: AbortSignal | undefined;
 };
 
-/** A pool and the manifest that it was started from. */
 export type StartedHost = { readonly pool: ServerPool; readonly manifestPath: string };
 
 /**
