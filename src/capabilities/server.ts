@@ -15,9 +15,8 @@ import { Remotes } from './git-remote.ts';
 import { GitRunner } from './git-runner.ts';
 import { PageReader } from './page-text.ts';
 import { addSearch, searchEngineOf } from './search.ts';
-import { addShell } from './shell.ts';
+import { addShell, Workspace } from './shell.ts';
 import { WebAccess } from './web-access.ts';
-import { Workspace } from './workspace.ts';
 
 /** Part of the URIs of the tools. */
 export const CAPABILITIES_VERSION = '0.1.0';

@@ -16,8 +16,8 @@ import { USER_META } from '../wire/manifest.ts';
 import type { Settings } from '../wire/settings.ts';
 import { utf8Bytes } from '../wire/text.ts';
 import { parseOrThrow, showValue } from '../wire/validate.ts';
-import { type Conversation, NEW_CONVERSATION } from './conversation.ts';
 import { type KeyFolder, type LocalDefaults, resolveKeyFolder, resolveMcpSettings } from './mcp-settings.ts';
+import { type Conversation, NEW_CONVERSATION } from './sessions.ts';
 import type { ToolDefinition, ToolName } from './tools.ts';
 
 function inexact(name: string, literal: string): ReveilleError {

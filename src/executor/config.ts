@@ -2,7 +2,7 @@
 import { join, resolve } from 'node:path';
 import { z } from 'zod';
 import { hostNames, isLoopback, listenerSettings, parseListenerSettings } from '../kit/http/listener-settings.ts';
-import { modelSettings, parseModelConfig } from '../kit/model/settings.ts';
+import { modelSettings, parseModelConfig } from '../kit/model/endpoint.ts';
 import { bundledPolicy } from '../mcp-host/bundled-programs.ts';
 import { limitSettings, parseLimits } from '../mcp-host/limits.ts';
 import { ReveilleError } from '../wire/errors.ts';

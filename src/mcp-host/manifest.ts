@@ -12,7 +12,7 @@ import {
   readJsonWithPositions,
 } from '../kit/json/strict-json.ts';
 import { inheritedVariables, isWithheldFromServers } from '../kit/process/inherited-variables.ts';
-import { isProgram } from '../kit/process/program.ts';
+import { isProgram } from '../kit/process/tools.ts';
 import type { SandboxView } from '../kit/process/view.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import {

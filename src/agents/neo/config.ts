@@ -8,7 +8,7 @@ import {
   listenerSettings,
   parseListenerSettings,
 } from '../../kit/http/listener-settings.ts';
-import { type ModelConfig, modelSettings, parseModelConfig } from '../../kit/model/settings.ts';
+import { type ModelConfig, modelSettings, parseModelConfig } from '../../kit/model/endpoint.ts';
 import type { IsolationMode } from '../../kit/process/isolation.ts';
 import { RETRY_POLICY, type RetryPolicy } from '../../turns/turn.ts';
 import { ReveilleError } from '../../wire/errors.ts';

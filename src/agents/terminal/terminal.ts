@@ -3,7 +3,7 @@ import type { ChildProcess } from 'node:child_process';
 import { closeSync } from 'node:fs';
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
-import { exitOf } from '../../kit/process/bubblewrap-signals.ts';
+import { exitOf } from '../../kit/process/bubblewrap.ts';
 import { SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
 import type { CommandMachine } from '../../router/machines/machine.ts';
 import { secretsOf } from '../../router/providers/child-environment.ts';

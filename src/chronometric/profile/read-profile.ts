@@ -15,8 +15,7 @@ import {
   type ProfileProblem,
   UNREADABLE_PROFILE,
 } from './profile.ts';
-import { readProtectedWindows } from './protected-windows.ts';
-import { DAY_FIELDS, readDayRules } from './read-day-rules.ts';
+import { DAY_FIELDS, readDayRules, readProtectedWindows } from './read-day-rules.ts';
 
 export type ProfileReading = {
   readonly profile: Profile;

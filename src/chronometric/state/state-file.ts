@@ -1,5 +1,4 @@
 /** The file of the state: opened on first use, reopened when it was replaced, and written with the requested durability. */
-
 import { type Stats, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync, type SQLOutputValue } from 'node:sqlite';
@@ -9,8 +8,7 @@ import { GroupCommit } from '../../kit/sqlite/group-commit.ts';
 import { openDatabase, type SqliteFile } from '../../kit/sqlite/open.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { sessionTable } from './session-table.ts';
-import { areOne, joined } from './spans.ts';
-import { type ActiveSpan, ASLEEP_AFTER_MS } from './state.ts';
+import { type ActiveSpan, ASLEEP_AFTER_MS, areOne, joined } from './state.ts';
 
 /**
  * Kept intervals: more than a year's, even with fifty a day. The limit is a number, not an age: a clock that is wrong for

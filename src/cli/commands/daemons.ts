@@ -2,8 +2,8 @@
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Conversation } from '../../chronos-mcp/conversation.ts';
 import type { SelftestReport } from '../../chronos-mcp/selftest.ts';
+import type { Conversation } from '../../chronos-mcp/sessions.ts';
 import { onTermination } from '../../kit/http/drain.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { CONVERSATION_VARIABLE, SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';

@@ -16,7 +16,7 @@ import { readPolicy } from '../../executor/policy/read-policy.ts';
 import { systemClock } from '../../kit/clock/clock.ts';
 import { codeOf, exchange } from '../../kit/http/exchange.ts';
 import { plainTransport } from '../../kit/http/plain-transport.ts';
-import { type EndpointConfig, parseModelConfig } from '../../kit/model/settings.ts';
+import { type EndpointConfig, parseModelConfig } from '../../kit/model/endpoint.ts';
 import { bundledManifest } from '../../mcp-host/bundled-programs.ts';
 import { parseRouterConfig } from '../../router/config.ts';
 import { labelOf } from '../access/chronos.ts';

@@ -1,7 +1,7 @@
 /** Isolates a machine's program with a sandbox, and optionally another system user. */
 import { readFileSync } from 'node:fs';
 import { ISOLATED_VARIABLE, reachedBy, type Sandbox } from '../../kit/process/isolation.ts';
-import { isProgram } from '../../kit/process/program.ts';
+import { isProgram } from '../../kit/process/tools.ts';
 import type { Grant, ProgramUser } from '../../kit/process/view.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { ProviderMachine } from './provider.ts';

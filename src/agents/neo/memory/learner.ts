@@ -2,7 +2,6 @@
  * Learns from ended turns in the background, one at a time. The queue is in the file and survives a crash. A lesson
  * ends in the transaction that stores its memories, so nothing is learned twice.
  */
-
 import { z } from 'zod';
 import type { Clock } from '../../../kit/clock/clock.ts';
 import type { Logger } from '../../../kit/log/log.ts';
@@ -13,8 +12,7 @@ import { parseUntrustedJson } from '../../../wire/json.ts';
 import { formatInstant } from '../../../wire/rfc3339.ts';
 import { standardMessage } from '../../../wire/validate.ts';
 import type { NeoModel } from '../model.ts';
-import type { Cortex } from './cortex.ts';
-import type { Lesson } from './lesson-table.ts';
+import type { Cortex, Lesson } from './cortex.ts';
 import { CLAIM_TEXT_MAX, checkNewMemory, MEMORY_KINDS, type NewMemory } from './memory.ts';
 
 /** The most memories from one turn. */
