@@ -9,7 +9,7 @@ import type { CliContext } from '../context.ts';
 import { choiceFlag, wholeNumberFlag } from '../flags/flags.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { fit } from '../screens/columns.ts';
-import { renderFireStages } from '../screens/fire-stages.ts';
+import { renderFireStages } from '../screens/log-screen.ts';
 import { readerOf } from '../screens/reader.ts';
 import {
   instantText,
