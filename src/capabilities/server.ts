@@ -48,11 +48,7 @@ export type CapabilityOptions = {
   output?: Writable;
 };
 
-/**
- * Serves one capability.
- *
- * @throws ReveilleError `invalid_request` for a wrong or missing setting
- */
+/** Serves one capability. @throws ReveilleError `invalid_request` for a wrong or missing setting */
 export function startCapability(options: CapabilityOptions): ServedConnection {
   const { name, log, clock = systemClock, path } = options;
   const web = new WebAccess({ clock, allow: options.allow, ...(options.resolve && { resolve: options.resolve }) });

@@ -42,11 +42,7 @@ function pathOf(file: string | URL): string {
   return file instanceof URL ? fileURLToPath(file) : file;
 }
 
-/**
- * Reads any tool definitions.
- *
- * @throws ReveilleError `invalid_request` naming the file and the problem
- */
+/** Reads any tool definitions. @throws ReveilleError `invalid_request` naming the file and the problem */
 export function readToolsFile(file: string | URL): ToolDefinition[] {
   try {
     return parseOrThrow(toolsFileSchema, parseJsonObject(readFileSync(file, 'utf8'))).tools;

@@ -17,11 +17,7 @@ type LineSink = {
   tooLong(): void;
 };
 
-/**
- * Returns a function for chunks. Text after the last line feed waits for more.
- *
- * @param maxBytes of one line
- */
+/** Returns a function for chunks. Text after the last line feed waits for more. @param maxBytes of one line */
 export function lineCutter(maxBytes: number, sink: LineSink): (chunk: Buffer) => void {
   let waiting: Buffer[] = [];
   let waitingBytes = 0;

@@ -36,9 +36,7 @@ export type PasskeyPort = {
   opens(passphrase: string | undefined): Promise<void>;
   /** All passkeys, including revoked ones. */
   list(): Promise<readonly ApproverView[]>;
-  /**
-   * Enrols a passkey. @throws ReveilleError as `ApproverPort.sign`, and errors of the executor
-   */
+  /** Enrols a passkey. @throws ReveilleError as `ApproverPort.sign`, and errors of the executor */
   enroll(request: Pick<PasskeyRequest, 'passkey' | 'name'>, passphrase: string | undefined): Promise<ApproverView>;
   /** @param approver the id of the passkey */
   revoke(approver: string, passphrase: string | undefined): Promise<ApproverView>;

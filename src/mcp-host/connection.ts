@@ -199,11 +199,7 @@ export class Connection {
     void this.close();
   }
 
-  /**
-   * Lists the tools again, all pages.
-   *
-   * @throws Error when there is no answer, or the pages do not end
-   */
+  /** Lists the tools again, all pages. @throws Error when there is no answer, or the pages do not end */
   async listTools(signal: AbortSignal): Promise<ToolDefinition[]> {
     const client = this.#client!;
     // The SDK would write a line to stdout about it.

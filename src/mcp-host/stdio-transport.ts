@@ -267,11 +267,7 @@ type MessageSink = {
 /** How many characters of an invalid line are shown. */
 const SHOWN_BYTES = 512;
 
-/**
- * Makes a function that accepts chunks. Empty lines are skipped.
- *
- * @param longestBytes of one line
- */
+/** Makes a function that accepts chunks. Empty lines are skipped. @param longestBytes of one line */
 function messageReader(longestBytes: number, sink: MessageSink): (chunk: Buffer) => void {
   let waiting: Buffer[] = [];
   let waitingBytes = 0;

@@ -18,11 +18,7 @@ import { type AcceptedTurn, type Ending, turnTable } from './turn-table.ts';
 export type TurnHooks = {
   /** Before a new turn is stored. */
   accepting?(turn: AcceptedTurn): void;
-  /**
-   * After a turn was stored or changed.
-   *
-   * @param said of an ended attempt: the whole text of its `say` events
-   */
+  /** After a turn was stored or changed. @param said of an ended attempt: the whole text of its `say` events */
   changed?(turn: Turn, about: { ending?: Ending; said?: string | undefined }): void;
 };
 

@@ -29,11 +29,7 @@ function unavailable(what: string): ChronometricError {
   return new ChronometricError('INTERNAL_CLOCK_UNAVAILABLE', what);
 }
 
-/**
- * The instant, if it is plausible.
- *
- * @throws ChronometricError `INTERNAL_CLOCK_UNAVAILABLE`
- */
+/** The instant, if it is plausible. @throws ChronometricError `INTERNAL_CLOCK_UNAVAILABLE` */
 export function usableTime(now: number): number {
   if (now >= FIRST_INSTANT && now <= LAST_INSTANT) return now;
   throw unavailable("the computer's clock has no usable time; set it and call again");

@@ -63,11 +63,7 @@ async function watchOver(asked: Asked, over: AbortSignal): Promise<Error | undef
 /** `listens`: connections are accepted, at least by the kernel, without a response. */
 type Sign = 'answers' | 'listens' | 'nothing';
 
-/**
- * Probes whether a daemon answers at all.
- *
- * @param over aborts the probe
- */
+/** Probes whether a daemon answers at all. @param over aborts the probe */
 export async function signOfLife(url: string, clock: Clock, over?: AbortSignal): Promise<Sign> {
   const enough = new AbortController();
   const cancel = clock.after(SIGN_MS, () => enough.abort());

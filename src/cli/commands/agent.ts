@@ -134,11 +134,7 @@ type Row = { line: number; label: string } & (
   | { result: 'failed'; error: string }
 );
 
-/**
- * Reads the whole file before any enrollment.
- *
- * @throws UsageError naming the wrong lines, up to ten
- */
+/** Reads the whole file before any enrollment. @throws UsageError naming the wrong lines, up to ten */
 function readRoster(text: string, isWritten: boolean): Entry[] {
   const entries: Entry[] = [];
   const problems: string[] = [];

@@ -94,11 +94,7 @@ function callLines({ question, call }: WaitingGate, full: boolean): string[] {
   return ['', 'This exact call is made:', ...quotedJson(JSON.stringify(call.tool)), ...args];
 }
 
-/**
- * The whole question and the exact call.
- *
- * @param full does not shorten long texts
- */
+/** The whole question and the exact call. @param full does not shorten long texts */
 export function renderGate(intentId: string, gate: WaitingGate, look: Reader, full = false): string[] {
   const { question, call, node_id } = gate;
   return [

@@ -122,11 +122,7 @@ function planLines(node: PlanNode, states: ReadonlyMap<string, NodeState>, look:
 
 type NodeState = IntentView['nodes'][number];
 
-/**
- * The output of `intent show`.
- *
- * @param full does not shorten long texts in the questions
- */
+/** The output of `intent show`. @param full does not shorten long texts in the questions */
 export function renderIntent(
   { value: view, text }: Reply<IntentView>,
   gates: readonly WaitingGate[],

@@ -151,11 +151,7 @@ export function rangLine(out: Output, ring: FollowedFire): string {
   return `${out.paint('dim', timeOfDay(startedAt))}  ${out.paint('green', 'fired')}  ${nameOf(ring)}: ${formatLateness(startedAt - scheduledFor, lateBecause ?? undefined)}${missed}; ${metWords(ring)}`;
 }
 
-/**
- * The outcome of a fire.
- *
- * @param isBelow whether the line of this fire is right above
- */
+/** The outcome of a fire. @param isBelow whether the line of this fire is right above */
 export function replyLines(out: Output, ring: FollowedFire, here: LocalContext, isBelow: boolean): string[] {
   const lines = turnLines(out, ring, here).map((line) => `${INDENT}${line}`);
   if (isBelow || lines.length === 0) return lines;

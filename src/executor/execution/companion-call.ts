@@ -35,11 +35,7 @@ export function statusOfReport(report: CallReport): CallStatus {
   return report.isError ? 'failed' : 'succeeded';
 }
 
-/**
- * Makes a companion call for one call of a plan.
- *
- * @param result the call's structured result, where there is one
- */
+/** Makes a companion call for one call of a plan. @param result the call's structured result, where there is one */
 export async function callCompanion(
   run: IntentRun,
   { id, tool, args }: CallNode,

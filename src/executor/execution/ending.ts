@@ -53,11 +53,7 @@ function unknownReason(state: ChainState, nodes: readonly string[]): string {
   return `It is unknown whether these calls were carried out: ${calls.join('; ')}. Check the tool's own records before you repeat a call. "reveille intent reconcile ${id}" queries the tools again.${completedCalls(state)}`;
 }
 
-/**
- * The envelope that ends an intent.
- *
- * @param stop why it cannot continue; `undefined` when its plan was executed
- */
+/** The envelope that ends an intent. @param stop why it cannot continue; `undefined` when its plan was executed */
 export function endingOf(
   state: ChainState,
   stop: { readonly code: string; readonly message: string } | undefined,

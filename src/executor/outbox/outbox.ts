@@ -160,11 +160,7 @@ function askedOf({ envelopes }: IntentReceipt, nodeId: string): Readonly<Record<
   return envelopes.findLast(({ kind, body }) => kind === 'gate.asked' && body.node_id === nodeId)?.body;
 }
 
-/**
- * One JSON object, the same on every attempt.
- *
- * @param user the user of the intent
- */
+/** One JSON object, the same on every attempt. @param user the user of the intent */
 function noticeText(user: string, view: IntentView, gate: WaitingGate, receipt: IntentReceipt): string {
   const asked = askedOf(receipt, gate.node_id);
   const { intent_id, conversation_id, origin, parked } = view;

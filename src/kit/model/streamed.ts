@@ -32,11 +32,7 @@ const faulty = (calls: readonly ModelToolCall[], fault: string): ModelToolCall[]
 /** A stream that ended without a finish reason. */
 class IncompleteStream extends Error {}
 
-/**
- * Starts to read an answer.
- *
- * @param configuredModel the model's name until the endpoint sends its own
- */
+/** Starts to read an answer. @param configuredModel the model's name until the endpoint sends its own */
 function readStream(configuredModel: string, onText: (piece: string) => void) {
   const begun = new Map<string, { name: string; head: string }>();
   const calls: ModelToolCall[] = [];

@@ -42,11 +42,7 @@ export class WakeRecords {
     return this.#commits.run(() => void this.#remove.run(userId, fireId));
   }
 
-  /**
-   * The wakes of a user after an instant.
-   *
-   * @throws ReveilleError `unavailable` when the file cannot be read
-   */
+  /** The wakes of a user after an instant. @throws ReveilleError `unavailable` when the file cannot be read */
   of(userId: string, after: number): CountedWake[] {
     try {
       return this.#of.all(userId, after).map((row) => ({ fireId: row.fire_id as string, at: row.at as number }));

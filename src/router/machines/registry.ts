@@ -180,11 +180,7 @@ export class Registry {
   readonly #retired: RetiredTokens;
   #checkedAt = Number.NEGATIVE_INFINITY;
 
-  /**
-   * Opens and locks the registry of a data folder until it is closed.
-   *
-   * @throws ReveilleError as `openDatabase`
-   */
+  /** Opens and locks the registry of a data folder until it is closed. @throws ReveilleError as `openDatabase` */
   constructor(dataDir: string, clock: Clock) {
     this.#clock = clock;
     this.file = openDatabase({

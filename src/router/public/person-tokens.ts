@@ -172,11 +172,7 @@ export class PersonTokens {
     return this.#viewOf(row);
   }
 
-  /**
-   * Revokes all valid credentials.
-   *
-   * @throws ReveilleError `not_found` for an unknown user
-   */
+  /** Revokes all valid credentials. @throws ReveilleError `not_found` for an unknown user */
   async revokeAll(userId: string): Promise<PersonTokenView[]> {
     const rows = await this.#registry.commits.run(() => {
       const all = this.#ofUser.all(userId) as Row[];

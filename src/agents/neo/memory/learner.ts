@@ -107,11 +107,7 @@ export function modelQuery(model: NeoModel): QueryModel {
   };
 }
 
-/**
- * Queries a model. Rejects when the signal aborts or the model does not answer.
- *
- * @throws ReveilleError
- */
+/** Queries a model. Rejects when the signal aborts or the model does not answer. @throws ReveilleError */
 export type QueryModel = (request: {
   system: string;
   prompt: string;

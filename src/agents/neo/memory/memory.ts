@@ -56,11 +56,7 @@ function checkText(field: string, text: string, max: number): void {
     throw new ReveilleError('invalid_request', `${field} must be well-formed Unicode without NUL characters`);
 }
 
-/**
- * Validates a new memory.
- *
- * @throws ReveilleError `invalid_request` naming the field
- */
+/** Validates a new memory. @throws ReveilleError `invalid_request` naming the field */
 export function checkNewMemory({ kind, text, salience, claim }: NewMemory): void {
   if (!MEMORY_KINDS.includes(kind)) {
     const message = `kind must be one of ${MEMORY_KINDS.join(', ')} (got ${showValue(kind)})`;

@@ -61,11 +61,7 @@ export function renderRelevant(memories: readonly StoredMemory[]): string | unde
   return `What you remember that may bear on this turn. ${ADVICE}\n${block(memories)}`;
 }
 
-/**
- * The answer of `memory_recall`.
- *
- * @param hasQuery whether there was a query
- */
+/** The answer of `memory_recall`. @param hasQuery whether there was a query */
 export function renderDigest(
   found: readonly StoredMemory[],
   profile: readonly StoredMemory[],

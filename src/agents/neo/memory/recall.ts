@@ -86,11 +86,7 @@ async function relevances(query: string, { cortex, semantics }: Searches): Promi
   return new Map(hits.map(({ seq, score }) => [seq, best > 0 ? Math.max(0, score / best) : 1]));
 }
 
-/**
- * The memories for a request, best first.
- *
- * @throws ReveilleError `unavailable` when the file cannot be read
- */
+/** The memories for a request, best first. @throws ReveilleError `unavailable` when the file cannot be read */
 export async function recall(
   { query = '', limit = LIMIT, now }: RecallRequest,
   searches: Searches,
