@@ -2,7 +2,6 @@
  * Agent `opencode`: a running OpenCode server. The id of a turn's message is derived from its fire. So the session
  * shows whether a turn began and how it ended, even if the answer was lost.
  */
-
 import { createHash } from 'node:crypto';
 import { joinUrl } from '../kit/http/exchange.ts';
 import { MachineUnavailable } from '../router/providers/provider.ts';

@@ -3,7 +3,6 @@
  * (`kit/process/view.ts`) with the workspace, the system's programs and no network. Without a sandbox it runs only with
  * the operator's permission.
  */
-
 import { realpathSync, statSync } from 'node:fs';
 import { isAbsolute, resolve } from 'node:path';
 import type { McpServer } from '@modelcontextprotocol/server';

@@ -2,7 +2,6 @@
  * The backend calls of a console session, limited to one user: clients with the rights of that user alone, and facts of
  * the installation. A missing part has a reason with a remedy, which its screens show.
  */
-
 import type { NeoClient } from '../agents/neo/client.ts';
 import type { ChronosClient } from '../chronos/client.ts';
 import type { ExecutorClient } from '../executor/client.ts';

@@ -1,5 +1,4 @@
 /** The executor's operations, independent of the transport. The HTTP routes call them; `execution/` implements them. */
-
 import type { z } from 'zod';
 import type { GateAnswer, gateSchema, IntentRequest, IntentStatus, intentStateSchema } from '../wire/executor.ts';
 import type { IntentReceipt } from '../wire/intent-receipt.ts';

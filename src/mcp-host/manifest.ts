@@ -14,7 +14,7 @@ import {
 import { inheritedVariables, isWithheldFromServers } from '../kit/process/inherited-variables.ts';
 import { isProgram } from '../kit/process/tools.ts';
 import type { SandboxView } from '../kit/process/view.ts';
-import { ReveilleError } from '../wire/errors.ts';
+import { ReveilleError, thrownText } from '../wire/errors.ts';
 import {
   agentManifestSchema,
   type ManifestLimits,
@@ -305,7 +305,7 @@ function readText(path: string): { text: string; sha256: string } {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
     return { text, sha256: createHash('sha256').update(bytes).digest('hex') };
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = thrownText(cause);
     throw new ReveilleError('invalid_request', `the agent manifest ${path} cannot be read: ${reason}`, { cause });
   }
 }

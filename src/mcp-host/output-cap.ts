@@ -1,11 +1,11 @@
 /**
  * Caps tool output to a size that a model can read. The whole output is stored in a file, and the model gets its path.
  */
-
 import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/client';
 import { v7 as uuidv7 } from 'uuid';
+import { thrownText } from '../wire/errors.ts';
 import { parseUntrustedJson } from '../wire/json.ts';
 import type { RawAnswer } from './raw-answers.ts';
 import type { InBandAnswer, WithoutResult } from './tool-call-failure.ts';
@@ -111,8 +111,7 @@ function storeWhole(
     return { note: `the whole output is in ${path}`, path };
   } catch (thrown) {
     // A full disk must not turn a successful call into a failed one.
-    const reason = thrown instanceof Error ? thrown.message : String(thrown);
-    return { note: `the whole output could not be stored: ${reason}` };
+    return { note: `the whole output could not be stored: ${thrownText(thrown)}` };
   }
 }
 

@@ -2,7 +2,6 @@
  * The output of a server on stderr, and on stdout where it is not a message. It is stored in a bounded file per server,
  * without secrets.
  */
-
 import { appendFileSync, mkdirSync, renameSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';

@@ -3,7 +3,7 @@ import { mkdirSync } from 'node:fs';
 import type { Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
 import type { Sandbox } from '../kit/process/isolation.ts';
-import { ReveilleError } from '../wire/errors.ts';
+import { ReveilleError, thrownText } from '../wire/errors.ts';
 import { bundledPrograms, programFolders } from './bundled-programs.ts';
 import { readLockedManifest, rejectDrift } from './drift.ts';
 import { type HostLimits, resolveLimits } from './limits.ts';
@@ -42,8 +42,7 @@ function makeFolder(name: string, folder: string): void {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new ReveilleError('unavailable', `${name} ${folder} cannot be created: ${reason}`, { cause });
+    throw new ReveilleError('unavailable', `${name} ${folder} cannot be created: ${thrownText(cause)}`, { cause });
   }
 }
 

@@ -5,7 +5,7 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { z } from 'zod';
 import { JsonSyntaxError, readJsonWithPositions } from '../kit/json/strict-json.ts';
-import { ReveilleError } from '../wire/errors.ts';
+import { ReveilleError, systemCodeOf, thrownText } from '../wire/errors.ts';
 import { checkInput } from '../wire/validate.ts';
 import type { DeclaredTool, ServerSpec } from './manifest.ts';
 import { definitionOf, digestOf, type ToolDefinition, toolDefinitionSchema } from './tool-definition.ts';
@@ -94,9 +94,8 @@ export function readLock(path: string): ToolLock | undefined {
   try {
     text = readFileSync(path, 'utf8');
   } catch (cause) {
-    if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return undefined;
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new ReveilleError('invalid_request', `the tool lock ${path} cannot be read: ${reason}`, { cause });
+    if (systemCodeOf(cause) === 'ENOENT') return undefined;
+    throw new ReveilleError('invalid_request', `the tool lock ${path} cannot be read: ${thrownText(cause)}`, { cause });
   }
   return parseLock(path, text);
 }

@@ -1,5 +1,4 @@
 /** All supervisors of a router, one for each machine it has used, and the keeper that stops the idle ones. */
-
 import type { Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { hasDaemon, type Machine } from './machines/machine.ts';

@@ -3,7 +3,6 @@
  * is the queue; the state in memory can be lost. A turn that was running when the last process ended is given to its
  * agent's `resume`, which alone decides whether it is begun again.
  */
-
 import { untilStored } from '../kit/clock/backoff.ts';
 import type { CancelTimer, Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';

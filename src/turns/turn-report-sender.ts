@@ -2,7 +2,6 @@
  * The outbox of turn reports: posts waiting reports to chronosd, one fire at a time and in order, until chronosd has
  * accepted them.
  */
-
 import type { DatabaseSync } from 'node:sqlite';
 import type { Clock } from '../kit/clock/clock.ts';
 import { exchange, joinUrl, reasonOf } from '../kit/http/exchange.ts';

@@ -1,5 +1,4 @@
 /** Windows: the tick of the session's last input against the tick of now. */
-
 import { ReveilleError } from '../../wire/errors.ts';
 import type { IdleProbe } from './idle.ts';
 

@@ -1,5 +1,4 @@
 /** A profile at a moment of the wall clock: the logical day, the zone, and protection. Pure. */
-
 import { wallReading } from '../../kit/clock/wall-clock.ts';
 import { DAYS, type Day, type EnergyZone } from '../../wire/chronometric-vocabulary.ts';
 import { type DayRules, MINUTES_OF_DAY, type MinuteOfDay, type Profile, type ProtectedWindow } from './profile.ts';

@@ -1,5 +1,4 @@
 /** A field of a profile with its position, and the list of problems. */
-
 import type { PositionedYaml } from '../../kit/yaml/strict-yaml.ts';
 import { nearestOf } from '../../wire/edit-distance.ts';
 import { showValue } from '../../wire/validate.ts';

@@ -1,5 +1,4 @@
 /** Wall-clock times and windows as a profile writes them. Pure. */
-
 import { DAYS, type Day } from '../../wire/chronometric-vocabulary.ts';
 import { type LocalWindow, MINUTES_OF_DAY, type MinuteOfDay } from './profile.ts';
 

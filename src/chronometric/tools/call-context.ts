@@ -1,5 +1,4 @@
 /** The context of every tool call, the current time and the user's profile, and the answer of `get_time_context`. */
-
 import { isoDuration } from '../../kit/clock/duration.ts';
 import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
 import type { TimeContext } from '../../wire/chronometric.ts';

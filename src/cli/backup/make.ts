@@ -7,6 +7,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { createGunzip, createGzip } from 'node:zlib';
+import { isAlive } from '../../kit/sqlite/file-owner.ts';
 import { inspectDatabase } from '../../kit/sqlite/open.ts';
 import { isDamage, storageError } from '../../kit/sqlite/sqlite-error.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -132,15 +133,6 @@ export type Making = {
 
 export type Made = { readonly about: About; readonly end: End; readonly bytes: number };
 type Written = Made & { readonly key: Buffer };
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (thrown) {
-    return (thrown as NodeJS.ErrnoException).code === 'EPERM';
-  }
-}
 
 /** Removes files of an interrupted backup, by the process id in the name. */
 export function sweep(folder: string, name: RegExp): void {

@@ -2,7 +2,6 @@
  * `reveille agent`: the identity of this agent, and the keys that chronosd accepts. `enroll --from` registers those of many
  * agents and writes their configurations.
  */
-
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { z } from 'zod';

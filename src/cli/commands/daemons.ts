@@ -1,5 +1,4 @@
 /** Daemons and servers in the foreground, one per process. Each daemon is imported when it starts. */
-
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { SelftestReport } from '../../chronos-mcp/selftest.ts';

@@ -1,5 +1,4 @@
 /** `reveille policy check` and `explain`: the rules of a policy, and its decision about one call. */
-
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { effectivePolicy } from '../../executor/config.ts';

@@ -1,5 +1,4 @@
 /** `reveille profile check` and `init`: the meaning of a profile, and a first one. Existing profiles are never overwritten. */
-
 import { resolve } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import {

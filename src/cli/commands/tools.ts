@@ -1,5 +1,4 @@
 /** `reveille neo tools` and `tools pin`: lists the tools of the manifest, and records their definitions. */
-
 import { resolve } from 'node:path';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
 import { ReveilleError } from '../../wire/errors.ts';

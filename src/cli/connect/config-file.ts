@@ -2,7 +2,7 @@
 import { lstatSync, mkdirSync, readFileSync, realpathSync, rmdirSync, rmSync, statSync } from 'node:fs';
 import { dirname, join, relative, sep } from 'node:path';
 import { replaceFile } from '../../kit/identity/private-file.ts';
-import { ReveilleError } from '../../wire/errors.ts';
+import { ReveilleError, systemCodeOf } from '../../wire/errors.ts';
 
 /** Limit of their size; `~/.claude.json` has some megabytes. */
 const MOST_BYTES = 64 * 1024 * 1024;
@@ -23,14 +23,12 @@ export type ConfigFile = {
 
 const refused = (path: string, why: string) => new ReveilleError('conflict', `${path} ${why}; nothing was written`);
 
-const codeOf = (thrown: unknown) => (thrown instanceof Error && 'code' in thrown ? thrown.code : undefined);
-
 function isThere(path: string): boolean {
   try {
     lstatSync(path);
     return true;
   } catch (cause) {
-    if (codeOf(cause) === 'ENOENT') return false;
+    if (systemCodeOf(cause) === 'ENOENT') return false;
     throw refused(path, `cannot be read (${(cause as Error).message})`);
   }
 }

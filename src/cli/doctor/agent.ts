@@ -1,5 +1,4 @@
 /** Whether this computer's agent could be woken: its registration, its program, and its address. */
-
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';

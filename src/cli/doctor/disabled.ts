@@ -2,7 +2,6 @@
  * The mechanism of isolation on this computer, and the disabled parts of an installation: the missing program or setting,
  * and the remedy.
  */
-
 import { z } from 'zod';
 import { foldersOf, manifestPathOf } from '../../agents/neo/tools/file-check.ts';
 import { parseToolConfig } from '../../agents/neo/tools/settings.ts';

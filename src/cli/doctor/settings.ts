@@ -2,7 +2,6 @@
  * Checks of settings: their values, the models and files that they name, and the tools of the MCP server. A model's
  * endpoint gets one free request, for the list of its models.
  */
-
 import { join } from 'node:path';
 import { z } from 'zod';
 import { parseNeoConfig } from '../../agents/neo/config.ts';

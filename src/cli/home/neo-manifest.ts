@@ -26,7 +26,7 @@ import {
   writeKnownTools,
   writeLock,
 } from '../../mcp-host/tool-lock.ts';
-import { ReveilleError } from '../../wire/errors.ts';
+import { ReveilleError, thrownText } from '../../wire/errors.ts';
 import { labelOf } from '../access/chronos.ts';
 import type { CliContext } from '../context.ts';
 
@@ -68,7 +68,7 @@ export async function manifestInUse(context: CliContext): Promise<NeoManifest> {
     // A link stays a link: its target is written.
     path = isShipped ? context.home.manifestFile : realpathSync(from);
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = thrownText(cause);
     throw new ReveilleError('invalid_request', `the agent manifest ${from} cannot be read: ${why}`, { cause });
   }
   return { path, text, isShipped, ...pinsBeside(from) };

@@ -3,7 +3,6 @@
  * here before the terminal would do it, so that every line with foreign text begins with its mark. The effect of the
  * call comes first, and again right above the prompt. Pure.
  */
-
 import type { WaitingGate } from '../../executor/client.ts';
 import { fullyEscaped } from '../../kit/text/hidden-characters.ts';
 import { changesOf, dryRunOf, effectOf, headOf } from '../../kit/text/question.ts';

@@ -1,5 +1,4 @@
 /** Intents and questions as text. Pure: clock, zone and terminal are parameters. */
-
 import type { Reply, WaitingGate } from '../../executor/client.ts';
 import { localTime, shortTime } from '../../kit/clock/local-time.ts';
 import { fullyEscaped, oneLine } from '../../kit/text/hidden-characters.ts';

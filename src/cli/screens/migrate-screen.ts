@@ -1,5 +1,4 @@
 /** The output of `reveille migrate`. Pure, except for the progress line. */
-
 import type { AbandonResult } from '../../chronos/store/transfer/abandon.ts';
 import type { Comparison } from '../../chronos/store/transfer/compare.ts';
 import type { MoveResult } from '../../chronos/store/transfer/move.ts';

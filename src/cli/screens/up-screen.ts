@@ -1,5 +1,4 @@
 /** The output of `reveille up`. */
-
 import { homedir } from 'node:os';
 import { formatLateness } from '../../kit/clock/duration.ts';
 import type { LocalContext } from '../../kit/clock/local-time.ts';

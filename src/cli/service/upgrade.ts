@@ -6,7 +6,7 @@
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { FileInUse, ownFile } from '../../kit/sqlite/file-owner.ts';
-import { ReveilleError } from '../../wire/errors.ts';
+import { ReveilleError, thrownText } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { CliContext } from '../context.ts';
 import { schemasOf } from '../home/databases.ts';
@@ -292,9 +292,7 @@ export async function upgradeService(
   };
   return undisturbed(context, async () => {
     const tried = await copyData(context, service, note);
-    const wrong = await tryNew(context, service, tried, node).catch((thrown) =>
-      thrown instanceof Error ? thrown.message : String(thrown),
-    );
+    const wrong = await tryNew(context, service, tried, node).catch(thrownText);
     if (wrong === undefined) return keepNew(place, tried);
     const data = (await goBack(context, service, tried)) ? 'on the earlier data' : 'on the same data';
     const message = `version ${versionOf(to)} was abandoned, and ${versionOf(from)} runs again ${data}: ${wrong}`;
@@ -316,7 +314,7 @@ async function copyData(context: CliContext, { manager, place }: Service, note: 
     // Nothing has changed yet.
     forgetAttempt(place, note);
     await manager.start(place.name);
-    const why = thrown instanceof Error ? thrown.message : String(thrown);
+    const why = thrownText(thrown);
     const message = `the data could not be copied, and version ${versionOf(note.from)} continues: ${why}`;
     throw new ReveilleError('unavailable', message, { cause: thrown });
   }

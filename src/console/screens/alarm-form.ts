@@ -14,7 +14,7 @@ import {
   OWNER_FIELDS,
   ordered,
 } from '../../wire/alarm-fields.ts';
-import { ReveilleError } from '../../wire/errors.ts';
+import { ReveilleError, thrownText } from '../../wire/errors.ts';
 import { RawJson } from '../../wire/json.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { scheduleText, seconds } from '../alarm-text.ts';
@@ -165,8 +165,7 @@ function payloadOf(text: string): RawJson {
     JSON.parse(text);
     return new RawJson(text.trim());
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new ReveilleError('invalid_request', `payload must be JSON: ${why}`, { cause });
+    throw new ReveilleError('invalid_request', `payload must be JSON: ${thrownText(cause)}`, { cause });
   }
 }
 

@@ -2,7 +2,6 @@
  * What the compiling model is given: its prompts, and its functions (lookups, submitting the intent, asking for
  * clarification). Foreign text is between marker lines, with hidden characters made visible. Pure.
  */
-
 import type { ToolSchema } from '../../kit/model/model.ts';
 import { codeFor, quoted } from '../../kit/model/quotation.ts';
 import { withHiddenShown } from '../../kit/text/hidden-characters.ts';

@@ -1,5 +1,4 @@
 /** Companion calls of a tool: dry run, status and read-back. They change nothing, so they may be repeated. */
-
 import { clip } from '../../kit/text/excerpt.ts';
 import type { CallNode } from '../../wire/intent.ts';
 import type { CompanionCall } from '../../wire/manifest.ts';

@@ -1,5 +1,4 @@
 /** The envelope that ends an intent, derived from its other envelopes. Pure. */
-
 import { clip } from '../../kit/text/excerpt.ts';
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import { callNodes } from '../intent/plan.ts';

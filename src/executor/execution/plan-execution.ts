@@ -1,5 +1,4 @@
 /** Executes a plan: sequences in order, parallels concurrently, waits by the wall clock. */
-
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import type { CallNode, GroupNode, PlanNode, WaitNode } from '../../wire/intent.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';

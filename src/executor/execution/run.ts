@@ -1,5 +1,4 @@
 /** One run of an intent: it records envelopes, waits for changes, and knows whether it may still start something. */
-
 import { untilStored } from '../../kit/clock/backoff.ts';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';

@@ -2,7 +2,6 @@
  * The executor's outbox: a notification when a question waits and the person may be absent, and a wake when a parked
  * intent ends. A message is written in the transaction that causes it. A slow receiver delays no other message.
  */
-
 import type { z } from 'zod';
 import type { Clock } from '../../kit/clock/clock.ts';
 import { plainTransport } from '../../kit/http/plain-transport.ts';

@@ -13,7 +13,7 @@ import { startManifest } from '../../mcp-host/start-manifest.ts';
 import { ToolCallFailure } from '../../mcp-host/tool-call-failure.ts';
 import { digestOf } from '../../mcp-host/tool-definition.ts';
 import { editDistance } from '../../wire/edit-distance.ts';
-import { ReveilleError } from '../../wire/errors.ts';
+import { ReveilleError, thrownText } from '../../wire/errors.ts';
 import { parseUntrustedJson } from '../../wire/json.ts';
 import type { Settings } from '../../wire/settings.ts';
 import { railMismatches, railProblems } from './rail-check.ts';
@@ -136,8 +136,7 @@ class HostedToolbox implements Toolbox {
     try {
       if (this.#perUser.has(alias)) this.#beforeUser?.(user);
     } catch (thrown) {
-      const why = thrown instanceof Error ? thrown.message : String(thrown);
-      return { status: 'not_run', message: `it cannot be called for ${user}: ${why}` };
+      return { status: 'not_run', message: `it cannot be called for ${user}: ${thrownText(thrown)}` };
     }
     const options = { signal, definitionSha256, once: true, user };
     try {
@@ -264,7 +263,7 @@ export function reportOf(result: ToolResult): CallReport {
 
 /** @param thrown by the call */
 function reportOfFailure(thrown: unknown): CallReport {
-  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  const message = thrownText(thrown);
   const isCertain = thrown instanceof ToolCallFailure && !thrown.mayHaveRun;
   return { status: isCertain ? 'not_run' : 'unknown', message };
 }

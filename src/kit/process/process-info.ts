@@ -1,7 +1,7 @@
 /** What the system reports about a process and its ancestors, and signals to a process that may have ended. */
-
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
+import { systemCodeOf } from '../../wire/errors.ts';
 
 /** A file below /proc (proc(5)); `undefined` without /proc, after the end of the process, and when this one may not read it. */
 export function readProc(path: string): string | undefined {
@@ -44,7 +44,7 @@ export function sendSignal(target: number, signal: NodeJS.Signals): void {
     process.kill(target, signal);
   } catch (thrown) {
     // ESRCH: the target has ended. EPERM: macOS returns this for a group of zombies.
-    const code = thrown instanceof Error && 'code' in thrown ? thrown.code : undefined;
+    const code = systemCodeOf(thrown);
     if (code !== 'ESRCH' && code !== 'EPERM') throw thrown;
   }
 }

@@ -2,7 +2,6 @@
  * The budget account of one user: counted wakes, promised times and the circuit breaker. It is in memory, and no call
  * waits.
  */
-
 import { quietUntil } from '../../kit/clock/quiet-hours.ts';
 import {
   BREAKER_LONGEST_PAUSE_SECONDS,

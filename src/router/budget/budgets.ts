@@ -3,7 +3,6 @@
  * the wake was certainly not accepted. So concurrent wakes cannot pass a limit together. A router that crashes in
  * between has counted too many wakes, never too few.
  */
-
 import type { StatementSync } from 'node:sqlite';
 import type { CancelTimer, Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';

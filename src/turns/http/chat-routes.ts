@@ -1,5 +1,4 @@
 /** The routes of turns, conversations and events; a client polls the turn that its `POST /chat` returned. */
-
 import { once } from 'node:events';
 import type { Clock } from '../../kit/clock/clock.ts';
 import { readJson } from '../../kit/http/body.ts';

@@ -1,5 +1,4 @@
 /** Neo's HTTP server: authorization and routes (docs/reference/api.md, "Delivery to a daemon"). */
-
 import { z } from 'zod';
 import { type Clock, wait } from '../../../kit/clock/clock.ts';
 import { requireBearer } from '../../../kit/http/bearer.ts';

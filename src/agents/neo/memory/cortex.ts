@@ -9,7 +9,7 @@ import type { Clock } from '../../../kit/clock/clock.ts';
 import { GroupCommit } from '../../../kit/sqlite/group-commit.ts';
 import { openDatabase } from '../../../kit/sqlite/open.ts';
 import { storageError } from '../../../kit/sqlite/sqlite-error.ts';
-import { ReveilleError } from '../../../wire/errors.ts';
+import { ReveilleError, thrownText } from '../../../wire/errors.ts';
 import { checkNewMemory, type NewMemory, type RememberResult, type Source, type StoredMemory } from './memory.ts';
 import { type Keys, type ListQuery, memoryTable } from './memory-table.ts';
 import { sketchOf } from './sketch.ts';
@@ -214,7 +214,7 @@ export function openCortex({ path, clock }: CortexOptions) {
     } catch (thrown) {
       const error = storageError(thrown);
       if (!error.retryable || error.code !== 'unavailable') throw error;
-      const reason = thrown instanceof Error ? thrown.message : String(thrown);
+      const reason = thrownText(thrown);
       throw new ReveilleError('unavailable', `${file.path} cannot be read: ${reason}; retry later`, { cause: thrown });
     }
   }

@@ -4,7 +4,7 @@
  */
 import { type Clock, wait } from '../../../kit/clock/clock.ts';
 import { endpointError, streamError } from '../../../kit/model/endpoint-error.ts';
-import { ReveilleError } from '../../../wire/errors.ts';
+import { ReveilleError, thrownText } from '../../../wire/errors.ts';
 import { unitVector } from './sketch.ts';
 
 export type EmbeddingConfig = {
@@ -87,7 +87,7 @@ export function embeddingEndpoint({ baseUrl, model, apiKey }: EmbeddingConfig, c
       if (thrown instanceof ReveilleError) throw thrown;
       if (APICallError.isInstance(thrown) && (thrown.statusCode === undefined || thrown.statusCode >= 300))
         throw ofEmbeddings(endpointError(thrown, { now: clock.now(), apiKey, prefix: 'NEO' }));
-      throw ofEmbeddings(streamError(thrown instanceof Error ? thrown.message : String(thrown), apiKey));
+      throw ofEmbeddings(streamError(thrownText(thrown), apiKey));
     } finally {
       timeout.abort();
       await overdue;

@@ -1,5 +1,4 @@
 /** The two functions of the surface that no server serves: `core_execute` and `memory_recall`. */
-
 import type { ToolSchema } from '../../../kit/model/model.ts';
 import { utf8Bytes } from '../../../wire/text.ts';
 

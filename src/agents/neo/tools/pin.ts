@@ -1,5 +1,5 @@
 /** Pinning: stores the current definition of each tool, so that a later change is detected. */
-import { ReveilleError } from '../../../wire/errors.ts';
+import { ReveilleError, thrownText } from '../../../wire/errors.ts';
 import { type HostOptions, startHost } from './start-host.ts';
 
 export type PinChange = {
@@ -54,7 +54,7 @@ export async function pinTools(options: HostOptions): Promise<PinReport> {
       ]);
       writeKnownTools(manifestPath, { ...still, ...Object.fromEntries(live) });
     } catch (cause) {
-      const reason = cause instanceof Error ? cause.message : String(cause);
+      const reason = thrownText(cause);
       throw new ReveilleError('unavailable', `the tool lock ${file} cannot be written: ${reason}`, { cause });
     }
     // A server that is off keeps its pins.

@@ -5,6 +5,7 @@
 import type { Logger } from '../../../kit/log/log.ts';
 import type { ToolSchema } from '../../../kit/model/model.ts';
 import { classify, unpinnedWarning } from '../../../mcp-host/classify.ts';
+import { thrownText } from '../../../wire/errors.ts';
 import type { ToolSurface as Declared, SideEffectClass } from '../../../wire/manifest.ts';
 import type { SurfaceView } from '../../../wire/tool-surface.ts';
 import {
@@ -217,7 +218,7 @@ function isRepeatable({ sideEffectClass, definition: { annotations } }: HostTool
 
 /** Translates a failure of the host for the turn. */
 function failureOf(thrown: unknown, tool: HostTool): ToolFailure {
-  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  const message = thrownText(thrown);
   const reported = typeof thrown === 'object' && thrown !== null ? Reflect.get(thrown, 'mayHaveRun') : undefined;
   const mayHaveRun = reported !== false;
   return new ToolFailure(message, { mayHaveRun, repeatable: !mayHaveRun || isRepeatable(tool), cause: thrown });
@@ -264,8 +265,7 @@ export function createToolSet(options: ToolSetOptions): ToolSurface {
     } catch (cause) {
       signal.throwIfAborted();
       log.warn({ err: cause }, 'the memory could not be searched');
-      const reason = cause instanceof Error ? cause.message : String(cause);
-      throw new ToolFailure(`the memory could not be searched: ${reason}`, {
+      throw new ToolFailure(`the memory could not be searched: ${thrownText(cause)}`, {
         mayHaveRun: false,
         repeatable: true,
         cause,
