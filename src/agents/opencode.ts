@@ -2,6 +2,7 @@
  * Agent `opencode`: a running OpenCode server. The id of a turn's message is derived from its fire. So the session
  * shows whether a turn began and how it ended, even if the answer was lost.
  */
+
 import { createHash } from 'node:crypto';
 import { joinUrl } from '../kit/http/exchange.ts';
 import { MachineUnavailable } from '../router/providers/provider.ts';
@@ -9,10 +10,11 @@ import type { Agent, Attempt } from '../turns/agent.ts';
 import type { Outcome } from '../turns/turn.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { isPathSegment, pathSegment } from '../wire/identifier.ts';
+import { isObject } from '../wire/json.ts';
 import { type Answered, type CallResult, call } from './call.ts';
 import type { AgentMaker, PresetOf } from './preset.ts';
 import { RemoteAgent, type RemoteAgentOptions } from './remote-agent.ts';
-import { isObject, textAt } from './terminal/readers.ts';
+import { textAt } from './terminal/readers.ts';
 import { boundedReply } from './terminal/verdict.ts';
 
 /** The number of newest messages of a session that are read. */

@@ -1,4 +1,5 @@
 /** The registry of machines, in SQLite. The file contains their tokens, so only its owner can read it (0600). */
+
 import { join } from 'node:path';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Clock } from '../../kit/clock/clock.ts';
@@ -7,6 +8,7 @@ import { openDatabase, type SqliteFile } from '../../kit/sqlite/open.ts';
 import { storageError } from '../../kit/sqlite/sqlite-error.ts';
 import { budgetSchema } from '../../wire/budget.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
+import { isObject } from '../../wire/json.ts';
 import type { MachineActor, MachineChangeView, MachineState } from '../../wire/machine.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
@@ -32,15 +34,12 @@ type ChangeRow = {
   reason: string | null;
 };
 
-const isGroup = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 /** The paths at which two values differ. A group of members on both sides is compared member by member. */
 function differingPaths(path: string, one: unknown, other: unknown): string[] {
   if (JSON.stringify(one) === JSON.stringify(other)) return [];
-  if (!isGroup(one) && !isGroup(other)) return [path];
-  const before = isGroup(one) ? one : {};
-  const after = isGroup(other) ? other : {};
+  if (!isObject(one) && !isObject(other)) return [path];
+  const before = isObject(one) ? one : {};
+  const after = isObject(other) ? other : {};
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
   return names.flatMap((name) => differingPaths(`${path}.${name}`, before[name], after[name]));
 }

@@ -1,5 +1,7 @@
 /** The two functions of the surface that no server serves: `core_execute` and `memory_recall`. */
+
 import type { ToolSchema } from '../../../kit/model/model.ts';
+import { isObject } from '../../../wire/json.ts';
 import { utf8Bytes } from '../../../wire/text.ts';
 
 export const CORE_EXECUTE = 'core_execute';
@@ -48,9 +50,6 @@ export const OWN_FUNCTIONS: ReadonlySet<string> = new Set([CORE_EXECUTE, MEMORY_
 
 /** The arguments of a function, or a sentence for the model about their error. */
 export type Parsed<T> = { readonly value: T } | { readonly problem: string };
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 function kindOf(value: unknown): string {
   if (value === null) return 'null';
