@@ -1,8 +1,8 @@
 /**
  * The conversation of a tool call. It is never guessed: a wrong session would receive another session's message.
  *
- * The open session of each client: the client's hook records it with every prompt, and `alarm_set` reads it. Clients pass
- * the session's id to hooks. They do not pass it to MCP servers, or only once.
+ * The open session of each client: the client's hook records it with every prompt, and `alarm_set` reads it. Clients
+ * pass the session's id to hooks. They do not pass it to MCP servers, or only once.
  *
  * One file per client process keeps two sessions in one folder apart.
  */

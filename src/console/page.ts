@@ -1,4 +1,7 @@
-/** The frame of every page: head, navigation, one-time messages and files. It contains no inline script and no inline style. */
+/**
+ * The frame of every page: head, navigation, one-time messages and files. It contains no inline script and no inline
+ * style.
+ */
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';

@@ -1,4 +1,7 @@
-/** Schemas for text that every hop and every store must keep unchanged, and for instants (docs/reference/api.md, "Common rules"). */
+/**
+ * Schemas for text that every hop and every store must keep unchanged, and for instants (docs/reference/api.md, "Common
+ * rules").
+ */
 import { z } from 'zod';
 import { parseInstant } from './rfc3339.ts';
 

@@ -1,6 +1,7 @@
 /** Fields that may differ by weekday, and `weekday_overrides`. Pure. */
 import { DAYS, type Day, ENERGY_ZONES, type EnergyZone } from '../../wire/chronometric-vocabulary.ts';
 import { nearestOf } from '../../wire/edit-distance.ts';
+import { gapsIn, layZones, overlaps } from './day-rules.ts';
 import { type Field, warnOfUnknown } from './field.ts';
 import {
   type DayRules,
@@ -13,7 +14,6 @@ import {
   type ZoneWindow,
 } from './profile.ts';
 import { formatTimeOfDay, readWindow, readWindowEnd, windowOf } from './time-of-day.ts';
-import { gapsIn, layZones, overlaps } from './zones.ts';
 
 const FIELDS = ['label', 'from', 'to', 'days'] as const;
 const MOST = 50;

@@ -1,4 +1,6 @@
-/** A logical day, cut into active and away intervals, and the week up to it. Pure, except for reading the given state. */
+/**
+ * A logical day, cut into active and away intervals, and the week up to it. Pure, except for reading the given state.
+ */
 import { isoDuration } from '../../kit/clock/duration.ts';
 import { dayAt, dayBeganAt, formatWithOffset, nextDayAfter } from '../../kit/clock/wall-clock.ts';
 import { offsetAt } from '../../kit/clock/zone.ts';

@@ -1,4 +1,7 @@
-/** The router: its admin interface on this computer, and the address and credential with which the user reaches their agent. */
+/**
+ * The router: its admin interface on this computer, and the address and credential with which the user reaches their
+ * agent.
+ */
 import { z } from 'zod';
 import { createNeoClient, type NeoClient } from '../../agents/neo/client.ts';
 import { createRouterClient, type RouterClient } from '../../router/client.ts';

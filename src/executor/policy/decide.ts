@@ -1,7 +1,7 @@
 /**
- * The decision of a policy about a call: its rules are compiled and matched. Pure. Deny wins, then ask, then allow, then
- * the default. The order of the rules only selects the named rule among rules with the same effect. A rule in doubt can
- * make the decision stricter, never looser.
+ * The decision of a policy about a call: its rules are compiled and matched. Pure. Deny wins, then ask, then allow,
+ * then the default. The order of the rules only selects the named rule among rules with the same effect. A rule in
+ * doubt can make the decision stricter, never looser.
  */
 import { quietUntil } from '../../kit/clock/quiet-hours.ts';
 import { dayAt, nextDayAfter } from '../../kit/clock/wall-clock.ts';

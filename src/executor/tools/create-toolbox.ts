@@ -8,8 +8,7 @@ import { hasServersToStart, readLockedManifest, rejectAnyDrift } from '../../mcp
 import type { HostLimits } from '../../mcp-host/limits.ts';
 import type { Manifest } from '../../mcp-host/manifest.ts';
 import type { ToolResult } from '../../mcp-host/output-cap.ts';
-import type { HostedTool, ServerPool } from '../../mcp-host/server-pool.ts';
-import { startManifest } from '../../mcp-host/start-manifest.ts';
+import { type HostedTool, type ServerPool, startManifest } from '../../mcp-host/server-pool.ts';
 import { ToolCallFailure } from '../../mcp-host/tool-call-failure.ts';
 import { digestOf } from '../../mcp-host/tool-definition.ts';
 import { editDistance } from '../../wire/edit-distance.ts';

@@ -1,6 +1,6 @@
 /**
- * A model endpoint: the model, for each supported interface, and the settings, which are the same for every daemon, each
- * under its own prefix (docs/reference/settings.md).
+ * A model endpoint: the model, for each supported interface, and the settings, which are the same for every daemon,
+ * each under its own prefix (docs/reference/settings.md).
  */
 import { z } from 'zod';
 import { ReveilleError } from '../../wire/errors.ts';

@@ -1,6 +1,6 @@
 /**
- * Programs: whether a command's program can be run, so that an error names a missing one, and the locations of its code,
- * which must be readable wherever its user keeps it. Reads the disk.
+ * Programs: whether a command's program can be run, so that an error names a missing one, and the locations of its
+ * code, which must be readable wherever its user keeps it. Reads the disk.
  */
 import { accessSync, constants, realpathSync, type Stats, statSync } from 'node:fs';
 import { homedir } from 'node:os';
