@@ -93,7 +93,7 @@ const RESULT_CHARACTERS = 8 * 1024;
  * Whether a structured result is stored. A result with numbers that JavaScript rounded is not; its text has all digits.
  */
 function isStorable({ structured, source }: Answered): boolean {
-  if (structured === undefined || (source !== undefined && strictnessProblem(source, true) !== undefined)) return false;
+  if (structured === undefined || (source !== undefined && strictnessProblem(source) !== undefined)) return false;
   const text = canonicalJson(structured);
   return text.length <= RESULT_CHARACTERS && isUnicode(text);
 }
