@@ -30,8 +30,6 @@ export class PageReader {
   }
 
   /**
-   * The text of a page.
-   *
    * @param signal ends the conversion, like the time limit
    * @throws ReveilleError `unavailable` for a page that takes too long
    */

@@ -68,8 +68,6 @@ export type ToolParts = {
 export type ToolAnswer = { readonly structured: object; readonly text: unknown };
 
 /**
- * Executes one call.
- *
  * @param args as received
  * @param signal aborts when the client cancels the call or disconnects
  * @throws ChronometricError for errors with a code

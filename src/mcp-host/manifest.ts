@@ -320,8 +320,6 @@ function parse(path: string, text: string): PositionedJson {
 }
 
 /**
- * Reads a manifest file.
- *
  * @param variables the values of `${NAME}` and `$env:NAME`; child servers get an allow-list of them
  * @throws ReveilleError `invalid_request` with one line per problem, `file:line:column: field …`; possible secrets are
  *   not repeated. An unset variable is a problem of a required server; otherwise the start reports it.

@@ -66,8 +66,6 @@ export class ToolCalls {
   }
 
   /**
-   * Calls a tool.
-   *
    * @returns the result, or a text for the model
    * @throws ToolCallFailure
    */

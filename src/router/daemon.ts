@@ -77,11 +77,7 @@ const DRAIN_MS = 5000;
 /** Per daemon. A hanging daemon blocks only its own connections. */
 const CONNECTIONS = 128;
 
-/**
- * Starts a router.
- *
- * @throws ReveilleError `unavailable` when the port is taken, or when another router owns the data folder
- */
+/** @throws ReveilleError `unavailable` when the port is taken, or when another router owns the data folder */
 export async function startRouter(options: RouterOptions): Promise<RunningRouter> {
   const { config, clock, log, version } = options;
   for (const warning of config.warnings) log.warn(warning);

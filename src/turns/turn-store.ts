@@ -192,8 +192,6 @@ export function openTurnStore({ path, migrations, clock, perUser, onTurnReport, 
     },
 
     /**
-     * Ends a turn.
-     *
      * @param said of an attempt: the whole text of its `say` events
      * @returns the ended turn, or `undefined` when it had another state
      */

@@ -175,8 +175,6 @@ export function logindProbe(host: IdleHost, clock: Clock): IdleProbe {
 }
 
 /**
- * Reads the properties of a session.
- *
  * @param output of `loginctl show-session`: lines of `Name=value`
  * @param now epoch milliseconds
  * @returns the minimum idle time

@@ -178,8 +178,6 @@ export function requireApprover(environment: Settings): KnownApprover {
 }
 
 /**
- * Opens the key for signing.
- *
  * @throws ReveilleError `not_found` without a key, `forbidden` for a wrong passphrase, `unavailable` when the keyring
  *   does not return it
  */

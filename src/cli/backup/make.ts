@@ -204,8 +204,6 @@ async function writeAll(making: Making, cut: Cut, copies: string, draft: string)
 }
 
 /**
- * Reads a whole backup.
- *
  * @param secret returns the passphrase, or the key if known
  * @throws ReveilleError `forbidden` for a wrong passphrase, `invalid_request` for a damaged, truncated or foreign file,
  *   `not_found` for a missing one

@@ -28,11 +28,7 @@ function readText(path: string): string {
   }
 }
 
-/**
- * Reads a skill, `SKILL.mtx`.
- *
- * @throws ReveilleError `invalid_request` naming the file, the line where there is one, and the remedy
- */
+/** @throws ReveilleError `invalid_request` naming the file, the line where there is one, and the remedy */
 export function readSkill(path: string): Skill {
   const text = readText(path);
   if (text.length > LONGEST)
