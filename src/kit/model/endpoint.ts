@@ -4,7 +4,14 @@
  */
 import { z } from 'zod';
 import { ReveilleError } from '../../wire/errors.ts';
-import { isOnThisComputer, parsePrefixed, prefixed, type Settings, urlSetting } from '../../wire/settings.ts';
+import {
+  isOnThisComputer,
+  parsePrefixed,
+  prefixed,
+  type Settings,
+  stopStart,
+  urlSetting,
+} from '../../wire/settings.ts';
 import type { Clock } from '../clock/clock.ts';
 import type { Model } from './model.ts';
 
@@ -37,16 +44,12 @@ const shape = {
 /** The variables as members of a daemon's schema. */
 export const modelSettings = <Prefix extends string>(prefix: Prefix) => prefixed(prefix, shape);
 
-function stop(message: string): never {
-  throw new ReveilleError('invalid_request', message);
-}
-
 /** An address that may be shown: secrets are only in the key's own variable. */
 function addressOf(prefix: string, baseUrl: string): URL {
   const address = new URL(baseUrl);
   const { username, password, search } = address;
   if (username === '' && password === '' && search === '') return address;
-  return stop(
+  return stopStart(
     `${prefix}_MODEL_BASE_URL must be an address without a user name, password or query; a key goes into ${prefix}_MODEL_API_KEY`,
   );
 }
@@ -67,12 +70,12 @@ export function parseModelConfig(prefix: string, settings: Settings): { model: M
   }
   if (baseUrl === undefined) {
     const given = model === undefined ? `${prefix}_MODEL_API_KEY` : `${prefix}_MODEL`;
-    stop(
+    stopStart(
       `${prefix}_MODEL_BASE_URL is not set, but ${given} is: give the endpoint's address, such as https://api.openai.com/v1`,
     );
   }
   if (model === undefined) {
-    stop(
+    stopStart(
       `${prefix}_MODEL is not set, but ${prefix}_MODEL_BASE_URL is: give the name of a model that the endpoint serves`,
     );
   }
