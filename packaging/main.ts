@@ -21,8 +21,7 @@ import {
 import { basename, dirname, join, relative, sep } from 'node:path';
 import { writeMarkdown } from '../site/markdown.ts';
 import { readDocumentation } from '../site/pages.ts';
-import { manPage } from '../src/cli/outline/man-page.ts';
-import { outlineOf } from '../src/cli/outline/outline.ts';
+import { manPage, outlineOf } from '../src/cli/outline/outline.ts';
 import { buildProgram } from '../src/cli/tree/program.ts';
 import { carriedManifest, EXPORTS, MAN_PAGE, type Manifest, packageManifest, ROOT, readManifest } from './manifest.ts';
 import { mapByLine } from './source-map.ts';

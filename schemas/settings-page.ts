@@ -16,6 +16,7 @@ const DECLARED_IN = [
   '**/mcp-settings.ts',
   'mcp-host/limits.ts',
   'kit/http/listener-settings.ts',
+  'kit/model/endpoint.ts',
   'cli/home/settings-names.ts',
 ];
 

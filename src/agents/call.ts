@@ -1,6 +1,5 @@
 /** One call of a target's HTTP interface: JSON request and answer, no redirects, bounded in time and size. */
 import type { Dispatcher } from 'undici';
-import type { Clock } from '../kit/clock/clock.ts';
 import { exchange, reasonOf, retryAfterOf } from '../kit/http/exchange.ts';
 import { parseUntrustedJson } from '../wire/json.ts';
 import { oneLine } from './prompt.ts';
@@ -77,22 +76,4 @@ export async function call(dispatcher: Dispatcher, request: CallRequest): Promis
     retryAfterSeconds: retryAfterOf(outcome.headers['retry-after']),
     summary: `${status}${redirected}${beginning === '' ? '' : `: ${beginning}`}`,
   };
-}
-
-/** Works with a signal that also aborts after a time. */
-export async function within<T>(
-  clock: Clock,
-  ms: number,
-  signal: AbortSignal,
-  work: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  const timeout = new AbortController();
-  const cancel = clock.after(Math.max(0, ms), () =>
-    timeout.abort(new Error(`no answer within ${Math.round(ms / 1000)} s`)),
-  );
-  try {
-    return await work(AbortSignal.any([signal, timeout.signal]));
-  } finally {
-    cancel();
-  }
 }

@@ -3,7 +3,7 @@
  * repetitions by the fire id, and report no later result. Agents that execute turns implement `turns/agent.ts`.
  */
 import type { Dispatcher } from 'undici';
-import type { Clock } from '../kit/clock/clock.ts';
+import { type Clock, within } from '../kit/clock/clock.ts';
 import { RefusedAddress } from '../kit/http/guarded-lookup.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { MachineUnavailable } from '../router/providers/provider.ts';
@@ -11,7 +11,7 @@ import type { NewTurn } from '../turns/turn.ts';
 import { type OnStage, stageOf } from '../turns/turn-view.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import type { Wake } from '../wire/wake.ts';
-import { type Answered, call, within } from './call.ts';
+import { type Answered, call } from './call.ts';
 import { ANSWER_MAX_BYTES } from './neo/client.ts';
 import { framedPrompt } from './prompt.ts';
 import type { AgentTurnStore } from './turn-store.ts';

@@ -69,11 +69,7 @@ export class LocalAgentHost implements AgentHost {
   #cancelPrune = () => {};
   #closed: Promise<void> | undefined;
 
-  /**
-   * Opens the store of turns.
-   *
-   * @throws ReveilleError as `openDatabase`
-   */
+  /** Opens the store of turns. @throws ReveilleError as `openDatabase` */
   constructor(options: LocalAgentHostOptions) {
     const { dataDir, clock, log, dispatcher, environment } = options;
     this.#options = options;

@@ -10,10 +10,11 @@ import type { Agent, Attempt } from '../turns/agent.ts';
 import type { Outcome } from '../turns/turn.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { isPathSegment, pathSegment } from '../wire/identifier.ts';
+import { isObject } from '../wire/json.ts';
 import { type Answered, type CallResult, call } from './call.ts';
 import type { AgentMaker, PresetOf } from './preset.ts';
 import { RemoteAgent, type RemoteAgentOptions } from './remote-agent.ts';
-import { isObject, textAt } from './terminal/readers.ts';
+import { textAt } from './terminal/readers.ts';
 import { boundedReply } from './terminal/verdict.ts';
 
 /** The number of newest messages of a session that are read. */

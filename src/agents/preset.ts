@@ -10,7 +10,7 @@ import type { CommandMachine } from '../router/machines/machine.ts';
 import { type CommandSpec, presetNameSchema } from '../router/providers/command.ts';
 import { DAEMON_PROVIDERS } from '../router/providers/descriptors.ts';
 import { nearestOf } from '../wire/edit-distance.ts';
-import { ReveilleError } from '../wire/errors.ts';
+import { ReveilleError, systemCodeOf, thrownText } from '../wire/errors.ts';
 import { parseOrThrow } from '../wire/validate.ts';
 
 /** Placeholders that a program's argument may contain besides plain text. */
@@ -163,8 +163,7 @@ function parsePreset(name: string, text: string, source: string): Preset {
   try {
     value = JSON.parse(text);
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new ReveilleError('invalid_request', `the preset ${source} must be JSON (${why})`, { cause });
+    throw new ReveilleError('invalid_request', `the preset ${source} must be JSON (${thrownText(cause)})`, { cause });
   }
   try {
     return { name, ...parseOrThrow(presetSchema, value) };
@@ -219,7 +218,7 @@ function textOf(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8');
   } catch (thrown) {
-    const code = thrown instanceof Error && 'code' in thrown ? thrown.code : undefined;
+    const code = systemCodeOf(thrown);
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
     throw new ReveilleError('unavailable', `the preset ${path} cannot be read: ${code ?? thrown}`, { cause: thrown });
   }

@@ -1,10 +1,9 @@
 /** An agent that is a server of its own, reached over HTTP: its turns continue without the router. */
 import type { Dispatcher } from 'undici';
-import { type Clock, wait } from '../kit/clock/clock.ts';
+import { type Clock, wait, within } from '../kit/clock/clock.ts';
 import type { CommandMachine } from '../router/machines/machine.ts';
 import { type Agent, type Attempt, TurnEnd } from '../turns/agent.ts';
 import type { Outcome } from '../turns/turn.ts';
-import { within } from './call.ts';
 
 export type RemoteAgentOptions = { dispatcher: Dispatcher; clock: Clock };
 

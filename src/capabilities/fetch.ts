@@ -58,7 +58,6 @@ async function fetchText(
   return `[${page.url.href}: ${facts.join(', ')} of ${more}. ${notice}]\n\n${part}`;
 }
 
-/** Adds the tool to a server. */
 export function addFetch(server: McpServer, parts: FetchParts): void {
   server.registerTool(
     'fetch',

@@ -262,7 +262,6 @@ export class Repository {
     }
   }
 
-  /** All files of a tree. */
   async tree(oid: string | undefined): Promise<Tree> {
     const files: Tree = new Map();
     if (oid !== undefined) await this.#addTree(files, new Map(), oid, '', 0);

@@ -1,5 +1,4 @@
 /** Runs git operations in threads with a time and a memory limit: a hostile repository or remote can cause any cost. */
-
 import { Worker } from 'node:worker_threads';
 import type { Clock } from '../kit/clock/clock.ts';
 import { KeyedQueue } from '../kit/queue/keyed-queue.ts';

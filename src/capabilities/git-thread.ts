@@ -5,7 +5,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { Errors, type GitHttpRequest, type GitHttpResponse } from 'isomorphic-git';
 import { Beneath, BeneathError } from '../kit/files/beneath.ts';
-import { ReveilleError } from '../wire/errors.ts';
+import { ReveilleError, thrownText } from '../wire/errors.ts';
 import { type Job, perform } from './git-operations.ts';
 
 export type ThreadData = { readonly root: string };
@@ -55,7 +55,7 @@ function failureOf(thrown: unknown): { code: string; message: string } {
       code: 'conflict',
       message: 'the push was rejected: it is not a fast-forward. Pull first; nothing was sent',
     };
-  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  const message = thrownText(thrown);
   return { code: 'invalid_request', message: `git could not do this: ${message.slice(0, 2000)}` };
 }
 

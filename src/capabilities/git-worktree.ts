@@ -162,11 +162,7 @@ export class WorkTree {
     }
   }
 
-  /**
-   * Stages the files that `paths` name.
-   *
-   * @returns the nested repositories that were not staged
-   */
+  /** Stages the files that `paths` name. @returns the nested repositories that were not staged */
   async add(paths: readonly string[]): Promise<string[]> {
     const repository = this.#repository;
     for (const path of paths) this.#requireOwn(path);

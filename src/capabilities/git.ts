@@ -27,7 +27,6 @@ const url = z.url({ protocol: /^https?$/, error: 'must be an https:// address' }
 
 type Context = { mcpReq: { signal: AbortSignal } };
 
-/** Adds the tools to a server. */
 export function addGit(server: McpServer, git: GitRunner, remotes: Remotes): void {
   const reading = { readOnlyHint: true, openWorldHint: false };
   const writing = { readOnlyHint: false, destructiveHint: false, openWorldHint: false };

@@ -2,7 +2,6 @@
  * Converts HTML to text for a model. Pages may be hostile, so each is converted in its own thread with a time and a
  * memory limit. The server answers other calls meanwhile.
  */
-
 import { Worker } from 'node:worker_threads';
 import type { Clock } from '../kit/clock/clock.ts';
 import { KeyedQueue } from '../kit/queue/keyed-queue.ts';
@@ -31,8 +30,6 @@ export class PageReader {
   }
 
   /**
-   * The text of a page.
-   *
    * @param signal ends the conversion, like the time limit
    * @throws ReveilleError `unavailable` for a page that takes too long
    */

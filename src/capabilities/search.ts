@@ -68,7 +68,6 @@ function read(engine: SearchEngine, origin: string, text: string): Found[] {
   }
 }
 
-/** Adds the tool to a server. */
 export function addSearch(server: McpServer, web: WebAccess, engine: SearchEngine): void {
   server.registerTool(
     'search',

@@ -15,9 +15,8 @@ import { Remotes } from './git-remote.ts';
 import { GitRunner } from './git-runner.ts';
 import { PageReader } from './page-text.ts';
 import { addSearch, searchEngineOf } from './search.ts';
-import { addShell } from './shell.ts';
+import { addShell, Workspace } from './shell.ts';
 import { WebAccess } from './web-access.ts';
-import { Workspace } from './workspace.ts';
 
 /** Part of the URIs of the tools. */
 export const CAPABILITIES_VERSION = '0.1.0';
@@ -49,11 +48,7 @@ export type CapabilityOptions = {
   output?: Writable;
 };
 
-/**
- * Serves one capability.
- *
- * @throws ReveilleError `invalid_request` for a wrong or missing setting
- */
+/** Serves one capability. @throws ReveilleError `invalid_request` for a wrong or missing setting */
 export function startCapability(options: CapabilityOptions): ServedConnection {
   const { name, log, clock = systemClock, path } = options;
   const web = new WebAccess({ clock, allow: options.allow, ...(options.resolve && { resolve: options.resolve }) });

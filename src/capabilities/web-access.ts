@@ -10,7 +10,7 @@ import { addressRefusal } from '../kit/http/addresses.ts';
 import { Agent } from '../kit/http/dispatchers.ts';
 import { type Answered, exchange, reasonOf } from '../kit/http/exchange.ts';
 import { guardedLookup, hostOf, type Resolve, resolveBySystem } from '../kit/http/guarded-lookup.ts';
-import { ReveilleError } from '../wire/errors.ts';
+import { ReveilleError, thrownText } from '../wire/errors.ts';
 import { VERSION } from '../wire/version.ts';
 
 const REDIRECTS_MAX = 5;
@@ -72,7 +72,7 @@ function decoded({ headers, body, truncated }: Answered): Buffer {
   try {
     return unpack(body, { maxOutputLength: BODY_BYTES_MAX });
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = thrownText(cause);
     throw new ReveilleError('unavailable', `the page cannot be decompressed within ${BODY_BYTES_MAX} bytes: ${why}`);
   }
 }

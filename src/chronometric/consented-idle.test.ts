@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { ManualClock, settle } from '../kit/clock/testing/manual-clock.ts';
 import { consentedIdle } from './consented-idle.ts';
 import type { IdleReading } from './idle/idle.ts';
-import { DEFAULT_PROFILE } from './profile/default-profile.ts';
+import { DEFAULT_PROFILE } from './profile/profile.ts';
 
 const CALM = new AbortController().signal;
 

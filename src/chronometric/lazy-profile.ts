@@ -1,9 +1,8 @@
 /** The user's profile. Its reader is loaded when a profile exists, so a server without a profile starts without YAML. */
 import { lstatSync } from 'node:fs';
 import type { Clock } from '../kit/clock/clock.ts';
-import { DEFAULT_PROFILE } from './profile/default-profile.ts';
 import { type Environment, findProfile } from './profile/find-profile.ts';
-import type { ProfileSource } from './profile/profile.ts';
+import { DEFAULT_PROFILE, type ProfileSource } from './profile/profile.ts';
 
 export type LazyProfile = ProfileSource & {
   /** Must resolve before {@link ProfileSource.read}: loads the reader when a profile was created meanwhile. */

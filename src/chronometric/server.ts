@@ -19,8 +19,7 @@ import { CHRONOMETRIC_TOOLS, type ChronometricTool } from '../wire/chronometric-
 import { ReveilleError } from '../wire/errors.ts';
 import { ChronometricError } from './chronometric-error.ts';
 import type { Chronometric, ChronometricParts, ViewName } from './daemon.ts';
-import { InvalidArgument } from './tools/arguments.ts';
-import { toolDefinitions } from './tools/definitions.ts';
+import { InvalidArgument, toolDefinitions } from './tools/definitions.ts';
 
 /** Part of the tools' URIs and of their schemas' addresses. */
 export const CHRONOMETRIC_VERSION = '0.1.0';

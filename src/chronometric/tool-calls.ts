@@ -14,10 +14,9 @@ import type { IdleReading } from './idle/idle.ts';
 import type { LazyProfile } from './lazy-profile.ts';
 import type { Profile } from './profile/profile.ts';
 import { type ChronometricState, REAL_BREAK_MS, type Session } from './state/state.ts';
-import { type Arguments, readIntent, readSummary, readThreshold } from './tools/arguments.ts';
 import { breakRequest } from './tools/break-request.ts';
-import { type CallContext, callContextOf, usableTime } from './tools/call-context.ts';
-import { type Known, timeContext } from './tools/time-context.ts';
+import { type CallContext, callContextOf, type Known, timeContext, usableTime } from './tools/call-context.ts';
+import { type Arguments, readIntent, readSummary, readThreshold } from './tools/definitions.ts';
 
 /** Below this idle time the user is at the computer. */
 const AT_MACHINE_MS = 60_000;
@@ -69,8 +68,6 @@ export type ToolParts = {
 export type ToolAnswer = { readonly structured: object; readonly text: unknown };
 
 /**
- * Executes one call.
- *
  * @param args as received
  * @param signal aborts when the client cancels the call or disconnects
  * @throws ChronometricError for errors with a code

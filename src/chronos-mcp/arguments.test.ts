@@ -3,8 +3,7 @@ import { test } from 'node:test';
 import { alarmCreateSchema, RAW_ALARM_FIELDS } from '../wire/alarm.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { RawJson } from '../wire/json.ts';
-import { readArguments } from './arguments.ts';
-import { alarmCancelArguments, alarmListArguments } from './proxy.ts';
+import { alarmCancelArguments, alarmListArguments, readArguments } from './proxy.ts';
 import { readChronosTools, TOOLS_FILE } from './tools.ts';
 
 const tools = readChronosTools(TOOLS_FILE);

@@ -11,15 +11,72 @@ import { alarmCreateSchema, alarmIdSchema, LIST_LIMIT_MAX, RAW_ALARM_FIELDS } fr
 import { ALARM_KINDS, ALARM_STATUSES } from '../wire/alarm-fields.ts';
 import { labelSchema, ownerOf } from '../wire/did.ts';
 import { ReveilleError, toReveilleError, wireErrorOf } from '../wire/errors.ts';
-import { encodeJson } from '../wire/json.ts';
+import { encodeJson, isExact, isNumberLiteral, parseJsonObject, refuseDeepNesting, sliceAt } from '../wire/json.ts';
 import { USER_META } from '../wire/manifest.ts';
 import type { Settings } from '../wire/settings.ts';
 import { utf8Bytes } from '../wire/text.ts';
-import { showValue } from '../wire/validate.ts';
-import { readArguments } from './arguments.ts';
-import { type Conversation, NEW_CONVERSATION } from './conversation.ts';
+import { parseOrThrow, showValue } from '../wire/validate.ts';
 import { type KeyFolder, type LocalDefaults, resolveKeyFolder, resolveMcpSettings } from './mcp-settings.ts';
+import { type Conversation, NEW_CONVERSATION } from './sessions.ts';
 import type { ToolDefinition, ToolName } from './tools.ts';
+
+function inexact(name: string, literal: string): ReveilleError {
+  const shown = literal.length > 60 ? `${literal.slice(0, 60)}…` : literal;
+  return new ReveilleError(
+    'invalid_request',
+    `${name} must be a number of at most 15 digits; ${shown} cannot be read exactly`,
+  );
+}
+
+/** Reads a number or boolean that a model wrote as a string, by the tool's schema. Other values stay, and the schema rejects them. */
+function readString(name: string, type: string | undefined, text: string): unknown {
+  if (type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true';
+  if ((type === 'number' || type === 'integer') && isNumberLiteral(text)) {
+    if (!isExact(text)) throw inexact(name, text);
+    return Number(text);
+  }
+  return text;
+}
+
+function parseArguments(source: string, raw: readonly string[]): Record<string, unknown> {
+  refuseDeepNesting(source, 'arguments');
+  if (!source.startsWith('{')) {
+    throw new ReveilleError(
+      'invalid_request',
+      `arguments must be a JSON object (got ${showValue(JSON.parse(source))})`,
+    );
+  }
+  return parseJsonObject(source, raw);
+}
+
+/**
+ * Reads a call's arguments.
+ *
+ * @param tool its input schema names number and boolean fields
+ * @param schema the requirements of the fields
+ * @param raw fields of any JSON; they are returned as source text and not interpreted
+ * @param source well-formed JSON, as the client sent it
+ * @returns the fields to send, without the transformations of `schema`
+ * @throws ReveilleError `invalid_request` naming field, value and remedy
+ */
+export function readArguments(
+  tool: ToolDefinition,
+  schema: z.ZodType,
+  raw: readonly string[],
+  source: string,
+): Record<string, unknown> {
+  const fields = parseArguments(source, raw);
+  for (const [name, { type }] of Object.entries(tool.inputSchema.properties)) {
+    const value = Object.hasOwn(fields, name) ? fields[name] : undefined;
+    if (typeof value === 'string') fields[name] = readString(name, type, value);
+    if (typeof value === 'number') {
+      const literal = sliceAt(source, [name])!;
+      if (!isExact(literal)) throw inexact(name, literal);
+    }
+  }
+  parseOrThrow(schema, fields);
+  return fields;
+}
 
 /** Clients close the connection on a message of more than 10 MiB. */
 const MAX_RESULT_BYTES = 9 * 1024 * 1024;
@@ -111,7 +168,6 @@ function fitting(result: CallToolResult, name: string): CallToolResult {
   );
 }
 
-/** The conversation that an alarm wakes. */
 function wakes({ conversation_id: conversation }: Record<string, unknown>, note: string | undefined): object {
   if (conversation === undefined) return { note: NEW_CONVERSATION };
   return { conversation_id: conversation, ...(note !== undefined && { note }) };

@@ -5,6 +5,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { thrownText } from '../wire/errors.ts';
 import { parseJsonObject } from '../wire/json.ts';
 import { agentManifestSchema, type ManifestServer, referencesOf } from '../wire/manifest.ts';
 import { readSkillTools, readToolUri, type ToolUri } from '../wire/tool-uri.ts';
@@ -121,7 +122,7 @@ export function runSelftest({ toolsFile, agentsDir, skillsDir }: SelftestPlaces)
     try {
       return read();
     } catch (thrown) {
-      differences.push(`${place}: ${thrown instanceof Error ? thrown.message : String(thrown)}`);
+      differences.push(`${place}: ${thrownText(thrown)}`);
       return undefined;
     }
   };

@@ -6,9 +6,9 @@ import { type Clock, systemClock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { CONVERSATION_CAPABILITY, USER_META } from '../wire/manifest.ts';
 import type { Settings } from '../wire/settings.ts';
-import { type Conversation, conversationOf } from './conversation.ts';
 import { checkMcpSettings, type LocalDefaults } from './mcp-settings.ts';
 import type { ForwarderOptions, ToolForwarder } from './proxy.ts';
+import { type Conversation, conversationOf } from './sessions.ts';
 import { CHRONOS_ALIAS, readChronosTools, TOOL_SET_VERSION, TOOLS_FILE, type ToolDefinition } from './tools.ts';
 import { argumentsSource, VerbatimStdioTransport } from './verbatim-stdio.ts';
 

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-import { ReveilleError } from '../wire/errors.ts';
+import { ReveilleError, thrownText } from '../wire/errors.ts';
 import { parseJsonObject } from '../wire/json.ts';
 import { parseOrThrow } from '../wire/validate.ts';
 
@@ -42,16 +42,12 @@ function pathOf(file: string | URL): string {
   return file instanceof URL ? fileURLToPath(file) : file;
 }
 
-/**
- * Reads any tool definitions.
- *
- * @throws ReveilleError `invalid_request` naming the file and the problem
- */
+/** Reads any tool definitions. @throws ReveilleError `invalid_request` naming the file and the problem */
 export function readToolsFile(file: string | URL): ToolDefinition[] {
   try {
     return parseOrThrow(toolsFileSchema, parseJsonObject(readFileSync(file, 'utf8'))).tools;
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = thrownText(cause);
     throw new ReveilleError('invalid_request', `${pathOf(file)} is not a list of tool definitions: ${why}`, { cause });
   }
 }

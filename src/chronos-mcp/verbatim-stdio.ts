@@ -5,24 +5,19 @@
  */
 import type { Readable, Writable } from 'node:stream';
 import { type JSONRPCMessage, parseJSONRPCMessage, type Transport } from '@modelcontextprotocol/server';
-import { encodeJson, RawJson, sliceAt } from '../wire/json.ts';
+import { encodeJson, isObject, RawJson, sliceAt } from '../wire/json.ts';
 
 // Cuts a byte stream into lines of bounded length; at most one line is held in memory.
 
 const NEWLINE = 0x0a;
 
 type LineSink = {
-  /** A line without its line feed. */
   line(bytes: Buffer): void;
   /** A line exceeded the limit and was dropped; reading continues after its line feed. Called once per line. */
   tooLong(): void;
 };
 
-/**
- * Returns a function for chunks. Text after the last line feed waits for more.
- *
- * @param maxBytes of one line
- */
+/** Returns a function for chunks. Text after the last line feed waits for more. @param maxBytes of one line */
 export function lineCutter(maxBytes: number, sink: LineSink): (chunk: Buffer) => void {
   let waiting: Buffer[] = [];
   let waitingBytes = 0;
@@ -86,8 +81,8 @@ function carryArguments(message: JSONRPCMessage, line: string): void {
 
 /** The id for an error response to a line that is JSON but not a JSON-RPC message; none without a usable id. */
 function idOf(value: unknown, line: string): RawJson | undefined {
-  if (typeof value !== 'object' || value === null || Array.isArray(value) || !('method' in value)) return undefined;
-  const id = 'id' in value ? value.id : undefined;
+  if (!isObject(value) || !('method' in value)) return undefined;
+  const { id } = value;
   return typeof id === 'string' || typeof id === 'number' ? new RawJson(sliceAt(line, ['id'])!) : undefined;
 }
 

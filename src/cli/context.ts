@@ -11,7 +11,6 @@ import { type Home, homeAt, type KnownSecrets, readSecrets } from './home/home.t
 import { readSettingsFile } from './home/settings-file.ts';
 import { createOutput, type Output } from './screens/output.ts';
 
-/** Flags of every command. */
 export type GlobalFlags = { json?: boolean };
 
 export type CliContext = {

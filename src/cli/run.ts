@@ -1,5 +1,4 @@
 /** Runs one command line. Exit status: 0 success, 1 failure, 2 wrong usage. */
-
 import { CommanderError } from 'commander';
 import { printable } from '../kit/text/hidden-characters.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';

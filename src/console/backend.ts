@@ -2,7 +2,6 @@
  * The backend calls of a console session, limited to one user: clients with the rights of that user alone, and facts of
  * the installation. A missing part has a reason with a remedy, which its screens show.
  */
-
 import type { NeoClient } from '../agents/neo/client.ts';
 import type { ChronosClient } from '../chronos/client.ts';
 import type { ExecutorClient } from '../executor/client.ts';
@@ -36,9 +35,7 @@ export type PasskeyPort = {
   opens(passphrase: string | undefined): Promise<void>;
   /** All passkeys, including revoked ones. */
   list(): Promise<readonly ApproverView[]>;
-  /**
-   * Enrols a passkey. @throws ReveilleError as `ApproverPort.sign`, and errors of the executor
-   */
+  /** Enrols a passkey. @throws ReveilleError as `ApproverPort.sign`, and errors of the executor */
   enroll(request: Pick<PasskeyRequest, 'passkey' | 'name'>, passphrase: string | undefined): Promise<ApproverView>;
   /** @param approver the id of the passkey */
   revoke(approver: string, passphrase: string | undefined): Promise<ApproverView>;

@@ -7,22 +7,21 @@ import type { Clock } from '../kit/clock/clock.ts';
 import { isZone } from '../kit/clock/zone.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
-import { loadAssets } from './assets.ts';
 import type { ConsoleBackend } from './backend.ts';
 import { ChangeWatcher } from './change-watcher.ts';
 import { openLive } from './live.ts';
-import { type Frame, mainOf, type Page, wholePage } from './page.ts';
+import { type Frame, loadAssets, mainOf, type Page, wholePage } from './page.ts';
 import type { JsonAnswer, RequestContext, Screen } from './request-context.ts';
 import { createRequestGuard, type GuardFigures, HEADERS } from './request-guard.ts';
 import { followChat } from './screens/chat-events.ts';
 import { type LinkContext, type LinkPage, type Links, linkChallenge, showLink, useLink } from './screens/link.ts';
 import { MOVED, SCREEN_ROUTES } from './screens/routes.ts';
 import { errorMain, errorPage, openedPage, signInPage } from './screens/sign-in.ts';
-import { SessionMessages } from './session-messages.ts';
 import {
   type CookieKind,
   type Session,
   type SessionFigures,
+  SessionMessages,
   type SessionStore,
   Sessions,
   type SignedInUser,
@@ -53,7 +52,6 @@ export type UserAccess = {
   redeem(code: string): Promise<SignedInUser | undefined>;
   /** Whether a credential is still valid. */
   isValid(credential: string): boolean;
-  /** Stores sessions. */
   readonly sessions: SessionStore;
 };
 

@@ -1,8 +1,15 @@
-/** The frame of every page: head, navigation and one-time messages. It contains no inline script and no inline style. */
+/**
+ * The frame of every page: head, navigation, one-time messages and files. It contains no inline script and no inline
+ * style.
+ */
+import { hash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
 import { html, raw } from 'hono/html';
 import type { ConsoleBackend } from './backend.ts';
-import type { FlashMessage } from './session-messages.ts';
-import type { Session } from './sessions.ts';
+import { HEADERS } from './request-guard.ts';
+import type { FlashMessage, Session } from './sessions.ts';
 import { type Html, NOTHING } from './shown.ts';
 import { type LocalContext, zoneText } from './times.ts';
 
@@ -152,7 +159,6 @@ ${keysDialog()}
 </html>`;
 }
 
-/** A page outside of a session. */
 export function outsidePage(title: string, main: Html, assets: Assets, refresh?: string): Html {
   return html`${DOCTYPE}<html lang="en">
 <head>
@@ -174,3 +180,43 @@ export const missing = (what: string, why: string): Html =>
 /** An empty state with the next step. */
 export const empty = (title: string, next: Html): Html =>
   html`<section class="empty"><h2>${title}</h2><p>${next}</p></section>`;
+
+// Files of the console: style sheet, scripts and icon. Their names contain a digest, so browsers cache them forever.
+
+const FOLDER = join(import.meta.dirname, 'assets');
+const require = createRequire(import.meta.url);
+const FILES = {
+  css: { file: 'console.css', type: 'text/css; charset=utf-8' },
+  script: { file: 'console.js', type: 'text/javascript; charset=utf-8' },
+  // Applies the differences of a new page to an open one: https://github.com/bigskysoftware/idiomorph
+  morph: { file: 'idiomorph.min.js', type: 'text/javascript; charset=utf-8' },
+  push: { file: 'push.js', type: 'text/javascript; charset=utf-8' },
+  worker: { file: 'worker.js', type: 'text/javascript; charset=utf-8' },
+  icon: { file: 'icon.svg', type: 'image/svg+xml' },
+  manifest: { file: 'manifest.webmanifest', type: 'application/manifest+json' },
+} as const;
+
+type LoadedAssets = Assets & { serve(name: string): Response | undefined };
+
+export function loadAssets(): LoadedAssets {
+  const loaded = Object.values(FILES).map(({ file, type }) => {
+    const path = file === 'idiomorph.min.js' ? require.resolve('idiomorph/dist/idiomorph.min.js') : join(FOLDER, file);
+    const text = readFileSync(path, 'utf8');
+    return { file, type, text, name: file.replace('.', `.${hash('sha256', text).slice(0, 12)}.`) };
+  });
+  const addressOf = (file: string) => `/assets/${loaded.find((one) => one.file === file)!.name}`;
+  return {
+    css: addressOf('console.css'),
+    script: addressOf('console.js'),
+    morph: addressOf('idiomorph.min.js'),
+    icon: addressOf('icon.svg'),
+    serve(name) {
+      const found = loaded.find((one) => one.name === name || one.file === name);
+      if (!found) return undefined;
+      const kept = found.name === name ? 'public, max-age=31536000, immutable' : 'no-cache';
+      return new Response(found.text, {
+        headers: { ...HEADERS, 'content-type': found.type, 'cache-control': kept },
+      });
+    },
+  };
+}

@@ -28,7 +28,6 @@ export type RequestContext = {
 
 /** A redirect to a path below the base. */
 export type Redirect = { readonly to: string };
-/** A file download. */
 export type Download = { readonly download: { readonly name: string; readonly text: string } };
 /** The answer to a request of the console's script. */
 export type JsonAnswer = { readonly json: object };

@@ -7,7 +7,50 @@ import { randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../kit/clock/clock.ts';
 import { openRights, sealRights } from '../kit/identity/person-rights.ts';
 import { randomSecret, sameSecret, seal, tokenDigest } from '../kit/identity/secrets.ts';
-import type { SessionMessages } from './session-messages.ts';
+
+const MAX_STEPS = 16;
+
+export type FlashMessage = {
+  readonly text: string;
+  readonly tone: 'good' | 'bad';
+  /** The name of the step to undo. */
+  readonly undo?: string | undefined;
+};
+
+/** One-time messages of a session, and the steps that it can undo. In memory. */
+export class SessionMessages {
+  readonly #steps = new Map<string, () => Promise<string>>();
+  #message: FlashMessage | undefined;
+
+  /** @param step undoes the action and returns a message */
+  success(text: string, step?: () => Promise<string>): void {
+    const undo = step && randomSecret(9);
+    if (undo !== undefined) {
+      this.#steps.set(undo, step!);
+      const [oldest] = this.#steps.keys();
+      if (this.#steps.size > MAX_STEPS) this.#steps.delete(oldest!);
+    }
+    this.#message = { text, tone: 'good', undo };
+  }
+
+  error(text: string): void {
+    this.#message = { text, tone: 'bad' };
+  }
+
+  /** Returns the message once. */
+  take(): FlashMessage | undefined {
+    const message = this.#message;
+    this.#message = undefined;
+    return message;
+  }
+
+  /** Returns a step once. */
+  step(name: string): (() => Promise<string>) | undefined {
+    const step = this.#steps.get(name);
+    this.#steps.delete(name);
+    return step;
+  }
+}
 
 /** Lifetime of a one-time code. */
 const CODE_MS = 10 * 60_000;
@@ -19,7 +62,6 @@ const MAX_SESSIONS = 32;
 
 const COOKIE = /(?:^|;\s*)([A-Za-z0-9_-]+)=([A-Za-z0-9_-]{1,100})(?=;|$)/g;
 
-/** A signed-in user. */
 export type SignedInUser = {
   readonly user: string;
   /** The credential of the sign-in, if it can be revoked. */
@@ -54,7 +96,6 @@ export type SessionRow = {
   readonly usedAt: number;
 };
 
-/** Stores sessions. */
 export type SessionStore = {
   get(base: string): SessionRow | undefined;
   /** Resolves when the row is stored. Keeps the `most` recently used sessions of the user. */

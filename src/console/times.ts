@@ -1,8 +1,14 @@
-/** Instants on a page: absolute and relative, in one zone that the page names. */
+/** Times on a page: instants in one zone that the page names, and how times in plain language are read. */
 import { html } from 'hono/html';
 import { calendarTime, fromNow, type LocalContext, zoneName } from '../kit/clock/local-time.ts';
+import { isZone } from '../kit/clock/zone.ts';
+import { readPhrase } from '../kit/phrase/phrase.ts';
+import { PhraseError, type Reading } from '../kit/phrase/reading.ts';
+import { usesWallClock } from '../kit/phrase/series-text.ts';
+import { ReveilleError } from '../wire/errors.ts';
 import { formatInstant, parseInstant } from '../wire/rfc3339.ts';
-import type { Html } from './shown.ts';
+import type { FireTimesOf } from './backend.ts';
+import { type Html, shown } from './shown.ts';
 
 /** Distances from a minute on have no seconds. */
 function roughly(at: number, now: number): string {
@@ -35,3 +41,61 @@ export function zoneText({ now, zone }: LocalContext): string {
 }
 
 export type { LocalContext };
+
+const FIRES_SHOWN = 3;
+
+/** @throws PhraseError for unreadable or ambiguous text; ReveilleError `invalid_request` for an unknown zone */
+export function readTyped(when: string, zone: string | undefined, here: LocalContext): Reading {
+  const chosen = zone ?? here.zone;
+  if (!isZone(chosen))
+    throw new ReveilleError(
+      'invalid_request',
+      `zone must be an IANA time zone such as Europe/Berlin (got "${chosen}")`,
+    );
+  return readPhrase(when, { now: here.now, zone: chosen });
+}
+
+/** The instants of a reading; of a series, the next ones. */
+export function firesRead(reading: Reading, ringsOf: FireTimesOf, { now }: LocalContext): readonly number[] {
+  switch (reading.kind) {
+    case 'instant':
+      return [reading.at];
+    case 'delay':
+      return [now + reading.seconds * 1000];
+    case 'series':
+      return ringsOf({ ...reading, after: now, until: Number.MAX_SAFE_INTEGER, atMost: FIRES_SHOWN });
+  }
+}
+
+/** The reading as members of the chronosd API. */
+export function scheduleOf(reading: Reading) {
+  switch (reading.kind) {
+    case 'delay':
+      return { delay_seconds: reading.seconds };
+    case 'instant':
+      return { fire_at: formatInstant(reading.at) };
+    case 'series':
+      return { cron_expr: reading.cron, ...(usesWallClock(reading.cron) ? { timezone: reading.zone } : {}) };
+  }
+}
+
+/** The next fires, in the zone in which the text was read, with the zone's name. */
+export function echo(reading: Reading, ringsOf: FireTimesOf, here: LocalContext): Html {
+  const zone = reading.kind === 'delay' ? here.zone : reading.zone;
+  const [first, ...then] = firesRead(reading, ringsOf, here);
+  if (first === undefined) return html`<p class="reading bad" role="alert">This schedule never fires.</p>`;
+  const textOf = (at: number) => calendarTime(at, { now: here.now, zone });
+  return html`<p class="reading" role="status">Fires <strong>${textOf(first)}</strong> ${fromNow(first, here.now)}${then.map((at) => html`, then <strong>${textOf(at)}</strong>`)} <span class="dim">${zone}</span></p>`;
+}
+
+/** Why the text is not read, with buttons for the possible readings. */
+export function refusal(thrown: unknown): Html {
+  if (thrown instanceof PhraseError) {
+    const choices = thrown.choices.map(
+      (choice) => html`<li><button type="button" class="choice" data-fill="when">${choice}</button></li>`,
+    );
+    return html`<div class="reading bad" role="alert"><p>${shown(thrown.problem)}${choices.length > 0 ? '. Choose one:' : ''}</p>${choices.length > 0 ? html`<ul class="choices">${choices}</ul>` : ''}</div>`;
+  }
+  if (thrown instanceof ReveilleError) return html`<p class="reading bad" role="alert">${shown(thrown.message)}</p>`;
+  throw thrown;
+}

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Logger } from '../kit/log/log.ts';
 import { bundledManifest } from '../mcp-host/bundled-programs.ts';
-import { ReveilleError } from '../wire/errors.ts';
+import { ReveilleError, thrownText } from '../wire/errors.ts';
 import type { ExecutorConfig } from './config.ts';
 import type { Toolbox } from './tools/toolbox.ts';
 
@@ -30,7 +30,7 @@ function digestOfFile(path: string): string {
   try {
     return createHash('sha256').update(readFileSync(path)).digest('hex');
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = thrownText(cause);
     throw new ReveilleError('invalid_request', `EXECUTOR_MANIFEST ${path} cannot be read: ${why}`, { cause });
   }
 }

@@ -1,11 +1,10 @@
 /** The executor's configuration (docs/reference/settings.md). */
 import { join, resolve } from 'node:path';
 import { z } from 'zod';
-import { hostNames, isLoopback, listenerSettings, parseListenerSettings } from '../kit/http/listener-settings.ts';
-import { modelSettings, parseModelConfig } from '../kit/model/settings.ts';
+import { hostNames, listenerSettings, parseListenerSettings, requireToken } from '../kit/http/listener-settings.ts';
+import { modelSettings, parseModelConfig } from '../kit/model/endpoint.ts';
 import { bundledPolicy } from '../mcp-host/bundled-programs.ts';
 import { limitSettings, parseLimits } from '../mcp-host/limits.ts';
-import { ReveilleError } from '../wire/errors.ts';
 import {
   credentialSetting,
   hostSetting,
@@ -15,6 +14,7 @@ import {
   portSetting,
   type Settings,
   secretSetting,
+  stopStart,
   switchSetting,
   tokenSetting,
   urlSetting,
@@ -103,38 +103,22 @@ export const executorSettingsSchema = z.object({
 
 type ExecutorSettings = z.output<typeof executorSettingsSchema>;
 
-function stop(message: string): never {
-  throw new ReveilleError('invalid_request', message);
-}
-
 /** The address may be logged. */
 function refuseCredentials(name: string, url: string): void {
   const { username, password } = new URL(url);
-  if (username !== '' || password !== '') stop(`${name} must be an address without a user name or password`);
-}
-
-function tokenOf(read: ExecutorSettings): string | undefined {
-  if (read.EXECUTOR_TOKEN !== undefined) return read.EXECUTOR_TOKEN;
-  if (!read.EXECUTOR_DEV) {
-    stop('EXECUTOR_TOKEN is not set: give a secret of at least 16 characters, or EXECUTOR_DEV=1 while developing');
-  }
-  if (!isLoopback(read.EXECUTOR_HOST)) {
-    const got = JSON.stringify(read.EXECUTOR_HOST);
-    stop(`EXECUTOR_TOKEN is not set: without it EXECUTOR_HOST must be a loopback address (got ${got})`);
-  }
-  return undefined;
+  if (username !== '' || password !== '') stopStart(`${name} must be an address without a user name or password`);
 }
 
 /** Not the transport token: a program that transports tasks and answers must not decide who may answer. */
 function adminTokenOf({ EXECUTOR_TOKEN, EXECUTOR_ADMIN_TOKEN, EXECUTOR_DEV }: ExecutorSettings): string | undefined {
   if (EXECUTOR_ADMIN_TOKEN === undefined) {
     if (EXECUTOR_DEV) return undefined;
-    return stop(
+    return stopStart(
       'EXECUTOR_ADMIN_TOKEN is not set: give a secret of at least 16 characters, which is needed to enrol approvers, or EXECUTOR_DEV=1 while developing',
     );
   }
   if (EXECUTOR_ADMIN_TOKEN === EXECUTOR_TOKEN)
-    stop('EXECUTOR_ADMIN_TOKEN must not be EXECUTOR_TOKEN: a program that submits tasks must not enrol approvers');
+    stopStart('EXECUTOR_ADMIN_TOKEN must not be EXECUTOR_TOKEN: a program that submits tasks must not enrol approvers');
   return EXECUTOR_ADMIN_TOKEN;
 }
 
@@ -150,7 +134,7 @@ export function effectivePolicy(setting: string | undefined, manifest: string | 
 function dataDirOf({ EXECUTOR_DATA_DIR, REVEILLE_HOME }: ExecutorSettings): string {
   if (EXECUTOR_DATA_DIR !== undefined) return EXECUTOR_DATA_DIR;
   if (REVEILLE_HOME !== undefined) return join(REVEILLE_HOME, 'executor');
-  return stop('EXECUTOR_DATA_DIR is not set: give a folder for intents and their receipts, or set REVEILLE_HOME');
+  return stopStart('EXECUTOR_DATA_DIR is not set: give a folder for intents and their receipts, or set REVEILLE_HOME');
 }
 
 /** Receivers of notifications about waiting questions when the person may be absent. */
@@ -164,7 +148,7 @@ export type NotifyConfig = {
 function notifyOf(read: ExecutorSettings): NotifyConfig {
   const { EXECUTOR_NOTIFY_URL: url, EXECUTOR_NOTIFY_SECRET: secret, EXECUTOR_NOTIFY_COMMAND: command } = read;
   if (url === undefined && secret !== undefined) {
-    stop('EXECUTOR_NOTIFY_URL is not set, but EXECUTOR_NOTIFY_SECRET is: give the address as well');
+    stopStart('EXECUTOR_NOTIFY_URL is not set, but EXECUTOR_NOTIFY_SECRET is: give the address as well');
   }
   if (url !== undefined) refuseCredentials('EXECUTOR_NOTIFY_URL', url);
   return { webhook: url === undefined ? undefined : { url, secret }, command };
@@ -176,11 +160,11 @@ function chronosOf(read: ExecutorSettings): ChronosConfig {
   const { EXECUTOR_CHRONOS_URL: url, EXECUTOR_CHRONOS_TOKEN: token } = read;
   if (url === undefined) {
     if (token !== undefined)
-      stop('EXECUTOR_CHRONOS_URL is not set, but EXECUTOR_CHRONOS_TOKEN is: give the address as well');
+      stopStart('EXECUTOR_CHRONOS_URL is not set, but EXECUTOR_CHRONOS_TOKEN is: give the address as well');
     return undefined;
   }
   if (token === undefined)
-    stop('EXECUTOR_CHRONOS_TOKEN is not set, but EXECUTOR_CHRONOS_URL is: give the token as well');
+    stopStart('EXECUTOR_CHRONOS_TOKEN is not set, but EXECUTOR_CHRONOS_URL is: give the token as well');
   refuseCredentials('EXECUTOR_CHRONOS_URL', url);
   return { url, token };
 }
@@ -227,14 +211,16 @@ export type ExecutorConfig = ReturnType<typeof parseExecutorConfig>;
  */
 export function parseExecutorConfig(settings: Settings) {
   const read = parseSettings(executorSettingsSchema, settings);
-  const [token, notify, chronos] = [tokenOf(read), notifyOf(read), chronosOf(read)];
+  const { EXECUTOR_TOKEN: token, EXECUTOR_DEV: isDev, EXECUTOR_HOST: host } = read;
+  requireToken('EXECUTOR_TOKEN', 'EXECUTOR', { token, isDev, host });
+  const [notify, chronos] = [notifyOf(read), chronosOf(read)];
   const adminToken = adminTokenOf(read);
   const manifestPath = read.EXECUTOR_MANIFEST;
   const { model, warnings } = parseModelConfig('EXECUTOR', settings);
   return Object.freeze({
-    host: read.EXECUTOR_HOST,
+    host,
     port: read.EXECUTOR_PORT,
-    listener: parseListenerSettings('EXECUTOR', read.EXECUTOR_HOST, settings),
+    listener: parseListenerSettings('EXECUTOR', host, settings),
     allowedHosts: hostNames(read.EXECUTOR_ALLOWED_HOSTS),
     dataDir: dataDirOf(read),
     /** `undefined`: every request is accepted; only in development and only on loopback. */

@@ -1,5 +1,4 @@
 /** The executor's operations, independent of the transport. The HTTP routes call them; `execution/` implements them. */
-
 import type { z } from 'zod';
 import type { GateAnswer, gateSchema, IntentRequest, IntentStatus, intentStateSchema } from '../wire/executor.ts';
 import type { IntentReceipt } from '../wire/intent-receipt.ts';
@@ -10,7 +9,6 @@ export type { IntentView };
 /** The state of an intent, as `GET /messages/async/{id}` returns it. */
 export type IntentState = Readonly<z.output<typeof intentStateSchema>>;
 
-/** The state of one node of the plan. */
 export type NodeState = IntentView['nodes'][number];
 
 export type IntentEvent = {

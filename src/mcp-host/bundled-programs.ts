@@ -38,7 +38,6 @@ function installed(name: string): string | undefined {
   }
 }
 
-/** A manifest that ships with this package. */
 export function bundledManifest(agent: 'neo' | 'executor' | 'default'): string {
   const own = ownPackageFile(import.meta.dirname);
   return join(own === undefined ? '.' : dirname(own), 'agents', `${agent}.json`);

@@ -2,7 +2,6 @@
  * Decides which tools are natural and which escalate: the one rule for Neo, the executor and `reveille policy explain`.
  * A name or a server's hint only makes a class stricter. Only the manifest's entry for a tool loosens it. Pure.
  */
-
 import { inLatin } from '../kit/text/hidden-characters.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import type { SideEffectClass, ToolSurface } from '../wire/manifest.ts';

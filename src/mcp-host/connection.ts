@@ -14,6 +14,7 @@ import {
 } from '@modelcontextprotocol/client';
 import type { Clock } from '../kit/clock/clock.ts';
 import type { Sandbox } from '../kit/process/isolation.ts';
+import { thrownText } from '../wire/errors.ts';
 import { CONVERSATION_CAPABILITY, CONVERSATION_META, USER_META } from '../wire/manifest.ts';
 import { VERSION } from '../wire/version.ts';
 import { withDeadline } from './deadline.ts';
@@ -57,7 +58,7 @@ type Wire = {
 export function describeError(thrown: unknown): string {
   const parts: string[] = [];
   for (let at = thrown; at !== undefined && parts.length < 4; at = at instanceof Error ? at.cause : undefined) {
-    parts.push(at instanceof Error ? at.message : String(at));
+    parts.push(thrownText(at));
   }
   return [...new Set(parts)].join(': ').replace(/\s+/g, ' ').slice(0, 600);
 }
@@ -199,11 +200,7 @@ export class Connection {
     void this.close();
   }
 
-  /**
-   * Lists the tools again, all pages.
-   *
-   * @throws Error when there is no answer, or the pages do not end
-   */
+  /** Lists the tools again, all pages. @throws Error when there is no answer, or the pages do not end */
   async listTools(signal: AbortSignal): Promise<ToolDefinition[]> {
     const client = this.#client!;
     // The SDK would write a line to stdout about it.

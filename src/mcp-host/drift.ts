@@ -1,7 +1,7 @@
 /**
  * Drift: manifest, lock, registry and skill disagree. This module compares files, without running anything: declared
  * tools, pinned definitions, the tools that servers of this package list, and the tools that a skill names. A server's
- * live tools are compared when it starts (`pinned-tools.ts`).
+ * live tools are compared when it starts (`PinnedTools`).
  */
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -10,10 +10,17 @@ import { ReveilleError } from '../wire/errors.ts';
 import { readToolUri } from '../wire/tool-uri.ts';
 import { bundledManifest, ownToolsFile } from './bundled-programs.ts';
 import { loadManifest, type Manifest, type ServerSpec } from './manifest.ts';
-import { PinnedTools } from './pinned-tools.ts';
 import type { Variables } from './references.ts';
 import { type ToolDefinition, toolDefinitionSchema } from './tool-definition.ts';
-import { type KnownTools, lockPathOf, readKnownTools, readLock, type ToolLock, type ToolPins } from './tool-lock.ts';
+import {
+  type KnownTools,
+  lockPathOf,
+  PinnedTools,
+  readKnownTools,
+  readLock,
+  type ToolLock,
+  type ToolPins,
+} from './tool-lock.ts';
 
 /** A manifest and the files beside it. */
 export type LockedManifest = { manifest: Manifest; lock: ToolLock | undefined; known: KnownTools | undefined };

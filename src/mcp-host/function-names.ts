@@ -43,11 +43,7 @@ export function functionName(alias: string, tool: string): string {
 /** Two tools with the same function name. */
 export type NameCollision<T> = { name: string; tools: readonly [T, T] };
 
-/**
- * Gives every tool its name.
- *
- * @returns the map for dispatching calls, and the tools whose names collide
- */
+/** Gives every tool its name. @returns the map for dispatching calls, and the tools whose names collide */
 export function bindNames<T extends { alias: string; tool: string }>(
   tools: readonly T[],
   name: (alias: string, tool: string) => string = functionName,

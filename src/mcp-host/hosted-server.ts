@@ -2,7 +2,6 @@
  * The life cycle of one declared server: start, check against the manifest and the pins, health checks, restart with a
  * growing delay. A server whose tools differ from the pinned ones is quarantined permanently.
  */
-
 import { backoff } from '../kit/clock/backoff.ts';
 import type { CancelTimer, Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
@@ -11,12 +10,11 @@ import { Connection, describeError } from './connection.ts';
 import { HealthWatch, ToolWatch } from './connection-watch.ts';
 import { TimedOut, withDeadline } from './deadline.ts';
 import type { ServerSpec } from './manifest.ts';
-import { PinnedTools, ToolMismatch } from './pinned-tools.ts';
 import type { SeenTools } from './seen-tools.ts';
 import type { ServerLog } from './server-log.ts';
 import { type CallOptions, type CallOutcome, type CallState, ToolCalls } from './tool-calls.ts';
 import type { ToolDefinition } from './tool-definition.ts';
-import type { ToolPins } from './tool-lock.ts';
+import { PinnedTools, ToolMismatch, type ToolPins } from './tool-lock.ts';
 
 /** A server that ran for this long resets its consecutive failures. */
 const STEADY_MS = 60_000;
@@ -174,7 +172,6 @@ export class HostedServer {
     return this.#changes;
   }
 
-  /** The number of restarts. */
   get restarts(): number {
     return this.#restarts;
   }

@@ -2,7 +2,6 @@
  * Edits the text of a manifest and keeps everything else as written: order, blanks, untouched fields. Pure; the caller
  * loads the text before it writes it.
  */
-
 import { readJsonWithPositions } from '../kit/json/strict-json.ts';
 import type { ManifestServer, ManifestTool } from '../wire/manifest.ts';
 

@@ -12,9 +12,9 @@ import {
   readJsonWithPositions,
 } from '../kit/json/strict-json.ts';
 import { inheritedVariables, isWithheldFromServers } from '../kit/process/inherited-variables.ts';
-import { isProgram } from '../kit/process/program.ts';
+import { isProgram } from '../kit/process/tools.ts';
 import type { SandboxView } from '../kit/process/view.ts';
-import { ReveilleError } from '../wire/errors.ts';
+import { ReveilleError, thrownText } from '../wire/errors.ts';
 import {
   agentManifestSchema,
   type ManifestLimits,
@@ -305,7 +305,7 @@ function readText(path: string): { text: string; sha256: string } {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
     return { text, sha256: createHash('sha256').update(bytes).digest('hex') };
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = thrownText(cause);
     throw new ReveilleError('invalid_request', `the agent manifest ${path} cannot be read: ${reason}`, { cause });
   }
 }
@@ -320,8 +320,6 @@ function parse(path: string, text: string): PositionedJson {
 }
 
 /**
- * Reads a manifest file.
- *
  * @param variables the values of `${NAME}` and `$env:NAME`; child servers get an allow-list of them
  * @throws ReveilleError `invalid_request` with one line per problem, `file:line:column: field …`; possible secrets are
  *   not repeated. An unset variable is a problem of a required server; otherwise the start reports it.

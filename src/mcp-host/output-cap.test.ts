@@ -5,8 +5,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import type { ContentBlock } from '@modelcontextprotocol/client';
 import fc from 'fast-check';
-import { capOutput } from './output-cap.ts';
-import { SpillFolder } from './spill-folder.ts';
+import { capOutput, SpillFolder } from './output-cap.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'reveille-cap-'));
 after(() => rmSync(root, { recursive: true }));

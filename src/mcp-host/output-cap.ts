@@ -1,11 +1,58 @@
 /**
  * Caps tool output to a size that a model can read. The whole output is stored in a file, and the model gets its path.
  */
+import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/client';
+import { v7 as uuidv7 } from 'uuid';
+import { thrownText } from '../wire/errors.ts';
 import { parseUntrustedJson } from '../wire/json.ts';
 import type { RawAnswer } from './raw-answers.ts';
-import type { SpillFolder } from './spill-folder.ts';
 import type { InBandAnswer, WithoutResult } from './tool-call-failure.ts';
+
+/** Beyond this the oldest files are deleted. */
+const MOST_BYTES = 256 * 1024 * 1024;
+
+/** Its path below a data folder; absolute, because programs with another working directory get it. */
+export function spillFolderPath(dataDir: string): string {
+  return resolve(dataDir, 'tool-output');
+}
+
+/** The folder for output that is too long for a model, which gets the path of the file. */
+export class SpillFolder {
+  readonly #path: string;
+  readonly #mostBytes: number;
+
+  /** Created when needed. */
+  constructor(path: string, mostBytes = MOST_BYTES) {
+    this.#path = path;
+    this.#mostBytes = mostBytes;
+  }
+
+  /**
+   * Stores content, readable by this user only.
+   *
+   * @returns the path
+   * @throws Error when the disk does not accept it
+   */
+  store(content: string | Uint8Array, extension: string): string {
+    mkdirSync(this.#path, { recursive: true, mode: 0o700 });
+    // UUIDv7 names sort by time.
+    const path = join(this.#path, `${uuidv7()}.${extension}`);
+    writeFileSync(path, content, { mode: 0o600, flag: 'wx' });
+    this.#prune(path);
+    return path;
+  }
+
+  #prune(newest: string): void {
+    let bytes = 0;
+    for (const name of readdirSync(this.#path).sort().reverse()) {
+      const path = join(this.#path, name);
+      bytes += statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+      if (bytes > this.#mostBytes && path !== newest) rmSync(path, { force: true });
+    }
+  }
+}
 
 /** The result of a tool, for a model and for programs. */
 export type ToolResult = {
@@ -31,7 +78,6 @@ const BYTES_PER_TOKEN = 4;
 /** The share of the remaining text that is kept from the beginning. */
 const HEAD_SHARE = 0.75;
 
-/** The text of a block, if it has any. */
 function textOf(block: ContentBlock): string | undefined {
   if (block.type === 'text') return block.text;
   if (block.type === 'resource' && 'text' in block.resource) return block.resource.text;
@@ -65,8 +111,7 @@ function storeWhole(
     return { note: `the whole output is in ${path}`, path };
   } catch (thrown) {
     // A full disk must not turn a successful call into a failed one.
-    const reason = thrown instanceof Error ? thrown.message : String(thrown);
-    return { note: `the whole output could not be stored: ${reason}` };
+    return { note: `the whole output could not be stored: ${thrownText(thrown)}` };
   }
 }
 

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import type { Logger } from '../kit/log/log.ts';
 import { canonicalJson } from '../wire/canonical-json.ts';
+import { systemCodeOf } from '../wire/errors.ts';
 import { definitionOf, digestOf, type ToolDefinition, toolDefinitionSchema } from './tool-definition.ts';
 
 /** Longer definitions are stored as their digest alone. In UTF-16 units. */
@@ -99,7 +100,7 @@ export class SeenTools {
     try {
       return seenSchema.parse(JSON.parse(readFileSync(this.#path, 'utf8'))).servers as Record<string, SeenServer>;
     } catch (err) {
-      const isMissing = err instanceof Error && 'code' in err && err.code === 'ENOENT';
+      const isMissing = systemCodeOf(err) === 'ENOENT';
       // Only the stored definitions are lost; the servers work.
       if (!isMissing)
         this.#log.warn({ err, file: this.#path }, 'the earlier tool definitions of the servers cannot be read');

@@ -2,7 +2,6 @@
  * The output of a server on stderr, and on stdout where it is not a message. It is stored in a bounded file per server,
  * without secrets.
  */
-
 import { appendFileSync, mkdirSync, renameSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
@@ -74,7 +73,6 @@ export class ServerLog {
     for (const line of lines) this.line('stderr', line);
   }
 
-  /** Writes one line. */
   line(source: LineSource, text: string): void {
     let line = text.slice(0, LINE_CHARACTERS);
     for (const secret of this.#secrets) line = line.replaceAll(secret, '[hidden]');

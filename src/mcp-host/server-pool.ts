@@ -2,22 +2,25 @@
  * The servers of a manifest and their tools as one set: concurrent start, function names, calls by name, status.
  * Daemons use this module; the other files of this folder are its parts.
  */
+
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
 import type { Sandbox } from '../kit/process/isolation.ts';
-import { type ErrorCode, ReveilleError } from '../wire/errors.ts';
+import { type ErrorCode, ReveilleError, thrownText } from '../wire/errors.ts';
 import type { Rail, SideEffectClass, ToolSurface } from '../wire/manifest.ts';
 import { writeToolUri } from '../wire/tool-uri.ts';
-import { offeredBeforeStart, pinsOf } from './drift.ts';
+import { bundledPrograms, programFolders } from './bundled-programs.ts';
+import { offeredBeforeStart, pinsOf, readLockedManifest, rejectDrift } from './drift.ts';
 import { bindNames } from './function-names.ts';
 import { HostedServer, type ServerState, type StartOutcome } from './hosted-server.ts';
 import { describeLimits, type HostLimits, resolveLimits } from './limits.ts';
 import type { Manifest, ServerSpec } from './manifest.ts';
-import { capOutput, inBandError, type ToolResult } from './output-cap.ts';
+import { capOutput, inBandError, SpillFolder, spillFolderPath, type ToolResult } from './output-cap.ts';
+import type { Variables } from './references.ts';
 import { SeenTools } from './seen-tools.ts';
 import { ServerLog } from './server-log.ts';
-import { SpillFolder, spillFolderPath } from './spill-folder.ts';
 import type { CallOptions } from './tool-calls.ts';
 import type { ToolDefinition } from './tool-definition.ts';
 import type { KnownTools, ToolLock } from './tool-lock.ts';
@@ -61,7 +64,6 @@ export type HostedTool = {
   isPinned: boolean;
 };
 
-/** The status of a server. */
 export type ServerStatus = {
   alias: string;
   state: ServerState;
@@ -306,4 +308,65 @@ export class ServerPool {
     this.#rebuild();
     for (const listener of this.#listeners) listener();
   }
+}
+
+type ManifestStart = {
+  manifestPath: string;
+  /** The values for references in the manifest; servers get an allow-list of them. */
+  variables: Variables;
+  /** Contains `mcp-logs/` and `tool-output/`. */
+  dataDir: string;
+  clock: Clock;
+  log: Logger;
+  /** Cancels the start. */
+  signal?: AbortSignal | undefined;
+  /** Limits that override those of the manifest. */
+  limits?: Partial<HostLimits> | undefined;
+  /** Whether the lock beside the manifest is enforced if it exists; true by default. */
+  pinned?: boolean;
+  /** Also starts servers that could wait for their first call: for a check of the whole configuration. */
+  eager?: boolean | undefined;
+  /** Starts only these servers and accepts their tools, whatever the manifest declares: for a review by a person. */
+  only?: ReadonlySet<string> | undefined;
+  /** More folders that servers need, by their names in error messages. */
+  folders?: Readonly<Record<string, string>>;
+  /** Paths that child servers must not see. */
+  sandbox?: Sandbox | undefined;
+  /** Inspects the manifest before anything is started. @throws ReveilleError to cancel the start */
+  inspect?: (manifest: Manifest) => void;
+};
+
+function makeFolder(name: string, folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  } catch (cause) {
+    throw new ReveilleError('unavailable', `${name} ${folder} cannot be created: ${thrownText(cause)}`, { cause });
+  }
+}
+
+const forReview = (servers: Manifest['servers'], only: ReadonlySet<string>) =>
+  servers.flatMap((spec) => (only.has(spec.alias) ? [{ ...spec, tools: undefined, required: false }] : []));
+
+/**
+ * @throws ReveilleError `invalid_request`: the manifest or lock is invalid, and nothing is started. `conflict`: a
+ *   server's tools differ from the declared and pinned ones. `unavailable`: a required server does not start.
+ */
+export async function startManifest(start: ManifestStart): Promise<{ pool: ServerPool; manifest: Manifest }> {
+  const { manifestPath, variables, dataDir, clock, log, signal } = start;
+  const { manifest: whole, lock, known } = readLockedManifest(manifestPath, variables, start.pinned);
+  const { only } = start;
+  const manifest = only === undefined ? whole : { ...whole, servers: forReview(whole.servers, only) };
+  start.inspect?.(manifest);
+  if (lock && only === undefined) rejectDrift({ manifest, lock });
+  for (const [name, folder] of Object.entries(start.folders ?? {})) makeFolder(name, folder);
+  // A files server that serves this folder does not start without it.
+  makeFolder('the folder for tool output', spillFolderPath(dataDir));
+  const pool = await ServerPool.start(manifest, {
+    ...{ clock, log, dataDir, sandbox: start.sandbox, programs: bundledPrograms(), programFolders: programFolders() },
+    ...(lock && { lock }),
+    ...(!start.eager && only === undefined && { known }),
+    ...(signal && { signal }),
+    ...resolveLimits(start.limits, manifest.limits),
+  });
+  return { pool, manifest };
 }

@@ -6,10 +6,10 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import type { Writable } from 'node:stream';
 import { type JSONRPCMessage, parseJSONRPCMessage, type Transport } from '@modelcontextprotocol/client';
 import type { CancelTimer, Clock } from '../kit/clock/clock.ts';
-import { exitOf, signalBubblewrapGroup } from '../kit/process/bubblewrap-signals.ts';
+import { exitOf, signalBubblewrapGroup } from '../kit/process/bubblewrap.ts';
 import type { Sandbox } from '../kit/process/isolation.ts';
 import { sendSignal } from '../kit/process/process-info.ts';
-import { isProgram } from '../kit/process/program.ts';
+import { isProgram } from '../kit/process/tools.ts';
 import { parseUntrustedJson } from '../wire/json.ts';
 import type { StdioLink } from './manifest.ts';
 import type { RawAnswers } from './raw-answers.ts';
@@ -267,11 +267,7 @@ type MessageSink = {
 /** How many characters of an invalid line are shown. */
 const SHOWN_BYTES = 512;
 
-/**
- * Makes a function that accepts chunks. Empty lines are skipped.
- *
- * @param longestBytes of one line
- */
+/** Makes a function that accepts chunks. Empty lines are skipped. @param longestBytes of one line */
 function messageReader(longestBytes: number, sink: MessageSink): (chunk: Buffer) => void {
   let waiting: Buffer[] = [];
   let waitingBytes = 0;

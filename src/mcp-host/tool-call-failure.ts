@@ -1,6 +1,6 @@
 /** A tool call without an answer, and whether it may have had its effect. */
 import { ProtocolError, ProtocolErrorCode, SdkError, SdkErrorCode, SdkHttpError } from '@modelcontextprotocol/client';
-import { ReveilleError } from '../wire/errors.ts';
+import { ReveilleError, thrownText } from '../wire/errors.ts';
 import { Cancelled, TimedOut } from './deadline.ts';
 
 /**
@@ -148,7 +148,7 @@ export function judgeFailure(called: string, thrown: unknown, ending: string | u
   const mayHaveRun = !codesOf(thrown).some(
     (code) => CONNECT_ERROR_CODES.has(code) || code === SdkErrorCode.NotConnected,
   );
-  const reason = ending ? `the server ${ending}` : thrown instanceof Error ? thrown.message : String(thrown);
+  const reason = ending ? `the server ${ending}` : thrownText(thrown);
   const message = `${called}: ${reason}${mayHaveRun ? '; it may have run' : ''}`;
   return { failure: new ToolCallFailure('connection', message, { mayHaveRun, cause: thrown }) };
 }

@@ -13,7 +13,6 @@ import {
 } from './tool-call-failure.ts';
 import { digestOf, type ToolDefinition } from './tool-definition.ts';
 
-/** The state of the server for a call. */
 export type CallState =
   | { connection: Connection; definitions: readonly ToolDefinition[] }
   /**
@@ -67,8 +66,6 @@ export class ToolCalls {
   }
 
   /**
-   * Calls a tool.
-   *
    * @returns the result, or a text for the model
    * @throws ToolCallFailure
    */

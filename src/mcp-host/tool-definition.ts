@@ -13,7 +13,6 @@ export type ToolDefinition = {
   annotations?: Readonly<Record<string, unknown>>;
 };
 
-/** A stored definition. */
 export const toolDefinitionSchema = z.object({
   name: z.string(),
   description: z.string().optional(),

@@ -5,8 +5,9 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { z } from 'zod';
 import { JsonSyntaxError, readJsonWithPositions } from '../kit/json/strict-json.ts';
-import { ReveilleError } from '../wire/errors.ts';
+import { ReveilleError, systemCodeOf, thrownText } from '../wire/errors.ts';
 import { checkInput } from '../wire/validate.ts';
+import type { DeclaredTool, ServerSpec } from './manifest.ts';
 import { definitionOf, digestOf, type ToolDefinition, toolDefinitionSchema } from './tool-definition.ts';
 
 const toolLockSchema = z.strictObject({
@@ -19,7 +20,6 @@ const toolLockSchema = z.strictObject({
 });
 export type ToolLock = z.output<typeof toolLockSchema>;
 
-/** The pins of one server. */
 export type ToolPins = Readonly<Record<string, string>>;
 
 /** The definitions behind the pins of a lock, by alias. */
@@ -32,7 +32,6 @@ const knownToolsSchema = z.strictObject({
 
 const REMEDY = 'run `reveille tools pin` after you have reviewed the change';
 
-/** The file with the definitions that the lock of a manifest pins. */
 export function toolsPathOf(manifestPath: string): string {
   return `${manifestPath.replace(/\.json$/, '')}.tools.json`;
 }
@@ -65,7 +64,6 @@ export function writeKnownTools(manifestPath: string, known: KnownTools): void {
   renameSync(temporaryPath, path);
 }
 
-/** The path of a manifest's lock. */
 export function lockPathOf(manifestPath: string): string {
   return `${manifestPath.replace(/\.json$/, '')}.lock.json`;
 }
@@ -96,9 +94,8 @@ export function readLock(path: string): ToolLock | undefined {
   try {
     text = readFileSync(path, 'utf8');
   } catch (cause) {
-    if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return undefined;
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new ReveilleError('invalid_request', `the tool lock ${path} cannot be read: ${reason}`, { cause });
+    if (systemCodeOf(cause) === 'ENOENT') return undefined;
+    throw new ReveilleError('invalid_request', `the tool lock ${path} cannot be read: ${thrownText(cause)}`, { cause });
   }
   return parseLock(path, text);
 }
@@ -143,4 +140,69 @@ export function pinDifferences(pins: ToolPins | undefined, live: readonly ToolDe
     ...found,
     ...removed.map((name) => `${JSON.stringify(name)} is pinned, but the server does not have it; ${REMEDY}`),
   ];
+}
+
+// Checks a server's tools against the names that its manifest declares and the definitions that the lock beside it
+// pins.
+
+/** The server's tools differ from the declared or pinned tools. */
+export class ToolMismatch extends Error {
+  override name = 'ToolMismatch';
+  /** One sentence for each tool that differs. */
+  readonly differences: readonly string[];
+
+  constructor(differences: readonly string[]) {
+    super(differences.join('; '));
+    this.differences = differences;
+  }
+}
+
+export class PinnedTools {
+  readonly #declared: ServerSpec['tools'];
+  readonly #pins: ToolPins | undefined;
+
+  /** @param pins the pinned definitions; `undefined` where the lock does not name the server */
+  constructor({ tools }: ServerSpec, pins: ToolPins | undefined) {
+    this.#declared = tools;
+    this.#pins = pins;
+  }
+
+  /** Whether nothing is declared or pinned. Then the server may have any tools, each name once. */
+  get isEmpty(): boolean {
+    return this.#declared === undefined && this.#pins === undefined;
+  }
+
+  /** One sentence for each tool that differs; empty when none does. */
+  differences(live: readonly ToolDefinition[]): string[] {
+    return [...nameDifferences(this.#declared, live), ...pinDifferences(this.#pins, live)];
+  }
+
+  /** @throws Mismatch when a tool differs */
+  check(live: readonly ToolDefinition[]): void {
+    const differences = this.differences(live);
+    if (differences.length > 0) throw new ToolMismatch(differences);
+  }
+}
+
+/**
+ * @param declared `undefined` accepts any tools, as long as no name is listed twice
+ * @returns one sentence for each tool that differs; empty when none does
+ */
+function nameDifferences(
+  declared: ReadonlyMap<string, DeclaredTool> | undefined,
+  live: readonly ToolDefinition[],
+): string[] {
+  const found: string[] = [];
+  const seen = new Set<string>();
+  for (const { name } of live) {
+    const shown = JSON.stringify(name);
+    if (seen.has(name)) found.push(`${shown} is listed twice by the server`);
+    else if (declared && !declared.has(name)) found.push(`${shown} is not declared in the manifest`);
+    seen.add(name);
+  }
+  for (const name of declared?.keys() ?? []) {
+    if (!seen.has(name))
+      found.push(`${JSON.stringify(name)} is declared in the manifest, but the server does not have it`);
+  }
+  return found;
 }

@@ -37,11 +37,9 @@ export type AgentHostOptions = {
 /** Opens a host. @throws ReveilleError when its store cannot be opened */
 export type OpenAgentHost = (options: AgentHostOptions) => AgentHost;
 
-/** A turn that the host has recorded. */
 export type RecordedTurn = {
   /** A `program` is started for each turn, a `server` runs by itself, and a `receiver` reports no result. */
   readonly by: 'program' | 'server' | 'receiver';
-  /** The name of the preset. */
   readonly preset: string;
   /** Reads its state; `undefined` when it was deleted. */
   readonly read: () => Turn | undefined;

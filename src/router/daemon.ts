@@ -13,15 +13,13 @@ import type { OnStage } from '../turns/turn-view.ts';
 import { toReveilleError } from '../wire/errors.ts';
 import { WAKE_BODY_MAX_BYTES } from '../wire/wake.ts';
 import type { AgentHost, OpenAgentHost } from './agent-host.ts';
-import { Budgets } from './budget/budgets.ts';
-import { WakeRecords } from './budget/wake-records.ts';
+import { Budgets, WakeRecords } from './budget/budgets.ts';
 import type { RouterConfig } from './config.ts';
-import { Fleet } from './fleet.ts';
+import { Fleet, IdleKeeper } from './fleet.ts';
 import { addMachineRoutes } from './http/machine-routes.ts';
 import { ROUTER_ROUTES } from './http/routes.ts';
 import { addUserRoutes } from './http/user-routes.ts';
 import { addTurnReportKeyRoutes, addWakeRoutes } from './http/wake-routes.ts';
-import { IdleKeeper } from './idle-keeper.ts';
 import { type Machine, suspendMachine } from './machines/machine.ts';
 import { PendingTurns } from './machines/pending-turns.ts';
 import { Registry } from './machines/registry.ts';
@@ -33,8 +31,8 @@ import { createHealthProbe } from './providers/health.ts';
 import { Isolation } from './providers/isolation.ts';
 import { ConsoleRows } from './public/console-rows.ts';
 import { type PagesOf, type PublicListener, startPublicListener } from './public/listener.ts';
-import { ownMachine } from './public/own-machine.ts';
 import { PersonTokens } from './public/person-tokens.ts';
+import { ownMachine } from './public/users.ts';
 import { Reaper } from './reaper/reaper.ts';
 import { Repetitions } from './repetitions.ts';
 import { Restarter } from './restarter.ts';
@@ -69,7 +67,6 @@ export type RunningRouter = Pick<RunningServer, 'url' | 'port' | 'routes'> & {
    * takes less than 20 seconds; a repeated call returns the same promise.
    */
   close(): Promise<void>;
-  /** The address of the public listener. */
   readonly public: Pick<PublicListener, 'url' | 'localhost' | 'port' | 'routes' | 'figures'>;
 };
 
@@ -80,11 +77,7 @@ const DRAIN_MS = 5000;
 /** Per daemon. A hanging daemon blocks only its own connections. */
 const CONNECTIONS = 128;
 
-/**
- * Starts a router.
- *
- * @throws ReveilleError `unavailable` when the port is taken, or when another router owns the data folder
- */
+/** @throws ReveilleError `unavailable` when the port is taken, or when another router owns the data folder */
 export async function startRouter(options: RouterOptions): Promise<RunningRouter> {
   const { config, clock, log, version } = options;
   for (const warning of config.warnings) log.warn(warning);

@@ -3,7 +3,6 @@
  * (`wire/fire-id.ts`). Its record outlives the router: an identical wake within the window is the same fire. The window
  * begins with the first of them, whatever the date is.
  */
-
 import type { StatementSync } from 'node:sqlite';
 import type { Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';

@@ -41,7 +41,6 @@ export class Startup {
   /** The provider has ended. Never rejects. */
   readonly settled: Promise<void>;
 
-  /** Begins it. */
   constructor(options: StartupOptions) {
     const { run, clock, limitMs, onLate, onReady, onFailed } = options;
     const began = clock.monotonic();

@@ -1,5 +1,4 @@
 /** A wake: from the alarm's request to the daemon's answer (docs/reference/routes.md). */
-
 import type { Dispatcher } from 'undici';
 import { type AcceptedTurn, type DaemonAnswer, deliver } from '../agents/neo/client.ts';
 import { backoff } from '../kit/clock/backoff.ts';

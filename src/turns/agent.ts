@@ -16,11 +16,9 @@ export class TurnCancelled extends TurnEnd {
   }
 }
 
-/** One attempt at a turn. */
 export type Attempt = {
   /** The turn as it is stored; `begin` replaces it. */
   readonly turn: Turn;
-  /** The prompt for the agent. */
   readonly prompt: string;
   /** The conversation to continue; without it a new one begins. */
   readonly session: string | undefined;

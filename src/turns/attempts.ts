@@ -28,7 +28,6 @@ export type AttemptsOptions = {
   log: Logger;
 };
 
-/** The outcome of an attempt. */
 export type Attempted = {
   /** As the attempt left it. */
   turn: Turn;
@@ -103,7 +102,6 @@ function storedAttempt(
   return {
     attempt,
 
-    /** Waits for the outcome. */
     async end(work: Promise<Outcome>): Promise<Attempted> {
       let outcome: Outcome;
       try {

@@ -90,7 +90,6 @@ export function turnQueries(db: DatabaseSync) {
   const after = select('WHERE conversation_id = ? AND seq > ? ORDER BY seq');
 
   return {
-    /** A turn of this conversation. */
     turn(id: string, conversationId: string): Turn | undefined {
       const row = one.get(id, conversationId);
       return row === undefined ? undefined : turnOf(row);

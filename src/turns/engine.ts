@@ -3,8 +3,8 @@
  * is the queue; the state in memory can be lost. A turn that was running when the last process ended is given to its
  * agent's `resume`, which alone decides whether it is begun again.
  */
+import { untilStored } from '../kit/clock/backoff.ts';
 import type { CancelTimer, Clock } from '../kit/clock/clock.ts';
-import { untilStored } from '../kit/clock/until-stored.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
@@ -30,7 +30,6 @@ export type TurnEngineOptions = {
   owner: string;
   /** A turn has certainly begun, and no report of its start is stored yet. */
   onStart?: (turn: Turn, at: number) => void;
-  /** A turn has ended. */
   onFinished?: (turn: Turn) => void;
   clock: Clock;
   log: Logger;
@@ -86,7 +85,6 @@ export class TurnEngine {
     this.#pump();
   }
 
-  /** The number of waiting turns of a conversation. */
   waiting(turn: Pick<UnfinishedTurn, 'userId' | 'conversationId' | 'preset'>): number {
     return this.#queues.waiting(this.#placeOf(turn));
   }

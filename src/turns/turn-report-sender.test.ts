@@ -10,8 +10,12 @@ import { type Clock, systemClock } from '../kit/clock/clock.ts';
 import { turnReportKey, verifyWebhook } from '../kit/identity/webhook-signature.ts';
 import { silentLogger } from '../kit/log/log.ts';
 import type { TurnReport } from '../wire/turn-report.ts';
-import { createTurnReportSender, deliveryOf, type TurnReportSenderOptions } from './turn-report-sender.ts';
-import { turnReportTable } from './turn-report-table.ts';
+import {
+  createTurnReportSender,
+  deliveryOf,
+  type TurnReportSenderOptions,
+  turnReportTable,
+} from './turn-report-sender.ts';
 
 const HOUR = 3600_000;
 const KEY = turnReportKey('a machine token');

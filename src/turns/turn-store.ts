@@ -11,19 +11,14 @@ import { ReveilleError } from '../wire/errors.ts';
 import { isOccurrence } from '../wire/fire-id.ts';
 import type { TurnReport } from '../wire/turn-report.ts';
 import type { Turn } from './turn.ts';
-import type { TurnReportOutbox } from './turn-report-sender.ts';
-import { turnReportTable } from './turn-report-table.ts';
+import { type TurnReportOutbox, turnReportTable } from './turn-report-sender.ts';
 import { type AcceptedTurn, type Ending, turnTable } from './turn-table.ts';
 
 /** What the owner of the database stores in the transactions that change a turn. */
 export type TurnHooks = {
   /** Before a new turn is stored. */
   accepting?(turn: AcceptedTurn): void;
-  /**
-   * After a turn was stored or changed.
-   *
-   * @param said of an ended attempt: the whole text of its `say` events
-   */
+  /** After a turn was stored or changed. @param said of an ended attempt: the whole text of its `say` events */
   changed?(turn: Turn, about: { ending?: Ending; said?: string | undefined }): void;
 };
 
@@ -197,8 +192,6 @@ export function openTurnStore({ path, migrations, clock, perUser, onTurnReport, 
     },
 
     /**
-     * Ends a turn.
-     *
      * @param said of an attempt: the whole text of its `say` events
      * @returns the ended turn, or `undefined` when it had another state
      */

@@ -56,7 +56,6 @@ export function turnEventOf(turn: Turn): TurnEventData<'turn'> {
   };
 }
 
-/** The view of a turn for operators. */
 export function machineTurnViewOf(turn: Turn): MachineTurnView {
   const waiting = turn.status === 'queued';
   const view = {

@@ -41,12 +41,10 @@ export type NewTurn = TurnInput & {
   readonly repeats?: { readonly name: string; readonly since: number };
 };
 
-/** A stored turn. */
 export type Turn = Omit<NewTurn, 'repeats'> & {
   /** Position in the order of acceptance, over all conversations. */
   readonly seq: number;
   readonly status: TurnStatus | MachineTurnStatus;
-  /** The number of attempts. */
   readonly attempts: number;
   /** How many attempts ended in a temporary failure. */
   readonly retries: number;

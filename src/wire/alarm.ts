@@ -15,10 +15,9 @@ import {
   PAYLOAD_MAX_BYTES,
 } from './alarm-fields.ts';
 import { idSchema } from './identifier.ts';
-import { instantSchema } from './instant.ts';
 import { RawJson } from './json.ts';
 import { wholeNumber } from './settings.ts';
-import { shortText, utf8Bytes, verbatimText } from './text.ts';
+import { instantSchema, shortText, utf8Bytes, verbatimText } from './text.ts';
 
 export const LIST_LIMIT_DEFAULT = 100;
 export const LIST_LIMIT_MAX = 500;

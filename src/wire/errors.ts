@@ -88,6 +88,13 @@ export function toReveilleError(thrown: unknown): ReveilleError {
   return new ReveilleError('internal', 'internal error; the log of the daemon has the details', { cause: thrown });
 }
 
+/** The message of any thrown value. */
+export const thrownText = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : String(thrown));
+
+/** The system's code of any thrown value, such as `ENOENT`. */
+export const systemCodeOf = (thrown: unknown): unknown =>
+  thrown instanceof Error && 'code' in thrown ? thrown.code : undefined;
+
 /** The `{code, message, retryable}` object of an error in envelopes and MCP results. */
 export function wireErrorOf(error: ReveilleError): WireError {
   return { code: error.code, message: error.message, retryable: error.retryable };

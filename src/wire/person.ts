@@ -3,10 +3,9 @@ import { z } from 'zod';
 import { publicKeySchema } from './agent.ts';
 import { conversationIdSchema, LIST_LIMIT_MAX } from './alarm.ts';
 import { labelSchema } from './did.ts';
-import { instantSchema } from './instant.ts';
 import { RawJson } from './json.ts';
 import { wholeNumber } from './settings.ts';
-import { verbatimText } from './text.ts';
+import { instantSchema, verbatimText } from './text.ts';
 
 /** `rvp_`, the id shown in lists, and 256 random bits. */
 export const PERSON_TOKEN = /^rvp_([0-9a-f]{12})_[A-Za-z0-9_-]{43}$/;

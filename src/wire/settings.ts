@@ -67,6 +67,11 @@ const HEADER_TEXT = [/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces']
 export const credentialSetting = z.string().regex(...HEADER_TEXT);
 export const tokenSetting = secretSetting.regex(...HEADER_TEXT);
 
+/** Stops a start because of its settings. @throws ReveilleError `invalid_request` */
+export function stopStart(message: string): never {
+  throw new ReveilleError('invalid_request', message);
+}
+
 /** Whether an address is a loopback address of this computer. */
 export function isOnThisComputer(url: string): boolean {
   return /^(127\.\d+\.\d+\.\d+|localhost|\[::1\])$/.test(URL.parse(url)?.hostname ?? '');

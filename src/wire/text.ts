@@ -1,5 +1,9 @@
-/** Schemas for text that every hop and every store must keep unchanged. */
+/**
+ * Schemas for text that every hop and every store must keep unchanged, and for instants (docs/reference/api.md, "Common
+ * rules").
+ */
 import { z } from 'zod';
+import { parseInstant } from './rfc3339.ts';
 
 /** Length in bytes of a string's UTF-8 form. */
 export function utf8Bytes(text: string): number {
@@ -52,3 +56,14 @@ export function shortText(maxCharacters: number) {
       'must be well-formed Unicode without NUL characters',
     );
 }
+
+/** An instant on the wire; parses to milliseconds since the epoch. */
+export const instantSchema = z.string().transform((text, context) => {
+  const epochMs = parseInstant(text);
+  if (epochMs !== undefined) return epochMs;
+  context.addIssue({
+    code: 'custom',
+    message: 'must be an RFC 3339 instant with an offset, such as 2026-06-15T08:10:00Z',
+  });
+  return z.NEVER;
+});

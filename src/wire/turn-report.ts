@@ -2,9 +2,8 @@
 import { z } from 'zod';
 import { conversationIdSchema } from './alarm.ts';
 import { labelSchema } from './did.ts';
-import { instantSchema } from './instant.ts';
 import { formatInstant } from './rfc3339.ts';
-import { shortText } from './text.ts';
+import { instantSchema, shortText } from './text.ts';
 
 /**
  * Stages that a machine reports. `turn_waits`: the turn failed temporarily and is retried automatically. Only this

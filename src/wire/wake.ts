@@ -4,9 +4,8 @@ import { ABSENCES, conversationIdSchema, setBySchema } from './alarm.ts';
 import { labelSchema } from './did.ts';
 import { ReveilleError } from './errors.ts';
 import { givenFireIdSchema, WAKE_NAME_HEADERS } from './fire-id.ts';
-import { instantSchema } from './instant.ts';
 import { RawJson } from './json.ts';
-import { verbatimText } from './text.ts';
+import { instantSchema, verbatimText } from './text.ts';
 
 /** Origin of a turn that a timer caused. */
 export const WAKE_ORIGIN = 'chronos';

@@ -3,14 +3,16 @@
  * the router's own exchange, so no redirect is followed and time and size are bounded. The agent card determines the
  * transport.
  */
+
 import type { AgentInterface, Message, Role, Task as SdkTask, TaskState } from '@a2a-js/sdk';
 import type { Client } from '@a2a-js/sdk/client';
 import type { Dispatcher } from 'undici';
 import { joinUrl } from '../../kit/http/exchange.ts';
 import { isPathSegment } from '../../wire/identifier.ts';
+import { isObject } from '../../wire/json.ts';
 import { type CallResult, call } from '../call.ts';
 import { oneLine } from '../prompt.ts';
-import { isObject, textAt } from '../terminal/readers.ts';
+import { textAt } from '../terminal/readers.ts';
 
 /** The address of an agent, and its token. */
 export type A2aAddress = { dispatcher: Dispatcher; url: string; token: string };
@@ -23,7 +25,6 @@ export type Task = {
   state: string;
   /** The text of the artifacts, in their order. */
   artifactText: string | undefined;
-  /** The text of the status. */
   statusText: string | undefined;
 };
 

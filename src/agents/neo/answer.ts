@@ -22,11 +22,7 @@ const FLUSH_DELAY_MS = 50;
 /** A piece of this many UTF-16 units is written at once. */
 const FLUSH_CHARACTERS = 4096;
 
-/**
- * Starts a reply.
- *
- * @param write stores a piece that begins at `offset`; it must not throw
- */
+/** Starts a reply. @param write stores a piece that begins at `offset`; it must not throw */
 export function createReplyStream(clock: Clock, write: (offset: number, text: string) => void) {
   let said = '';
   let pending = '';

@@ -79,7 +79,6 @@ async function memoryModels({ model, cheapModel, embedModel }: NeoConfig, clock:
   };
 }
 
-/** The connection to the executor. */
 async function linkExecutor(executor: ExecutorAddress, { store, approvers, clock, log }: CapabilitiesOptions) {
   const [{ createExecutorLink }, { conversationsOf }] = await Promise.all([
     import('./delegate/delegate.ts'),

@@ -7,18 +7,64 @@ import type { Dispatcher } from 'undici';
 import type { z } from 'zod';
 import { type Clock, systemClock } from '../../kit/clock/clock.ts';
 import { type Call, callOf, createCaller, type Daemon, type LimitedCall, withinTime } from '../../kit/http/caller.ts';
-import { type Exchange, exchange, joinUrl, reasonOf } from '../../kit/http/exchange.ts';
+import { type Exchange, exchange, joinUrl, openStream, reasonOf } from '../../kit/http/exchange.ts';
+import { type FollowStreamOptions, followStream } from '../../kit/http/follow-stream.ts';
+import type { Transport } from '../../kit/http/plain-transport.ts';
 import type { GateAnswer } from '../../wire/executor.ts';
 import { encodeJson, type RawJson } from '../../wire/json.ts';
 import type { PersonChat } from '../../wire/person.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { type PathNames, pathOf, type Route } from '../../wire/route.ts';
-import type { TurnView } from '../../wire/turn.ts';
+import { type TurnEventData, type TurnEventType, type TurnView, turnEventSchemas } from '../../wire/turn.ts';
 import { type ChatAccepted, WAKE_HEADERS, WAKE_ORIGIN, type Wake } from '../../wire/wake.ts';
-import { type FollowOptions, followEvents, type NeoEvent } from './follow-events.ts';
 import { NEO_ROUTES } from './http/routes.ts';
 
-export type { FollowOptions, NeoEvent } from './follow-events.ts';
+/**
+ * A received event. Without `id` it is about the stream, or about gates that wait when it opens, and cannot be resumed
+ * from.
+ */
+export type NeoEvent = {
+  [Type in TurnEventType]: { readonly id?: string; readonly type: Type; readonly data: TurnEventData<Type> };
+}[TurnEventType];
+
+export type FollowOptions = FollowStreamOptions & {
+  /** Only this conversation's events; all when absent. */
+  conversationId?: string | undefined;
+};
+
+type Source = {
+  /** The address of the events, without a query. */
+  url: URL;
+  headers: Readonly<Record<string, string>>;
+  /** Its name in messages. */
+  name: string;
+  clock: Clock;
+  /** Carries the streams instead of connections of their own. */
+  transport?: Transport | undefined;
+};
+
+/**
+ * Follows an agent's events over any number of connections. No event is lost or repeated, even if the agent's machine
+ * sleeps and wakes meanwhile.
+ *
+ * @throws ReveilleError as {@link followStream}
+ */
+function followEvents(source: Source, { conversationId, ...options }: FollowOptions): AsyncGenerator<NeoEvent> {
+  const { url, headers, name, clock, transport } = source;
+  const address = new URL(url);
+  if (conversationId !== undefined) address.searchParams.set('conversation_id', conversationId);
+  const open = (resume: Record<string, string>, signal: AbortSignal) =>
+    openStream(address, { headers: { ...headers, ...resume }, signal, transport });
+  return followStream({ open, read: eventOf, name, clock }, options);
+}
+
+/** An event of this version; one of another version is skipped. */
+function eventOf(type: string, data: unknown, id: string | undefined): NeoEvent | undefined {
+  if (!Object.hasOwn(turnEventSchemas, type)) return undefined;
+  const parsed = turnEventSchemas[type as TurnEventType].safeParse(data);
+  if (!parsed.success) return undefined;
+  return { ...(id === undefined || id === '' ? {} : { id }), type, data: parsed.data } as NeoEvent;
+}
 
 /** A daemon's answer, passed on unchanged. */
 export type DaemonAnswer = {

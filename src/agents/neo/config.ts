@@ -3,15 +3,14 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import {
   hostNames,
-  isLoopback,
   type ListenerSettings,
   listenerSettings,
   parseListenerSettings,
+  requireToken,
 } from '../../kit/http/listener-settings.ts';
-import { type ModelConfig, modelSettings, parseModelConfig } from '../../kit/model/settings.ts';
+import { type ModelConfig, modelSettings, parseModelConfig } from '../../kit/model/endpoint.ts';
 import type { IsolationMode } from '../../kit/process/isolation.ts';
 import { RETRY_POLICY, type RetryPolicy } from '../../turns/turn.ts';
-import { ReveilleError } from '../../wire/errors.ts';
 import { REPEAT_SECONDS, REPEAT_SECONDS_MAX } from '../../wire/fire-id.ts';
 import {
   hostSetting,
@@ -19,6 +18,7 @@ import {
   parseSettings,
   portSetting,
   type Settings,
+  stopStart,
   switchSetting,
   tokenSetting,
   urlSetting,
@@ -111,14 +111,10 @@ const ANY_PORT = 0;
 /** The value of `NEO_CHEAP_MODEL` for no learning. */
 const NO_MODEL = 'none';
 
-function fail(message: string): never {
-  throw new ReveilleError('invalid_request', message);
-}
-
 function dataDirOf({ NEO_DATA_DIR, REVEILLE_HOME }: NeoSettings): string {
   if (NEO_DATA_DIR !== undefined) return NEO_DATA_DIR;
   if (REVEILLE_HOME !== undefined) return join(REVEILLE_HOME, 'neo');
-  return fail('NEO_DATA_DIR is not set: give a folder for conversations, or set REVEILLE_HOME');
+  return stopStart('NEO_DATA_DIR is not set: give a folder for conversations, or set REVEILLE_HOME');
 }
 
 /**
@@ -128,25 +124,18 @@ function dataDirOf({ NEO_DATA_DIR, REVEILLE_HOME }: NeoSettings): string {
  */
 export function parseNeoConfig(settings: Settings): NeoConfig {
   const read = parseSettings(neoSettingsSchema, settings);
-  if (read.NEO_DAEMON_TOKEN === undefined) {
-    if (!read.NEO_DEV) {
-      fail('NEO_DAEMON_TOKEN is not set: give a secret of at least 16 characters, or NEO_DEV=1 while developing');
-    }
-    if (!isLoopback(read.NEO_HOST)) {
-      const got = JSON.stringify(read.NEO_HOST);
-      fail(`NEO_DAEMON_TOKEN is not set: without it NEO_HOST must be a loopback address (got ${got})`);
-    }
-  }
+  const { NEO_DAEMON_TOKEN: token, NEO_DEV: isDev, NEO_HOST: host } = read;
+  requireToken('NEO_DAEMON_TOKEN', 'NEO', { token, isDev, host });
   const { model, warnings } = parseModelConfig('NEO', settings);
   const dataDir = dataDirOf(read);
   const config: NeoConfig = {
-    host: read.NEO_HOST,
+    host,
     port: read.NEO_PORT ?? (read.REVEILLE_PORT_FD === undefined ? (read.PORT ?? DEFAULT_PORT) : ANY_PORT),
     portChannel: read.REVEILLE_PORT_FD,
-    listener: parseListenerSettings('NEO', read.NEO_HOST, settings),
+    listener: parseListenerSettings('NEO', host, settings),
     dataDir,
     allowedHosts: hostNames(read.NEO_ALLOWED_HOSTS),
-    token: read.NEO_DAEMON_TOKEN,
+    token,
     tools: parseToolConfig(settings, dataDir),
     model,
     cheapModel: read.NEO_CHEAP_MODEL === NO_MODEL ? null : read.NEO_CHEAP_MODEL,

@@ -6,7 +6,7 @@ import { turnReportKey } from '../../kit/identity/webhook-signature.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import type { Outbox } from '../../kit/outbox/outbox.ts';
 import type { Sandbox } from '../../kit/process/isolation.ts';
-import { eventFeed } from '../../turns/event-feed.ts';
+import { eventFeed } from '../../turns/event-log.ts';
 import { createTurnReportSender, type TurnReportSenderOptions } from '../../turns/turn-report-sender.ts';
 import type { ReveilleError } from '../../wire/errors.ts';
 import type { Settings } from '../../wire/settings.ts';

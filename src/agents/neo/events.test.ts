@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { ManualClock, settle } from '../../kit/clock/testing/manual-clock.ts';
-import { eventFeed, type FeedItem, type FeedRequest } from '../../turns/event-feed.ts';
+import { eventFeed, type FeedItem, type FeedRequest } from '../../turns/event-log.ts';
 import type { Turn } from '../../turns/turn.ts';
 import { openConversationStore } from './conversations/store.ts';
 

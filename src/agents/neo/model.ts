@@ -1,10 +1,8 @@
 /** The offline model, used when none is configured: it says so, and answers from its input. Deterministic. */
-
 import type { Clock } from '../../kit/clock/clock.ts';
 import { formatLateness } from '../../kit/clock/duration.ts';
-import { endpointModel } from '../../kit/model/endpoint.ts';
+import { endpointModel, type ModelConfig } from '../../kit/model/endpoint.ts';
 import type { Model, ModelRequest } from '../../kit/model/model.ts';
-import type { ModelConfig } from '../../kit/model/settings.ts';
 import { jsonForTerminal } from '../../kit/text/hidden-characters.ts';
 import type { TurnInput } from '../../turns/turn.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';

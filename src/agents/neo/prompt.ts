@@ -60,11 +60,7 @@ function wakeFacts(turn: Turn): string[] {
   return facts;
 }
 
-/**
- * A turn as the model reads it.
- *
- * @param now milliseconds since the epoch; absent for a turn of the past
- */
+/** A turn as the model reads it. @param now milliseconds since the epoch; absent for a turn of the past */
 function renderTurn(turn: Turn, now?: number): string {
   const woken = turn.origin === 'chronos';
   const code = markerCode(turn);
@@ -148,11 +144,7 @@ export function renderHistory(earlier: readonly Turn[], stepsOf: (turn: Turn) =>
   return { messages, isComplete: shown === earlier.length };
 }
 
-/**
- * The message of the turn to answer.
- *
- * @param previous the turn before it in its conversation
- */
+/** The message of the turn to answer. @param previous the turn before it in its conversation */
 export function renderQuestion(turn: Turn, previous: Turn | undefined, now: number): ModelMessage {
   const during = previous?.startedAt !== undefined && (previous.finishedAt ?? 0) > turn.createdAt;
   const note = 'This reached you while the turn before was still at work, which may have heeded it already.\n';

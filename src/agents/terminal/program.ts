@@ -77,8 +77,6 @@ export function statePaths(paths: readonly string[], env: Readonly<Record<string
 export type Program = { path: string; env: Record<string, string> };
 
 /**
- * The program of a preset on a machine.
- *
  * @param inherited the router's own environment
  * @throws MachineUnavailable with the missing part and a remedy
  */

@@ -1,5 +1,5 @@
 /** The readers of program output: their input and their result. */
-import { parseUntrustedJson } from '../../wire/json.ts';
+import { isObject, parseUntrustedJson } from '../../wire/json.ts';
 import type { OutputFormat } from '../preset.ts';
 
 /** A stored output: all of it, or its beginning and its end with a note between them. */
@@ -41,10 +41,6 @@ export function objectOf(text: string): Record<string, unknown> | undefined {
   } catch {
     return undefined;
   }
-}
-
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** A member that is non-empty text. */

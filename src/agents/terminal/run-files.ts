@@ -5,7 +5,7 @@
 import { constants, openSync } from 'node:fs';
 import { type FileHandle, mkdir, open, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ReveilleError } from '../../wire/errors.ts';
+import { ReveilleError, systemCodeOf, thrownText } from '../../wire/errors.ts';
 import type { Captured, Output } from './readers.ts';
 
 /** The beginning contains the session id in some formats. */
@@ -98,7 +98,7 @@ export class RunFiles {
     try {
       file = await open(join(this.#folder, name), 'r');
     } catch (thrown) {
-      if (thrown instanceof Error && 'code' in thrown && thrown.code === 'ENOENT') return { text: '', whole: true };
+      if (systemCodeOf(thrown) === 'ENOENT') return { text: '', whole: true };
       throw thrown;
     }
     try {
@@ -111,7 +111,7 @@ export class RunFiles {
 }
 
 function unusable(path: string, cause: unknown): ReveilleError {
-  const why = cause instanceof Error ? cause.message : String(cause);
+  const why = thrownText(cause);
   return new ReveilleError('unavailable', `the folder ${path} of a turn cannot be used: ${why}`, { cause });
 }
 

@@ -3,7 +3,7 @@ import type { ChildProcess } from 'node:child_process';
 import { closeSync } from 'node:fs';
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
-import { exitOf } from '../../kit/process/bubblewrap-signals.ts';
+import { exitOf } from '../../kit/process/bubblewrap.ts';
 import { SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
 import type { CommandMachine } from '../../router/machines/machine.ts';
 import { secretsOf } from '../../router/providers/child-environment.ts';
@@ -13,7 +13,7 @@ import { birthOf, findByVariable, isRunning } from '../../router/providers/proce
 import { startCommand } from '../../router/providers/start-command.ts';
 import { type Agent, type Attempt, TurnEnd } from '../../turns/agent.ts';
 import type { Outcome, Turn } from '../../turns/turn.ts';
-import { ReveilleError } from '../../wire/errors.ts';
+import { ReveilleError, systemCodeOf, thrownText } from '../../wire/errors.ts';
 import { utf8Bytes } from '../../wire/text.ts';
 import type { AgentMaker, TerminalPreset } from '../preset.ts';
 import { checkFolder, type Program, programOf, statePaths } from './program.ts';
@@ -207,8 +207,8 @@ class TerminalAgent implements Agent {
 
 function notStarted(thrown: unknown): Outcome {
   const cause = thrown instanceof ReveilleError ? thrown.cause : undefined;
-  const why = thrown instanceof Error ? thrown.message : String(thrown);
-  const tooBig = cause instanceof Error && 'code' in cause && cause.code === 'E2BIG';
+  const why = thrownText(thrown);
+  const tooBig = systemCodeOf(cause) === 'E2BIG';
   return tooBig ? { status: 'failed', error: why } : { status: 'not_started', why };
 }
 

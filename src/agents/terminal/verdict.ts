@@ -1,5 +1,4 @@
 /** Determines the outcome of a program's turn from its output and its exit. Pure. */
-
 import { lastOutput } from '../../router/providers/redaction.ts';
 import type { Outcome } from '../../turns/turn.ts';
 import type { TerminalPreset } from '../preset.ts';

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ManualClock } from '../../kit/clock/testing/manual-clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { readIdle } from './attempt.ts';
 import { type IdleProbe, type IdleReading, PROBE_MS } from './idle.ts';
+import { readIdle } from './open-idle.ts';
 
 const probe = (name: string, read: IdleProbe['read']): IdleProbe => ({ name, read });
 const answers = (name: string, reading: IdleReading) => probe(name, async () => reading);

@@ -1,9 +1,96 @@
 /** The probes of Linux and the BSDs: the desktops' idle monitors, the X server, and logind as the last resort. */
 import type { Clock } from '../../kit/clock/clock.ts';
+import { busAddress, findProgram, runtimeFolder } from '../../kit/process/session-bus.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { IdleHost, IdleProbe, IdleReading } from './idle.ts';
-import { isWayland, requireProgram } from './requirements.ts';
-import { queryBus } from './session-bus.ts';
+
+/** A method without arguments that returns one unsigned number. */
+type BusMethod = {
+  readonly service: string;
+  readonly path: string;
+  readonly interface: string;
+  readonly method: string;
+};
+
+/**
+ * @returns the service's number; inexact beyond 2^53
+ * @throws `unavailable` without a bus, a service, or a valid answer
+ */
+export async function queryBus(host: IdleHost, question: BusMethod, signal: AbortSignal): Promise<number> {
+  const address = busAddress(host);
+  const busctl = findProgram(host, 'busctl');
+  const gdbus = findProgram(host, 'gdbus');
+  if (busctl) return await queryByBusctl(host, busctl, address, question, signal);
+  if (gdbus) return await queryByGdbus(host, gdbus, address, question, signal);
+  throw new ReveilleError('unavailable', 'neither busctl nor gdbus is installed');
+}
+
+async function queryByBusctl(
+  host: IdleHost,
+  busctl: string,
+  address: string,
+  { service, path, interface: name, method }: BusMethod,
+  signal: AbortSignal,
+): Promise<number> {
+  // A query must not start a desktop's service.
+  const options = [`--address=${address}`, '--auto-start=no', '--no-pager'];
+  return numberOfBusctl(await host.run(busctl, [...options, 'call', service, path, name, method], signal));
+}
+
+async function queryByGdbus(
+  host: IdleHost,
+  gdbus: string,
+  address: string,
+  { service, path, interface: name, method }: BusMethod,
+  signal: AbortSignal,
+): Promise<number> {
+  const call = (target: string, object: string, member: string, ...args: string[]) => {
+    const options = ['--address', address, '--dest', target, '--object-path', object, '--method', member];
+    return host.run(gdbus, ['call', ...options, ...args], signal);
+  };
+  // It has no option against starting a service.
+  const runs = await call(
+    'org.freedesktop.DBus',
+    '/org/freedesktop/DBus',
+    'org.freedesktop.DBus.NameHasOwner',
+    service,
+  );
+  if (runs !== '(true,)\n') throw new ReveilleError('unavailable', `${service} is not on the session bus`);
+  return numberOfGdbus(await call(service, path, `${name}.${method}`));
+}
+
+/** `t 12345` or `u 12345`, a whole line. */
+export function numberOfBusctl(output: string): number {
+  return numberIn(/^[tu] (\d{1,20})\n$/, output);
+}
+
+/** `(uint64 12345,)` or `(uint32 12345,)`, a whole line. */
+export function numberOfGdbus(output: string): number {
+  return numberIn(/^\(uint(?:32|64) (\d{1,20}),\)\n$/, output);
+}
+
+function numberIn(pattern: RegExp, output: string): number {
+  const digits = pattern.exec(output)?.[1];
+  // The output is not quoted: it may be a sample.
+  if (digits === undefined) throw new ReveilleError('unavailable', 'its answer is not an unsigned number');
+  return Number(digits);
+}
+
+/** @throws `unavailable` when it is not installed */
+function requireProgram(host: IdleHost, name: string): string {
+  const path = findProgram(host, name);
+  if (path === undefined) throw new ReveilleError('unavailable', `${name} is not installed`);
+  return path;
+}
+
+/** Whether the session uses Wayland. There X programs see only input to X windows, so X's idle time is wrong, mostly 0. */
+function isWayland(host: IdleHost): boolean {
+  const { XDG_SESSION_TYPE: type, WAYLAND_DISPLAY: display } = host.environment;
+  if (type === 'wayland' || display) return true;
+  if (type === 'x11') return false;
+  const folder = runtimeFolder(host);
+  return folder !== undefined && ['wayland-0', 'wayland-1'].some((socket) => host.exists(`${folder}/${socket}`));
+}
 
 // GNOME: Mutter counts the milliseconds itself, under Wayland and X alike.
 
@@ -88,8 +175,6 @@ export function logindProbe(host: IdleHost, clock: Clock): IdleProbe {
 }
 
 /**
- * Reads the properties of a session.
- *
  * @param output of `loginctl show-session`: lines of `Name=value`
  * @param now epoch milliseconds
  * @returns the minimum idle time

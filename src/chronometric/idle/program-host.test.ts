@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { eventually } from '../../../test/support/eventually.ts';
 import { systemClock } from '../../kit/clock/clock.ts';
-import { readIdle } from './attempt.ts';
+import { readIdle } from './open-idle.ts';
 import { programHost } from './program-host.ts';
 
 const NEVER = new AbortController().signal;

@@ -1,5 +1,4 @@
 /** The computer for probes: programs by absolute path, without a shell, with limited environment, output and time. */
-
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { isAbsolute } from 'node:path';

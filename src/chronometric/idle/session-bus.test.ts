@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { busAddress } from '../../kit/process/session-bus.ts';
 import type { IdleHost } from './idle.ts';
-import { numberOfBusctl, numberOfGdbus, queryBus } from './session-bus.ts';
+import { numberOfBusctl, numberOfGdbus, queryBus } from './linux.ts';
 
 type Run = { path: string; args: readonly string[] };
 

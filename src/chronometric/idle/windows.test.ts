@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { assert as hold, integer, property } from 'fast-check';
 import { ManualClock } from '../../kit/clock/testing/manual-clock.ts';
-import { readIdle } from './attempt.ts';
+import { readIdle } from './open-idle.ts';
 import { idleBetween, windowsProbe } from './windows.ts';
 
 const TICKS = 2 ** 32;

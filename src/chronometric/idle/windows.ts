@@ -1,16 +1,11 @@
 /** Windows: the tick of the session's last input against the tick of now. */
-
 import { ReveilleError } from '../../wire/errors.ts';
 import type { IdleProbe } from './idle.ts';
 
 /** Unsigned, 32 bits, milliseconds. */
 type TickCounts = { readonly lastInput: number; readonly now: number };
 
-/**
- * Loads koffi and finds the calls.
- *
- * @throws `unavailable` when koffi is not installed for this processor
- */
+/** Loads koffi and finds the calls. @throws `unavailable` when koffi is not installed for this processor */
 export async function loadTickCounts(): Promise<() => TickCounts> {
   const { default: koffi } = await import('koffi').catch((cause) => {
     throw new ReveilleError('unavailable', 'the package koffi cannot be loaded', { cause });
@@ -32,9 +27,7 @@ const TICKS = 2 ** 32;
 /** The tick of an input may be slightly ahead of the counter. */
 const AHEAD_MS = 60_000;
 
-/**
- * @param load returns the system calls; first called by the first reading
- */
+/** @param load returns the system calls; first called by the first reading */
 export function windowsProbe(load: () => Promise<() => TickCounts>): IdleProbe {
   const name = 'windows';
   return {

@@ -3,8 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { DAYS, type Day } from '../../wire/chronometric-vocabulary.ts';
 import { logicalDay, protectedWindowAt, zoneAt } from './day-rules.ts';
-import { DEFAULT_PROFILE, UNREADABLE_PROFILE } from './default-profile.ts';
-import type { Profile, ProtectedWindow } from './profile.ts';
+import { DEFAULT_PROFILE, type Profile, type ProtectedWindow, UNREADABLE_PROFILE } from './profile.ts';
 import { dayBefore, windowBegan, windowContains } from './time-of-day.ts';
 
 const minuteOf = (text: string) => Number(text.slice(0, 2)) * 60 + Number(text.slice(3));

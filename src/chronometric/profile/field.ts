@@ -2,14 +2,12 @@
 
 import type { PositionedYaml } from '../../kit/yaml/strict-yaml.ts';
 import { nearestOf } from '../../wire/edit-distance.ts';
+import { isObject } from '../../wire/json.ts';
 import { showValue } from '../../wire/validate.ts';
 import type { ProfileProblem } from './profile.ts';
 import { meantTime, readTimeOfDay } from './time-of-day.ts';
 
 type Path = readonly PropertyKey[];
-
-const isMapping = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const samePath = (one: Path, other: Path) => one.length === other.length && one.every((part, at) => part === other[at]);
 
@@ -139,10 +137,9 @@ export class Field {
     return this.value.map((item: unknown, at) => new Field(this.#findings, [...this.path, at], item));
   }
 
-  /** The fields of a mapping. */
   members(form: string): ReadonlyMap<string, Field> | undefined {
     if (this.isDoubtful()) return undefined;
-    if (!isMapping(this.value)) return this.#invalid(form);
+    if (!isObject(this.value)) return this.#invalid(form);
     return this.#inside(this.value);
   }
 
@@ -150,7 +147,7 @@ export class Field {
   shared(): ReadonlyMap<string, Field> {
     if (this.value === undefined || this.value === null) return new Map();
     this.isDoubtful('warning');
-    if (isMapping(this.value)) return this.#inside(this.value);
+    if (isObject(this.value)) return this.#inside(this.value);
     this.#invalid('fields below it');
     return new Map();
   }

@@ -1,5 +1,5 @@
 /** A new profile as text: the answers, and every other field explained. Pure. */
-import { DEFAULT_ZONES } from './default-profile.ts';
+import { DEFAULT_ZONES } from './profile.ts';
 import { formatWindow, meantTime, readTimeOfDay } from './time-of-day.ts';
 
 /** The questions; a field without an answer stays a comment. */

@@ -4,6 +4,7 @@
  */
 import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, statSync } from 'node:fs';
 import type { Clock } from '../../kit/clock/clock.ts';
+import { systemCodeOf } from '../../wire/errors.ts';
 import { type Environment, findProfile } from './find-profile.ts';
 import type { ProfileSource } from './profile.ts';
 import { NO_PROFILE, type ProfileReading, readProfile, unreadable } from './read-profile.ts';
@@ -35,15 +36,13 @@ export const sameMark = (one: FileMark, other: FileMark): boolean =>
   one.modifiedNs === other.modifiedNs &&
   one.changedNs === other.changedNs;
 
-const codeOf = (thrown: unknown) => (thrown as NodeJS.ErrnoException).code;
-
 /** Whether a path exists; an inaccessible one counts as existing. */
 export function isThere(path: string): boolean {
   try {
     lstatSync(path);
     return true;
   } catch (error) {
-    return codeOf(error) !== 'ENOENT' && codeOf(error) !== 'ENOTDIR';
+    return systemCodeOf(error) !== 'ENOENT' && systemCodeOf(error) !== 'ENOTDIR';
   }
 }
 
@@ -54,7 +53,7 @@ export function markAt(path: string): FileMark | undefined {
 }
 
 function failureText(error: unknown): string {
-  switch (codeOf(error)) {
+  switch (systemCodeOf(error)) {
     case 'EACCES':
     case 'EPERM':
       return 'this user may not read it';

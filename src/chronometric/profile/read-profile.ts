@@ -2,18 +2,21 @@
  * Reads a profile's text. A wrong field keeps its default and is a problem with its line. Only text that is not a YAML
  * mapping is unreadable. Pure.
  */
-
 import { readYaml } from '../../kit/yaml/strict-yaml.ts';
 import { quietHoursSchema } from '../../wire/budget.ts';
 import { CALENDAR_PHASES } from '../../wire/chronometric-vocabulary.ts';
 import { nearestOf } from '../../wire/edit-distance.ts';
-import { DEFAULT_LOGICAL_DAY_START, DEFAULT_PROFILE, UNREADABLE_PROFILE } from './default-profile.ts';
 import { Field, Findings, warnOfUnknown } from './field.ts';
-import type { DayRules, Profile, ProfileProblem } from './profile.ts';
-import { readProtectedWindows } from './protected-windows.ts';
-import { DAY_FIELDS, readDayRules } from './read-day-rules.ts';
+import {
+  type DayRules,
+  DEFAULT_LOGICAL_DAY_START,
+  DEFAULT_PROFILE,
+  type Profile,
+  type ProfileProblem,
+  UNREADABLE_PROFILE,
+} from './profile.ts';
+import { DAY_FIELDS, readDayRules, readProtectedWindows } from './read-day-rules.ts';
 
-/** A profile and its problems. */
 export type ProfileReading = {
   readonly profile: Profile;
   /** In the order of the file. */

@@ -1,5 +1,4 @@
 /** Wall-clock times and windows as a profile writes them. Pure. */
-
 import { DAYS, type Day } from '../../wire/chronometric-vocabulary.ts';
 import { type LocalWindow, MINUTES_OF_DAY, type MinuteOfDay } from './profile.ts';
 
@@ -8,7 +7,6 @@ export function windowContains({ from, to }: LocalWindow, minute: MinuteOfDay): 
   return from < to ? minute >= from && minute < to : minute >= from || minute < to;
 }
 
-/** The day before another. */
 export function dayBefore(day: Day): Day {
   return DAYS[(DAYS.indexOf(day) + DAYS.length - 1) % DAYS.length]!;
 }

@@ -1,8 +1,15 @@
 /** The heartbeat of one server: every {@link BEAT_MS} it checks the user's presence and records it. */
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
-import { areOne, joined } from './spans.ts';
-import { type ActiveSpan, ASLEEP_AFTER_MS, BEAT_MS, type ChronometricState, REAL_BREAK_MS } from './state.ts';
+import {
+  type ActiveSpan,
+  ASLEEP_AFTER_MS,
+  areOne,
+  BEAT_MS,
+  type ChronometricState,
+  joined,
+  REAL_BREAK_MS,
+} from './state.ts';
 
 /** The memory between two checks. */
 type Presence = {
@@ -83,7 +90,6 @@ export function startHeartbeat({ state, clock, log, idleMs, presumed = () => tru
     }
   }
 
-  /** Adds a beat to the pending ones. */
   function addPending({ at, since }: Beat): void {
     const span = { from: since, to: at };
     const last = pending.at(-1);

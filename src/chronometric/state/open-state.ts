@@ -1,11 +1,18 @@
 /** The state in a SQLite file that several servers share. */
-
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../kit/clock/clock.ts';
 import { ChronometricError } from '../chronometric-error.ts';
 import type { Ended, OpenSession } from './session-table.ts';
-import { activeBetween, activeSinceBreak, cut, knownAt } from './spans.ts';
-import { type ActiveSpan, type ChronometricState, REAL_BREAK_MS, type Session } from './state.ts';
+import {
+  type ActiveSpan,
+  activeBetween,
+  activeSinceBreak,
+  type ChronometricState,
+  cut,
+  knownAt,
+  REAL_BREAK_MS,
+  type Session,
+} from './state.ts';
 import { createStateFile, type Tables } from './state-file.ts';
 
 /** The start of a session or the last prompt in it, and the end of its logical day. */

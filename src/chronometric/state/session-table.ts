@@ -8,13 +8,11 @@ import type { Session } from './state.ts';
 
 type Row = Record<string, SQLOutputValue>;
 
-/** An open session, as stored. */
 export type OpenSession = Pick<Session, 'id' | 'intent' | 'startedAt'> & {
   /** Its start, or the last prompt that continued it. */
   readonly lastSignAt: number;
 };
 
-/** The fields of an ended session. */
 export type Ended = Session & Required<Pick<Session, 'endedAt' | 'ending'>>;
 
 const COLUMNS =
@@ -86,7 +84,6 @@ export function sessionTable(db: DatabaseSync) {
 
     lastPromptAt: () => lastPrompt.get()?.at as number | undefined,
 
-    /** Sets the time of the last prompt. */
     prompted(now: number): void {
       setLastPrompt.run(now);
     },

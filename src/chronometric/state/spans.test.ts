@@ -2,8 +2,15 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { ManualClock } from '../../kit/clock/testing/manual-clock.ts';
-import { activeBetween, activeSinceBreak, knownAt } from './spans.ts';
-import { type ActiveSpan, ASLEEP_AFTER_MS, BEAT_MS, REAL_BREAK_MS } from './state.ts';
+import {
+  type ActiveSpan,
+  ASLEEP_AFTER_MS,
+  activeBetween,
+  activeSinceBreak,
+  BEAT_MS,
+  knownAt,
+  REAL_BREAK_MS,
+} from './state.ts';
 import { stateBench } from './testing/state-bench.ts';
 
 const MINUTE = 60_000;

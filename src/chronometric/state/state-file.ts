@@ -1,5 +1,4 @@
 /** The file of the state: opened on first use, reopened when it was replaced, and written with the requested durability. */
-
 import { type Stats, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync, type SQLOutputValue } from 'node:sqlite';
@@ -7,10 +6,9 @@ import { pathToFileURL } from 'node:url';
 import type { Clock } from '../../kit/clock/clock.ts';
 import { GroupCommit } from '../../kit/sqlite/group-commit.ts';
 import { openDatabase, type SqliteFile } from '../../kit/sqlite/open.ts';
-import { ReveilleError } from '../../wire/errors.ts';
+import { ReveilleError, systemCodeOf, thrownText } from '../../wire/errors.ts';
 import { sessionTable } from './session-table.ts';
-import { areOne, joined } from './spans.ts';
-import { type ActiveSpan, ASLEEP_AFTER_MS } from './state.ts';
+import { type ActiveSpan, ASLEEP_AFTER_MS, areOne, joined } from './state.ts';
 
 /**
  * Kept intervals: more than a year's, even with fifty a day. The limit is a number, not an age: a clock that is wrong for
@@ -112,7 +110,7 @@ function fileAt(path: string): Stats | undefined {
   try {
     return statSync(path);
   } catch (thrown) {
-    if (thrown instanceof Error && 'code' in thrown && thrown.code === 'ENOENT') return undefined;
+    if (systemCodeOf(thrown) === 'ENOENT') return undefined;
     throw thrown;
   }
 }
@@ -168,8 +166,7 @@ export function createStateFile(dataDir: string, clock: Clock, busyMs = BUSY_MS)
         if (!file.isFile()) throw new Error('it is not a file');
         return readUnopened(path, operation);
       } catch (thrown) {
-        const why = thrown instanceof Error ? thrown.message : String(thrown);
-        throw new ReveilleError('unavailable', `${path} cannot be read: ${why}`, { cause: thrown });
+        throw new ReveilleError('unavailable', `${path} cannot be read: ${thrownText(thrown)}`, { cause: thrown });
       }
     },
 

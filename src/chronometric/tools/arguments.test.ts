@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { InvalidArgument, readIntent, readSummary, readThreshold } from './arguments.ts';
+import { InvalidArgument, readIntent, readSummary, readThreshold } from './definitions.ts';
 
 const BOAT = '⛵';
 const FACE = '\u{1f642}';

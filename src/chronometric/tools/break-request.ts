@@ -11,8 +11,7 @@ import { logicalDay, protectedWindowAt } from '../profile/day-rules.ts';
 import type { DayRules, ProtectedWindow } from '../profile/profile.ts';
 import { formatTimeOfDay } from '../profile/time-of-day.ts';
 import type { Session } from '../state/state.ts';
-import type { CallContext } from './call-context.ts';
-import { sessionLength } from './time-context.ts';
+import { type CallContext, sessionLength } from './call-context.ts';
 
 const MINUTE_MS = 60_000;
 /** Suggestions alternate every half hour, so that a repeated suggestion differs. */

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { timeContextSchema } from '../../wire/chronometric.ts';
-import { DEFAULT_PROFILE } from '../profile/default-profile.ts';
+import { DEFAULT_PROFILE } from '../profile/profile.ts';
 import { unreadable } from '../profile/read-profile.ts';
 import { callContextAt, MINUTE, sessionOf } from '../testing/call-context.ts';
-import { callContextOf, usableTime } from './call-context.ts';
-import { timeContext } from './time-context.ts';
+import { callContextOf, timeContext, usableTime } from './call-context.ts';
 
 const EVENING = 'chronometric:\n  end_of_day_local: "18:30"\n';
 

@@ -6,13 +6,11 @@ import { type TestContext, test } from 'node:test';
 import { ManualClock } from '../../kit/clock/testing/manual-clock.ts';
 import { nextDayAfter } from '../../kit/clock/wall-clock.ts';
 import { dayViewSchema, weekViewSchema } from '../../wire/chronometric-view.ts';
-import { DEFAULT_PROFILE, UNREADABLE_PROFILE } from '../profile/default-profile.ts';
-import type { Profile } from '../profile/profile.ts';
+import { DEFAULT_PROFILE, type Profile, UNREADABLE_PROFILE } from '../profile/profile.ts';
 import { openState } from '../state/open-state.ts';
 import { BEAT_MS } from '../state/state.ts';
 import { callContextOf } from '../tools/call-context.ts';
-import { viewDay, viewWeek } from './day-view.ts';
-import { instantOf } from './logical-days.ts';
+import { instantOf, viewDay, viewWeek } from './day-view.ts';
 
 const BERLIN = 'Europe/Berlin';
 const at = (text: string) => Date.parse(text);

@@ -1,14 +1,132 @@
-/** A logical day and the week up to it, for people and agents. Pure, except for reading the given state. */
-
+/**
+ * A logical day, cut into active and away intervals, and the week up to it. Pure, except for reading the given state.
+ */
 import { isoDuration } from '../../kit/clock/duration.ts';
-import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
+import { dayAt, dayBeganAt, formatWithOffset, nextDayAfter } from '../../kit/clock/wall-clock.ts';
+import { offsetAt } from '../../kit/clock/zone.ts';
 import type { DayView, WeekView } from '../../wire/chronometric-view.ts';
-import { dayOfWeek } from '../../wire/chronometric-vocabulary.ts';
-import type { ChronometricState, Session } from '../state/state.ts';
+import { DAYS, type Day, dayOfWeek } from '../../wire/chronometric-vocabulary.ts';
+import type { MinuteOfDay } from '../profile/profile.ts';
+import type { ActiveSpan, ChronometricState, Session } from '../state/state.ts';
 import { breakView } from '../tools/break-request.ts';
 import type { CallContext } from '../tools/call-context.ts';
-import { extentOf, type Interval, intervalsOf, lengthOf, within } from './intervals.ts';
-import { type DayRule, dayOf, daysUntil, type LogicalDate } from './logical-days.ts';
+
+const MINUTE_MS = 60_000;
+const DAY_MS = 86_400_000;
+
+type LogicalDate = Bounds & {
+  /** `2026-06-15` */
+  readonly date: string;
+  readonly day: Day;
+};
+
+/** The start of days: IANA zone and minute. */
+type DayRule = { readonly timezone: string; readonly begins: MinuteOfDay };
+
+function dayOf({ timezone, begins }: DayRule, instant: number): LogicalDate {
+  const number = dayAt(timezone, instant, begins);
+  return {
+    date: new Date(number * DAY_MS).toISOString().slice(0, 10),
+    // 1 January 1970 was a Thursday.
+    day: DAYS[(((number + 3) % 7) + 7) % 7]!,
+    from: dayBeganAt(timezone, instant, begins),
+    to: nextDayAfter(timezone, instant, begins),
+  };
+}
+
+/** An instant in the middle of the logical day of a date; `undefined` for a date that the zone does not have. */
+export function instantOf({ timezone, begins }: DayRule, date: string): number | undefined {
+  const midnight = Date.parse(`${date}T00:00:00Z`);
+  // The 30th of February rolls over into March.
+  if (Number.isNaN(midnight) || new Date(midnight).toISOString().slice(0, 10) !== date) return undefined;
+  const wall = midnight + begins * MINUTE_MS + DAY_MS / 2;
+  const instant = wall - offsetAt(timezone, wall);
+  return dayAt(timezone, instant, begins) === midnight / DAY_MS ? instant : undefined;
+}
+
+/** The logical day of an instant and the days before it, oldest first. */
+function daysUntil(rule: DayRule, instant: number, count: number): readonly LogicalDate[] {
+  const days = [dayOf(rule, instant)];
+  while (days.length < count) days.unshift(dayOf(rule, days[0]!.from - 1));
+  return days;
+}
+
+/** Half-open. */
+export type Bounds = { readonly from: number; readonly to: number };
+
+type Interval = Bounds & {
+  readonly kind: 'active' | 'away';
+  /** Its session; none between sessions. */
+  readonly sessionId?: string;
+};
+
+/** Start and end of a session as far as known: an open one ends at its last sign. */
+export function extentOf({ startedAt, endedAt, lastSeenAt }: Session): Bounds {
+  return { from: startedAt, to: Math.max(startedAt, endedAt ?? lastSeenAt) };
+}
+
+/** The part of an interval within another; it may be empty, and then `to` is not after `from`. */
+export function within(bounds: Bounds, { from, to }: Bounds): Bounds {
+  return { from: Math.max(from, bounds.from), to: Math.min(to, bounds.to) };
+}
+
+const isEmpty = ({ from, to }: Bounds) => to <= from;
+
+/** Parts within the bounds, in order; ends are queried in the order of time. */
+function inOrder<T extends Bounds>(bounds: Bounds, parts: readonly T[]): T[] {
+  return parts
+    .map((part) => ({ ...part, ...within(bounds, part) }))
+    .filter((part) => !isEmpty(part))
+    .sort((one, other) => one.from - other.from);
+}
+
+/** Returns for rising instants the part that applies: of overlapping ones, the last started one. */
+function currentPart<T extends Bounds>(parts: readonly T[]): (instant: number) => T | undefined {
+  const begun: T[] = [];
+  let next = 0;
+  return (instant) => {
+    while (next < parts.length && parts[next]!.from <= instant) begun.push(parts[next++]!);
+    while (begun.length > 0 && begun.at(-1)!.to <= instant) begun.pop();
+    return begun.at(-1);
+  };
+}
+
+/**
+ * Cuts a day into adjacent intervals, from the first sign of presence to the last. Nothing is counted twice: of
+ * overlapping sessions, as after a clock that stepped back, the last started one counts.
+ *
+ * @param bounds of the day
+ * @param spans of presence, in any order
+ */
+export function intervalsOf(
+  bounds: Bounds,
+  sessions: readonly Session[],
+  spans: readonly ActiveSpan[],
+): readonly Interval[] {
+  const known = inOrder(
+    bounds,
+    sessions.map((session) => ({ ...extentOf(session), id: session.id })),
+  );
+  const active = inOrder(bounds, spans);
+  const cuts = [...new Set([...known, ...active].flatMap(({ from, to }) => [from, to]))].sort((a, b) => a - b);
+  const sessionAt = currentPart(known);
+  const activeAt = currentPart(active);
+  const intervals: Interval[] = [];
+  for (const [at, from] of cuts.slice(0, -1).entries()) {
+    const to = cuts[at + 1]!;
+    const kind = activeAt(from) ? 'active' : 'away';
+    const sessionId = sessionAt(from)?.id;
+    const last = intervals.at(-1);
+    if (last?.kind === kind && last.sessionId === sessionId) intervals.splice(-1, 1, { ...last, to });
+    else intervals.push({ kind, from, to, ...(sessionId !== undefined && { sessionId }) });
+  }
+  return intervals;
+}
+
+/** The total length of intervals, in milliseconds. */
+export function lengthOf(intervals: readonly Bounds[]): number {
+  return intervals.reduce((sum, { from, to }) => sum + to - from, 0);
+}
 
 /** The used part of the state. */
 export type Recorded = Pick<ChronometricState, 'sessionsBetween' | 'spansBetween'>;
@@ -20,7 +138,7 @@ export function dayRuleOf({ profile, timezone }: Pick<CallContext, 'profile' | '
   return { timezone, begins: profile.logicalDayStart };
 }
 
-type Day = {
+type RecordedDay = {
   readonly date: LogicalDate;
   readonly sessions: readonly Session[];
   readonly intervals: readonly Interval[];
@@ -30,7 +148,7 @@ type Day = {
 
 const isOpen = ({ endedAt }: Session) => endedAt === undefined;
 
-function readDay(state: Recorded, date: LogicalDate): Day {
+function readDay(state: Recorded, date: LogicalDate): RecordedDay {
   const { from, to } = date;
   const found = state.sessionsBetween(from, to);
   const sessions = found.filter((session) => session.startedAt >= from || extentOf(session).to > from);
@@ -40,7 +158,7 @@ function readDay(state: Recorded, date: LogicalDate): Day {
 
 const activeOf = (intervals: readonly Interval[]) => intervals.filter(({ kind }) => kind === 'active');
 
-function totalsOf(days: readonly Day[]): DayView['totals'] {
+function totalsOf(days: readonly RecordedDay[]): DayView['totals'] {
   const intervals = days.flatMap((day) => day.intervals);
   const active = activeOf(intervals);
   const inSessions = active.filter(({ sessionId }) => sessionId !== undefined);
@@ -52,7 +170,11 @@ function totalsOf(days: readonly Day[]): DayView['totals'] {
   };
 }
 
-function sessionView(session: Session, { date, intervals }: Day, timezone: string): DayView['sessions'][number] {
+function sessionView(
+  session: Session,
+  { date, intervals }: RecordedDay,
+  timezone: string,
+): DayView['sessions'][number] {
   const instant = (epochMs: number) => formatWithOffset(timezone, epochMs);
   const extent = extentOf(session);
   const inDay = within(date, extent);
@@ -85,7 +207,7 @@ function forgottenView({ id, intent, startedAt, lastSeenAt }: Session, timezone:
   };
 }
 
-function viewOf(day: Day, context: CallContext): DayView {
+function viewOf(day: RecordedDay, context: CallContext): DayView {
   const { timezone, now, unreadable } = context;
   const { date } = day;
   const instant = (epochMs: number) => formatWithOffset(timezone, epochMs);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import type { Session } from '../state/state.ts';
-import { extentOf, intervalsOf, lengthOf, within } from './intervals.ts';
+import { extentOf, intervalsOf, lengthOf, within } from './day-view.ts';
 
 const MINUTE = 60_000;
 const DAY = { from: 0, to: 1440 * MINUTE };

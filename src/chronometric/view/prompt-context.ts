@@ -1,5 +1,4 @@
 /** The text of a prompt hook about the time. Pure. */
-
 import { isoDuration } from '../../kit/clock/duration.ts';
 import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
 import type { PromptContext } from '../../wire/chronometric-view.ts';

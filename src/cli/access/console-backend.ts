@@ -31,8 +31,7 @@ import { readRun } from '../home/home.ts';
 import { chronometricAccess } from './chronometric.ts';
 import { alarmClient, userOf } from './chronos.ts';
 import { executorAdmin, executorClient } from './executor.ts';
-import { personClient } from './person.ts';
-import { routerClient } from './router.ts';
+import { personClient, routerClient } from './router.ts';
 
 /** An available part, or the reason why it is unavailable. */
 function part<T>(make: () => T): Part<T> {

@@ -2,7 +2,6 @@
  * The console of a fleet at the router's public listener: one backend per user. It has the rights that are derived from
  * the user's token, and no others.
  */
-
 import { createNeoClient } from '../../agents/neo/client.ts';
 import { createChronosClient, holdPrincipal } from '../../chronos/client.ts';
 import type { Check, ConsoleBackend, Part } from '../../console/backend.ts';

@@ -63,11 +63,7 @@ async function watchOver(asked: Asked, over: AbortSignal): Promise<Error | undef
 /** `listens`: connections are accepted, at least by the kernel, without a response. */
 type Sign = 'answers' | 'listens' | 'nothing';
 
-/**
- * Probes whether a daemon answers at all.
- *
- * @param over aborts the probe
- */
+/** Probes whether a daemon answers at all. @param over aborts the probe */
 export async function signOfLife(url: string, clock: Clock, over?: AbortSignal): Promise<Sign> {
   const enough = new AbortController();
   const cancel = clock.after(SIGN_MS, () => enough.abort());
@@ -179,9 +175,9 @@ export function aheadBy(second: number, sent: number, received: number): number 
  *
  * @returns `undefined` when it does not answer within `timeoutMs`, or without a readable date
  */
-export async function serverTime(url: string, clock: Clock, timeoutMs = 3000): Promise<ServerTime | undefined> {
+export async function serverTime(url: string, clock: Clock): Promise<ServerTime | undefined> {
   const sent = clock.now();
-  const limit = { clock, ms: timeoutMs };
+  const limit = { clock, ms: 3000 };
   const answer = await exchange(plainTransport, { method: 'GET', url: joinUrl(url, '/healthz'), maxBytes: 0, limit });
   // Callers that need the daemon get its error from their own request.
   if (answer.result !== 'answered') return undefined;

@@ -55,7 +55,6 @@ export type KnownApprover = {
   readonly kept: 'file' | 'sealed file' | 'secret-service' | 'keychain';
 };
 
-/** Asks the user for the passphrase. */
 export type AskPassphrase = () => Promise<string>;
 
 /** The location of the key of the user of this environment. */
@@ -179,8 +178,6 @@ export function requireApprover(environment: Settings): KnownApprover {
 }
 
 /**
- * Opens the key for signing.
- *
  * @throws ReveilleError `not_found` without a key, `forbidden` for a wrong passphrase, `unavailable` when the keyring
  *   does not return it
  */

@@ -114,12 +114,8 @@ function keychain(environment: Settings): KeyStore {
  *
  * @param asked whether the user named it: then it is tried in any case
  */
-export function systemKeyStore(
-  environment: Settings,
-  asked: boolean,
-  platform: NodeJS.Platform = process.platform,
-): KeyStore | undefined {
-  if (platform === 'darwin') return keychain(environment);
-  if (platform !== 'linux') return undefined;
+export function systemKeyStore(environment: Settings, asked: boolean): KeyStore | undefined {
+  if (process.platform === 'darwin') return keychain(environment);
+  if (process.platform !== 'linux') return undefined;
   return asked || environment.DBUS_SESSION_BUS_ADDRESS ? secretService(environment) : undefined;
 }

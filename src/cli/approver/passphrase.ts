@@ -89,6 +89,5 @@ export function passphraseFrom(
   };
 }
 
-/** Asks for the passphrase of a sealed key. */
 export const askPassphrase = (context: Asking): (() => Promise<string>) =>
   passphraseFrom(context, "Passphrase of the approver's key");

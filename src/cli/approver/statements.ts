@@ -15,7 +15,7 @@ import {
   type RevocationStatement,
   revocationText,
 } from '../../wire/approver.ts';
-import { ReveilleError } from '../../wire/errors.ts';
+import { ReveilleError, thrownText } from '../../wire/errors.ts';
 import type { GateAnswer } from '../../wire/executor.ts';
 import { type PasskeyRequest, passkeyEnrollmentText } from '../../wire/passkey.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
@@ -127,7 +127,6 @@ export async function ensureApprover(
     await admin.enroll(enrollmentRequest(key, { name, user, executor }, now));
     return undefined;
   } catch (thrown) {
-    const why = thrown instanceof Error ? thrown.message : String(thrown);
-    return `intents cannot be approved: ${why}`;
+    return `intents cannot be approved: ${thrownText(thrown)}`;
   }
 }

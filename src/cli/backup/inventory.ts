@@ -2,6 +2,7 @@
 import { constants, lstatSync, readdirSync, readlinkSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { isAbsolute, join, posix, relative, resolve, sep } from 'node:path';
+import { systemCodeOf } from '../../wire/errors.ts';
 import type { Settings } from '../../wire/settings.ts';
 import { DATA_FOLDERS, DATABASES, databasePath } from '../home/databases.ts';
 import type { Home } from '../home/home.ts';
@@ -19,7 +20,7 @@ const BESIDE_DATABASE = ['', '-wal', '-shm', '-journal', '.lock', '.lock-journal
 /** Incomplete files: files are written beside, then renamed. */
 const DRAFT = /\.[0-9a-f]{12}\.tmp$/;
 
-const isGone = (thrown: unknown) => (thrown as NodeJS.ErrnoException).code === 'ENOENT';
+const isGone = (thrown: unknown) => systemCodeOf(thrown) === 'ENOENT';
 
 function unlessGone<T>(read: () => T): T | undefined {
   try {
@@ -49,7 +50,7 @@ export async function filePart(source: string, path: string): Promise<Part | und
     // Never through a link, and a pipe must not block: agents' programs write to some of these folders.
     file = await open(source, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0));
   } catch (thrown) {
-    if (isGone(thrown) || (thrown as NodeJS.ErrnoException).code === 'ELOOP') return undefined;
+    if (isGone(thrown) || systemCodeOf(thrown) === 'ELOOP') return undefined;
     throw thrown;
   }
   const stat = await file.stat();

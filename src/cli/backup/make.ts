@@ -2,16 +2,115 @@
 import { createWriteStream, existsSync, readdirSync, rmSync } from 'node:fs';
 import { link, mkdir, open, rename } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
+import { backup, DatabaseSync } from 'node:sqlite';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { setTimeout as pause } from 'node:timers/promises';
 import { createGunzip, createGzip } from 'node:zlib';
+import { isAlive } from '../../kit/sqlite/file-owner.ts';
+import { inspectDatabase } from '../../kit/sqlite/open.ts';
+import { isDamage, storageError } from '../../kit/sqlite/sqlite-error.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Settings } from '../../wire/settings.ts';
+import { DATABASES, databasePath, schemaVersion } from '../home/databases.ts';
 import type { Home } from '../home/home.ts';
 import { type About, type End, type Part, readArchive, type Visitor, writeArchive } from './archive.ts';
 import { COPIES, filePart, inventory, type OmittedLink } from './inventory.ts';
 import { sealing, unseal } from './sealed-stream.ts';
-import { type Cut, fixDatabases } from './snapshot.ts';
+
+// Fixes the content of several databases while other processes write to them.
+//
+// A read transaction on each database (all are in WAL mode) fixes the content of its copy for as long as the copy
+// takes, and blocks no writer. The transactions start within about a millisecond. If no database changed between the
+// first and the last one, the copies show one instant; otherwise the attempt is repeated. Under constant load the
+// order of {@link DATABASES} remains.
+
+const BUSY_MS = 5000;
+const ATTEMPTS = 40;
+/** Pages per step, copied on a thread of SQLite. */
+const PAGES = 1024;
+
+/** One database with fixed content. */
+type Fixed = {
+  /** Its file, and its path in a home. */
+  readonly source: string;
+  readonly path: string;
+  /** The number of migrations; 0 for a database without tables. */
+  readonly schema: number;
+  /** Writes the fixed content to a new file. */
+  copyTo(file: string): Promise<void>;
+};
+
+type Cut = { readonly kind: 'instant' | 'ordered'; readonly databases: readonly Fixed[]; close(): void };
+
+type Opened = { source: string; path: string; reader: DatabaseSync; watcher: DatabaseSync };
+
+function openDatabase(source: string, path: string): Opened {
+  inspectDatabase(source, BUSY_MS);
+  const reader = new DatabaseSync(source, { readOnly: true, timeout: BUSY_MS });
+  try {
+    const mode = reader.prepare('PRAGMA journal_mode').get()?.journal_mode;
+    if (mode !== 'wal') {
+      const message = `${source} is in journal mode ${mode}, in which a copy would block its writers; start Reveille once, which sets WAL`;
+      throw new ReveilleError('conflict', message);
+    }
+    return { source, path, reader, watcher: new DatabaseSync(source, { readOnly: true, timeout: BUSY_MS }) };
+  } catch (thrown) {
+    reader.close();
+    throw thrown;
+  }
+}
+
+const versionOf = ({ watcher }: Opened) => watcher.prepare('PRAGMA data_version').get()?.data_version;
+
+/** @returns whether nothing changed meanwhile */
+function fix(opened: readonly Opened[]): boolean {
+  const before = opened.map(versionOf);
+  for (const { reader } of opened) {
+    reader.exec('BEGIN');
+    reader.prepare('SELECT count(*) FROM sqlite_schema').get();
+  }
+  return opened.every((database, index) => versionOf(database) === before[index]);
+}
+
+/**
+ * Fixes the existing databases of an installation.
+ *
+ * @param settings with the data folders
+ * @throws ReveilleError `unavailable` when one is damaged or cannot be read
+ */
+async function fixDatabases(settings: Settings): Promise<Cut> {
+  const opened: Opened[] = [];
+  const close = () => {
+    for (const { reader, watcher } of opened) for (const db of [reader, watcher]) if (db.isOpen) db.close();
+  };
+  try {
+    for (const known of DATABASES) {
+      const source = databasePath(settings, known);
+      if (existsSync(source)) opened.push(openDatabase(source, `${known.folder}/${known.file}`));
+    }
+    let isInstant = fix(opened);
+    for (let attempt = 1; !isInstant && attempt < ATTEMPTS; attempt++) {
+      for (const { reader } of opened) reader.exec('ROLLBACK');
+      await pause(1);
+      isInstant = fix(opened);
+    }
+    const databases = opened.map((database): Fixed => {
+      const { source, path, reader } = database;
+      return {
+        source,
+        path,
+        schema: schemaVersion(reader),
+        // The connection's own transaction stays open, so the copy has the fixed content.
+        copyTo: async (file) => void (await backup(reader, file, { rate: PAGES })),
+      };
+    });
+    return { kind: isInstant ? 'instant' : 'ordered', databases, close };
+  } catch (thrown) {
+    close();
+    throw isDamage(thrown) ? storageError(thrown) : thrown;
+  }
+}
 
 /** The path of an approver's key in a backup. */
 export const APPROVER_PATH = 'approver.json';
@@ -34,15 +133,6 @@ export type Making = {
 
 export type Made = { readonly about: About; readonly end: End; readonly bytes: number };
 type Written = Made & { readonly key: Buffer };
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (thrown) {
-    return (thrown as NodeJS.ErrnoException).code === 'EPERM';
-  }
-}
 
 /** Removes files of an interrupted backup, by the process id in the name. */
 export function sweep(folder: string, name: RegExp): void {
@@ -114,8 +204,6 @@ async function writeAll(making: Making, cut: Cut, copies: string, draft: string)
 }
 
 /**
- * Reads a whole backup.
- *
  * @param secret returns the passphrase, or the key if known
  * @throws ReveilleError `forbidden` for a wrong passphrase, `invalid_request` for a damaged, truncated or foreign file,
  *   `not_found` for a missing one

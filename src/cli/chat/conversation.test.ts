@@ -6,7 +6,7 @@ import type { NeoEvent } from '../../agents/neo/client.ts';
 import { openConversationStore } from '../../agents/neo/conversations/store.ts';
 import { beginNext } from '../../agents/neo/testing/workbench.ts';
 import { ManualClock, settle } from '../../kit/clock/testing/manual-clock.ts';
-import { eventFeed } from '../../turns/event-feed.ts';
+import { eventFeed } from '../../turns/event-log.ts';
 import { Screen } from './conversation.ts';
 
 function screen() {

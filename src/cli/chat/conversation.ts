@@ -1,5 +1,4 @@
 /** Shows an agent's events in a terminal as they arrive: reply text as it is streamed, tools as they run. */
-
 import type { NeoEvent } from '../../agents/neo/client.ts';
 import { formatDuration } from '../../kit/clock/duration.ts';
 import { oneLine, printable } from '../../kit/text/hidden-characters.ts';

@@ -1,5 +1,4 @@
 /** Approval questions inside a conversation: shown, answered and signed at this terminal. */
-
 import type { NeoClient } from '../../agents/neo/client.ts';
 import type { WaitingGate } from '../../executor/client.ts';
 import { fullyEscaped, oneLine } from '../../kit/text/hidden-characters.ts';

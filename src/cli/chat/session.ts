@@ -3,7 +3,6 @@
  * processed in order: later events wait while a question is on the screen, except the event that another approver
  * answered it.
  */
-
 import type { NeoClient, NeoEvent } from '../../agents/neo/client.ts';
 import { wait } from '../../kit/clock/clock.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';

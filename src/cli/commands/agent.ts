@@ -2,7 +2,6 @@
  * `reveille agent`: the identity of this agent, and the keys that chronosd accepts. `enroll --from` registers those of many
  * agents and writes their configurations.
  */
-
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { z } from 'zod';
@@ -129,17 +128,12 @@ type Entry = z.output<typeof entrySchema> & { line: number };
 const MOST_LINES = 100_000;
 const EXAMPLE = '{"label": "alice", "public_key": "<64 hex digits>"}';
 
-/** The result of a line. */
 type Row = { line: number; label: string } & (
   | { result: 'enrolled' | 'already'; did: string; public_key: string; home?: string }
   | { result: 'failed'; error: string }
 );
 
-/**
- * Reads the whole file before any enrollment.
- *
- * @throws UsageError naming the wrong lines, up to ten
- */
+/** Reads the whole file before any enrollment. @throws UsageError naming the wrong lines, up to ten */
 function readRoster(text: string, isWritten: boolean): Entry[] {
   const entries: Entry[] = [];
   const problems: string[] = [];

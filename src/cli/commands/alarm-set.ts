@@ -1,5 +1,4 @@
 /** `reveille alarm set` and `edit`: flags to an alarm, or to its changes. */
-
 import { compileSchedule } from '../../chronos/alarm/schedule.ts';
 import type { AlarmCreateBody, AlarmPatchBody } from '../../chronos/client.ts';
 import { parseDuration } from '../../kit/clock/duration.ts';

@@ -1,5 +1,4 @@
 /** `reveille alarm watch`: a line for each fire and failure, until Ctrl-C. */
-
 import { wait } from '../../kit/clock/clock.ts';
 import { fromNow } from '../../kit/clock/local-time.ts';
 import { ALL_CHANGED, ChangedIds, type Changes } from '../../kit/http/changed-ids.ts';

@@ -9,7 +9,7 @@ import type { CliContext } from '../context.ts';
 import { choiceFlag, wholeNumberFlag } from '../flags/flags.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { fit } from '../screens/columns.ts';
-import { renderFireStages } from '../screens/fire-stages.ts';
+import { renderFireStages } from '../screens/log-screen.ts';
 import { readerOf } from '../screens/reader.ts';
 import {
   instantText,
@@ -82,7 +82,6 @@ export const PRESENT: readonly AlarmStatus[] = ['active', 'paused', 'failed'];
 
 /** The next fire, or infinity. */
 const ahead = ({ next_fire_at: next }: AlarmView) => (next === undefined ? Number.POSITIVE_INFINITY : Date.parse(next));
-/** The last event. */
 const latest = ({ last_fired_at: last, created_at: created }: AlarmView) => Date.parse(last ?? created);
 
 /** By status; active ones by their next fire, all others newest first. */

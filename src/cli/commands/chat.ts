@@ -4,7 +4,7 @@ import { lastTurns, type NeoClient, type NeoEvent } from '../../agents/neo/clien
 import { oneLine } from '../../kit/text/hidden-characters.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { TurnView } from '../../wire/turn.ts';
-import { personClient } from '../access/person.ts';
+import { personClient } from '../access/router.ts';
 import { arrivalLine, Screen } from '../chat/conversation.ts';
 import { answerInline, gateRemark } from '../chat/gates.ts';
 import { talk } from '../chat/session.ts';

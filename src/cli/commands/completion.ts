@@ -85,7 +85,6 @@ function bashCompletion(outline: OutlineCommand): string {
   return BASH.replace('@ROWS@', () => everyCommand(outline).map(bashRow).join('\n'));
 }
 
-/** A word of the script. */
 const zshWord = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
 
 /** `name:description`, for `_describe`. */

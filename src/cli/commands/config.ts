@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { withoutPassword } from '../../chronos/store/postgres/address.ts';
 import { replacePrivateFile } from '../../kit/identity/private-file.ts';
-import { ReveilleError } from '../../wire/errors.ts';
+import { ReveilleError, systemCodeOf } from '../../wire/errors.ts';
 import { isSecretName, parseSettings } from '../../wire/settings.ts';
 import type { CliContext } from '../context.ts';
 import { UsageError } from '../flags/usage-error.ts';
@@ -69,7 +69,7 @@ async function write(context: CliContext, name: string, value: string | undefine
   try {
     text = readFileSync(home.configFile, 'utf8');
   } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code !== 'ENOENT') throw cause;
+    if (systemCodeOf(cause) !== 'ENOENT') throw cause;
   }
   const document = parseDocument(text);
   if (value === undefined) document.delete(name);

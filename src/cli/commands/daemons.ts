@@ -1,9 +1,8 @@
 /** Daemons and servers in the foreground, one per process. Each daemon is imported when it starts. */
-
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Conversation } from '../../chronos-mcp/conversation.ts';
 import type { SelftestReport } from '../../chronos-mcp/selftest.ts';
+import type { Conversation } from '../../chronos-mcp/sessions.ts';
 import { onTermination } from '../../kit/http/drain.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { CONVERSATION_VARIABLE, SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
@@ -171,7 +170,7 @@ async function selftest(context: CliContext): Promise<void> {
 
 /** How `alarm_set` finds the conversation of its client: from the client's hook, else from the wake that started it. */
 async function sessionFinder({ home, environment }: CliContext): Promise<() => Conversation | undefined> {
-  const { clientProcess } = await import('../../kit/process/client-process.ts');
+  const { clientProcess } = await import('../../kit/process/process-info.ts');
   const { sessionOf } = await import('../../chronos-mcp/sessions.ts');
   const client = clientProcess();
   const { [CONVERSATION_VARIABLE]: id } = environment;

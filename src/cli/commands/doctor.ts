@@ -1,5 +1,4 @@
 /** `reveille doctor`: checks the whole installation and prints remedies. */
-
 import { z } from 'zod';
 import { wait } from '../../kit/clock/clock.ts';
 import { printable } from '../../kit/text/hidden-characters.ts';

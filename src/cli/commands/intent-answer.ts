@@ -2,7 +2,6 @@
  * `reveille intent approve` and `deny`. Only a displayed call can be approved: the answer contains the digest of the
  * call on the screen, computed here from that call.
  */
-
 import type { ExecutorClient, WaitingGate } from '../../executor/client.ts';
 import { fullyEscaped } from '../../kit/text/hidden-characters.ts';
 import { ReveilleError } from '../../wire/errors.ts';

@@ -7,7 +7,7 @@ import { wallTime } from '../../kit/clock/local-time.ts';
 import { shellWord } from '../../kit/identity/private-file.ts';
 import { fullyEscaped } from '../../kit/text/hidden-characters.ts';
 import { LIST_LIMIT_MAX } from '../../wire/alarm.ts';
-import { ReveilleError } from '../../wire/errors.ts';
+import { ReveilleError, systemCodeOf, thrownText } from '../../wire/errors.ts';
 import { INTENT_STATUSES, isIntentFinal } from '../../wire/executor.ts';
 import { intentReceiptSchema } from '../../wire/intent-receipt.ts';
 import type { IntentView } from '../../wire/intent-view.ts';
@@ -144,9 +144,9 @@ export async function intentReceipt(context: CliContext, flags: ReceiptFlags, gi
   try {
     writeFileSync(output, `${receipt.text}\n`, { flag: 'wx' });
   } catch (cause) {
-    const isThere = (cause as NodeJS.ErrnoException).code === 'EEXIST';
+    const isThere = systemCodeOf(cause) === 'EEXIST';
     if (isThere) throw new ReveilleError('conflict', `--output ${output} exists; name a new file`, { cause });
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = thrownText(cause);
     throw new ReveilleError('unavailable', `--output ${output} cannot be written: ${why}`, { retryable: false, cause });
   }
   const lines = [

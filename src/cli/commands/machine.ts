@@ -1,5 +1,4 @@
 /** `reveille machine …`: machines, their budgets and their turns. */
-
 import { formatDuration } from '../../kit/clock/duration.ts';
 import { localTime } from '../../kit/clock/local-time.ts';
 import { oneLine, printable } from '../../kit/text/hidden-characters.ts';

@@ -2,7 +2,6 @@
  * `reveille memory`: Neo's memories. These commands open Neo's database themselves, also while Neo runs: a stopped Neo
  * has no address, and the port of a running one is known only to the router.
  */
-
 import { existsSync } from 'node:fs';
 import { type Cortex, cortexPath, openCortex } from '../../agents/neo/memory/cortex.ts';
 import { MEMORY_KINDS, type StoredMemory } from '../../agents/neo/memory/memory.ts';
@@ -44,7 +43,6 @@ async function withCortex<T>(
   }
 }
 
-/** A memory as JSON. */
 function recordOf(memory: StoredMemory) {
   return {
     id: memory.id,

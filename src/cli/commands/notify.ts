@@ -131,7 +131,6 @@ async function withNotifier<T>(
   }
 }
 
-/** A channel as JSON. */
 const inJson = ({ lastToldAt, ...view }: ChannelView) => ({
   ...view,
   ...(lastToldAt === undefined ? {} : { last_told_at: new Date(lastToldAt).toISOString() }),

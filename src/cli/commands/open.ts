@@ -6,7 +6,7 @@ import { callOf, createCaller, withinTime } from '../../kit/http/caller.ts';
 import { CONSOLE_CODE } from '../../router/public/routes.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { userOf } from '../access/chronos.ts';
-import { findPerson } from '../access/person.ts';
+import { findPerson } from '../access/router.ts';
 import type { CliContext } from '../context.ts';
 import { readRun } from '../home/home.ts';
 

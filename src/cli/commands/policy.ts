@@ -10,6 +10,7 @@ import { formatDuration } from '../../kit/clock/duration.ts';
 import { JsonSyntaxError, readJsonWithPositions } from '../../kit/json/strict-json.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
 import { classify } from '../../mcp-host/classify.ts';
+import { isObject } from '../../wire/json.ts';
 import { agentManifestSchema, type ManifestTool, TOOL_SURFACES } from '../../wire/manifest.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
 import { parseOrThrow, showValue } from '../../wire/validate.ts';
@@ -122,7 +123,7 @@ function argumentsFlag(given: string): Record<string, unknown> {
     if (!(cause instanceof JsonSyntaxError)) throw cause;
     throw new UsageError(`--args must be JSON, such as '{"to":"bob"}' in single quotes (${cause.message})`, cause);
   }
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+  if (isObject(value)) return value;
   throw new UsageError(`--args must be a JSON object such as '{"to":"bob"}' (got ${showValue(value)})`);
 }
 

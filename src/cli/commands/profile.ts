@@ -1,5 +1,4 @@
 /** `reveille profile check` and `init`: the meaning of a profile, and a first one. Existing profiles are never overwritten. */
-
 import { resolve } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import {
@@ -8,6 +7,7 @@ import {
   logicalDay,
   protectedWindowAt,
   zoneAt,
+  zonesOfDay,
 } from '../../chronometric/profile/day-rules.ts';
 import { findProfile, newProfileLocation } from '../../chronometric/profile/find-profile.ts';
 import type { DayRules, LocalWindow, Profile, ProfileProblem } from '../../chronometric/profile/profile.ts';
@@ -21,7 +21,6 @@ import { isThere, readProfileFile } from '../../chronometric/profile/profile-fil
 import { DAY_FIELDS } from '../../chronometric/profile/read-day-rules.ts';
 import { NO_PROFILE, type ProfileReading, unreadable } from '../../chronometric/profile/read-profile.ts';
 import { formatTimeOfDay, formatWindow } from '../../chronometric/profile/time-of-day.ts';
-import { zonesOfDay } from '../../chronometric/profile/zones.ts';
 import { machineZone } from '../../kit/clock/zone.ts';
 import { writePrivateFile } from '../../kit/identity/private-file.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';

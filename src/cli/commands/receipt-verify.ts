@@ -5,6 +5,7 @@ import { readValues, type Unreadable } from '../../executor/receipt/receipt-text
 import { verifyReceipts } from '../../executor/receipt/verify-receipt.ts';
 import { AgentKey } from '../../kit/identity/keys.ts';
 import { parseDid } from '../../wire/did.ts';
+import { thrownText } from '../../wire/errors.ts';
 import { EXIT } from '../cli-process.ts';
 import type { CliContext } from '../context.ts';
 import { UsageError } from '../flags/usage-error.ts';
@@ -18,8 +19,6 @@ const KEY_FILE_MAX_BYTES = 1024;
 const APPROVER_FILE_MAX_BYTES = 16 * 1024;
 const HEX = /^[0-9a-f]{64}$/i;
 
-const reasonOf = (thrown: unknown) => (thrown instanceof Error ? thrown.message : String(thrown));
-
 async function readBytes({ process }: CliContext, file: string, name: string): Promise<Buffer> {
   const pieces: Buffer[] = [];
   let total = 0;
@@ -30,7 +29,7 @@ async function readBytes({ process }: CliContext, file: string, name: string): P
       if (total > MAX_BYTES) throw new Error(`it is larger than ${MAX_BYTES} bytes; verify it in parts`);
     }
   } catch (thrown) {
-    throw new UsageError(`${name} cannot be read: ${reasonOf(thrown)}`, thrown);
+    throw new UsageError(`${name} cannot be read: ${thrownText(thrown)}`, thrown);
   }
   return Buffer.concat(pieces);
 }
@@ -41,7 +40,7 @@ function smallFile(file: string, maxBytes: number, rule: string): string {
     if (statSync(file).size > maxBytes) throw new Error(`it has more than ${maxBytes} bytes`);
     return readFileSync(file, 'utf8').trim();
   } catch (thrown) {
-    throw new UsageError(`${rule} (${file}: ${reasonOf(thrown)})`, thrown);
+    throw new UsageError(`${rule} (${file}: ${thrownText(thrown)})`, thrown);
   }
 }
 

@@ -1,5 +1,4 @@
 /** `reveille submitter`: tokens of programs that may only submit intents for one user. */
-
 import type { ExecutorAdmin } from '../../executor/client.ts';
 import { shortTime } from '../../kit/clock/local-time.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';

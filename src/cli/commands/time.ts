@@ -4,12 +4,11 @@
  */
 import { existsSync } from 'node:fs';
 import type { CallContext } from '../../chronometric/tools/call-context.ts';
-import { dayRuleOf, viewDay, viewWeek } from '../../chronometric/view/day-view.ts';
-import { instantOf } from '../../chronometric/view/logical-days.ts';
+import { dayRuleOf, instantOf, viewDay, viewWeek } from '../../chronometric/view/day-view.ts';
 import { type Known, promptContext } from '../../chronometric/view/prompt-context.ts';
 import { recordSession } from '../../chronos-mcp/sessions.ts';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
-import { clientProcess } from '../../kit/process/client-process.ts';
+import { clientProcess } from '../../kit/process/process-info.ts';
 import { jsonForTerminal, printable } from '../../kit/text/hidden-characters.ts';
 import type { DayView } from '../../wire/chronometric-view.ts';
 import { toReveilleError } from '../../wire/errors.ts';

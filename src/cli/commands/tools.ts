@@ -1,5 +1,4 @@
 /** `reveille neo tools` and `tools pin`: lists the tools of the manifest, and records their definitions. */
-
 import { resolve } from 'node:path';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -77,7 +76,7 @@ export async function neoTools(context: CliContext): Promise<void> {
 }
 
 export async function toolsPin(context: CliContext, manifest: string | undefined): Promise<void> {
-  const { pinTools } = await import('../../agents/neo/tools/pin.ts');
+  const { pinTools } = await import('../../agents/neo/tools/start-host.ts');
   const options = await toolOptions(context, manifest === undefined ? undefined : resolve(manifest));
   const given = options.config.manifest;
   if (given === undefined) {

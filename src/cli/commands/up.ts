@@ -37,7 +37,6 @@ const WELCOME_MESSAGE =
   'I set this alarm when Reveille started here, to see that alarms fire. I greet the user and report what woke me and how late I am.';
 /** Drain time: chronosd, then the router, then the executor. */
 const DRAIN_LIMIT_MS = 50_000;
-/** Limit of `--once`. */
 const ONCE_LIMIT_MS = 120_000;
 
 /** Interval of the check for npm's shell. */

@@ -1,5 +1,4 @@
 /** `reveille user`: users of the router's public listener, and their tokens. */
-
 import { localTime, shortTime } from '../../kit/clock/local-time.ts';
 import { alarmKeyOf, personKeyMark, rightsOf, taskTokenOf } from '../../kit/identity/person-rights.ts';
 import { tokenDigest } from '../../kit/identity/secrets.ts';

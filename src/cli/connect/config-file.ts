@@ -2,7 +2,7 @@
 import { lstatSync, mkdirSync, readFileSync, realpathSync, rmdirSync, rmSync, statSync } from 'node:fs';
 import { dirname, join, relative, sep } from 'node:path';
 import { replaceFile } from '../../kit/identity/private-file.ts';
-import { ReveilleError } from '../../wire/errors.ts';
+import { ReveilleError, systemCodeOf } from '../../wire/errors.ts';
 
 /** Limit of their size; `~/.claude.json` has some megabytes. */
 const MOST_BYTES = 64 * 1024 * 1024;
@@ -23,14 +23,12 @@ export type ConfigFile = {
 
 const refused = (path: string, why: string) => new ReveilleError('conflict', `${path} ${why}; nothing was written`);
 
-const codeOf = (thrown: unknown) => (thrown instanceof Error && 'code' in thrown ? thrown.code : undefined);
-
 function isThere(path: string): boolean {
   try {
     lstatSync(path);
     return true;
   } catch (cause) {
-    if (codeOf(cause) === 'ENOENT') return false;
+    if (systemCodeOf(cause) === 'ENOENT') return false;
     throw refused(path, `cannot be read (${(cause as Error).message})`);
   }
 }
@@ -93,7 +91,6 @@ export function readConfigFile(path: string, project?: string): ConfigFile {
   };
 }
 
-/** The location of the backup. */
 export const backupOf = (path: string): string => `${path}.before-reveille`;
 
 const hasMark = ({ bytes }: ConfigFile) => bytes?.subarray(0, 3).equals(Buffer.from(BYTE_ORDER_MARK)) === true;
@@ -158,7 +155,6 @@ export function removeEmptyFolder(file: ConfigFile, kept: readonly string[]): vo
   }
 }
 
-/** The backup, if there is one. */
 export function readBackup(path: string): ConfigFile | undefined {
   const backup = readConfigFile(backupOf(path));
   return backup.bytes === undefined ? undefined : backup;

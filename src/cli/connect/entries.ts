@@ -116,7 +116,6 @@ export function isOurServer(name: ServerName, entry: unknown): boolean {
   return words.some(isProgram) && words.includes(SERVERS[name]);
 }
 
-/** Whether the command of a hook is ours. */
 export function isOurHook(command: unknown): command is string {
   return typeof command === 'string' && /reveille/.test(command) && /\stime hook(?:\s|$)/.test(command);
 }

@@ -2,6 +2,7 @@
  * Adds our entries to a JSON file of another program, and removes them. The rest is unchanged, byte for byte, including
  * comments and trailing commas. Pure.
  */
+
 import {
   applyEdits,
   type FormattingOptions,
@@ -15,13 +16,11 @@ import {
   printParseErrorCode,
 } from 'jsonc-parser';
 import { ReveilleError } from '../../wire/errors.ts';
+import { isObject } from '../../wire/json.ts';
 import type { HookPart, ServersPart } from './clients.ts';
 import { type Entries, isOurHook, isOurServer, PLACE_NAMES, SERVERS, type ServerName } from './entries.ts';
 
 type Fields = Record<string, unknown>;
-
-const isFields = (value: unknown): value is Fields =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const kindOf = (value: unknown) => (Array.isArray(value) ? 'a list' : value === null ? 'null' : `a ${typeof value}`);
 
@@ -59,14 +58,14 @@ export function readJson(text: string): Fields {
   const [first] = errors;
   if (first) throw malformed(`${placeOf(text, first.offset)}: ${wordsOf(printParseErrorCode(first.error))}`);
   refuseTwice(text, parseTree(text, [], { allowTrailingComma: true })!);
-  if (!isFields(value)) throw malformed(`line 1, column 1: must be an object (it is ${kindOf(value)})`);
+  if (!isObject(value)) throw malformed(`line 1, column 1: must be an object (it is ${kindOf(value)})`);
   return value;
 }
 
 /** An object field; absent counts as empty. */
 function fieldsAt(parent: Fields, name: string, path: string): Fields {
   const value = parent[name] ?? {};
-  if (!isFields(value)) throw malformed(`"${path}" must be an object (it is ${kindOf(value)})`);
+  if (!isObject(value)) throw malformed(`"${path}" must be an object (it is ${kindOf(value)})`);
   return value;
 }
 
@@ -133,7 +132,7 @@ function putServer(text: string, path: JSONPath, was: Fields, wanted: Fields): s
   const { env: wantedPlaces = {}, ...start } = wanted as { env?: Fields } & Fields;
   for (const [name, value] of Object.entries(start))
     if (!same(was[name], value)) changed = put(changed, [...path, name], value);
-  const had = isFields(was.env) ? was.env : {};
+  const had = isObject(was.env) ? was.env : {};
   for (const name of PLACE_NAMES) {
     const place = [...path, 'env', name];
     if (wantedPlaces[name] === undefined) changed = take(changed, place);
@@ -150,7 +149,7 @@ function connectServers(text: string, part: ServersPart, { servers }: Entries): 
     const wanted = { ...part.extra, ...server };
     const path = [part.field, name];
     const was = ours[name];
-    changed = isFields(was) ? putServer(changed, path, was, wanted) : put(changed, path, wanted);
+    changed = isObject(was) ? putServer(changed, path, was, wanted) : put(changed, path, wanted);
   }
   return changed;
 }
@@ -159,7 +158,7 @@ function removeServers(text: string, part: ServersPart): string {
   let changed = text;
   for (const name of Object.keys(serversIn(text, part).ours)) changed = take(changed, [part.field, name]);
   const left = readJson(changed)[part.field];
-  return changed !== text && isFields(left) && Object.keys(left).length === 0 ? take(changed, [part.field]) : changed;
+  return changed !== text && isObject(left) && Object.keys(left).length === 0 ? take(changed, [part.field]) : changed;
 }
 
 type HookPosition = { readonly group: number; readonly at: number; readonly command: string };
@@ -169,9 +168,9 @@ function hooksIn(text: string, event: string): HookPosition[] {
   const groups = fieldsAt(readJson(text), 'hooks', 'hooks')[event] ?? [];
   if (!Array.isArray(groups)) throw malformed(`"hooks.${event}" must be a list (it is ${kindOf(groups)})`);
   return groups.flatMap((entry: unknown, group) => {
-    const hooks = isFields(entry) && Array.isArray(entry.hooks) ? entry.hooks : [];
+    const hooks = isObject(entry) && Array.isArray(entry.hooks) ? entry.hooks : [];
     return hooks.flatMap((hook: unknown, at) =>
-      isFields(hook) && isOurHook(hook.command) ? [{ group, at, command: hook.command }] : [],
+      isObject(hook) && isOurHook(hook.command) ? [{ group, at, command: hook.command }] : [],
     );
   });
 }
@@ -196,8 +195,8 @@ function removeHook(text: string, { event }: HookPart): string {
     if ((groups![group]!.hooks as unknown[]).length === 0) changed = take(changed, path);
   }
   for (const path of [['hooks', event], ['hooks']]) {
-    const left = path.reduce<unknown>((value, name) => (isFields(value) ? value[name] : undefined), readJson(changed));
-    const isEmpty = Array.isArray(left) ? left.length === 0 : isFields(left) && Object.keys(left).length === 0;
+    const left = path.reduce<unknown>((value, name) => (isObject(value) ? value[name] : undefined), readJson(changed));
+    const isEmpty = Array.isArray(left) ? left.length === 0 : isObject(left) && Object.keys(left).length === 0;
     if (isEmpty && changed !== text) changed = take(changed, path);
   }
   return changed;

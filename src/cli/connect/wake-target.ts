@@ -91,11 +91,7 @@ export async function registerWakeTarget(context: CliContext, client: string, fo
   return answer.warnings ?? [];
 }
 
-/**
- * Restores the earlier target; a machine that was changed since stays.
- *
- * @returns the target of wakes
- */
+/** Restores the earlier target; a machine that was changed since stays. @returns the target of wakes */
 export async function undoWakeTarget(context: CliContext, { client, folder, before }: WakeTarget): Promise<string> {
   const router = routerClient(context);
   const user = userOf(context, undefined);

@@ -1,5 +1,4 @@
 /** Whether this computer's agent could be woken: its registration, its program, and its address. */
-
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -15,7 +14,6 @@ import { orUndefined, signOfLife } from '../access/unreachable.ts';
 import type { CliContext } from '../context.ts';
 import { type Check, STAND_INS } from './check.ts';
 
-/** The record of a machine. */
 export type KnownMachine = { provider: string; spec: unknown; state: string };
 
 const name = 'agent';

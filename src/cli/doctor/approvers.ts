@@ -1,5 +1,4 @@
 /** Checks who can approve: the key of this computer, and the executor's roster of this user. */
-
 import { oneLine } from '../../kit/text/hidden-characters.ts';
 import type { ApproverList } from '../../wire/approver.ts';
 import { ownerOf } from '../../wire/did.ts';

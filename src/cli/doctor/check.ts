@@ -11,9 +11,7 @@ export type CheckStatus = 'ok' | 'note' | 'warning' | 'broken';
 export type Check = {
   name: string;
   status: CheckStatus;
-  /** The finding. */
   detail: string;
-  /** The remedy. */
   remedy?: string;
 };
 

@@ -2,7 +2,6 @@
  * Checks of this computer: Node, clock, folders, secrets, key, configuration and databases. Only a trial file is opened for
  * writing.
  */
-
 import {
   accessSync,
   closeSync,
@@ -24,7 +23,7 @@ import { refuseTransferred } from '../../chronos/store/sqlite/transfer-state.ts'
 import { readKeyFile } from '../../kit/identity/keys.ts';
 import { inspectDatabase } from '../../kit/sqlite/open.ts';
 import { didOf } from '../../wire/did.ts';
-import { ReveilleError } from '../../wire/errors.ts';
+import { ReveilleError, thrownText } from '../../wire/errors.ts';
 import { keyFileOf, labelOf } from '../access/chronos.ts';
 import { orUndefined, type ServerTime } from '../access/unreachable.ts';
 import type { CliContext } from '../context.ts';
@@ -41,10 +40,6 @@ const NO_SPACE = 10 * MEGABYTE;
 const MAKE_ROOM = 'free space on this disk';
 /** A page of SQLite; a full disk does not store it. */
 const TRIAL_BYTES = 4096;
-
-function messageOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown);
-}
 
 /** Writes, syncs and removes a file: detects permissions, read-only media and full disks. */
 function tryWriting(folder: string): void {
@@ -66,9 +61,9 @@ function checkSpace(name: string, folder: string): Check {
   try {
     tryWriting(folder);
   } catch (thrown) {
-    const full = /^(ENOSPC|EDQUOT)/.test(messageOf(thrown));
+    const full = /^(ENOSPC|EDQUOT)/.test(thrownText(thrown));
     const remedy = full ? MAKE_ROOM : `make it writable for this user, or choose another folder with ${name}`;
-    return { name, status: 'broken', detail: `${folder} cannot be written to: ${messageOf(thrown)}`, remedy };
+    return { name, status: 'broken', detail: `${folder} cannot be written to: ${thrownText(thrown)}`, remedy };
   }
   const { bavail, bsize } = statfsSync(folder);
   const free = bavail * bsize;
@@ -88,7 +83,7 @@ function checkAbsent(name: string, folder: string): Check {
     return {
       name,
       status: 'broken',
-      detail: `${folder} does not exist and cannot be created: ${messageOf(thrown)}`,
+      detail: `${folder} does not exist and cannot be created: ${thrownText(thrown)}`,
       remedy,
     };
   }
@@ -125,7 +120,7 @@ export function checkFolders({ home, settings }: CliContext): Check[] {
       // Folders below the home are reported only when broken.
       return inside && check.status !== 'broken' ? [] : [check];
     } catch (thrown) {
-      return [{ name, status: 'broken', detail: `${folder} cannot be checked: ${messageOf(thrown)}` }];
+      return [{ name, status: 'broken', detail: `${folder} cannot be checked: ${thrownText(thrown)}` }];
     }
   });
 }
@@ -220,8 +215,7 @@ function inspectFile(path: string): void {
   try {
     accessSync(path, constants.R_OK | constants.W_OK);
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new ReveilleError('unavailable', `${path} cannot be used by this user: ${why}`, { cause });
+    throw new ReveilleError('unavailable', `${path} cannot be used by this user: ${thrownText(cause)}`, { cause });
   }
   inspectDatabase(path, BUSY_MS);
 }

@@ -1,7 +1,6 @@
 /**
  * Checks of the running daemons, and of the router's public listener: reachable for users, encrypted, with a console.
  */
-
 import { createServer } from 'node:net';
 import { createChronosClient } from '../../chronos/client.ts';
 import { createExecutorClient } from '../../executor/client.ts';

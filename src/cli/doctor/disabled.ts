@@ -2,12 +2,11 @@
  * The mechanism of isolation on this computer, and the disabled parts of an installation: the missing program or setting,
  * and the remedy.
  */
-
 import { z } from 'zod';
 import { foldersOf, manifestPathOf } from '../../agents/neo/tools/file-check.ts';
 import { parseToolConfig } from '../../agents/neo/tools/settings.ts';
 import { parseExecutorConfig } from '../../executor/config.ts';
-import { parseModelConfig } from '../../kit/model/settings.ts';
+import { parseModelConfig } from '../../kit/model/endpoint.ts';
 import { NO_SANDBOX_PATHS, Sandbox } from '../../kit/process/isolation.ts';
 import { bundledManifest } from '../../mcp-host/bundled-programs.ts';
 import { loadManifest } from '../../mcp-host/manifest.ts';

@@ -2,7 +2,6 @@
  * Checks of settings: their values, the models and files that they name, and the tools of the MCP server. A model's
  * endpoint gets one free request, for the list of its models.
  */
-
 import { join } from 'node:path';
 import { z } from 'zod';
 import { parseNeoConfig } from '../../agents/neo/config.ts';
@@ -16,7 +15,7 @@ import { readPolicy } from '../../executor/policy/read-policy.ts';
 import { systemClock } from '../../kit/clock/clock.ts';
 import { codeOf, exchange } from '../../kit/http/exchange.ts';
 import { plainTransport } from '../../kit/http/plain-transport.ts';
-import { type EndpointConfig, parseModelConfig } from '../../kit/model/settings.ts';
+import { type EndpointConfig, parseModelConfig } from '../../kit/model/endpoint.ts';
 import { bundledManifest } from '../../mcp-host/bundled-programs.ts';
 import { parseRouterConfig } from '../../router/config.ts';
 import { labelOf } from '../access/chronos.ts';

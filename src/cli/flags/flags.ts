@@ -1,6 +1,7 @@
 /** Reads the values of flags. Each function names the flag, the value and the remedy in its error. */
 import { readFileSync } from 'node:fs';
 import { parseDuration } from '../../kit/clock/duration.ts';
+import { thrownText } from '../../wire/errors.ts';
 import { RawJson } from '../../wire/json.ts';
 import { parseInstant } from '../../wire/rfc3339.ts';
 import { showValue } from '../../wire/validate.ts';
@@ -49,8 +50,7 @@ export function jsonFlag(name: string, text: string, hint = TYPED): RawJson {
   try {
     return RawJson.parse(text);
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new UsageError(`${name} must be JSON${hint} (${why})`, cause);
+    throw new UsageError(`${name} must be JSON${hint} (${thrownText(cause)})`, cause);
   }
 }
 
@@ -60,7 +60,7 @@ export function fileFlag(name: string, path: string): string {
   try {
     bytes = readFileSync(path === '-' ? 0 : path);
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = thrownText(cause);
     throw new UsageError(`${name} ${path} cannot be read: ${why}`, cause);
   }
   try {

@@ -6,8 +6,9 @@ import { dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
 import { readPrivateFile, replacePrivateFile, writePrivateFile } from '../../kit/identity/private-file.ts';
 import { randomSecret } from '../../kit/identity/secrets.ts';
+import { isAlive } from '../../kit/sqlite/file-owner.ts';
 import { labelSchema } from '../../wire/did.ts';
-import { ReveilleError } from '../../wire/errors.ts';
+import { ReveilleError, thrownText } from '../../wire/errors.ts';
 
 /** Generated secrets of a local installation, by the names of their variables. */
 const MADE_SECRETS = [
@@ -172,7 +173,7 @@ export function makeHome(home: Home): void {
   try {
     makeFolder(home.path);
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = thrownText(cause);
     throw new ReveilleError('unavailable', `REVEILLE_HOME ${home.path} cannot be created: ${why}`, { cause });
   }
   checkHome(home);
@@ -278,15 +279,6 @@ export function removeRun(home: Home): void {
     if (pid === process.pid) rmSync(home.runFile, { force: true });
   } catch {
     // A missing or unreadable record is reported to its next reader.
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }
 

@@ -26,16 +26,14 @@ import {
   writeKnownTools,
   writeLock,
 } from '../../mcp-host/tool-lock.ts';
-import { ReveilleError } from '../../wire/errors.ts';
+import { ReveilleError, thrownText } from '../../wire/errors.ts';
 import { labelOf } from '../access/chronos.ts';
 import type { CliContext } from '../context.ts';
 
 export type NeoManifest = {
   /** The file to write: the one in use, or in the home when the built-in one is in use. */
   readonly path: string;
-  /** Its text. */
   readonly text: string;
-  /** Its pins. */
   readonly lock: ToolLock;
   /** The definitions behind the pins. */
   readonly known: KnownTools;
@@ -70,7 +68,7 @@ export async function manifestInUse(context: CliContext): Promise<NeoManifest> {
     // A link stays a link: its target is written.
     path = isShipped ? context.home.manifestFile : realpathSync(from);
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = thrownText(cause);
     throw new ReveilleError('invalid_request', `the agent manifest ${from} cannot be read: ${why}`, { cause });
   }
   return { path, text, isShipped, ...pinsBeside(from) };

@@ -1,6 +1,6 @@
 /** `$REVEILLE_HOME/config.yaml`: variables by name (docs/reference/settings.md), one per line. The environment has precedence. */
 import { readFileSync } from 'node:fs';
-import { ReveilleError } from '../../wire/errors.ts';
+import { ReveilleError, systemCodeOf } from '../../wire/errors.ts';
 import { ORIGINS, type Origins, type Settings } from '../../wire/settings.ts';
 import { showValue } from '../../wire/validate.ts';
 
@@ -18,7 +18,7 @@ export async function readSettingsFile(file: string): Promise<Settings> {
   try {
     text = readFileSync(file, 'utf8');
   } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return {};
+    if (systemCodeOf(cause) === 'ENOENT') return {};
     throw problem(file, undefined, `it cannot be read: ${(cause as Error).message}`);
   }
   const { isMap, isScalar, LineCounter, parseDocument } = await import('yaml');

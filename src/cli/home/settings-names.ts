@@ -1,5 +1,4 @@
 /** The names that `config.yaml` may contain, and the known name that is most similar to a wrong one. */
-
 import { neoSettingsSchema } from '../../agents/neo/config.ts';
 import { toolSettingsSchema } from '../../agents/neo/tools/settings.ts';
 import { chronosSettingsSchema } from '../../chronos/config.ts';

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { fromNow, localTime } from '../../kit/clock/local-time.ts';
 import { FileInUse, ownFile } from '../../kit/sqlite/file-owner.ts';
-import { ReveilleError } from '../../wire/errors.ts';
+import { ReveilleError, thrownText } from '../../wire/errors.ts';
 import { isStopped, orUndefined } from '../access/unreachable.ts';
 import type { CliContext } from '../context.ts';
 import { readerOf } from '../screens/reader.ts';
@@ -22,7 +22,7 @@ export function takeHome(context: CliContext): () => void {
   } catch (error) {
     if (error instanceof FileInUse) throw runsAlready(context, error.pid);
     if (error instanceof ReveilleError) throw error;
-    const why = error instanceof Error ? error.message : String(error);
+    const why = thrownText(error);
     const remedy = 'make it writable for this user, or choose another folder with REVEILLE_HOME';
     throw new ReveilleError('unavailable', `REVEILLE_HOME ${home.path} cannot be written to: ${why}; ${remedy}`, {
       retryable: false,

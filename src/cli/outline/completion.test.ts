@@ -10,8 +10,7 @@ import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { lacks } from '../../../test/support/tools.ts';
 import type { CliProcess } from '../cli-process.ts';
 import { buildProgram } from '../tree/program.ts';
-import { manPage } from './man-page.ts';
-import { everyCommand, outlineOf } from './outline.ts';
+import { everyCommand, manPage, outlineOf } from './outline.ts';
 
 const quiet = { env: {}, stdout: new PassThrough(), stderr: new PassThrough() } as unknown as CliProcess;
 

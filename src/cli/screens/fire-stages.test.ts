@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { FireView } from '../../wire/alarm.ts';
-import { renderFireStages } from './fire-stages.ts';
+import { renderFireStages } from './log-screen.ts';
 import type { Reader } from './render.ts';
 
 const look: Reader = {

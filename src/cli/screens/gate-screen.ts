@@ -3,7 +3,6 @@
  * here before the terminal would do it, so that every line with foreign text begins with its mark. The effect of the
  * call comes first, and again right above the prompt. Pure.
  */
-
 import type { WaitingGate } from '../../executor/client.ts';
 import { fullyEscaped } from '../../kit/text/hidden-characters.ts';
 import { changesOf, dryRunOf, effectOf, headOf } from '../../kit/text/question.ts';
@@ -94,11 +93,7 @@ function callLines({ question, call }: WaitingGate, full: boolean): string[] {
   return ['', 'This exact call is made:', ...quotedJson(JSON.stringify(call.tool)), ...args];
 }
 
-/**
- * The whole question and the exact call.
- *
- * @param full does not shorten long texts
- */
+/** The whole question and the exact call. @param full does not shorten long texts */
 export function renderGate(intentId: string, gate: WaitingGate, look: Reader, full = false): string[] {
   const { question, call, node_id } = gate;
   return [

@@ -1,5 +1,4 @@
 /** Intents and questions as text. Pure: clock, zone and terminal are parameters. */
-
 import type { Reply, WaitingGate } from '../../executor/client.ts';
 import { localTime, shortTime } from '../../kit/clock/local-time.ts';
 import { fullyEscaped, oneLine } from '../../kit/text/hidden-characters.ts';
@@ -31,7 +30,6 @@ export function statusWords(
   return behind === undefined ? coloured : `${coloured}, waits behind intent ${behind}`;
 }
 
-/** The first call of a plan. */
 function firstCall(node: PlanNode): Extract<PlanNode, { kind: 'call' }> | undefined {
   if (node.kind === 'call') return node;
   if (node.kind === 'wait') return undefined;
@@ -123,11 +121,7 @@ function planLines(node: PlanNode, states: ReadonlyMap<string, NodeState>, look:
 
 type NodeState = IntentView['nodes'][number];
 
-/**
- * The output of `intent show`.
- *
- * @param full does not shorten long texts in the questions
- */
+/** The output of `intent show`. @param full does not shorten long texts in the questions */
 export function renderIntent(
   { value: view, text }: Reply<IntentView>,
   gates: readonly WaitingGate[],

@@ -1,5 +1,4 @@
 /** The output of `reveille migrate`. Pure, except for the progress line. */
-
 import type { AbandonResult } from '../../chronos/store/transfer/abandon.ts';
 import type { Comparison } from '../../chronos/store/transfer/compare.ts';
 import type { MoveResult } from '../../chronos/store/transfer/move.ts';
@@ -20,7 +19,6 @@ const SHOWN_DIGITS = 16;
 const QUIET_MS = 2000;
 const REDRAW_MS = 250;
 
-/** The placeholder of a password. */
 const PASSWORD = '<password>';
 
 const figure = (value: number) => Math.round(value).toLocaleString('en-US');

@@ -1,5 +1,4 @@
 /** The result of a receipt verification: lines for a terminal, one object for programs. Pure. */
-
 import {
   callStateOf,
   callsOf,

@@ -1,5 +1,4 @@
 /** Alarms and fires as aligned lines. Pure: clock, zone and terminal are parameters. */
-
 import { formatDuration, formatLateness } from '../../kit/clock/duration.ts';
 import {
   calendarTime,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { styleText } from 'node:util';
-import { DEFAULT_PROFILE } from '../../chronometric/profile/default-profile.ts';
+import { DEFAULT_PROFILE } from '../../chronometric/profile/profile.ts';
 import type { ActiveSpan, Session } from '../../chronometric/state/state.ts';
 import { callContextOf } from '../../chronometric/tools/call-context.ts';
 import { viewDay, viewWeek } from '../../chronometric/view/day-view.ts';

@@ -1,5 +1,4 @@
 /** The output of `reveille up`. */
-
 import { homedir } from 'node:os';
 import { formatLateness } from '../../kit/clock/duration.ts';
 import type { LocalContext } from '../../kit/clock/local-time.ts';
@@ -72,7 +71,6 @@ export function greeting(
 
 type Row = (name: string, where: string, what: string) => string;
 
-/** The agent that is woken. */
 function agentRow(agent: LocalAgent, program: string, row: Row): string {
   if (agent.kind === 'neo') return row('neo', ...neoWords(agent.running));
   const { state } = agent.machine;
@@ -152,11 +150,7 @@ export function rangLine(out: Output, ring: FollowedFire): string {
   return `${out.paint('dim', timeOfDay(startedAt))}  ${out.paint('green', 'fired')}  ${nameOf(ring)}: ${formatLateness(startedAt - scheduledFor, lateBecause ?? undefined)}${missed}; ${metWords(ring)}`;
 }
 
-/**
- * The outcome of a fire.
- *
- * @param isBelow whether the line of this fire is right above
- */
+/** The outcome of a fire. @param isBelow whether the line of this fire is right above */
 export function replyLines(out: Output, ring: FollowedFire, here: LocalContext, isBelow: boolean): string[] {
   const lines = turnLines(out, ring, here).map((line) => `${INDENT}${line}`);
   if (isBelow || lines.length === 0) return lines;

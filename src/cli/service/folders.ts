@@ -78,7 +78,6 @@ function entriesOf(folder: string): string[] {
 
 const DRAFT = /^\.new-(\d+)$/;
 
-/** The folder in which this process prepares a version. */
 export const draftFolder = ({ versions }: ServiceFolders): string => join(versions, `.new-${process.pid}`);
 
 /** Removes folders of processes that ended while they prepared a version. */

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { FileInUse, likelyOwner } from '../../kit/sqlite/file-owner.ts';
-import { ReveilleError } from '../../wire/errors.ts';
+import { ReveilleError, thrownText } from '../../wire/errors.ts';
 import type { CliContext } from '../context.ts';
 import { checkSchemas, schemasOf } from '../home/databases.ts';
 import { makeHome, type RunRecord } from '../home/home.ts';
@@ -108,7 +108,7 @@ export async function installService(context: CliContext, service: Service): Pro
   }
   const health = await manager.install(specOf(context, place, node)).then(
     () => whenUp(context, manager, place.name),
-    (thrown: unknown) => ({ healthy: false, why: thrown instanceof Error ? thrown.message : String(thrown) }) as const,
+    (thrown: unknown) => ({ healthy: false, why: thrownText(thrown) }) as const,
   );
   if (health.healthy) return { run: health.run, folder, isCheckout: isCheckout() };
   if (earlier === undefined || earlier === folder) {

@@ -3,7 +3,6 @@ import { ReveilleError } from '../../wire/errors.ts';
 import type { Settings } from '../../wire/settings.ts';
 import type { ServiceFolders } from './folders.ts';
 
-/** The specification of a service. */
 export type ServiceSpec = {
   readonly name: string;
   /** The program and its arguments. */
@@ -27,9 +26,7 @@ export type ServiceState = {
 export type ServiceManager = {
   /** Its name in a sentence. */
   readonly title: string;
-  /** The service file. */
   readonly file: string;
-  /** The content of the service file. */
   text(spec: ServiceSpec): string;
   /** Writes the file, enables and starts the service. @throws ReveilleError when the manager rejects it */
   install(spec: ServiceSpec): Promise<void>;
@@ -38,7 +35,6 @@ export type ServiceManager = {
   start(name: string): Promise<void>;
   stop(name: string): Promise<void>;
   state(name: string): Promise<ServiceState>;
-  /** The last lines of its output. */
   lastLines(name: string, count: number): Promise<string[]>;
   /** A program that shows its output, for {@link handOver}. */
   logCommand(name: string, lines: number, follow: boolean): readonly [string, ...string[]];

@@ -7,8 +7,8 @@ import { type TestContext, test } from 'node:test';
 import { reveille } from '../../../test/support/command-line.ts';
 import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { ownFile } from '../../kit/sqlite/file-owner.ts';
-import { npmSentence } from './fetch-version.ts';
 import { currentVersion, serviceLocation, switchTo } from './folders.ts';
+import { npmSentence } from './upgrade.ts';
 import { type Note, readNote, writeNote } from './upgrade-note.ts';
 
 const BEGUN = Date.parse('2026-06-15T08:00:00Z');

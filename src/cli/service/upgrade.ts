@@ -3,18 +3,27 @@
  * when it is not healthy. An interrupted upgrade is finished from its note: before the next start of the service, and by
  * the next upgrade.
  */
-import { rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { FileInUse, ownFile } from '../../kit/sqlite/file-owner.ts';
-import { ReveilleError } from '../../wire/errors.ts';
+import { ReveilleError, thrownText } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { CliContext } from '../context.ts';
 import { schemasOf } from '../home/databases.ts';
-import { fetchVersion } from './fetch-version.ts';
-import { currentVersion, forgetVersions, type ServiceFolders, switchTo, versionOf } from './folders.ts';
+import { PACKAGE_ROOT } from '../home/package-root.ts';
+import { ask } from './ask.ts';
+import {
+  currentVersion,
+  draftFolder,
+  forgetDrafts,
+  forgetVersions,
+  type ServiceFolders,
+  switchTo,
+  versionOf,
+} from './folders.ts';
 import { brokenChecks, endMachines, whenUp } from './health.ts';
 import type { Service } from './installation.ts';
-import { lastingNode, programIn } from './lasting-copy.ts';
+import { checkProgram, lastingNode, notWritten, packageAt, programIn } from './lasting-copy.ts';
 import {
   cameUp,
   copiesOf,
@@ -26,6 +35,87 @@ import {
   readNote,
   writeNote,
 } from './upgrade-note.ts';
+
+const NPM_MS = 600_000;
+const IS_WINDOWS = process.platform === 'win32';
+
+const FLAGS = ['--ignore-scripts', '--no-audit', '--no-fund', '--omit=dev'];
+/** The user waits: npm's own delays between attempts are 10 s and a minute. */
+const PATIENCE = ['--fetch-retry-mintimeout=1000', '--fetch-retry-maxtimeout=10000'];
+
+const UNREACHABLE = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'ETIMEDOUT',
+  'ERR_SOCKET_TIMEOUT',
+]);
+
+/** The registry's address: `http://127.0.0.1:9/reveille` in npm's output. */
+const hostIn = (said: string) => {
+  const address = /https?:\/\/[^\s/,]+/.exec(said)?.[0];
+  return address === undefined ? 'the registry' : `the registry ${address}`;
+};
+
+/** The output of npm as one sentence with a remedy. */
+export function npmSentence(what: string, printed: string): string {
+  const lines = printed.split('\n').flatMap((line) => /^npm (?:error|ERR!) (.*)$/.exec(line)?.[1] ?? []);
+  const code = /^code (\S+)/.exec(lines.find((line) => line.startsWith('code ')) ?? '')?.[1] ?? '';
+  const said =
+    lines.find((line) => !/^(?:code|syscall|errno|path|dest) /.test(line) && line.trim() !== '') ?? printed.trim();
+  if (UNREACHABLE.has(code))
+    return `${hostIn(said)} cannot be reached (${code}), so ${what} was not fetched; check the network and "npm config get registry", or name a file of npm pack`;
+  if (code === 'EINTEGRITY')
+    return `${what} from the registry failed its integrity check and was discarded; try again, and do not trust that registry if it repeats`;
+  if (code === 'E404' || code === 'ETARGET')
+    return `the registry has no ${what}; list its versions with: npm view ${what.replace(/@[^@]*$/, '')} versions`;
+  return `npm could not install ${what}: ${said}`;
+}
+
+/**
+ * Installs a version beside the others.
+ *
+ * @param wanted a version, a tag, or a file of `npm pack`
+ * @returns its folder; the folder of the running version when it is the same
+ * @throws ReveilleError and leaves nothing behind when it cannot be installed or does not start
+ */
+async function fetchVersion(
+  { environment }: CliContext,
+  { place }: Service,
+  wanted: string,
+  node: string,
+): Promise<string> {
+  const { name } = packageAt(PACKAGE_ROOT);
+  forgetDrafts(place);
+  const draft = draftFolder(place);
+  const isFile = /\.tgz$/.test(wanted);
+  const what = isFile ? resolve(wanted) : `${name}@${wanted}`;
+  if (isFile && !existsSync(what))
+    throw new ReveilleError('not_found', `${what} cannot be read: the file does not exist`);
+  try {
+    mkdirSync(draft, { recursive: true, mode: 0o755 });
+    const words = ['install', '--prefix', draft, ...FLAGS, ...PATIENCE, what];
+    const npm = IS_WINDOWS ? 'npm.cmd' : 'npm';
+    const { status, stderr, missing } = await ask(npm, words, { env: environment, limitMs: NPM_MS, cwd: draft });
+    if (missing) throw new ReveilleError('unavailable', 'npm is not installed; install npm beside Node');
+    if (status !== 0) throw new ReveilleError('unavailable', npmSentence(what, stderr));
+    const root = join(draft, 'node_modules', name);
+    if (!existsSync(join(root, 'package.json')) || !existsSync(programIn(draft)))
+      throw new ReveilleError('invalid_request', `${what} is not a package of Reveille; name a version or its file`);
+    const { version } = packageAt(root);
+    const folder = join(place.versions, version);
+    if (folder === currentVersion(place)) return folder;
+    await checkProgram(node, draft, version);
+    rmSync(folder, { recursive: true, force: true });
+    renameSync(draft, folder);
+    return folder;
+  } catch (thrown) {
+    throw notWritten(place.versions, thrown);
+  } finally {
+    rmSync(draft, { recursive: true, force: true });
+  }
+}
 
 export type Upgraded = { readonly from: string; readonly to: string; readonly folder: string };
 
@@ -202,9 +292,7 @@ export async function upgradeService(
   };
   return undisturbed(context, async () => {
     const tried = await copyData(context, service, note);
-    const wrong = await tryNew(context, service, tried, node).catch((thrown) =>
-      thrown instanceof Error ? thrown.message : String(thrown),
-    );
+    const wrong = await tryNew(context, service, tried, node).catch(thrownText);
     if (wrong === undefined) return keepNew(place, tried);
     const data = (await goBack(context, service, tried)) ? 'on the earlier data' : 'on the same data';
     const message = `version ${versionOf(to)} was abandoned, and ${versionOf(from)} runs again ${data}: ${wrong}`;
@@ -226,7 +314,7 @@ async function copyData(context: CliContext, { manager, place }: Service, note: 
     // Nothing has changed yet.
     forgetAttempt(place, note);
     await manager.start(place.name);
-    const why = thrown instanceof Error ? thrown.message : String(thrown);
+    const why = thrownText(thrown);
     const message = `the data could not be copied, and version ${versionOf(note.from)} continues: ${why}`;
     throw new ReveilleError('unavailable', message, { cause: thrown });
   }

@@ -19,7 +19,6 @@ function cmdWord(text: string): string {
 
 type Task = {
   description: string;
-  /** The XML of its trigger. */
   trigger: string;
   /** The XML of its settings besides the common ones. */
   settings: string;

@@ -25,11 +25,11 @@ const LOOSE = [
 ] as const;
 
 /** Reads until its input ends or the limit. See SetThreadExecutionState: ES_CONTINUOUS and ES_SYSTEM_REQUIRED. */
-const powershell = (seconds: number) => `$ErrorActionPreference = 'Stop'
+const POWERSHELL = `$ErrorActionPreference = 'Stop'
 $held = Add-Type -Name Power -Namespace Reveille -PassThru -MemberDefinition '[DllImport("kernel32.dll")] public static extern uint SetThreadExecutionState(uint flags);'
 if ($held::SetThreadExecutionState([uint32]'0x80000001') -eq 0) { exit 1 }
 [Console]::Out.WriteLine('${SAYS}')
-[void][Console]::In.ReadLineAsync().Wait(${seconds * 1000})`;
+[void][Console]::In.ReadLineAsync().Wait(${HOLD_LIMIT_SECONDS * 1000})`;
 
 type Way = { readonly command: readonly [string, ...string[]]; readonly loose?: string | undefined };
 
@@ -38,15 +38,16 @@ type Way = { readonly command: readonly [string, ...string[]]; readonly loose?: 
  *
  * @param pid the process to watch, where a program needs it
  */
-export function waysToHold(platform: NodeJS.Platform, pid: number, seconds = HOLD_LIMIT_SECONDS): readonly Way[] {
-  if (platform === 'darwin') return [{ command: ['caffeinate', '-i', '-s', '-t', String(seconds), '-w', String(pid)] }];
+export function waysToHold(platform: NodeJS.Platform, pid: number): readonly Way[] {
+  if (platform === 'darwin')
+    return [{ command: ['caffeinate', '-i', '-s', '-t', String(HOLD_LIMIT_SECONDS), '-w', String(pid)] }];
   if (platform === 'win32')
-    return [{ command: ['powershell', '-NoProfile', '-NonInteractive', '-Command', powershell(seconds)] }];
+    return [{ command: ['powershell', '-NoProfile', '-NonInteractive', '-Command', POWERSHELL] }];
   if (platform !== 'linux') return [];
   return LOGIND_STEPS.map((what, at) => ({
     command: [
       ...(['systemd-inhibit', `--what=${what}`, '--who=Reveille', '--why=An alarm fires', '--mode=block'] as const),
-      ...['sh', '-c', `echo ${SAYS}; exec timeout ${seconds} cat`],
+      ...['sh', '-c', `echo ${SAYS}; exec timeout ${HOLD_LIMIT_SECONDS} cat`],
     ],
     loose: LOOSE[at],
   }));
@@ -76,7 +77,6 @@ export class Awake {
     return this.#child !== undefined;
   }
 
-  /** The child process. */
   get pid(): number | undefined {
     return this.#child?.pid;
   }

@@ -6,6 +6,7 @@
 import { accessSync, constants, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
+import { thrownText } from '../../wire/errors.ts';
 import type { Settings } from '../../wire/settings.ts';
 import { ask } from '../service/ask.ts';
 import type { Armed, NotArmed, WakeAlarm } from './wake-alarm.ts';
@@ -106,8 +107,7 @@ export function hardwareWake(folder: string, now: () => number): WakeAlarm {
         if (!(behind && present === others)) clock.write(behind ? others : mark);
       } catch (thrown) {
         if (others !== undefined) attempt(() => clock.write(others));
-        const why = thrown instanceof Error ? thrown.message : String(thrown);
-        return { problem: `${means} rejects it: ${why}` };
+        return { problem: `${means} rejects it: ${thrownText(thrown)}` };
       }
       if (behind) return { problem: 'another program wakes the computer earlier', behind: at - (mark - others) * 1000 };
       return { means, at, marks: [mark], ...displaced };

@@ -1,5 +1,4 @@
 /** `alarm …`: set, list, change and watch alarms. */
-
 import type { Command } from 'commander';
 import type { AlarmAction, ListFlags } from '../commands/alarm.ts';
 import type { EditFlags, SetFlags } from '../commands/alarm-set.ts';

@@ -42,7 +42,6 @@ export type CommandSpec<Flags> = {
   examples: readonly string[];
   /** The name of an earlier version. It works for one minor version, with a warning. */
   formerly?: string;
-  /** Adds options. */
   options?: (command: Command) => Command;
   /** Adds options that have to be loaded first, before the command is parsed. */
   lateOptions?: (command: Command) => Promise<void>;
@@ -81,7 +80,6 @@ function settingsOf(flags: Record<string, unknown>, variables: CommandSpec<unkno
 /** Collects the values of a repeatable option. */
 export const several = (value: string, before: readonly string[] = []) => [...before, value];
 
-/** The user of a command. */
 export const ofUser = (command: Command) =>
   command.option('--user <label>', 'the user (default: the user of this installation)');
 /** The user whose entries a list has. */

@@ -1,5 +1,4 @@
 /** `up`, each daemon alone, and the MCP servers. */
-
 import type { Command } from 'commander';
 import type { CapabilityFlags, ChronometricFlags } from '../commands/daemons.ts';
 import type { ServerAddFlags } from '../commands/neo-server.ts';

@@ -1,5 +1,4 @@
 /** `intent …`, `policy …`, `receipt …` and `tools …`: intents, policies, receipts and tool pins. */
-
 import type { Command } from 'commander';
 import type { ListFlags, ReceiptFlags, ShowFlags, SubmitFlags } from '../commands/intent.ts';
 import type { AnswerFlags } from '../commands/intent-answer.ts';

@@ -23,7 +23,7 @@ import type { Settings } from '../../wire/settings.ts';
 import { VERSION } from '../../wire/version.ts';
 import { eachKey } from '../access/chronos.ts';
 import { executorAdminAt } from '../access/executor.ts';
-import { ensureCredential } from '../access/person.ts';
+import { ensureCredential } from '../access/router.ts';
 import { APPROVER_VARIABLES } from '../approver/approver-key.ts';
 import { ensureApprover } from '../approver/statements.ts';
 import type { CliContext } from '../context.ts';

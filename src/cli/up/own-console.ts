@@ -1,5 +1,4 @@
 /** The console of `reveille up` for this installation's user; created with the first request. */
-
 import type { Hint } from '../../console/backend.ts';
 import type { ConsoleApp, ConsoleInfo } from '../../console/console.ts';
 import { hostNames } from '../../kit/http/listener-settings.ts';

@@ -34,8 +34,6 @@ function setDesktop({ settings, out, clock }: CliContext, store: NotifyStore, us
 }
 
 /**
- * Starts it.
- *
  * @param onQuestion called for a new waiting question
  * @throws ReveilleError for wrong settings or unusable data
  */

@@ -7,7 +7,7 @@ import type { ExecutorConfig } from '../../executor/config.ts';
 import { ISOLATED_VARIABLE, type IsolationMode, Sandbox, type SandboxPaths } from '../../kit/process/isolation.ts';
 import { type Grant, isWithin } from '../../kit/process/view.ts';
 import { programFolders } from '../../mcp-host/bundled-programs.ts';
-import { spillFolderPath } from '../../mcp-host/spill-folder.ts';
+import { spillFolderPath } from '../../mcp-host/output-cap.ts';
 import { lockPathOf } from '../../mcp-host/tool-lock.ts';
 import type { CliContext } from '../context.ts';
 import type { Home } from '../home/home.ts';

@@ -14,15 +14,14 @@ import {
   OWNER_FIELDS,
   ordered,
 } from '../../wire/alarm-fields.ts';
-import { ReveilleError } from '../../wire/errors.ts';
+import { ReveilleError, thrownText } from '../../wire/errors.ts';
 import { RawJson } from '../../wire/json.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { scheduleText, seconds } from '../alarm-text.ts';
 import { csrfField, type Page, pageHead } from '../page.ts';
 import { field, type Redirect, type RequestContext, there } from '../request-context.ts';
 import { type Html, NOTHING, shown } from '../shown.ts';
-import type { LocalContext } from '../times.ts';
-import { echo, firesRead, readTyped, refusal, scheduleOf } from '../typed-times.ts';
+import { echo, firesRead, type LocalContext, readTyped, refusal, scheduleOf } from '../times.ts';
 
 type Fields = typeof ALARM_FIELDS;
 type FormField = FieldsWith<{ form: object }>;
@@ -75,7 +74,6 @@ type Form = {
   readonly title: string;
   readonly button: string;
   readonly draft: Draft;
-  /** The alarm to edit. */
   readonly edited?: AlarmView;
   /** How the time was read, or why it could not be. */
   readonly reading?: Html;
@@ -167,8 +165,7 @@ function payloadOf(text: string): RawJson {
     JSON.parse(text);
     return new RawJson(text.trim());
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new ReveilleError('invalid_request', `payload must be JSON: ${why}`, { cause });
+    throw new ReveilleError('invalid_request', `payload must be JSON: ${thrownText(cause)}`, { cause });
   }
 }
 

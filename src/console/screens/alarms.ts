@@ -54,7 +54,6 @@ function filters(query: URLSearchParams): Html {
 </form>`;
 }
 
-/** One row of the list. */
 function row(alarm: AlarmView, query: URLSearchParams, here: LocalContext, chosen: string | undefined): Html {
   const { id } = alarm;
   const isChosen = id === chosen;

@@ -166,11 +166,7 @@ export const signerText = ({ approver, passkey }: GateAnswer, { passkeys }: Pick
     ? `signed by ${approver.slice(0, 16)}…`
     : `signed with the passkey “${passkeys.find((one) => one.approver === approver)?.name ?? approver.slice(0, 16)}”`;
 
-/**
- * A whole question.
- *
- * @param form the form of its answer; it is used only if a signer is available and the digests match
- */
+/** @param form the form of its answer; it is used only if a signer is available and the digests match */
 export function questionSection(
   { intent, gate, text }: WaitingQuestion,
   { backend, here }: Pick<RequestContext, 'backend' | 'here'>,

@@ -39,7 +39,6 @@ export const openedPage = (base: string, assets: Assets): Html =>
     `${base}upcoming`,
   );
 
-/** An error outside of a session. */
 export const errorPage = ({ message }: ReveilleError, assets: Assets): Html =>
   outsidePage(
     'Error',

@@ -199,7 +199,6 @@ function budgetText(budget: Budget | undefined): Html | string {
     : `Budget: ${limits.join(', ')}`;
 }
 
-/** The cells of one alarm on one day as one. */
 function wholeDay(cells: readonly Cell[]): AlarmDay {
   const conflicts: Conflict[] = [];
   for (const cell of cells) for (const conflict of cell.conflicts) addConflict(conflicts, conflict);

@@ -19,7 +19,6 @@
  * - a reference to an earlier result (`$ref`): its value does not exist yet;
  * - the verb and the ids of nodes are the compiler's own; they must be plain words.
  */
-
 import { isDeepStrictEqual } from 'node:util';
 import { misleading } from '../../kit/text/hidden-characters.ts';
 import type { CallNode, Intent, PlanNode } from '../../wire/intent.ts';

@@ -1,5 +1,5 @@
 /** The compiler with a language model. Only output that passes the executor's own checks is accepted. */
-import { type Clock, orAborted, wait } from '../../kit/clock/clock.ts';
+import { type Clock, orAborted, within } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import type { Model, ModelAnswer, ModelMessage, ModelToolCall } from '../../kit/model/model.ts';
 import { generateWithRetries } from '../../kit/model/retry.ts';
@@ -35,7 +35,6 @@ const ROUNDS_MAX = 4;
 const LOOKUPS_MAX = 8;
 /** Requests to the model for one task; each ends the compilation, is rejected, or makes a lookup. */
 const REQUESTS_MAX = ROUNDS_MAX + LOOKUPS_MAX;
-/** Time limit of one lookup. */
 const LOOKUP_TIMEOUT_MS = 30_000;
 /** Time limit of one compilation. */
 const COMPILE_TIMEOUT_MS = 10 * 60_000;
@@ -115,18 +114,15 @@ function policyProblem(
   return `the policy ${what} (${rule}: ${reason})`;
 }
 
-/** Creates the lookups of one task. */
 export function createLookups(options: LookupOptions) {
   const { toolbox, clock, material, signal } = options;
   const reads: CompileRead[] = [];
   let count = 0;
 
   async function call(tool: RailTool, args: CallNode['args']): Promise<LookupAnswer> {
-    const timeout = new AbortController();
-    const timer = wait(clock, LOOKUP_TIMEOUT_MS, timeout.signal).then(() => timeout.abort());
-    try {
+    return await within(clock, LOOKUP_TIMEOUT_MS, signal, async (limited) => {
       const report = await toolbox.call(tool.name, args, {
-        signal: AbortSignal.any([signal, timeout.signal]),
+        signal: limited,
         definitionSha256: tool.definitionSha256,
         user: options.draft.user ?? '',
       });
@@ -137,10 +133,7 @@ export function createLookups(options: LookupOptions) {
       const received = { is_error: isError, response_sha256: rawSha256, response_bytes: rawBytes, text };
       reads.push({ tool: tool.name, args, args_sha256: digestOf(args), ...received });
       return { text: answerText(tool.name, text, isError), isError };
-    } finally {
-      timeout.abort();
-      await timer;
-    }
+    });
   }
 
   return {
@@ -301,21 +294,18 @@ function wrong(problems: readonly string[]): Step & { answer: string } {
 export function createCompiler(options: CompilerOptions): Compiler {
   return {
     async compile(draft) {
-      const timeout = new AbortController();
-      const timer = wait(options.clock, COMPILE_TIMEOUT_MS, timeout.signal).then(() => timeout.abort());
-      try {
-        return await compileOne(draft, options, AbortSignal.any([draft.signal, timeout.signal]));
-      } catch (thrown) {
-        draft.signal.throwIfAborted();
-        if (timeout.signal.aborted) {
-          return refusal('unavailable', `the task was not compiled within ${COMPILE_TIMEOUT_MS / 60_000} minutes`);
+      return await within(options.clock, COMPILE_TIMEOUT_MS, draft.signal, async (signal) => {
+        try {
+          return await compileOne(draft, options, signal);
+        } catch (thrown) {
+          draft.signal.throwIfAborted();
+          if (signal.aborted) {
+            return refusal('unavailable', `the task was not compiled within ${COMPILE_TIMEOUT_MS / 60_000} minutes`);
+          }
+          if (!(thrown instanceof ReveilleError) || thrown.retryable) throw thrown;
+          return refusal(thrown.code, thrown.message);
         }
-        if (!(thrown instanceof ReveilleError) || thrown.retryable) throw thrown;
-        return refusal(thrown.code, thrown.message);
-      } finally {
-        timeout.abort();
-        await timer;
-      }
+      });
     },
   };
 }

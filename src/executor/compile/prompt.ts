@@ -2,7 +2,6 @@
  * What the compiling model is given: its prompts, and its functions (lookups, submitting the intent, asking for
  * clarification). Foreign text is between marker lines, with hidden characters made visible. Pure.
  */
-
 import type { ToolSchema } from '../../kit/model/model.ts';
 import { codeFor, quoted } from '../../kit/model/quotation.ts';
 import { withHiddenShown } from '../../kit/text/hidden-characters.ts';
@@ -106,7 +105,6 @@ export function questionOf(
   ].join('\n');
 }
 
-/** The answer to a lookup. */
 export function answerText(tool: string, text: string, isError: boolean): string {
   const safe = withHiddenShown(text);
   const code = codeFor([tool], [safe]);

@@ -1,5 +1,4 @@
 /** The sources of a plan's values: the submitted text, and the answers of tools during the compilation. Pure. */
-
 import type { ContextPiece } from '../../wire/executor.ts';
 import { decimalForm } from '../../wire/json.ts';
 import type { CompileRead } from '../receipt/bodies.ts';
@@ -18,7 +17,6 @@ export type Origin = {
   readonly tool?: string;
 };
 
-/** The material of a compilation. */
 export type Material = {
   readonly prose: string;
   readonly context: readonly ContextPiece[];

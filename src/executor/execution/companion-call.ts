@@ -1,5 +1,4 @@
 /** Companion calls of a tool: dry run, status and read-back. They change nothing, so they may be repeated. */
-
 import { clip } from '../../kit/text/excerpt.ts';
 import type { CallNode } from '../../wire/intent.ts';
 import type { CompanionCall } from '../../wire/manifest.ts';
@@ -35,11 +34,7 @@ export function statusOfReport(report: CallReport): CallStatus {
   return report.isError ? 'failed' : 'succeeded';
 }
 
-/**
- * Makes a companion call for one call of a plan.
- *
- * @param result the call's structured result, where there is one
- */
+/** Makes a companion call for one call of a plan. @param result the call's structured result, where there is one */
 export async function callCompanion(
   run: IntentRun,
   { id, tool, args }: CallNode,

@@ -1,5 +1,4 @@
 /** Turns a submitted task into a plan that can be executed, or into the reason why there is none. */
-
 import { clip } from '../../kit/text/excerpt.ts';
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import { ReveilleError } from '../../wire/errors.ts';

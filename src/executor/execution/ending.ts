@@ -1,5 +1,4 @@
 /** The envelope that ends an intent, derived from its other envelopes. Pure. */
-
 import { clip } from '../../kit/text/excerpt.ts';
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import { callNodes } from '../intent/plan.ts';
@@ -53,11 +52,7 @@ function unknownReason(state: ChainState, nodes: readonly string[]): string {
   return `It is unknown whether these calls were carried out: ${calls.join('; ')}. Check the tool's own records before you repeat a call. "reveille intent reconcile ${id}" queries the tools again.${completedCalls(state)}`;
 }
 
-/**
- * The envelope that ends an intent.
- *
- * @param stop why it cannot continue; `undefined` when its plan was executed
- */
+/** The envelope that ends an intent. @param stop why it cannot continue; `undefined` when its plan was executed */
 export function endingOf(
   state: ChainState,
   stop: { readonly code: string; readonly message: string } | undefined,

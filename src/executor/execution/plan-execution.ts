@@ -1,5 +1,4 @@
 /** Executes a plan: sequences in order, parallels concurrently, waits by the wall clock. */
-
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import type { CallNode, GroupNode, PlanNode, WaitNode } from '../../wire/intent.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
@@ -94,7 +93,7 @@ const RESULT_CHARACTERS = 8 * 1024;
  * Whether a structured result is stored. A result with numbers that JavaScript rounded is not; its text has all digits.
  */
 function isStorable({ structured, source }: Answered): boolean {
-  if (structured === undefined || (source !== undefined && strictnessProblem(source, true) !== undefined)) return false;
+  if (structured === undefined || (source !== undefined && strictnessProblem(source) !== undefined)) return false;
   const text = canonicalJson(structured);
   return text.length <= RESULT_CHARACTERS && isUnicode(text);
 }

@@ -2,7 +2,6 @@
  * The text of a question about a call, the same for every terminal. Answers are bound to its digest, so its wording is
  * part of the protocol. Pure.
  */
-
 import { clip } from '../../kit/text/excerpt.ts';
 import { lookalikes } from '../../kit/text/hidden-characters.ts';
 import { argumentLines, brief, quoted, quotedJson, wholeLines, wholeText } from '../../kit/text/visible.ts';

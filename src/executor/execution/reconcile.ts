@@ -1,7 +1,6 @@
 /**
  * Determines the outcome of a call whose answer was lost, by the tool's status call. The call itself is never repeated.
  */
-
 import { ReveilleError } from '../../wire/errors.ts';
 import type { CallNode, PlanNode } from '../../wire/intent.ts';
 import type { Rail } from '../../wire/manifest.ts';

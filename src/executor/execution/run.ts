@@ -1,7 +1,6 @@
 /** One run of an intent: it records envelopes, waits for changes, and knows whether it may still start something. */
-
+import { untilStored } from '../../kit/clock/backoff.ts';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
-import { untilStored } from '../../kit/clock/until-stored.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Intent } from '../../wire/intent.ts';
@@ -81,7 +80,6 @@ export class IntentRun {
     return this.parts.journal.loadAny(this.intentId).state;
   }
 
-  /** The compiled intent. */
   intent(): Intent {
     const intent = intentOf(this.state());
     if (!intent) throw new ReveilleError('internal', `the intent ${this.intentId} has not been compiled`);

@@ -1,7 +1,6 @@
 /** Plans: their calls, idempotency keys and argument checks. Pure. */
-
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/client/validators/ajv';
-import { ReveilleError } from '../../wire/errors.ts';
+import { ReveilleError, thrownText } from '../../wire/errors.ts';
 import type { CallNode, Intent, PlanNode } from '../../wire/intent.ts';
 import { isObject } from '../../wire/json.ts';
 import type { PlanReference } from '../receipt/bodies.ts';
@@ -69,8 +68,7 @@ const DEFAULT_DIALECT = 'https://json-schema.org/draft/2020-12/schema';
 
 const LONGEST_MESSAGE = 1000;
 
-const messageOf = (thrown: unknown) =>
-  (thrown instanceof Error ? thrown.message : String(thrown)).slice(0, LONGEST_MESSAGE);
+const messageOf = (thrown: unknown) => thrownText(thrown).slice(0, LONGEST_MESSAGE);
 
 type Validator = ReturnType<AjvJsonSchemaValidator['getValidator']>;
 

@@ -14,8 +14,6 @@ export const partsOf = (pointer: string): string[] =>
     .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
 
 /**
- * The value at a pointer.
- *
  * @param pointer empty for the whole value, otherwise beginning with `/`
  * @returns `undefined` when there is no value; JSON itself has no such value
  */

@@ -114,9 +114,7 @@ export function withValues(args: Args, values: readonly Pick<ResolvedValue, 'pla
 const CALL_RESOLVED_MAX = 256 * 1024;
 export const PLAN_RESOLVED_MAX = 1024 * 1024;
 
-/** The references of a plan, and the recorded results. */
 export type RecordedResults = {
-  /** All references of the plan. */
   readonly references: readonly PlanReference[];
   /** The recorded result of a call as its JSON text, or why there is none; the text follows the reference. */
   readonly sourceOf: (nodeId: string) => string | { readonly missing: string };

@@ -49,7 +49,7 @@ function indexOf(source: string): Indexed {
         first === '{' || first === '['
           ? inner.map(([, { inexact }]) => inexact).find((text) => text !== undefined)
           : /[-\d]/.test(first) && !isExact(source.slice(from, to))
-            ? strictnessProblem(source.slice(from, to), true)
+            ? strictnessProblem(source.slice(from, to))
             : undefined,
       forbiddenName:
         inner.map(([key]) => key).find((key): key is string => FORBIDDEN.has(key)) ??

@@ -248,7 +248,6 @@ function envelopeTable(db: DatabaseSync) {
     of: (intentId: string): EnvelopeRow[] =>
       of.all(intentId).map(({ seq, envelope }) => ({ seq: seq as number, text: envelope as string })),
 
-    /** The envelope of the acceptance. */
     first: (intentId: string) => first.get(intentId)?.envelope as string | undefined,
 
     /** Whether the last row of the chain is this envelope. */

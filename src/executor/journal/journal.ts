@@ -3,7 +3,6 @@
  * appends one. All other tables derive from the chains and are written in the same transaction. A chain is checked
  * whenever it is read, and its end whenever it grows.
  */
-
 import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { v7 as uuidv7 } from 'uuid';

@@ -270,7 +270,6 @@ export function openRoster({ db, writes, clock, executor, enrollment }: RosterOp
       return row && { name: row.name, ...(row.passkey && { passkey: row.passkey }) };
     },
 
-    /** The active passkeys of a user. */
     passkeys: (user: string): OfferedPasskey[] => activeOf(ownerOf(user)).flatMap(({ row }) => offered(row)),
 
     /** Stores the signature counter of an accepted answer, in the transaction that records the answer. */

@@ -2,7 +2,6 @@
  * The executor's outbox: a notification when a question waits and the person may be absent, and a wake when a parked
  * intent ends. A message is written in the transaction that causes it. A slow receiver delays no other message.
  */
-
 import type { z } from 'zod';
 import type { Clock } from '../../kit/clock/clock.ts';
 import { plainTransport } from '../../kit/http/plain-transport.ts';
@@ -160,11 +159,7 @@ function askedOf({ envelopes }: IntentReceipt, nodeId: string): Readonly<Record<
   return envelopes.findLast(({ kind, body }) => kind === 'gate.asked' && body.node_id === nodeId)?.body;
 }
 
-/**
- * One JSON object, the same on every attempt.
- *
- * @param user the user of the intent
- */
+/** One JSON object, the same on every attempt. @param user the user of the intent */
 function noticeText(user: string, view: IntentView, gate: WaitingGate, receipt: IntentReceipt): string {
   const asked = askedOf(receipt, gate.node_id);
   const { intent_id, conversation_id, origin, parked } = view;

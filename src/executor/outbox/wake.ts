@@ -157,7 +157,6 @@ export function wakePayload({ intent_id, status, result, receipt }: IntentView):
 const receiptText = ({ sha256, path }: ReceiptPointer) =>
   `Its receipt has the digest ${sha256}; a person fetches it with GET ${path} from this agent.`;
 
-/** The message of the alarm. */
 export function wakeMessage(view: IntentView, receipt: IntentReceipt): string {
   return [
     `A task that I submitted to the executor and did not wait for has ended: intent ${view.intent_id}.`,

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { fitsGlob } from './decide.ts';
 import { compileExpression, ExpressionError } from './expression.ts';
-import { fitsGlob } from './rules.ts';
 
 const atom = fc.constantFrom('a', 'b', '.', '[ab]', '[^a]', '\\d', '\\w', '\\.', '[a-c1-3]', '[\\]-]', 'é', '😀', '-');
 const { expression } = fc.letrec<{ expression: string; part: string }>((tie) => ({

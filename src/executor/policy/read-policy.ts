@@ -5,15 +5,13 @@ import { readIsoDuration } from '../../kit/clock/duration.ts';
 import { type PositionedProblem, type PositionedYaml, readYaml } from '../../kit/yaml/strict-yaml.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { checkInput } from '../../wire/validate.ts';
-import { type Defaults, decide } from './decide.ts';
+import { compileRule, type Defaults, decide, fitsGlob, type RuleFit } from './decide.ts';
 import type { Decision, Policy, PolicyRequest } from './policy.ts';
 import { type ArgumentPattern, type PolicyFile, type PolicyRule, policyFileSchema } from './policy-file.ts';
-import { compileRule, fitsGlob, type RuleFit } from './rules.ts';
 
 const POLICY_BYTES_MAX = 256 * 1024;
 const APPROVAL_TIMEOUT = 'PT24H';
 
-/** A policy with its source. */
 export type ReadPolicy = Policy & {
   readonly file: PolicyFile;
   /** Valid but suspicious content, as `path:line:column: sentence`. */

@@ -237,7 +237,6 @@ export function callStateOf({ started, finished, reconciled }: NodeRecord): Call
   return reconciled?.status ?? finished?.status ?? (started ? 'started' : undefined);
 }
 
-/** The recorded calls with their ids. */
 export function callsOf({ nodes }: AnyChainState): readonly { readonly nodeId: string; readonly record: NodeRecord }[] {
   return [...nodes].flatMap(([nodeId, record]) => (record.waitUntil === undefined ? [{ nodeId, record }] : []));
 }

@@ -2,7 +2,6 @@
  * The key that signs a chain, and the next envelope of a chain. The caller stores an envelope in one transaction with
  * the change that it records.
  */
-
 import { hash } from 'node:crypto';
 import { type AgentKey, loadOrCreateKey } from '../../kit/identity/keys.ts';
 import { NO_HASH, type ReceiptEnvelope } from '../../wire/intent-receipt.ts';

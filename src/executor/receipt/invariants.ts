@@ -45,7 +45,6 @@ function refuse(rule: InvariantRule, message: string): never {
   throw new InvariantViolation(rule, message);
 }
 
-/** The context in which an envelope is checked. */
 type CheckContext = {
   /** The receipt's own intent id. */
   readonly intentId: string;

@@ -57,13 +57,12 @@ export function* readValues(text: string): Generator<ReadValue, void, void> {
 }
 
 /**
- * Why a text is not one unambiguous JSON value by the rules for receipts; `undefined` when it is.
- *
- * @param exact also refuse numbers that a double cannot represent
+ * Why a text is not one unambiguous JSON value by the rules for receipts, in whose numbers a double loses nothing;
+ * `undefined` when it is.
  */
-export function strictnessProblem(text: string, exact: boolean): string | undefined {
+export function strictnessProblem(text: string): string | undefined {
   try {
-    const options = { depth: RECEIPT_DEPTH_MAX, exact, protoMember: true, mayBeDeeper: isReceiptResponse };
+    const options = { depth: RECEIPT_DEPTH_MAX, exact: true, protoMember: true, mayBeDeeper: isReceiptResponse };
     new StrictReader(text, options).onlyDocument();
     return undefined;
   } catch (thrown) {

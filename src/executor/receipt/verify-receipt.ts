@@ -22,7 +22,6 @@ export type ReceiptReport = ChainReport & {
   readonly intentId: string | undefined;
   readonly publicKey: string | undefined;
   readonly keyId: string | undefined;
-  /** Number of envelopes. */
   readonly envelopes: number;
 };
 

@@ -8,12 +8,11 @@ import { hasServersToStart, readLockedManifest, rejectAnyDrift } from '../../mcp
 import type { HostLimits } from '../../mcp-host/limits.ts';
 import type { Manifest } from '../../mcp-host/manifest.ts';
 import type { ToolResult } from '../../mcp-host/output-cap.ts';
-import type { HostedTool, ServerPool } from '../../mcp-host/server-pool.ts';
-import { startManifest } from '../../mcp-host/start-manifest.ts';
+import { type HostedTool, type ServerPool, startManifest } from '../../mcp-host/server-pool.ts';
 import { ToolCallFailure } from '../../mcp-host/tool-call-failure.ts';
 import { digestOf } from '../../mcp-host/tool-definition.ts';
 import { editDistance } from '../../wire/edit-distance.ts';
-import { ReveilleError } from '../../wire/errors.ts';
+import { ReveilleError, thrownText } from '../../wire/errors.ts';
 import { parseUntrustedJson } from '../../wire/json.ts';
 import type { Settings } from '../../wire/settings.ts';
 import { railMismatches, railProblems } from './rail-check.ts';
@@ -32,7 +31,6 @@ type ToolboxOptions = {
   dataDir: string;
   clock: Clock;
   log: Logger;
-  /** Aborts the start. */
   signal?: AbortSignal | undefined;
   /** Called before a call of a server that acts for several users. @throws ReveilleError when it cannot act for this one */
   beforeUser?: ((user: string) => void) | undefined;
@@ -137,8 +135,7 @@ class HostedToolbox implements Toolbox {
     try {
       if (this.#perUser.has(alias)) this.#beforeUser?.(user);
     } catch (thrown) {
-      const why = thrown instanceof Error ? thrown.message : String(thrown);
-      return { status: 'not_run', message: `it cannot be called for ${user}: ${why}` };
+      return { status: 'not_run', message: `it cannot be called for ${user}: ${thrownText(thrown)}` };
     }
     const options = { signal, definitionSha256, once: true, user };
     try {
@@ -265,7 +262,7 @@ export function reportOf(result: ToolResult): CallReport {
 
 /** @param thrown by the call */
 function reportOfFailure(thrown: unknown): CallReport {
-  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  const message = thrownText(thrown);
   const isCertain = thrown instanceof ToolCallFailure && !thrown.mayHaveRun;
   return { status: isCertain ? 'not_run' : 'unknown', message };
 }

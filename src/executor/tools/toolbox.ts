@@ -29,7 +29,6 @@ export function splitName(name: string): [alias: string, tool: string] {
   return [name.slice(0, Math.max(at, 0)), name.slice(at + 1)];
 }
 
-/** The outcome of a call. */
 export type CallReport =
   | {
       readonly status: 'answered';

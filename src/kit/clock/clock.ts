@@ -56,3 +56,21 @@ export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<
     promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
   });
 }
+
+/** Works with a signal that also aborts after a time, milliseconds. */
+export async function within<T>(
+  clock: Clock,
+  ms: number,
+  signal: AbortSignal,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const timeout = new AbortController();
+  const cancel = clock.after(Math.max(0, ms), () =>
+    timeout.abort(new Error(`no answer within ${Math.round(ms / 1000)} s`)),
+  );
+  try {
+    return await work(AbortSignal.any([signal, timeout.signal]));
+  } finally {
+    cancel();
+  }
+}

@@ -26,7 +26,6 @@ export function formatDuration(ms: number): string {
   return rest > 0 ? `${text} ${rest} ${small!.name}` : text;
 }
 
-/** Reasons of lateness, as text. */
 export const LATE_REASON_TEXT: Readonly<Record<LateReason, string>> = {
   slept: 'the computer slept',
   not_running: 'Reveille was not running',

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ReveilleError } from '../../wire/errors.ts';
+import { untilStored } from './backoff.ts';
 import { ManualClock } from './testing/manual-clock.ts';
-import { untilStored } from './until-stored.ts';
 
 const full = () => new ReveilleError('unavailable', 'the disk is full');
 

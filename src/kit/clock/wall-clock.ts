@@ -33,11 +33,7 @@ export function nextDayAfter(timezone: string, instant: number, begins = 0): num
   }
 }
 
-/**
- * The beginning of the day that contains `instant`.
- *
- * @param begins as for {@link dayAt}
- */
+/** The beginning of the day that contains `instant`. @param begins as for {@link dayAt} */
 export function dayBeganAt(timezone: string, instant: number, begins = 0): number {
   // Longer than any day.
   for (let at = instant - 1.5 * DAY_MS; ; ) {
@@ -47,7 +43,6 @@ export function dayBeganAt(timezone: string, instant: number, begins = 0): numbe
   }
 }
 
-/** A reading of the wall clock. */
 export type WallReading = {
   /** `2026-06-15` */
   readonly date: string;

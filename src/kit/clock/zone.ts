@@ -1,5 +1,4 @@
 /** Time zones: accepted names, the offset from UTC at an instant, and the zone of this machine. */
-
 import { realpathSync } from 'node:fs';
 import { editDistance } from '../../wire/edit-distance.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -22,7 +21,6 @@ export type Span = { readonly start: number; readonly end: number; readonly offs
 
 /** A zone's wall clock. */
 export type Zone = {
-  /** The span that contains an instant. */
   spanAt(instant: number): Span;
 };
 

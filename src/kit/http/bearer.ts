@@ -43,8 +43,6 @@ export async function refuseBearer(c: HttpContext, message: string): Promise<Rev
 }
 
 /**
- * Middleware that requires the token.
- *
  * @param token `undefined` allows every request: a daemon started for development without a secret
  * @throws ReveilleError `unauthorized`, the same for every wrong credential
  */

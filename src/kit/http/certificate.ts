@@ -5,7 +5,7 @@ import { X509Certificate } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import type { Server } from 'node:https';
 import { createSecureContext, getCACertificates, setDefaultCACertificates } from 'node:tls';
-import { ReveilleError } from '../../wire/errors.ts';
+import { ReveilleError, thrownText } from '../../wire/errors.ts';
 import type { Clock } from '../clock/clock.ts';
 import type { Logger } from '../log/log.ts';
 import type { TlsFiles } from './listener-settings.ts';
@@ -34,7 +34,7 @@ export function readCertificate({ certificate, key }: TlsFiles): Pair {
   try {
     createSecureContext(pair);
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = thrownText(cause);
     const message = `the certificate ${certificate} and the key ${key} are not a matching pair in PEM (${why})`;
     throw new ReveilleError('invalid_request', message, { cause });
   }
@@ -55,7 +55,7 @@ export function trustAuthorities(path: string): void {
     if (certificates.length === 0) throw new Error('it contains none');
     for (const certificate of certificates) new X509Certificate(certificate);
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = thrownText(cause);
     const message = `REVEILLE_TLS_CA must name a file of certificates in PEM (got ${JSON.stringify(path)}: ${why})`;
     throw new ReveilleError('invalid_request', message, { cause });
   }

@@ -34,7 +34,6 @@ export type ExchangeRequest = {
   body?: string | Uint8Array | undefined;
   /** Maximum of kept body bytes; the rest is not read. */
   maxBytes: number;
-  /** Aborts the exchange. */
   signal?: AbortSignal | undefined;
   /** Time limit of the whole exchange; without it, only `signal` ends it. */
   limit?: { readonly clock: Clock; readonly ms: number };
@@ -258,7 +257,6 @@ export function openStream(
   });
 }
 
-/** The URL of a path below a base URL. */
 export function joinUrl(base: string, path: string): URL {
   return new URL(base.replace(/\/+$/, '') + path);
 }

@@ -11,7 +11,6 @@ export type Resolve = (
   done: (error: Error | null, addresses: { address: string; family: number }[]) => void,
 ) => void;
 
-/** The resolver of the operating system. */
 export const resolveBySystem: Resolve = (hostname, done) => {
   systemLookup(hostname, { all: true }, done);
 };

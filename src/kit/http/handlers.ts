@@ -15,7 +15,6 @@ export type HttpBindings = {
   outgoing: ServerResponse;
   /** Aborts when the server begins to drain: endless answers must end then. */
   draining: AbortSignal;
-  /** Counts every wrong token. */
   wrongTokens: WrongTokens;
 };
 

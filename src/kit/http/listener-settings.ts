@@ -1,7 +1,6 @@
 /** Settings of a daemon's listener: the same for every daemon, each under its own prefix (docs/reference/settings.md). */
 import { z } from 'zod';
-import { ReveilleError } from '../../wire/errors.ts';
-import { parsePrefixed, prefixed, type Settings, wholeNumber } from '../../wire/settings.ts';
+import { parsePrefixed, prefixed, type Settings, stopStart, wholeNumber } from '../../wire/settings.ts';
 
 /** Paths of PEM files. They are read again when they change. */
 export type TlsFiles = { readonly certificate: string; readonly key: string };
@@ -38,10 +37,6 @@ const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[?::1\]?)$/i;
 /** Whether only this machine can reach a listener on `host`. */
 export const isLoopback = (host: string): boolean => LOOPBACK.test(host);
 
-function stop(message: string): never {
-  throw new ReveilleError('invalid_request', message);
-}
-
 /**
  * Parses a daemon's listener settings.
  *
@@ -56,16 +51,16 @@ export function parseListenerSettings(prefix: string, host: string, settings: Se
   const { TLS_CERT: certificate, TLS_KEY: key, TLS: word } = read;
   if ((certificate === undefined) !== (key === undefined)) {
     const [given, other] = certificate === undefined ? [keyName, certName] : [certName, keyName];
-    stop(`${other} is not set, but ${given} is: TLS needs a certificate and its key`);
+    stopStart(`${other} is not set, but ${given} is: TLS needs a certificate and its key`);
   }
   const tls = certificate === undefined || key === undefined ? undefined : { certificate, key };
   if (tls !== undefined && word !== undefined) {
-    stop(
+    stopStart(
       `${prefix}_TLS=${IN_FRONT} says that another program terminates TLS, but ${certName} is set: remove one of the two`,
     );
   }
   if (tls === undefined && word === undefined && !isLoopback(host)) {
-    stop(
+    stopStart(
       `${prefix}_HOST is ${JSON.stringify(host)}, which other machines can reach; without TLS, every token would be sent unencrypted. ` +
         `Set ${certName} and ${keyName} to the files of a certificate; or set ${prefix}_TLS=${IN_FRONT} if a proxy or a private network ` +
         `in front of it encrypts; or set ${prefix}_HOST=127.0.0.1`,
@@ -95,7 +90,25 @@ export function refuseSharedSecrets(secrets: Readonly<Record<string, string | un
   for (const [name, secret] of Object.entries(secrets)) {
     if (secret === undefined) continue;
     const other = first.get(secret);
-    if (other !== undefined) stop(`${other} and ${name} have the same value; set a different secret for each`);
+    if (other !== undefined) stopStart(`${other} and ${name} have the same value; set a different secret for each`);
     first.set(secret, name);
+  }
+}
+
+type TokenSettings = { token: string | undefined; isDev: boolean; host: string };
+
+/**
+ * Allows a missing token only while developing, on a loopback address.
+ *
+ * @param prefix of the variables: `NEO`, `EXECUTOR`
+ * @throws ReveilleError `invalid_request`
+ */
+export function requireToken(name: string, prefix: string, given: TokenSettings): void {
+  if (given.token !== undefined) return;
+  if (!given.isDev)
+    stopStart(`${name} is not set: give a secret of at least 16 characters, or ${prefix}_DEV=1 while developing`);
+  if (!isLoopback(given.host)) {
+    const got = JSON.stringify(given.host);
+    stopStart(`${name} is not set: without it ${prefix}_HOST must be a loopback address (got ${got})`);
   }
 }

@@ -4,7 +4,6 @@ import { bearerMatches, refuseBearer } from './bearer.ts';
 import { addressOf, isLoopback } from './connections.ts';
 import { type HttpApp, serve } from './handlers.ts';
 
-/** A page of metrics and its content type. */
 export type MetricsPage = () => Promise<{ contentType: string; text: string }>;
 
 export type MetricsRouteOptions = {

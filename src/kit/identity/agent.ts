@@ -14,11 +14,7 @@ export type AgentIdentity = {
   sign(message: string): string;
 };
 
-/**
- * Combines a label and a key.
- *
- * @throws ReveilleError `invalid_request` if the label is not valid in a DID
- */
+/** Combines a label and a key. @throws ReveilleError `invalid_request` if the label is not valid in a DID */
 export function agentIdentity(label: string, key: AgentKey): AgentIdentity {
   if (!labelSchema.safeParse(label).success) {
     const message = `the label of an agent must be 1 to 64 of A-Z a-z 0-9 . _ -, and not dots alone (got ${showValue(label)})`;

@@ -37,7 +37,6 @@ export class AgentKey {
   }
 }
 
-/** Generates a key. */
 export function generateKey(): AgentKey {
   return new AgentKey(randomBytes(32).toString('hex'));
 }
@@ -62,11 +61,7 @@ export function verifySignature(publicKeyHex: string, message: string, signature
   return key !== undefined && verify(null, Buffer.from(message), key, Buffer.from(signatureHex, 'hex'));
 }
 
-/**
- * Writes a key to a new file.
- *
- * @throws ReveilleError `conflict` if the file exists, `unavailable` if writing fails
- */
+/** Writes a key to a new file. @throws ReveilleError `conflict` if the file exists, `unavailable` if writing fails */
 export function writeKeyFile(path: string, key: AgentKey): void {
   writePrivateFile(path, `${key.seedHex()}\n`);
 }

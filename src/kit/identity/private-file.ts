@@ -15,19 +15,15 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
-import { ReveilleError } from '../../wire/errors.ts';
+import { ReveilleError, systemCodeOf, thrownText } from '../../wire/errors.ts';
 
 const MAX_BYTES = 64 * 1024;
 
 /** Windows has no permission bits. */
 const HAS_MODES = process.platform !== 'win32';
 
-function codeOf(thrown: unknown): string | undefined {
-  return thrown instanceof Error && 'code' in thrown ? String(thrown.code) : undefined;
-}
-
 function refuse(path: string, verb: string, cause: unknown): ReveilleError {
-  const why = cause instanceof Error ? cause.message : String(cause);
+  const why = thrownText(cause);
   return new ReveilleError('unavailable', `${path} cannot be ${verb}: ${why}`, { retryable: false, cause });
 }
 
@@ -53,7 +49,7 @@ export function writePrivateFile(path: string, text: string): void {
     // A link, unlike a rename, fails if the name is taken.
     withDraft(path, text, 0o600, (draft) => linkSync(draft, path));
   } catch (cause) {
-    if (codeOf(cause) === 'EEXIST')
+    if (systemCodeOf(cause) === 'EEXIST')
       throw new ReveilleError('conflict', `${path} exists and is never overwritten; move it away first`, { cause });
     throw refuse(path, 'written', cause);
   }
@@ -99,7 +95,7 @@ export function readPrivateFile(path: string): string | undefined {
     // Without O_NONBLOCK, a FIFO with that name would block the process.
     fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
   } catch (cause) {
-    if (codeOf(cause) === 'ENOENT') return undefined;
+    if (systemCodeOf(cause) === 'ENOENT') return undefined;
     throw refuse(path, 'read', cause);
   }
   try {

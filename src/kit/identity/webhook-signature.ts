@@ -26,7 +26,6 @@ export const WEBHOOK_HEADERS = {
   signature: 'webhook-signature',
 } as const;
 
-/** The three headers of a signed webhook. */
 export type SignedWebhookHeaders = {
   'webhook-id': string;
   'webhook-timestamp': string;

@@ -20,7 +20,6 @@ export class JsonSyntaxError extends Error {
   }
 }
 
-/** Options of a reader. */
 export type StrictOptions = {
   /** Maximum nesting depth; deeper text is refused, so that it cannot exhaust the stack. */
   readonly depth: number;

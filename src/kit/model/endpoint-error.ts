@@ -1,7 +1,6 @@
 /** Errors of a model endpoint, in its own words without the key. Pure. */
 import { type ErrorCode, ReveilleError } from '../../wire/errors.ts';
 
-/** The error of a failed call. */
 export type FailedCall = {
   readonly message: string;
   readonly statusCode?: number | undefined;

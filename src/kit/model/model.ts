@@ -9,7 +9,6 @@ export type ToolSchema = {
   readonly parameters: Record<string, unknown>;
 };
 
-/** A call that a model requests. */
 export type ModelToolCall = {
   /** The endpoint's own id for it, returned with the result. */
   readonly id: string;
@@ -24,7 +23,6 @@ export type ModelToolCall = {
 
 export type ModelImage = { readonly mediaType: string; readonly data: string /* base64 */ };
 
-/** A message of the conversation for a model. */
 export type ModelMessage =
   | { readonly role: 'user'; readonly content: string }
   | { readonly role: 'assistant'; readonly content: string; readonly toolCalls?: readonly ModelToolCall[] }

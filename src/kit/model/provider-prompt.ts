@@ -101,7 +101,6 @@ export function promptOf(
 type ProviderTools = NonNullable<LanguageModelV4CallOptions['tools']>;
 type FunctionTool = Extract<ProviderTools[number], { type: 'function' }>;
 
-/** The tool options of a request. */
 export function toolOptionsOf(
   { tools = [], textOnly: wordsOnly = false }: Pick<ModelRequest, 'tools' | 'textOnly'>,
   { canForbidCalls }: ProviderTraits,

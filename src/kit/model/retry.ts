@@ -1,5 +1,4 @@
 /** Repeats requests to a model after temporary errors. Pure except for the clock. */
-
 import { ReveilleError } from '../../wire/errors.ts';
 import { backoff } from '../clock/backoff.ts';
 import { type Clock, wait } from '../clock/clock.ts';

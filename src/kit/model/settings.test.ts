@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Settings } from '../../wire/settings.ts';
-import { modelSettings, parseModelConfig } from './settings.ts';
+import { modelSettings, parseModelConfig } from './endpoint.ts';
 
 function refusal(settings: Settings): string {
   try {

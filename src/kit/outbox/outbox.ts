@@ -9,7 +9,6 @@ import type { Logger } from '../log/log.ts';
 export type OutboxItem = {
   /** The same on every attempt, so that the receiver recognises repetitions. */
   readonly id: string;
-  /** Number of failed attempts. */
   readonly attempts: number;
 };
 

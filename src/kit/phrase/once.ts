@@ -1,5 +1,4 @@
 /** The meaning of a phrase that names one instant: `tomorrow 9am`, `in 3 days at 9am`. Pure. */
-
 import type { Day, Parts } from './parts.ts';
 import { type PhraseContext, PhraseError, type Reading } from './reading.ts';
 import {

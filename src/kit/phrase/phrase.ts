@@ -57,11 +57,7 @@ function isUsable(phrase: string, context: PhraseContext): boolean {
   }
 }
 
-/**
- * Parses a time or a schedule.
- *
- * @throws PhraseError if the text is unknown, has passed, or is ambiguous
- */
+/** Parses a time or a schedule. @throws PhraseError if the text is unknown, has passed, or is ambiguous */
 export function readPhrase(text: string, context: PhraseContext): Reading {
   const phrase = text.trim().replace(/\s+/g, ' ');
   if (phrase === '') throw new PhraseError('a time is missing; write one such as "tomorrow 9am"');

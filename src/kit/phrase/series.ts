@@ -1,5 +1,4 @@
 /** The meaning of a phrase that repeats, as a cron expression: `every weekday at 9`. Pure. */
-
 import type { Parts } from './parts.ts';
 import { PhraseError, type Reading } from './reading.ts';
 import { calendarDay, hourOf, noTime } from './time-of-day.ts';

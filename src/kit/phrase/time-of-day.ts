@@ -104,7 +104,6 @@ export function timeOfDay(time: Time, half: HalfDay | undefined): number {
   return hourOf(time, half) * HOUR_MS + time.minute * MINUTE_MS + time.second * SECOND_MS;
 }
 
-/** The error for a phrase without a time of day. */
 export function noTime(text: string, halfDay: HalfDay | undefined): PhraseError {
   const hour = halfDay === undefined ? '9:00' : halfDay === 'afternoon' ? '3' : '9';
   return new PhraseError(`"${text}" does not have a time of day`, [`${text} at ${hour}`]);

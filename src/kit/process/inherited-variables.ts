@@ -95,11 +95,7 @@ function isInherited(name: string): boolean {
   return INHERITED.has(name) || (/_proxy$/.test(name) && INHERITED.has(upper)) || upper === 'PATH';
 }
 
-/**
- * Selects the variables of a child.
- *
- * @param own this process's variables
- */
+/** Selects the variables of a child. @param own this process's variables */
 export function inheritedVariables(own: Readonly<Record<string, string | undefined>>): Record<string, string> {
   const secret = SECRET_FOLDERS.flatMap((name) => own[name] || []);
   const leadsThere = (path: string) => secret.some((folder) => isWithin(path, folder));

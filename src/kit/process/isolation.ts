@@ -198,9 +198,7 @@ export class Sandbox {
   readonly paths: SandboxPaths;
   readonly #path: string | undefined;
 
-  /**
-   * @param path where programs are looked for, as `PATH` has it
-   */
+  /** @param path where programs are looked for, as `PATH` has it */
   constructor(mode: IsolationMode, places: SandboxPaths, path: string | undefined) {
     this.mode = mode;
     // Includes the targets of links, before any program can change them.

@@ -1,5 +1,7 @@
-/** What Linux reports about a process, and signals to a process that may have ended. */
+/** What the system reports about a process and its ancestors, and signals to a process that may have ended. */
+import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
+import { systemCodeOf } from '../../wire/errors.ts';
 
 /** A file below /proc (proc(5)); `undefined` without /proc, after the end of the process, and when this one may not read it. */
 export function readProc(path: string): string | undefined {
@@ -42,7 +44,67 @@ export function sendSignal(target: number, signal: NodeJS.Signals): void {
     process.kill(target, signal);
   } catch (thrown) {
     // ESRCH: the target has ended. EPERM: macOS returns this for a group of zombies.
-    const code = thrown instanceof Error && 'code' in thrown ? thrown.code : undefined;
+    const code = systemCodeOf(thrown);
     if (code !== 'ESRCH' && code !== 'EPERM') throw thrown;
   }
 }
+
+// Identifies the program that started this process. A client that starts both an MCP server and a hook is the same
+// process for both.
+
+/** A process; the start time distinguishes it from later ones with the same pid. */
+export type ClientProcess = { readonly pid: number; readonly started: string };
+
+type Ancestor = ClientProcess & { readonly parent: number; readonly command: string };
+
+/** Clients start hooks through a shell. */
+const SHELL = /^-?(?:ba|da|z|k|a|fi|c|tc)?sh$/;
+
+/** Modes in which one process serves many sessions, so that the process does not identify a session. */
+const MANY_SESSIONS = /(?:^|\s)(?:--(?:experimental-)?acp|app-server|mcp-server)(?:\s|$)/;
+
+/** Maximum of processes between a client and its child. */
+const MOST_LEVELS = 6;
+
+function onLinux(pid: number): Ancestor | undefined {
+  const info = processInfo(pid);
+  if (info === undefined) return undefined;
+  try {
+    const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
+    return { pid, parent: info.parent, started: info.started, command: `${info.name} ${command}` };
+  } catch {
+    return undefined;
+  }
+}
+
+function onOthers(pid: number): Ancestor | undefined {
+  try {
+    const options = { encoding: 'utf8', timeout: 2000, env: { LC_ALL: 'C', PATH: '/bin:/usr/bin' } } as const;
+    const line = execFileSync('ps', ['-o', 'ppid=,lstart=,ucomm=,command=', '-p', String(pid)], options);
+    const [, parent, started, command] = /^\s*(\d+)\s+(\w+\s+\w+\s+\d+\s+[\d:]+\s+\d+)\s+(.*)$/m.exec(line) ?? [];
+    return parent === undefined ? undefined : { pid, parent: Number(parent), started: started!, command: command! };
+  } catch {
+    return undefined;
+  }
+}
+
+function ancestorOf(pid: number): Ancestor | undefined {
+  if (process.platform === 'win32' || pid <= 1) return undefined;
+  return process.platform === 'linux' ? onLinux(pid) : onOthers(pid);
+}
+
+/**
+ * The nearest ancestor of this process that is not a shell.
+ *
+ * @returns `undefined` if the system does not report it, and for a client process that serves many sessions
+ */
+export function clientProcess(): ClientProcess | undefined {
+  let found = ancestorOf(process.ppid);
+  for (let level = 0; found && SHELL.test(found.command.split(' ')[0]!) && level < MOST_LEVELS; level++)
+    found = ancestorOf(found.parent);
+  if (!found || SHELL.test(found.command.split(' ')[0]!) || MANY_SESSIONS.test(found.command)) return undefined;
+  return { pid: found.pid, started: found.started };
+}
+
+/** Whether the same process still runs. */
+export const isAlive = ({ pid, started }: ClientProcess): boolean => ancestorOf(pid)?.started === started;

@@ -1,8 +1,34 @@
-/** The locations of a program's code, which must be readable wherever its user keeps it. Reads the disk. */
-import { realpathSync, type Stats, statSync } from 'node:fs';
+/**
+ * Programs: whether a command's program can be run, so that an error names a missing one, and the locations of its
+ * code, which must be readable wherever its user keeps it. Reads the disk.
+ */
+import { accessSync, constants, realpathSync, type Stats, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { basename, delimiter, dirname, isAbsolute, join, resolve } from 'node:path';
 import { isWithin, PRIVATE_FOLDERS } from './view.ts';
+
+/** Whether a path is a file that this process may run. */
+export function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * @param name a path, or a name to search for
+ * @param path the value of PATH
+ * @param cwd its working folder; by default this process's
+ * @returns whether the program can be run
+ */
+export function isProgram(name: string, path: string | undefined, cwd = '.'): boolean {
+  // Windows finds programs by their extensions; the start will report a missing one.
+  if (process.platform === 'win32') return true;
+  if (name.includes('/')) return isExecutable(resolve(cwd, name));
+  return (path ?? '').split(delimiter).some((folder) => folder !== '' && isExecutable(join(folder, name)));
+}
 
 /** Folders with files of many programs or of a user. A file in one of them does not grant the folder. */
 const SHARED_FOLDERS = [...PRIVATE_FOLDERS, '/home', '/Users', '/var', '/srv', '/mnt', '/media', '/run', '/dev/shm'];

@@ -1,6 +1,7 @@
 /** The thread of `checkpoints.ts`: its own connection moves pages while another one writes. */
 import { DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
+import { thrownText } from '../../wire/errors.ts';
 import type { CheckpointReport } from './checkpoints.ts';
 
 const db = new DatabaseSync(workerData as string, { timeout: 0 });
@@ -12,7 +13,7 @@ function report(): CheckpointReport {
   try {
     return { moved: (checkpoint.get() as { checkpointed: number }).checkpointed };
   } catch (thrown) {
-    return { error: thrown instanceof Error ? thrown.message : String(thrown) };
+    return { error: thrownText(thrown) };
   }
 }
 

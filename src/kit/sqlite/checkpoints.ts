@@ -4,6 +4,7 @@
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { Worker } from 'node:worker_threads';
+import { thrownText } from '../../wire/errors.ts';
 import type { Logger } from '../log/log.ts';
 
 /** A process with fewer commits does not start the thread, which costs some megabytes. */
@@ -99,7 +100,7 @@ export class Checkpoints {
     try {
       this.#db.exec('PRAGMA wal_checkpoint(PASSIVE)');
     } catch (error) {
-      this.#warn(error instanceof Error ? error.message : String(error));
+      this.#warn(thrownText(error));
     }
   }
 

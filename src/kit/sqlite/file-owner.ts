@@ -10,7 +10,7 @@
  */
 import { closeSync, openSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
-import { ReveilleError } from '../../wire/errors.ts';
+import { ReveilleError, systemCodeOf } from '../../wire/errors.ts';
 import { SQLITE, sqliteCode } from './sqlite-error.ts';
 
 /** Creates an empty file that only its owner can read; an existing one stays unchanged. */
@@ -18,7 +18,7 @@ export function createPrivateFile(path: string): void {
   try {
     closeSync(openSync(path, 'wx', 0o600));
   } catch (thrown) {
-    if ((thrown as NodeJS.ErrnoException).code !== 'EEXIST') throw thrown;
+    if (systemCodeOf(thrown) !== 'EEXIST') throw thrown;
   }
 }
 
@@ -56,16 +56,20 @@ function readOwner(path: string): number | undefined {
   }
 }
 
+/** Whether a process with this id exists, of any user. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (thrown) {
+    return systemCodeOf(thrown) === 'EPERM';
+  }
+}
+
 /** The file's probable owner, for messages; only {@link ownFile} is reliable. */
 export function likelyOwner(path: string): number | undefined {
   const pid = readOwner(path);
-  if (pid === undefined) return undefined;
-  try {
-    process.kill(pid, 0);
-    return pid;
-  } catch (thrown) {
-    return (thrown as NodeJS.ErrnoException).code === 'EPERM' ? pid : undefined;
-  }
+  return pid !== undefined && isAlive(pid) ? pid : undefined;
 }
 
 function inUse(path: string): ReveilleError {

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
-import { ReveilleError } from '../../wire/errors.ts';
+import { ReveilleError, thrownText } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Clock } from '../clock/clock.ts';
 import { isDamage } from './sqlite-error.ts';
@@ -84,10 +84,9 @@ function applyOne(db: DatabaseSync, migration: Migration, path: string, clock: C
   } catch (cause) {
     if (db.isTransaction) db.exec('ROLLBACK');
     if (isDamage(cause)) throw cause;
-    const why = cause instanceof Error ? cause.message : String(cause);
     throw new ReveilleError(
       'internal',
-      `migration ${migration.version} (${migration.name}) of ${path} failed: ${why}`,
+      `migration ${migration.version} (${migration.name}) of ${path} failed: ${thrownText(cause)}`,
       {
         retryable: false,
         cause,

@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { ReveilleError } from '../../wire/errors.ts';
+import { ReveilleError, thrownText } from '../../wire/errors.ts';
 import type { Clock } from '../clock/clock.ts';
 import { createPrivateFile, ownFile } from './file-owner.ts';
 import { migrate, readMigrations } from './migrations.ts';
@@ -37,7 +37,7 @@ export type OpenDatabaseOptions = {
 const CHECKED_BYTES = 16 * 1024 * 1024;
 
 function damaged(path: string, cause: unknown): ReveilleError {
-  const why = cause instanceof Error ? cause.message : String(cause);
+  const why = thrownText(cause);
   const message = `${path} is damaged (${why}); it was left untouched. Restore it from a backup, or move it away to start empty`;
   return new ReveilleError('unavailable', message, { retryable: false, cause });
 }
@@ -168,8 +168,7 @@ export function openDatabase(options: OpenDatabaseOptions): SqliteFile {
 /** Adds the path to an error, because system and SQLite errors do not always contain it. */
 function openingError(path: string, thrown: unknown): ReveilleError {
   if (thrown instanceof ReveilleError) return thrown;
-  const why = thrown instanceof Error ? thrown.message : String(thrown);
   const known = storageError(thrown);
   if (known.code === 'internal' && !(thrown instanceof Error && 'syscall' in thrown)) return known;
-  return new ReveilleError('unavailable', `${path} cannot be opened: ${why}`, { cause: thrown });
+  return new ReveilleError('unavailable', `${path} cannot be opened: ${thrownText(thrown)}`, { cause: thrown });
 }

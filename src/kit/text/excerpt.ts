@@ -1,6 +1,5 @@
 /** Short quotations of external text: a program's last lines, and the beginning of a text. */
 
-/** Number of quoted lines. */
 export const QUOTED_LINES = 6;
 const CHARACTERS = 400;
 

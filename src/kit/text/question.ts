@@ -34,7 +34,6 @@ const OF_THE_TOOL = /^(?:May this tool be called\?|Effect:)/;
 export const effectOf = (question: string): Section[] =>
   sectionsOf(headOf(question).join('\n')).filter(({ title, lines }) => lines.length > 0 && !OF_THE_TOOL.test(title));
 
-/** The outcome of a dry run, and its output. */
 export type DryRun = { readonly outcome: string; readonly output: readonly string[] };
 
 /** @returns `undefined` without a dry run */

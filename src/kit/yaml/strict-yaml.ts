@@ -23,7 +23,6 @@ import { everyHiddenCharacter } from '../text/hidden-characters.ts';
 /** A position in a file; line and column from 1. */
 export type YamlPosition = { readonly line: number; readonly column: number };
 
-/** A problem in a file. */
 export type PositionedProblem = YamlPosition & { readonly sentence: string };
 
 /**

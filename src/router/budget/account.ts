@@ -2,7 +2,6 @@
  * The budget account of one user: counted wakes, promised times and the circuit breaker. It is in memory, and no call
  * waits.
  */
-
 import { quietUntil } from '../../kit/clock/quiet-hours.ts';
 import {
   BREAKER_LONGEST_PAUSE_SECONDS,
@@ -13,7 +12,6 @@ import {
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { earliestFree, type Limit, LONGEST_SPAN_MS, limitsOf, type Taken } from './slots.ts';
-import type { CountedWake } from './wake-records.ts';
 
 /** A wake that returns within this time after its promised time does not delay later wakes, milliseconds. */
 const SLACK_MS = 500;
@@ -21,6 +19,9 @@ const SLACK_MS = 500;
 const PROMISE_MS = 120_000;
 /** The most promised times an account keeps. Further wakes get the last promised time. */
 const MOST_PROMISES = 1000;
+
+/** An admitted wake; `at` in epoch milliseconds. */
+export type CountedWake = { fireId: string; at: number };
 
 /** The members of a wake that the account reads. */
 export type WakeRequest = { fireId: string; urgent: boolean; now: number; probeMs: number };

@@ -15,7 +15,7 @@ import { ALARM_ID, type Answer, type Bench, eventsOf, fixtureMachine, startBench
 import { type PlainDaemon, startPlainDaemon } from '../testing/plain-daemon.ts';
 import { startRouterProcess } from '../testing/router-process.ts';
 import { ShiftingClock } from '../testing/shifting-clock.ts';
-import { WakeRecords } from './wake-records.ts';
+import { WakeRecords } from './budgets.ts';
 
 const USER = 'alice';
 const MINUTE = 60_000;

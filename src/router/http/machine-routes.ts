@@ -1,5 +1,4 @@
 /** The registry's routes for operators: `/admin/machines` (docs/reference/routes.md). */
-
 import type { Clock } from '../../kit/clock/clock.ts';
 import { requireBearer } from '../../kit/http/bearer.ts';
 import { readJson } from '../../kit/http/body.ts';

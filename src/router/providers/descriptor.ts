@@ -42,7 +42,6 @@ export type ProviderParts = {
 export type FlagValue = string | readonly string[] | boolean | undefined;
 export type Flags = Readonly<Record<string, FlagValue>>;
 
-/** The form of a flag. */
 export type FlagKind =
   | 'text'
   /** A switch without a value. */

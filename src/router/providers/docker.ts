@@ -231,7 +231,6 @@ export function createDockerProvider({ dockerHost, openAgent, ...options }: Dock
 const TOO_OLD_OR_NEW = /client (api )?version/i;
 const API_VERSION = /^\d{1,2}\.\d{1,3}$/;
 
-/** One engine and the connections to it. */
 class DockerEngine {
   readonly host: DockerHost;
   readonly api: ProviderApi;

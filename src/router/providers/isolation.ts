@@ -1,9 +1,9 @@
 /** Isolates a machine's program with a sandbox, and optionally another system user. */
 import { readFileSync } from 'node:fs';
 import { ISOLATED_VARIABLE, reachedBy, type Sandbox } from '../../kit/process/isolation.ts';
-import { isProgram } from '../../kit/process/program.ts';
+import { isProgram } from '../../kit/process/tools.ts';
 import type { Grant, ProgramUser } from '../../kit/process/view.ts';
-import { ReveilleError } from '../../wire/errors.ts';
+import { ReveilleError, thrownText } from '../../wire/errors.ts';
 import type { ProviderMachine } from './provider.ts';
 import { folderProblem } from './start-command.ts';
 
@@ -100,7 +100,7 @@ export class Isolation {
       const environment = wrapped.carried ? { ...plain.env, [ISOLATED_VARIABLE]: '1' } : plain.env;
       return { ...plain, command: wrapped.command, env: environment, isWrapped: wrapped.carried };
     } catch (thrown) {
-      throw refused(thrown instanceof Error ? thrown.message : String(thrown), thrown);
+      throw refused(thrownText(thrown), thrown);
     }
   }
 }
@@ -123,7 +123,7 @@ async function asUser<T extends Pick<MachineProgram, 'cwd' | 'env'>>(user: Progr
         `user ${user.uid}:${user.gid} cannot enter the folder ${cwd}; give it permission, or choose another --dir`,
       );
   } catch (thrown) {
-    throw refused(thrown instanceof Error ? thrown.message : String(thrown), thrown);
+    throw refused(thrownText(thrown), thrown);
   }
   const { USER: _user, LOGNAME: _name, ...env } = program.env;
   return { ...program, cwd, env: { ...env, HOME: cwd } };

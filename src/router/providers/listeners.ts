@@ -8,6 +8,7 @@ import { closeSync, openSync, readdirSync, readlinkSync, readSync } from 'node:f
 import { endianness } from 'node:os';
 import { basename } from 'node:path';
 import { processInfo, readProc } from '../../kit/process/process-info.ts';
+import { systemCodeOf } from '../../wire/errors.ts';
 import { processesByPs, processesOfProc, processTreeOf } from './process-table.ts';
 
 /**
@@ -107,7 +108,7 @@ function descriptorOf(pid: number, inode: string): string | undefined {
   try {
     descriptors = readdirSync(`/proc/${pid}/fd`);
   } catch (thrown) {
-    return thrown instanceof Error && 'code' in thrown && thrown.code === 'EACCES' ? 'hidden' : undefined;
+    return systemCodeOf(thrown) === 'EACCES' ? 'hidden' : undefined;
   }
   return descriptors.find((descriptor) => holds(pid, descriptor, inode));
 }

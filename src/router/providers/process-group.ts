@@ -1,7 +1,7 @@
 /** A process and its descendants. This router started it, or adopted it from a dead one. */
 import type { ChildProcess } from 'node:child_process';
 import type { Clock } from '../../kit/clock/clock.ts';
-import { exitOf, isLedByBubblewrap, signalBubblewrapGroup } from '../../kit/process/bubblewrap-signals.ts';
+import { exitOf, isLedByBubblewrap, signalBubblewrapGroup } from '../../kit/process/bubblewrap.ts';
 import { sendSignal } from '../../kit/process/process-info.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { isRunning } from './process-table.ts';

@@ -1,5 +1,4 @@
 /** Enforces the limits in the specification of a machine on its processes. */
-
 import { execFileSync } from 'node:child_process';
 import { getPriority, setPriority } from 'node:os';
 import { allPids, processInfo, readProc } from '../../kit/process/process-info.ts';

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { constants, fstatSync, ftruncateSync, mkdirSync, openSync, readSync, writeSync } from 'node:fs';
 import { type FileHandle, open, rename } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ReveilleError } from '../../wire/errors.ts';
+import { ReveilleError, systemCodeOf, thrownText } from '../../wire/errors.ts';
 
 /** A larger file is rotated; of a much larger one only the end is kept. */
 const LARGEST_BYTES = 1024 * 1024;
@@ -37,7 +37,7 @@ function emptyInto(rotated: FileHandle, file: FileHandle, copied: number): void 
 }
 
 function isMissing(thrown: unknown): boolean {
-  return thrown instanceof Error && 'code' in thrown && thrown.code === 'ENOENT';
+  return systemCodeOf(thrown) === 'ENOENT';
 }
 
 export class ProcessLog {
@@ -66,7 +66,7 @@ export class ProcessLog {
       this.#start = fstatSync(fd).size;
       return fd;
     } catch (cause) {
-      const why = cause instanceof Error ? cause.message : String(cause);
+      const why = thrownText(cause);
       throw new ReveilleError('unavailable', `the log file ${this.path} cannot be opened: ${why}`, { cause });
     }
   }

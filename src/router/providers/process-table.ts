@@ -74,7 +74,6 @@ export function runningLeader(
   return born && isRunning(born.pid, born.birth) ? born : marked.find(({ leadsGroup }) => leadsGroup);
 }
 
-/** A process with its parent and group. */
 export type ProcessTreeEntry = { pid: number; parent: number; group: number };
 
 /** Every process in /proc, including those of inner pid namespaces with their outer pids. */

@@ -141,11 +141,7 @@ export class ProviderApi {
     return lastOutput(text, [...this.#options.secrets, ...secrets]);
   }
 
-  /**
-   * The JSON of an answer.
-   *
-   * @throws TransientProviderError when it is invalid
-   */
+  /** The JSON of an answer. @throws TransientProviderError when it is invalid */
   jsonOf(answer: ApiAnswer): unknown {
     const json = jsonOrUndefined(answer.body);
     if (json !== undefined) return json;

@@ -26,7 +26,6 @@ export function machineOf<Spec extends object>(provider: string, machine: Provid
   throw new ReveilleError('internal', message);
 }
 
-/** The address of a daemon. */
 export type DaemonAddress = {
   /** Its base address; `/chat` is below it. It comes from the provider or the operator, never from a wake. */
   readonly url: string;

@@ -2,7 +2,6 @@
  * Hides secrets in the specification of a machine when operators see it. Pure. A secret that is shown once is in every
  * screenshot, so every possible secret is hidden: the person who registered the machine knows it.
  */
-
 import { quoteLast } from '../../kit/text/excerpt.ts';
 import { hiddenBlanked, withoutColours } from '../../kit/text/hidden-characters.ts';
 

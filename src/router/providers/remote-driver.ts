@@ -42,8 +42,6 @@ export type RemoteDriver<Spec extends RemoteSpec> = {
   readonly staleMs: number;
 
   /**
-   * Observes a machine.
-   *
    * @throws the signal's reason; TransientProviderError when it could not be queried now; ReveilleError `unavailable`
    *   when a retry cannot succeed
    */

@@ -298,7 +298,6 @@ type Pauses = { readonly firstPauseMs: number; readonly longestPauseMs: number }
 
 type PollerOptions = {
   clock: Clock;
-  /** Ends the polling. */
   signal: AbortSignal;
   /** The number of consecutive failed queries that end the polling; by default 4. */
   transientErrors?: number;

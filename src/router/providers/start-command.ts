@@ -15,7 +15,6 @@ export async function folderProblem(path: string | undefined): Promise<string | 
 export type StartOptions = {
   cwd: string | undefined;
   env: Record<string, string>;
-  /** The descriptor for its standard output. */
   output: number;
   /** The descriptor for its standard error; by default `output`. */
   errors?: number;

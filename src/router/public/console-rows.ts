@@ -13,7 +13,6 @@ const MOST_CODES = 32;
 /** A session without requests for this long is deleted (the console itself ends it earlier). */
 const FORGET_MS = 8 * 24 * 3_600_000;
 
-/** An authenticated user. */
 export type ConnectingClient = {
   readonly user: string;
   /** The id of the credential of the sign-in. Its sessions end with it. */

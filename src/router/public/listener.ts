@@ -17,9 +17,8 @@ import { CODE_SECONDS, type ConsoleRows } from './console-rows.ts';
 import { Lockouts } from './lockout.ts';
 import type { Person, PersonTokens } from './person-tokens.ts';
 import { ProxyConnections, type ProxyOptions } from './proxy-connections.ts';
-import { CONSOLE_CODE, isForPages, PROXIED_ROUTES } from './routes.ts';
+import { CONSOLE_CODE, checkTarget, isForPages, matchRoute, PROXIED_ROUTES, type RouteMatch } from './routes.ts';
 import { Shares } from './shares.ts';
-import { checkTarget, matchRoute, type RouteMatch } from './target.ts';
 import { createUsers, holdersOf, type Users } from './users.ts';
 
 /** The client of a page request. */

@@ -23,7 +23,6 @@ type Row = {
   submitter: string | null;
 };
 
-/** The user of a credential, and its id. */
 export type Person = { readonly userId: string; readonly tokenId: string };
 
 /** The most valid credentials of one user. */
@@ -173,11 +172,7 @@ export class PersonTokens {
     return this.#viewOf(row);
   }
 
-  /**
-   * Revokes all valid credentials.
-   *
-   * @throws ReveilleError `not_found` for an unknown user
-   */
+  /** Revokes all valid credentials. @throws ReveilleError `not_found` for an unknown user */
   async revokeAll(userId: string): Promise<PersonTokenView[]> {
     const rows = await this.#registry.commits.run(() => {
       const all = this.#ofUser.all(userId) as Row[];

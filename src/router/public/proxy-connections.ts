@@ -18,8 +18,7 @@ import type { Registry } from '../machines/registry.ts';
 import type { Lease } from '../supervisor.ts';
 import type { Person } from './person-tokens.ts';
 import { type ProxyRequest, type ProxyResult, proxyRequest } from './proxy.ts';
-import { PROXIED_ROUTES } from './routes.ts';
-import type { RouteMatch } from './target.ts';
+import { PROXIED_ROUTES, type RouteMatch } from './routes.ts';
 
 export type ProxyOptions = {
   registry: Registry;

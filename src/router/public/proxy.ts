@@ -16,7 +16,6 @@ export type ProxyRequest = {
   path: string;
   headers: Record<string, string>;
   body: Buffer | undefined;
-  /** The destination of the answer. */
   outgoing: ServerResponse;
   /** Ends a begun answer as if it were complete: for streams, which do not end themselves. */
   ending: AbortSignal | undefined;

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isForPages, PROXIED_ROUTES } from './routes.ts';
-import { checkTarget, matchRoute } from './target.ts';
+import { checkTarget, isForPages, matchRoute, PROXIED_ROUTES } from './routes.ts';
 
 const at = (target: string, method = 'GET') => {
   checkTarget(target);

@@ -1,19 +1,29 @@
-/** The routes of turns and conversations; a client polls the turn that its `POST /chat` returned. */
+/** The routes of turns, conversations and events; a client polls the turn that its `POST /chat` returned. */
+import { once } from 'node:events';
+import type { Clock } from '../../kit/clock/clock.ts';
 import { readJson } from '../../kit/http/body.ts';
 import { type HttpApp, sendOk, serve } from '../../kit/http/handlers.ts';
+import { type EventStream, openEventStream } from '../../kit/http/sse.ts';
+import type { Logger } from '../../kit/log/log.ts';
 import { conversationIdSchema, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX } from '../../wire/alarm.ts';
 import { CHAT_ROUTES } from '../../wire/chat-routes.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
-import { type ConversationSummary, conversationListQuerySchema, conversationQuerySchema } from '../../wire/turn.ts';
+import {
+  type ConversationSummary,
+  conversationListQuerySchema,
+  conversationQuerySchema,
+  eventHeadersSchema,
+  eventQuerySchema,
+} from '../../wire/turn.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import { callerWakeName, chatRequestSchema, RAW_WAKE_FIELDS, withoutEmptyMembers } from '../../wire/wake.ts';
 import { acceptChat, type ChatOptions, userOf, withMarkers } from '../chat.ts';
 import type { ActivityCursor, Conversation, TurnQueries } from '../conversations.ts';
 import type { TurnEngine } from '../engine.ts';
+import type { EventFeed, FeedRequest } from '../event-log.ts';
 import { viewOf } from '../turn-view.ts';
 
-/** The stored conversations. */
 type Conversations = Pick<TurnQueries, 'turn' | 'turnsAfter'> & {
   conversation(id: string): Conversation | undefined;
   /** Newest activity first. */
@@ -95,5 +105,52 @@ export function chatRoutes(app: HttpApp, { engine, ...options }: ChatRoutesOptio
     if (!turn) throw new ReveilleError('not_found', 'there is no turn with this id; a conversation lists its turns');
     // A turn that had already ended is returned unchanged.
     return sendOk(c, viewOf(turn));
+  });
+}
+
+/** A single event can contain a whole reply, each of whose characters may take six in JSON. */
+const BUFFERED_BYTES = 4 * 1024 * 1024;
+
+/** Sends a feed; waits whenever the reader is slower than the log. */
+async function forward(
+  feed: EventFeed,
+  request: FeedRequest,
+  stream: EventStream,
+  outgoing: NodeJS.EventEmitter & { writableNeedDrain: boolean },
+): Promise<void> {
+  for await (const { id, type, data } of feed.read(request, stream.closed)) {
+    if (!stream.send({ event: type, data, ...(id === undefined ? {} : { id: String(id) }) })) return;
+    if (!outgoing.writableNeedDrain) continue;
+    // Rejects only when the stream has ended, which ends the loop.
+    await once(outgoing, 'drain', { signal: stream.closed }).catch(() => {});
+  }
+}
+
+type EventRoutesOptions = {
+  feed: EventFeed;
+  clock: Clock;
+  log: Logger;
+  /** Called with each new stream and the conversation of its reader; absent: all of them. */
+  onStream?: (stream: EventStream, conversationId: string | undefined) => void;
+};
+
+/** `GET /events`: server-sent events that can be resumed. */
+export function eventRoutes(app: HttpApp, { feed, clock, log, onStream }: EventRoutesOptions): void {
+  serve(app, CHAT_ROUTES.events, (c) => {
+    const query = parseOrThrow(eventQuerySchema, c.req.query());
+    const header = parseOrThrow(eventHeadersSchema, { 'Last-Event-ID': c.req.header('last-event-id') });
+    // A reconnecting client sends the header by itself; it is newer than the address.
+    const after = header['Last-Event-ID'] ?? query.last_event_id;
+    const request = {
+      ...(query.conversation_id === undefined ? {} : { conversationId: query.conversation_id }),
+      ...(after === undefined ? {} : { after }),
+    };
+    const stream = openEventStream(c, { clock, maxBufferedBytes: BUFFERED_BYTES });
+    onStream?.(stream, query.conversation_id);
+    forward(feed, request, stream, c.env.outgoing).catch((err: unknown) => {
+      log.error({ err }, 'an event stream failed');
+      stream.close();
+    });
+    return stream.response;
   });
 }

@@ -9,8 +9,7 @@ import { silentLogger } from '../../../src/kit/log/log.ts';
 import { type IsolationMode, NO_SANDBOX_PATHS, Sandbox } from '../../../src/kit/process/isolation.ts';
 import { bundledManifest } from '../../../src/mcp-host/bundled-programs.ts';
 import type { ToolResult } from '../../../src/mcp-host/output-cap.ts';
-import type { ServerPool } from '../../../src/mcp-host/server-pool.ts';
-import { startManifest } from '../../../src/mcp-host/start-manifest.ts';
+import { type ServerPool, startManifest } from '../../../src/mcp-host/server-pool.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const textOf = ({ content }: ToolResult) =>

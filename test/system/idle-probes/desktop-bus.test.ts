@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { readIdle } from '../../../src/chronometric/idle/attempt.ts';
 import type { IdleHost, IdleProbe } from '../../../src/chronometric/idle/idle.ts';
 import { gnomeMutterProbe, kdeProbe } from '../../../src/chronometric/idle/linux.ts';
+import { readIdle } from '../../../src/chronometric/idle/open-idle.ts';
 import { programHost } from '../../../src/chronometric/idle/program-host.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { lacks } from '../../support/tools.ts';

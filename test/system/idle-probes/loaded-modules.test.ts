@@ -27,12 +27,12 @@ test('opening loads no adapter, and reading loads only those of the platform', (
     const { openIdle } = await import('${SRC}/chronometric/idle/open-idle.ts');
     const { systemClock } = await import('${SRC}/kit/clock/clock.ts');
     const idle = openIdle({ XDG_RUNTIME_DIR: '/nonexistent' }, systemClock);`;
-  const opened = ['attempt.ts', 'idle.ts', 'open-idle.ts', 'program-host.ts'];
+  const opened = ['idle.ts', 'open-idle.ts', 'program-host.ts'];
   assert.deepEqual(modulesBelow('chronometric/idle', run(t, open)).sort(), opened);
 
   const record = run(t, `${open} await idle.read();`);
   const adapters: Record<string, string[]> = {
-    linux: ['linux.ts', 'requirements.ts', 'session-bus.ts'],
+    linux: ['linux.ts'],
     darwin: ['macos.ts'],
     win32: ['windows.ts'],
   };

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
-import { startManifest } from '../../../src/mcp-host/start-manifest.ts';
+import { startManifest } from '../../../src/mcp-host/server-pool.ts';
 import { lockOf, lockPathOf, writeKnownTools, writeLock } from '../../../src/mcp-host/tool-lock.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 import { isAlive, startPool, tame, textOf, type WrittenServer } from './bench.ts';

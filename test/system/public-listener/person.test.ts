@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createNeoClient, type NeoClient, type NeoEvent } from '../../../src/agents/neo/client.ts';
-import { personClient } from '../../../src/cli/access/person.ts';
+import { personClient } from '../../../src/cli/access/router.ts';
 import { createContext } from '../../../src/cli/context.ts';
 import { PROGRAM } from '../../../src/cli/home/package-root.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { droppedIdentifiers, identifiersIn } from './identifiers.ts';
+import { droppedIdentifiers, identifiersIn } from './summary.ts';
 
 test('an identifier is found in the middle of prose, whatever surrounds it', () => {
   const identifiers = [

@@ -1,5 +1,4 @@
 /** The system block: the text before the conversation, built for every request. Pure. */
-
 import type { ToolSchema } from '../../../kit/model/model.ts';
 import type { Turn } from '../../../turns/turn.ts';
 import { formatInstant } from '../../../wire/rfc3339.ts';

@@ -19,7 +19,6 @@ const PER_MESSAGE = 8;
 /** The most tokens of an image with the providers that document it; they scale larger ones down. */
 const PER_IMAGE = 2000;
 
-/** The estimated tokens of a text. */
 export function tokensOf(text: string): number {
   let dense = 0;
   for (const [run] of text.matchAll(DENSE_RUN)) dense += run.length;
@@ -38,17 +37,14 @@ function tokensOfMessage(message: ModelMessage): number {
   return tokens;
 }
 
-/** The tokens of messages. */
 export function tokensOfMessages(messages: readonly ModelMessage[]): number {
   return messages.reduce((sum, message) => sum + tokensOfMessage(message), 0);
 }
 
-/** The tokens of tool definitions. */
 export function tokensOfTools(tools: readonly ToolSchema[]): number {
   return tools.reduce((sum, tool) => sum + PER_MESSAGE + tokensOf(JSON.stringify(tool)), 0);
 }
 
-/** The tokens of a whole request. */
 export function tokensOfRequest({ system, messages, tools = [] }: Pick<ModelRequest, 'system' | 'messages' | 'tools'>) {
   return PER_MESSAGE + tokensOf(system) + tokensOfMessages(messages) + tokensOfTools(tools);
 }

@@ -6,7 +6,7 @@ import { silentLogger } from '../../../kit/log/log.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
 import type { GateAnswer } from '../../../wire/executor.ts';
 import { RawJson } from '../../../wire/json.ts';
-import { gateRoutes } from './gate-routes.ts';
+import { gateRoutes } from './server.ts';
 
 type Given = { intentId: string; nodeId: string; answer: GateAnswer };
 

@@ -64,7 +64,6 @@ export function textOfAnswer({ content }: ToolAnswer): string {
   return content.map((part) => (part.type === 'text' ? part.text : `[image, ${part.mediaType}]`)).join('\n');
 }
 
-/** Called when a call has ended. */
 export function callFinishedEvent(
   turn: Turn,
   step: number,

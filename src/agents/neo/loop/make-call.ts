@@ -1,7 +1,9 @@
 /** Makes one call: parses its arguments, retries it, and writes the text for the model when it fails. */
+
 import { type Clock, orAborted, wait } from '../../../kit/clock/clock.ts';
 import type { Logger } from '../../../kit/log/log.ts';
 import type { ModelToolCall } from '../../../kit/model/model.ts';
+import { isObject } from '../../../wire/json.ts';
 import { type ToolAnswer, type ToolCallContext, ToolFailure, type ToolSurface, textAnswer } from '../tools/surface.ts';
 
 /** Parsed arguments, or a sentence for the model about their error. */
@@ -58,10 +60,8 @@ function parseArguments(input: string): ParsedArguments {
     const reason = error instanceof Error ? error.message : 'not JSON';
     return { problem: `the arguments must be a JSON object (${reason})` };
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    return { problem: `the arguments must be a JSON object (got ${kindOf(value)})` };
-  }
-  return { args: value as Record<string, unknown> };
+  if (isObject(value)) return { args: value };
+  return { problem: `the arguments must be a JSON object (got ${kindOf(value)})` };
 }
 
 /** Delays before a repeatable call is made again after a transport failure. */

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { anyCharacter } from '../../../../test/support/random/characters.ts';
-import { renderDigest, renderProfile, renderRelevant } from './digest.ts';
 import type { StoredMemory } from './memory.ts';
+import { renderDigest, renderProfile, renderRelevant } from './open-memory.ts';
 import { CLOCK_START } from './testing/cortex-bench.ts';
 
 const memory = (text: string, members: Partial<StoredMemory> = {}): StoredMemory => ({

@@ -2,9 +2,9 @@
  * Embeddings from any endpoint with OpenAI's `/embeddings` interface. One request, no retries. The provider package is
  * loaded with the first request.
  */
-import { type Clock, wait } from '../../../kit/clock/clock.ts';
+import { type Clock, within } from '../../../kit/clock/clock.ts';
 import { endpointError, streamError } from '../../../kit/model/endpoint-error.ts';
-import { ReveilleError } from '../../../wire/errors.ts';
+import { ReveilleError, thrownText } from '../../../wire/errors.ts';
 import { unitVector } from './sketch.ts';
 
 export type EmbeddingConfig = {
@@ -70,27 +70,24 @@ export function embeddingEndpoint({ baseUrl, model, apiKey }: EmbeddingConfig, c
   return async (texts, { signal, timeoutMs }) => {
     loaded ??= load();
     const { embedMany, APICallError, model: embeddingModel } = await loaded;
-    const timeout = new AbortController();
-    const overdue = wait(clock, timeoutMs, timeout.signal).then(() => timeout.abort());
-    try {
-      const { embeddings } = await embedMany({
-        model: embeddingModel,
-        values: [...texts],
-        maxRetries: 0,
-        abortSignal: AbortSignal.any([signal, timeout.signal]),
-      });
-      return checked(embeddings, texts.length);
-    } catch (thrown) {
-      if (signal.aborted) throw signal.reason;
-      if (timeout.signal.aborted)
-        throw new ReveilleError('unavailable', `the embedding endpoint did not answer within ${timeoutMs / 1000} s`);
-      if (thrown instanceof ReveilleError) throw thrown;
-      if (APICallError.isInstance(thrown) && (thrown.statusCode === undefined || thrown.statusCode >= 300))
-        throw ofEmbeddings(endpointError(thrown, { now: clock.now(), apiKey, prefix: 'NEO' }));
-      throw ofEmbeddings(streamError(thrown instanceof Error ? thrown.message : String(thrown), apiKey));
-    } finally {
-      timeout.abort();
-      await overdue;
-    }
+    return await within(clock, timeoutMs, signal, async (limited) => {
+      try {
+        const { embeddings } = await embedMany({
+          model: embeddingModel,
+          values: [...texts],
+          maxRetries: 0,
+          abortSignal: limited,
+        });
+        return checked(embeddings, texts.length);
+      } catch (thrown) {
+        if (signal.aborted) throw signal.reason;
+        if (limited.aborted)
+          throw new ReveilleError('unavailable', `the embedding endpoint did not answer within ${timeoutMs / 1000} s`);
+        if (thrown instanceof ReveilleError) throw thrown;
+        if (APICallError.isInstance(thrown) && (thrown.statusCode === undefined || thrown.statusCode >= 300))
+          throw ofEmbeddings(endpointError(thrown, { now: clock.now(), apiKey, prefix: 'NEO' }));
+        throw ofEmbeddings(streamError(thrownText(thrown), apiKey));
+      }
+    });
   };
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { EXTRACTION_SYSTEM, extractionPrompt, parseExtraction } from './extraction.ts';
+import { EXTRACTION_SYSTEM, extractionPrompt, parseExtraction } from './learner.ts';
 import { doneTurn } from './testing/cortex-bench.ts';
 
 const good = { kind: 'fact', text: 'The user lives in Lisbon.', salience: 0.7 };

@@ -8,7 +8,6 @@ export type MemoryKind = (typeof MEMORY_KINDS)[number];
 /** "The `attribute` of `subject` is `value`": only for an attribute with one value at a time. */
 export type Claim = { readonly subject: string; readonly attribute: string; readonly value: string };
 
-/** A new memory. */
 export type NewMemory = {
   readonly kind: MemoryKind;
   /** One sentence that can be understood by itself; stored unchanged. */
@@ -18,7 +17,6 @@ export type NewMemory = {
   readonly claim?: Claim;
 };
 
-/** The source of a memory. */
 export type Source = {
   readonly turnId: string;
   readonly conversationId: string;
@@ -58,11 +56,7 @@ function checkText(field: string, text: string, max: number): void {
     throw new ReveilleError('invalid_request', `${field} must be well-formed Unicode without NUL characters`);
 }
 
-/**
- * Validates a new memory.
- *
- * @throws ReveilleError `invalid_request` naming the field
- */
+/** Validates a new memory. @throws ReveilleError `invalid_request` naming the field */
 export function checkNewMemory({ kind, text, salience, claim }: NewMemory): void {
   if (!MEMORY_KINDS.includes(kind)) {
     const message = `kind must be one of ${MEMORY_KINDS.join(', ')} (got ${showValue(kind)})`;

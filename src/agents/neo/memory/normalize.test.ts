@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { normalizeText } from './search-words.ts';
+import { normalizeText } from './text-search.ts';
 
 const same = (one: string, other: string) => normalizeText(one) === normalizeText(other);
 

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { fuse, type RankingInput, recencyOf, scoreOf, strengthened } from './ranking.ts';
+import { strengthened } from './cortex.ts';
+import { fuse, type RankingInput, recencyOf, scoreOf } from './recall.ts';
 
 const share = fc.double({ min: 0, max: 1, noNaN: true });
 const rankingInput: fc.Arbitrary<RankingInput> = fc.record({

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { anyCharacter } from '../../../../test/support/random/characters.ts';
-import { queryWords, searchTextOf } from './search-words.ts';
+import { queryWords, searchTextOf } from './text-search.ts';
 
 test('a query is reduced to its significant words, once each', () => {
   assert.deepEqual(queryWords('What about the Lisbon flat, the LISBON one?', 9), ['lisbon', 'flat', 'one']);

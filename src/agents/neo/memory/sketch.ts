@@ -30,7 +30,6 @@ export function cosineOf(one: Float32Array, other: Float32Array): number {
 /** The number of 32-bit words for the signs of a vector with this many dimensions. */
 const wordsFor = (dimensions: number) => Math.ceil(dimensions / 32);
 
-/** The signs of a vector. */
 export function sketchOf(vector: Float32Array): Uint32Array {
   const sketch = new Uint32Array(wordsFor(vector.length));
   for (let at = 0; at < vector.length; at++) {

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { HostContent } from './host.ts';
-import { answerOf } from './tool-set.ts';
+import { answerOf, type HostContent } from './tool-set.ts';
 
 const texts = (content: HostContent[]) =>
   answerOf({ content }).content.map((part) => (part.type === 'text' ? part.text : part.mediaType));

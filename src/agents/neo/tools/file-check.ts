@@ -2,14 +2,46 @@
 import { resolve } from 'node:path';
 import { bundledManifest } from '../../../mcp-host/bundled-programs.ts';
 import { hasServersToStart, type LockedManifest, readLockedManifest, rejectAnyDrift } from '../../../mcp-host/drift.ts';
-import { spillFolderPath } from '../../../mcp-host/spill-folder.ts';
-import { resolveToolUri, type UriTarget } from '../../../mcp-host/tool-uri.ts';
+import { spillFolderPath } from '../../../mcp-host/output-cap.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
 import type { Settings } from '../../../wire/settings.ts';
+import { readToolUri } from '../../../wire/tool-uri.ts';
 import type { ManifestChoice, ToolConfig } from './settings.ts';
 import { readSkill, type Skill } from './skill.ts';
 
-/** The file of a manifest. */
+/** A tool that a URI can name. */
+type UriTarget = { alias: string; tool: string; uri: string };
+
+const FORM = 'matrix://tool/mcp/<alias>/<tool>@<version>';
+
+/**
+ * Finds the tool that a URI names.
+ *
+ * @throws ReveilleError `invalid_request` for text that is not a tool URI; `not_found` when there is no such tool,
+ *   naming the wrong part
+ */
+export function resolveToolUri<T extends UriTarget>(text: string, tools: readonly T[]): T {
+  const wanted = readToolUri(text);
+  if (!wanted)
+    throw new ReveilleError('invalid_request', `${JSON.stringify(text)} is not a tool URI; expected ${FORM}`);
+  const ofServer = tools.filter(({ alias }) => alias === wanted.alias);
+  if (ofServer.length === 0) {
+    throw new ReveilleError('not_found', `${text}: no server ${JSON.stringify(wanted.alias)} has tools now`);
+  }
+  const found = ofServer.find(({ tool }) => tool === wanted.tool);
+  if (!found) {
+    const has = ofServer.map(({ tool }) => tool).join(', ');
+    throw new ReveilleError(
+      'not_found',
+      `${text}: ${wanted.alias} has no tool ${JSON.stringify(wanted.tool)}; it has ${has}`,
+    );
+  }
+  if (readToolUri(found.uri)?.version !== wanted.version) {
+    throw new ReveilleError('not_found', `${text}: wrong version; the tool is ${found.uri}`);
+  }
+  return found;
+}
+
 export function manifestPathOf(manifest: ManifestChoice): string {
   if (typeof manifest === 'object') return manifest.path;
   return bundledManifest(manifest === 'bundled' ? 'neo' : manifest);

@@ -1,6 +1,7 @@
 /** The two functions of the surface that no server serves: `core_execute` and `memory_recall`. */
 
 import type { ToolSchema } from '../../../kit/model/model.ts';
+import { isObject } from '../../../wire/json.ts';
 import { utf8Bytes } from '../../../wire/text.ts';
 
 export const CORE_EXECUTE = 'core_execute';
@@ -50,15 +51,11 @@ export const OWN_FUNCTIONS: ReadonlySet<string> = new Set([CORE_EXECUTE, MEMORY_
 /** The arguments of a function, or a sentence for the model about their error. */
 export type Parsed<T> = { readonly value: T } | { readonly problem: string };
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 function kindOf(value: unknown): string {
   if (value === null) return 'null';
   return Array.isArray(value) ? 'a list' : typeof value;
 }
 
-/** Arguments for a server. */
 export function parseArguments(name: string, args: unknown): Parsed<Record<string, unknown>> {
   // Models omit the arguments where there are none.
   if (args === undefined || args === null) return { value: {} };

@@ -4,8 +4,14 @@ import { z } from 'zod';
 import { readEscalatePatterns } from '../../../mcp-host/classify.ts';
 import { type HostLimits, limitSettings, parseLimits } from '../../../mcp-host/limits.ts';
 import { labelSchema } from '../../../wire/did.ts';
-import { ReveilleError } from '../../../wire/errors.ts';
-import { credentialSetting, parseSettings, type Settings, tokenSetting, urlSetting } from '../../../wire/settings.ts';
+import {
+  credentialSetting,
+  parseSettings,
+  type Settings,
+  stopStart,
+  tokenSetting,
+  urlSetting,
+} from '../../../wire/settings.ts';
 import type { ExecutorAddress } from '../delegate/delegate.ts';
 
 /** `bundled`: `agents/neo.json`; `default`: `agents/default.json`, an agent with a sense of time and nothing else. */
@@ -58,25 +64,22 @@ function manifestOf(named = 'neo'): ManifestChoice | undefined {
   return Object.hasOwn(NAMED, named) ? NAMED[named as keyof typeof NAMED] : { path: named };
 }
 
-function fail(message: string): never {
-  throw new ReveilleError('invalid_request', message);
-}
-
 function executorOf(read: z.output<typeof toolSettingsSchema>): ExecutorAddress | undefined {
   const { NEO_EXECUTOR_URL: url, NEO_EXECUTOR_TOKEN: token, MATRIX_USER_ID: userId } = read;
   if (url === undefined) {
-    if (token !== undefined) fail('NEO_EXECUTOR_URL is not set, but NEO_EXECUTOR_TOKEN is: give the address as well');
+    if (token !== undefined)
+      stopStart('NEO_EXECUTOR_URL is not set, but NEO_EXECUTOR_TOKEN is: give the address as well');
     return undefined;
   }
   if (token === undefined)
-    fail(
+    stopStart(
       'NEO_EXECUTOR_TOKEN is not set, but NEO_EXECUTOR_URL is: give a submitter\'s token, made with "reveille submitter add"; EXECUTOR_TOKEN is the operator\'s and not for an agent',
     );
   if (userId === undefined)
-    fail('MATRIX_USER_ID is not set: the executor at NEO_EXECUTOR_URL has to know the user of this agent');
+    stopStart('MATRIX_USER_ID is not set: the executor at NEO_EXECUTOR_URL has to know the user of this agent');
   const { username, password, search } = new URL(url);
   if (username !== '' || password !== '' || search !== '') {
-    fail('NEO_EXECUTOR_URL must be an address without a user name, password or query');
+    stopStart('NEO_EXECUTOR_URL must be an address without a user name, password or query');
   }
   return { url, token, userId };
 }

@@ -1,6 +1,6 @@
 /** The agent's skill: a guide for the model, and the tools that it needs. */
 import { readFileSync } from 'node:fs';
-import { ReveilleError } from '../../../wire/errors.ts';
+import { ReveilleError, thrownText } from '../../../wire/errors.ts';
 import { readSkillTools, readToolUri } from '../../../wire/tool-uri.ts';
 
 export type Skill = {
@@ -24,15 +24,11 @@ function readText(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (cause) {
-    throw skillError(path, `cannot be read: ${cause instanceof Error ? cause.message : String(cause)}`, cause);
+    throw skillError(path, `cannot be read: ${thrownText(cause)}`, cause);
   }
 }
 
-/**
- * Reads a skill, `SKILL.mtx`.
- *
- * @throws ReveilleError `invalid_request` naming the file, the line where there is one, and the remedy
- */
+/** @throws ReveilleError `invalid_request` naming the file, the line where there is one, and the remedy */
 export function readSkill(path: string): Skill {
   const text = readText(path);
   if (text.length > LONGEST)
@@ -41,7 +37,7 @@ export function readSkill(path: string): Skill {
   try {
     tools = readSkillTools(text);
   } catch (cause) {
-    throw skillError(path, `cannot be parsed: ${cause instanceof Error ? cause.message : String(cause)}`, cause);
+    throw skillError(path, `cannot be parsed: ${thrownText(cause)}`, cause);
   }
   for (const { line, text: uri } of tools.entries) {
     if (readToolUri(uri)) continue;

@@ -1,11 +1,12 @@
 /**
- * Starts the servers of an agent manifest. The MCP host costs as much to load as the rest of Neo: only this module
- * loads it.
+ * Starts the servers of an agent manifest, and pins their tools. The MCP host costs as much to load as the rest of Neo:
+ * only this module loads it.
  */
 import type { Clock } from '../../../kit/clock/clock.ts';
 import type { Logger } from '../../../kit/log/log.ts';
 import type { Sandbox } from '../../../kit/process/isolation.ts';
 import type { ServerPool } from '../../../mcp-host/server-pool.ts';
+import { ReveilleError, thrownText } from '../../../wire/errors.ts';
 import type { Settings } from '../../../wire/settings.ts';
 import type { ManifestChoice, ToolConfig } from './settings.ts';
 import { readSkill } from './skill.ts';
@@ -54,7 +55,6 @@ export type HostOptions = {
   signal?: AbortSignal | undefined;
 };
 
-/** A pool and the manifest that it was started from. */
 export type StartedHost = { readonly pool: ServerPool; readonly manifestPath: string };
 
 /**
@@ -65,7 +65,7 @@ export type StartedHost = { readonly pool: ServerPool; readonly manifestPath: st
  */
 export async function startHost(options: HostOptions, pinned = true, only?: ReadonlySet<string>): Promise<StartedHost> {
   const [{ startManifest }, { manifestPathOf, foldersOf }] = await Promise.all([
-    import('../../../mcp-host/start-manifest.ts'),
+    import('../../../mcp-host/server-pool.ts'),
     import('./file-check.ts'),
   ]);
   const { config, variables, ...rest } = options;
@@ -77,4 +77,71 @@ export async function startHost(options: HostOptions, pinned = true, only?: Read
     variables: { ...variables, ...folders },
   });
   return { pool, manifestPath };
+}
+
+type PinChange = {
+  alias: string;
+  tool: string;
+  change: 'new' | 'changed' | 'same' | 'gone';
+};
+
+type PinReport = {
+  /** The written lock, beside the manifest. */
+  file: string;
+  /** Every tool of the running servers, and the pinned ones that were removed. */
+  tools: PinChange[];
+  /** A sentence for each server that did not start; its pins stay unchanged. */
+  unpinned: string[];
+};
+
+/**
+ * Starts the servers, whatever the present lock contains, and writes a lock for their tools. Tools must still be the
+ * declared ones.
+ *
+ * @throws ReveilleError as `startHost` does; `unavailable` when the lock cannot be written
+ */
+export async function pinTools(options: HostOptions): Promise<PinReport> {
+  const { lockOf, lockPathOf, readKnownTools, readLock, writeKnownTools, writeLock } = await import(
+    '../../../mcp-host/tool-lock.ts'
+  );
+  const { pool, manifestPath } = await startHost(options, false);
+  try {
+    const file = lockPathOf(manifestPath);
+    const before = readLock(file)?.servers ?? {};
+    const now = lockOf(pool.tools()).servers;
+    const down = pool.servers().filter(({ state }) => state !== 'ready');
+    const kept = Object.fromEntries(down.flatMap(({ alias }) => (before[alias] ? [[alias, before[alias]]] : [])));
+    const tools = Object.entries(now).flatMap(([alias, pins]) => {
+      const old = before[alias] ?? {};
+      const present = Object.entries(pins).map(([tool, digest]): PinChange => {
+        const change = old[tool] === undefined ? 'new' : old[tool] === digest ? 'same' : 'changed';
+        return { alias, tool, change };
+      });
+      const removed = Object.keys(old).filter((tool) => pins[tool] === undefined);
+      return [...present, ...removed.map((tool): PinChange => ({ alias, tool, change: 'gone' }))];
+    });
+    try {
+      writeLock(file, { lock_version: 1, servers: { ...kept, ...now } });
+      const known = readKnownTools(manifestPath) ?? {};
+      const still = Object.fromEntries(down.flatMap(({ alias }) => (known[alias] ? [[alias, known[alias]]] : [])));
+      const liveTools = Object.groupBy(pool.tools(), ({ alias }) => alias);
+      const live = Object.entries(liveTools).map(([alias, tools]) => [
+        alias,
+        tools!.map(({ definition }) => definition),
+      ]);
+      writeKnownTools(manifestPath, { ...still, ...Object.fromEntries(live) });
+    } catch (cause) {
+      const reason = thrownText(cause);
+      throw new ReveilleError('unavailable', `the tool lock ${file} cannot be written: ${reason}`, { cause });
+    }
+    // A server that is off keeps its pins.
+    const off = pool.off().filter(({ alias }) => before[alias] === undefined);
+    const unpinned = [
+      ...pool.warnings(),
+      ...off.map(({ alias, why: reason }) => `server "${alias}" is off: ${reason}`),
+    ];
+    return { file, tools, unpinned };
+  } finally {
+    await pool.close();
+  }
 }

@@ -91,7 +91,6 @@ export type ToolSurface = {
   close(): Promise<void>;
 };
 
-/** An answer of one text. */
 export function textAnswer(text: string, isError = false): ToolAnswer {
   return { content: [{ type: 'text', text }], isError };
 }

@@ -5,8 +5,9 @@
 import type { Logger } from '../../../kit/log/log.ts';
 import type { ToolSchema } from '../../../kit/model/model.ts';
 import { classify, unpinnedWarning } from '../../../mcp-host/classify.ts';
+import { thrownText } from '../../../wire/errors.ts';
+import type { ToolSurface as Declared, SideEffectClass } from '../../../wire/manifest.ts';
 import type { SurfaceView } from '../../../wire/tool-surface.ts';
-import type { HostAnswer, HostContent, HostTool, ToolHost } from './host.ts';
 import {
   CORE_EXECUTE,
   CORE_EXECUTE_SCHEMA,
@@ -26,6 +27,67 @@ import {
   type ToolSurface,
   textAnswer,
 } from './surface.ts';
+
+/** A tool of a running server that the manifest allows. */
+type HostTool = {
+  readonly alias: string;
+  /** Its own name on the server. */
+  readonly tool: string;
+  /** `alias__tool`, adapted for model endpoints; no two tools share one. */
+  readonly functionName: string;
+  /** `matrix://tool/mcp/<alias>/<tool>@<version>` */
+  readonly uri: string;
+  readonly sideEffectClass?: SideEffectClass | undefined;
+  readonly surface?: Declared | undefined;
+  /** Whether its definition is pinned. */
+  readonly isPinned?: boolean | undefined;
+  /** As the server sends it. */
+  readonly definition: {
+    readonly description?: string | undefined;
+    readonly inputSchema: object;
+    /** Untrusted hints. */
+    readonly annotations?: Readonly<Record<string, unknown>> | undefined;
+  };
+};
+
+/**
+ * A result in the form of MCP; the host has capped it to a length that a model can read, and its text says so.
+ * Structured content is among its blocks.
+ */
+type HostAnswer = {
+  readonly content: readonly HostContent[];
+  readonly isError?: boolean | undefined;
+};
+
+/** A piece of a result; its members follow from `type`, and servers may send unknown types. */
+export type HostContent = {
+  readonly type: string;
+  readonly text?: unknown;
+  readonly data?: unknown;
+  readonly mimeType?: unknown;
+  readonly uri?: unknown;
+  readonly name?: unknown;
+  readonly resource?: unknown;
+};
+
+type ToolHost = {
+  /** The tools that can be called now; another array as soon as that changes. */
+  tools(): readonly HostTool[];
+  /** Rejects when no answer came; the error's `mayHaveRun` says whether the call may have been executed. */
+  call(
+    alias: string,
+    tool: string,
+    args: Record<string, unknown>,
+    options: { signal: AbortSignal; conversation?: string | undefined },
+  ): Promise<HostAnswer>;
+  /** Sentences about servers that do not run and tools that are withheld. */
+  warnings(): readonly string[];
+  /** Servers with a missing requirement. */
+  off?(): readonly { alias: string; why: string }[];
+  /** The limits of its servers as text. */
+  limits?(): string;
+  close(): Promise<void>;
+};
 
 /** The image types that models support; others are only mentioned. */
 const IMAGE_TYPES = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
@@ -156,7 +218,7 @@ function isRepeatable({ sideEffectClass, definition: { annotations } }: HostTool
 
 /** Translates a failure of the host for the turn. */
 function failureOf(thrown: unknown, tool: HostTool): ToolFailure {
-  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  const message = thrownText(thrown);
   const reported = typeof thrown === 'object' && thrown !== null ? Reflect.get(thrown, 'mayHaveRun') : undefined;
   const mayHaveRun = reported !== false;
   return new ToolFailure(message, { mayHaveRun, repeatable: !mayHaveRun || isRepeatable(tool), cause: thrown });
@@ -203,8 +265,7 @@ export function createToolSet(options: ToolSetOptions): ToolSurface {
     } catch (cause) {
       signal.throwIfAborted();
       log.warn({ err: cause }, 'the memory could not be searched');
-      const reason = cause instanceof Error ? cause.message : String(cause);
-      throw new ToolFailure(`the memory could not be searched: ${reason}`, {
+      throw new ToolFailure(`the memory could not be searched: ${thrownText(cause)}`, {
         mayHaveRun: false,
         repeatable: true,
         cause,

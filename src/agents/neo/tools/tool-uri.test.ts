@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { readSkillTools, readToolUri, writeToolUri } from '../wire/tool-uri.ts';
-import { resolveToolUri } from './tool-uri.ts';
+import { readSkillTools, readToolUri, writeToolUri } from '../../../wire/tool-uri.ts';
+import { resolveToolUri } from './file-check.ts';
 
 const part = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 40 });
 const toolOf = (alias: string, tool: string, version = '0.1.0') => ({
