@@ -13,7 +13,7 @@ import type { Waiting } from './waiting-questions.ts';
 const POLL_EVERY_MS = 400;
 /** The interval grows with the number of users. */
 const PER_USER_MS = 5;
-/** A burst of events of one user loads the pages at most once in this time. */
+/** A burst of changes of one user loads the pages at most once in this time. */
 const GATHER_MS = 200;
 /**
  * Users notified per second, after a burst of the same size. Every notified page is loaded again. When the alarms of
@@ -101,7 +101,8 @@ export class ChangeWatcher {
   }
 
   async #follow(alarms: Pick<ChronosClient, 'events'>, onChange: () => void, signal: AbortSignal): Promise<void> {
-    const changed = new ChangedIds({ events: alarms.events, clock: this.#clock, signal });
+    const events: typeof alarms.events = (follow) => alarms.events({ ...follow, coalesceMs: GATHER_MS });
+    const changed = new ChangedIds({ events, clock: this.#clock, signal });
     while (!signal.aborted) {
       await changed.next();
       onChange();

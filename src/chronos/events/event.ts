@@ -1,5 +1,6 @@
 /** Makes events from stored changes. Pure. */
-import type { ChronosEvent } from '../../wire/chronos-event.ts';
+import { formatEvent } from '../../kit/http/sse.ts';
+import type { ChronosEvent, ChronosEventType } from '../../wire/chronos-event.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Attempt } from '../alarm/alarm.ts';
 import type { StoredTurnReport } from '../alarm/fire-history.ts';
@@ -32,10 +33,9 @@ function attemptEvent({ alarmId, fireId, attempt, finishedAt, outcome, httpStatu
 }
 
 function reportEvent(report: StoredTurnReport): ChronosEvent {
-  const { alarmId, fireId, stage, at, outcome, error, turnId, conversationId, retryAt, reply } = report;
-  const ended = outcome === 'ok' ? 'turn.finished' : 'turn.failed';
+  const { alarmId, fireId, at, outcome, error, turnId, conversationId, retryAt, reply } = report;
   return {
-    type: stage === 'turn_started' ? 'turn.started' : ended,
+    type: reportType(report),
     at: formatInstant(at),
     alarm_id: alarmId,
     fire_id: fireId,
@@ -48,25 +48,47 @@ function reportEvent(report: StoredTurnReport): ChronosEvent {
   };
 }
 
-const ALARM_TYPES = { created: 'alarm.created', edited: 'alarm.updated', cancelled: 'alarm.cancelled' } as const;
+function reportType({ stage, outcome }: StoredTurnReport): ChronosEventType {
+  if (stage === 'turn_started') return 'turn.started';
+  return outcome === 'ok' ? 'turn.finished' : 'turn.failed';
+}
+
+const TYPES = {
+  created: 'alarm.created',
+  edited: 'alarm.updated',
+  cancelled: 'alarm.cancelled',
+  deferred: 'alarm.deferred',
+  claimed: 'fire.started',
+  lost: 'reset',
+} as const;
+
+/** The type of a change's event. */
+export function typeOf(change: StoredChange): ChronosEventType {
+  if (change.kind === 'attempt') return FIRE_TYPES[change.attempt.outcome];
+  return change.kind === 'report' ? reportType(change.report) : TYPES[change.kind];
+}
 
 /** The event of a change. */
 export function eventOf(change: StoredChange): ChronosEvent {
-  const at = formatInstant(change.at);
+  const [type, at] = [typeOf(change), formatInstant(change.at)];
   switch (change.kind) {
     case 'attempt':
       return attemptEvent(change.attempt);
     case 'report':
       return reportEvent(change.report);
     case 'claimed':
-      return { type: 'fire.started', at, alarm_id: change.alarmId, fire_id: change.fireId, attempt: change.attempt };
+      return { type, at, alarm_id: change.alarmId, fire_id: change.fireId, attempt: change.attempt };
     case 'deferred': {
       const { alarmId, fireId, until, reason } = change;
-      return { type: 'alarm.deferred', at, alarm_id: alarmId, fire_id: fireId, until: formatInstant(until), reason };
+      return { type, at, alarm_id: alarmId, fire_id: fireId, until: formatInstant(until), reason };
     }
     case 'lost':
-      return { type: 'reset', at };
+      return { type, at };
     default:
-      return { type: ALARM_TYPES[change.kind], at, alarm_id: change.alarmId };
+      return { type, at, alarm_id: change.alarmId };
   }
 }
+
+/** An event as `text/event-stream`. @param id its cursor, the `Last-Event-ID` */
+export const eventText = (id: string, event: ChronosEvent): string =>
+  formatEvent({ id, event: event.type, data: JSON.stringify(event) });

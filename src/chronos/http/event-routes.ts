@@ -2,7 +2,7 @@
 import { type HttpApp, serve } from '../../kit/http/handlers.ts';
 import { type EventStream, openEventStream } from '../../kit/http/sse.ts';
 import type { Logger } from '../../kit/log/log.ts';
-import { type ChronosEvent, chronosEventQuerySchema } from '../../wire/chronos-event.ts';
+import { chronosEventQuerySchema } from '../../wire/chronos-event.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import { acceptedKey } from '../auth/enrollment.ts';
 import type { EventFeed, EventReader } from '../events/feed.ts';
@@ -52,21 +52,15 @@ function streamCount({ limits, figures }: EventService) {
   };
 }
 
-/** Sends the reader's items until one side ends. */
-function forward(
-  reader: EventReader,
-  stream: EventStream,
-  wanted: (event: ChronosEvent) => boolean,
-  figures: EventFigures,
-): void {
+/** Sends the reader's events until one side ends. */
+function forward(reader: EventReader, stream: EventStream, figures: EventFigures): void {
   // The cursor of the beginning: a client that is interrupted before the first event resumes here.
   stream.send({ event: 'ready', id: reader.id, data: '{}' });
   reader.onClosed(() => stream.close());
-  reader.onItems(() => {
-    const items = reader.take().filter(({ event }) => wanted(event));
-    if (items.length === 0) return;
-    figures.sent += items.length;
-    stream.send(...items.map(({ id, event }) => ({ id, event: event.type, data: JSON.stringify(event) })));
+  reader.onEvents(() => {
+    const texts = reader.take();
+    figures.sent += texts.length;
+    if (texts.length > 0) stream.write(texts.join(''));
   });
 }
 
@@ -89,11 +83,11 @@ export function eventRoutes(app: HttpApp, service: ChronosService, events: Event
 
   serve(app, CHRONOS_ROUTES.events, async (c) => {
     const { owner, publicKey } = await callerOf(service, c);
-    const { types } = parseOrThrow(chronosEventQuerySchema, c.req.query());
+    const { types, coalesce_ms: coalesceMs } = parseOrThrow(chronosEventQuerySchema, c.req.query());
     const leave = streams.enter(owner);
     let reader: EventReader;
     try {
-      reader = await events.feed.open(owner, c.req.header('last-event-id'));
+      reader = await events.feed.open({ owner, after: c.req.header('last-event-id'), types, coalesceMs });
     } catch (error) {
       leave();
       throw error;
@@ -105,13 +99,7 @@ export function eventRoutes(app: HttpApp, service: ChronosService, events: Event
     };
     if (stream.closed.aborted) end();
     else stream.closed.addEventListener('abort', end);
-    const isWanted = new Set<string>(types ?? []);
-    forward(
-      reader,
-      stream,
-      ({ type }) => types === undefined || type === 'reset' || isWanted.has(type),
-      events.figures,
-    );
+    forward(reader, stream, events.figures);
     watchKey(stream, owner, publicKey);
     return stream.response;
   });
