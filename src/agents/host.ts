@@ -105,6 +105,7 @@ export class LocalAgentHost implements AgentHost {
       workerOf: (turn) => this.#workerOfTurn(turn),
       onStart: (turn, at) => this.#onStart(turn, at),
       onFinished: (turn) => this.#onFinished(turn),
+      onCounts: options.onActivity,
     });
   }
 

@@ -6,7 +6,7 @@
 import type { ChronosClient } from '../chronos/client.ts';
 import { type Clock, wait } from '../kit/clock/clock.ts';
 import { ChangedIds } from '../kit/http/changed-ids.ts';
-import type { ConsoleBackend, Hint, Part } from './backend.ts';
+import type { ConsoleBackend, Hint } from './backend.ts';
 import type { Waiting } from './waiting-questions.ts';
 
 /** Short enough that a change reaches the page within a second, also with slow backends. */
@@ -67,10 +67,9 @@ export class ChangeWatcher {
       for (const listener of [...watched.listeners]) listener(hint);
     };
     this.#watched.set(backend, watched);
-    const stopListening = backend.onHint(notify);
-    ended.signal.addEventListener('abort', stopListening);
     const notifyInSlot = this.#inSlots(notify, ended.signal);
-    void this.#poll(backend, notifyInSlot, ended.signal);
+    ended.signal.addEventListener('abort', backend.onHint(notifyInSlot));
+    void this.#pollApprovals(backend, () => notifyInSlot('approvals'), ended.signal);
     if ('there' in backend.alarms) void this.#follow(backend.alarms.there, () => notifyInSlot('alarms'), ended.signal);
     return watched;
   }
@@ -109,33 +108,17 @@ export class ChangeWatcher {
     }
   }
 
-  async #poll(backend: ConsoleBackend, notify: (hint: Hint) => void, signal: AbortSignal): Promise<void> {
-    const seen = new Map<Hint, string>();
-    const compare = async (hint: Hint, read: () => Promise<string | undefined>) => {
-      // The page itself shows the error of an unreachable backend.
-      const found = await read().catch(() => undefined);
-      const before = seen.get(hint);
-      if (found === undefined || signal.aborted) return;
-      seen.set(hint, found);
-      if (before !== undefined && before !== found) notify(hint);
-    };
+  async #pollApprovals(backend: ConsoleBackend, notify: () => void, signal: AbortSignal): Promise<void> {
+    let before: string | undefined;
     while (!signal.aborted) {
-      await Promise.all([
-        compare('approvals', async () => {
-          const gates = await this.#waiting(backend).renew();
-          return JSON.stringify(gates.map(({ gate }) => gate.displayed_sha256));
-        }),
-        compare('machines', () =>
-          of(backend.machines, async (machines) => {
-            const { state, running, updated_at } = await machines.show(backend.user);
-            return JSON.stringify([state, running, updated_at]);
-          }),
-        ),
-      ]);
+      // The page itself shows the error of an unreachable executor.
+      const gates = await this.#waiting(backend)
+        .renew()
+        .catch(() => undefined);
+      const found = gates && JSON.stringify(gates.map(({ gate }) => gate.displayed_sha256));
+      if (found !== undefined && before !== undefined && before !== found) notify();
+      before = found ?? before;
       await wait(this.#clock, Math.max(POLL_EVERY_MS, this.#watched.size * PER_USER_MS), signal);
     }
   }
 }
-
-const of = async <T>(part: Part<T>, read: (there: T) => Promise<string>) =>
-  'there' in part ? read(part.there) : undefined;

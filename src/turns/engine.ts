@@ -32,6 +32,8 @@ export type TurnEngineOptions = {
   onStart?: (turn: Turn, at: number) => void;
   /** A turn has ended. */
   onFinished?: (turn: Turn) => void;
+  /** {@link TurnEngine.countsOf} of a user has changed. */
+  onCounts?: ((userId: string) => void) | undefined;
   clock: Clock;
   log: Logger;
 };
@@ -123,6 +125,7 @@ export class TurnEngine {
         const error = 'cancelled on request before it was begun';
         const ended = await store.finish(waiting, { status: 'failed', error });
         if (ended) this.#options.onFinished?.(ended);
+        this.#countsChanged(entry);
         return ended;
       } catch (thrown) {
         this.#queues.add(entry);
@@ -174,6 +177,7 @@ export class TurnEngine {
       const entry: QueuedTurn = { id, seq, ...this.#placeOf(turn), notBefore, isParked };
       if (status === 'queued') {
         this.#queues.add(entry);
+        this.#countsChanged(entry);
         continue;
       }
       this.#queues.occupy(entry);
@@ -206,9 +210,15 @@ export class TurnEngine {
         if (settled === undefined) return;
         this.#queues.leave(entry);
         if (settled !== 'over') this.#queues.add({ ...entry, ...settled.again });
+        this.#countsChanged(entry);
         this.#pump();
       });
     this.#work.set(entry.id, { userId, abort, done });
+    this.#countsChanged(entry);
+  }
+
+  #countsChanged({ group }: QueuedTurn): void {
+    this.#options.onCounts?.(group);
   }
 
   async #execute({ id }: QueuedTurn, signal: AbortSignal): Promise<Settled | undefined> {

@@ -5,6 +5,7 @@
  */
 import type { Transport } from '../../kit/http/plain-transport.ts';
 import { rightsOf } from '../../kit/identity/person-rights.ts';
+import type { StateSignal } from '../machines/state-signal.ts';
 import type { ConnectingClient, ConsoleRows } from './console-rows.ts';
 import type { Lockouts } from './lockout.ts';
 import type { OwnMachine } from './own-machine.ts';
@@ -21,6 +22,8 @@ export type Users = {
   externalRights(credential: string): ExternalRights;
   readonly sessions: Pick<ConsoleRows, 'get' | 'put' | 'touch' | 'remove'>;
   machineOf(user: string): OwnMachine;
+  /** Calls back when the user's machine, or its activity, may have changed. @returns ends it */
+  onMachine(user: string, listener: () => void): () => void;
   /** Sends requests to the agent of a user; the address of a request is ignored. */
   transportTo(user: string): Transport;
 };
@@ -53,10 +56,11 @@ export type UsersOptions = {
   holderOf: HolderOf;
   rows: ConsoleRows;
   machineOf: Users['machineOf'];
+  states: StateSignal;
   connectionsTo: Users['transportTo'];
 };
 
-export function createUsers({ tokens, holderOf, rows, machineOf, connectionsTo }: UsersOptions): Users {
+export function createUsers({ tokens, holderOf, rows, machineOf, states, connectionsTo }: UsersOptions): Users {
   const validOnly = (client: ConnectingClient | undefined): ConnectingClient | undefined =>
     client && tokens.isValid({ tokenId: client.credential }) ? client : undefined;
   return {
@@ -69,6 +73,7 @@ export function createUsers({ tokens, holderOf, rows, machineOf, connectionsTo }
     externalRights: (credential) => tokens.externalRights(credential),
     sessions: rows,
     machineOf,
+    onMachine: (user, listener) => states.listen(user, listener),
     transportTo: connectionsTo,
   };
 }
