@@ -1,9 +1,11 @@
-/** Makes events from stored changes. Pure. */
+/** Makes events from stored changes. */
+import type { FeedSource } from '../../kit/http/event-feed.ts';
 import type { ChronosEvent } from '../../wire/chronos-event.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Attempt } from '../alarm/alarm.ts';
 import type { StoredTurnReport } from '../alarm/fire-history.ts';
-import type { StoredChange } from '../store/stored-change.ts';
+import type { AlarmStore } from '../store/store.ts';
+import { changeKey, type StoredChange } from '../store/stored-change.ts';
 
 /** The whole error is in the ledger. */
 const ERROR_CHARACTERS = 500;
@@ -51,7 +53,7 @@ function reportEvent(report: StoredTurnReport): ChronosEvent {
 const ALARM_TYPES = { created: 'alarm.created', edited: 'alarm.updated', cancelled: 'alarm.cancelled' } as const;
 
 /** The event of a change. */
-export function eventOf(change: StoredChange): ChronosEvent {
+function eventOf(change: StoredChange): ChronosEvent {
   const at = formatInstant(change.at);
   switch (change.kind) {
     case 'attempt':
@@ -70,3 +72,36 @@ export function eventOf(change: StoredChange): ChronosEvent {
       return { type: ALARM_TYPES[change.kind], at, alarm_id: change.alarmId };
   }
 }
+
+/** Attempts whose start is remembered, until their end. */
+const STARTS_MAX = 1000;
+
+/** Adds the start of an attempt before its end, unless it was reported. */
+function withStarts(): (change: StoredChange) => StoredChange[] {
+  const started = new Set<string>();
+  return (change) => {
+    if (started.size > STARTS_MAX) started.clear();
+    if (change.kind === 'claimed') {
+      started.add(`${change.fireId} ${change.attempt}`);
+      return [change];
+    }
+    if (change.kind !== 'attempt' || change.attempt.outcome === 'missed') return [change];
+    const { owner, alarmId, fireId, attempt, startedAt } = change.attempt;
+    if (started.delete(`${fireId} ${attempt}`)) return [change];
+    return [{ kind: 'claimed', owner, alarmId, at: startedAt, fireId, attempt }, change];
+  };
+}
+
+/** The changes of a store, for an event feed. */
+export const alarmFeedSource = (
+  store: Pick<AlarmStore, 'follow' | 'changesSince'>,
+): FeedSource<StoredChange, ChronosEvent> => ({
+  follow: (follower) => store.follow(follower),
+  changesSince: (owner, since) => store.changesSince(owner, since),
+  lost: (owner, at) => ({ kind: 'lost', owner, at }),
+  keyOf: changeKey,
+  eventOf,
+  // The end of an attempt usually follows its start soon.
+  isPrelude: ({ kind }) => kind === 'claimed',
+  completer: withStarts,
+});

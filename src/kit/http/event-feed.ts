@@ -4,12 +4,8 @@
  * since the instant of its last event.
  */
 import { randomBytes } from 'node:crypto';
-import type { CancelTimer, Clock } from '../../kit/clock/clock.ts';
-import type { ChronosEvent } from '../../wire/chronos-event.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import type { AlarmStore } from '../store/store.ts';
-import { changeKey, type Following, type StoredChange } from '../store/stored-change.ts';
-import { eventOf } from './event.ts';
+import type { CancelTimer, Clock } from '../clock/clock.ts';
 
 /** Events of one owner in the log; an event has a few hundred bytes. */
 const LOG_EVENTS = 1000;
@@ -17,22 +13,52 @@ const LOG_EVENTS = 1000;
 const KEPT_MS = 60_000;
 /** Streams of one owner are woken at most once in this time: a burst is sent together. */
 const GATHER_MS = 100;
-/** The start of an attempt waits for its end, which usually follows soon. */
-const START_MS = 75;
+/** A change that another one usually follows soon waits for it. */
+const PRELUDE_MS = 75;
 /** A change becomes visible after the instant that it carries; a resumed stream reads from this much earlier. */
 const OVERLAP_MS = 10_000;
 /** A stream that was interrupted for longer reads the state again. */
 const LONGEST_GAP_MS = 3_600_000;
 
+/** A stored change; `at` is epoch milliseconds, by the store's clock. */
+type FeedChange = { readonly owner: string; readonly at: number };
+
+/** Stored changes and their events. */
+export type FeedSource<Change, Event> = {
+  /** Reports changes of the followed owners after they are stored. */
+  follow(follower: {
+    /** The feed changes the set. */
+    readonly owners: ReadonlySet<string>;
+    /** Must not throw. */
+    readonly onChanges: (changes: readonly Change[]) => void;
+    /** The store is closed, and reports nothing more. */
+    readonly onClosed: () => void;
+  }): Promise<{
+    /** Resolves when all later changes of the owners that are in the set now will be reported. */
+    refresh(): Promise<void>;
+  }>;
+  /** The changes of an owner since an instant, oldest first; `undefined` when there are too many. */
+  changesSince(owner: string, since: number): Promise<readonly Change[] | undefined>;
+  /** Changes may be missing. */
+  lost(owner: string, at: number): Change;
+  /** The same for the same change, however often it is found. */
+  keyOf(change: Change): string;
+  eventOf(change: Change): Event;
+  /** Another change usually follows soon, and both are sent together. */
+  isPrelude?(change: Change): boolean;
+  /** Makes a function, for the log of one owner, that adds missing changes before a change. */
+  completer?(): (change: Change) => readonly Change[];
+};
+
 /** An event with its cursor, the `Last-Event-ID`. */
-export type FeedItem = { readonly id: string; readonly event: ChronosEvent };
+export type FeedItem<Event> = { readonly id: string; readonly event: Event };
 
 /** The items of one stream. */
-export type EventReader = {
+export type EventReader<Event> = {
   /** The cursor of the beginning. */
   readonly id: string;
   /** Items that are already there; none when there are no new ones. */
-  take(): readonly FeedItem[];
+  take(): readonly FeedItem<Event>[];
   /** Calls back when there may be new items. */
   onItems(callback: () => void): void;
   /** Calls back when the store was closed: the stream has to be opened again. */
@@ -43,18 +69,16 @@ export type EventReader = {
 const CURSOR = /^(\d{1,15})\.([0-9a-f]{8})\.(\d{1,15})$/;
 
 /** Its event is made when a stream takes it. */
-type Entry = { readonly id: string; readonly change: StoredChange };
-
-const itemOf = ({ id, change }: Entry): FeedItem => ({ id, event: eventOf(change) });
+type Entry<Change> = { readonly id: string; readonly change: Change };
 
 /** The latest events of one owner. */
-class OwnerLog {
+class OwnerLog<Change extends FeedChange> {
   readonly #clock: Clock;
   readonly #process: string;
-  readonly #entries: Entry[] = [];
+  readonly #isPrelude: (change: Change) => boolean;
+  readonly #complete: (change: Change) => readonly Change[];
+  readonly #entries: Entry<Change>[] = [];
   readonly #readers = new Set<() => void>();
-  /** Keys of attempts whose start was reported: an attempt without one gets it with its end. */
-  readonly #started = new Set<string>();
   #seq = 0;
   #wokenAt = Number.NEGATIVE_INFINITY;
   #wakeAt = Number.POSITIVE_INFINITY;
@@ -62,9 +86,15 @@ class OwnerLog {
   #latest: number;
   dropAt = Number.POSITIVE_INFINITY;
 
-  constructor(clock: Clock, process: string) {
+  constructor(
+    clock: Clock,
+    process: string,
+    { isPrelude, completer }: Pick<FeedSource<Change, unknown>, 'isPrelude' | 'completer'>,
+  ) {
     this.#clock = clock;
     this.#process = process;
+    this.#isPrelude = isPrelude ?? (() => false);
+    this.#complete = completer?.() ?? ((change) => [change]);
     this.#latest = clock.now();
   }
 
@@ -81,11 +111,10 @@ class OwnerLog {
   }
 
   /** Adds changes and wakes the readers, at once or with the next burst. */
-  add(changes: readonly StoredChange[]): void {
-    for (const change of changes) for (const each of this.#withStart(change)) this.#push(each);
+  add(changes: readonly Change[]): void {
+    for (const change of changes) for (const each of this.#complete(change)) this.#push(each);
     const now = this.#clock.monotonic();
-    const isStart = changes.every(({ kind }) => kind === 'claimed');
-    const waitMs = Math.max(this.#wokenAt + GATHER_MS - now, isStart ? START_MS : 0);
+    const waitMs = Math.max(this.#wokenAt + GATHER_MS - now, changes.every(this.#isPrelude) ? PRELUDE_MS : 0);
     if (now + waitMs >= this.#wakeAt) return;
     this.#timer?.();
     const wake = () => {
@@ -103,7 +132,7 @@ class OwnerLog {
   }
 
   /** The entries after a position; `undefined` when some are no longer there. */
-  after(seq: number): readonly Entry[] | undefined {
+  after(seq: number): readonly Entry<Change>[] | undefined {
     if (seq > this.#seq || this.#seq - seq > this.#entries.length) return undefined;
     return seq === this.#seq ? [] : this.#entries.slice(this.#entries.length - (this.#seq - seq));
   }
@@ -118,44 +147,34 @@ class OwnerLog {
     this.#timer?.();
   }
 
-  #withStart(change: StoredChange): StoredChange[] {
-    if (change.kind === 'claimed') {
-      this.#started.add(`${change.fireId} ${change.attempt}`);
-      return [change];
-    }
-    if (change.kind !== 'attempt' || change.attempt.outcome === 'missed') return [change];
-    const { owner, alarmId, fireId, attempt, startedAt } = change.attempt;
-    if (this.#started.delete(`${fireId} ${attempt}`)) return [change];
-    return [{ kind: 'claimed', owner, alarmId, at: startedAt, fireId, attempt }, change];
-  }
-
-  #push(change: StoredChange): void {
+  #push(change: Change): void {
     this.#seq++;
     this.#latest = Math.max(this.#latest, change.at);
     this.#entries.push({ id: this.cursor, change });
     if (this.#entries.length > 2 * LOG_EVENTS) this.#entries.splice(0, LOG_EVENTS);
-    if (this.#started.size > LOG_EVENTS) this.#started.clear();
   }
 }
 
-export type EventFeedOptions = {
-  store: Pick<AlarmStore, 'follow' | 'changesSince'>;
+export type EventFeedOptions<Change, Event> = {
+  source: FeedSource<Change, Event>;
   /** The store's clock. */
   clock: Clock;
+  /** The daemon's name in messages. */
+  name: string;
 };
 
-export class EventFeed {
-  readonly #options: EventFeedOptions;
+export class EventFeed<Change extends FeedChange, Event> {
+  readonly #options: EventFeedOptions<Change, Event>;
   /** Distinguishes the positions of different processes. */
   readonly #process = randomBytes(4).toString('hex');
-  readonly #logs = new Map<string, OwnerLog>();
+  readonly #logs = new Map<string, OwnerLog<Change>>();
   readonly #owners = new Set<string>();
   readonly #closings = new Set<() => void>();
-  #following: Promise<Following> | undefined;
+  #following: ReturnType<FeedSource<Change, Event>['follow']> | undefined;
   #cancelSweep: CancelTimer | undefined;
   #isClosed = false;
 
-  constructor(options: EventFeedOptions) {
+  constructor(options: EventFeedOptions<Change, Event>) {
     this.#options = options;
   }
 
@@ -165,11 +184,11 @@ export class EventFeed {
    * @param after the cursor of the last received event; absent: only events from now on
    * @throws ReveilleError `unavailable` when the store cannot be read
    */
-  async open(owner: string, after: string | undefined): Promise<EventReader> {
+  async open(owner: string, after: string | undefined): Promise<EventReader<Event>> {
     this.#dropOld();
     let log = this.#logs.get(owner);
     if (!log) {
-      log = new OwnerLog(this.#options.clock, this.#process);
+      log = new OwnerLog(this.#options.clock, this.#process, this.#options.source);
       this.#logs.set(owner, log);
       this.#owners.add(owner);
     }
@@ -192,9 +211,9 @@ export class EventFeed {
     this.#forget();
   }
 
-  #follow(): Promise<Following> {
-    if (this.#isClosed) throw new ReveilleError('unavailable', 'chronosd is shutting down');
-    this.#following ??= this.#options.store
+  #follow(): ReturnType<FeedSource<Change, Event>['follow']> {
+    if (this.#isClosed) throw new ReveilleError('unavailable', `${this.#options.name} is shutting down`);
+    this.#following ??= this.#options.source
       .follow({
         owners: this.#owners,
         onChanges: (changes) => {
@@ -212,9 +231,9 @@ export class EventFeed {
   /** The position in the log, and the events before it. */
   async #resume(
     owner: string,
-    log: OwnerLog,
+    log: OwnerLog<Change>,
     after: string | undefined,
-  ): Promise<{ position: number; before: readonly FeedItem[] }> {
+  ): Promise<{ position: number; before: readonly FeedItem<Event>[] }> {
     const position = log.seq;
     if (after === undefined) return { position, before: [] };
     const [, at, process, seq] = CURSOR.exec(after) ?? [];
@@ -222,15 +241,15 @@ export class EventFeed {
     const now = this.#options.clock.now();
     const since = Number(at) - OVERLAP_MS;
     const isKnown = at !== undefined && now - since <= LONGEST_GAP_MS;
-    const stored = isKnown ? await this.#options.store.changesSince(owner, since) : undefined;
-    const lost: StoredChange[] = [{ kind: 'lost', owner, at: now }];
+    const { source } = this.#options;
+    const stored = isKnown ? await source.changesSince(owner, since) : undefined;
     // What was reported while the store was read is in both.
-    const known = new Set(log.after(position)?.map(({ change }) => changeKey(change)));
-    const changes = stored?.filter((change) => !known.has(changeKey(change))) ?? lost;
-    return { position, before: changes.map((change) => ({ id: log.cursor, event: eventOf(change) })) };
+    const known = new Set(log.after(position)?.map(({ change }) => source.keyOf(change)));
+    const changes = stored?.filter((change) => !known.has(source.keyOf(change))) ?? [source.lost(owner, now)];
+    return { position, before: changes.map((change) => this.#item({ id: log.cursor, change })) };
   }
 
-  #reader(owner: string, log: OwnerLog, start: number, before: readonly FeedItem[]): EventReader {
+  #reader(owner: string, log: OwnerLog<Change>, start: number, before: readonly FeedItem<Event>[]): EventReader<Event> {
     let position = start;
     let waiting = before;
     let onItems = () => {};
@@ -242,7 +261,7 @@ export class EventFeed {
       id: log.cursor,
       take: () => {
         const found = log.after(position);
-        const items = waiting.concat(found?.map(itemOf) ?? this.#lost(owner, log));
+        const items = waiting.concat(found?.map((entry) => this.#item(entry)) ?? [this.#lost(owner, log)]);
         position = log.seq;
         waiting = [];
         return items;
@@ -262,12 +281,17 @@ export class EventFeed {
     };
   }
 
-  #lost(owner: string, log: OwnerLog): FeedItem[] {
-    return [{ id: log.cursor, event: eventOf({ kind: 'lost', owner, at: this.#options.clock.now() }) }];
+  #lost(owner: string, { cursor: id }: OwnerLog<Change>): FeedItem<Event> {
+    const { source, clock } = this.#options;
+    return this.#item({ id, change: source.lost(owner, clock.now()) });
+  }
+
+  #item({ id, change }: Entry<Change>): FeedItem<Event> {
+    return { id, event: this.#options.source.eventOf(change) };
   }
 
   /** The owner has no streams: its log is kept for a moment. */
-  #release(owner: string, log: OwnerLog): void {
+  #release(owner: string, log: OwnerLog<Change>): void {
     if (this.#logs.get(owner) !== log) return;
     log.dropAt = this.#options.clock.monotonic() + KEPT_MS;
     this.#cancelSweep ??= this.#options.clock.after(KEPT_MS + 1, () => this.#dropOld());
