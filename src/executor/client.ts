@@ -7,17 +7,12 @@ import type { z } from 'zod';
 import { type Clock, systemClock, wait } from '../kit/clock/clock.ts';
 import { type Call, callOf, createCaller, type Daemon, type LimitedCall, withinTime } from '../kit/http/caller.ts';
 import { joinUrl, openStream } from '../kit/http/exchange.ts';
+import type { FollowStreamOptions } from '../kit/http/follow-stream.ts';
 import { shellWord } from '../kit/identity/private-file.ts';
 import type { ApproverList, ApproverRequest, ApproverView, RevocationRequest } from '../wire/approver.ts';
 import { canonicalJson } from '../wire/canonical-json.ts';
-import {
-  type GateAnswer,
-  type gateSchema,
-  INTENT_EVENTS,
-  type IntentRequest,
-  type IntentStatus,
-  type intentStateSchema,
-} from '../wire/executor.ts';
+import type { GateAnswer, gateSchema, IntentRequest, IntentStatus, intentStateSchema } from '../wire/executor.ts';
+import { INTENT_EVENT_TYPES, type IntentEvent, intentEventSchema } from '../wire/intent-event.ts';
 import type { IntentView } from '../wire/intent-view.ts';
 import { elementsOf, RawJson, sliceAt } from '../wire/json.ts';
 import type { PasskeyList, PasskeyRequest } from '../wire/passkey.ts';
@@ -43,6 +38,9 @@ export function digestsOf({ call, question }: WaitingGate): { call_sha256: strin
 /** The state of an intent. */
 export type IntentState = z.output<typeof intentStateSchema>;
 
+/** `intentId`: only of this intent, beginning with its present state unless `after` is given. */
+export type EventOptions = FollowStreamOptions & { intentId?: string | undefined };
+
 /** A parsed value and its source text, whose numbers have all digits. */
 export type Reply<T> = { readonly value: T; readonly text: RawJson };
 
@@ -56,6 +54,7 @@ export type ExecutorClientOptions = ExecutorEndpoint & {
   userId: string;
   /** Limits each call; 15 seconds by default. */
   attend?: LimitedCall;
+  clock?: Clock | undefined;
 } & Pick<Daemon, 'maxBytes' | 'explain'>;
 
 const CALL_MS = 15_000;
@@ -95,7 +94,7 @@ function callsOf(daemon: Omit<Daemon, 'name' | 'remedy'>, attend: LimitedCall = 
 }
 
 /** @throws from its methods `ReveilleError` with the executor's error, `NoAnswer` without a readable answer */
-export function createExecutorClient({ userId, attend, ...place }: ExecutorClientOptions) {
+export function createExecutorClient({ userId, attend, clock = systemClock, ...place }: ExecutorClientOptions) {
   const headers = { [WAKE_HEADERS.user]: userId };
   const { address, send, fetchParsed, entries } = callsOf({ ...place, headers, tokenName: 'EXECUTOR_TOKEN' }, attend);
 
@@ -164,6 +163,27 @@ export function createExecutorClient({ userId, attend, ...place }: ExecutorClien
     /** The source text: a verifier needs the exact bytes. */
     receipt: (id: string): Promise<RawJson> => send(callOf(EXECUTOR_ROUTES.getReceipt, { id })),
 
+    /**
+     * The events of the user's intents, over any number of connections, until the signal aborts. After `reset`, events
+     * may be missing. @throws ReveilleError the executor's permanent refusals
+     */
+    async *events({ intentId, ...follow }: EventOptions): AsyncGenerator<IntentEvent> {
+      // Most commands follow nothing, and the parser would cost each of them time at its start.
+      const { followStream } = await import('../kit/http/follow-stream.ts');
+      const url = joinUrl(address, EXECUTOR_ROUTES.events.path);
+      if (intentId !== undefined) url.searchParams.set('intent_id', intentId);
+      const bearer = place.token === undefined ? {} : { authorization: `Bearer ${place.token}` };
+      yield* followStream(
+        {
+          open: (resume, signal) => openStream(url, { headers: { ...headers, ...bearer, ...resume }, signal }),
+          read: (type, data) => intentEventSchema.safeParse({ ...(data as object), type }).data,
+          name: 'the executor',
+          clock,
+        },
+        follow,
+      );
+    },
+
     /** Opens the event stream of an intent; resolves when it is connected. */
     openEvents: (intentId: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> =>
       openStream(joinUrl(address, `${EXECUTOR_ROUTES.events.path}?intent_id=${encodeURIComponent(intentId)}`), {
@@ -177,7 +197,7 @@ export type ExecutorClient = ReturnType<typeof createExecutorClient>;
 /** Pauses before a broken stream is reopened. */
 const REOPEN_MS = [500, 1000, 2000, 5000, 10_000];
 
-const KNOWN: ReadonlySet<string> = new Set(INTENT_EVENTS);
+const KNOWN: ReadonlySet<string> = new Set(INTENT_EVENT_TYPES);
 
 /** The stream is closed when a line exceeds this length. */
 const LINE_MAX = 1024 * 1024;

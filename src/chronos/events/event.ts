@@ -1,10 +1,11 @@
-/** Makes events from stored changes. Pure. */
-import { formatEvent } from '../../kit/http/sse.ts';
+/** Makes events from stored changes. */
+import type { FeedSource } from '../../kit/http/event-feed.ts';
 import type { ChronosEvent, ChronosEventType } from '../../wire/chronos-event.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Attempt } from '../alarm/alarm.ts';
 import type { StoredTurnReport } from '../alarm/fire-history.ts';
-import type { StoredChange } from '../store/stored-change.ts';
+import type { AlarmStore } from '../store/store.ts';
+import { changeKey, type StoredChange } from '../store/stored-change.ts';
 
 /** The whole error is in the ledger. */
 const ERROR_CHARACTERS = 500;
@@ -63,13 +64,13 @@ const TYPES = {
 } as const;
 
 /** The type of a change's event. */
-export function typeOf(change: StoredChange): ChronosEventType {
+function typeOf(change: StoredChange): ChronosEventType {
   if (change.kind === 'attempt') return FIRE_TYPES[change.attempt.outcome];
   return change.kind === 'report' ? reportType(change.report) : TYPES[change.kind];
 }
 
 /** The event of a change. */
-export function eventOf(change: StoredChange): ChronosEvent {
+function eventOf(change: StoredChange): ChronosEvent {
   const [type, at] = [typeOf(change), formatInstant(change.at)];
   switch (change.kind) {
     case 'attempt':
@@ -89,6 +90,37 @@ export function eventOf(change: StoredChange): ChronosEvent {
   }
 }
 
-/** An event as `text/event-stream`. @param id its cursor, the `Last-Event-ID` */
-export const eventText = (id: string, event: ChronosEvent): string =>
-  formatEvent({ id, event: event.type, data: JSON.stringify(event) });
+/** Attempts whose start is remembered, until their end. */
+const STARTS_MAX = 1000;
+
+/** Adds the start of an attempt before its end, unless it was reported. */
+function withStarts(): (change: StoredChange) => StoredChange[] {
+  const started = new Set<string>();
+  return (change) => {
+    if (started.size > STARTS_MAX) started.clear();
+    if (change.kind === 'claimed') {
+      started.add(`${change.fireId} ${change.attempt}`);
+      return [change];
+    }
+    if (change.kind !== 'attempt' || change.attempt.outcome === 'missed') return [change];
+    const { owner, alarmId, fireId, attempt, startedAt } = change.attempt;
+    if (started.delete(`${fireId} ${attempt}`)) return [change];
+    return [{ kind: 'claimed', owner, alarmId, at: startedAt, fireId, attempt }, change];
+  };
+}
+
+/** The changes of a store, for an event feed. */
+export const alarmFeedSource = (
+  store: Pick<AlarmStore, 'follow' | 'changesSince'>,
+): FeedSource<StoredChange, ChronosEvent> => ({
+  follow: (follower) => store.follow(follower),
+  changesSince: (owner, since) => store.changesSince(owner, since),
+  lost: (owner, at) => ({ kind: 'lost', owner, at }),
+  keyOf: changeKey,
+  eventOf,
+  typeOf,
+  mergedEventOf: (types, at) => ({ type: 'changed', at: formatInstant(at), types: types as ChronosEventType[] }),
+  // The end of an attempt usually follows its start soon.
+  isPrelude: ({ kind }) => kind === 'claimed',
+  completer: withStarts,
+});

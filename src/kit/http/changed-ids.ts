@@ -10,7 +10,10 @@ export type Changes = { readonly isAll: boolean; readonly ids: ReadonlySet<strin
 
 export type ChangedIdsOptions = {
   /** Opens the events. One without an id means that anything may have changed. */
-  events: (options: FollowStreamOptions) => AsyncIterable<{ readonly alarm_id?: string | undefined }>;
+  events: (options: FollowStreamOptions) => AsyncIterable<{
+    readonly alarm_id?: string | undefined;
+    readonly intent_id?: string | undefined;
+  }>;
   clock: Clock;
   /** Ends the stream. */
   signal: AbortSignal;
@@ -86,7 +89,7 @@ export class ChangedIds {
     };
     while (!signal.aborted) {
       try {
-        for await (const { alarm_id } of events({ signal, onConnection })) this.add(alarm_id);
+        for await (const { alarm_id, intent_id } of events({ signal, onConnection })) this.add(alarm_id ?? intent_id);
       } catch {
         // The reader meets the same refusal when it reads, and reports it.
         this.add(undefined);
