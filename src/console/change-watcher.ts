@@ -1,18 +1,12 @@
 /**
- * Detects changes once per user, however many pages are open: chronosd's events, hints of the installation, and polls
- * of the machine and of waiting questions while a page is open.
+ * Detects changes once per user while a page is open, however many are: the events of chronosd and of the executor, and
+ * hints of this process about the machine. Nothing is polled. The agent's events are left to its chat page, because
+ * following them would keep the machine awake; its questions are the executor's.
  */
-
-import type { ChronosClient } from '../chronos/client.ts';
-import { type Clock, wait } from '../kit/clock/clock.ts';
-import { ChangedIds } from '../kit/http/changed-ids.ts';
+import type { Clock } from '../kit/clock/clock.ts';
+import { ChangedIds, type ChangedIdsOptions } from '../kit/http/changed-ids.ts';
 import type { ConsoleBackend, Hint } from './backend.ts';
-import type { Waiting } from './waiting-questions.ts';
 
-/** Short enough that a change reaches the page within a second, also with slow backends. */
-const POLL_EVERY_MS = 400;
-/** The interval grows with the number of users. */
-const PER_USER_MS = 5;
 /** A burst of changes of one user loads the pages at most once in this time. */
 const GATHER_MS = 200;
 /**
@@ -21,37 +15,37 @@ const GATHER_MS = 200;
  */
 const NOTIFIED_PER_SECOND = 20;
 
-type Watched = { listeners: Set<(hint: Hint) => void>; stop: () => void };
+type Events = ChangedIdsOptions['events'];
+type Watched = {
+  readonly listeners: Set<(hint: Hint) => void>;
+  /** Resolves when the streams are open, or could not be opened. Changes from then on are found. */
+  readonly opened: Promise<unknown>;
+  readonly stop: () => void;
+};
 
 export class ChangeWatcher {
   readonly #clock: Clock;
-  readonly #waiting: (backend: ConsoleBackend) => Waiting;
   readonly #onHint: (user: string) => void;
   readonly #watched = new Map<ConsoleBackend, Watched>();
   /** End of the notification slots that are taken; monotonic ms. */
   #slotsEnd = Number.NEGATIVE_INFINITY;
 
   /** @param options.onHint called before the listeners, so that they do not reuse older reads */
-  constructor(options: {
-    clock: Clock;
-    waiting: (backend: ConsoleBackend) => Waiting;
-    onHint: (user: string) => void;
-  }) {
+  constructor(options: { clock: Clock; onHint: (user: string) => void }) {
     this.#clock = options.clock;
-    this.#waiting = options.waiting;
     this.#onHint = options.onHint;
   }
 
-  /** @returns a function that ends it */
-  watch(backend: ConsoleBackend, listener: (hint: Hint) => void): () => void {
+  watch(backend: ConsoleBackend, listener: (hint: Hint) => void): Pick<Watched, 'opened' | 'stop'> {
     const watched = this.#watched.get(backend) ?? this.#begin(backend);
     watched.listeners.add(listener);
-    return () => {
+    const stop = () => {
       watched.listeners.delete(listener);
       if (watched.listeners.size > 0) return;
       watched.stop();
       if (this.#watched.get(backend) === watched) this.#watched.delete(backend);
     };
+    return { opened: watched.opened, stop };
   }
 
   close(): void {
@@ -61,16 +55,21 @@ export class ChangeWatcher {
 
   #begin(backend: ConsoleBackend): Watched {
     const ended = new AbortController();
-    const watched: Watched = { listeners: new Set(), stop: () => ended.abort() };
+    const listeners: Watched['listeners'] = new Set();
     const notify = (hint: Hint) => {
       this.#onHint(backend.user);
-      for (const listener of [...watched.listeners]) listener(hint);
+      for (const listener of [...listeners]) listener(hint);
     };
-    this.#watched.set(backend, watched);
     const notifyInSlot = this.#inSlots(notify, ended.signal);
     ended.signal.addEventListener('abort', backend.onHint(notifyInSlot));
-    void this.#pollApprovals(backend, () => notifyInSlot('approvals'), ended.signal);
-    if ('there' in backend.alarms) void this.#follow(backend.alarms.there, () => notifyInSlot('alarms'), ended.signal);
+    const follow = (hint: Hint, events: Events) => this.#follow(events, () => notifyInSlot(hint), ended.signal);
+    const { alarms, intents } = backend;
+    const opened = Promise.all([
+      'there' in alarms && follow('alarms', (options) => alarms.there.events({ ...options, coalesceMs: GATHER_MS })),
+      'there' in intents && follow('approvals', (options) => intents.there.events(options)),
+    ]);
+    const watched = { listeners, opened, stop: () => ended.abort() };
+    this.#watched.set(backend, watched);
     return watched;
   }
 
@@ -99,26 +98,16 @@ export class ChangeWatcher {
     };
   }
 
-  async #follow(alarms: Pick<ChronosClient, 'events'>, onChange: () => void, signal: AbortSignal): Promise<void> {
-    const events: typeof alarms.events = (follow) => alarms.events({ ...follow, coalesceMs: GATHER_MS });
+  /** @returns as {@link Watched.opened} */
+  #follow(events: Events, onChange: () => void, signal: AbortSignal): Promise<void> {
     const changed = new ChangedIds({ events, clock: this.#clock, signal });
-    while (!signal.aborted) {
-      await changed.next();
-      onChange();
-    }
-  }
-
-  async #pollApprovals(backend: ConsoleBackend, notify: () => void, signal: AbortSignal): Promise<void> {
-    let before: string | undefined;
-    while (!signal.aborted) {
-      // The page itself shows the error of an unreachable executor.
-      const gates = await this.#waiting(backend)
-        .renew()
-        .catch(() => undefined);
-      const found = gates && JSON.stringify(gates.map(({ gate }) => gate.displayed_sha256));
-      if (found !== undefined && before !== undefined && before !== found) notify();
-      before = found ?? before;
-      await wait(this.#clock, Math.max(POLL_EVERY_MS, this.#watched.size * PER_USER_MS), signal);
-    }
+    const read = async () => {
+      while (!signal.aborted) {
+        await changed.next();
+        onChange();
+      }
+    };
+    void read();
+    return changed.opened;
   }
 }
