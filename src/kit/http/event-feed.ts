@@ -106,7 +106,7 @@ class OwnerLog<Change extends FeedChange, Event extends FeedEvent> {
   #wakeAt = Number.POSITIVE_INFINITY;
   #timer: CancelTimer | undefined;
   #latest: number;
-  /** Its streams, and those that are being opened. */
+  /** Its open streams, and streams that are being opened. */
   users = 0;
   dropAt = Number.POSITIVE_INFINITY;
 
