@@ -1,4 +1,4 @@
-/** SQLite's own list behaviour: change counters, and two query plans for the next fires. */
+/** SQLite’s own list behaviour: two query plans for the next fires. */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
