@@ -119,7 +119,8 @@ export function createExecutorClient({ userId, attend, clock = systemClock, ...p
     },
 
     /** An intent with its plan. */
-    view: (id: string): Promise<Reply<IntentView>> => fetchParsed(EXECUTOR_ROUTES.getIntent, { id }),
+    view: (id: string, signal?: AbortSignal): Promise<Reply<IntentView>> =>
+      fetchParsed(EXECUTOR_ROUTES.getIntent, { id }, {}, signal),
 
     /** The state alone, without the plan. */
     state: (id: string, signal?: AbortSignal): Promise<Reply<IntentState>> =>

@@ -194,7 +194,6 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
         news?.follows(report.attempt.fireId);
         if (report.alarm.wakeComputer) keeper.turnBegan(report.attempt.fireId);
         watch.fire(report);
-        notifier?.hint();
         console.hint('alarms');
       },
       onWake: (report, turn) => {
