@@ -1,10 +1,10 @@
 /**
  * The typed clients of the executor (docs/reference/api.md, "Executor"): one for intents and their questions, one for the
- * rosters; and a follower of an intent's events.
+ * rosters.
  */
 import { createHash } from 'node:crypto';
 import type { z } from 'zod';
-import { type Clock, systemClock, wait } from '../kit/clock/clock.ts';
+import { type Clock, systemClock } from '../kit/clock/clock.ts';
 import { type Call, callOf, createCaller, type Daemon, type LimitedCall, withinTime } from '../kit/http/caller.ts';
 import { joinUrl, openStream } from '../kit/http/exchange.ts';
 import type { FollowStreamOptions } from '../kit/http/follow-stream.ts';
@@ -12,7 +12,7 @@ import { shellWord } from '../kit/identity/private-file.ts';
 import type { ApproverList, ApproverRequest, ApproverView, RevocationRequest } from '../wire/approver.ts';
 import { canonicalJson } from '../wire/canonical-json.ts';
 import type { GateAnswer, gateSchema, IntentRequest, IntentStatus, intentStateSchema } from '../wire/executor.ts';
-import { INTENT_EVENT_TYPES, type IntentEvent, intentEventSchema } from '../wire/intent-event.ts';
+import { type IntentEvent, intentEventSchema } from '../wire/intent-event.ts';
 import type { IntentView } from '../wire/intent-view.ts';
 import { elementsOf, RawJson, sliceAt } from '../wire/json.ts';
 import type { PasskeyList, PasskeyRequest } from '../wire/passkey.ts';
@@ -119,7 +119,8 @@ export function createExecutorClient({ userId, attend, clock = systemClock, ...p
     },
 
     /** An intent with its plan. */
-    view: (id: string): Promise<Reply<IntentView>> => fetchParsed(EXECUTOR_ROUTES.getIntent, { id }),
+    view: (id: string, signal?: AbortSignal): Promise<Reply<IntentView>> =>
+      fetchParsed(EXECUTOR_ROUTES.getIntent, { id }, {}, signal),
 
     /** The state alone, without the plan. */
     state: (id: string, signal?: AbortSignal): Promise<Reply<IntentState>> =>
@@ -183,80 +184,9 @@ export function createExecutorClient({ userId, attend, clock = systemClock, ...p
         follow,
       );
     },
-
-    /** Opens the event stream of an intent; resolves when it is connected. */
-    openEvents: (intentId: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> =>
-      openStream(joinUrl(address, `${EXECUTOR_ROUTES.events.path}?intent_id=${encodeURIComponent(intentId)}`), {
-        headers: { ...headers, ...(place.token === undefined ? {} : { authorization: `Bearer ${place.token}` }) },
-        signal,
-      }),
   };
 }
 export type ExecutorClient = ReturnType<typeof createExecutorClient>;
-
-/** Pauses before a broken stream is reopened. */
-const REOPEN_MS = [500, 1000, 2000, 5000, 10_000];
-
-const KNOWN: ReadonlySet<string> = new Set(INTENT_EVENT_TYPES);
-
-/** The stream is closed when a line exceeds this length. */
-const LINE_MAX = 1024 * 1024;
-
-/** The kinds of the events of a stream, in order of arrival (WHATWG HTML, §9.2.6). */
-async function* eventKinds(stream: ReadableStream<Uint8Array>): AsyncGenerator<string> {
-  let rest = '';
-  let kind = 'message';
-  for await (const chunk of stream.pipeThrough(new TextDecoderStream())) {
-    const lines = (rest + chunk).split(/\r\n|\n|\r/);
-    rest = lines.pop()!;
-    if (rest.length > LINE_MAX) throw new Error('a line of the event stream has no end');
-    for (const line of lines) {
-      if (line.startsWith('event:')) kind = line.slice('event:'.length).trim();
-      else if (line === '') {
-        yield kind;
-        kind = 'message';
-      }
-    }
-  }
-}
-
-export type IntentEvents = {
-  /** Whether the stream is connected. */
-  live(): boolean;
-};
-
-/**
- * Follows an intent's events until the signal aborts, and reopens the stream when it breaks. An event is only a hint to
- * read the state, which the caller also polls. So a broken, stalled or wrong stream loses nothing.
- *
- * @param open opens a stream
- * @param onHint called after an event or a reconnect: the state may have changed
- */
-export function followIntent(
-  open: (signal: AbortSignal) => Promise<ReadableStream<Uint8Array>>,
-  { clock, signal, onHint }: { clock: Clock; signal: AbortSignal; onHint: () => void },
-): IntentEvents {
-  let live = false;
-  const follow = async () => {
-    for (let failures = 0; !signal.aborted; failures++) {
-      try {
-        const stream = await open(signal);
-        live = true;
-        onHint();
-        for await (const kind of eventKinds(stream)) {
-          failures = 0;
-          if (KNOWN.has(kind)) onHint();
-        }
-      } catch {
-        // The caller also polls the executor and reports its failures there.
-      }
-      live = false;
-      await wait(clock, REOPEN_MS[Math.min(failures, REOPEN_MS.length - 1)]!, signal);
-    }
-  };
-  void follow();
-  return { live: () => live };
-}
 
 /** The admin client: approvers and submitters. */
 export function createExecutorAdmin({ attend, ...place }: ExecutorEndpoint & { attend?: LimitedCall }) {

@@ -193,7 +193,6 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
         news?.follows(report.attempt.fireId);
         if (report.alarm.wakeComputer) keeper.turnBegan(report.attempt.fireId);
         watch.fire(report);
-        notifier?.hint();
       },
       onWake: (report, turn) => watch.wake(report, turn),
       console,

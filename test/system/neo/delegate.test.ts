@@ -152,7 +152,7 @@ test('a client that begins to listen a moment later is asked', async (t) => {
 });
 
 test('without events the executor is polled, and nothing is missed', async (t) => {
-  const { executor, approvers, link } = await setUp(t);
+  const { executor, approvers, link } = await setUp(t, { safetyMs: 100 });
   executor.telling = false;
   executor.misbehave = (request, response) => {
     if (!request.url?.startsWith('/events')) return false;

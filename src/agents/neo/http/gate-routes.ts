@@ -3,7 +3,6 @@
  * `GET /intents/{id}/receipt` returns the proof of execution. Both are passed on unchanged.
  */
 import { z } from 'zod';
-import { type Clock, wait } from '../../../kit/clock/clock.ts';
 import { readJson } from '../../../kit/http/body.ts';
 import { type HttpApp, sendOk, serve } from '../../../kit/http/handlers.ts';
 import type { EventStream } from '../../../kit/http/sse.ts';
@@ -15,27 +14,19 @@ import type { Approvers } from '../delegate/approvers.ts';
 import type { ExecutorLink } from '../delegate/delegate.ts';
 import { NEO_ROUTES } from './routes.ts';
 
-/** How often the executor is queried for waiting gates while a stream is open. */
-const GATE_POLL_MS = 5000;
-
 const pathSchema = z.object({ intent_id: intentIdSchema, node_id: nodeIdSchema });
 
 /**
- * Sends the waiting gates to a new stream, which has not seen the questions. Queries for new ones while a stream is
- * open, because no turn waits beside a parked task. New gates and their results are sent through the log.
+ * Sends the waiting gates to a new stream, which has not seen the questions. New gates and their results are sent
+ * through the log.
  */
 async function sendGates(
   executor: Pick<ExecutorLink, 'openGates'>,
   conversationId: string | undefined,
   stream: EventStream,
-  clock: Clock,
 ): Promise<void> {
   for (const gate of await executor.openGates(conversationId, stream.closed)) {
     stream.send({ event: 'gate', data: encodeJson(gate) });
-  }
-  while (!stream.closed.aborted) {
-    await wait(clock, GATE_POLL_MS, stream.closed);
-    if (!stream.closed.aborted) await executor.openGates(conversationId, stream.closed);
   }
 }
 
@@ -47,20 +38,22 @@ async function sendGates(
 export function attachGates(
   stream: EventStream,
   conversationId: string | undefined,
-  { executor, approvers, clock }: GateStreamOptions,
+  { executor, approvers }: GateStreamOptions,
 ): void {
-  const leave = approvers?.addStream(conversationId);
-  if (leave) stream.closed.addEventListener('abort', leave);
-  if (stream.closed.aborted) leave?.();
-  if (executor) void sendGates(executor, conversationId, stream, clock);
+  const ends = [approvers?.addStream(conversationId), executor?.watchGates()];
+  const leave = () => {
+    for (const end of ends) end?.();
+  };
+  if (stream.closed.aborted) leave();
+  else stream.closed.addEventListener('abort', leave);
+  if (executor) void sendGates(executor, conversationId, stream);
 }
 
 type GateStreamOptions = {
   /** Counts the followers, who can answer gates. */
   approvers: Pick<Approvers, 'addStream'> | undefined;
   /** Knows the waiting gates. */
-  executor: Pick<ExecutorLink, 'openGates'> | undefined;
-  clock: Clock;
+  executor: Pick<ExecutorLink, 'openGates' | 'watchGates'> | undefined;
 };
 
 /** @param executor absent where no executor is configured: there are no gates and no receipts then */

@@ -68,7 +68,7 @@ export function startNeoServer(options: NeoServerOptions): Promise<RunningServer
       const { executor } = capabilities;
       eventRoutes(app, {
         ...{ feed, clock, log },
-        onStream: (stream, conversationId) => attachGates(stream, conversationId, { executor, approvers, clock }),
+        onStream: (stream, conversationId) => attachGates(stream, conversationId, { executor, approvers }),
       });
       // Waits until the servers had time to start.
       serve(app, NEO_ROUTES.tools, async (c) =>
