@@ -1,5 +1,5 @@
 /** Makes events from stored changes. */
-import type { FeedSource } from '../../kit/http/event-feed.ts';
+import type { FeedSource } from '../../kit/http/feed-source.ts';
 import type { ChronosEvent, ChronosEventType } from '../../wire/chronos-event.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Attempt } from '../alarm/alarm.ts';

@@ -1,5 +1,5 @@
 /** The envelopes of the journal as events. */
-import type { FeedSource } from '../../kit/http/event-feed.ts';
+import type { FeedSource } from '../../kit/http/feed-source.ts';
 import type { IntentEvent, IntentEventType } from '../../wire/intent-event.ts';
 import type { ReceiptKind } from '../../wire/intent-receipt.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';

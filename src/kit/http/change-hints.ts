@@ -47,7 +47,7 @@ export class ChangeHints<Item> {
 
   /** Announces a change with the next event. */
   note(type: string): void {
-    if (this.#types.has(type) || !this.isWanted(type)) return;
+    if (this.#readers.size === 0 || this.#types.has(type) || !this.isWanted(type)) return;
     this.#types.add(type);
     const waitMs = this.#announcedAt + this.#request.everyMs - this.#clock.monotonic();
     this.#timer ??= this.#clock.after(Math.max(FIRST_MS, waitMs), () => this.#announce());

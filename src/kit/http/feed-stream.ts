@@ -1,7 +1,8 @@
 /** Serves the events of an owner as a stream: counted, resumable, and ended when its credential is revoked. */
 import type { Clock } from '../clock/clock.ts';
 import type { HintRequest } from './change-hints.ts';
-import type { EventFeed, EventReader, FeedItem } from './event-feed.ts';
+import type { EventFeed, EventReader } from './event-feed.ts';
+import type { FeedItem } from './feed-source.ts';
 import type { HttpContext } from './handlers.ts';
 import { formatEvent, openEventStream } from './sse.ts';
 

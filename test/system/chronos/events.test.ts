@@ -118,8 +118,10 @@ test('a stream resumes after a restart of chronosd at its last event', async (t)
   const settings = { CHRONOS_DATA_DIR: temporaryFolder(t) };
   const first = await start(settings);
   const stream = await listen(clientOf(first.url));
+  const merged = await listen(clientOf(first.url), { coalesceMs: 100 });
   await clientOf(first.url).createAlarm({ kind: 'once', wake_message: 'before', delay_seconds: 600 });
   await stream.until('alarm.created');
+  await merged.until('changed');
   await first.close();
   const second = await start({ ...settings, CHRONOS_PORT: String(first.port) });
   t.after(() => second.close());
@@ -131,9 +133,11 @@ test('a stream resumes after a restart of chronosd at its last event', async (t)
       .catch(() => undefined),
   );
   await eventually('the later alarm', () => stream.found.some(({ alarm_id }) => alarm_id === id), 15_000);
+  await merged.until('changed', 2);
+  assert.ok(merged.found.every(({ types }) => types?.join() === 'alarm.created'));
   assert.ok(!stream.types().includes('reset'));
   assert.ok(stream.states.includes('lost'));
-  await stream.end();
+  await Promise.all([stream.end(), merged.end()]);
 });
 
 test('an unknown or too old cursor is answered with reset, then with later events', async (t) => {
