@@ -1,7 +1,7 @@
 /** Events of chronosd: `GET /v1/events` (docs/reference/api.md, "Events"). */
 import { z } from 'zod';
 import { FIRE_OUTCOMES } from './alarm.ts';
-import { shortText } from './text.ts';
+import { typeList } from './text.ts';
 import { TURN_OUTCOMES } from './turn-report.ts';
 
 /**
@@ -51,19 +51,8 @@ export const chronosEventSchema = z.object({
 });
 export type ChronosEvent = z.infer<typeof chronosEventSchema>;
 
-const typeNames = new Set<string>(CHRONOS_EVENT_TYPES);
-
 /** The query of `GET /v1/events`. */
 export const chronosEventQuerySchema = z.strictObject({
   /** Only these types, separated by commas; `reset` is always sent. */
-  types: shortText(300)
-    .transform((text, context) => {
-      const types = text.split(',');
-      const unknown = types.find((type) => !typeNames.has(type));
-      if (unknown === undefined) return types as ChronosEventType[];
-      const message = `must be types of ${CHRONOS_EVENT_TYPES.join(', ')}, separated by commas (got ${JSON.stringify(unknown)})`;
-      context.addIssue({ code: 'custom', message });
-      return z.NEVER;
-    })
-    .optional(),
+  types: typeList(CHRONOS_EVENT_TYPES).optional(),
 });
