@@ -66,6 +66,8 @@ export class LocalAgentHost implements AgentHost {
   readonly #makers;
   readonly #directDeliveries: DirectDeliveries;
   readonly #sender: Outbox | undefined;
+  /** Called after a change of any turn. */
+  readonly #readers = new Set<() => void>();
   #cancelPrune = () => {};
   #closed: Promise<void> | undefined;
 
@@ -88,7 +90,12 @@ export class LocalAgentHost implements AgentHost {
       webhook: webhookAgent({ client: this.#client, clock }),
     };
     const { turnReports } = options;
-    this.store = openAgentTurnStore(dataDir, clock, turnReports && (() => this.#sender?.wake()));
+    this.store = openAgentTurnStore(dataDir, clock, {
+      onChange: () => {
+        for (const changed of [...this.#readers]) changed();
+      },
+      onTurnReport: turnReports && (() => this.#sender?.wake()),
+    });
     if (turnReports)
       this.#sender = createTurnReportSender({
         ...turnReports,
@@ -163,7 +170,13 @@ export class LocalAgentHost implements AgentHost {
     const turn = this.store.ofFire(userId, fireId);
     if (!turn) return undefined;
     const { id, preset = '' } = turn;
-    return { by: this.#kindOf(preset), preset, read: () => this.store.turnById(id) };
+    return {
+      ...{ by: this.#kindOf(preset), preset, read: () => this.store.turnById(id) },
+      onChange: (changed) => {
+        this.#readers.add(changed);
+        return () => void this.#readers.delete(changed);
+      },
+    };
   }
 
   #kindOf(preset: string): RecordedTurn['by'] {

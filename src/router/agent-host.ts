@@ -47,6 +47,8 @@ export type RecordedTurn = {
   readonly preset: string;
   /** Reads its state; `undefined` when it was deleted. */
   readonly read: () => Turn | undefined;
+  /** Calls back when any turn has changed. @returns ends it */
+  readonly onChange: (changed: () => void) => () => void;
 };
 
 export type TurnFilter = {

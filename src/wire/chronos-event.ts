@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { FIRE_OUTCOMES } from './alarm.ts';
 import { wholeNumber } from './settings.ts';
-import { shortText } from './text.ts';
+import { typeList } from './text.ts';
 import { TURN_OUTCOMES } from './turn-report.ts';
 
 /**
@@ -56,25 +56,16 @@ export const chronosEventSchema = z.object({
 });
 export type ChronosEvent = z.infer<typeof chronosEventSchema>;
 
-/** A `changed` is requested by `coalesce_ms`. */
-const typeNames = new Set<string>(CHRONOS_EVENT_TYPES.filter((type) => type !== 'changed'));
-
 /** Bounds of `coalesce_ms`. */
 const [COALESCE_LEAST_MS, COALESCE_MOST_MS] = [100, 60_000];
+
+/** A `changed` is requested by `coalesce_ms`. */
+const NAMED_TYPES = CHRONOS_EVENT_TYPES.filter((type) => type !== 'changed');
 
 /** The query of `GET /v1/events`. */
 export const chronosEventQuerySchema = z.strictObject({
   /** Only these types, separated by commas; `reset` is always sent. */
-  types: shortText(300)
-    .transform((text, context) => {
-      const types = text.split(',');
-      const unknown = types.find((type) => !typeNames.has(type));
-      if (unknown === undefined) return types as ChronosEventType[];
-      const message = `must be types of ${[...typeNames].join(', ')}, separated by commas (got ${JSON.stringify(unknown)})`;
-      context.addIssue({ code: 'custom', message });
-      return z.NEVER;
-    })
-    .optional(),
+  types: typeList(NAMED_TYPES).optional(),
   /**
    * Merges the events into `changed`: the first 75 ms after a change, then at most one in this time. For a client that
    * reads the state again after any change.

@@ -13,6 +13,7 @@ export type ChangedIdsOptions = {
   events: (options: FollowStreamOptions) => AsyncIterable<{
     readonly alarm_id?: string | undefined;
     readonly intent_id?: string | undefined;
+    readonly turn_id?: string | undefined;
   }>;
   clock: Clock;
   /** Ends the stream. */
@@ -89,7 +90,8 @@ export class ChangedIds {
     };
     while (!signal.aborted) {
       try {
-        for await (const { alarm_id, intent_id } of events({ signal, onConnection })) this.add(alarm_id ?? intent_id);
+        for await (const { alarm_id, intent_id, turn_id } of events({ signal, onConnection }))
+          this.add(alarm_id ?? intent_id ?? turn_id);
       } catch {
         // The reader meets the same refusal when it reads, and reports it.
         this.add(undefined);
@@ -97,5 +99,46 @@ export class ChangedIds {
         await wait(clock, REFUSED_MS, signal);
       }
     }
+  }
+}
+
+/** Called with what has changed; must not throw. */
+type ChangeListener = (changes: Changes) => void;
+
+/** Shares one stream among listeners; it is open while there are any. */
+export class ChangeHub {
+  readonly #options: Omit<ChangedIdsOptions, 'signal'>;
+  readonly #listeners = new Set<ChangeListener>();
+  #over: AbortController | undefined;
+
+  constructor(options: Omit<ChangedIdsOptions, 'signal'>) {
+    this.#options = options;
+  }
+
+  get listeners(): number {
+    return this.#listeners.size;
+  }
+
+  /** Calls the listener until the returned function is called; also when the stream is opened, or opened again. */
+  follow(listener: ChangeListener): () => void {
+    this.#listeners.add(listener);
+    if (!this.#over) {
+      this.#over = new AbortController();
+      void this.#run(this.#over.signal);
+    }
+    return () => {
+      this.#listeners.delete(listener);
+      if (this.#listeners.size > 0) return;
+      this.#over?.abort();
+      this.#over = undefined;
+    };
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
+    const changed = new ChangedIds({ ...this.#options, signal });
+    await changed.opened;
+    // Before that, nothing was reported.
+    for (let changes = ALL_CHANGED; !signal.aborted; changes = await changed.next())
+      for (const listener of [...this.#listeners]) listener(changes);
   }
 }

@@ -93,9 +93,10 @@ export class FeedStreams<Change extends { owner: string; at: number }, Event ext
     items.onItems(() => send(items.take()));
 
     const watchCredential = () => {
+      if (stream.closed.aborted) return;
       const cancel = clock.after(HEARTBEAT_MS, async () => {
-        if (!(await request.isAccepted())) stream.close();
-        else if (!stream.closed.aborted) watchCredential();
+        if (await request.isAccepted()) watchCredential();
+        else stream.close();
       });
       stream.closed.addEventListener('abort', cancel);
     };

@@ -11,9 +11,12 @@ import { createExecutorClient, type ExecutorClient } from '../../../executor/cli
 import { type Clock, orAborted, wait } from '../../../kit/clock/clock.ts';
 import { WakeSignal } from '../../../kit/clock/wake-signal.ts';
 import { NoAnswer, withinTime } from '../../../kit/http/caller.ts';
+import { ChangeHub } from '../../../kit/http/changed-ids.ts';
+import type { FollowStreamOptions } from '../../../kit/http/follow-stream.ts';
 import { TurnCancelled } from '../../../turns/agent.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
 import type { ContextPiece, GateAnswer, IntentRequest } from '../../../wire/executor.ts';
+import type { IntentEvent } from '../../../wire/intent-event.ts';
 import type { RawJson } from '../../../wire/json.ts';
 import { type GateNotice, type ToolCallContext, ToolFailure, textAnswer } from '../tools/surface.ts';
 import type { Delegate } from '../tools/tool-set.ts';
@@ -26,7 +29,6 @@ import {
   type ShownGate,
 } from './gate-registry.ts';
 import { createIntentFollower, type IntentFollowerOptions, SAFETY_MS } from './intent-follower.ts';
-import { createIntentNews } from './intent-news.ts';
 
 // Finds gates that no turn follows: of parked tasks, also when a gate was created or answered while Neo slept.
 
@@ -155,6 +157,14 @@ function ownError(error: ReveilleError): ReveilleError {
   return new ReveilleError('unavailable', message, { retryable: false, cause: error });
 }
 
+/** Events of single calls are omitted: they change neither the status of an intent nor its gates. */
+async function* intentEvents(
+  client: Pick<ExecutorClient, 'events'>,
+  options: FollowStreamOptions,
+): AsyncGenerator<IntentEvent> {
+  for await (const event of client.events(options)) if (!event.type.startsWith('step.')) yield event;
+}
+
 export function createExecutorLink(options: DelegateOptions): ExecutorLink {
   const { conversations, clock, log } = options;
   const client = createExecutorClient({
@@ -164,7 +174,7 @@ export function createExecutorLink(options: DelegateOptions): ExecutorLink {
     explain: ownError,
     clock,
   });
-  const news = createIntentNews(client, clock);
+  const news = new ChangeHub({ events: (options) => intentEvents(client, options), clock });
   const registry = createGateRegistry(client);
   const follow = createIntentFollower({ ...options, client, news, registry });
   const background = new Set<Promise<void>>();

@@ -9,18 +9,19 @@ import { backoff } from '../../../kit/clock/backoff.ts';
 import { type Clock, wait } from '../../../kit/clock/clock.ts';
 import { WakeSignal } from '../../../kit/clock/wake-signal.ts';
 import { NoAnswer } from '../../../kit/http/caller.ts';
+import type { ChangeHub } from '../../../kit/http/changed-ids.ts';
 import type { Logger } from '../../../kit/log/log.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
 import { isIntentFinal } from '../../../wire/executor.ts';
 import { type GateNotice, type ToolAnswer, type ToolCallContext, textAnswer } from '../tools/surface.ts';
 import type { Approvers } from './approvers.ts';
 import { type GateRegistry, isShowable } from './gate-registry.ts';
-import type { IntentNews } from './intent-news.ts';
 import { describeBlockedCalls, isSettled, type Pending, renderOutcome, renderPending } from './outcome.ts';
 
 export type IntentFollowerOptions = {
   client: ExecutorClient;
-  news: IntentNews;
+  /** The events of the user's intents. */
+  news: Pick<ChangeHub, 'follow'>;
   registry: GateRegistry;
   approvers: Approvers;
   clock: Clock;
