@@ -63,7 +63,7 @@ export class TaskFeed {
     return { news: [...news, ...ended.filter(({ at }) => at >= from)], settle };
   }
 
-  /** Intents with a question, and those that failed. */
+  /** Intents with a question, and failed ones. */
   async #listed(signal: AbortSignal): Promise<IntentView[]> {
     const found = await Promise.all(
       (['awaiting_approval', 'failed', 'unknown'] as const).map((status) => {

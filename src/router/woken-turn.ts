@@ -53,6 +53,8 @@ const UNFINISHED: ReadonlySet<string> = new Set(['queued', 'running']);
 /** The number of consecutive failures after which a daemon counts as gone, and the pause after one. */
 const FAILURES = 3;
 const FAILED_MS = 500;
+/** How often a turn of a daemon without a stream of events is read. */
+const WITHOUT_EVENTS_MS = 5000;
 /** A stream that stalls, and a daemon whose stream has no such events, must not hide an outcome. */
 const SAFETY_MS = 30_000;
 const NOT_FOLLOWED: TurnOutcome = { known: 'lost', why: 'it was not followed to its end' };
@@ -91,12 +93,12 @@ export class DaemonNews {
     this.#clock = clock;
   }
 
-  /** Calls back when a turn may have changed; now and then for a daemon without events. @returns ends it */
+  /** Calls back when a turn may have changed, while the daemon has a stream. */
   follow(
     { dispatcher, url, token }: DaemonAddress & { dispatcher: Dispatcher },
     turnId: string,
     changed: () => void,
-  ): () => void {
+  ): { isOpen(): boolean; end(): void } {
     const hubs = this.#hubs.get(dispatcher) ?? new Map<string, ChangeHub>();
     this.#hubs.set(dispatcher, hubs);
     const key = `${url} ${token}`;
@@ -105,9 +107,12 @@ export class DaemonNews {
     const leave = hub.follow(({ isAll, ids }) => {
       if (isAll || ids.has(turnId)) changed();
     });
-    return () => {
-      leave();
-      if (hub.listeners === 0) hubs.delete(key);
+    return {
+      isOpen: () => hub.isOpen,
+      end() {
+        leave();
+        if (hub.listeners === 0) hubs.delete(key);
+      },
     };
   }
 
@@ -144,8 +149,13 @@ export function turnOfDaemon({ news, dispatcher, clock, url, token, accepted }: 
     by: 'daemon',
     outcome(signal) {
       let failures = 0;
+      let isOpen = () => false;
       return follow(clock, signal, {
-        subscribe: (changed) => news.follow({ dispatcher, url, token }, accepted.turn_id, changed),
+        subscribe(changed) {
+          const following = news.follow({ dispatcher, url, token }, accepted.turn_id, changed);
+          isOpen = following.isOpen;
+          return following.end;
+        },
         async look() {
           const asked = await queryTurn(dispatcher, { url, token, turn: accepted, clock, signal });
           if (asked.result !== 'answered') {
@@ -155,7 +165,7 @@ export function turnOfDaemon({ news, dispatcher, clock, url, token, accepted }: 
           failures = 0;
           return outcomeOf(asked.body.toString('utf8'), asked.status, url);
         },
-        pauseMs: () => (failures > 0 ? FAILED_MS : SAFETY_MS),
+        pauseMs: () => (failures > 0 ? FAILED_MS : isOpen() ? SAFETY_MS : WITHOUT_EVENTS_MS),
       });
     },
   };

@@ -55,11 +55,9 @@ export function shortText(maxCharacters: number) {
 
 /** Types of events, separated by commas. */
 export const typeList = <Type extends string>(known: readonly Type[]) =>
-  shortText(300).transform((text, context) => {
-    const types = text.split(',') as Type[];
-    const unknown = types.find((type) => !known.includes(type));
-    if (unknown === undefined) return types;
-    const message = `must be types of ${known.join(', ')}, separated by commas (got ${JSON.stringify(unknown)})`;
-    context.addIssue({ code: 'custom', message });
-    return z.NEVER;
-  });
+  shortText(300)
+    .refine(
+      (text) => text.split(',').every((type) => known.includes(type as Type)),
+      `must be types of ${known.join(', ')}, separated by commas`,
+    )
+    .transform((text) => text.split(',') as Type[]);

@@ -30,6 +30,7 @@ export class ChangedIds {
   readonly #options: ChangedIdsOptions;
   readonly #opened = Promise.withResolvers<void>();
   #isAll = false;
+  #isOpen = false;
   #ids = new Set<string>();
   #wake = () => {};
 
@@ -37,6 +38,11 @@ export class ChangedIds {
     this.#options = options;
     options.signal.addEventListener('abort', () => this.wake());
     void this.#follow();
+  }
+
+  /** Whether the stream is open now. */
+  get isOpen(): boolean {
+    return this.#isOpen;
   }
 
   /** Resolves when the stream is open for the first time, or could not be opened. Changes from then on are found. */
@@ -85,6 +91,7 @@ export class ChangedIds {
     const onConnection = ({ state }: Connection) => {
       const wasLost = isLost;
       isLost = state === 'lost';
+      this.#isOpen = !isLost;
       if (isLost !== wasLost) this.add(undefined);
       this.#opened.resolve();
     };
@@ -93,6 +100,7 @@ export class ChangedIds {
         for await (const { alarm_id, intent_id, turn_id } of events({ signal, onConnection }))
           this.add(alarm_id ?? intent_id ?? turn_id);
       } catch {
+        this.#isOpen = false;
         // The reader meets the same refusal when it reads, and reports it.
         this.add(undefined);
         this.#opened.resolve();
@@ -109,6 +117,7 @@ type ChangeListener = (changes: Changes) => void;
 export class ChangeHub {
   readonly #options: Omit<ChangedIdsOptions, 'signal'>;
   readonly #listeners = new Set<ChangeListener>();
+  #changed: ChangedIds | undefined;
   #over: AbortController | undefined;
 
   constructor(options: Omit<ChangedIdsOptions, 'signal'>) {
@@ -117,6 +126,11 @@ export class ChangeHub {
 
   get listeners(): number {
     return this.#listeners.size;
+  }
+
+  /** Whether the stream is open now. */
+  get isOpen(): boolean {
+    return this.#changed?.isOpen ?? false;
   }
 
   /** Calls the listener until the returned function is called; also when the stream is opened, or opened again. */
@@ -131,11 +145,13 @@ export class ChangeHub {
       if (this.#listeners.size > 0) return;
       this.#over?.abort();
       this.#over = undefined;
+      this.#changed = undefined;
     };
   }
 
   async #run(signal: AbortSignal): Promise<void> {
     const changed = new ChangedIds({ ...this.#options, signal });
+    this.#changed = changed;
     await changed.opened;
     // Before that, nothing was reported.
     for (let changes = ALL_CHANGED; !signal.aborted; changes = await changed.next())

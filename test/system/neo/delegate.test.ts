@@ -180,6 +180,21 @@ test('an event stream that breaks is opened again', async (t) => {
   assert.match(textOf(await answer), /was completed/);
 });
 
+test('the end of an intent reaches the waiting turn within 200 ms', async (t) => {
+  const { executor, link } = await setUp(t);
+  executor.course = () => ({ end: 'held' });
+  const answer = link.delegate('pay Bob', testCall());
+  await eventually('a stream of events is open', () => executor.streams() === 1);
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  const queries = executor.seen.length;
+  await new Promise((resolve) => setTimeout(resolve, 700));
+  assert.equal(executor.seen.length, queries, 'nothing is polled');
+  executor.finish(executor.intents[0]!, 'completed');
+  const began = Date.now();
+  assert.match(textOf(await answer), /was completed/);
+  assert.ok(Date.now() - began < 200, `${Date.now() - began} ms`);
+});
+
 test('a flood of events does not become a flood of queries', async (t) => {
   const { executor, link } = await setUp(t);
   executor.course = () => ({ end: 'held' });
