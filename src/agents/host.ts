@@ -66,6 +66,8 @@ export class LocalAgentHost implements AgentHost {
   readonly #makers;
   readonly #directDeliveries: DirectDeliveries;
   readonly #sender: Outbox | undefined;
+  /** Called after a change of any turn. */
+  readonly #readers = new Set<() => void>();
   #cancelPrune = () => {};
   #closed: Promise<void> | undefined;
 
@@ -84,7 +86,12 @@ export class LocalAgentHost implements AgentHost {
       webhook: webhookAgent({ client: this.#client, clock }),
     };
     const { turnReports } = options;
-    this.store = openAgentTurnStore(dataDir, clock, turnReports && (() => this.#sender?.wake()));
+    this.store = openAgentTurnStore(dataDir, clock, {
+      onChange: () => {
+        for (const changed of [...this.#readers]) changed();
+      },
+      onTurnReport: turnReports && (() => this.#sender?.wake()),
+    });
     if (turnReports)
       this.#sender = createTurnReportSender({
         ...turnReports,
@@ -101,6 +108,7 @@ export class LocalAgentHost implements AgentHost {
       workerOf: (turn) => this.#workerOfTurn(turn),
       onStart: (turn, at) => this.#onStart(turn, at),
       onFinished: (turn) => this.#onFinished(turn),
+      onCounts: options.onActivity,
     });
   }
 
@@ -158,7 +166,13 @@ export class LocalAgentHost implements AgentHost {
     const turn = this.store.ofFire(userId, fireId);
     if (!turn) return undefined;
     const { id, preset = '' } = turn;
-    return { by: this.#kindOf(preset), preset, read: () => this.store.turnById(id) };
+    return {
+      ...{ by: this.#kindOf(preset), preset, read: () => this.store.turnById(id) },
+      onChange: (changed) => {
+        this.#readers.add(changed);
+        return () => void this.#readers.delete(changed);
+      },
+    };
   }
 
   #kindOf(preset: string): RecordedTurn['by'] {

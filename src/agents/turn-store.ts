@@ -9,7 +9,7 @@ import { storageError } from '../kit/sqlite/sqlite-error.ts';
 import type { TurnFilter } from '../router/agent-host.ts';
 import type { Sessions } from '../turns/attempts.ts';
 import type { Turn } from '../turns/turn.ts';
-import { openTurnStore } from '../turns/turn-store.ts';
+import { openTurnStore, type TurnStoreOptions } from '../turns/turn-store.ts';
 import { TURN_COLUMNS, turnOf } from '../turns/turn-table.ts';
 import type { MachineTurnStatus } from '../wire/machine-turn.ts';
 
@@ -18,14 +18,18 @@ export type AgentTurnStore = ReturnType<typeof openAgentTurnStore>;
 /**
  * Opens and locks the store of a data folder until it is closed.
  *
- * @param onTurnReport called when a turn report has become durable; without it none are stored
+ * @param notify called after a change; without `onTurnReport` no turn reports are stored
  * @throws ReveilleError as `openDatabase`
  */
-export function openAgentTurnStore(dataDir: string, clock: Clock, onTurnReport?: () => void) {
+export function openAgentTurnStore(
+  dataDir: string,
+  clock: Clock,
+  notify: Pick<TurnStoreOptions, 'onChange' | 'onTurnReport'> = {},
+) {
   const { db, writes, run, ...turns } = openTurnStore({
     path: join(dataDir, 'turns.db'),
     migrations: new URL('./migrations', import.meta.url),
-    ...{ clock, perUser: true, onTurnReport },
+    ...{ clock, perUser: true, ...notify },
     hooks: () => ({
       changed(turn, { ending }) {
         if (ending?.session !== undefined) putSession(turn, ending.session, ending.cwd, turn.finishedAt!);

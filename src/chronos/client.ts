@@ -62,8 +62,12 @@ export type AlarmQuery = {
   until?: string | undefined;
 };
 export type FireQuery = { limit?: number; cursor?: string };
-/** `types`: only these; `reset` is always received. */
-export type EventOptions = FollowStreamOptions & { types?: readonly ChronosEventType[] | undefined };
+export type EventOptions = FollowStreamOptions & {
+  /** Only these; `reset` is always received. */
+  types?: readonly ChronosEventType[] | undefined;
+  /** Merges the events into `changed`: the first soon after a change, then at most one in this time. */
+  coalesceMs?: number | undefined;
+};
 export type AlarmPage = { alarms: AlarmView[]; count: number; next_cursor?: string };
 export type FirePage = { fires: FireView[]; next_cursor?: string };
 export type AgentPage = { agents: EnrolledKey[]; count: number; next_cursor?: string };
@@ -257,11 +261,12 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
     return open(await attend((limited) => freshToken(limited), signal));
   };
 
-  async function* events({ types, ...follow }: EventOptions): AsyncGenerator<ChronosEvent> {
+  async function* events({ types, coalesceMs, ...follow }: EventOptions): AsyncGenerator<ChronosEvent> {
     // Most commands follow nothing, and the parser would cost each of them time at its start.
     const { followStream } = await import('../kit/http/follow-stream.ts');
     const url = new URL(`${options.url.replace(/\/$/, '')}${CHRONOS_ROUTES.events.path}`);
     if (types) url.searchParams.set('types', types.join(','));
+    if (coalesceMs !== undefined) url.searchParams.set('coalesce_ms', String(coalesceMs));
     const read = (_type: string, data: unknown) => chronosEventSchema.safeParse(data).data;
     const open = (resume: Record<string, string>, signal: AbortSignal) => openEvents(url, resume, signal);
     yield* followStream({ open, read, name: `chronosd at ${options.url}`, clock }, follow);

@@ -2,6 +2,7 @@
 
 import { join } from 'node:path';
 import type { Clock } from '../kit/clock/clock.ts';
+import { EventFeed } from '../kit/http/event-feed.ts';
 import { randomSecret } from '../kit/identity/secrets.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { routerKeys } from '../router/client.ts';
@@ -9,7 +10,7 @@ import { type ChronosConfig, missingSecrets } from './config.ts';
 import { Absence } from './dispatch/absence.ts';
 import { Dispatcher, type FireReport } from './dispatch/dispatcher.ts';
 import { createHttpWaker } from './dispatch/http-waker.ts';
-import { EventFeed } from './events/feed.ts';
+import { alarmFeedSource } from './events/event.ts';
 import { Admission, type AdmissionSettings } from './http/admission.ts';
 import { startChronosServer } from './http/server.ts';
 import { createMetrics } from './metrics.ts';
@@ -116,7 +117,7 @@ export async function startChronos({
   const admission = new Admission(admissionSettings(config), bare, clock);
   let server: Awaited<ReturnType<typeof startChronosServer>> | undefined;
   const events = {
-    feed: new EventFeed({ store: bare, clock: storeClock }),
+    feed: new EventFeed({ source: alarmFeedSource(bare), clock: storeClock, name: 'chronosd' }),
     limits: {
       perOwner: config.CHRONOS_EVENT_STREAMS_PER_OWNER || Number.MAX_SAFE_INTEGER,
       inAll: config.CHRONOS_EVENT_STREAMS || Number.MAX_SAFE_INTEGER,

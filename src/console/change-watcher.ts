@@ -1,19 +1,13 @@
 /**
- * Detects changes once per user, however many pages are open: chronosd's events, hints of the installation, and polls
- * of the machine and of waiting questions while a page is open.
+ * Detects changes once per user while a page is open, however many are: the events of chronosd and of the executor, and
+ * hints of this process about the machine. Nothing is polled. The agent's events are left to its chat page, because
+ * following them would keep the machine awake; its questions are the executor's.
  */
+import type { Clock } from '../kit/clock/clock.ts';
+import { ChangedIds, type ChangedIdsOptions } from '../kit/http/changed-ids.ts';
+import type { ConsoleBackend, Hint } from './backend.ts';
 
-import type { ChronosClient } from '../chronos/client.ts';
-import { type Clock, wait } from '../kit/clock/clock.ts';
-import { ChangedIds } from '../kit/http/changed-ids.ts';
-import type { ConsoleBackend, Hint, Part } from './backend.ts';
-import type { Waiting } from './waiting-questions.ts';
-
-/** Short enough that a change reaches the page within a second, also with slow backends. */
-const POLL_EVERY_MS = 400;
-/** The interval grows with the number of users. */
-const PER_USER_MS = 5;
-/** A burst of events of one user loads the pages at most once in this time. */
+/** A burst of changes of one user loads the pages at most once in this time. */
 const GATHER_MS = 200;
 /**
  * Users notified per second, after a burst of the same size. Every notified page is loaded again. When the alarms of
@@ -21,37 +15,37 @@ const GATHER_MS = 200;
  */
 const NOTIFIED_PER_SECOND = 20;
 
-type Watched = { listeners: Set<(hint: Hint) => void>; stop: () => void };
+type Events = ChangedIdsOptions['events'];
+type Watched = {
+  readonly listeners: Set<(hint: Hint) => void>;
+  /** Resolves when the streams are open, or could not be opened. Changes from then on are found. */
+  readonly opened: Promise<unknown>;
+  readonly stop: () => void;
+};
 
 export class ChangeWatcher {
   readonly #clock: Clock;
-  readonly #waiting: (backend: ConsoleBackend) => Waiting;
   readonly #onHint: (user: string) => void;
   readonly #watched = new Map<ConsoleBackend, Watched>();
   /** End of the notification slots that are taken; monotonic ms. */
   #slotsEnd = Number.NEGATIVE_INFINITY;
 
   /** @param options.onHint called before the listeners, so that they do not reuse older reads */
-  constructor(options: {
-    clock: Clock;
-    waiting: (backend: ConsoleBackend) => Waiting;
-    onHint: (user: string) => void;
-  }) {
+  constructor(options: { clock: Clock; onHint: (user: string) => void }) {
     this.#clock = options.clock;
-    this.#waiting = options.waiting;
     this.#onHint = options.onHint;
   }
 
-  /** @returns a function that ends it */
-  watch(backend: ConsoleBackend, listener: (hint: Hint) => void): () => void {
+  watch(backend: ConsoleBackend, listener: (hint: Hint) => void): Pick<Watched, 'opened' | 'stop'> {
     const watched = this.#watched.get(backend) ?? this.#begin(backend);
     watched.listeners.add(listener);
-    return () => {
+    const stop = () => {
       watched.listeners.delete(listener);
       if (watched.listeners.size > 0) return;
       watched.stop();
       if (this.#watched.get(backend) === watched) this.#watched.delete(backend);
     };
+    return { opened: watched.opened, stop };
   }
 
   close(): void {
@@ -61,17 +55,21 @@ export class ChangeWatcher {
 
   #begin(backend: ConsoleBackend): Watched {
     const ended = new AbortController();
-    const watched: Watched = { listeners: new Set(), stop: () => ended.abort() };
+    const listeners: Watched['listeners'] = new Set();
     const notify = (hint: Hint) => {
       this.#onHint(backend.user);
-      for (const listener of [...watched.listeners]) listener(hint);
+      for (const listener of [...listeners]) listener(hint);
     };
-    this.#watched.set(backend, watched);
-    const stopListening = backend.onHint(notify);
-    ended.signal.addEventListener('abort', stopListening);
     const notifyInSlot = this.#inSlots(notify, ended.signal);
-    void this.#poll(backend, notifyInSlot, ended.signal);
-    if ('there' in backend.alarms) void this.#follow(backend.alarms.there, () => notifyInSlot('alarms'), ended.signal);
+    ended.signal.addEventListener('abort', backend.onHint(notifyInSlot));
+    const follow = (hint: Hint, events: Events) => this.#follow(events, () => notifyInSlot(hint), ended.signal);
+    const { alarms, intents } = backend;
+    const opened = Promise.all([
+      'there' in alarms && follow('alarms', (options) => alarms.there.events({ ...options, coalesceMs: GATHER_MS })),
+      'there' in intents && follow('approvals', (options) => intents.there.events(options)),
+    ]);
+    const watched = { listeners, opened, stop: () => ended.abort() };
+    this.#watched.set(backend, watched);
     return watched;
   }
 
@@ -100,41 +98,16 @@ export class ChangeWatcher {
     };
   }
 
-  async #follow(alarms: Pick<ChronosClient, 'events'>, onChange: () => void, signal: AbortSignal): Promise<void> {
-    const changed = new ChangedIds({ events: alarms.events, clock: this.#clock, signal });
-    while (!signal.aborted) {
-      await changed.next();
-      onChange();
-    }
-  }
-
-  async #poll(backend: ConsoleBackend, notify: (hint: Hint) => void, signal: AbortSignal): Promise<void> {
-    const seen = new Map<Hint, string>();
-    const compare = async (hint: Hint, read: () => Promise<string | undefined>) => {
-      // The page itself shows the error of an unreachable backend.
-      const found = await read().catch(() => undefined);
-      const before = seen.get(hint);
-      if (found === undefined || signal.aborted) return;
-      seen.set(hint, found);
-      if (before !== undefined && before !== found) notify(hint);
+  /** @returns as {@link Watched.opened} */
+  #follow(events: Events, onChange: () => void, signal: AbortSignal): Promise<void> {
+    const changed = new ChangedIds({ events, clock: this.#clock, signal });
+    const read = async () => {
+      while (!signal.aborted) {
+        await changed.next();
+        onChange();
+      }
     };
-    while (!signal.aborted) {
-      await Promise.all([
-        compare('approvals', async () => {
-          const gates = await this.#waiting(backend).renew();
-          return JSON.stringify(gates.map(({ gate }) => gate.displayed_sha256));
-        }),
-        compare('machines', () =>
-          of(backend.machines, async (machines) => {
-            const { state, running, updated_at } = await machines.show(backend.user);
-            return JSON.stringify([state, running, updated_at]);
-          }),
-        ),
-      ]);
-      await wait(this.#clock, Math.max(POLL_EVERY_MS, this.#watched.size * PER_USER_MS), signal);
-    }
+    void read();
+    return changed.opened;
   }
 }
-
-const of = async <T>(part: Part<T>, read: (there: T) => Promise<string>) =>
-  'there' in part ? read(part.there) : undefined;

@@ -79,6 +79,8 @@ const BODY_BYTES = 64 * 1024;
 /** Interval at which the sessions of open streams are checked. */
 const SESSION_CHECK_MS = 1000;
 const STREAMS_PER_SESSION = 12;
+/** A backend whose stream of events opens later does not delay the page. */
+const HELLO_MS = 1000;
 const BASE = '/:base{~[A-Za-z0-9_-]{22}}';
 
 export function createConsole(options: ConsoleOptions): ConsoleApp {
@@ -92,7 +94,6 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
   });
   const watcher = new ChangeWatcher({
     clock,
-    waiting: (backend) => waitingOf(backend, reads),
     onHint: () => reads.forget(),
   });
   const streams = new Map<string, Set<Open>>();
@@ -131,7 +132,6 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
 
   const countOf = (backend: ConsoleBackend): Promise<number | undefined> =>
     waitingOf(backend, reads)
-      .read()
       .then(({ length }) => length)
       .catch(() => undefined);
 
@@ -189,9 +189,7 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
     const stream = openLive(clock, AbortSignal.any([info.closing, context.signal]), HEADERS);
     const open = { session, close: stream.close };
     streams.set(session.base, opened.add(open));
-    // Hints cover changes from here on, so older reads must not be reused.
-    reads.forget();
-    const stop = watcher.watch(backend, (hint) => {
+    const { opened: covered, stop } = watcher.watch(backend, (hint) => {
       if (sessions.isValid(session)) stream.send({ event: 'hint', data: hint });
       else stream.close();
     });
@@ -200,7 +198,16 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
       opened.delete(open);
       if (opened.size === 0) streams.delete(session.base);
     });
-    stream.send({ event: 'hello', data: '' });
+    // The page reads itself again. Hints cover changes from here on, so older reads must not be reused.
+    const hello = () => {
+      reads.forget();
+      stream.send({ event: 'hello', data: '' });
+    };
+    const cancel = clock.after(HELLO_MS, hello);
+    void covered.then(() => {
+      cancel();
+      hello();
+    });
     if (conversation !== undefined)
       void followChat(context, { conversation, seen: context.query.get('seen') ?? '' }, stream);
     return stream.response;

@@ -18,13 +18,8 @@ export class SharedReads {
 
   read<T>(key: string, request: () => Promise<T>): Promise<T> {
     const kept = this.#answers.get(key);
-    if (kept && this.#clock.monotonic() - kept.at < this.#keepMs) return kept.answer as Promise<T>;
-    return this.renew(key, request);
-  }
-
-  /** Makes a new request and shares its answer from now on. */
-  renew<T>(key: string, request: () => Promise<T>): Promise<T> {
     const now = this.#clock.monotonic();
+    if (kept && now - kept.at < this.#keepMs) return kept.answer as Promise<T>;
     const answer = request();
     this.#answers.delete(key);
     this.#answers.set(key, { at: now, answer });

@@ -10,13 +10,6 @@ import type { SharedReads } from './shared-reads.ts';
 /** A question, its intent, and the source text of the call, in which numbers keep all digits. */
 export type WaitingQuestion = { readonly intent: IntentView; readonly gate: WaitingGate; readonly text: string };
 
-export type Waiting = {
-  /** The waiting questions, oldest intent first; empty without an executor. Rejects if the executor does not answer. */
-  read(): Promise<readonly WaitingQuestion[]>;
-  /** The same with a new request. */
-  renew(): Promise<readonly WaitingQuestion[]>;
-};
-
 const MAX_INTENTS = 50;
 
 async function readAll(intents: ExecutorClient): Promise<WaitingQuestion[]> {
@@ -30,11 +23,12 @@ async function readAll(intents: ExecutorClient): Promise<WaitingQuestion[]> {
   return gates.flat();
 }
 
-export function waitingOf(backend: ConsoleBackend, reads: SharedReads): Waiting {
-  const { intents } = backend;
-  if ('missing' in intents) return { read: async () => [], renew: async () => [] };
-  const [key, all] = [`${backend.user} waiting`, () => readAll(intents.there)];
-  return { read: () => reads.read(key, all), renew: () => reads.renew(key, all) };
+/** The waiting questions, oldest intent first; empty without an executor. Rejects if the executor does not answer. */
+export async function waitingOf(
+  { user, intents }: Pick<ConsoleBackend, 'user' | 'intents'>,
+  reads: SharedReads,
+): Promise<readonly WaitingQuestion[]> {
+  return 'missing' in intents ? [] : reads.read(`${user} waiting`, () => readAll(intents.there));
 }
 
 /** Why a question is closed, with its approver; `undefined` while it waits. */

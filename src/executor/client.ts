@@ -1,23 +1,18 @@
 /**
  * The typed clients of the executor (docs/reference/api.md, "Executor"): one for intents and their questions, one for the
- * rosters; and a follower of an intent's events.
+ * rosters.
  */
 import { createHash } from 'node:crypto';
 import type { z } from 'zod';
-import { type Clock, systemClock, wait } from '../kit/clock/clock.ts';
+import { type Clock, systemClock } from '../kit/clock/clock.ts';
 import { type Call, callOf, createCaller, type Daemon, type LimitedCall, withinTime } from '../kit/http/caller.ts';
 import { joinUrl, openStream } from '../kit/http/exchange.ts';
+import type { FollowStreamOptions } from '../kit/http/follow-stream.ts';
 import { shellWord } from '../kit/identity/private-file.ts';
 import type { ApproverList, ApproverRequest, ApproverView, RevocationRequest } from '../wire/approver.ts';
 import { canonicalJson } from '../wire/canonical-json.ts';
-import {
-  type GateAnswer,
-  type gateSchema,
-  INTENT_EVENTS,
-  type IntentRequest,
-  type IntentStatus,
-  type intentStateSchema,
-} from '../wire/executor.ts';
+import type { GateAnswer, gateSchema, IntentRequest, IntentStatus, intentStateSchema } from '../wire/executor.ts';
+import { type IntentEvent, intentEventSchema } from '../wire/intent-event.ts';
 import type { IntentView } from '../wire/intent-view.ts';
 import { elementsOf, RawJson, sliceAt } from '../wire/json.ts';
 import type { PasskeyList, PasskeyRequest } from '../wire/passkey.ts';
@@ -43,6 +38,9 @@ export function digestsOf({ call, question }: WaitingGate): { call_sha256: strin
 /** The state of an intent. */
 export type IntentState = z.output<typeof intentStateSchema>;
 
+/** `intentId`: only of this intent, beginning with its present state unless `after` is given. */
+export type EventOptions = FollowStreamOptions & { intentId?: string | undefined };
+
 /** A parsed value and its source text, whose numbers have all digits. */
 export type Reply<T> = { readonly value: T; readonly text: RawJson };
 
@@ -56,6 +54,7 @@ export type ExecutorClientOptions = ExecutorEndpoint & {
   userId: string;
   /** Limits each call; 15 seconds by default. */
   attend?: LimitedCall;
+  clock?: Clock | undefined;
 } & Pick<Daemon, 'maxBytes' | 'explain'>;
 
 const CALL_MS = 15_000;
@@ -95,7 +94,7 @@ function callsOf(daemon: Omit<Daemon, 'name' | 'remedy'>, attend: LimitedCall = 
 }
 
 /** @throws from its methods `ReveilleError` with the executor's error, `NoAnswer` without a readable answer */
-export function createExecutorClient({ userId, attend, ...place }: ExecutorClientOptions) {
+export function createExecutorClient({ userId, attend, clock = systemClock, ...place }: ExecutorClientOptions) {
   const headers = { [WAKE_HEADERS.user]: userId };
   const { address, send, fetchParsed, entries } = callsOf({ ...place, headers, tokenName: 'EXECUTOR_TOKEN' }, attend);
 
@@ -120,7 +119,8 @@ export function createExecutorClient({ userId, attend, ...place }: ExecutorClien
     },
 
     /** An intent with its plan. */
-    view: (id: string): Promise<Reply<IntentView>> => fetchParsed(EXECUTOR_ROUTES.getIntent, { id }),
+    view: (id: string, signal?: AbortSignal): Promise<Reply<IntentView>> =>
+      fetchParsed(EXECUTOR_ROUTES.getIntent, { id }, {}, signal),
 
     /** The state alone, without the plan. */
     state: (id: string, signal?: AbortSignal): Promise<Reply<IntentState>> =>
@@ -164,79 +164,29 @@ export function createExecutorClient({ userId, attend, ...place }: ExecutorClien
     /** The source text: a verifier needs the exact bytes. */
     receipt: (id: string): Promise<RawJson> => send(callOf(EXECUTOR_ROUTES.getReceipt, { id })),
 
-    /** Opens the event stream of an intent; resolves when it is connected. */
-    openEvents: (intentId: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> =>
-      openStream(joinUrl(address, `${EXECUTOR_ROUTES.events.path}?intent_id=${encodeURIComponent(intentId)}`), {
-        headers: { ...headers, ...(place.token === undefined ? {} : { authorization: `Bearer ${place.token}` }) },
-        signal,
-      }),
+    /**
+     * The events of the user's intents, over any number of connections, until the signal aborts. After `reset`, events
+     * may be missing. @throws ReveilleError the executor's permanent refusals
+     */
+    async *events({ intentId, ...follow }: EventOptions): AsyncGenerator<IntentEvent> {
+      // Most commands follow nothing, and the parser would cost each of them time at its start.
+      const { followStream } = await import('../kit/http/follow-stream.ts');
+      const url = joinUrl(address, EXECUTOR_ROUTES.events.path);
+      if (intentId !== undefined) url.searchParams.set('intent_id', intentId);
+      const bearer = place.token === undefined ? {} : { authorization: `Bearer ${place.token}` };
+      yield* followStream(
+        {
+          open: (resume, signal) => openStream(url, { headers: { ...headers, ...bearer, ...resume }, signal }),
+          read: (type, data) => intentEventSchema.safeParse({ ...(data as object), type }).data,
+          name: 'the executor',
+          clock,
+        },
+        follow,
+      );
+    },
   };
 }
 export type ExecutorClient = ReturnType<typeof createExecutorClient>;
-
-/** Pauses before a broken stream is reopened. */
-const REOPEN_MS = [500, 1000, 2000, 5000, 10_000];
-
-const KNOWN: ReadonlySet<string> = new Set(INTENT_EVENTS);
-
-/** The stream is closed when a line exceeds this length. */
-const LINE_MAX = 1024 * 1024;
-
-/** The kinds of the events of a stream, in order of arrival (WHATWG HTML, §9.2.6). */
-async function* eventKinds(stream: ReadableStream<Uint8Array>): AsyncGenerator<string> {
-  let rest = '';
-  let kind = 'message';
-  for await (const chunk of stream.pipeThrough(new TextDecoderStream())) {
-    const lines = (rest + chunk).split(/\r\n|\n|\r/);
-    rest = lines.pop()!;
-    if (rest.length > LINE_MAX) throw new Error('a line of the event stream has no end');
-    for (const line of lines) {
-      if (line.startsWith('event:')) kind = line.slice('event:'.length).trim();
-      else if (line === '') {
-        yield kind;
-        kind = 'message';
-      }
-    }
-  }
-}
-
-export type IntentEvents = {
-  /** Whether the stream is connected. */
-  live(): boolean;
-};
-
-/**
- * Follows an intent's events until the signal aborts, and reopens the stream when it breaks. An event is only a hint to
- * read the state, which the caller also polls. So a broken, stalled or wrong stream loses nothing.
- *
- * @param open opens a stream
- * @param onHint called after an event or a reconnect: the state may have changed
- */
-export function followIntent(
-  open: (signal: AbortSignal) => Promise<ReadableStream<Uint8Array>>,
-  { clock, signal, onHint }: { clock: Clock; signal: AbortSignal; onHint: () => void },
-): IntentEvents {
-  let live = false;
-  const follow = async () => {
-    for (let failures = 0; !signal.aborted; failures++) {
-      try {
-        const stream = await open(signal);
-        live = true;
-        onHint();
-        for await (const kind of eventKinds(stream)) {
-          failures = 0;
-          if (KNOWN.has(kind)) onHint();
-        }
-      } catch {
-        // The caller also polls the executor and reports its failures there.
-      }
-      live = false;
-      await wait(clock, REOPEN_MS[Math.min(failures, REOPEN_MS.length - 1)]!, signal);
-    }
-  };
-  void follow();
-  return { live: () => live };
-}
 
 /** The admin client: approvers and submitters. */
 export function createExecutorAdmin({ attend, ...place }: ExecutorEndpoint & { attend?: LimitedCall }) {

@@ -87,6 +87,10 @@ export const executorSettingsSchema = z.object({
   EXECUTOR_MAX_OPEN_INTENTS: wholeNumber(1, 1_000_000).default(1000),
   /** Conversation that was submitted with them and is stored until they are compiled. */
   EXECUTOR_MAX_CONTEXT_MIB: wholeNumber(1, 100_000).default(16),
+  /** Open streams of events of one user; 0 removes the limit, here and below. */
+  EXECUTOR_EVENT_STREAMS_PER_USER: wholeNumber(0, 100_000_000).default(32),
+  /** The same of all users. Each stream keeps a connection. */
+  EXECUTOR_EVENT_STREAMS: wholeNumber(0, 100_000_000).default(2000),
   /** Receiver of a webhook when a question waits. */
   EXECUTOR_NOTIFY_URL: urlSetting.optional(),
   /** The secret that signs the webhook. */
@@ -239,6 +243,10 @@ export function parseExecutorConfig(settings: Settings) {
     model,
     reconcileMs: read.EXECUTOR_RECONCILE_SECONDS * 1000,
     bounds: { openIntents: read.EXECUTOR_MAX_OPEN_INTENTS, contextBytes: read.EXECUTOR_MAX_CONTEXT_MIB * 1024 * 1024 },
+    streams: {
+      perOwner: read.EXECUTOR_EVENT_STREAMS_PER_USER || Number.MAX_SAFE_INTEGER,
+      inAll: read.EXECUTOR_EVENT_STREAMS || Number.MAX_SAFE_INTEGER,
+    },
     notify,
     /** Without it no agent that parked an intent is woken. */
     chronos,

@@ -2,19 +2,22 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../kit/clock/clock.ts';
+import { EventFeed } from '../kit/http/event-feed.ts';
+import { FeedStreams } from '../kit/http/feed-stream.ts';
 import type { RunningServer } from '../kit/http/server.ts';
 import { loadOrCreateKey } from '../kit/identity/keys.ts';
 import type { Logger } from '../kit/log/log.ts';
 import type { Model } from '../kit/model/model.ts';
 import type { Sandbox } from '../kit/process/isolation.ts';
 import { labelSchema, ownerOf } from '../wire/did.ts';
-import type { ReveilleError } from '../wire/errors.ts';
+import { ReveilleError } from '../wire/errors.ts';
 import type { Settings } from '../wire/settings.ts';
 import { type BackgroundToolbox, backgroundToolbox } from './background-toolbox.ts';
 import { type Compiler, offlineCompiler } from './compile/compiler.ts';
 import type { ExecutorConfig } from './config.ts';
 import { createRail } from './execution/rail.ts';
 import { startExecutorServer } from './http/server.ts';
+import { intentFeedSource } from './journal/intent-changes.ts';
 import { openJournal } from './journal/journal.ts';
 import { createExecutorOutbox } from './outbox/outbox.ts';
 import { type ReadPolicy, readPolicy } from './policy/read-policy.ts';
@@ -28,6 +31,10 @@ const DRAIN_MS = 10_000;
  * How long the start waits for servers that must be compared with the lock; a hanging server must not delay answers.
  */
 const COMPARE_MS = 5_000;
+
+/** Names in a refusal of too many streams of events, and when to try again. */
+const STREAM_SETTINGS = { perOwner: 'EXECUTOR_EVENT_STREAMS_PER_USER', inAll: 'EXECUTOR_EVENT_STREAMS' };
+const STREAM_RETRY_SECONDS = 60;
 
 type ExecutorOptions = {
   readonly config: ExecutorConfig;
@@ -160,6 +167,11 @@ export async function startExecutor(options: ExecutorOptions): Promise<RunningEx
   const compiler = compilerOf(options, { toolbox, policy });
   const canWake = config.chronos !== undefined;
   const rail = createRail({ journal, toolbox, policy, compiler, clock, log, reconcileMs, canWake });
+  const feed = new EventFeed({ source: intentFeedSource(journal), clock, name: 'the executor' });
+  const streams = new FeedStreams({
+    ...{ feed, clock, limits: config.streams, settings: STREAM_SETTINGS, figures: { open: 0, sent: 0 } },
+    refusal: (message) => new ReveilleError('rate_limited', message, { retryAfterSeconds: STREAM_RETRY_SECONDS }),
+  });
   const outbox = createExecutorOutbox({
     ...{ messages: journal.outbox, rail, config, key, variables, clock, log },
     random: Math.random,
@@ -167,7 +179,7 @@ export async function startExecutor(options: ExecutorOptions): Promise<RunningEx
   let server: RunningServer;
   try {
     await checkTools(toolbox, options, toolVariables);
-    const parts = { config, rail, journal, publicKey: key.publicKeyHex, tools: toolbox };
+    const parts = { config, rail, streams, journal, publicKey: key.publicKeyHex, tools: toolbox };
     server = await startExecutorServer({ ...parts, clock, log, drainMs });
   } catch (error) {
     await toolbox.close();
@@ -190,6 +202,7 @@ export async function startExecutor(options: ExecutorOptions): Promise<RunningEx
 
   const close = async () => {
     cancelTools();
+    feed.close();
     // Concurrently: requests, calls in progress and outbox do not depend on each other.
     await Promise.all([server.close(), rail.close(drainMs), outbox.close()]);
     await toolbox.close();

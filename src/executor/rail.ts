@@ -11,12 +11,6 @@ export type IntentState = Readonly<z.output<typeof intentStateSchema>>;
 
 export type NodeState = IntentView['nodes'][number];
 
-export type IntentEvent = {
-  readonly type: 'gate.invoked' | 'intent.attest' | 'intent.fail' | 'intent.cancel';
-  readonly intentId: string;
-  readonly nodeId?: string;
-};
-
 /**
  * Each method operates on the intents of one user; intents of other users are `not_found`. The methods throw
  * ReveilleError.
@@ -41,8 +35,6 @@ export type ExecutorRail = {
   /** Queries the tools again for the outcome of calls whose outcome is unknown. */
   reconcile(user: string, intentId: string): Promise<IntentState>;
   receipt(user: string, intentId: string): IntentReceipt;
-  /** @returns a function that ends the subscription */
-  subscribe(user: string, intentId: string, listener: (event: IntentEvent) => void): () => void;
   /** Resumes the intents that an earlier process left open. */
   start(): void;
   /** Starts nothing new, waits up to `drainMs` for calls in progress, and leaves the rest to the next process. */

@@ -1,17 +1,19 @@
 /**
- * The notifier: follows the events of one user's alarms, polls for intents, and sends notifications to the user's channels. It uses
- * the user's own rights, and nothing waits for it: a failed notification does not affect a wake.
+ * The notifier: follows the events of one user's alarms and intents, and sends notifications to the user's channels. It
+ * uses the user's own rights, and nothing waits for it: a failed notification does not affect a wake.
  */
 import { createECDH } from 'node:crypto';
 import type { ChronosClient } from '../chronos/client.ts';
 import type { ExecutorClient } from '../executor/client.ts';
 import { type Clock, wait } from '../kit/clock/clock.ts';
-import { ALL_CHANGED, ChangedIds } from '../kit/http/changed-ids.ts';
+import { ALL_CHANGED, ChangedIds, type ChangedIdsOptions, type Changes } from '../kit/http/changed-ids.ts';
+import type { FollowStreamOptions } from '../kit/http/follow-stream.ts';
 import { GuardedClient } from '../kit/http/guarded-client.ts';
 import type { Resolve } from '../kit/http/guarded-lookup.ts';
 import { randomSecret } from '../kit/identity/secrets.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { createOutbox, type Delivery } from '../kit/outbox/outbox.ts';
+import type { IntentEvent, IntentEventType } from '../wire/intent-event.ts';
 import type { Settings } from '../wire/settings.ts';
 import { AlarmFeed, type Look } from './alarm-feed.ts';
 import { APPROVAL_PATH, makeApprovalToken } from './approval-link.ts';
@@ -28,7 +30,7 @@ export type NotifierOptions = {
   readonly user: string;
   readonly alarms: Pick<ChronosClient, 'events' | 'listAlarms' | 'getAlarm' | 'listFires'>;
   /** Without an executor, there are no questions. */
-  readonly tasks: Pick<ExecutorClient, 'list' | 'gates'> | undefined;
+  readonly tasks: Pick<ExecutorClient, 'events' | 'list' | 'view' | 'gates'> | undefined;
   /** The console's address for phones, without a trailing slash; without it, no notification has links. */
   readonly consoleUrl: string | undefined;
   /** IANA; the time zone of summaries. */
@@ -47,18 +49,16 @@ export type NotifierOptions = {
 };
 
 export type Notifier = {
-  /** Triggers a query of the intents now. */
-  hint(): void;
   /** Stops; the next process continues. */
   close(): Promise<void>;
 };
 
 /** Events after which a query can find news. */
 const NEWS_TYPES = ['fire.delivered', 'fire.failed', 'fire.missed', 'turn.finished', 'turn.failed'] as const;
-const LOOK_EVERY_MS = 1000;
+const TASK_NEWS_TYPES: ReadonlySet<IntentEventType> = new Set(['gate.invoked', 'intent.fail', 'reset']);
 /** Limits the share of time spent on queries, however many alarms there are. */
 const SHARE_OF_TIME = 20;
-/** Several hints in a row cause one query. */
+/** Several events in a row cause one query. */
 const HINT_MS = 50;
 const FAILED_MS = 10_000;
 const PRUNE_EVERY_MS = 3_600_000;
@@ -94,6 +94,14 @@ export function vapidOf(store: NotifyStore, consoleUrl: string | undefined): Cha
   const made = JSON.parse(store.secret('vapid', newVapidKeys)) as VapidKeys;
   // Push services require a contact address; one of them rejects addresses of this computer.
   return { ...made, subject: consoleUrl?.startsWith('https://') ? consoleUrl : NOBODY };
+}
+
+/** The events of intents after which a query can find news. */
+async function* taskEvents(
+  tasks: Pick<ExecutorClient, 'events'>,
+  options: FollowStreamOptions,
+): AsyncGenerator<IntentEvent> {
+  for await (const event of tasks.events(options)) if (TASK_NEWS_TYPES.has(event.type)) yield event;
 }
 
 /** Starts the notifier with an immediate query. */
@@ -137,7 +145,6 @@ export function startNotifier(options: NotifierOptions): Notifier {
     about: ({ id: notification, channel }) => ({ notification, channel: channel.name }),
   });
 
-  let onHint = () => {};
   const take = (source: string, { news, settle }: Look, since: number) => {
     const fresh = store.record({ user, source, news, since }, clock.now());
     settle();
@@ -145,54 +152,34 @@ export function startNotifier(options: NotifierOptions): Notifier {
     for (const one of fresh) onNews?.(one);
   };
 
-  /**
-   * Reads one source while this runs; a failing source does not block others.
-   *
-   * @param next waits until the source may have news, at least for the given time
-   * @param missed called when a query failed or its news could not be stored
-   */
+  /** Reads one source when its events announce changes; a failing source does not block others. */
   const follow = async (
     source: string,
-    look: () => Promise<Look>,
-    next: (pauseMs: number) => Promise<void>,
-    missed = () => {},
+    changed: ChangedIds,
+    look: (changes: Changes, signal: AbortSignal) => Promise<Look>,
   ): Promise<void> => {
+    await changed.opened;
     let isDown = false;
-    while (!over.signal.aborted) {
+    for (let changes = ALL_CHANGED; !over.signal.aborted; changes = await changed.next()) {
       const began = { at: clock.now(), tick: clock.monotonic() };
       try {
-        take(source, await look(), began.at);
+        take(source, await look(changes, over.signal), began.at);
         if (isDown) log.info({ source }, 'news can be queried again');
         isDown = false;
       } catch (err) {
         if (over.signal.aborted) return;
         if (!isDown) log.warn({ err, source }, 'news cannot be queried; trying again');
         isDown = true;
-        missed();
+        changed.giveBack(changes);
       }
-      await next(isDown ? FAILED_MS : SHARE_OF_TIME * (clock.monotonic() - began.tick));
+      const pauseMs = Math.max(HINT_MS, SHARE_OF_TIME * (clock.monotonic() - began.tick));
+      await wait(clock, isDown ? FAILED_MS : pauseMs, over.signal);
     }
   };
 
-  /** The executor has no stream of a user's intents: it is polled, and at each hint. */
-  const nextTasks = async (pauseMs: number) => {
-    const cut = new AbortController();
-    onHint = () => cut.abort();
-    await wait(clock, Math.max(LOOK_EVERY_MS, pauseMs), AbortSignal.any([over.signal, cut.signal]));
-    onHint = () => {};
-    if (cut.signal.aborted) await wait(clock, HINT_MS, over.signal);
-  };
-
-  const changed = new ChangedIds({
-    events: (options) => alarms.events({ ...options, types: NEWS_TYPES }),
-    ...{ clock, signal: over.signal },
-  });
-  let changes = ALL_CHANGED;
-  const lookAtAlarms = () => feeds.alarms.look(changes, over.signal);
-  const nextAlarms = async (pauseMs: number) => {
-    await wait(clock, Math.max(HINT_MS, pauseMs), over.signal);
-    changes = await changed.next();
-  };
+  const changedIds = (events: ChangedIdsOptions['events']) => new ChangedIds({ events, clock, signal: over.signal });
+  const alarmsChanged = changedIds((options) => alarms.events({ ...options, types: NEWS_TYPES }));
+  const tasksChanged = tasks && changedIds((options) => taskEvents(tasks, options));
 
   const prune = async () => {
     while (!over.signal.aborted) {
@@ -206,14 +193,13 @@ export function startNotifier(options: NotifierOptions): Notifier {
   };
 
   outbox.start();
-  const { tasks: taskFeed } = feeds;
+  const { alarms: alarmFeed, tasks: taskFeed } = feeds;
   const following = [
-    changed.opened.then(() => follow('alarms', lookAtAlarms, nextAlarms, () => changed.giveBack(changes))),
-    taskFeed && follow('tasks', () => taskFeed.look(over.signal), nextTasks),
+    follow('alarms', alarmsChanged, (changes, signal) => alarmFeed.look(changes, signal)),
+    taskFeed && follow('tasks', tasksChanged!, (changes, signal) => taskFeed.look(changes, signal)),
     prune(),
   ];
   return {
-    hint: () => onHint(),
     async close() {
       over.abort();
       await Promise.all([outbox.close(), ...following]);

@@ -30,6 +30,8 @@ export type AgentHostOptions = {
   clock: Clock;
   log: Logger;
   onStage?: OnStage;
+  /** Called when the running or waiting turns of a user have changed. */
+  onActivity?: (userId: string) => void;
   /** The destination of turn reports, and the signing key of a user; without it none are stored. */
   turnReports?: Pick<TurnReportSenderOptions, 'url' | 'keyOf'>;
 };
@@ -43,6 +45,8 @@ export type RecordedTurn = {
   readonly preset: string;
   /** Reads its state; `undefined` when it was deleted. */
   readonly read: () => Turn | undefined;
+  /** Calls back when any turn has changed. @returns ends it */
+  readonly onChange: (changed: () => void) => () => void;
 };
 
 export type TurnFilter = {

@@ -23,6 +23,7 @@ import { addTurnReportKeyRoutes, addWakeRoutes } from './http/wake-routes.ts';
 import { type Machine, suspendMachine } from './machines/machine.ts';
 import { PendingTurns } from './machines/pending-turns.ts';
 import { Registry } from './machines/registry.ts';
+import { StateSignal } from './machines/state-signal.ts';
 import type { RouterFigures } from './metrics.ts';
 import { AwakeRecords } from './providers/awake-records.ts';
 import type { ProviderParts } from './providers/descriptor.ts';
@@ -81,7 +82,9 @@ const CONNECTIONS = 128;
 export async function startRouter(options: RouterOptions): Promise<RunningRouter> {
   const { config, clock, log, version } = options;
   for (const warning of config.warnings) log.warn(warning);
-  const registry = new Registry(config.dataDir, clock);
+  const states = new StateSignal();
+  const onState = (userId: string) => states.notify(userId);
+  const registry = new Registry(config.dataDir, clock, onState);
   const connect = guardedConnector();
   // A turn of an external server may keep its connection for an hour.
   const targetCalls = new Agent({ connections: CONNECTIONS, pipelining: 1, allowH2: false, connect });
@@ -90,7 +93,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     grantedTo: options.grantedTo,
     machines: () => registry.all(),
   });
-  const agents = await openAgents(options, registry, isolation, targetCalls);
+  const agents = await openAgents(options, registry, isolation, targetCalls, onState);
   // Health checks have their own connections: hanging deliveries must not make a daemon seem dead.
   const deliveries = new Agent({ connections: CONNECTIONS, pipelining: 1, allowH2: false, connect });
   const healthChecks = new Agent({ connections: 4, pipelining: 1, allowH2: false, connect });
@@ -115,7 +118,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     log,
   });
   const pendingTurns = new PendingTurns(file, commits, log);
-  const fleet = new Fleet(registry, { providers, pendingTurns, probe, clock, log, startLimitMs });
+  const fleet = new Fleet(registry, { providers, pendingTurns, probe, clock, log, startLimitMs, onPhase: onState });
   const restarter = new Restarter({ fleet, registry, pendingTurns, clock, log });
   const budgets = new Budgets({
     records: new WakeRecords(file, commits),
@@ -193,6 +196,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
       ...{ config: config.public, tokens, version, pagesOf: options.pagesOf, ready, drainMs: DRAIN_MS },
       rows: new ConsoleRows({ registry, clock, log }),
       machineOf: (userId) => ownMachine({ registry, fleet, agents, budgets, log }, userId),
+      states,
       ...{ registry, fleet, dispatcher: userRequests, clock, log, timeoutMs: config.wakeTimeoutMs },
     });
     // Only a router that got its ports touches the machines of an earlier one. No request is read before this turn of
@@ -245,6 +249,7 @@ async function openAgents(
   registry: Registry,
   isolation: Isolation,
   dispatcher: Dispatcher,
+  onActivity: (userId: string) => void,
 ): Promise<AgentHost> {
   const { config, clock, log, environment, onStage } = options;
   const suspend = async (userId: string, why: string) => {
@@ -275,6 +280,7 @@ async function openAgents(
       isolation,
       clock,
       log,
+      onActivity,
       ...reporting,
     });
   } catch (thrown) {

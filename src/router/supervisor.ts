@@ -18,6 +18,8 @@ export type SupervisorOptions = {
   log: Logger;
   /** The time limit of a start, milliseconds. */
   startLimitMs: number;
+  /** Called after each change of {@link Supervisor.phase}. */
+  onPhase: (userId: string) => void;
 };
 
 /** A ready daemon that is not put to sleep until the lease is released. */
@@ -72,6 +74,11 @@ export class Supervisor {
 
   get phase(): Phase['name'] {
     return this.#phase.name;
+  }
+
+  #enter(phase: Phase): void {
+    this.#phase = phase;
+    this.#options.onPhase(this.#userId);
   }
 
   /** The progress of a start under way, in the provider's words. */
@@ -226,7 +233,7 @@ export class Supervisor {
         log.warn({ err, user_id: this.#userId }, 'a machine could not be started');
       },
     });
-    this.#phase = { name: 'starting', startup };
+    this.#enter({ name: 'starting', startup });
     this.#stoppable = stoppable;
     return startup.outcome;
   }
@@ -237,18 +244,18 @@ export class Supervisor {
     const removeListener = () => daemon.gone.removeEventListener('abort', onGone);
     this.#uses.begin();
     const phase = { name: 'ready', machine, daemon, removeListener } as const;
-    this.#phase = phase;
+    this.#enter(phase);
     if (daemon.gone.aborted) this.#endReady(phase);
   }
 
   /** From ready to asleep, as far as known. `#stoppable` stays, so that a stop still ends possible processes. */
   #endReady(phase: Extract<Phase, { name: 'ready' }>): void {
     phase.removeListener();
-    this.#phase = { name: 'asleep' };
+    this.#enter({ name: 'asleep' });
   }
 
   #becomeAsleep(): void {
-    this.#phase = { name: 'asleep' };
+    this.#enter({ name: 'asleep' });
     this.#stoppable = undefined;
   }
 
@@ -257,7 +264,7 @@ export class Supervisor {
     this.#ending.abort();
     this.#ending = new AbortController();
     const { promise: done, resolve } = Promise.withResolvers<void>();
-    this.#phase = { name: 'stopping', done };
+    this.#enter({ name: 'stopping', done });
     const ended = async () => {
       if (before.name === 'ready') before.removeListener();
       if (before.name === 'starting') {
@@ -273,7 +280,7 @@ export class Supervisor {
         () => this.#becomeAsleep(),
         (err: unknown) => {
           // `#stoppable` stays: the next start or stop tries again.
-          this.#phase = { name: 'asleep' };
+          this.#enter({ name: 'asleep' });
           this.#options.log.error({ err, user_id: this.#userId }, 'a machine could not be stopped');
         },
       )

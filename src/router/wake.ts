@@ -16,7 +16,7 @@ import { type CommandMachine, type DaemonMachine, hasDaemon, type Machine, wakea
 import type { Registry } from './machines/registry.ts';
 import { MachineUnavailable } from './providers/provider.ts';
 import type { Lease } from './supervisor.ts';
-import { recordedTurn, turnOfDaemon, type WokenTurn } from './woken-turn.ts';
+import { DaemonNews, recordedTurn, turnOfDaemon, type WokenTurn } from './woken-turn.ts';
 
 /** How a wake ended, for observers inside the router's process. */
 export type WakeNotice = Pick<Wake, 'fire_id' | 'user_id'> &
@@ -70,9 +70,11 @@ const REPORTED_START_MS = 1000;
 export class Wakes {
   readonly #options: WakesOptions;
   readonly #closing = new AbortController();
+  readonly #news: DaemonNews;
 
   constructor(options: WakesOptions) {
     this.#options = options;
+    this.#news = new DaemonNews(options.clock);
   }
 
   /**
@@ -202,7 +204,14 @@ export class Wakes {
           if (delivery.answer.status <= 299) await lease.accepted();
           const { url } = daemon;
           const accepted = acceptedTurn(delivery.answer);
-          const turn = turnOfDaemon({ dispatcher: lines, clock, url, token: machine.token, accepted });
+          const turn = turnOfDaemon({
+            news: this.#news,
+            dispatcher: lines,
+            clock,
+            url,
+            token: machine.token,
+            accepted,
+          });
           return { answer: usable(delivery.answer), startMs, daemonUrl: url, turn };
         }
         fleet.of(userId).checkBeforeUse(daemon);

@@ -31,6 +31,8 @@ export type TurnEngineOptions = {
   /** A turn has certainly begun, and no report of its start is stored yet. */
   onStart?: (turn: Turn, at: number) => void;
   onFinished?: (turn: Turn) => void;
+  /** {@link TurnEngine.countsOf} of a user has changed. */
+  onCounts?: ((userId: string) => void) | undefined;
   clock: Clock;
   log: Logger;
 };
@@ -121,6 +123,7 @@ export class TurnEngine {
         const error = 'cancelled on request before it was begun';
         const ended = await store.finish(waiting, { status: 'failed', error });
         if (ended) this.#options.onFinished?.(ended);
+        this.#countsChanged(entry);
         return ended;
       } catch (thrown) {
         this.#queues.add(entry);
@@ -172,6 +175,7 @@ export class TurnEngine {
       const entry: QueuedTurn = { id, seq, ...this.#placeOf(turn), notBefore, isParked };
       if (status === 'queued') {
         this.#queues.add(entry);
+        this.#countsChanged(entry);
         continue;
       }
       this.#queues.occupy(entry);
@@ -204,9 +208,15 @@ export class TurnEngine {
         if (settled === undefined) return;
         this.#queues.leave(entry);
         if (settled !== 'over') this.#queues.add({ ...entry, ...settled.again });
+        this.#countsChanged(entry);
         this.#pump();
       });
     this.#work.set(entry.id, { userId, abort, done });
+    this.#countsChanged(entry);
+  }
+
+  #countsChanged({ group }: QueuedTurn): void {
+    this.#options.onCounts?.(group);
   }
 
   async #execute({ id }: QueuedTurn, signal: AbortSignal): Promise<Settled | undefined> {

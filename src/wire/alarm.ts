@@ -178,7 +178,7 @@ export const alarmListQuerySchema = z.strictObject({
   until: instantSchema.optional(),
 });
 
-/** An opaque change counter. Compare it only for equality with an earlier value. */
+/** An opaque change counter, which only 0.1.0 sends. */
 export const alarmChangeCounterSchema = z.object({ mark: z.string().optional() });
 
 export const fireListQuerySchema = z.strictObject({

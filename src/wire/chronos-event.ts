@@ -1,12 +1,14 @@
 /** Events of chronosd: `GET /v1/events` (docs/reference/api.md, "Events"). */
 import { z } from 'zod';
 import { FIRE_OUTCOMES } from './alarm.ts';
-import { shortText } from './text.ts';
+import { wholeNumber } from './settings.ts';
+import { typeList } from './text.ts';
 import { TURN_OUTCOMES } from './turn-report.ts';
 
 /**
  * Event types. `alarm.deferred`: the router deferred a wake. `turn.failed`: the turn failed, or its outcome is unknown;
- * with `retry_at` it is tried again. `reset`: events may be missing, so the client reads the state again.
+ * with `retry_at` it is tried again. `reset`: events may be missing, so the client reads the state again. `changed`:
+ * events of the named types happened, for a client that asked for merged events.
  */
 export const CHRONOS_EVENT_TYPES = [
   'alarm.created',
@@ -20,6 +22,7 @@ export const CHRONOS_EVENT_TYPES = [
   'turn.started',
   'turn.finished',
   'turn.failed',
+  'changed',
   'reset',
 ] as const;
 export type ChronosEventType = (typeof CHRONOS_EVENT_TYPES)[number];
@@ -31,7 +34,7 @@ export const chronosEventSchema = z.object({
   type: z.enum(CHRONOS_EVENT_TYPES),
   /** When it happened. */
   at: instantText,
-  /** Absent only in `reset`. */
+  /** Absent only in `reset` and `changed`. */
   alarm_id: z.string().optional(),
   /** The fire; in events of a fire, of its turn, and in `alarm.deferred`. */
   fire_id: z.string().optional(),
@@ -48,22 +51,24 @@ export const chronosEventSchema = z.object({
   retry_at: instantText.optional(),
   /** Of `turn.finished`: the beginning of the agent's answer. */
   reply: z.string().optional(),
+  /** Of `changed`: the types of the merged events. */
+  types: z.array(z.enum(CHRONOS_EVENT_TYPES)).optional(),
 });
 export type ChronosEvent = z.infer<typeof chronosEventSchema>;
 
-const typeNames = new Set<string>(CHRONOS_EVENT_TYPES);
+/** Bounds of `coalesce_ms`. */
+const [COALESCE_LEAST_MS, COALESCE_MOST_MS] = [100, 60_000];
+
+/** A `changed` is requested by `coalesce_ms`. */
+const NAMED_TYPES = CHRONOS_EVENT_TYPES.filter((type) => type !== 'changed');
 
 /** The query of `GET /v1/events`. */
 export const chronosEventQuerySchema = z.strictObject({
   /** Only these types, separated by commas; `reset` is always sent. */
-  types: shortText(300)
-    .transform((text, context) => {
-      const types = text.split(',');
-      const unknown = types.find((type) => !typeNames.has(type));
-      if (unknown === undefined) return types as ChronosEventType[];
-      const message = `must be types of ${CHRONOS_EVENT_TYPES.join(', ')}, separated by commas (got ${JSON.stringify(unknown)})`;
-      context.addIssue({ code: 'custom', message });
-      return z.NEVER;
-    })
-    .optional(),
+  types: typeList(NAMED_TYPES).optional(),
+  /**
+   * Merges the events into `changed`: the first 75 ms after a change, then at most one in this time. For a client that
+   * reads the state again after any change.
+   */
+  coalesce_ms: wholeNumber(COALESCE_LEAST_MS, COALESCE_MOST_MS).optional(),
 });

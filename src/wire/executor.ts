@@ -175,6 +175,3 @@ export const parkedSchema = z.object({
   status: z.enum(INTENT_STATUSES),
   parked: z.boolean(),
 });
-
-/** The kinds of server-sent events of `GET /events?intent_id=`. */
-export const INTENT_EVENTS = ['gate.invoked', 'intent.attest', 'intent.fail', 'intent.cancel'] as const;

@@ -61,9 +61,3 @@ export const intentListQuerySchema = z.strictObject({
   limit: wholeNumber(1, LIST_LIMIT_MAX).optional(),
   status: z.enum(INTENT_STATUSES).optional(),
 });
-
-/** The query of the executor's `GET /events`. */
-export const intentEventQuerySchema = z.strictObject({ intent_id: intentIdSchema });
-
-/** The `data` of each event: a hint to read the intent again. */
-export const intentEventSchema = z.object({ intent_id: intentIdSchema, node_id: nodeIdSchema.optional() });

@@ -67,3 +67,12 @@ export const instantSchema = z.string().transform((text, context) => {
   });
   return z.NEVER;
 });
+
+/** Types of events, separated by commas. */
+export const typeList = <Type extends string>(known: readonly Type[]) =>
+  shortText(300)
+    .refine(
+      (text) => text.split(',').every((type) => known.includes(type as Type)),
+      `must be types of ${known.join(', ')}, separated by commas`,
+    )
+    .transform((text) => text.split(',') as Type[]);

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { conversationIdSchema, LIST_LIMIT_MAX } from './alarm.ts';
 import { INVALID_CURSOR, positionCursor, wholeNumber } from './settings.ts';
+import { typeList } from './text.ts';
 import { LATE_REASONS, WAKE_ORIGIN } from './wake.ts';
 
 /** The cause of a turn: a person or a timer. */
@@ -157,6 +158,7 @@ export const turnEventSchemas = {
   }),
 } as const;
 export type TurnEventType = keyof typeof turnEventSchemas;
+const TURN_EVENT_TYPES = Object.keys(turnEventSchemas) as TurnEventType[];
 export type TurnEventData<Type extends TurnEventType> = z.infer<(typeof turnEventSchemas)[Type]>;
 
 const pageLimit = wholeNumber(1, LIST_LIMIT_MAX).optional();
@@ -188,6 +190,8 @@ const eventIdSchema = z
 export const eventQuerySchema = z.strictObject({
   conversation_id: conversationIdSchema.optional(),
   last_event_id: eventIdSchema.optional(),
+  /** Only these types; `notice` is always sent. A reader without `gate` does not count as a possible approver. */
+  types: typeList(TURN_EVENT_TYPES).optional(),
 });
 
 /** Header of `GET /events` with which a reconnecting client names the last event it received. */

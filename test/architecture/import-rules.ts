@@ -47,11 +47,11 @@ const INSIDE_CHRONOS: Readonly<Record<string, readonly string[]>> = {
   'chronos/store/sharding': [...DOMAIN, 'chronos/store'],
   'chronos/store/transfer': [...DOMAIN, 'chronos/store', 'kit/sqlite'],
   'chronos/dispatch': [...DOMAIN, STORE_PORT, 'kit/identity', 'kit/http'],
-  'chronos/events': [...DOMAIN, STORE_PORT, 'chronos/store/stored-change.ts'],
+  'chronos/events': [...DOMAIN, STORE_PORT, 'chronos/store/stored-change.ts', 'kit/http'],
   'chronos/auth': [...DOMAIN, STORE_PORT, 'kit/identity'],
   'chronos/turn-reports': ['wire', 'kit/identity', 'router/client.ts'],
   'chronos/http': [
-    ...[...DOMAIN, STORE_PORT, 'chronos/store/limits.ts', 'kit/http'],
+    ...[...DOMAIN, STORE_PORT, 'chronos/store/limits.ts', 'chronos/store/stored-change.ts', 'kit/http'],
     ...['chronos/auth', 'chronos/dispatch', 'chronos/events', 'chronos/turn-reports', 'chronos/http/routes.ts'],
   ],
   'chronos/http/routes.ts': ['wire'],

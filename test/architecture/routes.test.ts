@@ -44,6 +44,7 @@ const SERVERS: Readonly<Record<string, (t: Parameters<typeof startBench>[0]) => 
     startExecutorServer({
       ...{ ...base, config, drainMs: 100, publicKey: '', tools: { failure: () => undefined } },
       rail: unused<ExecutorRail>(),
+      streams: unused(),
       journal: unused({ submitters: { holder: () => undefined } }),
     }),
   neo: () =>

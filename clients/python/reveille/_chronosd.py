@@ -150,7 +150,7 @@ class ChronosdRoutes(Caller):
         return cast("AlarmPage", self._call("GET", "/v1/alarms", query={"limit": limit, "status": status, "kind": kind, "cursor": cursor, "text": text, "sort": sort, "until": until}, proven=True))
 
     def alarm_mark(self) -> AlarmMarkResult:
-        """A text that changes with every change of one of your alarms; absent where it cannot be computed cheaply."""
+        """For clients of 0.1.0, and without a mark, so that they read the alarms; follow GET /v1/events instead."""
         return cast("AlarmMarkResult", self._call("GET", "/v1/alarm-mark", proven=True))
 
     def get_alarm(self, id: str) -> Alarm:

@@ -55,7 +55,7 @@ export type Capabilities = {
   readonly memory: TurnMemory;
   /** Reports the end of a turn; learning from it runs in the background. */
   learnFrom(turn: Turn): void;
-  readonly executor: Pick<ExecutorLink, 'answer' | 'openGates' | 'receipt'> | undefined;
+  readonly executor: Pick<ExecutorLink, 'answer' | 'openGates' | 'receipt' | 'watchGates'> | undefined;
   /** Cancels a running start; no caller may wait for it any more. */
   stopStarting(): void;
   close(): Promise<void>;

@@ -30,6 +30,8 @@ export type NeoEvent = {
 export type FollowOptions = FollowStreamOptions & {
   /** Only this conversation's events; all when absent. */
   conversationId?: string | undefined;
+  /** Only these; all when absent. */
+  types?: readonly TurnEventType[] | undefined;
 };
 
 type Source = {
@@ -49,10 +51,11 @@ type Source = {
  *
  * @throws ReveilleError as {@link followStream}
  */
-function followEvents(source: Source, { conversationId, ...options }: FollowOptions): AsyncGenerator<NeoEvent> {
+function followEvents(source: Source, { conversationId, types, ...options }: FollowOptions): AsyncGenerator<NeoEvent> {
   const { url, headers, name, clock, transport } = source;
   const address = new URL(url);
   if (conversationId !== undefined) address.searchParams.set('conversation_id', conversationId);
+  if (types !== undefined) address.searchParams.set('types', types.join(','));
   const open = (resume: Record<string, string>, signal: AbortSignal) =>
     openStream(address, { headers: { ...headers, ...resume }, signal, transport });
   return followStream({ open, read: eventOf, name, clock }, options);

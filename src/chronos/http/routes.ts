@@ -60,7 +60,7 @@ export const CHRONOS_ROUTES = {
   alarmMark: {
     method: 'get',
     path: '/v1/alarm-mark',
-    summary: 'a text that changes with every change of one of your alarms; absent where it cannot be computed cheaply',
+    summary: 'for clients of 0.1.0, and without a mark, so that they read the alarms; follow GET /v1/events instead',
     credential: 'principal',
     data: alarmChangeCounterSchema,
   },

@@ -47,14 +47,8 @@ export function tooManyStored(alarms: number): OverBound {
   );
 }
 
-/** @param count who has how many */
-export function tooManyStreams(count: string, setting: string): OverBound {
-  return new OverBound(
-    'event_streams',
-    `${count} open streams of events, the allowed maximum (${setting}); close one, or read the state instead`,
-    { retryAfterSeconds: RETRY_SECONDS },
-  );
-}
+export const tooManyStreams = (message: string) =>
+  new OverBound('event_streams', message, { retryAfterSeconds: RETRY_SECONDS });
 
 /**
  * @param bytes stored bytes of the owner

@@ -179,14 +179,6 @@ export type AlarmStore = {
   upcoming(owner: string, request: UpcomingRequest): Promise<AlarmState[]>;
 
   /**
-   * A text that changes when an alarm of the owner, or the known progress of its fires, has changed. It changes at
-   * once, or, for changes by other processes, as soon as they notify this one. It may change without a cause. Deletions
-   * after the retention period need not change it. `undefined` where computing it would cost as much as reading the
-   * alarms.
-   */
-  mark(owner: string): Promise<string | undefined>;
-
-  /**
    * Reports the changes of some owners, by this process and by others, each within about 100 ms after it is durable.
    * A change is reported at least once; deletions are not. Another process's claim may be reported with its attempt. A
    * `lost` change replaces changes that cannot be determined any more. Following adds no write to a fire.

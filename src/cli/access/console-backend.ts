@@ -21,6 +21,7 @@ import { withoutColours } from '../../kit/text/hidden-characters.ts';
 import { type ChannelView, DEFAULT_KINDS, type NotificationChannels } from '../../notify/client.ts';
 import { NOTIFICATION_KINDS } from '../../notify/news.ts';
 import { shownArgument } from '../../router/providers/redaction.ts';
+import type { Users } from '../../router/public/users.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { knownApprover, openApproverWith } from '../approver/approver-key.ts';
@@ -192,13 +193,13 @@ function noticesOf({ settings }: CliContext, user: string, channels: Notificatio
 const TEST_MS = 15_000;
 
 /**
- * @param events subscribes to changes; its callback gets the parts of a screen to refresh
+ * @param onMachine of the router in this process
  * @param notify the user's notification channels
  */
 export function localBackend(
   context: CliContext,
   name: string,
-  { onHint, notify }: { onHint: ConsoleBackend['onHint']; notify: NotificationChannels },
+  { onMachine, notify }: { onMachine: Users['onMachine']; notify: NotificationChannels },
 ): ConsoleBackend {
   const user = userOf(context, undefined);
   const { home, settings } = context;
@@ -207,7 +208,8 @@ export function localBackend(
     return where ? [{ name: `${system.toLowerCase()} data`, where }] : [];
   });
   return {
-    ...{ user, name, zone: machineZone(settings.TZ) ?? 'UTC', onHint, ringsOf, seriesOf },
+    ...{ user, name, zone: machineZone(settings.TZ) ?? 'UTC', ringsOf, seriesOf },
+    onHint: (listener) => onMachine(user, () => listener('machines')),
     alarms: part(() => alarmClient(context, name)),
     machines: part(() => routerClient(context)),
     machineLog: { there: () => lastLines(context, user) },

@@ -137,7 +137,7 @@ function backendFor(
     day: {
       missing: 'Sessions and breaks are stored on the computer where you work. See them there with: reveille time',
     },
-    onHint: () => () => {},
+    onHint: (listener) => users.onMachine(user, () => listener('machines')),
   };
 }
 

@@ -1,9 +1,10 @@
 /** `reveille intent submit`, `list`, `show`, `receipt`, `cancel`, `reconcile` and `watch`, and the ids of intents. */
 import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
-import { type ExecutorClient, followIntent, type Reply, type WaitingGate } from '../../executor/client.ts';
+import type { ExecutorClient, Reply, WaitingGate } from '../../executor/client.ts';
 import { wait } from '../../kit/clock/clock.ts';
 import { wallTime } from '../../kit/clock/local-time.ts';
+import { ChangedIds } from '../../kit/http/changed-ids.ts';
 import { shellWord } from '../../kit/identity/private-file.ts';
 import { fullyEscaped } from '../../kit/text/hidden-characters.ts';
 import { LIST_LIMIT_MAX } from '../../wire/alarm.ts';
@@ -170,22 +171,20 @@ export async function intentAct(
   context.out.result(text, value.error ? [words, `  ${fullyEscaped(value.error.message)}`] : words);
 }
 
-/** Interval of queries without events. */
-const LOOK_MS = 2000;
+/** Interval of queries while the executor does not answer. */
+const AGAIN_MS = 2000;
 
 export async function intentWatch(context: CliContext, flags: { user?: string }, given: string): Promise<void> {
   const { out, clock } = context;
   const client = executorClient(context, flags.user);
   const intentId = await findIntentId(client, given);
   const ended = new AbortController();
-  let hint = new AbortController();
   // The first query reports its failure.
   let view = await client.view(intentId);
-  followIntent((signal) => client.openEvents(intentId, signal), {
-    clock,
-    signal: ended.signal,
-    onHint: () => hint.abort(),
-  });
+  // Of all intents: this one may begin when another one has ended.
+  const changed = new ChangedIds({ events: client.events, clock, signal: ended.signal });
+  // Changes from before are in none of them.
+  void changed.opened.then(() => changed.add(undefined));
   let trace = '';
   let answers = true;
   const shown = new Map<string, string>();
@@ -193,17 +192,16 @@ export async function intentWatch(context: CliContext, flags: { user?: string },
     for (;;) {
       const { value, text } = view;
       const asks = value.status === 'awaiting_approval';
-      const gates = (asks && (await lookAgain(() => client.gates(intentId)))) || [];
+      const gates = asks ? await lookAgain(() => client.gates(intentId)) : [];
       const now = encodeJson([value.status, value.nodes, value.queued_behind]);
       if (now !== trace) {
         trace = now;
         if (out.json) out.result(text, []);
         else out.line(`${timeOf(value, readerOf(context))}  ${statusWords(value, readerOf(context))}`);
       }
-      tellGates(context, intentId, gates, shown);
+      tellGates(context, intentId, gates ?? [], shown);
       if (isIntentFinal(value) || value.clarify !== undefined) break;
-      await wait(clock, LOOK_MS, hint.signal);
-      if (hint.signal.aborted) hint = new AbortController();
+      await changed.next(answers && gates ? undefined : AGAIN_MS);
       const seen = await lookAgain(() => client.view(intentId));
       if ((seen !== undefined) !== answers)
         out.remark(

@@ -1,7 +1,8 @@
 /** `reveille log`: fires, replies, intents and failures of the agent, newest last. */
-import { wait } from '../../kit/clock/clock.ts';
+import type { ExecutorClient } from '../../executor/client.ts';
+import { type Clock, wait } from '../../kit/clock/clock.ts';
 import { localTime } from '../../kit/clock/local-time.ts';
-import { ChangedIds } from '../../kit/http/changed-ids.ts';
+import { ALL_CHANGED, ChangedIds, type Changes } from '../../kit/http/changed-ids.ts';
 import { LIST_LIMIT_MAX } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { alarmClient } from '../access/chronos.ts';
@@ -16,8 +17,12 @@ import { LedgerWatch } from '../up/ledger-watch.ts';
 
 export type LogFlags = { since?: string; follow?: boolean; agent?: string };
 
-/** Interval of queries to the executor, which has no stream of intents, and of attempts to reach chronosd. */
-const EVERY_MS = 1000;
+/** Interval of attempts to reach chronosd. */
+const AGAIN_MS = 1000;
+/** A stream that is opened again announces everything; this is for a query that fails while the stream continues. */
+const SAFETY_MS = 30_000;
+/** Events of a burst are read together. */
+const GATHER_MS = 50;
 const DEFAULT_SINCE = '24h';
 
 /** `--since` as epoch milliseconds: an instant, or a duration before now. */
@@ -26,21 +31,44 @@ function sinceOf(given: string, now: number): number {
   return now - durationFlag('--since', given, 1)! * 1000;
 }
 
-/** New intents at the executor; none when it does not run or rejects this client. */
-function tasks(context: CliContext, agent: string | undefined, since: number) {
+/** Unreported entries about intents. @returns reads them; throws the errors of the client */
+function intentNews(client: ExecutorClient, since: number) {
   const printed = new Set<string>();
-  return async (): Promise<LogEntry[]> => {
-    try {
-      const intents = await executorClient(context, agent).list({ limit: LIST_LIMIT_MAX });
-      const entries = intents
-        .flatMap(({ value }) => entriesOfIntent(value))
-        .filter(({ at }) => Date.parse(at) >= since);
-      return entries.filter((entry) => !printed.has(keyOf(entry)) && printed.add(keyOf(entry)));
-    } catch (error) {
-      if (error instanceof ReveilleError) return [];
-      throw error;
-    }
+  return async ({ isAll, ids }: Changes): Promise<LogEntry[]> => {
+    const intents = isAll
+      ? await client.list({ limit: LIST_LIMIT_MAX })
+      : await Promise.all([...ids].map((id) => client.view(id)));
+    return intents
+      .flatMap(({ value }) => entriesOfIntent(value))
+      .filter((entry) => Date.parse(entry.at) >= since && !printed.has(keyOf(entry)) && printed.add(keyOf(entry)))
+      .sort(inOrder);
   };
+}
+
+/** Without an executor, or where it rejects this client, there are no entries. */
+function noneWithout(error: unknown): LogEntry[] {
+  if (error instanceof ReveilleError) return [];
+  throw error;
+}
+
+/** Reports changed intents until the signal aborts. */
+async function followIntents(
+  changed: ChangedIds,
+  { signal, clock, look }: { signal: AbortSignal; clock: Clock; look: (changes: Changes) => Promise<void> },
+): Promise<void> {
+  let hasMissed = false;
+  while (!signal.aborted) {
+    changed.giveBack(await changed.next(hasMissed ? SAFETY_MS : undefined));
+    await wait(clock, GATHER_MS, signal);
+    const changes = await changed.next(0);
+    try {
+      await look(hasMissed ? ALL_CHANGED : changes);
+      hasMissed = false;
+    } catch (error) {
+      if (!(error instanceof ReveilleError)) throw error;
+      hasMissed = true;
+    }
+  }
 }
 
 export async function log(given: CliContext, flags: LogFlags): Promise<void> {
@@ -52,7 +80,8 @@ export async function log(given: CliContext, flags: LogFlags): Promise<void> {
   const { signal } = ended;
   const client = alarmClient(context);
   const turns = new OpenTurns({ client, clock, since, signal });
-  const news = tasks(context, agent, since);
+  const executor = executorClient(context, agent);
+  const news = intentNews(executor, since);
   const tell = (entries: readonly LogEntry[]) => {
     for (const entry of entries) out.result(entry, renderEntry(entry, readerOf(context)));
   };
@@ -63,11 +92,12 @@ export async function log(given: CliContext, flags: LogFlags): Promise<void> {
     context.process.stdout.once('error', () => ended.abort());
   }
   const changed = flags.follow ? new ChangedIds({ events: client.events, clock, signal }) : undefined;
-  await changed?.opened;
+  const intentsChanged = flags.follow ? new ChangedIds({ events: executor.events, clock, signal }) : undefined;
+  await Promise.all([changed?.opened, intentsChanged?.opened]);
   const watch = new LedgerWatch(client, { since: clock.now(), signal });
   const surveyed = async () => {
     if (changed) await watch.look();
-    return [...(await turns.survey()), ...(await news())].sort(inOrder);
+    return [...(await turns.survey()), ...(await news(ALL_CHANGED).catch(noneWithout))].sort(inOrder);
   };
   const past = await surveyed().catch((error: unknown) => {
     // An open stream of events would keep the process.
@@ -76,17 +106,15 @@ export async function log(given: CliContext, flags: LogFlags): Promise<void> {
   });
   tell(past);
   if (past.length === 0) out.line(`Nothing has happened since ${localTime(since, readerOf(context))}.`);
-  if (!changed) return;
+  if (!changed || !intentsChanged) return;
+  const followedIntents = followIntents(intentsChanged, { signal, clock, look: async (c) => tell(await news(c)) });
 
-  let askedAt = clock.monotonic();
   let reached = true;
   while (!signal.aborted) {
-    const changes = await changed.next(EVERY_MS);
+    const changes = await changed.next();
     try {
       for (const { alarm } of await watch.look(changes)) turns.watch(alarm);
-      const isDue = clock.monotonic() - askedAt >= EVERY_MS;
-      if (isDue) askedAt = clock.monotonic();
-      tell([...(await turns.look(changes)), ...(isDue ? await news() : [])].sort(inOrder));
+      tell(await turns.look(changes));
       if (!reached) out.remark('chronosd answers again');
       reached = true;
     } catch (error) {
@@ -98,7 +126,8 @@ export async function log(given: CliContext, flags: LogFlags): Promise<void> {
       if (reached) out.remark('chronosd does not answer; asking again every second');
       reached = false;
       changed.giveBack(changes);
-      await wait(clock, EVERY_MS, signal);
+      await wait(clock, AGAIN_MS, signal);
     }
   }
+  await followedIntents;
 }

@@ -158,7 +158,6 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
     above = undefined;
     keeper.turnEnded(ring.fire.attempt.fireId);
     if (!failed) passOn(ring, news);
-    console.hint('alarms');
     if (ring.fire.alarm.id !== awaited) return;
     outcome = ring;
     rings.dispatchEvent(new Event('awaited'));
@@ -193,13 +192,8 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
         news?.follows(report.attempt.fireId);
         if (report.alarm.wakeComputer) keeper.turnBegan(report.attempt.fireId);
         watch.fire(report);
-        notifier?.hint();
-        console.hint('alarms');
       },
-      onWake: (report, turn) => {
-        watch.wake(report, turn);
-        console.hint('machines');
-      },
+      onWake: (report, turn) => watch.wake(report, turn),
       console,
     });
     stack = await starting;

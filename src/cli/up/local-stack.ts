@@ -16,7 +16,7 @@ import { createRouterClient, type RouterClient } from '../../router/client.ts';
 import { parseRouterConfig } from '../../router/config.ts';
 import { type RunningRouter, startRouter } from '../../router/daemon.ts';
 import type { MachinePut, MachineView } from '../../router/machines/machine-schema.ts';
-import type { Pages } from '../../router/public/listener.ts';
+import type { PagesOf } from '../../router/public/listener.ts';
 import type { OnWake } from '../../router/wake.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Settings } from '../../wire/settings.ts';
@@ -87,7 +87,7 @@ export type LocalStackEvents = {
   onFire: (report: FireReport) => void;
   onWake: OnWake;
   /** Serves other requests at the public listener; `secret` signs the codes. */
-  console?: { readonly pages: Pages; readonly secret: string };
+  console?: { readonly pagesOf: PagesOf; readonly secret: string };
 };
 
 /**
@@ -180,7 +180,7 @@ async function startOwnRouter(
       version: VERSION,
       clock: context.clock,
       log,
-      ...{ onWake, pagesOf: console && (() => console.pages) },
+      ...{ onWake, pagesOf: console?.pagesOf },
       chronosUrl: () => config.chronosUrl ?? ownChronos(),
     }),
   );

@@ -1,9 +1,11 @@
 /** The console of `reveille up` for this installation's user; created with the first request. */
-import type { Hint } from '../../console/backend.ts';
-import type { ConsoleApp, ConsoleInfo } from '../../console/console.ts';
+
+import type { ConsoleApp } from '../../console/console.ts';
 import { hostNames } from '../../kit/http/listener-settings.ts';
 import { randomSecret } from '../../kit/identity/secrets.ts';
 import type { NotificationChannels } from '../../notify/client.ts';
+import type { PagesOf } from '../../router/public/listener.ts';
+import type { Users } from '../../router/public/users.ts';
 import type { Settings } from '../../wire/settings.ts';
 import type { CliContext } from '../context.ts';
 import { readSecrets } from '../home/home.ts';
@@ -11,23 +13,17 @@ import { readSecrets } from '../home/home.ts';
 export type OwnConsole = {
   /** Signs one-time codes; `reveille open` uses it. New at every start. */
   readonly secret: string;
-  readonly pages: (request: Request, info: ConsoleInfo) => Promise<Response>;
-  /** Refreshes open screens. */
-  hint(hint: Hint): void;
+  /** The pages at the router of this process. */
+  readonly pagesOf: PagesOf;
   close(): void;
 };
 
 /** @param name the user's name in alarms */
 export function ownConsole(context: CliContext, name: string): OwnConsole {
   const secret = randomSecret();
-  const listeners = new Set<(hint: Hint) => void>();
-  const onHint = (listener: (hint: Hint) => void) => {
-    listeners.add(listener);
-    return () => void listeners.delete(listener);
-  };
   let app: Promise<ConsoleApp> | undefined;
   let channels: NotificationChannels | undefined;
-  const make = async (): Promise<ConsoleApp> => {
+  const make = async ({ onMachine }: Users): Promise<ConsoleApp> => {
     const [{ createConsole }, { localBackend }, { NotificationChannels }, { parseNotifyConfig }] = await Promise.all([
       import('../../console/console.ts'),
       import('../access/console-backend.ts'),
@@ -39,7 +35,7 @@ export function ownConsole(context: CliContext, name: string): OwnConsole {
     const { clock } = context;
     const notifying = new NotificationChannels({ dir: parseNotifyConfig(settings).dataDir, clock });
     channels = notifying;
-    const own = localBackend({ ...context, settings }, name, { onHint, notify: notifying });
+    const own = localBackend({ ...context, settings }, name, { onMachine, notify: notifying });
     return createConsole({
       clock,
       links: notifying.links,
@@ -52,12 +48,9 @@ export function ownConsole(context: CliContext, name: string): OwnConsole {
   };
   return {
     secret,
-    async pages(request, info) {
-      app ??= make();
+    pagesOf: (users) => async (request, info) => {
+      app ??= make(users);
       return (await app).fetch(request, info);
-    },
-    hint(hint) {
-      for (const listener of [...listeners]) listener(hint);
     },
     close() {
       void app?.then((made) => made.close()).finally(() => channels?.close());

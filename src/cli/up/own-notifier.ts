@@ -67,7 +67,7 @@ export function startOwnNotifier(
       await notifier.close();
       store.close();
     };
-    return { hint: () => notifier.hint(), close };
+    return { close };
   } catch (error) {
     store.close();
     throw error;

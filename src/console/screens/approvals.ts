@@ -41,7 +41,7 @@ export async function approvalsScreen(context: RequestContext): Promise<Page> {
       main: html`${pageHead('Approvals')}${missing('Approvals are not available', intents.missing)}`,
     };
   const [waiting, passkeys, all] = await Promise.all([
-    waitingOf(backend, reads).read(),
+    waitingOf(backend, reads),
     passkeysOf(context),
     reads.read(`${backend.user} intents`, () => intents.there.list({ limit: 50 })),
   ]);
@@ -74,7 +74,7 @@ export async function approvalsScreen(context: RequestContext): Promise<Page> {
 
 /** `approvals/waiting`, for the script: the count in the navigation. */
 export async function countWaiting({ backend, reads }: RequestContext): Promise<JsonAnswer> {
-  const { length } = await waitingOf(backend, reads).read();
+  const { length } = await waitingOf(backend, reads);
   return { json: { html: String(await waitingMark(length)) } };
 }
 
@@ -94,7 +94,7 @@ export async function intentScreen(context: RequestContext): Promise<Page> {
   const { backend, here, params, reads } = context;
   const { id = '' } = params;
   const { value: view } = await there(backend.intents).view(id);
-  const waiting = (await waitingOf(backend, reads).read()).filter(({ intent }) => intent.intent_id === id);
+  const waiting = (await waitingOf(backend, reads)).filter(({ intent }) => intent.intent_id === id);
   const passkeys = await passkeysOf(context);
   const nodes = view.nodes.map(
     ({ node_id, state: status, detail }) =>

@@ -109,9 +109,7 @@ export async function conversationScreen(context: RequestContext): Promise<Page>
       if (toReveilleError(thrown).code === 'not_found') return { turns: [], count: 0, lastEventId: undefined };
       throw thrown;
     }),
-    waitingOf(backend, reads)
-      .read()
-      .catch(() => []),
+    waitingOf(backend, reads).catch(() => []),
     passkeysOf(context),
   ]);
   const questions = waiting

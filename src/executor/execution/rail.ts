@@ -3,8 +3,7 @@ import { orAborted, wait } from '../../kit/clock/clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { readIntent } from '../intent/read-intent.ts';
-import type { ExecutorRail, IntentEvent } from '../rail.ts';
-import type { ReceiptEntry } from '../receipt/bodies.ts';
+import type { ExecutorRail } from '../rail.ts';
 import { type ChainState, intentOf, isFinal, statusOf } from '../receipt/chain-state.ts';
 import { judgeAnswer } from './answer.ts';
 import { draft } from './drafting.ts';
@@ -15,20 +14,10 @@ import { IntentFailure, IntentRun, type RailParts, RunStopped } from './run.ts';
 import { UserQueues } from './user-queues.ts';
 import { gateViews, intentView, stateView } from './view.ts';
 
-const EVENT_OF: { readonly [Kind in ReceiptEntry['kind']]?: IntentEvent['type'] } = {
-  'gate.asked': 'gate.invoked',
-  'intent.completed': 'intent.attest',
-  'intent.failed': 'intent.fail',
-  'intent.unknown': 'intent.fail',
-  'intent.clarify': 'intent.fail',
-  'intent.cancelled': 'intent.cancel',
-};
-
 export function createRail(parts: RailParts): ExecutorRail {
   const { journal, toolbox, policy, compiler, clock, log, canWake = true } = parts;
   const shutdown = new AbortController();
   let isStarted = false;
-  const listeners = new Map<string, Set<(event: IntentEvent) => void>>();
 
   /** Throws {@link RunStopped} when the run is stopped meanwhile. */
   const toolsReady = (run: IntentRun) => orAborted(toolbox.ready?.() ?? Promise.resolve(), run.stopSignal);
@@ -57,17 +46,6 @@ export function createRail(parts: RailParts): ExecutorRail {
     },
     parts,
   );
-
-  const unsubscribe = journal.onChange((intentId, entries) => {
-    const following = listeners.get(intentId);
-    if (!following) return;
-    for (const { kind, body } of entries) {
-      const type = EVENT_OF[kind];
-      if (type === undefined) continue;
-      const event = { type, intentId, ...('node_id' in body && { nodeId: body.node_id }) };
-      for (const listener of [...following]) listener(event);
-    }
-  });
 
   const queuedBehind = (state: ChainState) => {
     const { user } = state.accepted.principal;
@@ -190,16 +168,6 @@ export function createRail(parts: RailParts): ExecutorRail {
 
     receipt: (user, intentId) => journal.receipt(user, intentId),
 
-    subscribe(user, intentId, listener) {
-      journal.load(user, intentId);
-      const following = listeners.get(intentId) ?? new Set();
-      listeners.set(intentId, following.add(listener));
-      return () => {
-        following.delete(listener);
-        if (following.size === 0 && listeners.get(intentId) === following) listeners.delete(intentId);
-      };
-    },
-
     start() {
       isStarted = true;
       for (const { id, user } of journal.open()) queues.add(user, id);
@@ -212,7 +180,6 @@ export function createRail(parts: RailParts): ExecutorRail {
       // The next process reconciles the calls that are still in progress.
       shutdown.abort(new RunStopped());
       await Promise.race([closed, settled()]);
-      unsubscribe();
     },
   };
 }

@@ -129,8 +129,8 @@ export class IntentRun {
   async waitForChange(instant: number): Promise<void> {
     const { journal, clock } = this.parts;
     const changed = new AbortController();
-    const unsubscribe = journal.onChange((intentId) => {
-      if (intentId === this.intentId) changed.abort();
+    const unsubscribe = journal.onChange(({ row }) => {
+      if (row.id === this.intentId) changed.abort();
     });
     const until = Math.min(Math.max(instant - clock.now(), 0), POLL_MS);
     try {

@@ -33,8 +33,8 @@ export class UserQueues {
   constructor(work: QueueWork, parts: Pick<RailParts, 'journal' | 'clock' | 'log'>) {
     this.#work = work;
     this.#parts = parts;
-    this.#unsubscribe = parts.journal.onChange((intentId, _, state) => {
-      if (isFinal(state)) this.#remove(state.accepted.principal.user, intentId);
+    this.#unsubscribe = parts.journal.onChange(({ row, state }) => {
+      if (isFinal(state)) this.#remove(state.accepted.principal.user, row.id);
     });
   }
 

@@ -1,10 +1,9 @@
 /** The routes for submitting a task, reading its state and ending it (docs/reference/api.md, "Executor"). */
 
 import { z } from 'zod';
-import type { Clock } from '../../kit/clock/clock.ts';
 import { bodyBytes, readJson } from '../../kit/http/body.ts';
+import type { FeedStreams } from '../../kit/http/feed-stream.ts';
 import { type HttpApp, type HttpContext, sendOk, serve } from '../../kit/http/handlers.ts';
-import { openEventStream } from '../../kit/http/sse.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import {
   cancelSchema,
@@ -16,15 +15,12 @@ import {
   parkSchema,
   RAW_INTENT_FIELDS,
 } from '../../wire/executor.ts';
-import {
-  INTENT_LIST_LIMIT,
-  intentEventQuerySchema,
-  type intentEventSchema,
-  intentListQuerySchema,
-} from '../../wire/intent-view.ts';
+import { type IntentEvent, type IntentEventType, intentEventQuerySchema } from '../../wire/intent-event.ts';
+import { INTENT_LIST_LIMIT, intentListQuerySchema } from '../../wire/intent-view.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
+import type { IntentChange } from '../journal/intent-changes.ts';
 import type { Roster } from '../journal/roster.ts';
-import type { ExecutorRail, IntentEvent } from '../rail.ts';
+import type { ExecutorRail } from '../rail.ts';
 import { userOf } from './principal.ts';
 import { EXECUTOR_ROUTES } from './routes.ts';
 
@@ -120,7 +116,7 @@ export function gateRoutes(
 }
 
 /** The event type for each final status. */
-const END_EVENTS: { readonly [Status in IntentStatus]?: IntentEvent['type'] } = {
+const END_EVENTS: { readonly [Status in IntentStatus]?: IntentEventType } = {
   completed: 'intent.attest',
   failed: 'intent.fail',
   denied: 'intent.fail',
@@ -128,31 +124,32 @@ const END_EVENTS: { readonly [Status in IntentStatus]?: IntentEvent['type'] } = 
   cancelled: 'intent.cancel',
 };
 
-type EventRail = Pick<ExecutorRail, 'state' | 'gates' | 'subscribe'>;
+type EventRail = Pick<ExecutorRail, 'state' | 'gates'>;
 
 /** The events that led to the intent's present state. */
-function currentEvents(rail: EventRail, user: string, intentId: string): IntentEvent[] {
-  const { status, clarify } = rail.state(user, intentId);
+function presentEvents(rail: EventRail, user: string, intent_id: string): IntentEvent[] {
+  const { status, clarify } = rail.state(user, intent_id);
   const end = clarify === undefined ? END_EVENTS[status] : 'intent.fail';
-  if (end !== undefined) return [{ type: end, intentId }];
-  return rail.gates(user, intentId).map(({ node_id: nodeId }) => ({ type: 'gate.invoked', intentId, nodeId }));
+  if (end !== undefined) return [{ type: end, intent_id }];
+  return rail.gates(user, intent_id).map(({ node_id }) => ({ type: 'gate.invoked', intent_id, node_id }));
 }
 
-export function eventRoutes(app: HttpApp, rail: EventRail, clock: Clock): void {
+/** @param isAccepted whether a caller's token is still accepted */
+export function eventRoutes(
+  app: HttpApp,
+  rail: EventRail,
+  streams: FeedStreams<IntentChange, IntentEvent>,
+  isAccepted: (c: HttpContext) => boolean,
+): void {
   serve(app, EXECUTOR_ROUTES.events, (c) => {
     const { intent_id: intentId } = parseOrThrow(intentEventQuerySchema, c.req.query());
-    const user = userOf(c);
-    // Compute before the stream starts: afterwards no error can be sent.
-    const initialEvents = currentEvents(rail, user, intentId);
-    const stream = openEventStream(c, { clock });
-    const send = ({ type, nodeId }: IntentEvent) => {
-      const data: z.output<typeof intentEventSchema> = { intent_id: intentId, node_id: nodeId };
-      stream.send({ event: type, data: JSON.stringify(data) });
-    };
-    for (const event of initialEvents) send(event);
-    const unsubscribe = rail.subscribe(user, intentId, send);
-    stream.closed.addEventListener('abort', unsubscribe);
-    if (stream.closed.aborted) unsubscribe();
-    return stream.response;
+    const owner = userOf(c);
+    if (intentId !== undefined) rail.state(owner, intentId);
+    return streams.open(c, {
+      owner,
+      isWanted: (event) => intentId === undefined || event.type === 'reset' || event.intent_id === intentId,
+      isAccepted: () => isAccepted(c),
+      present: intentId === undefined ? undefined : () => presentEvents(rail, owner, intentId),
+    });
   });
 }

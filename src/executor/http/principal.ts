@@ -57,6 +57,13 @@ export function requireCaller(
   };
 }
 
+/** Whether the token of a request is still accepted: that of a submitter may have been revoked since. */
+export function isStillAccepted(c: Context<HttpEnv>, submitters: Pick<Submitters, 'holder'>): boolean {
+  const caller = (c as Context as Context<ExecutorEnv>).get('caller');
+  const given = bearerOf(c.req.header('authorization'));
+  return caller?.kind === 'operator' || (given !== undefined && submitters.holder(given) !== undefined);
+}
+
 /**
  * The user of the request's intents: a label, in lower case when it is a UUID.
  *

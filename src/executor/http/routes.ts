@@ -22,13 +22,9 @@ import {
   parkSchema,
 } from '../../wire/executor.ts';
 import { intentSchema } from '../../wire/intent.ts';
+import { intentEventQuerySchema } from '../../wire/intent-event.ts';
 import { intentReceiptSchema } from '../../wire/intent-receipt.ts';
-import {
-  intentEventQuerySchema,
-  intentListQuerySchema,
-  intentListSchema,
-  intentViewSchema,
-} from '../../wire/intent-view.ts';
+import { intentListQuerySchema, intentListSchema, intentViewSchema } from '../../wire/intent-view.ts';
 import { passkeyListSchema, passkeyRequestSchema } from '../../wire/passkey.ts';
 import { PROBES, type Routes } from '../../wire/route.ts';
 import {
@@ -130,7 +126,7 @@ export const EXECUTOR_ROUTES = {
     method: 'get',
     path: '/events',
     summary:
-      'server-sent events: gate.invoked, intent.attest, intent.fail, intent.cancel; begins with the events of the present state',
+      'server-sent events of your intents; resumes from Last-Event-ID. With intent_id only of one, beginning with its present state',
     query: intentEventQuerySchema,
     data: z.unknown(),
   },

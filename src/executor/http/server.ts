@@ -4,6 +4,7 @@
  */
 import type { Clock } from '../../kit/clock/clock.ts';
 import { readJson } from '../../kit/http/body.ts';
+import type { FeedStreams } from '../../kit/http/feed-stream.ts';
 import { type HttpApp, sendOk, serve } from '../../kit/http/handlers.ts';
 import { type RunningServer, startServer } from '../../kit/http/server.ts';
 import type { Logger } from '../../kit/log/log.ts';
@@ -15,6 +16,7 @@ import {
   revocationRequestSchema,
 } from '../../wire/approver.ts';
 import { INTENT_BODY_MAX_BYTES } from '../../wire/executor.ts';
+import type { IntentEvent } from '../../wire/intent-event.ts';
 import { passkeyRequestSchema } from '../../wire/passkey.ts';
 import {
   type SubmitterView,
@@ -25,17 +27,19 @@ import {
 import { parseOrThrow } from '../../wire/validate.ts';
 import { VERSION } from '../../wire/version.ts';
 import type { ExecutorConfig } from '../config.ts';
+import type { IntentChange } from '../journal/intent-changes.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { Roster } from '../journal/roster.ts';
 import type { Submitters } from '../journal/submitter-table.ts';
 import type { ExecutorRail } from '../rail.ts';
 import { eventRoutes, gateRoutes, intentRoutes } from './intent-routes.ts';
-import { requireAdmin, requireCaller } from './principal.ts';
+import { isStillAccepted, requireAdmin, requireCaller } from './principal.ts';
 import { EXECUTOR_ROUTES } from './routes.ts';
 
 type ExecutorServerOptions = {
   config: Pick<ExecutorConfig, 'host' | 'port' | 'listener' | 'allowedHosts' | 'token' | 'adminToken'>;
   rail: ExecutorRail;
+  streams: FeedStreams<IntentChange, IntentEvent>;
   journal: Pick<Journal, 'roster' | 'submitters'>;
   /** The public key that receipts are signed with. */
   publicKey: string;
@@ -48,7 +52,7 @@ type ExecutorServerOptions = {
 
 /** Starts the server; resolves when it accepts connections. */
 export function startExecutorServer(options: ExecutorServerOptions): Promise<RunningServer> {
-  const { config, rail, journal, publicKey, tools, clock, log, drainMs } = options;
+  const { config, rail, streams, journal, publicKey, tools, clock, log, drainMs } = options;
   const { host, port, listener, allowedHosts } = config;
   return startServer({
     ...{ name: 'executor', version: VERSION, host, port, listener, allowedHosts, log, clock, drainMs },
@@ -66,7 +70,7 @@ export function startExecutorServer(options: ExecutorServerOptions): Promise<Run
       app.use(requireCaller(config, journal.submitters));
       intentRoutes(app, rail);
       gateRoutes(app, rail, { roster: journal.roster, executor: publicKey });
-      eventRoutes(app, rail, clock);
+      eventRoutes(app, rail, streams, (c) => isStillAccepted(c, journal.submitters));
     },
   });
 }

@@ -117,7 +117,7 @@ export class Chains {
       intent = after.intent;
       hasMessage ||= after.hasMessage;
     }
-    if (entries.length > 0) this.intents.updateStatus(intent);
+    if (entries.length > 0) this.intents.updateStatus(intent, this.#parts.clock.now());
     return { intent, entries, hasMessage };
   }
 
@@ -173,19 +173,22 @@ function rowOf(row: Row): IntentRow {
 
 function intentTable(db: DatabaseSync) {
   const insert = db.prepare(`
-    INSERT INTO intents (id, user_id, idempotency_key, context, status, is_over, head_seq, head_hash, escalate_started, created_at)
-    VALUES (?, ?, ?, ?, 'drafting', 0, ?, ?, 0, ?)`);
+    INSERT INTO intents (id, user_id, idempotency_key, context, status, is_over, head_seq, head_hash, escalate_started, created_at, changed_at)
+    VALUES (?1, ?2, ?3, ?4, 'drafting', 0, ?5, ?6, 0, ?7, ?7)`);
   const byId = db.prepare('SELECT * FROM intents WHERE id = ?');
   const byKey = db.prepare('SELECT id FROM intents WHERE user_id = ? AND idempotency_key = ?');
   const updateStatus = db.prepare(`
     UPDATE intents SET status = ?, is_over = ?, head_seq = ?, head_hash = ?, escalate_started = max(escalate_started, ?),
-                       context = CASE WHEN ? THEN context END
+                       context = CASE WHEN ? THEN context END, changed_at = ?
     WHERE id = ?`);
   const open = db.prepare('SELECT id, user_id FROM intents WHERE is_over = 0 ORDER BY seq');
   const openOf = db.prepare(`
     SELECT count(*) AS intents, coalesce(sum(octet_length(context)), 0) AS context_bytes
     FROM intents WHERE user_id = ? AND is_over = 0`);
   const newest = db.prepare('SELECT id FROM intents WHERE user_id = ? ORDER BY seq DESC LIMIT ?');
+  const changed = db.prepare(
+    'SELECT id FROM intents WHERE user_id = ? AND changed_at >= ? ORDER BY changed_at LIMIT ?',
+  );
   const newestWith = db.prepare('SELECT id FROM intents WHERE user_id = ? AND status = ? ORDER BY seq DESC LIMIT ?');
 
   return {
@@ -209,12 +212,16 @@ function intentTable(db: DatabaseSync) {
 
     idOf: (user: string, key: string) => byKey.get(user, key)?.id as string | undefined,
 
-    updateStatus({ row, state, head }: LoadedIntent): void {
+    updateStatus({ row, state, head }: LoadedIntent, changedAt: number): void {
       const isOver = Number(isFinal(state));
       const keepsContext = Number(state.compiled === undefined && !isFinal(state));
-      const { escalateStarted } = state;
-      updateStatus.run(statusOf(state), isOver, head.seq, head.hash, Number(escalateStarted), keepsContext, row.id);
+      const [status, started] = [statusOf(state), Number(state.escalateStarted)];
+      updateStatus.run(status, isOver, head.seq, head.hash, started, keepsContext, changedAt, row.id);
     },
+
+    /** Intents of the user that have changed since an instant, by their last change. */
+    changedSince: (user: string, since: number, limit: number): string[] =>
+      changed.all(user, since, limit).map(({ id }) => id as string),
 
     /** Open intents in order of acceptance. */
     open: () => open.all().map((row) => ({ id: row.id as string, user: row.user_id as string })),
@@ -232,10 +239,21 @@ function intentTable(db: DatabaseSync) {
   };
 }
 
+/** `undefined` for a text that was changed and is none any more. */
+function entryOf(envelope: string): ReceiptEntry | undefined {
+  try {
+    const { kind, body } = JSON.parse(envelope) as ReceiptEntry;
+    return Number.isNaN(Date.parse(body.at)) ? undefined : ({ kind, body } as ReceiptEntry);
+  } catch {
+    return undefined;
+  }
+}
+
 function envelopeTable(db: DatabaseSync) {
   const insert = db.prepare('INSERT INTO envelopes (intent_id, seq, envelope) VALUES (?, ?, ?)');
   const of = db.prepare('SELECT seq, envelope FROM envelopes WHERE intent_id = ? ORDER BY seq');
   const first = db.prepare('SELECT envelope FROM envelopes WHERE intent_id = ? ORDER BY seq LIMIT 1');
+  const backwards = db.prepare('SELECT seq, envelope FROM envelopes WHERE intent_id = ? ORDER BY seq DESC');
   const last = db.prepare('SELECT seq, envelope FROM envelopes WHERE intent_id = ? ORDER BY seq DESC LIMIT 1');
   const copyAside = db.prepare(`
     INSERT INTO set_aside (intent_id, seq, envelope, at)
@@ -248,6 +266,16 @@ function envelopeTable(db: DatabaseSync) {
     of: (intentId: string): EnvelopeRow[] =>
       of.all(intentId).map(({ seq, envelope }) => ({ seq: seq as number, text: envelope as string })),
 
+    /** The last envelope, and those before it since an instant, last first. They are not checked. */
+    *since(intentId: string, instant: number): Generator<{ seq: number; entry: ReceiptEntry }> {
+      for (const { seq, envelope } of backwards.iterate(intentId)) {
+        const entry = entryOf(envelope as string);
+        if (entry) yield { seq: seq as number, entry };
+        if (!entry || Date.parse(entry.body.at) < instant) return;
+      }
+    },
+
+    /** The envelope of the acceptance. */
     first: (intentId: string) => first.get(intentId)?.envelope as string | undefined,
 
     /** Whether the last row of the chain is this envelope. */

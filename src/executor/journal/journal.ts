@@ -35,6 +35,8 @@ import { submitterTable } from './submitter-table.ts';
 const RETRY_AFTER_SECONDS = 60;
 /** Size of the cache of checked final intents. */
 const ENDED_KEPT = 256;
+/** Changed intents, and envelopes, that {@link Journal.changesSince} returns at most. */
+const CHANGES_MAX = 1000;
 
 type JournalOptions = {
   /** The folder with `journal.db`; created when missing. */
@@ -55,7 +57,10 @@ type ChangeResult = {
   readonly broken: boolean;
 };
 
-type ChangeListener = (intentId: string, entries: readonly ReceiptEntry[], state: ChainState) => void;
+type ChangeListener = (intent: LoadedIntent, entries: readonly ReceiptEntry[]) => void;
+
+/** An envelope with its place. */
+type StoredEntry = { readonly intentId: string; readonly seq: number; readonly entry: ReceiptEntry };
 
 export type Journal = ReturnType<typeof openJournal>;
 
@@ -109,9 +114,9 @@ export function openJournal({ dataDir, key, clock, log, bounds, enrollment = 'op
   }
 
   /** Updates the caches after a change on disk and notifies the listeners. */
-  function settle({ intent, entries, hasMessage }: AppendResult): void {
+  function settle({ intent, entries, hasMessage }: Omit<AppendResult, 'broken'>): void {
     cache(intent);
-    for (const listener of [...listeners]) listener(intent.row.id, entries, intent.state);
+    for (const listener of [...listeners]) listener(intent, entries);
     if (hasMessage) outbox.notifyListeners();
   }
 
@@ -172,13 +177,13 @@ export function openJournal({ dataDir, key, clock, log, bounds, enrollment = 'op
       refusal?: ReveilleError,
     ): Promise<{ intentId: string; isNew: boolean }> {
       const id = uuidv7({ msecs: clock.now() });
-      return writes.run(() => {
+      const accepted = await writes.run(() => {
         const idempotencyKey = request.idempotency_key;
         const known = idempotencyKey === undefined ? undefined : intents.idOf(user, idempotencyKey);
         if (known !== undefined) {
           const difference = differenceOf(envelopes.first(known), request);
           if (difference !== undefined) throw new ReveilleError('conflict', difference);
-          return { intentId: known, isNew: false };
+          return { intentId: known };
         }
         if (refusal) throw refusal;
         checkBounds(user, request);
@@ -191,8 +196,11 @@ export function openJournal({ dataDir, key, clock, log, bounds, enrollment = 'op
         const { head } = sealed;
         intents.insert({ id, user, idempotencyKey, context: request.context, head, createdAt });
         envelopes.append(id, sealed);
-        return { intentId: id, isNew: true };
+        return { intentId: id, entry };
       });
+      const { intentId, entry } = accepted;
+      if (entry) settle({ intent: loadAny(intentId), entries: [entry], hasMessage: false });
+      return { intentId, isNew: entry !== undefined };
     },
 
     load,
@@ -217,6 +225,22 @@ export function openJournal({ dataDir, key, clock, log, bounds, enrollment = 'op
     outbox: outbox.messages,
     roster: openRoster({ db: file.db, writes, clock, executor: key.publicKeyHex, enrollment }),
     submitters: submitterTable(file.db, writes, clock),
+
+    /**
+     * The envelopes of a user's intents since an instant, epoch milliseconds, for events: their chains are not checked.
+     *
+     * @returns `undefined` when there are too many
+     */
+    changesSince(user: string, since: number): StoredEntry[] | undefined {
+      const changed = intents.changedSince(user, since, CHANGES_MAX + 1);
+      const found: StoredEntry[] = [];
+      for (const intentId of changed) {
+        const entries = [...envelopes.since(intentId, since)];
+        found.push(...entries.reverse().map(({ seq, entry }) => ({ intentId, seq, entry })));
+        if (found.length > CHANGES_MAX) return undefined;
+      }
+      return found;
+    },
 
     /** Called after each change is on disk. @returns a function that unsubscribes */
     onChange(listener: ChangeListener): () => void {

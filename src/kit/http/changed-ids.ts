@@ -10,7 +10,11 @@ export type Changes = { readonly isAll: boolean; readonly ids: ReadonlySet<strin
 
 export type ChangedIdsOptions = {
   /** Opens the events. One without an id means that anything may have changed. */
-  events: (options: FollowStreamOptions) => AsyncIterable<{ readonly alarm_id?: string | undefined }>;
+  events: (options: FollowStreamOptions) => AsyncIterable<{
+    readonly alarm_id?: string | undefined;
+    readonly intent_id?: string | undefined;
+    readonly turn_id?: string | undefined;
+  }>;
   clock: Clock;
   /** Ends the stream. */
   signal: AbortSignal;
@@ -26,6 +30,7 @@ export class ChangedIds {
   readonly #options: ChangedIdsOptions;
   readonly #opened = Promise.withResolvers<void>();
   #isAll = false;
+  #isOpen = false;
   #ids = new Set<string>();
   #wake = () => {};
 
@@ -33,6 +38,11 @@ export class ChangedIds {
     this.#options = options;
     options.signal.addEventListener('abort', () => this.wake());
     void this.#follow();
+  }
+
+  /** Whether the stream is open now. */
+  get isOpen(): boolean {
+    return this.#isOpen;
   }
 
   /** Resolves when the stream is open for the first time, or could not be opened. Changes from then on are found. */
@@ -81,18 +91,70 @@ export class ChangedIds {
     const onConnection = ({ state }: Connection) => {
       const wasLost = isLost;
       isLost = state === 'lost';
+      this.#isOpen = !isLost;
       if (isLost !== wasLost) this.add(undefined);
       this.#opened.resolve();
     };
     while (!signal.aborted) {
       try {
-        for await (const { alarm_id } of events({ signal, onConnection })) this.add(alarm_id);
+        for await (const { alarm_id, intent_id, turn_id } of events({ signal, onConnection }))
+          this.add(alarm_id ?? intent_id ?? turn_id);
       } catch {
+        this.#isOpen = false;
         // The reader meets the same refusal when it reads, and reports it.
         this.add(undefined);
         this.#opened.resolve();
         await wait(clock, REFUSED_MS, signal);
       }
     }
+  }
+}
+
+/** Called with what has changed; must not throw. */
+type ChangeListener = (changes: Changes) => void;
+
+/** Shares one stream among listeners; it is open while there are any. */
+export class ChangeHub {
+  readonly #options: Omit<ChangedIdsOptions, 'signal'>;
+  readonly #listeners = new Set<ChangeListener>();
+  #changed: ChangedIds | undefined;
+  #over: AbortController | undefined;
+
+  constructor(options: Omit<ChangedIdsOptions, 'signal'>) {
+    this.#options = options;
+  }
+
+  get listeners(): number {
+    return this.#listeners.size;
+  }
+
+  /** Whether the stream is open now. */
+  get isOpen(): boolean {
+    return this.#changed?.isOpen ?? false;
+  }
+
+  /** Calls the listener until the returned function is called; also when the stream is opened, or opened again. */
+  follow(listener: ChangeListener): () => void {
+    this.#listeners.add(listener);
+    if (!this.#over) {
+      this.#over = new AbortController();
+      void this.#run(this.#over.signal);
+    }
+    return () => {
+      this.#listeners.delete(listener);
+      if (this.#listeners.size > 0) return;
+      this.#over?.abort();
+      this.#over = undefined;
+      this.#changed = undefined;
+    };
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
+    const changed = new ChangedIds({ ...this.#options, signal });
+    this.#changed = changed;
+    await changed.opened;
+    // Before that, nothing was reported.
+    for (let changes = ALL_CHANGED; !signal.aborted; changes = await changed.next())
+      for (const listener of [...this.#listeners]) listener(changes);
   }
 }

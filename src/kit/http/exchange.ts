@@ -207,13 +207,17 @@ export function openStream(
     let refusal: { status: number; retryAfter: unknown; chunks: Buffer[]; bytes: number } | undefined;
     const refuse = ({ status, retryAfter, chunks }: NonNullable<typeof refusal>) =>
       reject(new StreamRefused(status, Buffer.concat(chunks).toString('utf8'), retryAfter));
+    const abortWith = (controller: Dispatcher.DispatchController) => {
+      // A repeated request has another controller.
+      signal.removeEventListener('abort', onAbort);
+      onAbort = () => controller.abort(errorOf(signal.reason));
+      if (signal.aborted) onAbort();
+      else signal.addEventListener('abort', onAbort);
+    };
     transport.dispatch(optionsOf({ method: 'GET', url, headers: { ...headers, accept: 'text/event-stream' } }), {
-      onConnecting(controller) {
-        // A repeated request has another controller.
-        signal.removeEventListener('abort', onAbort);
-        onAbort = () => controller.abort(errorOf(signal.reason));
-        signal.addEventListener('abort', onAbort);
-      },
+      onConnecting: abortWith,
+      // An agent of undici has no other method for it.
+      onRequestStart: abortWith,
       onResponseStart(controller, status, head) {
         if (status !== 200 || !String(head['content-type']).startsWith('text/event-stream')) {
           refusal = { status, retryAfter: head['retry-after'], chunks: [], bytes: 0 };

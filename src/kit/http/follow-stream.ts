@@ -34,6 +34,8 @@ export type StreamSource<T> = {
 const pauseMs = backoff({ first: 500, longest: 15_000 });
 /** Daemons send something every 15 s: a stream that is silent for this long is dead. */
 const SILENCE_MS = 50_000;
+/** A stream with a longer event is closed, in UTF-16 units. */
+const EVENT_MAX = 8 * 1024 * 1024;
 
 type Received<T> = { readonly id: string | undefined; readonly event: T | undefined };
 
@@ -105,7 +107,7 @@ async function* readStream<T>(
     const events = stream
       .pipeThrough(noted)
       .pipeThrough(new TextDecoderStream() as unknown as TransformStream<Uint8Array, string>)
-      .pipeThrough(new EventSourceParserStream());
+      .pipeThrough(new EventSourceParserStream({ maxBufferSize: EVENT_MAX }));
     for await (const { id, event, data } of events)
       yield { id: id === '' ? undefined : id, event: event === undefined ? undefined : read(event, jsonOf(data), id) };
   } finally {

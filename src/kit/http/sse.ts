@@ -25,6 +25,8 @@ export type EventStream = {
   readonly response: Response;
   /** Sends events; false if the stream has ended, or was just ended because the reader is too slow. */
   send(...events: readonly ServerSentEvent[]): boolean;
+  /** The same with the text of events, as {@link formatEvent} returns it. */
+  write(text: string): boolean;
   /** Ends the stream. */
   close(): void;
 };
@@ -82,6 +84,7 @@ export function openEventStream(c: HttpContext, options: EventStreamOptions): Ev
     closed: closed.signal,
     response: RESPONSE_ALREADY_SENT,
     send: (...events) => write(events.map(formatEvent).join('')),
+    write,
     close,
   };
 }

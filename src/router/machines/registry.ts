@@ -172,6 +172,7 @@ export class Registry {
   readonly commits: GroupCommit;
   readonly changes: MachineChanges;
   readonly #clock: Clock;
+  readonly #onChange: (userId: string) => void;
   readonly #get: StatementSync;
   readonly #put: StatementSync;
   readonly #list: StatementSync;
@@ -179,9 +180,15 @@ export class Registry {
   readonly #retired: RetiredTokens;
   #checkedAt = Number.NEGATIVE_INFINITY;
 
-  /** Opens and locks the registry of a data folder until it is closed. @throws ReveilleError as `openDatabase` */
-  constructor(dataDir: string, clock: Clock) {
+  /**
+   * Opens and locks the registry of a data folder until it is closed.
+   *
+   * @param onChange called after each stored change of a machine
+   * @throws ReveilleError as `openDatabase`
+   */
+  constructor(dataDir: string, clock: Clock, onChange: (userId: string) => void = () => {}) {
     this.#clock = clock;
+    this.#onChange = onChange;
     this.file = openDatabase({
       path: join(dataDir, 'router.db'),
       migrations: new URL('./migrations', import.meta.url),
@@ -248,8 +255,8 @@ export class Registry {
    * @param by for the change log
    * @returns resolves when the change is on disk
    */
-  change(userId: string, change: (current: Machine | undefined) => Machine, by: ChangedBy): Promise<Machine> {
-    return this.commits.run(() => {
+  async change(userId: string, change: (current: Machine | undefined) => Machine, by: ChangedBy): Promise<Machine> {
+    const changed = await this.commits.run(() => {
       const current = this.get(userId);
       const next = change(current);
       if (next !== current) {
@@ -269,6 +276,8 @@ export class Registry {
       }
       return next;
     });
+    this.#onChange(userId);
+    return changed;
   }
 
   /**

@@ -12,6 +12,7 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { consoleCodeRequestSchema } from '../../wire/person.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import type { RouterConfig } from '../config.ts';
+import type { StateSignal } from '../machines/state-signal.ts';
 import { agentTransport } from './agent-transport.ts';
 import { CODE_SECONDS, type ConsoleRows } from './console-rows.ts';
 import { Lockouts } from './lockout.ts';
@@ -44,6 +45,7 @@ export type PublicListenerOptions = ProxyOptions & {
   /** Creates the handler of the other paths from the given parts of the router. */
   pagesOf: PagesOf | undefined;
   machineOf: Users['machineOf'];
+  states: StateSignal;
   rows: ConsoleRows;
   ready: () => ReadyReport;
   drainMs: number;
@@ -92,7 +94,7 @@ export async function startPublicListener(options: PublicListenerOptions): Promi
   const holderOf = holdersOf(tokens, lockouts, () => counts.unauthorized++);
   const pages = pagesOf?.(
     createUsers({
-      ...{ tokens, holderOf, rows, machineOf: options.machineOf },
+      ...{ tokens, holderOf, rows, machineOf: options.machineOf, states: options.states },
       connectionsTo: (userId) => agentTransport(userId, transports),
     }),
   );

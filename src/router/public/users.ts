@@ -14,6 +14,7 @@ import type { Fleet } from '../fleet.ts';
 import { hasDaemon, type Machine, noMachine, restoreMachine, suspendMachine, viewOf } from '../machines/machine.ts';
 import type { MachineView } from '../machines/machine-schema.ts';
 import type { Registry } from '../machines/registry.ts';
+import type { StateSignal } from '../machines/state-signal.ts';
 import type { ConnectingClient, ConsoleRows } from './console-rows.ts';
 import type { Lockouts } from './lockout.ts';
 import type { ExternalRights, Person, PersonTokens } from './person-tokens.ts';
@@ -98,6 +99,8 @@ export type Users = {
   externalRights(credential: string): ExternalRights;
   readonly sessions: Pick<ConsoleRows, 'get' | 'put' | 'touch' | 'remove'>;
   machineOf(user: string): OwnMachine;
+  /** Calls back when the user's machine, or its activity, may have changed. @returns ends it */
+  onMachine(user: string, listener: () => void): () => void;
   /** Sends requests to the agent of a user; the address of a request is ignored. */
   transportTo(user: string): Transport;
 };
@@ -130,10 +133,11 @@ export type UsersOptions = {
   holderOf: HolderOf;
   rows: ConsoleRows;
   machineOf: Users['machineOf'];
+  states: StateSignal;
   connectionsTo: Users['transportTo'];
 };
 
-export function createUsers({ tokens, holderOf, rows, machineOf, connectionsTo }: UsersOptions): Users {
+export function createUsers({ tokens, holderOf, rows, machineOf, states, connectionsTo }: UsersOptions): Users {
   const validOnly = (client: ConnectingClient | undefined): ConnectingClient | undefined =>
     client && tokens.isValid({ tokenId: client.credential }) ? client : undefined;
   return {
@@ -146,6 +150,7 @@ export function createUsers({ tokens, holderOf, rows, machineOf, connectionsTo }
     externalRights: (credential) => tokens.externalRights(credential),
     sessions: rows,
     machineOf,
+    onMachine: (user, listener) => states.listen(user, listener),
     transportTo: connectionsTo,
   };
 }

@@ -14,7 +14,7 @@ import type { WireError } from '../../wire/errors.ts';
 import { parseRouterConfig } from '../config.ts';
 import { type RunningRouter, startRouter } from '../daemon.ts';
 import type { MachineView } from '../machines/machine-schema.ts';
-import type { Pages } from '../public/listener.ts';
+import type { PagesOf } from '../public/listener.ts';
 import type { WakeNotice } from '../wake.ts';
 
 export const WAKE_TOKEN = 'wake-token-of-the-tests';
@@ -148,9 +148,9 @@ export async function startBench(
     log = silentLogger,
     settings = {},
     environment = process.env,
-    pages,
+    pagesOf,
   }: {
-    pages?: Pages;
+    pagesOf?: PagesOf;
     clock?: Clock;
     log?: Logger;
     settings?: Record<string, string>;
@@ -177,7 +177,7 @@ export async function startBench(
     version: '0.0.0',
     environment,
     onWake,
-    pagesOf: pages && (() => pages),
+    pagesOf,
   });
   atEnd(t, () => router.close());
   return { ...router, ...clientOf(router.url), notices, dataDir };

@@ -15,6 +15,7 @@ import {
   conversationQuerySchema,
   eventHeadersSchema,
   eventQuerySchema,
+  type TurnEventType,
 } from '../../wire/turn.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import { callerWakeName, chatRequestSchema, RAW_WAKE_FIELDS, withoutEmptyMembers } from '../../wire/wake.ts';
@@ -117,8 +118,10 @@ async function forward(
   request: FeedRequest,
   stream: EventStream,
   outgoing: NodeJS.EventEmitter & { writableNeedDrain: boolean },
+  isWanted: (type: TurnEventType) => boolean,
 ): Promise<void> {
   for await (const { id, type, data } of feed.read(request, stream.closed)) {
+    if (!isWanted(type)) continue;
     if (!stream.send({ event: type, data, ...(id === undefined ? {} : { id: String(id) }) })) return;
     if (!outgoing.writableNeedDrain) continue;
     // Rejects only when the stream has ended, which ends the loop.
@@ -130,7 +133,7 @@ type EventRoutesOptions = {
   feed: EventFeed;
   clock: Clock;
   log: Logger;
-  /** Called with each new stream and the conversation of its reader; absent: all of them. */
+  /** Called with each new stream that has gates, and the conversation of its reader; absent: all of them. */
   onStream?: (stream: EventStream, conversationId: string | undefined) => void;
 };
 
@@ -146,8 +149,10 @@ export function eventRoutes(app: HttpApp, { feed, clock, log, onStream }: EventR
       ...(after === undefined ? {} : { after }),
     };
     const stream = openEventStream(c, { clock, maxBufferedBytes: BUFFERED_BYTES });
-    onStream?.(stream, query.conversation_id);
-    forward(feed, request, stream, c.env.outgoing).catch((err: unknown) => {
+    const { types } = query;
+    const isWanted = (type: TurnEventType) => types === undefined || type === 'notice' || types.includes(type);
+    if (isWanted('gate')) onStream?.(stream, query.conversation_id);
+    forward(feed, request, stream, c.env.outgoing, isWanted).catch((err: unknown) => {
       log.error({ err }, 'an event stream failed');
       stream.close();
     });

@@ -210,7 +210,6 @@ export function makeModelStore(): AlarmStore {
         .slice(0, limit)
         .map(({ state }) => state);
     },
-    mark: async () => undefined,
     async follow(follower) {
       followers.add(follower);
       return { refresh: async () => {}, end: () => void followers.delete(follower) };

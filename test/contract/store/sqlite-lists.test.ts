@@ -1,4 +1,4 @@
-/** SQLite's own list behaviour: change counters, and two query plans for the next fires. */
+/** SQLite’s own list behaviour: two query plans for the next fires. */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -6,39 +6,13 @@ import { openSqliteStore } from '../../../src/chronos/store/sqlite/store.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import { atEnd, type Owner, temporaryFolder } from '../../support/temporary.ts';
-import { ADA, BOB, claim, createDue, delivered, NOW, triggered } from './fixtures.ts';
+import { ADA, BOB, createDue, NOW } from './fixtures.ts';
 
 function opened(owner: Owner) {
   const store = openSqliteStore({ path: join(temporaryFolder(owner), 'a.db'), clock: systemClock, log: silentLogger });
   atEnd(owner, () => store.close());
   return store;
 }
-
-test('a change counter changes after each change of the owner, and not after changes of others', async (t) => {
-  const store = opened(t);
-  const seen = new Set<string | undefined>();
-  const differs = async (what: string) => {
-    const mark = await store.mark(ADA);
-    assert.ok(mark !== undefined && !seen.has(mark), what);
-    seen.add(mark);
-  };
-  await differs('at first');
-  const { alarm } = await createDue(store, NOW);
-  await differs('set');
-  await store.update(ADA, alarm.id, triggered(NOW + 5000));
-  await differs('changed');
-  const [taken] = await claim(store, { now: NOW });
-  await differs('taken');
-  await store.complete([delivered(taken!)]);
-  await differs('delivered');
-  await store.deleteCancelled(ADA, 1);
-  await differs('forgotten');
-  const before = await store.mark(ADA);
-  await createDue(store, NOW + 1, { owner: BOB });
-  await claim(store, { now: NOW + 1 });
-  await store.list(ADA, { limit: 5 });
-  assert.notEqual(await store.mark(BOB), before);
-});
 
 test('many alarms of one owner, and few beside many of another, are listed in due order', async (t) => {
   const store = opened(t);

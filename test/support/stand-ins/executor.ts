@@ -15,13 +15,13 @@ import {
   cancelSchema,
   type GateAnswer,
   gateAnswerSchema,
-  type INTENT_EVENTS,
   type IntentStatus,
   intentRequestSchema,
   isIntentFinal,
   parkSchema,
   RAW_INTENT_FIELDS,
 } from '../../../src/wire/executor.ts';
+import type { IntentEventType } from '../../../src/wire/intent-event.ts';
 import { parseJsonObject, RawJson } from '../../../src/wire/json.ts';
 import { parseOrThrow } from '../../../src/wire/validate.ts';
 
@@ -121,16 +121,18 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
 export async function startStandInExecutor(token = 'stand-in-executor-token'): Promise<StandInExecutor> {
   const intents: Intent[] = [];
   const byKey = new Map<string, Intent>();
-  const streams = new Map<ServerResponse, string>();
+  /** The user of each stream, and its intent; `null`: all of them. */
+  const streams = new Map<ServerResponse, { user: unknown; id: string | null }>();
   const seen: string[] = [];
   let server: Server | undefined;
   let port = 0;
   let made = 0;
 
-  function notify(intent: Intent, event: (typeof INTENT_EVENTS)[number]): void {
+  function notify(intent: Intent, event: IntentEventType): void {
     if (!executor.telling) return;
-    for (const [stream, id] of streams) {
-      if (id === intent.id) stream.write(`event: ${event}\ndata: ${JSON.stringify({ intent_id: id })}\n\n`);
+    for (const [stream, { user, id }] of streams) {
+      if (user !== intent.user || (id !== null && id !== intent.id)) continue;
+      stream.write(`event: ${event}\ndata: ${JSON.stringify({ intent_id: intent.id })}\n\n`);
     }
   }
 
@@ -278,7 +280,7 @@ export async function startStandInExecutor(token = 'stand-in-executor-token'): P
     if (url.pathname === '/events') {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       response.write(': here\n\n');
-      streams.set(response, url.searchParams.get('intent_id') ?? '');
+      streams.set(response, { user: request.headers['x-matrix-user'], id: url.searchParams.get('intent_id') });
       response.on('close', () => streams.delete(response));
       return;
     }

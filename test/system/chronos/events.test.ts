@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { connect } from 'node:net';
-import { after, before, test } from 'node:test';
+import { after, before, type TestContext, test } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
 import {
   type ChronosClient,
   createChronosClient,
@@ -11,7 +12,7 @@ import {
 } from '../../../src/chronos/client.ts';
 import { parseChronosConfig } from '../../../src/chronos/config.ts';
 import { startChronos } from '../../../src/chronos/daemon.ts';
-import type { Follower } from '../../../src/chronos/store/stored-change.ts';
+import type { Follower, StoredChange } from '../../../src/chronos/store/stored-change.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { agentIdentity } from '../../../src/kit/identity/agent.ts';
 import { generateKey } from '../../../src/kit/identity/keys.ts';
@@ -117,8 +118,10 @@ test('a stream resumes after a restart of chronosd at its last event', async (t)
   const settings = { CHRONOS_DATA_DIR: temporaryFolder(t) };
   const first = await start(settings);
   const stream = await listen(clientOf(first.url));
+  const merged = await listen(clientOf(first.url), { coalesceMs: 100 });
   await clientOf(first.url).createAlarm({ kind: 'once', wake_message: 'before', delay_seconds: 600 });
   await stream.until('alarm.created');
+  await merged.until('changed');
   await first.close();
   const second = await start({ ...settings, CHRONOS_PORT: String(first.port) });
   t.after(() => second.close());
@@ -130,9 +133,11 @@ test('a stream resumes after a restart of chronosd at its last event', async (t)
       .catch(() => undefined),
   );
   await eventually('the later alarm', () => stream.found.some(({ alarm_id }) => alarm_id === id), 15_000);
+  await merged.until('changed', 2);
+  assert.ok(merged.found.every(({ types }) => types?.join() === 'alarm.created'));
   assert.ok(!stream.types().includes('reset'));
   assert.ok(stream.states.includes('lost'));
-  await stream.end();
+  await Promise.all([stream.end(), merged.end()]);
 });
 
 test('an unknown or too old cursor is answered with reset, then with later events', async (t) => {
@@ -147,6 +152,102 @@ test('an unknown or too old cursor is answered with reset, then with later event
     await stream.until('alarm.created');
     await stream.end();
   }
+});
+
+/** A store whose changes the test reports. */
+async function benchWithFeed(t: TestContext) {
+  let report: Follower['onChanges'] = () => {};
+  const bench = await createHttpBench(t, {
+    eventStore: {
+      async follow(follower) {
+        report = (changes) => follower.onChanges(changes.filter(({ owner }) => follower.owners.has(owner)));
+        return { refresh: async () => {}, end() {} };
+      },
+      changesSince: async () => [],
+    },
+  });
+  return { bench, report: (...changes: StoredChange[]) => report(changes) };
+}
+
+const SOME = '?coalesce_ms=200';
+
+/** The events of one connection, and the text as it was received. */
+async function connected({ url }: { url: string }, principal: string, query: string, lastEventId?: string) {
+  const ended = new AbortController();
+  const answer = await fetch(`${url}/v1/events${query}`, {
+    headers: {
+      ...{ authorization: `Bearer ${TRANSPORT}`, 'x-chronos-agent': principal },
+      ...(lastEventId === undefined ? {} : { 'last-event-id': lastEventId }),
+    },
+    signal: ended.signal,
+  });
+  assert.equal(answer.status, 200);
+  let text = '';
+  void (async () => {
+    for await (const chunk of answer.body!.pipeThrough(new TextDecoderStream())) text += chunk;
+  })().catch(() => {});
+  const data = () => [...text.matchAll(/^data: (\{"type".*)$/gm)].map(([, json]) => JSON.parse(json!) as ChronosEvent);
+  return {
+    end: () => ended.abort(),
+    ...{ data, text: () => text.slice(text.indexOf('event: changed')) },
+    lastId: () => [...text.matchAll(/^id: (.*)$/gm)].at(-1)?.[1],
+  };
+}
+
+const edited = (owner: string, n: number) => ({ kind: 'edited', owner, alarmId: `alarm-${n}`, at: n }) as const;
+
+test('a burst reaches a stream of merged events as a few, the last change included', async (t) => {
+  const { bench, report } = await benchWithFeed(t);
+  const [ada, eve] = [await bench.agent('ada'), await bench.agent('eve')];
+  const one = await connected(bench, ada.principal, SOME);
+  const same = await connected(bench, ada.principal, SOME);
+  const fires = await connected(bench, ada.principal, `${SOME}&types=fire.delivered`);
+  const each = await connected(bench, ada.principal, '');
+  const other = await connected(bench, eve.principal, SOME);
+  await eventually('ready', () => [one, same, fires, each, other].every(({ lastId }) => lastId() !== undefined));
+  const began = performance.now();
+  for (let n = 0; n < 1000; n++) {
+    report(edited('ada', n));
+    if (n % 100 === 99) await pause(50);
+  }
+  assert.ok(one.data().length > 0, 'the first event does not wait for the end of the burst');
+  report({ kind: 'cancelled', owner: 'ada', alarmId: 'the last', at: 1000 });
+  await eventually('the last change', () => one.data().some(({ types }) => types?.includes('alarm.cancelled')));
+  await eventually('all events', () => each.data().length === 1001);
+  const most = Math.ceil((performance.now() - began) / 200) + 2;
+  assert.ok(one.data().length <= most, `${one.data().length} events`);
+  assert.ok(one.data().every(({ type, alarm_id }) => type === 'changed' && alarm_id === undefined));
+  await eventually('the same at the other stream', () => same.text() === one.text());
+  assert.deepEqual(fires.data(), []);
+  assert.deepEqual(other.data(), []);
+});
+
+test('a stream of merged events resumes with one event, or with none if nothing changed', async (t) => {
+  const { bench, report } = await benchWithFeed(t);
+  const { principal } = await bench.agent('ada');
+  const first = await connected(bench, principal, SOME);
+  report(edited('ada', 1));
+  await eventually('an event', () => first.data().length === 1);
+  const cursor = first.lastId();
+  first.end();
+  await eventually('the end', () => bench.events.figures.open === 0);
+  const unchanged = await connected(bench, principal, SOME, cursor);
+  await eventually('ready', () => unchanged.lastId() !== undefined);
+  unchanged.end();
+  await eventually('the end', () => bench.events.figures.open === 0);
+  for (let n = 2; n < 10; n++) report(edited('ada', n), { kind: 'cancelled', owner: 'ada', alarmId: 'x', at: n });
+  const resumed = await connected(bench, principal, SOME, cursor);
+  await eventually('the missed changes', () => resumed.data().length > 0);
+  assert.deepEqual(
+    resumed.data().map(({ type, types }) => [type, types]),
+    [['changed', ['alarm.updated', 'alarm.cancelled']]],
+  );
+  assert.deepEqual(unchanged.data(), []);
+  const unknown = await connected(bench, principal, SOME, '7');
+  await eventually('reset', () => unknown.data()[0]?.type === 'reset');
+  refused(await bench.call('GET', '/v1/events'), 401, 'unauthorized');
+  const { call } = await bench.agent('eve');
+  refused(await call('GET', '/v1/events?coalesce_ms=99'), 400, 'invalid_request', /from 100 to 60,?000/);
 });
 
 test('the limits of streams are per owner and in total, and an ended stream frees its place', async (t) => {
@@ -172,16 +273,7 @@ test('the limits of streams are per owner and in total, and an ended stream free
 });
 
 test('a reader that does not read is disconnected', async (t) => {
-  let report: Follower['onChanges'] = () => {};
-  const bench = await createHttpBench(t, {
-    eventStore: {
-      async follow(follower) {
-        report = follower.onChanges;
-        return { refresh: async () => {}, end() {} };
-      },
-      changesSince: async () => [],
-    },
-  });
+  const { bench, report } = await benchWithFeed(t);
   const { principal } = await bench.agent('ada');
   const socket = connect(bench.port, '127.0.0.1');
   t.after(() => socket.destroy());
@@ -194,7 +286,7 @@ test('a reader that does not read is disconnected', async (t) => {
   await eventually('the end of the stream', () => {
     const at = bench.events.figures.sent;
     const change = { kind: 'deferred', owner: 'ada', alarmId: 'a', at, until: at, reason } as const;
-    report(Array.from({ length: 100 }, (_, n) => ({ ...change, fireId: `a@${n}` })));
+    report(...Array.from({ length: 100 }, (_, n) => ({ ...change, fireId: `a@${n}` })));
     return bench.events.figures.open === 0;
   });
 });

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { EventFeed, type EventFeedOptions } from '../../../src/chronos/events/feed.ts';
+import { alarmFeedSource } from '../../../src/chronos/events/event.ts';
 import { Admission, type AdmissionSettings } from '../../../src/chronos/http/admission.ts';
 import { type ChronosServerOptions, startChronosServer } from '../../../src/chronos/http/server.ts';
 import type { ChronosService } from '../../../src/chronos/http/service.ts';
@@ -12,6 +12,7 @@ import { openSqliteStore } from '../../../src/chronos/store/sqlite/store.ts';
 import { KeyRing } from '../../../src/chronos/turn-reports/key-ring.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { ManualClock } from '../../../src/kit/clock/testing/manual-clock.ts';
+import { EventFeed } from '../../../src/kit/http/event-feed.ts';
 import { type AgentIdentity, agentIdentity } from '../../../src/kit/identity/agent.ts';
 import { generateKey } from '../../../src/kit/identity/keys.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
@@ -54,7 +55,7 @@ export type CallOptions = {
 export type ServiceOverrides = Partial<Omit<ChronosService, 'limits' | 'auth' | 'floods'>> & {
   floods?: AdmissionSettings;
   /** Where events come from, instead of the store. */
-  eventStore?: EventFeedOptions['store'];
+  eventStore?: Parameters<typeof alarmFeedSource>[0];
   streams?: { perOwner: number; inAll: number };
   limits?: Partial<ChronosService['limits']>;
   auth?: Partial<ChronosService['auth']>;
@@ -88,7 +89,11 @@ export async function createHttpBench(t: TestContext, overrides: ServiceOverride
   const ready = () => store.ping().then(() => ({ ready: true }));
   const receipts = new KeyRing({ ask: overrides.askKeys ?? (async () => undefined), clock });
   const events = {
-    feed: new EventFeed({ store: overrides.eventStore ?? store, clock: systemClock }),
+    feed: new EventFeed({
+      source: alarmFeedSource(overrides.eventStore ?? store),
+      clock: systemClock,
+      name: 'chronosd',
+    }),
     limits: overrides.streams ?? { perOwner: 32, inAll: 64 },
     figures: { open: 0, sent: 0 },
   };

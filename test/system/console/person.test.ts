@@ -179,6 +179,17 @@ describe('a user with a keyboard', () => {
       const seen = Date.now();
       return seen - Date.parse((await fires()).find(({ outcome }) => outcome === 'missed')!.finished_at);
     });
+    await go('m', /\/machine$/);
+    await isSeen(t, 'a machine that was suspended elsewhere', async () => {
+      const { user_id } = JSON.parse((await installation.reveille('machine', 'list', '--json')).split('\n')[0]!);
+      await installation.reveille('machine', 'suspend', user_id);
+      const at = Date.now();
+      await page.waitForSelector('.state >> text=suspended');
+      const seen = Date.now() - at;
+      await installation.reveille('machine', 'restore', user_id);
+      await page.waitForSelector('.state >> text=suspended', { state: 'detached' });
+      return seen;
+    });
   });
 
   test('approves one question with a key and denies another; the page verifies the receipt', async (t) => {

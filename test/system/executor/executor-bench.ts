@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { parseExecutorConfig } from '../../../src/executor/config.ts';
 import { startExecutor } from '../../../src/executor/daemon.ts';
@@ -12,6 +11,7 @@ import type { GateAnswer } from '../../../src/wire/executor.ts';
 import { ADMIN_TOKEN, signedAnswer } from '../../support/cluster/approval.ts';
 import { eventually } from '../../support/eventually.ts';
 import { COMPILED, LEAN } from '../../support/quick-start.ts';
+import type { Owner } from '../../support/temporary.ts';
 
 export const TOKEN = 'a-token-for-the-tests-of-the-executor';
 const LEDGER = fileURLToPath(new URL('./ledger.fixture.ts', import.meta.url));
@@ -44,7 +44,7 @@ export function executorSettings(folder: string, more: Record<string, string> = 
   };
 }
 
-export async function startedExecutor(t: TestContext, folder: string, more: Record<string, string> = {}) {
+export async function startedExecutor(t: Owner, folder: string, more: Record<string, string> = {}) {
   const variables = executorSettings(folder, more);
   const config = parseExecutorConfig(variables);
   const executor = await startExecutor({ config, variables, clock: systemClock, log: silentLogger, drainMs: 1000 });

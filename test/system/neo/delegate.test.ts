@@ -152,7 +152,7 @@ test('a client that begins to listen a moment later is asked', async (t) => {
 });
 
 test('without events the executor is polled, and nothing is missed', async (t) => {
-  const { executor, approvers, link } = await setUp(t);
+  const { executor, approvers, link } = await setUp(t, { safetyMs: 100 });
   executor.telling = false;
   executor.misbehave = (request, response) => {
     if (!request.url?.startsWith('/events')) return false;
@@ -178,6 +178,21 @@ test('an event stream that breaks is opened again', async (t) => {
   await eventually('a stream of events is open', () => executor.streams() === 1);
   executor.finish(executor.intents[0]!, 'completed');
   assert.match(textOf(await answer), /was completed/);
+});
+
+test('the end of an intent reaches the waiting turn within 200 ms', async (t) => {
+  const { executor, link } = await setUp(t);
+  executor.course = () => ({ end: 'held' });
+  const answer = link.delegate('pay Bob', testCall());
+  await eventually('a stream of events is open', () => executor.streams() === 1);
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  const queries = executor.seen.length;
+  await new Promise((resolve) => setTimeout(resolve, 700));
+  assert.equal(executor.seen.length, queries, 'nothing is polled');
+  executor.finish(executor.intents[0]!, 'completed');
+  const began = Date.now();
+  assert.match(textOf(await answer), /was completed/);
+  assert.ok(Date.now() - began < 200, `${Date.now() - began} ms`);
 });
 
 test('a flood of events does not become a flood of queries', async (t) => {

@@ -21,7 +21,6 @@ import {
   triggered,
 } from '../../contract/store/fixtures.ts';
 import { pause } from '../../support/cluster/processes.ts';
-import { eventually } from '../../support/eventually.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
 import { rounds } from '../../support/random/random.ts';
 
@@ -275,53 +274,6 @@ test('a store soon hears of urgent work from another one, but not of its own cha
   });
   await speaker.update(ADA, alarm.id, triggered(now + 5));
   await hint;
-});
-
-test('a change by any store changes the change counter of its owner in all stores, and no other counter', async (t) => {
-  const stores = await openStores(t, [{ onRemoteDue: () => {} }, { onRemoteDue: () => {} }]);
-  const [one, other] = stores as [AlarmStore, AlarmStore];
-  const agreed = (what: string, owner: string, but?: string) =>
-    eventually(what, async () => {
-      const [counter, same] = await Promise.all([one.mark(owner), other.mark(owner)]);
-      return counter !== undefined && counter === same && counter !== but ? counter : undefined;
-    });
-  // Each store that joins counts for every owner: until both have, a counter changes without a change.
-  const hasAllStores = (counter: string | undefined) => Number(counter?.split('.')[0]) >= stores.length;
-  await eventually(
-    'both stores have joined',
-    async () => hasAllStores(await one.mark(ADA)) && hasAllStores(await other.mark(ADA)),
-  );
-  let counter = await agreed('both have the same counter', ADA);
-  const bobs = await agreed('of another owner, too', 'bob');
-  const state = await createDue(other, NOW - 1000);
-  counter = await agreed('an alarm was created', ADA, counter);
-  await one.update(ADA, state.alarm.id, edited({ label: 'another' }));
-  counter = await agreed('it was edited', ADA, counter);
-  const claims = await claim(other);
-  counter = await agreed('it is in progress', ADA, counter);
-  await other.complete(claims.map(delivered));
-  counter = await agreed('it has fired', ADA, counter);
-  assert.equal(await one.mark('bob'), bobs);
-  // One that comes later counts as far as the others.
-  const third = await openPostgresStore({
-    uri: uris.at(-1)!,
-    clock: systemClock,
-    log: silentLogger,
-    onRemoteDue: () => {},
-  });
-  t.after(() => third.close());
-  await eventually('the third has the same counter', async () => {
-    const counters = await Promise.all([...stores, third].map((store) => store.mark(ADA)));
-    return counters[0] !== undefined && new Set(counters).size === 1;
-  });
-  const silent = await openPostgresStore({
-    uri: uris.at(-1)!,
-    clock: systemClock,
-    log: silentLogger,
-    notifications: false,
-  });
-  t.after(() => silent.close());
-  assert.equal(await silent.mark(ADA), undefined, 'without notifications there is no change counter');
 });
 
 test("the stores' clocks agree, though the machines' do not", async (t) => {

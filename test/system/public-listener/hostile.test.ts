@@ -305,10 +305,12 @@ describe('with pages behind it', () => {
     t.after(() => own.end());
     const seen: string[] = [];
     const bench = await startBench(own as unknown as TestContext, {
-      pages: async (request, { remoteAddress }) => {
-        seen.push(`${request.method} ${new URL(request.url).pathname} ${remoteAddress} ${await request.text()}`);
-        return new Response('a page', { headers: { 'content-type': 'text/html' } });
-      },
+      pagesOf:
+        () =>
+        async (request, { remoteAddress }) => {
+          seen.push(`${request.method} ${new URL(request.url).pathname} ${remoteAddress} ${await request.text()}`);
+          return new Response('a page', { headers: { 'content-type': 'text/html' } });
+        },
     });
     const page = async (path: string, init: RequestInit = {}) => (await fetch(bench.public.url + path, init)).status;
     assert.equal(await page('/'), 200);

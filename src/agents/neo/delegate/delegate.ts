@@ -9,10 +9,14 @@
 import { createHash } from 'node:crypto';
 import { createExecutorClient, type ExecutorClient } from '../../../executor/client.ts';
 import { type Clock, orAborted, wait } from '../../../kit/clock/clock.ts';
+import { WakeSignal } from '../../../kit/clock/wake-signal.ts';
 import { NoAnswer, withinTime } from '../../../kit/http/caller.ts';
+import { ChangeHub } from '../../../kit/http/changed-ids.ts';
+import type { FollowStreamOptions } from '../../../kit/http/follow-stream.ts';
 import { TurnCancelled } from '../../../turns/agent.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
 import type { ContextPiece, GateAnswer, IntentRequest } from '../../../wire/executor.ts';
+import type { IntentEvent } from '../../../wire/intent-event.ts';
 import type { RawJson } from '../../../wire/json.ts';
 import { type GateNotice, type ToolCallContext, ToolFailure, textAnswer } from '../tools/surface.ts';
 import type { Delegate } from '../tools/tool-set.ts';
@@ -24,7 +28,7 @@ import {
   isShowable,
   type ShownGate,
 } from './gate-registry.ts';
-import { createIntentFollower, type IntentFollowerOptions } from './intent-follower.ts';
+import { createIntentFollower, type IntentFollowerOptions, SAFETY_MS } from './intent-follower.ts';
 
 // Finds gates that no turn follows: of parked tasks, also when a gate was created or answered while Neo slept.
 
@@ -116,7 +120,7 @@ async function submitTask(
 /** The executor, a submitter's token, and the user of the intents. */
 export type ExecutorAddress = { readonly url: string; readonly token: string; readonly userId: string };
 
-export type DelegateOptions = Omit<IntentFollowerOptions, 'client' | 'registry'> & {
+export type DelegateOptions = Omit<IntentFollowerOptions, 'client' | 'news' | 'registry'> & {
   executor: ExecutorAddress;
   conversations: Conversations;
 };
@@ -130,6 +134,8 @@ export type ExecutorLink = {
    * queries the executor, and sends new gates to the open streams. Never rejects.
    */
   openGates(conversationId: string | undefined, signal: AbortSignal): Promise<ShownGate[]>;
+  /** Sends new gates of parked tasks to the open streams, and their results. @returns ends it */
+  watchGates(): () => void;
   /** The receipt of an intent of this agent's user, as its source text. @throws ReveilleError the executor's error */
   receipt(intentId: string): Promise<RawJson>;
   /** Waits for pending messages to the executor. */
@@ -138,6 +144,8 @@ export type ExecutorLink = {
 
 /** The time limit of one exchange. */
 const EXCHANGE_MS = 15_000;
+/** The shortest interval between surveys of the gates, however many events arrive. */
+const SURVEY_GAP_MS = 50;
 /** A longer answer is dropped. */
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 
@@ -149,6 +157,14 @@ function ownError(error: ReveilleError): ReveilleError {
   return new ReveilleError('unavailable', message, { retryable: false, cause: error });
 }
 
+/** Events of single calls are omitted: they change neither the status of an intent nor its gates. */
+async function* intentEvents(
+  client: Pick<ExecutorClient, 'events'>,
+  options: FollowStreamOptions,
+): AsyncGenerator<IntentEvent> {
+  for await (const event of client.events(options)) if (!event.type.startsWith('step.')) yield event;
+}
+
 export function createExecutorLink(options: DelegateOptions): ExecutorLink {
   const { conversations, clock, log } = options;
   const client = createExecutorClient({
@@ -156,13 +172,45 @@ export function createExecutorLink(options: DelegateOptions): ExecutorLink {
     attend: withinTime(clock, EXCHANGE_MS),
     maxBytes: MAX_ANSWER_BYTES,
     explain: ownError,
+    clock,
   });
+  const news = new ChangeHub({ events: (options) => intentEvents(client, options), clock });
   const registry = createGateRegistry(client);
-  const follow = createIntentFollower({ ...options, client, registry });
+  const follow = createIntentFollower({ ...options, client, news, registry });
   const background = new Set<Promise<void>>();
   /** Intents that a turn follows. */
   const followed = new Set<string>();
   let surveyFailed = false;
+  /** The readers of {@link ExecutorLink.watchGates}, and the end of their common survey. */
+  let watchers = 0;
+  let endWatch = () => {};
+
+  /** Updates the registry, see {@link surveyGates}. Never rejects. */
+  async function survey(conversationId: string | undefined, signal: AbortSignal): Promise<void> {
+    const notifierFor = (location: string) => (gate: GateNotice) => conversations.notifyGate(location, gate);
+    try {
+      const isFollowed = (intentId: string) => followed.has(intentId);
+      await surveyGates(conversationId, signal, { client, registry, isFollowed, notifierFor });
+      surveyFailed = false;
+    } catch (err) {
+      if (!signal.aborted && !surveyFailed) log.warn({ err }, 'the executor does not list the waiting gates');
+      surveyFailed ||= !signal.aborted;
+    }
+  }
+
+  /** Surveys all gates after each event, until the signal aborts: no turn waits beside a parked task. */
+  async function surveyAfterEvents(signal: AbortSignal): Promise<void> {
+    const wakeSignal = new WakeSignal(clock);
+    const leave = news.follow(() => wakeSignal.notify());
+    signal.addEventListener('abort', leave);
+    while (!signal.aborted) {
+      // The events may be cut off without a sign.
+      await wakeSignal.sleepUntil(clock.now() + SAFETY_MS, signal);
+      wakeSignal.reset();
+      if (!signal.aborted) await survey(undefined, signal);
+      await wait(clock, SURVEY_GAP_MS, signal);
+    }
+  }
 
   function inBackground(work: Promise<void>, what: string): void {
     const done = work
@@ -217,20 +265,27 @@ export function createExecutorLink(options: DelegateOptions): ExecutorLink {
 
     async openGates(conversationId, signal) {
       const before = registry.shown(conversationId);
-      const notifierFor = (location: string) => (gate: GateNotice) => conversations.notifyGate(location, gate);
-      try {
-        const isFollowed = (intentId: string) => followed.has(intentId);
-        await surveyGates(conversationId, signal, { client, registry, isFollowed, notifierFor });
-        surveyFailed = false;
-      } catch (err) {
-        if (!signal.aborted && !surveyFailed) log.warn({ err }, 'the executor does not list the waiting gates');
-        surveyFailed ||= !signal.aborted;
-      }
+      await survey(conversationId, signal);
       const open = new Set(registry.shown(conversationId).map(({ intent_id, node_id }) => `${intent_id} ${node_id}`));
       return before.filter(({ intent_id, node_id }) => open.has(`${intent_id} ${node_id}`));
     },
 
+    watchGates() {
+      if (watchers++ === 0) {
+        const over = new AbortController();
+        endWatch = () => over.abort();
+        inBackground(surveyAfterEvents(over.signal), 'following the gates');
+      }
+      let isOpen = true;
+      return () => {
+        if (!isOpen) return;
+        isOpen = false;
+        if (--watchers === 0) endWatch();
+      };
+    },
+
     async close() {
+      endWatch();
       await Promise.all(background);
     },
   };

@@ -4,16 +4,12 @@
  * A turn of an alarm does not wait for absent people: its intent is parked and the turn ends. The executor has the
  * agent woken in the conversation when the intent has ended. An intent that exceeds the waiting time is parked too.
  */
-import {
-  type ExecutorClient,
-  followIntent,
-  type IntentState,
-  type Reply,
-  type WaitingGate,
-} from '../../../executor/client.ts';
+import type { ExecutorClient, IntentState, Reply, WaitingGate } from '../../../executor/client.ts';
+import { backoff } from '../../../kit/clock/backoff.ts';
 import { type Clock, wait } from '../../../kit/clock/clock.ts';
 import { WakeSignal } from '../../../kit/clock/wake-signal.ts';
 import { NoAnswer } from '../../../kit/http/caller.ts';
+import type { ChangeHub } from '../../../kit/http/changed-ids.ts';
 import type { Logger } from '../../../kit/log/log.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
 import { isIntentFinal } from '../../../wire/executor.ts';
@@ -24,6 +20,8 @@ import { describeBlockedCalls, isSettled, type Pending, renderOutcome, renderPen
 
 export type IntentFollowerOptions = {
   client: ExecutorClient;
+  /** The events of the user's intents. */
+  news: Pick<ChangeHub, 'follow'>;
   registry: GateRegistry;
   approvers: Approvers;
   clock: Clock;
@@ -32,14 +30,17 @@ export type IntentFollowerOptions = {
   waitMs?: number;
   /** How long a gate waits for a listener before the intent is cancelled or parked; 5 seconds by default. */
   approverMs?: number;
+  /** How long nothing is queried while no event arrives; 30 seconds by default. */
+  safetyMs?: number;
 };
 
 const WAIT_MS = 30 * 60_000;
 const APPROVER_MS = 5000;
 
-/** How often the executor is queried with an event stream, and without one. */
-const POLL_LIVE_MS = 10_000;
-const POLL_MS = [500, 1000, 2000, 5000];
+/** A stream that stalls, and an executor that sends no events, must not keep a turn waiting. */
+export const SAFETY_MS = 30_000;
+/** Pauses before a failed query is repeated, unless an event comes first. */
+const failedPauseMs = backoff({ first: 500, longest: SAFETY_MS });
 /** The shortest interval between queries of the executor, however many events arrive. */
 const QUERY_GAP_MS = 50;
 
@@ -73,7 +74,8 @@ function lostIntent(intentId: string, error: ReveilleError): ToolAnswer {
 
 /** @returns follows an intent until it has ended, or until waiting has no use; throws the signal's reason */
 export function createIntentFollower(options: IntentFollowerOptions) {
-  const { client, registry, approvers, clock, log, waitMs = WAIT_MS, approverMs = APPROVER_MS } = options;
+  const { client, news, registry, approvers, clock, log, waitMs = WAIT_MS } = options;
+  const { approverMs = APPROVER_MS, safetyMs = SAFETY_MS } = options;
 
   /**
    * Cancels an intent with a question that no present person can answer. Only a person answers; the submitter can only
@@ -241,8 +243,7 @@ export function createIntentFollower(options: IntentFollowerOptions) {
 
   /** Follows an intent to its end, or until waiting has no use. */
   async function follow(intentId: string, context: ToolCallContext): Promise<ToolAnswer> {
-    const ended = new AbortController();
-    const signal = AbortSignal.any([context.signal, ended.signal]);
+    const { signal } = context;
     const wakeSignal = new WakeSignal(clock);
     const progress: FollowProgress = {
       seen: new Set(),
@@ -257,18 +258,18 @@ export function createIntentFollower(options: IntentFollowerOptions) {
       context.notify(notice);
       wakeSignal.notify();
     };
-    const events = followIntent((end) => client.openEvents(intentId, end), {
-      clock,
-      signal,
-      onHint: () => wakeSignal.notify(),
-    });
     let state: Reply<IntentState> | undefined;
+    const leave = news.follow(({ isAll, ids }) => {
+      // It begins when the one before it has ended, whose questions are shown meanwhile.
+      const behind = state?.value.queued_behind;
+      if (isAll || ids.has(intentId) || (behind !== undefined && ids.has(behind))) wakeSignal.notify();
+    });
     let missed = 0;
     try {
-      for (let queries = 0; ; queries++) {
+      for (;;) {
         try {
           state = await client.state(intentId, signal);
-          const answer = await checkIntent(intentId, state, { ...context, notify, signal }, progress);
+          const answer = await checkIntent(intentId, state, { ...context, notify }, progress);
           if (answer) return answer;
           missed = 0;
         } catch (thrown) {
@@ -283,14 +284,14 @@ export function createIntentFollower(options: IntentFollowerOptions) {
         }
         const waited = clock.monotonic() - startedAt;
         if (waited >= waitMs) return await parkAfterTimeout(intentId, state, { ...context, notify }, progress, waited);
-        const pollMs = events.live() && missed === 0 ? POLL_LIVE_MS : POLL_MS[Math.min(queries, POLL_MS.length - 1)]!;
+        const pauseMs = missed > 0 ? failedPauseMs(missed) : safetyMs;
         await wait(clock, QUERY_GAP_MS, signal);
-        await wakeSignal.sleepUntil(clock.now() + Math.min(pollMs, waitMs - waited), signal);
+        await wakeSignal.sleepUntil(clock.now() + Math.min(pauseMs, waitMs - waited), signal);
         wakeSignal.reset();
         context.signal.throwIfAborted();
       }
     } finally {
-      ended.abort();
+      leave();
     }
   }
 

@@ -58,6 +58,16 @@ test('the event stream contains a turn from its acceptance to its end, and can b
   (await model.next()).answer('');
 });
 
+test('a reader may choose types of events; an unknown one is refused', async (t) => {
+  const neo = await startedNeo(t);
+  const turns = await readEvents(t, neo, '?types=turn');
+  await accepted(neo, { message: 'hi', conversation_id: 'c' });
+  await turns.next(({ data }) => data.status === 'done');
+  assert.deepEqual([...new Set(turns.received.map(({ event }) => event))], ['turn']);
+  const unknown = await ask(neo, '/events?types=turn,song');
+  assert.match(errorOf(unknown).message, /^types must be types of turn, .*, separated by commas \(got "turn,song"\)$/);
+});
+
 test('an id that no event has is refused with its name and value, in the address as in the header', async (t) => {
   const neo = await startedNeo(t);
   const right = 'must be the id of an earlier event';

@@ -1,6 +1,6 @@
 /** Neo's HTTP server: authorization and routes (docs/reference/api.md, "Delivery to a daemon"). */
 import { z } from 'zod';
-import { type Clock, wait } from '../../../kit/clock/clock.ts';
+import type { Clock } from '../../../kit/clock/clock.ts';
 import { requireBearer } from '../../../kit/http/bearer.ts';
 import { readJson } from '../../../kit/http/body.ts';
 import { type HttpApp, sendOk, serve } from '../../../kit/http/handlers.ts';
@@ -28,27 +28,19 @@ import { NEO_ROUTES } from './routes.ts';
 // A person's routes to the executor: `POST /intents/{id}/gates/{nid}/answer` passes on their answer to a waiting
 // step; `GET /intents/{id}/receipt` returns the proof of execution. Both are passed on unchanged.
 
-/** How often the executor is queried for waiting gates while a stream is open. */
-const GATE_POLL_MS = 5000;
-
 const pathSchema = z.object({ intent_id: intentIdSchema, node_id: nodeIdSchema });
 
 /**
- * Sends the waiting gates to a new stream, which has not seen the questions. Queries for new ones while a stream is
- * open, because no turn waits beside a parked task. New gates and their results are sent through the log.
+ * Sends the waiting gates to a new stream, which has not seen the questions. New gates and their results are sent
+ * through the log.
  */
 async function sendGates(
   executor: Pick<ExecutorLink, 'openGates'>,
   conversationId: string | undefined,
   stream: EventStream,
-  clock: Clock,
 ): Promise<void> {
   for (const gate of await executor.openGates(conversationId, stream.closed)) {
     stream.send({ event: 'gate', data: encodeJson(gate) });
-  }
-  while (!stream.closed.aborted) {
-    await wait(clock, GATE_POLL_MS, stream.closed);
-    if (!stream.closed.aborted) await executor.openGates(conversationId, stream.closed);
   }
 }
 
@@ -60,20 +52,22 @@ async function sendGates(
 function attachGates(
   stream: EventStream,
   conversationId: string | undefined,
-  { executor, approvers, clock }: GateStreamOptions,
+  { executor, approvers }: GateStreamOptions,
 ): void {
-  const leave = approvers?.addStream(conversationId);
-  if (leave) stream.closed.addEventListener('abort', leave);
-  if (stream.closed.aborted) leave?.();
-  if (executor) void sendGates(executor, conversationId, stream, clock);
+  const ends = [approvers?.addStream(conversationId), executor?.watchGates()];
+  const leave = () => {
+    for (const end of ends) end?.();
+  };
+  if (stream.closed.aborted) leave();
+  else stream.closed.addEventListener('abort', leave);
+  if (executor) void sendGates(executor, conversationId, stream);
 }
 
 type GateStreamOptions = {
   /** Counts the followers, who can answer gates. */
   approvers: Pick<Approvers, 'addStream'> | undefined;
   /** Knows the waiting gates. */
-  executor: Pick<ExecutorLink, 'openGates'> | undefined;
-  clock: Clock;
+  executor: Pick<ExecutorLink, 'openGates' | 'watchGates'> | undefined;
 };
 
 /** @param executor absent where no executor is configured: there are no gates and no receipts then */
@@ -148,7 +142,7 @@ export function startNeoServer(options: NeoServerOptions): Promise<RunningServer
       const { executor } = capabilities;
       eventRoutes(app, {
         ...{ feed, clock, log },
-        onStream: (stream, conversationId) => attachGates(stream, conversationId, { executor, approvers, clock }),
+        onStream: (stream, conversationId) => attachGates(stream, conversationId, { executor, approvers }),
       });
       // Waits until the servers had time to start.
       serve(app, NEO_ROUTES.tools, async (c) =>

@@ -21,6 +21,7 @@ import type { PrimaryPool } from './pool.ts';
 import { ATTEMPT, TURN_REPORT } from './rows.ts';
 import { type Call, type Row, type Statement, statement } from './statement.ts';
 
+/** From one poll to the next. */
 const POLL_MS = 100;
 /** The pause after a poll is at least this many times its duration, up to the longest pause. */
 const PAUSE_RATIO = 2;
@@ -195,7 +196,7 @@ export class ChangePoll {
       const pause = new AbortController();
       this.#wakeUp = () => pause.abort();
       this.#tookMs = clock.monotonic() - began;
-      const pauseMs = Math.min(Math.max(POLL_MS, PAUSE_RATIO * this.#tookMs), LONGEST_PAUSE_MS);
+      const pauseMs = Math.min(Math.max(POLL_MS - this.#tookMs, PAUSE_RATIO * this.#tookMs), LONGEST_PAUSE_MS);
       await wait(clock, pauseMs, pause.signal);
       this.#wakeUp = () => {};
     }
@@ -220,8 +221,10 @@ export class ChangePoll {
     const at = now();
     const since = at - (isWide ? WIDE_OVERLAP_MS : Math.ceil(overlap));
     const groups = buckets.group([...owners], (owner) => owner);
-    const found = await Promise.all(groups.map(([bucket, own]) => this.#changesOf(bucket, own, { since, at })));
-    const edits = await Promise.all(groups.map(([bucket, own]) => this.#edits(bucket, own, at)));
+    const [found, edits] = await Promise.all([
+      Promise.all(groups.map(([bucket, own]) => this.#changesOf(bucket, own, { since, at }))),
+      Promise.all(groups.map(([bucket, own]) => this.#edits(bucket, own, at))),
+    ]);
     // From here on nothing fails: what is marked as reported is reported.
     const changes = [...found.flatMap((each) => each.changes), ...edits.flatMap((each) => each.changes)];
     // Rows that were visible before the first poll of an owner are not news.

@@ -1,19 +1,16 @@
 /**
- * Notifications between replicas: an occurrence is due soon, or an owner's alarms have changed (`change-counter.ts`).
- * They are an optimisation and may be lost: a pooler may drop them, an engine may lack them. They save a sleeping
- * replica the wait for its next poll, and a console the reading of its lists.
+ * Notifications between replicas: an occurrence is due soon. They are an optimisation and may be lost: a pooler may drop
+ * them, an engine may lack them. They save a sleeping replica the wait for its next poll.
  */
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import type { CancelTimer, Clock } from '../../../kit/clock/clock.ts';
 import type { Logger } from '../../../kit/log/log.ts';
-import { ChangeCounters } from './change-counter.ts';
 import type { PrimaryPool } from './pool.ts';
 import { errorText } from './postgres-error.ts';
 import { statement } from './statement.ts';
 
 const CHANNEL = 'chronos_due';
-const CHANGES = 'chronos_changed';
 const NOTIFY = statement('notify', 'SELECT pg_notify($1, $2)');
 
 /** Polling finds later occurrences in time. */
@@ -37,8 +34,6 @@ export class ReplicaNotifications {
   #pauseMs = FIRST_PAUSE_MS;
   #retry: CancelTimer | undefined;
   #stopped = false;
-  /** Change counters of owners, over the same connection. */
-  readonly changeCounters: ChangeCounters;
 
   /**
    * @param onRemoteDue called with due instants of other replicas; without it, this replica only sends
@@ -48,7 +43,6 @@ export class ReplicaNotifications {
     this.#clock = clock;
     this.#log = log;
     this.#onRemoteDue = onRemoteDue;
-    this.changeCounters = new ChangeCounters(clock, async (text) => void (await pool.query(NOTIFY, [CHANGES, text])));
   }
 
   /** Notifies the other replicas. Call it when the occurrence is durable. */
@@ -83,7 +77,6 @@ export class ReplicaNotifications {
 
   async stop(): Promise<void> {
     this.#stopped = true;
-    this.changeCounters.stop();
     this.#retry?.();
     const client = this.#client;
     this.#client = undefined;
@@ -120,13 +113,10 @@ export class ReplicaNotifications {
       this.#log.debug({ reason: errorText(error) }, 'the connection for notifications was lost'),
     );
     client.once('end', () => this.#listenLater(client));
-    client.on('notification', ({ channel, payload = '' }) =>
-      channel === CHANGES ? this.changeCounters.receive(payload) : this.#receive(payload),
-    );
+    client.on('notification', ({ payload = '' }) => this.#receive(payload));
     try {
       await client.connect();
-      await client.query(`LISTEN ${CHANNEL}; LISTEN ${CHANGES}`);
-      this.changeCounters.connected();
+      await client.query(`LISTEN ${CHANNEL}`);
       this.#pauseMs = FIRST_PAUSE_MS;
     } catch (error) {
       this.#log.debug({ reason: errorText(error) }, 'no notifications for now');
@@ -138,7 +128,6 @@ export class ReplicaNotifications {
   #listenLater(lost: pg.Client): void {
     if (this.#client !== lost || this.#stopped) return;
     this.#client = undefined;
-    this.changeCounters.lost();
     this.#retry = this.#clock.after(this.#pauseMs, () => this.listen());
     this.#pauseMs = Math.min(Math.max(this.#pauseMs * 2, FIRST_PAUSE_MS), LONGEST_PAUSE_MS);
   }

@@ -124,7 +124,6 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const keys = prepareAgentKeys(pool, buckets);
   const changes = new ChangePoll({ pool, buckets, clock, now: () => databaseClock.now(), log });
 
-  const changed = (owner: string) => notifications?.changeCounters.changed(owner);
   const notify = (state: AlarmState | undefined) => {
     const dueAt = state && earliestDue(state);
     if (dueAt !== undefined) notifications?.notifyDue(dueAt, buckets.of(state!.alarm.owner), databaseClock.now());
@@ -136,7 +135,6 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     async create(entry, limits) {
       const answer = await creates.create(entry, limits);
       if (answer.result === 'created') {
-        changed(entry.alarm.owner);
         dueIndex.recordStored(answer.state);
         notify(answer.state);
       }
@@ -148,46 +146,28 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     search: (owner, request) => search(pool, buckets.of(owner), owner, request),
     follow: async (follower) => changes.follow(follower),
     changesSince: (owner, since) => changes.since(owner, since),
-    mark: async (owner) => notifications?.changeCounters.of(owner),
     upcoming: (owner, request) => upcoming(pool, buckets.of(owner), owner, request),
     async update(owner, alarmId, transition, limits) {
       const state = await update(owner, alarmId, transition, limits);
       dueIndex.invalidate(buckets.of(owner));
-      changed(owner);
       notify(state);
       return state;
     },
     attempts: (owner, alarmId, page) => pageOfAttempts(pool, buckets.of(owner), owner, alarmId, page),
     pruneAttempts: buckets.inTurn((bucket, request) => pruneAttempts(pool, bucket, request)),
     pruneAlarms: buckets.inTurn((bucket, { before, limit }) => deleteEnded(pool, bucket, before, limit)),
-    async deleteCancelled(owner, limit) {
-      const deleted = await deleteCancelled(pool, buckets.of(owner), owner, limit);
-      changed(owner);
-      return deleted;
-    },
+    deleteCancelled: (owner, limit) => deleteCancelled(pool, buckets.of(owner), owner, limit),
     usage: () => usage(pool),
-    async recordTurnReports(report) {
-      const recorded = await recordTurnReports(pool, buckets, report);
-      changed(report.owner);
-      return recorded;
-    },
+    recordTurnReports: (report) => recordTurnReports(pool, buckets, report),
     hasFire: (fire) => hasFire(pool, buckets.of(fire.owner), fire),
     turnReportsOf: (owner, alarmId, fireIds) => turnReportsOf(pool, buckets.of(owner), owner, alarmId, fireIds),
     pruneTurnReports: buckets.inTurn((bucket, request) => pruneTurnReports(pool, bucket, request)),
 
     // Any lease may belong to another, running replica.
     endOrphanedLeases: async () => 0,
-    async claim(request) {
-      const claimedNow = await claim(request);
-      for (const { alarm } of claimedNow) changed(alarm.owner);
-      return claimedNow;
-    },
+    claim,
     renew: (leaseKeys, leaseUntil) => renew(pool, buckets, claimed, leaseKeys, leaseUntil),
-    async complete(completions) {
-      const results = await complete(completions);
-      for (const { key } of completions) changed(key.owner);
-      return results;
-    },
+    complete,
     async nextDueAt(saturated) {
       order.recordClaim();
       return nextDue(saturated, databaseClock.now(), sweeps.leaseEnds);

@@ -1,5 +1,4 @@
 /** The alarm store on SQLite: one file, owned by one process. */
-import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../../kit/clock/clock.ts';
 import type { Logger } from '../../../kit/log/log.ts';
 import { Checkpoints } from '../../../kit/sqlite/checkpoints.ts';
@@ -18,48 +17,6 @@ import { prepareList } from './list.ts';
 import { prepareTables } from './tables.ts';
 import { refuseTransferred } from './transfer-state.ts';
 import { prepareTurnReports } from './turn-reports.ts';
-
-/** Owners whose changes are counted; beyond it all owners count as changed. */
-const MOST_COUNTED = 100_000;
-
-/**
- * Change counters of owners, in memory: one process owns the file and makes every change. A counter is incremented in
- * the transaction of its change, which no reader interrupts. A rolled back change causes an unnecessary read.
- */
-class ChangeCounters {
-  /** Distinguishes the counters of different processes. */
-  readonly #process = randomBytes(6).toString('hex');
-  readonly #counts = new Map<string, number>();
-  #all = 0;
-
-  of(owner: string): string {
-    return `${this.#process}.${this.#all}.${this.#counts.get(owner) ?? 0}`;
-  }
-
-  changed(owner: string): void {
-    if (this.#counts.size >= MOST_COUNTED && !this.#counts.has(owner)) {
-      this.#counts.clear();
-      this.#all++;
-    }
-    this.#counts.set(owner, (this.#counts.get(owner) ?? 0) + 1);
-  }
-
-  /**
-   * @param result the result of a possible change for one owner
-   */
-  after<T>(result: T, owner: string): T {
-    this.changed(owner);
-    return result;
-  }
-
-  /**
-   * @param count number of changes, of any owner
-   */
-  afterAll(count: number): number {
-    if (count > 0) this.#all++;
-    return count;
-  }
-}
 
 /** The schema of the file. */
 export const MIGRATIONS = new URL('./migrations/', import.meta.url);
@@ -119,7 +76,6 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
   const keys = prepareAgentKeys(db);
   const turnReports = prepareTurnReports(db);
   const deleteEnded = prepareDeleteEnded(db, tables);
-  const changeCounters = new ChangeCounters();
   const changesSince = prepareChangesSince(db);
 
   async function read<T>(query: () => T): Promise<T> {
@@ -136,7 +92,7 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
     create: (entry, limits) =>
       commits.run(() => {
         const { owner, id: alarmId, createdAt: at } = entry.alarm;
-        const answer = changeCounters.after(create(entry, limits), owner);
+        const answer = create(entry, limits);
         if (answer.result === 'created') changes.note({ kind: 'created', owner, alarmId, at });
         return answer;
       }),
@@ -145,22 +101,18 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
     list: (owner, filter) => read(() => list(owner, filter)),
     search: (owner, request) => read(() => find.search(owner, request)),
     upcoming: (owner, request) => read(() => find.upcoming(owner, request)),
-    mark: async (owner) => changeCounters.of(owner),
     follow: async (follower) => changes.follow(follower),
     changesSince: (owner, since) => read(() => changesSince(owner, since)),
-    update: (owner, alarmId, transition, limits) =>
-      commits.run(() => changeCounters.after(update(owner, alarmId, transition, limits), owner)),
+    update: (owner, alarmId, transition, limits) => commits.run(() => update(owner, alarmId, transition, limits)),
     attempts: (owner, alarmId, { limit, before }) => read(() => tables.ledger.page(owner, alarmId, limit, before)),
     pruneAttempts: ({ before, limit }) => commits.run(() => tables.ledger.prune(before, limit)),
-    pruneAlarms: ({ before, limit }) =>
-      commits.run(() => changeCounters.afterAll(deleteEnded.endedBefore(before, limit))),
-    deleteCancelled: (owner, limit) =>
-      commits.run(() => changeCounters.after(deleteEnded.cancelledOf(owner, limit), owner)),
+    pruneAlarms: ({ before, limit }) => commits.run(() => deleteEnded.endedBefore(before, limit)),
+    deleteCancelled: (owner, limit) => commits.run(() => deleteEnded.cancelledOf(owner, limit)),
     usage: () => read(() => tables.owners.usage()),
     recordTurnReports: (given) =>
       commits.run(() => {
         const { owner, alarmId, fireId, reports, recordedAt } = given;
-        const fresh = changeCounters.after(turnReports.record(given), owner);
+        const fresh = turnReports.record(given);
         for (const report of reports)
           if (fresh?.has(report.stage)) changes.note(reportChange({ owner, alarmId, fireId, ...report, recordedAt }));
         return fresh;
@@ -169,24 +121,19 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
     turnReportsOf: (owner, alarmId, fireIds) => read(() => turnReports.of(owner, alarmId, fireIds)),
     pruneTurnReports: ({ before, limit }) => commits.run(() => turnReports.prune(before, limit)),
 
-    endOrphanedLeases: (now) => commits.run(() => changeCounters.afterAll(endLeases.ofEarlierOwner(now))),
+    endOrphanedLeases: (now) => commits.run(() => endLeases.ofEarlierOwner(now)),
     claim: (request) =>
       commits.run(() => {
-        changeCounters.afterAll(endLeases.expired(request.now));
+        endLeases.expired(request.now);
         const claims = claim(request);
-        for (const { alarm, occurrence } of claims) {
-          changeCounters.changed(alarm.owner);
+        for (const { occurrence } of claims) {
           const { owner, alarmId, fireId, attempt, claimedAt } = occurrence;
           changes.note({ kind: 'claimed', owner, alarmId, at: claimedAt!, fireId, attempt });
         }
         return claims;
       }),
     renew: (leaseKeys, leaseUntil) => commits.run(() => renew(leaseKeys, leaseUntil)),
-    complete: (completions) =>
-      commits.run(() => {
-        for (const { key } of completions) changeCounters.changed(key.owner);
-        return complete(completions);
-      }),
+    complete: (completions) => commits.run(() => complete(completions)),
     nextDueAt: (saturated) => read(() => nextDue(saturated)),
     countDue: (request) => read(() => countDue(request)),
     computerWakes: (after) => read(() => find.wakings(after)),
