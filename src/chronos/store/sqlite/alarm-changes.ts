@@ -83,8 +83,8 @@ export function prepareComplete(tables: Tables) {
     const lease = direct && leases.untouched(direct.claim);
     if (!lease || !attempt || lease.fence !== key.fence) return false;
     checkAttempt(key, attempt);
-    leases.end(lease);
     ledger.deliver(lease, direct.effect, attempt);
+    leases.end(lease);
     const { next } = direct.effect;
     if (next?.dueAt != null) dueQueue.add({ ...lease, dueAt: next.dueAt, scheduledFor: next.scheduledFor });
     return true;

@@ -111,6 +111,8 @@ export function prepareTables(db: DatabaseSync, undo: Undo, changes: Changes) {
       const difference = differenceOf(state, wanted);
       changes.noteTransition(state, wanted, difference, settled === undefined);
       writeOccurrences(location, state.occurrences, wanted.occurrences);
+      const changed = [difference.added, difference.changed, difference.removed].some((those) => those.length > 0);
+      if (changed || difference.alarm.size > 0) alarms.update(row, wanted.alarm, wanted.occurrences.find(ofSchedule));
       for (const occurrence of difference.removed) {
         leases.release(location.seq, occurrence.scheduledFor);
         if (occurrence.leaseUntil !== null && occurrence.fireId !== settled)
@@ -118,8 +120,6 @@ export function prepareTables(db: DatabaseSync, undo: Undo, changes: Changes) {
       }
       for (const { leaseUntil, scheduledFor } of difference.changed)
         if (leaseUntil === null) leases.release(location.seq, scheduledFor);
-      const changed = [difference.added, difference.changed, difference.removed].some((those) => those.length > 0);
-      if (changed || difference.alarm.size > 0) alarms.update(row, wanted.alarm, wanted.occurrences.find(ofSchedule));
       leases.changed(location.seq);
       return Number(isOpen(wanted.alarm.status)) - Number(isOpen(state.alarm.status));
     },
