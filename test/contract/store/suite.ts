@@ -7,6 +7,7 @@ import { changesContract } from './changes.ts';
 import { claimContract, expiredLeaseContract } from './claim.ts';
 import { completeContract } from './complete.ts';
 import { createContract } from './create.ts';
+import { directContract } from './direct.ts';
 import { durabilityContract } from './durability.ts';
 import { findContract } from './find.ts';
 import { getContract, listContract } from './get-list.ts';
@@ -35,6 +36,7 @@ export function describeStore(name: string, open: OpenStore): void {
     expiredLeaseContract(open);
     renewContract(open);
     completeContract(open);
+    directContract(open);
     nextDueContract(open);
     attemptsContract(open);
     receiptsContract(open);

@@ -4,8 +4,8 @@
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Undo } from '../../../kit/sqlite/group-commit.ts';
-import type { Alarm, Occurrence } from '../../alarm/alarm.ts';
-import type { LeaseKey } from '../store.ts';
+import type { Occurrence } from '../../alarm/alarm.ts';
+import type { Claim, LeaseKey } from '../store.ts';
 import { prepareQuery } from './statements.ts';
 
 /** A leased occurrence. */
@@ -19,8 +19,11 @@ export type Lease = {
   readonly fence: number;
   readonly claimedAt: number;
   leaseUntil: number;
-  /** The alarm as stored, where known; every change of the alarm clears it. */
-  row: Alarm | undefined;
+  /** The alarm had an attempt before. */
+  readonly hasAttempt: boolean;
+  /** Nothing of the alarm has changed since the claim, and it had no other pending occurrence then. */
+  isUntouched: boolean;
+  isReleased: boolean;
 };
 
 export type Leases = ReturnType<typeof prepareLeases>;
@@ -48,10 +51,11 @@ export function prepareLeases(db: DatabaseSync, undo: Undo) {
   const stored = prepareQuery<Lease>(
     db,
     `SELECT l.alarm, l.scheduled_for, l.attempt, l.fence, l.lease_until, l.claimed_at, w.seq, a.owner, a.id
-     FROM leases AS l JOIN alarms AS a ON a.seq = l.alarm JOIN owners AS w ON w.owner = a.owner`,
+     FROM leases AS l JOIN definitions AS a ON a.seq = l.alarm JOIN owners AS w ON w.owner = a.owner`,
     ([alarm, scheduledFor, attempt, fence, leaseUntil, claimedAt, owner, name, alarmId]) =>
       ({
-        ...{ alarm, owner, scheduledFor, attempt, fence, claimedAt, leaseUntil, row: undefined },
+        ...{ alarm, owner, scheduledFor, attempt, fence, claimedAt, leaseUntil },
+        ...{ hasAttempt: true, isUntouched: false, isReleased: false },
         key: { owner: name, alarmId, fireId: `${alarmId}@${scheduledFor}` },
       }) as Lease,
   );
@@ -62,14 +66,17 @@ export function prepareLeases(db: DatabaseSync, undo: Undo) {
   const remove = db.prepare('DELETE FROM leases WHERE alarm = ? AND scheduled_for = ?');
 
   const byFire = new Map<string, Lease>();
+  const byClaim = new WeakMap<Claim, Lease>();
   const byAlarm = new Map<number, Lease[]>();
   const nameOf = ({ owner, fireId }: Pick<LeaseKey, 'owner' | 'fireId'>) => `${fireId}\n${owner}`;
 
   const remember = (lease: Lease) => {
+    lease.isReleased = false;
     byFire.set(nameOf(lease.key), lease);
     addTo(byAlarm, lease.alarm, lease);
   };
   const forget = (lease: Lease) => {
+    lease.isReleased = true;
     byFire.delete(nameOf(lease.key));
     takeFrom(byAlarm, lease.alarm, lease);
   };
@@ -77,6 +84,12 @@ export function prepareLeases(db: DatabaseSync, undo: Undo) {
 
   const at = (alarm: number, scheduledFor: number) =>
     byAlarm.get(alarm)?.find((lease) => lease.scheduledFor === scheduledFor);
+
+  function end(lease: Lease): void {
+    remove.run(lease.alarm, lease.scheduledFor);
+    forget(lease);
+    undo.note(() => remember(lease));
+  }
 
   return {
     /** The lease of one occurrence of an alarm. */
@@ -86,6 +99,12 @@ export function prepareLeases(db: DatabaseSync, undo: Undo) {
     find(key: LeaseKey): Lease | undefined {
       const lease = byFire.get(nameOf(key));
       return lease?.fence === key.fence && lease.key.alarmId === key.alarmId ? lease : undefined;
+    },
+
+    /** The lease of a claim, while it lasts and nothing of its alarm has changed. */
+    untouched(claim: Claim): Lease | undefined {
+      const lease = byClaim.get(claim);
+      return lease?.isUntouched && !lease.isReleased ? lease : undefined;
     },
 
     /** All leases. */
@@ -98,10 +117,11 @@ export function prepareLeases(db: DatabaseSync, undo: Undo) {
       return ending.sort((one, other) => one.leaseUntil - other.leaseUntil);
     },
 
-    take(lease: Lease): void {
+    take(lease: Lease, claim: Claim): void {
       const { alarm, scheduledFor, attempt, fence, leaseUntil, claimedAt } = lease;
       insert.run(alarm, scheduledFor, attempt, fence, leaseUntil, claimedAt);
       remember(lease);
+      byClaim.set(claim, lease);
       undo.note(() => forget(lease));
     },
 
@@ -117,15 +137,14 @@ export function prepareLeases(db: DatabaseSync, undo: Undo) {
     /** Removes the lease, if there is one. Call it after its occurrence has been written. */
     release(alarm: number, scheduledFor: number): void {
       const lease = at(alarm, scheduledFor);
-      if (!lease) return;
-      remove.run(alarm, scheduledFor);
-      forget(lease);
-      undo.note(() => remember(lease));
+      if (lease) end(lease);
     },
 
-    /** Call it with every change of an alarm's row. */
+    end,
+
+    /** Call it with every change of an alarm or of its occurrences. */
     changed(alarm: number): void {
-      for (const lease of byAlarm.get(alarm) ?? NONE) lease.row = undefined;
+      for (const lease of byAlarm.get(alarm) ?? NONE) lease.isUntouched = false;
     },
   };
 }
