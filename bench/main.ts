@@ -1,14 +1,15 @@
-/** `npm run bench`: measures, prints, writes the page. */
+/** `npm run bench`: measures, prints, writes the pages. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { VERSION } from '../src/wire/version.ts';
 import { withClient } from './databases.ts';
 import { describeMachine } from './machine.ts';
-import { type Options, readOptions, USAGE, WrongOption } from './options.ts';
+import { type Options, type Output, readOptions, USAGE, WrongOption } from './options.ts';
 import { needsServers, type Plan, planOf, type WorkloadName } from './plan.ts';
 import { Progress } from './progress.ts';
-import { renderPage } from './report/page.ts';
+import { renderBenchmarks } from './report/benchmarks-page.ts';
+import { renderResults } from './report/results-page.ts';
 import { renderText } from './report/table.ts';
 import { tablesOf, verdictsTable } from './report/tables.ts';
 import type { Report, Results } from './results.ts';
@@ -146,34 +147,37 @@ async function measureInto<Name extends WorkloadName>(
   report.measured[name] = { at: new Date().toISOString(), commit, cpu: report.machine.cpu };
 }
 
+/** Files of this folder that change no result. */
+const NOT_MEASURED = ['findings.md', 'results.md', 'results.json'].map((name) => `:!${name}`);
+
 /** Identifies the measured code: the systems start from the same files. */
 function commitOf(): string {
   try {
     const git = (...args: string[]) => execFileSync('git', args, { cwd: BENCH_FOLDER, encoding: 'utf8' }).trim();
-    const isChanged = git('status', '--porcelain', '--', '../src', '.', ':!findings.md') !== '';
+    const isChanged = git('status', '--porcelain', '--', '../src', '.', ...NOT_MEASURED) !== '';
     return `${git('rev-parse', '--short', 'HEAD')}${isChanged ? '+' : ''}`;
   } catch {
     return 'unknown';
   }
 }
 
-/** Results of an earlier run in the folder, without the workloads that this run measures. */
-function earlierReport(options: Options): Report | undefined {
-  const path = options.out === undefined ? undefined : join(options.out, 'benchmarks.json');
-  if (path === undefined || !existsSync(path)) return undefined;
-  const report = JSON.parse(readFileSync(path, 'utf8')) as Report;
-  for (const name of options.only) {
+/** Results of an earlier run in the same file, without the workloads that this run measures. */
+function earlierReport({ out, only }: Options): Report | undefined {
+  if (out === undefined || !existsSync(out.data)) return undefined;
+  const report = JSON.parse(readFileSync(out.data, 'utf8')) as Report;
+  for (const name of only) {
     delete report.results[name];
     delete report.measured[name];
   }
   return report;
 }
 
-function write(report: Report, out: string): void {
-  mkdirSync(out, { recursive: true });
+function write(report: Report, out: Output): void {
+  for (const path of Object.values(out)) mkdirSync(dirname(path), { recursive: true });
   const whole = { ...report, targets: verdictsOf(report.results) };
-  writeFileSync(join(out, 'benchmarks.json'), `${JSON.stringify(whole, null, 2)}\n`);
-  writeFileSync(join(out, 'benchmarks.md'), renderPage(report));
+  writeFileSync(out.data, `${JSON.stringify(whole, null, 2)}\n`);
+  writeFileSync(out.results, renderResults(report));
+  writeFileSync(out.benchmarks, renderBenchmarks(report));
 }
 
 function print(results: Results): void {
@@ -188,7 +192,7 @@ type Schedulers = Pick<Context, 'reveille' | 'peers' | 'peersByDefault'> &
 
 /** The systems that store alarms or jobs, with their properties. */
 async function readSchedulers(bench: Workbench, options: Options): Promise<Schedulers> {
-  const wanted = ({ name }: { name: string }) => options.systems?.includes(name) ?? true;
+  const wanted = ({ name }: { name: string }) => options.systems?.some((each) => each === name) ?? true;
   const own = await selectAvailable([reveilleOnSqlite(bench), reveilleOnPostgres(bench)].filter(wanted));
   const others = await selectAvailable(peersIn(bench, 'best').filter(wanted));
   const { available: reveille } = own;
@@ -214,9 +218,9 @@ async function readSchedulers(bench: Workbench, options: Options): Promise<Sched
  */
 function refuseLoss(earlier: Report, { unavailable }: Schedulers, { systems, out }: Options): void {
   const lost = unavailable.find(({ title }) => earlier.systems.some((known) => known.title === title));
-  if (!lost || systems) return;
+  if (!lost || systems || out === undefined) return;
   throw new WrongOption(
-    `${lost.title} is on the page in ${out} and cannot be measured here: ${lost.reason}. Install it, select the systems with --systems, or write to another folder with --out`,
+    `${lost.title} is in ${out.data} and cannot be measured here: ${lost.reason}. Install it, select the systems with --systems, or write to another folder with --out`,
   );
 }
 
@@ -249,7 +253,7 @@ async function measureAll(bench: Workbench, options: Options, plan: Plan, progre
   }
   for (const { title, reason } of schedulers?.unavailable ?? [])
     process.stdout.write(`\n${title} could not be measured: ${reason}\n`);
-  if (options.out !== undefined) process.stdout.write(`\nWritten to ${join(options.out, 'benchmarks.md')}\n`);
+  if (options.out !== undefined) process.stdout.write(`\nWritten to ${Object.values(options.out).join(', ')}\n`);
 }
 
 async function run(options: Options): Promise<void> {

@@ -1,6 +1,7 @@
 /** The command line of `npm run bench`. Pure. */
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { ON_REQUEST, WORKLOADS, type WorkloadName } from './plan.ts';
+import { ON_REQUEST, SYSTEMS, type SystemName, WORKLOADS, type WorkloadName } from './plan.ts';
 
 export const USAGE = `npm run bench -- [options]
 
@@ -10,12 +11,28 @@ export const USAGE = `npm run bench -- [options]
   --rounds <n>         rounds whose medians are shown
   --seconds <n>        length of a window of the lateness workload
   --growth-max <n>     most pending alarms of the growth workload
-  --systems <names>    only these systems, by their names in the JSON
-  --out <folder>       write benchmarks.md and benchmarks.json there; docs/internals unless --quick, nowhere otherwise
+  --systems <names>    some of: ${SYSTEMS.join(', ')}
+  --out <folder>       write benchmarks.md, results.md and results.json there;
+                       without it docs/benchmarks.md, bench/results.md and bench/results.json, with --quick nothing
   --profile <folder>   let every chronosd leave a CPU profile there
   --help
 
-With --only, what the JSON in the folder holds of the other workloads is kept.`;
+With --only, results.json keeps the results of the other workloads.`;
+
+/** The files that a run writes. */
+export type Output = {
+  /** The page for users. */
+  benchmarks: string;
+  /** All tables. */
+  results: string;
+  data: string;
+};
+
+const COMMITTED: Output = {
+  benchmarks: 'docs/benchmarks.md',
+  results: 'bench/results.md',
+  data: 'bench/results.json',
+};
 
 export type Options = {
   only: readonly WorkloadName[];
@@ -24,8 +41,9 @@ export type Options = {
   seconds: number | undefined;
   growthMax: number | undefined;
   minutes: number | undefined;
-  systems: readonly string[] | undefined;
-  out: string | undefined;
+  systems: readonly SystemName[] | undefined;
+  /** `undefined`: the results are only printed. */
+  out: Output | undefined;
   profile: string | undefined;
   help: boolean;
 };
@@ -41,19 +59,23 @@ function positive(name: string, text: string | undefined): number | undefined {
   return value;
 }
 
-function namesIn(text: string | undefined): string[] | undefined {
-  return text
-    ?.split(',')
-    .map((name) => name.trim())
-    .filter((name) => name !== '');
+/**
+ * The known names in a list with commas, in the order of `known`.
+ *
+ * @throws WrongOption for an unknown name or an empty list
+ */
+function namesIn<Name extends string>(option: string, text: string, known: readonly Name[]): Name[] {
+  const names = text.split(',').map((name) => name.trim());
+  const unknown = names.find((name) => !known.some((each) => each === name));
+  if (unknown !== undefined)
+    throw new WrongOption(`--${option} knows ${known.join(', ')} (got ${unknown === '' ? 'an empty name' : unknown})`);
+  return known.filter((name) => names.includes(name));
 }
 
-function workloads(text: string | undefined): readonly WorkloadName[] {
-  const names = namesIn(text);
-  if (!names) return WORKLOADS.filter((name) => !ON_REQUEST.has(name));
-  const unknown = names.find((name) => !WORKLOADS.some((known) => known === name));
-  if (unknown !== undefined) throw new WrongOption(`--only knows ${WORKLOADS.join(', ')} (got ${unknown})`);
-  return WORKLOADS.filter((name) => names.includes(name));
+function outputOf(folder: string | undefined, quick: boolean): Output | undefined {
+  if (folder === undefined) return quick ? undefined : COMMITTED;
+  const at = (name: string) => join(folder, name);
+  return { benchmarks: at('benchmarks.md'), results: at('results.md'), data: at('results.json') };
 }
 
 /**
@@ -86,14 +108,17 @@ export function readOptions(args: readonly string[]): Options {
     throw new WrongOption(thrown instanceof Error ? thrown.message : String(thrown));
   }
   return {
-    only: workloads(values.only),
+    only:
+      values.only === undefined
+        ? WORKLOADS.filter((name) => !ON_REQUEST.has(name))
+        : namesIn('only', values.only, WORKLOADS),
     quick: values.quick,
     rounds: positive('rounds', values.rounds),
     seconds: positive('seconds', values.seconds),
     growthMax: positive('growth-max', values['growth-max']),
     minutes: positive('minutes', values.minutes),
-    systems: namesIn(values.systems),
-    out: values.out ?? (values.quick ? undefined : 'docs/internals'),
+    systems: values.systems === undefined ? undefined : namesIn('systems', values.systems, SYSTEMS),
+    out: outputOf(values.out, values.quick),
     profile: values.profile,
     help: values.help,
   };

@@ -20,6 +20,19 @@ export const WORKLOADS = [
 ] as const;
 export type WorkloadName = (typeof WORKLOADS)[number];
 
+/** The schedulers of other projects. Each runs with its best settings and with its default settings. */
+export const PEERS = ['graphile-worker', 'pg-boss', 'bullmq'] as const;
+export type PeerName = (typeof PEERS)[number];
+
+/** Names of all systems, as in the results. */
+export const SYSTEMS = [
+  'reveille-sqlite',
+  'reveille-postgres',
+  ...PEERS,
+  ...PEERS.map((name) => `${name}-default` as const),
+] as const;
+export type SystemName = (typeof SYSTEMS)[number];
+
 /** These run only when named: together they take 70 minutes. The results of an earlier run stay on the page. */
 export const ON_REQUEST: ReadonlySet<WorkloadName> = new Set(['endurance', 'resident']);
 

@@ -1,4 +1,4 @@
-/** All results of one or several runs, in the form of `docs/internals/benchmarks.json`. */
+/** All results of one or several runs, in the form of `bench/results.json`. */
 import type { Machine } from './machine.ts';
 import type { Plan, WorkloadName } from './plan.ts';
 import type { BootRow } from './workloads/boot.ts';

@@ -1,32 +1,32 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Lateness, latenessOf } from './statistics.ts';
-import { bestPeer, judge, verdictsOf } from './verdicts.ts';
+import { bestPeer, burstRates, judge, verdictsOf } from './verdicts.ts';
 import type { BurstResult } from './workloads/burst.ts';
 
 const late = (p50: number, p99: number): Lateness => ({ ...latenessOf([p50, p99], 2, 0), p50, p99 });
 
-const drain = (system: string, median: number, raw: number) => ({
+const drain = (system: string, median: number): BurstResult['rows'][number] => ({
   system,
   title: system,
   median,
-  toRaw: median / raw,
+  toRaw: 0.5,
   own: null,
   rounds: [],
 });
 
-const burst = (raw: number): BurstResult => ({
+const BURST: BurstResult = {
   count: 40_000,
   seconds: 4,
-  raw: { median: raw, rounds: [] },
+  raw: { median: 30_000, rounds: [] },
   targets: [],
   rows: [
-    drain('reveille-sqlite', 9_000, raw),
-    drain('slow-peer', 1_000, raw),
-    drain('fast-peer', 2_000, raw),
-    drain('fast-peer-default', 5_000, raw),
+    drain('reveille-sqlite', 9_000),
+    drain('slow-peer', 1_000),
+    drain('fast-peer', 10_000),
+    drain('fast-peer-default', 15_000),
   ],
-});
+};
 
 test('an upper and a lower limit are reached at the limit itself', () => {
   const write = String;
@@ -66,19 +66,79 @@ test('lateness is judged at 1,000 and 3,000 fires per second, each store by its 
 });
 
 test('the best peer is the fastest in its best setting', () => {
-  assert.equal(bestPeer(burst(10_000))?.system, 'fast-peer');
+  assert.equal(bestPeer(burstRates(BURST))?.system, 'fast-peer');
 });
 
-test('a burst is judged against the raw rate and the best peer', () => {
-  const [toRaw, toPeer] = verdictsOf({ burst: burst(16_000) });
-  assert.deepEqual([toRaw?.measured, toRaw?.reached, toRaw?.note], ['0.56 ×', true, undefined]);
-  assert.deepEqual([toPeer?.measured, toPeer?.reached], ['4.50 ×', true]);
+test('a burst is judged against the best peer of the same target', () => {
+  const target = (system: string, perSecond: number) => ({
+    ...{ system, title: system },
+    drain: { perSecond, missing: 0, repeated: 0 },
+  });
+  const rows = [target('reveille-sqlite', 4_500), target('fast-peer', 1_000), target('slow-peer', 5_000)];
+  const verdicts = verdictsOf({
+    burst: {
+      ...BURST,
+      targets: [
+        { target: 'slow', rows },
+        { target: 'tls', rows },
+      ],
+    },
+  });
+  assert.deepEqual(
+    verdicts.map(({ target, store, limit, measured, reached }) => [target, store, limit, measured, reached]),
+    [
+      ['Burst, compared to the best peer (fast-peer)', 'SQLite', 'at least 1.00 ×', '0.90 ×', false],
+      [
+        'Burst at a target behind TLS, compared to the best peer (slow-peer)',
+        'SQLite',
+        'at least 0.90 ×',
+        '0.90 ×',
+        true,
+      ],
+    ],
+  );
 });
 
-test('a target that the burst itself rules out is marked', () => {
-  const [toRaw] = verdictsOf({ burst: burst(30_000) });
-  assert.equal(toRaw?.reached, false);
-  assert.match(toRaw?.note ?? '', /cannot be reached with this burst: the target is 15,000\/s, 10,000\/s fall due/);
+test('the work per fire is judged for chronosd and for its database server', () => {
+  const own = { processorMicroseconds: 60, writtenBytes: 11 * 1024, peakMegabytes: 201 };
+  const database = { walBytes: 9_000, walImages: 1, walRecords: 90, hotShare: 0, serverMicroseconds: 36 };
+  const rounds = [{ perSecond: 1, missing: 0, repeated: 0, database }];
+  const rows = [
+    { ...drain('reveille-sqlite', 1), own },
+    { ...drain('reveille-postgres', 1), own, rounds },
+  ];
+  assert.deepEqual(
+    verdictsOf({ burst: { ...BURST, rows } }).map(({ target, store, limit, reached }) => [
+      target,
+      store,
+      limit,
+      reached,
+    ]),
+    [
+      ['CPU of chronosd per fire', 'SQLite', 'at most 60 µs', true],
+      ['Peak resident memory in the burst', 'SQLite', 'at most 200 MB', false],
+      ['Bytes written per fire', 'SQLite', 'at most 10.0 KiB', false],
+      ['CPU of chronosd per fire', 'PostgreSQL', 'at most 60 µs', true],
+      ['Peak resident memory in the burst', 'PostgreSQL', 'at most 200 MB', false],
+      ['CPU of the database server per fire', 'PostgreSQL', 'at most 35 µs', false],
+    ],
+  );
+});
+
+test('creates are judged by bare inserts for many clients, on SQLite also by the rate of one client', () => {
+  const row = { title: '', inserts: 10_000, posts: 30_000, rounds: [] };
+  const creates = [
+    { ...row, system: 'reveille-sqlite', clients: 1, creates: 2_000, ratio: 0.2 },
+    { ...row, system: 'reveille-postgres', clients: 1, creates: 100, ratio: 0.01 },
+    { ...row, system: 'reveille-postgres', clients: 64, creates: 5_900, ratio: 0.59 },
+  ];
+  assert.deepEqual(
+    verdictsOf({ creates }).map(({ store, limit, reached }) => [store, limit, reached]),
+    [
+      ['SQLite', 'at least 2,000/s', true],
+      ['PostgreSQL', 'at least 0.60 ×', false],
+    ],
+  );
 });
 
 test('growth compares the largest stock with the smallest, in any order', () => {
@@ -174,8 +234,8 @@ test('memory under a load without deletion is judged at its end', () => {
   ];
   const [verdict] = verdictsOf({ resident: { rate: 500, windowSeconds: 300, windows } });
   assert.deepEqual(
-    [verdict?.target, verdict?.measured, verdict?.reached],
-    ['Resident after 10 minutes at 500 creates and fires per second, SQLite', '199 MB', true],
+    [verdict?.target, verdict?.store, verdict?.measured, verdict?.reached],
+    ['Resident after 10 minutes at 500 creates and fires per second', 'SQLite', '199 MB', true],
   );
 });
 

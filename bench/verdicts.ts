@@ -7,8 +7,12 @@ import type { ChronometricResult } from './workloads/chronometric.ts';
 import type { ConsolesResult } from './workloads/consoles.ts';
 import type { CreatesRow } from './workloads/creates.ts';
 
+export type Store = 'SQLite' | 'PostgreSQL';
+
 export type Verdict = {
   target: string;
+  /** Where the target is judged for each store. */
+  store?: Store;
   limit: string;
   measured: string;
   reached: boolean;
@@ -20,6 +24,7 @@ export type Verdict = {
 
 type Bound = {
   target: string;
+  store?: Store | undefined;
   limit: number;
   measured: number | null;
   /** Whether `limit` is an upper or a lower limit. */
@@ -33,10 +38,11 @@ const STORES = [
   { system: 'reveille-postgres', store: 'PostgreSQL' },
 ] as const;
 
-export function judge({ target, limit, measured, at, write, note }: Bound): Verdict {
+export function judge({ target, store, limit, measured, at, write, note }: Bound): Verdict {
   const reached = measured !== null && (at === 'most' ? measured <= limit : measured >= limit);
   const verdict = {
     target,
+    ...(store === undefined ? {} : { store }),
     limit: `at ${at} ${write(limit)}`,
     measured: measured === null ? 'never' : write(measured),
     reached,
@@ -63,116 +69,84 @@ function latenessBounds(rows: NonNullable<Results['lateness']>): Bound[] {
     return (['p50', 'p99'] as const).flatMap((name): Bound[] => {
       const limit = limits[name as keyof typeof limits];
       if (limit === undefined) return [];
-      const target = `Lateness ${name} at ${count(rate)} fires/s, ${store}`;
-      return [{ target, limit, measured: row.median[name], at: 'most', write: (value) => `${ms(value)} ms` }];
+      const target = `Lateness ${name} at ${count(rate)} fires/s`;
+      return [{ target, store, limit, measured: row.median[name], at: 'most', write: (value) => `${ms(value)} ms` }];
     });
   });
 }
 
+/** The rate of one system in a burst. */
+export type Rate = { system: string; title: string; perSecond: number };
+
 /** The fastest peer in its best setting. */
-export function bestPeer({ rows }: BurstResult): BurstResult['rows'][number] | undefined {
-  const peers = rows.filter(({ system }) => !system.startsWith('reveille') && !system.endsWith('-default'));
-  return peers.toSorted((a, b) => b.median - a.median)[0];
+export function bestPeer(rates: readonly Rate[]): Rate | undefined {
+  const peers = rates.filter(({ system }) => !system.startsWith('reveille') && !system.endsWith('-default'));
+  return peers.toSorted((a, b) => b.perSecond - a.perSecond)[0];
 }
 
-/** A burst cannot be faster than its due times, nor faster than the client can POST. */
-function ceiling(wanted: number, { raw, count: alarms, seconds }: BurstResult): string | undefined {
-  const due = alarms / seconds;
-  const least = Math.min(due, raw.median);
-  if (wanted <= least) return undefined;
-  return `cannot be reached with this burst: the target is ${count(wanted)}/s, ${count(due)}/s fall due and ${count(raw.median)}/s can be POSTed`;
+export function burstRates({ rows }: BurstResult): Rate[] {
+  return rows.map(({ system, title, median }) => ({ system, title, perSecond: median }));
 }
 
-const BURST_LIMITS = {
-  'reveille-sqlite': { toRaw: 1 / 2, toPeer: 1 },
-  'reveille-postgres': { toRaw: 1 / 3, toPeer: 1.25 },
-};
-const FIRE_MICROSECONDS = 90;
+/** Rates of the burst at a target behind TLS. */
+export function tlsRates({ targets }: BurstResult): Rate[] {
+  const rows = targets.find(({ target }) => target === 'tls')?.rows ?? [];
+  return rows.map(({ system, title, drain }) => ({ system, title, perSecond: drain.perSecond }));
+}
+
+/** Of the rate of the best peer in the same burst. */
+const OF_BEST_PEER = { plain: 1, tls: 0.9 };
+const FIRE_MICROSECONDS = 60;
+const SERVER_MICROSECONDS = 35;
 const PEAK_MEGABYTES = 200;
 const SQLITE_BYTES = 10 * 1024;
-/** Limits of PostgreSQL's log per fire, and the minimal share of heap-only updates. */
-const DATABASE = { bytes: 900, records: 6, hotShare: 0.95 };
+
+const microseconds = (value: number) => `${count(value)} µs`;
 
 function burstBounds(burst: BurstResult): Bound[] {
-  const best = bestPeer(burst);
   return STORES.flatMap(({ system, store }) => {
     const row = burst.rows.find((each) => each.system === system);
     if (!row) return [];
-    const { toRaw, toPeer } = BURST_LIMITS[system];
-    const share: Bound = {
-      target: `Burst, as a share of the raw POST rate, ${store}`,
-      limit: toRaw,
-      measured: row.toRaw,
-      at: 'least',
-      write: times,
-      note: ceiling(toRaw * burst.raw.median, burst),
-    };
-    const beside: Bound[] = best
-      ? [
-          {
-            target: `Burst, compared to the best peer (${best.title}), ${store}`,
-            limit: toPeer,
-            measured: row.median / best.median,
-            at: 'least',
-            write: times,
-            note: ceiling(toPeer * best.median, burst),
-          },
-        ]
-      : [];
-    return [share, ...beside, ...ownWorkBounds(row, store), ...databaseBounds(row)];
+    return [
+      ...peerBounds('Burst', burstRates(burst), system, store, OF_BEST_PEER.plain),
+      ...peerBounds('Burst at a target behind TLS', tlsRates(burst), system, store, OF_BEST_PEER.tls),
+      ...ownWorkBounds(row, store),
+      ...serverBounds(row),
+    ];
   });
 }
 
-function ownWorkBounds({ own }: BurstResult['rows'][number], store: string): Bound[] {
+function peerBounds(title: string, rates: readonly Rate[], system: string, store: Store, limit: number): Bound[] {
+  const best = bestPeer(rates);
+  const own = rates.find((rate) => rate.system === system);
+  if (!best || !own) return [];
+  const target = `${title}, compared to the best peer (${best.title})`;
+  return [{ target, store, limit, measured: own.perSecond / best.perSecond, at: 'least', write: times }];
+}
+
+function ownWorkBounds({ own }: BurstResult['rows'][number], store: Store): Bound[] {
   if (own === null) return [];
   const bounds: Bound[] = [
     {
-      target: `CPU of our process per fire, ${store}`,
-      limit: FIRE_MICROSECONDS,
-      measured: own.processorMicroseconds,
-      at: 'most',
-      write: (value) => `${count(value)} µs`,
+      ...{ target: 'CPU of chronosd per fire', store, limit: FIRE_MICROSECONDS },
+      ...{ measured: own.processorMicroseconds, at: 'most', write: microseconds },
     },
     {
-      target: `Peak resident memory in the burst, ${store}`,
-      limit: PEAK_MEGABYTES,
-      measured: own.peakMegabytes,
-      at: 'most',
-      write: megabytes,
+      ...{ target: 'Peak resident memory in the burst', store, limit: PEAK_MEGABYTES },
+      ...{ measured: own.peakMegabytes, at: 'most', write: megabytes },
     },
   ];
   if (store !== 'SQLite') return bounds;
   const write = (value: number) => `${(value / 1024).toFixed(1)} KiB`;
-  const target = 'Bytes written per fire, SQLite';
-  return [...bounds, { target, limit: SQLITE_BYTES, measured: own.writtenBytes, at: 'most', write }];
+  const target = 'Bytes written per fire';
+  return [...bounds, { target, store, limit: SQLITE_BYTES, measured: own.writtenBytes, at: 'most', write }];
 }
 
-function databaseBounds({ rounds }: BurstResult['rows'][number]): Bound[] {
-  const works = rounds.flatMap(({ database }) => database ?? []);
-  if (works.length === 0) return [];
-  const middle = (of: (work: (typeof works)[number]) => number | null) =>
-    median(works.map(of).filter((value) => value !== null));
-  const bound = (target: string, rest: Omit<Bound, 'target'>): Bound => ({ target: `${target}, PostgreSQL`, ...rest });
-  return [
-    bound('Log of the server per fire', {
-      limit: DATABASE.bytes,
-      measured: middle(({ walBytes }) => walBytes),
-      at: 'most',
-      write: (value) => `${count(value)} B`,
-    }),
-    bound('Records in that log per fire', {
-      limit: DATABASE.records,
-      measured: middle(({ walRecords }) => walRecords),
-      at: 'most',
-      write: (value) => value.toFixed(1),
-    }),
-    bound('Updates that change no index', {
-      limit: DATABASE.hotShare,
-      measured: middle(({ hotShare }) => hotShare),
-      at: 'least',
-      write: (value) => `${Math.round(value * 100)} %`,
-    }),
-  ];
+function serverBounds({ rounds }: BurstResult['rows'][number]): Bound[] {
+  const measured = median(rounds.flatMap(({ database }) => database?.serverMicroseconds ?? []));
+  if (measured === null) return [];
+  const target = 'CPU of the database server per fire';
+  return [{ target, store: 'PostgreSQL', limit: SERVER_MICROSECONDS, measured, at: 'most', write: microseconds }];
 }
 
 /**
@@ -190,7 +164,7 @@ function unstored(wanted: number, { clients, posts, inserts }: CreatesRow): stri
 /** Many clients: share of bare inserts, or of bare HTTP where that is lower. One client: creates per second. */
 const MANY_CLIENTS = 64;
 const CREATES_LIMITS = {
-  'reveille-sqlite': { share: 0.7, oneClient: 2_500 },
+  'reveille-sqlite': { share: 0.7, oneClient: 2_000 },
   'reveille-postgres': { share: 0.6, oneClient: undefined },
 };
 const OF_BARE_HTTP = 0.6;
@@ -204,16 +178,16 @@ function createsBounds(rows: NonNullable<Results['creates']>): Bound[] {
     if (many) {
       const limit = Math.min(share, (OF_BARE_HTTP * many.posts) / many.inserts);
       bounds.push({
-        target: `Creates by ${MANY_CLIENTS} clients, as a share of bare inserts, ${store}`,
-        ...{ limit, measured: many.ratio, at: 'least', write: times },
+        target: `Creates by ${MANY_CLIENTS} clients, as a share of bare inserts`,
+        ...{ store, limit, measured: many.ratio, at: 'least', write: times },
         note: unstored(limit * many.inserts, many),
       });
     }
     const one = of(1);
     if (one && oneClient !== undefined)
       bounds.push({
-        target: `Creates by 1 client, ${store}`,
-        ...{ limit: oneClient, measured: one.creates, at: 'least' },
+        target: 'Creates by 1 client',
+        ...{ store, limit: oneClient, measured: one.creates, at: 'least' },
         write: (value) => `${count(value)}/s`,
         note: unstored(oneClient, one),
       });
@@ -229,7 +203,8 @@ function growthBounds(rows: NonNullable<Results['growth']>): Bound[] {
     const [before, after] = [small.median.p99, large.median.p99];
     return [
       {
-        target: `Lateness p99 with ${count(large.pending)} pending compared to ${count(small.pending)}, ${store}`,
+        target: `Lateness p99 with ${count(large.pending)} pending compared to ${count(small.pending)}`,
+        store,
         limit: 1.5,
         measured: before === null || after === null ? null : after / before,
         at: 'most' as const,
@@ -241,7 +216,8 @@ function growthBounds(rows: NonNullable<Results['growth']>): Bound[] {
 
 function footprintBounds({ idle }: NonNullable<Results['footprint']>): Bound[] {
   return idle.map(({ title, residentMegabytes }) => ({
-    target: `Resident memory, idle, ${title.replace('Reveille, ', '')}`,
+    target: 'Resident memory, idle',
+    store: STORES.find(({ store }) => title.endsWith(store))?.store,
     limit: 80,
     measured: residentMegabytes,
     at: 'most' as const,
@@ -259,19 +235,20 @@ function queueBounds(rows: NonNullable<Results['queue']>): Bound[] {
     const milliseconds = (value: number) => `${count(value)} ms`;
     return [
       {
-        target: `From the return of a killed store to the next fire, ${store}`,
+        target: 'From the return of a killed store to the next fire',
+        store,
         limit: RESTART_MS,
         measured: row.recovery.firstFireMs,
         at: 'most' as const,
-        write: (value: number) => `${value.toFixed(0)} ms`,
+        write: milliseconds,
       },
       {
-        target: `From then until all due jobs have fired, ${store}`,
-        ...{ limit: RESTART_MS, measured: row.recovery.overdueMs, at: 'most' as const, write: milliseconds },
+        target: 'From then until all due jobs have fired',
+        ...{ store, limit: RESTART_MS, measured: row.recovery.overdueMs, at: 'most' as const, write: milliseconds },
       },
       {
-        target: `Missing fires after a kill of the store, ${store}`,
-        ...{ limit: 0, measured: row.lateness.missing, at: 'most' as const, write: count },
+        target: 'Missing fires after a kill of the store',
+        ...{ store, limit: 0, measured: row.lateness.missing, at: 'most' as const, write: count },
       },
     ];
   });
@@ -288,8 +265,9 @@ function enduranceBounds({ windows }: NonNullable<Results['endurance']>): Bound[
   const half = windows[Math.floor(windows.length / 2)]!;
   return [
     {
-      target: 'Lateness p99 of the last window compared to the first, under lasting load, SQLite',
+      target: 'Lateness p99 of the last window compared to the first, under lasting load',
       ...{
+        store: 'SQLite',
         limit: ENDURANCE_SHARE,
         measured: before === null || after === null ? null : after / before,
         at: 'most',
@@ -297,12 +275,24 @@ function enduranceBounds({ windows }: NonNullable<Results['endurance']>): Bound[
       },
     },
     {
-      target: 'Resident in the last window, under lasting load, SQLite',
-      ...{ limit: ENDURANCE_MEGABYTES, measured: last.residentMegabytes, at: 'most', write: megabytes },
+      target: 'Resident in the last window, under lasting load',
+      ...{
+        store: 'SQLite',
+        limit: ENDURANCE_MEGABYTES,
+        measured: last.residentMegabytes,
+        at: 'most',
+        write: megabytes,
+      },
     },
     {
-      target: 'Size of the file in the last window compared to the middle one, under lasting load, SQLite',
-      ...{ limit: ENDURANCE_SHARE, measured: last.fileBytes / half.fileBytes, at: 'most', write: times },
+      target: 'Size of the file in the last window compared to the middle one, under lasting load',
+      ...{
+        store: 'SQLite',
+        limit: ENDURANCE_SHARE,
+        measured: last.fileBytes / half.fileBytes,
+        at: 'most',
+        write: times,
+      },
     },
   ];
 }
@@ -313,8 +303,14 @@ function residentBounds({ rate, windowSeconds, windows }: NonNullable<Results['r
   const length = `${count((windowSeconds * windows.length) / 60)} minutes`;
   return [
     {
-      target: `Resident after ${length} at ${count(rate)} creates and fires per second, SQLite`,
-      ...{ limit: ENDURANCE_MEGABYTES, measured: last.residentMegabytes, at: 'most', write: megabytes },
+      target: `Resident after ${length} at ${count(rate)} creates and fires per second`,
+      ...{
+        store: 'SQLite',
+        limit: ENDURANCE_MEGABYTES,
+        measured: last.residentMegabytes,
+        at: 'most',
+        write: megabytes,
+      },
     },
   ];
 }

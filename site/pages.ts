@@ -41,6 +41,7 @@ const SECTIONS = [
 /** Pages outside of the folder of their section. */
 const ELSEWHERE: ReadonlyMap<string, string> = new Map([
   ['glossary', 'concepts'],
+  ['benchmarks', 'operate'],
   ['internals/architecture', 'internals'],
 ]);
 

@@ -2,7 +2,7 @@
 import type { OwnWork } from '../measure.ts';
 import type { Results } from '../results.ts';
 import { type Lateness, median } from '../statistics.ts';
-import { bestPeer, type Verdict } from '../verdicts.ts';
+import { bestPeer, burstRates, type Verdict } from '../verdicts.ts';
 import type { BootRow } from '../workloads/boot.ts';
 import type { BurstResult, Target } from '../workloads/burst.ts';
 import type { ChronometricResult } from '../workloads/chronometric.ts';
@@ -60,8 +60,8 @@ const ownWorkCells = ({ processorMicroseconds, writtenBytes, peakMegabytes }: Ow
 
 export function burstTable(burst: BurstResult): Table {
   const { count: alarms, seconds, raw, rows } = burst;
-  const best = bestPeer(burst);
-  const toBest = (median: number) => (best && best.median > 0 ? times(median / best.median) : '');
+  const best = bestPeer(burstRates(burst));
+  const toBest = (median: number) => (best && best.perSecond > 0 ? times(median / best.perSecond) : '');
   const measured = rows.map(({ title, median, toRaw, own, rounds }) => {
     const missing = rounds.reduce((sum, round) => sum + round.missing, 0);
     const work = own === null ? ['', '', ''] : ownWorkCells(own);
@@ -393,8 +393,8 @@ export function verdictsTable(verdicts: readonly Verdict[]): Table {
   return {
     title: 'Targets',
     headings: ['Target', 'limit', 'measured', 'verdict'],
-    rows: verdicts.map(({ target, limit, measured, reached, missedBy }) => [
-      target,
+    rows: verdicts.map(({ target, store, limit, measured, reached, missedBy }) => [
+      store === undefined ? target : `${target}, ${store}`,
       limit,
       measured,
       reached ? 'reached' : `missed, ${missedBy}`,

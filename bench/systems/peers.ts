@@ -1,12 +1,13 @@
 /** The peers, each with its default settings and with the best settings of its documentation. */
 import { join } from 'node:path';
 import { createDatabase, type Database, dropDatabase, settleDatabase } from '../databases.ts';
+import type { PeerName } from '../plan.ts';
 import type { Series } from '../series.ts';
 import { BENCH_FOLDER, type Workbench } from '../workbench.ts';
 import type { Installation, Running, System } from './system.ts';
 
 type Setting = 'default' | 'best';
-type Peer = { program: string; store: 'postgres' | 'redis'; settings: Record<Setting, string> };
+type Peer = { program: PeerName; store: 'postgres' | 'redis'; settings: Record<Setting, string> };
 
 const PEERS: readonly Peer[] = [
   {
