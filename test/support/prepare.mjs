@@ -19,7 +19,7 @@ if (process.env.REVEILLE_SEED !== undefined) {
 
 // Node stores the code at the end of the process; the other files of a first run and the children of this one start
 // before.
-if (isMainThread) before(flushCompileCache);
+if (isMainThread) before(() => flushCompileCache());
 
 /** Maximum time from the last test of a file to its end. */
 const OPEN_MS = 30_000;
