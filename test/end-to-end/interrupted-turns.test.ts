@@ -5,6 +5,7 @@ import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { modelEndpoint, saying } from '../../src/kit/model/testing/model-endpoint.ts';
 import { eventually } from '../support/eventually.ts';
+import { COMPILED, LEAN } from '../support/quick-start.ts';
 import { openChronosdWithRouter, USER } from './chronosd-with-router.ts';
 
 const NEO = fileURLToPath(new URL('../../src/agents/neo/testing/neo-process.fixture.ts', import.meta.url));
@@ -15,8 +16,13 @@ const FINISHED_WITHIN_MS = 60_000;
 async function inMidTurn(t: TestContext) {
   const daemons = await openChronosdWithRouter(t);
   const endpoint = await modelEndpoint(t, () => {}, saying('done after all'));
-  const env = { NEO_DATA_DIR: join(daemons.folder, 'neo'), NEO_MODEL: 'm', NEO_MODEL_BASE_URL: endpoint.baseUrl };
-  await daemons.put(USER, { provider: 'process', spec: { command: [process.execPath, NEO], env } });
+  const env = {
+    ...COMPILED,
+    NEO_DATA_DIR: join(daemons.folder, 'neo'),
+    NEO_MODEL: 'm',
+    NEO_MODEL_BASE_URL: endpoint.baseUrl,
+  };
+  await daemons.put(USER, { provider: 'process', spec: { command: [process.execPath, ...LEAN, NEO], env } });
   const alarmId = await daemons.setAlarm();
   await eventually('the model is asked', () => endpoint.requests.length === 1);
   await daemons.fire(alarmId, 'the wake is accepted', ({ accepted_at }) => accepted_at !== undefined);

@@ -13,6 +13,7 @@ import { fileURLToPath } from 'node:url';
 import { WAKE_TOKEN } from '../../src/router/testing/bench.ts';
 import { startRouterProcess } from '../../src/router/testing/router-process.ts';
 import { eventually } from '../support/eventually.ts';
+import { COMPILED, LEAN } from '../support/quick-start.ts';
 import { callsIn, installAgent } from '../support/stand-ins/agents/executable.ts';
 import { answer, startHttpAgent } from '../support/stand-ins/http-agent.ts';
 import { atEnd, temporaryFolder } from '../support/temporary.ts';
@@ -43,8 +44,8 @@ test('the body of the sources wakes a sleeping Neo, a program and a webhook; sen
   // A killed router leaves its Neo running for the next one.
   const settings = { PATH: `${data('bin')}:/usr/bin:/bin`, HOME: folder, ROUTER_ORPHAN_SECONDS: '30' };
   const router = await startRouterProcess(t, data('router'), settings);
-  const env = { NEO_DATA_DIR: data('neo') };
-  await router.put(USER, { provider: 'process', spec: { command: [process.execPath, NEO], env } });
+  const env = { ...COMPILED, NEO_DATA_DIR: data('neo') };
+  await router.put(USER, { provider: 'process', spec: { command: [process.execPath, ...LEAN, NEO], env } });
   await router.put('coder', { provider: 'command', spec: { preset: 'claude', cwd: data('work') } });
   const hook = { preset: 'webhook', url: `${receiver.url}/in`, allow_private: true };
   await router.put('hooked', { provider: 'command', spec: hook });

@@ -8,6 +8,7 @@ import { neoChild } from '../../src/agents/neo/testing/neo-child.ts';
 import { pausedModel, settledTurns, startedNeo, TOKEN } from '../../src/agents/neo/testing/workbench.ts';
 import { modelEndpoint, refusing, saying } from '../../src/kit/model/testing/model-endpoint.ts';
 import { eventually } from '../support/eventually.ts';
+import { COMPILED, LEAN } from '../support/quick-start.ts';
 import { atEnd } from '../support/temporary.ts';
 import { assertInOrder, openChronosdWithRouter, USER } from './chronosd-with-router.ts';
 
@@ -17,8 +18,8 @@ const remoteNeo = (url: string) => ({ provider: 'http', spec: { url }, token: TO
 
 test('an alarm wakes a sleeping Neo, and its record has the time of readiness and the end of the turn', async (t) => {
   const daemons = await openChronosdWithRouter(t);
-  const env = { NEO_DATA_DIR: join(daemons.folder, 'neo') };
-  await daemons.put(USER, { provider: 'process', spec: { command: [process.execPath, NEO], env } });
+  const env = { ...COMPILED, NEO_DATA_DIR: join(daemons.folder, 'neo') };
+  await daemons.put(USER, { provider: 'process', spec: { command: [process.execPath, ...LEAN, NEO], env } });
   const fire = await daemons.finished(await daemons.setAlarm());
   assert.equal(fire.outcome, 'delivered');
   assert.equal(fire.turn?.ok, true);

@@ -2,8 +2,8 @@
  * Loaded before each test file. The compiled code of one file is reused by the next, which halves the cost of a small
  * file. Processes that a test starts find it through NODE_COMPILE_CACHE, where the test passes that on.
  */
-import { createRequire, enableCompileCache, getCompileCacheDir } from 'node:module';
-import { after } from 'node:test';
+import { createRequire, enableCompileCache, flushCompileCache, getCompileCacheDir } from 'node:module';
+import { after, before } from 'node:test';
 import { isMainThread } from 'node:worker_threads';
 
 enableCompileCache();
@@ -16,6 +16,10 @@ if (process.env.REVEILLE_SEED !== undefined) {
   const { default: check } = await import('fast-check');
   check.configureGlobal({ seed: Number(process.env.REVEILLE_SEED) });
 }
+
+// Node stores the code at the end of the process; the other files of a first run and the children of this one start
+// before.
+if (isMainThread) before(() => flushCompileCache());
 
 /** Maximum time from the last test of a file to its end. */
 const OPEN_MS = 30_000;

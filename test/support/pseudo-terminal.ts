@@ -22,6 +22,8 @@ export type WatchedCommand = {
   /** Types, and resolves when there are more lines and the screen ends with this text. */
   type(text: string, until: RegExp): Promise<void>;
   until(ends: RegExp): Promise<void>;
+  /** Empties the screen and what scrolled away. */
+  clear(): void;
   /** Types, and resolves with the exit code when the command has ended by itself. */
   ended(text: string): Promise<number>;
   end(): Promise<void>;
@@ -100,6 +102,7 @@ export function watchCommand(size: Size, command: readonly string[], env: Record
       await until(ends);
     },
     until,
+    clear: () => terminal.reset(),
     async ended(text) {
       child.stdin!.write(text);
       const [code] = (await closed) as [number];

@@ -8,11 +8,15 @@ import { dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 /**
- * In the order of their start: the longest, suites that wait for many processes, suites that wait for some, then the
- * rest.
+ * In the order of their start: the longest, which would otherwise be alone at the end, suites that wait for many
+ * processes, suites that wait for some, then the rest.
  */
 const SUITES = [
   'test/fault/rail-attack/*.test.ts',
+  'test/system/{console/screens,neo/*}.test.ts',
+  'test/contract/{store,provider}/*.test.ts',
+  'test/system/{console,capabilities,chat,chronos}/*.test.ts',
+  'src/{router,cli,agents/neo}/**/*.test.ts',
   'test/{fault,end-to-end,system}/**/*.test.ts',
   '{src/router,test}/**/*.test.ts',
   '{src,examples,bench}/**/*.test.ts',

@@ -2,6 +2,7 @@
  * A router in its own process, for tests that kill it. Reads its variables from the environment and prints its URL on
  * stdout.
  */
+import { flushCompileCache } from 'node:module';
 import { openAgentHost } from '../../agents/host.ts';
 import { systemClock } from '../../kit/clock/clock.ts';
 import { onTermination } from '../../kit/http/drain.ts';
@@ -20,3 +21,5 @@ const router = await startRouter({
 });
 onTermination(() => router.close(), { log, clock: systemClock });
 console.log(router.url);
+// A killed process would not store its compiled code for the next one.
+flushCompileCache();

@@ -2,14 +2,19 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createConnection } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadOrMakeApprover } from '../../../src/cli/approver/approver-key.ts';
+import { PROGRAM } from '../../../src/cli/home/package-root.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { type Size, type WatchedCommand, watchCommand } from '../../support/pseudo-terminal.ts';
+import { COMPILED, LEAN } from '../../support/quick-start.ts';
 import { HOSTILE_TOOLS, type HostileCase, PLAIN_TOOL, SHELL_TOOL } from './cases.ts';
+import type { TerminalCommand } from './terminal.fixture.ts';
 
+const TERMINAL = fileURLToPath(new URL('./terminal.fixture.ts', import.meta.url));
 const SERVER = fileURLToPath(new URL('./server.fixture.ts', import.meta.url));
 
 /** The end of a page of the call's effect. */
@@ -58,6 +63,34 @@ export type Screens = {
   close(): Promise<void>;
 };
 
+/** A terminal whose commands follow each other in one process, at a tenth of the cost of a process for each. */
+type SharedTerminal = {
+  start(command: TerminalCommand): WatchedCommand;
+  end(): Promise<void>;
+};
+
+async function openTerminal(folder: string, size: Size): Promise<SharedTerminal> {
+  const socket = join(folder, `${size.columns}x${size.rows}.sock`);
+  const env = { PATH: process.env.PATH ?? '', HOME: folder, TZ: 'UTC', ...COMPILED };
+  const watched = watchCommand(size, [process.execPath, ...LEAN, TERMINAL, socket], env);
+  await watched.until(/ready\n$/);
+  return {
+    start(command) {
+      watched.clear();
+      const connection = createConnection(socket).end(JSON.stringify(command));
+      const closed = once(connection.resume(), 'close');
+      return {
+        ...watched,
+        async end() {
+          await watched.type('q\r', /\nended\n$/);
+          await closed;
+        },
+      };
+    },
+    end: () => watched.end(),
+  };
+}
+
 /**
  * @param program `bin/reveille.mjs` of the version under test
  * @param prompt the end of its prompt
@@ -104,8 +137,13 @@ export async function openScreens(
   });
   const atEither = new RegExp(`${prompt.source}|${MORE.source}`);
   const atPrompt = (watched: WatchedCommand) => prompt.test(watched.rows().join('\n').trimEnd());
+  const terminals = new Map<Size, Promise<SharedTerminal>>();
   const begin = async (hostile: HostileCase, intentId: string, size: Size) => {
-    const watched = watchCommand(size, [process.execPath, program, 'intent', 'approve', intentId], envOf(hostile));
+    const [args, env] = [['intent', 'approve', intentId], envOf(hostile)];
+    // Another version of the program has no part that could run in the shared process.
+    if (program === PROGRAM && !terminals.has(size)) terminals.set(size, openTerminal(folder, size));
+    const shared = await terminals.get(size);
+    const watched = shared?.start({ args, env }) ?? watchCommand(size, [process.execPath, program, ...args], env);
     try {
       await watched.until(atEither);
       return watched;
@@ -143,6 +181,7 @@ export async function openScreens(
       return watched;
     },
     async close() {
+      for (const terminal of terminals.values()) await (await terminal).end();
       executor.kill('SIGTERM');
       await closed;
       rmSync(folder, { recursive: true, force: true });

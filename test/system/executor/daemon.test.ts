@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { generateKey, loadOrCreateKey } from '../../../src/kit/identity/keys.ts';
 import { intentReceiptSchema } from '../../../src/wire/intent-receipt.ts';
 import { eventually } from '../../support/eventually.ts';
-import { LEAN } from '../../support/quick-start.ts';
+import { COMPILED, LEAN } from '../../support/quick-start.ts';
 import { closeServer, listening, temporaryFolder } from '../../support/temporary.ts';
 import { chronosd } from './chronosd.ts';
 import { callerOf, executorSettings, readOnlyPlan, startedExecutor, transfer } from './executor-bench.ts';
@@ -22,7 +22,7 @@ type Running = { child: ChildProcess; url: string; publicKey: string; kill(): Pr
 /** The executor as a process that can be killed. */
 async function spawned(t: TestContext, folder: string, more: Record<string, string> = {}): Promise<Running> {
   const child = spawn(process.execPath, [...LEAN, PROCESS], {
-    env: executorSettings(folder, more),
+    env: { ...executorSettings(folder, more), ...COMPILED },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const exited = once(child, 'exit');
