@@ -134,7 +134,7 @@ export class Day {
         fireId = triggered.fireId;
         return triggered.state;
       });
-      return viewAnswer({ ...viewAlarm(state, this.now), fire_id: fireId });
+      return viewAnswer({ ...viewAlarm(state), fire_id: fireId });
     });
   }
 
@@ -142,7 +142,7 @@ export class Day {
   intrude(user: string, alarmId: string): Promise<void> {
     return this.#ask(user, { op: 'intrude', alarmId, action: 'cancel' }, async () => {
       const state = await this.#update(user, alarmId, (before) => cancelAlarm(before, this.now));
-      return { ...viewAnswer(viewAlarm(state, this.now)), revealed: JSON.stringify(state.alarm) } as Answer;
+      return { ...viewAnswer(viewAlarm(state)), revealed: JSON.stringify(state.alarm) } as Answer;
     });
   }
 
@@ -263,7 +263,7 @@ export class Day {
 
   #act(user: string, operation: Operation & { alarmId: string }, transition: Transition): Promise<void> {
     return this.#ask(user, operation, async () =>
-      viewAnswer(viewAlarm(await this.#update(user, operation.alarmId, transition), this.now)),
+      viewAnswer(viewAlarm(await this.#update(user, operation.alarmId, transition))),
     );
   }
 

@@ -78,7 +78,7 @@ export function prepareAlarms(db: DatabaseSync) {
       return bySeq.get(seq);
     },
 
-    /** An alarm with one pending occurrence, without its lease. */
+    /** An alarm with one pending occurrence, without its claim. */
     owing(seq: number, scheduledFor: number): { alarm: Alarm; occurrence: Occurrence } | undefined {
       return findWithOccurrence.get(seq, scheduledFor);
     },

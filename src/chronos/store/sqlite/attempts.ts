@@ -51,9 +51,9 @@ export function prepareLedger(db: DatabaseSync, changes: Changes) {
      */
     insert: add,
 
-    /** Records an attempt without an outcome; `knownAt` as in {@link interruptedAttempt}. */
-    interrupted(alarm: number, leased: Occurrence, knownAt?: number): void {
-      add(alarm, interruptedAttempt(leased, knownAt));
+    /** Records an attempt without an outcome; `endedAt` as in {@link interruptedAttempt}. */
+    interrupted(alarm: number, claimed: Occurrence, endedAt: number): void {
+      add(alarm, interruptedAttempt(claimed, endedAt));
     },
 
     /** Deletes attempts that finished before an instant, the oldest first; returns their number. */

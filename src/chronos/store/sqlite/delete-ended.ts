@@ -8,9 +8,9 @@ import type { Tables } from './tables.ts';
 /** Attempts and turn reports that one call deletes: a long ledger is deleted in steps that block nothing. */
 const LEDGER_ROWS_AT_ONCE = 2000;
 
-/** No lease and no waiting trigger. The pending occurrence of a failed alarm is parked. */
+/** No claim and no waiting trigger. The pending occurrence of a failed alarm is parked. */
 const NOTHING_RUNS = `NOT EXISTS (SELECT 1 FROM owed AS o WHERE o.alarm = a.seq AND o.due_at IS NOT NULL)
-  AND NOT EXISTS (SELECT 1 FROM leases AS l WHERE l.alarm = a.seq)`;
+  AND NOT EXISTS (SELECT 1 FROM claims AS l WHERE l.alarm = a.seq)`;
 
 export function prepareDeleteEnded(db: DatabaseSync, tables: Tables) {
   const seqIn = ([seq]: readonly unknown[]) => seq as number;

@@ -1,5 +1,5 @@
 /**
- * The start of the queue of due occurrences, in memory: occurrences without a lease, earliest due first. The index
+ * The start of the queue of due occurrences, in memory: unclaimed occurrences, earliest due first. The index
  * `owed_due` is the complete queue; this reads from it as far as claims need.
  *
  * The number of deliveries in flight per owner is limited, and an owner's backlog must not hide another's. So memory
@@ -68,7 +68,7 @@ export function prepareDueQueue(db: DatabaseSync, leases: Pick<Leases, 'at'>, un
   const ofOwner = due('AND owner = ?5 AND (due_at, owner, alarm, scheduled_for) <= (?6, ?7, ?8, ?9)');
 
   let queue: Due[] = [];
-  /** Everything up to this position is in the queue, is leased, or belongs to an owner in `behind`. */
+  /** Everything up to this position is in the queue, is claimed, or belongs to an owner in `behind`. */
   let until = BEFORE_ALL;
   /** Number of items of each owner in the queue. */
   let counts = new Map<number, number>();
@@ -139,7 +139,7 @@ export function prepareDueQueue(db: DatabaseSync, leases: Pick<Leases, 'at'>, un
       shorten();
     },
 
-    /** Removes an occurrence that was deleted, changed or leased. */
+    /** Removes an occurrence that was deleted, changed or claimed. */
     remove(item: Due): void {
       const at = positionOf(queue, item);
       const found = queue[at];

@@ -1,6 +1,6 @@
 /**
- * Leases. One process owns the file, so leases are kept and looked up in memory. Their rows are for the next process,
- * which finds interrupted attempts in them.
+ * Claims. One process owns the file, so claims are kept and looked up in memory, and none ends by itself. Their rows are
+ * for the next process, which finds interrupted attempts in them.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Undo } from '../../../kit/sqlite/group-commit.ts';
@@ -8,7 +8,7 @@ import type { Alarm, Occurrence } from '../../alarm/alarm.ts';
 import type { LeaseKey } from '../store.ts';
 import { prepareQuery } from './statements.ts';
 
-/** A leased occurrence. */
+/** A claimed occurrence. */
 export type Lease = {
   /** `alarms.seq` and `owners.seq`. */
   readonly alarm: number;
@@ -18,7 +18,6 @@ export type Lease = {
   readonly attempt: number;
   readonly fence: number;
   readonly claimedAt: number;
-  leaseUntil: number;
   /** The alarm as stored, where known; every change of the alarm clears it. */
   row: Alarm | undefined;
 };
@@ -47,19 +46,18 @@ const NONE: readonly Lease[] = [];
 export function prepareLeases(db: DatabaseSync, undo: Undo) {
   const stored = prepareQuery<Lease>(
     db,
-    `SELECT l.alarm, l.scheduled_for, l.attempt, l.fence, l.lease_until, l.claimed_at, w.seq, a.owner, a.id
-     FROM leases AS l JOIN alarms AS a ON a.seq = l.alarm JOIN owners AS w ON w.owner = a.owner`,
-    ([alarm, scheduledFor, attempt, fence, leaseUntil, claimedAt, owner, name, alarmId]) =>
+    `SELECT l.alarm, l.scheduled_for, l.attempt, l.fence, l.claimed_at, w.seq, a.owner, a.id
+     FROM claims AS l JOIN alarms AS a ON a.seq = l.alarm JOIN owners AS w ON w.owner = a.owner`,
+    ([alarm, scheduledFor, attempt, fence, claimedAt, owner, name, alarmId]) =>
       ({
-        ...{ alarm, owner, scheduledFor, attempt, fence, claimedAt, leaseUntil, row: undefined },
+        ...{ alarm, owner, scheduledFor, attempt, fence, claimedAt, row: undefined },
         key: { owner: name, alarmId, fireId: `${alarmId}@${scheduledFor}` },
       }) as Lease,
   );
   const insert = db.prepare(
-    'INSERT INTO leases (alarm, scheduled_for, attempt, fence, lease_until, claimed_at) VALUES (?, ?, ?, ?, ?, ?)',
+    'INSERT INTO claims (alarm, scheduled_for, attempt, fence, claimed_at) VALUES (?, ?, ?, ?, ?)',
   );
-  const extend = db.prepare('UPDATE leases SET lease_until = ? WHERE alarm = ? AND scheduled_for = ?');
-  const remove = db.prepare('DELETE FROM leases WHERE alarm = ? AND scheduled_for = ?');
+  const remove = db.prepare('DELETE FROM claims WHERE alarm = ? AND scheduled_for = ?');
 
   const byFire = new Map<string, Lease>();
   const byAlarm = new Map<number, Lease[]>();
@@ -88,30 +86,14 @@ export function prepareLeases(db: DatabaseSync, undo: Undo) {
       return lease?.fence === key.fence && lease.key.alarmId === key.alarmId ? lease : undefined;
     },
 
-    /** All leases. */
-    all: () => byFire.values(),
-
-    /** Leases that end at or before an instant, in order of their end. */
-    until(instant: number): Lease[] {
-      const ending: Lease[] = [];
-      for (const lease of byFire.values()) if (lease.leaseUntil <= instant) ending.push(lease);
-      return ending.sort((one, other) => one.leaseUntil - other.leaseUntil);
-    },
+    /** All claims, the earliest first. */
+    all: () => [...byFire.values()].sort((one, other) => one.claimedAt - other.claimedAt),
 
     take(lease: Lease): void {
-      const { alarm, scheduledFor, attempt, fence, leaseUntil, claimedAt } = lease;
-      insert.run(alarm, scheduledFor, attempt, fence, leaseUntil, claimedAt);
+      const { alarm, scheduledFor, attempt, fence, claimedAt } = lease;
+      insert.run(alarm, scheduledFor, attempt, fence, claimedAt);
       remember(lease);
       undo.note(() => forget(lease));
-    },
-
-    extend(lease: Lease, leaseUntil: number): void {
-      extend.run(leaseUntil, lease.alarm, lease.scheduledFor);
-      const before = lease.leaseUntil;
-      lease.leaseUntil = leaseUntil;
-      undo.note(() => {
-        lease.leaseUntil = before;
-      });
     },
 
     /** Removes the lease, if there is one. Call it after its occurrence has been written. */
@@ -130,9 +112,9 @@ export function prepareLeases(db: DatabaseSync, undo: Undo) {
   };
 }
 
-/** The occurrence with the members of its lease. */
+/** The occurrence with the members of its claim. */
 export function withLease(occurrence: Occurrence, lease: Lease | undefined): Occurrence {
   if (!lease) return occurrence;
-  const { attempt, fence, leaseUntil, claimedAt } = lease;
-  return { ...occurrence, attempt, fence, leaseUntil, claimedAt };
+  const { attempt, fence, claimedAt } = lease;
+  return { ...occurrence, attempt, fence, claimedAt };
 }

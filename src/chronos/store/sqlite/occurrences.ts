@@ -1,4 +1,4 @@
-/** The rows of pending occurrences. Their leases are kept elsewhere (`leases.ts`) and are joined here. */
+/** The rows of pending occurrences. Their claims are kept elsewhere (`leases.ts`) and are joined here. */
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import type { Occurrence, OccurrenceSource } from '../../alarm/alarm.ts';
 import type { Due, DueQueue } from './due-queue.ts';
@@ -37,7 +37,6 @@ export function occurrenceIn(
     attempt: row[from + 4] as number,
     missedCount: row[from + 6] as number,
     fence: row[from + 5] as number,
-    leaseUntil: null,
     claimedAt: null,
     heldReason: row[from + 7] as string | null,
     heldUntil: row[from + 8] as number | null,
@@ -60,9 +59,9 @@ export function prepareOccurrences(db: DatabaseSync, leases: Leases, dueQueue: D
   );
   const remove = db.prepare('DELETE FROM owed WHERE alarm = ? AND scheduled_for = ?');
 
-  /** Its position in the queue; `undefined` while it is parked or leased. */
-  function queueItem({ seq: alarm, ownerSeq: owner }: AlarmLocation, { dueAt, leaseUntil, scheduledFor }: Occurrence) {
-    return dueAt === null || leaseUntil !== null ? undefined : { dueAt, owner, alarm, scheduledFor };
+  /** Its position in the queue; `undefined` while it is parked or claimed. */
+  function queueItem({ seq: alarm, ownerSeq: owner }: AlarmLocation, { dueAt, claimedAt, scheduledFor }: Occurrence) {
+    return dueAt === null || claimedAt !== null ? undefined : { dueAt, owner, alarm, scheduledFor };
   }
 
   function move(before: Due | undefined, after: Due | undefined): void {
@@ -71,7 +70,7 @@ export function prepareOccurrences(db: DatabaseSync, leases: Leases, dueQueue: D
   }
 
   return {
-    /** All pending occurrences of one alarm, with their leases. */
+    /** All pending occurrences of one alarm, with their claims. */
     of(location: AlarmLocation): Occurrence[] {
       return ofAlarm
         .all(location.seq)
@@ -88,7 +87,7 @@ export function prepareOccurrences(db: DatabaseSync, leases: Leases, dueQueue: D
     },
 
     /**
-     * @param stored the occurrence as stored, with its lease
+     * @param stored the occurrence as stored, with its claim
      */
     update(location: AlarmLocation, occurrence: Occurrence, stored: Occurrence): void {
       const { scheduledFor, source, nominal, dueAt, attempt, fence, missedCount, heldReason, heldUntil } = occurrence;

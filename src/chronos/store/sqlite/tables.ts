@@ -1,5 +1,6 @@
 /** The prepared tables that all operations share, and the reading and writing of one alarm's state across them. */
 import type { DatabaseSync } from 'node:sqlite';
+import type { Clock } from '../../../kit/clock/clock.ts';
 import type { Undo } from '../../../kit/sqlite/group-commit.ts';
 import type { Alarm, AlarmState } from '../../alarm/alarm.ts';
 import { differenceOf } from '../difference.ts';
@@ -19,7 +20,7 @@ export type Stored = { location: AlarmLocation; state: AlarmState };
 /**
  * @param undo reverts the tables' changes in memory when the transaction is rolled back
  */
-export function prepareTables(db: DatabaseSync, undo: Undo, changes: Changes) {
+export function prepareTables(db: DatabaseSync, undo: Undo, changes: Changes, clock: Pick<Clock, 'now'>) {
   const leases = prepareLeases(db, undo);
   const alarms = prepareAlarms(db);
   const dueQueue = prepareDueQueue(db, leases, undo);
@@ -45,18 +46,18 @@ export function prepareTables(db: DatabaseSync, undo: Undo, changes: Changes) {
       return found && stored({ seq: found.seq, ownerSeq: owners.seqOf(owner)!, owner, id: alarmId }, found.alarm);
     },
 
-    /** The alarm of a lease, with all its pending occurrences. */
+    /** The alarm of a claim, with all its pending occurrences. */
     ofLease({ alarm: seq, owner: ownerSeq, key: { owner, alarmId: id }, row }: Lease): Stored {
       return stored({ seq, ownerSeq, owner, id }, row ?? alarms.at(seq)!);
     },
 
     /**
-     * Writes a transition's changes, and removes the lease of the settled occurrence. The caller updates the owner's
+     * Writes a transition's changes, and removes the claim of the settled occurrence. The caller updates the owner's
      * totals.
      *
      * @param wanted the state that the transition returned
      * @param settled the occurrence whose attempt the caller records; the attempt of any other occurrence that is
-     *   removed with its lease is recorded here
+     *   removed with its claim is recorded here
      * @returns the change in the owner's open alarms: 1, 0 or -1
      */
     write({ location, state }: Stored, wanted: AlarmState, settled?: string): number {
@@ -65,13 +66,13 @@ export function prepareTables(db: DatabaseSync, undo: Undo, changes: Changes) {
       for (const occurrence of difference.removed) {
         occurrences.remove(location, occurrence);
         leases.release(location.seq, occurrence.scheduledFor);
-        if (occurrence.leaseUntil !== null && occurrence.fireId !== settled)
-          ledger.interrupted(location.seq, occurrence);
+        if (occurrence.claimedAt !== null && occurrence.fireId !== settled)
+          ledger.interrupted(location.seq, occurrence, clock.now());
       }
       for (const occurrence of difference.changed) {
         const was = state.occurrences.find(({ fireId }) => fireId === occurrence.fireId)!;
         occurrences.update(location, occurrence, was);
-        if (occurrence.leaseUntil === null) leases.release(location.seq, occurrence.scheduledFor);
+        if (occurrence.claimedAt === null) leases.release(location.seq, occurrence.scheduledFor);
       }
       for (const occurrence of difference.added) occurrences.insert(location, occurrence);
       if (difference.alarm.size > 0) {

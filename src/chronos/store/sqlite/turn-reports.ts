@@ -14,7 +14,7 @@ export function prepareTurnReports(db: DatabaseSync) {
     db,
     `SELECT 1 FROM alarms AS a CROSS JOIN owed AS o ON o.alarm = a.seq
      WHERE a.owner = ?1 AND a.id = ?2 AND o.scheduled_for = ?3 AND (o.attempt >= 1 OR EXISTS (
-       SELECT 1 FROM leases AS l WHERE l.alarm = o.alarm AND l.scheduled_for = o.scheduled_for AND l.attempt >= 1))`,
+       SELECT 1 FROM claims AS l WHERE l.alarm = o.alarm AND l.scheduled_for = o.scheduled_for AND l.attempt >= 1))`,
     () => true,
   );
   const attempted = prepareQuery(
