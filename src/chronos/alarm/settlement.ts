@@ -102,6 +102,36 @@ function delivered(state: AlarmState, fireId: string, deliveredAt: number): Alar
   return advance({ ...state, alarm: { ...alarm, scheduledFires, failureCount: 0, lastError: null } }, settled, others);
 }
 
+/** Members of an alarm that a delivery may change. */
+export type Progress = Pick<
+  Alarm,
+  'status' | 'failureCount' | 'lastError' | 'updatedAt' | 'lastFiredAt' | 'fireCount' | 'scheduledFires'
+>;
+
+/**
+ * What a delivery changes where the delivered occurrence is the only pending one: the alarm's progress, and the
+ * occurrence that takes its place, `null` where the alarm has ended.
+ */
+export type DeliveryEffect = { readonly progress: Progress; readonly next: Occurrence | null };
+
+/**
+ * The effect of {@link settleDelivered} on an alarm with this occurrence alone, which a store can write without reading
+ * and comparing a state.
+ *
+ * @param claimed the occurrence as it was claimed
+ * @returns `undefined` for a trigger, and where the effect is no progress
+ */
+export function deliveryEffect(alarm: Alarm, claimed: Occurrence, deliveredAt: number): DeliveryEffect | undefined {
+  if (claimed.source === 'trigger' || alarm.status !== 'active') return undefined;
+  const after = settleDelivered({ alarm, occurrences: [claimed] }, claimed.fireId, deliveredAt);
+  const [next = null] = after.occurrences;
+  const { status, failureCount, lastError, updatedAt, lastFiredAt, fireCount, scheduledFires } = after.alarm;
+  return {
+    progress: { status, failureCount, lastError, updatedAt, lastFiredAt, fireCount, scheduledFires },
+    next,
+  };
+}
+
 /** An attempt that was not accepted. */
 export type Failure = {
   error: string;

@@ -12,6 +12,7 @@ import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Attempt, Occurrence, Transition } from '../alarm/alarm.ts';
 import { catchUp } from '../alarm/series.ts';
 import {
+  deliveryEffect,
   retryDelayMs,
   settleDeferred,
   settleDelivered,
@@ -286,7 +287,13 @@ export class Dispatcher {
       lateBecause: late ?? null,
     });
     if (result.outcome === 'delivered') {
-      await this.#complete(key, record, (state) => settleDelivered(state, key.fireId, startedAt));
+      const effect = deliveryEffect(alarm, occurrence, startedAt);
+      await this.#completions.add({
+        key,
+        attempt: record,
+        settle: (state) => settleDelivered(state, key.fireId, startedAt),
+        direct: effect && { claim, effect },
+      });
     } else {
       log.warn(
         { fire_id: key.fireId, attempt: occurrence.attempt, outcome: result.outcome, error },

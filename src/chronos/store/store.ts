@@ -15,6 +15,7 @@ import type { AlarmKind, AlarmStatus } from '../../wire/alarm-fields.ts';
 import type { TurnReport, TurnStage } from '../../wire/turn-report.ts';
 import type { Alarm, AlarmState, Attempt, Occurrence, Transition } from '../alarm/alarm.ts';
 import type { StoredTurnReport } from '../alarm/fire-history.ts';
+import type { DeliveryEffect } from '../alarm/settlement.ts';
 import type { Follower, Following, StoredChange } from './stored-change.ts';
 
 /** A new alarm with its first occurrence. */
@@ -103,6 +104,11 @@ export type Completion = {
    * The occurrence is in `occurrences`, already without its claim.
    */
   settle: Transition;
+  /**
+   * What `settle` does to the claimed state, if its occurrence is the only pending one. A store may write it without
+   * reading the alarm, where nothing of the alarm has changed since the claim; otherwise it applies `settle`.
+   */
+  direct?: { readonly claim: Claim; readonly effect: DeliveryEffect } | undefined;
 };
 
 /** Whether a completion was applied, or nothing changed because the claim had ended before. */

@@ -7,6 +7,7 @@ import { changesContract } from './changes.ts';
 import { claimContract, orphanedClaimContract } from './claim.ts';
 import { completeContract } from './complete.ts';
 import { createContract } from './create.ts';
+import { directContract } from './direct.ts';
 import { durabilityContract } from './durability.ts';
 import { findContract } from './find.ts';
 import { getContract, listContract } from './get-list.ts';
@@ -33,6 +34,7 @@ export function describeStore(name: string, open: OpenStore): void {
     claimContract(open);
     orphanedClaimContract(open);
     completeContract(open);
+    directContract(open);
     nextDueContract(open);
     attemptsContract(open);
     receiptsContract(open);

@@ -1,6 +1,7 @@
 /** The rows of alarms: reads them completely, and writes only changed members. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Alarm, Occurrence } from '../../alarm/alarm.ts';
+import type { Progress } from '../../alarm/settlement.ts';
 import { ALARM_COLUMNS, IDENTITY } from '../columns.ts';
 import { OCCURRENCE_COLUMN_LIST, occurrenceIn } from './occurrences.ts';
 import { prepareInsert, prepareQuery, prepareUpdate, shapeOf } from './statements.ts';
@@ -44,14 +45,14 @@ export function prepareAlarms(db: DatabaseSync) {
     `SELECT ${COLUMNS} FROM alarms AS a JOIN alarm_texts AS t USING (seq) WHERE a.seq = ?`,
     ALARM.read,
   );
-  const findWithOccurrence = prepareQuery<{ alarm: Alarm; occurrence: Occurrence }>(
+  const findWithOccurrence = prepareQuery<{ alarm: Alarm; occurrence: Occurrence; isOnlyOne: boolean }>(
     db,
-    `SELECT ${COLUMNS}, ${OCCURRENCE_COLUMN_LIST}
+    `SELECT ${COLUMNS}, ${OCCURRENCE_COLUMN_LIST}, (SELECT count(*) FROM owed WHERE alarm = o.alarm)
      FROM owed AS o CROSS JOIN alarms AS a ON a.seq = o.alarm CROSS JOIN alarm_texts AS t ON t.seq = o.alarm
      WHERE o.alarm = ? AND o.scheduled_for = ?`,
     (row) => {
       const alarm = ALARM.read(row);
-      return { alarm, occurrence: occurrenceIn(row, alarm, WIDTH) };
+      return { alarm, occurrence: occurrenceIn(row, alarm, WIDTH), isOnlyOne: row[row.length - 1] === 1 };
     },
   );
   const seqOf = prepareQuery(db, 'SELECT seq FROM alarms WHERE owner = ? AND id = ?', ([seq]) => seq as number);
@@ -64,6 +65,10 @@ export function prepareAlarms(db: DatabaseSync) {
   const insertTexts = db.prepare('INSERT INTO alarm_texts (seq, wake_message, payload) VALUES (?, ?, ?)');
   const writing = (members: readonly (typeof PROGRESS | typeof STATUS | typeof DEFINITION)[number][]) =>
     prepareUpdate<Alarm>(db, 'alarms', ALARM_COLUMNS, members);
+  const advance = db.prepare(
+    `UPDATE alarms SET status = ?, failure_count = ?, last_error = ?, updated_at = ?, last_fired_at = ?, fire_count = ?,
+       scheduled_fires = ? WHERE seq = ?`,
+  );
   const writeProgress = writing(PROGRESS);
   const writeStatus = writing([...STATUS, ...PROGRESS]);
   const writeDefinition = writing(DEFINITION);
@@ -79,7 +84,7 @@ export function prepareAlarms(db: DatabaseSync) {
     },
 
     /** An alarm with one pending occurrence, without its claim. */
-    owing(seq: number, scheduledFor: number): { alarm: Alarm; occurrence: Occurrence } | undefined {
+    owing(seq: number, scheduledFor: number): { alarm: Alarm; occurrence: Occurrence; isOnlyOne: boolean } | undefined {
       return findWithOccurrence.get(seq, scheduledFor);
     },
 
@@ -95,6 +100,12 @@ export function prepareAlarms(db: DatabaseSync) {
       const seq = insertRow(alarm);
       insertTexts.run(seq, alarm.wakeMessage, alarm.payload);
       return seq;
+    },
+
+    /** Writes the status and the progress. */
+    advance(seq: number, progress: Progress): void {
+      const { status, failureCount, lastError, updatedAt, lastFiredAt, fireCount, scheduledFires } = progress;
+      advance.run(status, failureCount, lastError, updatedAt, lastFiredAt, fireCount, scheduledFires, seq);
     },
 
     /**

@@ -63,7 +63,7 @@ export function prepareClaim({ alarms, leases, owners, dueQueue }: Tables) {
       const found = alarms.owing(seq, scheduledFor);
       // Missing only if another program has written to the file.
       if (!found) return [];
-      const { alarm, occurrence: free } = found;
+      const { alarm, occurrence: free, isOnlyOne } = found;
       const occurrence: Occurrence = {
         ...free,
         attempt: free.attempt + 1,
@@ -72,8 +72,15 @@ export function prepareClaim({ alarms, leases, owners, dueQueue }: Tables) {
       };
       const { attempt, fence, fireId } = occurrence;
       const key = { owner: alarm.owner, alarmId: alarm.id, fireId };
-      leases.take({ alarm: seq, owner, scheduledFor, key, attempt, fence, claimedAt, row: alarm });
-      return [{ alarm, occurrence }];
+      const claim = { alarm, occurrence };
+      leases.take(
+        {
+          ...{ alarm: seq, owner, scheduledFor, key, attempt, fence, claimedAt },
+          ...{ row: alarm, isUntouched: isOnlyOne, isReleased: false },
+        },
+        claim,
+      );
+      return [claim];
     });
   };
 }

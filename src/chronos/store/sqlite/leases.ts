@@ -5,7 +5,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Undo } from '../../../kit/sqlite/group-commit.ts';
 import type { Alarm, Occurrence } from '../../alarm/alarm.ts';
-import type { LeaseKey } from '../store.ts';
+import type { Claim, LeaseKey } from '../store.ts';
 import { prepareQuery } from './statements.ts';
 
 /** A claimed occurrence. */
@@ -20,6 +20,9 @@ export type Lease = {
   readonly claimedAt: number;
   /** The alarm as stored, where known; every change of the alarm clears it. */
   row: Alarm | undefined;
+  /** Nothing of the alarm has changed since the claim, and it had no other pending occurrence then. */
+  isUntouched: boolean;
+  isReleased: boolean;
 };
 
 export type Leases = ReturnType<typeof prepareLeases>;
@@ -51,6 +54,7 @@ export function prepareLeases(db: DatabaseSync, undo: Undo) {
     ([alarm, scheduledFor, attempt, fence, claimedAt, owner, name, alarmId]) =>
       ({
         ...{ alarm, owner, scheduledFor, attempt, fence, claimedAt, row: undefined },
+        ...{ isUntouched: false, isReleased: false },
         key: { owner: name, alarmId, fireId: `${alarmId}@${scheduledFor}` },
       }) as Lease,
   );
@@ -60,14 +64,17 @@ export function prepareLeases(db: DatabaseSync, undo: Undo) {
   const remove = db.prepare('DELETE FROM claims WHERE alarm = ? AND scheduled_for = ?');
 
   const byFire = new Map<string, Lease>();
+  const byClaim = new WeakMap<Claim, Lease>();
   const byAlarm = new Map<number, Lease[]>();
   const nameOf = ({ owner, fireId }: Pick<LeaseKey, 'owner' | 'fireId'>) => `${fireId}\n${owner}`;
 
   const remember = (lease: Lease) => {
+    lease.isReleased = false;
     byFire.set(nameOf(lease.key), lease);
     addTo(byAlarm, lease.alarm, lease);
   };
   const forget = (lease: Lease) => {
+    lease.isReleased = true;
     byFire.delete(nameOf(lease.key));
     takeFrom(byAlarm, lease.alarm, lease);
   };
@@ -75,6 +82,12 @@ export function prepareLeases(db: DatabaseSync, undo: Undo) {
 
   const at = (alarm: number, scheduledFor: number) =>
     byAlarm.get(alarm)?.find((lease) => lease.scheduledFor === scheduledFor);
+
+  function end(lease: Lease): void {
+    remove.run(lease.alarm, lease.scheduledFor);
+    forget(lease);
+    undo.note(() => remember(lease));
+  }
 
   return {
     /** The lease of one occurrence of an alarm. */
@@ -86,28 +99,41 @@ export function prepareLeases(db: DatabaseSync, undo: Undo) {
       return lease?.fence === key.fence && lease.key.alarmId === key.alarmId ? lease : undefined;
     },
 
+    /** The lease of a claim, while it lasts and nothing of its alarm has changed. */
+    untouched(claim: Claim): Lease | undefined {
+      const lease = byClaim.get(claim);
+      return lease?.isUntouched && !lease.isReleased ? lease : undefined;
+    },
+
     /** All claims, the earliest first. */
     all: () => [...byFire.values()].sort((one, other) => one.claimedAt - other.claimedAt),
 
-    take(lease: Lease): void {
+    take(lease: Lease, claim: Claim): void {
       const { alarm, scheduledFor, attempt, fence, claimedAt } = lease;
       insert.run(alarm, scheduledFor, attempt, fence, claimedAt);
       remember(lease);
+      byClaim.set(claim, lease);
       undo.note(() => forget(lease));
     },
 
     /** Removes the lease, if there is one. Call it after its occurrence has been written. */
     release(alarm: number, scheduledFor: number): void {
       const lease = at(alarm, scheduledFor);
-      if (!lease) return;
-      remove.run(alarm, scheduledFor);
-      forget(lease);
-      undo.note(() => remember(lease));
+      if (lease) end(lease);
     },
 
-    /** Call it with every change of an alarm's row. */
-    changed(alarm: number): void {
-      for (const lease of byAlarm.get(alarm) ?? NONE) lease.row = undefined;
+    end,
+
+    /**
+     * Call it with every change of an alarm or of its occurrences.
+     *
+     * @param rowToo whether the alarm's own row changes
+     */
+    changed(alarm: number, rowToo: boolean): void {
+      for (const lease of byAlarm.get(alarm) ?? NONE) {
+        lease.isUntouched = false;
+        if (rowToo) lease.row = undefined;
+      }
     },
   };
 }

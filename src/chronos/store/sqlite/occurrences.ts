@@ -86,6 +86,12 @@ export function prepareOccurrences(db: DatabaseSync, leases: Leases, dueQueue: D
       move(undefined, queueItem(location, occurrence));
     },
 
+    /** The claimed occurrence of a row is delivered: the next one of its series, if any, takes its place. */
+    replace(location: AlarmLocation, scheduledFor: number, next: Occurrence | null): void {
+      remove.run(location.seq, scheduledFor);
+      if (next) this.insert(location, next);
+    },
+
     /**
      * @param stored the occurrence as stored, with its claim
      */

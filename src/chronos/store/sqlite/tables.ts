@@ -75,10 +75,8 @@ export function prepareTables(db: DatabaseSync, undo: Undo, changes: Changes, cl
         if (occurrence.claimedAt === null) leases.release(location.seq, occurrence.scheduledFor);
       }
       for (const occurrence of difference.added) occurrences.insert(location, occurrence);
-      if (difference.alarm.size > 0) {
-        alarms.update(location.seq, wanted.alarm, difference.alarm);
-        leases.changed(location.seq);
-      }
+      if (difference.alarm.size > 0) alarms.update(location.seq, wanted.alarm, difference.alarm);
+      leases.changed(location.seq, difference.alarm.size > 0);
       return Number(isOpen(wanted.alarm.status)) - Number(isOpen(state.alarm.status));
     },
   };
