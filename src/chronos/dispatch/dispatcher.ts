@@ -174,6 +174,7 @@ export class Dispatcher {
   /** Claims for the free slots and starts the deliveries; returns whether there were any. */
   async #claim(): Promise<boolean> {
     const { store, clock, config } = this.#options;
+    if (this.#stopping) return false;
     const limit = this.#inFlight.freeSlots;
     if (config.sharedCommits) this.#completions.flush();
     const claims = await store.claim({
