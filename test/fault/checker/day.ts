@@ -32,7 +32,6 @@ import { changeOf, createdAnswer, definitionOf, failedAnswer, viewAnswer } from 
 import type { Answer, Operation } from './history.ts';
 import type { ClientRecorder, ReceiverRecorder } from './journal.ts';
 
-const LEASE_MS = 15_000;
 /** How long a wake takes to arrive, and its answer to return. */
 const TRIP_MS = 3;
 
@@ -171,10 +170,9 @@ export class Day {
     this.now += ms;
   }
 
-  /** Claims due occurrences and leaves them with the lease holder. */
+  /** Claims due occurrences and leaves them with their holder. */
   claim(): Promise<Claim[]> {
-    const leaseUntil = this.now + LEASE_MS;
-    return this.#store.claim({ now: this.now, limit: 100, perOwner: 100, inFlight: new Map(), leaseUntil });
+    return this.#store.claim({ now: this.now, limit: 100, perOwner: 100, inFlight: new Map() });
   }
 
   /** One round of a dispatcher. */
