@@ -15,11 +15,14 @@ export function prepareNextDue({ owners, dueQueue }: Tables) {
     dueQueue.next(new Set([...saturated].flatMap((owner) => owners.seqOf(owner) ?? [])));
 }
 
+const DUE = `SELECT alarm, scheduled_for FROM progress INDEXED BY progress_due WHERE due_at <= ?1
+  UNION ALL SELECT alarm, scheduled_for FROM triggers INDEXED BY triggers_due WHERE due_at <= ?1`;
+
 export function prepareCountDue(db: DatabaseSync) {
   const count = prepareQuery(
     db,
     `SELECT count(*) FROM (
-       SELECT 1 FROM owed AS o INDEXED BY owed_due WHERE o.due_at <= ?1 AND NOT EXISTS (
+       SELECT 1 FROM (${DUE}) AS o WHERE NOT EXISTS (
          SELECT 1 FROM claims AS l WHERE l.alarm = o.alarm AND l.scheduled_for = o.scheduled_for) LIMIT ?2 + 0)`,
     ([found]) => found as number,
   );
@@ -31,7 +34,7 @@ export function prepareCountDue(db: DatabaseSync) {
 export function prepareEndOrphanedClaims(tables: Tables, log: Logger) {
   function end(lease: Lease, now: number): void {
     const stored = tables.ofLease(lease);
-    const { seq, ownerSeq } = stored.location;
+    const { seq, ownerSeq } = stored.row.location;
     const { fireId } = lease.key;
     const claimed = stored.state.occurrences.find((occurrence) => occurrence.fireId === fireId)!;
     const opened = tables.write(stored, interruptedState(withoutLease(stored.state, fireId), fireId, now, log), fireId);
@@ -51,7 +54,7 @@ export function prepareEndOrphanedClaims(tables: Tables, log: Logger) {
   };
 }
 
-export function prepareClaim({ alarms, leases, owners, dueQueue }: Tables) {
+export function prepareClaim({ alarms, triggers, leases, owners, dueQueue }: Tables) {
   return (request: ClaimRequest): Claim[] => {
     const { now: claimedAt, inFlight } = request;
     const busy = new Map<number, number>();
@@ -60,10 +63,13 @@ export function prepareClaim({ alarms, leases, owners, dueQueue }: Tables) {
       if (seq !== undefined) busy.set(seq, count);
     }
     return dueQueue.take(request, busy).flatMap(({ owner, alarm: seq, scheduledFor }): Claim[] => {
-      const found = alarms.owing(seq, scheduledFor);
+      const found = alarms.at(seq);
       // Missing only if another program has written to the file.
       if (!found) return [];
-      const { alarm, occurrence: free, isOnlyOne } = found;
+      const { alarm, scheduled, location, hasTriggers, hasAttempt } = found;
+      const isScheduled = scheduled?.scheduledFor === scheduledFor;
+      const free = isScheduled ? scheduled : triggers.of(location).find((each) => each.scheduledFor === scheduledFor);
+      if (!free) return [];
       const occurrence: Occurrence = {
         ...free,
         attempt: free.attempt + 1,
@@ -75,8 +81,8 @@ export function prepareClaim({ alarms, leases, owners, dueQueue }: Tables) {
       const claim = { alarm, occurrence };
       leases.take(
         {
-          ...{ alarm: seq, owner, scheduledFor, key, attempt, fence, claimedAt },
-          ...{ row: alarm, isUntouched: isOnlyOne, isReleased: false },
+          ...{ alarm: seq, owner, scheduledFor, key, attempt, fence, claimedAt, hasAttempt },
+          ...{ isUntouched: isScheduled && !hasTriggers, isReleased: false },
         },
         claim,
       );
