@@ -15,9 +15,11 @@ import {
 } from '../../../src/chronos/alarm/lifecycle.ts';
 import { catchUp } from '../../../src/chronos/alarm/series.ts';
 import {
+  interruptedAttempt,
   retryDelayMs,
   settleDelivered,
   settleFailed,
+  settleInterrupted,
   settleMissed,
   settleReplaced,
 } from '../../../src/chronos/alarm/settlement.ts';
@@ -43,6 +45,9 @@ export type Reception = 'accepts' | 'busy' | 'gone' | 'loses answer' | 'sender d
 
 /** The outcome of a create's answer: it arrives, or is lost after or before the alarm was stored. */
 export type Loss = 'none' | 'stored' | 'not stored';
+
+/** How long after its last sign of life a process counts as gone. */
+const GONE_MS = 2000;
 
 const LOST: Answer = { answer: 'lost', reason: 'the connection was cut' };
 
@@ -180,6 +185,16 @@ export class Day {
     for (const claim of await this.claim()) await this.deliver(claim);
   }
 
+  /** The process of a claim dies, and others notice it. */
+  async #vanish(claim: Claim): Promise<void> {
+    this.now += GONE_MS;
+    const { occurrence } = claim;
+    const at = this.now;
+    await this.#complete(claim, interruptedAttempt(occurrence, at), (state) =>
+      settleInterrupted(state, occurrence.fireId, at),
+    );
+  }
+
   /** One claim to its end, or to the end of its holder. */
   async deliver(claim: Claim): Promise<void> {
     const { alarm, occurrence } = claim;
@@ -209,9 +224,9 @@ export class Day {
       );
 
     const reception = this.receptions.get(alarm.id)?.shift() ?? 'accepts';
-    if (reception === 'unsent') return;
+    if (reception === 'unsent') return this.#vanish(claim);
     const status = this.#receive(claim, reception);
-    if (reception === 'sender dies') return;
+    if (reception === 'sender dies') return this.#vanish(claim);
     if (reception === 'accepts')
       return this.#complete(claim, record('delivered', status, null), (state) =>
         settleDelivered(state, fireId, startedAt),

@@ -28,7 +28,9 @@ CREATE TRIGGER IF NOT EXISTS checker_trigger_came AFTER INSERT ON triggers BEGIN
     CAST(unixepoch('subsec') * 1000 AS INTEGER), 'occurrences',
     json_object('fireId', a.id || '@' || NEW.scheduled_for, 'alarmId', a.id, 'source', 'trigger', 'nominal', NEW.nominal,
       'dueAt', NEW.due_at, 'attempt', coalesce(c.attempt, NEW.attempt), 'fence', coalesce(c.fence, NEW.fence), 'claimedAt', c.claimed_at)
-  FROM definitions AS a LEFT JOIN claims AS c ON c.alarm = NEW.alarm AND c.scheduled_for = NEW.scheduled_for WHERE a.seq = NEW.alarm;
+  FROM definitions AS a LEFT JOIN claims AS c ON c.alarm = NEW.alarm AND c.scheduled_for = NEW.scheduled_for WHERE a.seq = NEW.alarm
+    -- A claimed one was there before: as a trigger, or in the schedule.
+    AND c.alarm IS NULL;
 END;
 CREATE TRIGGER IF NOT EXISTS checker_trigger_changed AFTER UPDATE ON triggers BEGIN
   INSERT INTO checker_audit ("at", "table", before, after) SELECT
@@ -77,6 +79,13 @@ CREATE TRIGGER IF NOT EXISTS checker_schedule_moved AFTER UPDATE ON progress WHE
     json_object('fireId', a.id || '@' || NEW.scheduled_for, 'alarmId', a.id, 'source', 'schedule', 'nominal', NEW.nominal,
       'dueAt', NEW.due_at, 'attempt', coalesce(c.attempt, NEW.attempt), 'fence', coalesce(c.fence, NEW.fence), 'claimedAt', c.claimed_at)
   FROM definitions AS a LEFT JOIN claims AS c ON c.alarm = NEW.alarm AND c.scheduled_for = NEW.scheduled_for WHERE a.seq = NEW.alarm AND NEW.scheduled_for IS NOT NULL;
+  -- The order of triggers is not defined, and an attempt comes after the end of its claim.
+  INSERT INTO checker_audit ("at", "table", after) SELECT
+    CAST(unixepoch('subsec') * 1000 AS INTEGER), 'fire_attempts',
+    json_object('fireId', a.id || '@' || NEW.last_scheduled_for, 'alarmId', a.id, 'attempt', NEW.last_attempt, 'outcome', NEW.last_outcome)
+  FROM definitions AS a WHERE a.seq = NEW.alarm
+    AND (OLD.last_scheduled_for, OLD.last_attempt, OLD.last_started_at) IS NOT (NEW.last_scheduled_for, NEW.last_attempt, NEW.last_started_at)
+    AND NEW.last_attempt IS NOT NULL;
 END;
 CREATE TRIGGER IF NOT EXISTS checker_schedule_went AFTER DELETE ON progress WHEN OLD.scheduled_for IS NOT NULL BEGIN
   INSERT INTO checker_audit ("at", "table", before) SELECT
@@ -136,7 +145,7 @@ BEGIN
 END;
 CREATE TRIGGER IF NOT EXISTS checker_last_attempt_came AFTER UPDATE ON progress
   WHEN (OLD.last_scheduled_for, OLD.last_attempt, OLD.last_started_at) IS NOT (NEW.last_scheduled_for, NEW.last_attempt, NEW.last_started_at)
-    AND NEW.last_attempt IS NOT NULL
+    AND NEW.last_attempt IS NOT NULL AND OLD.scheduled_for IS NEW.scheduled_for
 BEGIN
   INSERT INTO checker_audit ("at", "table", after) SELECT
     CAST(unixepoch('subsec') * 1000 AS INTEGER), 'fire_attempts',
