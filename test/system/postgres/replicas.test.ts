@@ -102,9 +102,15 @@ async function holderOf(database: string): Promise<number> {
 }
 
 test('claims of a dead replica go out again soon, and only those', async (t) => {
-  const { members } = await openReplicas(t, 3);
+  const { members, database } = await openReplicas(t, 3);
   const [dead, one, other] = members as [Member, Member, Member];
   const lost = await claimNew(dead);
+  // All have the same name here: host and process.
+  const { rows } = await server.run('SELECT name, holder FROM replicas', database);
+  assert.deepEqual(
+    [new Set(rows.map(({ name }) => name)).size, new Set(rows.map(({ holder }) => holder)).size],
+    [1, 3],
+  );
   const kept = await claimNew(one);
   await pause(1000);
   dead.clock.freeze();
