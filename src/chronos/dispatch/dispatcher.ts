@@ -13,14 +13,15 @@ import type { Attempt, Occurrence, Transition } from '../alarm/alarm.ts';
 import { catchUp } from '../alarm/series.ts';
 import {
   deliveryEffect,
+  LONGEST_DELAY_MS,
   retryDelayMs,
   settleDeferred,
   settleDelivered,
   settleFailed,
   settleMissed,
+  settlePostponed,
   settleReplaced,
 } from '../alarm/settlement.ts';
-import { checkTransition } from '../store/difference.ts';
 import type { AlarmStore, Claim, LeaseKey } from '../store/store.ts';
 import { CompletionBuffer } from './completions.ts';
 import { InFlight, type InFlightBounds } from './in-flight.ts';
@@ -203,33 +204,21 @@ export class Dispatcher {
   /** Ends an attempt that a defect interrupted: a claim ends only with its outcome. It is retried like a failed one. */
   async #endUnknown(claim: Claim, key: LeaseKey): Promise<void> {
     const { clock, log, random } = this.#options;
-    const at = Math.max(clock.now(), claim.occurrence.claimedAt!);
+    const startedAt = claim.occurrence.claimedAt!;
+    const at = Math.max(clock.now(), startedAt);
     const draw = random();
+    const retryAt = (failure: number) => at + retryDelayMs(failure, { random: draw });
     const error = 'the outcome could not be recorded because of a defect; the wake may or may not have arrived';
-    const settle: Transition = (state) => {
-      const retryAt = (failure: number) => at + retryDelayMs(failure, { random: draw });
-      try {
-        const settled = settleFailed(state, key.fireId, { error, at, final: false, retryAt });
-        checkTransition(state, settled);
-        return settled;
-      } catch (defect) {
-        log.error({ err: defect, fire_id: key.fireId }, 'a failed attempt could not be settled; it is only postponed');
-        const postponed = (one: Occurrence) => one.fireId === key.fireId && one.dueAt !== null;
-        const occurrences = state.occurrences.map((one) => (postponed(one) ? { ...one, dueAt: retryAt(99) } : one));
-        return { alarm: state.alarm, occurrences };
-      }
-    };
-    const outcome = { startedAt: claim.occurrence.claimedAt!, finishedAt: at, outcome: 'unknown' as const };
-    const record = attemptRecord(claim, {
-      ...outcome,
-      httpStatus: null,
-      error,
-      machineReadyMs: null,
-      lateBecause: null,
-    });
-    await this.#complete(key, record, settle).catch((defect: unknown) =>
-      log.error({ err: defect, fire_id: key.fireId }, 'a failed attempt could not be recorded'),
-    );
+    const times = { startedAt, finishedAt: at, outcome: 'unknown' as const };
+    const record = attemptRecord(claim, { ...times, httpStatus: null, error, machineReadyMs: null, lateBecause: null });
+    try {
+      await this.#complete(key, record, (state) =>
+        settleFailed(state, key.fireId, { error, at, final: false, retryAt }),
+      );
+    } catch (defect) {
+      log.error({ err: defect, fire_id: key.fireId }, 'a failed attempt could not be settled; it is only postponed');
+      await this.#complete(key, null, (state) => settlePostponed(state, key.fireId, at + LONGEST_DELAY_MS));
+    }
   }
 
   /** Processes one claim. Resolves when the outcome is durable. */

@@ -285,7 +285,7 @@ export type AlarmStore = {
   endOrphanedClaims(now: number): Promise<number>;
 
   /**
-   * Claims up to `limit` occurrences with `dueAt <= now` that nobody has claimed, earliest due first (within a bucket,
+   * Claims up to `limit` unclaimed occurrences with `dueAt <= now`, earliest due first (within a bucket,
    * where a database has several), at most `perOwner` of one owner. So one owner's backlog never hides another's
    * occurrence. `attempt` and `fence` are incremented, and `claimedAt` is set. No two callers get the same one.
    *
@@ -307,8 +307,8 @@ export type AlarmStore = {
   complete(completions: readonly Completion[]): Promise<CompletionResult[]>;
 
   /**
-   * The earliest instant at which {@link claim} could find work: the smallest `dueAt` of occurrences that nobody has
-   * claimed; `undefined` when there is none. May be in the past. Where replicas prefer buckets, it is up to 50 ms later
+   * The earliest instant at which {@link claim} could find work: the smallest `dueAt` of unclaimed occurrences;
+   * `undefined` when there is none. May be in the past. Where replicas prefer buckets, it is up to 50 ms later
    * for another replica's buckets. Owners in `saturated` are excluded, so that a caller who may not claim for them does
    * not spin.
    */

@@ -34,7 +34,7 @@ export type LivenessOptions = {
   databaseNow: () => number;
   /** Occurrences became due. */
   onDue: (dueAt: number) => void;
-  /** A defect: nobody is given up, or proofs do not arrive. */
+  /** A defect: no process is given up, or proofs do not arrive. */
   defect: 'gives-up-nobody' | 'proves-nothing' | undefined;
 };
 

@@ -181,7 +181,7 @@ test('a replica that cannot know whether it was given up refuses to claim', asyn
   await eventually('it claims again', async () => (await claim(alone.store).catch(() => [])).length === 1);
 });
 
-test('when nobody could prove anything for a while, nobody is given up', async (t) => {
+test('when no replica could prove anything for a while, none is given up', async (t) => {
   const { members, database } = await openReplicas(t, 3);
   const claims = [];
   for (const member of members) claims.push(await claimNew(member));
@@ -195,7 +195,7 @@ test('when nobody could prove anything for a while, nobody is given up', async (
   assert.deepEqual(rows, []);
 });
 
-test("a jump of a replica's own clock gives nobody up and fires nothing early", async (t) => {
+test("a jump of a replica's own clock gives no replica up and fires nothing early", async (t) => {
   const { members } = await openReplicas(t, 2);
   const [jumping, steady] = members as [Member, Member];
   for (const jumpMs of [3_600_000, -3_600_000]) {

@@ -1,5 +1,5 @@
 /**
- * Ends claims that nobody delivers any more: those of replicas that are gone, and own ones whose answer was lost.
+ * Ends claims without a delivery: those of replicas that are gone, and own ones whose answer was lost.
  *
  * A statement that was sent before its replica was given up may still take effect, up to the server's limits on
  * statements and transactions. So the search is repeated, in growing intervals, before the replica is forgotten.
