@@ -22,7 +22,7 @@ import {
   settlePostponed,
   settleReplaced,
 } from '../alarm/settlement.ts';
-import type { AlarmStore, Claim, LeaseKey } from '../store/store.ts';
+import type { AlarmStore, Claim, ClaimKey } from '../store/store.ts';
 import { CompletionBuffer } from './completions.ts';
 import { InFlight, type InFlightBounds } from './in-flight.ts';
 import type { Deferral, WakeResult, Waker } from './waker.ts';
@@ -192,7 +192,7 @@ export class Dispatcher {
   #begin(claim: Claim): void {
     const { owner, id: alarmId } = claim.alarm;
     const { fireId, fence } = claim.occurrence;
-    const key: LeaseKey = { owner, alarmId, fireId, fence };
+    const key: ClaimKey = { owner, alarmId, fireId, fence };
     const attempt = this.#attempt(claim, key).catch((error: unknown) => {
       // Only a defect gets here.
       this.#options.log.error({ err: error, fire_id: fireId }, 'an attempt failed with an unexpected error');
@@ -202,7 +202,7 @@ export class Dispatcher {
   }
 
   /** Ends an attempt that a defect interrupted: a claim ends only with its outcome. It is retried like a failed one. */
-  async #endUnknown(claim: Claim, key: LeaseKey): Promise<void> {
+  async #endUnknown(claim: Claim, key: ClaimKey): Promise<void> {
     const { clock, log, random } = this.#options;
     const startedAt = claim.occurrence.claimedAt!;
     const at = Math.max(clock.now(), startedAt);
@@ -222,7 +222,7 @@ export class Dispatcher {
   }
 
   /** Processes one claim. Resolves when the outcome is durable. */
-  async #attempt(claim: Claim, key: LeaseKey): Promise<void> {
+  async #attempt(claim: Claim, key: ClaimKey): Promise<void> {
     const { clock } = this.#options;
     const { alarm, occurrence } = claim;
     // The occurrence was due when it was claimed, even if the clock has gone back since.
@@ -252,7 +252,7 @@ export class Dispatcher {
     await this.#deliver(claim, key, now);
   }
 
-  async #deliver(claim: Claim, key: LeaseKey, startedAt: number): Promise<void> {
+  async #deliver(claim: Claim, key: ClaimKey, startedAt: number): Promise<void> {
     const { clock, waker, random, onFire, log } = this.#options;
     const { alarm, occurrence } = claim;
     const late = this.#lateBecause(occurrence, startedAt);
@@ -309,7 +309,7 @@ export class Dispatcher {
   }
 
   /** The router defers the wake. It was not attempted, so the ledger has no entry. */
-  async #defer(key: LeaseKey, { until: requestedUntil, reason }: Deferral, now: number): Promise<void> {
+  async #defer(key: ClaimKey, { until: requestedUntil, reason }: Deferral, now: number): Promise<void> {
     const until = Math.min(Math.max(requestedUntil, now + SHORTEST_DEFERRAL_MS), now + LONGEST_DEFERRAL_MS);
     this.#options.log.info({ fire_id: key.fireId, until: formatInstant(until), reason }, 'a wake is deferred');
     const dueAt = Math.min(until, now + DEFERRED_RETRY_MS);
@@ -317,7 +317,7 @@ export class Dispatcher {
     this.#options.onDeferred?.();
   }
 
-  #complete(key: LeaseKey, attempt: Attempt | null, settle: Transition): Promise<void> {
+  #complete(key: ClaimKey, attempt: Attempt | null, settle: Transition): Promise<void> {
     return this.#completions.add({ key, attempt, settle });
   }
 }

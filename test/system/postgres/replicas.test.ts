@@ -127,7 +127,7 @@ test('claims of a dead replica go out again soon, and only those', async (t) => 
   assert.ok(one.dues.length + other.dues.length > 0, 'a sleeping dispatcher is woken');
   // The dead one comes back: it changes nothing, and goes on as another.
   dead.clock.thaw();
-  assert.deepEqual(await dead.store.complete([delivered(lost)]), ['lost_lease']);
+  assert.deepEqual(await dead.store.complete([delivered(lost)]), ['lost_claim']);
   assert.deepEqual(await one.store.complete([delivered(kept)]), ['applied']);
   assert.deepEqual(await outcomesOf(one, lost.alarm.id), ['unknown']);
   await dead.store.complete([delivered(await claimNew(dead))]);
@@ -162,7 +162,7 @@ test('a replica that cannot renew its row claims nothing, finishes what it has i
     return found.length > 0 && found;
   });
   assert.equal(repeated?.alarm.id, slow.alarm.id);
-  assert.deepEqual(await cut.store.complete([delivered(slow)]), ['lost_lease']);
+  assert.deepEqual(await cut.store.complete([delivered(slow)]), ['lost_claim']);
   assert.deepEqual(await other.store.complete([delivered(repeated)]), ['applied']);
   // Others have given it up, so it draws a new row, which nothing refuses.
   assert.deepEqual(await cut.store.complete([delivered(await claimNew(cut))]), ['applied']);

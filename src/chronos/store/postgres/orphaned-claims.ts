@@ -7,7 +7,7 @@
 import type { Logger } from '../../../kit/log/log.ts';
 import { interruptedAttempt } from '../../alarm/settlement.ts';
 import { interruptedState } from '../difference.ts';
-import type { Claim, LeaseKey } from '../store.ts';
+import type { Claim, ClaimKey } from '../store.ts';
 import { type Settlement, type Settling, settleAll } from './complete.ts';
 import type { DueIndex } from './due-index.ts';
 import { errorText } from './postgres-error.ts';
@@ -40,7 +40,7 @@ type Wanted = {
   /** Claimed at or before this. */
   claimedTo?: number;
   limit: number;
-  isOrphaned?: (key: LeaseKey) => boolean;
+  isOrphaned?: (key: ClaimKey) => boolean;
 };
 
 type Search = { nextAt: number; pauseMs: number; isDone: boolean };
@@ -185,7 +185,7 @@ export class OrphanedClaims {
           continue;
         }
         const keys = answer.value
-          .map(([owner, alarmId, fireId, fence]) => ({ owner, alarmId, fireId, fence }) as LeaseKey)
+          .map(([owner, alarmId, fireId, fence]) => ({ owner, alarmId, fireId, fence }) as ClaimKey)
           .filter((key) => wanted.isOrphaned?.(key) ?? true);
         for (let from = 0; from < keys.length; from += STEP)
           ended += await this.#settle(open[index]!, keys.slice(from, from + STEP), wanted.endedAt);
@@ -198,7 +198,7 @@ export class OrphanedClaims {
   }
 
   /** Several replicas may do this at once: each claim is ended by one of them. */
-  async #settle(bucket: number, keys: readonly LeaseKey[], endedAt: number): Promise<number> {
+  async #settle(bucket: number, keys: readonly ClaimKey[], endedAt: number): Promise<number> {
     const { dueIndex, log } = this.#options;
     const settlements = keys.map(
       (key): Settlement => ({

@@ -6,7 +6,7 @@ import {
   type AlarmFilter,
   type AlarmSearch,
   type Claim,
-  type LeaseKey,
+  type ClaimKey,
   lowerCaseAscii,
   SEARCH_STEP,
   type UpcomingRequest,
@@ -192,7 +192,7 @@ export class ClaimedStates {
   }
 
   /** Returns a state, once. */
-  take({ owner, fireId, fence }: LeaseKey): Versioned | undefined {
+  take({ owner, fireId, fence }: ClaimKey): Versioned | undefined {
     const remembered = this.#states.get(fireId);
     if (!remembered) return undefined;
     this.#states.delete(fireId);

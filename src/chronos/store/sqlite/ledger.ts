@@ -9,7 +9,7 @@ import { interruptedAttempt } from '../../alarm/settlement.ts';
 import type { Completion } from '../store.ts';
 import { attemptChange } from '../stored-change.ts';
 import type { Changes } from './changes.ts';
-import type { Lease } from './leases.ts';
+import type { ClaimRow } from './claims.ts';
 import { LIMIT, prepareQuery } from './statements.ts';
 
 /** The start of a page of the ledger: the last row of the previous page. */
@@ -102,7 +102,7 @@ export function prepareLedger(db: DatabaseSync, changes: Changes) {
 
     /** Records a delivery together with what it changes: one row, where the alarm had no attempt before. */
     deliver(
-      { alarm, hasAttempt }: Lease,
+      { alarm, hasAttempt }: ClaimRow,
       { progress, next }: NonNullable<Completion['direct']>['effect'],
       attempt: Attempt,
     ): void {
