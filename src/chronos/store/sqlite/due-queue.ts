@@ -49,8 +49,6 @@ function positionOf(queue: readonly Due[], due: Due): number {
   return low;
 }
 
-export type DueQueue = ReturnType<typeof prepareDueQueue>;
-
 /**
  * @param undo when a transaction is rolled back, the queue is read again
  */
