@@ -11,7 +11,7 @@ import { nextOccurrence } from './series.ts';
 
 // Retry delays (docs/reference/api.md, "chronosd: alarms").
 
-const LONGEST_DELAY_MS = 15 * 60_000;
+export const LONGEST_DELAY_MS = 15 * 60_000;
 const delayAfter = backoff({ first: 30_000, longest: LONGEST_DELAY_MS });
 /** A computed delay is shortened by up to this share, so that no wait exceeds `min(30 s · 2ⁿ, 15 min)`. */
 const JITTER_SHARE = 0.1;
@@ -180,14 +180,21 @@ function failed(state: AlarmState, fireId: string, failure: Failure): AlarmState
 }
 
 /**
- * A lease expired without an outcome, so it is unknown whether the wake arrived. It counts as a failure, so that a wake
- * that crashes its replica is not repeated for ever. The retry is immediate, because the occurrence has waited since
- * the claim.
+ * The process of a claim is gone without an outcome, so it is unknown whether the wake arrived. It counts as a failure,
+ * so that a wake that crashes its process is not repeated for ever. The retry is immediate, because the occurrence has
+ * waited since the claim.
  */
 export function settleInterrupted(state: AlarmState, fireId: string, at?: number): AlarmState {
   const { settled } = occurrenceOf(state, fireId);
   const when = at === undefined ? {} : { at };
   return settleFailed(state, fireId, { error: INTERRUPTED, ...when, final: false, retryAt: () => settled.dueAt! });
+}
+
+/** The outcome of an attempt cannot be applied because of a defect: the occurrence is tried again later. */
+export function settlePostponed(state: AlarmState, fireId: string, dueAt: number): AlarmState {
+  const isPostponed = (occurrence: Occurrence) => occurrence.fireId === fireId && occurrence.dueAt !== null;
+  const occurrences = state.occurrences.map((one) => (isPostponed(one) ? { ...one, dueAt } : one));
+  return { alarm: state.alarm, occurrences };
 }
 
 /** The occurrence could not start within `max_lateness_seconds`: it is missed. */
@@ -239,25 +246,24 @@ export function settleReplaced(state: AlarmState, fireId: string, replacement: O
 }
 
 /**
- * The attempt of a lease without an outcome.
+ * The attempt of a claim without an outcome.
  *
- * @param knownAt when the loss of its replica is known, if that is before the lease expires; the attempt ends at the
- *   earlier of the two
+ * @param endedAt when its process counts as gone, or when its owner removed the occurrence
  */
-export function interruptedAttempt(leased: Occurrence, knownAt: number = leased.leaseUntil!): Attempt {
+export function interruptedAttempt(claimed: Occurrence, endedAt: number): Attempt {
   return {
-    fireId: leased.fireId,
-    alarmId: leased.alarmId,
-    owner: leased.owner,
-    scheduledFor: leased.scheduledFor,
-    attempt: leased.attempt,
-    startedAt: leased.claimedAt!,
+    fireId: claimed.fireId,
+    alarmId: claimed.alarmId,
+    owner: claimed.owner,
+    scheduledFor: claimed.scheduledFor,
+    attempt: claimed.attempt,
+    startedAt: claimed.claimedAt!,
     // The clock may have been set back since the claim.
-    finishedAt: Math.max(leased.claimedAt!, Math.min(leased.leaseUntil!, knownAt)),
+    finishedAt: Math.max(claimed.claimedAt!, endedAt),
     outcome: 'unknown',
     httpStatus: null,
     error: INTERRUPTED,
-    missedCount: leased.missedCount,
+    missedCount: claimed.missedCount,
     machineReadyMs: null,
     lateBecause: null,
   };

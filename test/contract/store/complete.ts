@@ -16,7 +16,6 @@ import {
   everythingOf,
   firedForGood,
   keyOf,
-  LEASE_MS,
   NOW,
   occurrenceOf,
   paused,
@@ -41,7 +40,7 @@ export function completeContract(open: OpenStore): void {
       const attempt = attemptOf(claimed, { error: 'said\0 "no" \u{1F998}', missedCount: 3 });
       assert.deepEqual(await store.complete([{ key: keyOf(claimed), attempt, settle }]), ['applied']);
 
-      assert.deepEqual(given, { alarm, occurrences: [{ ...occurrence, leaseUntil: null, claimedAt: null }] });
+      assert.deepEqual(given, { alarm, occurrences: [{ ...occurrence, claimedAt: null }] });
       const after = { state: firedForGood(occurrence.fireId)(given), attempts: [attempt] };
       assert.deepEqual(await everythingOf(store, ADA, alarm.id), after);
       assert.deepEqual(await everythingOf(await reopen(), ADA, alarm.id), after);
@@ -53,9 +52,7 @@ export function completeContract(open: OpenStore): void {
       const { fireId } = claimed.occurrence;
       await store.complete([{ key: keyOf(claimed), attempt: null, settle: again(fireId, NOW + 5) }]);
       const { state, attempts } = await everythingOf(store, ADA, claimed.alarm.id);
-      assert.deepEqual(state?.occurrences, [
-        { ...claimed.occurrence, dueAt: NOW + 5, leaseUntil: null, claimedAt: null },
-      ]);
+      assert.deepEqual(state?.occurrences, [{ ...claimed.occurrence, dueAt: NOW + 5, claimedAt: null }]);
       assert.deepEqual(attempts, []);
     });
 
@@ -70,7 +67,6 @@ export function completeContract(open: OpenStore): void {
         dueAt: NOW + 5,
         heldReason: deferral.reason,
         heldUntil: NOW + 500,
-        leaseUntil: null,
         claimedAt: null,
       };
       const settle: Transition = (state) => settleDeferred(state, fireId, deferral);
@@ -81,7 +77,7 @@ export function completeContract(open: OpenStore): void {
       assert.deepEqual(await everythingOf(again, ADA, claimed.alarm.id), after);
       assert.deepEqual(await claim(again, { now: NOW + 4 }), []);
       const now = NOW + 5;
-      const expected = { ...deferred, attempt: 1, fence: 2, leaseUntil: now + LEASE_MS, claimedAt: now };
+      const expected = { ...deferred, attempt: 1, fence: 2, claimedAt: now };
       assert.deepEqual(await claim(again, { now }), [{ alarm: claimed.alarm, occurrence: expected }]);
     });
 
@@ -105,7 +101,7 @@ export function completeContract(open: OpenStore): void {
       const key = keyOf(claimed);
       for (const fence of [key.fence - 1, key.fence + 1]) {
         const completion = { key: { ...key, fence }, attempt: attemptOf(claimed), settle: never };
-        assert.deepEqual(await store.complete([completion]), ['lost_lease']);
+        assert.deepEqual(await store.complete([completion]), ['lost_claim']);
       }
       assert.deepEqual(await everythingOf(store, ADA, claimed.alarm.id), before);
     });
@@ -113,14 +109,14 @@ export function completeContract(open: OpenStore): void {
     test('applies one outcome once', async (t) => {
       const { store } = await openFor(t, open);
       const once = await createClaimed(store);
-      assert.deepEqual(await store.complete([delivered(once), delivered(once)]), ['applied', 'lost_lease']);
-      assert.deepEqual(await store.complete([delivered(once)]), ['lost_lease']);
+      assert.deepEqual(await store.complete([delivered(once), delivered(once)]), ['applied', 'lost_claim']);
+      assert.deepEqual(await store.complete([delivered(once)]), ['lost_claim']);
 
       const retried = await createClaimed(store);
       const key = keyOf(retried);
       const failed = { key, attempt: attemptOf(retried), settle: again(key.fireId, NOW + 5) };
       assert.deepEqual(await store.complete([failed]), ['applied']);
-      assert.deepEqual(await store.complete([failed]), ['lost_lease']);
+      assert.deepEqual(await store.complete([failed]), ['lost_claim']);
       const { state, attempts } = await everythingOf(store, ADA, retried.alarm.id);
       assert.equal(state?.alarm.failureCount, 1);
       assert.equal(attempts.length, 1);
@@ -134,14 +130,6 @@ export function completeContract(open: OpenStore): void {
       const { state, attempts } = await everythingOf(store, ADA, claimed.alarm.id);
       assert.equal(state?.alarm.fireCount, 1);
       assert.equal(attempts.length, 1);
-    });
-
-    test('accepts an outcome after the lease expired, as long as no claim has ended it', async (t) => {
-      const { store } = await openFor(t, open);
-      const claimed = await createClaimed(store);
-      assert.deepEqual(await store.complete([delivered(claimed)]), ['applied']);
-      assert.deepEqual(await claim(store, { now: NOW + LEASE_MS }), []);
-      assert.equal((await store.attempts(ADA, claimed.alarm.id, { limit: 9 })).length, 1);
     });
 
     test('settles the alarm in its current state: edited, paused, cancelled', async (t) => {
@@ -159,7 +147,7 @@ export function completeContract(open: OpenStore): void {
         assert.deepEqual(given?.alarm, changed?.alarm);
         assert.deepEqual(
           given?.occurrences,
-          changed?.occurrences.map((occurrence) => ({ ...occurrence, leaseUntil: null, claimedAt: null })),
+          changed?.occurrences.map((occurrence) => ({ ...occurrence, claimedAt: null })),
         );
       }
     });
@@ -168,7 +156,7 @@ export function completeContract(open: OpenStore): void {
       const { store } = await openFor(t, open);
       const claimed = await createClaimed(store);
       await store.update(ADA, claimed.alarm.id, ({ alarm }) => ({ alarm, occurrences: [] }));
-      assert.deepEqual(await store.complete([delivered(claimed)]), ['lost_lease']);
+      assert.deepEqual(await store.complete([delivered(claimed)]), ['lost_claim']);
       const { state, attempts } = await everythingOf(store, ADA, claimed.alarm.id);
       assert.deepEqual(state, { alarm: claimed.alarm, occurrences: [] });
       assert.deepEqual(
@@ -186,7 +174,7 @@ export function completeContract(open: OpenStore): void {
       const batch = claims.map(delivered);
       batch[1] = { ...batch[1]!, key: { ...batch[1]!.key, fence: 99 }, settle: never };
       batch.push({ ...batch[0]!, key: { ...batch[0]!.key, alarmId: alarms[3]!.alarm.id }, settle: never });
-      assert.deepEqual(await store.complete(batch), ['applied', 'lost_lease', 'applied', 'applied', 'lost_lease']);
+      assert.deepEqual(await store.complete(batch), ['applied', 'lost_claim', 'applied', 'applied', 'lost_claim']);
       for (const [n, { alarm }] of claims.entries()) {
         const { state, attempts } = await everythingOf(store, alarm.owner, alarm.id);
         assert.equal(state?.alarm.status, n === 1 ? 'active' : 'fired');

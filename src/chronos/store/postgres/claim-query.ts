@@ -1,6 +1,7 @@
 /** The claim query of one bucket: its statement, parameters and result. */
 import type { Occurrence } from '../../alarm/alarm.ts';
 import type { Claim, ClaimRequest } from '../store.ts';
+import type { Standing } from './replicas.ts';
 import { ALARM, OCCURRENCE } from './rows.ts';
 import { type Call, type Row, statement } from './statement.ts';
 
@@ -8,7 +9,7 @@ import { type Call, type Row, statement } from './statement.ts';
 const NEVER = Number.MAX_SAFE_INTEGER;
 
 /**
- * Leases due occurrences and returns them with their alarms, in one round trip.
+ * Claims due occurrences and returns them with their alarms, in one round trip.
  *
  * The first columns repeat in every row:
  *
@@ -18,6 +19,8 @@ const NEVER = Number.MAX_SAFE_INTEGER;
  *
  * Where the backlog of an owner without slots is the oldest, `first` skips it in the index alone. Locking rows would
  * fetch them.
+ *
+ * After the instant $12 of the database's clock it claims nothing: its replica may have been given up.
  */
 const CLAIM = statement(
   'claim',
@@ -30,14 +33,15 @@ const CLAIM = statement(
   ), seen AS (
     SELECT owner, alarm_id, fire_id, look_at FROM occurrences
     WHERE bucket = $1 AND look_at <= $2 AND look_at >= COALESCE((SELECT look_at FROM first), $3)
-      AND lease_until IS NULL AND owner <> ALL ($4::text[])
+      AND holder IS NULL AND owner <> ALL ($4::text[])
+      AND CAST(extract(epoch FROM statement_timestamp()) * 1000 AS BIGINT) < $12::bigint
     ORDER BY look_at
     LIMIT $5::bigint
     FOR UPDATE SKIP LOCKED
   ), due AS (
     SELECT 1 FROM occurrences
     WHERE bucket = $1 AND look_at <= $2 AND look_at >= COALESCE((SELECT look_at FROM first), $3)
-      AND lease_until IS NULL AND owner <> ALL ($4::text[])
+      AND holder IS NULL AND owner <> ALL ($4::text[])
     LIMIT GREATEST($5::bigint, $11::bigint)
   ), ranked AS (
     SELECT *, row_number() OVER (PARTITION BY owner ORDER BY look_at, alarm_id, fire_id) AS place FROM seen
@@ -49,7 +53,7 @@ const CLAIM = statement(
     LIMIT $9
   ), claimed AS (
     UPDATE occurrences AS o
-    SET attempt = o.attempt + 1, fence = o.fence + 1, lease_until = $10, claimed_at = $2
+    SET attempt = o.attempt + 1, fence = o.fence + 1, holder = $10, claimed_at = $2
     FROM chosen
     WHERE o.bucket = $1 AND o.owner = chosen.owner AND o.alarm_id = chosen.alarm_id AND o.fire_id = chosen.fire_id
     RETURNING o.alarm_revision, ${OCCURRENCE.list('o')}
@@ -59,7 +63,7 @@ const CLAIM = statement(
   SELECT looked.seen, looked.until,
     CASE WHEN looked.seen < GREATEST($5::bigint, $11::bigint) AND looked.seen = (SELECT count(*) FROM due) THEN COALESCE((
       SELECT look_at FROM occurrences
-      WHERE bucket = $1 AND look_at > $2 AND lease_until IS NULL AND owner <> ALL ($4::text[])
+      WHERE bucket = $1 AND look_at > $2 AND holder IS NULL AND owner <> ALL ($4::text[])
       ORDER BY look_at LIMIT 1
     ), ${NEVER}) END,
     CASE WHEN $11::bigint > 0 THEN (SELECT count(*) FROM due) END, claimed.alarm_revision, a.revision, (
@@ -141,6 +145,9 @@ export class OwnerSlots {
   }
 }
 
+/** A request, and what this replica may claim as. */
+export type StandingRequest = ClaimRequest & { standing: Standing };
+
 /** The rows that a claim query reads. */
 export type ClaimRange = {
   /** Start: all earlier due occurrences are processed. */
@@ -157,7 +164,7 @@ export type ClaimRange = {
  */
 export function claimCall(
   bucket: number,
-  { now, perOwner, leaseUntil }: ClaimRequest,
+  { now, perOwner, standing }: StandingRequest,
   slots: OwnerSlots,
   range: ClaimRange,
   { mine, depth }: { mine: (owner: string) => boolean; depth: number },
@@ -175,8 +182,9 @@ export function claimCall(
       busy.map(([, left]) => left),
       perOwner,
       range.limit,
-      leaseUntil,
+      standing.holder,
       depth,
+      standing.until,
     ],
   };
 }

@@ -9,7 +9,6 @@ function claimOf(n: number): Claim {
     alarmId: `alarm-${n}`,
     owner: 'ada',
     fence: 3,
-    leaseUntil: 100,
     claimedAt: 1,
   };
   return { alarm: { id: `alarm-${n}`, owner: 'ada' }, occurrence } as unknown as Claim;
@@ -31,14 +30,6 @@ test('a state is returned once, for the current claim', () => {
     states.remember(claimOf(1), 7);
     assert.equal(states.take(keyOf(1, fence, owner)), undefined);
   }
-});
-
-test('a renewal changes the end of its lease', () => {
-  const states = new ClaimedStates();
-  states.remember(claimOf(1), 7);
-  states.renewed('fire-1', 200);
-  states.renewed('fire-2', 200);
-  assert.equal(states.take(keyOf(1))?.state.occurrences[0]?.leaseUntil, 200);
 });
 
 test('claims without an outcome are removed, the oldest first', () => {

@@ -1,8 +1,8 @@
 /** Records the outcomes of attempts. */
 import type { Clock } from '../../../kit/clock/clock.ts';
 import type { AlarmState, Attempt, Occurrence, Transition } from '../../alarm/alarm.ts';
-import { checkAttempt, checkTransition, withoutLease } from '../difference.ts';
-import type { Completion, CompletionResult, LeaseKey } from '../store.ts';
+import { checkAttempt, checkTransition, withoutClaim } from '../difference.ts';
+import type { ClaimKey, Completion, CompletionResult } from '../store.ts';
 import { abandonedAttempts } from './attempts.ts';
 import type { Buckets } from './buckets.ts';
 import type { Change } from './change.ts';
@@ -12,11 +12,11 @@ import type { ClaimedStates } from './state.ts';
 import { type AlarmKey, readStates } from './state.ts';
 import { retryUntilUncontended, writeChanges } from './write.ts';
 
-/** How one lease ends. */
+/** How one claim ends. */
 export type Settlement = {
-  key: LeaseKey;
-  /** The ledger's entry; `undefined` when the occurrence is not to be settled after all. */
-  attempt: (leased: Occurrence) => Attempt | null | undefined;
+  key: ClaimKey;
+  /** The ledger's entry. */
+  attempt: (claimed: Occurrence) => Attempt | null;
   settle: Transition;
 };
 
@@ -24,9 +24,11 @@ const nameOf = ({ owner, id }: AlarmKey) => `${owner} ${id}`;
 
 /** The alarms of a batch, from the state that was read to the one to write. */
 class BatchStates {
+  readonly #now: number;
   readonly #alarms: Map<string, { stored: Versioned; wanted: AlarmState; attempts: Attempt[] }>;
 
-  constructor(stored: readonly Versioned[]) {
+  constructor(stored: readonly Versioned[], now: number) {
+    this.#now = now;
     this.#alarms = new Map(
       stored.map((versioned) => [
         nameOf(versioned.state.alarm),
@@ -37,15 +39,14 @@ class BatchStates {
 
   settle({ key, attempt, settle }: Settlement): CompletionResult {
     const entry = this.#alarms.get(nameOf({ owner: key.owner, id: key.alarmId }));
-    const leased = entry?.wanted.occurrences.find(({ fireId }) => fireId === key.fireId);
-    if (!entry || !leased || leased.fence !== key.fence || leased.leaseUntil === null) return 'lost_lease';
-    const record = attempt(leased);
-    if (record === undefined) return 'lost_lease';
-    const given = withoutLease(entry.wanted, key.fireId);
+    const claimed = entry?.wanted.occurrences.find(({ fireId }) => fireId === key.fireId);
+    if (!entry || !claimed || claimed.fence !== key.fence || claimed.claimedAt === null) return 'lost_claim';
+    const record = attempt(claimed);
+    const given = withoutClaim(entry.wanted, key.fireId);
     const wanted = settle(given);
     checkTransition(given, wanted);
     if (record) checkAttempt(key, record);
-    entry.attempts.push(...abandonedAttempts(given, wanted), ...(record ? [record] : []));
+    entry.attempts.push(...abandonedAttempts(given, wanted, this.#now), ...(record ? [record] : []));
     entry.wanted = wanted;
     return 'applied';
   }
@@ -54,6 +55,9 @@ class BatchStates {
     return [...this.#alarms.values()].filter(({ stored, wanted }) => stored.state !== wanted);
   }
 }
+
+/** What a settlement needs; `now` is the database's clock. */
+export type Settling = { pool: PrimaryPool; buckets: Buckets; clock: Clock; now: () => number };
 
 /** The alarms of a batch. */
 function alarmsOf(settlements: readonly Settlement[]): AlarmKey[] {
@@ -67,30 +71,25 @@ function alarmsOf(settlements: readonly Settlement[]): AlarmKey[] {
 
 /** Settles a batch about owners of one bucket in one transaction; the settlements of one alarm in sequence. */
 export async function settleAll(
-  pool: PrimaryPool,
-  buckets: Buckets,
-  clock: Clock,
+  { pool, buckets, clock, now }: Settling,
   settlements: readonly Settlement[],
 ): Promise<CompletionResult[]> {
   if (settlements.length === 0) return [];
   const alarms = alarmsOf(settlements);
   return retryUntilUncontended(clock, async () => {
-    const { results, changes } = settleOn(await readStates(pool, buckets, alarms), settlements);
+    const { results, changes } = settleOn(await readStates(pool, buckets, alarms), settlements, now());
     return changes.length === 0 || (await writeChanges(pool, buckets, [changes])) ? results : undefined;
   });
 }
 
-function settleOn(states: readonly Versioned[], settlements: readonly Settlement[]) {
-  const batch = new BatchStates(states);
+function settleOn(states: readonly Versioned[], settlements: readonly Settlement[], now: number) {
+  const batch = new BatchStates(states, now);
   const results = settlements.map((settlement) => batch.settle(settlement));
   return { results, changes: batch.changes() };
 }
 
-export type Completions = {
-  pool: PrimaryPool;
-  buckets: Buckets;
+export type Completions = Settling & {
   claimed: ClaimedStates;
-  clock: Clock;
   /** Called with each alarm's state when it is written. */
   onState: (state: AlarmState) => void;
 };
@@ -101,7 +100,9 @@ const TOGETHER = 16;
 /** The result of a part of a batch before it is written. */
 type Settled = { results: CompletionResult[]; changes: Change[] };
 
-export function prepareComplete({ pool, buckets, claimed, clock, onState }: Completions) {
+export function prepareComplete({ claimed, onState, ...settling }: Completions) {
+  const { pool, buckets, now } = settling;
+
   /** Settles on the cached states of the claims; returns nothing when they seem to be outdated. */
   async function settleCached(settlements: readonly Settlement[]): Promise<Settled | undefined> {
     const states = new Map<string, Versioned>();
@@ -113,7 +114,7 @@ export function prepareComplete({ pool, buckets, claimed, clock, onState }: Comp
     const others = alarmsOf(settlements).filter((alarm) => !states.has(nameOf(alarm)));
     const read = others.length > 0 ? await readStates(pool, buckets, others) : [];
     try {
-      return settleOn([...states.values(), ...read], settlements);
+      return settleOn([...states.values(), ...read], settlements, now());
     } catch {
       // The cached state may be outdated. A settlement on the current state decides.
       return undefined;
@@ -141,7 +142,7 @@ export function prepareComplete({ pool, buckets, claimed, clock, onState }: Comp
       parts.map((settlements, index) => {
         const part = settled[index];
         const done = part && (written || part.changes.length === 0);
-        return done ? part.results : settleAll(pool, buckets, clock, settlements);
+        return done ? part.results : settleAll(settling, settlements);
       }),
     );
   }

@@ -6,10 +6,10 @@ import { type Statement, statement } from './statement.ts';
 /** Attempts and turn reports that one call deletes: a long ledger is deleted in steps. */
 const LEDGER_ROWS_AT_ONCE = 2000;
 
-/** No lease and no waiting trigger. The pending occurrence of a failed alarm is parked. */
+/** No claim and no waiting trigger. The pending occurrence of a failed alarm is parked. */
 const NOTHING_RUNS = `NOT EXISTS (
       SELECT 1 FROM occurrences AS o WHERE o.bucket = $1 AND o.owner = a.owner AND o.alarm_id = a.id
-        AND (o.lease_until IS NOT NULL OR o.due_at IS NOT NULL))`;
+        AND (o.holder IS NOT NULL OR o.due_at IS NOT NULL))`;
 
 /** Alarms that an earlier version ended have no end time. They ended after their last fire and after they were due. */
 const ENDED = `

@@ -6,7 +6,7 @@ import {
   type AlarmFilter,
   type AlarmSearch,
   type Claim,
-  type LeaseKey,
+  type ClaimKey,
   lowerCaseAscii,
   SEARCH_STEP,
   type UpcomingRequest,
@@ -162,7 +162,7 @@ const COUNT = statement(
   `
   SELECT count(*) FROM (
     SELECT 1 FROM occurrences
-    WHERE bucket = $1 AND look_at <= $2::bigint AND lease_until IS NULL LIMIT $3::bigint) AS due`,
+    WHERE bucket = $1 AND look_at <= $2::bigint AND holder IS NULL LIMIT $3::bigint) AS due`,
 );
 
 export async function countDue(
@@ -192,20 +192,12 @@ export class ClaimedStates {
   }
 
   /** Returns a state, once. */
-  take({ owner, fireId, fence }: LeaseKey): Versioned | undefined {
+  take({ owner, fireId, fence }: ClaimKey): Versioned | undefined {
     const remembered = this.#states.get(fireId);
     if (!remembered) return undefined;
     this.#states.delete(fireId);
     const [held] = remembered.state.occurrences;
     return held?.owner === owner && held.fence === fence ? remembered : undefined;
-  }
-
-  renewed(fireId: string, leaseUntil: number): void {
-    const remembered = this.#states.get(fireId);
-    if (!remembered) return;
-    const { revision, state } = remembered;
-    const occurrences = state.occurrences.map((occurrence) => ({ ...occurrence, leaseUntil }));
-    this.#states.set(fireId, { revision, state: { alarm: state.alarm, occurrences } });
   }
 }
 

@@ -21,16 +21,16 @@ import { readOne } from './state.ts';
 import { type Call, statement } from './statement.ts';
 
 const KEY = ['owner', 'alarmId', 'fireId'] as const;
-const LEASED = [...KEY, 'fence', 'leaseUntil'] as const;
+const CLAIMED = [...KEY, 'fence', 'claimedAt'] as const;
 const MOVED = OCCURRENCE.members.filter((member) => member !== 'owner' && member !== 'alarmId');
 
 /** Appears in the server's log when a batch is aborted, so it explains itself. */
 const CONFLICT_TEXT = 'reveille: concurrent change, the batch is retried (';
 
-/** The condition for a row of `occurrences`: no claim, renewal or end of a lease since it was read. */
+/** The condition for a row of `occurrences`: no claim, and no end of one, since it was read. */
 const UNTOUCHED = (was: string) => `
       o.bucket = $1 AND o.owner = ${was}.owner AND o.alarm_id = ${was}.alarm_id AND o.fire_id = ${was}.was
-      AND o.fence = ${was}.was_fence AND o.lease_until IS NOT DISTINCT FROM ${was}.was_lease_until`;
+      AND o.fence = ${was}.was_fence AND o.claimed_at IS NOT DISTINCT FROM ${was}.was_claimed_at`;
 
 /** A kind of change to `occurrences`: its SQL, with the bucket as first parameter and others from number `first` on. */
 type Part = {
@@ -42,25 +42,26 @@ type Part = {
 const DELETE: Part = {
   sql: (first) => `
     DELETE FROM occurrences AS o
-    USING unnest(${OCCURRENCE.arrays(first, LEASED)}) AS d (owner, alarm_id, was, was_fence, was_lease_until)
+    USING unnest(${OCCURRENCE.arrays(first, CLAIMED)}) AS d (owner, alarm_id, was, was_fence, was_claimed_at)
     WHERE ${UNTOUCHED('d')}
     RETURNING 1`,
-  values: ({ deletes }) => OCCURRENCE.bind(deletes, LEASED),
+  values: ({ deletes }) => OCCURRENCE.bind(deletes, CLAIMED),
   count: ({ deletes }) => deletes.length,
 };
 
 const MOVE: Part = {
   sql: (first) => `
-    UPDATE occurrences AS o SET alarm_revision = m.alarm_revision, ${OCCURRENCE.assignments('m', MOVED)}
-    FROM unnest(${OCCURRENCE.arrays(first, LEASED)}, $${first + 5}::bigint[], ${OCCURRENCE.arrays(first + 6, MOVED)})
-      AS m (owner, alarm_id, was, was_fence, was_lease_until, alarm_revision, ${OCCURRENCE.list(undefined, MOVED)})
+    UPDATE occurrences AS o SET alarm_revision = m.alarm_revision, ${OCCURRENCE.assignments('m', MOVED)},
+      holder = CASE WHEN m.claimed_at IS NOT NULL THEN o.holder END
+    FROM unnest(${OCCURRENCE.arrays(first, CLAIMED)}, $${first + 5}::bigint[], ${OCCURRENCE.arrays(first + 6, MOVED)})
+      AS m (owner, alarm_id, was, was_fence, was_claimed_at, alarm_revision, ${OCCURRENCE.list(undefined, MOVED)})
     WHERE ${UNTOUCHED('m')}
     RETURNING 1`,
   values({ moves }) {
     const from = moves.map((move) => move.from);
     const to = moves.map((move) => move.to);
     const revisions = moves.map((move) => move.revision);
-    return [...OCCURRENCE.bind(from, LEASED), revisions, ...OCCURRENCE.bind(to, MOVED)];
+    return [...OCCURRENCE.bind(from, CLAIMED), revisions, ...OCCURRENCE.bind(to, MOVED)];
   },
   count: ({ moves }) => moves.length,
 };
@@ -88,7 +89,7 @@ function orFail(wanted: string, written: string): string {
 
 /**
  * The statement that writes alarms, ledger, and one kind of change to pending occurrences. Each row is written only if
- * it is unchanged since it was read: the alarm by its revision, the occurrence by fence and lease. After a lock wait
+ * it is unchanged since it was read: the alarm by its revision, the occurrence by fence and claim. After a lock wait
  * the row's newest version is compared.
  *
  * Some distributed engines allow a statement to change a table only once: hence variants for deletes and moves.
@@ -219,7 +220,7 @@ function isSame(stored: AlarmState, wanted: AlarmState): boolean {
   return alarm.size + added.length + changed.length + removed.length === 0;
 }
 
-export function prepareUpdate(pool: PrimaryPool, buckets: Buckets, clock: Clock) {
+export function prepareUpdate(pool: PrimaryPool, buckets: Buckets, clock: Clock, now: () => number) {
   /** Replicas that change alarms of one owner concurrently do not see each other's change. */
   async function check(stored: AlarmState, wanted: AlarmState, limits: StoreLimits): Promise<void> {
     const { owner } = wanted.alarm;
@@ -247,7 +248,7 @@ export function prepareUpdate(pool: PrimaryPool, buckets: Buckets, clock: Clock)
         checkTransition(stored.state, wanted);
         if (isSame(stored.state, wanted)) return { state: wanted };
         await check(stored.state, wanted, limits);
-        const attempts: Attempt[] = abandonedAttempts(stored.state, wanted);
+        const attempts: Attempt[] = abandonedAttempts(stored.state, wanted, now());
         const change: Change = { stored, wanted, attempts, isByOwner: true };
         return (await writeChanges(pool, buckets, [[change]])) ? { state: wanted } : undefined;
       },

@@ -1,5 +1,5 @@
 /**
- * The start of the queue of due occurrences, in memory: occurrences without a lease, earliest due first. The indexes
+ * The start of the queue of due occurrences, in memory: unclaimed occurrences, earliest due first. The indexes
  * `progress_due` and `triggers_due` are the complete queue; this reads from them as far as claims need.
  *
  * The number of deliveries in flight per owner is limited, and an owner's backlog must not hide another's. So memory
@@ -9,7 +9,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Undo } from '../../../kit/sqlite/group-commit.ts';
 import type { ClaimRequest } from '../store.ts';
-import type { Leases } from './leases.ts';
+import type { Claims } from './claims.ts';
 import { LIMIT, prepareQuery } from './statements.ts';
 
 /** A due occurrence and its owner; also a position in the queue. Ordered by its members from first to last. */
@@ -52,7 +52,7 @@ function positionOf(queue: readonly Due[], due: Due): number {
 /**
  * @param undo when a transaction is rolled back, the queue is read again
  */
-export function prepareDueQueue(db: DatabaseSync, leases: Pick<Leases, 'at'>, undo: Undo, bounds: Bounds = BOUNDS) {
+export function prepareDueQueue(db: DatabaseSync, claims: Pick<Claims, 'at'>, undo: Undo, bounds: Bounds = BOUNDS) {
   const { ofOneOwner, readAtOnce, longest } = bounds;
   const due = (sql: string) => {
     const from = (table: string) =>
@@ -68,7 +68,7 @@ export function prepareDueQueue(db: DatabaseSync, leases: Pick<Leases, 'at'>, un
   const ofOwner = due('AND owner = ?5 AND (due_at, owner, alarm, scheduled_for) <= (?6, ?7, ?8, ?9)');
 
   let queue: Due[] = [];
-  /** Everything up to this position is in the queue, is leased, or belongs to an owner in `behind`. */
+  /** Everything up to this position is in the queue, is claimed, or belongs to an owner in `behind`. */
   let until = BEFORE_ALL;
   /** Number of items of each owner in the queue. */
   let counts = new Map<number, number>();
@@ -76,7 +76,7 @@ export function prepareDueQueue(db: DatabaseSync, leases: Pick<Leases, 'at'>, un
   let behind = new Map<number, Due>();
 
   const values = ({ dueAt, owner, alarm, scheduledFor }: Due) => [dueAt, owner, alarm, scheduledFor] as const;
-  const isFree = ({ alarm, scheduledFor }: Due) => !leases.at(alarm, scheduledFor);
+  const isFree = ({ alarm, scheduledFor }: Due) => !claims.at(alarm, scheduledFor);
   const count = (owner: number, by: number) => {
     const now = (counts.get(owner) ?? 0) + by;
     if (now > 0) counts.set(owner, now);
@@ -129,7 +129,7 @@ export function prepareDueQueue(db: DatabaseSync, leases: Pick<Leases, 'at'>, un
   }
 
   return {
-    /** Adds a new or changed occurrence without a lease. */
+    /** Adds a new or changed unclaimed occurrence. */
     add(item: Due): void {
       if (order(item, until) > 0) return;
       const left = behind.get(item.owner);
@@ -139,7 +139,7 @@ export function prepareDueQueue(db: DatabaseSync, leases: Pick<Leases, 'at'>, un
       shorten();
     },
 
-    /** Removes an occurrence that was deleted, changed or leased. */
+    /** Removes an occurrence that was deleted, changed or claimed. */
     remove(item: Due): void {
       const at = positionOf(queue, item);
       const found = queue[at];

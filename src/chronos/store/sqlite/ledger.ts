@@ -10,7 +10,7 @@ import type { Completion } from '../store.ts';
 import { attemptChange } from '../stored-change.ts';
 import { ATTEMPT_NAMES, attemptColumns, attemptIn, attemptValues, LAST_ATTEMPT_NAMES } from './alarms.ts';
 import type { Changes } from './changes.ts';
-import type { Lease } from './leases.ts';
+import type { ClaimRow } from './claims.ts';
 import { LIMIT, prepareQuery } from './statements.ts';
 
 /** The start of a page of the ledger: the last row of the previous page. */
@@ -69,14 +69,14 @@ export function prepareLedger(db: DatabaseSync, changes: Changes) {
      */
     add,
 
-    /** Records an attempt without an outcome; `knownAt` as in {@link interruptedAttempt}. */
-    interrupted(alarm: number, leased: Occurrence, knownAt?: number): void {
-      add(alarm, interruptedAttempt(leased, knownAt));
+    /** Records an attempt without an outcome; `endedAt` as in {@link interruptedAttempt}. */
+    interrupted(alarm: number, claimed: Occurrence, endedAt: number): void {
+      add(alarm, interruptedAttempt(claimed, endedAt));
     },
 
     /** Records a delivery together with what it changes: one row, where the alarm had no attempt before. */
     deliver(
-      { alarm, hasAttempt }: Lease,
+      { alarm, hasAttempt }: ClaimRow,
       { progress, next }: NonNullable<Completion['direct']>['effect'],
       attempt: Attempt,
     ): void {

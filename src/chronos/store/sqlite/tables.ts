@@ -1,12 +1,13 @@
 /** The prepared tables that all operations share, and the reading and writing of one alarm's state across them. */
 import type { DatabaseSync } from 'node:sqlite';
+import type { Clock } from '../../../kit/clock/clock.ts';
 import type { Undo } from '../../../kit/sqlite/group-commit.ts';
 import type { AlarmState, Occurrence } from '../../alarm/alarm.ts';
 import { differenceOf } from '../difference.ts';
 import { type AlarmLocation, prepareAlarms, type StoredAlarm } from './alarms.ts';
 import type { Changes } from './changes.ts';
+import { type ClaimRow, prepareClaims, withClaim } from './claims.ts';
 import { type Due, prepareDueQueue } from './due-queue.ts';
-import { type Lease, prepareLeases, withLease } from './leases.ts';
 import { prepareLedger } from './ledger.ts';
 import { isOpen, prepareOwners } from './owners.ts';
 import { prepareTriggers } from './triggers.ts';
@@ -18,9 +19,9 @@ export type Stored = { readonly row: StoredAlarm; readonly state: AlarmState };
 
 const ofSchedule = ({ source }: Occurrence) => source === 'schedule';
 
-/** Its position in the queue; `undefined` while it is parked or leased. */
-function queueItem({ seq: alarm, ownerSeq: owner }: AlarmLocation, { dueAt, leaseUntil, scheduledFor }: Occurrence) {
-  return dueAt === null || leaseUntil !== null ? undefined : { dueAt, owner, alarm, scheduledFor };
+/** Its position in the queue; `undefined` while it is parked or claimed. */
+function queueItem({ seq: alarm, ownerSeq: owner }: AlarmLocation, { dueAt, claimedAt, scheduledFor }: Occurrence) {
+  return dueAt === null || claimedAt !== null ? undefined : { dueAt, owner, alarm, scheduledFor };
 }
 
 const isSame = (one: Due | undefined, other: Due | undefined) =>
@@ -29,11 +30,11 @@ const isSame = (one: Due | undefined, other: Due | undefined) =>
 /**
  * @param undo reverts the tables' changes in memory when the transaction is rolled back
  */
-export function prepareTables(db: DatabaseSync, undo: Undo, changes: Changes) {
-  const leases = prepareLeases(db, undo);
+export function prepareTables(db: DatabaseSync, undo: Undo, changes: Changes, clock: Pick<Clock, 'now'>) {
+  const claims = prepareClaims(db, undo);
   const alarms = prepareAlarms(db);
   const triggers = prepareTriggers(db);
-  const dueQueue = prepareDueQueue(db, leases, undo);
+  const dueQueue = prepareDueQueue(db, claims, undo);
   const ledger = prepareLedger(db, changes);
   const owners = prepareOwners(db, undo);
 
@@ -41,7 +42,7 @@ export function prepareTables(db: DatabaseSync, undo: Undo, changes: Changes) {
     const { location, alarm, scheduled, hasTriggers } = row;
     const others = hasTriggers ? triggers.of(location) : [];
     const occurrences = (scheduled ? [...others, scheduled] : others)
-      .map((occurrence) => withLease(occurrence, leases.at(location.seq, occurrence.scheduledFor)))
+      .map((occurrence) => withClaim(occurrence, claims.at(location.seq, occurrence.scheduledFor)))
       .sort((one, other) => one.scheduledFor - other.scheduledFor);
     return { row, state: { alarm, occurrences } };
   }
@@ -75,7 +76,7 @@ export function prepareTables(db: DatabaseSync, undo: Undo, changes: Changes) {
     alarms,
     triggers,
     ledger,
-    leases,
+    claims,
     dueQueue,
     owners,
 
@@ -85,8 +86,8 @@ export function prepareTables(db: DatabaseSync, undo: Undo, changes: Changes) {
       return found && stored(found);
     },
 
-    /** The alarm of a lease, with all its pending occurrences. */
-    ofLease({ alarm: seq }: Lease): Stored {
+    /** The alarm of a claim, with all its pending occurrences. */
+    ofClaim({ alarm: seq }: ClaimRow): Stored {
       return stored(alarms.at(seq)!);
     },
 
@@ -98,12 +99,12 @@ export function prepareTables(db: DatabaseSync, undo: Undo, changes: Changes) {
     },
 
     /**
-     * Writes a transition's changes, and removes the lease of the settled occurrence. The caller updates the owner's
+     * Writes a transition's changes, and removes the claim of the settled occurrence. The caller updates the owner's
      * totals.
      *
      * @param wanted the state that the transition returned
      * @param settled the occurrence whose attempt the caller records; the attempt of any other occurrence that is
-     *   removed with its lease is recorded here
+     *   removed with its claim is recorded here
      * @returns the change in the owner's open alarms: 1, 0 or -1
      */
     write({ row, state }: Stored, wanted: AlarmState, settled?: string): number {
@@ -114,13 +115,13 @@ export function prepareTables(db: DatabaseSync, undo: Undo, changes: Changes) {
       const changed = [difference.added, difference.changed, difference.removed].some((those) => those.length > 0);
       if (changed || difference.alarm.size > 0) alarms.update(row, wanted.alarm, wanted.occurrences.find(ofSchedule));
       for (const occurrence of difference.removed) {
-        leases.release(location.seq, occurrence.scheduledFor);
-        if (occurrence.leaseUntil !== null && occurrence.fireId !== settled)
-          ledger.interrupted(location.seq, occurrence);
+        claims.release(location.seq, occurrence.scheduledFor);
+        if (occurrence.claimedAt !== null && occurrence.fireId !== settled)
+          ledger.interrupted(location.seq, occurrence, clock.now());
       }
-      for (const { leaseUntil, scheduledFor } of difference.changed)
-        if (leaseUntil === null) leases.release(location.seq, scheduledFor);
-      leases.changed(location.seq);
+      for (const { claimedAt, scheduledFor } of difference.changed)
+        if (claimedAt === null) claims.release(location.seq, scheduledFor);
+      claims.changed(location.seq);
       return Number(isOpen(wanted.alarm.status)) - Number(isOpen(state.alarm.status));
     },
   };

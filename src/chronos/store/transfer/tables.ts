@@ -2,6 +2,7 @@
  * The tables that move, and the mapping of their rows between SQLite and PostgreSQL. Derived rows move as well, so that
  * they need not be recomputed. Pending challenges live two minutes and are not moved.
  */
+import { NO_PROCESS } from '../postgres/replicas.ts';
 import { AGENT_KEY, ALARM, ATTEMPT, OCCURRENCE, OWNER, type Shape, TURN_REPORT } from '../postgres/rows.ts';
 
 /** A row's values in the order of its table's columns; texts are strings on both sides. */
@@ -73,7 +74,11 @@ export const MOVING_TABLES: readonly MovingTable[] = [
     key: ['owner', 'alarmId', 'fireId'],
     rows: `(SELECT alarm FROM progress NOT INDEXED WHERE scheduled_for IS NOT NULL
       UNION ALL SELECT alarm FROM triggers NOT INDEXED)`,
-    extra: { columns: 'alarm_revision, ', values: '0, ' },
+    // No process of the database has made a claim in the file: it is ended there.
+    extra: {
+      columns: 'alarm_revision, holder, ',
+      values: `0, CASE WHEN claimed_at IS NOT NULL THEN ${NO_PROCESS} END, `,
+    },
   }),
   table({
     name: 'fire_attempts',
