@@ -23,6 +23,7 @@ test('a field of an alarm is named by the table, its migrations, and the code th
     'src/chronos/store/postgres/migrations/0012-sleep.sql',
     'src/chronos/store/sqlite/find.ts',
     'src/chronos/store/sqlite/migrations/0012-sleep.sql',
+    'src/chronos/store/sqlite/migrations/0013-hot-rows.sql',
     'src/chronos/store/store.ts',
     'src/cli/commands/up.ts',
     'src/cli/tree/alarm.ts',
