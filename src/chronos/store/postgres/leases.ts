@@ -1,6 +1,7 @@
 /** Extends leases, and ends expired ones. */
 import type { Clock } from '../../../kit/clock/clock.ts';
 import type { Logger } from '../../../kit/log/log.ts';
+import { fireIdOf, partsOfFireId } from '../../../wire/fire-id.ts';
 import { interruptedAttempt } from '../../alarm/settlement.ts';
 import { interruptedState } from '../difference.ts';
 import type { LeaseKey } from '../store.ts';
@@ -8,8 +9,6 @@ import type { Buckets } from './buckets.ts';
 import { type Settlement, settleAll } from './complete.ts';
 import type { DueIndex } from './due-index.ts';
 import type { PrimaryPool } from './pool.ts';
-import { OCCURRENCE } from './rows.ts';
-import type { ClaimedStates } from './state.ts';
 import { type Call, type Row, statement } from './statement.ts';
 
 /** How many leases are ended in one transaction. */
@@ -25,10 +24,10 @@ const SWEEP_AFTER_MS = 10_000;
 const EXPIRED = statement(
   'expired',
   `
-  SELECT (SELECT min(lease_until) FROM occurrences WHERE bucket = $1 AND look_at <= $2 AND lease_until > $2),
-    o.owner, o.alarm_id, o.fire_id, o.fence
+  SELECT (SELECT min(lease_until) FROM progress WHERE bucket = $1 AND look_at <= $2 AND lease_until > $2),
+    o.owner, o.alarm_id, o.scheduled_for, o.fence
   FROM (SELECT 1) AS always LEFT JOIN (
-    SELECT owner, alarm_id, fire_id, fence FROM occurrences
+    SELECT owner, alarm_id, scheduled_for, fence FROM progress
     WHERE bucket = $1 AND look_at <= $2 AND lease_until <= $2 LIMIT ${SWEEP}
   ) AS o ON true`,
 );
@@ -40,7 +39,8 @@ export function prepareSweep({ pool, buckets, dueIndex, clock, log }: Sweeping) 
   const sweeps = buckets.all().map(() => ({ dueAt: Number.NEGATIVE_INFINITY, last: Number.NEGATIVE_INFINITY }));
 
   async function end(rows: readonly Row[], now: number): Promise<void> {
-    const settlements = rows.map(([, owner, alarmId, fireId, fence]): Settlement => {
+    const settlements = rows.map(([, owner, alarmId, scheduledFor, fence]): Settlement => {
+      const fireId = fireIdOf(alarmId as string, scheduledFor as number);
       const key = { owner, alarmId, fireId, fence } as LeaseKey;
       return {
         key,
@@ -115,41 +115,37 @@ export function prepareSweep({ pool, buckets, dueIndex, clock, log }: Sweeping) 
   };
 }
 
-const KEY = ['owner', 'alarmId', 'fireId', 'fence'] as const;
-
 /** Locks in the same order as every batch, so that two of them cannot deadlock. */
 const RENEW = statement(
   'renew',
   `
   WITH held AS (
-    SELECT o.owner, o.alarm_id, o.fire_id
-    FROM unnest(${OCCURRENCE.arrays(3, KEY)}) AS k (owner, alarm_id, fire_id, fence)
-    JOIN occurrences AS o ON o.bucket = $1 AND o.owner = k.owner AND o.alarm_id = k.alarm_id AND o.fire_id = k.fire_id
-      AND o.fence = k.fence AND o.lease_until IS NOT NULL
-    ORDER BY o.owner, o.alarm_id, o.fire_id
-    FOR UPDATE OF o
+    SELECT p.owner, p.alarm_id, p.trigger_at
+    FROM unnest($3::text[], $4::text[], $5::bigint[], $6::bigint[]) AS k (owner, alarm_id, scheduled_for, fence)
+    JOIN progress AS p ON p.bucket = $1 AND p.owner = k.owner AND p.alarm_id = k.alarm_id
+      AND p.scheduled_for = k.scheduled_for AND p.fence = k.fence AND p.lease_until IS NOT NULL
+    ORDER BY p.owner, p.alarm_id, p.trigger_at
+    FOR UPDATE OF p
   )
-  UPDATE occurrences AS o SET lease_until = $2 FROM held
-  WHERE o.bucket = $1 AND o.owner = held.owner AND o.alarm_id = held.alarm_id AND o.fire_id = held.fire_id
-  RETURNING o.fire_id`,
+  UPDATE progress AS p SET lease_until = $2, revision = p.revision + 1 FROM held
+  WHERE p.bucket = $1 AND p.owner = held.owner AND p.alarm_id = held.alarm_id AND p.trigger_at = held.trigger_at
+  RETURNING p.alarm_id, p.scheduled_for`,
 );
 
 /** Extends leases; returns the fire ids of extended ones. */
 export async function renew(
   pool: PrimaryPool,
   buckets: Buckets,
-  claimed: ClaimedStates,
   keys: readonly LeaseKey[],
   leaseUntil: number,
 ): Promise<Set<string>> {
   const calls = buckets
     .group(keys, ({ owner }) => owner)
-    .map(([bucket, ofBucket]): Call => {
-      const columns = KEY.map((member) => ofBucket.map((key) => key[member]));
-      return { statement: RENEW, values: [bucket, leaseUntil, ...columns] };
+    .map(([bucket, those]): Call => {
+      const scheduledFor = those.map(({ fireId }) => partsOfFireId(fireId).dueEpochMs);
+      const columns = [those.map(({ owner }) => owner), those.map(({ alarmId }) => alarmId), scheduledFor];
+      return { statement: RENEW, values: [bucket, leaseUntil, ...columns, those.map(({ fence }) => fence)] };
     });
   const rows = await buckets.queryAll(pool, calls);
-  const renewed = new Set(rows.map(([fireId]) => fireId as string));
-  for (const fireId of renewed) claimed.renewed(fireId, leaseUntil);
-  return renewed;
+  return new Set(rows.map(([alarmId, scheduledFor]) => fireIdOf(alarmId as string, scheduledFor as number)));
 }

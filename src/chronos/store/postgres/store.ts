@@ -5,13 +5,14 @@ import { ReveilleError } from '../../../wire/errors.ts';
 import type { AlarmState } from '../../alarm/alarm.ts';
 import { firstBuckets, isSameLayout, readBuckets } from '../sharding/buckets.ts';
 import { orderOfSeveral } from '../sharding/claim-order.ts';
-import type { AlarmStore } from '../store.ts';
+import type { AlarmStore, Claim } from '../store.ts';
 import { parseAddress } from './address.ts';
 import { prepareAgentKeys, putNonce, takeNonce } from './agent-keys.ts';
 import { pageOfAttempts, pruneAttempts } from './attempts.ts';
 import { type Buckets, ONE_BUCKET, type Preference } from './buckets.ts';
 import { ChangePoll } from './change-poll.ts';
 import { prepareClaim } from './claim.ts';
+import type { ClaimedRow } from './claim-query.ts';
 import { prepareComplete } from './complete.ts';
 import { prepareCreate } from './create.ts';
 import { DatabaseClock } from './database-clock.ts';
@@ -22,7 +23,7 @@ import { migrate } from './migrate.ts';
 import { usage } from './owners.ts';
 import { PrimaryPool } from './pool.ts';
 import { ReplicaNotifications } from './replica-notifications.ts';
-import { ClaimedStates, countDue, findByKey, list, readOne, search, upcoming } from './state.ts';
+import { countDue, findByKey, list, readOne, search, upcoming } from './state.ts';
 import { statement } from './statement.ts';
 import { refuseIncompleteTransfer } from './transfer-state.ts';
 import { hasFire, pruneTurnReports, recordTurnReports, turnReportsOf } from './turn-reports.ts';
@@ -108,7 +109,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
 
   const creates = prepareCreate(pool, buckets);
   const update = prepareUpdate(pool, buckets, clock);
-  const claimed = new ClaimedStates();
+  const claimed = new WeakMap<Claim, ClaimedRow>();
   const sweeps = prepareSweep({ pool, buckets, dueIndex, clock, log });
   const claim = prepareClaim({
     pool,
@@ -119,8 +120,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     order,
     log,
   });
-  const onState = (state: AlarmState) => dueIndex.recordStored(state);
-  const complete = prepareComplete({ pool, buckets, claimed, clock, onState });
+  const noteDue = (bucket: number, dueAt: number) => dueIndex.noteDue(bucket, dueAt);
+  const complete = prepareComplete({ pool, buckets, claimed, clock, noteDue });
   const keys = prepareAgentKeys(pool, buckets);
   const changes = new ChangePoll({ pool, buckets, clock, now: () => databaseClock.now(), log });
 
@@ -182,7 +183,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       for (const { alarm } of claimedNow) changed(alarm.owner);
       return claimedNow;
     },
-    renew: (leaseKeys, leaseUntil) => renew(pool, buckets, claimed, leaseKeys, leaseUntil),
+    renew: (leaseKeys, leaseUntil) => renew(pool, buckets, leaseKeys, leaseUntil),
     async complete(completions) {
       const results = await complete(completions);
       for (const { key } of completions) changed(key.owner);
