@@ -16,8 +16,7 @@ async function intoSqlite(folder: string, count: Count): Promise<number> {
   const db = new DatabaseSync(`${folder}/${SQLITE_FILE}`, { enableForeignKeyConstraints: false });
   try {
     db.exec(`PRAGMA synchronous = FULL;
-      CREATE TABLE bare AS
-        SELECT a.*, t.wake_message, t.payload FROM alarms AS a JOIN alarm_texts AS t USING (seq) LIMIT 1;
+      CREATE TABLE bare AS SELECT * FROM alarms LIMIT 1;
       CREATE UNIQUE INDEX bare_key ON bare (owner, id)`);
     const [row] = db.prepare('SELECT * FROM bare').all() as Record<string, SQLInputValue>[];
     const names = Object.keys(row!);

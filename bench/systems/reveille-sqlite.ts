@@ -14,9 +14,8 @@ export const SQLITE_FILE = 'chronos.db';
 const CHUNK = 100_000;
 
 const SEED: Record<string, string> = {
-  alarms: `owner = '${SEED_OWNER}'`,
-  alarm_texts: `seq = (SELECT seq FROM alarms WHERE owner = '${SEED_OWNER}')`,
-  owed: `alarm = (SELECT seq FROM alarms WHERE owner = '${SEED_OWNER}')`,
+  definitions: `owner = '${SEED_OWNER}'`,
+  progress: `alarm = (SELECT seq FROM definitions WHERE owner = '${SEED_OWNER}')`,
 };
 
 function columnsOf(db: DatabaseSync, table: string): string[] {
@@ -32,13 +31,13 @@ function insertOwners(db: DatabaseSync, { from, until, owners }: Copies): void {
 }
 
 function insertCopies(db: DatabaseSync, copies: Copies): void {
-  const { last } = db.prepare('SELECT max(seq) AS last FROM alarms').get() as { last: number };
+  const { last } = db.prepare('SELECT max(seq) AS last FROM definitions').get() as { last: number };
   const { owner, ...identity } = identityOf(SQLITE, copies);
   const seq = `${last + 1 - copies.from} + i`;
   insertOwners(db, copies);
   for (const [table, seed] of Object.entries(SEED)) {
     const own =
-      table === 'owed'
+      table === 'progress'
         ? { ...identity, alarm: seq, owner: `(SELECT seq FROM owners WHERE owner = ${owner})` }
         : { ...identity, owner: owner!, seq };
     db.exec(copyRows(SQLITE, { table, columns: columnsOf(db, table), own, seed }, copies));
@@ -51,7 +50,7 @@ function insertCopies(db: DatabaseSync, copies: Copies): void {
 function refreshOwners(db: DatabaseSync): void {
   db.exec(`
     UPDATE owners SET open_alarms = coalesce(counted.alarms, 0)
-    FROM (SELECT owner, count(*) AS alarms FROM owed GROUP BY owner) AS counted WHERE counted.owner = owners.seq`);
+    FROM (SELECT owner, count(*) AS alarms FROM progress GROUP BY owner) AS counted WHERE counted.owner = owners.seq`);
 }
 
 /** Opens the file of a stopped chronosd for bulk work: none of it has to survive a power failure. */

@@ -25,3 +25,14 @@ test('a text that is not an instant gives undefined', () => {
   ])
     assert.equal(parseInstant(text), undefined, text);
 });
+
+test('an instant is written as Date writes it, whatever the day', () => {
+  const limit = 8.64e15;
+  for (const instant of [0, -1, 1, 86_399_999, 86_400_000, -86_400_000, -limit, limit, 253_402_300_799_999, 0.5])
+    assert.equal(formatInstant(instant), new Date(instant).toISOString());
+  for (let count = 0; count < 10_000; count++) {
+    const instant = Math.floor((Math.random() - 0.5) * 2 * limit);
+    assert.equal(formatInstant(instant), new Date(instant).toISOString(), String(instant));
+  }
+  for (const instant of [Number.NaN, limit + 1]) assert.throws(() => formatInstant(instant), RangeError);
+});

@@ -134,12 +134,13 @@ export function createHttpWaker({ url, token, clock, timeoutMs, connections }: H
 
   const path = `${pathname}${search}`;
   const sign = token === undefined ? undefined : webhookSigner(token);
+  const bearer = `Bearer ${token}`;
 
   /** Name, value, name, value: the client's own form of headers. */
   function headersOf(fireId: string, body: string): string[] {
     if (!sign) return ['content-type', 'application/json'];
     const signed = sign({ id: fireId, timestampSeconds: clock.now() / 1000, body });
-    return ['content-type', 'application/json', 'authorization', `Bearer ${token}`, ...Object.entries(signed).flat()];
+    return ['content-type', 'application/json', 'authorization', bearer, ...Object.entries(signed).flat()];
   }
 
   return {

@@ -1,8 +1,11 @@
 /** Ids of alarms: UUIDv7 (RFC 9562), so that they sort by creation. */
-import { randomInt } from 'node:crypto';
+import { randomFillSync, randomInt } from 'node:crypto';
 import { v7 } from 'uuid';
 
 const SEQUENCE_START = 2 ** 31;
+const BYTES_PER_ID = 16;
+/** Random bytes are requested for many ids at a time: a request costs more than the rest of an id. */
+const IDS_PER_REQUEST = 512;
 
 /**
  * A source of ids that sort in creation order. Within one millisecond a counter orders them. When the wall clock is set
@@ -13,6 +16,16 @@ const SEQUENCE_START = 2 ** 31;
 export function createAlarmIds(): (now: number) => string {
   let msecs = Number.NEGATIVE_INFINITY;
   let seq = 0;
+  const bytes = new Uint8Array(IDS_PER_REQUEST * BYTES_PER_ID);
+  let used = bytes.length;
+  const random = () => {
+    if (used === bytes.length) {
+      randomFillSync(bytes);
+      used = 0;
+    }
+    used += BYTES_PER_ID;
+    return bytes.subarray(used - BYTES_PER_ID, used);
+  };
   return (now) => {
     if (now > msecs) {
       msecs = now;
@@ -21,6 +34,6 @@ export function createAlarmIds(): (now: number) => string {
     } else {
       seq++;
     }
-    return v7({ msecs, seq });
+    return v7({ msecs, seq, random: random() });
   };
 }

@@ -232,7 +232,7 @@ export type AlarmStore = {
 
   /**
    * Deletes attempts that finished before an instant, the oldest first and at most `limit` of them, so that the ledger
-   * can be pruned in small steps while it is in use.
+   * can be pruned in small steps while it is in use. The last attempt of an alarm stays: it is deleted with the alarm.
    *
    * @returns how many there were; fewer than `limit` when none remain
    */

@@ -89,18 +89,18 @@ export function attemptsContract(open: OpenStore): void {
       assert.equal((await restarted.get(alarm.owner, alarm.id))?.alarm.status, 'active');
     });
 
-    test('of many simultaneous prune calls, each attempt is deleted by one', async (t) => {
+    test('of many simultaneous prune calls, each attempt is deleted by one, and the last one stays', async (t) => {
       const { store, pick } = await openInstances(t, open);
       const { alarm } = await createDue(store, NOW);
-      await tryTimes(store, [NOW + 10, NOW + 30, NOW + 20, NOW + 40]);
+      const recorded = await tryTimes(store, [NOW + 10, NOW + 30, NOW + 20, NOW + 40]);
       const pruned = await Promise.all(
         Array.from({ length: 6 }, (_, n) => pick(n).pruneAttempts({ before: NOW + 1_000_000, limit: 1 })),
       );
       assert.equal(
         pruned.reduce((sum, count) => sum + count, 0),
-        4,
+        3,
       );
-      assert.deepEqual(await store.attempts(alarm.owner, alarm.id, { limit: 10 }), []);
+      assert.deepEqual(await store.attempts(alarm.owner, alarm.id, { limit: 10 }), recorded.slice(0, 1));
     });
   });
 }

@@ -241,7 +241,9 @@ export function makeModelStore(): AlarmStore {
         .slice(0, limit);
     },
     async pruneAttempts({ before, limit }) {
-      const old = ledger.filter(({ finishedAt }) => finishedAt < before);
+      const last = new Map(ledger.map((attempt) => [`${attempt.owner} ${attempt.alarmId}`, attempt]));
+      const isLast = (attempt: Attempt) => last.get(`${attempt.owner} ${attempt.alarmId}`) === attempt;
+      const old = ledger.filter((attempt) => attempt.finishedAt < before && !isLast(attempt));
       const pruned = new Set(old.sort((one, other) => one.finishedAt - other.finishedAt).slice(0, limit));
       ledger = ledger.filter((attempt) => !pruned.has(attempt));
       return pruned.size;

@@ -21,10 +21,14 @@ async function take(path: string, least: number, statement: string): Promise<voi
   }
 }
 
+const NO_OCCURRENCE = ['scheduled_for', 'nominal', 'due_at', 'attempt', 'fence', 'missed_count']
+  .map((column) => `${column} = NULL`)
+  .join(', ');
+
 /** An occurrence of a single alarm without an attempt. */
 const ONE_OWED = `
-  (alarm, scheduled_for) IN (
-    SELECT o.alarm, o.scheduled_for FROM owed AS o JOIN alarms AS a ON a.seq = o.alarm
+  alarm IN (
+    SELECT o.alarm FROM progress AS o JOIN definitions AS a ON a.seq = o.alarm
     WHERE a.kind = 'once' AND o.attempt = 0
       AND NOT EXISTS (SELECT 1 FROM leases AS l WHERE l.alarm = o.alarm AND l.scheduled_for = o.scheduled_for) LIMIT 1)`;
 
@@ -36,8 +40,8 @@ test('a campaign with manipulated alarms reports the violations and keeps its lo
     short: extent,
     async strike({ installation }) {
       // For some of them, the clients later cancel the alarm themselves, and nothing is lost.
-      await take(installation.sqlitePath, 8, `DELETE FROM owed WHERE ${ONE_OWED}`);
-      await take(installation.sqlitePath, 1, `UPDATE owed SET fence = fence + 7 WHERE ${ONE_OWED}`);
+      await take(installation.sqlitePath, 8, `UPDATE progress SET ${NO_OCCURRENCE} WHERE ${ONE_OWED}`);
+      await take(installation.sqlitePath, 1, `UPDATE progress SET fence = fence + 7 WHERE ${ONE_OWED}`);
       return { what: 'an alarm and a fence', endedAt: Date.now() };
     },
   };

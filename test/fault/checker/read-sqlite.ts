@@ -6,7 +6,7 @@ import { ReveilleError } from '../../../src/wire/errors.ts';
 import type { AuditEntry } from './history.ts';
 import { notAStore, QUERIES, type Snapshot, type TableQuery, unreadable } from './snapshot.ts';
 
-const TABLES = ['alarms', 'alarm_texts', 'occurrences', 'fire_attempts'];
+const TABLES = ['alarms', 'progress', 'occurrences', 'fire_attempts'];
 
 function tablesOf(db: DatabaseSync): Set<string> {
   return new Set(
@@ -18,8 +18,7 @@ function tablesOf(db: DatabaseSync): Set<string> {
 }
 
 function rowsOf<T>(db: DatabaseSync, { table, columns }: TableQuery): T[] {
-  const from = table === 'alarms' ? 'alarms JOIN alarm_texts USING (seq)' : table;
-  return db.prepare(`SELECT ${columns} FROM ${from}`).all() as unknown as T[];
+  return db.prepare(`SELECT ${columns} FROM ${table}`).all() as unknown as T[];
 }
 
 function auditOf(db: DatabaseSync): AuditEntry[] {

@@ -31,13 +31,13 @@ if (process.argv[2] === 'up') {
   '0.5.0': `if (process.argv[2] === 'up') {
   const { DatabaseSync } = await import('node:sqlite');
   const db = new DatabaseSync(process.env.REVEILLE_HOME + '/chronos/chronos.db');
-  db.exec("INSERT OR IGNORE INTO schema_migrations VALUES (900, 'of-tomorrow', 'x', '2030-01-01T00:00:00Z'); UPDATE alarms SET label = 'lost'");
+  db.exec("INSERT OR IGNORE INTO schema_migrations VALUES (900, 'of-tomorrow', 'x', '2030-01-01T00:00:00Z'); UPDATE definitions SET label = 'lost'");
   db.close();
 }`,
   '0.6.0': `if (process.argv[2] === 'up') {
   const [{ DatabaseSync }, { writeFileSync }] = await Promise.all([import('node:sqlite'), import('node:fs')]);
   const db = new DatabaseSync(process.env.REVEILLE_HOME + '/chronos/chronos.db');
-  db.exec("INSERT OR IGNORE INTO schema_migrations VALUES (900, 'of-tomorrow', 'x', '2030-01-01T00:00:00Z'); UPDATE alarms SET label = 'lost'");
+  db.exec("INSERT OR IGNORE INTO schema_migrations VALUES (900, 'of-tomorrow', 'x', '2030-01-01T00:00:00Z'); UPDATE definitions SET label = 'lost'");
   writeFileSync(process.env.HOME + '/migrating', '');
   setInterval(() => {}, 1000);
   await new Promise(() => {});

@@ -256,7 +256,7 @@ test('a file that another program wrote into while it was closed is detected', a
   const bench = await filledWorkbench(t, server, aHundred);
   await moveUpToComparing(bench);
   const db = new DatabaseSync(bench.path);
-  db.exec(`UPDATE alarms SET label = 'another' WHERE owner = 'owner-3'`);
+  db.exec(`UPDATE definitions SET label = 'another' WHERE owner = 'owner-3'`);
   db.close();
   const { outcome, tables } = await bench.move();
   assert.equal(outcome, 'differs');
@@ -282,7 +282,7 @@ test('a file restored from a backup, in the place of the one that was moving, is
 test('a text that PostgreSQL cannot store is named', async (t) => {
   const bench = await filledWorkbench(t, server, aFew);
   const db = new DatabaseSync(bench.path);
-  db.exec(`UPDATE alarms SET label = 'a' || char(0) || 'b' WHERE owner = 'owner-1'`);
+  db.exec(`UPDATE definitions SET label = 'a' || char(0) || 'b' WHERE owner = 'owner-1'`);
   db.close();
   const { code, message } = await refusalOf(bench.move());
   assert.equal(code, 'conflict');

@@ -14,7 +14,7 @@ import type { Tables } from './tables.ts';
 type FindByKey = (owner: string, idempotencyKey: string) => AlarmState | undefined;
 
 export function prepareCreate(tables: Tables, findByKey: FindByKey) {
-  const { alarms, occurrences, owners } = tables;
+  const { alarms, owners } = tables;
 
   return ({ alarm, occurrence }: NewAlarm, limits: StoreLimits & { maxActive: number }): CreateResult => {
     const { owner, id, idempotencyKey } = alarm;
@@ -22,7 +22,7 @@ export function prepareCreate(tables: Tables, findByKey: FindByKey) {
     if (holder) return { result: 'key_taken', state: holder };
     const { maxActive, maxStored = Number.POSITIVE_INFINITY, maxBytes = Number.POSITIVE_INFINITY } = limits;
     const ownerSeq = owners.seqOf(owner);
-    const totals = owners.totals(ownerSeq);
+    const totals = owners.totals(ownerSeq, maxActive);
     if (totals.open >= maxActive) return { result: 'too_many', active: totals.open };
     const bytes = storedBytes(alarm);
     if (totals.alarms >= maxStored || totals.bytes + bytes > maxBytes)
@@ -31,9 +31,9 @@ export function prepareCreate(tables: Tables, findByKey: FindByKey) {
 
     const state = { alarm, occurrences: [occurrence] };
     checkTransition({ alarm, occurrences: [] }, state);
-    const location = { owner, id, ownerSeq: ownerSeq ?? owners.enrolled(owner), seq: alarms.insert(alarm) };
-    occurrences.insert(location, occurrence);
-    owners.addToTotals(location.ownerSeq, isOpen(alarm.status) ? 1 : 0, { alarms: 1, bytes });
+    const number = ownerSeq ?? owners.enrolled(owner);
+    tables.insert(alarm, number, occurrence);
+    owners.addToTotals(number, isOpen(alarm.status) ? 1 : 0, { alarms: 1, bytes });
     return { result: 'created', state };
   };
 }
@@ -43,8 +43,7 @@ export function prepareCreate(tables: Tables, findByKey: FindByKey) {
 export function prepareFindByKey(db: DatabaseSync, tables: Tables) {
   const holder = prepareQuery(
     db,
-    `SELECT id FROM alarms INDEXED BY alarms_idempotency
-     WHERE owner = ? AND idempotency_key = ? AND status <> 'cancelled'`,
+    'SELECT d.id FROM held_keys AS k CROSS JOIN definitions AS d ON d.seq = k.alarm WHERE k.owner = ? AND k.idempotency_key = ?',
     ([id]) => id as string,
   );
 
@@ -60,12 +59,12 @@ export function prepareUpdateAlarm(tables: Tables) {
   return (owner: string, alarmId: string, transition: Transition, limits: StoreLimits = {}): AlarmState | undefined => {
     const stored = tables.find(owner, alarmId);
     if (!stored) return undefined;
-    const { ownerSeq } = stored.location;
+    const { ownerSeq } = stored.row.location;
     const wanted = transition(stored.state);
     checkTransition(stored.state, wanted);
     const increase = increaseOf(stored.state, wanted);
     if (needsTotals(increase, limits)) {
-      const { open: active, bytes } = tables.owners.totals(ownerSeq);
+      const { open: active, bytes } = tables.owners.totals(ownerSeq, limits.maxActive);
       checkIncrease(increase, limits, { active, bytes, triggers: tables.owners.waitingTriggers(ownerSeq) });
     }
     const opened = tables.write(stored, wanted);
@@ -77,25 +76,17 @@ export function prepareUpdateAlarm(tables: Tables) {
 // Records the outcomes of attempts.
 
 export function prepareComplete(tables: Tables) {
-  const { alarms, leases, ledger, occurrences } = tables;
+  const { leases, ledger, dueQueue } = tables;
 
-  /**
-   * Writes a delivery without reading its alarm, where nothing has changed since the claim.
-   *
-   * @param opened as in {@link completeOne}
-   */
-  function completeDirectly({ key, attempt, direct }: Completion, opened: Map<number, number>): boolean {
+  /** Writes a delivery without reading its alarm, where nothing has changed since the claim. */
+  function completeDirectly({ key, attempt, direct }: Completion): boolean {
     const lease = direct && leases.untouched(direct.claim);
     if (!lease || !attempt || lease.fence !== key.fence) return false;
     checkAttempt(key, attempt);
-    const { progress, next } = direct.effect;
-    const { alarm: seq, owner: ownerSeq, scheduledFor } = lease;
-    const location = { seq, ownerSeq, owner: key.owner, id: key.alarmId };
-    occurrences.replace(location, scheduledFor, next);
+    ledger.deliver(lease, direct.effect, attempt);
     leases.end(lease);
-    alarms.advance(seq, progress);
-    if (!isOpen(progress.status)) opened.set(ownerSeq, (opened.get(ownerSeq) ?? 0) - 1);
-    ledger.insert(seq, attempt);
+    const { next } = direct.effect;
+    if (next?.dueAt != null) dueQueue.add({ ...lease, dueAt: next.dueAt, scheduledFor: next.scheduledFor });
     return true;
   }
 
@@ -106,14 +97,14 @@ export function prepareComplete(tables: Tables) {
     const lease = tables.leases.find(key);
     if (!lease) return 'lost_lease';
     const stored = tables.ofLease(lease);
-    const { seq, ownerSeq } = stored.location;
+    const { seq, ownerSeq } = stored.row.location;
     const given = withoutLease(stored.state, key.fireId);
     const wanted = settle(given);
     checkTransition(given, wanted);
     opened.set(ownerSeq, (opened.get(ownerSeq) ?? 0) + tables.write(stored, wanted, key.fireId));
     if (attempt) {
       checkAttempt(key, attempt);
-      tables.ledger.insert(seq, attempt);
+      tables.ledger.add(seq, attempt);
     }
     return 'applied';
   }
@@ -121,7 +112,7 @@ export function prepareComplete(tables: Tables) {
   return (completions: readonly Completion[]): CompletionResult[] => {
     const opened = new Map<number, number>();
     const results = completions.map((completion) =>
-      completeDirectly(completion, opened) ? 'applied' : completeOne(completion, opened),
+      completeDirectly(completion) ? 'applied' : completeOne(completion, opened),
     );
     for (const [owner, change] of opened) tables.owners.addToTotals(owner, change);
     return results;

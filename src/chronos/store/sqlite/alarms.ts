@@ -1,123 +1,190 @@
-/** The rows of alarms: reads them completely, and writes only changed members. */
-import type { DatabaseSync } from 'node:sqlite';
-import type { Alarm, Occurrence } from '../../alarm/alarm.ts';
+/**
+ * The rows of alarms. A definition is written once and by edits. What a fire changes is one narrow row: the progress,
+ * the scheduled occurrence and the last attempt. Other occurrences have rows of their own (`triggers.ts`).
+ */
+import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
+import type { Alarm, Occurrence, OccurrenceSource } from '../../alarm/alarm.ts';
 import type { Progress } from '../../alarm/settlement.ts';
-import { ALARM_COLUMNS, IDENTITY } from '../columns.ts';
-import { OCCURRENCE_COLUMN_LIST, occurrenceIn } from './occurrences.ts';
-import { prepareInsert, prepareQuery, prepareUpdate, shapeOf } from './statements.ts';
+import { ALARM_COLUMNS } from '../columns.ts';
+import { prepareQuery, shapeOf, valuesOf } from './statements.ts';
 
-const ALARM = shapeOf(ALARM_COLUMNS);
+/** Identifies an alarm's rows: its number and its owner's number, and their names. */
+export type AlarmLocation = {
+  readonly seq: number;
+  readonly ownerSeq: number;
+  readonly owner: string;
+  readonly id: string;
+};
 
-const TEXTS = ['wakeMessage', 'payload'] as const satisfies (keyof Alarm)[];
-/** Members that a settled attempt changes. */
+/** An alarm with the occurrence of its schedule, without its lease. */
+export type StoredAlarm = {
+  readonly location: AlarmLocation;
+  readonly alarm: Alarm;
+  readonly scheduled: Occurrence | undefined;
+  /** Whether the row has a last attempt. */
+  readonly hasAttempt: boolean;
+  /** Whether it has other pending occurrences. */
+  readonly hasTriggers: boolean;
+};
+
+/** Members of the row that a fire changes. */
 const PROGRESS = [
+  'status',
   'failureCount',
   'lastError',
   'updatedAt',
   'lastFiredAt',
   'fireCount',
   'scheduledFires',
-] as const satisfies (keyof Alarm)[];
-/** Separate from the progress, because two indexes contain `status`. */
-const STATUS = ['status'] as const satisfies (keyof Alarm)[];
+] as const satisfies (keyof Progress)[];
 
-const OTHERS: ReadonlySet<string> = new Set([...TEXTS, ...PROGRESS, ...STATUS, ...IDENTITY]);
-/** The other members, which only an edit changes. */
-const DEFINITION = (Object.keys(ALARM_COLUMNS) as (keyof Alarm)[]).filter((member) => !OTHERS.has(member));
+const isProgress = (member: keyof Alarm) => PROGRESS.some((known) => known === member);
+const MEMBERS = Object.keys(ALARM_COLUMNS) as (keyof Alarm)[];
+/** The other members: only an edit changes them. */
+const DEFINITION = MEMBERS.filter((member) => !isProgress(member));
+const namesOf = (members: readonly (keyof Alarm)[]) => members.map((member) => ALARM_COLUMNS[member].name);
 
-/** The alarm's columns: `a` is its row and `t` its texts. */
-const COLUMNS = Object.values(ALARM_COLUMNS)
-  .map(({ name }) => (name === 'wake_message' || name === 'payload' ? `t.${name}` : `a.${name}`))
-  .join(', ');
-const WIDTH = Object.keys(ALARM_COLUMNS).length;
+/** Columns of an occurrence, in `progress` and in `triggers`, in the order that {@link occurrenceIn} expects. */
+const OCCURRENCE_NAMES = [
+  ...['scheduled_for', 'nominal', 'due_at', 'attempt', 'fence', 'missed_count', 'held_reason', 'held_until'],
+] as const;
+export const occurrenceColumns = (table: string) => OCCURRENCE_NAMES.map((name) => `${table}.${name}`).join(', ');
 
-/** An alarm and its row number. */
-type Numbered = { seq: number; alarm: Alarm };
+/**
+ * Reads an occurrence without its lease.
+ *
+ * @param from index of its first column in the row
+ */
+export function occurrenceIn(
+  row: readonly SQLOutputValue[],
+  from: number,
+  { owner, id }: Pick<AlarmLocation, 'owner' | 'id'>,
+  source: OccurrenceSource,
+): Occurrence {
+  const scheduledFor = row[from] as number;
+  return {
+    fireId: `${id}@${scheduledFor}`,
+    alarmId: id,
+    owner,
+    source,
+    scheduledFor,
+    nominal: row[from + 1] as number,
+    dueAt: row[from + 2] as number | null,
+    attempt: row[from + 3] as number,
+    missedCount: row[from + 5] as number,
+    fence: row[from + 4] as number,
+    leaseUntil: null,
+    claimedAt: null,
+    heldReason: row[from + 6] as string | null,
+    heldUntil: row[from + 7] as number | null,
+  };
+}
+
+/** The values of {@link OCCURRENCE_NAMES}. */
+export function occurrenceValues(occurrence: Occurrence | undefined): SQLInputValue[] {
+  if (!occurrence) return [null, null, null, null, null, null, null, null];
+  const { scheduledFor, nominal, dueAt, attempt, fence, missedCount, heldReason, heldUntil } = occurrence;
+  return [scheduledFor, nominal, dueAt, attempt, fence, missedCount, heldReason, heldUntil];
+}
+
+/** The status of an alarm that a delivery neither finds nor leaves in it; otherwise `undefined`. */
+const asideOf = ({ status }: Alarm) => (status === 'active' || status === 'fired' ? undefined : status);
+
+const ALARM = shapeOf(ALARM_COLUMNS);
+const WIDTH = MEMBERS.length;
+/** `d` is the definition and `p` the progress. */
+const SELECT = `SELECT ${MEMBERS.map((member) => `${isProgress(member) ? 'p' : 'd'}.${ALARM_COLUMNS[member].name}`).join(', ')},
+    d.seq, p.owner, p.last_attempt, EXISTS (SELECT 1 FROM triggers AS o WHERE o.alarm = d.seq), ${occurrenceColumns('p')}`;
+
+function readStored(row: readonly SQLOutputValue[]): StoredAlarm {
+  const alarm = ALARM.read(row);
+  const { owner, id } = alarm;
+  return {
+    location: { seq: row[WIDTH] as number, ownerSeq: row[WIDTH + 1] as number, owner, id },
+    alarm,
+    hasAttempt: row[WIDTH + 2] !== null,
+    hasTriggers: row[WIDTH + 3] !== 0,
+    scheduled: row[WIDTH + 4] === null ? undefined : occurrenceIn(row, WIDTH + 4, alarm, 'schedule'),
+  };
+}
 
 export function prepareAlarms(db: DatabaseSync) {
-  const byId = prepareQuery<Numbered>(
+  const byId = prepareQuery(
     db,
-    `SELECT ${COLUMNS}, a.seq FROM alarms AS a JOIN alarm_texts AS t USING (seq) WHERE a.owner = ? AND a.id = ?`,
-    (row) => ({ alarm: ALARM.read(row), seq: row[WIDTH] as number }),
+    `${SELECT} FROM definitions AS d CROSS JOIN progress AS p ON p.alarm = d.seq WHERE d.owner = ? AND d.id = ?`,
+    readStored,
   );
   const bySeq = prepareQuery(
     db,
-    `SELECT ${COLUMNS} FROM alarms AS a JOIN alarm_texts AS t USING (seq) WHERE a.seq = ?`,
-    ALARM.read,
+    `${SELECT} FROM progress AS p CROSS JOIN definitions AS d ON d.seq = p.alarm WHERE p.alarm = ?`,
+    readStored,
   );
-  const findWithOccurrence = prepareQuery<{ alarm: Alarm; occurrence: Occurrence; isOnlyOne: boolean }>(
-    db,
-    `SELECT ${COLUMNS}, ${OCCURRENCE_COLUMN_LIST}, (SELECT count(*) FROM owed WHERE alarm = o.alarm)
-     FROM owed AS o CROSS JOIN alarms AS a ON a.seq = o.alarm CROSS JOIN alarm_texts AS t ON t.seq = o.alarm
-     WHERE o.alarm = ? AND o.scheduled_for = ?`,
-    (row) => {
-      const alarm = ALARM.read(row);
-      return { alarm, occurrence: occurrenceIn(row, alarm, WIDTH), isOnlyOne: row[row.length - 1] === 1 };
-    },
+  const seqOf = prepareQuery(db, 'SELECT seq FROM definitions WHERE owner = ? AND id = ?', ([seq]) => seq as number);
+  const marks = (count: number) => Array.from({ length: count }, () => '?').join(', ');
+  const assigned = (names: readonly string[]) => names.map((name) => `${name} = ?`).join(', ');
+  const COLD = namesOf(DEFINITION);
+  const HOT = [...namesOf(PROGRESS), ...OCCURRENCE_NAMES];
+  const insertDefinition = db.prepare(`INSERT INTO definitions (${COLD.join(', ')}) VALUES (${marks(COLD.length)})`);
+  const insertProgress = db.prepare(
+    `INSERT INTO progress (alarm, owner, ${HOT.join(', ')}) VALUES (${marks(HOT.length + 2)})`,
   );
-  const seqOf = prepareQuery(db, 'SELECT seq FROM alarms WHERE owner = ? AND id = ?', ([seq]) => seq as number);
-  const insertRow = prepareInsert<Alarm>(db, 'alarms', ALARM_COLUMNS, [
-    ...IDENTITY,
-    ...STATUS,
-    ...PROGRESS,
-    ...DEFINITION,
-  ]);
-  const insertTexts = db.prepare('INSERT INTO alarm_texts (seq, wake_message, payload) VALUES (?, ?, ?)');
-  const writing = (members: readonly (typeof PROGRESS | typeof STATUS | typeof DEFINITION)[number][]) =>
-    prepareUpdate<Alarm>(db, 'alarms', ALARM_COLUMNS, members);
-  const advance = db.prepare(
-    `UPDATE alarms SET status = ?, failure_count = ?, last_error = ?, updated_at = ?, last_fired_at = ?, fire_count = ?,
-       scheduled_fires = ? WHERE seq = ?`,
-  );
-  const writeProgress = writing(PROGRESS);
-  const writeStatus = writing([...STATUS, ...PROGRESS]);
-  const writeDefinition = writing(DEFINITION);
-  const writeTexts = prepareUpdate<Alarm>(db, 'alarm_texts', ALARM_COLUMNS, TEXTS);
+  const writeDefinition = db.prepare(`UPDATE definitions SET ${assigned(COLD)} WHERE seq = ?`);
+  const writeProgress = db.prepare(`UPDATE progress SET ${assigned(HOT)} WHERE alarm = ?`);
+
+  const deleteProgress = db.prepare('DELETE FROM progress WHERE alarm = ?');
+  const deleteDefinition = db.prepare('DELETE FROM definitions WHERE seq = ?');
+  const putAside = db.prepare('INSERT INTO aside (owner, status, kind, id, alarm) VALUES (?, ?, ?, ?, ?)');
+  const takeBack = db.prepare('DELETE FROM aside WHERE owner = ? AND status = ? AND kind = ? AND id = ?');
+  const holdKey = db.prepare('INSERT INTO held_keys (owner, idempotency_key, alarm) VALUES (?, ?, ?)');
+  const releaseKey = db.prepare('DELETE FROM held_keys WHERE owner = ? AND idempotency_key = ?');
+
+  /** Keeps the lists of alarms by status, and the holders of keys. */
+  function listAs(seq: number, before: Alarm | undefined, after: Alarm | undefined): void {
+    const [from, to] = [before && asideOf(before), after && asideOf(after)];
+    const { owner, id, kind, idempotencyKey } = (before ?? after)!;
+    // An edit does not change the kind.
+    if (from !== to && from) takeBack.run(owner, from, kind, id);
+    if (from !== to && to) putAside.run(owner, to, kind, id, seq);
+    if (idempotencyKey === null) return;
+    const holds = (alarm: Alarm | undefined) => alarm !== undefined && alarm.status !== 'cancelled';
+    if (holds(before) && !holds(after)) releaseKey.run(owner, idempotencyKey);
+    if (!holds(before) && holds(after)) holdKey.run(owner, idempotencyKey, seq);
+  }
+
+  const cold = (alarm: Alarm) => valuesOf(alarm, DEFINITION);
+  const hot = (alarm: Alarm, scheduled: Occurrence | undefined) => [
+    ...valuesOf(alarm, PROGRESS),
+    ...occurrenceValues(scheduled),
+  ];
 
   return {
-    find(owner: string, id: string): Numbered | undefined {
-      return byId.get(owner, id);
-    },
+    find: (owner: string, id: string): StoredAlarm | undefined => byId.get(owner, id),
 
-    at(seq: number): Alarm | undefined {
-      return bySeq.get(seq);
-    },
-
-    /** An alarm with one pending occurrence, without its lease. */
-    owing(seq: number, scheduledFor: number): { alarm: Alarm; occurrence: Occurrence; isOnlyOne: boolean } | undefined {
-      return findWithOccurrence.get(seq, scheduledFor);
-    },
+    at: (seq: number): StoredAlarm | undefined => bySeq.get(seq),
 
     /** The row number of an alarm. */
-    seqOf(owner: string, id: string): number | undefined {
-      return seqOf.get(owner, id);
-    },
+    seqOf: (owner: string, id: string): number | undefined => seqOf.get(owner, id),
 
-    /**
-     * @returns its row number
-     */
-    insert(alarm: Alarm): number {
-      const seq = insertRow(alarm);
-      insertTexts.run(seq, alarm.wakeMessage, alarm.payload);
+    /** @returns its row number */
+    insert(alarm: Alarm, ownerSeq: number, scheduled: Occurrence): number {
+      const seq = Number(insertDefinition.run(...cold(alarm)).lastInsertRowid);
+      insertProgress.run(seq, ownerSeq, ...hot(alarm, scheduled));
+      listAs(seq, undefined, alarm);
       return seq;
     },
 
-    /** Writes the status and the progress. */
-    advance(seq: number, progress: Progress): void {
-      const { status, failureCount, lastError, updatedAt, lastFiredAt, fireCount, scheduledFires } = progress;
-      advance.run(status, failureCount, lastError, updatedAt, lastFiredAt, fireCount, scheduledFires, seq);
+    /** Writes the rows of an alarm as far as they changed. */
+    update({ location: { seq }, alarm: before }: StoredAlarm, alarm: Alarm, scheduled: Occurrence | undefined): void {
+      if (DEFINITION.some((member) => before[member] !== alarm[member])) writeDefinition.run(...cold(alarm), seq);
+      writeProgress.run(...hot(alarm, scheduled), seq);
+      listAs(seq, before, alarm);
     },
 
-    /**
-     * Writes the groups of columns that contain a member of `changed`. Status and progress form one group, because a
-     * status seldom changes alone.
-     */
-    update(seq: number, alarm: Alarm, changed: ReadonlySet<keyof Alarm>): void {
-      const touches = (members: readonly (keyof Alarm)[]) => members.some((member) => changed.has(member));
-      if (touches(STATUS)) writeStatus(seq, alarm);
-      else if (touches(PROGRESS)) writeProgress(seq, alarm);
-      if (touches(DEFINITION)) writeDefinition(seq, alarm);
-      if (touches(TEXTS)) writeTexts(seq, alarm);
+    /** Deletes an alarm without occurrences. */
+    delete({ location: { seq }, alarm }: StoredAlarm): void {
+      listAs(seq, alarm, undefined);
+      deleteProgress.run(seq);
+      deleteDefinition.run(seq);
     },
   };
 }

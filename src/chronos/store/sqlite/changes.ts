@@ -2,7 +2,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Clock } from '../../../kit/clock/clock.ts';
 import type { Undo } from '../../../kit/sqlite/group-commit.ts';
-import type { AlarmState, Attempt } from '../../alarm/alarm.ts';
+import type { AlarmState } from '../../alarm/alarm.ts';
 import { TURN_REPORT_COLUMNS } from '../columns.ts';
 import type { Difference } from '../difference.ts';
 import {
@@ -13,6 +13,7 @@ import {
   reportChange,
   type StoredChange,
 } from '../stored-change.ts';
+import { attemptColumns, attemptIn } from './ledger.ts';
 import { prepareQuery, shapeOf } from './statements.ts';
 
 /** Rows that one call of {@link prepareChangesSince} may read of each table. */
@@ -95,17 +96,17 @@ export function prepareChangesSince(db: DatabaseSync) {
     );
   const attemptCount = count('ledger', 'ledger_by_age', 'finished_at');
   const reportCount = count('fire_receipts', 'fire_receipts_by_age', 'recorded_at');
-  const attempts = prepareQuery<Attempt>(
+  const displaced = prepareQuery(
     db,
-    `SELECT a.owner, a.id, f.scheduled_for, f.attempt, f.started_at, f.finished_at, f.outcome, f.http_status, f.error,
-       f.missed_count, f.machine_ready_ms, f.late_because
-     FROM ledger AS f INDEXED BY ledger_by_age CROSS JOIN alarms AS a ON a.seq = f.alarm
-     WHERE f.finished_at >= ? AND a.owner = ?`,
-    ([owner, id, at, attempt, startedAt, finishedAt, ...[outcome, httpStatus, error, missedCount, ready, late]]) =>
-      ({
-        ...{ fireId: `${id}@${at}`, alarmId: id, owner, scheduledFor: at, attempt, startedAt, finishedAt },
-        ...{ outcome, httpStatus, error, missedCount, machineReadyMs: ready, lateBecause: late },
-      }) as Attempt,
+    `SELECT ${attemptColumns('ledger')} FROM ledger AS f INDEXED BY ledger_by_age CROSS JOIN definitions AS d ON d.seq = f.alarm
+     WHERE f.finished_at >= ? AND d.owner = ?`,
+    attemptIn,
+  );
+  const last = prepareQuery(
+    db,
+    `SELECT ${attemptColumns('progress')} FROM definitions AS d CROSS JOIN progress AS f ON f.alarm = d.seq
+     WHERE d.owner = ? AND f.last_finished_at >= ?`,
+    attemptIn,
   );
   const reports = prepareQuery(
     db,
@@ -115,7 +116,8 @@ export function prepareChangesSince(db: DatabaseSync) {
   );
   const alarms = prepareQuery<AlarmTimes>(
     db,
-    `SELECT owner, id, status, created_at, updated_at FROM alarms WHERE owner = ? ORDER BY id DESC LIMIT ${ROWS_READ}`,
+    `SELECT owner, id, status, created_at, updated_at FROM alarms WHERE owner = ?
+     ORDER BY id DESC LIMIT ${ROWS_READ}`,
     ([owner, id, status, createdAt, updatedAt]) => ({ owner, id, status, createdAt, updatedAt }) as AlarmTimes,
   );
 
@@ -125,7 +127,7 @@ export function prepareChangesSince(db: DatabaseSync) {
     if (known.length >= ROWS_READ) return undefined;
     return [
       ...known.flatMap((alarm) => alarmChanges(alarm, since)),
-      ...attempts.all(since, owner).map(attemptChange),
+      ...[...displaced.all(since, owner), ...last.all(owner, since)].map(attemptChange),
       ...reports.all(since, owner).map(reportChange),
     ].sort((one, other) => one.at - other.at);
   };

@@ -35,11 +35,14 @@ export function prepareNextDue({ owners, leases, dueQueue }: Tables) {
   };
 }
 
+const DUE = `SELECT alarm, scheduled_for FROM progress INDEXED BY progress_due WHERE due_at <= ?1
+  UNION ALL SELECT alarm, scheduled_for FROM triggers INDEXED BY triggers_due WHERE due_at <= ?1`;
+
 export function prepareCountDue(db: DatabaseSync) {
   const count = prepareQuery(
     db,
     `SELECT count(*) FROM (
-       SELECT 1 FROM owed AS o INDEXED BY owed_due WHERE o.due_at <= ?1 AND NOT EXISTS (
+       SELECT 1 FROM (${DUE}) AS o WHERE NOT EXISTS (
          SELECT 1 FROM leases AS l WHERE l.alarm = o.alarm AND l.scheduled_for = o.scheduled_for) LIMIT ?2 + 0)`,
     ([found]) => found as number,
   );
@@ -51,7 +54,7 @@ export function prepareCountDue(db: DatabaseSync) {
 export function prepareEndLeases(tables: Tables, log: Logger) {
   function endLease(lease: Lease, now: number): void {
     const stored = tables.ofLease(lease);
-    const { seq, ownerSeq } = stored.location;
+    const { seq, ownerSeq } = stored.row.location;
     const { fireId } = lease.key;
     const leased = stored.state.occurrences.find((occurrence) => occurrence.fireId === fireId)!;
     const opened = tables.write(stored, interruptedState(withoutLease(stored.state, fireId), fireId, now, log), fireId);
@@ -85,7 +88,7 @@ export function prepareEndLeases(tables: Tables, log: Logger) {
   };
 }
 
-export function prepareClaim({ alarms, leases, owners, dueQueue }: Tables) {
+export function prepareClaim({ alarms, triggers, leases, owners, dueQueue }: Tables) {
   return (request: ClaimRequest): Claim[] => {
     const { now: claimedAt, leaseUntil, inFlight } = request;
     const busy = new Map<number, number>();
@@ -94,10 +97,13 @@ export function prepareClaim({ alarms, leases, owners, dueQueue }: Tables) {
       if (seq !== undefined) busy.set(seq, count);
     }
     return dueQueue.take(request, busy).flatMap(({ owner, alarm: seq, scheduledFor }): Claim[] => {
-      const found = alarms.owing(seq, scheduledFor);
+      const found = alarms.at(seq);
       // Missing only if another program has written to the file.
       if (!found) return [];
-      const { alarm, occurrence: free, isOnlyOne } = found;
+      const { alarm, scheduled, location, hasTriggers, hasAttempt } = found;
+      const isScheduled = scheduled?.scheduledFor === scheduledFor;
+      const free = isScheduled ? scheduled : triggers.of(location).find((each) => each.scheduledFor === scheduledFor);
+      if (!free) return [];
       const occurrence: Occurrence = {
         ...free,
         attempt: free.attempt + 1,
@@ -110,8 +116,8 @@ export function prepareClaim({ alarms, leases, owners, dueQueue }: Tables) {
       const claim = { alarm, occurrence };
       leases.take(
         {
-          ...{ alarm: seq, owner, scheduledFor, key, attempt, fence, claimedAt, leaseUntil },
-          ...{ row: alarm, isUntouched: isOnlyOne, isReleased: false },
+          ...{ alarm: seq, owner, scheduledFor, key, attempt, fence, claimedAt, leaseUntil, hasAttempt },
+          ...{ isUntouched: isScheduled && !hasTriggers, isReleased: false },
         },
         claim,
       );

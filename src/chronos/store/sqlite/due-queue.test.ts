@@ -21,10 +21,17 @@ test('claims and next due times are as if the whole queue were in memory', (t) =
   const db = new DatabaseSync(':memory:', { enableForeignKeyConstraints: false });
   t.after(() => db.close());
   migrate(db, readMigrations(MIGRATIONS), ':memory:', systemClock);
-  const insert =
-    db.prepare(`INSERT INTO owed (alarm, scheduled_for, owner, source, nominal, due_at, attempt, fence, missed_count)
-    VALUES (?, ?, ?, 'schedule', 0, ?, 0, 0, 0)`);
-  const remove = db.prepare('DELETE FROM owed WHERE alarm = ? AND scheduled_for = ?');
+  // Even numbers are occurrences of schedules, odd ones are triggers.
+  const schedule =
+    db.prepare(`INSERT INTO progress (alarm, scheduled_for, owner, due_at, status, failure_count, updated_at, fire_count,
+    scheduled_fires, nominal, attempt, fence, missed_count) VALUES (?, ?, ?, ?, 'active', 0, 0, 0, 0, 0, 0, 0, 0)`);
+  const trigger =
+    db.prepare(`INSERT INTO triggers (alarm, scheduled_for, owner, due_at, nominal, attempt, fence, missed_count)
+    VALUES (?, ?, ?, ?, 0, 0, 0, 0)`);
+  const tableOf = ({ alarm }: Due) => (alarm % 2 === 0 ? 'progress' : 'triggers');
+  const insert = (due: Due) =>
+    (tableOf(due) === 'progress' ? schedule : trigger).run(due.alarm, due.scheduledFor, due.owner, due.dueAt);
+  const remove = (due: Due) => db.prepare(`DELETE FROM ${tableOf(due)} WHERE alarm = ?`).run(due.alarm);
 
   const free = new Map<string, Due>();
   const leased = new Map<string, Due>();
@@ -43,14 +50,14 @@ test('claims and next due times are as if the whole queue were in memory', (t) =
       // One owner has most of the items.
       const owner = dice(3) === 0 ? 1 + dice(OWNERS) : 1;
       const due: Due = { dueAt: dice(200), owner, alarm: ++made, scheduledFor: made };
-      insert.run(due.alarm, due.scheduledFor, owner, due.dueAt);
+      insert(due);
       free.set(nameOf(due), due);
       line.add(due);
     },
     go() {
       const due = any(free);
       if (!due) return;
-      remove.run(due.alarm, due.scheduledFor);
+      remove(due);
       free.delete(nameOf(due));
       line.remove(due);
     },
@@ -59,7 +66,7 @@ test('claims and next due times are as if the whole queue were in memory', (t) =
       if (!due) return;
       leased.delete(nameOf(due));
       if (dice(2) === 0) {
-        remove.run(due.alarm, due.scheduledFor);
+        remove(due);
         return;
       }
       free.set(nameOf(due), due);

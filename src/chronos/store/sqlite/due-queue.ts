@@ -1,6 +1,6 @@
 /**
- * The start of the queue of due occurrences, in memory: occurrences without a lease, earliest due first. The index
- * `owed_due` is the complete queue; this reads from it as far as claims need.
+ * The start of the queue of due occurrences, in memory: occurrences without a lease, earliest due first. The indexes
+ * `progress_due` and `triggers_due` are the complete queue; this reads from them as far as claims need.
  *
  * The number of deliveries in flight per owner is limited, and an owner's backlog must not hide another's. So memory
  * contains only some occurrences of each owner, enough for the owner's slots, and the index position of the first of
@@ -56,14 +56,16 @@ export type DueQueue = ReturnType<typeof prepareDueQueue>;
  */
 export function prepareDueQueue(db: DatabaseSync, leases: Pick<Leases, 'at'>, undo: Undo, bounds: Bounds = BOUNDS) {
   const { ofOneOwner, readAtOnce, longest } = bounds;
-  const due = (sql: string) =>
-    prepareQuery<Due>(
+  const due = (sql: string) => {
+    const from = (table: string) =>
+      `SELECT due_at, owner, alarm, scheduled_for FROM ${table} INDEXED BY ${table}_due
+       WHERE due_at IS NOT NULL AND due_at >= ?1 AND (due_at, owner, alarm, scheduled_for) > (?1, ?2, ?3, ?4) ${sql}`;
+    return prepareQuery<Due>(
       db,
-      `SELECT due_at, owner, alarm, scheduled_for FROM owed INDEXED BY owed_due
-       WHERE due_at IS NOT NULL AND due_at >= ?1 AND (due_at, owner, alarm, scheduled_for) > (?1, ?2, ?3, ?4) ${sql}
-       ORDER BY due_at, owner, alarm, scheduled_for ${LIMIT}`,
+      `${from('progress')} UNION ALL ${from('triggers')} ORDER BY due_at, owner, alarm, scheduled_for ${LIMIT}`,
       ([dueAt, owner, alarm, scheduledFor]) => ({ dueAt, owner, alarm, scheduledFor }) as Due,
     );
+  };
   const readNext = due('');
   const ofOwner = due('AND owner = ?5 AND (due_at, owner, alarm, scheduled_for) <= (?6, ?7, ?8, ?9)');
 

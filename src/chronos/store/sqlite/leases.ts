@@ -4,7 +4,7 @@
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Undo } from '../../../kit/sqlite/group-commit.ts';
-import type { Alarm, Occurrence } from '../../alarm/alarm.ts';
+import type { Occurrence } from '../../alarm/alarm.ts';
 import type { Claim, LeaseKey } from '../store.ts';
 import { prepareQuery } from './statements.ts';
 
@@ -19,8 +19,8 @@ export type Lease = {
   readonly fence: number;
   readonly claimedAt: number;
   leaseUntil: number;
-  /** The alarm as stored, where known; every change of the alarm clears it. */
-  row: Alarm | undefined;
+  /** The alarm had an attempt before. */
+  readonly hasAttempt: boolean;
   /** Nothing of the alarm has changed since the claim, and it had no other pending occurrence then. */
   isUntouched: boolean;
   isReleased: boolean;
@@ -51,11 +51,11 @@ export function prepareLeases(db: DatabaseSync, undo: Undo) {
   const stored = prepareQuery<Lease>(
     db,
     `SELECT l.alarm, l.scheduled_for, l.attempt, l.fence, l.lease_until, l.claimed_at, w.seq, a.owner, a.id
-     FROM leases AS l JOIN alarms AS a ON a.seq = l.alarm JOIN owners AS w ON w.owner = a.owner`,
+     FROM leases AS l JOIN definitions AS a ON a.seq = l.alarm JOIN owners AS w ON w.owner = a.owner`,
     ([alarm, scheduledFor, attempt, fence, leaseUntil, claimedAt, owner, name, alarmId]) =>
       ({
-        ...{ alarm, owner, scheduledFor, attempt, fence, claimedAt, leaseUntil, row: undefined },
-        ...{ isUntouched: false, isReleased: false },
+        ...{ alarm, owner, scheduledFor, attempt, fence, claimedAt, leaseUntil },
+        ...{ hasAttempt: true, isUntouched: false, isReleased: false },
         key: { owner: name, alarmId, fireId: `${alarmId}@${scheduledFor}` },
       }) as Lease,
   );
@@ -142,16 +142,9 @@ export function prepareLeases(db: DatabaseSync, undo: Undo) {
 
     end,
 
-    /**
-     * Call it with every change of an alarm or of its occurrences.
-     *
-     * @param rowToo whether the alarm's own row changes
-     */
-    changed(alarm: number, rowToo: boolean): void {
-      for (const lease of byAlarm.get(alarm) ?? NONE) {
-        lease.isUntouched = false;
-        if (rowToo) lease.row = undefined;
-      }
+    /** Call it with every change of an alarm or of its occurrences. */
+    changed(alarm: number): void {
+      for (const lease of byAlarm.get(alarm) ?? NONE) lease.isUntouched = false;
     },
   };
 }

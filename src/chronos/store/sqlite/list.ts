@@ -12,37 +12,45 @@ const AFTER_ALL = '\u{10ffff}';
 export function prepareList(db: DatabaseSync, tables: Tables) {
   const newest = prepareQuery(
     db,
-    `SELECT id FROM alarms WHERE owner = ? AND id < ? ORDER BY id DESC ${LIMIT}`,
+    `SELECT id FROM definitions WHERE owner = ? AND id < ? ORDER BY id DESC ${LIMIT}`,
     ([id]) => id as string,
   );
-  const newestOf = prepareQuery(
+  const newestAside = prepareQuery(
     db,
-    `SELECT id FROM alarms INDEXED BY alarms_by_status
-     WHERE owner = ? AND status = ? AND kind = ? AND NOT (status = 'fired' AND kind = 'once') AND id < ?
+    `SELECT id FROM aside WHERE owner = ? AND status = ? AND kind = ? AND id < ?
      ORDER BY id DESC ${LIMIT}`,
     ([id]) => id as string,
   );
-  // Most alarms are fired ones, so the search scans all alarms: an index for them would cost every fire a write.
+  // An index by id would cost every fire a page: the active alarms of the owner are sorted.
+  const newestActive = prepareQuery(
+    db,
+    `SELECT d.id FROM owners AS w CROSS JOIN progress AS p INDEXED BY progress_active ON p.owner = w.seq
+       CROSS JOIN definitions AS d ON d.seq = p.alarm
+     WHERE w.owner = ? AND p.status = 'active' AND d.kind = ? AND d.id < ? ORDER BY d.id DESC ${LIMIT}`,
+    ([id]) => id as string,
+  );
+  // Most alarms are fired ones, so the search scans all alarms.
   const newestFired = prepareQuery(
     db,
-    `SELECT id FROM alarms WHERE owner = ? AND id < ? AND status = 'fired' AND kind = 'once' ORDER BY id DESC ${LIMIT}`,
+    `SELECT d.id FROM definitions AS d CROSS JOIN progress AS p ON p.alarm = d.seq
+     WHERE d.owner = ? AND d.kind = ? AND d.id < ? AND p.status = 'fired' ORDER BY d.id DESC ${LIMIT}`,
     ([id]) => id as string,
   );
 
   /**
-   * One index scan per status and kind, merged. Each reads at most `limit` entries, however many other alarms the owner
-   * has. The scan for fired `once` alarms also reads newer alarms that are open.
+   * One scan per status and kind, merged. For `paused`, `cancelled` and `failed` alarms it reads at most `limit` entries;
+   * for active ones all of the owner's, which are bounded; for fired ones also newer alarms of other statuses.
    */
   function filtered(owner: string, filter: AlarmFilter, before: string): string[] {
     const statuses = filter.status === undefined ? ALARM_STATUSES : [filter.status];
     const kinds = filter.kind === undefined ? ALARM_KINDS : [filter.kind];
     return statuses
       .flatMap((status) =>
-        kinds.flatMap((kind) =>
-          status === 'fired' && kind === 'once'
-            ? newestFired.all(owner, before, filter.limit)
-            : newestOf.all(owner, status, kind, before, filter.limit),
-        ),
+        kinds.flatMap((kind) => {
+          if (status === 'active') return newestActive.all(owner, kind, before, filter.limit);
+          if (status === 'fired') return newestFired.all(owner, kind, before, filter.limit);
+          return newestAside.all(owner, status, kind, before, filter.limit);
+        }),
       )
       .sort((one, other) => (one < other ? 1 : -1))
       .slice(0, filter.limit);

@@ -36,8 +36,13 @@ export function prepareOwners(db: DatabaseSync, undo: Undo) {
   );
   const waitingTriggers = prepareQuery(
     db,
-    `SELECT count(*) FROM owed INDEXED BY owed_triggers
-     WHERE owner = ? AND source = 'trigger' AND due_at IS NOT NULL`,
+    'SELECT count(*) FROM triggers INDEXED BY triggers_waiting WHERE owner = ? AND due_at IS NOT NULL',
+    ([count]) => count as number,
+  );
+  const countOpen = prepareQuery(
+    db,
+    `SELECT (SELECT count(*) FROM progress INDEXED BY progress_active WHERE owner = ?1 AND status = 'active') + (
+       SELECT count(*) FROM aside WHERE owner = (SELECT owner FROM owners WHERE seq = ?1) AND status = 'paused')`,
     ([count]) => count as number,
   );
   const usage = prepareQuery<StoreUsage>(
@@ -76,9 +81,19 @@ export function prepareOwners(db: DatabaseSync, undo: Undo) {
       if (opened !== 0 || alarms !== 0 || bytes !== 0) addToRow.run(seq, opened, alarms, bytes);
     },
 
-    /** The number of the owner's open alarms, of all its alarms, and their stored size. */
-    totals(seq: number | undefined): { open: number; alarms: number; bytes: number } {
-      return (seq === undefined ? undefined : totals.get(seq)) ?? { open: 0, alarms: 0, bytes: 0 };
+    /**
+     * The number of the owner's open alarms, of all its alarms, and their stored size. A delivery that ends an alarm
+     * leaves the stored number of open ones alone; where it reaches the limit they are counted.
+     */
+    totals(
+      seq: number | undefined,
+      maxOpen = Number.POSITIVE_INFINITY,
+    ): { open: number; alarms: number; bytes: number } {
+      const found = (seq === undefined ? undefined : totals.get(seq)) ?? { open: 0, alarms: 0, bytes: 0 };
+      if (seq === undefined || found.open < maxOpen) return found;
+      const open = countOpen.get(seq)!;
+      if (open !== found.open) addToRow.run(seq, open - found.open, 0, 0);
+      return { ...found, open };
     },
 
     /** How many triggers of the owner's alarms wait for delivery. */

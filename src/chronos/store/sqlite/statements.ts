@@ -23,9 +23,7 @@ export function shapeOf<T>(columns: Columns<T>): RowShape<T> {
     columns: members.map((member) => columns[member].name).join(', '),
     read(row) {
       const object: Partial<Record<Member<T>, SQLOutputValue | boolean>> = {};
-      members.forEach((member, index) => {
-        object[member] = row[index]!;
-      });
+      for (let index = 0; index < members.length; index++) object[members[index]!] = row[index]!;
       for (const member of switches) object[member] = object[member] !== 0;
       return object as T;
     },
@@ -56,7 +54,7 @@ export function prepareQuery<T>(db: DatabaseSync, sql: string, read: (row: reado
 }
 
 /** The values of some members, in order, to bind to a statement. */
-function valuesOf<T extends Storable<T>>(object: T, members: readonly Member<T>[]): SQLInputValue[] {
+export function valuesOf<T extends Storable<T>>(object: T, members: readonly Member<T>[]): SQLInputValue[] {
   return members.map((member) => {
     const value = object[member] as SQLInputValue | boolean;
     return typeof value === 'boolean' ? Number(value) : value;
@@ -75,18 +73,4 @@ export function prepareInsert<T extends Storable<T>>(
     `INSERT INTO ${table} (${names.join(', ')}) VALUES (${names.map(() => '?').join(', ')})`,
   );
   return (object) => Number(statement.run(...valuesOf(object, members)).lastInsertRowid);
-}
-
-/** Prepares the UPDATE of some members of an object in the row with a number. */
-export function prepareUpdate<T extends Storable<T>>(
-  db: DatabaseSync,
-  table: string,
-  columns: Columns<T>,
-  members: readonly Member<T>[],
-): (seq: number, object: T) => void {
-  const assignments = members.map((member) => `${columns[member].name} = ?`).join(', ');
-  const statement = db.prepare(`UPDATE ${table} SET ${assignments} WHERE seq = ?`);
-  return (seq, object) => {
-    statement.run(...valuesOf(object, members), seq);
-  };
 }

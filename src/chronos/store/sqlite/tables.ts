@@ -1,20 +1,30 @@
 /** The prepared tables that all operations share, and the reading and writing of one alarm's state across them. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Undo } from '../../../kit/sqlite/group-commit.ts';
-import type { Alarm, AlarmState } from '../../alarm/alarm.ts';
+import type { AlarmState, Occurrence } from '../../alarm/alarm.ts';
 import { differenceOf } from '../difference.ts';
-import { prepareAlarms } from './alarms.ts';
-import { prepareLedger } from './attempts.ts';
+import { type AlarmLocation, prepareAlarms, type StoredAlarm } from './alarms.ts';
 import type { Changes } from './changes.ts';
-import { prepareDueQueue } from './due-queue.ts';
-import { type Lease, prepareLeases } from './leases.ts';
-import { type AlarmLocation, prepareOccurrences } from './occurrences.ts';
+import { type Due, prepareDueQueue } from './due-queue.ts';
+import { type Lease, prepareLeases, withLease } from './leases.ts';
+import { prepareLedger } from './ledger.ts';
 import { isOpen, prepareOwners } from './owners.ts';
+import { prepareTriggers } from './triggers.ts';
 
 export type Tables = ReturnType<typeof prepareTables>;
 
-/** An alarm as stored, and its row numbers. */
-export type Stored = { location: AlarmLocation; state: AlarmState };
+/** An alarm as stored, with its row numbers and its pending occurrences. */
+export type Stored = { readonly row: StoredAlarm; readonly state: AlarmState };
+
+const ofSchedule = ({ source }: Occurrence) => source === 'schedule';
+
+/** Its position in the queue; `undefined` while it is parked or leased. */
+function queueItem({ seq: alarm, ownerSeq: owner }: AlarmLocation, { dueAt, leaseUntil, scheduledFor }: Occurrence) {
+  return dueAt === null || leaseUntil !== null ? undefined : { dueAt, owner, alarm, scheduledFor };
+}
+
+const isSame = (one: Due | undefined, other: Due | undefined) =>
+  one?.dueAt === other?.dueAt && one?.scheduledFor === other?.scheduledFor;
 
 /**
  * @param undo reverts the tables' changes in memory when the transaction is rolled back
@@ -22,18 +32,48 @@ export type Stored = { location: AlarmLocation; state: AlarmState };
 export function prepareTables(db: DatabaseSync, undo: Undo, changes: Changes) {
   const leases = prepareLeases(db, undo);
   const alarms = prepareAlarms(db);
+  const triggers = prepareTriggers(db);
   const dueQueue = prepareDueQueue(db, leases, undo);
-  const occurrences = prepareOccurrences(db, leases, dueQueue);
   const ledger = prepareLedger(db, changes);
   const owners = prepareOwners(db, undo);
 
-  function stored(location: AlarmLocation, alarm: Alarm): Stored {
-    return { location: location, state: { alarm, occurrences: occurrences.of(location) } };
+  function stored(row: StoredAlarm): Stored {
+    const { location, alarm, scheduled, hasTriggers } = row;
+    const others = hasTriggers ? triggers.of(location) : [];
+    const occurrences = (scheduled ? [...others, scheduled] : others)
+      .map((occurrence) => withLease(occurrence, leases.at(location.seq, occurrence.scheduledFor)))
+      .sort((one, other) => one.scheduledFor - other.scheduledFor);
+    return { row, state: { alarm, occurrences } };
+  }
+
+  /** Writes occurrences beside the schedule, and keeps the queue in step with all of them. */
+  function writeOccurrences(
+    location: AlarmLocation,
+    before: readonly Occurrence[],
+    after: readonly Occurrence[],
+  ): void {
+    const left = new Map(before.map((occurrence) => [occurrence.fireId, occurrence]));
+    for (const occurrence of after) {
+      const was = left.get(occurrence.fireId);
+      left.delete(occurrence.fireId);
+      if (was === occurrence) continue;
+      if (!ofSchedule(occurrence)) triggers.put(location, occurrence);
+      else if (was && !ofSchedule(was)) triggers.remove(location, was);
+      const [from, to] = [was && queueItem(location, was), queueItem(location, occurrence)];
+      if (isSame(from, to)) continue;
+      if (from) dueQueue.remove(from);
+      if (to) dueQueue.add(to);
+    }
+    for (const was of left.values()) {
+      if (!ofSchedule(was)) triggers.remove(location, was);
+      const from = queueItem(location, was);
+      if (from) dueQueue.remove(from);
+    }
   }
 
   return {
     alarms,
-    occurrences,
+    triggers,
     ledger,
     leases,
     dueQueue,
@@ -42,12 +82,19 @@ export function prepareTables(db: DatabaseSync, undo: Undo, changes: Changes) {
     /** The alarm with its pending occurrences. */
     find(owner: string, alarmId: string): Stored | undefined {
       const found = alarms.find(owner, alarmId);
-      return found && stored({ seq: found.seq, ownerSeq: owners.seqOf(owner)!, owner, id: alarmId }, found.alarm);
+      return found && stored(found);
     },
 
     /** The alarm of a lease, with all its pending occurrences. */
-    ofLease({ alarm: seq, owner: ownerSeq, key: { owner, alarmId: id }, row }: Lease): Stored {
-      return stored({ seq, ownerSeq, owner, id }, row ?? alarms.at(seq)!);
+    ofLease({ alarm: seq }: Lease): Stored {
+      return stored(alarms.at(seq)!);
+    },
+
+    /** Stores a new alarm. */
+    insert(alarm: AlarmState['alarm'], ownerSeq: number, first: Occurrence): void {
+      const seq = alarms.insert(alarm, ownerSeq, first);
+      const item = queueItem({ seq, ownerSeq, owner: alarm.owner, id: alarm.id }, first);
+      if (item) dueQueue.add(item);
     },
 
     /**
@@ -59,23 +106,21 @@ export function prepareTables(db: DatabaseSync, undo: Undo, changes: Changes) {
      *   removed with its lease is recorded here
      * @returns the change in the owner's open alarms: 1, 0 or -1
      */
-    write({ location, state }: Stored, wanted: AlarmState, settled?: string): number {
+    write({ row, state }: Stored, wanted: AlarmState, settled?: string): number {
+      const { location } = row;
       const difference = differenceOf(state, wanted);
       changes.noteTransition(state, wanted, difference, settled === undefined);
+      writeOccurrences(location, state.occurrences, wanted.occurrences);
+      const changed = [difference.added, difference.changed, difference.removed].some((those) => those.length > 0);
+      if (changed || difference.alarm.size > 0) alarms.update(row, wanted.alarm, wanted.occurrences.find(ofSchedule));
       for (const occurrence of difference.removed) {
-        occurrences.remove(location, occurrence);
         leases.release(location.seq, occurrence.scheduledFor);
         if (occurrence.leaseUntil !== null && occurrence.fireId !== settled)
           ledger.interrupted(location.seq, occurrence);
       }
-      for (const occurrence of difference.changed) {
-        const was = state.occurrences.find(({ fireId }) => fireId === occurrence.fireId)!;
-        occurrences.update(location, occurrence, was);
-        if (occurrence.leaseUntil === null) leases.release(location.seq, occurrence.scheduledFor);
-      }
-      for (const occurrence of difference.added) occurrences.insert(location, occurrence);
-      if (difference.alarm.size > 0) alarms.update(location.seq, wanted.alarm, difference.alarm);
-      leases.changed(location.seq, difference.alarm.size > 0);
+      for (const { leaseUntil, scheduledFor } of difference.changed)
+        if (leaseUntil === null) leases.release(location.seq, scheduledFor);
+      leases.changed(location.seq);
       return Number(isOpen(wanted.alarm.status)) - Number(isOpen(state.alarm.status));
     },
   };

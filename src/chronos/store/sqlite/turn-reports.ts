@@ -12,17 +12,23 @@ const TURN_REPORT = shapeOf(TURN_REPORT_COLUMNS);
 export function prepareTurnReports(db: DatabaseSync) {
   const pending = prepareQuery(
     db,
-    `SELECT 1 FROM alarms AS a CROSS JOIN owed AS o ON o.alarm = a.seq
-     WHERE a.owner = ?1 AND a.id = ?2 AND o.scheduled_for = ?3 AND (o.attempt >= 1 OR EXISTS (
+    `SELECT 1 FROM definitions AS d CROSS JOIN (
+       SELECT alarm, scheduled_for, attempt FROM progress UNION ALL SELECT alarm, scheduled_for, attempt FROM triggers
+     ) AS o ON o.alarm = d.seq
+     WHERE d.owner = ?1 AND d.id = ?2 AND o.scheduled_for = ?3 AND (o.attempt >= 1 OR EXISTS (
        SELECT 1 FROM leases AS l WHERE l.alarm = o.alarm AND l.scheduled_for = o.scheduled_for AND l.attempt >= 1))`,
     () => true,
   );
   const attempted = prepareQuery(
     db,
     `SELECT 1 FROM (
-       SELECT f.scheduled_for FROM alarms AS a CROSS JOIN ledger AS f ON f.alarm = a.seq
-       WHERE a.owner = ? AND a.id = ? AND f.started_at >= ? ORDER BY f.started_at LIMIT ${ATTEMPTS_READ})
-     WHERE scheduled_for = ? LIMIT 1`,
+       SELECT last_scheduled_for AS scheduled_for FROM definitions AS d CROSS JOIN progress AS p ON p.alarm = d.seq
+       WHERE d.owner = ?1 AND d.id = ?2 AND p.last_started_at >= ?3
+       UNION ALL
+       SELECT scheduled_for FROM (
+         SELECT f.scheduled_for FROM definitions AS d CROSS JOIN ledger AS f ON f.alarm = d.seq
+         WHERE d.owner = ?1 AND d.id = ?2 AND f.started_at >= ?3 ORDER BY f.started_at LIMIT ${ATTEMPTS_READ}))
+     WHERE scheduled_for = ?4 LIMIT 1`,
     () => true,
   );
   const insert = db.prepare(`

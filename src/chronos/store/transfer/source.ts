@@ -39,7 +39,7 @@ class AlarmFile {
 
   /** The number of rows of a table, counted in the table and not in an index. */
   count({ source: { rows } }: MovingTable): number {
-    const row = read(() => this.#db.prepare(`SELECT count(*) AS rows FROM ${rows} NOT INDEXED`).get());
+    const row = read(() => this.#db.prepare(`SELECT count(*) AS rows FROM ${rows}`).get());
     return (row as { rows: number }).rows;
   }
 
@@ -139,8 +139,9 @@ export class SourceView extends AlarmFile {
 
   /** A file of an earlier Reveille may lack a table, or name it differently; the move itself migrates it. */
   override count(table: MovingTable): number {
-    const rows = [table.source.rows, table.name].find((name) => this.#tables.has(name));
-    return rows === undefined ? 0 : super.count({ ...table, source: { ...table.source, rows } });
+    if (this.#tables.has('progress')) return super.count(table);
+    const { name: rows } = table;
+    return this.#tables.has(rows) ? super.count({ ...table, source: { ...table.source, rows } }) : 0;
   }
 
   close(): void {

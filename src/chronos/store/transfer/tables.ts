@@ -13,7 +13,7 @@ export type MovingTable = {
   name: 'alarms' | 'occurrences' | 'fire_attempts' | 'fire_receipts' | 'agent_keys' | 'owners';
   /** Comma-separated names of its columns. */
   columns: string;
-  /** SQLite: what to select, from where, and the table that has a row for each. */
+  /** SQLite: what to select, from where, and what to count in the tables themselves. */
   source: { columns: string; from: string; rows: string };
   /** PostgreSQL: columns that only it has, and their initial values. */
   extra: { columns: string; values: string };
@@ -37,7 +37,15 @@ type Plan<T> = {
 
 const NOTHING = { columns: '', values: '' };
 
-function table<T>({ name, shape, key, from = name, rows = name, renamed, extra = NOTHING }: Plan<T>): MovingTable {
+function table<T>({
+  name,
+  shape,
+  key,
+  from = name,
+  rows = `${name} NOT INDEXED`,
+  renamed,
+  extra = NOTHING,
+}: Plan<T>): MovingTable {
   const columns = shape.list();
   return {
     name,
@@ -56,21 +64,23 @@ export const MOVING_TABLES: readonly MovingTable[] = [
     name: 'alarms',
     shape: ALARM,
     key: ['owner', 'id'],
-    from: 'alarms CROSS JOIN alarm_texts USING (seq)',
+    rows: 'definitions NOT INDEXED',
     extra: { columns: 'revision, ', values: '0, ' },
   }),
   table({
     name: 'occurrences',
     shape: OCCURRENCE,
     key: ['owner', 'alarmId', 'fireId'],
-    rows: 'owed',
+    rows: `(SELECT alarm FROM progress NOT INDEXED WHERE scheduled_for IS NOT NULL
+      UNION ALL SELECT alarm FROM triggers NOT INDEXED)`,
     extra: { columns: 'alarm_revision, ', values: '0, ' },
   }),
   table({
     name: 'fire_attempts',
     shape: ATTEMPT,
     key: ['owner', 'alarmId', 'startedAt', 'fireId', 'attempt'],
-    rows: 'ledger',
+    rows: `(SELECT alarm FROM ledger NOT INDEXED
+      UNION ALL SELECT alarm FROM progress NOT INDEXED WHERE last_attempt IS NOT NULL)`,
   }),
   table({
     name: 'fire_receipts',

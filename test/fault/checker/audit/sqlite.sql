@@ -7,43 +7,83 @@ CREATE TABLE IF NOT EXISTS checker_audit (
   after  TEXT
 ) STRICT;
 
-CREATE TRIGGER IF NOT EXISTS checker_alarm_came AFTER INSERT ON alarms BEGIN
-  INSERT INTO checker_audit ("at", "table", after) VALUES (
-    CAST(unixepoch('subsec') * 1000 AS INTEGER), 'alarms', json_object('id', NEW.id, 'status', NEW.status));
+-- A row of progress has the status of an alarm, the occurrence of its schedule, and its last attempt.
+CREATE TRIGGER IF NOT EXISTS checker_alarm_came AFTER INSERT ON progress BEGIN
+  INSERT INTO checker_audit ("at", "table", after)
+    SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER), 'alarms', json_object('id', id, 'status', NEW.status) FROM definitions WHERE seq = NEW.alarm;
 END;
-CREATE TRIGGER IF NOT EXISTS checker_alarm_changed AFTER UPDATE ON alarms WHEN OLD.status <> NEW.status BEGIN
-  INSERT INTO checker_audit ("at", "table", before, after) VALUES (
-    CAST(unixepoch('subsec') * 1000 AS INTEGER), 'alarms',
-    json_object('id', OLD.id, 'status', OLD.status), json_object('id', NEW.id, 'status', NEW.status));
+CREATE TRIGGER IF NOT EXISTS checker_alarm_changed AFTER UPDATE ON progress WHEN OLD.status <> NEW.status BEGIN
+  INSERT INTO checker_audit ("at", "table", before, after)
+    SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER), 'alarms', json_object('id', id, 'status', OLD.status), json_object('id', id, 'status', NEW.status)
+    FROM definitions WHERE seq = NEW.alarm;
 END;
-CREATE TRIGGER IF NOT EXISTS checker_alarm_went AFTER DELETE ON alarms BEGIN
-  INSERT INTO checker_audit ("at", "table", before) VALUES (
-    CAST(unixepoch('subsec') * 1000 AS INTEGER), 'alarms', json_object('id', OLD.id, 'status', OLD.status));
+CREATE TRIGGER IF NOT EXISTS checker_alarm_went AFTER DELETE ON progress BEGIN
+  INSERT INTO checker_audit ("at", "table", before)
+    SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER), 'alarms', json_object('id', id, 'status', OLD.status) FROM definitions WHERE seq = OLD.alarm;
 END;
 
 -- A lease is a separate row here; the audit shows it together with the pending occurrence.
-CREATE TRIGGER IF NOT EXISTS checker_occurrence_came AFTER INSERT ON owed BEGIN
+CREATE TRIGGER IF NOT EXISTS checker_trigger_came AFTER INSERT ON triggers BEGIN
   INSERT INTO checker_audit ("at", "table", after) SELECT
     CAST(unixepoch('subsec') * 1000 AS INTEGER), 'occurrences',
-    json_object('fireId', a.id || '@' || NEW.scheduled_for, 'alarmId', a.id, 'source', NEW.source, 'nominal', NEW.nominal,
+    json_object('fireId', a.id || '@' || NEW.scheduled_for, 'alarmId', a.id, 'source', 'trigger', 'nominal', NEW.nominal,
       'dueAt', NEW.due_at, 'attempt', coalesce(l.attempt, NEW.attempt), 'fence', coalesce(l.fence, NEW.fence), 'leaseUntil', l.lease_until, 'claimedAt', l.claimed_at)
-  FROM alarms AS a LEFT JOIN leases AS l ON l.alarm = NEW.alarm AND l.scheduled_for = NEW.scheduled_for WHERE a.seq = NEW.alarm;
+  FROM definitions AS a LEFT JOIN leases AS l ON l.alarm = NEW.alarm AND l.scheduled_for = NEW.scheduled_for WHERE a.seq = NEW.alarm;
 END;
-CREATE TRIGGER IF NOT EXISTS checker_occurrence_changed AFTER UPDATE ON owed BEGIN
+CREATE TRIGGER IF NOT EXISTS checker_trigger_changed AFTER UPDATE ON triggers BEGIN
   INSERT INTO checker_audit ("at", "table", before, after) SELECT
     CAST(unixepoch('subsec') * 1000 AS INTEGER), 'occurrences',
-    json_object('fireId', a.id || '@' || OLD.scheduled_for, 'alarmId', a.id, 'source', OLD.source, 'nominal', OLD.nominal,
+    json_object('fireId', a.id || '@' || OLD.scheduled_for, 'alarmId', a.id, 'source', 'trigger', 'nominal', OLD.nominal,
       'dueAt', OLD.due_at, 'attempt', coalesce(l.attempt, OLD.attempt), 'fence', coalesce(l.fence, OLD.fence), 'leaseUntil', l.lease_until, 'claimedAt', l.claimed_at),
-    json_object('fireId', a.id || '@' || NEW.scheduled_for, 'alarmId', a.id, 'source', NEW.source, 'nominal', NEW.nominal,
+    json_object('fireId', a.id || '@' || NEW.scheduled_for, 'alarmId', a.id, 'source', 'trigger', 'nominal', NEW.nominal,
       'dueAt', NEW.due_at, 'attempt', coalesce(l.attempt, NEW.attempt), 'fence', coalesce(l.fence, NEW.fence), 'leaseUntil', l.lease_until, 'claimedAt', l.claimed_at)
-  FROM alarms AS a LEFT JOIN leases AS l ON l.alarm = NEW.alarm AND l.scheduled_for = NEW.scheduled_for WHERE a.seq = NEW.alarm;
+  FROM definitions AS a LEFT JOIN leases AS l ON l.alarm = NEW.alarm AND l.scheduled_for = NEW.scheduled_for WHERE a.seq = NEW.alarm;
 END;
-CREATE TRIGGER IF NOT EXISTS checker_occurrence_went AFTER DELETE ON owed BEGIN
+CREATE TRIGGER IF NOT EXISTS checker_trigger_went AFTER DELETE ON triggers BEGIN
   INSERT INTO checker_audit ("at", "table", before) SELECT
     CAST(unixepoch('subsec') * 1000 AS INTEGER), 'occurrences',
-    json_object('fireId', a.id || '@' || OLD.scheduled_for, 'alarmId', a.id, 'source', OLD.source, 'nominal', OLD.nominal,
+    json_object('fireId', a.id || '@' || OLD.scheduled_for, 'alarmId', a.id, 'source', 'trigger', 'nominal', OLD.nominal,
       'dueAt', OLD.due_at, 'attempt', coalesce(l.attempt, OLD.attempt), 'fence', coalesce(l.fence, OLD.fence), 'leaseUntil', l.lease_until, 'claimedAt', l.claimed_at)
-  FROM alarms AS a LEFT JOIN leases AS l ON l.alarm = OLD.alarm AND l.scheduled_for = OLD.scheduled_for WHERE a.seq = OLD.alarm;
+  FROM definitions AS a LEFT JOIN leases AS l ON l.alarm = OLD.alarm AND l.scheduled_for = OLD.scheduled_for WHERE a.seq = OLD.alarm;
+END;
+CREATE TRIGGER IF NOT EXISTS checker_schedule_came AFTER INSERT ON progress WHEN NEW.scheduled_for IS NOT NULL BEGIN
+  INSERT INTO checker_audit ("at", "table", after) SELECT
+    CAST(unixepoch('subsec') * 1000 AS INTEGER), 'occurrences',
+    json_object('fireId', a.id || '@' || NEW.scheduled_for, 'alarmId', a.id, 'source', 'schedule', 'nominal', NEW.nominal,
+      'dueAt', NEW.due_at, 'attempt', coalesce(l.attempt, NEW.attempt), 'fence', coalesce(l.fence, NEW.fence), 'leaseUntil', l.lease_until, 'claimedAt', l.claimed_at)
+  FROM definitions AS a LEFT JOIN leases AS l ON l.alarm = NEW.alarm AND l.scheduled_for = NEW.scheduled_for WHERE a.seq = NEW.alarm;
+END;
+CREATE TRIGGER IF NOT EXISTS checker_schedule_changed AFTER UPDATE ON progress
+  WHEN OLD.scheduled_for = NEW.scheduled_for
+    AND (OLD.nominal, OLD.attempt, OLD.fence, OLD.due_at) IS NOT (NEW.nominal, NEW.attempt, NEW.fence, NEW.due_at)
+BEGIN
+  INSERT INTO checker_audit ("at", "table", before, after) SELECT
+    CAST(unixepoch('subsec') * 1000 AS INTEGER), 'occurrences',
+    json_object('fireId', a.id || '@' || OLD.scheduled_for, 'alarmId', a.id, 'source', 'schedule', 'nominal', OLD.nominal,
+      'dueAt', OLD.due_at, 'attempt', coalesce(l.attempt, OLD.attempt), 'fence', coalesce(l.fence, OLD.fence), 'leaseUntil', l.lease_until, 'claimedAt', l.claimed_at),
+    json_object('fireId', a.id || '@' || NEW.scheduled_for, 'alarmId', a.id, 'source', 'schedule', 'nominal', NEW.nominal,
+      'dueAt', NEW.due_at, 'attempt', coalesce(l.attempt, NEW.attempt), 'fence', coalesce(l.fence, NEW.fence), 'leaseUntil', l.lease_until, 'claimedAt', l.claimed_at)
+  FROM definitions AS a LEFT JOIN leases AS l ON l.alarm = NEW.alarm AND l.scheduled_for = NEW.scheduled_for WHERE a.seq = NEW.alarm;
+END;
+CREATE TRIGGER IF NOT EXISTS checker_schedule_moved AFTER UPDATE ON progress WHEN OLD.scheduled_for IS NOT NEW.scheduled_for BEGIN
+  INSERT INTO checker_audit ("at", "table", before) SELECT
+    CAST(unixepoch('subsec') * 1000 AS INTEGER), 'occurrences',
+    json_object('fireId', a.id || '@' || OLD.scheduled_for, 'alarmId', a.id, 'source', 'schedule', 'nominal', OLD.nominal,
+      'dueAt', OLD.due_at, 'attempt', coalesce(l.attempt, OLD.attempt), 'fence', coalesce(l.fence, OLD.fence), 'leaseUntil', l.lease_until, 'claimedAt', l.claimed_at)
+  FROM definitions AS a LEFT JOIN leases AS l ON l.alarm = OLD.alarm AND l.scheduled_for = OLD.scheduled_for WHERE a.seq = OLD.alarm AND OLD.scheduled_for IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM triggers AS t WHERE t.alarm = OLD.alarm AND t.scheduled_for = OLD.scheduled_for);
+  INSERT INTO checker_audit ("at", "table", after) SELECT
+    CAST(unixepoch('subsec') * 1000 AS INTEGER), 'occurrences',
+    json_object('fireId', a.id || '@' || NEW.scheduled_for, 'alarmId', a.id, 'source', 'schedule', 'nominal', NEW.nominal,
+      'dueAt', NEW.due_at, 'attempt', coalesce(l.attempt, NEW.attempt), 'fence', coalesce(l.fence, NEW.fence), 'leaseUntil', l.lease_until, 'claimedAt', l.claimed_at)
+  FROM definitions AS a LEFT JOIN leases AS l ON l.alarm = NEW.alarm AND l.scheduled_for = NEW.scheduled_for WHERE a.seq = NEW.alarm AND NEW.scheduled_for IS NOT NULL;
+END;
+CREATE TRIGGER IF NOT EXISTS checker_schedule_went AFTER DELETE ON progress WHEN OLD.scheduled_for IS NOT NULL BEGIN
+  INSERT INTO checker_audit ("at", "table", before) SELECT
+    CAST(unixepoch('subsec') * 1000 AS INTEGER), 'occurrences',
+    json_object('fireId', a.id || '@' || OLD.scheduled_for, 'alarmId', a.id, 'source', 'schedule', 'nominal', OLD.nominal,
+      'dueAt', OLD.due_at, 'attempt', coalesce(l.attempt, OLD.attempt), 'fence', coalesce(l.fence, OLD.fence), 'leaseUntil', l.lease_until, 'claimedAt', l.claimed_at)
+  FROM definitions AS a LEFT JOIN leases AS l ON l.alarm = OLD.alarm AND l.scheduled_for = OLD.scheduled_for WHERE a.seq = OLD.alarm;
 END;
 
 CREATE TRIGGER IF NOT EXISTS checker_lease_came AFTER INSERT ON leases BEGIN
@@ -53,7 +93,10 @@ CREATE TRIGGER IF NOT EXISTS checker_lease_came AFTER INSERT ON leases BEGIN
       'dueAt', o.due_at, 'attempt', o.attempt, 'fence', o.fence, 'leaseUntil', NULL, 'claimedAt', NULL),
     json_object('fireId', a.id || '@' || o.scheduled_for, 'alarmId', a.id, 'source', o.source, 'nominal', o.nominal,
       'dueAt', o.due_at, 'attempt', NEW.attempt, 'fence', NEW.fence, 'leaseUntil', NEW.lease_until, 'claimedAt', NEW.claimed_at)
-  FROM owed AS o JOIN alarms AS a ON a.seq = o.alarm WHERE o.alarm = NEW.alarm AND o.scheduled_for = NEW.scheduled_for;
+  FROM (
+    SELECT alarm, 'schedule' AS source, scheduled_for, nominal, due_at, attempt, fence FROM progress
+    UNION ALL SELECT alarm, 'trigger', scheduled_for, nominal, due_at, attempt, fence FROM triggers
+  ) AS o JOIN definitions AS a ON a.seq = o.alarm WHERE o.alarm = NEW.alarm AND o.scheduled_for = NEW.scheduled_for;
 END;
 CREATE TRIGGER IF NOT EXISTS checker_lease_changed AFTER UPDATE ON leases BEGIN
   INSERT INTO checker_audit ("at", "table", before, after) SELECT
@@ -62,7 +105,10 @@ CREATE TRIGGER IF NOT EXISTS checker_lease_changed AFTER UPDATE ON leases BEGIN
       'dueAt', o.due_at, 'attempt', OLD.attempt, 'fence', OLD.fence, 'leaseUntil', OLD.lease_until, 'claimedAt', OLD.claimed_at),
     json_object('fireId', a.id || '@' || o.scheduled_for, 'alarmId', a.id, 'source', o.source, 'nominal', o.nominal,
       'dueAt', o.due_at, 'attempt', NEW.attempt, 'fence', NEW.fence, 'leaseUntil', NEW.lease_until, 'claimedAt', NEW.claimed_at)
-  FROM owed AS o JOIN alarms AS a ON a.seq = o.alarm WHERE o.alarm = NEW.alarm AND o.scheduled_for = NEW.scheduled_for;
+  FROM (
+    SELECT alarm, 'schedule' AS source, scheduled_for, nominal, due_at, attempt, fence FROM progress
+    UNION ALL SELECT alarm, 'trigger', scheduled_for, nominal, due_at, attempt, fence FROM triggers
+  ) AS o JOIN definitions AS a ON a.seq = o.alarm WHERE o.alarm = NEW.alarm AND o.scheduled_for = NEW.scheduled_for;
 END;
 CREATE TRIGGER IF NOT EXISTS checker_lease_went AFTER DELETE ON leases BEGIN
   INSERT INTO checker_audit ("at", "table", before, after) SELECT
@@ -71,25 +117,48 @@ CREATE TRIGGER IF NOT EXISTS checker_lease_went AFTER DELETE ON leases BEGIN
       'dueAt', o.due_at, 'attempt', OLD.attempt, 'fence', OLD.fence, 'leaseUntil', OLD.lease_until, 'claimedAt', OLD.claimed_at),
     json_object('fireId', a.id || '@' || o.scheduled_for, 'alarmId', a.id, 'source', o.source, 'nominal', o.nominal,
       'dueAt', o.due_at, 'attempt', o.attempt, 'fence', o.fence, 'leaseUntil', NULL, 'claimedAt', NULL)
-  FROM owed AS o JOIN alarms AS a ON a.seq = o.alarm WHERE o.alarm = OLD.alarm AND o.scheduled_for = OLD.scheduled_for;
+  FROM (
+    SELECT alarm, 'schedule' AS source, scheduled_for, nominal, due_at, attempt, fence FROM progress
+    UNION ALL SELECT alarm, 'trigger', scheduled_for, nominal, due_at, attempt, fence FROM triggers
+  ) AS o JOIN definitions AS a ON a.seq = o.alarm WHERE o.alarm = OLD.alarm AND o.scheduled_for = OLD.scheduled_for;
 END;
 
-CREATE TRIGGER IF NOT EXISTS checker_attempt_came AFTER INSERT ON ledger BEGIN
+-- An attempt enters the ledger when a later one takes its place in the row of progress: it came with that row.
+CREATE TRIGGER IF NOT EXISTS checker_attempt_came AFTER INSERT ON ledger
+  WHEN NOT EXISTS (
+    SELECT 1 FROM progress AS p WHERE p.alarm = NEW.alarm
+      AND (p.last_scheduled_for, p.last_attempt, p.last_started_at) IS (NEW.scheduled_for, NEW.attempt, NEW.started_at))
+BEGIN
   INSERT INTO checker_audit ("at", "table", after) SELECT
     CAST(unixepoch('subsec') * 1000 AS INTEGER), 'fire_attempts',
     json_object('fireId', a.id || '@' || NEW.scheduled_for, 'alarmId', a.id, 'attempt', NEW.attempt, 'outcome', NEW.outcome)
-  FROM alarms AS a WHERE a.seq = NEW.alarm;
+  FROM definitions AS a WHERE a.seq = NEW.alarm;
+END;
+CREATE TRIGGER IF NOT EXISTS checker_last_attempt_came AFTER UPDATE ON progress
+  WHEN (OLD.last_scheduled_for, OLD.last_attempt, OLD.last_started_at) IS NOT (NEW.last_scheduled_for, NEW.last_attempt, NEW.last_started_at)
+    AND NEW.last_attempt IS NOT NULL
+BEGIN
+  INSERT INTO checker_audit ("at", "table", after) SELECT
+    CAST(unixepoch('subsec') * 1000 AS INTEGER), 'fire_attempts',
+    json_object('fireId', a.id || '@' || NEW.last_scheduled_for, 'alarmId', a.id, 'attempt', NEW.last_attempt, 'outcome', NEW.last_outcome)
+  FROM definitions AS a WHERE a.seq = NEW.alarm;
 END;
 CREATE TRIGGER IF NOT EXISTS checker_attempt_changed AFTER UPDATE ON ledger BEGIN
   INSERT INTO checker_audit ("at", "table", before, after) SELECT
     CAST(unixepoch('subsec') * 1000 AS INTEGER), 'fire_attempts',
     json_object('fireId', a.id || '@' || OLD.scheduled_for, 'alarmId', a.id, 'attempt', OLD.attempt, 'outcome', OLD.outcome),
     json_object('fireId', a.id || '@' || NEW.scheduled_for, 'alarmId', a.id, 'attempt', NEW.attempt, 'outcome', NEW.outcome)
-  FROM alarms AS a WHERE a.seq = NEW.alarm;
+  FROM definitions AS a WHERE a.seq = NEW.alarm;
 END;
 CREATE TRIGGER IF NOT EXISTS checker_attempt_went AFTER DELETE ON ledger BEGIN
   INSERT INTO checker_audit ("at", "table", before) SELECT
     CAST(unixepoch('subsec') * 1000 AS INTEGER), 'fire_attempts',
     json_object('fireId', a.id || '@' || OLD.scheduled_for, 'alarmId', a.id, 'attempt', OLD.attempt, 'outcome', OLD.outcome)
-  FROM alarms AS a WHERE a.seq = OLD.alarm;
+  FROM definitions AS a WHERE a.seq = OLD.alarm;
+END;
+CREATE TRIGGER IF NOT EXISTS checker_last_attempt_went AFTER DELETE ON progress WHEN OLD.last_attempt IS NOT NULL BEGIN
+  INSERT INTO checker_audit ("at", "table", before) SELECT
+    CAST(unixepoch('subsec') * 1000 AS INTEGER), 'fire_attempts',
+    json_object('fireId', a.id || '@' || OLD.last_scheduled_for, 'alarmId', a.id, 'attempt', OLD.last_attempt, 'outcome', OLD.last_outcome)
+  FROM definitions AS a WHERE a.seq = OLD.alarm;
 END;
