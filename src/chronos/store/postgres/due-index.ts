@@ -63,17 +63,15 @@ export class DueIndex {
   constructor(buckets: Buckets, clock: Clock) {
     this.#buckets = buckets;
     this.#clock = clock;
-    this.#entries = buckets
-      .all()
-      .map(() => ({
-        due: undefined,
-        excluded: [],
-        remaining: undefined,
-        queriedAt: 0,
-        stored: Infinity,
-        claimedTo: BEGINNING,
-        claimedToAt: 0,
-      }));
+    this.#entries = buckets.all().map(() => ({
+      due: undefined,
+      excluded: [],
+      remaining: undefined,
+      queriedAt: 0,
+      stored: Infinity,
+      claimedTo: BEGINNING,
+      claimedToAt: 0,
+    }));
   }
 
   /**

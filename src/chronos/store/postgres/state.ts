@@ -5,15 +5,7 @@ import type { Alarm, AlarmState } from '../../alarm/alarm.ts';
 import { type AlarmFilter, type AlarmSearch, lowerCaseAscii, SEARCH_STEP, type UpcomingRequest } from '../store.ts';
 import type { Buckets } from './buckets.ts';
 import type { Executor, PrimaryPool } from './pool.ts';
-import {
-  ALARM_ROWS,
-  LAST,
-  readState,
-  STATE_COLUMNS,
-  type Versioned,
-  withDefinition,
-  withProgress,
-} from './rows.ts';
+import { ALARM_ROWS, LAST, readState, STATE_COLUMNS, type Versioned, withDefinition, withProgress } from './rows.ts';
 import { type Call, statement } from './statement.ts';
 
 /** Sorts after every id. */

@@ -1,5 +1,4 @@
 /** Turn reports of fires. */
-import { isOccurrence, partsOfFireId } from '../../../wire/fire-id.ts';
 import type { TurnStage } from '../../../wire/turn-report.ts';
 import { ATTEMPTS_READ, type StoredTurnReport } from '../../alarm/fire-history.ts';
 import type { FireTurnReports } from '../store.ts';
@@ -24,9 +23,9 @@ const FIRE = `
 
 /** The instant that a fire of the alarm stands for; `undefined` for any other name. */
 function instantOf(alarmId: string, fireId: string): number | undefined {
-  if (!isOccurrence(fireId)) return undefined;
-  const parts = partsOfFireId(fireId);
-  return parts.alarmId === alarmId ? parts.dueEpochMs : undefined;
+  const prefix = `${alarmId}@`;
+  const instant = fireId.slice(prefix.length);
+  return fireId.startsWith(prefix) && /^\d{1,15}$/.test(instant) ? Number(instant) : undefined;
 }
 
 const HAS_FIRE = statement('has_fire', `SELECT EXISTS (${FIRE})`);
