@@ -30,7 +30,6 @@ async function claimOnce(store: AlarmStore): Promise<number | undefined> {
     limit: BATCH,
     perOwner: BATCH,
     inFlight: new Map(),
-    leaseUntil: now + 15_000,
   });
   const took = performance.now() - startedAt;
   if (claims.length === 0) return undefined;

@@ -36,7 +36,6 @@ test('the defaults are those of the contract, and the object is frozen', () => {
     CHRONOS_EVENT_STREAMS_PER_OWNER: 32,
     CHRONOS_ROUTER_WAKE_URL: 'http://127.0.0.1:8088/internal/wake',
     CHRONOS_TICK_MS: 1000,
-    CHRONOS_CLAIM_LEASE_SECONDS: 15,
     CHRONOS_CONCURRENCY: 256,
     CHRONOS_USER_CONCURRENCY: 4,
     CHRONOS_MAX_FAILURES: 100,

@@ -69,8 +69,6 @@ export const chronosSettingsSchema = z.object({
   CHRONOS_METRICS_TOKEN: secretSetting.optional(),
   /** Polling interval for due occurrences, where no notification arrives. */
   CHRONOS_TICK_MS: wholeNumber(10, 60_000).default(1000),
-  /** How long the occurrences of a dead replica stay leased. */
-  CHRONOS_CLAIM_LEASE_SECONDS: wholeNumber(1, 3600).default(15),
   /** Concurrent deliveries. */
   CHRONOS_CONCURRENCY: wholeNumber(1, 10_000).default(256),
   /** Concurrent deliveries to one user's agent. */

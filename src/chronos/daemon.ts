@@ -1,7 +1,7 @@
 /** chronosd: creates store, dispatcher and HTTP server from a configuration. No other module does. */
 
 import { join } from 'node:path';
-import type { Clock } from '../kit/clock/clock.ts';
+import { type Clock, wait } from '../kit/clock/clock.ts';
 import { randomSecret } from '../kit/identity/secrets.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { routerKeys } from '../router/client.ts';
@@ -23,6 +23,8 @@ import { KeyRing } from './turn-reports/key-ring.ts';
 const WAKE_TIMEOUT_MS = 60_000;
 /** How long a drain waits for running deliveries. The rest have an unknown outcome and are repeated. */
 const DRAIN_MS = 10_000;
+/** Pause before another attempt to end the claims of an earlier process. */
+const ORPHANS_RETRY_MS = 500;
 
 export type ChronosOptions = {
   config: ChronosConfig;
@@ -80,9 +82,17 @@ async function openStore({ config, clock, log, onRemoteDue }: StoreOptions): Pro
     const store = openSqliteStore({ path: join(config.CHRONOS_DATA_DIR, 'chronos.db'), clock, log });
     return { store, opened: Promise.resolve() };
   }
-  const { openPostgresStore } = await import('./store/postgres/store.ts');
-  const options = { uri, clock, log, poolSize, buckets, onRemoteDue, prefers: 'rendezvous' as const };
-  return openEventually((onOutdated) => openPostgresStore({ ...options, onOutdated }), { clock, log });
+  const [{ openPostgresStore }, { Replica }] = await Promise.all([
+    import('./store/postgres/store.ts'),
+    import('./store/postgres/replicas.ts'),
+  ]);
+  // Deliveries go on while a store is opened again, so the claims' holder stays the same.
+  const replica = new Replica({ uri, clock, log });
+  const options = { uri, clock, log, poolSize, buckets, onRemoteDue, replica, prefers: 'rendezvous' as const };
+  return openEventually((onOutdated) => openPostgresStore({ ...options, onOutdated }), {
+    ...{ clock, log },
+    onClosed: () => replica.stop(),
+  });
 }
 
 /**
@@ -149,7 +159,6 @@ export async function startChronos({
     config: {
       concurrency: config.CHRONOS_CONCURRENCY,
       userConcurrency: config.CHRONOS_USER_CONCURRENCY,
-      leaseMs: config.CHRONOS_CLAIM_LEASE_SECONDS * 1000,
       tickMs: config.CHRONOS_TICK_MS,
       sharedCommits: config.CHRONOS_POSTGRES_URI === undefined,
     },
@@ -207,20 +216,24 @@ export async function startChronos({
     throw error;
   }
 
-  /** Releases leases of a killed process early, so that its work does not wait for them. */
-  const releaseOldLeases = async () => {
-    try {
-      const attempts = await store.endOrphanedLeases(store.now());
-      if (attempts > 0) log.info({ attempts }, 'an earlier process left running deliveries; they are retried now');
-    } catch (error) {
-      log.warn({ err: error }, 'leases of an earlier process could not be ended; each ends when it expires');
+  /** Ends the claims of a killed process; retries until it succeeds, because on SQLite nothing else ends them. */
+  const endOrphanedClaims = async () => {
+    while (!closed) {
+      try {
+        const attempts = await store.endOrphanedClaims(store.now());
+        if (attempts > 0) log.info({ attempts }, 'an earlier process left running deliveries; they are retried now');
+        return;
+      } catch (error) {
+        log.warn({ err: error }, 'claims of an earlier process could not be ended; retrying');
+        await wait(clock, ORPHANS_RETRY_MS);
+      }
     }
   };
 
   let stopPruning = async () => {};
   const begin = async () => {
     if (config.CHRONOS_DISPATCH && !closed) {
-      await releaseOldLeases();
+      await endOrphanedClaims();
       if (closed) return;
       dispatcher.start();
       stopPruning = startRetention(store, {

@@ -104,7 +104,7 @@ export function createMetrics({
   });
   const lostLeases = new Counter({
     name: 'chronos_lost_leases_total',
-    help: 'Outcomes that arrived after the lease had passed to another replica',
+    help: 'Outcomes that arrived after their claim had ended, because this replica counted as gone',
     registers,
   });
   const turns = new Counter({
@@ -168,7 +168,7 @@ export function createMetrics({
   });
   new Gauge({
     name: 'chronos_overdue_seconds',
-    help: 'How long the earliest occurrence without a lease has been due',
+    help: 'How long the earliest unclaimed occurrence has been due',
     registers,
     async collect() {
       const next = await store.nextDueAt(NO_OWNERS);
@@ -178,7 +178,7 @@ export function createMetrics({
 
   new Gauge({
     name: 'chronos_due',
-    help: `Due occurrences without a lease; counting stops at ${MOST_COUNTED}`,
+    help: `Unclaimed due occurrences; counting stops at ${MOST_COUNTED}`,
     registers,
     async collect() {
       this.set(await store.countDue({ now: clock.now(), atMost: MOST_COUNTED }));
@@ -232,7 +232,6 @@ export function createMetrics({
         create: (entry, limits) => counted('create', watched.create(entry, limits)),
         update: (owner, alarmId, transition, limits) =>
           counted('update', watched.update(owner, alarmId, transition, limits)),
-        renew: (keys, leaseUntil) => counted('renew', watched.renew(keys, leaseUntil)),
         async claim(request) {
           const began = clock.monotonic();
           const found = await counted('claim', watched.claim(request));

@@ -33,11 +33,9 @@ export type Occurrence = {
   attempt: number;
   /** Occurrences of the series that passed unfired before this one. */
   missedCount: number;
-  /** Every claim increments it. A replica with a lower value has lost the occurrence. */
+  /** Every claim increments it. A process with a lower value has lost the occurrence. */
   fence: number;
-  /** End of the current lease; `null` without a lease. */
-  leaseUntil: number | null;
-  /** When the current attempt was claimed; `null` without one. */
+  /** When the process that delivers it claimed it; `null` when none does. A claim lasts as long as its process. */
   claimedAt: number | null;
   /**
    * Why the router last deferred it, without U+0000; `null` when it did not. A deferral is neither an attempt nor a
@@ -90,9 +88,9 @@ export function storedBytes({ wakeMessage, payload, label }: Alarm): number {
   return ROW_BYTES + Buffer.byteLength(wakeMessage) + Buffer.byteLength(payload ?? '') + Buffer.byteLength(label);
 }
 
-/** Whether the occurrence has a lease that has not expired. */
-export function isLeased(occurrence: Occurrence, now: number): boolean {
-  return occurrence.leaseUntil !== null && occurrence.leaseUntil > now;
+/** Whether a process has claimed the occurrence to deliver it. */
+export function isClaimed(occurrence: Occurrence): boolean {
+  return occurrence.claimedAt !== null;
 }
 
 /** The pending occurrence of the alarm's own schedule, if any. */

@@ -12,7 +12,6 @@ import {
   complete,
   createInput,
   edit,
-  LEASE_MS,
   LIMITS,
   NOW,
   OWNER,
@@ -304,14 +303,14 @@ describe('editing the schedule during an attempt', () => {
 
   test('the attempt continues beside the new schedule and no longer belongs to it', () => {
     assert.deepEqual(
-      edited.occurrences.map(({ fireId, source, dueAt, leaseUntil }) => ({ fireId, source, dueAt, leaseUntil })),
+      edited.occurrences.map(({ fireId, source, dueAt, claimedAt }) => ({ fireId, source, dueAt, claimedAt })),
       [
-        { fireId: old, source: 'trigger', dueAt: null, leaseUntil: NOW + MINUTE + LEASE_MS },
+        { fireId: old, source: 'trigger', dueAt: null, claimedAt: NOW + MINUTE },
         {
           fireId: `${ALARM_ID}@${NOW + 11 * MINUTE + 1}`,
           source: 'schedule',
           dueAt: NOW + 11 * MINUTE + 1,
-          leaseUntil: null,
+          claimedAt: null,
         },
       ],
     );
@@ -339,12 +338,7 @@ describe('editing the schedule during an attempt', () => {
     assert.equal(after.alarm.failureCount, 0);
   });
 
-  test('an attempt with an expired lease is not waited for', () => {
-    const after = edit(inFlight, { delay_seconds: 600 }, NOW + MINUTE + LEASE_MS);
-    assert.equal(after.occurrences.length, 1);
-  });
-
-  test('an edit to the same instant keeps the lease of the occurrence', () => {
+  test('an edit to the same instant keeps the claim of the occurrence', () => {
     // This is possible only after the wall clock was set back.
     const after = edit(inFlight, { fire_at: at(NOW + MINUTE) }, NOW + 1);
     assert.deepEqual(after.occurrences, inFlight.occurrences);
@@ -363,7 +357,7 @@ describe('editing the limits of a schedule', () => {
     assert.deepEqual(scheduled(later), scheduled(jittered));
   });
 
-  test('an occurrence that is due stays pending, leased or not', () => {
+  test('an occurrence that is due stays pending, claimed or not', () => {
     const state = setAlarm(cron());
     for (const current of [state, claim(state, undefined, NOW + HOUR)]) {
       const after = edit(current, { max_fires: 9, jitter_seconds: 60 }, NOW + HOUR);

@@ -12,7 +12,7 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { RawJson } from '../../wire/json.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { showValue } from '../../wire/validate.ts';
-import { type Alarm, type AlarmState, isLeased, NOT_DEFERRED, type Occurrence, scheduledOccurrence } from './alarm.ts';
+import { type Alarm, type AlarmState, isClaimed, NOT_DEFERRED, type Occurrence, scheduledOccurrence } from './alarm.ts';
 import { compileSchedule } from './schedule.ts';
 import { DEFAULT_TIMEZONE, nextOccurrence, onlyOccurrence } from './series.ts';
 
@@ -173,19 +173,19 @@ const BOUNDING_FIELDS = ['jitter_seconds', 'ends_at', 'max_fires'] as const;
  * Replaces the old schedule with a new one. A running attempt becomes an occurrence of its own that is not retried. An
  * occurrence without an attempt is dropped.
  */
-function replaceScheduled(state: AlarmState, first: Occurrence, now: number): Occurrence[] {
+function replaceScheduled(state: AlarmState, first: Occurrence): Occurrence[] {
   const current = scheduledOccurrence(state);
   const others = state.occurrences.filter((occurrence) => occurrence !== current);
   if (!current) return [...others, first];
-  // The same instant is the same occurrence: it keeps its lease and its number of attempts.
+  // The same instant is the same occurrence: it keeps its claim and its number of attempts.
   if (current.fireId === first.fireId) return [...others, { ...current, dueAt: first.dueAt, ...NOT_DEFERRED }];
-  if (!isLeased(current, now)) return [...others, first];
+  if (!isClaimed(current)) return [...others, first];
   return [...others, { ...current, source: 'trigger', dueAt: null, ...NOT_DEFERRED }, first];
 }
 
-function restartSchedule(state: AlarmState, alarm: Alarm, first: Occurrence, now: number): AlarmState {
+function restartSchedule(state: AlarmState, alarm: Alarm, first: Occurrence): AlarmState {
   const pending = alarm.status === 'paused' ? { ...first, dueAt: null } : first;
-  return { alarm: { ...alarm, failureCount: 0 }, occurrences: replaceScheduled(state, pending, now) };
+  return { alarm: { ...alarm, failureCount: 0 }, occurrences: replaceScheduled(state, pending) };
 }
 
 /**
@@ -197,13 +197,13 @@ function applyLimits(state: AlarmState, alarm: Alarm, now: number, limits: Defin
   const after = current ? current.nominal - 1 : now;
   const first = alarm.kind === 'once' ? onlyOccurrence(alarm) : firstOfSeries(alarm, after, now, limits);
   const isDue = current !== undefined && (current.attempt > 0 || current.scheduledFor <= now);
-  return isDue ? { alarm, occurrences: state.occurrences } : restartSchedule(state, alarm, first, now);
+  return isDue ? { alarm, occurrences: state.occurrences } : restartSchedule(state, alarm, first);
 }
 
 /** Makes deferred occurrences due. */
 function releaseDeferred(state: AlarmState, now: number): AlarmState {
   const occurrences = state.occurrences.map((occurrence) =>
-    occurrence.heldReason === null || isLeased(occurrence, now)
+    occurrence.heldReason === null || isClaimed(occurrence)
       ? occurrence
       : { ...occurrence, dueAt: now, ...NOT_DEFERRED },
   );
@@ -250,7 +250,7 @@ export function editAlarm(
   };
   const state = alarm.urgent && !before.urgent ? releaseDeferred(stored, now) : stored;
   const edits = (fields: readonly (keyof AlarmPatch)[]) => fields.some((name) => patch[name] !== undefined);
-  if (edits(RESTARTING_FIELDS)) return restartSchedule(state, alarm, firstOccurrence(alarm, now, limits), now);
+  if (edits(RESTARTING_FIELDS)) return restartSchedule(state, alarm, firstOccurrence(alarm, now, limits));
   if (edits(BOUNDING_FIELDS)) return applyLimits(state, alarm, now, limits);
   return { alarm, occurrences: state.occurrences };
 }

@@ -7,7 +7,7 @@
  */
 import { ReveilleError } from '../../wire/errors.ts';
 import { fireIdOf } from '../../wire/fire-id.ts';
-import { type AlarmState, isLeased, NOT_DEFERRED, type Occurrence, scheduledOccurrence } from './alarm.ts';
+import { type AlarmState, isClaimed, NOT_DEFERRED, type Occurrence, scheduledOccurrence } from './alarm.ts';
 import { isScheduledFor, nextOccurrence } from './series.ts';
 
 /** Makes the occurrence pending without a due time. A deferral of it ends. */
@@ -26,7 +26,7 @@ export function cancelAlarm(state: AlarmState, now: number): AlarmState {
   const { alarm } = state;
   const open = alarm.status === 'active' || alarm.status === 'paused';
   const kept = state.occurrences.filter(
-    (occurrence) => isLeased(occurrence, now) || (!open && occurrence.source === 'schedule'),
+    (occurrence) => isClaimed(occurrence) || (!open && occurrence.source === 'schedule'),
   );
   return {
     alarm: open ? { ...alarm, status: 'cancelled', updatedAt: now } : alarm,
@@ -109,7 +109,6 @@ function fireNow(state: AlarmState, now: number): { state: AlarmState; fireId: s
     attempt: 0,
     missedCount: 0,
     fence: 0,
-    leaseUntil: null,
     claimedAt: null,
     ...NOT_DEFERRED,
   };

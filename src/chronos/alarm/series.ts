@@ -69,7 +69,6 @@ function occurrenceAt(alarm: AlarmTiming, nominal: number, missedCount: number):
     attempt: 0,
     missedCount,
     fence: 0,
-    leaseUntil: null,
     claimedAt: null,
     ...NOT_DEFERRED,
   };

@@ -171,7 +171,7 @@ for (const [kind, byMeanwhile] of Object.entries(EXPECTED) as [Kind, (typeof EXP
         assert.equal(after.alarm.lastFiredAt, delivered ? NOW + 7 : null, outcome);
         if (!delivered) assert.notEqual(after.alarm.lastError, null, outcome);
         assert.ok(
-          after.occurrences.every(({ leaseUntil }) => leaseUntil === null),
+          after.occurrences.every(({ claimedAt }) => claimedAt === null),
           outcome,
         );
       }
@@ -211,7 +211,7 @@ describe('retries', () => {
     assert.equal(show(state, fireId), 'active: next due');
   });
 
-  test('attempts with an expired lease are counted, so that no wake is repeated for ever', () => {
+  test('interrupted attempts are counted, so that no wake is repeated for ever', () => {
     let { state, fireId } = runningAttempt('once', 'active', { max_failures: 3 });
     const { dueAt } = scheduled(state);
     for (const failures of [1, 2]) {

@@ -180,9 +180,9 @@ function failed(state: AlarmState, fireId: string, failure: Failure): AlarmState
 }
 
 /**
- * A lease expired without an outcome, so it is unknown whether the wake arrived. It counts as a failure, so that a wake
- * that crashes its replica is not repeated for ever. The retry is immediate, because the occurrence has waited since
- * the claim.
+ * The process of a claim is gone without an outcome, so it is unknown whether the wake arrived. It counts as a failure,
+ * so that a wake that crashes its process is not repeated for ever. The retry is immediate, because the occurrence has
+ * waited since the claim.
  */
 export function settleInterrupted(state: AlarmState, fireId: string, at?: number): AlarmState {
   const { settled } = occurrenceOf(state, fireId);
@@ -239,25 +239,24 @@ export function settleReplaced(state: AlarmState, fireId: string, replacement: O
 }
 
 /**
- * The attempt of a lease without an outcome.
+ * The attempt of a claim without an outcome.
  *
- * @param knownAt when the loss of its replica is known, if that is before the lease expires; the attempt ends at the
- *   earlier of the two
+ * @param endedAt when its process counts as gone, or when its owner removed the occurrence
  */
-export function interruptedAttempt(leased: Occurrence, knownAt: number = leased.leaseUntil!): Attempt {
+export function interruptedAttempt(claimed: Occurrence, endedAt: number): Attempt {
   return {
-    fireId: leased.fireId,
-    alarmId: leased.alarmId,
-    owner: leased.owner,
-    scheduledFor: leased.scheduledFor,
-    attempt: leased.attempt,
-    startedAt: leased.claimedAt!,
+    fireId: claimed.fireId,
+    alarmId: claimed.alarmId,
+    owner: claimed.owner,
+    scheduledFor: claimed.scheduledFor,
+    attempt: claimed.attempt,
+    startedAt: claimed.claimedAt!,
     // The clock may have been set back since the claim.
-    finishedAt: Math.max(leased.claimedAt!, Math.min(leased.leaseUntil!, knownAt)),
+    finishedAt: Math.max(claimed.claimedAt!, endedAt),
     outcome: 'unknown',
     httpStatus: null,
     error: INTERRUPTED,
-    missedCount: leased.missedCount,
+    missedCount: claimed.missedCount,
     machineReadyMs: null,
     lateBecause: null,
   };

@@ -3,7 +3,7 @@ import { type AlarmView, alarmViewSchema, type FireView } from '../../wire/alarm
 import { type FieldName, type FieldType, fieldOf, memberOf } from '../../wire/alarm-fields.ts';
 import { RawJson } from '../../wire/json.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
-import { type AlarmState, type Attempt, isLeased, type Occurrence, scheduledOccurrence } from './alarm.ts';
+import { type AlarmState, type Attempt, isClaimed, type Occurrence, scheduledOccurrence } from './alarm.ts';
 
 /** Omits absent members, so that the JSON omits them too. */
 function present<T extends object>(members: { [K in keyof T]: T[K] | null | undefined }): T {
@@ -32,9 +32,9 @@ function firstDeferral({ occurrences }: AlarmState): AlarmView['held_back'] | nu
   // A deferred occurrence is later than scheduled. A replica of a version without deferrals may keep a reason when the
   // next occurrence of a series reuses the row; that occurrence is on time.
   const deferrals = occurrences.flatMap((occurrence) => {
-    const { heldReason: reason, scheduledFor, leaseUntil } = occurrence;
+    const { heldReason: reason, scheduledFor, claimedAt } = occurrence;
     const until = nextAttemptAt(occurrence);
-    return reason === null || until === undefined || until <= scheduledFor || leaseUntil !== null
+    return reason === null || until === undefined || until <= scheduledFor || claimedAt !== null
       ? []
       : [{ reason, until }];
   });
@@ -42,12 +42,12 @@ function firstDeferral({ occurrences }: AlarmState): AlarmView['held_back'] | nu
   return first ? { reason: first.reason, until: formatInstant(first.until) } : null;
 }
 
-type Member = { name: string; of: (state: AlarmState, now: number) => unknown };
+type Member = { name: string; of: (state: AlarmState) => unknown };
 
 /** Members that are no fields of the alarm. */
 const COMPUTED: Readonly<Record<string, Member['of']>> = {
   next_fire_at: (state) => instantOrNull(nextFireAt(state)),
-  in_flight: ({ occurrences }, now) => occurrences.some((occurrence) => isLeased(occurrence, now)),
+  in_flight: ({ occurrences }) => occurrences.some(isClaimed),
   held_back: firstDeferral,
 };
 
@@ -74,13 +74,10 @@ const MEMBERS = Object.keys(alarmViewSchema.shape).map(
   (name): Member => ({ name, of: COMPUTED[name] ?? viewOfField(name as FieldName) }),
 );
 
-/**
- * @param now decides whether an attempt is running
- */
-export function viewAlarm(state: AlarmState, now: number): AlarmView {
+export function viewAlarm(state: AlarmState): AlarmView {
   const view: Record<string, unknown> = {};
   for (const { name, of } of MEMBERS) {
-    const value = of(state, now);
+    const value = of(state);
     if (value !== null) view[name] = value;
   }
   return view as AlarmView;

@@ -14,7 +14,7 @@ const MAX_BATCH = 256;
 const SECOND_BATCH_MIN = 96;
 const RETRY_MS = 500;
 
-type Waiting = { completion: Completion; done: () => void };
+type Waiting = { completion: Completion; done: () => void; fail: (error: unknown) => void };
 
 /** Whether the store may accept the batch later. Any other failure is a defect. */
 function isTemporary(error: unknown): boolean {
@@ -62,12 +62,12 @@ export class CompletionBuffer {
   }
 
   /**
-   * Resolves once the outcome is durable, belongs to another replica's lease, or could not be applied because of a
-   * defect. It never resolves when {@link stop} comes first.
+   * Resolves once the outcome is durable, or its claim turned out to have ended before. Rejects when it could not be
+   * applied because of a defect. It never settles when {@link stop} comes first.
    */
   add(completion: Completion): Promise<void> {
-    return new Promise((done) => {
-      this.#waiting.push({ completion, done });
+    return new Promise((done, fail) => {
+      this.#waiting.push({ completion, done, fail });
       this.#schedule(this.#batchDelayMs);
     });
   }
@@ -79,7 +79,7 @@ export class CompletionBuffer {
     void this.#flush();
   }
 
-  /** Leaves waiting outcomes to the expiry of their leases; the store is not used again. */
+  /** Leaves waiting outcomes: their claims end with this process. The store is not used again. */
   stop(): void {
     this.#stopped = true;
     this.#timer?.();
@@ -128,17 +128,14 @@ export class CompletionBuffer {
       return [];
     } catch (error) {
       if (isTemporary(error)) {
-        // A store outage loses nothing. The outcomes wait here. If this process dies first, their leases expire and the
-        // wakes are repeated under the same fire ids.
+        // A store outage loses nothing. The outcomes wait here. If this process dies first, the wakes are repeated under
+        // the same fire ids.
         this.#log.error({ err: error, waiting: batch.length }, 'outcomes could not be stored; retrying');
         return batch;
       }
-      // An outcome that cannot be applied is a defect. It must not block the others in its batch. Alone, it is dropped,
-      // and its occurrence returns when the lease has expired.
+      // An outcome that cannot be applied is a defect. It must not block the others in its batch.
       if (batch.length > 1) return (await Promise.all(batch.map((waiting) => this.#write([waiting])))).flat();
-      const [waiting] = batch;
-      this.#log.error({ err: error, fire_id: waiting!.completion.key.fireId }, 'an outcome could not be applied');
-      waiting!.done();
+      batch[0]!.fail(error);
       return [];
     }
   }
@@ -149,7 +146,7 @@ export class CompletionBuffer {
       if (results[index] === 'lost_lease')
         this.#log.warn(
           { fire_id: completion.key.fireId, fence: completion.key.fence },
-          'lease lost before the outcome was stored',
+          'the claim had ended before the outcome was stored; another replica may repeat this wake',
         );
       done();
     });

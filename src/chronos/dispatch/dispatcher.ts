@@ -20,18 +20,16 @@ import {
   settleMissed,
   settleReplaced,
 } from '../alarm/settlement.ts';
+import { checkTransition } from '../store/difference.ts';
 import type { AlarmStore, Claim, LeaseKey } from '../store/store.ts';
 import { CompletionBuffer } from './completions.ts';
 import { InFlight, type InFlightBounds } from './in-flight.ts';
-import { LeaseKeeper } from './lease-keeper.ts';
 import type { Deferral, WakeResult, Waker } from './waker.ts';
 
 /** Shorter lateness needs no reason. */
 const UNEXPLAINED_LATENESS_MS = 1000;
 
 export type DispatcherConfig = InFlightBounds & {
-  /** How long a claim is valid unless it is renewed. */
-  leaseMs: number;
   /** Reads the store at least this often, independent of timers: wall clocks jump and laptops sleep. */
   tickMs: number;
   /**
@@ -79,7 +77,6 @@ const STORE_AFTER_DRAIN_MS = 1000;
 export class Dispatcher {
   readonly #options: DispatcherOptions;
   readonly #inFlight: InFlight;
-  readonly #leases: LeaseKeeper;
   readonly #completions: CompletionBuffer;
   readonly #wakeSignal: WakeSignal;
   #stopping = false;
@@ -94,7 +91,6 @@ export class Dispatcher {
     this.#options = options;
     this.#inFlight = new InFlight(config);
     this.#wakeSignal = new WakeSignal(clock);
-    this.#leases = new LeaseKeeper(store, clock, log, config.leaseMs);
     this.#completions = new CompletionBuffer(store, clock, log, {
       batchDelayMs: config.sharedCommits ? BATCH_DELAY_FOR_CLAIM_MS : BATCH_DELAY_MS,
       concurrentBatches: config.sharedCommits ? 1 : CONCURRENT_BATCHES,
@@ -120,8 +116,8 @@ export class Dispatcher {
    * Stops claiming, lets running deliveries finish and stores the outcomes. Deliveries that have not finished by the
    * limit are aborted: their outcome is recorded as unknown.
    *
-   * @param limitMs how long running deliveries may still take. An outcome that cannot be stored soon after is left to
-   *   its lease; in either case the wake is repeated under the same fire id
+   * @param limitMs how long running deliveries may still take. An outcome that cannot be stored soon after is lost with
+   *   this process; in either case the wake is repeated under the same fire id
    */
   async drain(limitMs: number): Promise<void> {
     this.#stopping = true;
@@ -130,7 +126,6 @@ export class Dispatcher {
     await this.#atMost(limitMs, settled);
     await this.#options.waker.close();
     await this.#atMost(STORE_AFTER_DRAIN_MS, settled);
-    this.#leases.stop();
     this.#completions.stop();
   }
 
@@ -170,7 +165,7 @@ export class Dispatcher {
       this.#emptyClaims = 0;
       return;
     }
-    // Due, but nothing was claimed: a lease had to be ended, or another replica was faster.
+    // Due, but nothing was claimed: another replica was faster.
     const pauseMs = Math.min(CONTENTION_MS * 2 ** this.#emptyClaims, config.tickMs);
     this.#emptyClaims++;
     await this.#wakeSignal.sleepUntil(clock.now() + pauseMs);
@@ -179,39 +174,62 @@ export class Dispatcher {
   /** Claims for the free slots and starts the deliveries; returns whether there were any. */
   async #claim(): Promise<boolean> {
     const { store, clock, config } = this.#options;
-    // The claim ends leases as of the instant by which ours were renewed. A clock jump in between ends none of them.
-    const now = clock.now();
-    await this.#leases.renewOverdue(now);
     if (this.#stopping) return false;
-    const leaseUntil = clock.now() + config.leaseMs;
     const limit = this.#inFlight.freeSlots;
     if (config.sharedCommits) this.#completions.flush();
     const claims = await store.claim({
-      now,
+      now: clock.now(),
       limit,
       perOwner: config.userConcurrency,
       inFlight: this.#inFlight.perOwner(),
-      leaseUntil,
     });
     this.#backlog = claims.length === limit;
-    // After a stall (SIGSTOP, a suspend) this process may have lost these leases.
-    if (clock.now() >= leaseUntil) return false;
-    for (const claim of claims) this.#begin(claim, leaseUntil);
+    for (const claim of claims) this.#begin(claim);
     return claims.length > 0;
   }
 
-  #begin(claim: Claim, leaseUntil: number): void {
+  #begin(claim: Claim): void {
     const { owner, id: alarmId } = claim.alarm;
     const { fireId, fence } = claim.occurrence;
     const key: LeaseKey = { owner, alarmId, fireId, fence };
-    this.#leases.add(key, leaseUntil);
-    const attempt = this.#attempt(claim, key)
-      .catch((error: unknown) => {
-        // Only a defect gets here; the lease expires and the occurrence is retried.
-        this.#options.log.error({ err: error, fire_id: fireId }, 'an attempt failed with an unexpected error');
-      })
-      .finally(() => this.#leases.release(key));
+    const attempt = this.#attempt(claim, key).catch((error: unknown) => {
+      // Only a defect gets here.
+      this.#options.log.error({ err: error, fire_id: fireId }, 'an attempt failed with an unexpected error');
+      return this.#endUnknown(claim, key);
+    });
     this.#inFlight.track(attempt);
+  }
+
+  /** Ends an attempt that a defect interrupted: a claim ends only with its outcome. It is retried like a failed one. */
+  async #endUnknown(claim: Claim, key: LeaseKey): Promise<void> {
+    const { clock, log, random } = this.#options;
+    const at = Math.max(clock.now(), claim.occurrence.claimedAt!);
+    const draw = random();
+    const error = 'the outcome could not be recorded because of a defect; the wake may or may not have arrived';
+    const settle: Transition = (state) => {
+      const retryAt = (failure: number) => at + retryDelayMs(failure, { random: draw });
+      try {
+        const settled = settleFailed(state, key.fireId, { error, at, final: false, retryAt });
+        checkTransition(state, settled);
+        return settled;
+      } catch (defect) {
+        log.error({ err: defect, fire_id: key.fireId }, 'a failed attempt could not be settled; it is only postponed');
+        const postponed = (one: Occurrence) => one.fireId === key.fireId && one.dueAt !== null;
+        const occurrences = state.occurrences.map((one) => (postponed(one) ? { ...one, dueAt: retryAt(99) } : one));
+        return { alarm: state.alarm, occurrences };
+      }
+    };
+    const outcome = { startedAt: claim.occurrence.claimedAt!, finishedAt: at, outcome: 'unknown' as const };
+    const record = attemptRecord(claim, {
+      ...outcome,
+      httpStatus: null,
+      error,
+      machineReadyMs: null,
+      lateBecause: null,
+    });
+    await this.#complete(key, record, settle).catch((defect: unknown) =>
+      log.error({ err: defect, fire_id: key.fireId }, 'a failed attempt could not be recorded'),
+    );
   }
 
   /** Processes one claim. Resolves when the outcome is durable. */

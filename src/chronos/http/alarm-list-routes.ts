@@ -88,7 +88,6 @@ function pageOf(service: ChronosService, owner: string, query: Query, limit: num
 }
 
 export function alarmListRoutes(app: HttpApp, service: ChronosService): void {
-  const { clock } = service;
   serve(app, CHRONOS_ROUTES.alarmMark, async (c) => {
     const owner = await ownerOfRequest(service, c);
     refuseQuery(c);
@@ -99,9 +98,8 @@ export function alarmListRoutes(app: HttpApp, service: ChronosService): void {
     const owner = await ownerOfRequest(service, c);
     const query = parseOrThrow(alarmListQuerySchema, c.req.query());
     const { states, next } = await pageOf(service, owner, query, query.limit ?? LIST_LIMIT_DEFAULT);
-    const now = clock.now();
     return sendOk(c, {
-      alarms: states.map((state) => viewAlarm(state, now)),
+      alarms: states.map((state) => viewAlarm(state)),
       count: states.length,
       next_cursor: next === undefined ? undefined : encodeCursor(next),
     });

@@ -148,7 +148,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const caller = gate ? await enter(c, gate) : await callerOf(service, c);
     await refuseBody(c);
     const now = clock.now();
-    return sendOk(c, viewAlarm(await change(c, caller, (state) => action(state, now)), now));
+    return sendOk(c, viewAlarm(await change(c, caller, (state) => action(state, now))));
   };
 
   serve(app, CHRONOS_ROUTES.createAlarm, async (c) => {
@@ -162,7 +162,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     refuseQuery(c);
     const state = await store.get(owner, alarmIdOf(c));
     if (!state) throw alarmNotFound();
-    return sendOk(c, viewAlarm(state, clock.now()));
+    return sendOk(c, viewAlarm(state));
   });
 
   serve(app, CHRONOS_ROUTES.patchAlarm, async (c) => {
@@ -172,7 +172,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const person = personOfRequest(c, caller);
     return sendOk(
       c,
-      viewAlarm(await change(c, caller, (state) => editAlarm(state, patch, now, { ...limits, person })), now),
+      viewAlarm(await change(c, caller, (state) => editAlarm(state, patch, now, { ...limits, person }))),
     );
   });
 
@@ -188,7 +188,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const fireIds = [...new Set(attempts.map(({ fireId }) => fireId))];
     const reports = fireIds.length > 0 ? await store.turnReportsOf(caller.owner, alarmIdOf(c), fireIds) : [];
     const lastTurn = lastTurnOf(attempts, reports);
-    return sendOk(c, viewAlarm(await change(c, caller, (state) => redriveAlarm(state, now, lastTurn)), now));
+    return sendOk(c, viewAlarm(await change(c, caller, (state) => redriveAlarm(state, now, lastTurn))));
   });
 
   serve(app, CHRONOS_ROUTES.triggerAlarm, async (c) => {
@@ -201,6 +201,6 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
       fireId = triggered.fireId;
       return triggered.state;
     });
-    return sendOk(c, { ...viewAlarm(state, now), fire_id: fireId });
+    return sendOk(c, { ...viewAlarm(state), fire_id: fireId });
   });
 }

@@ -57,7 +57,6 @@ export const OCCURRENCE_COLUMNS: Columns<Occurrence> = {
   attempt: bigint('attempt'),
   missedCount: bigint('missed_count'),
   fence: bigint('fence'),
-  leaseUntil: bigint('lease_until'),
   claimedAt: bigint('claimed_at'),
   heldReason: text('held_reason'),
   heldUntil: bigint('held_until'),

@@ -1,6 +1,6 @@
 /**
- * Computes a transition's changes and checks that they are allowed: the common part of `update`, `complete` and lease
- * expiry in every store. No I/O except for a log line.
+ * Computes a transition's changes and checks that they are allowed: the common part of `update`, `complete` and the
+ * end of lost claims in every store. No I/O except for a log line.
  */
 import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -18,7 +18,7 @@ export type Difference = {
   removed: readonly Occurrence[];
 };
 
-const LEASE = ['fence', 'leaseUntil', 'claimedAt'] as const satisfies (keyof Occurrence)[];
+const CLAIM = ['fence', 'claimedAt'] as const satisfies (keyof Occurrence)[];
 
 function differingMembers<T extends object>(one: T, other: T): (keyof T)[] {
   if (one === other) return [];
@@ -44,12 +44,11 @@ function checkOccurrences(before: AlarmState, after: AlarmState): void {
       throw illegal(alarm, `added ${fireId}, which belongs to another alarm`);
     const was = earlier.get(fireId);
     if (!was) {
-      if (occurrence.leaseUntil !== null || occurrence.claimedAt !== null)
-        throw illegal(alarm, `added ${fireId} with a lease; only a claim leases`);
+      if (occurrence.claimedAt !== null) throw illegal(alarm, `added ${fireId} as claimed; only a claim may do that`);
       continue;
     }
-    const touched = LEASE.find((member) => was[member] !== occurrence[member]);
-    if (touched) throw illegal(alarm, `changed ${touched} of ${fireId}; only claim, renew and complete may change it`);
+    const touched = CLAIM.find((member) => was[member] !== occurrence[member]);
+    if (touched) throw illegal(alarm, `changed ${touched} of ${fireId}; only claim and complete may change it`);
   }
 }
 
@@ -70,15 +69,15 @@ export function checkTransition(before: AlarmState, after: AlarmState): void {
   checkOccurrences(before, after);
 }
 
-/** The state without one occurrence's lease, as input of a settlement. */
+/** The state without one occurrence's claim, as input of a settlement. */
 export function withoutLease(state: AlarmState, fireId: string): AlarmState {
   const occurrences = state.occurrences.map((occurrence) =>
-    occurrence.fireId === fireId ? { ...occurrence, leaseUntil: null, claimedAt: null } : occurrence,
+    occurrence.fireId === fireId ? { ...occurrence, claimedAt: null } : occurrence,
   );
   return { alarm: state.alarm, occurrences };
 }
 
-/** Refuses an attempt of another alarm or owner than the one whose lease was proved. */
+/** Refuses an attempt of another alarm or owner than the one whose claim was proved. */
 export function checkAttempt(key: LeaseKey, attempt: Attempt): void {
   if (attempt.owner === key.owner && attempt.alarmId === key.alarmId && attempt.fireId === key.fireId) return;
   const message = `a completion of ${key.fireId} carries an attempt at ${attempt.fireId}`;
@@ -101,18 +100,19 @@ export function differenceOf(stored: AlarmState, wanted: AlarmState): Difference
 }
 
 /**
- * Settles an interruption. An alarm that cannot be settled must not block every claim: only its lease ends, and the log
+ * Settles an interruption. An alarm that cannot be settled must not block every claim: only its claim ends, and the log
  * reports it.
  *
- * @param given without the lease
+ * @param given without the claim
+ * @param endedAt as in `interruptedAttempt`
  */
-export function interruptedState(given: AlarmState, fireId: string, now: number, log: Logger): AlarmState {
+export function interruptedState(given: AlarmState, fireId: string, endedAt: number, log: Logger): AlarmState {
   try {
-    const wanted = settleInterrupted(given, fireId, now);
+    const wanted = settleInterrupted(given, fireId, endedAt);
     checkTransition(given, wanted);
     return wanted;
   } catch (error) {
-    log.error({ err: error, fire_id: fireId }, 'an interrupted attempt could not be settled; only its lease is ended');
+    log.error({ err: error, fire_id: fireId }, 'an interrupted attempt could not be settled; only its claim is ended');
     return given;
   }
 }

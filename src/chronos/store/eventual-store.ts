@@ -19,12 +19,13 @@ export type EventualStore = {
  *
  * @param open rejects with a retryable `ReveilleError` when a retry makes sense; the store may report that it is
  *   outdated, and is then reopened
+ * @param options.onClosed called when the last store is closed
  * @returns after the first attempt, whether it succeeded or will be repeated
  * @throws any rejection of `open` when the first attempt shows that an operator must repair something
  */
 export async function openEventually(
   open: (onOutdated: () => void) => Promise<AlarmStore>,
-  { clock, log }: { clock: Clock; log: Logger },
+  { clock, log, onClosed }: { clock: Clock; log: Logger; onClosed?: () => Promise<void> },
 ): Promise<EventualStore> {
   let store: AlarmStore | undefined;
   /** Its clock continues when alarms are reopened. */
@@ -88,6 +89,7 @@ export async function openEventually(
           closing.abort();
           await store?.close();
           await replaced;
+          await onClosed?.();
         };
       if (store) return store[operation];
       return async () => {

@@ -83,7 +83,6 @@ export type ClaimRequest = {
   perOwner: number;
   /** How many occurrences of each owner the caller is delivering; absent owners have none. */
   inFlight: ReadonlyMap<string, number>;
-  leaseUntil: number;
 };
 
 /** A claimed occurrence (its `attempt` and `fence` already incremented) with its alarm. */
@@ -102,7 +101,7 @@ export type Completion = {
   attempt: Attempt | null;
   /**
    * Computes the alarm's new state from its current state, which may have been edited, paused or cancelled meanwhile.
-   * The occurrence is in `occurrences`, already without its lease.
+   * The occurrence is in `occurrences`, already without its claim.
    */
   settle: Transition;
   /**
@@ -112,7 +111,7 @@ export type Completion = {
   direct?: { readonly claim: Claim; readonly effect: DeliveryEffect } | undefined;
 };
 
-/** Whether a completion was applied, or nothing changed because the lease had passed to another replica. */
+/** Whether a completion was applied, or nothing changed because the claim had ended before. */
 export type CompletionResult = 'applied' | 'lost_lease';
 
 /** A machine's reports about one fire, each stage once. */
@@ -148,7 +147,7 @@ export type ComputerWakes = { first?: number; later?: number };
 
 export type AlarmStore = {
   /**
-   * The store's clock, epoch milliseconds: due instants, leases and expiries are compared with it. Where replicas share
+   * The store's clock, epoch milliseconds: due instants and expiries are compared with it. Where replicas share
    * a database, it follows the database's clock and is never ahead of it. So replicas agree whatever their own clocks
    * show.
    */
@@ -211,9 +210,9 @@ export type AlarmStore = {
    * removed occurrences. A `fireId` that exists already is `conflict`. No other change of the alarm can happen in
    * between.
    *
-   * A transition must not change certain members (`checkTransition` in `difference.ts`), among them `fence`,
-   * `leaseUntil` and `claimedAt`, which claim, renew and complete manage. When it removes a leased occurrence, the
-   * attempt enters the ledger as `unknown`, because no replica will record it.
+   * A transition must not change certain members (`checkTransition` in `difference.ts`), among them `fence` and
+   * `claimedAt`, which claim and complete manage. When it removes a claimed occurrence, the attempt enters the ledger as
+   * `unknown`, and ends at the store's present, because no process will record it.
    *
    * A transition that takes the owner over a limit (an alarm reopened, longer texts, another trigger) rejects with
    * `rate_limited`. A transition that adds nothing passes even over a limit. Replicas that change alarms of one owner
@@ -274,35 +273,33 @@ export type AlarmStore = {
   pruneTurnReports(request: { before: number; limit: number }): Promise<number>;
 
   /**
-   * Ends leases of dead processes before they expire, as {@link claim} does expired ones. The attempt ends at `now` in
-   * the ledger, and the occurrence keeps its due time. Call it once, in a process that has just opened the store and
-   * claimed nothing. A store with one owner ends all leases; where replicas share a store, it does nothing.
+   * Ends the claims of processes that are known to be gone. The attempt enters the ledger as `unknown`, ended at `now`,
+   * and `settleInterrupted` (`alarm/settlement.ts`) is applied as in {@link complete}. Call it once, in a process that
+   * has just opened the store and claimed nothing.
+   *
+   * In a store that one process owns, all claims are those of an earlier process. Where processes share a store, each
+   * of them from now on ends the claims of others that die, about two seconds after the death.
    *
    * @returns how many there were
    */
-  endOrphanedLeases(now: number): Promise<number>;
+  endOrphanedClaims(now: number): Promise<number>;
 
   /**
-   * First ends every lease that expired at or before `now`, on parked occurrences too. The attempt enters the ledger as
-   * `unknown`, the lease is removed, and `settleInterrupted` (`alarm/settlement.ts`) is applied as in {@link complete}.
-   * A store that several processes share may search for such leases only once a second, and less often during a long
-   * backlog. An occurrence with an expired lease is not claimed before the lease is ended.
-   *
-   * Then claims up to `limit` occurrences with `dueAt <= now` and without a lease, earliest due first (within a bucket,
+   * Claims up to `limit` occurrences with `dueAt <= now` that nobody has claimed, earliest due first (within a bucket,
    * where a database has several), at most `perOwner` of one owner. So one owner's backlog never hides another's
-   * occurrence. It leases them: `attempt` and `fence` are incremented, `leaseUntil` and `claimedAt` are set. No two
-   * callers get the same one.
+   * occurrence. `attempt` and `fence` are incremented, and `claimedAt` is set. No two callers get the same one.
+   *
+   * A claim lasts until it is completed, or until its process is gone: it has no end of its own, and is not renewed.
+   * A process that cannot know whether the others take it for gone claims nothing: it rejects with `unavailable`.
+   * A claim that a caller did not get, because its answer was lost, is ended as in {@link endOrphanedClaims}.
    */
   claim(request: ClaimRequest): Promise<Claim[]>;
 
-  /** Extends leases that are still valid. Returns their fire ids; the others are lost. */
-  renew(keys: readonly LeaseKey[], leaseUntil: number): Promise<Set<string>>;
-
   /**
    * Applies a batch of completions in one transaction, each independent of the others. Where the occurrence still has
-   * the key's fence and a lease, the lease is removed, `settle` is applied as in {@link update}, and the attempt enters
-   * the ledger. An expired lease counts until a claim ends it. Otherwise nothing changes and the result is
-   * `lost_lease`. A `settle` that throws rejects the whole batch.
+   * the key's fence and a claim, the claim is removed, `settle` is applied as in {@link update}, and the attempt enters
+   * the ledger. Otherwise nothing changes and the result is `lost_lease`. A `settle` that throws rejects the whole
+   * batch.
    *
    * A store that partitions owners uses one transaction per partition. When it rejects, other partitions may have been
    * applied; they are `lost_lease` when they are repeated.
@@ -310,10 +307,10 @@ export type AlarmStore = {
   complete(completions: readonly Completion[]): Promise<CompletionResult[]>;
 
   /**
-   * The earliest instant at which {@link claim} could find work: the smallest `dueAt` of occurrences without a lease,
-   * or the smallest `leaseUntil` of leased ones, parked or not. `undefined` when there is neither. May be in the past.
-   * Where replicas prefer buckets, it is up to 50 ms later for another replica's buckets. Owners in `saturated` are
-   * excluded, so that a caller who may not claim for them does not spin.
+   * The earliest instant at which {@link claim} could find work: the smallest `dueAt` of occurrences that nobody has
+   * claimed; `undefined` when there is none. May be in the past. Where replicas prefer buckets, it is up to 50 ms later
+   * for another replica's buckets. Owners in `saturated` are excluded, so that a caller who may not claim for them does
+   * not spin.
    */
   nextDueAt(saturated: ReadonlySet<string>): Promise<number | undefined>;
 
@@ -324,7 +321,7 @@ export type AlarmStore = {
   computerWakes?(after: number): Promise<ComputerWakes>;
 
   /**
-   * The number of occurrences with `dueAt <= now` and without a lease; counting stops at `atMost`, so that a backlog
+   * The number of unclaimed occurrences with `dueAt <= now`; counting stops at `atMost`, so that a backlog
    * does not make it slow.
    */
   countDue(request: { now: number; atMost: number }): Promise<number>;

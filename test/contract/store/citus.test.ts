@@ -52,6 +52,10 @@ async function openUnderTest(): Promise<StoreUnderTest> {
       await closeAll();
       return another();
     },
+    async die() {
+      await cluster.run('UPDATE replicas SET given_up_at = alive_until');
+      return another();
+    },
     openSecond: another,
     inBucketOf(name, count) {
       const names: string[] = [];
@@ -63,7 +67,7 @@ async function openUnderTest(): Promise<StoreUnderTest> {
     },
     async close() {
       await closeAll();
-      await cluster.run(tables.map((table) => `DELETE FROM ${table}`).join('; '));
+      await cluster.run([...tables, 'replicas'].map((table) => `DELETE FROM ${table}`).join('; '));
     },
   };
 }
@@ -76,7 +80,6 @@ const HOT = [
   'claim',
   'next_due',
   'states_by_id',
-  'renew',
   'progress_delete_apart',
   'progress_move_apart',
   'edit_move_apart',
@@ -107,7 +110,6 @@ test('on Citus the tables are on the workers, and a hot statement is one task on
   await store.nextDueAt(new Set());
   await store.update('ada', kept.alarm.id, edited({ label: 'other' }));
   for (const each of await claim(store)) {
-    await store.renew([{ ...each.occurrence }], NOW + 60_000);
     const { owner, alarmId, fireId } = each.occurrence;
     const report = { stage: 'turn_started' as const, at: NOW, outcome: null, error: null, turnId: null };
     const reports = [{ ...report, conversationId: null, retryAt: null, reply: null }];

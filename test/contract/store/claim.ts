@@ -14,7 +14,6 @@ import {
   delivered,
   everythingOf,
   keyOf,
-  LEASE_MS,
   NOW,
   paused,
   triggered,
@@ -27,12 +26,12 @@ const range = (count: number) => Array.from({ length: count }, (_, index) => ind
 
 export function claimContract(open: OpenStore): void {
   describe('claim', () => {
-    test('takes due occurrences with their alarms, and leases them', async (t) => {
+    test('takes due occurrences with their alarms', async (t) => {
       const { store } = await openFor(t, open);
       const { alarm, occurrences } = await createDue(store, NOW - 3, { payload: '{"n":1.0}', wakeMessage: 'NUL \0 ' });
-      const leased = { ...occurrences[0]!, attempt: 1, fence: 1, leaseUntil: NOW + LEASE_MS, claimedAt: NOW };
-      assert.deepEqual(await claim(store), [{ alarm, occurrence: leased }]);
-      assert.deepEqual(await store.get(ADA, alarm.id), { alarm, occurrences: [leased] });
+      const claimed = { ...occurrences[0]!, attempt: 1, fence: 1, claimedAt: NOW };
+      assert.deepEqual(await claim(store), [{ alarm, occurrence: claimed }]);
+      assert.deepEqual(await store.get(ADA, alarm.id), { alarm, occurrences: [claimed] });
     });
 
     test('takes occurrences that are due at this very millisecond, and none that is due later', async (t) => {
@@ -128,142 +127,11 @@ export function claimContract(open: OpenStore): void {
       assert.deepEqual(rest, []);
     });
 
-    test('does not touch a lease that has not expired', async (t) => {
+    test('never takes a claimed occurrence, however long ago it was claimed', async (t) => {
       const { store } = await openFor(t, open);
       const { occurrence } = await createClaimed(store);
-      assert.deepEqual(await claim(store, { now: NOW + LEASE_MS - 1 }), []);
+      assert.deepEqual(await claim(store, { now: NOW + 1_000_000 }), []);
       assert.deepEqual((await store.get(ADA, occurrence.alarmId))?.occurrences, [occurrence]);
-    });
-  });
-}
-
-export function expiredLeaseContract(open: OpenStore): void {
-  describe('an expired lease', () => {
-    test('is ended by a claim: the attempt is unknown, counts as failed, and is tried again at once', async (t) => {
-      const { store } = await openFor(t, open);
-      const { alarm, occurrence } = await createClaimed(store);
-      const later = NOW + LEASE_MS;
-      const claims = await claim(store, { now: later });
-
-      const { state, attempts } = await everythingOf(store, ADA, alarm.id);
-      assert.deepEqual(claims, [
-        {
-          alarm: { ...alarm, failureCount: 1, lastError: state?.alarm.lastError },
-          occurrence: { ...occurrence, attempt: 2, fence: 2, leaseUntil: later + LEASE_MS, claimedAt: later },
-        },
-      ]);
-      assert.deepEqual(state, { alarm: claims[0]?.alarm, occurrences: [claims[0]?.occurrence] });
-      assert.match(state?.alarm.lastError ?? '', /stopped before it could record the outcome/);
-      assert.deepEqual(attempts, [
-        {
-          fireId: occurrence.fireId,
-          alarmId: alarm.id,
-          owner: ADA,
-          scheduledFor: NOW,
-          attempt: 1,
-          startedAt: NOW,
-          finishedAt: NOW + LEASE_MS,
-          outcome: 'unknown',
-          httpStatus: null,
-          error: state?.alarm.lastError,
-          missedCount: 0,
-          machineReadyMs: null,
-          lateBecause: null,
-        },
-      ]);
-    });
-
-    test('is ended even where nothing may be claimed', async (t) => {
-      const { store } = await openFor(t, open);
-      const claimed = await createClaimed(store);
-      assert.deepEqual(await claim(store, { now: NOW + LEASE_MS, limit: 0 }), []);
-      const { state, attempts } = await everythingOf(store, ADA, claimed.alarm.id);
-      assert.equal(state?.occurrences[0]?.leaseUntil, null);
-      assert.equal(attempts.length, 1);
-      assert.equal((await claim(store, { now: NOW + LEASE_MS })).length, 1);
-    });
-
-    test('leaves its first holder with nothing to renew or complete', async (t) => {
-      const { store } = await openFor(t, open);
-      const first = await createClaimed(store);
-      const [second] = await claim(store, { now: NOW + LEASE_MS });
-      assert.ok(second);
-      assert.deepEqual(await store.renew([keyOf(first)], NOW + 99_999), new Set());
-      assert.deepEqual(await store.complete([delivered(first)]), ['lost_lease']);
-      assert.deepEqual((await store.get(ADA, first.alarm.id))?.occurrences, [second.occurrence]);
-      assert.deepEqual(await store.complete([delivered(second)]), ['applied']);
-    });
-
-    test('leaves its holder with nothing to complete even before another claim', async (t) => {
-      const { store } = await openFor(t, open);
-      const first = await createClaimed(store);
-      await claim(store, { now: NOW + LEASE_MS, limit: 0 });
-      assert.deepEqual(await store.renew([keyOf(first)], NOW + 99_999), new Set());
-      assert.deepEqual(await store.complete([delivered(first)]), ['lost_lease']);
-    });
-
-    test('is ended on an occurrence that was parked meanwhile', async (t) => {
-      const { store } = await openFor(t, open);
-      const leasedAlarm = await createClaimed(store, { owner: ADA });
-      const dropped = await createClaimed(store, { owner: BOB });
-      await store.update(ADA, leasedAlarm.alarm.id, paused);
-      await store.update(BOB, dropped.alarm.id, cancelled);
-      assert.deepEqual(await claim(store, { now: NOW + LEASE_MS }), []);
-
-      const kept = await everythingOf(store, ADA, leasedAlarm.alarm.id);
-      assert.deepEqual(kept.state?.occurrences, [
-        { ...leasedAlarm.occurrence, dueAt: null, leaseUntil: null, claimedAt: null },
-      ]);
-      assert.equal(kept.state?.alarm.status, 'paused');
-      assert.equal(kept.attempts[0]?.outcome, 'unknown');
-      const cancelledState = await everythingOf(store, BOB, dropped.alarm.id);
-      assert.deepEqual(cancelledState.state?.occurrences, []);
-      assert.equal(cancelledState.state?.alarm.status, 'cancelled');
-      assert.equal(cancelledState.attempts[0]?.outcome, 'unknown');
-    });
-
-    test('fails an alarm that has used up its failures', async (t) => {
-      const { store } = await openFor(t, open);
-      const { alarm } = await createClaimed(store, { maxFailures: 2 });
-      assert.equal((await claim(store, { now: NOW + LEASE_MS })).length, 1);
-      assert.deepEqual(await claim(store, { now: NOW + 2 * LEASE_MS }), []);
-      const { state, attempts } = await everythingOf(store, ADA, alarm.id);
-      assert.equal(state?.alarm.status, 'failed');
-      assert.equal(state?.occurrences[0]?.dueAt, null);
-      assert.equal(attempts.length, 2);
-      assert.equal((await store.create(alarmDue(NOW), { maxActive: 1 })).result, 'created');
-    });
-
-    test('is ended for one occurrence of an alarm while another keeps its own', async (t) => {
-      const { store } = await openFor(t, open);
-      const { alarm } = await createClaimed(store);
-      await store.update(ADA, alarm.id, triggered(NOW + 1));
-      const [second] = await claim(store, { now: NOW + LEASE_MS - 1 });
-      assert.equal((await claim(store, { now: NOW + LEASE_MS })).length, 1);
-      const kept = (await store.get(ADA, alarm.id))?.occurrences.find(({ source }) => source === 'trigger');
-      assert.deepEqual(kept, second?.occurrence);
-    });
-
-    test('many expired leases are all ended by one claim', async (t) => {
-      const underTest = await openFor(t, open);
-      const { store } = underTest;
-      const owners = together(underTest, 3);
-      for (const owner of owners) {
-        const { alarm } = await createDue(store, NOW - 1, { owner });
-        await store.update(owner, alarm.id, triggered(NOW));
-      }
-      assert.equal((await claim(store)).length, 6);
-      const claims = await claim(store, { now: NOW + LEASE_MS, limit: 2 });
-      assert.deepEqual(dueOf(claims), [NOW - 1, NOW - 1]);
-      const attempts = await Promise.all(
-        (await Promise.all(owners.map((owner) => store.list(owner, { limit: 9 }))))
-          .flat()
-          .map(({ alarm }) => store.attempts(alarm.owner, alarm.id, { limit: 9 })),
-      );
-      assert.deepEqual(
-        attempts.flat().map(({ outcome }) => outcome),
-        Array(6).fill('unknown'),
-      );
     });
 
     test('a deferred retry is claimed when it is due, and not before', async (t) => {
@@ -276,6 +144,118 @@ export function expiredLeaseContract(open: OpenStore): void {
       assert.equal(second?.occurrence.fireId, fireId);
       assert.equal(second?.occurrence.attempt, 2);
       assert.equal(second?.occurrence.fence, 2);
+    });
+  });
+}
+
+export function orphanedClaimContract(open: OpenStore): void {
+  describe('the claim of a dead process', () => {
+    const later = NOW + 700;
+
+    test('is ended: the attempt is unknown, counts as failed, and is tried again at once', async (t) => {
+      const { store, die } = await openFor(t, open);
+      const { alarm, occurrence } = await createClaimed(store);
+      const heir = await die();
+      assert.equal(await heir.endOrphanedClaims(later), 1);
+      assert.equal(await heir.endOrphanedClaims(later + 1), 0);
+      const claims = await claim(heir, { now: later });
+
+      const { state, attempts } = await everythingOf(heir, ADA, alarm.id);
+      assert.deepEqual(claims, [
+        {
+          alarm: { ...alarm, failureCount: 1, lastError: state?.alarm.lastError },
+          occurrence: { ...occurrence, attempt: 2, fence: 2, claimedAt: later },
+        },
+      ]);
+      assert.deepEqual(state, { alarm: claims[0]?.alarm, occurrences: [claims[0]?.occurrence] });
+      assert.match(state?.alarm.lastError ?? '', /stopped before it could record the outcome/);
+      assert.deepEqual(attempts, [
+        {
+          fireId: occurrence.fireId,
+          alarmId: alarm.id,
+          owner: ADA,
+          scheduledFor: NOW,
+          attempt: 1,
+          startedAt: NOW,
+          finishedAt: later,
+          outcome: 'unknown',
+          httpStatus: null,
+          error: state?.alarm.lastError,
+          missedCount: 0,
+          machineReadyMs: null,
+          lateBecause: null,
+        },
+      ]);
+    });
+
+    test('ends no earlier than it began, whatever the clock shows', async (t) => {
+      const { store, die } = await openFor(t, open);
+      const { alarm } = await createClaimed(store);
+      const heir = await die();
+      // The search goes as far as the claims do.
+      await heir.endOrphanedClaims(NOW);
+      const [attempt] = await heir.attempts(ADA, alarm.id, { limit: 9 });
+      assert.equal(attempt?.finishedAt, NOW);
+    });
+
+    test('leaves nothing to complete, before and after another claim', async (t) => {
+      const { store, die } = await openFor(t, open);
+      const first = await createClaimed(store);
+      const heir = await die();
+      await heir.endOrphanedClaims(later);
+      assert.deepEqual(await heir.complete([delivered(first)]), ['lost_lease']);
+      const [second] = await claim(heir, { now: later });
+      assert.ok(second);
+      assert.deepEqual(await heir.complete([delivered(first)]), ['lost_lease']);
+      assert.deepEqual((await heir.get(ADA, first.alarm.id))?.occurrences, [second.occurrence]);
+      assert.deepEqual(await heir.complete([delivered(second)]), ['applied']);
+    });
+
+    test('is ended on an occurrence that was parked meanwhile', async (t) => {
+      const { store, die } = await openFor(t, open);
+      const kept = await createClaimed(store, { owner: ADA });
+      const dropped = await createClaimed(store, { owner: BOB });
+      await store.update(ADA, kept.alarm.id, paused);
+      await store.update(BOB, dropped.alarm.id, cancelled);
+      const heir = await die();
+      assert.equal(await heir.endOrphanedClaims(later), 2);
+      assert.deepEqual(await claim(heir, { now: later }), []);
+
+      const ofKept = await everythingOf(heir, ADA, kept.alarm.id);
+      assert.deepEqual(ofKept.state?.occurrences, [{ ...kept.occurrence, dueAt: null, claimedAt: null }]);
+      assert.equal(ofKept.state?.alarm.status, 'paused');
+      assert.equal(ofKept.attempts[0]?.outcome, 'unknown');
+      const ofDropped = await everythingOf(heir, BOB, dropped.alarm.id);
+      assert.deepEqual(ofDropped.state?.occurrences, []);
+      assert.equal(ofDropped.state?.alarm.status, 'cancelled');
+      assert.equal(ofDropped.attempts[0]?.outcome, 'unknown');
+    });
+
+    test('fails an alarm that has used up its failures', async (t) => {
+      const { store, die } = await openFor(t, open);
+      const { alarm } = await createClaimed(store, { maxFailures: 1 });
+      const heir = await die();
+      await heir.endOrphanedClaims(later);
+      assert.deepEqual(await claim(heir, { now: later }), []);
+      const { state, attempts } = await everythingOf(heir, ADA, alarm.id);
+      assert.equal(state?.alarm.status, 'failed');
+      assert.equal(state?.occurrences[0]?.dueAt, null);
+      assert.equal(attempts.length, 1);
+      assert.equal((await heir.create(alarmDue(NOW), { maxActive: 1 })).result, 'created');
+    });
+
+    test('many of them are all ended, several of one alarm included', async (t) => {
+      const { store, die } = await openFor(t, open);
+      for (const n of range(300)) await createDue(store, NOW - 1, { owner: `owner-${n % 3}` });
+      const { alarm } = await createDue(store, NOW - 1);
+      await store.update(ADA, alarm.id, triggered(NOW));
+      assert.equal((await claim(store)).length, 302);
+      const heir = await die();
+      assert.equal(await heir.endOrphanedClaims(later), 302);
+      assert.equal((await heir.attempts(ADA, alarm.id, { limit: 9 })).length, 2);
+      const claims = await claim(heir, { now: later });
+      assert.equal(claims.length, 302);
+      assert.deepEqual(new Set(claims.map(({ occurrence }) => occurrence.attempt)), new Set([2]));
     });
   });
 }

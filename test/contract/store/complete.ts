@@ -16,7 +16,6 @@ import {
   everythingOf,
   firedForGood,
   keyOf,
-  LEASE_MS,
   NOW,
   occurrenceOf,
   paused,
@@ -41,7 +40,7 @@ export function completeContract(open: OpenStore): void {
       const attempt = attemptOf(claimed, { error: 'said\0 "no" \u{1F998}', missedCount: 3 });
       assert.deepEqual(await store.complete([{ key: keyOf(claimed), attempt, settle }]), ['applied']);
 
-      assert.deepEqual(given, { alarm, occurrences: [{ ...occurrence, leaseUntil: null, claimedAt: null }] });
+      assert.deepEqual(given, { alarm, occurrences: [{ ...occurrence, claimedAt: null }] });
       const after = { state: firedForGood(occurrence.fireId)(given), attempts: [attempt] };
       assert.deepEqual(await everythingOf(store, ADA, alarm.id), after);
       assert.deepEqual(await everythingOf(await reopen(), ADA, alarm.id), after);
@@ -53,9 +52,7 @@ export function completeContract(open: OpenStore): void {
       const { fireId } = claimed.occurrence;
       await store.complete([{ key: keyOf(claimed), attempt: null, settle: again(fireId, NOW + 5) }]);
       const { state, attempts } = await everythingOf(store, ADA, claimed.alarm.id);
-      assert.deepEqual(state?.occurrences, [
-        { ...claimed.occurrence, dueAt: NOW + 5, leaseUntil: null, claimedAt: null },
-      ]);
+      assert.deepEqual(state?.occurrences, [{ ...claimed.occurrence, dueAt: NOW + 5, claimedAt: null }]);
       assert.deepEqual(attempts, []);
     });
 
@@ -70,7 +67,6 @@ export function completeContract(open: OpenStore): void {
         dueAt: NOW + 5,
         heldReason: deferral.reason,
         heldUntil: NOW + 500,
-        leaseUntil: null,
         claimedAt: null,
       };
       const settle: Transition = (state) => settleDeferred(state, fireId, deferral);
@@ -81,7 +77,7 @@ export function completeContract(open: OpenStore): void {
       assert.deepEqual(await everythingOf(again, ADA, claimed.alarm.id), after);
       assert.deepEqual(await claim(again, { now: NOW + 4 }), []);
       const now = NOW + 5;
-      const expected = { ...deferred, attempt: 1, fence: 2, leaseUntil: now + LEASE_MS, claimedAt: now };
+      const expected = { ...deferred, attempt: 1, fence: 2, claimedAt: now };
       assert.deepEqual(await claim(again, { now }), [{ alarm: claimed.alarm, occurrence: expected }]);
     });
 
@@ -136,14 +132,6 @@ export function completeContract(open: OpenStore): void {
       assert.equal(attempts.length, 1);
     });
 
-    test('accepts an outcome after the lease expired, as long as no claim has ended it', async (t) => {
-      const { store } = await openFor(t, open);
-      const claimed = await createClaimed(store);
-      assert.deepEqual(await store.complete([delivered(claimed)]), ['applied']);
-      assert.deepEqual(await claim(store, { now: NOW + LEASE_MS }), []);
-      assert.equal((await store.attempts(ADA, claimed.alarm.id, { limit: 9 })).length, 1);
-    });
-
     test('settles the alarm in its current state: edited, paused, cancelled', async (t) => {
       const { store } = await openFor(t, open);
       const changes = [edited({ label: 'new', payload: '2.0' }), paused, cancelled];
@@ -159,7 +147,7 @@ export function completeContract(open: OpenStore): void {
         assert.deepEqual(given?.alarm, changed?.alarm);
         assert.deepEqual(
           given?.occurrences,
-          changed?.occurrences.map((occurrence) => ({ ...occurrence, leaseUntil: null, claimedAt: null })),
+          changed?.occurrences.map((occurrence) => ({ ...occurrence, claimedAt: null })),
         );
       }
     });

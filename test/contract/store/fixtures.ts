@@ -22,9 +22,8 @@ import {
 import { ReveilleError } from '../../../src/wire/errors.ts';
 import { fireIdOf } from '../../../src/wire/fire-id.ts';
 
-/** The tests' present, epoch milliseconds: above 2³¹, as all instants are. */
-export const NOW = Date.UTC(2027, 2, 4, 5, 6, 7, 89);
-export const LEASE_MS = 15_000;
+/** The tests' present, epoch milliseconds: after the present of every store, which some rules use. */
+export const NOW = Date.UTC(2127, 2, 4, 5, 6, 7, 89);
 
 export const ADA = '7f000000-0000-4000-8000-00000000ada0';
 export const BOB = '7f000000-0000-4000-8000-00000000b0b0';
@@ -53,7 +52,6 @@ export function occurrenceOf(alarm: Alarm, at: number, change: Partial<Occurrenc
     attempt: 0,
     missedCount: 0,
     fence: 0,
-    leaseUntil: null,
     claimedAt: null,
     heldReason: null,
     heldUntil: null,
@@ -109,7 +107,7 @@ export function createDue(store: AlarmStore, at: number, change: Partial<Alarm> 
 /** Claims with generous bounds by default. */
 export function claim(store: AlarmStore, request: Partial<ClaimRequest> = {}): Promise<Claim[]> {
   const now = request.now ?? NOW;
-  return store.claim({ now, limit: 1000, perOwner: 1000, inFlight: new Map(), leaseUntil: now + LEASE_MS, ...request });
+  return store.claim({ now, limit: 1000, perOwner: 1000, inFlight: new Map(), ...request });
 }
 
 /** Creates one alarm that is due now, and claims it. */
@@ -166,7 +164,7 @@ export function again(fireId: string, dueAt: number | null): Transition {
 export const cancelled: Transition = ({ alarm, occurrences }) => ({
   alarm: { ...alarm, status: 'cancelled' },
   occurrences: occurrences
-    .filter(({ leaseUntil }) => leaseUntil !== null)
+    .filter(({ claimedAt }) => claimedAt !== null)
     .map((occurrence) => ({ ...occurrence, dueAt: null })),
 });
 

@@ -23,7 +23,7 @@ export function getContract(open: OpenStore): void {
       assert.equal(await store.get(ADA, newId()), undefined);
     });
 
-    test('returns all due occurrences of the alarm, leases included', async (t) => {
+    test('returns all due occurrences of the alarm, claims included', async (t) => {
       const { store } = await openFor(t, open);
       const { alarm } = await createDue(store, NOW);
       await store.update(ADA, alarm.id, triggered(NOW + 1000));

@@ -86,25 +86,28 @@ export function makeModelStore(): AlarmStore {
     checkTransition(given, after);
     const kept = new Set(after.occurrences.map(({ fireId }) => fireId));
     for (const occurrence of given.occurrences) {
-      if (occurrence.leaseUntil !== null && !kept.has(occurrence.fireId)) record(interruptedAttempt(occurrence));
+      if (occurrence.claimedAt !== null && !kept.has(occurrence.fireId))
+        record(interruptedAttempt(occurrence, systemClock.now()));
     }
     put(before, after);
   }
 
-  function leasedBy(key: LeaseKey): Occurrence | undefined {
+  function claimedBy(key: LeaseKey): Occurrence | undefined {
     return find(key.owner, key.alarmId)?.occurrences.find(
-      ({ fireId, fence, leaseUntil }) => fireId === key.fireId && fence === key.fence && leaseUntil !== null,
+      ({ fireId, fence, claimedAt }) => fireId === key.fireId && fence === key.fence && claimedAt !== null,
     );
   }
 
-  function endLeases(now: number): void {
-    for (const leasedOccurrence of allOccurrences()) {
-      if (leasedOccurrence.leaseUntil === null || leasedOccurrence.leaseUntil > now) continue;
-      const before = find(leasedOccurrence.owner, leasedOccurrence.alarmId)!;
-      const given = withoutLease(before, leasedOccurrence.fireId);
-      apply(before, given, settleInterrupted(given, leasedOccurrence.fireId, now));
-      record(interruptedAttempt(leasedOccurrence));
+  /** Ends every claim: no process but the caller lives. */
+  function endClaims(now: number): number {
+    const claimed = allOccurrences().filter(({ claimedAt }) => claimedAt !== null);
+    for (const occurrence of claimed) {
+      const before = find(occurrence.owner, occurrence.alarmId)!;
+      const given = withoutLease(before, occurrence.fireId);
+      apply(before, given, settleInterrupted(given, occurrence.fireId, now));
+      record(interruptedAttempt(occurrence, now));
     }
+    return claimed.length;
   }
 
   function knows({ owner, alarmId, fireId, dueAt }: Parameters<AlarmStore['hasFire']>[0]): boolean {
@@ -130,7 +133,7 @@ export function makeModelStore(): AlarmStore {
 
   /** Deletes alarms with all their data, least recently changed first. */
   function forget(wanted: (alarm: Alarm) => boolean, limit: number): number {
-    const busy = ({ occurrences }: AlarmState) => occurrences.some((one) => one.leaseUntil !== null || waits(one));
+    const busy = ({ occurrences }: AlarmState) => occurrences.some((one) => one.claimedAt !== null || waits(one));
     const deleted = states
       .filter((state) => wanted(state.alarm) && !busy(state))
       .sort((one, other) => one.alarm.updatedAt - other.alarm.updatedAt)
@@ -275,7 +278,7 @@ export function makeModelStore(): AlarmStore {
       receipts = receipts.filter((one) => !pruned.has(one));
       return pruned.size;
     },
-    endOrphanedLeases: async () => 0,
+    endOrphanedClaims: async (now) => endClaims(now),
     pruneAlarms: async ({ before, limit }) => forget((alarm) => !isOpen(alarm) && alarm.updatedAt < before, limit),
     deleteCancelled: async (owner, limit) =>
       forget((alarm) => alarm.owner === owner && alarm.status === 'cancelled', limit),
@@ -284,41 +287,32 @@ export function makeModelStore(): AlarmStore {
       alarms: states.length,
       bytes: bytesOf(states),
     }),
-    async claim({ now, limit, perOwner, inFlight, leaseUntil }) {
-      endLeases(now);
+    async claim({ now, limit, perOwner, inFlight }) {
       const taken = new Map(inFlight);
       const claims = [];
       const due = allOccurrences()
-        .filter(
-          ({ dueAt, leaseUntil: leasedOccurrence }) => dueAt !== null && dueAt <= now && leasedOccurrence === null,
-        )
+        .filter(({ dueAt, claimedAt }) => dueAt !== null && dueAt <= now && claimedAt === null)
         .sort((one, other) => one.dueAt! - other.dueAt!);
       for (const occurrence of due) {
         const { owner } = occurrence;
         if (claims.length >= limit || (taken.get(owner) ?? 0) >= perOwner) continue;
         taken.set(owner, (taken.get(owner) ?? 0) + 1);
         const { attempt, fence } = occurrence;
-        const leased = change(occurrence, {
+        const claimed = change(occurrence, {
           attempt: attempt + 1,
           fence: fence + 1,
-          leaseUntil,
           claimedAt: now,
         });
-        claims.push({ alarm: find(owner, occurrence.alarmId)!.alarm, occurrence: leased });
-        const { alarmId, fireId } = leased;
-        report({ kind: 'claimed', owner, alarmId, at: now, fireId, attempt: leased.attempt });
+        claims.push({ alarm: find(owner, occurrence.alarmId)!.alarm, occurrence: claimed });
+        const { alarmId, fireId } = claimed;
+        report({ kind: 'claimed', owner, alarmId, at: now, fireId, attempt: claimed.attempt });
       }
       return claims;
-    },
-    async renew(leaseKeys, leaseUntil) {
-      const leasedOccurrence = leaseKeys.map(leasedBy).filter((occurrence) => occurrence !== undefined);
-      for (const occurrence of leasedOccurrence) change(occurrence, { leaseUntil });
-      return new Set(leasedOccurrence.map(({ fireId }) => fireId));
     },
     async complete(completions) {
       return atomically(() =>
         completions.map(({ key, attempt, settle }) => {
-          if (!leasedBy(key)) return 'lost_lease';
+          if (!claimedBy(key)) return 'lost_lease';
           const before = find(key.owner, key.alarmId)!;
           const given = withoutLease(before, key.fireId);
           const wanted = settle(given);
@@ -339,14 +333,14 @@ export function makeModelStore(): AlarmStore {
     },
     async nextDueAt(saturated) {
       const instants = allOccurrences()
-        .filter(({ owner }) => !saturated.has(owner))
-        .map(({ dueAt, leaseUntil }) => leaseUntil ?? dueAt)
+        .filter(({ owner, claimedAt }) => !saturated.has(owner) && claimedAt === null)
+        .map(({ dueAt }) => dueAt)
         .filter((instant) => instant !== null);
       return instants.length === 0 ? undefined : Math.min(...instants);
     },
     async countDue({ now, atMost }) {
       const due = allOccurrences().filter(
-        ({ dueAt, leaseUntil }) => dueAt !== null && dueAt <= now && leaseUntil === null,
+        ({ dueAt, claimedAt }) => dueAt !== null && dueAt <= now && claimedAt === null,
       );
       return Math.min(due.length, atMost);
     },

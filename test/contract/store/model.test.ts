@@ -4,5 +4,6 @@ import { describeStore } from './suite.ts';
 // The suite must not require a behaviour that only one database has.
 describeStore('the model', async () => {
   const store = makeModelStore();
-  return { store, reopen: () => store.close().then(() => store), close: async () => undefined };
+  const reopen = () => store.close().then(() => store);
+  return { store, reopen, die: reopen, close: async () => undefined };
 });

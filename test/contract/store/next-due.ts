@@ -12,7 +12,6 @@ import {
   createDue,
   delivered,
   keyOf,
-  LEASE_MS,
   NOW,
   paused,
   triggered,
@@ -52,12 +51,10 @@ export function nextDueContract(open: OpenStore): void {
       assert.equal(await store.nextDueAt(NOBODY), NOW - 5_000_000);
     });
 
-    test('is the end of the lease for a leased occurrence, and the retry once it is deferred', async (t) => {
+    test('ignores claimed occurrences, and counts a retry', async (t) => {
       const { store } = await openFor(t, open);
       const claimed = await createClaimed(store);
-      assert.equal(await store.nextDueAt(NOBODY), NOW + LEASE_MS);
-      await store.renew([keyOf(claimed)], NOW + 20_000);
-      assert.equal(await store.nextDueAt(NOBODY), NOW + 20_000);
+      assert.equal(await store.nextDueAt(NOBODY), undefined);
       await createDue(store, NOW + 19_999);
       assert.equal(await store.nextDueAt(NOBODY), NOW + 19_999);
       const { fireId } = claimed.occurrence;
@@ -65,12 +62,10 @@ export function nextDueContract(open: OpenStore): void {
       assert.equal(await store.nextDueAt(NOBODY), NOW + 3);
     });
 
-    test('counts the lease of an occurrence that was parked in delivery: a claim has to end it', async (t) => {
+    test('ignores the claim of an occurrence that was parked in delivery', async (t) => {
       const { store } = await openFor(t, open);
       const claimed = await createClaimed(store);
       await store.update(ADA, claimed.alarm.id, cancelled);
-      assert.equal(await store.nextDueAt(NOBODY), NOW + LEASE_MS);
-      await claim(store, { now: NOW + LEASE_MS });
       assert.equal(await store.nextDueAt(NOBODY), undefined);
     });
 
@@ -100,7 +95,7 @@ export function nextDueContract(open: OpenStore): void {
   });
 
   describe('countDue', () => {
-    test('counts due, unleased occurrences of every owner, and stops at the given limit', async (t) => {
+    test('counts due, unclaimed occurrences of every owner, and stops at the given limit', async (t) => {
       const { store } = await openFor(t, open);
       const counted = (now: number, atMost = 100) => store.countDue({ now, atMost });
       assert.equal(await counted(NOW), 0);

@@ -33,7 +33,6 @@ export function ownerContract(open: OpenStore): void {
       assert.deepEqual(await store.list(BOB, { limit: 10 }), []);
       assert.equal(await store.update(BOB, leased.alarm.id, edited({ label: 'mine' })), undefined);
       assert.deepEqual(await store.attempts(BOB, leased.alarm.id, { limit: 10 }), []);
-      assert.deepEqual(await store.renew([foreign], NOW + 99_999), new Set());
       const attempt = { ...attemptOf(leased), owner: BOB };
       assert.deepEqual(await store.complete([{ ...delivered(leased), key: foreign, attempt }]), ['lost_lease']);
 

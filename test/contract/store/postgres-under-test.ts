@@ -49,6 +49,11 @@ export async function startPostgresUnderTest(): Promise<PostgresUnderTest> {
           await closeAll();
           return another();
         },
+        async die() {
+          const now = 'CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)';
+          await server.run(`UPDATE replicas SET given_up_at = ${now}`, database);
+          return another();
+        },
         openSecond: another,
         async close() {
           await closeAll();

@@ -18,14 +18,13 @@ import {
   edited,
   firedForGood,
   keyOf,
-  LEASE_MS,
   NOW,
   occurrenceOf,
   paused,
   triggered,
 } from './fixtures.ts';
 import { makeModelStore } from './model-store.ts';
-import type { OpenStore } from './store-under-test.ts';
+import type { OpenStore, StoreUnderTest } from './store-under-test.ts';
 
 const OWNERS = [ADA, BOB, 'carl'] as const;
 
@@ -65,13 +64,13 @@ const command = fc.oneof(
       when,
     }),
   },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('renew' as const), which: fc.array(index, { maxLength: 4 }) }) },
   { weight: 4, arbitrary: fc.record({ do: fc.constant('update' as const), owner, index, change, when }) },
   {
     weight: 1,
     arbitrary: fc.record({ do: fc.constant('look' as const), owner, busy: fc.array(owner, { maxLength: 3 }) }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('reopen' as const) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('die' as const), pass: fc.nat(20) }) },
 );
 type Command = typeof command extends fc.Arbitrary<infer T> ? T : never;
 
@@ -87,16 +86,16 @@ async function answerOf<T>(call: Promise<T>): Promise<{ value?: T; code?: string
 class Walk {
   readonly #model = makeModelStore();
   #store: AlarmStore;
-  readonly #reopen: () => Promise<AlarmStore>;
+  readonly #underTest: StoreUnderTest;
   /** Requested alarms, stored or not. */
   readonly #alarmIds: string[] = [];
   readonly #claims: Claim[] = [];
   #now = NOW;
   #instants = 0;
 
-  constructor(store: AlarmStore, reopen: () => Promise<AlarmStore>) {
-    this.#store = store;
-    this.#reopen = reopen;
+  constructor(underTest: StoreUnderTest) {
+    this.#store = underTest.store;
+    this.#underTest = underTest;
   }
 
   async step(command: Command): Promise<unknown> {
@@ -110,8 +109,6 @@ class Walk {
         return this.#claim(command);
       case 'complete':
         return this.#complete(command);
-      case 'renew':
-        return this.#both((store) => store.renew(this.#pick(command.which).map(keyOf), this.#now + LEASE_MS));
       case 'update': {
         const alarmId = this.#alarmIds[command.index % this.#alarmIds.length] ?? 'none';
         const transition = this.#transition(command.change, command.when);
@@ -120,8 +117,12 @@ class Walk {
       case 'look':
         return this.#look(command);
       case 'reopen':
-        this.#store = await this.#reopen();
+        this.#store = await this.#underTest.reopen();
         return undefined;
+      case 'die':
+        this.#now += command.pass * 1000;
+        this.#store = await this.#underTest.die();
+        return this.#both((store) => store.endOrphanedClaims(this.#now));
     }
   }
 
@@ -129,7 +130,7 @@ class Walk {
     this.#now += pass * 1000;
     const inFlight = new Map<string, number>();
     for (const name of busy) inFlight.set(name, (inFlight.get(name) ?? 0) + 1);
-    const request = { now: this.#now, limit, perOwner, inFlight, leaseUntil: this.#now + LEASE_MS };
+    const request = { now: this.#now, limit, perOwner, inFlight };
     const claims = await this.#both((store) => store.claim(request));
     this.#claims.push(...(claims ?? []));
   }
@@ -234,13 +235,13 @@ class Walk {
 export async function walkRandomly(open: OpenStore, runs: number): Promise<void> {
   await fc.assert(
     fc.asyncProperty(fc.array(command, { maxLength: 60, size: 'max' }), async (commands) => {
-      const { store, reopen, close } = await open();
+      const underTest = await open();
       try {
-        const walk = new Walk(store, reopen);
+        const walk = new Walk(underTest);
         for (const command of commands) await walk.step(command);
         await walk.compareAll();
       } finally {
-        await close();
+        await underTest.close();
       }
     }),
     { numRuns: runs },

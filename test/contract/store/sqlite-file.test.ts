@@ -10,19 +10,7 @@ import { cancelAlarm } from '../../../src/chronos/alarm/lifecycle.ts';
 import { openSqliteStore } from '../../../src/chronos/store/sqlite/store.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
-import {
-  ADA,
-  alarmDue,
-  BOB,
-  claim,
-  createDue,
-  delivered,
-  edited,
-  LEASE_MS,
-  NO_LIMIT,
-  NOW,
-  withCode,
-} from './fixtures.ts';
+import { ADA, alarmDue, BOB, claim, createDue, delivered, edited, NO_LIMIT, NOW, withCode } from './fixtures.ts';
 
 function temporaryPath(context: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'reveille-sqlite-store-'));
@@ -84,7 +72,6 @@ test('an operation without a change writes nothing', async (t) => {
   const before = writtenTo(path);
   assert.deepEqual(await claim(store), []);
   await store.update(ADA, alarm.id, (state) => state);
-  await store.renew([], NOW);
   assert.deepEqual(writtenTo(path), before);
 });
 
@@ -113,16 +100,20 @@ test('a long message is written once, however often its alarm is claimed, comple
   assert.ok(written < bytes + 4 * 4096, `${written} bytes were written`);
 });
 
-test('an interrupted attempt that cannot be settled loses its lease, is logged, and does not delay other claims', async (t) => {
+test('an interrupted attempt that cannot be settled loses its claim, is logged, and does not delay other claims', async (t) => {
   const lines: string[] = [];
-  const store = open(temporaryPath(t), pino({ level: 'error' }, { write: (line: string) => lines.push(line) }));
-  t.after(() => store.close());
+  const path = temporaryPath(t);
+  const dead = open(path);
   // A series without an expression cannot continue; only a defect makes one.
-  const { alarm } = await createDue(store, NOW, { kind: 'cron', maxFailures: 1 });
-  const [first] = await claim(store);
-  await createDue(store, NOW + 1, { owner: BOB });
+  const { alarm } = await createDue(dead, NOW, { kind: 'cron', maxFailures: 1 });
+  const [first] = await claim(dead);
+  await createDue(dead, NOW + 1, { owner: BOB });
+  await dead.close();
 
-  const claims = await claim(store, { now: NOW + LEASE_MS });
+  const store = open(path, pino({ level: 'error' }, { write: (line: string) => lines.push(line) }));
+  t.after(() => store.close());
+  assert.equal(await store.endOrphanedClaims(NOW + 5), 1);
+  const claims = await claim(store, { now: NOW + 5 });
   assert.deepEqual(
     claims.map(({ alarm: { owner } }) => owner),
     [ADA, BOB],
@@ -135,23 +126,23 @@ test('an interrupted attempt that cannot be settled loses its lease, is logged, 
   assert.equal(JSON.parse(lines[0]!).fire_id, first?.occurrence.fireId);
 });
 
-test('the next process on the file may end earlier leases: the outcome is unknown, and the fence still holds', async (t) => {
+test('the next process on the file may end earlier claims: the outcome is unknown, and the fence still holds', async (t) => {
   const path = temporaryPath(t);
   const dead = open(path);
   await createDue(dead, NOW);
   await createDue(dead, NOW + 1, { owner: BOB });
-  const [leased] = await claim(dead, { limit: 1 });
+  const [claimed] = await claim(dead, { limit: 1 });
   await dead.close();
 
   const store = open(path);
   t.after(() => store.close());
-  assert.equal(await store.endOrphanedLeases(NOW + 2), 1);
-  assert.equal(await store.endOrphanedLeases(NOW + 3), 0);
-  const [attempt] = await store.attempts(ADA, leased!.alarm.id, { limit: 2 });
+  assert.equal(await store.endOrphanedClaims(NOW + 2), 1);
+  assert.equal(await store.endOrphanedClaims(NOW + 3), 0);
+  const [attempt] = await store.attempts(ADA, claimed!.alarm.id, { limit: 2 });
   assert.deepEqual([attempt?.outcome, attempt?.startedAt, attempt?.finishedAt], ['unknown', NOW, NOW + 2]);
-  assert.equal((await store.get(ADA, leased!.alarm.id))?.alarm.failureCount, 1);
+  assert.equal((await store.get(ADA, claimed!.alarm.id))?.alarm.failureCount, 1);
   assert.equal(await store.nextDueAt(new Set()), NOW);
-  assert.deepEqual(await store.complete([delivered(leased!)]), ['lost_lease']);
+  assert.deepEqual(await store.complete([delivered(claimed!)]), ['lost_lease']);
   const claims = await claim(store, { now: NOW + 2 });
   assert.deepEqual(
     claims.map(({ occurrence }) => occurrence.attempt),

@@ -15,7 +15,10 @@ import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import { openDatabase } from '../../../src/kit/sqlite/open.ts';
 import { fieldOf, memberOf, OWNER_FIELDS } from '../../../src/wire/alarm-fields.ts';
-import { attemptOf, claim, firedForGood, keyOf, LEASE_MS, NOW } from './fixtures.ts';
+import { attemptOf, claim, firedForGood, keyOf } from './fixtures.ts';
+
+/** The present of that version's tests. */
+const NOW = Date.UTC(2027, 2, 4, 5, 6, 7, 89);
 
 type Kept = {
   tables: Record<string, Record<string, SQLInputValue>[]>;
@@ -28,7 +31,11 @@ type Kept = {
 const kept: Kept = JSON.parse(readFileSync(new URL('./sqlite-schema-8.json', import.meta.url), 'utf8'));
 // Later tables and columns begin with these.
 const ABSENT = Object.fromEntries(OWNER_FIELDS.map((name) => [memberOf(name), fieldOf(name).absent]));
-for (const state of kept.states) state.alarm = { ...ABSENT, ...state.alarm };
+for (const state of kept.states) {
+  state.alarm = { ...ABSENT, ...state.alarm };
+  // A claim has no end of its own any more.
+  for (const occurrence of state.occurrences) Reflect.deleteProperty(occurrence, 'leaseUntil');
+}
 for (const attempt of kept.attempts.flat()) attempt.lateBecause = null;
 
 /** Creates the file by the migrations of that time. */
@@ -54,7 +61,7 @@ function makeFile(t: TestContext): string {
 const open = (path: string) => openSqliteStore({ path, clock: systemClock, log: silentLogger });
 const labelled = (label: string) => kept.states.find(({ alarm }) => alarm.label === label)!;
 
-test('a file of schema 8 gives the same answers for every alarm, leases included', async (t) => {
+test('a file of schema 8 gives the same answers for every alarm, claims included', async (t) => {
   const store = open(makeFile(t));
   t.after(() => store.close());
   for (const [index, { alarm, occurrences }] of kept.states.entries()) {
@@ -76,7 +83,7 @@ test('a file of schema 8 gives the same answers for every alarm, leases included
   assert.equal(receipts[0]?.turnId, 't1');
 });
 
-test('the holder of a lease in it may still end it', async (t) => {
+test('the holder of a claim in it may still end it', async (t) => {
   const store = open(makeFile(t));
   t.after(() => store.close());
   const { alarm, occurrences } = labelled('leased');
@@ -86,16 +93,16 @@ test('the holder of a lease in it may still end it', async (t) => {
   assert.equal((await store.get(alarm.owner, alarm.id))?.alarm.status, 'fired');
 });
 
-test('its leases can be ended, and every due occurrence in it fires', async (t) => {
+test('its claims can be ended, and every due occurrence in it fires', async (t) => {
   const store = open(makeFile(t));
   t.after(() => store.close());
-  assert.equal(await store.endOrphanedLeases(NOW + 5), 3);
+  assert.equal(await store.endOrphanedClaims(NOW + 5), 3);
   const interrupted = labelled('leased twice').alarm;
   const ledger = await store.attempts(interrupted.owner, interrupted.id, { limit: 3 });
   const second = ledger.find(({ attempt }) => attempt === 2);
   assert.deepEqual([second?.outcome, second?.finishedAt], ['unknown', NOW + 5]);
   const now = NOW + 3_600_000;
-  const claims = await claim(store, { now, leaseUntil: now + LEASE_MS });
+  const claims = await claim(store, { now });
   assert.deepEqual(claims.map(({ alarm }) => alarm.label).sort(), [
     'held',
     'leased',

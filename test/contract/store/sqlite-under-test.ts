@@ -11,13 +11,16 @@ export async function openSqliteUnderTest(): Promise<StoreUnderTest> {
   const folder = mkdtempSync(join(tmpdir(), 'reveille-store-'));
   const open = () => openSqliteStore({ path: join(folder, 'chronos.db'), clock: systemClock, log: silentLogger });
   let store = open();
+  // Closing ends no claim: the next process cannot tell it from a death.
+  const reopen = async () => {
+    await store.close();
+    store = open();
+    return store;
+  };
   return {
     store,
-    async reopen() {
-      await store.close();
-      store = open();
-      return store;
-    },
+    reopen,
+    die: reopen,
     async close() {
       await store.close();
       rmSync(folder, { recursive: true });

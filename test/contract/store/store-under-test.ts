@@ -7,6 +7,11 @@ export type StoreUnderTest = {
   store: AlarmStore;
   /** Closes the store and opens the same data again; the former instance is unused from then on. */
   reopen(): Promise<AlarmStore>;
+  /**
+   * Every instance dies without cleanup, and is known to be dead; opens another. Where several processes may share the
+   * data, {@link StoreUnderTest.store} goes on like a process that was only stopped.
+   */
+  die(): Promise<AlarmStore>;
   /** Another instance on the same data, open at the same time; only where several processes may share them. */
   openSecond?(): Promise<AlarmStore>;
   /** Names of owners or nonces in the same bucket as another; with one bucket any name is valid. */

@@ -42,19 +42,16 @@ const ILLEGAL: Record<string, Transition> = {
   'the idempotency key': edited({ idempotencyKey: 'another' }),
   'the instant of creation': edited({ createdAt: NOW + 1 }),
   'a fence': changedOccurrence({ fence: 7 }),
-  'a lease': changedOccurrence({ leaseUntil: NOW + 5, claimedAt: NOW }),
+  'a claim': changedOccurrence({ claimedAt: NOW }),
   'the owner of an occurrence': changedOccurrence({ owner: BOB }),
   'the alarm of an occurrence': changedOccurrence({ alarmId: newId() }),
   'the number of scheduled occurrences to two': ({ alarm, occurrences }) => ({
     alarm,
     occurrences: [...occurrences, occurrenceOf(alarm, NOW + 50)],
   }),
-  'the due time of a leased occurrence': ({ alarm, occurrences }) => ({
+  'an occurrence to a claimed one': ({ alarm, occurrences }) => ({
     alarm,
-    occurrences: [
-      ...occurrences,
-      occurrenceOf(alarm, NOW + 50, { source: 'trigger', leaseUntil: NOW + 99, claimedAt: NOW }),
-    ],
+    occurrences: [...occurrences, occurrenceOf(alarm, NOW + 50, { source: 'trigger', claimedAt: NOW })],
   }),
 };
 
@@ -194,7 +191,7 @@ export function updateContract(open: OpenStore): void {
       }
     });
 
-    test('an occurrence keeps its lease through updates', async (t) => {
+    test('an occurrence keeps its claim through updates', async (t) => {
       const { store } = await openFor(t, open);
       const claimed = await createClaimed(store);
       await store.update(ADA, claimed.alarm.id, edited({ label: 'new' }));
@@ -203,18 +200,20 @@ export function updateContract(open: OpenStore): void {
       assert.deepEqual(kept?.occurrences, [{ ...claimed.occurrence, dueAt: null }]);
     });
 
-    test('a removed occurrence with a lease leaves its attempt in the ledger as unknown', async (t) => {
+    test('a removed occurrence with a claim leaves its attempt in the ledger as unknown', async (t) => {
       const { store } = await openFor(t, open);
       const claimed = await createClaimed(store);
       await store.update(ADA, claimed.alarm.id, ({ alarm }) => ({ alarm, occurrences: [] }));
       const { attempts } = await everythingOf(store, ADA, claimed.alarm.id);
       assert.equal(attempts.length, 1);
       const { error, ...attempt } = attempts[0]!;
+      // The claim's present is later than that of any store.
+      assert.ok(claimed.occurrence.claimedAt! > store.now());
       const { error: _, ...wanted } = attemptOf(claimed, {
         outcome: 'unknown',
         httpStatus: null,
         startedAt: claimed.occurrence.claimedAt!,
-        finishedAt: claimed.occurrence.leaseUntil!,
+        finishedAt: claimed.occurrence.claimedAt!,
       });
       assert.deepEqual(attempt, wanted);
       assert.match(error ?? '', /stopped before it could record the outcome/);

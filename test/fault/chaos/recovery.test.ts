@@ -51,7 +51,7 @@ test('an occurrence due before the end of another backlog belongs to the same re
 });
 
 test('an occurrence without an attempt is overdue until the end', () => {
-  const owed = { fireId: 'a', alarmId: 'a', owner: 'ada', dueAt: 1000, leaseUntil: null, attempt: 0 } as Occurrence;
+  const owed = { fireId: 'a', alarmId: 'a', owner: 'ada', dueAt: 1000, claimedAt: null, attempt: 0 } as Occurrence;
   assert.equal(recoveryMs(waits([], [owed]), 2000), 48_000);
 });
 

@@ -55,8 +55,8 @@ export function waitsOf({ alarms, attempts, occurrences, readAt }: Ledger, clock
     }
   }
   const end = clock.whenShown(readAt);
-  for (const { fireId, alarmId, owner, dueAt, leaseUntil, attempt } of occurrences) {
-    if (dueAt === null || leaseUntil !== null || dueAt > readAt) continue;
+  for (const { fireId, alarmId, owner, dueAt, claimedAt, attempt } of occurrences) {
+    if (dueAt === null || claimedAt !== null || dueAt > readAt) continue;
     const from = clock.whenReached(dueAt, created.get(alarmId) ?? 0);
     waits.push({ fireId, owner, attempt: attempt + 1, from: Math.min(from, end), until: end });
   }

@@ -15,9 +15,11 @@ import {
 } from '../../../src/chronos/alarm/lifecycle.ts';
 import { catchUp } from '../../../src/chronos/alarm/series.ts';
 import {
+  interruptedAttempt,
   retryDelayMs,
   settleDelivered,
   settleFailed,
+  settleInterrupted,
   settleMissed,
   settleReplaced,
 } from '../../../src/chronos/alarm/settlement.ts';
@@ -32,7 +34,6 @@ import { changeOf, createdAnswer, definitionOf, failedAnswer, viewAnswer } from 
 import type { Answer, Operation } from './history.ts';
 import type { ClientRecorder, ReceiverRecorder } from './journal.ts';
 
-const LEASE_MS = 15_000;
 /** How long a wake takes to arrive, and its answer to return. */
 const TRIP_MS = 3;
 
@@ -44,6 +45,9 @@ export type Reception = 'accepts' | 'busy' | 'gone' | 'loses answer' | 'sender d
 
 /** The outcome of a create's answer: it arrives, or is lost after or before the alarm was stored. */
 export type Loss = 'none' | 'stored' | 'not stored';
+
+/** How long after its last sign of life a process counts as gone. */
+const GONE_MS = 2000;
 
 const LOST: Answer = { answer: 'lost', reason: 'the connection was cut' };
 
@@ -134,7 +138,7 @@ export class Day {
         fireId = triggered.fireId;
         return triggered.state;
       });
-      return viewAnswer({ ...viewAlarm(state, this.now), fire_id: fireId });
+      return viewAnswer({ ...viewAlarm(state), fire_id: fireId });
     });
   }
 
@@ -142,7 +146,7 @@ export class Day {
   intrude(user: string, alarmId: string): Promise<void> {
     return this.#ask(user, { op: 'intrude', alarmId, action: 'cancel' }, async () => {
       const state = await this.#update(user, alarmId, (before) => cancelAlarm(before, this.now));
-      return { ...viewAnswer(viewAlarm(state, this.now)), revealed: JSON.stringify(state.alarm) } as Answer;
+      return { ...viewAnswer(viewAlarm(state)), revealed: JSON.stringify(state.alarm) } as Answer;
     });
   }
 
@@ -171,15 +175,24 @@ export class Day {
     this.now += ms;
   }
 
-  /** Claims due occurrences and leaves them with the lease holder. */
+  /** Claims due occurrences and leaves them with their holder. */
   claim(): Promise<Claim[]> {
-    const leaseUntil = this.now + LEASE_MS;
-    return this.#store.claim({ now: this.now, limit: 100, perOwner: 100, inFlight: new Map(), leaseUntil });
+    return this.#store.claim({ now: this.now, limit: 100, perOwner: 100, inFlight: new Map() });
   }
 
   /** One round of a dispatcher. */
   async work(): Promise<void> {
     for (const claim of await this.claim()) await this.deliver(claim);
+  }
+
+  /** The process of a claim dies, and others notice it. */
+  async #vanish(claim: Claim): Promise<void> {
+    this.now += GONE_MS;
+    const { occurrence } = claim;
+    const at = this.now;
+    await this.#complete(claim, interruptedAttempt(occurrence, at), (state) =>
+      settleInterrupted(state, occurrence.fireId, at),
+    );
   }
 
   /** One claim to its end, or to the end of its holder. */
@@ -211,9 +224,9 @@ export class Day {
       );
 
     const reception = this.receptions.get(alarm.id)?.shift() ?? 'accepts';
-    if (reception === 'unsent') return;
+    if (reception === 'unsent') return this.#vanish(claim);
     const status = this.#receive(claim, reception);
-    if (reception === 'sender dies') return;
+    if (reception === 'sender dies') return this.#vanish(claim);
     if (reception === 'accepts')
       return this.#complete(claim, record('delivered', status, null), (state) =>
         settleDelivered(state, fireId, startedAt),
@@ -263,7 +276,7 @@ export class Day {
 
   #act(user: string, operation: Operation & { alarmId: string }, transition: Transition): Promise<void> {
     return this.#ask(user, operation, async () =>
-      viewAnswer(viewAlarm(await this.#update(user, operation.alarmId, transition), this.now)),
+      viewAnswer(viewAlarm(await this.#update(user, operation.alarmId, transition))),
     );
   }
 

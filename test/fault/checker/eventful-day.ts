@@ -33,7 +33,7 @@ export type DaysAlarms = Readonly<
 /**
  * Runs the day on an empty store.
  *
- * @returns its alarms, and the end of the day by the store's clock: one claim is still leased then, one retry waits
+ * @returns its alarms, and the end of the day by the store's clock: one claim is still open then, one retry waits
  */
 export async function liveThrough(
   store: AlarmStore,

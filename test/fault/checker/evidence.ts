@@ -4,8 +4,8 @@
  */
 import type { Alarm, Attempt, Occurrence } from '../../../src/chronos/alarm/alarm.ts';
 import { ownerOf } from '../../../src/wire/did.ts';
+import { type ClaimHistory, claimHistory } from './claim-history.ts';
 import type { Call, Definition, History, Operation, Turn, Wake } from './history.ts';
-import { type LeaseHistory, leaseHistory } from './lease-history.ts';
 import type { Window } from './matching.ts';
 
 /** A call with the kind of its operation known. */
@@ -65,7 +65,7 @@ export type Evidence = {
   /** A trigger with a lost answer may have made it, and there is no audit to show it. */
   mayBeTriggered(fireId: string): boolean;
   /** `undefined` without an audit. */
-  leases: LeaseHistory | undefined;
+  claims: ClaimHistory | undefined;
 };
 
 /** How long after its sender gave up a request may still be carried out. */
@@ -214,7 +214,7 @@ export function gatherEvidence(history: History): Evidence {
   const wakesByFire = groupBy(receiver.wakes, ({ fireId }) => fireId);
   const wakesByAlarm = groupBy(receiver.wakes, ({ fireId }) => alarmIdOf(fireId));
   const turnsByFire = groupBy(receiver.turns ?? [], ({ fireId }) => fireId);
-  const leases = database.audit === null ? undefined : leaseHistory(database.audit);
+  const claims = database.audit === null ? undefined : claimHistory(database.audit);
 
   const recordOf = (id: string): AlarmRecord => ({
     row: rows.get(id),
@@ -243,14 +243,14 @@ export function gatherEvidence(history: History): Evidence {
     return { from: invokedAt - client.clockToleranceMs, until: until + client.clockToleranceMs + late };
   };
   const mayBeTriggered = (fireId: string) => {
-    if (leases) return false;
+    if (claims) return false;
     const due = dueOf(fireId);
     return acts(alarmIdOf(fireId), 'trigger').some((call) => {
       const { from, until } = spanOf(call);
       return call.answer.answer === 'lost' && due >= from && due <= until;
     });
   };
-  const triggered = new Set<string>(leases?.triggered);
+  const triggered = new Set<string>(claims?.triggered);
   for (const call of client.calls) {
     const { answer } = call;
     if (call.operation.op === 'trigger' && answer.answer === 'acknowledged' && answer.fireId !== undefined)
@@ -282,6 +282,6 @@ export function gatherEvidence(history: History): Evidence {
       turnsByFire.has(fireId) || (wakesByFire.get(fireId) ?? []).some(({ status }) => isAcceptance(status)),
     isTriggered: (fireId) => triggered.has(fireId),
     mayBeTriggered,
-    leases,
+    claims,
   };
 }

@@ -198,7 +198,7 @@ export type ReceiverLog = {
 export type AlarmImage = { id: string; status: Alarm['status'] };
 export type OccurrenceImage = Pick<
   Occurrence,
-  'fireId' | 'alarmId' | 'source' | 'nominal' | 'dueAt' | 'attempt' | 'fence' | 'leaseUntil' | 'claimedAt'
+  'fireId' | 'alarmId' | 'source' | 'nominal' | 'dueAt' | 'attempt' | 'fence' | 'claimedAt'
 >;
 export type AttemptImage = Pick<Attempt, 'fireId' | 'alarmId' | 'attempt' | 'outcome'>;
 
@@ -226,7 +226,7 @@ export type AuditEntry =
 export type DatabaseLog = {
   /**
    * The database's time of the judgement: the time of the read or, if all dispatchers were stopped before, of the last
-   * stop. Later due times and leases are not judged.
+   * stop. Later due times and claims are not judged.
    */
   readAt: number;
   /** The end of the last fault, so that overdue occurrences had time to recover; `null`: there was no fault. */
@@ -248,8 +248,8 @@ export type Policy = {
   maxFailures: number;
   /** Parallel deliveries to one user. Further due occurrences wait for a free slot of that user. */
   userConcurrency: number;
-  /** A lease is ended at most this long after its expiry. */
-  sweepMs: number;
+  /** A claim ends at most this long after it was made, with its delivery or after the death of its process. */
+  longestClaimMs: number;
   /** An overdue occurrence must be claimed within this time (promise 5). */
   overdueLimitMs: number;
 };
@@ -257,7 +257,7 @@ export type Policy = {
 export const DEFAULT_POLICY: Policy = {
   maxFailures: 100,
   userConcurrency: 4,
-  sweepMs: 5_000,
+  longestClaimMs: 90_000,
   overdueLimitMs: 20_000,
 };
 

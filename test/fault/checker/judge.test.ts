@@ -20,7 +20,7 @@ test('events that break no promise are counted', async () => {
   assert.equal(counts['attempts in flight at a cancel'], 1);
   assert.equal(counts['duplicate wakes'], 2);
   assert.equal(counts['attempts with an unknown outcome'], 3);
-  assert.equal(counts['occurrences leased'], 1);
+  assert.equal(counts['occurrences claimed'], 1);
   assert.ok(counts['targets that a later run stands for'] > 5);
 });
 

@@ -1,4 +1,4 @@
-/** Whether an overdue occurrence is neglected: it has no lease although a process could claim it. */
+/** Whether an overdue occurrence is neglected: nobody has claimed it although a process could. */
 import type { Occurrence } from '../../../src/chronos/alarm/alarm.ts';
 import type { Evidence } from './evidence.ts';
 import { at } from './finding.ts';
@@ -23,23 +23,21 @@ function waitsForOwnSlots({ owner }: Occurrence, evidence: Evidence, policy: Pol
     ...attempts
       .filter((attempt) => attempt.owner === owner)
       .map(({ startedAt, finishedAt }) => ({ from: startedAt, until: finishedAt })),
-    ...occurrences.flatMap((leased) =>
-      leased.owner === owner && leased.leaseUntil !== null
-        ? [{ from: leased.claimedAt ?? readAt, until: leased.leaseUntil }]
-        : [],
+    ...occurrences.flatMap((claimed) =>
+      claimed.owner === owner && claimed.claimedAt !== null ? [{ from: claimed.claimedAt, until: readAt }] : [],
     ),
   ];
   return allSlotsUsed(spans, policy.userConcurrency, { from: readAt - policy.overdueLimitMs, until: readAt });
 }
 
 /**
- * The violation of an occurrence that has been due for too long without a lease; `undefined` without a violation. That
- * means: it is not due, is due for a short time only, is leased, or waits for other deliveries of its owner.
+ * The violation of an occurrence that has been due for too long without a claim; `undefined` without a violation. That
+ * means: it is not due, is due for a short time only, is claimed, or waits for other deliveries of its owner.
  */
 export function neglectOf(occurrence: Occurrence, evidence: Evidence): string | undefined {
   const { database, policy } = evidence.history;
-  const { dueAt, leaseUntil, fireId } = occurrence;
-  if (dueAt === null || leaseUntil !== null) return undefined;
+  const { dueAt, claimedAt, fireId } = occurrence;
+  if (dueAt === null || claimedAt !== null) return undefined;
   const since = Math.max(dueAt, database.wholeSince ?? Number.NEGATIVE_INFINITY);
   const overdueMs = database.readAt - since;
   if (overdueMs <= policy.overdueLimitMs || waitsForOwnSlots(occurrence, evidence, policy)) return undefined;

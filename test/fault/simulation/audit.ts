@@ -8,12 +8,12 @@ import type { AttemptImage, AuditEntry, OccurrenceImage } from '../checker/histo
 
 type Change = Pick<AuditEntry, 'table' | 'before' | 'after'>;
 
-const WRITES = ['create', 'update', 'claim', 'renew', 'complete'] as const satisfies (keyof AlarmStore)[];
+const WRITES = ['create', 'update', 'claim', 'endOrphanedClaims', 'complete'] as const satisfies (keyof AlarmStore)[];
 const EVERYTHING = 1_000_000;
 
 function imageOf(occurrence: Occurrence): OccurrenceImage {
-  const { fireId, alarmId, source, nominal, dueAt, attempt, fence, leaseUntil, claimedAt } = occurrence;
-  return { fireId, alarmId, source, nominal, dueAt, attempt, fence, leaseUntil, claimedAt };
+  const { fireId, alarmId, source, nominal, dueAt, attempt, fence, claimedAt } = occurrence;
+  return { fireId, alarmId, source, nominal, dueAt, attempt, fence, claimedAt };
 }
 
 function attemptImageOf({ fireId, alarmId, attempt, outcome }: Attempt): AttemptImage {
@@ -75,11 +75,6 @@ export function auditModel(
   const operate = (name: keyof AlarmStore, parameters: unknown[]) => {
     const operation = model[name] as (...parameters: unknown[]) => Promise<unknown>;
     const run = async () => {
-      // A claim ends expired leases and then takes new ones; both may concern the same occurrence.
-      if (name === 'claim') {
-        await operation({ ...(parameters[0] as object), limit: 0 });
-        await compare();
-      }
       try {
         return await operation(...parameters);
       } finally {

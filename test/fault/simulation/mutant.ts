@@ -13,6 +13,8 @@ export type Mutant = {
   durable?: (store: AlarmStore) => AlarmStore;
   /** Breaks the connection to the router. */
   waker?: (waker: Waker) => Waker;
+  /** Breaks the knowledge about which processes live. */
+  liveness?: 'gives-up-nobody' | 'proves-nothing';
   /** Agents forget the fire ids that they have accepted. */
   forgetful?: boolean;
   /** The worlds in which it can show; most worlds by default. */

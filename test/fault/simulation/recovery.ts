@@ -2,7 +2,7 @@
  * After the healing: every pending occurrence must be delivered or given up, none may be neglected, and listings must
  * equal the stored data.
  */
-import { type AlarmState, isLeased, type Occurrence } from '../../../src/chronos/alarm/alarm.ts';
+import type { AlarmState, Occurrence } from '../../../src/chronos/alarm/alarm.ts';
 import { readStates } from './durable.ts';
 import { OVERDUE_LIMIT_MS } from './watch.ts';
 import type { World } from './world.ts';
@@ -17,10 +17,14 @@ const OFTEN_FOR_MS = 1.5 * MINUTE;
 /** The longest wait of a healthy occurrence: a step of the retry ladder, then an alarm's own delay. */
 const LIMIT_MS = 30 * MINUTE;
 
-const isOwed = ({ dueAt, leaseUntil }: Occurrence) => dueAt !== null || leaseUntil !== null;
+const isOwed = ({ dueAt, claimedAt }: Occurrence) => dueAt !== null || claimedAt !== null;
 
-/** Since when an occurrence has waited for a claim, or for the end of its lease. */
-const waitingSince = ({ dueAt, leaseUntil }: Occurrence) => leaseUntil ?? dueAt ?? Number.POSITIVE_INFINITY;
+/** A delivery ends at the latest this long after its claim. */
+const LONGEST_DELIVERY_MS = MINUTE;
+
+/** Since when an occurrence has waited for a claim, or for the end of one. */
+const waitingSince = ({ dueAt, claimedAt }: Occurrence) =>
+  claimedAt === null ? (dueAt ?? Number.POSITIVE_INFINITY) : claimedAt + LONGEST_DELIVERY_MS;
 
 /**
  * Lets time pass until no occurrence is pending.
@@ -55,7 +59,7 @@ export async function recover(world: World, jumpMs: number): Promise<void> {
 function checkOverdue({ databaseNow, watch }: World, states: readonly AlarmState[]): boolean {
   const now = databaseNow();
   for (const occurrence of states.flatMap(({ occurrences }) => occurrences)) {
-    if (isLeased(occurrence, now) || waitingSince(occurrence) >= now - OVERDUE_LIMIT_MS) continue;
+    if (waitingSince(occurrence) >= now - OVERDUE_LIMIT_MS) continue;
     watch.violation(`${occurrence.fireId} is overdue by more than 20 s, and no fault has been active for longer`);
     return true;
   }

@@ -26,6 +26,8 @@ export type ApiAnswer = { status: number; text: string };
 /** Time limits of the router for one wake, and of a drain for running work (as in the daemon). */
 const WAKE_TIMEOUT_MS = 60_000;
 const DRAIN_MS = 10_000;
+/** Pause before another attempt to end the claims of an earlier process (as in the daemon). */
+const ORPHANS_RETRY_MS = 500;
 /** Polling interval of a draining process for the end of its requests. */
 const REQUESTS_MS = 100;
 /** A drained process is observed for this long before it ends: it must not act any more. */
@@ -163,6 +165,7 @@ export class Replica {
     const link = linkStore({
       process,
       replica: this.#index,
+      member: this.#world.liveness.enrol(process, this.#index),
       durable: () => this.#world.durable.store,
       inside: scenario.mode === 'single',
       now: () => databaseClock?.now() ?? process.clock.now(),
@@ -218,8 +221,20 @@ export class Replica {
     };
     void opened.then(() => {
       this.#world.trace.note(process.name, 'is ready');
-      if (this.plan.dispatch && !life.draining) dispatcher.start();
+      if (this.plan.dispatch && !life.draining) void this.#dispatch(life, bare, clock, dispatcher);
     });
+  }
+
+  /** Begins as the daemon does. */
+  async #dispatch(life: ProcessRun, store: AlarmStore, clock: Clock, dispatcher: Dispatcher): Promise<void> {
+    while (!life.draining) {
+      const hasEnded = await store.endOrphanedClaims(store.now()).then(
+        () => true,
+        () => false,
+      );
+      if (hasEnded) return dispatcher.start();
+      await wait(clock, ORPHANS_RETRY_MS);
+    }
   }
 
   #routes(store: AlarmStore, clock: Clock, dispatcher: Dispatcher): HttpApp {

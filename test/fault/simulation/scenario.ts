@@ -136,7 +136,6 @@ export function drawScenario(seed: number): Scenario {
     config: {
       concurrency: dice.pick([3, 8, 64, 256]),
       userConcurrency: dice.pick([1, 2, 4, 4]),
-      leaseMs: dice.pick([15_000, 15_000, 6_000]),
       tickMs: 1000,
     },
     limits: { minIntervalSeconds: 10, maxFailures: dice.pick([3, 12, 100]), maxActiveAlarms: dice.pick([12, 10_000]) },

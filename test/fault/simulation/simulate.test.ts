@@ -17,7 +17,7 @@ const RARITIES = [
   'cancel that met a delivery',
   'create: key taken',
   'create: too many',
-  'lease lost',
+  'claim lost',
   'occurrence missed',
   'series caught up',
 ];

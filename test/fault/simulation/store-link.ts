@@ -3,9 +3,10 @@
  * throws only the port's own failures (`unavailable`), at the moments at which they can occur.
  */
 import type { Transition } from '../../../src/chronos/alarm/alarm.ts';
-import type { AlarmStore, Claim, CreateResult } from '../../../src/chronos/store/store.ts';
+import type { AlarmStore, Claim, Completion, CreateResult } from '../../../src/chronos/store/store.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
 import type { Dice } from './dice.ts';
+import type { Member } from './liveness.ts';
 import type { Process } from './process.ts';
 import type { Timeline } from './timeline.ts';
 import type { Trace } from './trace.ts';
@@ -16,6 +17,8 @@ export type StoreLinkOptions = {
   process: Process;
   /** The replica of the process. */
   replica: number;
+  /** The process, as others see it. */
+  member: Member;
   /** The database at the moment of a call. */
   durable: () => AlarmStore;
   /** The database is inside this process: operations that have not started when it dies are never done. */
@@ -39,6 +42,12 @@ export type StoreLink = {
 
 type Operation = (...parameters: unknown[]) => Promise<unknown>;
 type Outcome = { value: unknown } | { error: unknown };
+type Hooks = {
+  /** An operation was carried out, and its answer does not arrive. */
+  onLost?: (value: unknown) => void;
+  /** Passes an answer on; default: at once. */
+  give?: (value: unknown, resolve: (value: unknown) => void) => void;
+};
 
 const FAILURE_TEXTS: Record<Fate['kind'], string> = {
   answered: '',
@@ -52,7 +61,7 @@ const FAILURE_TEXTS: Record<Fate['kind'], string> = {
  * The port as one process sees it. After its death, no call of a process reaches the database, and no answer returns.
  */
 export function linkStore(options: StoreLinkOptions): StoreLink {
-  const { process, replica, durable, inside, timeline, weather, trace, watch, dice } = options;
+  const { process, replica, member, durable, inside, timeline, weather, trace, watch, dice } = options;
   let closed = false;
 
   /** Runs one operation of the port on the database. */
@@ -64,7 +73,7 @@ export function linkStore(options: StoreLinkOptions): StoreLink {
     return value;
   };
 
-  const travel = (name: string, operation: () => Promise<unknown>): Promise<unknown> => {
+  const travel = (name: string, operation: () => Promise<unknown>, { onLost, give }: Hooks = {}): Promise<unknown> => {
     // A dead process may still have running code here; its result is not used.
     if (process.isDead) return new Promise(() => {});
     const carryOut = async (): Promise<Outcome> => {
@@ -81,8 +90,16 @@ export function linkStore(options: StoreLinkOptions): StoreLink {
     return new Promise((resolve, reject) => {
       const back = (outcome: Outcome) =>
         timeline.after(fate.backMs, () =>
-          process.deliver(() => ('value' in outcome ? resolve(outcome.value) : reject(outcome.error))),
+          process.deliver(() => {
+            if ('error' in outcome) reject(outcome.error);
+            else if (give) give(outcome.value, resolve);
+            else resolve(outcome.value);
+          }),
         );
+      const carryOutUnanswered = async () => {
+        const outcome = await carryOut();
+        if ('value' in outcome) onLost?.(outcome.value);
+      };
       const there = async () => {
         if (process.isDead && !survives) return;
         const failed: Outcome = { error: new ReveilleError('unavailable', FAILURE_TEXTS[fate.kind]) };
@@ -95,16 +112,16 @@ export function linkStore(options: StoreLinkOptions): StoreLink {
             back(failed);
             return;
           case 'lost':
-            await carryOut();
+            await carryOutUnanswered();
             back(failed);
             return;
           case 'hung':
-            if (dice.chance(0.5)) await carryOut();
+            if (dice.chance(0.5)) await carryOutUnanswered();
             back(failed);
             return;
           case 'late':
             back(failed);
-            timeline.after(fate.backMs + fate.lateMs, () => void carryOut());
+            timeline.after(fate.backMs + fate.lateMs, () => void carryOutUnanswered());
         }
       };
       if (fate.thereMs === 0) void there();
@@ -116,12 +133,32 @@ export function linkStore(options: StoreLinkOptions): StoreLink {
     if (closed && !process.isDead) watch.violation(`${process.name} used ${name} of its store after it had closed it`);
     const askedAt = options.latestDatabaseNow();
     watch.clockShown(options.now());
+    if (name === 'claim') return claim(parameters, askedAt);
+    // The others end the claims of a dead replica.
+    if (name === 'endOrphanedClaims' && !inside) return Promise.resolve(0);
     return travel(name, async () => {
       const value = await operate(name, parameters);
-      if (name === 'complete' && (value as string[]).includes('lost_lease')) watch.countEvent('lease lost');
+      if (name === 'complete') {
+        member.ended((parameters[0] as readonly Completion[]).map(({ key }) => key));
+        if ((value as string[]).includes('lost_lease')) watch.countEvent('claim lost');
+      }
       if (name === 'create') watch.countEvent(`create: ${(value as CreateResult).result.replace('_', ' ')}`);
-      if (name === 'claim') for (const claim of value as Claim[]) watch.claimed(process, claim, askedAt);
       return value;
+    });
+  };
+
+  const claim = async (parameters: unknown[], askedAt: number): Promise<unknown> => {
+    const { incarnation, until } = member.beginClaim();
+    const operation = async () => {
+      if (timeline.now >= until) return [];
+      const claims = (await operate('claim', parameters)) as Claim[];
+      member.claimed(incarnation, claims);
+      for (const each of claims) watch.claimed(process, each, askedAt);
+      return claims;
+    };
+    return travel('claim', operation, {
+      onLost: (claims) => member.lost(claims as Claim[]),
+      give: (claims, resolve) => member.handOut(incarnation, claims as Claim[], resolve),
     });
   };
 
@@ -133,6 +170,7 @@ export function linkStore(options: StoreLinkOptions): StoreLink {
       if (name === 'close')
         return async () => {
           closed = true;
+          member.leave();
         };
       return (...parameters: unknown[]) => call(name, parameters);
     },

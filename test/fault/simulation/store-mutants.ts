@@ -20,8 +20,8 @@ function asOwner(
 
 export const STORE_MUTANTS = {
   'ignores-fence': {
-    defect: 'an outcome is stored without a check of the lease',
-    // It needs a process that is stopped for longer than a lease while another took over.
+    defect: 'an outcome is stored without a check of the claim',
+    // It needs a process that is stopped until another took over.
     shows: ({ replicas, everyMs }) => replicas.length > 1 && Number.isFinite(everyMs.stop),
     durable: (store) =>
       replacing(store, (real) => ({
@@ -49,15 +49,21 @@ export const STORE_MUTANTS = {
       }));
     },
   },
-  'never-renews': {
-    defect: 'leases are reported as renewed, and are not',
-    // Elsewhere a lease may be lost for good reasons.
-    shows: ({ calm, conditions }) => calm && conditions.slow > 0,
-    store: (store) => replacing(store, () => ({ renew: async (keys) => new Set(keys.map(({ fireId }) => fireId)) })),
+  'proves-nothing': {
+    defect: 'processes are taken for gone although they run',
+    // Elsewhere a process may be taken for gone for good reasons.
+    shows: ({ calm, mode, conditions }) => calm && mode === 'fleet' && conditions.slow > 0,
+    liveness: 'proves-nothing',
   },
-  'keeps-leases': {
-    defect: 'an expired lease is not ended',
-    durable: (store) => replacing(store, (real) => ({ renew: (keys) => real.renew(keys, Number.MAX_SAFE_INTEGER) })),
+  'gives-up-nobody': {
+    defect: 'the claims of a dead process are not ended',
+    shows: ({ mode, everyMs }) => mode === 'fleet' && Number.isFinite(everyMs.crash),
+    liveness: 'gives-up-nobody',
+  },
+  'forgets-orphans': {
+    defect: 'a process that opens its database leaves the claims of the one before it',
+    shows: ({ mode, everyMs }) => mode === 'single' && Number.isFinite(everyMs.crash),
+    durable: (store) => replacing(store, () => ({ endOrphanedClaims: async () => 0 })),
   },
   'early-by-one': {
     defect: 'occurrences are claimed one millisecond before they are due',

@@ -8,7 +8,8 @@ import type { World } from './world.ts';
 
 /** A log has a resolution of one millisecond. */
 const ROUNDING_MS = 1;
-const SWEEP_MS = 5_000;
+/** The time limit of a wake, and some for its outcome. */
+const LONGEST_CLAIM_MS = 90_000;
 
 /**
  * The checker's violations.
@@ -36,7 +37,7 @@ export function judgeWorld(
     policy: {
       maxFailures: scenario.limits.maxFailures,
       userConcurrency: scenario.config.userConcurrency,
-      sweepMs: SWEEP_MS,
+      longestClaimMs: LONGEST_CLAIM_MS,
       overdueLimitMs: OVERDUE_LIMIT_MS,
     },
   };

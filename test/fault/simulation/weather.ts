@@ -47,6 +47,11 @@ export class Weather {
     this.#outage = undefined;
   }
 
+  /** Whether a replica cannot reach the store now. */
+  cutsOff(replica: number): boolean {
+    return this.#outage?.replicas.has(replica) ?? false;
+  }
+
   /** No store operation fails any more. */
   clear(): void {
     this.#outage = undefined;

@@ -7,6 +7,7 @@ import { type ClientRecorder, recordClient, recordReceiver } from '../checker/jo
 import { Client } from './client.ts';
 import { Dice } from './dice.ts';
 import { type Durable, openDurable } from './durable.ts';
+import { Liveness } from './liveness.ts';
 import type { Mutant } from './mutant.ts';
 import { Replica } from './replica.ts';
 import { Router } from './router.ts';
@@ -50,6 +51,7 @@ export class World {
   readonly receiverLines: ReceiverLine[] = [];
   readonly recorder: ClientRecorder;
   readonly durable: Durable;
+  readonly liveness: Liveness;
   #alarms = 0;
   readonly #idDice: Dice;
 
@@ -77,6 +79,18 @@ export class World {
     this.watch = new Watch({ scenario, timeline, trace: this.trace, databaseNow: () => this.databaseNow() });
     this.weather = new Weather(this.dice.fork('weather'), scenario.store, scenario.lostRequests);
     this.recorder = recordClient((line) => this.clientLines.push(line));
+    this.liveness = new Liveness({
+      ...{ timeline, log, weather: this.weather, trace: this.trace },
+      dice: this.dice.fork('liveness'),
+      // Defects of the store are about what processes do.
+      durable: () => durable.store,
+      single: scenario.mode === 'single',
+      databaseNow: this.databaseNow,
+      onDue: (dueAt) => {
+        for (const replica of this.replicas) replica.hint(dueAt);
+      },
+      defect: mutant?.liveness,
+    });
     this.router = new Router({
       timeline,
       weather: this.weather,

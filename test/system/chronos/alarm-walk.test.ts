@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { type AlarmState, isLeased, type Occurrence, scheduledOccurrence } from '../../../src/chronos/alarm/alarm.ts';
+import { type AlarmState, isClaimed, type Occurrence, scheduledOccurrence } from '../../../src/chronos/alarm/alarm.ts';
 import {
   cancelAlarm,
   pauseAlarm,
@@ -21,15 +21,7 @@ import {
   settleMissed,
   settleReplaced,
 } from '../../../src/chronos/alarm/settlement.ts';
-import {
-  type Body,
-  claim,
-  edit,
-  LEASE_MS,
-  NOW,
-  release,
-  setAlarm,
-} from '../../../src/chronos/alarm/testing/alarm-state.ts';
+import { type Body, claim, edit, NOW, release, setAlarm } from '../../../src/chronos/alarm/testing/alarm-state.ts';
 import { checkTransition } from '../../../src/chronos/store/difference.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
 
@@ -94,6 +86,9 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
 );
 
 /** One alarm, its clock, and an observer's record of it. */
+/** How long after its last sign of life a process counts as gone. */
+const GONE_MS = 2000;
+
 class Walk {
   state: AlarmState;
   now = NOW;
@@ -167,7 +162,7 @@ class Walk {
 
   #claim(): void {
     const due = this.state.occurrences.find(
-      ({ dueAt, leaseUntil }) => dueAt !== null && dueAt <= this.now && leaseUntil === null,
+      ({ dueAt, claimedAt }) => dueAt !== null && dueAt <= this.now && claimedAt === null,
     );
     if (!due) return;
     assert.ok(this.now >= due.scheduledFor, 'never early');
@@ -177,12 +172,12 @@ class Walk {
     Walk.done.set('claim', (Walk.done.get('claim') ?? 0) + 1);
   }
 
-  /** Every lease expires. */
+  /** The process that claimed is gone. */
   #vanish(): void {
-    this.now += LEASE_MS;
-    for (const { fireId, leaseUntil } of this.state.occurrences) {
+    this.now += GONE_MS;
+    for (const { fireId, claimedAt } of this.state.occurrences) {
       const still = this.state.occurrences.find((occurrence) => occurrence.fireId === fireId);
-      if (leaseUntil === null || leaseUntil > this.now || !still) continue;
+      if (claimedAt === null || !still) continue;
       this.#apply('vanish', release(this.state, fireId), (given) => settleInterrupted(given, fireId));
     }
   }
@@ -191,11 +186,11 @@ class Walk {
     // No delivery takes less than a millisecond.
     const now = ++this.now;
     const { state } = this;
-    const leased = state.occurrences.find((occurrence) => isLeased(occurrence, now));
-    if (!leased) return;
-    const { fireId } = leased;
+    const claimed = state.occurrences.find(isClaimed);
+    if (!claimed) return;
+    const { fireId } = claimed;
     const given = release(state, fireId);
-    const replacement = leased.attempt === 1 ? catchUp(state.alarm, leased, leased.claimedAt!) : undefined;
+    const replacement = claimed.attempt === 1 ? catchUp(state.alarm, claimed, claimed.claimedAt!) : undefined;
     if (replacement) {
       this.#apply('replaced', given, (before) => settleReplaced(before, fireId, replacement));
       return;
@@ -232,7 +227,7 @@ class Walk {
         break;
       case 'cancelled':
         this.cancelledAt ??= this.now;
-        assert.ok(occurrences.every(({ dueAt, leaseUntil }) => dueAt === null && leaseUntil !== null));
+        assert.ok(occurrences.every(({ dueAt, claimedAt }) => dueAt === null && claimedAt !== null));
         break;
     }
     for (const { dueAt, scheduledFor } of occurrences) assert.ok(dueAt === null || dueAt >= scheduledFor);

@@ -124,7 +124,6 @@ export async function createBench(t: TestContext, options: BenchOptions = {}) {
       config: {
         concurrency: 256,
         userConcurrency: 4,
-        leaseMs: 15_000,
         tickMs: 1000,
         ...options.config,
         ...overrides.config,

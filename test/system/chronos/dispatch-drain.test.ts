@@ -63,7 +63,7 @@ test('a drain ends even if neither the wakes nor the store do', async (t) => {
   bench.dispatch({
     waker: { wake: async () => answers.pop() ?? new Promise(() => {}), close: async () => {} },
   });
-  bench.faults.failing.add('complete').add('renew');
+  bench.faults.failing.add('complete');
   for (const owner of ['ada', 'bea']) await bench.set({ kind: 'once', delay_seconds: 1 }, owner);
   await bench.clock.advance(2 * SECOND);
   const drain = watch(bench.dispatcher.drain(10 * SECOND));

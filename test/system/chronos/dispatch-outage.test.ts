@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { settleDelivered } from '../../../src/chronos/alarm/settlement.ts';
 import { CompletionBuffer } from '../../../src/chronos/dispatch/completions.ts';
-import type { AlarmStore } from '../../../src/chronos/store/store.ts';
+import type { AlarmStore, Completion } from '../../../src/chronos/store/store.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
 import { createBench, DELIVERED } from './dispatch-bench.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
-const WRITES = ['claim', 'renew', 'complete', 'nextDueAt'] as const;
+const WRITES = ['claim', 'complete', 'nextDueAt'] as const;
 
 describe('a store that fails for a while', () => {
   test('outcomes are kept and written when it is back; nothing is delivered twice', async (t) => {
@@ -19,7 +19,6 @@ describe('a store that fails for a while', () => {
     await bench.clock.advance(2 * SECOND);
     for (const operation of WRITES) bench.faults.failing.add(operation);
     for (const wake of bench.waker.wakes) wake.answer(DELIVERED);
-    // Longer than a lease, so that every one of them looks abandoned when the store is back.
     await bench.clock.advance(MINUTE);
     bench.faults.failing.clear();
     await bench.clock.advance(2 * SECOND);
@@ -87,35 +86,32 @@ test('a due occurrence that others always claim first is queried less and less o
 });
 
 describe('an outcome that cannot be applied', () => {
-  test('is dropped and reported; the others of its batch are stored', async (t) => {
+  test('rejects; the others of its batch are stored', async (t) => {
     const bench = await createBench(t, { idle: true });
     for (let n = 0; n < 5; n++) await bench.set({ kind: 'once', delay_seconds: 1 }, `user-${n}`);
     await bench.clock.advance(SECOND);
     const now = bench.clock.now();
-    const claims = await bench.store.claim({
-      now,
-      limit: 9,
-      perOwner: 4,
-      inFlight: new Map(),
-      leaseUntil: now + MINUTE,
-    });
+    const claims = await bench.store.claim({ now, limit: 9, perOwner: 4, inFlight: new Map() });
     const buffer = new CompletionBuffer(bench.store, bench.clock, silentLogger, {
       batchDelayMs: 5,
       onFlushed: () => {},
     });
-    const stored = claims.map(({ alarm, occurrence: { fireId, fence } }) =>
-      buffer.add({
-        key: { owner: alarm.owner, alarmId: alarm.id, fireId, fence },
-        attempt: null,
-        settle: (state) => {
-          if (alarm.owner === 'user-2') throw new TypeError('a defect');
-          if (alarm.owner === 'user-3') throw new ReveilleError('internal', 'another');
-          return settleDelivered(state, fireId, now);
-        },
-      }),
+    const stored = Promise.allSettled(
+      claims.map(({ alarm, occurrence: { fireId, fence } }) =>
+        buffer.add({
+          key: { owner: alarm.owner, alarmId: alarm.id, fireId, fence },
+          attempt: null,
+          settle: (state) => {
+            if (alarm.owner === 'user-2') throw new TypeError('a defect');
+            if (alarm.owner === 'user-3') throw new ReveilleError('internal', 'another');
+            return settleDelivered(state, fireId, now);
+          },
+        }),
+      ),
     );
     await bench.clock.advance(SECOND);
-    await Promise.all(stored);
+    const results = await stored;
+    assert.equal(results.filter(({ status }) => status === 'rejected').length, 2);
     for (const { alarm } of claims) {
       const { alarm: after, occurrences } = await bench.state(alarm.id, alarm.owner);
       const defective = alarm.owner === 'user-2' || alarm.owner === 'user-3';
@@ -123,5 +119,38 @@ describe('an outcome that cannot be applied', () => {
       assert.equal(occurrences.length, defective ? 1 : 0);
     }
     buffer.stop();
+  });
+
+  test('counts as a failed attempt: it is recorded as unknown, and retried after a while', async (t) => {
+    const bench = await createBench(t, { idle: true });
+    const { id, due } = await bench.set({ kind: 'once', delay_seconds: 1 });
+    let defects = 1;
+    const defective: AlarmStore = new Proxy(bench.store, {
+      get(target, name: keyof AlarmStore) {
+        if (name !== 'complete') return target[name];
+        return (completions: readonly Completion[]) => {
+          const broken = defects-- > 0;
+          const throwing = () => {
+            throw new TypeError('a defect');
+          };
+          return target.complete(
+            broken ? completions.map(({ key, attempt }) => ({ key, attempt, settle: throwing })) : completions,
+          );
+        };
+      },
+    });
+    bench.dispatch({ store: defective });
+    await bench.clock.advance(2 * SECOND);
+    assert.deepEqual(
+      (await bench.ledger(id)).map(({ outcome, error }) => [outcome, error?.includes('because of a defect')]),
+      [['unknown', true]],
+    );
+    const { alarm, occurrences } = await bench.state(id);
+    assert.equal(alarm.failureCount, 1);
+    const [retried] = occurrences;
+    assert.ok(retried && retried.claimedAt === null && retried.dueAt! >= due + 30 * SECOND);
+    await bench.clock.advance(MINUTE);
+    assert.equal(bench.waker.wakes.length, 2);
+    assert.equal((await bench.state(id)).alarm.status, 'fired');
   });
 });

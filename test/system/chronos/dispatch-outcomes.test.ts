@@ -167,13 +167,13 @@ describe('owner actions during a wake', () => {
     for (const result of [DELIVERED, BUSY, LOST]) {
       const { bench, id, wake } = await inFlight(t);
       const cancelled = await bench.change(id, (state) => cancelAlarm(state, bench.clock.now()));
-      assert.equal(viewAlarm(cancelled, bench.clock.now()).in_flight, true);
+      assert.equal(viewAlarm(cancelled).in_flight, true);
       wake.answer(result);
       await bench.clock.advance(HOUR);
       const after = await bench.state(id);
       assert.equal(after.alarm.status, 'cancelled');
       assert.deepEqual(after.occurrences, []);
-      assert.equal(viewAlarm(after, bench.clock.now()).in_flight, false);
+      assert.equal(viewAlarm(after).in_flight, false);
       assert.deepEqual(
         (await bench.ledger(id)).map(({ outcome }) => outcome),
         [result.outcome],

@@ -36,7 +36,7 @@ async function firedAlarm(bench: Bench) {
   await bench.clock.advance(60_000);
   const now = bench.clock.now();
   const [claim] = await bench.store.claim({
-    ...{ now, limit: 10, perOwner: 10, inFlight: new Map(), leaseUntil: now + 15_000 },
+    ...{ now, limit: 10, perOwner: 10, inFlight: new Map() },
   });
   const { fireId, fence, scheduledFor, attempt, missedCount } = claim!.occurrence;
   await bench.store.complete([

@@ -134,11 +134,11 @@ test('an edit that a claim did not see has itself seen the claim', async (t) => 
   let first = 0;
   for (let round = 0; round < ROUNDS; round++) {
     const alarms = await Promise.all(Array.from({ length: ALARMS }, () => createDue(one, NOW)));
-    const leasedAtEdit = new Map<string, boolean>();
+    const claimedAtEdit = new Map<string, boolean>();
     const edits = Promise.all(
       alarms.map(({ alarm: { id } }) =>
         other.update(ADA, id, (state) => {
-          leasedAtEdit.set(id, state.occurrences[0]!.leaseUntil !== null);
+          claimedAtEdit.set(id, state.occurrences[0]!.claimedAt !== null);
           return edited({ label: 'edited' })(state);
         }),
       ),
@@ -149,7 +149,7 @@ test('an edit that a claim did not see has itself seen the claim', async (t) => 
     while (claims.length < ALARMS) claims.push(...(await claim(one)));
     await edits;
     for (const { alarm } of claims.filter(({ alarm: { label } }) => label !== 'edited')) {
-      assert.ok(leasedAtEdit.get(alarm.id), 'a claim returned the alarm as it was before an edit that came first');
+      assert.ok(claimedAtEdit.get(alarm.id), 'a claim returned the alarm as it was before an edit that came first');
       first++;
     }
     assert.ok((await one.complete(claims.map(delivered))).every((result) => result === 'applied'));

@@ -18,7 +18,6 @@ import {
   edited,
   firedForGood,
   keyOf,
-  LEASE_MS,
   NOW,
   paused,
   triggered,
@@ -131,13 +130,13 @@ async function fillLives(store: AlarmStore, owner: string): Promise<void> {
  * Deliveries in flight when the process ended: one of them of an alarm that was cancelled meanwhile, one of a paused
  * one.
  */
-async function leaveLeases(store: AlarmStore): Promise<void> {
+async function leaveClaims(store: AlarmStore): Promise<void> {
   const states = [];
   for (const owner of OWNERS) {
     const { alarm } = await createDue(store, NOW + 2000, { owner });
     states.push(alarm);
   }
-  await claim(store, { now: NOW + 2000, leaseUntil: NOW + 2000 + LEASE_MS });
+  await claim(store, { now: NOW + 2000 });
   await store.update(states[0]!.owner, states[0]!.id, cancelled);
   await store.update(states[1]!.owner, states[1]!.id, paused);
 }
@@ -157,7 +156,7 @@ export async function fill(store: AlarmStore): Promise<void> {
   await fillTexts(store);
   await fillNumbers(store);
   for (const owner of OWNERS) await fillLives(store, owner);
-  await leaveLeases(store);
+  await leaveClaims(store);
   await fillKeys(store);
   await store.putNonce('a nonce', 'did:matrix:a:b', NOW + 120_000, NOW);
 }

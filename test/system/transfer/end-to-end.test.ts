@@ -48,12 +48,7 @@ test('alarms set on SQLite fire once from PostgreSQL, after a kill -9 during a d
   makeHome(home);
   const secrets = loadOrMakeSecrets(home);
   const port = await freePort();
-  const settings = [
-    `CHRONOS_PORT: ${port}`,
-    `CHRONOS_ROUTER_WAKE_URL: ${router.url}`,
-    'CHRONOS_CLAIM_LEASE_SECONDS: 2',
-    'CHRONOS_TICK_MS: 50',
-  ];
+  const settings = [`CHRONOS_PORT: ${port}`, `CHRONOS_ROUTER_WAKE_URL: ${router.url}`, 'CHRONOS_TICK_MS: 50'];
   const configure = (...more: string[]) => writeFileSync(home.configFile, `${[...settings, ...more].join('\n')}\n`);
   configure();
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { copyFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
-import { ADA, agentKey, alarmDue, claim, create, LEASE_MS, NOW, withCode } from '../../contract/store/fixtures.ts';
+import { ADA, agentKey, alarmDue, claim, create, NOW, withCode } from '../../contract/store/fixtures.ts';
 import { walkRandomly } from '../../contract/store/random-walk.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
 import { contentsOf, fill, fillMany } from './contents.ts';
@@ -29,19 +29,20 @@ test('all content of a store reads the same from PostgreSQL as from SQLite', asy
   assert.deepEqual(await using(await openPostgres(uri), contentsOf), wanted);
 });
 
-test('leases of the stopped process are ended as SQLite would have ended them', async (t) => {
+test('claims of the stopped process are ended as SQLite would have ended them', async (t) => {
   const { path, uri, move } = await filledWorkbench(t, server, fill);
   const copy = `${path}.copy`;
   copyFileSync(path, copy);
   await move();
   const passOn = async (store: Awaited<ReturnType<typeof openPostgres>>) => {
     const seen = [];
-    // Before they expire, at that time, and later: interrupted deliveries are owed again.
-    for (const now of [NOW + 3000, NOW + 2000 + LEASE_MS, NOW + 60_000]) {
+    // Interrupted deliveries are owed again.
+    const ended = await store.endOrphanedClaims(NOW + 3000);
+    for (const now of [NOW + 3000, NOW + 60_000]) {
       const claims = await claim(store, { now });
       seen.push(claims.toSorted((one, other) => (one.occurrence.fireId < other.occurrence.fireId ? -1 : 1)));
     }
-    return { seen, contents: await contentsOf(store) };
+    return { ended, seen, contents: await contentsOf(store) };
   };
   const ours = await using(openSqlite(copy), passOn);
   assert.ok(ours.contents.attempts.filter(({ outcome }) => outcome === 'unknown').length >= 6);
@@ -68,15 +69,18 @@ test('for all operations, a store that moves meanwhile answers as the model does
     const { path, uri, move } = await workbench({ after: (cleanup) => void cleanups.unshift(cleanup) }, server, true);
     let store = openSqlite(path);
     let moved = false;
+    const reopen = async () => {
+      await store.close();
+      if (!moved) assert.equal((await move()).outcome, 'moved');
+      moved = true;
+      store = await openPostgres(uri);
+      return store;
+    };
     return {
       store,
-      async reopen() {
-        await store.close();
-        if (!moved) assert.equal((await move()).outcome, 'moved');
-        moved = true;
-        store = await openPostgres(uri);
-        return store;
-      },
+      reopen,
+      // A closed store has signed off.
+      die: reopen,
       async close() {
         await store.close();
         for (const cleanup of cleanups) await cleanup();

@@ -1,4 +1,4 @@
-/** Alarms for tests, created as clients create them, and the store's changes to their leases. */
+/** Alarms for tests, created as clients create them, and the store's changes to their claims. */
 import { type AlarmCreate, type AlarmPatch, alarmCreateSchema, alarmPatchSchema } from '../../../wire/alarm.ts';
 import { RawJson } from '../../../wire/json.ts';
 import { parseOrThrow } from '../../../wire/validate.ts';
@@ -10,7 +10,6 @@ export const NOW = Date.UTC(2026, 5, 15, 8, 10);
 export const LIMITS: DefinitionLimits = { minIntervalSeconds: 10, maxFailures: 100 };
 export const ALARM_ID = '01977777-0000-7000-8000-000000000001';
 export const OWNER = 'ada';
-export const LEASE_MS = 15_000;
 
 /** A request body; its payload is given as source text. */
 export type Body = Record<string, unknown> & { payload?: string };
@@ -57,14 +56,13 @@ export function claim(state: AlarmState, fireId = scheduled(state).fireId, now =
     ...occurrence,
     attempt: occurrence.attempt + 1,
     fence: occurrence.fence + 1,
-    leaseUntil: now + LEASE_MS,
     claimedAt: now,
   }));
 }
 
-/** Removes the lease, as a store does before it passes a state to a completion. */
+/** Removes the claim, as a store does before it passes a state to a completion. */
 export function release(state: AlarmState, fireId: string): AlarmState {
-  return replace(state, fireId, (occurrence) => ({ ...occurrence, leaseUntil: null, claimedAt: null }));
+  return replace(state, fireId, (occurrence) => ({ ...occurrence, claimedAt: null }));
 }
 
 /** Completes a claimed occurrence. */

@@ -58,12 +58,12 @@ const PRUNE = statement(
   SELECT count(*) FROM pruned`,
 );
 
-/** Running attempts whose occurrence a transition removes: no replica will record them. */
-export function abandonedAttempts(given: AlarmState, wanted: AlarmState): Attempt[] {
+/** Running attempts whose occurrence a transition removes now: no replica will record them. */
+export function abandonedAttempts(given: AlarmState, wanted: AlarmState, now: number): Attempt[] {
   const kept = new Set(wanted.occurrences.map(({ fireId }) => fireId));
   return given.occurrences
-    .filter(({ fireId, leaseUntil }) => leaseUntil !== null && !kept.has(fireId))
-    .map((occurrence) => interruptedAttempt(occurrence));
+    .filter(({ fireId, claimedAt }) => claimedAt !== null && !kept.has(fireId))
+    .map((occurrence) => interruptedAttempt(occurrence, now));
 }
 
 /** One page of an alarm's ledger, latest first. */

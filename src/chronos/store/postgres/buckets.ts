@@ -76,12 +76,10 @@ export type ClaimOrder = {
    * Claims from the buckets in their order.
    *
    * @param claimFrom claims from some buckets; returns for each the claims, or why it failed
-   * @param failures of buckets that count only when nothing can be claimed
    */
   claim(
     request: ClaimRequest,
     claimFrom: (portions: readonly Portion[]) => Promise<PromiseSettledResult<Claim[]>[]>,
-    failures: unknown[],
   ): Promise<Claim[]>;
 };
 

@@ -24,11 +24,12 @@ type ProgressChange = {
   edition: number;
   scheduled: Occurrence | undefined;
   triggers: number;
+  holder: number | null;
   last: Attempt | undefined;
 };
 
 /** The row of an occurrence beside the schedule. */
-type TriggerRow = { occurrence: Occurrence; revision: number };
+type TriggerRow = { occurrence: Occurrence; revision: number; holder: number | null };
 
 export type Plan = {
   progress: ProgressChange[];
@@ -62,16 +63,22 @@ function isDeferred(stored: AlarmState, wanted: AlarmState): boolean {
   );
 }
 
+/** The holder of an occurrence that was claimed before and still is. A row that becomes another one takes it along. */
+function holderOf({ holders }: Versioned, occurrence: Occurrence | undefined): number | null {
+  return occurrence && occurrence.claimedAt !== null ? (holders.get(occurrence.fireId) ?? null) : null;
+}
+
 function planTriggers(plan: Plan, stored: Versioned, wanted: AlarmState): void {
   const { added, changed, removed } = differenceOf(stored.state, wanted);
   for (const { fireId } of [...changed, ...removed]) {
-    const revision = stored.others.get(fireId);
+    const revision = stored.triggers.get(fireId);
     const occurrence = stored.state.occurrences.find((each) => each.fireId === fireId)!;
-    if (revision !== undefined) plan.gone.push({ occurrence, revision });
+    if (revision !== undefined) plan.gone.push({ occurrence, revision, holder: null });
   }
   for (const occurrence of [...added, ...changed]) {
     if (occurrence.source !== 'trigger') continue;
-    plan.added.push({ occurrence, revision: (stored.others.get(occurrence.fireId) ?? 0) + 1 });
+    const revision = (stored.triggers.get(occurrence.fireId) ?? 0) + 1;
+    plan.added.push({ occurrence, revision, holder: holderOf(stored, occurrence) });
   }
 }
 
@@ -94,11 +101,13 @@ export function planOf(changes: readonly Change[]): Plan {
     const edition = stored.edition + Number(edits);
     const recorded = stored.last ? [stored.last, ...attempts] : attempts;
     const last = recorded.at(-1);
+    const scheduled = scheduledOccurrence(wanted);
     plan.progress.push({
       alarm,
       revision: stored.revision,
       edition,
-      scheduled: scheduledOccurrence(wanted),
+      scheduled,
+      holder: holderOf(stored, scheduled),
       triggers: wanted.occurrences.filter(({ source }) => source === 'trigger').length,
       last,
     });

@@ -1,6 +1,7 @@
 /** The claim query of one bucket: its statement, parameters and result. */
 import type { Occurrence } from '../../alarm/alarm.ts';
 import type { Claim, ClaimRequest } from '../store.ts';
+import type { Standing } from './replicas.ts';
 import { ALARM_LIST, DEFINITION, OWED, OWED_WIDTH, PROGRESS, readAlarm, readOccurrence } from './rows.ts';
 import { type Call, type Row, statement } from './statement.ts';
 
@@ -8,7 +9,7 @@ import { type Call, type Row, statement } from './statement.ts';
 const NEVER = Number.MAX_SAFE_INTEGER;
 
 /**
- * Leases due occurrences and returns them with their alarms, in one round trip.
+ * Claims due occurrences and returns them with their alarms, in one round trip.
  *
  * The first columns repeat in every row:
  *
@@ -18,6 +19,8 @@ const NEVER = Number.MAX_SAFE_INTEGER;
  *
  * Where the backlog of an owner without slots is the oldest, `first` skips it in the index alone. Locking rows would
  * fetch them.
+ *
+ * After the instant $12 of the database's clock it claims nothing: its replica may have been given up.
  */
 const CLAIM = statement(
   'claim',
@@ -30,14 +33,15 @@ const CLAIM = statement(
   ), seen AS (
     SELECT owner, alarm_id, trigger_at, look_at FROM progress
     WHERE bucket = $1 AND look_at <= $2 AND look_at >= COALESCE((SELECT look_at FROM first), $3)
-      AND lease_until IS NULL AND owner <> ALL ($4::text[])
+      AND holder IS NULL AND owner <> ALL ($4::text[])
+      AND CAST(extract(epoch FROM statement_timestamp()) * 1000 AS BIGINT) < $12::bigint
     ORDER BY look_at
     LIMIT $5::bigint
     FOR UPDATE SKIP LOCKED
   ), due AS (
     SELECT 1 FROM progress
     WHERE bucket = $1 AND look_at <= $2 AND look_at >= COALESCE((SELECT look_at FROM first), $3)
-      AND lease_until IS NULL AND owner <> ALL ($4::text[])
+      AND holder IS NULL AND owner <> ALL ($4::text[])
     LIMIT GREATEST($5::bigint, $11::bigint)
   ), ranked AS (
     SELECT *, row_number() OVER (PARTITION BY owner ORDER BY look_at, alarm_id, trigger_at) AS place FROM seen
@@ -49,7 +53,7 @@ const CLAIM = statement(
     LIMIT $9
   ), p AS (
     UPDATE progress AS p
-    SET revision = p.revision + 1, attempt = p.attempt + 1, fence = p.fence + 1, lease_until = $10, claimed_at = $2
+    SET revision = p.revision + 1, attempt = p.attempt + 1, fence = p.fence + 1, holder = $10, claimed_at = $2
     FROM chosen
     WHERE p.bucket = $1 AND p.owner = chosen.owner AND p.alarm_id = chosen.alarm_id AND p.trigger_at = chosen.trigger_at
     RETURNING p.owner, p.alarm_id, p.trigger_at, p.revision, p.edition, p.triggers, p.last_attempt, ${PROGRESS.list('p')},
@@ -60,7 +64,7 @@ const CLAIM = statement(
   SELECT looked.seen, looked.until,
     CASE WHEN looked.seen < GREATEST($5::bigint, $11::bigint) AND looked.seen = (SELECT count(*) FROM due) THEN COALESCE((
       SELECT look_at FROM progress
-      WHERE bucket = $1 AND look_at > $2 AND lease_until IS NULL AND owner <> ALL ($4::text[])
+      WHERE bucket = $1 AND look_at > $2 AND holder IS NULL AND owner <> ALL ($4::text[])
       ORDER BY look_at LIMIT 1
     ), ${NEVER}) END,
     CASE WHEN $11::bigint > 0 THEN (SELECT count(*) FROM due) END,
@@ -143,6 +147,9 @@ export class OwnerSlots {
   }
 }
 
+/** A request, and what this replica may claim as. */
+export type StandingRequest = ClaimRequest & { standing: Standing };
+
 /** The rows that a claim query reads. */
 export type ClaimRange = {
   /** Start: all earlier due occurrences are processed. */
@@ -159,7 +166,7 @@ export type ClaimRange = {
  */
 export function claimCall(
   bucket: number,
-  { now, perOwner, leaseUntil }: ClaimRequest,
+  { now, perOwner, standing }: StandingRequest,
   slots: OwnerSlots,
   range: ClaimRange,
   { mine, depth }: { mine: (owner: string) => boolean; depth: number },
@@ -177,8 +184,9 @@ export function claimCall(
       busy.map(([, left]) => left),
       perOwner,
       range.limit,
-      leaseUntil,
+      standing.holder,
       depth,
+      standing.until,
     ],
   };
 }

@@ -7,7 +7,7 @@
  * the occurrences of others.
  */
 import type { Logger } from '../../../kit/log/log.ts';
-import type { Claim, ClaimRequest } from '../store.ts';
+import type { Claim } from '../store.ts';
 import type { Buckets, ClaimOrder, Portion } from './buckets.ts';
 import {
   type ClaimedRow,
@@ -16,17 +16,15 @@ import {
   claimCall,
   OwnerSlots,
   readClaimResult,
+  type StandingRequest,
 } from './claim-query.ts';
 import type { DueIndex } from './due-index.ts';
-import type { prepareSweep } from './leases.ts';
 import type { PrimaryPool } from './pool.ts';
 import { readStates } from './state.ts';
 import type { Row } from './statement.ts';
 
 /** Maximum number of rows of a query, when it widens to get past owners without free slots. */
 const WIDEST_QUERY = 4096;
-/** A due time within this period after a claim is recorded even if leases end before it. */
-const IGNORED_LEASES_MS = 1000;
 
 /** The first query of a claim from a bucket, and its result. */
 type FirstQuery = { range: ClaimRange; isBeginning: boolean; rows: Row[] };
@@ -35,15 +33,16 @@ type Options = {
   pool: PrimaryPool;
   buckets: Buckets;
   dueIndex: DueIndex;
-  sweeps: ReturnType<typeof prepareSweep>;
   /** The rows of claims that can be completed directly. */
   claimed: WeakMap<Claim, ClaimedRow>;
   order: ClaimOrder;
   log: Logger;
+  /** Called when a statement has failed that may have claimed something. */
+  onFailure: () => void;
 };
 
-export function prepareClaim({ pool, buckets, dueIndex, sweeps, claimed, order, log }: Options) {
-  const claimCallFor = (bucket: number, request: ClaimRequest, slots: OwnerSlots, range: ClaimRange) =>
+export function prepareClaim({ pool, buckets, dueIndex, claimed, order, log, onFailure }: Options) {
+  const claimCallFor = (bucket: number, request: StandingRequest, slots: OwnerSlots, range: ClaimRange) =>
     claimCall(bucket, request, slots, range, {
       mine: (owner) => buckets.of(owner) === bucket,
       depth: order.countedDue(request.limit),
@@ -68,7 +67,7 @@ export function prepareClaim({ pool, buckets, dueIndex, sweeps, claimed, order, 
   }
 
   /** Continues in a bucket after the first query, until the limit is reached or nothing more is available. */
-  async function takeUpTo({ bucket, limit }: Portion, first: FirstQuery, request: ClaimRequest, slots: OwnerSlots) {
+  async function takeUpTo({ bucket, limit }: Portion, first: FirstQuery, request: StandingRequest, slots: OwnerSlots) {
     const claims: Claim[] = [];
     const range: ClaimRange = { ...first.range };
     let { rows } = first;
@@ -78,9 +77,8 @@ export function prepareClaim({ pool, buckets, dueIndex, sweeps, claimed, order, 
       // Skipped rows belong to owners without free slots, or to another replica.
       if (found.seen < range.width || found.next !== undefined) {
         const full = slots.full().filter((owner) => buckets.of(owner) === bucket);
-        // Leases may end before a later due time, and something may be due before the range.
-        const isKnown = first.isBeginning && found.next !== undefined && found.next <= request.now + IGNORED_LEASES_MS;
-        dueIndex.recordQuery(bucket, isKnown ? found.next : undefined, full);
+        // Something may be due before the range.
+        dueIndex.recordQuery(bucket, first.isBeginning ? found.next : undefined, full);
         return claims;
       }
       if (claims.length >= limit) {
@@ -96,7 +94,8 @@ export function prepareClaim({ pool, buckets, dueIndex, sweeps, claimed, order, 
       try {
         rows = await pool.query(statement, values);
       } catch (error) {
-        // Occurrences that are already claimed are leased to this replica: return them.
+        // Occurrences that are already claimed belong to this replica: return them.
+        onFailure();
         if (claims.length === 0) throw error;
         log.warn({ err: error, claimed: claims.length }, 'a claim ended early');
         return claims;
@@ -105,7 +104,7 @@ export function prepareClaim({ pool, buckets, dueIndex, sweeps, claimed, order, 
   }
 
   /** Claims from several buckets; returns for each the claims, or why it failed. */
-  async function claimFrom(portions: readonly Portion[], request: ClaimRequest, slots: OwnerSlots) {
+  async function claimFrom(portions: readonly Portion[], request: StandingRequest, slots: OwnerSlots) {
     const queries = portions.map(({ bucket, limit }) => {
       const { from, isBeginning } = dueIndex.claimFrom(bucket);
       dueIndex.beginQuery(bucket);
@@ -118,19 +117,18 @@ export function prepareClaim({ pool, buckets, dueIndex, sweeps, claimed, order, 
     );
     return Promise.allSettled(
       answers.map(async (answer, index) => {
-        if (answer.status === 'rejected') throw answer.reason;
+        if (answer.status === 'rejected') {
+          onFailure();
+          throw answer.reason;
+        }
         return takeUpTo(portions[index]!, { ...queries[index]!, rows: answer.value }, request, slots);
       }),
     );
   }
 
-  return async (request: ClaimRequest): Promise<Claim[]> => {
-    const { now, limit, perOwner } = request;
-    const nothingElse = limit <= 0 || perOwner <= 0;
-    const failures = await sweeps.sweep(now, nothingElse ? 'all' : 'due');
-    if (failures.length > 0 && (nothingElse || !buckets.distributed)) throw failures[0];
-    if (nothingElse) return [];
+  return async (request: StandingRequest): Promise<Claim[]> => {
+    if (request.limit <= 0 || request.perOwner <= 0) return [];
     const slots = new OwnerSlots(request);
-    return order.claim(request, (portions) => claimFrom(portions, request, slots), failures);
+    return order.claim(request, (portions) => claimFrom(portions, request, slots));
   };
 }

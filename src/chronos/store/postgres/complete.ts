@@ -14,11 +14,11 @@ import type { Versioned } from './rows.ts';
 import { type AlarmKey, readStates } from './state.ts';
 import { callsOf, retryUntilUncontended, writeAll } from './write.ts';
 
-/** How one lease ends. */
+/** How one claim ends. */
 export type Settlement = {
   key: LeaseKey;
-  /** The ledger's entry; `undefined` when the occurrence is not to be settled after all. */
-  attempt: (leased: Occurrence) => Attempt | null | undefined;
+  /** The ledger's entry. */
+  attempt: (claimed: Occurrence) => Attempt | null;
   settle: Transition;
 };
 
@@ -26,9 +26,11 @@ const nameOf = ({ owner, id }: AlarmKey) => `${owner} ${id}`;
 
 /** The alarms of a batch, from the state that was read to the one to write. */
 class BatchStates {
+  readonly #now: number;
   readonly #alarms: Map<string, { stored: Versioned; wanted: AlarmState; attempts: Attempt[] }>;
 
-  constructor(stored: readonly Versioned[]) {
+  constructor(stored: readonly Versioned[], now: number) {
+    this.#now = now;
     this.#alarms = new Map(
       stored.map((versioned) => [
         nameOf(versioned.state.alarm),
@@ -39,15 +41,14 @@ class BatchStates {
 
   settle({ key, attempt, settle }: Settlement): CompletionResult {
     const entry = this.#alarms.get(nameOf({ owner: key.owner, id: key.alarmId }));
-    const leased = entry?.wanted.occurrences.find(({ fireId }) => fireId === key.fireId);
-    if (!entry || !leased || leased.fence !== key.fence || leased.leaseUntil === null) return 'lost_lease';
-    const record = attempt(leased);
-    if (record === undefined) return 'lost_lease';
+    const claimed = entry?.wanted.occurrences.find(({ fireId }) => fireId === key.fireId);
+    if (!entry || !claimed || claimed.fence !== key.fence || claimed.claimedAt === null) return 'lost_lease';
+    const record = attempt(claimed);
     const given = withoutLease(entry.wanted, key.fireId);
     const wanted = settle(given);
     checkTransition(given, wanted);
     if (record) checkAttempt(key, record);
-    entry.attempts.push(...abandonedAttempts(given, wanted), ...(record ? [record] : []));
+    entry.attempts.push(...abandonedAttempts(given, wanted, this.#now), ...(record ? [record] : []));
     entry.wanted = wanted;
     return 'applied';
   }
@@ -56,6 +57,9 @@ class BatchStates {
     return [...this.#alarms.values()].filter(({ stored, wanted }) => stored.state !== wanted);
   }
 }
+
+/** What a settlement needs; `now` is the database's clock. */
+export type Settling = { pool: PrimaryPool; buckets: Buckets; clock: Clock; now: () => number };
 
 /** The alarms of a batch. */
 function alarmsOf(settlements: readonly Settlement[]): AlarmKey[] {
@@ -69,32 +73,27 @@ function alarmsOf(settlements: readonly Settlement[]): AlarmKey[] {
 
 /** Settles a batch about owners of one bucket in one transaction; the settlements of one alarm in sequence. */
 export async function settleAll(
-  pool: PrimaryPool,
-  buckets: Buckets,
-  clock: Clock,
+  { pool, buckets, clock, now }: Settling,
   settlements: readonly Settlement[],
 ): Promise<CompletionResult[]> {
   if (settlements.length === 0) return [];
   const alarms = alarmsOf(settlements);
   return retryUntilUncontended(clock, async () => {
-    const { results, changes } = settleOn(await readStates(pool, buckets, alarms), settlements);
+    const { results, changes } = settleOn(await readStates(pool, buckets, alarms), settlements, now());
     if (changes.length === 0) return results;
     return (await writeAll(pool, callsOf(buckets.of(alarms[0]!.owner), changes))) ? results : undefined;
   });
 }
 
-function settleOn(states: readonly Versioned[], settlements: readonly Settlement[]) {
-  const batch = new BatchStates(states);
+function settleOn(states: readonly Versioned[], settlements: readonly Settlement[], now: number) {
+  const batch = new BatchStates(states, now);
   const results = settlements.map((settlement) => batch.settle(settlement));
   return { results, changes: batch.changes() };
 }
 
-export type Completions = {
-  pool: PrimaryPool;
-  buckets: Buckets;
+export type Completions = Settling & {
   /** The rows of claims that can be completed directly. */
   claimed: WeakMap<Claim, ClaimedRow>;
-  clock: Clock;
   /** Called with the next due instant of an alarm when its outcome is written. */
   noteDue: (bucket: number, dueAt: number) => void;
 };
@@ -104,7 +103,9 @@ const TOGETHER = 16;
 
 type Part = readonly [bucket: number, completions: readonly Completion[]];
 
-export function prepareComplete({ pool, buckets, claimed, clock, noteDue }: Completions) {
+export function prepareComplete({ claimed, noteDue, ...settling }: Completions) {
+  const { pool, buckets, now } = settling;
+
   const settlementOf = ({ key, attempt, settle }: Completion): Settlement => {
     const observed: Transition = (state) => {
       const wanted = settle(state);
@@ -123,7 +124,7 @@ export function prepareComplete({ pool, buckets, claimed, clock, noteDue }: Comp
     const results = new Map<Completion, CompletionResult>(completions.map((each) => [each, 'applied']));
     if (rest.length > 0) {
       const settlements = rest.map(settlementOf);
-      const settled = settleOn(await readStates(pool, buckets, alarmsOf(settlements)), settlements);
+      const settled = settleOn(await readStates(pool, buckets, alarmsOf(settlements)), settlements, now());
       if (settled.changes.length > 0) calls.push(...callsOf(bucket, settled.changes));
       rest.forEach((completion, index) => void results.set(completion, settled.results[index]!));
     }
@@ -136,7 +137,7 @@ export function prepareComplete({ pool, buckets, claimed, clock, noteDue }: Comp
     const prepared = await Promise.all(parts.map(prepare));
     const calls = prepared.flatMap((part) => part.calls);
     if (calls.length === 0 || (await writeAll(pool, calls))) return prepared.map(({ results }) => results);
-    return Promise.all(parts.map(([, those]) => settleAll(pool, buckets, clock, those.map(settlementOf))));
+    return Promise.all(parts.map(([, those]) => settleAll(settling, those.map(settlementOf))));
   }
 
   return async (completions: readonly Completion[]): Promise<CompletionResult[]> => {

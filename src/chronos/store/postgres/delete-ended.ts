@@ -6,7 +6,7 @@ import { type Statement, statement } from './statement.ts';
 /** Attempts and turn reports that one call deletes: a long ledger is deleted in steps. */
 const LEDGER_ROWS_AT_ONCE = 2000;
 
-/** The rows of alarms that ended. Nothing of them runs: no lease, no retry and no waiting trigger. */
+/** The rows of alarms that ended. Nothing of them runs: no claim, no retry and no waiting trigger. */
 const ENDED = `
     SELECT owner, alarm_id AS id FROM progress AS p
     WHERE bucket = $1 AND ended AND aged_at < $2 AND claimed_at IS NULL AND due_at IS NULL AND triggers = 0

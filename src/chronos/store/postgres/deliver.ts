@@ -35,7 +35,7 @@ const DELIVER = statement(
       last_late_because = w.late_because,
       scheduled_for = w.scheduled_for, nominal = w.nominal, due_at = w.due_at, missed_count = w.missed_count,
       attempt = CASE WHEN w.nominal IS NOT NULL THEN 0 END, fence = CASE WHEN w.nominal IS NOT NULL THEN 0 END,
-      lease_until = NULL, claimed_at = NULL, held_reason = NULL, held_until = NULL
+      holder = NULL, claimed_at = NULL, held_reason = NULL, held_until = NULL
     FROM unnest($3::text[], $4::text[], $5::bigint[], $6::text[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[],
         $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::text[],
         $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[])

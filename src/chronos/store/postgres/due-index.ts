@@ -11,22 +11,13 @@ import { statement } from './statement.ts';
 /** How long a result is valid: other replicas store alarms, too. */
 export const FRESH_MS = 250;
 
-/**
- * The first due occurrence without a lease, and the first lease expiry among the occurrences due before it. Later due
- * occurrences follow earlier ones, so their leases do not matter. Owners $2 are excluded.
- */
+/** The first due occurrence that nobody has claimed. Owners $2 are excluded. */
 const NEXT = statement(
   'next_due',
   `
-  WITH due AS (
-    SELECT look_at FROM progress
-    WHERE bucket = $1 AND look_at IS NOT NULL AND lease_until IS NULL AND owner <> ALL ($2::text[])
-    ORDER BY look_at LIMIT 1
-  )
-  SELECT (SELECT look_at FROM due), (
-    SELECT min(lease_until) FROM progress
-    WHERE bucket = $1 AND look_at <= COALESCE((SELECT look_at FROM due), 9223372036854775807) AND lease_until IS NOT NULL
-      AND owner <> ALL ($2::text[]))`,
+  SELECT look_at FROM progress
+  WHERE bucket = $1 AND look_at IS NOT NULL AND holder IS NULL AND owner <> ALL ($2::text[])
+  ORDER BY look_at LIMIT 1`,
 );
 
 type Entry = {
@@ -47,11 +38,11 @@ type Entry = {
 
 const BEGINNING = Number.MIN_SAFE_INTEGER;
 
-/** The earliest due time of the alarm's pending occurrences without a lease. */
+/** The earliest due time of the alarm's unclaimed occurrences. */
 export function earliestDue({ occurrences }: AlarmState): number | undefined {
   let earliest: number | undefined;
-  for (const { dueAt, leaseUntil } of occurrences)
-    if (dueAt !== null && leaseUntil === null && (earliest === undefined || dueAt < earliest)) earliest = dueAt;
+  for (const { dueAt, claimedAt } of occurrences)
+    if (dueAt !== null && claimedAt === null && (earliest === undefined || dueAt < earliest)) earliest = dueAt;
   return earliest;
 }
 
@@ -196,11 +187,7 @@ export function orderOfOne(dueIndex: DueIndex): ClaimOrder {
 type NextDue = { pool: PrimaryPool; buckets: Buckets; dueIndex: DueIndex; order: ClaimOrder };
 
 export function prepareNextDue({ pool, buckets, dueIndex, order }: NextDue) {
-  async function query(
-    which: readonly number[],
-    saturated: ReadonlySet<string>,
-    onLease: (bucket: number, until: number) => void,
-  ) {
+  async function query(which: readonly number[], saturated: ReadonlySet<string>) {
     const queries = which.map((bucket) => {
       const excluded = buckets.ownersIn(bucket, saturated);
       dueIndex.beginQuery(bucket);
@@ -214,21 +201,17 @@ export function prepareNextDue({ pool, buckets, dueIndex, order }: NextDue) {
     answers.forEach((answer, index) => {
       if (answer.status === 'rejected') return;
       const { bucket, excluded } = queries[index]!;
-      const [due, lease] = answer.value[0]!.map((instant) => (instant as number | null) ?? Infinity) as [
-        number,
-        number,
-      ];
-      if (lease < Infinity) onLease(bucket, lease);
-      dueIndex.recordQuery(bucket, due <= lease ? due : undefined, excluded);
-      instants.push(Math.min(Math.min(due, dueIndex.storedSince(bucket)) + order.waitMs(bucket), lease));
+      const due = (answer.value[0]?.[0] as number | undefined) ?? Infinity;
+      dueIndex.recordQuery(bucket, due, excluded);
+      instants.push(Math.min(due, dueIndex.storedSince(bucket)) + order.waitMs(bucket));
     });
     return { instants, failure: answers.find((answer) => answer.status === 'rejected') };
   }
 
   /** When {@link AlarmStore.claim} could find work in any bucket. */
-  return async (saturated: ReadonlySet<string>, now: number, onLease: (bucket: number, until: number) => void) => {
+  return async (saturated: ReadonlySet<string>, now: number) => {
     const { known, unknown } = order.lookAhead(saturated, now);
-    const { instants, failure } = await query(unknown, saturated, onLease);
+    const { instants, failure } = await query(unknown, saturated);
     instants.push(...known);
     // If one of several servers is unavailable, the buckets of the others count.
     if (failure && instants.length === 0) throw failure.reason;

@@ -172,10 +172,9 @@ export function readOccurrence(
     attempt: row[from + 3] as number,
     missedCount: row[from + 4] as number,
     fence: row[from + 5] as number,
-    leaseUntil: row[from + 6] as number | null,
-    claimedAt: row[from + 7] as number | null,
-    heldReason: row[from + 8] as string | null,
-    heldUntil: row[from + 9] as number | null,
+    claimedAt: row[from + 6] as number | null,
+    heldReason: row[from + 7] as string | null,
+    heldUntil: row[from + 8] as number | null,
   };
 }
 
@@ -214,7 +213,9 @@ export type Versioned = {
   /** The last attempt. */
   last: Attempt | undefined;
   /** The revisions of the rows of other occurrences, by fire id. */
-  others: ReadonlyMap<string, number>;
+  triggers: ReadonlyMap<string, number>;
+  /** The holders of claimed occurrences, by fire id. */
+  holders: ReadonlyMap<string, number>;
 };
 
 /**
@@ -233,32 +234,37 @@ export const ALARM_ROWS = `definitions AS d ${withProgress('d.owner', 'd.id')}`;
  * The columns of an alarm of {@link ALARM_ROWS} with its pending occurrences. One statement reads all of them, so they
  * have the same snapshot.
  */
-export const STATE_COLUMNS = `p.revision, p.edition, ${ALARM_LIST}, ${OWED.list('p')},
+export const STATE_COLUMNS = `p.revision, p.edition, p.holder, ${ALARM_LIST}, ${OWED.list('p')},
     CASE WHEN p.triggers > 0 THEN (
-      SELECT json_agg(json_build_array(t.revision, ${OWED.list('t')}) ORDER BY t.trigger_at) FROM progress AS t
+      SELECT json_agg(json_build_array(t.revision, t.holder, ${OWED.list('t')}) ORDER BY t.trigger_at) FROM progress AS t
       WHERE t.bucket = $1 AND t.owner = p.owner AND t.alarm_id = p.alarm_id AND t.trigger_at <> 0) END`;
-const OWED_AT = 2 + ALARM_WIDTH;
+const ALARM_AT = 3;
+const OWED_AT = ALARM_AT + ALARM_WIDTH;
 /** Where the columns after {@link STATE_COLUMNS} begin. */
 const STATE_WIDTH = OWED_AT + OWED_WIDTH + 1;
 
 /** Reads {@link STATE_COLUMNS}, followed by those of {@link LAST} where they were selected. */
 export function readState(row: Row): Versioned {
-  const alarm = readAlarm(row, 2);
+  const alarm = readAlarm(row, ALARM_AT);
   const { owner, id } = alarm;
   const scheduled = readOccurrence(row, OWED_AT, owner, id, 'schedule');
   const occurrences = scheduled ? [scheduled] : [];
-  const others = new Map<string, number>();
+  const triggers = new Map<string, number>();
+  const holders = new Map<string, number>();
+  if (scheduled && row[2] !== null) holders.set(scheduled.fireId, row[2] as number);
   for (const columns of (row[STATE_WIDTH - 1] ?? []) as Row[]) {
-    const occurrence = readOccurrence(columns, 1, owner, id, 'trigger')!;
+    const occurrence = readOccurrence(columns, 2, owner, id, 'trigger')!;
     occurrences.push(occurrence);
-    others.set(occurrence.fireId, columns[0] as number);
+    triggers.set(occurrence.fireId, columns[0] as number);
+    if (columns[1] !== null) holders.set(occurrence.fireId, columns[1] as number);
   }
-  if (others.size > 0) occurrences.sort((one, other) => one.scheduledFor - other.scheduledFor);
+  if (triggers.size > 0) occurrences.sort((one, other) => one.scheduledFor - other.scheduledFor);
   return {
     revision: row[0] as number,
     edition: row[1] as number,
     state: { alarm, occurrences },
     last: (row[STATE_WIDTH] ?? null) === null ? undefined : readAttempt(row, STATE_WIDTH, owner, id),
-    others,
+    triggers,
+    holders,
   };
 }

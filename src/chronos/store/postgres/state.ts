@@ -144,7 +144,7 @@ const COUNT = statement(
   `
   SELECT count(*) FROM (
     SELECT 1 FROM progress
-    WHERE bucket = $1 AND look_at <= $2::bigint AND lease_until IS NULL LIMIT $3::bigint) AS due`,
+    WHERE bucket = $1 AND look_at <= $2::bigint AND holder IS NULL LIMIT $3::bigint) AS due`,
 );
 
 export async function countDue(

@@ -18,11 +18,12 @@ import { prepareCreate } from './create.ts';
 import { DatabaseClock } from './database-clock.ts';
 import { deleteCancelled, deleteEnded } from './delete-ended.ts';
 import { DueIndex, earliestDue, orderOfOne, prepareNextDue } from './due-index.ts';
-import { prepareSweep, renew } from './leases.ts';
 import { migrate } from './migrate.ts';
+import { OrphanedClaims } from './orphaned-claims.ts';
 import { usage } from './owners.ts';
 import { PrimaryPool } from './pool.ts';
 import { ReplicaNotifications } from './replica-notifications.ts';
+import { Replica } from './replicas.ts';
 import { countDue, findByKey, list, readOne, search, upcoming } from './state.ts';
 import { statement } from './statement.ts';
 import { refuseIncompleteTransfer } from './transfer-state.ts';
@@ -42,7 +43,7 @@ export type PostgresStoreOptions = {
   uri: string;
   clock: Clock;
   log: Logger;
-  /** Maximum number of connections, besides one for notifications; default 10. */
+  /** Maximum number of connections, besides one for notifications and one of the replica; default 10. */
   poolSize?: number;
   /** Called when another replica reports a due instant. Without it, this replica does not listen. */
   onRemoteDue?: (dueAt: number) => void;
@@ -50,6 +51,8 @@ export type PostgresStoreOptions = {
   buckets?: number;
   /** Called when `reshard` has changed the number of buckets: this store is unusable, and a new one must be opened. */
   onOutdated?: () => void;
+  /** The process as a replica, which the caller stops; default: one that ends with the store. */
+  replica?: Replica;
   /** Default: `all`. */
   prefers?: Preference;
   /** Whether replicas notify each other (LISTEN and NOTIFY); default: true. */
@@ -108,22 +111,27 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   };
 
   const creates = prepareCreate(pool, buckets);
-  const update = prepareUpdate(pool, buckets, clock);
+  const now = () => databaseClock.now();
+  const update = prepareUpdate(pool, buckets, clock, now);
   const claimed = new WeakMap<Claim, ClaimedRow>();
-  const sweeps = prepareSweep({ pool, buckets, dueIndex, clock, log });
+  const replica = options.replica ?? new Replica({ uri, clock, log });
+  const settling = { pool, buckets, clock, now };
+  const orphans = new OrphanedClaims({ ...settling, dueIndex, replica, log, onDue: () => onRemoteDue?.(now()) });
+  const searchOrphans = () => orphans.search();
+  replica.onProof = searchOrphans;
   const claim = prepareClaim({
     pool,
     buckets,
     dueIndex,
-    sweeps,
     claimed,
     order,
     log,
+    onFailure: () => orphans.suspect(),
   });
   const noteDue = (bucket: number, dueAt: number) => dueIndex.noteDue(bucket, dueAt);
-  const complete = prepareComplete({ pool, buckets, claimed, clock, noteDue });
+  const complete = prepareComplete({ ...settling, claimed, noteDue });
   const keys = prepareAgentKeys(pool, buckets);
-  const changes = new ChangePoll({ pool, buckets, clock, now: () => databaseClock.now(), log });
+  const changes = new ChangePoll({ pool, buckets, clock, now, log });
 
   const changed = (owner: string) => notifications?.changeCounters.changed(owner);
   const notify = (state: AlarmState | undefined) => {
@@ -176,22 +184,30 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     turnReportsOf: (owner, alarmId, fireIds) => turnReportsOf(pool, buckets.of(owner), owner, alarmId, fireIds),
     pruneTurnReports: buckets.inTurn((bucket, request) => pruneTurnReports(pool, bucket, request)),
 
-    // Any lease may belong to another, running replica.
-    endOrphanedLeases: async () => 0,
+    async endOrphanedClaims(at) {
+      await replica.begin();
+      return orphans.endAll(at);
+    },
     async claim(request) {
-      const claimedNow = await claim(request);
+      const standing = await replica.standing();
+      const claimedNow = await orphans.during(async () => {
+        const claims = await claim({ ...request, standing });
+        return claims.length === 0 || (await replica.confirms(standing.holder)) ? claims : [];
+      });
       for (const { alarm } of claimedNow) changed(alarm.owner);
       return claimedNow;
     },
-    renew: (leaseKeys, leaseUntil) => renew(pool, buckets, leaseKeys, leaseUntil),
     async complete(completions) {
       const results = await complete(completions);
-      for (const { key } of completions) changed(key.owner);
+      for (const { key } of completions) {
+        changed(key.owner);
+        replica.ended(key);
+      }
       return results;
     },
     async nextDueAt(saturated) {
       order.recordClaim();
-      return nextDue(saturated, databaseClock.now(), sweeps.leaseEnds);
+      return nextDue(saturated, now());
     },
     countDue: (request) => countDue(pool, buckets, request),
 
@@ -209,9 +225,15 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     },
     async close() {
       changes.close();
+      if (replica.onProof === searchOrphans) replica.onProof = undefined;
       await creates.drain();
       order.leave();
-      await Promise.all([notifications?.stop(), databaseClock.stop()]);
+      await Promise.all([
+        notifications?.stop(),
+        databaseClock.stop(),
+        orphans.settled(),
+        options.replica ? undefined : replica.stop(),
+      ]);
       await pool.close();
     },
   };

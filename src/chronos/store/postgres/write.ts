@@ -35,7 +35,7 @@ export const OR_FAIL = `
 /** A statement that writes a part of a plan, with its values after the bucket. */
 type Writer = { statement: Statement; count: (plan: Plan) => number; values: (plan: Plan) => unknown[] };
 
-const OWED_AT = 8 + PROGRESS.members.length;
+const OWED_AT = 9 + PROGRESS.members.length;
 const LAST_AT = OWED_AT + OWED.members.length;
 
 /**
@@ -47,11 +47,11 @@ const WRITE: Writer = {
     'write',
     `
     WITH written AS (
-      UPDATE progress AS p SET revision = p.revision + 1, triggers = w.triggers, edition = w.edition,
+      UPDATE progress AS p SET revision = p.revision + 1, triggers = w.triggers, edition = w.edition, holder = w.holder,
         ${PROGRESS.assignments('w')}, ${OWED.assignments('w')}, ${LAST.assignments('w')}
-      FROM unnest($3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[],
-          ${PROGRESS.arrays(8)}, ${OWED.arrays(OWED_AT)}, ${LAST.arrays(LAST_AT)})
-        AS w (owner, alarm_id, was_revision, triggers, edition, ${PROGRESS.list()}, ${OWED.list()}, ${LAST.list()})
+      FROM unnest($3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
+          ${PROGRESS.arrays(9)}, ${OWED.arrays(OWED_AT)}, ${LAST.arrays(LAST_AT)})
+        AS w (owner, alarm_id, was_revision, triggers, edition, holder, ${PROGRESS.list()}, ${OWED.list()}, ${LAST.list()})
       WHERE p.bucket = $1 AND p.owner = w.owner AND p.alarm_id = w.alarm_id AND p.trigger_at = 0
         AND p.revision = w.was_revision
       RETURNING 1
@@ -65,6 +65,7 @@ const WRITE: Writer = {
     progress.map(({ revision }) => revision),
     progress.map(({ triggers }) => triggers),
     progress.map(({ edition }) => edition),
+    progress.map(({ holder }) => holder),
     ...PROGRESS.bind(progress.map(({ alarm }) => alarm)),
     ...OWED.bind(progress.map(({ scheduled }) => scheduled ?? NO_OCCURRENCE)),
     ...LAST.bind(progress.map(({ last }) => last ?? NO_ATTEMPT)),
@@ -124,8 +125,8 @@ const ADD: Writer = {
   statement: statement(
     'add_triggers',
     `
-    INSERT INTO progress (bucket, triggers, edition, owner, alarm_id, trigger_at, revision, ${OWED.list()})
-    SELECT $1, 0, 0, * FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[], ${OWED.arrays(6)})`,
+    INSERT INTO progress (bucket, triggers, edition, owner, alarm_id, trigger_at, revision, holder, ${OWED.list()})
+    SELECT $1, 0, 0, * FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], ${OWED.arrays(7)})`,
   ),
   count: ({ added }) => added.length,
   values: ({ added }) => [
@@ -133,6 +134,7 @@ const ADD: Writer = {
     added.map(({ occurrence }) => occurrence.alarmId),
     added.map(({ occurrence }) => occurrence.scheduledFor),
     added.map(({ revision }) => revision),
+    added.map(({ holder }) => holder),
     ...OWED.bind(added.map(({ occurrence }) => occurrence)),
   ],
 };
@@ -219,7 +221,7 @@ function isSame(stored: AlarmState, wanted: AlarmState): boolean {
   return alarm.size + added.length + changed.length + removed.length === 0;
 }
 
-export function prepareUpdate(pool: PrimaryPool, buckets: Buckets, clock: Clock) {
+export function prepareUpdate(pool: PrimaryPool, buckets: Buckets, clock: Clock, now: () => number) {
   /** Replicas that change alarms of one owner concurrently do not see each other's change. */
   async function check(stored: AlarmState, wanted: AlarmState, limits: StoreLimits): Promise<void> {
     const { owner } = wanted.alarm;
@@ -247,7 +249,7 @@ export function prepareUpdate(pool: PrimaryPool, buckets: Buckets, clock: Clock)
         checkTransition(stored.state, wanted);
         if (isSame(stored.state, wanted)) return { state: wanted };
         await check(stored.state, wanted, limits);
-        const attempts: Attempt[] = abandonedAttempts(stored.state, wanted);
+        const attempts: Attempt[] = abandonedAttempts(stored.state, wanted, now());
         const change: Change = { stored, wanted, attempts, isByOwner: true };
         return (await writeAll(pool, callsOf(buckets.of(owner), [change]))) ? { state: wanted } : undefined;
       },

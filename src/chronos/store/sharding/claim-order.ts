@@ -115,8 +115,10 @@ export function orderOfSeveral({ buckets, dueIndex, preference, clock, log }: Op
       return { known, unknown };
     },
 
-    async claim(request, claimFrom, failures) {
+    async claim(request, claimFrom) {
       const claims: Claim[] = [];
+      /** They count only when nothing can be claimed. */
+      const failures: unknown[] = [];
       let due = dueBuckets(request);
       while (due.length > 0 && claims.length < request.limit) {
         const portions = nextPortions(due, request.limit - claims.length);

@@ -16,7 +16,7 @@ export type AlarmLocation = {
   readonly id: string;
 };
 
-/** An alarm with the occurrence of its schedule, without its lease. */
+/** An alarm with the occurrence of its schedule, without its claim. */
 export type StoredAlarm = {
   readonly location: AlarmLocation;
   readonly alarm: Alarm;
@@ -51,7 +51,7 @@ const OCCURRENCE_NAMES = [
 export const occurrenceColumns = (table: string) => OCCURRENCE_NAMES.map((name) => `${table}.${name}`).join(', ');
 
 /**
- * Reads an occurrence without its lease.
+ * Reads an occurrence without its claim.
  *
  * @param from index of its first column in the row
  */
@@ -73,7 +73,6 @@ export function occurrenceIn(
     attempt: row[from + 3] as number,
     missedCount: row[from + 5] as number,
     fence: row[from + 4] as number,
-    leaseUntil: null,
     claimedAt: null,
     heldReason: row[from + 6] as string | null,
     heldUntil: row[from + 7] as number | null,

@@ -1,38 +1,18 @@
-/** Claims due occurrences and renews leases. The queue of due occurrences (`due-queue.ts`) determines the order. */
+/** Claims due occurrences. The queue of due occurrences (`due-queue.ts`) determines the order. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Logger } from '../../../kit/log/log.ts';
 import type { Occurrence } from '../../alarm/alarm.ts';
 import { interruptedState, withoutLease } from '../difference.ts';
-import type { Claim, ClaimRequest, LeaseKey } from '../store.ts';
+import type { Claim, ClaimRequest } from '../store.ts';
 import type { Lease } from './leases.ts';
 import { prepareQuery } from './statements.ts';
 import type { Tables } from './tables.ts';
 
-// Extends leases.
+// The next due time, and the number of due occurrences.
 
-export function prepareRenew({ leases }: Tables) {
-  return (keys: readonly LeaseKey[], leaseUntil: number): Set<string> => {
-    const renewed = new Set<string>();
-    for (const key of keys) {
-      const lease = leases.find(key);
-      if (!lease) continue;
-      leases.extend(lease, leaseUntil);
-      renewed.add(key.fireId);
-    }
-    return renewed;
-  };
-}
-
-// The next due time or lease expiry, and the number of due occurrences.
-
-export function prepareNextDue({ owners, leases, dueQueue }: Tables) {
-  return (saturated: ReadonlySet<string>): number | undefined => {
-    const numbers = new Set([...saturated].flatMap((owner) => owners.seqOf(owner) ?? []));
-    let earliest = dueQueue.next(numbers) ?? Number.POSITIVE_INFINITY;
-    for (const { leaseUntil, owner } of leases.all())
-      if (leaseUntil < earliest && !numbers.has(owner)) earliest = leaseUntil;
-    return earliest === Number.POSITIVE_INFINITY ? undefined : earliest;
-  };
+export function prepareNextDue({ owners, dueQueue }: Tables) {
+  return (saturated: ReadonlySet<string>): number | undefined =>
+    dueQueue.next(new Set([...saturated].flatMap((owner) => owners.seqOf(owner) ?? [])));
 }
 
 const DUE = `SELECT alarm, scheduled_for FROM progress INDEXED BY progress_due WHERE due_at <= ?1
@@ -43,54 +23,40 @@ export function prepareCountDue(db: DatabaseSync) {
     db,
     `SELECT count(*) FROM (
        SELECT 1 FROM (${DUE}) AS o WHERE NOT EXISTS (
-         SELECT 1 FROM leases AS l WHERE l.alarm = o.alarm AND l.scheduled_for = o.scheduled_for) LIMIT ?2 + 0)`,
+         SELECT 1 FROM claims AS l WHERE l.alarm = o.alarm AND l.scheduled_for = o.scheduled_for) LIMIT ?2 + 0)`,
     ([found]) => found as number,
   );
   return ({ now, atMost }: { now: number; atMost: number }): number => count.get(now, atMost)!;
 }
 
-// Ends leases without an outcome: they expired, or their process has ended.
+// Ends the claims of an earlier process.
 
-export function prepareEndLeases(tables: Tables, log: Logger) {
-  function endLease(lease: Lease, now: number): void {
+export function prepareEndOrphanedClaims(tables: Tables, log: Logger) {
+  function end(lease: Lease, now: number): void {
     const stored = tables.ofLease(lease);
     const { seq, ownerSeq } = stored.row.location;
     const { fireId } = lease.key;
-    const leased = stored.state.occurrences.find((occurrence) => occurrence.fireId === fireId)!;
+    const claimed = stored.state.occurrences.find((occurrence) => occurrence.fireId === fireId)!;
     const opened = tables.write(stored, interruptedState(withoutLease(stored.state, fireId), fireId, now, log), fireId);
-    tables.ledger.interrupted(seq, leased, now);
+    tables.ledger.interrupted(seq, claimed, now);
     tables.owners.addToTotals(ownerSeq, opened);
   }
 
-  return {
-    /**
-     * Ends every lease that expired at or before an instant.
-     *
-     * @returns their number
-     */
-    expired(now: number): number {
-      const leased = tables.leases.until(now);
-      for (const lease of leased) endLease(lease, now);
-      return leased.length;
-    },
-
-    /**
-     * Ends all leases. Only the process that owns the file leases, so each lease belongs to an earlier process, which
-     * has ended.
-     *
-     * @returns their number
-     */
-    ofEarlierOwner(now: number): number {
-      const leased = tables.leases.until(Number.MAX_SAFE_INTEGER);
-      for (const lease of leased) endLease(lease, now);
-      return leased.length;
-    },
+  /**
+   * Only the process that owns the file claims, so each claim belongs to an earlier process, which has ended.
+   *
+   * @returns their number
+   */
+  return (now: number): number => {
+    const claims = tables.leases.all();
+    for (const lease of claims) end(lease, now);
+    return claims.length;
   };
 }
 
 export function prepareClaim({ alarms, triggers, leases, owners, dueQueue }: Tables) {
   return (request: ClaimRequest): Claim[] => {
-    const { now: claimedAt, leaseUntil, inFlight } = request;
+    const { now: claimedAt, inFlight } = request;
     const busy = new Map<number, number>();
     for (const [owner, count] of inFlight) {
       const seq = owners.seqOf(owner);
@@ -108,7 +74,6 @@ export function prepareClaim({ alarms, triggers, leases, owners, dueQueue }: Tab
         ...free,
         attempt: free.attempt + 1,
         fence: free.fence + 1,
-        leaseUntil,
         claimedAt,
       };
       const { attempt, fence, fireId } = occurrence;
@@ -116,7 +81,7 @@ export function prepareClaim({ alarms, triggers, leases, owners, dueQueue }: Tab
       const claim = { alarm, occurrence };
       leases.take(
         {
-          ...{ alarm: seq, owner, scheduledFor, key, attempt, fence, claimedAt, leaseUntil, hasAttempt },
+          ...{ alarm: seq, owner, scheduledFor, key, attempt, fence, claimedAt, hasAttempt },
           ...{ isUntouched: isScheduled && !hasTriggers, isReleased: false },
         },
         claim,

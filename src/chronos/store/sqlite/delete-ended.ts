@@ -8,10 +8,10 @@ import type { Tables } from './tables.ts';
 /** Attempts and turn reports that one call deletes: a long ledger is deleted in steps that block nothing. */
 const LEDGER_ROWS_AT_ONCE = 2000;
 
-/** No lease and no waiting trigger. The pending occurrence of a failed alarm is parked. */
+/** No claim and no waiting trigger. The pending occurrence of a failed alarm is parked. */
 const NOTHING_RUNS = `p.due_at IS NULL
   AND NOT EXISTS (SELECT 1 FROM triggers AS o WHERE o.alarm = p.alarm AND o.due_at IS NOT NULL)
-  AND NOT EXISTS (SELECT 1 FROM leases AS l WHERE l.alarm = p.alarm)`;
+  AND NOT EXISTS (SELECT 1 FROM claims AS l WHERE l.alarm = p.alarm)`;
 
 export function prepareDeleteEnded(db: DatabaseSync, tables: Tables) {
   const seqIn = ([seq]: readonly unknown[]) => seq as number;

@@ -1,5 +1,5 @@
 /**
- * The start of the queue of due occurrences, in memory: occurrences without a lease, earliest due first. The indexes
+ * The start of the queue of due occurrences, in memory: unclaimed occurrences, earliest due first. The indexes
  * `progress_due` and `triggers_due` are the complete queue; this reads from them as far as claims need.
  *
  * The number of deliveries in flight per owner is limited, and an owner's backlog must not hide another's. So memory
@@ -70,7 +70,7 @@ export function prepareDueQueue(db: DatabaseSync, leases: Pick<Leases, 'at'>, un
   const ofOwner = due('AND owner = ?5 AND (due_at, owner, alarm, scheduled_for) <= (?6, ?7, ?8, ?9)');
 
   let queue: Due[] = [];
-  /** Everything up to this position is in the queue, is leased, or belongs to an owner in `behind`. */
+  /** Everything up to this position is in the queue, is claimed, or belongs to an owner in `behind`. */
   let until = BEFORE_ALL;
   /** Number of items of each owner in the queue. */
   let counts = new Map<number, number>();
@@ -131,7 +131,7 @@ export function prepareDueQueue(db: DatabaseSync, leases: Pick<Leases, 'at'>, un
   }
 
   return {
-    /** Adds a new or changed occurrence without a lease. */
+    /** Adds a new or changed unclaimed occurrence. */
     add(item: Due): void {
       if (order(item, until) > 0) return;
       const left = behind.get(item.owner);
@@ -141,7 +141,7 @@ export function prepareDueQueue(db: DatabaseSync, leases: Pick<Leases, 'at'>, un
       shorten();
     },
 
-    /** Removes an occurrence that was deleted, changed or leased. */
+    /** Removes an occurrence that was deleted, changed or claimed. */
     remove(item: Due): void {
       const at = positionOf(queue, item);
       const found = queue[at];

@@ -1,6 +1,6 @@
 /**
- * Leases. One process owns the file, so leases are kept and looked up in memory. Their rows are for the next process,
- * which finds interrupted attempts in them.
+ * Claims. One process owns the file, so claims are kept and looked up in memory, and none ends by itself. Their rows are
+ * for the next process, which finds interrupted attempts in them.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Undo } from '../../../kit/sqlite/group-commit.ts';
@@ -8,7 +8,7 @@ import type { Occurrence } from '../../alarm/alarm.ts';
 import type { Claim, LeaseKey } from '../store.ts';
 import { prepareQuery } from './statements.ts';
 
-/** A leased occurrence. */
+/** A claimed occurrence. */
 export type Lease = {
   /** `alarms.seq` and `owners.seq`. */
   readonly alarm: number;
@@ -18,7 +18,6 @@ export type Lease = {
   readonly attempt: number;
   readonly fence: number;
   readonly claimedAt: number;
-  leaseUntil: number;
   /** The alarm had an attempt before. */
   readonly hasAttempt: boolean;
   /** Nothing of the alarm has changed since the claim, and it had no other pending occurrence then. */
@@ -50,20 +49,19 @@ const NONE: readonly Lease[] = [];
 export function prepareLeases(db: DatabaseSync, undo: Undo) {
   const stored = prepareQuery<Lease>(
     db,
-    `SELECT l.alarm, l.scheduled_for, l.attempt, l.fence, l.lease_until, l.claimed_at, w.seq, a.owner, a.id
-     FROM leases AS l JOIN definitions AS a ON a.seq = l.alarm JOIN owners AS w ON w.owner = a.owner`,
-    ([alarm, scheduledFor, attempt, fence, leaseUntil, claimedAt, owner, name, alarmId]) =>
+    `SELECT l.alarm, l.scheduled_for, l.attempt, l.fence, l.claimed_at, w.seq, a.owner, a.id
+     FROM claims AS l JOIN definitions AS a ON a.seq = l.alarm JOIN owners AS w ON w.owner = a.owner`,
+    ([alarm, scheduledFor, attempt, fence, claimedAt, owner, name, alarmId]) =>
       ({
-        ...{ alarm, owner, scheduledFor, attempt, fence, claimedAt, leaseUntil },
+        ...{ alarm, owner, scheduledFor, attempt, fence, claimedAt },
         ...{ hasAttempt: true, isUntouched: false, isReleased: false },
         key: { owner: name, alarmId, fireId: `${alarmId}@${scheduledFor}` },
       }) as Lease,
   );
   const insert = db.prepare(
-    'INSERT INTO leases (alarm, scheduled_for, attempt, fence, lease_until, claimed_at) VALUES (?, ?, ?, ?, ?, ?)',
+    'INSERT INTO claims (alarm, scheduled_for, attempt, fence, claimed_at) VALUES (?, ?, ?, ?, ?)',
   );
-  const extend = db.prepare('UPDATE leases SET lease_until = ? WHERE alarm = ? AND scheduled_for = ?');
-  const remove = db.prepare('DELETE FROM leases WHERE alarm = ? AND scheduled_for = ?');
+  const remove = db.prepare('DELETE FROM claims WHERE alarm = ? AND scheduled_for = ?');
 
   const byFire = new Map<string, Lease>();
   const byClaim = new WeakMap<Claim, Lease>();
@@ -107,31 +105,15 @@ export function prepareLeases(db: DatabaseSync, undo: Undo) {
       return lease?.isUntouched && !lease.isReleased ? lease : undefined;
     },
 
-    /** All leases. */
-    all: () => byFire.values(),
-
-    /** Leases that end at or before an instant, in order of their end. */
-    until(instant: number): Lease[] {
-      const ending: Lease[] = [];
-      for (const lease of byFire.values()) if (lease.leaseUntil <= instant) ending.push(lease);
-      return ending.sort((one, other) => one.leaseUntil - other.leaseUntil);
-    },
+    /** All claims, the earliest first. */
+    all: () => [...byFire.values()].sort((one, other) => one.claimedAt - other.claimedAt),
 
     take(lease: Lease, claim: Claim): void {
-      const { alarm, scheduledFor, attempt, fence, leaseUntil, claimedAt } = lease;
-      insert.run(alarm, scheduledFor, attempt, fence, leaseUntil, claimedAt);
+      const { alarm, scheduledFor, attempt, fence, claimedAt } = lease;
+      insert.run(alarm, scheduledFor, attempt, fence, claimedAt);
       remember(lease);
       byClaim.set(claim, lease);
       undo.note(() => forget(lease));
-    },
-
-    extend(lease: Lease, leaseUntil: number): void {
-      extend.run(leaseUntil, lease.alarm, lease.scheduledFor);
-      const before = lease.leaseUntil;
-      lease.leaseUntil = leaseUntil;
-      undo.note(() => {
-        lease.leaseUntil = before;
-      });
     },
 
     /** Removes the lease, if there is one. Call it after its occurrence has been written. */
@@ -149,9 +131,9 @@ export function prepareLeases(db: DatabaseSync, undo: Undo) {
   };
 }
 
-/** The occurrence with the members of its lease. */
+/** The occurrence with the members of its claim. */
 export function withLease(occurrence: Occurrence, lease: Lease | undefined): Occurrence {
   if (!lease) return occurrence;
-  const { attempt, fence, leaseUntil, claimedAt } = lease;
-  return { ...occurrence, attempt, fence, leaseUntil, claimedAt };
+  const { attempt, fence, claimedAt } = lease;
+  return { ...occurrence, attempt, fence, claimedAt };
 }

@@ -95,9 +95,9 @@ export function prepareLedger(db: DatabaseSync, changes: Changes) {
      */
     add,
 
-    /** Records an attempt without an outcome; `knownAt` as in {@link interruptedAttempt}. */
-    interrupted(alarm: number, leased: Occurrence, knownAt?: number): void {
-      add(alarm, interruptedAttempt(leased, knownAt));
+    /** Records an attempt without an outcome; `endedAt` as in {@link interruptedAttempt}. */
+    interrupted(alarm: number, claimed: Occurrence, endedAt: number): void {
+      add(alarm, interruptedAttempt(claimed, endedAt));
     },
 
     /** Records a delivery together with what it changes: one row, where the alarm had no attempt before. */

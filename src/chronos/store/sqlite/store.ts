@@ -11,7 +11,7 @@ import { reportChange } from '../stored-change.ts';
 import { prepareAgentKeys, prepareNonces } from './agent-keys.ts';
 import { prepareComplete, prepareCreate, prepareFindByKey, prepareUpdateAlarm } from './alarm-changes.ts';
 import { Changes, prepareChangesSince } from './changes.ts';
-import { prepareClaim, prepareCountDue, prepareEndLeases, prepareNextDue, prepareRenew } from './claim.ts';
+import { prepareClaim, prepareCountDue, prepareEndOrphanedClaims, prepareNextDue } from './claim.ts';
 import { prepareDeleteEnded } from './delete-ended.ts';
 import { prepareFind } from './find.ts';
 import { prepareList } from './list.ts';
@@ -103,15 +103,14 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
   };
   const commits = new GroupCommit(db, { onCommit, undo });
 
-  const tables = prepareTables(db, undo, changes);
+  const tables = prepareTables(db, undo, changes, options.clock);
   const findByKey = prepareFindByKey(db, tables);
   const create = prepareCreate(tables, findByKey);
   const list = prepareList(db, tables);
   const find = prepareFind(db, tables);
   const update = prepareUpdateAlarm(tables);
-  const endLeases = prepareEndLeases(tables, options.log);
+  const endOrphanedClaims = prepareEndOrphanedClaims(tables, options.log);
   const claim = prepareClaim(tables);
-  const renew = prepareRenew(tables);
   const complete = prepareComplete(tables);
   const nextDue = prepareNextDue(tables);
   const countDue = prepareCountDue(db);
@@ -169,10 +168,9 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
     turnReportsOf: (owner, alarmId, fireIds) => read(() => turnReports.of(owner, alarmId, fireIds)),
     pruneTurnReports: ({ before, limit }) => commits.run(() => turnReports.prune(before, limit)),
 
-    endOrphanedLeases: (now) => commits.run(() => changeCounters.afterAll(endLeases.ofEarlierOwner(now))),
+    endOrphanedClaims: (now) => commits.run(() => changeCounters.afterAll(endOrphanedClaims(now))),
     claim: (request) =>
       commits.run(() => {
-        changeCounters.afterAll(endLeases.expired(request.now));
         const claims = claim(request);
         for (const { alarm, occurrence } of claims) {
           changeCounters.changed(alarm.owner);
@@ -181,7 +179,6 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
         }
         return claims;
       }),
-    renew: (leaseKeys, leaseUntil) => commits.run(() => renew(leaseKeys, leaseUntil)),
     complete: (completions) =>
       commits.run(() => {
         for (const { key } of completions) changeCounters.changed(key.owner);

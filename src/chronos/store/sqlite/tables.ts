@@ -1,5 +1,6 @@
 /** The prepared tables that all operations share, and the reading and writing of one alarm's state across them. */
 import type { DatabaseSync } from 'node:sqlite';
+import type { Clock } from '../../../kit/clock/clock.ts';
 import type { Undo } from '../../../kit/sqlite/group-commit.ts';
 import type { AlarmState, Occurrence } from '../../alarm/alarm.ts';
 import { differenceOf } from '../difference.ts';
@@ -18,9 +19,9 @@ export type Stored = { readonly row: StoredAlarm; readonly state: AlarmState };
 
 const ofSchedule = ({ source }: Occurrence) => source === 'schedule';
 
-/** Its position in the queue; `undefined` while it is parked or leased. */
-function queueItem({ seq: alarm, ownerSeq: owner }: AlarmLocation, { dueAt, leaseUntil, scheduledFor }: Occurrence) {
-  return dueAt === null || leaseUntil !== null ? undefined : { dueAt, owner, alarm, scheduledFor };
+/** Its position in the queue; `undefined` while it is parked or claimed. */
+function queueItem({ seq: alarm, ownerSeq: owner }: AlarmLocation, { dueAt, claimedAt, scheduledFor }: Occurrence) {
+  return dueAt === null || claimedAt !== null ? undefined : { dueAt, owner, alarm, scheduledFor };
 }
 
 const isSame = (one: Due | undefined, other: Due | undefined) =>
@@ -29,7 +30,7 @@ const isSame = (one: Due | undefined, other: Due | undefined) =>
 /**
  * @param undo reverts the tables' changes in memory when the transaction is rolled back
  */
-export function prepareTables(db: DatabaseSync, undo: Undo, changes: Changes) {
+export function prepareTables(db: DatabaseSync, undo: Undo, changes: Changes, clock: Pick<Clock, 'now'>) {
   const leases = prepareLeases(db, undo);
   const alarms = prepareAlarms(db);
   const triggers = prepareTriggers(db);
@@ -85,7 +86,7 @@ export function prepareTables(db: DatabaseSync, undo: Undo, changes: Changes) {
       return found && stored(found);
     },
 
-    /** The alarm of a lease, with all its pending occurrences. */
+    /** The alarm of a claim, with all its pending occurrences. */
     ofLease({ alarm: seq }: Lease): Stored {
       return stored(alarms.at(seq)!);
     },
@@ -98,12 +99,12 @@ export function prepareTables(db: DatabaseSync, undo: Undo, changes: Changes) {
     },
 
     /**
-     * Writes a transition's changes, and removes the lease of the settled occurrence. The caller updates the owner's
+     * Writes a transition's changes, and removes the claim of the settled occurrence. The caller updates the owner's
      * totals.
      *
      * @param wanted the state that the transition returned
      * @param settled the occurrence whose attempt the caller records; the attempt of any other occurrence that is
-     *   removed with its lease is recorded here
+     *   removed with its claim is recorded here
      * @returns the change in the owner's open alarms: 1, 0 or -1
      */
     write({ row, state }: Stored, wanted: AlarmState, settled?: string): number {
@@ -115,11 +116,11 @@ export function prepareTables(db: DatabaseSync, undo: Undo, changes: Changes) {
       if (changed || difference.alarm.size > 0) alarms.update(row, wanted.alarm, wanted.occurrences.find(ofSchedule));
       for (const occurrence of difference.removed) {
         leases.release(location.seq, occurrence.scheduledFor);
-        if (occurrence.leaseUntil !== null && occurrence.fireId !== settled)
-          ledger.interrupted(location.seq, occurrence);
+        if (occurrence.claimedAt !== null && occurrence.fireId !== settled)
+          ledger.interrupted(location.seq, occurrence, clock.now());
       }
-      for (const { leaseUntil, scheduledFor } of difference.changed)
-        if (leaseUntil === null) leases.release(location.seq, scheduledFor);
+      for (const { claimedAt, scheduledFor } of difference.changed)
+        if (claimedAt === null) leases.release(location.seq, scheduledFor);
       leases.changed(location.seq);
       return Number(isOpen(wanted.alarm.status)) - Number(isOpen(state.alarm.status));
     },

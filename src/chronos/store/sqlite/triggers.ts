@@ -20,7 +20,7 @@ export function prepareTriggers(db: DatabaseSync) {
   const remove = db.prepare('DELETE FROM triggers WHERE alarm = ? AND scheduled_for = ?');
 
   return {
-    /** Those of one alarm, without their leases. */
+    /** Those of one alarm, without their claims. */
     of: (location: AlarmLocation): Occurrence[] =>
       ofAlarm.all(location.seq).map((row) => occurrenceIn(row, 0, location, 'trigger')),
 

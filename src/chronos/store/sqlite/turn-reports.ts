@@ -16,7 +16,7 @@ export function prepareTurnReports(db: DatabaseSync) {
        SELECT alarm, scheduled_for, attempt FROM progress UNION ALL SELECT alarm, scheduled_for, attempt FROM triggers
      ) AS o ON o.alarm = d.seq
      WHERE d.owner = ?1 AND d.id = ?2 AND o.scheduled_for = ?3 AND (o.attempt >= 1 OR EXISTS (
-       SELECT 1 FROM leases AS l WHERE l.alarm = o.alarm AND l.scheduled_for = o.scheduled_for AND l.attempt >= 1))`,
+       SELECT 1 FROM claims AS l WHERE l.alarm = o.alarm AND l.scheduled_for = o.scheduled_for AND l.attempt >= 1))`,
     () => true,
   );
   const attempted = prepareQuery(

@@ -1,4 +1,5 @@
 /** The statements for the database that alarms move into. */
+import { NO_PROCESS } from '../postgres/replicas.ts';
 import { DEFINITION, LAST, OWED, PROGRESS, RECORD } from '../postgres/rows.ts';
 import { type Statement, statement } from '../postgres/statement.ts';
 import { MOVING_TABLES, type MovingTable } from './tables.ts';
@@ -67,6 +68,9 @@ export const ANYTHING = statement(
     .join(' OR ')}`,
 );
 
+/** No process of the database has made a claim of the file: it is ended there. */
+const HOLDER = `CASE WHEN moved.claimed_at IS NOT NULL THEN ${NO_PROCESS} END`;
+
 /** Stores the rows of `moved` in the tables that a view shows; it follows their definition in a WITH clause. */
 const PUT_INTO_TABLES: Partial<Record<MovingTable['name'], string>> = {
   alarms: `defined AS (
@@ -77,19 +81,20 @@ const PUT_INTO_TABLES: Partial<Record<MovingTable['name'], string>> = {
       SELECT bucket, owner, id, 0, 0, 0, 0, ${PROGRESS.list()} FROM moved
     )`,
   occurrences: `triggered AS (
-      INSERT INTO progress (bucket, owner, alarm_id, trigger_at, triggers, edition, revision, ${OWED.list()})
-      SELECT bucket, owner, alarm_id, scheduled_for, 0, 0, 0, ${OWED.list()} FROM moved WHERE source = 'trigger'
+      INSERT INTO progress (bucket, owner, alarm_id, trigger_at, triggers, edition, revision, holder, ${OWED.list()})
+      SELECT bucket, owner, alarm_id, scheduled_for, 0, 0, 0, ${HOLDER}, ${OWED.list()} FROM moved WHERE source = 'trigger'
     ), counts AS (
       SELECT bucket, owner, alarm_id, count(*) FILTER (WHERE source = 'trigger') AS triggers
       FROM moved GROUP BY bucket, owner, alarm_id
     ), stored AS (
       UPDATE progress AS p SET triggers = p.triggers + c.triggers,
+        holder = CASE WHEN moved.source IS NULL THEN p.holder ELSE ${HOLDER} END,
         ${OWED.members
           .map((member) => OWED.name(member))
-          .map((name) => `${name} = CASE WHEN m.source IS NULL THEN p.${name} ELSE m.${name} END`)
+          .map((name) => `${name} = CASE WHEN moved.source IS NULL THEN p.${name} ELSE moved.${name} END`)
           .join(', ')}
-      FROM counts AS c LEFT JOIN moved AS m
-        ON m.bucket = c.bucket AND m.owner = c.owner AND m.alarm_id = c.alarm_id AND m.source = 'schedule'
+      FROM counts AS c LEFT JOIN moved
+        ON moved.bucket = c.bucket AND moved.owner = c.owner AND moved.alarm_id = c.alarm_id AND moved.source = 'schedule'
       WHERE p.bucket = c.bucket AND p.owner = c.owner AND p.alarm_id = c.alarm_id AND p.trigger_at = 0
     )`,
   // They arrive in the order in which they began: the last one of an alarm takes the place of those before.

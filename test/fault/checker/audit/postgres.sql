@@ -18,7 +18,7 @@ CREATE FUNCTION checker_image(relation TEXT, whole JSONB) RETURNS JSONB LANGUAGE
     ELSE jsonb_build_object(
       'fireId', whole -> 'fire_id', 'alarmId', whole -> 'alarm_id', 'source', whole -> 'source', 'nominal', whole -> 'nominal',
       'dueAt', whole -> 'due_at', 'attempt', whole -> 'attempt', 'fence', whole -> 'fence',
-      'leaseUntil', whole -> 'lease_until', 'claimedAt', whole -> 'claimed_at')
+      'claimedAt', whole -> 'claimed_at')
   END
 $$;
 

@@ -16,23 +16,23 @@ CREATE TEMP TRIGGER tamper_occurrence_deleted INSTEAD OF DELETE ON occurrences B
     WHERE scheduled_for = OLD.scheduled_for AND alarm = (SELECT seq FROM definitions WHERE owner = OLD.owner AND id = OLD.alarm_id);
   DELETE FROM triggers
     WHERE scheduled_for = OLD.scheduled_for AND alarm = (SELECT seq FROM definitions WHERE owner = OLD.owner AND id = OLD.alarm_id);
-  DELETE FROM leases
+  DELETE FROM claims
     WHERE scheduled_for = OLD.scheduled_for AND alarm = (SELECT seq FROM definitions WHERE owner = OLD.owner AND id = OLD.alarm_id);
 END;
 
 CREATE TEMP TRIGGER tamper_occurrence_changed INSTEAD OF UPDATE ON occurrences BEGIN
-  INSERT INTO leases (alarm, scheduled_for, attempt, fence, lease_until, claimed_at)
-    SELECT seq, NEW.scheduled_for, NEW.attempt, NEW.fence, NEW.lease_until, NEW.claimed_at
-    FROM definitions WHERE owner = NEW.owner AND id = NEW.alarm_id AND OLD.lease_until IS NULL AND NEW.lease_until IS NOT NULL;
-  UPDATE leases SET attempt = NEW.attempt, fence = NEW.fence, lease_until = NEW.lease_until, claimed_at = NEW.claimed_at
-    WHERE OLD.lease_until IS NOT NULL AND NEW.lease_until IS NOT NULL AND scheduled_for = NEW.scheduled_for
+  INSERT INTO claims (alarm, scheduled_for, attempt, fence, claimed_at)
+    SELECT seq, NEW.scheduled_for, NEW.attempt, NEW.fence, NEW.claimed_at
+    FROM definitions WHERE owner = NEW.owner AND id = NEW.alarm_id AND OLD.claimed_at IS NULL AND NEW.claimed_at IS NOT NULL;
+  UPDATE claims SET attempt = NEW.attempt, fence = NEW.fence, claimed_at = NEW.claimed_at
+    WHERE OLD.claimed_at IS NOT NULL AND NEW.claimed_at IS NOT NULL AND scheduled_for = NEW.scheduled_for
       AND alarm = (SELECT seq FROM definitions WHERE owner = NEW.owner AND id = NEW.alarm_id);
   UPDATE progress SET attempt = NEW.attempt, fence = NEW.fence, due_at = NEW.due_at
     WHERE scheduled_for = NEW.scheduled_for AND alarm = (SELECT seq FROM definitions WHERE owner = NEW.owner AND id = NEW.alarm_id);
   UPDATE triggers SET attempt = NEW.attempt, fence = NEW.fence, due_at = NEW.due_at
     WHERE scheduled_for = NEW.scheduled_for AND alarm = (SELECT seq FROM definitions WHERE owner = NEW.owner AND id = NEW.alarm_id);
-  DELETE FROM leases
-    WHERE NEW.lease_until IS NULL AND scheduled_for = NEW.scheduled_for
+  DELETE FROM claims
+    WHERE NEW.claimed_at IS NULL AND scheduled_for = NEW.scheduled_for
       AND alarm = (SELECT seq FROM definitions WHERE owner = NEW.owner AND id = NEW.alarm_id);
 END;
 

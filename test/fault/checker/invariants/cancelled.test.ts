@@ -29,9 +29,9 @@ planted(
   (draft, { inFlight }) => {
     const attempt = lastAttempt(draft, inFlight);
     Object.assign(attempt, { outcome: 'failed', error: 'busy' });
-    const leased = found(draft.database.occurrences, ({ leaseUntil }) => leaseUntil !== null);
+    const claimed = found(draft.database.occurrences, ({ claimedAt }) => claimedAt !== null);
     const { alarmId, owner, fireId } = attempt;
-    draft.database.occurrences.push({ ...leased, alarmId, owner, fireId, attempt: 2, fence: 2 });
+    draft.database.occurrences.push({ ...claimed, alarmId, owner, fireId, attempt: 2, fence: 2 });
   },
 );
 
@@ -75,7 +75,7 @@ planted(
     );
     const claim = found(
       audit,
-      ({ table, after }) => table === 'occurrences' && after?.alarmId === inFlight && after.leaseUntil !== null,
+      ({ table, after }) => table === 'occurrences' && after?.alarmId === inFlight && after.claimedAt !== null,
     );
     const early = audit.splice(audit.indexOf(cancel), 1)[0]!;
     early.seq = claim.seq - 0.5;

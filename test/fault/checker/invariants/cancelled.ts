@@ -57,11 +57,11 @@ function lateWakes(cancel: Acknowledged, underWay: readonly Attempt[], evidence:
   const { clockToleranceMs } = evidence.history.receiver;
   const { alarmId, until, again } = cancel;
   const { attempts, occurrences, wakes } = evidence.recordOf(alarmId);
-  const leased = occurrences.filter(({ claimedAt }) => claimedAt !== null && claimedAt <= until);
+  const claimed = occurrences.filter(({ claimedAt }) => claimedAt !== null && claimedAt <= until);
   const begun = attempts.filter(({ startedAt }) => startedAt <= until);
   /** For each occurrence the last attempt that had begun by then; wakes that the network delayed may still arrive. */
   const last = new Map<string, number>();
-  for (const { fireId, attempt } of [...underWay, ...leased, ...begun])
+  for (const { fireId, attempt } of [...underWay, ...claimed, ...begun])
     last.set(fireId, Math.max(attempt, last.get(fireId) ?? 0));
   return wakes
     .filter(({ fireId, receivedAt, attempt }) => {
@@ -75,8 +75,8 @@ function lateWakes(cancel: Acknowledged, underWay: readonly Attempt[], evidence:
     );
 }
 
-/** Occurrences that are leased as the logs end, and that nothing entitled to a claim. */
-function lateLeases({ alarmId, until, again }: Acknowledged, evidence: Evidence): string[] {
+/** Occurrences that are claimed as the logs end, and that nothing entitled to a claim. */
+function openClaims({ alarmId, until, again }: Acknowledged, evidence: Evidence): string[] {
   return evidence.recordOf(alarmId).occurrences.flatMap(({ fireId, attempt, claimedAt }) => {
     if (claimedAt === null || claimedAt <= until || claimedAt >= again) return [];
     return [
@@ -86,10 +86,10 @@ function lateLeases({ alarmId, until, again }: Acknowledged, evidence: Evidence)
 }
 
 /** Claims that the audit shows after the cancel: exact, independent of the clocks. */
-function lateClaims({ leases }: Evidence): string[] {
-  if (!leases) return [];
-  return leases.claims.flatMap(({ alarmId, fireId, attempt, claimedAt, seq }) => {
-    const cancelledAt = leases.cancelledAt.get(alarmId);
+function lateClaims({ claims: history }: Evidence): string[] {
+  if (!history) return [];
+  return history.claims.flatMap(({ alarmId, fireId, attempt, claimedAt, seq }) => {
+    const cancelledAt = history.cancelledAt.get(alarmId);
     if (cancelledAt === undefined || seq < cancelledAt) return [];
     return [`attempt ${attempt} at ${fireId} was claimed at ${at(claimedAt)}, when the alarm was cancelled already`];
   });
@@ -111,7 +111,7 @@ export function nothingAfterCancel(evidence: Evidence): Finding {
       violations.push(
         `alarm ${alarmId} was cancelled by ${at(until)}, and attempt ${attempt} at ${fireId} started at ${at(startedAt)}`,
       );
-    violations.push(...lateLeases(cancel, evidence), ...lateWakes(cancel, underWay, evidence));
+    violations.push(...openClaims(cancel, evidence), ...lateWakes(cancel, underWay, evidence));
   }
   return {
     number: 3,

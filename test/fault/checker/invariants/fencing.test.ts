@@ -50,7 +50,7 @@ planted(
 planted(
   7,
   'an occurrence with another attempt number than its ledger',
-  /has attempt 5, and its ledger and lease have 1/,
+  /has attempt 5, and its ledger and claim have 1/,
   (draft, { retrying }) => {
     Object.assign(
       found(draft.database.occurrences, ({ alarmId }) => alarmId === retrying),
@@ -71,7 +71,7 @@ planted(
 planted(
   7,
   'one attempt that arrived twice',
-  /attempt 1 at \S+ arrived more than once: two lease holders had it/,
+  /attempt 1 at \S+ arrived more than once: two holders had it/,
   (draft, { plain }) => {
     draft.receiver.wakes.push({ ...wakeOf(draft, plain), status: 200 });
   },

@@ -1,6 +1,5 @@
 /**
- * 7. A process that has lost a lease changes nothing: one lease holder at a time, each attempt recorded once, by its
- *   holder.
+ * 7. A process that has lost a claim changes nothing: one holder at a time, each attempt recorded once, by its holder.
  */
 import type { Attempt } from '../../../../src/chronos/alarm/alarm.ts';
 import { alarmIdOf, type Evidence } from '../evidence.ts';
@@ -31,7 +30,7 @@ function afterTheEnd(fireId: string, attempts: readonly Attempt[]): string[] {
 }
 
 /**
- * Two attempts at once mean two lease holders, unless the end of the earlier one is unknown. A retry is due after the
+ * Two attempts at once mean two holders, unless the end of the earlier one is unknown. A retry is due after the
  * end of the attempt before, for any reading of the database's clock. Repetitions that the owner requested are due at
  * once, also when that clock was set back.
  */
@@ -53,10 +52,10 @@ function inconsistentPending(fireId: string, attempts: readonly Attempt[], evide
   const owed = evidence.occurrenceOf(fireId);
   if (!owed) return [];
   const recorded = attempts.at(-1)?.attempt ?? 0;
-  const begun = recorded + (owed.leaseUntil === null ? 0 : 1);
+  const begun = recorded + (owed.claimedAt === null ? 0 : 1);
   const violations: string[] = [];
   if (owed.attempt !== begun)
-    violations.push(`${fireId} has attempt ${owed.attempt}, and its ledger and lease have ${begun}`);
+    violations.push(`${fireId} has attempt ${owed.attempt}, and its ledger and claim have ${begun}`);
   if (owed.fence < owed.attempt)
     violations.push(
       `${fireId} has fence ${owed.fence} after ${owed.attempt} attempts: a claim's fence was overwritten`,
@@ -79,7 +78,7 @@ function unaccountedWakes(fireId: string, attempts: readonly Attempt[], evidence
   const numbers = wakes.flatMap(({ attempt }) => (attempt === null ? [] : [attempt]));
   const twice = new Set(numbers.filter((number, index) => numbers.indexOf(number) !== index));
   return [
-    ...[...twice].map((number) => `attempt ${number} at ${fireId} arrived more than once: two lease holders had it`),
+    ...[...twice].map((number) => `attempt ${number} at ${fireId} arrived more than once: two holders had it`),
     ...[...new Set(numbers.filter((number) => number > begun))].map(
       (number) => `attempt ${number} at ${fireId} arrived, and the database has begun only ${begun}`,
     ),
@@ -100,13 +99,13 @@ export function staleHolderChangesNothing(evidence: Evidence): Finding {
   const { attempts } = evidence.history.database;
   return {
     number: 7,
-    title: 'a process without the lease changes nothing',
+    title: 'a process without the claim changes nothing',
     judged: evidence.fireIds.size,
     unit: 'occurrences',
-    violations: [...violations, ...(evidence.leases?.unentitled ?? [])],
+    violations: [...violations, ...(evidence.claims?.unentitled ?? [])],
     counts: {
       'attempts with an unknown outcome': attempts.filter(({ outcome }) => outcome === 'unknown').length,
-      ...(evidence.leases ? { 'changes in the audit': evidence.leases.judged } : {}),
+      ...(evidence.claims ? { 'changes in the audit': evidence.claims.judged } : {}),
     },
   };
 }

@@ -51,8 +51,8 @@ planted(
       ({ table, before, after }) =>
         table === 'occurrences' &&
         before?.alarmId === refused &&
-        after?.leaseUntil !== null &&
-        before.leaseUntil === null,
+        after?.claimedAt !== null &&
+        before.claimedAt === null,
     );
     const { before, after } = claims[1] as Extract<AuditEntry, { table: 'occurrences' }>;
     after!.claimedAt = before!.dueAt! - 5;

@@ -21,8 +21,8 @@ function earlyAttempts(evidence: Evidence): string[] {
 }
 
 /** Claims, as the audit recorded them: they must not precede the retry's due time, nor the first one. */
-function earlyClaims({ leases }: Evidence): string[] {
-  return (leases?.claims ?? []).flatMap(({ fireId, attempt, dueAt, claimedAt }) => {
+function earlyClaims({ claims }: Evidence): string[] {
+  return (claims?.claims ?? []).flatMap(({ fireId, attempt, dueAt, claimedAt }) => {
     if (dueAt === null) return [`attempt ${attempt} at ${fireId} was claimed at ${at(claimedAt)} while it was parked`];
     if (claimedAt >= dueAt) return [];
     return [

@@ -2,16 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Draft, found, planted, verdictOn } from '../broken-day.ts';
 
-const leasedOf = ({ database }: Draft) => found(database.occurrences, ({ leaseUntil }) => leaseUntil !== null);
+const claimedOf = ({ database }: Draft) => found(database.occurrences, ({ claimedAt }) => claimedAt !== null);
 
-planted(
-  9,
-  'an expired lease that still exists',
-  /the lease of \S+ expired at \S+, and at \S+ it still existed/,
-  (draft) => {
-    leasedOf(draft).leaseUntil = draft.database.readAt - draft.policy.sweepMs - 1;
-  },
-);
+planted(9, 'a claim that no process has any more', /\S+ was claimed at \S+, and at \S+ it still was/, (draft) => {
+  claimedOf(draft).claimedAt = draft.database.readAt - draft.policy.longestClaimMs - 1;
+});
 
 planted(
   9,
@@ -24,7 +19,7 @@ planted(
 
 test('an installation has time to recover after a fault', async () => {
   const { broken } = await verdictOn((draft, { series }) => {
-    leasedOf(draft).leaseUntil = draft.database.readAt - 60_000;
+    claimedOf(draft).claimedAt = draft.database.readAt - 120_000;
     found(draft.database.occurrences, ({ alarmId }) => alarmId === series).dueAt = draft.database.readAt - 60_000;
     draft.database.wholeSince = draft.database.readAt - 1_000;
   });
@@ -36,10 +31,10 @@ test("an occurrence behind hanging wakes of its owner is not lost, and does not 
     verdictOn((draft, { series }) => {
       const occurrence = found(draft.database.occurrences, ({ alarmId }) => alarmId === series);
       occurrence.dueAt = draft.database.readAt - 60_000;
-      const leased = leasedOf(draft);
+      const claimed = claimedOf(draft);
       for (let n = 0; n < draft.policy.userConcurrency; n++)
         draft.database.occurrences.push({
-          ...leased,
+          ...claimed,
           owner,
           alarmId: `hanging-${n}`,
           fireId: `hanging-${n}@1`,

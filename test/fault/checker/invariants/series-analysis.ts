@@ -21,7 +21,7 @@ export type Analysis = {
 /** Spans in which the owner paused or restarted the schedule: their targets do not count as missed. */
 function pausedSpans({ id }: AlarmCase, evidence: Evidence): Window[] {
   // Without an audit it is unknown which run a trigger with a lost answer made.
-  const isUncertain = evidence.leases === undefined;
+  const isUncertain = evidence.claims === undefined;
   const triggers = evidence.acts(id, 'trigger').filter(({ answer }) => isUncertain && answer.answer === 'lost');
   return [...evidence.acts(id, 'pause', 'resume', 'redrive'), ...triggers].map((call) => {
     const span = evidence.spanOf(call);

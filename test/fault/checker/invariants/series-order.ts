@@ -26,7 +26,7 @@ export function withoutPending(one: AlarmCase, evidence: Evidence): string[] {
 
 /** The occurrences of a series become pending in the order of their times. */
 export function disordered(one: AlarmCase, evidence: Evidence): string[] {
-  const nominals = isMoved(one, evidence) ? undefined : evidence.leases?.nominals.get(one.id);
+  const nominals = isMoved(one, evidence) ? undefined : evidence.claims?.nominals.get(one.id);
   return (nominals ?? []).flatMap((nominal, index) => {
     const before = nominals![index - 1];
     if (before === undefined || nominal > before) return [];

@@ -1,15 +1,14 @@
 /**
- * Checks the leases in the audit, change by change. Every writer must have the lease: a change that no holder and no
- * claim can have made comes from a process whose lease had passed to another. Pure.
+ * Checks the claims in the audit, change by change. Every writer must have the claim: a change that no holder and no
+ * claim can have made comes from a process that had lost the occurrence to another. Pure.
  *
- * The rules are the store port's. A claim takes a free row and increments fence and attempt by one. A renewal moves the
- * expiry of the lease. Only the end of a lease removes it. The ledger then gets the attempt in the same transaction,
- * unless a later occurrence of the series replaced it before anything was sent. No other change touches fence, lease or
- * ledger.
+ * The rules are the store port's. A claim takes a free row and increments fence and attempt by one. Only the end of a
+ * claim removes it. The ledger then gets the attempt in the same transaction, unless a later occurrence of the series
+ * replaced it before anything was sent. No other change touches fence, claim or ledger.
  */
 import type { AuditEntry, OccurrenceImage } from './history.ts';
 
-/** A lease that began. */
+/** A claim that began. */
 export type Claimed = {
   seq: number;
   fireId: string;
@@ -20,11 +19,11 @@ export type Claimed = {
   claimedAt: number;
 };
 
-export type LeaseHistory = {
+export type ClaimHistory = {
   claims: readonly Claimed[];
-  /** Changes that touched a fence, a lease or the ledger. */
+  /** Changes that touched a fence, a claim or the ledger. */
   judged: number;
-  /** Sentences about changes without the lease. */
+  /** Sentences about changes without the claim. */
   unentitled: readonly string[];
   /** Position in the order of changes at which each alarm became cancelled. */
   cancelledAt: ReadonlyMap<string, number>;
@@ -34,17 +33,17 @@ export type LeaseHistory = {
   nominals: ReadonlyMap<string, readonly number[]>;
 };
 
-/** A lease that ended and waits for its line in the ledger. */
+/** A claim that ended and waits for its line in the ledger. */
 type Released = { seq: number; transaction: string | null; image: OccurrenceImage };
 
-export function leaseHistory(entries: readonly AuditEntry[]): LeaseHistory {
+export function claimHistory(entries: readonly AuditEntry[]): ClaimHistory {
   const claims: Claimed[] = [];
   const unentitled: string[] = [];
   const cancelledAt = new Map<string, number>();
   const triggered = new Set<string>();
   const nominals = new Map<string, number[]>();
   const released = new Map<string, Released[]>();
-  /** Lines of the ledger that came before the lease's end within their transaction. */
+  /** Lines of the ledger that came before the claim's end within their transaction. */
   const early = new Map<string, { entry: Extract<AuditEntry, { table: 'fire_attempts' }>; attempt: number }[]>();
   let judged = 0;
 
@@ -64,7 +63,7 @@ export function leaseHistory(entries: readonly AuditEntry[]): LeaseHistory {
   };
 
   const came = (entry: AuditEntry, image: OccurrenceImage) => {
-    if (image.leaseUntil !== null) note(entry, `${image.fireId} was inserted with a lease that no claim made`);
+    if (image.claimedAt !== null) note(entry, `${image.fireId} was inserted as claimed, and no claim made that`);
     if (image.source === 'trigger') {
       triggered.add(image.fireId);
       return;
@@ -76,7 +75,7 @@ export function leaseHistory(entries: readonly AuditEntry[]): LeaseHistory {
 
   const changed = (entry: AuditEntry, before: OccurrenceImage, after: OccurrenceImage) => {
     const { fireId } = after;
-    if (before.leaseUntil === null && after.leaseUntil !== null) {
+    if (before.claimedAt === null && after.claimedAt !== null) {
       const { alarmId, attempt } = after;
       claims.push({ seq: entry.seq, fireId, alarmId, attempt, dueAt: before.dueAt, claimedAt: after.claimedAt! });
       if (after.fence !== before.fence + 1)
@@ -87,9 +86,9 @@ export function leaseHistory(entries: readonly AuditEntry[]): LeaseHistory {
     }
     if (after.fence !== before.fence)
       note(entry, `the fence of ${fireId} went from ${before.fence} to ${after.fence} without a claim`);
-    else if (before.leaseUntil !== null && after.leaseUntil !== null && after.claimedAt !== before.claimedAt)
-      note(entry, `the lease of ${fireId} under fence ${before.fence} was taken from its holder`);
-    if (before.leaseUntil !== null && after.leaseUntil === null) end(entry, before);
+    else if (before.claimedAt !== null && after.claimedAt !== null && after.claimedAt !== before.claimedAt)
+      note(entry, `the claim of ${fireId} under fence ${before.fence} was taken from its holder`);
+    if (before.claimedAt !== null && after.claimedAt === null) end(entry, before);
   };
 
   const recorded = (entry: Extract<AuditEntry, { table: 'fire_attempts' }>) => {
@@ -108,14 +107,14 @@ export function leaseHistory(entries: readonly AuditEntry[]): LeaseHistory {
       open.splice(index, 1);
       return;
     }
-    // Where the engine reports transactions, the lease's end may still follow; otherwise it always comes first.
+    // Where the engine reports transactions, the claim's end may still follow; otherwise it always comes first.
     if (entry.transaction !== null)
       early.set(line.fireId, [...(early.get(line.fireId) ?? []), { entry, attempt: line.attempt }]);
     else note(entry, stale(line));
   };
 
   const stale = ({ attempt, fireId, outcome }: { attempt: number; fireId: string; outcome: string }) =>
-    `attempt ${attempt} at ${fireId} was recorded as ${outcome} by a process without the lease`;
+    `attempt ${attempt} at ${fireId} was recorded as ${outcome} by a process without the claim`;
 
   for (const entry of entries) {
     if (entry.table === 'alarms') {
@@ -134,7 +133,7 @@ export function leaseHistory(entries: readonly AuditEntry[]): LeaseHistory {
       continue;
     }
     // One row of a series may become the next one's: the old occurrence is deleted, the new one inserted.
-    if (before && before.leaseUntil !== null) end(entry, before);
+    if (before && before.claimedAt !== null) end(entry, before);
     if (after) came(entry, after);
   }
 
@@ -144,7 +143,7 @@ export function leaseHistory(entries: readonly AuditEntry[]): LeaseHistory {
       // A later occurrence may have replaced a first attempt before anything was sent.
       if (image.attempt === 1) continue;
       unentitled.push(
-        `the lease of attempt ${image.attempt} at ${image.fireId} was ended without a line in the ledger (change ${seq} of the audit)`,
+        `the claim of attempt ${image.attempt} at ${image.fireId} was ended without a line in the ledger (change ${seq} of the audit)`,
       );
     }
   }

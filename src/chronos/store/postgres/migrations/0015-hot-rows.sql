@@ -47,16 +47,16 @@ CREATE TABLE progress (
   -- From when on a claim must look at the row: when it is due or, where somebody holds it, any instant that has passed. What is due
   -- when it is claimed keeps its place. NULL: parked, and nobody holds it.
   look_at               BIGINT  GENERATED ALWAYS AS (LEAST(due_at, claimed_at)) STORED,
-  -- From here on: what a claim changes. The revision grows with every write to the row, but for renewals: a writer who read an older
-  -- one changes nothing and reads again.
+  -- From here on: what a claim changes. The revision grows with every write to the row: a writer who read an older one changes nothing
+  -- and reads again.
   revision              BIGINT  NOT NULL,
   attempt               INTEGER,
   fence                 INTEGER,
-  lease_until           BIGINT,
+  holder           BIGINT,
   claimed_at            BIGINT,
   -- One check: each costs every statement that writes the table.
   CHECK ((status IS NULL) = (trigger_at <> 0) AND (scheduled_for IS NULL) = (fence IS NULL)
-    AND (lease_until IS NULL) = (claimed_at IS NULL) AND (last_attempt IS NULL) = (last_finished_at IS NULL))
+    AND (holder IS NULL) = (claimed_at IS NULL) AND (last_attempt IS NULL) = (last_finished_at IS NULL))
 );
 
 -- Tables that Citus distributes get a companion on the same servers.
@@ -74,12 +74,12 @@ INSERT INTO progress (
   bucket, owner, alarm_id, trigger_at, triggers, edition, held_reason, held_until, failure_count, last_error, status, updated_at,
   last_fired_at, fire_count, scheduled_fires, last_scheduled_for, last_attempt, last_started_at, last_finished_at, last_outcome,
   last_http_status, last_attempt_error, last_missed_count, last_machine_ready_ms, last_late_because, scheduled_for, nominal, due_at,
-  missed_count, revision, attempt, fence, lease_until, claimed_at)
+  missed_count, revision, attempt, fence, holder, claimed_at)
 SELECT a.bucket, a.owner, a.id, 0, COALESCE(t.triggers, 0), 0, o.held_reason, o.held_until, a.failure_count, a.last_error, a.status,
   CASE WHEN a.status IN ('fired', 'failed') THEN GREATEST(a.updated_at, a.last_fired_at, a.fire_at) ELSE a.updated_at END,
   a.last_fired_at, a.fire_count, a.scheduled_fires, f.scheduled_for, f.attempt, f.started_at, f.finished_at, f.outcome,
   f.http_status, f.error, f.missed_count, f.machine_ready_ms, f.late_because, o.scheduled_for, o.nominal, o.due_at,
-  o.missed_count, a.revision, o.attempt, o.fence, o.lease_until, o.claimed_at
+  o.missed_count, a.revision, o.attempt, o.fence, o.holder, o.claimed_at
 FROM alarms AS a
 LEFT JOIN occurrences AS o ON o.bucket = a.bucket AND o.owner = a.owner AND o.alarm_id = a.id AND o.source = 'schedule'
 LEFT JOIN (
@@ -92,9 +92,9 @@ LEFT JOIN (
 
 INSERT INTO progress (
   bucket, owner, alarm_id, trigger_at, triggers, edition, held_reason, held_until, scheduled_for, nominal, due_at, missed_count,
-  revision, attempt, fence, lease_until, claimed_at)
+  revision, attempt, fence, holder, claimed_at)
 SELECT bucket, owner, alarm_id, scheduled_for, 0, 0, held_reason, held_until, scheduled_for, nominal, due_at, missed_count,
-  0, attempt, fence, lease_until, claimed_at
+  0, attempt, fence, holder, claimed_at
 FROM occurrences WHERE source = 'trigger';
 
 ALTER TABLE progress ADD PRIMARY KEY (bucket, owner, alarm_id, trigger_at);
@@ -149,7 +149,7 @@ JOIN progress AS p ON p.bucket = d.bucket AND p.owner = d.owner AND p.alarm_id =
 CREATE VIEW occurrences AS
 SELECT bucket, owner, alarm_id, alarm_id || '@' || scheduled_for AS fire_id,
   CASE WHEN trigger_at = 0 THEN 'schedule' ELSE 'trigger' END AS source, scheduled_for, nominal, due_at, attempt, missed_count, fence,
-  lease_until, claimed_at, held_reason, held_until
+  holder, claimed_at, held_reason, held_until
 FROM progress WHERE scheduled_for IS NOT NULL;
 
 CREATE VIEW fire_attempts AS
