@@ -95,7 +95,7 @@ export type Completions = Settling & {
   /** The rows of claims that can be completed directly. */
   claimed: WeakMap<Claim, ClaimedRow>;
   /** Called with the next due instant of an alarm when its outcome is written. */
-  noteDue: (bucket: number, dueAt: number) => void;
+  noteDue: (owner: string, dueAt: number) => void;
 };
 
 /** Buckets whose outcomes are written in one transaction, where one server has all of them. */
@@ -110,7 +110,7 @@ export function prepareComplete({ claimed, noteDue, ...settling }: Completions) 
     const observed: Transition = (state) => {
       const wanted = settle(state);
       const due = earliestDue(wanted);
-      if (due !== undefined) noteDue(buckets.of(key.owner), due);
+      if (due !== undefined) noteDue(key.owner, due);
       return wanted;
     };
     return { key, attempt: () => attempt, settle: observed };
@@ -128,7 +128,7 @@ export function prepareComplete({ claimed, noteDue, ...settling }: Completions) 
       if (settled.changes.length > 0) calls.push(...callsOf(bucket, settled.changes));
       rest.forEach((completion, index) => void results.set(completion, settled.results[index]!));
     }
-    for (const dueAt of deliveries.due) noteDue(bucket, dueAt);
+    for (const { owner, dueAt } of deliveries.due) noteDue(owner, dueAt);
     return { calls, results: completions.map((completion) => results.get(completion)!) };
   }
 

@@ -79,7 +79,7 @@ function isPlain({ progress, next }: DeliveryEffect, attempt: Attempt, { occurre
 export class Deliveries {
   readonly #deliveries: Delivery[] = [];
   /** When the next occurrences are due. */
-  readonly due: number[] = [];
+  readonly due: { owner: string; dueAt: number }[] = [];
 
   /**
    * @param claimed the rows of claims; the one of an added claim is taken out, because the claim is used up
@@ -95,7 +95,7 @@ export class Deliveries {
     const { progress, next } = effect;
     const { owner, id: alarmId } = claim.alarm;
     this.#deliveries.push({ owner, alarmId, row, progress, next, attempt });
-    if (next !== null && next.dueAt !== null) this.due.push(next.dueAt);
+    if (next !== null && next.dueAt !== null) this.due.push({ owner, dueAt: next.dueAt });
     return true;
   }
 

@@ -107,16 +107,17 @@ export class DueIndex {
   /** This process has stored the alarm in this state. */
   recordStored(state: AlarmState): void {
     const due = earliestDue(state);
-    if (due !== undefined) this.noteDue(this.#buckets.of(state.alarm.owner), due);
+    if (due !== undefined) this.noteDue(this.#buckets.of(state.alarm.owner), due, state.alarm.owner);
   }
 
-  /** An occurrence in the bucket may be due at that instant. */
-  noteDue(bucket: number, due: number): void {
+  /** An occurrence in the bucket, of this owner if it is known, may be due at that instant. */
+  noteDue(bucket: number, due: number, owner?: string): void {
     const entry = this.#entries[bucket];
     if (!entry) return;
     entry.stored = Math.min(entry.stored, due);
     entry.claimedTo = Math.min(entry.claimedTo, due);
-    if (entry.due !== undefined) entry.due = Math.min(entry.due, due);
+    const isExcluded = owner !== undefined && entry.excluded?.includes(owner);
+    if (entry.due !== undefined && !isExcluded) entry.due = Math.min(entry.due, due);
   }
 
   /** A pending occurrence may have been removed. */

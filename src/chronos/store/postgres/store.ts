@@ -128,7 +128,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     log,
     onFailure: () => orphans.suspect(),
   });
-  const noteDue = (bucket: number, dueAt: number) => dueIndex.noteDue(bucket, dueAt);
+  const noteDue = (owner: string, dueAt: number) => dueIndex.noteDue(buckets.of(owner), dueAt, owner);
   const complete = prepareComplete({ ...settling, claimed, noteDue });
   const keys = prepareAgentKeys(pool, buckets);
   const changes = new ChangePoll({ pool, buckets, clock, now, log });
