@@ -27,7 +27,13 @@ import type { Row } from './statement.ts';
 const WIDEST_QUERY = 4096;
 
 /** The first query of a claim from a bucket, and its result. */
-type FirstQuery = { range: ClaimRange; isBeginning: boolean; rows: Row[] };
+type FirstQuery = {
+  range: ClaimRange;
+  isBeginning: boolean;
+  /** Whether it excluded no owner. */
+  isOfAll: boolean;
+  rows: Row[];
+};
 
 type Options = {
   pool: PrimaryPool;
@@ -83,7 +89,7 @@ export function prepareClaim({ pool, buckets, dueIndex, claimed, order, log, onF
       }
       if (claims.length >= limit) {
         dueIndex.recordQuery(bucket, found.until, undefined, found.left);
-        if (range.limit === limit && found.claims.length === found.seen)
+        if (first.isOfAll && range.limit === limit && found.claims.length === found.seen)
           dueIndex.recordClaimed(bucket, found.until, first.isBeginning);
         return claims;
       }
@@ -109,7 +115,8 @@ export function prepareClaim({ pool, buckets, dueIndex, claimed, order, log, onF
       const { from, isBeginning } = dueIndex.claimFrom(bucket);
       dueIndex.beginQuery(bucket);
       const range = { from, width: limit, limit };
-      return { range, isBeginning, call: claimCallFor(bucket, request, slots, range) };
+      const isOfAll = !slots.full().some((owner) => buckets.of(owner) === bucket);
+      return { range, isBeginning, isOfAll, call: claimCallFor(bucket, request, slots, range) };
     });
     const answers = await buckets.query(
       pool,
