@@ -14,7 +14,8 @@ const NEVER = Number.MAX_SAFE_INTEGER;
  * The first columns repeat in every row:
  *
  * - the number of rows read, and the last due time among them
- * - the next due time; absent when more may be due by now, or another transaction is changing a due row
+ * - the next due time; absent when more may be due by now, or another transaction is changing a due row or has just
+ *   changed it, so that it is not where it was
  * - the number of due occurrences up to $11, where that is requested
  *
  * Where the backlog of an owner without slots is the oldest, `first` skips it in the index alone. Locking rows would
@@ -22,16 +23,17 @@ const NEVER = Number.MAX_SAFE_INTEGER;
  *
  * After the instant $12 of the database's clock it claims nothing: its replica may have been given up.
  */
-const CLAIM = statement(
-  'claim',
-  `
+const claimStatement = (name: string, chosenRow: string) =>
+  statement(
+    name,
+    `
   WITH first AS (
     SELECT look_at FROM progress
     WHERE bucket = $1 AND look_at >= $3 AND owner <> ALL ($4::text[]) AND $4::text[] <> '{}'
     ORDER BY look_at
     LIMIT 1
   ), seen AS (
-    SELECT owner, alarm_id, trigger_at, look_at FROM progress
+    SELECT ctid AS location, owner, alarm_id, trigger_at, look_at FROM progress
     WHERE bucket = $1 AND look_at <= $2 AND look_at >= COALESCE((SELECT look_at FROM first), $3)
       AND holder IS NULL AND owner <> ALL ($4::text[])
       AND CAST(extract(epoch FROM statement_timestamp()) * 1000 AS BIGINT) < $12::bigint
@@ -46,7 +48,7 @@ const CLAIM = statement(
   ), ranked AS (
     SELECT *, row_number() OVER (PARTITION BY owner ORDER BY look_at, alarm_id, trigger_at) AS place FROM seen
   ), chosen AS (
-    SELECT ranked.owner, ranked.alarm_id, ranked.trigger_at
+    SELECT ranked.location, ranked.owner, ranked.alarm_id, ranked.trigger_at
     FROM ranked LEFT JOIN unnest($6::text[], $7::bigint[]) AS busy (owner, places) ON busy.owner = ranked.owner
     WHERE ranked.place <= COALESCE(busy.places, $8)
     ORDER BY ranked.look_at, ranked.alarm_id, ranked.trigger_at
@@ -55,14 +57,15 @@ const CLAIM = statement(
     UPDATE progress AS p
     SET revision = p.revision + 1, attempt = p.attempt + 1, fence = p.fence + 1, holder = $10, claimed_at = $2
     FROM chosen
-    WHERE p.bucket = $1 AND p.owner = chosen.owner AND p.alarm_id = chosen.alarm_id AND p.trigger_at = chosen.trigger_at
+    WHERE p.bucket = $1 AND ${chosenRow}
     RETURNING p.owner, p.alarm_id, p.trigger_at, p.revision, p.edition, p.triggers, p.last_attempt, ${PROGRESS.list('p')},
       ${OWED.list('p')}
   ), looked AS (
     SELECT count(*) AS seen, max(look_at) AS until FROM seen
   )
   SELECT looked.seen, looked.until,
-    CASE WHEN looked.seen < GREATEST($5::bigint, $11::bigint) AND looked.seen = (SELECT count(*) FROM due) THEN COALESCE((
+    CASE WHEN looked.seen < GREATEST($5::bigint, $11::bigint) AND looked.seen = (SELECT count(*) FROM due)
+        AND (SELECT count(*) FROM p) = (SELECT count(*) FROM chosen) THEN COALESCE((
       SELECT look_at FROM progress
       WHERE bucket = $1 AND look_at > $2 AND holder IS NULL AND owner <> ALL ($4::text[])
       ORDER BY look_at LIMIT 1
@@ -72,6 +75,13 @@ const CLAIM = statement(
   FROM looked
   LEFT JOIN p ON true
   LEFT JOIN definitions AS d ON d.bucket = $1 AND d.owner = p.owner AND d.id = p.alarm_id`,
+  );
+
+/** A locked row stays where it is, so that its location finds it without the index. */
+const CLAIM = claimStatement('claim', 'p.ctid = chosen.location');
+const CLAIM_APART = claimStatement(
+  'claim_apart',
+  'p.owner = chosen.owner AND p.alarm_id = chosen.alarm_id AND p.trigger_at = chosen.trigger_at',
 );
 
 const OWED_AT = 9;
@@ -163,17 +173,18 @@ export type ClaimRange = {
 /**
  * @param mine whether an owner belongs to the bucket
  * @param depth maximum when counting due occurrences; 0: no count
+ * @param isApart whether tables are distributed over servers
  */
 export function claimCall(
   bucket: number,
   { now, perOwner, standing }: StandingRequest,
   slots: OwnerSlots,
   range: ClaimRange,
-  { mine, depth }: { mine: (owner: string) => boolean; depth: number },
+  { mine, depth, isApart }: { mine: (owner: string) => boolean; depth: number; isApart: boolean },
 ): Call {
   const busy = slots.busy().filter(([owner]) => mine(owner));
   return {
-    statement: CLAIM,
+    statement: isApart ? CLAIM_APART : CLAIM,
     values: [
       bucket,
       now,

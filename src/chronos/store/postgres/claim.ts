@@ -52,6 +52,7 @@ export function prepareClaim({ pool, buckets, dueIndex, claimed, order, log, onF
     claimCall(bucket, request, slots, range, {
       mine: (owner) => buckets.of(owner) === bucket,
       depth: order.countedDue(request.limit),
+      isApart: buckets.distributed !== undefined,
     });
 
   async function take(rows: readonly Row[], slots: OwnerSlots): Promise<ClaimResult> {
