@@ -48,7 +48,7 @@ export const chronosSettingsSchema = z.object({
   CHRONOS_API: switchSetting.default(true),
   /** 0 leaves dispatching to other replicas. */
   CHRONOS_DISPATCH: switchSetting.default(true),
-  /** Attempts that finished longer ago are deleted; 0 keeps them for ever. */
+  /** Attempts that finished longer ago are deleted, except the last one of an alarm; 0 keeps them for ever. */
   CHRONOS_LEDGER_RETENTION_DAYS: retentionDays.default(30),
   /** The transport bearer: its holder may call chronosd, and proves an identity for each request about alarms. */
   CHRONOS_TOKEN: secretSetting.optional(),

@@ -102,7 +102,7 @@ export function createMetrics({
     labelNames: ['operation'],
     registers,
   });
-  const lostLeases = new Counter({
+  const lostClaims = new Counter({
     name: 'chronos_lost_leases_total',
     help: 'Outcomes that arrived after their claim had ended, because this replica counted as gone',
     registers,
@@ -241,7 +241,7 @@ export function createMetrics({
         },
         async complete(completions) {
           const results = await counted('complete', watched.complete(completions));
-          lostLeases.inc(results.filter((result) => result === 'lost_lease').length);
+          lostClaims.inc(results.filter((result) => result === 'lost_claim').length);
           return results;
         },
         async recordTurnReports(report) {

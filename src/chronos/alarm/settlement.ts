@@ -11,7 +11,7 @@ import { nextOccurrence } from './series.ts';
 
 // Retry delays (docs/reference/api.md, "chronosd: alarms").
 
-const LONGEST_DELAY_MS = 15 * 60_000;
+export const LONGEST_DELAY_MS = 15 * 60_000;
 const delayAfter = backoff({ first: 30_000, longest: LONGEST_DELAY_MS });
 /** A computed delay is shortened by up to this share, so that no wait exceeds `min(30 s · 2ⁿ, 15 min)`. */
 const JITTER_SHARE = 0.1;
@@ -188,6 +188,13 @@ export function settleInterrupted(state: AlarmState, fireId: string, at?: number
   const { settled } = occurrenceOf(state, fireId);
   const when = at === undefined ? {} : { at };
   return settleFailed(state, fireId, { error: INTERRUPTED, ...when, final: false, retryAt: () => settled.dueAt! });
+}
+
+/** The outcome of an attempt cannot be applied because of a defect: the occurrence is tried again later. */
+export function settlePostponed(state: AlarmState, fireId: string, dueAt: number): AlarmState {
+  const isPostponed = (occurrence: Occurrence) => occurrence.fireId === fireId && occurrence.dueAt !== null;
+  const occurrences = state.occurrences.map((one) => (isPostponed(one) ? { ...one, dueAt } : one));
+  return { alarm: state.alarm, occurrences };
 }
 
 /** The occurrence could not start within `max_lateness_seconds`: it is missed. */

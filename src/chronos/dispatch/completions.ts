@@ -143,7 +143,7 @@ export class CompletionBuffer {
   async #apply(batch: Waiting[]): Promise<void> {
     const results = await this.#store.complete(batch.map((waiting) => waiting.completion));
     batch.forEach(({ completion, done }, index) => {
-      if (results[index] === 'lost_lease')
+      if (results[index] === 'lost_claim')
         this.#log.warn(
           { fire_id: completion.key.fireId, fence: completion.key.fence },
           'the claim had ended before the outcome was stored; another replica may repeat this wake',

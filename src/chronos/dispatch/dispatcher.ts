@@ -13,15 +13,16 @@ import type { Attempt, Occurrence, Transition } from '../alarm/alarm.ts';
 import { catchUp } from '../alarm/series.ts';
 import {
   deliveryEffect,
+  LONGEST_DELAY_MS,
   retryDelayMs,
   settleDeferred,
   settleDelivered,
   settleFailed,
   settleMissed,
+  settlePostponed,
   settleReplaced,
 } from '../alarm/settlement.ts';
-import { checkTransition } from '../store/difference.ts';
-import type { AlarmStore, Claim, LeaseKey } from '../store/store.ts';
+import type { AlarmStore, Claim, ClaimKey } from '../store/store.ts';
 import { CompletionBuffer } from './completions.ts';
 import { InFlight, type InFlightBounds } from './in-flight.ts';
 import type { Deferral, WakeResult, Waker } from './waker.ts';
@@ -191,7 +192,7 @@ export class Dispatcher {
   #begin(claim: Claim): void {
     const { owner, id: alarmId } = claim.alarm;
     const { fireId, fence } = claim.occurrence;
-    const key: LeaseKey = { owner, alarmId, fireId, fence };
+    const key: ClaimKey = { owner, alarmId, fireId, fence };
     const attempt = this.#attempt(claim, key).catch((error: unknown) => {
       // Only a defect gets here.
       this.#options.log.error({ err: error, fire_id: fireId }, 'an attempt failed with an unexpected error');
@@ -201,39 +202,27 @@ export class Dispatcher {
   }
 
   /** Ends an attempt that a defect interrupted: a claim ends only with its outcome. It is retried like a failed one. */
-  async #endUnknown(claim: Claim, key: LeaseKey): Promise<void> {
+  async #endUnknown(claim: Claim, key: ClaimKey): Promise<void> {
     const { clock, log, random } = this.#options;
-    const at = Math.max(clock.now(), claim.occurrence.claimedAt!);
+    const startedAt = claim.occurrence.claimedAt!;
+    const at = Math.max(clock.now(), startedAt);
     const draw = random();
+    const retryAt = (failure: number) => at + retryDelayMs(failure, { random: draw });
     const error = 'the outcome could not be recorded because of a defect; the wake may or may not have arrived';
-    const settle: Transition = (state) => {
-      const retryAt = (failure: number) => at + retryDelayMs(failure, { random: draw });
-      try {
-        const settled = settleFailed(state, key.fireId, { error, at, final: false, retryAt });
-        checkTransition(state, settled);
-        return settled;
-      } catch (defect) {
-        log.error({ err: defect, fire_id: key.fireId }, 'a failed attempt could not be settled; it is only postponed');
-        const postponed = (one: Occurrence) => one.fireId === key.fireId && one.dueAt !== null;
-        const occurrences = state.occurrences.map((one) => (postponed(one) ? { ...one, dueAt: retryAt(99) } : one));
-        return { alarm: state.alarm, occurrences };
-      }
-    };
-    const outcome = { startedAt: claim.occurrence.claimedAt!, finishedAt: at, outcome: 'unknown' as const };
-    const record = attemptRecord(claim, {
-      ...outcome,
-      httpStatus: null,
-      error,
-      machineReadyMs: null,
-      lateBecause: null,
-    });
-    await this.#complete(key, record, settle).catch((defect: unknown) =>
-      log.error({ err: defect, fire_id: key.fireId }, 'a failed attempt could not be recorded'),
-    );
+    const times = { startedAt, finishedAt: at, outcome: 'unknown' as const };
+    const record = attemptRecord(claim, { ...times, httpStatus: null, error, machineReadyMs: null, lateBecause: null });
+    try {
+      await this.#complete(key, record, (state) =>
+        settleFailed(state, key.fireId, { error, at, final: false, retryAt }),
+      );
+    } catch (defect) {
+      log.error({ err: defect, fire_id: key.fireId }, 'a failed attempt could not be settled; it is only postponed');
+      await this.#complete(key, null, (state) => settlePostponed(state, key.fireId, at + LONGEST_DELAY_MS));
+    }
   }
 
   /** Processes one claim. Resolves when the outcome is durable. */
-  async #attempt(claim: Claim, key: LeaseKey): Promise<void> {
+  async #attempt(claim: Claim, key: ClaimKey): Promise<void> {
     const { clock } = this.#options;
     const { alarm, occurrence } = claim;
     // The occurrence was due when it was claimed, even if the clock has gone back since.
@@ -263,7 +252,7 @@ export class Dispatcher {
     await this.#deliver(claim, key, now);
   }
 
-  async #deliver(claim: Claim, key: LeaseKey, startedAt: number): Promise<void> {
+  async #deliver(claim: Claim, key: ClaimKey, startedAt: number): Promise<void> {
     const { clock, waker, random, onFire, log } = this.#options;
     const { alarm, occurrence } = claim;
     const late = this.#lateBecause(occurrence, startedAt);
@@ -320,7 +309,7 @@ export class Dispatcher {
   }
 
   /** The router defers the wake. It was not attempted, so the ledger has no entry. */
-  async #defer(key: LeaseKey, { until: requestedUntil, reason }: Deferral, now: number): Promise<void> {
+  async #defer(key: ClaimKey, { until: requestedUntil, reason }: Deferral, now: number): Promise<void> {
     const until = Math.min(Math.max(requestedUntil, now + SHORTEST_DEFERRAL_MS), now + LONGEST_DEFERRAL_MS);
     this.#options.log.info({ fire_id: key.fireId, until: formatInstant(until), reason }, 'a wake is deferred');
     const dueAt = Math.min(until, now + DEFERRED_RETRY_MS);
@@ -328,7 +317,7 @@ export class Dispatcher {
     this.#options.onDeferred?.();
   }
 
-  #complete(key: LeaseKey, attempt: Attempt | null, settle: Transition): Promise<void> {
+  #complete(key: ClaimKey, attempt: Attempt | null, settle: Transition): Promise<void> {
     return this.#completions.add({ key, attempt, settle });
   }
 }

@@ -7,7 +7,7 @@ import { ReveilleError } from '../../wire/errors.ts';
 import type { Alarm, AlarmState, Attempt, Occurrence } from '../alarm/alarm.ts';
 import { settleInterrupted } from '../alarm/settlement.ts';
 import { IDENTITY } from './columns.ts';
-import type { LeaseKey } from './store.ts';
+import type { ClaimKey } from './store.ts';
 
 /** The rows to write to get from one state to the other. */
 export type Difference = {
@@ -70,7 +70,7 @@ export function checkTransition(before: AlarmState, after: AlarmState): void {
 }
 
 /** The state without one occurrence's claim, as input of a settlement. */
-export function withoutLease(state: AlarmState, fireId: string): AlarmState {
+export function withoutClaim(state: AlarmState, fireId: string): AlarmState {
   const occurrences = state.occurrences.map((occurrence) =>
     occurrence.fireId === fireId ? { ...occurrence, claimedAt: null } : occurrence,
   );
@@ -78,7 +78,7 @@ export function withoutLease(state: AlarmState, fireId: string): AlarmState {
 }
 
 /** Refuses an attempt of another alarm or owner than the one whose claim was proved. */
-export function checkAttempt(key: LeaseKey, attempt: Attempt): void {
+export function checkAttempt(key: ClaimKey, attempt: Attempt): void {
   if (attempt.owner === key.owner && attempt.alarmId === key.alarmId && attempt.fireId === key.fireId) return;
   const message = `a completion of ${key.fireId} carries an attempt at ${attempt.fireId}`;
   throw new ReveilleError('internal', message, { retryable: false });

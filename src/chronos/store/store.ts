@@ -89,14 +89,14 @@ export type ClaimRequest = {
 export type Claim = { alarm: Alarm; occurrence: Occurrence };
 
 /** Identifies a claim: the fence proves that it is still valid. */
-export type LeaseKey = { owner: string; alarmId: string; fireId: string; fence: number };
+export type ClaimKey = { owner: string; alarmId: string; fireId: string; fence: number };
 
 /**
  * The outcome of an attempt, and its change of the alarm. `settle` must be pure: it may run more than once, also on an
  * outdated state whose result is discarded.
  */
 export type Completion = {
-  key: LeaseKey;
+  key: ClaimKey;
   /** Added to the ledger with the change; `null` for no entry. */
   attempt: Attempt | null;
   /**
@@ -112,7 +112,7 @@ export type Completion = {
 };
 
 /** Whether a completion was applied, or nothing changed because the claim had ended before. */
-export type CompletionResult = 'applied' | 'lost_lease';
+export type CompletionResult = 'applied' | 'lost_claim';
 
 /** A machine's reports about one fire, each stage once. */
 export type FireTurnReports = {
@@ -285,7 +285,7 @@ export type AlarmStore = {
   endOrphanedClaims(now: number): Promise<number>;
 
   /**
-   * Claims up to `limit` occurrences with `dueAt <= now` that nobody has claimed, earliest due first (within a bucket,
+   * Claims up to `limit` unclaimed occurrences with `dueAt <= now`, earliest due first (within a bucket,
    * where a database has several), at most `perOwner` of one owner. So one owner's backlog never hides another's
    * occurrence. `attempt` and `fence` are incremented, and `claimedAt` is set. No two callers get the same one.
    *
@@ -298,17 +298,17 @@ export type AlarmStore = {
   /**
    * Applies a batch of completions in one transaction, each independent of the others. Where the occurrence still has
    * the key's fence and a claim, the claim is removed, `settle` is applied as in {@link update}, and the attempt enters
-   * the ledger. Otherwise nothing changes and the result is `lost_lease`. A `settle` that throws rejects the whole
+   * the ledger. Otherwise nothing changes and the result is `lost_claim`. A `settle` that throws rejects the whole
    * batch.
    *
    * A store that partitions owners uses one transaction per partition. When it rejects, other partitions may have been
-   * applied; they are `lost_lease` when they are repeated.
+   * applied; they are `lost_claim` when they are repeated.
    */
   complete(completions: readonly Completion[]): Promise<CompletionResult[]>;
 
   /**
-   * The earliest instant at which {@link claim} could find work: the smallest `dueAt` of occurrences that nobody has
-   * claimed; `undefined` when there is none. May be in the past. Where replicas prefer buckets, it is up to 50 ms later
+   * The earliest instant at which {@link claim} could find work: the smallest `dueAt` of unclaimed occurrences;
+   * `undefined` when there is none. May be in the past. Where replicas prefer buckets, it is up to 50 ms later
    * for another replica's buckets. Owners in `saturated` are excluded, so that a caller who may not claim for them does
    * not spin.
    */

@@ -71,6 +71,10 @@ test('a name that no part reads is refused with its line and the likely name', a
   }
 });
 
+test('a setting that an earlier version had is ignored', async (t) => {
+  assert.deepEqual(await read(t, 'CHRONOS_CLAIM_LEASE_SECONDS: 15\nCHRONOS_TICK_MS: 5\n'), { CHRONOS_TICK_MS: '5' });
+});
+
 test('a name that resembles none is refused with the form of names', async (t) => {
   for (const name of ['CHRONOS_COLOUR_OF_THE_FACE', 'PATH_TO_NOWHERE', 'x']) {
     assert.equal(

@@ -23,7 +23,7 @@ export async function readSettingsFile(file: string): Promise<Settings> {
   }
   const { isMap, isScalar, LineCounter, parseDocument } = await import('yaml');
   // The names come from the configuration of every daemon; without this file they need not be loaded.
-  const { isKnownName, nearestName } = await import('./settings-names.ts');
+  const { isKnownName, nearestName, RETIRED } = await import('./settings-names.ts');
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines });
   const [error] = document.errors;
@@ -36,6 +36,7 @@ export async function readSettingsFile(file: string): Promise<Settings> {
   for (const { key, value } of document.contents.items) {
     const at = isScalar(key) && key.range ? lines.linePos(key.range[0]).line : undefined;
     const name = isScalar(key) ? String(key.value) : '';
+    if (RETIRED.has(name)) continue;
     if (!isKnownName(name)) {
       const meant = nearestName(name);
       const remedy = meant === undefined ? 'names look like CHRONOS_PORT' : `did you mean ${meant}?`;

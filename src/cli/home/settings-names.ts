@@ -19,6 +19,9 @@ export const SETTINGS_OF = {
   mcp: [mcpSettingsSchema],
 } as const;
 
+/** Settings that earlier versions had, and wrote to `config.yaml`: they are ignored. */
+export const RETIRED: ReadonlySet<string> = new Set(['CHRONOS_CLAIM_LEASE_SECONDS']);
+
 /** Settings of the command line itself, for every daemon: names and defaults. */
 export const COMMON = {
   /** The folder with keys, tokens and data of an installation. `config.yaml` in it has settings, too. */

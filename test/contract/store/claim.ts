@@ -203,10 +203,10 @@ export function orphanedClaimContract(open: OpenStore): void {
       const first = await createClaimed(store);
       const heir = await die();
       await heir.endOrphanedClaims(later);
-      assert.deepEqual(await heir.complete([delivered(first)]), ['lost_lease']);
+      assert.deepEqual(await heir.complete([delivered(first)]), ['lost_claim']);
       const [second] = await claim(heir, { now: later });
       assert.ok(second);
-      assert.deepEqual(await heir.complete([delivered(first)]), ['lost_lease']);
+      assert.deepEqual(await heir.complete([delivered(first)]), ['lost_claim']);
       assert.deepEqual((await heir.get(ADA, first.alarm.id))?.occurrences, [second.occurrence]);
       assert.deepEqual(await heir.complete([delivered(second)]), ['applied']);
     });

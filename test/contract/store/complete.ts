@@ -101,7 +101,7 @@ export function completeContract(open: OpenStore): void {
       const key = keyOf(claimed);
       for (const fence of [key.fence - 1, key.fence + 1]) {
         const completion = { key: { ...key, fence }, attempt: attemptOf(claimed), settle: never };
-        assert.deepEqual(await store.complete([completion]), ['lost_lease']);
+        assert.deepEqual(await store.complete([completion]), ['lost_claim']);
       }
       assert.deepEqual(await everythingOf(store, ADA, claimed.alarm.id), before);
     });
@@ -109,14 +109,14 @@ export function completeContract(open: OpenStore): void {
     test('applies one outcome once', async (t) => {
       const { store } = await openFor(t, open);
       const once = await createClaimed(store);
-      assert.deepEqual(await store.complete([delivered(once), delivered(once)]), ['applied', 'lost_lease']);
-      assert.deepEqual(await store.complete([delivered(once)]), ['lost_lease']);
+      assert.deepEqual(await store.complete([delivered(once), delivered(once)]), ['applied', 'lost_claim']);
+      assert.deepEqual(await store.complete([delivered(once)]), ['lost_claim']);
 
       const retried = await createClaimed(store);
       const key = keyOf(retried);
       const failed = { key, attempt: attemptOf(retried), settle: again(key.fireId, NOW + 5) };
       assert.deepEqual(await store.complete([failed]), ['applied']);
-      assert.deepEqual(await store.complete([failed]), ['lost_lease']);
+      assert.deepEqual(await store.complete([failed]), ['lost_claim']);
       const { state, attempts } = await everythingOf(store, ADA, retried.alarm.id);
       assert.equal(state?.alarm.failureCount, 1);
       assert.equal(attempts.length, 1);
@@ -156,7 +156,7 @@ export function completeContract(open: OpenStore): void {
       const { store } = await openFor(t, open);
       const claimed = await createClaimed(store);
       await store.update(ADA, claimed.alarm.id, ({ alarm }) => ({ alarm, occurrences: [] }));
-      assert.deepEqual(await store.complete([delivered(claimed)]), ['lost_lease']);
+      assert.deepEqual(await store.complete([delivered(claimed)]), ['lost_claim']);
       const { state, attempts } = await everythingOf(store, ADA, claimed.alarm.id);
       assert.deepEqual(state, { alarm: claimed.alarm, occurrences: [] });
       assert.deepEqual(
@@ -174,7 +174,7 @@ export function completeContract(open: OpenStore): void {
       const batch = claims.map(delivered);
       batch[1] = { ...batch[1]!, key: { ...batch[1]!.key, fence: 99 }, settle: never };
       batch.push({ ...batch[0]!, key: { ...batch[0]!.key, alarmId: alarms[3]!.alarm.id }, settle: never });
-      assert.deepEqual(await store.complete(batch), ['applied', 'lost_lease', 'applied', 'applied', 'lost_lease']);
+      assert.deepEqual(await store.complete(batch), ['applied', 'lost_claim', 'applied', 'applied', 'lost_claim']);
       for (const [n, { alarm }] of claims.entries()) {
         const { state, attempts } = await everythingOf(store, alarm.owner, alarm.id);
         assert.equal(state?.alarm.status, n === 1 ? 'active' : 'fired');

@@ -124,7 +124,7 @@ export function directContract(open: OpenStore): void {
       const given = completion(claimed!, true, NOW + 3, false);
       assert.deepEqual(await store.complete([given]), ['applied']);
       const content = await everythingOf(store, ADA, alarm.id);
-      assert.deepEqual(await store.complete([given]), ['lost_lease']);
+      assert.deepEqual(await store.complete([given]), ['lost_claim']);
       assert.deepEqual(await everythingOf(store, ADA, alarm.id), content);
       assert.equal(content.attempts.length, 1);
     });

@@ -6,9 +6,9 @@ import type {
   AgentKey,
   AlarmStore,
   Claim,
+  ClaimKey,
   ClaimRequest,
   Completion,
-  LeaseKey,
   NewAlarm,
 } from '../../../src/chronos/store/store.ts';
 import {
@@ -119,7 +119,7 @@ export async function createClaimed(store: AlarmStore, change: Partial<Alarm> = 
   return mine;
 }
 
-export function keyOf({ occurrence: { owner, alarmId, fireId, fence } }: Claim): LeaseKey {
+export function keyOf({ occurrence: { owner, alarmId, fireId, fence } }: Claim): ClaimKey {
   return { owner, alarmId, fireId, fence };
 }
 

@@ -11,9 +11,9 @@ import {
 } from '../../../src/chronos/alarm/alarm.ts';
 import type { StoredTurnReport } from '../../../src/chronos/alarm/fire-history.ts';
 import { interruptedAttempt, settleInterrupted } from '../../../src/chronos/alarm/settlement.ts';
-import { checkAttempt, checkTransition, withoutLease } from '../../../src/chronos/store/difference.ts';
+import { checkAttempt, checkTransition, withoutClaim } from '../../../src/chronos/store/difference.ts';
 import { anHourBefore, checkIncrease, checkPins, increaseOf } from '../../../src/chronos/store/limits.ts';
-import { type AgentKey, type AlarmStore, type LeaseKey, SEARCH_STEP } from '../../../src/chronos/store/store.ts';
+import { type AgentKey, type AlarmStore, type ClaimKey, SEARCH_STEP } from '../../../src/chronos/store/store.ts';
 import {
   alarmChanges,
   attemptChange,
@@ -92,7 +92,7 @@ export function makeModelStore(): AlarmStore {
     put(before, after);
   }
 
-  function claimedBy(key: LeaseKey): Occurrence | undefined {
+  function claimedBy(key: ClaimKey): Occurrence | undefined {
     return find(key.owner, key.alarmId)?.occurrences.find(
       ({ fireId, fence, claimedAt }) => fireId === key.fireId && fence === key.fence && claimedAt !== null,
     );
@@ -103,7 +103,7 @@ export function makeModelStore(): AlarmStore {
     const claimed = allOccurrences().filter(({ claimedAt }) => claimedAt !== null);
     for (const occurrence of claimed) {
       const before = find(occurrence.owner, occurrence.alarmId)!;
-      const given = withoutLease(before, occurrence.fireId);
+      const given = withoutClaim(before, occurrence.fireId);
       apply(before, given, settleInterrupted(given, occurrence.fireId, now));
       record(interruptedAttempt(occurrence, now));
     }
@@ -312,9 +312,9 @@ export function makeModelStore(): AlarmStore {
     async complete(completions) {
       return atomically(() =>
         completions.map(({ key, attempt, settle }) => {
-          if (!claimedBy(key)) return 'lost_lease';
+          if (!claimedBy(key)) return 'lost_claim';
           const before = find(key.owner, key.alarmId)!;
-          const given = withoutLease(before, key.fireId);
+          const given = withoutClaim(before, key.fireId);
           const wanted = settle(given);
           apply(before, given, wanted);
           for (const { fireId, heldUntil: until, heldReason: reason } of wanted.occurrences) {

@@ -20,24 +20,24 @@ export function ownerContract(open: OpenStore): void {
   describe("another owner's alarm", () => {
     test('is absent for any operation that names it', async (t) => {
       const { store } = await openFor(t, open);
-      const claimed = await createClaimed(store, { idempotencyKey: 'k' });
-      const { fireId } = claimed.occurrence;
-      await store.complete([{ key: keyOf(claimed), attempt: attemptOf(claimed), settle: again(fireId, NOW) }]);
-      const [leased] = await claim(store);
-      assert.ok(leased);
-      const before = await everythingOf(store, ADA, leased.alarm.id);
-      const foreign = { ...keyOf(leased), owner: BOB };
+      const first = await createClaimed(store, { idempotencyKey: 'k' });
+      const { fireId } = first.occurrence;
+      await store.complete([{ key: keyOf(first), attempt: attemptOf(first), settle: again(fireId, NOW) }]);
+      const [claimed] = await claim(store);
+      assert.ok(claimed);
+      const before = await everythingOf(store, ADA, claimed.alarm.id);
+      const foreign = { ...keyOf(claimed), owner: BOB };
 
-      assert.equal(await store.get(BOB, leased.alarm.id), undefined);
+      assert.equal(await store.get(BOB, claimed.alarm.id), undefined);
       assert.equal(await store.findByKey(BOB, 'k'), undefined);
       assert.deepEqual(await store.list(BOB, { limit: 10 }), []);
-      assert.equal(await store.update(BOB, leased.alarm.id, edited({ label: 'mine' })), undefined);
-      assert.deepEqual(await store.attempts(BOB, leased.alarm.id, { limit: 10 }), []);
-      const attempt = { ...attemptOf(leased), owner: BOB };
-      assert.deepEqual(await store.complete([{ ...delivered(leased), key: foreign, attempt }]), ['lost_lease']);
+      assert.equal(await store.update(BOB, claimed.alarm.id, edited({ label: 'mine' })), undefined);
+      assert.deepEqual(await store.attempts(BOB, claimed.alarm.id, { limit: 10 }), []);
+      const attempt = { ...attemptOf(claimed), owner: BOB };
+      assert.deepEqual(await store.complete([{ ...delivered(claimed), key: foreign, attempt }]), ['lost_claim']);
 
-      assert.deepEqual(await everythingOf(store, ADA, leased.alarm.id), before);
-      assert.deepEqual(await store.complete([delivered(leased)]), ['applied']);
+      assert.deepEqual(await everythingOf(store, ADA, claimed.alarm.id), before);
+      assert.deepEqual(await store.complete([delivered(claimed)]), ['applied']);
     });
 
     test('is distinguished by every character of the owner', async (t) => {

@@ -142,7 +142,7 @@ test('the next process on the file may end earlier claims: the outcome is unknow
   assert.deepEqual([attempt?.outcome, attempt?.startedAt, attempt?.finishedAt], ['unknown', NOW, NOW + 2]);
   assert.equal((await store.get(ADA, claimed!.alarm.id))?.alarm.failureCount, 1);
   assert.equal(await store.nextDueAt(new Set()), NOW);
-  assert.deepEqual(await store.complete([delivered(claimed!)]), ['lost_lease']);
+  assert.deepEqual(await store.complete([delivered(claimed!)]), ['lost_claim']);
   const claims = await claim(store, { now: NOW + 2 });
   assert.deepEqual(
     claims.map(({ occurrence }) => occurrence.attempt),

@@ -11,7 +11,7 @@ export async function openSqliteUnderTest(): Promise<StoreUnderTest> {
   const folder = mkdtempSync(join(tmpdir(), 'reveille-store-'));
   const open = () => openSqliteStore({ path: join(folder, 'chronos.db'), clock: systemClock, log: silentLogger });
   let store = open();
-  // Closing ends no claim: the next process cannot tell it from a death.
+  // Closing ends no claim: to the next process it is the same as a death.
   const reopen = async () => {
     await store.close();
     store = open();

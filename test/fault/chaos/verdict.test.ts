@@ -30,7 +30,7 @@ const ONE_OWED = `
   alarm IN (
     SELECT o.alarm FROM progress AS o JOIN definitions AS a ON a.seq = o.alarm
     WHERE a.kind = 'once' AND o.attempt = 0
-      AND NOT EXISTS (SELECT 1 FROM leases AS l WHERE l.alarm = o.alarm AND l.scheduled_for = o.scheduled_for) LIMIT 1)`;
+      AND NOT EXISTS (SELECT 1 FROM claims AS c WHERE c.alarm = o.alarm AND c.scheduled_for = o.scheduled_for) LIMIT 1)`;
 
 test('a campaign with manipulated alarms reports the violations and keeps its logs', async (t) => {
   const tampering: Fault = {

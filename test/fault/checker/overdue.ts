@@ -1,4 +1,4 @@
-/** Whether an overdue occurrence is neglected: nobody has claimed it although a process could. */
+/** Whether an overdue occurrence is neglected: it is unclaimed although a process could claim it. */
 import type { Occurrence } from '../../../src/chronos/alarm/alarm.ts';
 import type { Evidence } from './evidence.ts';
 import { at } from './finding.ts';

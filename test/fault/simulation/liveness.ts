@@ -8,7 +8,7 @@
 import type { Logger } from 'pino';
 import { interruptedAttempt } from '../../../src/chronos/alarm/settlement.ts';
 import { interruptedState } from '../../../src/chronos/store/difference.ts';
-import type { AlarmStore, Claim, Completion, LeaseKey } from '../../../src/chronos/store/store.ts';
+import type { AlarmStore, Claim, ClaimKey, Completion } from '../../../src/chronos/store/store.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
 import type { Dice } from './dice.ts';
 import type { Process } from './process.ts';
@@ -34,11 +34,11 @@ export type LivenessOptions = {
   databaseNow: () => number;
   /** Occurrences became due. */
   onDue: (dueAt: number) => void;
-  /** A defect: nobody is given up, or proofs do not arrive. */
+  /** A defect: no process is given up, or proofs do not arrive. */
   defect: 'gives-up-nobody' | 'proves-nothing' | undefined;
 };
 
-const nameOf = ({ owner, fireId, fence }: LeaseKey) => `${owner} ${fireId} ${fence}`;
+const nameOf = ({ owner, fireId, fence }: ClaimKey) => `${owner} ${fireId} ${fence}`;
 
 export class Liveness {
   readonly options: LivenessOptions;
@@ -137,7 +137,7 @@ export class Member {
     if (this.#isGone || incarnation !== this.#incarnation) this.lost(claims);
   }
 
-  ended(keys: readonly LeaseKey[]): void {
+  ended(keys: readonly ClaimKey[]): void {
     for (const key of keys) this.#claims.delete(nameOf(key));
   }
 

@@ -140,7 +140,7 @@ export function linkStore(options: StoreLinkOptions): StoreLink {
       const value = await operate(name, parameters);
       if (name === 'complete') {
         member.ended((parameters[0] as readonly Completion[]).map(({ key }) => key));
-        if ((value as string[]).includes('lost_lease')) watch.countEvent('claim lost');
+        if ((value as string[]).includes('lost_claim')) watch.countEvent('claim lost');
       }
       if (name === 'create') watch.countEvent(`create: ${(value as CreateResult).result.replace('_', ' ')}`);
       return value;

@@ -135,7 +135,7 @@ async function checkStates(store: AlarmStore): Promise<void> {
   assert.equal((await store.turnReportsOf('ada', 'fired', [`fired@${NOW}`])).length, 1);
   assert.equal(await store.takeNonce('a-nonce', 'did:key:ada', NOW), true);
 
-  // Nobody knows which process holds what it left.
+  // No process holds what it left.
   assert.ok((await store.endOrphanedClaims(NOW)) >= 3);
   const claims = await claim(store, { now: NOW, perOwner: 99 });
   const claimed = claims.map(({ alarm: { id }, occurrence }) => [id, occurrence.fence]);

@@ -102,9 +102,15 @@ async function holderOf(database: string): Promise<number> {
 }
 
 test('claims of a dead replica go out again soon, and only those', async (t) => {
-  const { members } = await openReplicas(t, 3);
+  const { members, database } = await openReplicas(t, 3);
   const [dead, one, other] = members as [Member, Member, Member];
   const lost = await claimNew(dead);
+  // All have the same name here: host and process.
+  const { rows } = await server.run('SELECT name, holder FROM replicas', database);
+  assert.deepEqual(
+    [new Set(rows.map(({ name }) => name)).size, new Set(rows.map(({ holder }) => holder)).size],
+    [1, 3],
+  );
   const kept = await claimNew(one);
   await pause(1000);
   dead.clock.freeze();
@@ -121,7 +127,7 @@ test('claims of a dead replica go out again soon, and only those', async (t) => 
   assert.ok(one.dues.length + other.dues.length > 0, 'a sleeping dispatcher is woken');
   // The dead one comes back: it changes nothing, and goes on as another.
   dead.clock.thaw();
-  assert.deepEqual(await dead.store.complete([delivered(lost)]), ['lost_lease']);
+  assert.deepEqual(await dead.store.complete([delivered(lost)]), ['lost_claim']);
   assert.deepEqual(await one.store.complete([delivered(kept)]), ['applied']);
   assert.deepEqual(await outcomesOf(one, lost.alarm.id), ['unknown']);
   await dead.store.complete([delivered(await claimNew(dead))]);
@@ -156,7 +162,7 @@ test('a replica that cannot renew its row claims nothing, finishes what it has i
     return found.length > 0 && found;
   });
   assert.equal(repeated?.alarm.id, slow.alarm.id);
-  assert.deepEqual(await cut.store.complete([delivered(slow)]), ['lost_lease']);
+  assert.deepEqual(await cut.store.complete([delivered(slow)]), ['lost_claim']);
   assert.deepEqual(await other.store.complete([delivered(repeated)]), ['applied']);
   // Others have given it up, so it draws a new row, which nothing refuses.
   assert.deepEqual(await cut.store.complete([delivered(await claimNew(cut))]), ['applied']);
@@ -175,7 +181,7 @@ test('a replica that cannot know whether it was given up refuses to claim', asyn
   await eventually('it claims again', async () => (await claim(alone.store).catch(() => [])).length === 1);
 });
 
-test('when nobody could prove anything for a while, nobody is given up', async (t) => {
+test('when no replica could prove anything for a while, none is given up', async (t) => {
   const { members, database } = await openReplicas(t, 3);
   const claims = [];
   for (const member of members) claims.push(await claimNew(member));
@@ -189,7 +195,7 @@ test('when nobody could prove anything for a while, nobody is given up', async (
   assert.deepEqual(rows, []);
 });
 
-test("a jump of a replica's own clock gives nobody up and fires nothing early", async (t) => {
+test("a jump of a replica's own clock gives no replica up and fires nothing early", async (t) => {
   const { members } = await openReplicas(t, 2);
   const [jumping, steady] = members as [Member, Member];
   for (const jumpMs of [3_600_000, -3_600_000]) {

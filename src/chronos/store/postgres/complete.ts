@@ -1,8 +1,8 @@
 /** Records the outcomes of attempts. */
 import type { Clock } from '../../../kit/clock/clock.ts';
 import type { AlarmState, Attempt, Occurrence, Transition } from '../../alarm/alarm.ts';
-import { checkAttempt, checkTransition, withoutLease } from '../difference.ts';
-import type { Claim, Completion, CompletionResult, LeaseKey } from '../store.ts';
+import { checkAttempt, checkTransition, withoutClaim } from '../difference.ts';
+import type { Claim, ClaimKey, Completion, CompletionResult } from '../store.ts';
 import { abandonedAttempts } from './attempts.ts';
 import type { Buckets } from './buckets.ts';
 import type { Change } from './change.ts';
@@ -16,7 +16,7 @@ import { callsOf, retryUntilUncontended, writeAll } from './write.ts';
 
 /** How one claim ends. */
 export type Settlement = {
-  key: LeaseKey;
+  key: ClaimKey;
   /** The ledger's entry. */
   attempt: (claimed: Occurrence) => Attempt | null;
   settle: Transition;
@@ -42,9 +42,9 @@ class BatchStates {
   settle({ key, attempt, settle }: Settlement): CompletionResult {
     const entry = this.#alarms.get(nameOf({ owner: key.owner, id: key.alarmId }));
     const claimed = entry?.wanted.occurrences.find(({ fireId }) => fireId === key.fireId);
-    if (!entry || !claimed || claimed.fence !== key.fence || claimed.claimedAt === null) return 'lost_lease';
+    if (!entry || !claimed || claimed.fence !== key.fence || claimed.claimedAt === null) return 'lost_claim';
     const record = attempt(claimed);
-    const given = withoutLease(entry.wanted, key.fireId);
+    const given = withoutClaim(entry.wanted, key.fireId);
     const wanted = settle(given);
     checkTransition(given, wanted);
     if (record) checkAttempt(key, record);

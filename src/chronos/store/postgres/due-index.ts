@@ -11,7 +11,7 @@ import { statement } from './statement.ts';
 /** How long a result is valid: other replicas store alarms, too. */
 export const FRESH_MS = 250;
 
-/** The first due occurrence that nobody has claimed. Owners $2 are excluded. */
+/** The first due occurrence without a claim. Owners $2 are excluded. */
 const NEXT = statement(
   'next_due',
   `

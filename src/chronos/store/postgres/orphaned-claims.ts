@@ -1,5 +1,5 @@
 /**
- * Ends claims that nobody delivers any more: those of replicas that are gone, and own ones whose answer was lost.
+ * Ends claims without a delivery: those of replicas that are gone, and own ones whose answer was lost.
  *
  * A statement that was sent before its replica was given up may still take effect, up to the server's limits on
  * statements and transactions. So the search is repeated, in growing intervals, before the replica is forgotten.
@@ -8,7 +8,7 @@ import type { Logger } from '../../../kit/log/log.ts';
 import { fireIdOf } from '../../../wire/fire-id.ts';
 import { interruptedAttempt } from '../../alarm/settlement.ts';
 import { interruptedState } from '../difference.ts';
-import type { Claim, LeaseKey } from '../store.ts';
+import type { Claim, ClaimKey } from '../store.ts';
 import { type Settlement, type Settling, settleAll } from './complete.ts';
 import type { DueIndex } from './due-index.ts';
 import { errorText } from './postgres-error.ts';
@@ -41,7 +41,7 @@ type Wanted = {
   /** Claimed at or before this. */
   claimedTo?: number;
   limit: number;
-  isOrphaned?: (key: LeaseKey) => boolean;
+  isOrphaned?: (key: ClaimKey) => boolean;
 };
 
 type Search = { nextAt: number; pauseMs: number; isDone: boolean };
@@ -188,7 +188,7 @@ export class OrphanedClaims {
         const keys = answer.value
           .map(([owner, alarmId, scheduledFor, fence]) => {
             const fireId = fireIdOf(alarmId as string, scheduledFor as number);
-            return { owner, alarmId, fireId, fence } as LeaseKey;
+            return { owner, alarmId, fireId, fence } as ClaimKey;
           })
           .filter((key) => wanted.isOrphaned?.(key) ?? true);
         for (let from = 0; from < keys.length; from += STEP)
@@ -202,7 +202,7 @@ export class OrphanedClaims {
   }
 
   /** Several replicas may do this at once: each claim is ended by one of them. */
-  async #settle(bucket: number, keys: readonly LeaseKey[], endedAt: number): Promise<number> {
+  async #settle(bucket: number, keys: readonly ClaimKey[], endedAt: number): Promise<number> {
     const { dueIndex, log } = this.#options;
     const settlements = keys.map(
       (key): Settlement => ({

@@ -15,7 +15,7 @@ import { hostname } from 'node:os';
 import type { CancelTimer, Clock } from '../../../kit/clock/clock.ts';
 import type { Logger } from '../../../kit/log/log.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
-import type { Claim, LeaseKey } from '../store.ts';
+import type { Claim, ClaimKey } from '../store.ts';
 import { parseAddress } from './address.ts';
 import { PrimaryPool } from './pool.ts';
 import { errorText } from './postgres-error.ts';
@@ -94,7 +94,7 @@ export type Standing = {
 export type ReplicaOptions = { uri: string; clock: Clock; log: Logger };
 
 const draw = () => randomInt(1, HOLDERS);
-const nameOf = ({ owner, fireId, fence }: LeaseKey) => `${owner} ${fireId} ${fence}`;
+const nameOf = ({ owner, fireId, fence }: ClaimKey) => `${owner} ${fireId} ${fence}`;
 
 /** This process as a replica. It outlives a store that is opened again. */
 export class Replica {
@@ -172,11 +172,11 @@ export class Replica {
     for (const { occurrence } of claims) this.#claims.add(nameOf(occurrence));
   }
 
-  ended(key: LeaseKey): void {
+  ended(key: ClaimKey): void {
     this.#claims.delete(nameOf(key));
   }
 
-  isHandedOut(key: LeaseKey): boolean {
+  isHandedOut(key: ClaimKey): boolean {
     return this.#claims.has(nameOf(key));
   }
 

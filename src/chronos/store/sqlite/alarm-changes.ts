@@ -2,7 +2,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { ReveilleError } from '../../../wire/errors.ts';
 import { type AlarmState, storedBytes, type Transition } from '../../alarm/alarm.ts';
-import { checkAttempt, checkTransition, withoutLease } from '../difference.ts';
+import { checkAttempt, checkTransition, withoutClaim } from '../difference.ts';
 import { checkIncrease, increaseOf, needsTotals } from '../limits.ts';
 import type { Completion, CompletionResult, CreateResult, NewAlarm, StoreLimits } from '../store.ts';
 import { isOpen } from './owners.ts';
@@ -76,17 +76,17 @@ export function prepareUpdateAlarm(tables: Tables) {
 // Records the outcomes of attempts.
 
 export function prepareComplete(tables: Tables) {
-  const { leases, ledger, dueQueue } = tables;
+  const { claims, ledger, dueQueue } = tables;
 
   /** Writes a delivery without reading its alarm, where nothing has changed since the claim. */
   function completeDirectly({ key, attempt, direct }: Completion): boolean {
-    const lease = direct && leases.untouched(direct.claim);
-    if (!lease || !attempt || lease.fence !== key.fence) return false;
+    const row = direct && claims.untouched(direct.claim);
+    if (!row || !attempt || row.fence !== key.fence) return false;
     checkAttempt(key, attempt);
-    ledger.deliver(lease, direct.effect, attempt);
-    leases.end(lease);
+    ledger.deliver(row, direct.effect, attempt);
+    claims.end(row);
     const { next } = direct.effect;
-    if (next?.dueAt != null) dueQueue.add({ ...lease, dueAt: next.dueAt, scheduledFor: next.scheduledFor });
+    if (next?.dueAt != null) dueQueue.add({ ...row, dueAt: next.dueAt, scheduledFor: next.scheduledFor });
     return true;
   }
 
@@ -94,11 +94,11 @@ export function prepareComplete(tables: Tables) {
    * @param opened the change in each owner's open alarms; updated here
    */
   function completeOne({ key, attempt, settle }: Completion, opened: Map<number, number>): CompletionResult {
-    const lease = tables.leases.find(key);
-    if (!lease) return 'lost_lease';
-    const stored = tables.ofLease(lease);
+    const row = tables.claims.find(key);
+    if (!row) return 'lost_claim';
+    const stored = tables.ofClaim(row);
     const { seq, ownerSeq } = stored.row.location;
-    const given = withoutLease(stored.state, key.fireId);
+    const given = withoutClaim(stored.state, key.fireId);
     const wanted = settle(given);
     checkTransition(given, wanted);
     opened.set(ownerSeq, (opened.get(ownerSeq) ?? 0) + tables.write(stored, wanted, key.fireId));

@@ -3,7 +3,7 @@
  * the scheduled occurrence and the last attempt. Other occurrences have rows of their own (`triggers.ts`).
  */
 import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
-import type { Alarm, Occurrence, OccurrenceSource } from '../../alarm/alarm.ts';
+import type { Alarm, Attempt, Occurrence, OccurrenceSource } from '../../alarm/alarm.ts';
 import type { Progress } from '../../alarm/settlement.ts';
 import { ALARM_COLUMNS } from '../columns.ts';
 import { prepareQuery, shapeOf, valuesOf } from './statements.ts';
@@ -84,6 +84,39 @@ export function occurrenceValues(occurrence: Occurrence | undefined): SQLInputVa
   if (!occurrence) return [null, null, null, null, null, null, null, null];
   const { scheduledFor, nominal, dueAt, attempt, fence, missedCount, heldReason, heldUntil } = occurrence;
   return [scheduledFor, nominal, dueAt, attempt, fence, missedCount, heldReason, heldUntil];
+}
+
+/** Columns of an attempt in the ledger. */
+export const ATTEMPT_NAMES = [
+  ...['scheduled_for', 'attempt', 'started_at', 'finished_at', 'outcome', 'http_status', 'error', 'missed_count'],
+  ...['machine_ready_ms', 'late_because'],
+];
+/** In the row of an alarm's progress. */
+export const LAST_ATTEMPT_NAMES = ATTEMPT_NAMES.map((name) =>
+  name === 'error' ? 'last_attempt_error' : `last_${name}`,
+);
+/** `d` is the alarm's definition. */
+export const attemptColumns = (table: 'ledger' | 'progress') =>
+  ['d.owner', 'd.id', ...(table === 'ledger' ? ATTEMPT_NAMES : LAST_ATTEMPT_NAMES).map((name) => `f.${name}`)].join(
+    ', ',
+  );
+
+/** Reads a row of {@link attemptColumns}. */
+export function attemptIn(row: readonly SQLOutputValue[]): Attempt {
+  const [owner, id, at, attempt, startedAt, finishedAt, outcome, httpStatus, error, missedCount, ready, late] = row;
+  return {
+    ...{ fireId: `${id}@${at}`, alarmId: id, owner, scheduledFor: at, attempt, startedAt, finishedAt },
+    ...{ outcome, httpStatus, error, missedCount, machineReadyMs: ready, lateBecause: late },
+  } as Attempt;
+}
+
+/** The values of {@link ATTEMPT_NAMES}. */
+export function attemptValues(attempt: Attempt): SQLInputValue[] {
+  const { scheduledFor, startedAt, finishedAt, outcome, httpStatus, error, missedCount, machineReadyMs } = attempt;
+  return [
+    ...[scheduledFor, attempt.attempt, startedAt, finishedAt, outcome, httpStatus, error, missedCount],
+    ...[machineReadyMs, attempt.lateBecause],
+  ];
 }
 
 /** The status of an alarm that a delivery neither finds nor leaves in it; otherwise `undefined`. */

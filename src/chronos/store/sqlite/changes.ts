@@ -13,7 +13,7 @@ import {
   reportChange,
   type StoredChange,
 } from '../stored-change.ts';
-import { attemptColumns, attemptIn } from './ledger.ts';
+import { attemptColumns, attemptIn } from './alarms.ts';
 import { prepareQuery, shapeOf } from './statements.ts';
 
 /** Rows that one call of {@link prepareChangesSince} may read of each table. */

@@ -2,9 +2,9 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Logger } from '../../../kit/log/log.ts';
 import type { Occurrence } from '../../alarm/alarm.ts';
-import { interruptedState, withoutLease } from '../difference.ts';
+import { interruptedState, withoutClaim } from '../difference.ts';
 import type { Claim, ClaimRequest } from '../store.ts';
-import type { Lease } from './leases.ts';
+import type { ClaimRow } from './claims.ts';
 import { prepareQuery } from './statements.ts';
 import type { Tables } from './tables.ts';
 
@@ -32,12 +32,12 @@ export function prepareCountDue(db: DatabaseSync) {
 // Ends the claims of an earlier process.
 
 export function prepareEndOrphanedClaims(tables: Tables, log: Logger) {
-  function end(lease: Lease, now: number): void {
-    const stored = tables.ofLease(lease);
+  function end(row: ClaimRow, now: number): void {
+    const stored = tables.ofClaim(row);
     const { seq, ownerSeq } = stored.row.location;
-    const { fireId } = lease.key;
+    const { fireId } = row.key;
     const claimed = stored.state.occurrences.find((occurrence) => occurrence.fireId === fireId)!;
-    const opened = tables.write(stored, interruptedState(withoutLease(stored.state, fireId), fireId, now, log), fireId);
+    const opened = tables.write(stored, interruptedState(withoutClaim(stored.state, fireId), fireId, now, log), fireId);
     tables.ledger.interrupted(seq, claimed, now);
     tables.owners.addToTotals(ownerSeq, opened);
   }
@@ -48,13 +48,13 @@ export function prepareEndOrphanedClaims(tables: Tables, log: Logger) {
    * @returns their number
    */
   return (now: number): number => {
-    const claims = tables.leases.all();
-    for (const lease of claims) end(lease, now);
+    const claims = tables.claims.all();
+    for (const row of claims) end(row, now);
     return claims.length;
   };
 }
 
-export function prepareClaim({ alarms, triggers, leases, owners, dueQueue }: Tables) {
+export function prepareClaim({ alarms, triggers, claims, owners, dueQueue }: Tables) {
   return (request: ClaimRequest): Claim[] => {
     const { now: claimedAt, inFlight } = request;
     const busy = new Map<number, number>();
@@ -79,7 +79,7 @@ export function prepareClaim({ alarms, triggers, leases, owners, dueQueue }: Tab
       const { attempt, fence, fireId } = occurrence;
       const key = { owner: alarm.owner, alarmId: alarm.id, fireId };
       const claim = { alarm, occurrence };
-      leases.take(
+      claims.take(
         {
           ...{ alarm: seq, owner, scheduledFor, key, attempt, fence, claimedAt, hasAttempt },
           ...{ isUntouched: isScheduled && !hasTriggers, isReleased: false },

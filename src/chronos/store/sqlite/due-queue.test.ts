@@ -5,8 +5,8 @@ import { diceOf } from '../../../../test/support/random/random.ts';
 import { systemClock } from '../../../kit/clock/clock.ts';
 import { Undo } from '../../../kit/sqlite/group-commit.ts';
 import { migrate, readMigrations } from '../../../kit/sqlite/migrations.ts';
+import type { ClaimRow } from './claims.ts';
 import { type Due, prepareDueQueue } from './due-queue.ts';
-import type { Lease } from './leases.ts';
 import { MIGRATIONS } from './store.ts';
 
 const OWNERS = 6;
@@ -34,13 +34,13 @@ test('claims and next due times are as if the whole queue were in memory', (t) =
   const remove = (due: Due) => db.prepare(`DELETE FROM ${tableOf(due)} WHERE alarm = ?`).run(due.alarm);
 
   const free = new Map<string, Due>();
-  const leased = new Map<string, Due>();
-  const leases = {
+  const claimed = new Map<string, Due>();
+  const claims = {
     at: (alarm: number, scheduledFor: number) =>
-      leased.has(nameOf({ alarm, scheduledFor })) ? ({} as Lease) : undefined,
+      claimed.has(nameOf({ alarm, scheduledFor })) ? ({} as ClaimRow) : undefined,
   };
   const undo = new Undo();
-  const line = prepareDueQueue(db, leases, undo, BOUNDS);
+  const line = prepareDueQueue(db, claims, undo, BOUNDS);
   const whole = () => [...free.values()].sort((a, b) => a.dueAt - b.dueAt || a.owner - b.owner || a.alarm - b.alarm);
   const any = (items: Map<string, Due>) => [...items.values()][dice(items.size)];
 
@@ -62,9 +62,9 @@ test('claims and next due times are as if the whole queue were in memory', (t) =
       line.remove(due);
     },
     letGo() {
-      const due = any(leased);
+      const due = any(claimed);
       if (!due) return;
-      leased.delete(nameOf(due));
+      claimed.delete(nameOf(due));
       if (dice(2) === 0) {
         remove(due);
         return;
@@ -87,7 +87,7 @@ test('claims and next due times are as if the whole queue were in memory', (t) =
       assert.deepEqual(line.take(request, inFlight), expected);
       for (const due of expected) {
         free.delete(nameOf(due));
-        leased.set(nameOf(due), due);
+        claimed.set(nameOf(due), due);
       }
     },
     look() {

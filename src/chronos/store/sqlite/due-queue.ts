@@ -9,7 +9,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Undo } from '../../../kit/sqlite/group-commit.ts';
 import type { ClaimRequest } from '../store.ts';
-import type { Leases } from './leases.ts';
+import type { Claims } from './claims.ts';
 import { LIMIT, prepareQuery } from './statements.ts';
 
 /** A due occurrence and its owner; also a position in the queue. Ordered by its members from first to last. */
@@ -49,12 +49,10 @@ function positionOf(queue: readonly Due[], due: Due): number {
   return low;
 }
 
-export type DueQueue = ReturnType<typeof prepareDueQueue>;
-
 /**
  * @param undo when a transaction is rolled back, the queue is read again
  */
-export function prepareDueQueue(db: DatabaseSync, leases: Pick<Leases, 'at'>, undo: Undo, bounds: Bounds = BOUNDS) {
+export function prepareDueQueue(db: DatabaseSync, claims: Pick<Claims, 'at'>, undo: Undo, bounds: Bounds = BOUNDS) {
   const { ofOneOwner, readAtOnce, longest } = bounds;
   const due = (sql: string) => {
     const from = (table: string) =>
@@ -78,7 +76,7 @@ export function prepareDueQueue(db: DatabaseSync, leases: Pick<Leases, 'at'>, un
   let behind = new Map<number, Due>();
 
   const values = ({ dueAt, owner, alarm, scheduledFor }: Due) => [dueAt, owner, alarm, scheduledFor] as const;
-  const isFree = ({ alarm, scheduledFor }: Due) => !leases.at(alarm, scheduledFor);
+  const isFree = ({ alarm, scheduledFor }: Due) => !claims.at(alarm, scheduledFor);
   const count = (owner: number, by: number) => {
     const now = (counts.get(owner) ?? 0) + by;
     if (now > 0) counts.set(owner, now);

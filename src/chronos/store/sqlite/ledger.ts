@@ -2,55 +2,29 @@
  * The attempts at alarms. The last one of an alarm is in the row of its progress; a later attempt moves it to the
  * ledger.
  */
-import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
+import type { DatabaseSync } from 'node:sqlite';
 import { partsOfFireId } from '../../../wire/fire-id.ts';
 import type { Attempt, Occurrence } from '../../alarm/alarm.ts';
 import { interruptedAttempt } from '../../alarm/settlement.ts';
 import type { Completion } from '../store.ts';
 import { attemptChange } from '../stored-change.ts';
+import { ATTEMPT_NAMES, attemptColumns, attemptIn, attemptValues, LAST_ATTEMPT_NAMES } from './alarms.ts';
 import type { Changes } from './changes.ts';
-import type { Lease } from './leases.ts';
+import type { ClaimRow } from './claims.ts';
 import { LIMIT, prepareQuery } from './statements.ts';
 
 /** The start of a page of the ledger: the last row of the previous page. */
 type AttemptCursor = { startedAt: number; fireId: string; attempt: number };
-
-const NAMES = [
-  ...['scheduled_for', 'attempt', 'started_at', 'finished_at', 'outcome', 'http_status', 'error', 'missed_count'],
-  ...['machine_ready_ms', 'late_because'],
-];
-/** In the row of an alarm's progress. */
-const LAST_NAMES = NAMES.map((name) => (name === 'error' ? 'last_attempt_error' : `last_${name}`));
-/** `d` is the alarm's definition. */
-export const attemptColumns = (table: 'ledger' | 'progress') =>
-  ['d.owner', 'd.id', ...(table === 'ledger' ? NAMES : LAST_NAMES).map((name) => `f.${name}`)].join(', ');
-
-/** Reads a row of {@link attemptColumns}. */
-export function attemptIn(row: readonly SQLOutputValue[]): Attempt {
-  const [owner, id, at, attempt, startedAt, finishedAt, outcome, httpStatus, error, missedCount, ready, late] = row;
-  return {
-    ...{ fireId: `${id}@${at}`, alarmId: id, owner, scheduledFor: at, attempt, startedAt, finishedAt },
-    ...{ outcome, httpStatus, error, missedCount, machineReadyMs: ready, lateBecause: late },
-  } as Attempt;
-}
-
-function valuesOf(attempt: Attempt): SQLInputValue[] {
-  const { scheduledFor, startedAt, finishedAt, outcome, httpStatus, error, missedCount, machineReadyMs } = attempt;
-  return [
-    ...[scheduledFor, attempt.attempt, startedAt, finishedAt, outcome, httpStatus, error, missedCount],
-    ...[machineReadyMs, attempt.lateBecause],
-  ];
-}
 
 const latestFirst = (one: Attempt, other: Attempt) =>
   other.startedAt - one.startedAt || other.scheduledFor - one.scheduledFor || other.attempt - one.attempt;
 
 export function prepareLedger(db: DatabaseSync, changes: Changes) {
   const displace = db.prepare(
-    `INSERT INTO ledger (alarm, ${NAMES.join(', ')}) SELECT alarm, ${LAST_NAMES.join(', ')} FROM progress
+    `INSERT INTO ledger (alarm, ${ATTEMPT_NAMES.join(', ')}) SELECT alarm, ${LAST_ATTEMPT_NAMES.join(', ')} FROM progress
      WHERE alarm = ? AND last_attempt IS NOT NULL`,
   );
-  const assigned = LAST_NAMES.map((name) => `${name} = ?`).join(', ');
+  const assigned = LAST_ATTEMPT_NAMES.map((name) => `${name} = ?`).join(', ');
   const record = db.prepare(`UPDATE progress SET ${assigned} WHERE alarm = ?`);
   const DELIVERED = `failure_count = 0, last_error = NULL, updated_at = ?, last_fired_at = ?, fire_count = ?,
     scheduled_fires = ?, scheduled_for = ?, nominal = ?, due_at = ?, attempt = ?, fence = ?, missed_count = ?,
@@ -83,7 +57,7 @@ export function prepareLedger(db: DatabaseSync, changes: Changes) {
 
   function add(alarm: number, attempt: Attempt): void {
     displace.run(alarm);
-    record.run(...valuesOf(attempt), alarm);
+    record.run(...attemptValues(attempt), alarm);
     changes.note(attemptChange(attempt));
   }
 
@@ -102,7 +76,7 @@ export function prepareLedger(db: DatabaseSync, changes: Changes) {
 
     /** Records a delivery together with what it changes: one row, where the alarm had no attempt before. */
     deliver(
-      { alarm, hasAttempt }: Lease,
+      { alarm, hasAttempt }: ClaimRow,
       { progress, next }: NonNullable<Completion['direct']>['effect'],
       attempt: Attempt,
     ): void {
@@ -113,7 +87,7 @@ export function prepareLedger(db: DatabaseSync, changes: Changes) {
         ...(next
           ? [next.scheduledFor, next.nominal, next.dueAt, next.attempt, next.fence, next.missedCount]
           : [null, null, null, null, null, null]),
-        ...valuesOf(attempt),
+        ...attemptValues(attempt),
         alarm,
       ];
       if (next) proceed.run(...values);

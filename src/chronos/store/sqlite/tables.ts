@@ -6,8 +6,8 @@ import type { AlarmState, Occurrence } from '../../alarm/alarm.ts';
 import { differenceOf } from '../difference.ts';
 import { type AlarmLocation, prepareAlarms, type StoredAlarm } from './alarms.ts';
 import type { Changes } from './changes.ts';
+import { type ClaimRow, prepareClaims, withClaim } from './claims.ts';
 import { type Due, prepareDueQueue } from './due-queue.ts';
-import { type Lease, prepareLeases, withLease } from './leases.ts';
 import { prepareLedger } from './ledger.ts';
 import { isOpen, prepareOwners } from './owners.ts';
 import { prepareTriggers } from './triggers.ts';
@@ -31,10 +31,10 @@ const isSame = (one: Due | undefined, other: Due | undefined) =>
  * @param undo reverts the tables' changes in memory when the transaction is rolled back
  */
 export function prepareTables(db: DatabaseSync, undo: Undo, changes: Changes, clock: Pick<Clock, 'now'>) {
-  const leases = prepareLeases(db, undo);
+  const claims = prepareClaims(db, undo);
   const alarms = prepareAlarms(db);
   const triggers = prepareTriggers(db);
-  const dueQueue = prepareDueQueue(db, leases, undo);
+  const dueQueue = prepareDueQueue(db, claims, undo);
   const ledger = prepareLedger(db, changes);
   const owners = prepareOwners(db, undo);
 
@@ -42,7 +42,7 @@ export function prepareTables(db: DatabaseSync, undo: Undo, changes: Changes, cl
     const { location, alarm, scheduled, hasTriggers } = row;
     const others = hasTriggers ? triggers.of(location) : [];
     const occurrences = (scheduled ? [...others, scheduled] : others)
-      .map((occurrence) => withLease(occurrence, leases.at(location.seq, occurrence.scheduledFor)))
+      .map((occurrence) => withClaim(occurrence, claims.at(location.seq, occurrence.scheduledFor)))
       .sort((one, other) => one.scheduledFor - other.scheduledFor);
     return { row, state: { alarm, occurrences } };
   }
@@ -76,7 +76,7 @@ export function prepareTables(db: DatabaseSync, undo: Undo, changes: Changes, cl
     alarms,
     triggers,
     ledger,
-    leases,
+    claims,
     dueQueue,
     owners,
 
@@ -87,7 +87,7 @@ export function prepareTables(db: DatabaseSync, undo: Undo, changes: Changes, cl
     },
 
     /** The alarm of a claim, with all its pending occurrences. */
-    ofLease({ alarm: seq }: Lease): Stored {
+    ofClaim({ alarm: seq }: ClaimRow): Stored {
       return stored(alarms.at(seq)!);
     },
 
@@ -115,13 +115,13 @@ export function prepareTables(db: DatabaseSync, undo: Undo, changes: Changes, cl
       const changed = [difference.added, difference.changed, difference.removed].some((those) => those.length > 0);
       if (changed || difference.alarm.size > 0) alarms.update(row, wanted.alarm, wanted.occurrences.find(ofSchedule));
       for (const occurrence of difference.removed) {
-        leases.release(location.seq, occurrence.scheduledFor);
+        claims.release(location.seq, occurrence.scheduledFor);
         if (occurrence.claimedAt !== null && occurrence.fireId !== settled)
           ledger.interrupted(location.seq, occurrence, clock.now());
       }
       for (const { claimedAt, scheduledFor } of difference.changed)
-        if (claimedAt === null) leases.release(location.seq, scheduledFor);
-      leases.changed(location.seq);
+        if (claimedAt === null) claims.release(location.seq, scheduledFor);
+      claims.changed(location.seq);
       return Number(isOpen(wanted.alarm.status)) - Number(isOpen(state.alarm.status));
     },
   };

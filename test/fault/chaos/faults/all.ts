@@ -5,6 +5,7 @@ import { disk } from './disk.ts';
 import { failover } from './failover.ts';
 import { kill } from './kill.ts';
 import { links } from './links.ts';
+import { liveness } from './liveness.ts';
 import { mixed } from './mixed.ts';
 import { primariesOfHosts, primariesOfProxy } from './patroni.ts';
 import { postgres } from './postgres.ts';
@@ -15,6 +16,7 @@ import { workers } from './workers.ts';
 export const FAULTS: readonly Fault[] = [
   kill,
   stop,
+  liveness,
   postgres,
   failover,
   links,

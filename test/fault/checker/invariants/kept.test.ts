@@ -58,7 +58,7 @@ planted(
 
 planted(
   [1, 9],
-  'an overdue alarm without a lease',
+  'an overdue alarm without a claim',
   /"not yet"\): \S+ was due at \S+ and by \S+ it was not claimed/,
   (draft, { retrying }) => {
     found(draft.database.occurrences, ({ alarmId }) => alarmId === retrying).dueAt = draft.database.readAt - 21_000;

@@ -5,16 +5,16 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Undo } from '../../../kit/sqlite/group-commit.ts';
 import type { Occurrence } from '../../alarm/alarm.ts';
-import type { Claim, LeaseKey } from '../store.ts';
+import type { Claim, ClaimKey } from '../store.ts';
 import { prepareQuery } from './statements.ts';
 
 /** A claimed occurrence. */
-export type Lease = {
+export type ClaimRow = {
   /** `alarms.seq` and `owners.seq`. */
   readonly alarm: number;
   readonly owner: number;
   readonly scheduledFor: number;
-  readonly key: Omit<LeaseKey, 'fence'>;
+  readonly key: Omit<ClaimKey, 'fence'>;
   readonly attempt: number;
   readonly fence: number;
   readonly claimedAt: number;
@@ -25,7 +25,7 @@ export type Lease = {
   isReleased: boolean;
 };
 
-export type Leases = ReturnType<typeof prepareLeases>;
+export type Claims = ReturnType<typeof prepareClaims>;
 
 /** Adds a value to the list under a key of a map. */
 function addTo<Key, Value>(lists: Map<Key, Value[]>, key: Key, value: Value): void {
@@ -41,13 +41,13 @@ function takeFrom<Key, Value>(lists: Map<Key, Value[]>, key: Key, value: Value):
   else lists.delete(key);
 }
 
-const NONE: readonly Lease[] = [];
+const NONE: readonly ClaimRow[] = [];
 
 /**
  * @param undo reverts changes in memory when the transaction is rolled back
  */
-export function prepareLeases(db: DatabaseSync, undo: Undo) {
-  const stored = prepareQuery<Lease>(
+export function prepareClaims(db: DatabaseSync, undo: Undo) {
+  const stored = prepareQuery<ClaimRow>(
     db,
     `SELECT l.alarm, l.scheduled_for, l.attempt, l.fence, l.claimed_at, w.seq, a.owner, a.id
      FROM claims AS l JOIN definitions AS a ON a.seq = l.alarm JOIN owners AS w ON w.owner = a.owner`,
@@ -56,84 +56,84 @@ export function prepareLeases(db: DatabaseSync, undo: Undo) {
         ...{ alarm, owner, scheduledFor, attempt, fence, claimedAt },
         ...{ hasAttempt: true, isUntouched: false, isReleased: false },
         key: { owner: name, alarmId, fireId: `${alarmId}@${scheduledFor}` },
-      }) as Lease,
+      }) as ClaimRow,
   );
   const insert = db.prepare(
     'INSERT INTO claims (alarm, scheduled_for, attempt, fence, claimed_at) VALUES (?, ?, ?, ?, ?)',
   );
   const remove = db.prepare('DELETE FROM claims WHERE alarm = ? AND scheduled_for = ?');
 
-  const byFire = new Map<string, Lease>();
-  const byClaim = new WeakMap<Claim, Lease>();
-  const byAlarm = new Map<number, Lease[]>();
-  const nameOf = ({ owner, fireId }: Pick<LeaseKey, 'owner' | 'fireId'>) => `${fireId}\n${owner}`;
+  const byFire = new Map<string, ClaimRow>();
+  const byClaim = new WeakMap<Claim, ClaimRow>();
+  const byAlarm = new Map<number, ClaimRow[]>();
+  const nameOf = ({ owner, fireId }: Pick<ClaimKey, 'owner' | 'fireId'>) => `${fireId}\n${owner}`;
 
-  const remember = (lease: Lease) => {
-    lease.isReleased = false;
-    byFire.set(nameOf(lease.key), lease);
-    addTo(byAlarm, lease.alarm, lease);
+  const remember = (row: ClaimRow) => {
+    row.isReleased = false;
+    byFire.set(nameOf(row.key), row);
+    addTo(byAlarm, row.alarm, row);
   };
-  const forget = (lease: Lease) => {
-    lease.isReleased = true;
-    byFire.delete(nameOf(lease.key));
-    takeFrom(byAlarm, lease.alarm, lease);
+  const forget = (row: ClaimRow) => {
+    row.isReleased = true;
+    byFire.delete(nameOf(row.key));
+    takeFrom(byAlarm, row.alarm, row);
   };
-  for (const lease of stored.all()) remember(lease);
+  for (const row of stored.all()) remember(row);
 
   const at = (alarm: number, scheduledFor: number) =>
-    byAlarm.get(alarm)?.find((lease) => lease.scheduledFor === scheduledFor);
+    byAlarm.get(alarm)?.find((row) => row.scheduledFor === scheduledFor);
 
-  function end(lease: Lease): void {
-    remove.run(lease.alarm, lease.scheduledFor);
-    forget(lease);
-    undo.note(() => remember(lease));
+  function end(row: ClaimRow): void {
+    remove.run(row.alarm, row.scheduledFor);
+    forget(row);
+    undo.note(() => remember(row));
   }
 
   return {
-    /** The lease of one occurrence of an alarm. */
+    /** The row of one occurrence of an alarm. */
     at,
 
-    /** The lease with this key; `undefined` where it was lost. */
-    find(key: LeaseKey): Lease | undefined {
-      const lease = byFire.get(nameOf(key));
-      return lease?.fence === key.fence && lease.key.alarmId === key.alarmId ? lease : undefined;
+    /** The row with this key; `undefined` where it was lost. */
+    find(key: ClaimKey): ClaimRow | undefined {
+      const row = byFire.get(nameOf(key));
+      return row?.fence === key.fence && row.key.alarmId === key.alarmId ? row : undefined;
     },
 
-    /** The lease of a claim, while it lasts and nothing of its alarm has changed. */
-    untouched(claim: Claim): Lease | undefined {
-      const lease = byClaim.get(claim);
-      return lease?.isUntouched && !lease.isReleased ? lease : undefined;
+    /** The row of a claim, while it lasts and nothing of its alarm has changed. */
+    untouched(claim: Claim): ClaimRow | undefined {
+      const row = byClaim.get(claim);
+      return row?.isUntouched && !row.isReleased ? row : undefined;
     },
 
     /** All claims, the earliest first. */
     all: () => [...byFire.values()].sort((one, other) => one.claimedAt - other.claimedAt),
 
-    take(lease: Lease, claim: Claim): void {
-      const { alarm, scheduledFor, attempt, fence, claimedAt } = lease;
+    take(row: ClaimRow, claim: Claim): void {
+      const { alarm, scheduledFor, attempt, fence, claimedAt } = row;
       insert.run(alarm, scheduledFor, attempt, fence, claimedAt);
-      remember(lease);
-      byClaim.set(claim, lease);
-      undo.note(() => forget(lease));
+      remember(row);
+      byClaim.set(claim, row);
+      undo.note(() => forget(row));
     },
 
-    /** Removes the lease, if there is one. Call it after its occurrence has been written. */
+    /** Removes the row, if there is one. Call it after its occurrence has been written. */
     release(alarm: number, scheduledFor: number): void {
-      const lease = at(alarm, scheduledFor);
-      if (lease) end(lease);
+      const row = at(alarm, scheduledFor);
+      if (row) end(row);
     },
 
     end,
 
     /** Call it with every change of an alarm or of its occurrences. */
     changed(alarm: number): void {
-      for (const lease of byAlarm.get(alarm) ?? NONE) lease.isUntouched = false;
+      for (const row of byAlarm.get(alarm) ?? NONE) row.isUntouched = false;
     },
   };
 }
 
 /** The occurrence with the members of its claim. */
-export function withLease(occurrence: Occurrence, lease: Lease | undefined): Occurrence {
-  if (!lease) return occurrence;
-  const { attempt, fence, claimedAt } = lease;
+export function withClaim(occurrence: Occurrence, row: ClaimRow | undefined): Occurrence {
+  if (!row) return occurrence;
+  const { attempt, fence, claimedAt } = row;
   return { ...occurrence, attempt, fence, claimedAt };
 }
