@@ -1,4 +1,4 @@
-/** The attempts at occurrences. The last one of an alarm is in its row; the ledger has those that were replaced. */
+/** The attempts at occurrences. The last one of an alarm is in its row; the ledger has the replaced ones. */
 import { partsOfFireId } from '../../../wire/fire-id.ts';
 import type { AlarmState, Attempt } from '../../alarm/alarm.ts';
 import { interruptedAttempt } from '../../alarm/settlement.ts';
@@ -11,7 +11,7 @@ import { type Row, statement } from './statement.ts';
 type AttemptCursor = { startedAt: number; fireId: string; attempt: number };
 
 /**
- * The attempts at alarms: those in the ledger, and the last one of each in its row. A condition holds for columns with
+ * The attempts at alarms: in the ledger, and the last one of each in its row. A condition holds for columns with
  * the names of both.
  *
  * @param end ORDER BY and LIMIT of each part

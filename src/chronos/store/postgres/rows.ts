@@ -181,7 +181,7 @@ export function readOccurrence(
 type AttemptMember = Exclude<Member<Attempt>, 'fireId' | 'alarmId' | 'owner'>;
 const RECORDED = only<Attempt, AttemptMember>(ATTEMPT_COLUMNS, (member) => !NAMED.has(member));
 const lastName = (name: string) => (name === 'error' ? 'last_attempt_error' : name.replace(/^(last_)?/, 'last_'));
-/** The columns of an attempt in the ledger, without those that identify its alarm. */
+/** The columns of an attempt in the ledger, without the key of its alarm. */
 export const RECORD = new Shape(RECORDED);
 /** The columns of the last attempt in a row of `progress`. */
 export const LAST = new Shape(renamed(RECORDED, lastName));
