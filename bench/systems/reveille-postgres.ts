@@ -18,7 +18,7 @@ import { type ReveilleInstallation, type ReveilleSystem, type Running, type Syst
 
 /** Copies per statement. */
 const CHUNK = 250_000;
-const TABLES = ['alarms', 'occurrences'];
+const TABLES = ['definitions', 'progress'];
 
 async function columnsOf(client: pg.Client, table: string): Promise<string[]> {
   const { rows } = await client.query<{ name: string }>(

@@ -14,7 +14,7 @@ import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import { formatInstant } from '../../../src/wire/rfc3339.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
-import { installPostgresAudit, installSqliteAudit, tamperWithSqlite } from './audit/install.ts';
+import { installPostgresAudit, installSqliteAudit, tamperingWithPostgres, tamperWithSqlite } from './audit/install.ts';
 import { type DaysAlarms, liveThrough } from './eventful-day.ts';
 import type { ClientLine, ReceiverLine } from './history.ts';
 import { openJournal, recordClient, recordReceiver } from './journal.ts';
@@ -102,7 +102,7 @@ const ENGINES: readonly Engine[] = [
       await installPostgresAudit(database);
       const remains = await remainsOf(`postgres-${days++}`, store);
       await store.close();
-      return { database, ...remains, run: (sql) => server.run(sql, name) };
+      return { database, ...remains, run: (sql) => server.run(tamperingWithPostgres(sql), name) };
     },
     end: () => server.remove(),
   },

@@ -1,5 +1,6 @@
 /** Reads a PostgreSQL store. */
 import pg from 'pg';
+import type { Attempt } from '../../../src/chronos/alarm/alarm.ts';
 import { parseAddress } from '../../../src/chronos/store/postgres/address.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
 import type { AuditEntry } from './history.ts';
@@ -20,11 +21,36 @@ async function rowsOf<T>(client: pg.Client, { table, columns }: TableQuery): Pro
   return rows.map(plain) as T[];
 }
 
+/**
+ * An occurrence may move to another row: the old row loses it, and the new one gets it, in one transaction. That is one
+ * change.
+ */
+function movesJoined(entries: readonly AuditEntry[]): AuditEntry[] {
+  const joined: AuditEntry[] = [];
+  const lost = new Map<string, number>();
+  for (const entry of entries) {
+    if (entry.table === 'occurrences') {
+      const { fireId } = (entry.after ?? entry.before)!;
+      const name = `${entry.transaction} ${fireId}`;
+      const at = lost.get(name);
+      const earlier = at === undefined ? undefined : joined[at];
+      lost.delete(name);
+      if (entry.after === null) lost.set(name, joined.length);
+      else if (entry.before === null && at !== undefined && earlier?.table === 'occurrences') {
+        joined[at] = { ...earlier, after: entry.after };
+        continue;
+      }
+    }
+    joined.push(entry);
+  }
+  return joined;
+}
+
 async function auditOf(client: pg.Client): Promise<AuditEntry[]> {
   const { rows } = await client.query(
     'SELECT seq, transaction, "at", "table", before, after FROM checker_audit ORDER BY seq',
   );
-  return rows as AuditEntry[];
+  return movesJoined(rows as AuditEntry[]);
 }
 
 /** Reads one snapshot. */
@@ -42,7 +68,7 @@ async function readAll(client: pg.Client, name: string): Promise<Snapshot> {
     now,
     alarms: await rowsOf(client, QUERIES.alarms),
     occurrences: await rowsOf(client, QUERIES.occurrences),
-    attempts: await rowsOf(client, QUERIES.attempts),
+    attempts: (await rowsOf<Attempt>(client, QUERIES.attempts)).sort((one, other) => one.startedAt - other.startedAt),
     audit: known.includes('checker_audit') ? await auditOf(client) : null,
   };
   await client.query('COMMIT');

@@ -9,14 +9,17 @@ import { join } from 'node:path';
 import { after, before, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
+import type { AlarmState } from '../../../src/chronos/alarm/alarm.ts';
+import { deliveryEffect, settleDelivered } from '../../../src/chronos/alarm/settlement.ts';
 import { parseAddress } from '../../../src/chronos/store/postgres/address.ts';
 import { migrate } from '../../../src/chronos/store/postgres/migrate.ts';
 import { openPostgresStore } from '../../../src/chronos/store/postgres/store.ts';
 import { SeveralBuckets } from '../../../src/chronos/store/sharding/buckets.ts';
-import type { AlarmStore } from '../../../src/chronos/store/store.ts';
+import type { AlarmStore, Claim, Completion } from '../../../src/chronos/store/store.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import {
+  again,
   agentKey,
   alarmDue,
   claim,
@@ -32,8 +35,9 @@ import {
 import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
 
 const MIGRATIONS = fileURLToPath(new URL('../../../src/chronos/store/postgres/migrations/', import.meta.url));
-/** The schema of the version before buckets. */
+/** The schemas of the version before buckets, and of 0.1.0. */
 const BEFORE = 9;
+const RELEASED = 13;
 
 let server: PostgresServer;
 before(async () => {
@@ -48,11 +52,11 @@ async function open(t: TestContext, uri: string, buckets?: number): Promise<Alar
   return store;
 }
 
-/** A database as the previous version left it. */
-async function olderDatabase(t: TestContext): Promise<string> {
+/** A database as an earlier version left it. */
+async function olderDatabase(t: TestContext, schema = BEFORE): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'reveille-older-'));
   t.after(() => rmSync(folder, { recursive: true }));
-  for (const name of readdirSync(MIGRATIONS).filter((file) => Number(file.slice(0, 4)) <= BEFORE))
+  for (const name of readdirSync(MIGRATIONS).filter((file) => Number(file.slice(0, 4)) <= schema))
     copyFileSync(join(MIGRATIONS, name), join(folder, name));
   const database = await server.createDatabase();
   const [address] = parseAddress(server.uri(database));
@@ -197,6 +201,69 @@ test('a database of an earlier version keeps every alarm in its state, and a rep
   await checkStates(store);
 });
 
+test('a database of 0.1.0 keeps every alarm in its state, with its attempts, triggers and claims', async (t) => {
+  const database = await olderDatabase(t, RELEASED);
+  for (const state of STATES) await server.run(oldCreate(state), database);
+  await server.run(OTHERS, database);
+  await server.run(oldCreate({ id: 'series', owner: 'bob', key: 'a-key', due: NOW + 60_000 }), database);
+  const attempt = (at: number, outcome: string, error = 'NULL') =>
+    `('series@${at}', 'series', 'bob', ${at}, 1, ${at + 1}, ${at + 9}, '${outcome}', ${error}, 2, 202, 7, 'asleep')`;
+  const triggerAt = (at: number, due: number | 'NULL', held: string) =>
+    `(3, 'series@${at}', 'series', 'bob', 'trigger', ${at}, ${at}, ${due}, 1, 0, 4, ${held}, NULL, NULL)`;
+  await server.run(
+    `UPDATE alarms SET kind = 'cron', fire_at = NULL, cron_expr = '* * * * *', fire_count = 3, scheduled_fires = 3,
+       last_fired_at = ${NOW - 100}, failure_count = 2, last_error = '\\x4e554c0a' WHERE id = 'series';
+     INSERT INTO fire_attempts (fire_id, alarm_id, owner, scheduled_for, attempt, started_at, finished_at, outcome, error,
+       missed_count, http_status, machine_ready_ms, late_because)
+     VALUES ${attempt(NOW - 300, 'delivered')}, ${attempt(NOW - 100, 'failed', "'\\x00ff41'::bytea")}, ${attempt(NOW - 200, 'delivered')};
+     INSERT INTO occurrences (alarm_revision, fire_id, alarm_id, owner, source, scheduled_for, nominal, due_at, attempt,
+       missed_count, fence, lease_until, claimed_at, held_reason, held_until)
+     VALUES ${triggerAt(NOW - 50, NOW - 50, 'NULL, NULL')}, ${triggerAt(NOW - 40, 'NULL', `${NOW + 900}, ${NOW - 40}`)}`,
+    database,
+  );
+  const store = await open(t, server.uri(database));
+  const { alarm, occurrences } = (await store.get('bob', 'series'))!;
+  assert.deepEqual(
+    [alarm.status, alarm.fireCount, alarm.failureCount, alarm.lastError, alarm.lastFiredAt, alarm.cronExpr],
+    ['active', 3, 2, 'NUL\n', NOW - 100, '* * * * *'],
+  );
+  assert.deepEqual(
+    occurrences.map(({ source, dueAt, fence, claimedAt }) => [source, dueAt, fence, claimedAt]),
+    [
+      ['trigger', NOW - 50, 4, null],
+      ['trigger', null, 4, NOW - 40],
+      ['schedule', NOW + 60_000, 0, null],
+    ],
+  );
+  const attempts = await store.attempts('bob', 'series', { limit: 9 });
+  assert.deepEqual(
+    attempts.map(({ fireId, startedAt, outcome, missedCount, lateBecause }) => [
+      fireId,
+      startedAt,
+      outcome,
+      missedCount,
+      lateBecause,
+    ]),
+    [
+      [`series@${NOW - 100}`, NOW - 99, 'failed', 2, 'asleep'],
+      [`series@${NOW - 200}`, NOW - 199, 'delivered', 2, 'asleep'],
+      [`series@${NOW - 300}`, NOW - 299, 'delivered', 2, 'asleep'],
+    ],
+  );
+  assert.equal(await store.pruneAttempts({ before: NOW + 1, limit: 9 }), 2, 'the last attempt is not in the ledger');
+  assert.deepEqual(await store.attempts('bob', 'series', { limit: 9 }), attempts.slice(0, 1));
+  assert.equal((await store.findByKey('bob', 'a-key'))?.alarm.id, 'series');
+  const dated = await store.list('ada', { status: 'fired', limit: 1 });
+  assert.equal(dated[0]?.alarm.updatedAt, NOW, 'it ended when it was due at the earliest');
+  await store.deleteCancelled('bob', 9);
+  await store.update('bob', 'series', paused);
+  await checkStates(store);
+  assert.deepEqual(
+    (await store.get('bob', 'series'))!.occurrences.map(({ fireId }) => fireId),
+    [`series@${NOW - 50}`, `series@${NOW}`],
+  );
+});
+
 test('the same database in many buckets', async (t) => {
   const database = await olderDatabase(t);
   for (const state of STATES) await server.run(oldCreate(state), database);
@@ -211,10 +278,11 @@ test('the same database in many buckets', async (t) => {
 // Each statement touches the tables of one bucket.
 
 const BUCKETS = 8;
-const TABLES = ['alarms', 'occurrences', 'owners', 'fire_attempts', 'fire_receipts', 'agent_keys', 'auth_nonces'];
+const TABLES = ['definitions', 'progress', 'owners', 'ledger', 'fire_receipts', 'agent_keys', 'auth_nonces'];
 
 /** Puts each bucket of each table into a partition of its own. */
 async function partition(database: string): Promise<void> {
+  await server.run('DROP VIEW alarms, occurrences, fire_attempts', database);
   for (const table of TABLES) {
     const parts = Array.from(
       { length: BUCKETS },
@@ -229,6 +297,13 @@ async function partition(database: string): Promise<void> {
   }
 }
 
+function deliveredDirectly(claim: Claim): Completion {
+  const effect = deliveryEffect(claim.alarm, claim.occurrence, NOW);
+  const { fireId } = claim.occurrence;
+  const settle = (state: AlarmState) => settleDelivered(state, fireId, NOW);
+  return { ...delivered(claim), settle, direct: effect && { claim, effect } };
+}
+
 /** These read everything on purpose, at long intervals. */
 const OVER_ALL = ['chronos_usage', 'chronos_keys_page', 'chronos_pins'];
 
@@ -236,7 +311,7 @@ const OVER_ALL = ['chronos_usage', 'chronos_keys_page', 'chronos_pins'];
 const OF_REPLICAS = ['chronos_replica_give_up', 'chronos_replica_leave', 'chronos_replica_forget'];
 
 /** Not about an owner's content, or not sent to a server that has all buckets. */
-const NOT_SENT = [...OF_REPLICAS, 'chronos_ping', 'chronos_insert_attempts', 'chronos_record_receipt', ...OVER_ALL];
+const NOT_SENT = [...OF_REPLICAS, 'chronos_ping', 'chronos_record_receipt', ...OVER_ALL];
 
 /** The names of all statements of the store. */
 function writtenDown(): Set<string> {
@@ -297,15 +372,20 @@ test('over tables that are partitioned by bucket, each statement plans to touch 
     await assert.rejects(store.create(again, NO_LIMIT), withCode('conflict'));
     assert.equal((await store.create(alarmDue(NOW, { owner }), { maxActive: 1 })).result, 'too_many');
     await store.attempts(owner, alarm.id, { limit: 9 });
-    await store.attempts(owner, alarm.id, { limit: 9, before: { startedAt: NOW, fireId: 'f', attempt: 1 } });
+    await store.attempts(owner, alarm.id, { limit: 9, before: { startedAt: NOW, fireId: `f@${NOW}`, attempt: 1 } });
   }
   await store.nextDueAt(new Set(['ada', 'bob']));
   const first = await claim(store, { limit: 3 });
   assert.equal(first.length, 3);
   await store.update(first[0]!.alarm.owner, first[0]!.alarm.id, paused);
   assert.deepEqual(await store.complete(first.map(delivered)), ['applied', 'applied', 'applied']);
-  for (let found = await claim(store, { perOwner: 9 }); found.length > 0; found = await claim(store, { perOwner: 9 })) {
-    const results = await store.complete(found.map(delivered));
+  const retried = await claim(store, { limit: 3 });
+  const retry = (each: Claim) => ({ ...delivered(each), settle: again(each.occurrence.fireId, NOW) });
+  await store.complete(retried.map(retry));
+  await store.complete((await claim(store, { limit: 3 })).map(retry));
+  const all = { now: NOW + 5, perOwner: 9 };
+  for (let found = await claim(store, all); found.length > 0; found = await claim(store, all)) {
+    const results = await store.complete(found.map(deliveredDirectly));
     assert.ok(results.every((result) => result === 'applied'));
   }
   const { owner, id: alarmId } = first[1]!.alarm;

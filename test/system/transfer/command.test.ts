@@ -166,7 +166,7 @@ test('a copy that differs is shown table by table, and the command fails', async
   // For example, another program's trigger.
   await server.run(
     `CREATE FUNCTION meddle() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.label = upper(NEW.label); RETURN NEW; END $$;
-     CREATE TRIGGER meddle BEFORE INSERT ON alarms FOR EACH ROW EXECUTE FUNCTION meddle()`,
+     CREATE TRIGGER meddle BEFORE INSERT ON definitions FOR EACH ROW EXECUTE FUNCTION meddle()`,
     database,
   );
   const { status, stdout, stderr } = await run('--to', uri);

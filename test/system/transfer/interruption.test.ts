@@ -157,12 +157,12 @@ test('a full disk on the server stops the move; when there is space, it continue
   await using(await openPostgres(bench.uri), async () => undefined);
   await server.run(
     `CREATE FUNCTION no_room() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-       IF (SELECT count(*) FROM alarms) > 2000 THEN
+       IF (SELECT count(*) FROM definitions) > 2000 THEN
          RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100';
        END IF;
        RETURN NULL;
      END $$;
-     CREATE TRIGGER no_room AFTER INSERT ON alarms EXECUTE FUNCTION no_room()`,
+     CREATE TRIGGER no_room AFTER INSERT ON definitions EXECUTE FUNCTION no_room()`,
     bench.database,
   );
   await assert.rejects(bench.move(), {

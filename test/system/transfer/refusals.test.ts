@@ -223,12 +223,13 @@ test('of two processes that move a file and a copy of it, the later one continue
   assert.deepEqual(found, wanted);
 });
 
+/** Views show the moved rows. A damage is done to the table of one, which a comment names. */
 const damages: Record<string, string> = {
-  'a changed text': `UPDATE alarms SET wake_message = wake_message || 'x' WHERE owner = 'owner-7' AND id = (SELECT max(id) FROM alarms WHERE owner = 'owner-7')`,
+  'a changed text': `UPDATE definitions /* alarms */ SET wake_message = wake_message || 'x' WHERE owner = 'owner-7' AND id = (SELECT max(id) FROM definitions WHERE owner = 'owner-7')`,
   'an instant that is one millisecond off': `UPDATE occurrences SET due_at = due_at + 1 WHERE fire_id = (SELECT max(fire_id) FROM occurrences)`,
   'a row that is missing': `DELETE FROM agent_keys WHERE public_key = (SELECT min(public_key) FROM agent_keys)`,
   'a row too many': `INSERT INTO owners (owner, open_at_most) VALUES ('zzz', 1)`,
-  'a null where there was a text': `UPDATE fire_attempts SET error = NULL WHERE error IS NOT NULL`,
+  'a null where there was a text': `UPDATE progress /* fire_attempts */ SET last_attempt_error = NULL WHERE last_attempt_error IS NOT NULL`,
 };
 
 for (const [what, damage] of Object.entries(damages)) {

@@ -3,7 +3,6 @@
  * One server needs one bucket. The code for several of them is in `sharding/`, behind the interfaces of this file.
  */
 import type { Claim, ClaimRequest } from '../store.ts';
-import type { Writers } from './change.ts';
 import type { PrimaryPool } from './pool.ts';
 import type { ReplicaNotifications } from './replica-notifications.ts';
 import type { Call, Row } from './statement.ts';
@@ -41,9 +40,8 @@ export type Buckets = {
 /** Work on a bucket; resolves with the number of processed rows. */
 export type LimitedWork = (bucket: number, request: { before: number; limit: number }) => Promise<number>;
 
-/** Statements that name one bucket and write one table. */
+/** Statements in a form that runs on one of several servers. */
 export type DistributedStatements = {
-  readonly writers: Writers;
   /** Stores a single turn report of a known fire. */
   readonly recordTurnReport: Call['statement'];
 };

@@ -16,9 +16,10 @@ import {
   reportChange,
   type StoredChange,
 } from '../stored-change.ts';
+import { attemptOfRow, attemptsWhere } from './attempts.ts';
 import type { Buckets } from './buckets.ts';
 import type { PrimaryPool } from './pool.ts';
-import { ATTEMPT, TURN_REPORT } from './rows.ts';
+import { ALARM_ROWS, TURN_REPORT, withDefinition } from './rows.ts';
 import { type Call, type Row, type Statement, statement } from './statement.ts';
 
 /** From one poll to the next. */
@@ -41,10 +42,17 @@ const ROWS_POLLED = 20_000;
 /** Due and claimed occurrences that one poll reads. */
 const CLAIMS_READ = 1000;
 
+/** Rows whose last attempt is recent: the index has two parts, of alarms that ended and of others. */
+const AGED = 'ended = ANY (ARRAY[false, true]) AND aged_at';
+
 const ATTEMPTS = statement(
   'changed_attempts',
-  `SELECT ${ATTEMPT.list()} FROM fire_attempts WHERE bucket = $1 AND owner = ANY($2::text[]) AND finished_at >= $3
-   ORDER BY finished_at LIMIT ${ROWS_POLLED}`,
+  `${attemptsWhere(
+    'owner = ANY($2::text[]) AND finished_at >= $3',
+    `owner = ANY($2::text[]) AND ${AGED} >= $3 AND last_finished_at >= $3`,
+    `ORDER BY finished_at LIMIT ${ROWS_POLLED}`,
+    `ORDER BY last_finished_at LIMIT ${ROWS_POLLED}`,
+  )} ORDER BY finished_at LIMIT ${ROWS_POLLED}`,
 );
 const REPORTS = statement(
   'changed_reports',
@@ -53,13 +61,13 @@ const REPORTS = statement(
 );
 const CREATED = statement(
   'changed_alarms_new',
-  `SELECT owner, id, status, created_at, created_at FROM alarms
-   WHERE bucket = $1 AND owner = ANY($2::text[]) AND id >= $3 LIMIT ${ROWS_POLLED}`,
+  `SELECT d.owner, d.id, p.status, d.created_at, d.created_at FROM ${ALARM_ROWS}
+   WHERE d.bucket = $1 AND d.owner = ANY($2::text[]) AND d.id >= $3 LIMIT ${ROWS_POLLED}`,
 );
 const CLAIMED = statement(
   'changed_claims',
-  `SELECT owner, alarm_id, claimed_at, fire_id, attempt FROM (
-     SELECT owner, alarm_id, claimed_at, fire_id, attempt FROM occurrences
+  `SELECT owner, alarm_id, claimed_at, alarm_id || '@' || scheduled_for, attempt FROM (
+     SELECT owner, alarm_id, claimed_at, scheduled_for, attempt FROM progress
      WHERE bucket = $1 AND look_at <= $3 ORDER BY look_at LIMIT ${CLAIMS_READ}
    ) AS looked WHERE claimed_at IS NOT NULL AND owner = ANY($2::text[])`,
 );
@@ -69,18 +77,21 @@ const EDITS = statement(
 );
 const EDITED = statement(
   'changed_alarms',
-  `SELECT owner, id, status, created_at, updated_at FROM alarms
-   WHERE bucket = $1 AND owner = ANY($2::text[]) AND updated_at >= $3 AND updated_at > created_at`,
+  `SELECT p.owner, p.alarm_id, p.status, d.created_at, p.updated_at
+   FROM progress AS p ${withDefinition('p.owner', 'p.alarm_id')}
+   WHERE p.bucket = $1 AND p.owner = ANY($2::text[]) AND p.updated_at >= $3 AND p.updated_at > d.created_at`,
 );
 const DEFERRED = statement(
   'changed_deferrals',
-  `SELECT owner, alarm_id, fire_id, held_until, held_reason FROM occurrences
+  `SELECT owner, alarm_id, alarm_id || '@' || scheduled_for, held_until, held_reason FROM progress
    WHERE bucket = $1 AND owner = ANY($2::text[]) AND held_reason IS NOT NULL AND held_until IS NOT NULL`,
 );
 const ATTEMPT_COUNT = statement(
   'changes_since_attempts',
-  `SELECT count(*) FROM (
-     SELECT 1 FROM fire_attempts WHERE bucket = $1 AND finished_at >= $2 LIMIT ${ROWS_READ}) AS found`,
+  `SELECT (SELECT count(*) FROM (
+     SELECT 1 FROM ledger WHERE bucket = $1 AND finished_at >= $2 LIMIT ${ROWS_READ}) AS replaced) +
+   (SELECT count(*) FROM (
+     SELECT 1 FROM progress WHERE bucket = $1 AND ${AGED} >= $2 LIMIT ${ROWS_READ}) AS last)`,
 );
 const REPORT_COUNT = statement(
   'changes_since_reports',
@@ -89,13 +100,13 @@ const REPORT_COUNT = statement(
 );
 const ALARMS_OF = statement(
   'changes_since_alarms',
-  `SELECT owner, id, status, created_at, updated_at FROM alarms WHERE bucket = $1 AND owner = $2
-   ORDER BY id DESC LIMIT ${ROWS_READ}`,
+  `SELECT d.owner, d.id, p.status, d.created_at, p.updated_at FROM ${ALARM_ROWS}
+   WHERE d.bucket = $1 AND d.owner = $2 ORDER BY d.id DESC LIMIT ${ROWS_READ}`,
 );
 
 const timesOf = ([owner, id, status, createdAt, updatedAt]: Row) =>
   ({ owner, id, status, createdAt, updatedAt }) as AlarmTimes;
-const attemptOf = (row: Row) => attemptChange(ATTEMPT.read(row));
+const attemptOf = (row: Row) => attemptChange(attemptOfRow(row));
 const reportOf = (row: Row) => reportChange(TURN_REPORT.read(row));
 const claimOf = ([owner, alarmId, at, fireId, attempt]: Row) =>
   ({ kind: 'claimed', owner, alarmId, at, fireId, attempt }) as StoredChange;

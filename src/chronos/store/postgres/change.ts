@@ -1,71 +1,52 @@
 /** Computes the row changes of a batch of transitions. Pure. */
 
-import type { Alarm, AlarmState, Attempt, Occurrence } from '../../alarm/alarm.ts';
+import { type Alarm, type AlarmState, type Attempt, type Occurrence, scheduledOccurrence } from '../../alarm/alarm.ts';
 import { differenceOf } from '../difference.ts';
 import { increaseOf } from '../limits.ts';
 import { isOpen } from './owners.ts';
-import { CHANGEABLE, PROGRESS, type Versioned } from './rows.ts';
-import type { Statement } from './statement.ts';
+import { DEFINITION, type Versioned } from './rows.ts';
 
 /** One alarm's change. */
 export type Change = {
   /** The state that was read. */
   stored: Versioned;
   wanted: AlarmState;
-  /** Attempts that are added to the ledger with it. */
+  /** Attempts that are recorded with it. */
   attempts: readonly Attempt[];
   /** The owner requested it; otherwise an attempt ended. */
   isByOwner?: true;
 };
 
-/** A row of `occurrences` that becomes another: the same occurrence, or the next one of its series. */
-export type Move = { from: Occurrence; to: Occurrence; revision: number };
+/** An alarm's row of `progress`, as it was read and as it is to be. */
+type ProgressChange = {
+  alarm: Alarm;
+  revision: number;
+  edition: number;
+  scheduled: Occurrence | undefined;
+  triggers: number;
+  holder: number | null;
+  last: Attempt | undefined;
+};
+
+/** The row of an occurrence beside the schedule. */
+type TriggerRow = { occurrence: Occurrence; revision: number; holder: number | null };
 
 export type Plan = {
-  alarms: { alarm: Alarm; revision: number }[];
-  /** Together with `moves`, all occurrences that were pending when the alarms were read. */
-  deletes: Occurrence[];
-  moves: Move[];
-  inserts: { occurrence: Occurrence; revision: number }[];
+  progress: ProgressChange[];
+  definitions: { alarm: Alarm; edition: number }[];
+  /** Rows of other occurrences that end or change, as they were read, and the new ones. A change is both. */
+  gone: TriggerRow[];
+  added: TriggerRow[];
+  /** Attempts that a later one replaces. */
   ledger: Attempt[];
   /**
    * Owners whose counters change: more open alarms, longer texts (bytes), or only `edits`, which counts changes that no
-   * row of the ledger shows (`change-poll.ts`).
+   * attempt shows (`change-poll.ts`).
    */
   grown: Map<string, { opened: number; bytes: number }>;
-  /** Whether anything beyond {@link PROGRESS} changes. */
-  edits: boolean;
 };
 
-/** A statement that writes a part of a plan, with its values after the bucket. */
-export type Writer = { statement: Statement; values: (plan: Plan) => unknown[] };
-
-/** The statements that write alarms with their occurrences, by what they change. */
-export type Writers = Readonly<
-  Record<'progress' | 'all', { delete: Writer; move: Writer }> & {
-    /** Adds the attempts to the ledger, where the others do not. */
-    ledger?: Writer;
-  }
->;
-
-const DEFINITION = CHANGEABLE.filter((member) => !PROGRESS.some((known) => known === member));
-
-const byFireId = (one: Occurrence, other: Occurrence) => (one.fireId < other.fireId ? -1 : 1);
-
-function planOccurrences(plan: Plan, stored: AlarmState, wanted: AlarmState, revision: number): void {
-  const { added, removed } = differenceOf(stored, wanted);
-  const replaced = Math.min(added.length, removed.length);
-  const moves = removed.slice(0, replaced).map((from, index): Move => ({ from, to: added[index]!, revision }));
-  // Unchanged occurrences are written as well, because they carry the alarm's revision.
-  const known = new Map(stored.occurrences.map((occurrence) => [occurrence.fireId, occurrence]));
-  for (const to of wanted.occurrences) {
-    const from = known.get(to.fireId);
-    if (from) moves.push({ from, to, revision });
-  }
-  plan.moves.push(...moves.sort((one, other) => byFireId(one.from, other.from)));
-  plan.deletes.push(...removed.slice(replaced).sort(byFireId));
-  for (const occurrence of added.slice(replaced)) plan.inserts.push({ occurrence, revision });
-}
+const holdsKey = ({ status, idempotencyKey }: Alarm) => status !== 'cancelled' && idempotencyKey !== null;
 
 /** One common order, so that batches that lock the same rows cannot deadlock. */
 function inOrder(changes: readonly Change[]): Change[] {
@@ -82,29 +63,58 @@ function isDeferred(stored: AlarmState, wanted: AlarmState): boolean {
   );
 }
 
+/** The holder of an occurrence that was claimed before and still is. A row that becomes another one takes it along. */
+function holderOf({ holders }: Versioned, occurrence: Occurrence | undefined): number | null {
+  return occurrence && occurrence.claimedAt !== null ? (holders.get(occurrence.fireId) ?? null) : null;
+}
+
+function planTriggers(plan: Plan, stored: Versioned, wanted: AlarmState): void {
+  const { added, changed, removed } = differenceOf(stored.state, wanted);
+  for (const { fireId } of [...changed, ...removed]) {
+    const revision = stored.triggers.get(fireId);
+    const occurrence = stored.state.occurrences.find((each) => each.fireId === fireId)!;
+    if (revision !== undefined) plan.gone.push({ occurrence, revision, holder: null });
+  }
+  for (const occurrence of [...added, ...changed]) {
+    if (occurrence.source !== 'trigger') continue;
+    const revision = (stored.triggers.get(occurrence.fireId) ?? 0) + 1;
+    plan.added.push({ occurrence, revision, holder: holderOf(stored, occurrence) });
+  }
+}
+
+function planGrowth(plan: Plan, { stored, wanted, isByOwner }: Change, edits: boolean): void {
+  const { owner, status } = wanted.alarm;
+  const opens = isOpen(status) && !isOpen(stored.state.alarm.status);
+  const bytes = edits ? increaseOf(stored.state, wanted).bytes : 0;
+  if (!opens && bytes === 0 && !isByOwner && !isDeferred(stored.state, wanted)) return;
+  const grown = plan.grown.get(owner) ?? { opened: 0, bytes: 0 };
+  plan.grown.set(owner, { opened: grown.opened + Number(opens), bytes: grown.bytes + bytes });
+}
+
 export function planOf(changes: readonly Change[]): Plan {
-  const plan: Plan = {
-    alarms: [],
-    deletes: [],
-    moves: [],
-    inserts: [],
-    ledger: [],
-    grown: new Map(),
-    edits: false,
-  };
-  for (const { stored, wanted, attempts, isByOwner } of inOrder(changes)) {
+  const plan: Plan = { progress: [], definitions: [], gone: [], added: [], ledger: [], grown: new Map() };
+  for (const change of inOrder(changes)) {
+    const { stored, wanted, attempts } = change;
     const { alarm } = wanted;
     const before = stored.state.alarm;
-    plan.alarms.push({ alarm, revision: stored.revision });
-    planOccurrences(plan, stored.state, wanted, stored.revision + 1);
-    plan.ledger.push(...attempts);
-    const edits = DEFINITION.some((member) => alarm[member] !== before[member]);
-    plan.edits ||= edits;
-    const opens = isOpen(alarm.status) && !isOpen(before.status);
-    const bytes = edits ? increaseOf(stored.state, wanted).bytes : 0;
-    if (!opens && bytes === 0 && !isByOwner && !isDeferred(stored.state, wanted)) continue;
-    const grown = plan.grown.get(alarm.owner) ?? { opened: 0, bytes: 0 };
-    plan.grown.set(alarm.owner, { opened: grown.opened + Number(opens), bytes: grown.bytes + bytes });
+    const edits = DEFINITION.members.some((member) => alarm[member] !== before[member]);
+    const edition = stored.edition + Number(edits);
+    const recorded = stored.last ? [stored.last, ...attempts] : attempts;
+    const last = recorded.at(-1);
+    const scheduled = scheduledOccurrence(wanted);
+    plan.progress.push({
+      alarm,
+      revision: stored.revision,
+      edition,
+      scheduled,
+      holder: holderOf(stored, scheduled),
+      triggers: wanted.occurrences.filter(({ source }) => source === 'trigger').length,
+      last,
+    });
+    plan.ledger.push(...recorded.slice(0, -1));
+    if (edits || holdsKey(alarm) !== holdsKey(before)) plan.definitions.push({ alarm, edition });
+    planTriggers(plan, stored, wanted);
+    planGrowth(plan, change, edits);
   }
   return plan;
 }

@@ -2,7 +2,7 @@
 import type { Occurrence } from '../../alarm/alarm.ts';
 import type { Claim, ClaimRequest } from '../store.ts';
 import type { Standing } from './replicas.ts';
-import { ALARM, OCCURRENCE } from './rows.ts';
+import { ALARM_LIST, DEFINITION, OWED, OWED_WIDTH, PROGRESS, readAlarm, readOccurrence } from './rows.ts';
 import { type Call, type Row, statement } from './statement.ts';
 
 /** Later than any due time. */
@@ -14,7 +14,8 @@ const NEVER = Number.MAX_SAFE_INTEGER;
  * The first columns repeat in every row:
  *
  * - the number of rows read, and the last due time among them
- * - the next due time; absent when more may be due by now, or another transaction is changing a due row
+ * - the next due time; absent when more may be due by now, or another transaction is changing a due row or has just
+ *   changed it, so that it is not where it was
  * - the number of due occurrences up to $11, where that is requested
  *
  * Where the backlog of an owner without slots is the oldest, `first` skips it in the index alone. Locking rows would
@@ -22,16 +23,17 @@ const NEVER = Number.MAX_SAFE_INTEGER;
  *
  * After the instant $12 of the database's clock it claims nothing: its replica may have been given up.
  */
-const CLAIM = statement(
-  'claim',
-  `
+const claimStatement = (name: string, chosenRow: string) =>
+  statement(
+    name,
+    `
   WITH first AS (
-    SELECT look_at FROM occurrences
+    SELECT look_at FROM progress
     WHERE bucket = $1 AND look_at >= $3 AND owner <> ALL ($4::text[]) AND $4::text[] <> '{}'
     ORDER BY look_at
     LIMIT 1
   ), seen AS (
-    SELECT owner, alarm_id, fire_id, look_at FROM occurrences
+    SELECT ctid AS location, owner, alarm_id, trigger_at, look_at FROM progress
     WHERE bucket = $1 AND look_at <= $2 AND look_at >= COALESCE((SELECT look_at FROM first), $3)
       AND holder IS NULL AND owner <> ALL ($4::text[])
       AND CAST(extract(epoch FROM statement_timestamp()) * 1000 AS BIGINT) < $12::bigint
@@ -39,41 +41,56 @@ const CLAIM = statement(
     LIMIT $5::bigint
     FOR UPDATE SKIP LOCKED
   ), due AS (
-    SELECT 1 FROM occurrences
+    SELECT 1 FROM progress
     WHERE bucket = $1 AND look_at <= $2 AND look_at >= COALESCE((SELECT look_at FROM first), $3)
       AND holder IS NULL AND owner <> ALL ($4::text[])
     LIMIT GREATEST($5::bigint, $11::bigint)
   ), ranked AS (
-    SELECT *, row_number() OVER (PARTITION BY owner ORDER BY look_at, alarm_id, fire_id) AS place FROM seen
+    SELECT *, row_number() OVER (PARTITION BY owner ORDER BY look_at, alarm_id, trigger_at) AS place FROM seen
   ), chosen AS (
-    SELECT ranked.owner, ranked.alarm_id, ranked.fire_id
+    SELECT ranked.location, ranked.owner, ranked.alarm_id, ranked.trigger_at
     FROM ranked LEFT JOIN unnest($6::text[], $7::bigint[]) AS busy (owner, places) ON busy.owner = ranked.owner
     WHERE ranked.place <= COALESCE(busy.places, $8)
-    ORDER BY ranked.look_at, ranked.alarm_id, ranked.fire_id
+    ORDER BY ranked.look_at, ranked.alarm_id, ranked.trigger_at
     LIMIT $9
-  ), claimed AS (
-    UPDATE occurrences AS o
-    SET attempt = o.attempt + 1, fence = o.fence + 1, holder = $10, claimed_at = $2
+  ), p AS (
+    UPDATE progress AS p
+    SET revision = p.revision + 1, attempt = p.attempt + 1, fence = p.fence + 1, holder = $10, claimed_at = $2
     FROM chosen
-    WHERE o.bucket = $1 AND o.owner = chosen.owner AND o.alarm_id = chosen.alarm_id AND o.fire_id = chosen.fire_id
-    RETURNING o.alarm_revision, ${OCCURRENCE.list('o')}
+    WHERE p.bucket = $1 AND ${chosenRow}
+    RETURNING p.owner, p.alarm_id, p.trigger_at, p.revision, p.edition, p.triggers, p.last_attempt, ${PROGRESS.list('p')},
+      ${OWED.list('p')}
   ), looked AS (
     SELECT count(*) AS seen, max(look_at) AS until FROM seen
   )
   SELECT looked.seen, looked.until,
-    CASE WHEN looked.seen < GREATEST($5::bigint, $11::bigint) AND looked.seen = (SELECT count(*) FROM due) THEN COALESCE((
-      SELECT look_at FROM occurrences
+    CASE WHEN looked.seen < GREATEST($5::bigint, $11::bigint) AND looked.seen = (SELECT count(*) FROM due)
+        AND (SELECT count(*) FROM p) = (SELECT count(*) FROM chosen) THEN COALESCE((
+      SELECT look_at FROM progress
       WHERE bucket = $1 AND look_at > $2 AND holder IS NULL AND owner <> ALL ($4::text[])
       ORDER BY look_at LIMIT 1
     ), ${NEVER}) END,
-    CASE WHEN $11::bigint > 0 THEN (SELECT count(*) FROM due) END, claimed.alarm_revision, a.revision, (
-      SELECT count(*) FROM occurrences AS o
-      WHERE o.bucket = $1 AND o.owner = claimed.owner AND o.alarm_id = claimed.alarm_id
-    ), ${OCCURRENCE.list('claimed')}, ${ALARM.list('a')}
+    CASE WHEN $11::bigint > 0 THEN (SELECT count(*) FROM due) END,
+    p.trigger_at, p.revision, p.triggers, p.last_attempt, p.edition = d.edition, ${OWED.list('p')}, ${ALARM_LIST}
   FROM looked
-  LEFT JOIN claimed ON true
-  LEFT JOIN alarms AS a ON a.bucket = $1 AND a.owner = claimed.owner AND a.id = claimed.alarm_id`,
+  LEFT JOIN p ON true
+  LEFT JOIN definitions AS d ON d.bucket = $1 AND d.owner = p.owner AND d.id = p.alarm_id`,
+  );
+
+/** A locked row stays where it is, so that its location finds it without the index. */
+const CLAIM = claimStatement('claim', 'p.ctid = chosen.location');
+const CLAIM_APART = claimStatement(
+  'claim_apart',
+  'p.owner = chosen.owner AND p.alarm_id = chosen.alarm_id AND p.trigger_at = chosen.trigger_at',
 );
+
+const OWED_AT = 9;
+const ALARM_AT = OWED_AT + OWED_WIDTH;
+const OWNER_AT = ALARM_AT + DEFINITION.members.indexOf('owner');
+const ID_AT = ALARM_AT + DEFINITION.members.indexOf('id');
+
+/** What the row of a claimed occurrence had when it was claimed. */
+export type ClaimedRow = { readonly revision: number; readonly hasAttempt: boolean };
 
 export type ClaimResult = {
   seen: number;
@@ -83,32 +100,27 @@ export type ClaimResult = {
   /** A lower bound of the remaining due occurrences; `undefined` where they were not counted. */
   left: number | undefined;
   claims: Claim[];
-  /** Claims whose alarm was read before a change and whose occurrence was read after it. */
-  stale: Claim[];
-  /** Claims whose alarm has no other pending occurrence, with its revision. */
-  single: { claim: Claim; revision: number }[];
+  /** Claims whose alarm must be read: of triggers, and where an edit happened between the readings of two rows. */
+  incomplete: Claim[];
 };
 
-export function readClaimResult(rows: readonly Row[]): ClaimResult {
+/**
+ * @param onAlone called with each claim whose alarm has no other pending occurrence
+ */
+export function readClaimResult(rows: readonly Row[], onAlone: (claim: Claim, row: ClaimedRow) => void): ClaimResult {
   const [seen, until, next, due] = rows[0] as [number, number | null, number | null, number | null];
   const left = due === null ? undefined : due - seen;
-  const result: ClaimResult = {
-    seen,
-    until: until ?? 0,
-    next: next ?? undefined,
-    left,
-    claims: [],
-    stale: [],
-    single: [],
-  };
+  const result: ClaimResult = { seen, until: until ?? 0, next: next ?? undefined, left, claims: [], incomplete: [] };
   if (next === NEVER) result.next = Infinity;
   for (const row of rows) {
-    const [, , , , revision, revisionOfAlarm, pendingCount] = row;
-    if (revision === null) continue;
-    const claim = { occurrence: OCCURRENCE.read(row, 7), alarm: ALARM.read(row, 7 + OCCURRENCE.members.length) };
+    const triggerAt = row[4] as number | null;
+    if (triggerAt === null) continue;
+    const source = triggerAt === 0 ? 'schedule' : 'trigger';
+    const occurrence = readOccurrence(row, OWED_AT, row[OWNER_AT] as string, row[ID_AT] as string, source)!;
+    const claim = { alarm: readAlarm(row, ALARM_AT), occurrence };
     result.claims.push(claim);
-    if (revision !== revisionOfAlarm) result.stale.push(claim);
-    else if (pendingCount === 1) result.single.push({ claim, revision: revision as number });
+    if (triggerAt !== 0 || row[8] !== true) result.incomplete.push(claim);
+    else if (row[6] === 0) onAlone(claim, { revision: row[5] as number, hasAttempt: row[7] !== null });
   }
   result.claims.sort((one, other) => byDueInstant(one.occurrence, other.occurrence));
   return result;
@@ -161,17 +173,18 @@ export type ClaimRange = {
 /**
  * @param mine whether an owner belongs to the bucket
  * @param depth maximum when counting due occurrences; 0: no count
+ * @param isApart whether tables are distributed over servers
  */
 export function claimCall(
   bucket: number,
   { now, perOwner, standing }: StandingRequest,
   slots: OwnerSlots,
   range: ClaimRange,
-  { mine, depth }: { mine: (owner: string) => boolean; depth: number },
+  { mine, depth, isApart }: { mine: (owner: string) => boolean; depth: number; isApart: boolean },
 ): Call {
   const busy = slots.busy().filter(([owner]) => mine(owner));
   return {
-    statement: CLAIM,
+    statement: isApart ? CLAIM_APART : CLAIM,
     values: [
       bucket,
       now,

@@ -10,6 +10,7 @@ import type { Logger } from '../../../kit/log/log.ts';
 import type { Claim } from '../store.ts';
 import type { Buckets, ClaimOrder, Portion } from './buckets.ts';
 import {
+  type ClaimedRow,
   type ClaimRange,
   type ClaimResult,
   claimCall,
@@ -19,18 +20,27 @@ import {
 } from './claim-query.ts';
 import type { DueIndex } from './due-index.ts';
 import type { PrimaryPool } from './pool.ts';
-import type { ClaimedStates } from './state.ts';
 import { readStates } from './state.ts';
 import type { Row } from './statement.ts';
 
 /** Maximum number of rows of a query, when it widens to get past owners without free slots. */
 const WIDEST_QUERY = 4096;
 
+/** The first query of a claim from a bucket, and its result. */
+type FirstQuery = {
+  range: ClaimRange;
+  isBeginning: boolean;
+  /** Whether it excluded no owner. */
+  isOfAll: boolean;
+  rows: Row[];
+};
+
 type Options = {
   pool: PrimaryPool;
   buckets: Buckets;
   dueIndex: DueIndex;
-  claimed: ClaimedStates;
+  /** The rows of claims that can be completed directly. */
+  claimed: WeakMap<Claim, ClaimedRow>;
   order: ClaimOrder;
   log: Logger;
   /** Called when a statement has failed that may have claimed something. */
@@ -42,46 +52,46 @@ export function prepareClaim({ pool, buckets, dueIndex, claimed, order, log, onF
     claimCall(bucket, request, slots, range, {
       mine: (owner) => buckets.of(owner) === bucket,
       depth: order.countedDue(request.limit),
+      isApart: buckets.distributed !== undefined,
     });
 
   async function take(rows: readonly Row[], slots: OwnerSlots): Promise<ClaimResult> {
-    const found = readClaimResult(rows);
-    for (const { claim, revision } of found.single) claimed.remember(claim, revision);
-    if (found.stale.length > 0) await refreshStale(found.stale);
+    const found = readClaimResult(rows, (claim, row) => claimed.set(claim, row));
+    if (found.incomplete.length > 0) await complete(found.incomplete);
     for (const { occurrence } of found.claims) slots.take(occurrence.owner);
     return found;
   }
 
-  /** Reads alarms again that changed during the claim of their occurrences. */
-  async function refreshStale(stale: Claim[]): Promise<void> {
-    const states = await readStates(
-      pool,
-      buckets,
-      stale.map(({ occurrence }) => ({ owner: occurrence.owner, id: occurrence.alarmId })),
-    );
+  /** Reads the alarms of claims. */
+  async function complete(claims: readonly Claim[]): Promise<void> {
+    const keys = claims.map(({ occurrence: { owner, alarmId } }) => ({ owner, id: alarmId }));
+    const states = await readStates(pool, buckets, keys);
     const alarms = new Map(states.map(({ state: { alarm } }) => [`${alarm.owner} ${alarm.id}`, alarm]));
-    for (const claim of stale) {
+    for (const claim of claims) {
       const { owner, alarmId } = claim.occurrence;
       claim.alarm = alarms.get(`${owner} ${alarmId}`) ?? claim.alarm;
     }
   }
 
   /** Continues in a bucket after the first query, until the limit is reached or nothing more is available. */
-  async function takeUpTo({ bucket, limit }: Portion, first: Row[], request: StandingRequest, slots: OwnerSlots) {
+  async function takeUpTo({ bucket, limit }: Portion, first: FirstQuery, request: StandingRequest, slots: OwnerSlots) {
     const claims: Claim[] = [];
-    const range: ClaimRange = { from: Number.MIN_SAFE_INTEGER, width: limit, limit };
-    let rows = first;
+    const range: ClaimRange = { ...first.range };
+    let { rows } = first;
     for (;;) {
       const found = await take(rows, slots);
       claims.push(...found.claims);
       // Skipped rows belong to owners without free slots, or to another replica.
       if (found.seen < range.width || found.next !== undefined) {
         const full = slots.full().filter((owner) => buckets.of(owner) === bucket);
-        dueIndex.recordQuery(bucket, found.next, full);
+        // Something may be due before the range.
+        dueIndex.recordQuery(bucket, first.isBeginning ? found.next : undefined, full);
         return claims;
       }
       if (claims.length >= limit) {
         dueIndex.recordQuery(bucket, found.until, undefined, found.left);
+        if (first.isOfAll && range.limit === limit && found.claims.length === found.seen)
+          dueIndex.recordClaimed(bucket, found.until, first.isBeginning);
         return claims;
       }
       range.from = found.until;
@@ -102,18 +112,24 @@ export function prepareClaim({ pool, buckets, dueIndex, claimed, order, log, onF
 
   /** Claims from several buckets; returns for each the claims, or why it failed. */
   async function claimFrom(portions: readonly Portion[], request: StandingRequest, slots: OwnerSlots) {
-    const calls = portions.map(({ bucket, limit }) => {
+    const queries = portions.map(({ bucket, limit }) => {
+      const { from, isBeginning } = dueIndex.claimFrom(bucket);
       dueIndex.beginQuery(bucket);
-      return claimCallFor(bucket, request, slots, { from: Number.MIN_SAFE_INTEGER, width: limit, limit });
+      const range = { from, width: limit, limit };
+      const isOfAll = !slots.full().some((owner) => buckets.of(owner) === bucket);
+      return { range, isBeginning, isOfAll, call: claimCallFor(bucket, request, slots, range) };
     });
-    const answers = await buckets.query(pool, calls);
+    const answers = await buckets.query(
+      pool,
+      queries.map(({ call }) => call),
+    );
     return Promise.allSettled(
       answers.map(async (answer, index) => {
         if (answer.status === 'rejected') {
           onFailure();
           throw answer.reason;
         }
-        return takeUpTo(portions[index]!, answer.value, request, slots);
+        return takeUpTo(portions[index]!, { ...queries[index]!, rows: answer.value }, request, slots);
       }),
     );
   }

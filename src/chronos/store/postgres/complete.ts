@@ -2,15 +2,17 @@
 import type { Clock } from '../../../kit/clock/clock.ts';
 import type { AlarmState, Attempt, Occurrence, Transition } from '../../alarm/alarm.ts';
 import { checkAttempt, checkTransition, withoutClaim } from '../difference.ts';
-import type { ClaimKey, Completion, CompletionResult } from '../store.ts';
+import type { Claim, ClaimKey, Completion, CompletionResult } from '../store.ts';
 import { abandonedAttempts } from './attempts.ts';
 import type { Buckets } from './buckets.ts';
 import type { Change } from './change.ts';
+import type { ClaimedRow } from './claim-query.ts';
+import { Deliveries } from './deliver.ts';
+import { earliestDue } from './due-index.ts';
 import type { PrimaryPool } from './pool.ts';
 import type { Versioned } from './rows.ts';
-import type { ClaimedStates } from './state.ts';
 import { type AlarmKey, readStates } from './state.ts';
-import { retryUntilUncontended, writeChanges } from './write.ts';
+import { callsOf, retryUntilUncontended, writeAll } from './write.ts';
 
 /** How one claim ends. */
 export type Settlement = {
@@ -78,7 +80,8 @@ export async function settleAll(
   const alarms = alarmsOf(settlements);
   return retryUntilUncontended(clock, async () => {
     const { results, changes } = settleOn(await readStates(pool, buckets, alarms), settlements, now());
-    return changes.length === 0 || (await writeChanges(pool, buckets, [changes])) ? results : undefined;
+    if (changes.length === 0) return results;
+    return (await writeAll(pool, callsOf(buckets.of(alarms[0]!.owner), changes))) ? results : undefined;
   });
 }
 
@@ -89,78 +92,67 @@ function settleOn(states: readonly Versioned[], settlements: readonly Settlement
 }
 
 export type Completions = Settling & {
-  claimed: ClaimedStates;
-  /** Called with each alarm's state when it is written. */
-  onState: (state: AlarmState) => void;
+  /** The rows of claims that can be completed directly. */
+  claimed: WeakMap<Claim, ClaimedRow>;
+  /** Called with the next due instant of an alarm when its outcome is written. */
+  noteDue: (owner: string, dueAt: number) => void;
 };
 
 /** Buckets whose outcomes are written in one transaction, where one server has all of them. */
 const TOGETHER = 16;
 
-/** The result of a part of a batch before it is written. */
-type Settled = { results: CompletionResult[]; changes: Change[] };
+type Part = readonly [bucket: number, completions: readonly Completion[]];
 
-export function prepareComplete({ claimed, onState, ...settling }: Completions) {
+export function prepareComplete({ claimed, noteDue, ...settling }: Completions) {
   const { pool, buckets, now } = settling;
-
-  /** Settles on the cached states of the claims; returns nothing when they seem to be outdated. */
-  async function settleCached(settlements: readonly Settlement[]): Promise<Settled | undefined> {
-    const states = new Map<string, Versioned>();
-    for (const { key } of settlements) {
-      const cached = claimed.take(key);
-      if (cached) states.set(nameOf(cached.state.alarm), cached);
-    }
-    if (states.size === 0) return undefined;
-    const others = alarmsOf(settlements).filter((alarm) => !states.has(nameOf(alarm)));
-    const read = others.length > 0 ? await readStates(pool, buckets, others) : [];
-    try {
-      return settleOn([...states.values(), ...read], settlements, now());
-    } catch {
-      // The cached state may be outdated. A settlement on the current state decides.
-      return undefined;
-    }
-  }
 
   const settlementOf = ({ key, attempt, settle }: Completion): Settlement => {
     const observed: Transition = (state) => {
       const wanted = settle(state);
-      onState(wanted);
+      const due = earliestDue(wanted);
+      if (due !== undefined) noteDue(key.owner, due);
       return wanted;
     };
     return { key, attempt: () => attempt, settle: observed };
   };
 
-  /**
-   * Settles parts, each about owners of one bucket. They share one transaction unless another change intervened; then
-   * each has its own.
-   */
-  async function settleParts(parts: readonly (readonly Settlement[])[]): Promise<CompletionResult[][]> {
-    const settled = await Promise.all(parts.map(settleCached));
-    const batches = settled.flatMap((part) => (part && part.changes.length > 0 ? [part.changes] : []));
-    const written = batches.length === 0 || (await writeChanges(pool, buckets, batches));
-    return Promise.all(
-      parts.map((settlements, index) => {
-        const part = settled[index];
-        const done = part && (written || part.changes.length === 0);
-        return done ? part.results : settleAll(settling, settlements);
-      }),
-    );
+  /** Prepares the statements that write a part: deliveries directly, the rest after reading its alarms. */
+  async function prepare([bucket, completions]: Part) {
+    const deliveries = new Deliveries();
+    const rest = completions.filter((completion) => !deliveries.add(completion, claimed));
+    const calls = deliveries.calls(bucket);
+    const results = new Map<Completion, CompletionResult>(completions.map((each) => [each, 'applied']));
+    if (rest.length > 0) {
+      const settlements = rest.map(settlementOf);
+      const settled = settleOn(await readStates(pool, buckets, alarmsOf(settlements)), settlements, now());
+      if (settled.changes.length > 0) calls.push(...callsOf(bucket, settled.changes));
+      rest.forEach((completion, index) => void results.set(completion, settled.results[index]!));
+    }
+    for (const { owner, dueAt } of deliveries.due) noteDue(owner, dueAt);
+    return { calls, results: completions.map((completion) => results.get(completion)!) };
+  }
+
+  /** Completes parts in one transaction unless another change intervened; then each part has its own. */
+  async function completeParts(parts: readonly Part[]): Promise<CompletionResult[][]> {
+    const prepared = await Promise.all(parts.map(prepare));
+    const calls = prepared.flatMap((part) => part.calls);
+    if (calls.length === 0 || (await writeAll(pool, calls))) return prepared.map(({ results }) => results);
+    return Promise.all(parts.map(([, those]) => settleAll(settling, those.map(settlementOf))));
   }
 
   return async (completions: readonly Completion[]): Promise<CompletionResult[]> => {
-    const grouped = buckets.group(completions, ({ key }) => key.owner);
-    const parts = grouped.map(([, those]) => those.map(settlementOf));
+    const parts = buckets.group(completions, ({ key }) => key.owner);
     // With several servers, a transaction covers only one of them.
     const atOnce = buckets.distributed ? 1 : TOGETHER;
     const chunks = Array.from({ length: Math.ceil(parts.length / atOnce) }, (_, n) =>
       parts.slice(n * atOnce, (n + 1) * atOnce),
     );
-    const settled = (await Promise.all(chunks.map(settleParts))).flat();
-    if (grouped.length === 1) return settled[0]!;
+    const settled = (await Promise.all(chunks.map(completeParts))).flat();
+    if (parts.length === 1) return settled[0]!;
     const results = new Map<Completion, CompletionResult>();
-    grouped.forEach(([, those], group) => {
+    parts.forEach(([, those], part) => {
       those.forEach((completion, index) => {
-        results.set(completion, settled[group]![index]!);
+        results.set(completion, settled[part]![index]!);
       });
     });
     return completions.map((completion) => results.get(completion)!);

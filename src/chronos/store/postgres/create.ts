@@ -7,7 +7,7 @@ import { Batcher, ItemFailure } from './batch.ts';
 import type { Buckets } from './buckets.ts';
 import { countOpen, storedOf, takeOffStored } from './owners.ts';
 import type { PrimaryPool } from './pool.ts';
-import { ALARM, OCCURRENCE } from './rows.ts';
+import { DEFINITION, OWED, PROGRESS } from './rows.ts';
 import { findByKey } from './state.ts';
 import { type Row, statement } from './statement.ts';
 
@@ -27,8 +27,9 @@ const BOUNDS = {
 /** How often a create is retried when it seemed possible and then failed. */
 const ROUNDS = 10;
 
-const OCCURRENCES_AT = 3 + ALARM.members.length;
-const STORED_AT = OCCURRENCES_AT + OCCURRENCE.members.length;
+const PROGRESS_AT = 3 + DEFINITION.members.length;
+const OWED_AT = PROGRESS_AT + PROGRESS.members.length;
+const STORED_AT = OWED_AT + OWED.members.length;
 
 /**
  * Stores the alarms without an obstacle and returns their ids: the owner is within the limit, and id and key are
@@ -40,7 +41,8 @@ const INSERT = statement(
   'create',
   `
   WITH entry AS (
-    SELECT * FROM unnest(${ALARM.arrays(3)}, $${STORED_AT + 2}::bigint[]) WITH ORDINALITY AS e (${ALARM.list()}, bytes, place)
+    SELECT * FROM unnest(${DEFINITION.arrays(3)}, ${PROGRESS.arrays(PROGRESS_AT)}, ${OWED.arrays(OWED_AT)},
+      $${STORED_AT + 2}::bigint[]) WITH ORDINALITY AS e (${DEFINITION.list()}, ${PROGRESS.list()}, ${OWED.list()}, bytes, place)
   ), admitted AS (
     INSERT INTO owners (bucket, owner, open_at_most, stored_alarms, stored_bytes)
     SELECT $1::bigint, owner, count(*), count(*), sum(bytes) FROM entry GROUP BY owner
@@ -54,21 +56,23 @@ const INSERT = statement(
         AND owners.stored_bytes + excluded.stored_bytes <= $${STORED_AT + 1}::bigint
     RETURNING owner
   ), stored AS (
-    INSERT INTO alarms (bucket, revision, ${ALARM.list()})
-    SELECT $1::bigint, 0, ${ALARM.list('entry')} FROM entry JOIN admitted ON admitted.owner = entry.owner
+    INSERT INTO definitions (bucket, edition, held_key, ${DEFINITION.list()})
+    SELECT $1::bigint, 0, entry.idempotency_key, ${DEFINITION.list('entry')}
+    FROM entry JOIN admitted ON admitted.owner = entry.owner
     ORDER BY entry.owner, entry.idempotency_key, entry.place
     ON CONFLICT DO NOTHING
     RETURNING owner, id
   ), owed AS (
-    INSERT INTO occurrences (bucket, alarm_revision, ${OCCURRENCE.list()})
-    SELECT $1::bigint, 0, ${OCCURRENCE.list('o')}
-    FROM unnest(${OCCURRENCE.arrays(OCCURRENCES_AT)}) AS o (${OCCURRENCE.list()})
-    JOIN stored ON stored.owner = o.owner AND stored.id = o.alarm_id
+    INSERT INTO progress (bucket, owner, alarm_id, trigger_at, triggers, edition, revision, ${PROGRESS.list()}, ${OWED.list()})
+    SELECT $1::bigint, entry.owner, entry.id, 0, 0, 0, 0, ${PROGRESS.list('entry')}, ${OWED.list('entry')}
+    FROM entry JOIN stored ON stored.owner = entry.owner AND stored.id = entry.id
   )
   SELECT owner, id FROM stored UNION ALL SELECT owner, NULL FROM admitted`,
 );
 
-const OWNER_AT = 3 + ALARM.members.indexOf('owner');
+const OWNER_AT = 3 + DEFINITION.members.indexOf('owner');
+const ID_AT = 3 + DEFINITION.members.indexOf('id');
+const KEY_AT = 3 + DEFINITION.members.indexOf('idempotencyKey');
 
 /** The same for a single alarm, the common batch at low load; it takes half the time. */
 const INSERT_ONE = statement(
@@ -84,19 +88,21 @@ const INSERT_ONE = statement(
         AND owners.stored_bytes + excluded.stored_bytes <= $${STORED_AT + 1}::bigint
     RETURNING owner
   ), stored AS (
-    INSERT INTO alarms (bucket, revision, ${ALARM.list()}) SELECT $1::bigint, 0, ${ALARM.scalars(3)} FROM admitted
+    INSERT INTO definitions (bucket, edition, held_key, ${DEFINITION.list()})
+    SELECT $1::bigint, 0, $${KEY_AT}::text, ${DEFINITION.scalars(3)} FROM admitted
     ON CONFLICT DO NOTHING
     RETURNING owner, id
   ), owed AS (
-    INSERT INTO occurrences (bucket, alarm_revision, ${OCCURRENCE.list()})
-    SELECT $1::bigint, 0, ${OCCURRENCE.scalars(OCCURRENCES_AT)} FROM stored
+    INSERT INTO progress (bucket, owner, alarm_id, trigger_at, triggers, edition, revision, ${PROGRESS.list()}, ${OWED.list()})
+    SELECT $1::bigint, $${OWNER_AT}::text, $${ID_AT}::text, 0, 0, 0, 0, ${PROGRESS.scalars(PROGRESS_AT)}, ${OWED.scalars(OWED_AT)}
+    FROM stored
   )
   SELECT owner, id FROM stored UNION ALL SELECT owner, NULL FROM admitted`,
 );
 
 const KNOWN = statement(
   'known_ids',
-  'SELECT id FROM alarms WHERE bucket = $1 AND owner = $2 AND id = ANY ($3::text[])',
+  'SELECT id FROM definitions WHERE bucket = $1 AND owner = $2 AND id = ANY ($3::text[])',
 );
 
 type Outcome = CreateResult | ItemFailure;
@@ -164,13 +170,17 @@ class Creates {
     const [{ alarm, occurrence, maxActive, maxStored, maxBytes, bytes }] = requests as [CreateRequest];
     const bucket = this.#buckets.of(alarm.owner);
     if (requests.length === 1) {
-      const rows = [...ALARM.bindOne(alarm), ...OCCURRENCE.bindOne(occurrence)];
+      const rows = [...DEFINITION.bindOne(alarm), ...PROGRESS.bindOne(alarm), ...OWED.bindOne(occurrence)];
       return this.#pool.query(INSERT_ONE, [bucket, maxActive, ...rows, maxStored, maxBytes, bytes]);
     }
-    const alarms = ALARM.bind(requests.map((request) => request.alarm));
-    const occurrences = OCCURRENCE.bind(requests.map((request) => request.occurrence));
+    const alarms = requests.map((request) => request.alarm);
+    const rows = [
+      ...DEFINITION.bind(alarms),
+      ...PROGRESS.bind(alarms),
+      ...OWED.bind(requests.map((request) => request.occurrence)),
+    ];
     const weights = requests.map((request) => request.bytes);
-    return this.#pool.query(INSERT, [bucket, maxActive, ...alarms, ...occurrences, maxStored, maxBytes, weights]);
+    return this.#pool.query(INSERT, [bucket, maxActive, ...rows, maxStored, maxBytes, weights]);
   }
 
   /** Determines the obstacles to one owner's requests, and stores those without any. */

@@ -6,21 +6,16 @@ import { type Statement, statement } from './statement.ts';
 /** Attempts and turn reports that one call deletes: a long ledger is deleted in steps. */
 const LEDGER_ROWS_AT_ONCE = 2000;
 
-/** No claim and no waiting trigger. The pending occurrence of a failed alarm is parked. */
-const NOTHING_RUNS = `NOT EXISTS (
-      SELECT 1 FROM occurrences AS o WHERE o.bucket = $1 AND o.owner = a.owner AND o.alarm_id = a.id
-        AND (o.holder IS NOT NULL OR o.due_at IS NOT NULL))`;
-
-/** Alarms that an earlier version ended have no end time. They ended after their last fire and after they were due. */
+/** The rows of alarms that ended. Nothing of them runs: no claim, no retry and no waiting trigger. */
 const ENDED = `
-    SELECT owner, id FROM alarms AS a
-    WHERE bucket = $1 AND over_from < $2 AND status IN ('fired', 'cancelled', 'failed') AND updated_at < $2
-      AND COALESCE(last_fired_at, 0) < $2 AND (status = 'cancelled' OR COALESCE(fire_at, 0) < $2) AND ${NOTHING_RUNS}
-    ORDER BY over_from LIMIT $3`;
+    SELECT owner, alarm_id AS id FROM progress AS p
+    WHERE bucket = $1 AND ended AND aged_at < $2 AND claimed_at IS NULL AND due_at IS NULL AND triggers = 0
+    ORDER BY aged_at LIMIT $3`;
 
 const CANCELLED = `
-    SELECT owner, id FROM alarms AS a WHERE bucket = $1 AND owner = $2 AND aside = 'cancelled' AND ${NOTHING_RUNS}
-    ORDER BY id LIMIT $3`;
+    SELECT owner, alarm_id AS id FROM progress AS p
+    WHERE bucket = $1 AND owner = $2 AND status = 'cancelled' AND claimed_at IS NULL AND due_at IS NULL AND triggers = 0
+    ORDER BY alarm_id LIMIT $3`;
 
 type Deletion = { ledger: Statement; alarms: Statement };
 
@@ -35,9 +30,9 @@ function deletion(name: string, which: string): Deletion {
       `
       WITH old AS (${which}
       ), attempts AS (
-        DELETE FROM fire_attempts WHERE bucket = $1 AND (owner, alarm_id, started_at, fire_id, attempt) IN (
-          SELECT f.owner, f.alarm_id, f.started_at, f.fire_id, f.attempt
-          FROM fire_attempts AS f JOIN old ON f.bucket = $1 AND f.owner = old.owner AND f.alarm_id = old.id
+        DELETE FROM ledger WHERE bucket = $1 AND (owner, alarm_id, started_at, scheduled_for, attempt) IN (
+          SELECT f.owner, f.alarm_id, f.started_at, f.scheduled_for, f.attempt
+          FROM ledger AS f JOIN old ON f.bucket = $1 AND f.owner = old.owner AND f.alarm_id = old.id
           LIMIT ${LEDGER_ROWS_AT_ONCE})
       )
       DELETE FROM fire_receipts WHERE bucket = $1 AND (owner, alarm_id, fire_id, stage) IN (
@@ -50,18 +45,20 @@ function deletion(name: string, which: string): Deletion {
       `
       WITH old AS (${which} FOR UPDATE SKIP LOCKED
       ), gone AS (
-        DELETE FROM alarms AS a USING old
-        WHERE a.bucket = $1 AND a.owner = old.owner AND a.id = old.id
-          AND NOT EXISTS (SELECT 1 FROM fire_attempts AS f WHERE f.bucket = $1 AND f.owner = a.owner AND f.alarm_id = a.id)
-          AND NOT EXISTS (SELECT 1 FROM fire_receipts AS r WHERE r.bucket = $1 AND r.owner = a.owner AND r.alarm_id = a.id)
-        RETURNING a.owner, a.id,
-          1024 + octet_length(a.wake_message) + COALESCE(octet_length(a.payload), 0) + octet_length(a.label) AS bytes
-      ), owed AS (
-        DELETE FROM occurrences AS o USING gone WHERE o.bucket = $1 AND o.owner = gone.owner AND o.alarm_id = gone.id
+        DELETE FROM progress AS p USING old
+        WHERE p.bucket = $1 AND p.owner = old.owner AND p.alarm_id = old.id AND p.trigger_at = 0
+          AND NOT EXISTS (SELECT 1 FROM ledger AS f WHERE f.bucket = $1 AND f.owner = p.owner AND f.alarm_id = p.alarm_id)
+          AND NOT EXISTS (
+            SELECT 1 FROM fire_receipts AS r WHERE r.bucket = $1 AND r.owner = p.owner AND r.alarm_id = p.alarm_id)
+        RETURNING p.owner, p.alarm_id
+      ), defined AS (
+        DELETE FROM definitions AS d USING gone WHERE d.bucket = $1 AND d.owner = gone.owner AND d.id = gone.alarm_id
+        RETURNING d.owner,
+          1024 + octet_length(d.wake_message) + COALESCE(octet_length(d.payload), 0) + octet_length(d.label) AS bytes
       ), counted AS (
         UPDATE owners AS w SET stored_alarms = GREATEST(w.stored_alarms - less.alarms, 0),
           stored_bytes = GREATEST(w.stored_bytes - less.bytes, 0)
-        FROM (SELECT owner, count(*) AS alarms, sum(bytes)::bigint AS bytes FROM gone GROUP BY owner) AS less
+        FROM (SELECT owner, count(*) AS alarms, sum(bytes)::bigint AS bytes FROM defined GROUP BY owner) AS less
         WHERE w.bucket = $1 AND w.owner = less.owner
       )
       SELECT count(*) FROM gone`,

@@ -15,7 +15,7 @@ export const FRESH_MS = 250;
 const NEXT = statement(
   'next_due',
   `
-  SELECT look_at FROM occurrences
+  SELECT look_at FROM progress
   WHERE bucket = $1 AND look_at IS NOT NULL AND holder IS NULL AND owner <> ALL ($2::text[])
   ORDER BY look_at LIMIT 1`,
 );
@@ -31,7 +31,12 @@ type Entry = {
   queriedAt: number;
   /** The earliest due time that was stored since a query began. */
   stored: number;
+  /** This replica has claimed everything that was due before, as far as it was there at a time of the monotonic clock. */
+  claimedTo: number;
+  claimedToAt: number;
 };
+
+const BEGINNING = Number.MIN_SAFE_INTEGER;
 
 /** The earliest due time of the alarm's unclaimed occurrences. */
 export function earliestDue({ occurrences }: AlarmState): number | undefined {
@@ -49,9 +54,36 @@ export class DueIndex {
   constructor(buckets: Buckets, clock: Clock) {
     this.#buckets = buckets;
     this.#clock = clock;
-    this.#entries = buckets
-      .all()
-      .map(() => ({ due: undefined, excluded: [], remaining: undefined, queriedAt: 0, stored: Infinity }));
+    this.#entries = buckets.all().map(() => ({
+      due: undefined,
+      excluded: [],
+      remaining: undefined,
+      queriedAt: 0,
+      stored: Infinity,
+      claimedTo: BEGINNING,
+      claimedToAt: 0,
+    }));
+  }
+
+  /**
+   * Where a claim from a bucket begins. In a backlog it is where the last one ended, because the index has an entry for
+   * every row that was claimed since the last vacuum. A claim from the beginning finds now and then what others added.
+   */
+  claimFrom(bucket: number): { from: number; isBeginning: boolean } {
+    const { claimedTo, claimedToAt } = this.#entries[bucket]!;
+    const from = this.#clock.monotonic() - claimedToAt <= FRESH_MS ? claimedTo : BEGINNING;
+    return { from, isBeginning: from === BEGINNING };
+  }
+
+  /**
+   * A query took all rows that it read, up to a due time.
+   *
+   * @param isBeginning whether it began at the beginning
+   */
+  recordClaimed(bucket: number, until: number, isBeginning: boolean): void {
+    const entry = this.#entries[bucket]!;
+    entry.claimedTo = Math.min(until, entry.stored);
+    if (isBeginning) entry.claimedToAt = this.#clock.monotonic();
   }
 
   /** A query of a bucket begins; {@link recordQuery} ends it. */
@@ -75,20 +107,24 @@ export class DueIndex {
   /** This process has stored the alarm in this state. */
   recordStored(state: AlarmState): void {
     const due = earliestDue(state);
-    if (due !== undefined) this.noteDue(this.#buckets.of(state.alarm.owner), due);
+    if (due !== undefined) this.noteDue(this.#buckets.of(state.alarm.owner), due, state.alarm.owner);
   }
 
-  /** An occurrence in the bucket may be due at that instant. */
-  noteDue(bucket: number, due: number): void {
+  /** An occurrence in the bucket, of this owner if it is known, may be due at that instant. */
+  noteDue(bucket: number, due: number, owner?: string): void {
     const entry = this.#entries[bucket];
     if (!entry) return;
     entry.stored = Math.min(entry.stored, due);
-    if (entry.due !== undefined) entry.due = Math.min(entry.due, due);
+    entry.claimedTo = Math.min(entry.claimedTo, due);
+    const isExcluded = owner !== undefined && entry.excluded?.includes(owner);
+    if (entry.due !== undefined && !isExcluded) entry.due = Math.min(entry.due, due);
   }
 
   /** A pending occurrence may have been removed. */
   invalidate(bucket: number): void {
-    this.#entries[bucket]!.due = undefined;
+    const entry = this.#entries[bucket]!;
+    entry.due = undefined;
+    entry.claimedTo = BEGINNING;
   }
 
   /** A lower bound of the due occurrences beyond the limit of the last query. */

@@ -5,6 +5,7 @@
  * statements and transactions. So the search is repeated, in growing intervals, before the replica is forgotten.
  */
 import type { Logger } from '../../../kit/log/log.ts';
+import { fireIdOf } from '../../../wire/fire-id.ts';
 import { interruptedAttempt } from '../../alarm/settlement.ts';
 import { interruptedState } from '../difference.ts';
 import type { Claim, ClaimKey } from '../store.ts';
@@ -27,7 +28,7 @@ const MOST_OF_ONE = 32_768;
 const CLAIMS = statement(
   'claims_of',
   `
-  SELECT owner, alarm_id, fire_id, fence FROM occurrences
+  SELECT owner, alarm_id, scheduled_for, fence FROM progress
   WHERE bucket = $1 AND look_at <= $2 AND holder = $3 AND claimed_at <= $4 LIMIT $5::bigint`,
 );
 
@@ -185,7 +186,10 @@ export class OrphanedClaims {
           continue;
         }
         const keys = answer.value
-          .map(([owner, alarmId, fireId, fence]) => ({ owner, alarmId, fireId, fence }) as ClaimKey)
+          .map(([owner, alarmId, scheduledFor, fence]) => {
+            const fireId = fireIdOf(alarmId as string, scheduledFor as number);
+            return { owner, alarmId, fireId, fence } as ClaimKey;
+          })
           .filter((key) => wanted.isOrphaned?.(key) ?? true);
         for (let from = 0; from < keys.length; from += STEP)
           ended += await this.#settle(open[index]!, keys.slice(from, from + STEP), wanted.endedAt);

@@ -58,7 +58,7 @@ export async function storedOf(
 
 const WAITING_TRIGGERS = statement(
   'waiting_triggers',
-  `SELECT count(*) FROM occurrences WHERE bucket = $1 AND owner = $2 AND source = 'trigger' AND due_at IS NOT NULL`,
+  `SELECT count(*) FROM progress WHERE bucket = $1 AND owner = $2 AND trigger_at <> 0 AND due_at IS NOT NULL`,
 );
 
 /** How many triggers of an owner's alarms wait for delivery. */
@@ -87,12 +87,7 @@ const LOCK = statement(
 
 const COUNT = statement(
   'count_open',
-  `
-  SELECT (
-    SELECT count(*) FROM alarms AS a
-    JOIN (SELECT DISTINCT alarm_id FROM occurrences WHERE bucket = $1 AND owner = $2) AS o ON o.alarm_id = a.id
-    WHERE a.bucket = $1 AND a.owner = $2 AND a.status = 'active'
-  ) + (SELECT count(*) FROM alarms WHERE bucket = $1 AND owner = $2 AND aside = 'paused')`,
+  `SELECT count(*) FROM progress WHERE bucket = $1 AND owner = $2 AND status IN ('active', 'paused') AND status <> 'fired'`,
 );
 
 const SET = statement('set_open', 'UPDATE owners SET open_at_most = $3 WHERE bucket = $1 AND owner = $2');

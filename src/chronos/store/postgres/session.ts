@@ -22,6 +22,7 @@ const SETTINGS: Record<string, string> = {
   synchronous_commit: 'on',
   enable_seqscan: 'off',
   enable_mergejoin: 'off',
+  random_page_cost: '1.1',
   plan_cache_mode: 'force_generic_plan',
   jit: 'off',
 };

@@ -2,18 +2,10 @@
 
 import { ALARM_KINDS, ALARM_STATUSES } from '../../../wire/alarm-fields.ts';
 import type { Alarm, AlarmState } from '../../alarm/alarm.ts';
-import {
-  type AlarmFilter,
-  type AlarmSearch,
-  type Claim,
-  type ClaimKey,
-  lowerCaseAscii,
-  SEARCH_STEP,
-  type UpcomingRequest,
-} from '../store.ts';
+import { type AlarmFilter, type AlarmSearch, lowerCaseAscii, SEARCH_STEP, type UpcomingRequest } from '../store.ts';
 import type { Buckets } from './buckets.ts';
 import type { Executor, PrimaryPool } from './pool.ts';
-import { readState, STATE_COLUMNS, type Versioned } from './rows.ts';
+import { ALARM_ROWS, LAST, readState, STATE_COLUMNS, type Versioned, withDefinition, withProgress } from './rows.ts';
 import { type Call, statement } from './statement.ts';
 
 /** Sorts after every id. */
@@ -21,14 +13,13 @@ const AFTER_ALL = '\u{10ffff}';
 
 const NEWEST = statement(
   'list',
-  `SELECT ${STATE_COLUMNS} FROM alarms AS a WHERE a.bucket = $1 AND a.owner = $2 AND a.id < $3
-   ORDER BY a.id DESC LIMIT $4`,
+  `SELECT ${STATE_COLUMNS} FROM ${ALARM_ROWS} WHERE d.bucket = $1 AND d.owner = $2 AND d.id < $3
+   ORDER BY d.id DESC LIMIT $4`,
 );
 
 /**
- * One index scan for each set of statuses: active alarms have a pending occurrence; paused, cancelled and failed ones
- * are flagged; the rest has fired. Only the last scan skips other alarms: at most as many as the owner has open or
- * flagged.
+ * One index scan for each status. Only the scan for fired ones skips other alarms: at most as many as the owner has open,
+ * cancelled or failed.
  */
 const FILTERED = statement(
   'list_filtered',
@@ -36,31 +27,24 @@ const FILTERED = statement(
   SELECT ${STATE_COLUMNS}
   FROM (
     SELECT id FROM (
-      (SELECT a.id
-       FROM (
-         SELECT DISTINCT alarm_id FROM occurrences WHERE bucket = $1 AND owner = $2 AND alarm_id < $3
-         ORDER BY alarm_id DESC
-       ) AS o
-       JOIN alarms AS a ON a.bucket = $1 AND a.owner = $2 AND a.id = o.alarm_id
-       WHERE 'active' = ANY ($5::text[]) AND a.status = 'active' AND a.kind = ANY ($6::text[])
-       ORDER BY a.id DESC LIMIT $4)
-      UNION ALL
-      (SELECT id FROM alarms
-       WHERE 'fired' = ANY ($5::text[]) AND bucket = $1 AND owner = $2 AND id < $3
-         AND status = 'fired' AND kind = ANY ($6::text[])
-       ORDER BY id DESC LIMIT $4)
-      UNION ALL
-      SELECT aside.id
+      SELECT found.id
       FROM unnest($5::text[]) AS s (status) CROSS JOIN LATERAL (
-        SELECT id FROM alarms
-        WHERE bucket = $1 AND owner = $2 AND aside = s.status AND id < $3 AND kind = ANY ($6::text[])
-        ORDER BY id DESC LIMIT $4
-      ) AS aside
+        SELECT d.id FROM progress AS p ${withDefinition('$2', 'p.alarm_id')}
+        WHERE p.bucket = $1 AND p.owner = $2 AND p.status = s.status AND p.status <> 'fired' AND p.alarm_id < $3
+          AND d.kind = ANY ($6::text[])
+        ORDER BY p.alarm_id DESC LIMIT $4
+      ) AS found
+      UNION ALL
+      (SELECT d.id FROM progress AS p ${withDefinition('$2', 'p.alarm_id')}
+       WHERE 'fired' = ANY ($5::text[]) AND p.bucket = $1 AND p.owner = $2 AND p.alarm_id < $3 AND p.status = 'fired'
+         AND d.kind = ANY ($6::text[])
+       ORDER BY p.alarm_id DESC LIMIT $4)
     ) AS found
     ORDER BY id DESC LIMIT $4
   ) AS page
-  JOIN alarms AS a ON a.bucket = $1 AND a.owner = $2 AND a.id = page.id
-  ORDER BY a.id DESC`,
+  ${withDefinition('$2', 'page.id')}
+  ${withProgress('$2', 'page.id')}
+  ORDER BY d.id DESC`,
 );
 
 export async function list(
@@ -87,7 +71,7 @@ export async function list(
 const LAST_READ = statement(
   'search_step',
   `SELECT min(id), count(*) FROM (
-     SELECT id FROM alarms WHERE bucket = $1 AND owner = $2 AND id < $3 ORDER BY id DESC LIMIT ${SEARCH_STEP}) AS step`,
+     SELECT id FROM definitions WHERE bucket = $1 AND owner = $2 AND id < $3 ORDER BY id DESC LIMIT ${SEARCH_STEP}) AS step`,
 );
 
 /**
@@ -98,12 +82,12 @@ const LAST_READ = statement(
 const folded = (bytes: string) => `lower(encode(${bytes}, 'escape') COLLATE "C")`;
 const SEARCH = statement(
   'search',
-  `SELECT ${STATE_COLUMNS} FROM alarms AS a
-   WHERE a.bucket = $1 AND a.owner = $2 AND a.id < $3 AND a.id >= $4
-     AND ($5::text IS NULL OR a.status = $5) AND ($6::text IS NULL OR a.kind = $6)
-     AND (strpos(${folded("convert_to(a.label, 'UTF8')")}, ${folded('$7::bytea')}) > 0
-       OR strpos(${folded('a.wake_message')}, ${folded('$7::bytea')}) > 0)
-   ORDER BY a.id DESC LIMIT $8`,
+  `SELECT ${STATE_COLUMNS} FROM ${ALARM_ROWS}
+   WHERE d.bucket = $1 AND d.owner = $2 AND d.id < $3 AND d.id >= $4
+     AND ($5::text IS NULL OR p.status = $5) AND ($6::text IS NULL OR d.kind = $6)
+     AND (strpos(${folded("convert_to(d.label, 'UTF8')")}, ${folded('$7::bytea')}) > 0
+       OR strpos(${folded('d.wake_message')}, ${folded('$7::bytea')}) > 0)
+   ORDER BY d.id DESC LIMIT $8`,
 );
 
 const contains = (text: string, { label, wakeMessage }: Alarm) => {
@@ -127,20 +111,18 @@ export async function search(
   return { found: states.filter(({ alarm }) => contains(text, alarm)), reached };
 }
 
-/**
- * One owner's pending occurrences are sorted as a whole: an index by owner and instant would cost every fire a page.
- */
+/** One owner's active alarms are sorted as a whole: an index by owner and instant would cost every fire a page. */
 const UPCOMING = statement(
   'upcoming',
   `SELECT ${STATE_COLUMNS}
    FROM (
-     SELECT o.alarm_id, o.due_at FROM occurrences AS o
-     JOIN alarms AS a ON a.bucket = $1 AND a.owner = $2 AND a.id = o.alarm_id
-     WHERE o.bucket = $1 AND o.owner = $2 AND o.source = 'schedule' AND o.due_at IS NOT NULL AND o.due_at <= $5::bigint
-       AND (o.due_at, o.alarm_id) > ($3::bigint, $4::text) AND a.status = 'active'
-     ORDER BY o.due_at, o.alarm_id LIMIT $6
+     SELECT alarm_id, due_at FROM progress
+     WHERE bucket = $1 AND owner = $2 AND status = 'active' AND due_at IS NOT NULL AND due_at <= $5::bigint
+       AND (due_at, alarm_id) > ($3::bigint, $4::text)
+     ORDER BY due_at, alarm_id LIMIT $6
    ) AS page
-   JOIN alarms AS a ON a.bucket = $1 AND a.owner = $2 AND a.id = page.alarm_id
+   ${withDefinition('$2', 'page.alarm_id')}
+   ${withProgress('$2', 'page.alarm_id')}
    ORDER BY page.due_at, page.alarm_id`,
 );
 
@@ -161,7 +143,7 @@ const COUNT = statement(
   'count_due',
   `
   SELECT count(*) FROM (
-    SELECT 1 FROM occurrences
+    SELECT 1 FROM progress
     WHERE bucket = $1 AND look_at <= $2::bigint AND holder IS NULL LIMIT $3::bigint) AS due`,
 );
 
@@ -175,45 +157,18 @@ export async function countDue(
   return Math.min(due, atMost);
 }
 
-/** More than are in flight at once; the rest are claims without an outcome. */
-const MOST = 1024;
-
-export class ClaimedStates {
-  readonly #states = new Map<string, Versioned>();
-
-  /**
-   * @param claim of an alarm without other pending occurrences
-   */
-  remember({ alarm, occurrence }: Claim, revision: number): void {
-    this.#states.set(occurrence.fireId, { revision, state: { alarm, occurrences: [occurrence] } });
-    if (this.#states.size <= MOST) return;
-    const [oldest] = this.#states.keys();
-    this.#states.delete(oldest!);
-  }
-
-  /** Returns a state, once. */
-  take({ owner, fireId, fence }: ClaimKey): Versioned | undefined {
-    const remembered = this.#states.get(fireId);
-    if (!remembered) return undefined;
-    this.#states.delete(fireId);
-    const [held] = remembered.state.occurrences;
-    return held?.owner === owner && held.fence === fence ? remembered : undefined;
-  }
-}
-
 const BY_ID = statement(
   'states_by_id',
   `
-  SELECT ${STATE_COLUMNS}
+  SELECT ${STATE_COLUMNS}, ${LAST.list('p')}
   FROM unnest($2::text[], $3::text[]) AS wanted (owner, id)
-  JOIN alarms AS a ON a.bucket = $1 AND a.owner = wanted.owner AND a.id = wanted.id`,
+  ${withDefinition('wanted.owner', 'wanted.id')}
+  ${withProgress('wanted.owner', 'wanted.id')}`,
 );
 
 const BY_KEY = statement(
   'state_by_key',
-  `
-  SELECT ${STATE_COLUMNS} FROM alarms AS a
-  WHERE a.bucket = $1 AND a.owner = $2 AND a.held_key = $3`,
+  `SELECT ${STATE_COLUMNS} FROM ${ALARM_ROWS} WHERE d.bucket = $1 AND d.owner = $2 AND d.held_key = $3`,
 );
 
 /** Whether a text column can store all these texts. */

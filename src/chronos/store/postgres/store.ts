@@ -5,13 +5,14 @@ import { ReveilleError } from '../../../wire/errors.ts';
 import type { AlarmState } from '../../alarm/alarm.ts';
 import { firstBuckets, isSameLayout, readBuckets } from '../sharding/buckets.ts';
 import { orderOfSeveral } from '../sharding/claim-order.ts';
-import type { AlarmStore } from '../store.ts';
+import type { AlarmStore, Claim } from '../store.ts';
 import { parseAddress } from './address.ts';
 import { prepareAgentKeys, putNonce, takeNonce } from './agent-keys.ts';
 import { pageOfAttempts, pruneAttempts } from './attempts.ts';
 import { type Buckets, ONE_BUCKET, type Preference } from './buckets.ts';
 import { ChangePoll } from './change-poll.ts';
 import { prepareClaim } from './claim.ts';
+import type { ClaimedRow } from './claim-query.ts';
 import { prepareComplete } from './complete.ts';
 import { prepareCreate } from './create.ts';
 import { DatabaseClock } from './database-clock.ts';
@@ -23,7 +24,7 @@ import { usage } from './owners.ts';
 import { PrimaryPool } from './pool.ts';
 import { ReplicaNotifications } from './replica-notifications.ts';
 import { Replica } from './replicas.ts';
-import { ClaimedStates, countDue, findByKey, list, readOne, search, upcoming } from './state.ts';
+import { countDue, findByKey, list, readOne, search, upcoming } from './state.ts';
 import { statement } from './statement.ts';
 import { refuseIncompleteTransfer } from './transfer-state.ts';
 import { hasFire, pruneTurnReports, recordTurnReports, turnReportsOf } from './turn-reports.ts';
@@ -112,7 +113,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const creates = prepareCreate(pool, buckets);
   const now = () => databaseClock.now();
   const update = prepareUpdate(pool, buckets, clock, now);
-  const claimed = new ClaimedStates();
+  const claimed = new WeakMap<Claim, ClaimedRow>();
   const replica = options.replica ?? new Replica({ uri, clock, log });
   const settling = { pool, buckets, clock, now };
   const orphans = new OrphanedClaims({ ...settling, dueIndex, replica, log, onDue: () => onRemoteDue?.(now()) });
@@ -127,8 +128,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     log,
     onFailure: () => orphans.suspect(),
   });
-  const onState = (state: AlarmState) => dueIndex.recordStored(state);
-  const complete = prepareComplete({ ...settling, claimed, onState });
+  const noteDue = (owner: string, dueAt: number) => dueIndex.noteDue(buckets.of(owner), dueAt, owner);
+  const complete = prepareComplete({ ...settling, claimed, noteDue });
   const keys = prepareAgentKeys(pool, buckets);
   const changes = new ChangePoll({ pool, buckets, clock, now, log });
 

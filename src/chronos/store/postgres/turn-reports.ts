@@ -10,15 +10,23 @@ import { type Call, statement } from './statement.ts';
 
 /**
  * An attempted fire of bucket $1, owner $2 and alarm $3. One statement is one snapshot, so a fire that is being settled
- * is either pending or in the ledger.
+ * is pending, the last attempt, or in the ledger.
  */
 const FIRE = `
-    SELECT 1 FROM occurrences WHERE bucket = $1 AND owner = $2 AND alarm_id = $3 AND fire_id = $4 AND attempt >= 1
+    SELECT 1 FROM progress WHERE bucket = $1 AND owner = $2 AND alarm_id = $3
+      AND ((scheduled_for = $4 AND attempt >= 1) OR (last_scheduled_for = $4 AND last_started_at >= $5))
     UNION ALL
     SELECT 1 FROM (
-      SELECT fire_id FROM fire_attempts WHERE bucket = $1 AND owner = $2 AND alarm_id = $3 AND started_at >= $5
-      ORDER BY started_at, fire_id, attempt LIMIT ${ATTEMPTS_READ}
-    ) AS tried WHERE fire_id = $4`;
+      SELECT scheduled_for FROM ledger WHERE bucket = $1 AND owner = $2 AND alarm_id = $3 AND started_at >= $5
+      ORDER BY started_at, scheduled_for, attempt LIMIT ${ATTEMPTS_READ}
+    ) AS tried WHERE scheduled_for = $4`;
+
+/** The instant that a fire of the alarm stands for; `undefined` for any other name. */
+function instantOf(alarmId: string, fireId: string): number | undefined {
+  const prefix = `${alarmId}@`;
+  const instant = fireId.slice(prefix.length);
+  return fireId.startsWith(prefix) && /^\d{1,15}$/.test(instant) ? Number(instant) : undefined;
+}
 
 const HAS_FIRE = statement('has_fire', `SELECT EXISTS (${FIRE})`);
 
@@ -72,8 +80,9 @@ export async function hasFire(
   bucket: number,
   { owner, alarmId, fireId, dueAt }: Pick<FireTurnReports, 'owner' | 'alarmId' | 'fireId' | 'dueAt'>,
 ): Promise<boolean> {
-  if (!isStorable(owner, alarmId, fireId)) return false;
-  return (await executor.query(HAS_FIRE, [bucket, owner, alarmId, fireId, dueAt]))[0]![0] as boolean;
+  const instant = instantOf(alarmId, fireId);
+  if (instant === undefined || !isStorable(owner, alarmId)) return false;
+  return (await executor.query(HAS_FIRE, [bucket, owner, alarmId, instant, dueAt]))[0]![0] as boolean;
 }
 
 /** Stores new reports; `undefined` when the fire does not exist. */
@@ -83,7 +92,8 @@ export async function recordTurnReports(
   report: FireTurnReports,
 ): Promise<Set<TurnStage> | undefined> {
   const { owner, alarmId, fireId, dueAt, reports, recordedAt } = report;
-  if (!isStorable(owner, alarmId, fireId)) return undefined;
+  const instant = instantOf(alarmId, fireId);
+  if (instant === undefined || !isStorable(owner, alarmId)) return undefined;
   const bucket = buckets.of(owner);
   const rows: StoredTurnReport[] = reports.map((each) => ({ owner, alarmId, fireId, ...each, recordedAt }));
   const one = buckets.distributed?.recordTurnReport;
@@ -93,7 +103,7 @@ export async function recordTurnReports(
     const stages = calls.length === 0 ? [] : (await pool.together(calls)).flat();
     return new Set(stages.map(([stage]) => stage as TurnStage));
   }
-  const [row] = await pool.query(RECORD, [bucket, owner, alarmId, fireId, dueAt, ...TURN_REPORT.bind(rows)]);
+  const [row] = await pool.query(RECORD, [bucket, owner, alarmId, instant, dueAt, ...TURN_REPORT.bind(rows)]);
   const [known, fresh] = row as [boolean, TurnStage[] | null];
   return known ? new Set(fresh ?? []) : undefined;
 }

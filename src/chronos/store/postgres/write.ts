@@ -6,185 +6,186 @@
  */
 import { type Clock, wait } from '../../../kit/clock/clock.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
-import type { Alarm, AlarmState, Attempt, Transition } from '../../alarm/alarm.ts';
+import type { AlarmState, Attempt, Transition } from '../../alarm/alarm.ts';
+import { IDENTITY } from '../columns.ts';
 import { checkTransition, differenceOf } from '../difference.ts';
 import { checkIncrease, increaseOf, needsTotals } from '../limits.ts';
 import type { StoreLimits } from '../store.ts';
 import { abandonedAttempts } from './attempts.ts';
 import type { Buckets } from './buckets.ts';
-import { type Change, type Plan, planOf, type Writer, type Writers } from './change.ts';
+import { type Change, type Plan, planOf } from './change.ts';
 import { ADD_OPEN, countOpen, storedOf, waitingTriggers } from './owners.ts';
 import type { PrimaryPool } from './pool.ts';
 import { sqlState } from './postgres-error.ts';
-import { ALARM, ATTEMPT, CHANGEABLE, OCCURRENCE, PROGRESS } from './rows.ts';
+import { DEFINITION, LAST, NO_ATTEMPT, NO_OCCURRENCE, OWED, PROGRESS, RECORD } from './rows.ts';
 import { readOne } from './state.ts';
-import { type Call, statement } from './statement.ts';
-
-const KEY = ['owner', 'alarmId', 'fireId'] as const;
-const CLAIMED = [...KEY, 'fence', 'claimedAt'] as const;
-const MOVED = OCCURRENCE.members.filter((member) => member !== 'owner' && member !== 'alarmId');
+import { type Call, type Statement, statement } from './statement.ts';
 
 /** Appears in the server's log when a batch is aborted, so it explains itself. */
 const CONFLICT_TEXT = 'reveille: concurrent change, the batch is retried (';
 
-/** The condition for a row of `occurrences`: no claim, and no end of one, since it was read. */
-const UNTOUCHED = (was: string) => `
-      o.bucket = $1 AND o.owner = ${was}.owner AND o.alarm_id = ${was}.alarm_id AND o.fire_id = ${was}.was
-      AND o.fence = ${was}.was_fence AND o.claimed_at IS NOT DISTINCT FROM ${was}.was_claimed_at`;
+/**
+ * Ends a statement whose WITH part `written` changes rows: it and its transaction fail unless $2 rows were changed. The
+ * cast of this text to a number always fails, and is not evaluated when the numbers match.
+ */
+export const OR_FAIL = `
+  SELECT CASE WHEN $2::bigint = (SELECT count(*) FROM written) THEN 0
+    ELSE CAST('${CONFLICT_TEXT}' || (SELECT count(*) FROM written) || ')' AS BIGINT) END`;
 
-/** A kind of change to `occurrences`: its SQL, with the bucket as first parameter and others from number `first` on. */
-type Part = {
-  sql: (first: number) => string;
-  values: (plan: Plan) => unknown[];
-  count: (plan: Plan) => number;
-};
+/** A statement that writes a part of a plan, with its values after the bucket. */
+type Writer = { statement: Statement; count: (plan: Plan) => number; values: (plan: Plan) => unknown[] };
 
-const DELETE: Part = {
-  sql: (first) => `
-    DELETE FROM occurrences AS o
-    USING unnest(${OCCURRENCE.arrays(first, CLAIMED)}) AS d (owner, alarm_id, was, was_fence, was_claimed_at)
-    WHERE ${UNTOUCHED('d')}
-    RETURNING 1`,
-  values: ({ deletes }) => OCCURRENCE.bind(deletes, CLAIMED),
-  count: ({ deletes }) => deletes.length,
-};
+const OWED_AT = 9 + PROGRESS.members.length;
+const LAST_AT = OWED_AT + OWED.members.length;
 
-const MOVE: Part = {
-  sql: (first) => `
-    UPDATE occurrences AS o SET alarm_revision = m.alarm_revision, ${OCCURRENCE.assignments('m', MOVED)},
-      holder = CASE WHEN m.claimed_at IS NOT NULL THEN o.holder END
-    FROM unnest(${OCCURRENCE.arrays(first, CLAIMED)}, $${first + 5}::bigint[], ${OCCURRENCE.arrays(first + 6, MOVED)})
-      AS m (owner, alarm_id, was, was_fence, was_claimed_at, alarm_revision, ${OCCURRENCE.list(undefined, MOVED)})
-    WHERE ${UNTOUCHED('m')}
-    RETURNING 1`,
-  values({ moves }) {
-    const from = moves.map((move) => move.from);
-    const to = moves.map((move) => move.to);
-    const revisions = moves.map((move) => move.revision);
-    return [...OCCURRENCE.bind(from, CLAIMED), revisions, ...OCCURRENCE.bind(to, MOVED)];
-  },
-  count: ({ moves }) => moves.length,
-};
-
-const INSERT = {
+/**
+ * The rows of alarms, each only if it is unchanged since it was read. After a lock wait the row's newest version is
+ * compared. It comes first in its transaction, so that its lock keeps others from the alarm's other rows.
+ */
+const WRITE: Writer = {
   statement: statement(
-    'insert_occurrences',
+    'write',
     `
-    INSERT INTO occurrences (bucket, alarm_revision, ${OCCURRENCE.list()})
-    SELECT $1, * FROM unnest($2::bigint[], ${OCCURRENCE.arrays(3)})`,
+    WITH written AS (
+      UPDATE progress AS p SET revision = p.revision + 1, triggers = w.triggers, edition = w.edition, holder = w.holder,
+        ${PROGRESS.assignments('w')}, ${OWED.assignments('w')}, ${LAST.assignments('w')}
+      FROM unnest($3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
+          ${PROGRESS.arrays(9)}, ${OWED.arrays(OWED_AT)}, ${LAST.arrays(LAST_AT)})
+        AS w (owner, alarm_id, was_revision, triggers, edition, holder, ${PROGRESS.list()}, ${OWED.list()}, ${LAST.list()})
+      WHERE p.bucket = $1 AND p.owner = w.owner AND p.alarm_id = w.alarm_id AND p.trigger_at = 0
+        AND p.revision = w.was_revision
+      RETURNING 1
+    )${OR_FAIL}`,
   ),
-  values: ({ inserts }: Plan) => [
-    inserts.map(({ revision }) => revision),
-    ...OCCURRENCE.bind(inserts.map(({ occurrence }) => occurrence)),
+  count: ({ progress }) => progress.length,
+  values: ({ progress }) => [
+    progress.length,
+    progress.map(({ alarm }) => alarm.owner),
+    progress.map(({ alarm }) => alarm.id),
+    progress.map(({ revision }) => revision),
+    progress.map(({ triggers }) => triggers),
+    progress.map(({ edition }) => edition),
+    progress.map(({ holder }) => holder),
+    ...PROGRESS.bind(progress.map(({ alarm }) => alarm)),
+    ...OWED.bind(progress.map(({ scheduled }) => scheduled ?? NO_OCCURRENCE)),
+    ...LAST.bind(progress.map(({ last }) => last ?? NO_ATTEMPT)),
   ],
 };
 
-/**
- * Makes the statement and its transaction fail unless the expected number of rows was written. The cast of this text to
- * a number always fails, and is not evaluated when the numbers match.
- */
-function orFail(wanted: string, written: string): string {
-  return `CASE WHEN ${wanted} = ${written} THEN 0 ELSE CAST('${CONFLICT_TEXT}' || ${written} || ')' AS BIGINT) END`;
-}
+/** Members of a definition that an edit may change. */
+const CHANGEABLE = DEFINITION.members.filter((member) => !(IDENTITY as readonly string[]).includes(member));
 
-/**
- * The statement that writes alarms, ledger, and one kind of change to pending occurrences. Each row is written only if
- * it is unchanged since it was read: the alarm by its revision, the occurrence by fence and claim. After a lock wait
- * the row's newest version is compared.
- *
- * Some distributed engines allow a statement to change a table only once: hence variants for deletes and moves.
- *
- * @param members the alarm's members to write
- * @param withLedger whether it also adds the attempts to the ledger
- */
-function writer(name: string, members: readonly (keyof Alarm)[], part: Part, withLedger: boolean): Writer {
-  const ledger = 6 + members.length;
-  const owed = withLedger ? ledger + ATTEMPT.members.length : ledger;
-  const recorded = `, recorded AS (
-        INSERT INTO fire_attempts (bucket, ${ATTEMPT.list()}) SELECT $1, * FROM unnest(${ATTEMPT.arrays(ledger)})
-      )`;
-  return {
-    statement: statement(
-      name,
-      `
-      WITH written AS (
-        UPDATE alarms AS a SET revision = a.revision + 1, ${ALARM.assignments('w', members)}
-        FROM unnest($3::text[], $4::text[], $5::bigint[], ${ALARM.arrays(6, members)})
-          AS w (owner, id, was_revision, ${ALARM.list(undefined, members)})
-        WHERE a.bucket = $1 AND a.owner = w.owner AND a.id = w.id AND a.revision = w.was_revision
-        RETURNING 1
-      ), owed AS (${part.sql(owed)}
-      )${withLedger ? recorded : ''}
-      SELECT ${orFail('$2::bigint', '((SELECT count(*) FROM written) + (SELECT count(*) FROM owed))')}`,
-    ),
-    values(plan) {
-      const alarms = plan.alarms.map(({ alarm }) => alarm);
-      return [
-        alarms.length + part.count(plan),
-        ...ALARM.bind(alarms, ['owner', 'id']),
-        plan.alarms.map(({ revision }) => revision),
-        ...ALARM.bind(alarms, members),
-        ...(withLedger ? ATTEMPT.bind(plan.ledger) : []),
-        ...part.values(plan),
-      ];
-    },
-  };
-}
-
-/** @param suffix of the statements' names */
-export function writersOf(suffix: string, withLedger: boolean): Writers {
-  const of = (name: string, members: readonly (keyof Alarm)[]) => ({
-    delete: writer(`${name}_delete${suffix}`, members, DELETE, withLedger),
-    move: writer(`${name}_move${suffix}`, members, MOVE, withLedger),
-  });
-  return { progress: of('progress', PROGRESS), all: of('edit', CHANGEABLE) };
-}
-
-const WRITERS = writersOf('', true);
-
-const MOVE_ALONE: Writer = {
+const DEFINE: Writer = {
   statement: statement(
-    'move_occurrences',
-    `WITH owed AS (${MOVE.sql(3)}) SELECT ${orFail('$2::bigint', '(SELECT count(*) FROM owed)')}`,
+    'define',
+    `
+    UPDATE definitions AS d SET edition = w.edition, ${DEFINITION.assignments('w', CHANGEABLE)},
+      held_key = CASE WHEN w.holds_key THEN d.idempotency_key END
+    FROM unnest($2::text[], $3::text[], $4::bigint[], $5::boolean[], ${DEFINITION.arrays(6, CHANGEABLE)})
+      AS w (owner, id, edition, holds_key, ${DEFINITION.list(undefined, CHANGEABLE)})
+    WHERE d.bucket = $1 AND d.owner = w.owner AND d.id = w.id`,
   ),
-  values: (plan) => [MOVE.count(plan), ...MOVE.values(plan)],
+  count: ({ definitions }) => definitions.length,
+  values: ({ definitions }) => [
+    definitions.map(({ alarm }) => alarm.owner),
+    definitions.map(({ alarm }) => alarm.id),
+    definitions.map(({ edition }) => edition),
+    definitions.map(({ alarm }) => alarm.status !== 'cancelled'),
+    ...DEFINITION.bind(
+      definitions.map(({ alarm }) => alarm),
+      CHANGEABLE,
+    ),
+  ],
 };
+
+/** Rows of other occurrences: none may have been claimed, or its claim have ended, since it was read. */
+const REMOVE: Writer = {
+  statement: statement(
+    'remove_triggers',
+    `
+    WITH written AS (
+      DELETE FROM progress AS p USING unnest($3::text[], $4::text[], $5::bigint[], $6::bigint[])
+        AS g (owner, alarm_id, trigger_at, was_revision)
+      WHERE p.bucket = $1 AND p.owner = g.owner AND p.alarm_id = g.alarm_id AND p.trigger_at = g.trigger_at
+        AND p.revision = g.was_revision
+      RETURNING 1
+    )${OR_FAIL}`,
+  ),
+  count: ({ gone }) => gone.length,
+  values: ({ gone }) => [
+    gone.length,
+    gone.map(({ occurrence }) => occurrence.owner),
+    gone.map(({ occurrence }) => occurrence.alarmId),
+    gone.map(({ occurrence }) => occurrence.scheduledFor),
+    gone.map(({ revision }) => revision),
+  ],
+};
+
+const ADD: Writer = {
+  statement: statement(
+    'add_triggers',
+    `
+    INSERT INTO progress (bucket, triggers, edition, owner, alarm_id, trigger_at, revision, holder, ${OWED.list()})
+    SELECT $1, 0, 0, * FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], ${OWED.arrays(7)})`,
+  ),
+  count: ({ added }) => added.length,
+  values: ({ added }) => [
+    added.map(({ occurrence }) => occurrence.owner),
+    added.map(({ occurrence }) => occurrence.alarmId),
+    added.map(({ occurrence }) => occurrence.scheduledFor),
+    added.map(({ revision }) => revision),
+    added.map(({ holder }) => holder),
+    ...OWED.bind(added.map(({ occurrence }) => occurrence)),
+  ],
+};
+
+const RECORD_ATTEMPTS: Writer = {
+  statement: statement(
+    'record_attempts',
+    `
+    INSERT INTO ledger (bucket, owner, alarm_id, ${RECORD.list()})
+    SELECT $1, * FROM unnest($2::text[], $3::text[], ${RECORD.arrays(4)})`,
+  ),
+  count: ({ ledger }) => ledger.length,
+  values: ({ ledger }) => [
+    ledger.map(({ owner }) => owner),
+    ledger.map(({ alarmId }) => alarmId),
+    ...RECORD.bind(ledger),
+  ],
+};
+
+const GROW: Writer = {
+  statement: ADD_OPEN,
+  count: ({ grown }) => grown.size,
+  values({ grown }) {
+    const counts = [...grown.values()];
+    return [[...grown.keys()], counts.map(({ opened }) => opened), counts.map(({ bytes }) => bytes)];
+  },
+};
+
+/** In the order of one transaction. */
+const WRITERS = [WRITE, DEFINE, REMOVE, ADD, RECORD_ATTEMPTS, GROW];
+
+/** The statements that write changes of alarms of one bucket: all in one transaction. */
+export function callsOf(bucket: number, changes: readonly Change[]): Call[] {
+  const plan = planOf(changes);
+  return WRITERS.filter(({ count }) => count(plan) > 0).map(({ statement, values }) => ({
+    statement,
+    values: [bucket, ...values(plan)],
+  }));
+}
 
 function failedOnConflict(error: unknown): boolean {
   const cause = error instanceof ReveilleError ? error.cause : error;
   return sqlState(cause) === '22P02' && (cause as Error).message.includes(CONFLICT_TEXT);
 }
 
-/** The statements that write a plan: all in one transaction. */
-function callsOf(bucket: number, plan: Plan, { all, progress, ledger }: Writers): Call[] {
-  const call = ({ statement, values }: Writer): Call => ({ statement, values: [bucket, ...values(plan)] });
-  const writers = plan.edits ? all : progress;
-  const calls = [call(plan.deletes.length > 0 ? writers.delete : writers.move)];
-  if (ledger && plan.ledger.length > 0) calls.push(call(ledger));
-  if (plan.deletes.length > 0 && plan.moves.length > 0) calls.push(call(MOVE_ALONE));
-  if (plan.inserts.length > 0) calls.push(call(INSERT));
-  if (plan.grown.size > 0) {
-    const grown = [...plan.grown.values()];
-    const columns = [[...plan.grown.keys()], grown.map(({ opened }) => opened), grown.map(({ bytes }) => bytes)];
-    calls.push({ statement: ADD_OPEN, values: [bucket, ...columns] });
-  }
-  return calls;
-}
-
 /**
- * Writes batches, each about owners of one bucket, in one transaction.
+ * Runs statements of {@link callsOf} in one transaction.
  *
  * @returns whether they were written; otherwise nothing was written, and everything must be read again
  */
-export async function writeChanges(
-  pool: PrimaryPool,
-  buckets: Buckets,
-  batches: readonly (readonly Change[])[],
-): Promise<boolean> {
-  const writers = buckets.distributed?.writers ?? WRITERS;
-  const calls = batches.flatMap((changes) =>
-    callsOf(buckets.of(changes[0]!.wanted.alarm.owner), planOf(changes), writers),
-  );
+export async function writeAll(pool: PrimaryPool, calls: readonly Call[]): Promise<boolean> {
   try {
     await pool.together(calls);
     return true;
@@ -250,7 +251,7 @@ export function prepareUpdate(pool: PrimaryPool, buckets: Buckets, clock: Clock,
         await check(stored.state, wanted, limits);
         const attempts: Attempt[] = abandonedAttempts(stored.state, wanted, now());
         const change: Change = { stored, wanted, attempts, isByOwner: true };
-        return (await writeChanges(pool, buckets, [[change]])) ? { state: wanted } : undefined;
+        return (await writeAll(pool, callsOf(buckets.of(owner), [change]))) ? { state: wanted } : undefined;
       },
     );
     return state;

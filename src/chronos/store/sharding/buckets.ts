@@ -6,10 +6,9 @@ import { createHash } from 'node:crypto';
 import { ReveilleError } from '../../../wire/errors.ts';
 import { type Buckets, type DistributedStatements, type LimitedWork, ONE_BUCKET } from '../postgres/buckets.ts';
 import type { Executor, PrimaryPool } from '../postgres/pool.ts';
-import { ATTEMPT, TURN_REPORT } from '../postgres/rows.ts';
+import { TURN_REPORT } from '../postgres/rows.ts';
 import { type Call, type Row, statement } from '../postgres/statement.ts';
 import { NEW_STAGES } from '../postgres/turn-reports.ts';
-import { writersOf } from '../postgres/write.ts';
 
 /** The number is chosen when the tables are created. One is right for one server. */
 export const MOST_BUCKETS = 4096;
@@ -19,6 +18,17 @@ const REMEMBERED = 10_000;
 
 /** The column that determines a row's bucket, for each table with buckets. */
 export const OWNED_TABLES = {
+  definitions: 'owner',
+  progress: 'owner',
+  owners: 'owner',
+  ledger: 'owner',
+  fire_receipts: 'owner',
+  agent_keys: 'owner',
+  auth_nonces: 'nonce',
+} as const;
+
+/** The tables when buckets were introduced. */
+const FIRST_TABLES = {
   alarms: 'owner',
   occurrences: 'owner',
   owners: 'owner',
@@ -48,7 +58,7 @@ export function firstBuckets(count: number): string[] {
   checkCount(count);
   const chosen = `INSERT INTO bucketing (only_one, buckets) VALUES (1, ${count})`;
   if (count === 1) return [chosen];
-  const moved = Object.entries(OWNED_TABLES).flatMap(([table, name]) => [
+  const moved = Object.entries(FIRST_TABLES).flatMap(([table, name]) => [
     `ALTER TABLE ${table} ALTER COLUMN bucket DROP DEFAULT`,
     `UPDATE ${table} SET bucket = ${bucketOf(name, count)}`,
   ]);
@@ -65,16 +75,6 @@ const READ = statement(
  * the bucket, has no INSERT in its WITH, and inserts by VALUES.
  */
 const DISTRIBUTED: DistributedStatements = {
-  writers: {
-    ...writersOf('_apart', false),
-    ledger: {
-      statement: statement(
-        'insert_attempts',
-        `INSERT INTO fire_attempts (bucket, ${ATTEMPT.list()}) SELECT $1, * FROM unnest(${ATTEMPT.arrays(2)})`,
-      ),
-      values: ({ ledger }) => ATTEMPT.bind(ledger),
-    },
-  },
   recordTurnReport: statement(
     'record_receipt',
     `INSERT INTO fire_receipts (bucket, ${TURN_REPORT.list()}) VALUES ($1, ${TURN_REPORT.scalars(2)}) ${NEW_STAGES} RETURNING stage`,

@@ -42,7 +42,7 @@ export type ReshardResult = {
 
 const TABLES = Object.keys(OWNED_TABLES);
 /** At the end the rows of these tables are counted and compared; the ledger would be too long. */
-const COUNTED = TABLES.filter((name) => name !== 'fire_attempts' && name !== 'fire_receipts');
+const COUNTED = TABLES.filter((name) => name !== 'ledger' && name !== 'fire_receipts');
 /** Arbitrary, but used by no other lock here. */
 const LOCK_KEY = 7_383_553;
 /** A waiting lock request blocks others behind it: so it waits briefly, and is repeated. */
@@ -71,7 +71,7 @@ class Resharding {
   /** Takes the lock against a second run and checks the rights. */
   async begin(): Promise<void> {
     const { rows } = await this.#client.query<[boolean, boolean]>({
-      text: `SELECT pg_try_advisory_lock(${LOCK_KEY}), pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = 'alarms'::regclass`,
+      text: `SELECT pg_try_advisory_lock(${LOCK_KEY}), pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = 'definitions'::regclass`,
       rowMode: 'array',
     });
     const [alone, owns] = rows[0]!;
@@ -86,7 +86,9 @@ class Resharding {
   async isDistributed(): Promise<boolean> {
     const { rows } = await this.#client.query(`SELECT 1 FROM pg_extension WHERE extname = 'citus'`);
     if (rows.length === 0) return false;
-    const found = await this.#client.query(`SELECT 1 FROM pg_dist_partition WHERE logicalrelid = 'alarms'::regclass`);
+    const found = await this.#client.query(
+      `SELECT 1 FROM pg_dist_partition WHERE logicalrelid = 'definitions'::regclass`,
+    );
     return found.rows.length > 0;
   }
 

@@ -10,12 +10,13 @@ import { bucketOf, OWNED_TABLES } from './buckets.ts';
 export const INCOMING = 'chronos_incoming';
 export const OUTGOING = 'chronos_outgoing';
 
+/** The views of the tables, for readers of the database. */
+const VIEWS = ['alarms', 'occurrences', 'fire_attempts'];
+
 /** Rows that one transaction copies and locks. */
 const BATCH = 1000;
 /** How often a batch that conflicts with other transactions is tried. */
 const MOST_ATTEMPTS = 20;
-/** Its unique index is for replicas of versions without buckets. */
-const NOT_COPIED = 'owners_before_buckets';
 
 type Shape = {
   name: string;
@@ -70,8 +71,7 @@ async function makeCopy(client: pg.Client, name: string, count: number): Promise
     client,
     `SELECT replace(pg_get_indexdef(i.indexrelid), ' ON ' || quote_ident(n.nspname) || '.', ' ON ${INCOMING}.')
      FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
-     WHERE i.indrelid = $1::regclass AND c.relname <> '${NOT_COPIED}'
-       AND NOT EXISTS (SELECT 1 FROM pg_constraint WHERE conindid = i.indexrelid)`,
+     WHERE i.indrelid = $1::regclass AND NOT EXISTS (SELECT 1 FROM pg_constraint WHERE conindid = i.indexrelid)`,
     [name],
   );
   for (const index of indexes) await client.query(index);
@@ -164,9 +164,18 @@ export async function copyRows(
 export async function swapTables(client: pg.Client): Promise<void> {
   const [schema] = await column(client, 'SELECT quote_ident(current_schema())');
   await client.query(`CREATE SCHEMA ${OUTGOING}`);
+  // A view belongs to its tables, whatever their names.
+  const views = await column(
+    client,
+    `SELECT quote_ident(viewname) || ' AS ' || definition FROM pg_views
+     WHERE schemaname = current_schema() AND viewname = ANY ($1::text[])`,
+    [VIEWS],
+  );
+  await client.query(`DROP VIEW IF EXISTS ${VIEWS.join(', ')}`);
   for (const name of Object.keys(OWNED_TABLES)) {
     await client.query(`DROP TRIGGER chronos_follow ON ${name}`);
     await client.query(`ALTER TABLE ${name} SET SCHEMA ${OUTGOING}`);
     await client.query(`ALTER TABLE ${INCOMING}.${name} SET SCHEMA ${schema}`);
   }
+  for (const view of views) await client.query(`CREATE VIEW ${view}`);
 }

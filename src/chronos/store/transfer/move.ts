@@ -202,6 +202,7 @@ class Move {
     const began = this.#clock.monotonic();
     const copied = await copyRows({ source, target, total, report }, targetState);
     const copyMs = this.#clock.monotonic() - began;
+    await target.analyze();
     const tables = await compare({ source, target, total, report });
     if (!tables.every(({ equal }) => equal)) return { ...this.#result('differs'), tables, copied, copyMs };
     this.#mark('verified');

@@ -1,9 +1,9 @@
 /**
- * The tables that move, and the mapping of their rows between SQLite and PostgreSQL. Derived rows move as well, so that
- * they need not be recomputed. Pending challenges live two minutes and are not moved.
+ * The tables that move, and the mapping of their rows between SQLite and PostgreSQL. Alarms, occurrences and attempts are
+ * views on both sides, each over its own tables. Derived rows move as well, so that they need not be recomputed. Pending challenges live two minutes and are not moved.
  */
-import { NO_PROCESS } from '../postgres/replicas.ts';
-import { AGENT_KEY, ALARM, ATTEMPT, OCCURRENCE, OWNER, type Shape, TURN_REPORT } from '../postgres/rows.ts';
+import { ATTEMPT_COLUMNS, OCCURRENCE_COLUMNS } from '../columns.ts';
+import { AGENT_KEY, ALARM, OWNER, Shape, TURN_REPORT } from '../postgres/rows.ts';
 
 /** A row's values in the order of its table's columns; texts are strings on both sides. */
 export type Values = readonly unknown[];
@@ -16,7 +16,7 @@ export type MovingTable = {
   columns: string;
   /** SQLite: what to select, from where, and what to count in the tables themselves. */
   source: { columns: string; from: string; rows: string };
-  /** PostgreSQL: columns that only it has, and their initial values. */
+  /** PostgreSQL: columns that only its table has, and their initial values. */
   extra: { columns: string; values: string };
   /** The key columns in order, and their indexes in a row. */
   key: { columns: string; at: readonly number[] };
@@ -66,23 +66,17 @@ export const MOVING_TABLES: readonly MovingTable[] = [
     shape: ALARM,
     key: ['owner', 'id'],
     rows: 'definitions NOT INDEXED',
-    extra: { columns: 'revision, ', values: '0, ' },
   }),
   table({
     name: 'occurrences',
-    shape: OCCURRENCE,
+    shape: new Shape(OCCURRENCE_COLUMNS),
     key: ['owner', 'alarmId', 'fireId'],
     rows: `(SELECT alarm FROM progress NOT INDEXED WHERE scheduled_for IS NOT NULL
       UNION ALL SELECT alarm FROM triggers NOT INDEXED)`,
-    // No process of the database has made a claim in the file: it is ended there.
-    extra: {
-      columns: 'alarm_revision, holder, ',
-      values: `0, CASE WHEN claimed_at IS NOT NULL THEN ${NO_PROCESS} END, `,
-    },
   }),
   table({
     name: 'fire_attempts',
-    shape: ATTEMPT,
+    shape: new Shape(ATTEMPT_COLUMNS),
     key: ['owner', 'alarmId', 'startedAt', 'fireId', 'attempt'],
     rows: `(SELECT alarm FROM ledger NOT INDEXED
       UNION ALL SELECT alarm FROM progress NOT INDEXED WHERE last_attempt IS NOT NULL)`,

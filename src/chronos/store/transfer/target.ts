@@ -16,6 +16,7 @@ import { readTargetState, type TargetPhase, type TargetState } from '../postgres
 import { readBuckets } from '../sharding/buckets.ts';
 import { keyOf, MOVING_TABLES, type MovingTable, ownerOf, type Values } from './tables.ts';
 import {
+  ANALYZE,
   ANYTHING,
   BEGIN,
   clear,
@@ -212,6 +213,11 @@ export class Target {
     ];
     const { rowCount } = await this.#send(put(table), values, SILENCE_MS, (thrown) => refusalOf(table, rows, thrown));
     if (rowCount !== rows.length) throw takenOver(this.name);
+  }
+
+  /** Prepares reading everything that was stored. */
+  async analyze(): Promise<void> {
+    for (const each of ANALYZE) await this.#send(each, [], LONG_SILENCE_MS);
   }
 
   /** The rows of a table in key order, page by page; the next page is loading while one is processed. */

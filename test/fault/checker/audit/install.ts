@@ -26,6 +26,9 @@ export function tamperWithSqlite(path: string, sql: string): void {
   }
 }
 
+/** What {@link tamperWithSqlite} sends to PostgreSQL. */
+export const tamperingWithPostgres = (sql: string) => `${scriptOf('./postgres-tampering.sql')} ${sql}`;
+
 /** Replicas may be running. A second call leaves existing triggers in place. */
 export async function installPostgresAudit(uri: string): Promise<void> {
   const client = new pg.Client({ connectionString: uri });
