@@ -311,7 +311,7 @@ const OVER_ALL = ['chronos_usage', 'chronos_keys_page', 'chronos_pins'];
 const OF_REPLICAS = ['chronos_replica_give_up', 'chronos_replica_leave', 'chronos_replica_forget'];
 
 /** Not about an owner's content, or not sent to a server that has all buckets. */
-const NOT_SENT = [...OF_REPLICAS, 'chronos_ping', 'chronos_record_receipt', ...OVER_ALL];
+const NOT_SENT = [...OF_REPLICAS, 'chronos_ping', 'chronos_notify', 'chronos_record_receipt', ...OVER_ALL];
 
 /** The names of all statements of the store. */
 function writtenDown(): Set<string> {
