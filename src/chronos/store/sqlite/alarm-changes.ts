@@ -76,7 +76,7 @@ export function prepareUpdateAlarm(tables: Tables) {
 // Records the outcomes of attempts.
 
 export function prepareComplete(tables: Tables) {
-  const { claims, ledger, dueQueue } = tables;
+  const { alarms, claims, ledger, dueQueue } = tables;
 
   /** Writes a delivery without reading its alarm, where nothing has changed since the claim. */
   function completeDirectly({ key, attempt, direct }: Completion): boolean {
@@ -87,6 +87,7 @@ export function prepareComplete(tables: Tables) {
     claims.end(row);
     const { next } = direct.effect;
     if (next?.dueAt != null) dueQueue.add({ ...row, dueAt: next.dueAt, scheduledFor: next.scheduledFor });
+    if (!next) alarms.endedBy(row.owner, row.alarm);
     return true;
   }
 

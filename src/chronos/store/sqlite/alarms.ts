@@ -3,6 +3,7 @@
  * the scheduled occurrence and the last attempt. Other occurrences have rows of their own (`triggers.ts`).
  */
 import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
+import type { Undo } from '../../../kit/sqlite/group-commit.ts';
 import type { Alarm, Attempt, Occurrence, OccurrenceSource } from '../../alarm/alarm.ts';
 import type { Progress } from '../../alarm/settlement.ts';
 import { ALARM_COLUMNS } from '../columns.ts';
@@ -140,7 +141,11 @@ function readStored(row: readonly SQLOutputValue[]): StoredAlarm {
   };
 }
 
-export function prepareAlarms(db: DatabaseSync) {
+/** Alarms that deliveries ended are removed from the list of active ones in steps of this many. */
+const ENDED_AT_ONCE = 500;
+
+/** @param undo reverts changes in memory when the transaction is rolled back */
+export function prepareAlarms(db: DatabaseSync, undo: Undo) {
   const byId = prepareQuery(
     db,
     `${SELECT} FROM definitions AS d CROSS JOIN progress AS p ON p.alarm = d.seq WHERE d.owner = ? AND d.id = ?`,
@@ -167,11 +172,18 @@ export function prepareAlarms(db: DatabaseSync) {
   const deleteDefinition = db.prepare('DELETE FROM definitions WHERE seq = ?');
   const putAside = db.prepare('INSERT INTO aside (owner, status, kind, id, alarm) VALUES (?, ?, ?, ?, ?)');
   const takeBack = db.prepare('DELETE FROM aside WHERE owner = ? AND status = ? AND kind = ? AND id = ?');
+  const activate = db.prepare('INSERT OR IGNORE INTO active (owner, alarm) VALUES (?, ?)');
+  const deactivate = db.prepare('DELETE FROM active WHERE owner = ? AND alarm = ?');
   const holdKey = db.prepare('INSERT INTO held_keys (owner, idempotency_key, alarm) VALUES (?, ?, ?)');
   const releaseKey = db.prepare('DELETE FROM held_keys WHERE owner = ? AND idempotency_key = ?');
 
+  /** Alarms that deliveries have ended, and that are still in the list of active ones. */
+  let ended: { owner: number; alarm: number }[] = [];
+
   /** Keeps the lists of alarms by status, and the holders of keys. */
-  function listAs(seq: number, before: Alarm | undefined, after: Alarm | undefined): void {
+  function listAs(seq: number, ownerSeq: number, before: Alarm | undefined, after: Alarm | undefined): void {
+    if (after?.status === 'active' && before?.status !== 'active') activate.run(ownerSeq, seq);
+    if (before && after?.status !== 'active') deactivate.run(ownerSeq, seq);
     const [from, to] = [before && asideOf(before), after && asideOf(after)];
     const { owner, id, kind, idempotencyKey } = (before ?? after)!;
     // An edit does not change the kind.
@@ -201,22 +213,43 @@ export function prepareAlarms(db: DatabaseSync) {
     insert(alarm: Alarm, ownerSeq: number, scheduled: Occurrence): number {
       const seq = Number(insertDefinition.run(...cold(alarm)).lastInsertRowid);
       insertProgress.run(seq, ownerSeq, ...hot(alarm, scheduled));
-      listAs(seq, undefined, alarm);
+      listAs(seq, ownerSeq, undefined, alarm);
       return seq;
     },
 
     /** Writes the rows of an alarm as far as they changed. */
-    update({ location: { seq }, alarm: before }: StoredAlarm, alarm: Alarm, scheduled: Occurrence | undefined): void {
+    update({ location, alarm: before }: StoredAlarm, alarm: Alarm, scheduled: Occurrence | undefined): void {
+      const { seq, ownerSeq } = location;
       if (DEFINITION.some((member) => before[member] !== alarm[member])) writeDefinition.run(...cold(alarm), seq);
       writeProgress.run(...hot(alarm, scheduled), seq);
-      listAs(seq, before, alarm);
+      listAs(seq, ownerSeq, before, alarm);
     },
 
     /** Deletes an alarm without occurrences. */
-    delete({ location: { seq }, alarm }: StoredAlarm): void {
-      listAs(seq, alarm, undefined);
+    delete({ location: { seq, ownerSeq }, alarm }: StoredAlarm): void {
+      listAs(seq, ownerSeq, alarm, undefined);
       deleteProgress.run(seq);
       deleteDefinition.run(seq);
+    },
+
+    /** A delivery has ended the alarm: {@link removeEnded} removes it from the list of active ones. */
+    endedBy(owner: number, alarm: number): void {
+      ended.push({ owner, alarm });
+      undo.note(() => void ended.pop());
+    },
+
+    /** Whether {@link removeEnded} has something to do. */
+    hasEnded: () => ended.length > 0,
+
+    /** Removes some ended alarms from the list of active ones, those of one owner together. */
+    removeEnded(): void {
+      const before = ended;
+      undo.note(() => {
+        ended = before;
+      });
+      const sorted = before.toSorted((one, other) => one.owner - other.owner || one.alarm - other.alarm);
+      for (const { owner, alarm } of sorted.slice(0, ENDED_AT_ONCE)) deactivate.run(owner, alarm);
+      ended = sorted.slice(ENDED_AT_ONCE);
     },
   };
 }

@@ -31,15 +31,15 @@ export function prepareFind(db: DatabaseSync, tables: Tables) {
   );
   const activeOf = prepareQuery(
     db,
-    `SELECT count(*) FROM (SELECT 1 FROM progress INDEXED BY progress_active
-       WHERE owner = ? AND status = 'active' LIMIT ${FEW + 1})`,
+    `SELECT count(*) FROM (SELECT 1 FROM active WHERE owner = ? LIMIT ${FEW + 1})`,
     ([count]) => count as number,
   );
   // An owner with few alarms is not searched in the queue of all owners, which may be long.
   const dueOfFew = prepareQuery(
     db,
-    `SELECT d.id FROM progress AS p INDEXED BY progress_active CROSS JOIN definitions AS d ON d.seq = p.alarm
-     WHERE p.owner = ?1 AND p.status = 'active'
+    `SELECT d.id FROM active AS a CROSS JOIN progress AS p ON p.alarm = a.alarm
+       CROSS JOIN definitions AS d ON d.seq = a.alarm
+     WHERE a.owner = ?1 AND p.status = 'active'
        AND p.due_at IS NOT NULL AND p.due_at <= ?4 AND (p.due_at, d.id) > (?2, ?3)
      ORDER BY p.due_at, d.id ${LIMIT.replace('?', '?5')}`,
     ([id]) => id as string,

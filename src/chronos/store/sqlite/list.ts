@@ -24,8 +24,8 @@ export function prepareList(db: DatabaseSync, tables: Tables) {
   // An index by id would cost every fire a page: the active alarms of the owner are sorted.
   const newestActive = prepareQuery(
     db,
-    `SELECT d.id FROM owners AS w CROSS JOIN progress AS p INDEXED BY progress_active ON p.owner = w.seq
-       CROSS JOIN definitions AS d ON d.seq = p.alarm
+    `SELECT d.id FROM owners AS w CROSS JOIN active AS a ON a.owner = w.seq
+       CROSS JOIN progress AS p ON p.alarm = a.alarm CROSS JOIN definitions AS d ON d.seq = a.alarm
      WHERE w.owner = ? AND p.status = 'active' AND d.kind = ? AND d.id < ? ORDER BY d.id DESC ${LIMIT}`,
     ([id]) => id as string,
   );

@@ -41,7 +41,8 @@ export function prepareOwners(db: DatabaseSync, undo: Undo) {
   );
   const countOpen = prepareQuery(
     db,
-    `SELECT (SELECT count(*) FROM progress INDEXED BY progress_active WHERE owner = ?1 AND status = 'active') + (
+    `SELECT (SELECT count(*) FROM active AS a CROSS JOIN progress AS p ON p.alarm = a.alarm
+       WHERE a.owner = ?1 AND p.status = 'active') + (
        SELECT count(*) FROM aside WHERE owner = (SELECT owner FROM owners WHERE seq = ?1) AND status = 'paused')`,
     ([count]) => count as number,
   );

@@ -1,5 +1,5 @@
 /** The alarm store on SQLite: one file, owned by one process. */
-import type { Clock } from '../../../kit/clock/clock.ts';
+import type { CancelTimer, Clock } from '../../../kit/clock/clock.ts';
 import type { Logger } from '../../../kit/log/log.ts';
 import { Checkpoints } from '../../../kit/sqlite/checkpoints.ts';
 import { GroupCommit, Undo } from '../../../kit/sqlite/group-commit.ts';
@@ -29,6 +29,9 @@ const CACHE_KIB = 8 * 1024;
  * together.
  */
 const PAGE_BYTES = 2048;
+
+/** Deliveries of this time leave the list of active alarms together. */
+const TIDY_AFTER_MS = 1000;
 
 /**
  * Opens the store; creates the file and its folder when they are missing.
@@ -76,6 +79,22 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
   const turnReports = prepareTurnReports(db);
   const deleteEnded = prepareDeleteEnded(db, tables);
   const changesSince = prepareChangesSince(db);
+
+  let cancelTidying: CancelTimer | undefined;
+  /** Soon removes what deliveries have ended from the list of active alarms, in steps between other writes. */
+  function tidyLater(pauseMs = TIDY_AFTER_MS): void {
+    if (!tables.alarms.hasEnded()) return;
+    cancelTidying ??= options.clock.after(pauseMs, () => {
+      cancelTidying = undefined;
+      // A file that refuses the write now, such as on a full disk, is tidied after a later delivery.
+      commits
+        .run(() => tables.alarms.removeEnded())
+        .then(
+          () => tidyLater(0),
+          () => {},
+        );
+    });
+  }
 
   async function read<T>(query: () => T): Promise<T> {
     try {
@@ -130,7 +149,11 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
         }
         return claims;
       }),
-    complete: (completions) => commits.run(() => complete(completions)),
+    async complete(completions) {
+      const results = await commits.run(() => complete(completions));
+      tidyLater();
+      return results;
+    },
     nextDueAt: (saturated) => read(() => nextDue(saturated)),
     countDue: (request) => read(() => countDue(request)),
     computerWakes: (after) => read(() => find.wakings(after)),
@@ -147,6 +170,13 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
     // Writing a setting's current value again reaches the disk and changes nothing.
     ping: () => commits.run(() => db.exec('PRAGMA user_version = 0')),
     async close() {
+      cancelTidying?.();
+      cancelTidying = () => {};
+      try {
+        while (tables.alarms.hasEnded()) await commits.run(() => tables.alarms.removeEnded());
+      } catch (error) {
+        options.log.debug({ err: error }, 'ended alarms stay in the list of active ones until they are deleted');
+      }
       await commits.drain();
       changes.close();
       await checkpoints.close();

@@ -32,7 +32,7 @@ const isSame = (one: Due | undefined, other: Due | undefined) =>
  */
 export function prepareTables(db: DatabaseSync, undo: Undo, changes: Changes, clock: Pick<Clock, 'now'>) {
   const claims = prepareClaims(db, undo);
-  const alarms = prepareAlarms(db);
+  const alarms = prepareAlarms(db, undo);
   const triggers = prepareTriggers(db);
   const dueQueue = prepareDueQueue(db, claims, undo);
   const ledger = prepareLedger(db, changes);
