@@ -191,7 +191,11 @@ test('a database of an earlier version keeps every alarm in its state, and a rep
         COMMIT`);
     }
   })();
-  const failure = assert.rejects(working, /column .*lease_until.* does not exist/);
+  // Whichever of its statements comes first after the migration.
+  const failure = assert.rejects(
+    working,
+    /column .*lease_until.* does not exist|no unique or exclusion constraint|(?:insert into|update|delete from) view/,
+  );
   const store = await open(t, server.uri(database));
   await failure;
   const states = (await store.list('ada', { limit: 1000 })).filter(({ alarm }) => alarm.id.startsWith('live-'));
