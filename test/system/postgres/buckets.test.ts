@@ -191,7 +191,7 @@ test('a database of an earlier version keeps every alarm in its state, and a rep
         COMMIT`);
     }
   })();
-  // Whichever of its statements comes first after the migration.
+  // The first of its statements after the migration.
   const failure = assert.rejects(
     working,
     /column .*lease_until.* does not exist|no unique or exclusion constraint|(?:insert into|update|delete from) view/,
