@@ -2,14 +2,16 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { deliveryEffect, settleDelivered } from '../../../src/chronos/alarm/settlement.ts';
 import { openSqliteStore } from '../../../src/chronos/store/sqlite/store.ts';
-import { systemClock } from '../../../src/kit/clock/clock.ts';
+import { type Clock, systemClock } from '../../../src/kit/clock/clock.ts';
+import { ManualClock } from '../../../src/kit/clock/testing/manual-clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import { atEnd, type Owner, temporaryFolder } from '../../support/temporary.ts';
-import { ADA, BOB, createDue, NOW } from './fixtures.ts';
+import { ADA, attemptOf, BOB, createClaimed, createDue, keyOf, NOW, occurrenceOf } from './fixtures.ts';
 
-function opened(owner: Owner) {
-  const store = openSqliteStore({ path: join(temporaryFolder(owner), 'a.db'), clock: systemClock, log: silentLogger });
+function opened(owner: Owner, clock: Clock = systemClock) {
+  const store = openSqliteStore({ path: join(temporaryFolder(owner), 'a.db'), clock, log: silentLogger });
   atEnd(owner, () => store.close());
   return store;
 }
@@ -38,4 +40,34 @@ test('many alarms of one owner, and few beside many of another, are listed in du
       .map(({ id }) => id);
   assert.deepEqual(await listAll(ADA, 300), inOrder(many));
   for (const limit of [1, 3, 100]) assert.deepEqual(await listAll(BOB, limit), inOrder(few));
+});
+
+test('an alarm that is reopened right after its delivery stays in the lists of active alarms', async (t) => {
+  const clock = new ManualClock(NOW);
+  const store = opened(t, clock);
+  const [reopened, ended] = [await createClaimed(store), await createClaimed(store)];
+  const completions = [reopened, ended].map((claim) => {
+    const { fireId } = claim.occurrence;
+    return {
+      key: keyOf(claim),
+      attempt: attemptOf(claim),
+      settle: (state: Parameters<typeof settleDelivered>[0]) => settleDelivered(state, fireId, NOW),
+      direct: { claim, effect: deliveryEffect(claim.alarm, claim.occurrence, NOW)! },
+    };
+  });
+  assert.deepEqual(await store.complete(completions), ['applied', 'applied']);
+  const later = NOW + 3_600_000;
+  await store.update(ADA, reopened.alarm.id, ({ alarm, occurrences }) => ({
+    alarm: { ...alarm, status: 'active', fireAt: later },
+    occurrences: [...occurrences, occurrenceOf(alarm, later)],
+  }));
+  await clock.advance(5000);
+  await store.ping();
+  const active = await store.list(ADA, { status: 'active', limit: 9 });
+  const upcoming = await store.upcoming(ADA, { limit: 9 });
+  for (const found of [active, upcoming])
+    assert.deepEqual(
+      found.map(({ alarm: { id } }) => id),
+      [reopened.alarm.id],
+    );
 });

@@ -173,7 +173,11 @@ export function prepareAlarms(db: DatabaseSync, undo: Undo) {
   const putAside = db.prepare('INSERT INTO aside (owner, status, kind, id, alarm) VALUES (?, ?, ?, ?, ?)');
   const takeBack = db.prepare('DELETE FROM aside WHERE owner = ? AND status = ? AND kind = ? AND id = ?');
   const activate = db.prepare('INSERT OR IGNORE INTO active (owner, alarm) VALUES (?, ?)');
-  const deactivate = db.prepare('DELETE FROM active WHERE owner = ? AND alarm = ?');
+  // An alarm may be active again by the time at which it leaves the list.
+  const deactivate = db.prepare(
+    `DELETE FROM active WHERE owner = ?1 AND alarm = ?2
+       AND NOT EXISTS (SELECT 1 FROM progress WHERE alarm = ?2 AND status = 'active')`,
+  );
   const holdKey = db.prepare('INSERT INTO held_keys (owner, idempotency_key, alarm) VALUES (?, ?, ?)');
   const releaseKey = db.prepare('DELETE FROM held_keys WHERE owner = ? AND idempotency_key = ?');
 
