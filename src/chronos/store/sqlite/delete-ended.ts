@@ -19,7 +19,7 @@ export function prepareDeleteEnded(db: DatabaseSync, tables: Tables) {
   const ended = prepareQuery(
     db,
     `SELECT p.alarm FROM progress AS p INDEXED BY progress_ended CROSS JOIN definitions AS d ON d.seq = p.alarm
-     WHERE p.status IN ('fired', 'cancelled', 'failed') AND p.updated_at < ?1 AND coalesce(p.last_fired_at, 0) < ?1
+     WHERE p.status NOT IN ('active', 'paused') AND p.updated_at < ?1 AND coalesce(p.last_fired_at, 0) < ?1
        AND (p.status = 'cancelled' OR coalesce(d.fire_at, 0) < ?1) AND ${NOTHING_RUNS}
      ORDER BY p.updated_at LIMIT ?2 + 0`,
     seqIn,
