@@ -7,6 +7,7 @@ import type { Undo } from '../../../kit/sqlite/group-commit.ts';
 import type { Alarm, Attempt, Occurrence, OccurrenceSource } from '../../alarm/alarm.ts';
 import type { Progress } from '../../alarm/settlement.ts';
 import { ALARM_COLUMNS } from '../columns.ts';
+import { addTo } from './claims.ts';
 import { prepareQuery, shapeOf, valuesOf } from './statements.ts';
 
 /** Identifies an alarm's rows: its number and its owner's number, and their names. */
@@ -153,7 +154,7 @@ export function prepareAlarms(db: DatabaseSync, undo: Undo) {
   );
   const bySeq = prepareQuery(
     db,
-    `${SELECT} FROM progress AS p CROSS JOIN definitions AS d ON d.seq = p.alarm WHERE p.alarm = ?`,
+    `${SELECT} FROM json_each(?) AS n CROSS JOIN progress AS p ON p.alarm = n.value CROSS JOIN definitions AS d ON d.seq = n.value`,
     readStored,
   );
   const seqOf = prepareQuery(db, 'SELECT seq FROM definitions WHERE owner = ? AND id = ?', ([seq]) => seq as number);
@@ -181,8 +182,8 @@ export function prepareAlarms(db: DatabaseSync, undo: Undo) {
   const holdKey = db.prepare('INSERT INTO held_keys (owner, idempotency_key, alarm) VALUES (?, ?, ?)');
   const releaseKey = db.prepare('DELETE FROM held_keys WHERE owner = ? AND idempotency_key = ?');
 
-  /** Alarms that deliveries have ended, and that are still in the list of active ones. */
-  let ended: { owner: number; alarm: number }[] = [];
+  /** By owner: alarms that deliveries have ended, and that are still in the list of active ones. */
+  const ended = new Map<number, number[]>();
 
   /** Keeps the lists of alarms by status, and the holders of keys. */
   function listAs(seq: number, ownerSeq: number, before: Alarm | undefined, after: Alarm | undefined): void {
@@ -208,7 +209,8 @@ export function prepareAlarms(db: DatabaseSync, undo: Undo) {
   return {
     find: (owner: string, id: string): StoredAlarm | undefined => byId.get(owner, id),
 
-    at: (seq: number): StoredAlarm | undefined => bySeq.get(seq),
+    /** The alarms with these row numbers, in their order. One statement takes half of the time of one for each. */
+    at: (numbers: readonly number[]): StoredAlarm[] => bySeq.all(JSON.stringify(numbers)),
 
     /** The row number of an alarm. */
     seqOf: (owner: string, id: string): number | undefined => seqOf.get(owner, id),
@@ -238,22 +240,24 @@ export function prepareAlarms(db: DatabaseSync, undo: Undo) {
 
     /** A delivery has ended the alarm: {@link removeEnded} removes it from the list of active ones. */
     endedBy(owner: number, alarm: number): void {
-      ended.push({ owner, alarm });
-      undo.note(() => void ended.pop());
+      addTo(ended, owner, alarm);
+      undo.note(() => void ended.get(owner)!.pop());
     },
 
     /** Whether {@link removeEnded} has something to do. */
-    hasEnded: () => ended.length > 0,
+    hasEnded: () => ended.size > 0,
 
     /** Removes some ended alarms from the list of active ones, those of one owner together. */
     removeEnded(): void {
-      const before = ended;
-      undo.note(() => {
-        ended = before;
-      });
-      const sorted = before.toSorted((one, other) => one.owner - other.owner || one.alarm - other.alarm);
-      for (const { owner, alarm } of sorted.slice(0, ENDED_AT_ONCE)) deactivate.run(owner, alarm);
-      ended = sorted.slice(ENDED_AT_ONCE);
+      let left = ENDED_AT_ONCE;
+      for (const [owner, alarms] of ended) {
+        const some = alarms.splice(-left);
+        if (alarms.length === 0) ended.delete(owner);
+        undo.note(() => ended.set(owner, [...alarms, ...some]));
+        for (const alarm of some) deactivate.run(owner, alarm);
+        left -= some.length;
+        if (left === 0) return;
+      }
     },
   };
 }

@@ -62,8 +62,10 @@ export function prepareClaim({ alarms, triggers, claims, owners, dueQueue }: Tab
       const seq = owners.seqOf(owner);
       if (seq !== undefined) busy.set(seq, count);
     }
-    return dueQueue.take(request, busy).flatMap(({ owner, alarm: seq, scheduledFor }): Claim[] => {
-      const found = alarms.at(seq);
+    const due = dueQueue.take(request, busy);
+    const stored = new Map(alarms.at(due.map(({ alarm }) => alarm)).map((found) => [found.location.seq, found]));
+    return due.flatMap(({ owner, alarm: seq, scheduledFor }): Claim[] => {
+      const found = stored.get(seq);
       // Missing only if another program has written to the file.
       if (!found) return [];
       const { alarm, scheduled, location, hasTriggers, hasAttempt } = found;

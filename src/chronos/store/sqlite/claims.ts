@@ -28,7 +28,7 @@ export type ClaimRow = {
 export type Claims = ReturnType<typeof prepareClaims>;
 
 /** Adds a value to the list under a key of a map. */
-function addTo<Key, Value>(lists: Map<Key, Value[]>, key: Key, value: Value): void {
+export function addTo<Key, Value>(lists: Map<Key, Value[]>, key: Key, value: Value): void {
   const list = lists.get(key);
   if (list) list.push(value);
   else lists.set(key, [value]);

@@ -44,7 +44,7 @@ export function prepareDeleteEnded(db: DatabaseSync, tables: Tables) {
     let deleted = 0;
     const shrunk = new Map<number, TotalsChange>();
     for (const seq of numbers) {
-      const stored = tables.alarms.at(seq)!;
+      const stored = tables.alarms.at([seq])[0]!;
       const { alarm, location } = stored;
       left -= Number(attempts.run(seq, left).changes);
       left -= Number(receipts.run(alarm.owner, alarm.id, left).changes);

@@ -88,7 +88,7 @@ export function prepareTables(db: DatabaseSync, undo: Undo, changes: Changes, cl
 
     /** The alarm of a claim, with all its pending occurrences. */
     ofClaim({ alarm: seq }: ClaimRow): Stored {
-      return stored(alarms.at(seq)!);
+      return stored(alarms.at([seq])[0]!);
     },
 
     /** Stores a new alarm. */
