@@ -138,9 +138,12 @@ export function createHttpWaker({ url, token, clock, timeoutMs, connections }: H
 
   /** Name, value, name, value: the client's own form of headers. */
   function headersOf(fireId: string, body: string): string[] {
-    if (!sign) return ['content-type', 'application/json'];
+    const headers = ['content-type', 'application/json'];
+    if (!sign) return headers;
     const signed = sign({ id: fireId, timestampSeconds: clock.now() / 1000, body });
-    return ['content-type', 'application/json', 'authorization', bearer, ...Object.entries(signed).flat()];
+    headers.push('authorization', bearer);
+    for (const [name, value] of Object.entries(signed)) headers.push(name, value);
+    return headers;
   }
 
   return {

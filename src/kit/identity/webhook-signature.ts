@@ -1,7 +1,7 @@
 /**
  * Standard Webhooks, symmetric signatures `v1` (https://github.com/standard-webhooks/standard-webhooks, spec v1.0.0).
  */
-import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
+import { createHmac, createSecretKey, type Hmac, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { ReveilleError } from '../../wire/errors.ts';
 
 /**
@@ -48,8 +48,10 @@ function keyOf(secret: string): KeyObject {
   return createSecretKey(key);
 }
 
-function macOf(id: string, timestamp: string, body: string | Uint8Array, key: KeyObject): Buffer {
-  return createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest();
+function macOf(id: string, timestamp: string, body: string | Uint8Array, key: KeyObject): Hmac {
+  const mac = createHmac('sha256', key);
+  const start = `${id}.${timestamp}.`;
+  return typeof body === 'string' ? mac.update(start + body) : mac.update(start).update(body);
 }
 
 export type WebhookToSign = {
@@ -65,11 +67,10 @@ export function webhookSigner(secret: string): (webhook: WebhookToSign) => Signe
   const key = keyOf(secret);
   return ({ id, timestampSeconds, body }) => {
     const timestamp = String(Math.floor(timestampSeconds));
-    const mac = macOf(id, timestamp, body, key);
     return {
       'webhook-id': id,
       'webhook-timestamp': timestamp,
-      'webhook-signature': `v1,${mac.toString('base64')}`,
+      'webhook-signature': `v1,${macOf(id, timestamp, body, key).digest('base64')}`,
     };
   };
 }
@@ -96,7 +97,7 @@ export function verifyWebhook(webhook: {
   const age = Math.floor(webhook.nowMs / 1000) - Number(timestamp);
   if (age > tolerance) return { ok: false, reason: 'too_old' };
   if (age < -tolerance) return { ok: false, reason: 'too_new' };
-  const expected = webhook.secrets.map((secret) => macOf(id, timestamp, webhook.body, keyOf(secret)));
+  const expected = webhook.secrets.map((secret) => macOf(id, timestamp, webhook.body, keyOf(secret)).digest());
   const given = signature
     .split(' ', MAX_SIGNATURES)
     .filter((entry) => entry.startsWith('v1,'))

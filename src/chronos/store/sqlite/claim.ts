@@ -78,16 +78,19 @@ export function prepareClaim({ alarms, triggers, claims, owners, dueQueue }: Tab
         fence: free.fence + 1,
         claimedAt,
       };
-      const { attempt, fence, fireId } = occurrence;
-      const key = { owner: alarm.owner, alarmId: alarm.id, fireId };
       const claim = { alarm, occurrence };
-      claims.take(
-        {
-          ...{ alarm: seq, owner, scheduledFor, key, attempt, fence, claimedAt, hasAttempt },
-          ...{ isUntouched: isScheduled && !hasTriggers, isReleased: false },
-        },
+      claims.take({
+        alarm: seq,
+        owner,
+        scheduledFor,
+        key: occurrence,
+        attempt: occurrence.attempt,
+        fence: occurrence.fence,
+        claimedAt,
+        hasAttempt,
+        isUntouched: isScheduled && !hasTriggers,
         claim,
-      );
+      });
       return [claim];
     });
   };

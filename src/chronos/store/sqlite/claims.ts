@@ -22,7 +22,8 @@ export type ClaimRow = {
   readonly hasAttempt: boolean;
   /** Nothing of the alarm has changed since the claim, and it had no other pending occurrence then. */
   isUntouched: boolean;
-  isReleased: boolean;
+  /** As the dispatcher has it; `null` where an earlier process claimed. */
+  readonly claim: Claim | null;
 };
 
 export type Claims = ReturnType<typeof prepareClaims>;
@@ -54,7 +55,7 @@ export function prepareClaims(db: DatabaseSync, undo: Undo) {
     ([alarm, scheduledFor, attempt, fence, claimedAt, owner, name, alarmId]) =>
       ({
         ...{ alarm, owner, scheduledFor, attempt, fence, claimedAt },
-        ...{ hasAttempt: true, isUntouched: false, isReleased: false },
+        ...{ hasAttempt: true, isUntouched: false, claim: null },
         key: { owner: name, alarmId, fireId: `${alarmId}@${scheduledFor}` },
       }) as ClaimRow,
   );
@@ -64,17 +65,14 @@ export function prepareClaims(db: DatabaseSync, undo: Undo) {
   const remove = db.prepare('DELETE FROM claims WHERE alarm = ? AND scheduled_for = ?');
 
   const byFire = new Map<string, ClaimRow>();
-  const byClaim = new WeakMap<Claim, ClaimRow>();
   const byAlarm = new Map<number, ClaimRow[]>();
   const nameOf = ({ owner, fireId }: Pick<ClaimKey, 'owner' | 'fireId'>) => `${fireId}\n${owner}`;
 
   const remember = (row: ClaimRow) => {
-    row.isReleased = false;
     byFire.set(nameOf(row.key), row);
     addTo(byAlarm, row.alarm, row);
   };
   const forget = (row: ClaimRow) => {
-    row.isReleased = true;
     byFire.delete(nameOf(row.key));
     takeFrom(byAlarm, row.alarm, row);
   };
@@ -101,18 +99,17 @@ export function prepareClaims(db: DatabaseSync, undo: Undo) {
 
     /** The row of a claim, while it lasts and nothing of its alarm has changed. */
     untouched(claim: Claim): ClaimRow | undefined {
-      const row = byClaim.get(claim);
-      return row?.isUntouched && !row.isReleased ? row : undefined;
+      const row = byFire.get(nameOf(claim.occurrence));
+      return row?.claim === claim && row.isUntouched ? row : undefined;
     },
 
     /** All claims, the earliest first. */
     all: () => [...byFire.values()].sort((one, other) => one.claimedAt - other.claimedAt),
 
-    take(row: ClaimRow, claim: Claim): void {
+    take(row: ClaimRow): void {
       const { alarm, scheduledFor, attempt, fence, claimedAt } = row;
       insert.run(alarm, scheduledFor, attempt, fence, claimedAt);
       remember(row);
-      byClaim.set(claim, row);
       undo.note(() => forget(row));
     },
 
