@@ -58,7 +58,7 @@ const claimStatement = (name: string, chosenRow: string) =>
     SET revision = p.revision + 1, attempt = p.attempt + 1, fence = p.fence + 1, holder = $10, claimed_at = $2
     FROM chosen
     WHERE p.bucket = $1 AND ${chosenRow}
-    RETURNING p.owner, p.alarm_id, p.trigger_at, p.revision, p.edition, p.triggers, p.last_attempt, ${PROGRESS.list('p')},
+    RETURNING p.ctid AS location, p.owner, p.alarm_id, p.trigger_at, p.revision, p.edition, p.triggers, p.last_attempt, ${PROGRESS.list('p')},
       ${OWED.list('p')}
   ), looked AS (
     SELECT count(*) AS seen, max(look_at) AS until FROM seen
@@ -71,7 +71,7 @@ const claimStatement = (name: string, chosenRow: string) =>
       ORDER BY look_at LIMIT 1
     ), ${NEVER}) END,
     CASE WHEN $11::bigint > 0 THEN (SELECT count(*) FROM due) END,
-    p.trigger_at, p.revision, p.triggers, p.last_attempt, p.edition = d.edition, ${OWED.list('p')}, ${ALARM_LIST}
+    p.trigger_at, p.revision, p.triggers, p.last_attempt, p.edition = d.edition, p.location, ${OWED.list('p')}, ${ALARM_LIST}
   FROM looked
   LEFT JOIN p ON true
   LEFT JOIN definitions AS d ON d.bucket = $1 AND d.owner = p.owner AND d.id = p.alarm_id`,
@@ -84,13 +84,13 @@ const CLAIM_APART = claimStatement(
   'p.owner = chosen.owner AND p.alarm_id = chosen.alarm_id AND p.trigger_at = chosen.trigger_at',
 );
 
-const OWED_AT = 9;
+const OWED_AT = 10;
 const ALARM_AT = OWED_AT + OWED_WIDTH;
 const OWNER_AT = ALARM_AT + DEFINITION.members.indexOf('owner');
 const ID_AT = ALARM_AT + DEFINITION.members.indexOf('id');
 
 /** What the row of a claimed occurrence had when it was claimed. */
-export type ClaimedRow = { readonly revision: number; readonly hasAttempt: boolean };
+export type ClaimedRow = { readonly revision: number; readonly location: string; readonly hasAttempt: boolean };
 
 export type ClaimResult = {
   seen: number;
@@ -120,7 +120,8 @@ export function readClaimResult(rows: readonly Row[], onAlone: (claim: Claim, ro
     const claim = { alarm: readAlarm(row, ALARM_AT), occurrence };
     result.claims.push(claim);
     if (triggerAt !== 0 || row[8] !== true) result.incomplete.push(claim);
-    else if (row[6] === 0) onAlone(claim, { revision: row[5] as number, hasAttempt: row[7] !== null });
+    else if (row[6] === 0)
+      onAlone(claim, { revision: row[5] as number, location: row[9] as string, hasAttempt: row[7] !== null });
   }
   result.claims.sort((one, other) => byDueInstant(one.occurrence, other.occurrence));
   return result;

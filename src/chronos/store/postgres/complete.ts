@@ -120,7 +120,7 @@ export function prepareComplete({ claimed, noteDue, ...settling }: Completions) 
   async function prepare([bucket, completions]: Part) {
     const deliveries = new Deliveries();
     const rest = completions.filter((completion) => !deliveries.add(completion, claimed));
-    const calls = deliveries.calls(bucket);
+    const calls = deliveries.calls(bucket, buckets.distributed !== undefined);
     const results = new Map<Completion, CompletionResult>(completions.map((each) => [each, 'applied']));
     if (rest.length > 0) {
       const settlements = rest.map(settlementOf);
