@@ -1,8 +1,5 @@
 -- What a fire changes is one narrow row: the progress of an alarm, its scheduled occurrence and its last attempt. The definition with
 -- its texts is another row, which only an edit changes. The ledger has a row for each attempt that a later one has replaced.
---
--- A check spells out its alternatives: for an IN of more than two values, SQLite fills a table in each statement, which
--- takes as long as the rest of a delivery's row.
 
 CREATE TABLE definitions (
   seq                  INTEGER PRIMARY KEY,
@@ -34,8 +31,7 @@ CREATE TABLE definitions (
 CREATE TABLE progress (
   alarm                INTEGER PRIMARY KEY REFERENCES definitions (seq),
   owner                INTEGER NOT NULL,
-  status               TEXT    NOT NULL
-    CHECK (status = 'active' OR status = 'paused' OR status = 'fired' OR status = 'cancelled' OR status = 'failed'),
+  status               TEXT    NOT NULL CHECK (status IN ('active', 'paused', 'fired', 'cancelled', 'failed')),
   failure_count        INTEGER NOT NULL CHECK (failure_count >= 0),
   last_error           TEXT,
   updated_at           INTEGER NOT NULL,
@@ -57,8 +53,7 @@ CREATE TABLE progress (
   last_attempt         INTEGER CHECK (last_attempt >= 1),
   last_started_at      INTEGER,
   last_finished_at     INTEGER,
-  last_outcome         TEXT
-    CHECK (last_outcome = 'delivered' OR last_outcome = 'failed' OR last_outcome = 'unknown' OR last_outcome = 'missed'),
+  last_outcome         TEXT    CHECK (last_outcome IN ('delivered', 'failed', 'unknown', 'missed')),
   last_http_status     INTEGER,
   last_attempt_error   TEXT,
   last_missed_count    INTEGER,
@@ -104,7 +99,7 @@ SELECT owner, idempotency_key, seq FROM alarms WHERE idempotency_key IS NOT NULL
 -- Alarms that no delivery finds or leaves in this status, for lists, newest first.
 CREATE TABLE aside (
   owner  TEXT    NOT NULL,
-  status TEXT    NOT NULL CHECK (status = 'paused' OR status = 'cancelled' OR status = 'failed'),
+  status TEXT    NOT NULL CHECK (status IN ('paused', 'cancelled', 'failed')),
   kind   TEXT    NOT NULL,
   id     TEXT    NOT NULL,
   alarm  INTEGER NOT NULL,
@@ -160,8 +155,7 @@ CREATE TABLE ledger (
   attempt          INTEGER NOT NULL CHECK (attempt >= 1),
   started_at       INTEGER NOT NULL,
   finished_at      INTEGER NOT NULL,
-  outcome          TEXT    NOT NULL
-    CHECK (outcome = 'delivered' OR outcome = 'failed' OR outcome = 'unknown' OR outcome = 'missed'),
+  outcome          TEXT    NOT NULL CHECK (outcome IN ('delivered', 'failed', 'unknown', 'missed')),
   http_status      INTEGER,
   error            TEXT,
   missed_count     INTEGER NOT NULL,
@@ -190,7 +184,7 @@ CREATE TABLE fire_receipts (
   -- When it happened, by the machine's clock.
   at              INTEGER NOT NULL,
   -- Of turn_finished: ok, failed or unknown.
-  outcome         TEXT    CHECK (outcome = 'ok' OR outcome = 'failed' OR outcome = 'unknown'),
+  outcome         TEXT    CHECK (outcome IN ('ok', 'failed', 'unknown')),
   error           TEXT,
   turn_id         TEXT,
   conversation_id TEXT,
@@ -220,7 +214,7 @@ CREATE INDEX triggers_due ON triggers (due_at, owner) WHERE due_at IS NOT NULL;
 -- How many triggers of an owner wait.
 CREATE INDEX triggers_waiting ON triggers (owner) WHERE due_at IS NOT NULL;
 -- Serves deleting alarms that ended, longest ago first.
-CREATE INDEX progress_ended ON progress (updated_at) WHERE status NOT IN ('active', 'paused');
+CREATE INDEX progress_ended ON progress (updated_at) WHERE status IN ('fired', 'cancelled', 'failed');
 
 -- The same in full, for readers of the file: the move to PostgreSQL, checkers, people.
 CREATE VIEW alarms AS
