@@ -9,6 +9,7 @@ import type { AlarmStore } from '../../../src/chronos/store/store.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import { CitusCluster, noCitus } from '../../support/postgres/citus.ts';
+import { completion } from './direct.ts';
 import { claim, createDue, delivered, edited, NOW } from './fixtures.ts';
 import type { StoreUnderTest } from './store-under-test.ts';
 import { describeStore } from './suite.ts';
@@ -77,12 +78,12 @@ else test('the alarm store on Citus', { skip: missing }, () => {});
 
 /** The condition that every statement about due alarms contains. */
 const HOT = [
-  'claim',
+  'claim_apart',
+  'deliver_apart',
   'next_due',
   'states_by_id',
-  'progress_delete_apart',
-  'progress_move_apart',
-  'edit_move_apart',
+  'write',
+  'define',
   'has_fire',
   'record_receipt',
   'receipts_of_fires',
@@ -118,7 +119,7 @@ test('on Citus the tables are on the workers, and a hot statement is one task on
     await store.turnReportsOf(owner, alarmId, [fireId]);
     await store.complete([
       each.alarm.kind === 'once'
-        ? delivered(each)
+        ? completion(each, true, NOW + 1, false)
         : {
             ...delivered(each),
             settle: ({ alarm, occurrences }) => ({

@@ -54,7 +54,7 @@ const MEANWHILE: Readonly<Record<string, (now: number) => Transition>> = {
 };
 
 /** A completion of a claim, with and without its direct form. */
-function completion(claimed: Claim, isDirect: boolean, at: number, fails: boolean): Completion {
+export function completion(claimed: Claim, isDirect: boolean, at: number, fails: boolean): Completion {
   const key = keyOf(claimed);
   const attempt = attemptOf(claimed, { startedAt: at, finishedAt: at + 20, ...(fails ? { outcome: 'failed' } : {}) });
   if (fails) {
