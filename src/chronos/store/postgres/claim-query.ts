@@ -58,8 +58,8 @@ const claimStatement = (name: string, chosenRow: string) =>
     SET revision = p.revision + 1, attempt = p.attempt + 1, fence = p.fence + 1, holder = $10, claimed_at = $2
     FROM chosen
     WHERE p.bucket = $1 AND ${chosenRow}
-    RETURNING p.ctid AS location, p.owner, p.alarm_id, p.trigger_at, p.revision, p.edition, p.triggers, p.last_attempt, ${PROGRESS.list('p')},
-      ${OWED.list('p')}
+    RETURNING p.ctid AS location, p.owner, p.alarm_id, p.trigger_at, p.revision, p.edition, p.triggers, p.last_attempt,
+      ${PROGRESS.list('p')}, ${OWED.list('p')}
   ), looked AS (
     SELECT count(*) AS seen, max(look_at) AS until FROM seen
   )
@@ -71,7 +71,8 @@ const claimStatement = (name: string, chosenRow: string) =>
       ORDER BY look_at LIMIT 1
     ), ${NEVER}) END,
     CASE WHEN $11::bigint > 0 THEN (SELECT count(*) FROM due) END,
-    p.trigger_at, p.revision, p.triggers, p.last_attempt, p.edition = d.edition, p.location, ${OWED.list('p')}, ${ALARM_LIST}
+    p.trigger_at, p.revision, p.triggers, p.last_attempt, p.edition = d.edition, p.location,
+    ${OWED.list('p')}, ${ALARM_LIST}
   FROM looked
   LEFT JOIN p ON true
   LEFT JOIN definitions AS d ON d.bucket = $1 AND d.owner = p.owner AND d.id = p.alarm_id`,
