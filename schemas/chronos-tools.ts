@@ -32,13 +32,14 @@ function shownMembers(kept: Properties): Properties {
   const written = members.map(([name, schema]) => {
     const isField = name in ALARM_FIELDS;
     const { description } = kept[name] ?? {};
-    const { type, enum: choices } = schema;
+    const { type, enum: choices, items } = schema;
     if (!isField) return [name, kept[name]];
     return [
       name,
       {
         ...(type !== undefined && { type }),
         ...(choices !== undefined && { enum: choices }),
+        ...(items !== undefined && { items }),
         ...(description !== undefined && { description }),
       },
     ];

@@ -7,15 +7,23 @@ export const WAKE_MESSAGE_MAX_BYTES = 64 * 1024;
 export const PAYLOAD_MAX_BYTES = 64 * 1024;
 export const DELAY_MAX_SECONDS = 10 * 366 * 24 * 3600;
 
-export const ALARM_KINDS = ['once', 'cron'] as const;
+export const ALARM_KINDS = ['once', 'cron', 'rrule'] as const;
 export const ALARM_STATUSES = ['active', 'paused', 'fired', 'cancelled', 'failed'] as const;
+
+/** Which overdue occurrences of a series fire: the latest, all, or none. */
+export const CATCH_UPS = ['latest', 'all', 'none'] as const;
+/** What happens to an occurrence while the turn of an earlier one is running. */
+export const OVERLAPS = ['allow', 'skip', 'buffer_one', 'buffer_all'] as const;
+
+export type CatchUp = (typeof CATCH_UPS)[number];
+export type Overlap = (typeof OVERLAPS)[number];
 
 export type AlarmKind = (typeof ALARM_KINDS)[number];
 export type AlarmStatus = (typeof ALARM_STATUSES)[number];
 
 /**
  * `text` excludes U+0000, `string` and `message` do not; a `message` is limited in bytes. `json` is source text. `person`
- * is the name of a person.
+ * is the name of a person. A `list` has short names, each once.
  */
 export type FieldType =
   | 'choice'
@@ -28,6 +36,7 @@ export type FieldType =
   | 'seconds'
   | 'count'
   | 'switch'
+  | 'list'
   | 'person';
 
 /** A name and a text, in which `{}` stands for the value. */
@@ -37,9 +46,13 @@ export type AlarmField = {
   readonly type: FieldType;
   /** The values of a choice. */
   readonly of?: readonly string[];
-  /** Least and largest number, or number of characters. */
+  /** Least and largest number, or number of characters; of a list, the largest number of names. */
   readonly least?: number;
   readonly most?: number;
+  /** Most alarms have none of these, so all that are set share one column, `options`. By default, a column of its own. */
+  readonly in?: 'options';
+  /** Only a series may have it. */
+  readonly only?: 'series';
   /** Who sets it; by default the owner, in the body of a create or an edit. */
   readonly by?: 'chronosd';
   /** A create must contain it. */
@@ -47,7 +60,7 @@ export type AlarmField = {
   /** What an edit may do; by default it sets the field, or clears it with `null`. */
   readonly edit?: 'set' | 'never';
   /** The stored value of an omitted or cleared field. A field without one always has a value. */
-  readonly absent?: null | '' | 0 | false;
+  readonly absent?: null | string | 0 | false;
   /** By default, the owner sees a field that is not absent. */
   readonly view?: 'always' | 'never';
   /** The description for the model in the tool `alarm_set`. */
@@ -71,9 +84,8 @@ export const ALARM_FIELDS = {
   kind: {
     type: 'choice',
     of: ALARM_KINDS,
-    required: true,
     edit: 'never',
-    tool: '"once" fires one time and needs delay_seconds or fire_at. "cron" fires on a schedule and needs cron_expr.',
+    tool: '"once" fires one time and needs delay_seconds or fire_at. "cron" repeats and needs cron_expr, "rrule" repeats and needs rrule. Omit it with when.',
   },
   label: {
     type: 'text',
@@ -124,6 +136,18 @@ export const ALARM_FIELDS = {
     flag: { name: 'key' },
     row: ['key', '{}'],
   },
+  /** The requested time in words. It is kept so that a repeated request is recognised as the same. */
+  when: {
+    type: 'text',
+    in: 'options',
+    least: 1,
+    most: 200,
+    absent: null,
+    edit: 'set',
+    tool: 'The time in words, instead of kind and its fields: "in 20 minutes", "tomorrow 9am", "next weekday at 9", "every other monday at 10". The answer has the reading and the next instants: check them.',
+    row: ['asked for', '{}'],
+    fact: ['Asked for', '{}'],
+  },
   /** For `once`: the requested delay. It is kept so that a repeated request is recognised as the same. */
   delay_seconds: {
     type: 'seconds',
@@ -155,13 +179,24 @@ export const ALARM_FIELDS = {
     ].join(' '),
     flag: { name: 'cron' },
   },
+  /** For `rrule`: content lines of RFC 5545. */
+  rrule: {
+    type: 'string',
+    in: 'options',
+    least: 1,
+    most: 4000,
+    absent: null,
+    edit: 'set',
+    tool: 'kind "rrule": RFC 5545 lines for what cron cannot say, such as "RRULE:FREQ=WEEKLY;INTERVAL=2;BYDAY=MO;BYHOUR=10;BYMINUTE=0;BYSECOND=0". Lines: RRULE, DTSTART, RDATE, EXDATE.',
+    flag: { name: 'rrule' },
+  },
   /** As the client wrote it; `null` means UTC. */
   timezone: {
     type: 'string',
     least: 1,
     most: 64,
     absent: null,
-    tool: 'kind "cron": the IANA time zone of cron_expr, such as Europe/Berlin. Default: UTC.',
+    tool: 'The IANA time zone of when, cron_expr or rrule, such as Europe/Berlin. Default: UTC; when needs it for a local time.',
     flag: { name: 'zone' },
   },
   /** The instant from which an `@every` series counts. */
@@ -179,8 +214,9 @@ export const ALARM_FIELDS = {
   },
   ends_at: {
     type: 'instant',
+    only: 'series',
     absent: null,
-    tool: 'kind "cron": no fire after this instant, RFC 3339 with an offset.',
+    tool: 'A series does not fire after this instant, RFC 3339 with an offset.',
     flag: { name: 'until', help: 'last instant at which a series may fire' },
     form: {
       name: 'until',
@@ -192,12 +228,112 @@ export const ALARM_FIELDS = {
   },
   max_fires: {
     type: 'count',
+    only: 'series',
     least: 1,
     absent: null,
-    tool: 'kind "cron": stop after this many fires.',
+    tool: 'A series stops after this many fires.',
     flag: { name: 'times', help: 'largest number of fires of a series' },
     form: { name: 'times', title: 'Number of fires', hint: 'How often a repeating alarm fires in total.' },
     row: ['at most', '{} times'],
+  },
+  /** The name of an installed calendar; a series does not fire on its days. */
+  holidays: {
+    type: 'identifier',
+    only: 'series',
+    in: 'options',
+    absent: null,
+    tool: 'A series does not fire on the days of this installed calendar, such as "de-berlin".',
+    flag: { name: 'holidays', help: 'installed calendar on whose days a series does not fire' },
+    form: { name: 'holidays', title: 'Holidays', hint: 'Name of an installed calendar: no fires on its days.' },
+    row: ['except on', 'days of {}'],
+    fact: ['Except on', 'days of {}'],
+  },
+  catch_up: {
+    type: 'choice',
+    only: 'series',
+    of: CATCH_UPS,
+    in: 'options',
+    absent: 'latest',
+    tool: 'Which overdue occurrences of a series fire after the computer was off: "latest" (default), "all" or "none".',
+    flag: { name: 'catch-up', help: 'overdue occurrences that fire: latest, all or none' },
+    form: { name: 'catch_up', title: 'Catch up', hint: 'After downtime fire the latest, all or none. Default: latest.' },
+    row: ['catch up', '{}'],
+    fact: ['Catch up', '{}'],
+  },
+  /** Occurrences that are older are not fired by `all`; with `none`, how late an occurrence may be. */
+  catch_up_window_seconds: {
+    type: 'seconds',
+    only: 'series',
+    in: 'options',
+    least: 1,
+    most: DELAY_MAX_SECONDS,
+    absent: null,
+    tool: 'Occurrences that are overdue by more than this many seconds are recorded as missed.',
+    flag: { name: 'catch-up-window', help: 'largest lateness of an overdue occurrence that still fires' },
+    form: { name: 'catch_up_window', title: 'Catch-up window', hint: 'Older occurrences are missed. Example: 12h.' },
+    row: ['catch up in', '{}'],
+    fact: ['Catch-up window', '{}'],
+  },
+  overlap: {
+    type: 'choice',
+    only: 'series',
+    of: OVERLAPS,
+    in: 'options',
+    absent: 'allow',
+    tool: 'When the turn of the previous fire still runs: "allow" (default) starts another turn, "skip" drops this fire, "buffer_one" keeps the latest for afterwards, "buffer_all" keeps all.',
+    flag: { name: 'overlap', help: 'while a turn runs: allow, skip, buffer_one or buffer_all' },
+    form: {
+      name: 'overlap',
+      title: 'Overlap',
+      hint: 'While an earlier turn runs: allow, skip, buffer_one or buffer_all. Default: allow.',
+    },
+    row: ['overlap', '{}'],
+    fact: ['Overlap', '{}'],
+  },
+  pause_on_failure: {
+    type: 'switch',
+    only: 'series',
+    in: 'options',
+    absent: false,
+    tool: 'True: a series pauses when a fire is given up or its turn fails, until it is resumed.',
+    flag: { name: 'pause-on-failure', help: 'pause the series when a fire or its turn fails' },
+    form: { name: 'pauses', title: 'Pause the series when a fire or its turn fails' },
+    row: ['on failure', 'pauses'],
+    fact: ['On failure', 'pauses'],
+  },
+  model: {
+    type: 'text',
+    in: 'options',
+    least: 1,
+    most: 200,
+    absent: null,
+    tool: 'The model of the turn, if it must not be the default one of the agent.',
+    flag: { name: 'model', help: 'model of the turn' },
+    form: { name: 'model', title: 'Model', hint: 'Model of the turn. Default: the one of the agent.' },
+    row: ['model', '{}'],
+    fact: ['Model', '{}'],
+  },
+  tools: {
+    type: 'list',
+    in: 'options',
+    most: 64,
+    absent: null,
+    tool: 'The only tools that the turn may use, by name. Omit it for all of the agent; [] for none.',
+    flag: { name: 'tools', help: 'tools the turn may use, separated by commas' },
+    form: { name: 'tools', title: 'Tools', hint: 'The only tools of the turn, separated by commas. Default: all.' },
+    row: ['tools', '{}'],
+    fact: ['Tools', '{}'],
+  },
+  deliver: {
+    type: 'list',
+    in: 'options',
+    most: 16,
+    absent: null,
+    tool: 'Channels of the user that get the result of the turn, by name, beside the settings of the user. A turn that answers exactly NOTHING_TO_REPORT notifies nobody.',
+    flag: { name: 'deliver', help: 'channels that get the result, separated by commas' },
+    form: { name: 'deliver', title: 'Deliver to', hint: 'Channels that get the result, separated by commas.' },
+    row: ['deliver to', '{}'],
+    fact: ['Deliver to', '{}'],
   },
   /** By default, the setting of chronosd. */
   max_failures: {
@@ -240,6 +376,8 @@ export const ALARM_FIELDS = {
     row: ['computer', 'is woken from sleep for it, if enabled'],
     fact: ['Computer', 'wakes from sleep, if that is set up'],
   },
+  /** A JSON object of the fields that are `in` it; `null` without one. */
+  options: { type: 'json', by: 'chronosd', absent: null, view: 'never' },
   /** The person who wrote the message, proved at the request; `null` for the agent itself. */
   set_by: { type: 'person', by: 'chronosd', absent: null },
   status: { type: 'choice', of: ALARM_STATUSES, by: 'chronosd' },
@@ -261,6 +399,10 @@ export type FieldName = keyof Fields;
 /** Names of the fields of some type, by their properties. */
 export type FieldsWith<P> = { [N in FieldName]: Fields[N] extends P ? N : never }[FieldName];
 export type OwnerField = Exclude<FieldName, FieldsWith<{ by: string }>>;
+/** Fields within the column `options`. */
+export type OptionField = FieldsWith<{ in: 'options' }>;
+/** Fields with a column of their own. */
+export type ColumnField = Exclude<FieldName, OptionField>;
 
 /** The values of a stored field, `null` excluded. */
 type Value<F extends AlarmField> = F extends { of: readonly (infer V)[] }
@@ -269,7 +411,11 @@ type Value<F extends AlarmField> = F extends { of: readonly (infer V)[] }
     ? number
     : F['type'] extends 'switch'
       ? boolean
-      : string;
+      : F['type'] extends 'list'
+        ? readonly string[]
+        : string;
+/** The value of a field that is set. */
+export type SetValue<N extends FieldName> = Value<Fields[N]>;
 export type StoredValue<N extends FieldName> = Value<Fields[N]> | (Fields[N] extends { absent: null } ? null : never);
 
 /** A name in camel case: of a field as the domain has it, of a flag as its parser has it. */
@@ -286,8 +432,16 @@ export const FIELD_NAMES = Object.keys(ALARM_FIELDS) as FieldName[];
 /** A field of the table, with its properties that may be absent. */
 export const fieldOf = (name: FieldName): AlarmField => ALARM_FIELDS[name];
 
+export const isOption = (name: FieldName): name is OptionField => fieldOf(name).in === 'options';
+export const OPTION_FIELDS = FIELD_NAMES.filter(isOption);
+export const COLUMN_FIELDS = FIELD_NAMES.filter((name): name is ColumnField => !isOption(name));
+
 /** The fields that the owner sets. */
 export const OWNER_FIELDS = FIELD_NAMES.filter((name): name is OwnerField => fieldOf(name).by === undefined);
+
+export type SeriesField = FieldsWith<{ only: 'series' }>;
+/** The fields that only a series has, besides those of its rhythm. */
+export const SERIES_FIELDS = OWNER_FIELDS.filter((name): name is SeriesField => fieldOf(name).only === 'series');
 
 /** The names in `first`, then the other names in their own order. */
 export function ordered<N extends FieldName>(first: readonly N[], names: readonly N[]): N[] {

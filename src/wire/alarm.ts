@@ -23,7 +23,7 @@ export const LIST_LIMIT_DEFAULT = 100;
 export const LIST_LIMIT_MAX = 500;
 
 export const ALARM_SORTS = ['newest', 'next'] as const;
-export const FIRE_OUTCOMES = ['delivered', 'failed', 'unknown', 'missed'] as const;
+export const FIRE_OUTCOMES = ['delivered', 'failed', 'unknown', 'missed', 'skipped'] as const;
 /** Stages of a fire. The machine reports the last two. */
 export const FIRE_STAGES = ['machine_ready', 'accepted', 'turn_started', 'turn_finished'] as const;
 
@@ -68,6 +68,13 @@ const bounded = <S extends { min(n: number): S; max(n: number): S }>(schema: S, 
   return most === undefined ? low : low.max(most);
 };
 
+/** Names without surrounding space, each once. */
+const listOfNames = (most: number) =>
+  z
+    .array(shortText(128).min(1).regex(/^\S(?:.*\S)?$/, 'must not begin or end with a space'))
+    .max(most)
+    .refine((names) => new Set(names).size === names.length, 'must not repeat a name');
+
 /** The schema of a field in a request body, by type. */
 const INPUT = {
   choice: ({ of = [] }: Bounds) => z.enum(of),
@@ -80,6 +87,7 @@ const INPUT = {
   seconds: (bounds: Bounds) => bounded(z.number(), bounds),
   count: (bounds: Bounds) => bounded(z.int(), bounds),
   switch: () => z.boolean(),
+  list: ({ most = 0 }: Bounds) => listOfNames(most),
   person: () => setBySchema,
 } satisfies Record<FieldType, (bounds: Bounds) => z.ZodType>;
 
@@ -95,6 +103,7 @@ const OUTPUT = {
   instant: () => instantText,
   seconds: () => z.number(),
   count: () => z.int(),
+  list: () => z.array(z.string()),
 } satisfies Record<FieldType, (bounds: Bounds) => z.ZodType>;
 
 type Fields = typeof ALARM_FIELDS;
@@ -111,7 +120,7 @@ type Optional<S extends z.ZodType> = z.ZodOptional<S>;
 /** Owner's fields in the order of the bodies: an error names the first wrong one. */
 const BODY_FIELDS = ordered<OwnerField>(
   [
-    ...(['kind', 'wake_message', 'label', 'delay_seconds', 'fire_at', 'cron_expr', 'timezone'] as const),
+    ...(['kind', 'wake_message', 'label', 'when', 'delay_seconds', 'fire_at', 'cron_expr', 'rrule', 'timezone'] as const),
     ...(['conversation_id', 'payload', 'idempotency_key'] as const),
     ...(['max_failures', 'max_lateness_seconds', 'jitter_seconds'] as const),
   ],
@@ -199,7 +208,7 @@ const viewed = <N extends keyof ViewShape>(...names: N[]): Pick<ViewShape, N> =>
     return field.absent === undefined || field.view === 'always' ? schema : schema.optional();
   });
 
-const FIRST_VIEWED = ['id', 'label', 'kind', 'cron_expr', 'timezone', 'fire_at'] as const;
+const FIRST_VIEWED = ['id', 'label', 'kind', 'cron_expr', 'rrule', 'timezone', 'fire_at'] as const;
 const THEN_VIEWED = [
   ...(['conversation_id', 'wake_message', 'payload', 'status', 'idempotency_key', 'max_failures'] as const),
   ...(['failure_count', 'last_error', 'created_at', 'last_fired_at', 'fire_count'] as const),

@@ -1,12 +1,12 @@
 /** Domain types. Instants are milliseconds since the epoch. This module does no I/O. */
 import type { AbsenceReason, FireOutcome } from '../../wire/alarm.ts';
-import type { FieldName, MemberOf, StoredValue } from '../../wire/alarm-fields.ts';
+import type { ColumnField, MemberOf, StoredValue } from '../../wire/alarm-fields.ts';
 
 /**
  * A stored alarm: its owner's definition and its progress. `wire/alarm-fields.ts` describes its members, which have the
- * fields' names in camel case.
+ * fields' names in camel case. `options` has the rare ones; `optionsOf` reads it.
  */
-export type Alarm = { -readonly [N in FieldName as MemberOf<N>]: StoredValue<N> };
+export type Alarm = { -readonly [N in ColumnField as MemberOf<N>]: StoredValue<N> };
 
 /** Why an occurrence exists: the alarm's own schedule, or its owner's `trigger`. */
 export type OccurrenceSource = 'schedule' | 'trigger';
@@ -84,8 +84,9 @@ export type Attempt = {
 const ROW_BYTES = 1024;
 
 /** Approximate stored size of an alarm in bytes. The limits on stored bytes count it. */
-export function storedBytes({ wakeMessage, payload, label }: Alarm): number {
-  return ROW_BYTES + Buffer.byteLength(wakeMessage) + Buffer.byteLength(payload ?? '') + Buffer.byteLength(label);
+export function storedBytes({ wakeMessage, payload, label, options }: Alarm): number {
+  const texts = [wakeMessage, payload ?? '', label, options ?? ''];
+  return texts.reduce((bytes, text) => bytes + Buffer.byteLength(text), ROW_BYTES);
 }
 
 /** Whether a process has claimed the occurrence to deliver it. */

@@ -1,20 +1,25 @@
 /** Creates an alarm from a request, edits it, and compares two definitions. */
 import type { AlarmCreate, AlarmPatch } from '../../wire/alarm.ts';
 import {
+  ALARM_KINDS,
   DELAY_MAX_SECONDS,
   fieldOf,
+  isOption,
   type MemberOf,
   memberOf,
+  OPTION_FIELDS,
+  type OptionField,
   OWNER_FIELDS,
   type OwnerField,
+  SERIES_FIELDS,
 } from '../../wire/alarm-fields.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { RawJson } from '../../wire/json.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { showValue } from '../../wire/validate.ts';
 import { type Alarm, type AlarmState, isClaimed, NOT_DEFERRED, type Occurrence, scheduledOccurrence } from './alarm.ts';
-import { compileSchedule } from './schedule.ts';
-import { DEFAULT_TIMEZONE, nextOccurrence, onlyOccurrence } from './series.ts';
+import { encodeOptions, isSameOption, optionsOf } from './options.ts';
+import { DEFAULT_TIMEZONE, nextOccurrence, onlyOccurrence, seriesOf } from './series.ts';
 
 /** Limits of the service. */
 export type DefinitionLimits = {
@@ -24,19 +29,28 @@ export type DefinitionLimits = {
   maxFailures: number;
 };
 
-const ONCE_ONLY = ['delay_seconds', 'fire_at'] as const;
-const CRON_ONLY = ['cron_expr', 'timezone', 'ends_at', 'max_fires'] as const;
+/** The fields that say when an alarm of a kind fires. */
+const TIMES_OF = {
+  once: ['delay_seconds', 'fire_at'],
+  cron: ['cron_expr'],
+  rrule: ['rrule'],
+} as const satisfies Record<Alarm['kind'], readonly OwnerField[]>;
+const TIME_FIELDS = ALARM_KINDS.flatMap((kind) => [...TIMES_OF[kind]]);
+const SERIES_ONLY = ['timezone', ...SERIES_FIELDS] as const;
 
 function invalid(message: string): ReveilleError {
   return new ReveilleError('invalid_request', message);
 }
 
 function refuseFieldsOfOtherKind(input: Partial<AlarmCreate> | AlarmPatch, kind: Alarm['kind']): void {
-  const [foreign, home] = kind === 'once' ? [CRON_ONLY, 'cron'] : [ONCE_ONLY, 'once'];
-  for (const name of foreign) {
-    if (input[name] !== undefined)
-      throw invalid(`${name} is only for kind "${home}"; this alarm is "${kind}", omit ${name}`);
+  for (const home of ALARM_KINDS) {
+    const foreign = home === kind ? undefined : TIMES_OF[home].find((name) => input[name] !== undefined);
+    if (foreign) throw invalid(`${foreign} is only for kind "${home}"; this alarm is "${kind}", omit ${foreign}`);
   }
+  const ofSeries = kind === 'once' ? SERIES_ONLY.find((name) => input[name] !== undefined) : undefined;
+  // A time in words is read in a zone, whatever it means.
+  if (ofSeries && !(ofSeries === 'timezone' && input.when !== undefined))
+    throw invalid(`${ofSeries} is only for a series (kind "cron" or "rrule"); this alarm is "once", omit ${ofSeries}`);
 }
 
 /** When a `once` alarm is due. The instant may be in the past. */
@@ -49,24 +63,30 @@ function instantOfOnce(delaySeconds: number | undefined, fireAt: number | undefi
 }
 
 /** The members that the owner sets. */
-type Definition = Pick<Alarm, MemberOf<OwnerField>>;
+type Definition = Pick<Alarm, MemberOf<Exclude<OwnerField, OptionField>> | 'options'>;
 
-const DEFINED = OWNER_FIELDS.map((name) => ({ name, member: memberOf(name), absent: fieldOf(name).absent }));
+const DEFINED = OWNER_FIELDS.filter((name) => !isOption(name)).map((name) => ({
+  name,
+  member: memberOf(name as Exclude<OwnerField, OptionField>),
+  absent: fieldOf(name).absent,
+}));
 
 const stored = (value: unknown) => (value instanceof RawJson ? value.text : value);
 
 /** The members as requested; an omitted field has the value of its absence. */
 function requested(input: AlarmCreate): Definition {
-  const members: Record<string, unknown> = {};
+  const members: Record<string, unknown> = { options: encodeOptions(input) };
   for (const { name, member, absent } of DEFINED) members[member] = stored(input[name] ?? absent);
   return members as Definition;
 }
 
 /** The members that an edit changes. `null` clears a field. */
-function changed(patch: AlarmPatch): Partial<Definition> {
+function changed(before: Alarm, patch: AlarmPatch): Partial<Definition> {
   const members: Record<string, unknown> = {};
   for (const { name, member, absent } of DEFINED)
     if (patch[name] !== undefined) members[member] = stored(patch[name] ?? absent);
+  if (OPTION_FIELDS.some((name) => patch[name] !== undefined))
+    members.options = encodeOptions({ ...optionsOf(before), ...patch });
   return members;
 }
 
@@ -82,14 +102,19 @@ export function draftAlarm(
   context: { id: string; owner: string; now: number; limits: DefinitionLimits; person?: string | undefined },
 ): Alarm {
   const { id, owner, now, limits, person = null } = context;
-  refuseFieldsOfOtherKind(input, input.kind);
-  if (input.kind === 'cron' && input.cron_expr === undefined)
+  const { kind } = input;
+  if (kind === undefined) throw invalid('kind must be "once", "cron" or "rrule"; or give the time in words as when');
+  refuseFieldsOfOtherKind(input, kind);
+  if (kind === 'cron' && input.cron_expr === undefined)
     throw invalid('an alarm of kind "cron" needs cron_expr, such as "0 9 * * 1-5" or "@hourly"');
+  if (kind === 'rrule' && input.rrule === undefined)
+    throw invalid('an alarm of kind "rrule" needs rrule, such as "RRULE:FREQ=WEEKLY;INTERVAL=2;BYDAY=MO"');
   return {
     ...requested(input),
+    kind,
     id,
     owner,
-    fireAt: input.kind === 'once' ? instantOfOnce(input.delay_seconds, input.fire_at, now) : null,
+    fireAt: kind === 'once' ? instantOfOnce(input.delay_seconds, input.fire_at, now) : null,
     anchor: now,
     maxFailures: input.max_failures ?? limits.maxFailures,
     setBy: person,
@@ -116,10 +141,11 @@ function firstOfOnce(alarm: Alarm, now: number): Occurrence {
 
 /** Checks a series against the limits and returns its first occurrence after an instant. */
 function firstOfSeries(alarm: Alarm, after: number, now: number, limits: DefinitionLimits): Occurrence {
-  const series = compileSchedule(alarm.cronExpr!, alarm.timezone ?? DEFAULT_TIMEZONE, alarm.anchor);
+  const series = seriesOf(alarm);
+  const [name, rule] = alarm.kind === 'cron' ? ['cron_expr', alarm.cronExpr] : ['rrule', optionsOf(alarm).rrule];
   if (series.shortestIntervalMs < limits.minIntervalSeconds * 1000)
     throw invalid(
-      `cron_expr must leave at least ${limits.minIntervalSeconds} seconds between two occurrences (got ${showValue(alarm.cronExpr)})`,
+      `${name} must leave at least ${limits.minIntervalSeconds} seconds between two occurrences (got ${showValue(rule)})`,
     );
   if (alarm.endsAt !== null && alarm.endsAt <= now)
     throw invalid(
@@ -131,9 +157,9 @@ function firstOfSeries(alarm: Alarm, after: number, now: number, limits: Definit
     throw invalid(
       `max_fires must be at least ${alarm.scheduledFires + 1}, because ${alarm.scheduledFires} have been delivered (got ${alarm.maxFires})`,
     );
-  if (alarm.endsAt === null) throw invalid(`cron_expr never fires again (got ${showValue(alarm.cronExpr)})`);
+  if (alarm.endsAt === null) throw invalid(`${name} never fires again (got ${showValue(rule)})`);
   throw invalid(
-    `ends_at is before the first occurrence of cron_expr, so the alarm would never fire (ends_at ${formatInstant(alarm.endsAt)})`,
+    `ends_at is before the first occurrence of ${name}, so the alarm would never fire (ends_at ${formatInstant(alarm.endsAt)})`,
   );
 }
 
@@ -146,28 +172,33 @@ export function firstOccurrence(alarm: Alarm, now: number, limits: DefinitionLim
   return alarm.kind === 'once' ? firstOfOnce(alarm, now) : firstOfSeries(alarm, now, now, limits);
 }
 
-/** The fields that are compared by value; {@link differingFields} has the rules for the others. */
+/** The columns that are compared by value; {@link differingFields} has the rules for the others. */
 const COMPARED = DEFINED.filter(({ name }) => !['idempotency_key', 'fire_at', 'timezone'].includes(name));
+/** What follows from a time in words. */
+const READ_FROM_WORDS: readonly string[] = ['kind', ...TIME_FIELDS];
 
 /**
- * The fields in which two definitions differ, by their wire names. Two alarms with the same `delay_seconds` are the
- * same definition although their instants differ: the later request repeats the earlier one.
+ * The fields in which two definitions differ, by their wire names. Two alarms with the same `delay_seconds`, or with the
+ * same `when`, are the same definition although their instants differ: the later request repeats the earlier one.
  */
 export function differingFields(one: Alarm, other: Alarm): string[] {
   const names: string[] = COMPARED.filter(({ member }) => one[member] !== other[member]).map(({ name }) => name);
+  const [options, others] = [optionsOf(one), optionsOf(other)];
+  names.push(...OPTION_FIELDS.filter((name) => !isSameOption(options[name], others[name])));
   // An explicit default equals an omitted field.
   if ((one.timezone ?? DEFAULT_TIMEZONE) !== (other.timezone ?? DEFAULT_TIMEZONE)) names.push('timezone');
   const bothAbsolute = one.delaySeconds === null && other.delaySeconds === null;
   if (bothAbsolute && one.fireAt !== other.fireAt) names.push('fire_at');
-  return names;
+  const sameWords = options.when !== undefined && options.when === others.when;
+  return sameWords ? names.filter((name) => !READ_FROM_WORDS.includes(name)) : names;
 }
 
 /** Text that reaches the agent in the name of the person or agent that set the alarm. */
 const AUTHORED_FIELDS = ['wake_message', 'payload', 'label'] as const;
 /** Editing one of these fields restarts the schedule. */
-const RESTARTING_FIELDS = ['delay_seconds', 'fire_at', 'cron_expr', 'timezone'] as const;
+const RESTARTING_FIELDS = [...TIME_FIELDS, 'timezone'] as const;
 /** Editing one of these fields keeps the schedule's instants, or moves each a little. */
-const BOUNDING_FIELDS = ['jitter_seconds', 'ends_at', 'max_fires'] as const;
+const BOUNDING_FIELDS = ['jitter_seconds', 'ends_at', 'max_fires', 'holidays'] as const;
 
 /**
  * Replaces the old schedule with a new one. A running attempt becomes an occurrence of its own that is not retried. An
@@ -237,10 +268,12 @@ export function editAlarm(
 
   const changesText = AUTHORED_FIELDS.some((name) => patch[name] !== undefined);
   const movesOnce = patch.delay_seconds !== undefined || patch.fire_at !== undefined;
-  const restartsSeries = patch.cron_expr !== undefined || patch.timezone !== undefined;
+  const restartsSeries = [patch.cron_expr, patch.rrule, patch.timezone].some((value) => value !== undefined);
+  // Words that no longer say when it fires are dropped.
+  const reworded = TIME_FIELDS.some((name) => patch[name] !== undefined) && patch.when === undefined;
   const alarm: Alarm = {
     ...before,
-    ...changed(patch),
+    ...changed(before, reworded ? { ...patch, when: null as unknown as undefined } : patch),
     delaySeconds: movesOnce ? (patch.delay_seconds ?? null) : before.delaySeconds,
     fireAt: movesOnce ? instantOfOnce(patch.delay_seconds, patch.fire_at, now) : before.fireAt,
     anchor: restartsSeries ? now : before.anchor,

@@ -54,7 +54,7 @@ function pendingOnResume(state: AlarmState, now: number): Occurrence | undefined
   const hasAttempt = parked !== undefined && parked.attempt > 0;
   // Occurrences that passed during a pause do not count as missed: the owner asked for the pause.
   const passed = !hasAttempt && (!parked || parked.scheduledFor <= now);
-  if (state.alarm.kind === 'cron' && passed) return nextOccurrence(state.alarm, now);
+  if (state.alarm.kind !== 'once' && passed) return nextOccurrence(state.alarm, now);
   return parked && { ...parked, dueAt: Math.max(parked.scheduledFor, hasAttempt ? now : 0), ...NOT_DEFERRED };
 }
 

@@ -37,10 +37,11 @@ export type AlarmTiming = Pick<
   | 'endsAt'
   | 'maxFires'
   | 'scheduledFires'
+  | 'options'
 >;
 
-/** The cron series of an alarm of kind `cron`. */
-function seriesOf(alarm: AlarmTiming): CronSchedule {
+/** The series of an alarm that repeats. */
+export function seriesOf(alarm: AlarmTiming): CronSchedule {
   return compileSchedule(alarm.cronExpr!, alarm.timezone ?? DEFAULT_TIMEZONE, alarm.anchor);
 }
 
@@ -109,7 +110,7 @@ export function isScheduledFor(alarm: AlarmTiming, instant: number): boolean {
  * An occurrence whose jitter has not elapsed yet is not the latest: it fires separately.
  */
 export function catchUp(alarm: AlarmTiming, overdue: Occurrence, now: number): Occurrence | undefined {
-  if (alarm.kind !== 'cron' || overdue.source !== 'schedule') return undefined;
+  if (alarm.kind === 'once' || overdue.source !== 'schedule') return undefined;
   const series = seriesOf(alarm);
   let missed = series.latest(overdue.nominal, Math.min(now, alarm.endsAt ?? Number.POSITIVE_INFINITY));
   if (missed && missed.at + jitterOf(alarm, missed.at) > now) missed = series.latest(overdue.nominal, missed.at - 1);

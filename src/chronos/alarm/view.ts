@@ -1,9 +1,10 @@
 /** The owner's view of an alarm and its attempts (docs/reference/api.md, "chronosd: alarms"). */
 import { type AlarmView, alarmViewSchema, type FireView } from '../../wire/alarm.ts';
-import { type FieldName, type FieldType, fieldOf, memberOf } from '../../wire/alarm-fields.ts';
+import { type FieldName, type FieldType, fieldOf, isOption, memberOf } from '../../wire/alarm-fields.ts';
 import { RawJson } from '../../wire/json.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { type AlarmState, type Attempt, isClaimed, type Occurrence, scheduledOccurrence } from './alarm.ts';
+import { optionsOf } from './options.ts';
 
 /** Omits absent members, so that the JSON omits them too. */
 function present<T extends object>(members: { [K in keyof T]: T[K] | null | undefined }): T {
@@ -59,6 +60,8 @@ const FORMS: Partial<Record<FieldType, (value: never) => unknown>> = {
 };
 
 function viewOfField(name: FieldName): Member['of'] {
+  // An absent option is not stored.
+  if (isOption(name)) return ({ alarm }) => optionsOf(alarm)[name] ?? null;
   const { type, absent, view } = fieldOf(name);
   const member = memberOf(name);
   const form = FORMS[type] as ((value: unknown) => unknown) | undefined;

@@ -2,7 +2,7 @@
  * The columns of each table, in both databases. Select, insert, update, read and move in SQLite and PostgreSQL follow
  * these lists.
  */
-import { FIELD_NAMES, type FieldType, fieldOf, memberOf } from '../../wire/alarm-fields.ts';
+import { COLUMN_FIELDS, type FieldType, fieldOf, memberOf } from '../../wire/alarm-fields.ts';
 import type { Alarm, Attempt, Occurrence } from '../alarm/alarm.ts';
 import type { StoredTurnReport } from '../alarm/fire-history.ts';
 import type { AgentKey } from './store.ts';
@@ -36,11 +36,12 @@ const TYPES: Readonly<Record<FieldType, ColumnType>> = {
   seconds: 'double precision',
   count: 'bigint',
   switch: 'switch',
+  list: 'text',
   person: 'text',
 };
 
 export const ALARM_COLUMNS = Object.fromEntries(
-  FIELD_NAMES.map((name) => [memberOf(name), { name, type: TYPES[fieldOf(name).type] }]),
+  COLUMN_FIELDS.map((name) => [memberOf(name), { name, type: TYPES[fieldOf(name).type] }]),
 ) as Columns<Alarm>;
 
 /** Members of an alarm that never change. */

@@ -102,8 +102,9 @@ const waitingTriggers = ({ occurrences }: AlarmState) =>
 
 export function increaseOf(stored: AlarmState, wanted: AlarmState): StorageIncrease {
   const [before, after] = [stored.alarm, wanted.alarm];
-  const sameTexts =
-    before.wakeMessage === after.wakeMessage && before.payload === after.payload && before.label === after.label;
+  const sameTexts = (['wakeMessage', 'payload', 'label', 'options'] as const).every(
+    (member) => before[member] === after[member],
+  );
   return {
     opens: isOpen(wanted) && !isOpen(stored),
     bytes: sameTexts ? 0 : storedBytes(after) - storedBytes(before),

@@ -9,7 +9,7 @@ import { PhraseError, type Reading } from '../../kit/phrase/reading.ts';
 import { seriesText, usesWallClock } from '../../kit/phrase/series-text.ts';
 import { SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
 import { type AlarmCreated, setBySchema } from '../../wire/alarm.ts';
-import { fieldOf, memberOf, OWNER_FIELDS } from '../../wire/alarm-fields.ts';
+import { fieldOf, memberOf, OWNER_FIELDS, SERIES_FIELDS, type SeriesField } from '../../wire/alarm-fields.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { RawJson } from '../../wire/json.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
@@ -164,8 +164,16 @@ function fieldIn(name: FlaggedField, flags: SetFlags, typed: Typed): unknown {
   if (typeof given !== 'string') return given;
   if (type === 'seconds') return durationFlag(flag, given, least);
   if (type === 'count') return wholeNumberFlag(flag, given, least, most);
+  if (type === 'list') return namesIn(given);
   return type === 'instant' ? instantOf(flag, given, flags.zone, typed) : given;
 }
+
+/** Names separated by commas. */
+export const namesIn = (text: string): string[] =>
+  text
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
 
 /** The values of some fields in the flags. @throws UsageError for a wrong value */
 function fieldsIn<N extends FlaggedField>(names: readonly N[], flags: SetFlags, typed: Typed) {
@@ -173,8 +181,6 @@ function fieldsIn<N extends FlaggedField>(names: readonly N[], flags: SetFlags, 
   return Object.fromEntries(values) as Pick<AlarmCreateBody, N>;
 }
 
-const SERIES_FIELDS = ['ends_at', 'max_fires'] as const satisfies FlaggedField[];
-type SeriesField = (typeof SERIES_FIELDS)[number];
 const OTHER_FIELDS = FLAGGED_FIELDS.filter(
   (name): name is Exclude<FlaggedField, SeriesField> => !(SERIES_FIELDS as readonly string[]).includes(name),
 );
@@ -186,8 +192,9 @@ function scheduleOf(flags: SetFlags, typed: Typed, words: string | undefined): S
     throw new UsageError(
       'the time is missing; write it after the message, such as "tomorrow 9am" or "every weekday at 9:00", or give --in, --at or --cron',
     );
-  const foreign = (['until', 'times'] as const).find((name) => flags[name] !== undefined);
-  if (foreign !== undefined) throw new UsageError(`--${foreign} needs a series, such as "every day at 9:00"; omit it`);
+  const given = fieldsIn(SERIES_FIELDS, flags, typed);
+  const foreign = SERIES_FIELDS.find((name) => given[name] !== undefined);
+  if (foreign !== undefined) throw new UsageError(`${flagOf(foreign)} needs a series, such as "every day at 9:00"; omit it`);
   if (flags.zone !== undefined && when.readIn === undefined)
     throw new UsageError('--zone needs a time of day; omit it for a delay');
   return { kind: 'once', ...when };

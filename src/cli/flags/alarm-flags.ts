@@ -40,6 +40,8 @@ export const CLEARABLE: ReadonlyMap<string, OwnerField> = new Map(
 );
 
 const PLACEHOLDERS: Partial<Record<FieldType, string>> = {
+  choice: ' <word>',
+  list: ' <names>',
   text: ' <text>',
   string: ' <text>',
   identifier: ' <id>',

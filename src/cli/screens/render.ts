@@ -183,12 +183,15 @@ function shortSchedule({ kind, cron_expr: cron = '', timezone = 'UTC' }: AlarmVi
   return `${shortSeriesText(expression) ?? expression}${zone}`;
 }
 
+const namesText = (names: readonly string[]) => (names.length === 0 ? 'none' : oneLine(names.join(', ')));
+
 /** A field as text, by type; others as they are. */
 const TEXTS: Partial<Record<FieldType, (value: never, look: Reader) => string>> = {
   text: oneLine,
   string: oneLine,
   instant: (text: string, look) => localTime(instant(text), look),
   seconds: (seconds: number) => formatDuration(Math.round(seconds * 1000)),
+  list: namesText,
 };
 
 type Row = [name: string, value: string | undefined];

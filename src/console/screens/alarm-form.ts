@@ -66,6 +66,7 @@ function draftFrom(alarm: AlarmView): Draft {
 function textOf(type: FieldType, value: unknown): string {
   if (value instanceof RawJson) return value.text;
   if (type === 'seconds') return seconds(value as number)!;
+  if (Array.isArray(value)) return value.join(', ');
   return type === 'switch' ? 'on' : String(value);
 }
 
@@ -85,8 +86,20 @@ type Form = {
 const input = (name: Control, label: string, draft: Draft, hint: string, more: Html = NOTHING): Html =>
   html`<div class="field"><label for="${name}">${label}</label><input id="${name}" name="${name}" value="${draft[name] ?? ''}" autocomplete="off" aria-describedby="${name}-hint"${more}><p class="hint" id="${name}-hint">${hint}</p></div>`;
 
+/** A list of the values of a choice; the first is the default. */
+function select(field: FormField, draft: Draft): Html {
+  const [name, { of = [], absent, form }] = [controlOf(field), fieldOf(field)];
+  const chosen = draft[name] ?? absent;
+  const options = of.map(
+    (value) => html`<option value="${value}"${value === chosen ? raw(' selected') : ''}>${value.replaceAll('_', ' ')}</option>`,
+  );
+  return html`<div class="field"><label for="${name}">${titleOf(field)}</label><select id="${name}" name="${name}" aria-describedby="${name}-hint">${options}</select><p class="hint" id="${name}-hint">${form?.hint ?? ''}</p></div>`;
+}
+
 const line = (name: FormField, draft: Draft): Html =>
-  input(controlOf(name), titleOf(name), draft, fieldOf(name).form?.hint ?? '');
+  fieldOf(name).type === 'choice'
+    ? select(name, draft)
+    : input(controlOf(name), titleOf(name), draft, fieldOf(name).form?.hint ?? '');
 
 function checkBox(field: FormField, draft: Draft): Html {
   const name = controlOf(field);
@@ -194,6 +207,10 @@ function valueIn(name: FormField, draft: Draft, here: LocalContext): unknown {
       return wholeNumber(title, text);
     case 'switch':
       return true;
+    case 'list':
+      return text.split(',').flatMap((name) => name.trim() || []);
+    case 'choice':
+      return text.trim();
     default:
       return text;
   }

@@ -44,12 +44,16 @@ const FACTS: readonly Fact[] = [
   'max_failures',
 ];
 
+/** A value as text; a list of names separated by commas. */
+const namesText = (value: unknown): string =>
+  Array.isArray(value) ? value.join(', ') || 'none' : String(value);
+
 function fieldFact(alarm: AlarmView, name: Fact, here: LocalContext): Html {
   const { type, absent, fact: [title, text] = ['', ''] } = fieldOf(name);
   const value = alarm[name];
   if (value === undefined || value === absent) return NOTHING;
   if (type === 'instant') return fact(title, time(value as string, here));
-  const written = type === 'seconds' ? seconds(value as number)! : String(value);
+  const written = type === 'seconds' ? seconds(value as number)! : namesText(value);
   return fact(title, shown(text.replace('{}', () => written)));
 }
 

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import type { Alarm, AlarmState, Attempt, Occurrence, Transition } from '../../../src/chronos/alarm/alarm.ts';
 import { type DefinitionLimits, draftAlarm } from '../../../src/chronos/alarm/definition.ts';
+import { encodeOptions } from '../../../src/chronos/alarm/options.ts';
 import type {
   AgentKey,
   AlarmStore,
@@ -14,8 +15,11 @@ import type {
 import {
   type FieldType,
   fieldOf,
+  isOption,
   type MemberOf,
   memberOf,
+  OPTION_FIELDS,
+  type OptionField,
   OWNER_FIELDS,
   type OwnerField,
 } from '../../../src/wire/alarm-fields.ts';
@@ -71,16 +75,25 @@ const OTHER_VALUES: Readonly<Record<FieldType, unknown>> = {
   seconds: 2.5,
   count: 3,
   switch: true,
+  list: ['orchids', 'ferns'],
   person: 'Ada "the first" \\',
 };
 
+const otherValue = (name: OwnerField) => {
+  const { type, of } = fieldOf(name);
+  return of?.at(-1) ?? OTHER_VALUES[type];
+};
+
 /** Another value for everything that an edit may set. */
-export const OTHER_DEFINITION = Object.fromEntries(
-  OWNER_FIELDS.filter((name) => fieldOf(name).edit !== 'never').map((name) => [
-    memberOf(name),
-    OTHER_VALUES[fieldOf(name).type],
-  ]),
-) as Omit<Pick<Alarm, MemberOf<OwnerField>>, 'kind' | 'idempotencyKey'>;
+export const OTHER_DEFINITION = {
+  ...Object.fromEntries(
+    OWNER_FIELDS.filter((name) => !isOption(name) && fieldOf(name).edit !== 'never').map((name) => [
+      memberOf(name as Exclude<OwnerField, OptionField>),
+      otherValue(name),
+    ]),
+  ),
+  options: encodeOptions(Object.fromEntries(OPTION_FIELDS.map((name) => [name, otherValue(name)]))),
+} as Omit<Pick<Alarm, MemberOf<Exclude<OwnerField, OptionField>> | 'options'>, 'kind' | 'idempotencyKey'>;
 
 /** A new alarm that is due at an instant. */
 export function alarmDue(at: number, change: Partial<Alarm> = {}): NewAlarm {

@@ -14,7 +14,7 @@ import { MIGRATIONS, openSqliteStore } from '../../../src/chronos/store/sqlite/s
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import { openDatabase } from '../../../src/kit/sqlite/open.ts';
-import { fieldOf, memberOf, OWNER_FIELDS } from '../../../src/wire/alarm-fields.ts';
+import { COLUMN_FIELDS, fieldOf, memberOf } from '../../../src/wire/alarm-fields.ts';
 import { attemptOf, claim, firedForGood, keyOf } from './fixtures.ts';
 
 /** The present of that version's tests. */
@@ -30,7 +30,7 @@ type Kept = {
 
 const kept: Kept = JSON.parse(readFileSync(new URL('./sqlite-schema-8.json', import.meta.url), 'utf8'));
 // Later tables and columns begin with these.
-const ABSENT = Object.fromEntries(OWNER_FIELDS.map((name) => [memberOf(name), fieldOf(name).absent]));
+const ABSENT = Object.fromEntries(COLUMN_FIELDS.map((name) => [memberOf(name), fieldOf(name).absent]));
 for (const state of kept.states) {
   state.alarm = { ...ABSENT, ...state.alarm };
   // A claim has no end of its own any more.

@@ -54,7 +54,8 @@ function deletion(name: string, which: string): Deletion {
       ), defined AS (
         DELETE FROM definitions AS d USING gone WHERE d.bucket = $1 AND d.owner = gone.owner AND d.id = gone.alarm_id
         RETURNING d.owner,
-          1024 + octet_length(d.wake_message) + COALESCE(octet_length(d.payload), 0) + octet_length(d.label) AS bytes
+          1024 + octet_length(d.wake_message) + COALESCE(octet_length(d.payload), 0) + octet_length(d.label)
+            + COALESCE(octet_length(d.options), 0) AS bytes
       ), counted AS (
         UPDATE owners AS w SET stored_alarms = GREATEST(w.stored_alarms - less.alarms, 0),
           stored_bytes = GREATEST(w.stored_bytes - less.bytes, 0)
