@@ -256,7 +256,11 @@ export const ALARM_FIELDS = {
     absent: 'latest',
     tool: 'Which overdue occurrences of a series fire after the computer was off: "latest" (default), "all" or "none".',
     flag: { name: 'catch-up', help: 'overdue occurrences that fire: latest, all or none' },
-    form: { name: 'catch_up', title: 'Catch up', hint: 'After downtime fire the latest, all or none. Default: latest.' },
+    form: {
+      name: 'catch_up',
+      title: 'Catch up',
+      hint: 'After downtime fire the latest, all or none. Default: latest.',
+    },
     row: ['catch up', '{}'],
     fact: ['Catch up', '{}'],
   },

@@ -71,7 +71,11 @@ const bounded = <S extends { min(n: number): S; max(n: number): S }>(schema: S, 
 /** Names without surrounding space, each once. */
 const listOfNames = (most: number) =>
   z
-    .array(shortText(128).min(1).regex(/^\S(?:.*\S)?$/, 'must not begin or end with a space'))
+    .array(
+      shortText(128)
+        .min(1)
+        .regex(/^\S(?:.*\S)?$/, 'must not begin or end with a space'),
+    )
     .max(most)
     .refine((names) => new Set(names).size === names.length, 'must not repeat a name');
 
@@ -120,7 +124,17 @@ type Optional<S extends z.ZodType> = z.ZodOptional<S>;
 /** Owner's fields in the order of the bodies: an error names the first wrong one. */
 const BODY_FIELDS = ordered<OwnerField>(
   [
-    ...(['kind', 'wake_message', 'label', 'when', 'delay_seconds', 'fire_at', 'cron_expr', 'rrule', 'timezone'] as const),
+    ...([
+      'kind',
+      'wake_message',
+      'label',
+      'when',
+      'delay_seconds',
+      'fire_at',
+      'cron_expr',
+      'rrule',
+      'timezone',
+    ] as const),
     ...(['conversation_id', 'payload', 'idempotency_key'] as const),
     ...(['max_failures', 'max_lateness_seconds', 'jitter_seconds'] as const),
   ],

@@ -19,6 +19,7 @@ export const CHRONOS_EVENT_TYPES = [
   'fire.delivered',
   'fire.failed',
   'fire.missed',
+  'fire.skipped',
   'turn.started',
   'turn.finished',
   'turn.failed',

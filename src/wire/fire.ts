@@ -5,12 +5,13 @@
 import type { AbsenceReason, AlarmView, FireView } from './alarm.ts';
 
 /**
- * How far a fire got. `not_delivered`: no attempt was accepted. `delivery_unknown`: one may have been. `accepted`: no
+ * How far a fire got. `skipped`: a policy of the alarm dropped it. `not_delivered`: no attempt was accepted. `delivery_unknown`: one may have been. `accepted`: no
  * turn report has arrived. `turn_waits`: the turn failed temporarily and is retried. `turn_unknown`: it ended, and its
  * outcome cannot be determined.
  */
 export type FireState =
   | 'missed'
+  | 'skipped'
   | 'not_delivered'
   | 'delivery_unknown'
   | 'accepted'
@@ -72,13 +73,14 @@ function stateOf(attempts: readonly FireView[]): FireState {
   if (turn?.waits !== undefined) return 'turn_waits';
   if (turn !== undefined) return 'turn_running';
   if (attempts.some((attempt) => attempt.outcome === 'delivered')) return 'accepted';
-  if (outcome === 'missed') return 'missed';
+  if (outcome === 'missed' || outcome === 'skipped') return outcome;
   return attempts.some((attempt) => attempt.outcome === 'unknown') ? 'delivery_unknown' : 'not_delivered';
 }
 
 function nextOf(state: FireState, { turn }: FireView, alarm: AlarmNow | undefined): NextStep {
   switch (state) {
     case 'missed':
+    case 'skipped':
     case 'turn_done':
     case 'turn_unknown':
       return { step: 'nothing' };
@@ -134,6 +136,7 @@ const ATTEMPT_EVENTS = {
   failed: 'not_delivered',
   unknown: 'delivery_unknown',
   missed: 'missed',
+  skipped: 'skipped',
 } as const;
 
 function attemptEvent(attempt: FireView, fire: Fire): FireEvent {

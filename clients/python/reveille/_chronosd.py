@@ -26,8 +26,9 @@ class AlarmHeldBack(TypedDict):
 class Alarm(TypedDict):
     id: str
     label: str
-    kind: Literal["once", "cron"]
+    kind: Literal["once", "cron", "rrule"]
     cron_expr: NotRequired[str]
+    rrule: NotRequired[str]
     timezone: NotRequired[str]
     fire_at: NotRequired[str]
     next_fire_at: NotRequired[str]
@@ -43,10 +44,19 @@ class Alarm(TypedDict):
     last_fired_at: NotRequired[str]
     fire_count: int
     in_flight: bool
+    when: NotRequired[str]
     max_lateness_seconds: NotRequired[Number]
     jitter_seconds: NotRequired[Number]
     ends_at: NotRequired[str]
     max_fires: NotRequired[int]
+    holidays: NotRequired[str]
+    catch_up: NotRequired[Literal["latest", "all", "none"]]
+    catch_up_window_seconds: NotRequired[Number]
+    overlap: NotRequired[Literal["allow", "skip", "buffer_one", "buffer_all"]]
+    pause_on_failure: NotRequired[bool]
+    model: NotRequired[str]
+    tools: NotRequired[list[str]]
+    deliver: NotRequired[list[str]]
     urgent: NotRequired[bool]
     wake_computer: NotRequired[bool]
     set_by: NotRequired[AlarmSetBy]
@@ -66,8 +76,9 @@ class AlarmMarkResult(TypedDict):
 class TriggeredAlarm(TypedDict):
     id: str
     label: str
-    kind: Literal["once", "cron"]
+    kind: Literal["once", "cron", "rrule"]
     cron_expr: NotRequired[str]
+    rrule: NotRequired[str]
     timezone: NotRequired[str]
     fire_at: NotRequired[str]
     next_fire_at: NotRequired[str]
@@ -83,10 +94,19 @@ class TriggeredAlarm(TypedDict):
     last_fired_at: NotRequired[str]
     fire_count: int
     in_flight: bool
+    when: NotRequired[str]
     max_lateness_seconds: NotRequired[Number]
     jitter_seconds: NotRequired[Number]
     ends_at: NotRequired[str]
     max_fires: NotRequired[int]
+    holidays: NotRequired[str]
+    catch_up: NotRequired[Literal["latest", "all", "none"]]
+    catch_up_window_seconds: NotRequired[Number]
+    overlap: NotRequired[Literal["allow", "skip", "buffer_one", "buffer_all"]]
+    pause_on_failure: NotRequired[bool]
+    model: NotRequired[str]
+    tools: NotRequired[list[str]]
+    deliver: NotRequired[list[str]]
     urgent: NotRequired[bool]
     wake_computer: NotRequired[bool]
     set_by: NotRequired[AlarmSetBy]
@@ -119,7 +139,7 @@ class Fire(TypedDict):
     finished_at: str
     lateness_ms: Number
     late_because: NotRequired[Literal["slept", "not_running", "stalled"]]
-    outcome: Literal["delivered", "failed", "unknown", "missed"]
+    outcome: Literal["delivered", "failed", "unknown", "missed", "skipped"]
     http_status: NotRequired[int]
     error: NotRequired[str]
     missed_count: NotRequired[int]
@@ -141,11 +161,11 @@ class HealthResult(TypedDict):
 class ChronosdRoutes(Caller):
     """Keeps alarms durably and fires them on time."""
 
-    def create_alarm(self, *, kind: Literal["once", "cron"], wake_message: str, label: str | Unset = UNSET, delay_seconds: Number | Unset = UNSET, fire_at: str | Unset = UNSET, cron_expr: str | Unset = UNSET, timezone: str | Unset = UNSET, conversation_id: str | Unset = UNSET, payload: Any | Unset = UNSET, idempotency_key: str | Unset = UNSET, max_failures: int | Unset = UNSET, max_lateness_seconds: Number | Unset = UNSET, jitter_seconds: Number | Unset = UNSET, ends_at: str | Unset = UNSET, max_fires: int | Unset = UNSET, urgent: bool | Unset = UNSET, wake_computer: bool | Unset = UNSET) -> CreatedAlarm:
+    def create_alarm(self, *, wake_message: str, kind: Literal["once", "cron", "rrule"] | Unset = UNSET, label: str | Unset = UNSET, when: str | Unset = UNSET, delay_seconds: Number | Unset = UNSET, fire_at: str | Unset = UNSET, cron_expr: str | Unset = UNSET, rrule: str | Unset = UNSET, timezone: str | Unset = UNSET, conversation_id: str | Unset = UNSET, payload: Any | Unset = UNSET, idempotency_key: str | Unset = UNSET, max_failures: int | Unset = UNSET, max_lateness_seconds: Number | Unset = UNSET, jitter_seconds: Number | Unset = UNSET, ends_at: str | Unset = UNSET, max_fires: int | Unset = UNSET, holidays: str | Unset = UNSET, catch_up: Literal["latest", "all", "none"] | Unset = UNSET, catch_up_window_seconds: Number | Unset = UNSET, overlap: Literal["allow", "skip", "buffer_one", "buffer_all"] | Unset = UNSET, pause_on_failure: bool | Unset = UNSET, model: str | Unset = UNSET, tools: list[str] | Unset = UNSET, deliver: list[str] | Unset = UNSET, urgent: bool | Unset = UNSET, wake_computer: bool | Unset = UNSET) -> CreatedAlarm:
         """Set an alarm; acknowledged once it is durable."""
-        return cast("CreatedAlarm", self._call("POST", "/v1/alarms", body={"kind": kind, "wake_message": wake_message, "label": label, "delay_seconds": delay_seconds, "fire_at": fire_at, "cron_expr": cron_expr, "timezone": timezone, "conversation_id": conversation_id, "payload": payload, "idempotency_key": idempotency_key, "max_failures": max_failures, "max_lateness_seconds": max_lateness_seconds, "jitter_seconds": jitter_seconds, "ends_at": ends_at, "max_fires": max_fires, "urgent": urgent, "wake_computer": wake_computer}, proven=True))
+        return cast("CreatedAlarm", self._call("POST", "/v1/alarms", body={"kind": kind, "wake_message": wake_message, "label": label, "when": when, "delay_seconds": delay_seconds, "fire_at": fire_at, "cron_expr": cron_expr, "rrule": rrule, "timezone": timezone, "conversation_id": conversation_id, "payload": payload, "idempotency_key": idempotency_key, "max_failures": max_failures, "max_lateness_seconds": max_lateness_seconds, "jitter_seconds": jitter_seconds, "ends_at": ends_at, "max_fires": max_fires, "holidays": holidays, "catch_up": catch_up, "catch_up_window_seconds": catch_up_window_seconds, "overlap": overlap, "pause_on_failure": pause_on_failure, "model": model, "tools": tools, "deliver": deliver, "urgent": urgent, "wake_computer": wake_computer}, proven=True))
 
-    def list_alarms(self, *, limit: int | Unset = UNSET, status: Literal["active", "paused", "fired", "cancelled", "failed"] | Unset = UNSET, kind: Literal["once", "cron"] | Unset = UNSET, cursor: str | Unset = UNSET, text: str | Unset = UNSET, sort: Literal["newest", "next"] | Unset = UNSET, until: str | Unset = UNSET) -> AlarmPage:
+    def list_alarms(self, *, limit: int | Unset = UNSET, status: Literal["active", "paused", "fired", "cancelled", "failed"] | Unset = UNSET, kind: Literal["once", "cron", "rrule"] | Unset = UNSET, cursor: str | Unset = UNSET, text: str | Unset = UNSET, sort: Literal["newest", "next"] | Unset = UNSET, until: str | Unset = UNSET) -> AlarmPage:
         """Your alarms, newest first."""
         return cast("AlarmPage", self._call("GET", "/v1/alarms", query={"limit": limit, "status": status, "kind": kind, "cursor": cursor, "text": text, "sort": sort, "until": until}, proven=True))
 
@@ -157,9 +177,9 @@ class ChronosdRoutes(Caller):
         """One alarm."""
         return cast("Alarm", self._call("GET", f"/v1/alarms/{quoted(id)}", proven=True))
 
-    def patch_alarm(self, id: str, *, wake_message: str | Unset = UNSET, label: str | None | Unset = UNSET, delay_seconds: Number | Unset = UNSET, fire_at: str | Unset = UNSET, cron_expr: str | Unset = UNSET, timezone: str | None | Unset = UNSET, conversation_id: str | None | Unset = UNSET, payload: Any | Unset = UNSET, max_failures: int | None | Unset = UNSET, max_lateness_seconds: Number | None | Unset = UNSET, jitter_seconds: Number | None | Unset = UNSET, ends_at: str | None | Unset = UNSET, max_fires: int | None | Unset = UNSET, urgent: bool | None | Unset = UNSET, wake_computer: bool | None | Unset = UNSET, kind: Any | Unset = UNSET, idempotency_key: Any | Unset = UNSET) -> Alarm:
+    def patch_alarm(self, id: str, *, wake_message: str | Unset = UNSET, label: str | None | Unset = UNSET, when: str | Unset = UNSET, delay_seconds: Number | Unset = UNSET, fire_at: str | Unset = UNSET, cron_expr: str | Unset = UNSET, rrule: str | Unset = UNSET, timezone: str | None | Unset = UNSET, conversation_id: str | None | Unset = UNSET, payload: Any | Unset = UNSET, max_failures: int | None | Unset = UNSET, max_lateness_seconds: Number | None | Unset = UNSET, jitter_seconds: Number | None | Unset = UNSET, ends_at: str | None | Unset = UNSET, max_fires: int | None | Unset = UNSET, holidays: str | None | Unset = UNSET, catch_up: Literal["latest", "all", "none"] | None | Unset = UNSET, catch_up_window_seconds: Number | None | Unset = UNSET, overlap: Literal["allow", "skip", "buffer_one", "buffer_all"] | None | Unset = UNSET, pause_on_failure: bool | None | Unset = UNSET, model: str | None | Unset = UNSET, tools: list[str] | None | Unset = UNSET, deliver: list[str] | None | Unset = UNSET, urgent: bool | None | Unset = UNSET, wake_computer: bool | None | Unset = UNSET, kind: Any | Unset = UNSET, idempotency_key: Any | Unset = UNSET) -> Alarm:
         """Edit an alarm."""
-        return cast("Alarm", self._call("PATCH", f"/v1/alarms/{quoted(id)}", body={"wake_message": wake_message, "label": label, "delay_seconds": delay_seconds, "fire_at": fire_at, "cron_expr": cron_expr, "timezone": timezone, "conversation_id": conversation_id, "payload": payload, "max_failures": max_failures, "max_lateness_seconds": max_lateness_seconds, "jitter_seconds": jitter_seconds, "ends_at": ends_at, "max_fires": max_fires, "urgent": urgent, "wake_computer": wake_computer, "kind": kind, "idempotency_key": idempotency_key}, proven=True))
+        return cast("Alarm", self._call("PATCH", f"/v1/alarms/{quoted(id)}", body={"wake_message": wake_message, "label": label, "when": when, "delay_seconds": delay_seconds, "fire_at": fire_at, "cron_expr": cron_expr, "rrule": rrule, "timezone": timezone, "conversation_id": conversation_id, "payload": payload, "max_failures": max_failures, "max_lateness_seconds": max_lateness_seconds, "jitter_seconds": jitter_seconds, "ends_at": ends_at, "max_fires": max_fires, "holidays": holidays, "catch_up": catch_up, "catch_up_window_seconds": catch_up_window_seconds, "overlap": overlap, "pause_on_failure": pause_on_failure, "model": model, "tools": tools, "deliver": deliver, "urgent": urgent, "wake_computer": wake_computer, "kind": kind, "idempotency_key": idempotency_key}, proven=True))
 
     def cancel_alarm(self, id: str) -> Alarm:
         """Cancel an alarm."""

@@ -6,7 +6,17 @@ import { type Body, edit, NOW, setAlarm } from './testing/alarm-state.ts';
 import { viewAlarm } from './view.ts';
 
 /** Rules for these depend on the kind or the time; `definition.test.ts` has them. */
-const SCHEDULE = ['kind', 'when', 'delay_seconds', 'fire_at', 'cron_expr', 'rrule', 'timezone', 'payload', 'idempotency_key'];
+const SCHEDULE = [
+  'kind',
+  'when',
+  'delay_seconds',
+  'fire_at',
+  'cron_expr',
+  'rrule',
+  'timezone',
+  'payload',
+  'idempotency_key',
+];
 const FREE = OWNER_FIELDS.filter((name) => !SCHEDULE.includes(name));
 
 const VALUES: Partial<Record<FieldType, unknown>> = {

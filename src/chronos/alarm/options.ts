@@ -29,7 +29,9 @@ export function optionsOf({ options }: Pick<Alarm, 'options'>): AlarmOptions {
  * @param given a missing, `null` or default value is absent
  */
 export function encodeOptions(given: { readonly [N in OptionField]?: SetValue<N> | null | undefined }): string | null {
-  const set = OPTION_FIELDS.filter((name) => given[name] !== undefined && given[name] !== null && given[name] !== fieldOf(name).absent);
+  const set = OPTION_FIELDS.filter(
+    (name) => given[name] !== undefined && given[name] !== null && given[name] !== fieldOf(name).absent,
+  );
   if (set.length === 0) return null;
   return JSON.stringify(Object.fromEntries(set.map((name) => [name, given[name]])));
 }

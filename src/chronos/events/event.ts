@@ -18,6 +18,7 @@ const FIRE_TYPES = {
   failed: 'fire.failed',
   unknown: 'fire.failed',
   missed: 'fire.missed',
+  skipped: 'fire.skipped',
 } as const;
 
 function attemptEvent({ alarmId, fireId, attempt, finishedAt, outcome, httpStatus, error }: Attempt): ChronosEvent {

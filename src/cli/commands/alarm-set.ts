@@ -194,7 +194,8 @@ function scheduleOf(flags: SetFlags, typed: Typed, words: string | undefined): S
     );
   const given = fieldsIn(SERIES_FIELDS, flags, typed);
   const foreign = SERIES_FIELDS.find((name) => given[name] !== undefined);
-  if (foreign !== undefined) throw new UsageError(`${flagOf(foreign)} needs a series, such as "every day at 9:00"; omit it`);
+  if (foreign !== undefined)
+    throw new UsageError(`${flagOf(foreign)} needs a series, such as "every day at 9:00"; omit it`);
   if (flags.zone !== undefined && when.readIn === undefined)
     throw new UsageError('--zone needs a time of day; omit it for a delay');
   return { kind: 'once', ...when };

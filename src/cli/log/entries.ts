@@ -6,7 +6,7 @@ import { formatInstant } from '../../wire/rfc3339.ts';
 
 /**
  * `rang`: a wake was accepted. `reply`, `turn_failed`, `turn_unknown`: how its turn ended. `turn_waits`: it failed with
- * a temporary error and is retried. `wake_failed`: an attempt was not accepted. `missed`: it was never delivered.
+ * a temporary error and is retried. `wake_failed`: an attempt was not accepted. `missed`: it was never delivered. `skipped`: a policy dropped it.
  * `task`: an intent. `approval`: a question about one of its steps was answered.
  */
 export type LogKind =
@@ -17,6 +17,7 @@ export type LogKind =
   | 'turn_waits'
   | 'wake_failed'
   | 'missed'
+  | 'skipped'
   | 'task'
   | 'approval';
 
@@ -75,6 +76,7 @@ const nameOf = ({ label, wake_message }: NamedAlarm) => label || wake_message.sl
 const KINDS: Readonly<Record<FireEvent['kind'], LogKind>> = {
   fired: 'rang',
   missed: 'missed',
+  skipped: 'skipped',
   not_delivered: 'wake_failed',
   delivery_unknown: 'wake_failed',
   turn_waits: 'turn_waits',

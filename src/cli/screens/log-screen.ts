@@ -64,6 +64,8 @@ function words(
       ];
     case 'turn_unknown':
       return ['unknown', 'yellow', `${name}: the outcome of the turn is not known${because(error)}`];
+    case 'skipped':
+      return ['skipped', 'yellow', `${name}${because(error)}`];
     case 'missed':
       return ['missed', 'red', `${name}${because(error)}${late_because ? `; ${LATE_REASON_TEXT[late_because]}` : ''}`];
     case 'wake_failed':
@@ -112,6 +114,7 @@ function endOf({ state, error }: Fire): string {
 /** Text for a fire without an accepted attempt; `undefined` if its turn is known. */
 function notAccepted({ state, next }: Fire): string | undefined {
   if (state === 'missed') return 'no, it was missed';
+  if (state === 'skipped') return 'no, it was skipped';
   if (state === 'delivery_unknown') return 'not known';
   if (state !== 'not_delivered') return undefined;
   return next.step === 'redrive' ? 'no, it was abandoned' : 'not yet';

@@ -290,6 +290,7 @@ const VERBS: Readonly<Record<FireView['outcome'], string>> = {
   failed: 'failed',
   unknown: 'unknown',
   missed: 'missed',
+  skipped: 'skipped',
 };
 
 /** One line of `alarm watch`: time, event, alarm, lateness. */

@@ -91,7 +91,8 @@ function select(field: FormField, draft: Draft): Html {
   const [name, { of = [], absent, form }] = [controlOf(field), fieldOf(field)];
   const chosen = draft[name] ?? absent;
   const options = of.map(
-    (value) => html`<option value="${value}"${value === chosen ? raw(' selected') : ''}>${value.replaceAll('_', ' ')}</option>`,
+    (value) =>
+      html`<option value="${value}"${value === chosen ? raw(' selected') : ''}>${value.replaceAll('_', ' ')}</option>`,
   );
   return html`<div class="field"><label for="${name}">${titleOf(field)}</label><select id="${name}" name="${name}" aria-describedby="${name}-hint">${options}</select><p class="hint" id="${name}-hint">${form?.hint ?? ''}</p></div>`;
 }

@@ -45,8 +45,7 @@ const FACTS: readonly Fact[] = [
 ];
 
 /** A value as text; a list of names separated by commas. */
-const namesText = (value: unknown): string =>
-  Array.isArray(value) ? value.join(', ') || 'none' : String(value);
+const namesText = (value: unknown): string => (Array.isArray(value) ? value.join(', ') || 'none' : String(value));
 
 function fieldFact(alarm: AlarmView, name: Fact, here: LocalContext): Html {
   const { type, absent, fact: [title, text] = ['', ''] } = fieldOf(name);
@@ -114,6 +113,8 @@ function stateText({ state, next, error }: Fire, here: LocalContext): Html {
   switch (state) {
     case 'missed':
       return html`missed`;
+    case 'skipped':
+      return html`skipped${why}`;
     case 'not_delivered':
       return html`failed`;
     case 'delivery_unknown':

@@ -9,7 +9,7 @@ const instantOf = (text: string | undefined) => (text === undefined ? null : Dat
 /** The alarm that a create body requests. */
 export function definitionOf(body: AlarmCreateBody): Definition {
   return {
-    kind: body.kind,
+    kind: body.kind!,
     message: body.wake_message,
     payload: body.payload?.text ?? null,
     conversation: body.conversation_id ?? null,

@@ -185,7 +185,7 @@ export class Client {
           createdAnswer,
         );
         if (!this.#known.some((known) => known.id === id))
-          this.#known.push({ id, kind: body.kind, dueAt: Date.parse(next_fire_at ?? '') });
+          this.#known.push({ id, kind: body.kind === 'once' ? 'once' : 'cron', dueAt: Date.parse(next_fire_at ?? '') });
         // Some agents send a request twice.
         if (repeat > 0 || body.idempotency_key === undefined || !this.#dice.chance(0.1)) return;
       } catch (error) {
