@@ -57,7 +57,7 @@ test('an edit of an unchangeable field is refused with a remedy, and the field i
   for (const [field, value] of Object.entries({ kind: 'cron', idempotency_key: null })) {
     assert.throws(
       () => parseOrThrow(alarmPatchSchema, { [field]: value }),
-      (error: Error) => error.message === `${field} cannot be changed; set a new alarm`,
+      (error: Error) => error.message === `${field} cannot be changed; omit it, or set a new alarm`,
     );
   }
   assert.throws(
