@@ -3,8 +3,9 @@
 import { createHash } from 'node:crypto';
 import { fireIdOf } from '../../wire/fire-id.ts';
 import { type Alarm, NOT_DEFERRED, type Occurrence } from './alarm.ts';
-import type { CronSchedule } from './cron-schedule.ts';
-import { compileSchedule } from './schedule.ts';
+import type { Schedule } from './occurrence.ts';
+import { optionsOf } from './options.ts';
+import { compileRule, compileSchedule } from './schedule.ts';
 
 /**
  * How long after its due instant an occurrence may start. It depends only on the alarm and the occurrence, so that
@@ -41,8 +42,10 @@ export type AlarmTiming = Pick<
 >;
 
 /** The series of an alarm that repeats. */
-export function seriesOf(alarm: AlarmTiming): CronSchedule {
-  return compileSchedule(alarm.cronExpr!, alarm.timezone ?? DEFAULT_TIMEZONE, alarm.anchor);
+export function seriesOf(alarm: AlarmTiming): Schedule {
+  const timezone = alarm.timezone ?? DEFAULT_TIMEZONE;
+  if (alarm.kind === 'rrule') return compileRule(optionsOf(alarm).rrule!, timezone, alarm.anchor);
+  return compileSchedule(alarm.cronExpr!, timezone, alarm.anchor);
 }
 
 /**
