@@ -24,6 +24,7 @@ const KIT_ARROWS: Readonly<Record<string, readonly string[]>> = {
   'kit/files': [],
   'kit/json': [],
   'kit/phrase': [],
+  'kit/recurrence': [],
   'kit/mcp': [],
   'kit/process': [],
   'kit/queue': [],

@@ -3,7 +3,13 @@
  * instants, so that rules with fixed times and rules that follow real time mix.
  */
 import { type Zone, zoneOf } from '../../kit/clock/zone.ts';
-import { type Moment, parseRecurrence, type Rule, recurrenceError } from '../../kit/recurrence/recurrence.ts';
+import {
+  type Moment,
+  parseRecurrence,
+  type Recurrence,
+  type Rule,
+  recurrenceError,
+} from '../../kit/recurrence/recurrence.ts';
 import { showValue } from '../../wire/validate.ts';
 import {
   instantOfWall,
@@ -38,8 +44,16 @@ type Source = Occurrences & {
  * @throws ReveilleError `invalid_request` that names rrule or timezone, the value and the remedy
  */
 export function compileRecurrence(text: string, timezone: string, anchorMs: number): Schedule {
+  return recurrenceSchedule(parseRecurrence(text), timezone, { text, anchorMs });
+}
+
+/** The schedule of a recurrence that is read. @param given.text what error messages show */
+export function recurrenceSchedule(
+  { rules, start, added, excluded }: Recurrence,
+  timezone: string,
+  { text, anchorMs }: { text: string; anchorMs: number },
+): Schedule {
   const zone = zoneOf(timezone);
-  const { rules, start, added, excluded } = parseRecurrence(text);
 
   /** The instant of a moment: the first one at which the wall clock shows it or has skipped it. */
   function instantOf({ reading, zone: named }: Moment, name: string): number {

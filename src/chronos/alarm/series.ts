@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto';
 import { fireIdOf } from '../../wire/fire-id.ts';
 import { type Alarm, NOT_DEFERRED, type Occurrence } from './alarm.ts';
+import { withoutHolidays } from './holidays.ts';
 import type { Schedule } from './occurrence.ts';
 import { optionsOf } from './options.ts';
 import { compileRule, compileSchedule } from './schedule.ts';
@@ -44,8 +45,13 @@ export type AlarmTiming = Pick<
 /** The series of an alarm that repeats. */
 export function seriesOf(alarm: AlarmTiming): Schedule {
   const timezone = alarm.timezone ?? DEFAULT_TIMEZONE;
-  if (alarm.kind === 'rrule') return compileRule(optionsOf(alarm).rrule!, timezone, alarm.anchor);
-  return compileSchedule(alarm.cronExpr!, timezone, alarm.anchor);
+  if (alarm.options === null) return compileSchedule(alarm.cronExpr!, timezone, alarm.anchor);
+  const { rrule, holidays } = optionsOf(alarm);
+  const series =
+    alarm.kind === 'rrule'
+      ? compileRule(rrule!, timezone, alarm.anchor)
+      : compileSchedule(alarm.cronExpr!, timezone, alarm.anchor);
+  return holidays === undefined ? series : withoutHolidays(series, holidays, timezone);
 }
 
 /**

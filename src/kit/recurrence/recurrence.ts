@@ -7,6 +7,7 @@
  */
 import { ReveilleError } from '../../wire/errors.ts';
 import { showValue } from '../../wire/validate.ts';
+import { type ContentLine, contentLines, isContentLine } from './content-line.ts';
 
 export const FREQUENCIES = ['SECONDLY', 'MINUTELY', 'HOURLY', 'DAILY', 'WEEKLY', 'MONTHLY', 'YEARLY'] as const;
 export type Frequency = (typeof FREQUENCIES)[number];
@@ -106,45 +107,54 @@ function refuse(problem: string): never {
  * @throws ReveilleError `invalid_request` that names the line, the part, the value and the remedy
  */
 export function parseRecurrence(text: string): Recurrence {
-  const rules: Rule[] = [];
-  const starts: Moment[] = [];
-  const added: Moment[] = [];
-  const excluded: Moment[] = [];
-  const lines = text
-    .replace(/\r?\n[ \t]/g, '')
-    .split(/\r?\n/)
-    .map((line) => line.trim());
-  for (const [index, line] of lines.entries()) {
-    if (line === '') continue;
+  const read = new RecurrenceLines();
+  const lines = [...contentLines(/^\s*FREQ=/i.test(text) ? `RRULE:${text.trim()}` : text)];
+  for (const line of lines) {
     try {
-      const [, name = '', parameters = '', value = ''] = /^(?:([A-Za-z-]+)((?:;[^:;]*)*):)?(.*)$/s.exec(line)!;
-      switch (name.toUpperCase() || (/^FREQ=/i.test(line) ? 'RRULE' : '')) {
-        case 'RRULE':
-          if (parameters !== '') refuse(`RRULE takes no parameters, remove ${showValue(parameters)}`);
-          rules.push(parseRule(value));
-          break;
-        case 'DTSTART':
-          starts.push(...parseMoments(name, parameters, value));
-          break;
-        case 'RDATE':
-          added.push(...parseMoments(name, parameters, value));
-          break;
-        case 'EXDATE':
-          excluded.push(...parseMoments(name, parameters, value));
-          break;
-        default:
-          refuse(`${showValue(name || line)} is not one of ${LINE_NAMES.join(', ')}; write a line such as ${EXAMPLE}`);
-      }
+      if (!isContentLine(line) || !read.add(line))
+        refuse(`a line must begin with ${LINE_NAMES.join(', ')}; write a line such as ${EXAMPLE}`);
     } catch (error) {
       if (!(error instanceof ReveilleError)) throw error;
-      throw recurrenceError(text, lines.length > 1 ? `line ${index + 1}: ${error.message}` : error.message);
+      throw recurrenceError(text, lines.length > 1 ? `line ${line.line}: ${error.message}` : error.message);
     }
   }
-  if (starts.length > 1) throw recurrenceError(text, 'DTSTART occurs more than once; write one');
-  if (rules.length > MOST_RULES) throw recurrenceError(text, `at most ${MOST_RULES} RRULE lines are allowed`);
-  if (rules.length === 0 && added.length === 0)
+  if (read.rules.length === 0 && read.added.length === 0)
     throw recurrenceError(text, `a rule is missing; write a line such as ${EXAMPLE}`);
-  return { rules, start: starts[0], added, excluded };
+  return read;
+}
+
+/** Collects the lines of one recurrence. */
+export class RecurrenceLines implements Recurrence {
+  readonly rules: Rule[] = [];
+  start: Moment | undefined;
+  readonly added: Moment[] = [];
+  readonly excluded: Moment[] = [];
+
+  /**
+   * @returns false if the line does not belong to a recurrence
+   * @throws ReveilleError `invalid_request` with a sentence about the line
+   */
+  add({ name, parameters, value }: ContentLine): boolean {
+    switch (name) {
+      case 'RRULE':
+        if (parameters.length > 0) refuse(`RRULE takes no parameters, remove ${parameters[0]![0]}`);
+        if (this.rules.length === MOST_RULES) refuse(`at most ${MOST_RULES} RRULE lines are allowed`);
+        this.rules.push(parseRule(value));
+        return true;
+      case 'DTSTART':
+        if (this.start) refuse('DTSTART occurs more than once; write one');
+        this.start = parseMoments({ name, parameters, value })[0];
+        return true;
+      case 'RDATE':
+        this.added.push(...parseMoments({ name, parameters, value }));
+        return true;
+      case 'EXDATE':
+        this.excluded.push(...parseMoments({ name, parameters, value }));
+        return true;
+      default:
+        return false;
+    }
+  }
 }
 
 /** An error about the field `rrule`: what is wrong with it, and its text. */
@@ -242,14 +252,21 @@ function parseWeekdays(list: string, frequency: Frequency, hasWeeks: boolean): W
   });
 }
 
-/** The moments of DTSTART, RDATE or EXDATE. */
-function parseMoments(name: string, parameters: string, value: string): Moment[] {
+/**
+ * The moments of DTSTART, RDATE, EXDATE or a line of their form.
+ *
+ * @throws ReveilleError `invalid_request` with a sentence about the line
+ */
+export function parseMoments({
+  name,
+  parameters,
+  value,
+}: Pick<ContentLine, 'name' | 'parameters' | 'value'>): Moment[] {
   let zone: string | undefined;
-  for (const parameter of parameters.split(';').slice(1)) {
-    const [, key = '', setting = ''] = /^([^=]*)=?(.*)$/s.exec(parameter)!;
-    if (key.toUpperCase() === 'TZID') zone = setting.replace(/^"(.*)"$/, '$1');
-    else if (!(key.toUpperCase() === 'VALUE' && /^DATE(-TIME)?$/i.test(setting)))
-      refuse(`${name} takes TZID, VALUE=DATE or VALUE=DATE-TIME (it has ${showValue(parameter)})`);
+  for (const [key, setting] of parameters) {
+    if (key === 'TZID') zone = setting;
+    else if (key === 'VALUE' && !/^DATE(-TIME)?$/i.test(setting))
+      refuse(`${name} takes VALUE=DATE or VALUE=DATE-TIME (it has VALUE=${setting})`);
   }
   return value.split(',').map((text) => parseMoment(name, text.trim(), zone));
 }

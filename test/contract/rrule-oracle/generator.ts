@@ -69,11 +69,11 @@ function drawWeekdays(random: Random, frequency: Frequency, isByWeek: boolean): 
   return [...new Set(days)].join(',');
 }
 
-/** A rule that RFC 5545 allows. */
-export function drawRule(random: Random, start: number): DrawnRule {
-  const frequency = pick(random, FREQUENCIES);
+/** A rule that RFC 5545 allows. @param isFrequent it fires about once a day or more often, also at night */
+export function drawRule(random: Random, start: number, isFrequent = false): DrawnRule {
+  const frequency = pick(random, isFrequent ? (['DAILY', 'HOURLY', 'MINUTELY'] as const) : FREQUENCIES);
   const parts: Record<string, string> = { FREQ: frequency };
-  const may = (share: number) => random() < share;
+  const may = (share: number) => random() < (isFrequent ? share / 4 : share);
   const isDaily = ['HOURLY', 'MINUTELY', 'SECONDLY'].includes(frequency);
   if (may(0.5)) {
     const plain = 1 + below(random, 6);
@@ -93,7 +93,8 @@ export function drawRule(random: Random, start: number): DrawnRule {
   // Without it, libraries disagree about the days of a week by number.
   if (parts.BYWEEKNO !== undefined || may(isDaily ? 0.2 : 0.45))
     parts.BYDAY = drawWeekdays(random, frequency, parts.BYWEEKNO !== undefined);
-  if (may(isDaily ? 0.25 : 0.4)) parts.BYHOUR = list(random, 4, () => below(random, 24));
+  if (random() < (isDaily && !isFrequent ? 0.25 : 0.4))
+    parts.BYHOUR = list(random, 4, () => below(random, isFrequent ? 5 : 24));
   if (may(0.3)) parts.BYMINUTE = list(random, 4, () => below(random, 60));
   if (may(0.2)) parts.BYSECOND = list(random, 3, () => below(random, 60));
   if (may(0.2) && Object.keys(parts).some((name) => name.startsWith('BY')))
