@@ -71,7 +71,7 @@ export async function calendarRemove(context: CliContext, name: string): Promise
       `no calendar has the name ${oneLine(name)}; list them with "reveille calendar list"`,
     );
   const alarms = await usersOf(context, name);
-  const fires = alarms ? [`  ${counted(alarms, 'alarm')} of yours now fire on its days too`] : [];
+  const fires = alarms ? [`  alarms of yours that now fire on its days too: ${alarms}`] : [];
   context.out.result({ name, removed: true, ...(alarms !== undefined && { alarms }) }, [
     `Removed calendar ${name}`,
     ...fires,
