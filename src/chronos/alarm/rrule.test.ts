@@ -4,6 +4,8 @@ import fc from 'fast-check';
 import { zoneOf } from '../../kit/clock/zone.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { compileRule, compileSchedule } from './schedule.ts';
+import { edit, NOW, scheduled, setAlarm } from './testing/alarm-state.ts';
+import { viewAlarm } from './view.ts';
 
 const ANCHOR = Date.parse('2026-11-27T14:00:05.123Z');
 const BERLIN = 'Europe/Berlin';
@@ -264,4 +266,38 @@ test('over clock changes, instants strictly increase, each wall time fires once,
     },
   );
   fc.assert(property, { numRuns: 600 });
+});
+
+test('an alarm by a rule is checked when it is set, and its view has the start of the rule', () => {
+  const body = { kind: 'rrule', timezone: BERLIN };
+  const message = (rrule: string) => {
+    try {
+      setAlarm({ ...body, rrule });
+      return 'set';
+    } catch (error) {
+      assert.ok(error instanceof ReveilleError && error.code === 'invalid_request', String(error));
+      return error.message;
+    }
+  };
+  assert.match(
+    message('FREQ=SECONDLY'),
+    /^rrule must leave at least 10 seconds between two occurrences \(got "FREQ=SECONDLY"\)$/,
+  );
+  assert.match(message('FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30'), /^rrule never fires again \(got "FREQ=YEARLY;/);
+  assert.match(message('DTSTART:20200101T100000\nRRULE:FREQ=DAILY;UNTIL=20200131'), /^rrule never fires again/);
+  assert.match(message('FREQ=DAILY;BYDAY=MONDAY'), /^rrule: BYDAY takes MO, TU/);
+  assert.throws(() => setAlarm({ kind: 'cron', rrule: 'FREQ=DAILY' }), /rrule is only for kind "rrule"/);
+  const state = setAlarm({ ...body, rrule: `FREQ=DAILY;${AT_TEN}`, max_fires: 3 });
+  const view = viewAlarm(state);
+  assert.deepEqual(
+    [view.kind, view.rrule, view.cron_expr, view.starts_at, view.next_fire_at],
+    ['rrule', `FREQ=DAILY;${AT_TEN}`, undefined, '2026-06-15T08:10:00.000Z', '2026-06-16T08:00:00.000Z'],
+  );
+  assert.equal(viewAlarm(setAlarm({ kind: 'cron', cron_expr: '@daily' })).starts_at, undefined);
+});
+
+test('an edit of the rule restarts it at the edit', () => {
+  const state = setAlarm({ kind: 'rrule', rrule: 'FREQ=HOURLY;INTERVAL=6' });
+  const later = edit(state, { rrule: 'FREQ=HOURLY;INTERVAL=6;COUNT=2' }, NOW + 3_600_000);
+  assert.equal(scheduled(later).nominal, NOW + 7 * 3_600_000);
 });

@@ -1,23 +1,15 @@
 /** `reveille calendar`: the calendars whose days a series can exclude. */
-import {
-  addCalendar,
-  type CalendarSummary,
-  calendarsFolder,
-  listCalendars,
-  removeCalendar,
-} from '../../chronos/calendars.ts';
+import { addCalendar, type CalendarSummary, listCalendars, removeCalendar } from '../../chronos/calendars.ts';
 import { eachAlarm } from '../../chronos/client.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { calendarsFolderOf } from '../access/calendars.ts';
 import { alarmClient } from '../access/chronos.ts';
 import { ignored } from '../access/unreachable.ts';
 import type { CliContext } from '../context.ts';
 import { fileFlag } from '../flags/flags.ts';
 import { counted, table } from '../screens/columns.ts';
 import { readerOf } from '../screens/reader.ts';
-
-const folderOf = ({ settings: { CHRONOS_CALENDARS_DIR, CHRONOS_DATA_DIR } }: CliContext) =>
-  calendarsFolder({ CHRONOS_CALENDARS_DIR, CHRONOS_DATA_DIR });
 
 const rangeOf = ({ days, from, to }: CalendarSummary) =>
   days === 0 ? 'no days' : `${counted(days, 'day')}, ${from} to ${to}`;
@@ -26,7 +18,7 @@ export async function calendarAdd(context: CliContext, name: string, file: strin
   const text = fileFlag('<file>', file);
   let summary: CalendarSummary;
   try {
-    summary = addCalendar(folderOf(context), name, text);
+    summary = addCalendar(calendarsFolderOf(context), name, text);
   } catch (error) {
     if (!(error instanceof ReveilleError) || !error.message.startsWith('line ')) throw error;
     throw new ReveilleError('invalid_request', `${oneLine(file)}, ${error.message}`, { cause: error });
@@ -38,7 +30,7 @@ export async function calendarAdd(context: CliContext, name: string, file: strin
 }
 
 export async function calendarList(context: CliContext): Promise<void> {
-  const calendars = listCalendars(folderOf(context));
+  const calendars = listCalendars(calendarsFolderOf(context));
   context.out.list(calendars, () => {
     if (calendars.length === 0) return ['No calendars; add one with: reveille calendar add <name> <file>'];
     const rows = calendars.map(({ name, days, from = '', to = '', error }) => [
@@ -65,7 +57,7 @@ async function usersOf(context: CliContext, name: string): Promise<number | unde
 }
 
 export async function calendarRemove(context: CliContext, name: string): Promise<void> {
-  if (!removeCalendar(folderOf(context), name))
+  if (!removeCalendar(calendarsFolderOf(context), name))
     throw new ReveilleError(
       'not_found',
       `no calendar has the name ${oneLine(name)}; list them with "reveille calendar list"`,
