@@ -3,8 +3,10 @@
 import { createHash } from 'node:crypto';
 import { fireIdOf } from '../../wire/fire-id.ts';
 import { type Alarm, NOT_DEFERRED, type Occurrence } from './alarm.ts';
-import type { CronSchedule } from './cron-schedule.ts';
-import { compileSchedule } from './schedule.ts';
+import { withoutHolidays } from './holidays.ts';
+import type { Schedule } from './occurrence.ts';
+import { optionsOf } from './options.ts';
+import { compileRule, compileSchedule } from './schedule.ts';
 
 /**
  * How long after its due instant an occurrence may start. It depends only on the alarm and the occurrence, so that
@@ -41,8 +43,15 @@ export type AlarmTiming = Pick<
 >;
 
 /** The series of an alarm that repeats. */
-export function seriesOf(alarm: AlarmTiming): CronSchedule {
-  return compileSchedule(alarm.cronExpr!, alarm.timezone ?? DEFAULT_TIMEZONE, alarm.anchor);
+export function seriesOf(alarm: AlarmTiming): Schedule {
+  const timezone = alarm.timezone ?? DEFAULT_TIMEZONE;
+  if (alarm.options === null) return compileSchedule(alarm.cronExpr!, timezone, alarm.anchor);
+  const { rrule, holidays } = optionsOf(alarm);
+  const series =
+    alarm.kind === 'rrule'
+      ? compileRule(rrule!, timezone, alarm.anchor)
+      : compileSchedule(alarm.cronExpr!, timezone, alarm.anchor);
+  return holidays === undefined ? series : withoutHolidays(series, holidays, timezone);
 }
 
 /**
