@@ -24,11 +24,14 @@ import { withoutDays } from './without-days.ts';
 
 const SECOND_MS = 1_000;
 const DAY_MS = 86_400_000;
+const CENTURY_MS = 36_525 * DAY_MS;
 
 /** Occurrences that are expanded to check a rule when it is set. */
 const CHECKED_OCCURRENCES = 1_000;
 /** Steps that one search may take, about 50 µs. A rule with sparse days takes 500; one with impossible times, many more. */
 const MOST_STEPS = 1_000;
+/** Occurrences that are compared one by one to count those of several rules. */
+const MOST_COMPARED = 50_000;
 
 /** One rule, or the list of RDATE. */
 type Source = Occurrences & {
@@ -138,11 +141,14 @@ function ruleOccurrences(
   };
 }
 
-/** The nth occurrence after an instant or wall time; `otherwise` when there are fewer. */
+/**
+ * The nth occurrence after an instant or wall time; `otherwise` when there are fewer, or when it is more than a century
+ * away: the zone would have to be read until then.
+ */
 function nth(count: number, after: number, next: Schedule['next'], otherwise: number): number {
   let at: number | undefined = after;
-  for (let step = 0; step < count && at !== undefined; step++) at = next(at);
-  return at ?? otherwise;
+  for (let step = 0; step < count && at !== undefined && at - after < CENTURY_MS; step++) at = next(at);
+  return at === undefined || at - after >= CENTURY_MS ? otherwise : at;
 }
 
 /** Occurrences that are listed, sorted. */
@@ -177,13 +183,18 @@ function combined(sources: readonly Source[], excluded: readonly number[]): Occu
   }
 
   function count(after: number, until: number): number {
-    // Of instants in several sources, one counts. The source with the most is not iterated.
+    // Of instants in several sources, one counts. The source with the most is not iterated, nor is one with very many:
+    // after long downtime, the instants that two such rules share count twice.
     const counted = sources
       .map((source) => ({ source, count: source.count(after, until) }))
       .sort((one, other) => other.count - one.count);
     let total = counted[0]!.count;
     for (const [index, { source, count: ofSource }] of counted.entries()) {
       if (index === 0 || ofSource === 0) continue;
+      if (ofSource > MOST_COMPARED) {
+        total += ofSource;
+        continue;
+      }
       const earlier = counted.slice(0, index);
       for (let at = source.next(after); at !== undefined && at <= until; at = source.next(at)) {
         const instant = at;
@@ -206,9 +217,9 @@ function combined(sources: readonly Source[], excluded: readonly number[]): Occu
 }
 
 /**
- * The shortest distance between two of the first thousand occurrences. They show every distance between times of day
- * and between days of a month or week, because the times of a day are fewer than that in all rules but those of minutes
- * and seconds, which have one distance. A time that the clock skips is moved, so it is not compared.
+ * The shortest distance between two of the first thousand occurrences. They show every distance between the days of a
+ * month or week, and between times of day: a rule with more times than that is by minutes or seconds, and has one
+ * distance. A time that the clock skips is moved, so it is not compared.
  */
 function shortestGap(
   text: string,
