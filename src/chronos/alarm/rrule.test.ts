@@ -67,6 +67,12 @@ test('DTSTART is an occurrence only if a rule names it, and it may be a date or 
   ]);
 });
 
+test('a rule may begin before 1970', () => {
+  const rule = 'DTSTART:19650301T102030\nRRULE:FREQ=';
+  assert.deepEqual(next(`${rule}YEARLY`, { most: 1 }), ['2027-03-01 10:20:30']);
+  assert.deepEqual(next(`${rule}HOURLY`, { most: 1 }), ['2026-11-27 15:20:30']);
+});
+
 test('UNTIL includes its instant, and a date its whole day', () => {
   const rule = (until: string) => `DTSTART:20261201T100000\nRRULE:FREQ=DAILY;UNTIL=${until}`;
   for (const until of ['20261202T100000', '20261202T090000Z', '20261202'])
