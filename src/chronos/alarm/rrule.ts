@@ -26,8 +26,9 @@ const SECOND_MS = 1_000;
 const DAY_MS = 86_400_000;
 const CENTURY_MS = 36_525 * DAY_MS;
 
-/** Occurrences that are expanded to check a rule when it is set. */
+/** Occurrences that are expanded to check a rule when it is set, and the time within which. */
 const CHECKED_OCCURRENCES = 1_000;
+const CHECKED_MS = 40 * 366 * DAY_MS;
 /** Steps that one search may take, about 50 µs. A rule with sparse days takes 500; one with impossible times, many more. */
 const MOST_STEPS = 1_000;
 /** Occurrences that are compared one by one to count those of several rules. */
@@ -217,7 +218,7 @@ function combined(sources: readonly Source[], excluded: readonly number[]): Occu
 }
 
 /**
- * The shortest distance between two of the first thousand occurrences. They show every distance between the days of a
+ * The shortest distance between two of the first thousand occurrences within forty years. They show every distance between the days of a
  * month or week, and between times of day: a rule with more times than that is by minutes or seconds, and has one
  * distance. A time that the clock skips is moved, so it is not compared.
  */
@@ -229,20 +230,19 @@ function shortestGap(
 ): number {
   let shortest = Number.POSITIVE_INFINITY;
   let previous: { at: number; wall: number } | undefined;
-  let at = next(from);
-  for (let checked = 0; at !== undefined && checked < CHECKED_OCCURRENCES; checked++) {
+  for (let at = next(from), checked = 0; at !== undefined; at = next(at), checked++) {
     if (sources.some(({ steps }) => steps > MOST_STEPS))
       throw recurrenceError(
         text,
         'the next occurrence takes too much work to find, because its interval rarely meets its times; name fewer BY parts or an interval that divides a day',
       );
+    if (checked === CHECKED_OCCURRENCES || at - from > CHECKED_MS) break;
     const { start, offset } = zone.spanAt(at);
     const isMoved = at === start && zone.spanAt(at - 1).offset < offset;
     const current: typeof previous = isMoved ? undefined : { at, wall: at + offset };
     // Real time and the wall clock differ over a clock change; one of them shows the distance that the rule names.
     if (previous && current) shortest = Math.min(shortest, Math.max(at - previous.at, current.wall - previous.wall));
     previous = current;
-    at = next(at);
   }
   return shortest;
 }
