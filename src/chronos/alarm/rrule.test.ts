@@ -140,6 +140,11 @@ test('in Lord Howe, whose change is half an hour, an hourly rule keeps its minut
     }
 });
 
+test('COUNT counts from the start, however far the first occurrence is', () => {
+  const rule = 'DTSTART:20181230T053729\nRRULE:FREQ=YEARLY;INTERVAL=6;BYWEEKNO=45,44,-49;BYMONTHDAY=7;BYDAY=MO;COUNT=1';
+  assert.deepEqual(next(rule, { after: Date.parse('2040-08-03T22:18:18Z') }), ['2072-11-07 05:37:29']);
+});
+
 test('COUNT of a rule that follows real time counts the repeated hour', () => {
   const rule = 'DTSTART:20271031T000000\nRRULE:FREQ=HOURLY;COUNT=5';
   const expected = ['2027-10-31 00:00', '2027-10-31 01:00', '2027-10-31 02:00', '2027-10-31 02:00', '2027-10-31 03:00'];

@@ -24,7 +24,8 @@ import { withoutDays } from './without-days.ts';
 
 const SECOND_MS = 1_000;
 const DAY_MS = 86_400_000;
-const CENTURY_MS = 36_525 * DAY_MS;
+const YEAR_MS = 365 * DAY_MS;
+const CENTURY_MS = 100 * YEAR_MS;
 
 /** Occurrences that are expanded to check a rule when it is set, and the time within which. */
 const CHECKED_OCCURRENCES = 1_000;
@@ -147,9 +148,17 @@ function ruleOccurrences(
  * away: the zone would have to be read until then.
  */
 function nth(count: number, after: number, next: Schedule['next'], otherwise: number): number {
-  let at: number | undefined = after;
-  for (let step = 0; step < count && at !== undefined && at - after < CENTURY_MS; step++) at = next(at);
-  return at === undefined || at - after >= CENTURY_MS ? otherwise : at;
+  let found = 0;
+  for (let at = after; at - after < CENTURY_MS; ) {
+    const following = next(at);
+    // No answer means that there is none within 48 years.
+    if (following === undefined) at += 47 * YEAR_MS;
+    else {
+      at = following;
+      if (++found === count) return at;
+    }
+  }
+  return otherwise;
 }
 
 /** Occurrences that are listed, sorted. */
