@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
+import fc from 'fast-check';
+import { dayAt } from '../../kit/clock/wall-clock.ts';
 import { parseCalendar } from '../../kit/recurrence/calendar-file.ts';
 import { daysOfEvents, installHolidays } from './holidays.ts';
+import { compileSchedule } from './schedule.ts';
 import { nextOccurrence, seriesOf } from './series.ts';
 import { edit, NOW, scheduled, setAlarm } from './testing/alarm-state.ts';
 import { viewAlarm } from './view.ts';
+import { withoutDays } from './without-days.ts';
 
 const DAY_MS = 86_400_000;
 let remove = () => {};
@@ -75,6 +79,31 @@ test('a series does not fire on the days of its calendar, and its counts leave t
     assert.deepEqual(latest, { at: Date.parse('2026-06-16T10:00:00Z'), count: 2 });
     assert.equal(seriesOf(alarm).latest(NOW, Date.parse('2026-06-21T20:00:00Z'))?.count, 5);
   }
+});
+
+test('over clock changes, no occurrence is on a holiday, and counts are exact', () => {
+  const property = fc.property(
+    fc.constantFrom('0 * * * *', '30 2 * * *', '*/20 0,23 * * *', '@every 45m'),
+    fc.constantFrom('Europe/Berlin', 'America/Santiago', 'Asia/Beirut', 'Pacific/Apia', 'Australia/Lord_Howe'),
+    fc
+      .constantFrom('2026-03-27', '2026-04-03', '2026-09-04', '2026-10-23', '2011-12-28')
+      .map((date) => Date.parse(date)),
+    fc.uniqueArray(fc.nat({ max: 6 })),
+    (cron, timezone, after, offsets) => {
+      const days = offsets.map((offset) => after / DAY_MS + offset).sort((one, other) => one - other);
+      const all = compileSchedule(cron, timezone, 0);
+      const { next, latest } = withoutDays(all, timezone, days);
+      const expected: number[] = [];
+      for (let at = all.next(after)!; at < after + 8 * DAY_MS; at = all.next(at)!)
+        if (!days.includes(dayAt(timezone, at))) expected.push(at);
+      const found: number[] = [];
+      for (let at = next(after); at !== undefined && at < after + 8 * DAY_MS; at = next(at)) found.push(at);
+      assert.deepEqual(found, expected);
+      const last = expected.at(-1);
+      assert.deepEqual(latest(after, after + 8 * DAY_MS - 1), last && { at: last, count: expected.length });
+    },
+  );
+  fc.assert(property, { numRuns: 200 });
 });
 
 test('the day is the one of the zone of the alarm', () => {

@@ -23,14 +23,19 @@ export type HolidayLookup = {
 
 const NO_CALENDARS: HolidayLookup = { daysOf: () => undefined, names: () => [] };
 
-/** The lookup of the running daemon. Schedules are computed in many places, so it is not passed through them. */
-let installed = NO_CALENDARS;
+/**
+ * The lookups of the daemons in this process, of which the latest is used. Schedules are computed in many places, so a
+ * lookup is not passed through them.
+ */
+const installed = [NO_CALENDARS];
+const lookup = () => installed.at(-1)!;
 
 /** Sets the lookup of this process. @returns a function that removes it */
-export function installHolidays(lookup: HolidayLookup): () => void {
-  installed = lookup;
+export function installHolidays(added: HolidayLookup): () => void {
+  installed.push(added);
   return () => {
-    if (installed === lookup) installed = NO_CALENDARS;
+    const at = installed.indexOf(added);
+    if (at > 0) installed.splice(at, 1);
   };
 }
 
@@ -39,7 +44,7 @@ const excepted = new WeakMap<Schedule, { days: readonly number[]; schedule: Sche
 
 /** A series without the days of a calendar; the series itself when the calendar is missing. */
 export function withoutHolidays(series: Schedule, calendar: string, timezone: string): Schedule {
-  const days = installed.daysOf(calendar, timezone);
+  const days = lookup().daysOf(calendar, timezone);
   if (days === undefined) return series;
   const known = excepted.get(series);
   if (known?.days === days) return known.schedule;
@@ -56,12 +61,12 @@ export function withoutHolidays(series: Schedule, calendar: string, timezone: st
 }
 
 /** Whether a calendar is missing or cannot be read. */
-export const isMissingCalendar = (calendar: string): boolean => installed.daysOf(calendar, 'UTC') === undefined;
+export const isMissingCalendar = (calendar: string): boolean => lookup().daysOf(calendar, 'UTC') === undefined;
 
 /** @throws ReveilleError `invalid_request` that lists the installed calendars, when none has the name */
 export function requireCalendar(calendar: string): void {
   if (!isMissingCalendar(calendar)) return;
-  const names = installed.names();
+  const names = lookup().names();
   const remedy =
     names.length > 0
       ? `installed are ${names.join(', ')}`

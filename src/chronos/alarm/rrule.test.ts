@@ -67,6 +67,12 @@ test('DTSTART is an occurrence only if a rule names it, and it may be a date or 
   ]);
 });
 
+test('a rule may begin before 1970', () => {
+  const rule = 'DTSTART:19650301T102030\nRRULE:FREQ=';
+  assert.deepEqual(next(`${rule}YEARLY`, { most: 1 }), ['2027-03-01 10:20:30']);
+  assert.deepEqual(next(`${rule}HOURLY`, { most: 1 }), ['2026-11-27 15:20:30']);
+});
+
 test('UNTIL includes its instant, and a date its whole day', () => {
   const rule = (until: string) => `DTSTART:20261201T100000\nRRULE:FREQ=DAILY;UNTIL=${until}`;
   for (const until of ['20261202T100000', '20261202T090000Z', '20261202'])
@@ -132,6 +138,11 @@ test('in Lord Howe, whose change is half an hour, an hourly rule keeps its minut
       assert.equal(rule.next(at), cron.next(at));
       at = rule.next(at)!;
     }
+});
+
+test('COUNT counts from the start, however far the first occurrence is', () => {
+  const rule = 'DTSTART:20181230T053729\nRRULE:FREQ=YEARLY;INTERVAL=6;BYWEEKNO=45,44,-49;BYMONTHDAY=7;BYDAY=MO;COUNT=1';
+  assert.deepEqual(next(rule, { after: Date.parse('2040-08-03T22:18:18Z') }), ['2072-11-07 05:37:29']);
 });
 
 test('COUNT of a rule that follows real time counts the repeated hour', () => {

@@ -24,11 +24,16 @@ import { withoutDays } from './without-days.ts';
 
 const SECOND_MS = 1_000;
 const DAY_MS = 86_400_000;
+const YEAR_MS = 365 * DAY_MS;
+const CENTURY_MS = 100 * YEAR_MS;
 
-/** Occurrences that are expanded to check a rule when it is set. */
+/** Occurrences that are expanded to check a rule when it is set, and the time within which. */
 const CHECKED_OCCURRENCES = 1_000;
+const CHECKED_MS = 40 * 366 * DAY_MS;
 /** Steps that one search may take, about 50 µs. A rule with sparse days takes 500; one with impossible times, many more. */
 const MOST_STEPS = 1_000;
+/** Occurrences that are compared one by one to count those of several rules. */
+const MOST_COMPARED = 50_000;
 
 /** One rule, or the list of RDATE. */
 type Source = Occurrences & {
@@ -138,11 +143,22 @@ function ruleOccurrences(
   };
 }
 
-/** The nth occurrence after an instant or wall time; `otherwise` when there are fewer. */
+/**
+ * The nth occurrence after an instant or wall time; `otherwise` when there are fewer, or when it is more than a century
+ * away: the zone would have to be read until then.
+ */
 function nth(count: number, after: number, next: Schedule['next'], otherwise: number): number {
-  let at: number | undefined = after;
-  for (let step = 0; step < count && at !== undefined; step++) at = next(at);
-  return at ?? otherwise;
+  let found = 0;
+  for (let at = after; at - after < CENTURY_MS; ) {
+    const following = next(at);
+    // No answer means that there is none within 48 years.
+    if (following === undefined) at += 47 * YEAR_MS;
+    else {
+      at = following;
+      if (++found === count) return at;
+    }
+  }
+  return otherwise;
 }
 
 /** Occurrences that are listed, sorted. */
@@ -177,13 +193,18 @@ function combined(sources: readonly Source[], excluded: readonly number[]): Occu
   }
 
   function count(after: number, until: number): number {
-    // Of instants in several sources, one counts. The source with the most is not iterated.
+    // Of instants in several sources, one counts. The source with the most is not iterated, nor is one with very many:
+    // after long downtime, the instants that two such rules share count twice.
     const counted = sources
       .map((source) => ({ source, count: source.count(after, until) }))
       .sort((one, other) => other.count - one.count);
     let total = counted[0]!.count;
     for (const [index, { source, count: ofSource }] of counted.entries()) {
       if (index === 0 || ofSource === 0) continue;
+      if (ofSource > MOST_COMPARED) {
+        total += ofSource;
+        continue;
+      }
       const earlier = counted.slice(0, index);
       for (let at = source.next(after); at !== undefined && at <= until; at = source.next(at)) {
         const instant = at;
@@ -206,9 +227,9 @@ function combined(sources: readonly Source[], excluded: readonly number[]): Occu
 }
 
 /**
- * The shortest distance between two of the first thousand occurrences. They show every distance between times of day
- * and between days of a month or week, because the times of a day are fewer than that in all rules but those of minutes
- * and seconds, which have one distance. A time that the clock skips is moved, so it is not compared.
+ * The shortest distance between two of the first thousand occurrences within forty years. They show every distance between the days of a
+ * month or week, and between times of day: a rule with more times than that is by minutes or seconds, and has one
+ * distance. A time that the clock skips is moved, so it is not compared.
  */
 function shortestGap(
   text: string,
@@ -218,20 +239,19 @@ function shortestGap(
 ): number {
   let shortest = Number.POSITIVE_INFINITY;
   let previous: { at: number; wall: number } | undefined;
-  let at = next(from);
-  for (let checked = 0; at !== undefined && checked < CHECKED_OCCURRENCES; checked++) {
+  for (let at = next(from), checked = 0; at !== undefined; at = next(at), checked++) {
     if (sources.some(({ steps }) => steps > MOST_STEPS))
       throw recurrenceError(
         text,
         'the next occurrence takes too much work to find, because its interval rarely meets its times; name fewer BY parts or an interval that divides a day',
       );
+    if (checked === CHECKED_OCCURRENCES || at - from > CHECKED_MS) break;
     const { start, offset } = zone.spanAt(at);
     const isMoved = at === start && zone.spanAt(at - 1).offset < offset;
     const current: typeof previous = isMoved ? undefined : { at, wall: at + offset };
     // Real time and the wall clock differ over a clock change; one of them shows the distance that the rule names.
     if (previous && current) shortest = Math.min(shortest, Math.max(at - previous.at, current.wall - previous.wall));
     previous = current;
-    at = next(at);
   }
   return shortest;
 }

@@ -82,7 +82,7 @@ function maskOfMonthDays(days: readonly number[], length: number): number {
   return mask;
 }
 
-/** Adds the days of a stretch of `length` days from `first` on that match; `mark` receives the offset of each. */
+/** Calls `mark` with the offset of each of `length` days from `first` on that is one of the weekdays. */
 function markWeekdays(
   weekdays: readonly Weekday[],
   first: number,

@@ -102,6 +102,10 @@ function timeOfDayFrom(levels: readonly Level[], time: number, at = 0): number |
 
 const scaled = (values: readonly number[], unitMs: number) => values.map((value) => value * unitMs);
 
+/** The hour, minute or second that a wall time shows, which may be before 1970. */
+const partOf = (wallTime: number, unitMs: number, size: number) =>
+  Math.floor((wallTime - Math.floor(wallTime / DAY_MS) * DAY_MS) / unitMs) % size;
+
 /** Whether the hours, minutes or seconds of a rule are counted in real time: no hour of the wall clock is named. */
 export const followsRealTime = ({ frequency, byHour }: Rule): boolean =>
   UNIT_MS[frequency] !== undefined && byHour === undefined;
@@ -111,10 +115,9 @@ export function ruleTimes(rule: Rule, bounds: Bounds): RuleTimes {
   const days = ruleDays(rule, Math.floor(bounds.start / DAY_MS));
   const unitMs = UNIT_MS[rule.frequency];
   if (unitMs !== undefined) return timesWithinDay(rule, unitMs, days, bounds);
-  const start = bounds.start - Math.floor(bounds.start / DAY_MS) * DAY_MS;
-  const hours = rule.byHour ?? [Math.floor(start / HOUR_MS)];
-  const minutes = rule.byMinute ?? [Math.floor(start / MINUTE_MS) % 60];
-  const seconds = rule.bySecond ?? [Math.floor(start / SECOND_MS) % 60];
+  const hours = rule.byHour ?? [partOf(bounds.start, HOUR_MS, 24)];
+  const minutes = rule.byMinute ?? [partOf(bounds.start, MINUTE_MS, 60)];
+  const seconds = rule.bySecond ?? [partOf(bounds.start, SECOND_MS, 60)];
   if (hours.length * minutes.length * seconds.length > MOST_TIMES)
     throw new TooManyTimes(hours.length * minutes.length * seconds.length);
   const times = sums([
@@ -205,9 +208,8 @@ function timesWithinDay(rule: Rule, unitMs: number, days: RuleDays, bounds: Boun
   /** A unit that the interval selects, as far as the wall clock has moved against real time since the start. */
   const baseAt = (offset: number) =>
     isRealTime ? startUnit + Math.floor(offset / unitMs) - Math.floor(bounds.offset / unitMs) : startUnit;
-  const ofStart = (perUnit: number, size: number) => [Math.floor(bounds.start / perUnit) % size];
-  const minutes = rule.byMinute ?? (unitMs === HOUR_MS ? ofStart(MINUTE_MS, 60) : SIXTY);
-  const seconds = rule.bySecond ?? (unitMs === SECOND_MS ? SIXTY : ofStart(SECOND_MS, 60));
+  const minutes = rule.byMinute ?? (unitMs === HOUR_MS ? [partOf(bounds.start, MINUTE_MS, 60)] : SIXTY);
+  const seconds = rule.bySecond ?? (unitMs === SECOND_MS ? SIXTY : [partOf(bounds.start, SECOND_MS, 60)]);
   const all: readonly Level[] = [
     { values: scaled(rule.byHour ?? HOURS, HOUR_MS), unitMs: HOUR_MS },
     { values: scaled(minutes, MINUTE_MS), unitMs: MINUTE_MS },

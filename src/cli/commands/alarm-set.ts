@@ -15,7 +15,6 @@ import { fieldOf, memberOf, OWNER_FIELDS, SERIES_FIELDS, type SeriesField } from
 import { ReveilleError } from '../../wire/errors.ts';
 import type { RawJson } from '../../wire/json.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
-import { useCalendars } from '../access/calendars.ts';
 import { alarmClient } from '../access/chronos.ts';
 import type { CliContext } from '../context.ts';
 import { CLEARABLE, type FieldFlags, FLAGGED_FIELDS, type FlaggedField, flagOf } from '../flags/alarm-flags.ts';
@@ -275,7 +274,7 @@ export async function alarmSet(
   const isWhen = words === undefined && flags.messageFile !== undefined;
   const { alarm, readIn } = alarmOf(isWhen ? undefined : message, flags, typedWhere(context), isWhen ? message : words);
   const created = await inFlags(alarmClient(context, personOf(context, flags)).createAlarm(alarm));
-  if (alarm.holidays !== undefined) useCalendars(context);
+  if (alarm.holidays !== undefined) (await import('../access/calendars.ts')).useCalendars(context);
   const rings = ringsOf(created, alarm);
   const look = readerOf(context);
   const written = alarm.rrule ?? alarm.cron_expr;

@@ -74,6 +74,18 @@ test('a rule is paused, resumed and edited', async (t) => {
   assert.equal((await bench.state(id)).alarm.status, 'fired');
 });
 
+test('a day that is added to the calendar is left out, also for an occurrence that is already pending', async (t) => {
+  let days: readonly number[] = [];
+  t.after(installHolidays({ daysOf: () => days, names: () => ['office'] }));
+  const bench = await createBench(t);
+  const { id } = await bench.set({ kind: 'cron', cron_expr: '0 9 * * *', holidays: 'office' });
+  await bench.clock.advance(DAY);
+  days = ['2026-06-16', '2026-06-17'].map((date) => Date.parse(date) / DAY);
+  await bench.clock.advance(4 * DAY);
+  const expected = ['06-15T09:00', '06-18T09:00', '06-19T09:00'].map((at) => [at, 0]);
+  assert.deepEqual(await firesOf(bench, id), expected);
+});
+
 test('a series leaves out the days of its calendar, and fires on them again when it is gone', async (t) => {
   const days = ['2026-06-16', '2026-06-17', '2026-06-19'].map((date) => Date.parse(date) / DAY);
   const remove = installHolidays({ daysOf: (name) => (name === 'office' ? days : undefined), names: () => ['office'] });
