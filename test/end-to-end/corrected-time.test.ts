@@ -1,6 +1,6 @@
 /** A model that gives a time in words, reads how it was understood, and corrects itself. */
 import assert from 'node:assert/strict';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { calling, type EndpointMessage, type Script, saying } from '../../src/kit/model/testing/model-endpoint.ts';
@@ -41,10 +41,12 @@ test('a model copies a choice, sees that the reading is wrong, and corrects the 
     seen.push(request.body.messages);
     return model(response, request);
   };
-  const { home, reveille } = await startInstallation(t, script);
-  const profile = join(home, '.config', 'reveille');
-  mkdirSync(profile, { recursive: true });
-  writeFileSync(join(profile, 'profile.yaml'), 'chronometric:\n  timezone: Asia/Tokyo\n');
+  const { home, reveille } = await startInstallation(t, script, {
+    // A sandbox hides temporary folders, and so this profile.
+    ...{ REVEILLE_PROFILE: '~/profile.yaml', REVEILLE_SEPARATION: 'off' },
+  });
+  // The computer is in Europe/Berlin; the user is not.
+  writeFileSync(join(home, 'profile.yaml'), 'chronometric:\n  timezone: Asia/Tokyo\n');
 
   const said = await reveille('chat', 'Tomorrow at 7 in the evening, remind me to call Ann.');
   assert.match(said, /It fires \d{4}-/);
@@ -61,8 +63,9 @@ test('a model copies a choice, sees that the reading is wrong, and corrects the 
     assert.match(result, /"reading":/);
     assert.match(result, /"timezone":\s*"Asia\/Tokyo"/);
   }
-  const listed = JSON.parse(await reveille('alarm', 'list', '--json', '--all'));
-  const own = (listed.alarms as AlarmView[]).filter(({ wake_message: message }) => message === MESSAGE);
+  const lines = (await reveille('alarm', 'list', '--json', '--all')).trim().split('\n');
+  const alarms = lines.map((line) => JSON.parse(line) as AlarmView);
+  const own = alarms.filter(({ wake_message: message }) => message === MESSAGE);
   assert.deepEqual(
     own.map(({ when, status, next_fire_at: at }) => [when, status, hourInTokyo(at!)]),
     [['tomorrow at 19:00', 'active', 19]],
