@@ -92,6 +92,8 @@ function reasonOf(library: 'dateutil' | 'rrule-temporal', { frequency, parts }: 
     if (parts.BYWEEKNO !== undefined) return 'dateutil: week numbers at the turn of a year';
     if (hasNumbers && days.some((day) => day.length === 2))
       return 'dateutil: BYDAY with and without numbers must both match';
+    if (frequency === 'WEEKLY' && parts.BYSETPOS !== undefined)
+      return 'dateutil: BYSETPOS counts the days of the first week from DTSTART on';
     return undefined;
   }
   if (frequency !== 'YEARLY') return undefined;
