@@ -55,6 +55,8 @@ describe('fields of schedules and policies', () => {
     const file = join(temporaryFolder(owner), 'holidays.ics');
     writeFileSync(file, CALENDAR);
     await stack.reveille('calendar', 'add', 'de-berlin', file);
+    for (const name of ['phone', 'desktop'])
+      await stack.reveille('notify', 'add', 'command', '--name', name, '--', 'true');
   });
   after(() => owner.end());
 
