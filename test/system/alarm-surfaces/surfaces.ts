@@ -12,7 +12,7 @@ import { agentIdentity } from '../../../src/kit/identity/agent.ts';
 import { readKeyFile } from '../../../src/kit/identity/keys.ts';
 import { saying } from '../../../src/kit/model/testing/model-endpoint.ts';
 import { challengeMessage, PRINCIPAL_HEADER } from '../../../src/wire/agent.ts';
-import { type FieldName, fieldOf } from '../../../src/wire/alarm-fields.ts';
+import { type FieldName, fieldOf, OWNER_FIELDS } from '../../../src/wire/alarm-fields.ts';
 import { PROGRAM } from '../../support/cluster/processes.ts';
 import { atEnd, type Owner } from '../../support/temporary.ts';
 import { needs, pythonForClient } from '../../support/tools.ts';
@@ -148,6 +148,14 @@ function cliSurface(reveille: (...args: string[]) => Promise<string>): Surface {
   };
 }
 
+/** A browser sends the default of each list that was not touched. */
+const UNTOUCHED_LISTS = Object.fromEntries(
+  OWNER_FIELDS.flatMap((name) => {
+    const { type, form, absent } = fieldOf(name);
+    return type === 'choice' && form ? [[form.name, String(absent)]] : [];
+  }),
+);
+
 /** The console's form, as a browser sends it. */
 async function consoleSurface(origin: string, address: string): Promise<Surface> {
   const opened = await fetch(address, { redirect: 'manual' });
@@ -159,7 +167,7 @@ async function consoleSurface(origin: string, address: string): Promise<Surface>
   const send = async (form: string, controls: Record<string, string>): Promise<string> => {
     const response = await fetch(`${base}${form}`, {
       ...{ method: 'POST', redirect: 'manual', headers: { cookie, origin } },
-      body: new URLSearchParams({ csrf, do: 'set', message: MESSAGE, ...controls }),
+      body: new URLSearchParams({ csrf, do: 'set', message: MESSAGE, ...UNTOUCHED_LISTS, ...controls }),
     });
     const complaint = /role="alert">([^<]*)/.exec(await response.text())?.[1];
     assert.equal(response.status, 303, `${response.status} ${complaint}`);
@@ -171,10 +179,7 @@ async function consoleSurface(origin: string, address: string): Promise<Surface>
   return {
     create: (row) => send('alarms/new', { when: String(row.base.cron_expr), zone: ZONE, ...controlOf(row) }),
     change: (id, row) => send(`alarms/${id}/edit`, controlOf(row)),
-    clear(id, field) {
-      const { form, of, absent } = fieldOf(field);
-      return send(`alarms/${id}/edit`, of && absent ? { [form!.name]: String(absent) } : {});
-    },
+    clear: (id) => send(`alarms/${id}/edit`, {}),
   };
 }
 
