@@ -35,6 +35,8 @@ export const chronosSettingsSchema = z.object({
   CHRONOS_ALLOWED_HOSTS: z.string().transform(hostNames).default([]),
   /** The folder of its SQLite file; default: `chronos` in `REVEILLE_HOME`. */
   CHRONOS_DATA_DIR: z.string(),
+  /** The folder of calendars whose days are excluded, `NAME.ics`; default: `calendars` in `CHRONOS_DATA_DIR`. */
+  CHRONOS_CALENDARS_DIR: z.string().optional(),
   /** Stores alarms in this PostgreSQL instead of a file. It may name several hosts. */
   CHRONOS_POSTGRES_URI: z
     .string()

@@ -6,6 +6,8 @@ import { EventFeed } from '../kit/http/event-feed.ts';
 import { randomSecret } from '../kit/identity/secrets.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { routerKeys } from '../router/client.ts';
+import { installHolidays } from './alarm/holidays.ts';
+import { calendarsFolder, openCalendars } from './calendars.ts';
 import { type ChronosConfig, missingSecrets } from './config.ts';
 import { Absence } from './dispatch/absence.ts';
 import { Dispatcher, type FireReport } from './dispatch/dispatcher.ts';
@@ -123,6 +125,7 @@ export async function startChronos({
     monotonic: () => clock.monotonic(),
     after: (delayMs, callback) => clock.after(delayMs, callback),
   };
+  const removeHolidays = installHolidays(openCalendars(calendarsFolder(config), { clock, log }));
   const absence = new Absence(config.CHRONOS_POSTGRES_URI ? undefined : config.CHRONOS_DATA_DIR, clock, log);
   const admission = new Admission(admissionSettings(config), bare, clock);
   let server: Awaited<ReturnType<typeof startChronosServer>> | undefined;
@@ -211,6 +214,7 @@ export async function startChronos({
         : undefined,
     });
   } catch (error) {
+    removeHolidays();
     absence.close();
     await waker.close();
     await store.close();
@@ -255,6 +259,7 @@ export async function startChronos({
       events.feed.close();
       await Promise.all([dispatcher.drain(DRAIN_MS), server.close()]);
     } finally {
+      removeHolidays();
       absence.close();
       await store.close();
     }

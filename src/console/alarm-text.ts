@@ -2,9 +2,11 @@
 import { html } from 'hono/html';
 import { formatDuration } from '../kit/clock/duration.ts';
 import { seriesText, usesWallClock } from '../kit/phrase/series-text.ts';
+import { recurrenceText } from '../kit/recurrence/recurrence-text.ts';
 import type { AlarmView } from '../wire/alarm.ts';
 import { plainError } from '../wire/fire.ts';
 import { parseInstant } from '../wire/rfc3339.ts';
+import type { Rhythm } from './backend.ts';
 import { brief, type Html, NOTHING, shown } from './shown.ts';
 import { absolute, type LocalContext, time } from './times.ts';
 
@@ -15,17 +17,26 @@ export const instantOf = (text: string | undefined): number | undefined =>
 export const nameOf = ({ label, wake_message: message }: Pick<AlarmView, 'label' | 'wake_message'>, most = 80): Html =>
   brief(label === '' ? message : label, most);
 
-/** `every weekday at 09:00 in Europe/Berlin`, `once`. */
+/** The rhythm of a series, for the schedule engine. */
+export function rhythmOf(
+  alarm: Pick<AlarmView, 'cron_expr' | 'rrule' | 'timezone' | 'starts_at' | 'holidays'>,
+): Rhythm {
+  const { cron_expr: cron, rrule, timezone: zone = 'UTC', starts_at, holidays } = alarm;
+  return { cron, rrule, zone, start: instantOf(starts_at), holidays };
+}
+
+/** `every weekday at 09:00 in Europe/Berlin`, `every 2 weeks on Monday at 10:00`, `once`. */
 export function scheduleText(
-  alarm: Pick<AlarmView, 'kind' | 'cron_expr' | 'timezone' | 'fire_at'>,
+  alarm: Pick<AlarmView, 'kind' | 'cron_expr' | 'rrule' | 'timezone' | 'fire_at'>,
   here: LocalContext,
 ): Html {
-  const { kind, cron_expr: cron = '', timezone = 'UTC', fire_at } = alarm;
+  const { kind, cron_expr, rrule, timezone = 'UTC', fire_at } = alarm;
   const at = instantOf(fire_at);
   if (kind === 'once') return at === undefined ? html`once` : html`once, ${absolute(at, here)}`;
-  const text = seriesText(cron);
-  const where = timezone === here.zone || !usesWallClock(cron) ? NOTHING : html` in ${shown(timezone)}`;
-  return text === undefined ? html`<code>${shown(cron)}</code>${where}` : html`${text}${where}`;
+  const written = rrule ?? cron_expr ?? '';
+  const text = rrule === undefined ? seriesText(written) : recurrenceText(rrule);
+  const where = timezone === here.zone || !usesWallClock(written) ? NOTHING : html` in ${shown(timezone)}`;
+  return text === undefined ? html`<code>${shown(written)}</code>${where}` : html`${text}${where}`;
 }
 
 const STATES = {

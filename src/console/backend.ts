@@ -97,15 +97,27 @@ export type ConsoleNotifications = {
 export const HINTS = ['alarms', 'approvals', 'machines', 'day'] as const;
 export type Hint = (typeof HINTS)[number];
 
-/** The fires of a schedule: cron fields in a zone, or `@every …` counted from an instant. */
-export type FireTimesOf = (schedule: {
-  readonly cron: string;
+/** A series: cron fields, `@every …` or recurrence rules, in a zone. */
+export type Rhythm = {
+  readonly cron?: string | undefined;
+  /** Content lines of RFC 5545. */
+  readonly rrule?: string | undefined;
+  /** Epoch ms, where rules without DTSTART begin. */
+  readonly start?: number | undefined;
   readonly zone: string;
-  /** Epoch ms; the fires are later. */
-  readonly after: number;
-  readonly until: number;
-  readonly atMost: number;
-}) => readonly number[];
+  /** The calendar whose days are excluded. */
+  readonly holidays?: string | undefined;
+};
+
+/** The fires of a schedule; those of `@every …`, and of rules without a start, are counted from `after`. */
+export type FireTimesOf = (
+  schedule: Rhythm & {
+    /** Epoch ms; the fires are later. */
+    readonly after: number;
+    readonly until: number;
+    readonly atMost: number;
+  },
+) => readonly number[];
 
 /** A series of the schedule engine; instants are epoch ms. */
 export type Series = {
@@ -116,7 +128,7 @@ export type Series = {
 };
 
 /** @param schedule.anchor a fire of an `@every` series, from which the others are counted */
-export type SeriesOf = (schedule: { readonly cron: string; readonly zone: string; readonly anchor: number }) => Series;
+export type SeriesOf = (schedule: Rhythm & { readonly anchor: number }) => Series;
 
 export type ConsoleBackend = {
   /** The owner of the alarms and the machine. */

@@ -10,7 +10,7 @@ import { dayAt, nextDayAfter } from '../kit/clock/wall-clock.ts';
 import { offsetAt } from '../kit/clock/zone.ts';
 import type { AlarmView } from '../wire/alarm.ts';
 import type { Budget } from '../wire/budget.ts';
-import { instantOf } from './alarm-text.ts';
+import { instantOf, rhythmOf } from './alarm-text.ts';
 import type { Series, SeriesOf } from './backend.ts';
 
 const HOUR_MS = 3_600_000;
@@ -63,11 +63,11 @@ const ONCE: Series = { next: () => undefined, latest: () => undefined };
 function firesOf(alarm: AlarmView, until: number, seriesOf: SeriesOf): Fires[] {
   const first = instantOf(alarm.next_fire_at);
   if (first === undefined || first > until) return [];
-  const { cron_expr: cron, timezone = 'UTC', max_fires: most, fire_count: fired } = alarm;
-  if (cron === undefined) return [{ alarm, first, series: ONCE, count: 1, end: until }];
+  const { max_fires: most, fire_count: fired } = alarm;
+  if (alarm.kind === 'once') return [{ alarm, first, series: ONCE, count: 1, end: until }];
   const left = most === undefined ? Number.POSITIVE_INFINITY : most - fired;
   if (left <= 0) return [];
-  const series = seriesOf({ cron, zone: timezone, anchor: first });
+  const series = seriesOf({ ...rhythmOf(alarm), anchor: first });
   const end = Math.min(until, instantOf(alarm.ends_at) ?? until);
   const more = series.latest(first, end)?.count ?? 0;
   return [{ alarm, first, series, count: Math.min(left, 1 + more), end }];

@@ -160,7 +160,7 @@ export const alarmCreateSchema = z.strictObject(
 );
 export type AlarmCreate = z.output<typeof alarmCreateSchema>;
 
-const unchangeable = z.never({ error: 'cannot be changed; set a new alarm' }).optional();
+const unchangeable = z.never({ error: 'cannot be changed; omit it, or set a new alarm' }).optional();
 
 type Fixed = FieldsWith<{ edit: 'never' }>;
 type SetOnly = FieldsWith<{ edit: 'set' }>;
@@ -243,6 +243,10 @@ export const alarmViewSchema = z.object({
   ...viewed('set_by'),
   /** The router deferred the next occurrence: the reason, and when it is tried again. */
   held_back: z.object({ reason: z.string(), until: instantText }).optional(),
+  /** Where a rule without DTSTART begins; only for `rrule`. */
+  starts_at: instantText.optional(),
+  /** The calendar of `holidays` is missing or cannot be read, so the series fires on its days too. */
+  holidays_missing: z.literal(true).optional(),
 });
 export type AlarmView = z.infer<typeof alarmViewSchema>;
 

@@ -24,6 +24,7 @@ const KIT_ARROWS: Readonly<Record<string, readonly string[]>> = {
   'kit/files': [],
   'kit/json': [],
   'kit/phrase': [],
+  'kit/recurrence': [],
   'kit/mcp': [],
   'kit/process': [],
   'kit/queue': [],
@@ -40,7 +41,7 @@ const STORE_PORT = 'chronos/store/store.ts';
 
 /** The layers of chronos: the domain imports no other layer, and only the daemon imports the implementations. */
 const INSIDE_CHRONOS: Readonly<Record<string, readonly string[]>> = {
-  'chronos/alarm': ['wire'],
+  'chronos/alarm': ['wire', 'kit/recurrence'],
   'chronos/store': DOMAIN,
   'chronos/store/sqlite': [...DOMAIN, 'chronos/store', 'kit/sqlite'],
   'chronos/store/postgres': [...DOMAIN, 'chronos/store', 'kit/sqlite'],
@@ -56,6 +57,7 @@ const INSIDE_CHRONOS: Readonly<Record<string, readonly string[]>> = {
   ],
   'chronos/http/routes.ts': ['wire'],
   'chronos/client.ts': ['wire', 'kit/http', 'chronos/http/routes.ts'],
+  'chronos/calendars.ts': ['wire', 'chronos/alarm', 'kit/identity', 'kit/recurrence'],
   'chronos/config.ts': ['wire', 'chronos/auth', 'kit/http'],
   'chronos/metrics.ts': [...DOMAIN, 'chronos/dispatch', 'chronos/store', 'kit/http'],
   'chronos/retention.ts': ['wire', 'chronos/store'],

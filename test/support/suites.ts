@@ -30,7 +30,7 @@ const SUITES = [
 const RELEASE = new RegExp(
   `^test/(?:${[
     'end-to-end/up-frozen',
-    'contract/(?:cron-oracle|receipt-vectors|second-verifier)',
+    'contract/(?:cron-oracle|rrule-oracle|receipt-vectors|second-verifier)',
     'fault/(?:chaos|checker|rail-attack|red-team|simulation)',
     'system/(?:backup|deploy|drift|integrations|package|pages|public-listener|python-client|isolation|service|site)',
     'system/(?:transfer|wake-targets)',

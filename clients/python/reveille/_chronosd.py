@@ -61,6 +61,8 @@ class Alarm(TypedDict):
     wake_computer: NotRequired[bool]
     set_by: NotRequired[AlarmSetBy]
     held_back: NotRequired[AlarmHeldBack]
+    starts_at: NotRequired[str]
+    holidays_missing: NotRequired[Literal[True]]
 
 
 class AlarmPage(TypedDict):
@@ -111,6 +113,8 @@ class TriggeredAlarm(TypedDict):
     wake_computer: NotRequired[bool]
     set_by: NotRequired[AlarmSetBy]
     held_back: NotRequired[AlarmHeldBack]
+    starts_at: NotRequired[str]
+    holidays_missing: NotRequired[Literal[True]]
     fire_id: str
 
 

@@ -18,6 +18,7 @@ import { RawJson } from '../../wire/json.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { showValue } from '../../wire/validate.ts';
 import { type Alarm, type AlarmState, isClaimed, NOT_DEFERRED, type Occurrence, scheduledOccurrence } from './alarm.ts';
+import { requireCalendar } from './holidays.ts';
 import { encodeOptions, isSameOption, optionsOf } from './options.ts';
 import { DEFAULT_TIMEZONE, nextOccurrence, onlyOccurrence, seriesOf } from './series.ts';
 
@@ -157,7 +158,9 @@ function firstOfSeries(alarm: Alarm, after: number, now: number, limits: Definit
     throw invalid(
       `max_fires must be at least ${alarm.scheduledFires + 1}, because ${alarm.scheduledFires} have been delivered (got ${alarm.maxFires})`,
     );
-  if (alarm.endsAt === null) throw invalid(`${name} never fires again (got ${showValue(rule)})`);
+  const { holidays } = optionsOf(alarm);
+  const outside = holidays === undefined ? '' : ` outside the days of the calendar "${holidays}"`;
+  if (alarm.endsAt === null) throw invalid(`${name} never fires again${outside} (got ${showValue(rule)})`);
   throw invalid(
     `ends_at is before the first occurrence of ${name}, so the alarm would never fire (ends_at ${formatInstant(alarm.endsAt)})`,
   );
@@ -169,7 +172,10 @@ function firstOfSeries(alarm: Alarm, after: number, now: number, limits: Definit
  * @throws ReveilleError `invalid_request` for a definition that contradicts the current time or the limits
  */
 export function firstOccurrence(alarm: Alarm, now: number, limits: DefinitionLimits): Occurrence {
-  return alarm.kind === 'once' ? firstOfOnce(alarm, now) : firstOfSeries(alarm, now, now, limits);
+  if (alarm.kind === 'once') return firstOfOnce(alarm, now);
+  const { holidays } = optionsOf(alarm);
+  if (holidays !== undefined) requireCalendar(holidays);
+  return firstOfSeries(alarm, now, now, limits);
 }
 
 /** The columns that are compared by value; {@link differingFields} has the rules for the others. */
@@ -265,6 +271,8 @@ export function editAlarm(
     throw new ReveilleError('conflict', `this alarm is ${before.status} and can no longer be edited; set a new one`);
   if (Object.keys(patch).length === 0) throw invalid('nothing to edit; name at least one field to change');
   refuseFieldsOfOtherKind(patch, before.kind);
+
+  if (typeof patch.holidays === 'string') requireCalendar(patch.holidays);
 
   const changesText = AUTHORED_FIELDS.some((name) => patch[name] !== undefined);
   const movesOnce = patch.delay_seconds !== undefined || patch.fire_at !== undefined;

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { after, test } from 'node:test';
 import { type AlarmField, type FieldType, fieldOf, OWNER_FIELDS } from '../../wire/alarm-fields.ts';
 import { differingFields } from './definition.ts';
+import { installHolidays } from './holidays.ts';
 import { type Body, edit, NOW, setAlarm } from './testing/alarm-state.ts';
 import { viewAlarm } from './view.ts';
 
@@ -29,6 +30,8 @@ const VALUES: Partial<Record<FieldType, unknown>> = {
   switch: true,
   list: ['search', 'mail'],
 };
+
+after(installHolidays({ daysOf: () => [], names: () => [] }));
 
 const series: Body = { kind: 'cron', cron_expr: '@hourly' };
 const isClearable = ({ edit: allowed }: AlarmField) => allowed === undefined;

@@ -1,13 +1,14 @@
 /**
- * Converts wall times to instants: the instants of a cron expression in a zone whose clock changes.
+ * Converts wall times to instants: the instants of a cron expression or a recurrence rule in a zone whose clock changes.
  *
  * The rules follow Vixie and ISC cron:
  *
  * - An expression whose minute or hour field starts with `*` follows real time. It is due in every real minute whose
  * wall clock reading matches. Readings that a forward change skips never occur; readings that a backward change repeats
- * occur twice. Examples: `30 * * * *`, `* 2 * * *`, every fifteen minutes from 2 to 4.
- * - Every other expression names fixed times. A fixed time is due once, in the first instant at which the wall clock
- * has reached it. That is its own minute on most days, its first reading when the clock goes back, and the first
+ * occur twice. Examples: `30 * * * *`, `* 2 * * *`, every fifteen minutes from 2 to 4. A rule with FREQ=HOURLY,
+ * MINUTELY or SECONDLY and without BYHOUR follows real time too, and counts its interval in real time.
+ * - Every other expression or rule names fixed times. A fixed time is due once, in the first instant at which the wall
+ * clock has reached it. That is its own minute on most days, its first reading when the clock goes back, and the first
  * instant after the gap when the clock skips it. Fixed times that become due in the same instant are one occurrence.
  *
  * Both rules iterate over the spans between clock changes. The iteration keeps `reached`, the latest wall time that has
@@ -18,7 +19,6 @@
 import type { Span, Zone } from '../../kit/clock/zone.ts';
 import { countWallTimes, HORIZON_YEARS, nextWallTime, shortestWallGap } from './calendar.ts';
 import type { CronFields } from './cron.ts';
-import type { CronSchedule } from './cron-schedule.ts';
 
 const DAY_MS = 86_400_000;
 const HORIZON_MS = HORIZON_YEARS * 366 * DAY_MS;
@@ -32,12 +32,76 @@ const LONGEST_FOLD_MS = 2 * DAY_MS;
 /** The last instant of any series: RFC 3339 writes years with four digits. */
 export const LAST_INSTANT = Date.UTC(9999, 11, 31, 23, 59);
 
+/** Queries that a series answers. It is immutable, and equal calls give equal results in every process. */
+export type Schedule = {
+  /**
+   * The first occurrence strictly after `after`; `undefined` when there is none within 48 years or before the year
+   * 10000.
+   */
+  next(after: number): number | undefined;
+  /**
+   * The latest occurrence in `(after, now]` and the exact number of occurrences in it; `undefined` when there was none.
+   * For most series it is computed without iterating over them.
+   */
+  latest(after: number, now: number): { at: number; count: number } | undefined;
+  /**
+   * The shortest time between two consecutive occurrences, in milliseconds of the wall clock (a clock change can bring
+   * two closer together). At least 60 000 for a cron expression. It is computed when it is first read.
+   *
+   * @throws ReveilleError `invalid_request` for a series whose next occurrence is too much work to find
+   */
+  readonly shortestIntervalMs: number;
+};
+
+/** Wall times of a series, on a calendar without zones. `offset` is the zone's, in the span that is searched. */
+export type WallTimes = {
+  readonly followsRealTime: boolean;
+  /**
+   * The first wall time after `after`. A series that follows real time may omit one that is later than `until`, the
+   * end of the span.
+   */
+  next(after: number, until: number, offset: number): number | undefined;
+  /** The number of wall times in `(after, until]`. */
+  count(after: number, until: number, offset: number): number;
+};
+
+/** The queries of a schedule that depend on instants. */
+export type Occurrences = Pick<Schedule, 'next' | 'latest'>;
+
 /** The series of a cron expression in a zone. */
-export function cronOccurrences(fields: CronFields, zone: Zone): CronSchedule {
+export function cronOccurrences(fields: CronFields, zone: Zone): Schedule {
+  let shortest: number | undefined;
+  const times: WallTimes = {
+    followsRealTime: fields.followsRealTime,
+    next: (after) => nextWallTime(fields, after),
+    count: (after, until) => countWallTimes(fields, after, until),
+  };
+  return {
+    ...occurrencesOf(times, zone),
+    get shortestIntervalMs() {
+      shortest ??= shortestWallGap(fields);
+      return shortest;
+    },
+  };
+}
+
+/**
+ * The occurrences of wall times in a zone.
+ *
+ * @param bounds the first and last instant that may be an occurrence
+ */
+export function occurrencesOf(
+  times: WallTimes,
+  zone: Zone,
+  { start = Number.NEGATIVE_INFINITY, end = LAST_INSTANT }: { start?: number; end?: number } = {},
+): Occurrences & {
+  /** The number of occurrences in `(after, until]`. */
+  count(after: number, until: number): number;
+} {
   /** The value of `reached` at an instant in `span`. */
   function reachedAt(instant: number, span: Span): number {
     const shown = instant + span.offset;
-    if (fields.followsRealTime || instant - span.start > LONGEST_FOLD_MS) return shown;
+    if (times.followsRealTime || instant - span.start > LONGEST_FOLD_MS) return shown;
     let reached = shown;
     for (let past = zone.spanAt(instant - LONGEST_FOLD_MS); past.end <= instant; past = zone.spanAt(past.end)) {
       reached = Math.max(reached, lastShown(past));
@@ -47,27 +111,35 @@ export function cronOccurrences(fields: CronFields, zone: Zone): CronSchedule {
 
   /** The value of `reached` just before `span` begins, given its value after the earlier spans. */
   function reachedBefore(span: Span, reached: number): number {
-    return fields.followsRealTime ? span.start + span.offset - 1 : reached;
+    return times.followsRealTime ? span.start + span.offset - 1 : reached;
   }
 
-  function next(after: number): number | undefined {
+  function next(given: number): number | undefined {
+    const after = Math.max(given, start - 1);
     if (!(Math.abs(after) < LAST_INSTANT)) return undefined;
     let span = zone.spanAt(after);
     let reached = reachedAt(after, span);
-    while (span.start - after < HORIZON_MS) {
-      const wallTime = nextWallTime(fields, reached);
-      if (wallTime === undefined) return undefined;
-      if (wallTime <= lastShown(span)) return within(span, wallTime);
+    while (span.start - after < HORIZON_MS && span.start <= end) {
+      const wallTime = times.next(reached, lastShown(span), span.offset);
+      if (wallTime === undefined && !times.followsRealTime) return undefined;
+      if (wallTime !== undefined && wallTime <= lastShown(span)) {
+        // The clock may have skipped it: then it is due at the start of the span.
+        const instant = Math.max(span.start, wallTime - span.offset);
+        return instant <= end ? instant : undefined;
+      }
       reached = Math.max(reached, lastShown(span));
       // A fixed time cannot become due before its neighbourhood; a series that follows real time may repeat readings.
-      span = zone.spanAt(fields.followsRealTime ? span.end : Math.max(span.end, wallTime - LONGEST_FOLD_MS));
+      const skipsTo = times.followsRealTime ? span.end : Math.max(span.end, wallTime! - LONGEST_FOLD_MS);
+      span = zone.spanAt(skipsTo);
       reached = reachedBefore(span, reached);
     }
     return undefined;
   }
 
-  /** The number of occurrences in `(after, until]`. */
-  function count(after: number, until: number): number {
+  function count(from: number, to: number): number {
+    const after = Math.max(from, start - 1);
+    const until = Math.min(to, end);
+    if (after >= until) return 0;
     let span = zone.spanAt(after);
     let reached = reachedAt(after, span);
     let total = 0;
@@ -75,12 +147,12 @@ export function cronOccurrences(fields: CronFields, zone: Zone): CronSchedule {
       const opening = span.start + span.offset;
       if (reached < opening) {
         // Skipped times are due together with the span's first reading.
-        if (countWallTimes(fields, reached, opening) > 0) total++;
+        if (times.count(reached, opening, span.offset) > 0) total++;
         reached = opening;
       }
       const shown = Math.min(span.end - 1, until) + span.offset;
       if (reached < shown) {
-        total += countWallTimes(fields, reached, shown);
+        total += times.count(reached, shown, span.offset);
         reached = shown;
       }
       if (until < span.end) return total;
@@ -92,39 +164,30 @@ export function cronOccurrences(fields: CronFields, zone: Zone): CronSchedule {
   function latest(after: number, now: number): { at: number; count: number } | undefined {
     const first = next(after);
     if (first === undefined || first > now) return undefined;
-    return { at: latestFrom(first, now), count: count(after, now) };
+    return { at: latestFrom(first, now, next), count: count(after, now) };
   }
 
-  /**
-   * The latest occurrence up to `now`, given one. A binary search, so that a long gap costs little more than a short
-   * one.
-   */
-  function latestFrom(first: number, now: number): number {
-    let known = first;
-    let beyond = now;
-    for (;;) {
-      const following = next(known);
-      if (following === undefined || following > now) return known;
-      const middle = Math.floor((following + beyond) / 2);
-      const candidate = next(middle);
-      if (candidate !== undefined && candidate <= now) {
-        known = candidate;
-      } else {
-        known = following;
-        beyond = middle;
-      }
+  return { next, latest, count };
+}
+
+/**
+ * The latest occurrence up to `now`, given one. A binary search, so that a long gap costs little more than a short one.
+ */
+export function latestFrom(first: number, now: number, next: Schedule['next']): number {
+  let known = first;
+  let beyond = now;
+  for (;;) {
+    const following = next(known);
+    if (following === undefined || following > now) return known;
+    const middle = Math.floor((following + beyond) / 2);
+    const candidate = next(middle);
+    if (candidate !== undefined && candidate <= now) {
+      known = candidate;
+    } else {
+      known = following;
+      beyond = middle;
     }
   }
-
-  let shortest: number | undefined;
-  return {
-    next,
-    latest,
-    get shortestIntervalMs() {
-      shortest ??= shortestWallGap(fields);
-      return shortest;
-    },
-  };
 }
 
 /** The last wall time, to the millisecond, that a clock shows in a span. */
@@ -132,8 +195,10 @@ function lastShown(span: Span): number {
   return span.end - 1 + span.offset;
 }
 
-/** When a wall time is due in the first span that reaches it: at the span's start, if the clock has skipped it. */
-function within(span: Span, wallTime: number): number | undefined {
-  const instant = Math.max(span.start, wallTime - span.offset);
-  return instant <= LAST_INSTANT ? instant : undefined;
+/** The first instant at which the wall clock shows a time, or has skipped it. */
+export function instantOfWall(zone: Zone, wallTime: number): number {
+  // No offset is larger than a day.
+  for (let span = zone.spanAt(wallTime - LONGEST_FOLD_MS); ; span = zone.spanAt(span.end)) {
+    if (wallTime <= lastShown(span)) return Math.max(span.start, wallTime - span.offset);
+  }
 }

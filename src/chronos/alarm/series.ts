@@ -3,8 +3,10 @@
 import { createHash } from 'node:crypto';
 import { fireIdOf } from '../../wire/fire-id.ts';
 import { type Alarm, NOT_DEFERRED, type Occurrence } from './alarm.ts';
-import type { CronSchedule } from './cron-schedule.ts';
-import { compileSchedule } from './schedule.ts';
+import { withoutHolidays } from './holidays.ts';
+import type { Schedule } from './occurrence.ts';
+import { optionsOf } from './options.ts';
+import { compileRule, compileSchedule } from './schedule.ts';
 
 /**
  * How long after its due instant an occurrence may start. It depends only on the alarm and the occurrence, so that
@@ -41,8 +43,15 @@ export type AlarmTiming = Pick<
 >;
 
 /** The series of an alarm that repeats. */
-export function seriesOf(alarm: AlarmTiming): CronSchedule {
-  return compileSchedule(alarm.cronExpr!, alarm.timezone ?? DEFAULT_TIMEZONE, alarm.anchor);
+export function seriesOf(alarm: AlarmTiming): Schedule {
+  const timezone = alarm.timezone ?? DEFAULT_TIMEZONE;
+  if (alarm.options === null) return compileSchedule(alarm.cronExpr!, timezone, alarm.anchor);
+  const { rrule, holidays } = optionsOf(alarm);
+  const series =
+    alarm.kind === 'rrule'
+      ? compileRule(rrule!, timezone, alarm.anchor)
+      : compileSchedule(alarm.cronExpr!, timezone, alarm.anchor);
+  return holidays === undefined ? series : withoutHolidays(series, holidays, timezone);
 }
 
 /**
@@ -107,12 +116,20 @@ export function isScheduledFor(alarm: AlarmTiming, instant: number): boolean {
  * After downtime a series fires once, for the latest occurrence (docs/reference/api.md, "chronosd: alarms"). Returns the occurrence that
  * replaces an overdue one, with the number of replaced ones, or `undefined` when the overdue one is the latest.
  *
- * An occurrence whose jitter has not elapsed yet is not the latest: it fires separately.
+ * An occurrence whose jitter has not elapsed yet is not the latest: it fires separately. An occurrence whose day has
+ * become a holiday is replaced by the next one, which may be in the future.
  */
 export function catchUp(alarm: AlarmTiming, overdue: Occurrence, now: number): Occurrence | undefined {
   if (alarm.kind === 'once' || overdue.source !== 'schedule') return undefined;
   const series = seriesOf(alarm);
   let missed = series.latest(overdue.nominal, Math.min(now, alarm.endsAt ?? Number.POSITIVE_INFINITY));
   if (missed && missed.at + jitterOf(alarm, missed.at) > now) missed = series.latest(overdue.nominal, missed.at - 1);
-  return missed && occurrenceAt(alarm, missed.at, overdue.missedCount + missed.count);
+  if (missed) return occurrenceAt(alarm, missed.at, overdue.missedCount + missed.count);
+  return isExcludedNow(alarm, overdue) ? nextOccurrence(alarm, overdue.nominal) : undefined;
+}
+
+/** Whether the calendar of an alarm has gained the day of an occurrence after the occurrence was computed. */
+function isExcludedNow(alarm: AlarmTiming, { nominal }: Occurrence): boolean {
+  if (alarm.options === null || optionsOf(alarm).holidays === undefined) return false;
+  return seriesOf(alarm).next(nominal - 1) !== nominal;
 }

@@ -4,6 +4,7 @@ import { type FieldName, type FieldType, fieldOf, isOption, memberOf } from '../
 import { RawJson } from '../../wire/json.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { type AlarmState, type Attempt, isClaimed, type Occurrence, scheduledOccurrence } from './alarm.ts';
+import { isMissingCalendar } from './holidays.ts';
 import { optionsOf } from './options.ts';
 
 /** Omits absent members, so that the JSON omits them too. */
@@ -50,6 +51,11 @@ const COMPUTED: Readonly<Record<string, Member['of']>> = {
   next_fire_at: (state) => instantOrNull(nextFireAt(state)),
   in_flight: ({ occurrences }) => occurrences.some(isClaimed),
   held_back: firstDeferral,
+  starts_at: ({ alarm }) => (alarm.kind === 'rrule' ? formatInstant(alarm.anchor) : null),
+  holidays_missing: ({ alarm }) => {
+    const { holidays } = optionsOf(alarm);
+    return holidays !== undefined && isMissingCalendar(holidays) ? true : null;
+  },
 };
 
 /** Stored values in their form on the wire, by type; others are equal. */

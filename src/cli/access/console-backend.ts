@@ -3,7 +3,8 @@ import { createHash } from 'node:crypto';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { viewDay } from '../../chronometric/view/day-view.ts';
-import { compileSchedule } from '../../chronos/alarm/schedule.ts';
+import { withoutHolidays } from '../../chronos/alarm/holidays.ts';
+import { compileRule, compileSchedule } from '../../chronos/alarm/schedule.ts';
 import type {
   ApproverPort,
   Check,
@@ -45,10 +46,13 @@ function part<T>(make: () => T): Part<T> {
 }
 
 /** The schedule engine of chronosd itself, so that a forecast is exact. */
-export const seriesOf: SeriesOf = ({ cron, zone, anchor }) => compileSchedule(cron, zone, anchor);
+export const seriesOf: SeriesOf = ({ cron = '', rrule, zone, anchor, start = anchor, holidays }) => {
+  const series = rrule === undefined ? compileSchedule(cron, zone, anchor) : compileRule(rrule, zone, start);
+  return holidays === undefined ? series : withoutHolidays(series, holidays, zone);
+};
 
-export const ringsOf: FireTimesOf = ({ cron, zone, after, until, atMost }) => {
-  const schedule = seriesOf({ cron, zone, anchor: after });
+export const ringsOf: FireTimesOf = ({ after, until, atMost, ...rhythm }) => {
+  const schedule = seriesOf({ ...rhythm, anchor: after });
   const rings: number[] = [];
   for (let at = after; rings.length < atMost; ) {
     const next = schedule.next(at);

@@ -1,5 +1,6 @@
 /** `reveille alarm set` and `edit`: flags to an alarm, or to its changes. */
-import { compileSchedule } from '../../chronos/alarm/schedule.ts';
+import { withoutHolidays } from '../../chronos/alarm/holidays.ts';
+import { compileRule, compileSchedule } from '../../chronos/alarm/schedule.ts';
 import type { AlarmCreateBody, AlarmPatchBody } from '../../chronos/client.ts';
 import { parseDuration } from '../../kit/clock/duration.ts';
 import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
@@ -8,6 +9,7 @@ import { readPhrase } from '../../kit/phrase/phrase.ts';
 import { PhraseError, type Reading } from '../../kit/phrase/reading.ts';
 import { seriesText, usesWallClock } from '../../kit/phrase/series-text.ts';
 import { SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
+import { recurrenceText } from '../../kit/recurrence/recurrence-text.ts';
 import { type AlarmCreated, setBySchema } from '../../wire/alarm.ts';
 import { fieldOf, memberOf, OWNER_FIELDS, SERIES_FIELDS, type SeriesField } from '../../wire/alarm-fields.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -272,9 +274,11 @@ export async function alarmSet(
   const isWhen = words === undefined && flags.messageFile !== undefined;
   const { alarm, readIn } = alarmOf(isWhen ? undefined : message, flags, typedWhere(context), isWhen ? message : words);
   const created = await inFlags(alarmClient(context, personOf(context, flags)).createAlarm(alarm));
+  if (alarm.holidays !== undefined) (await import('../access/calendars.ts')).useCalendars(context);
   const rings = ringsOf(created, alarm);
   const look = readerOf(context);
-  const every = alarm.cron_expr === undefined ? undefined : (seriesText(alarm.cron_expr) ?? alarm.cron_expr);
+  const written = alarm.rrule ?? alarm.cron_expr;
+  const every = written && ((alarm.rrule === undefined ? seriesText : recurrenceText)(written) ?? written);
   const reading = readIn === undefined && every === undefined ? undefined : { zone: readIn, every, rings };
   const shown = rings.map((at) => formatWithOffset(readIn ?? look.zone, at));
   context.out.result(
@@ -289,14 +293,18 @@ const FIRES_LISTED = 3;
 /** The next fire of a new alarm by its schedule, epoch ms. */
 function ringsOf(
   { next_fire_at: next }: AlarmCreated,
-  { cron_expr, timezone = 'UTC', ends_at, max_fires }: AlarmCreateBody,
+  { cron_expr, rrule, timezone = 'UTC', ends_at, max_fires, holidays }: AlarmCreateBody,
 ): number[] {
   const first = next === undefined ? undefined : parseInstant(next);
   if (first === undefined) return [];
   const rings = [first];
   const until = parseInstant(ends_at ?? '') ?? Number.POSITIVE_INFINITY;
-  const schedule = cron_expr === undefined ? undefined : compileSchedule(cron_expr, timezone, first);
-  while (schedule !== undefined && rings.length < Math.min(FIRES_LISTED, max_fires ?? FIRES_LISTED)) {
+  const series =
+    rrule === undefined
+      ? cron_expr && compileSchedule(cron_expr, timezone, first)
+      : compileRule(rrule, timezone, first);
+  const schedule = series && holidays !== undefined ? withoutHolidays(series, holidays, timezone) : series;
+  while (schedule && rings.length < Math.min(FIRES_LISTED, max_fires ?? FIRES_LISTED)) {
     const following = schedule.next(rings.at(-1)!);
     if (following === undefined || following > until) break;
     rings.push(following);

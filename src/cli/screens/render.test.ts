@@ -98,6 +98,15 @@ test('a list is aligned, shows an error below its alarm, and names the time zone
   ]);
 });
 
+test('a rule has words where it is simple, and a missing calendar is named', () => {
+  const rrule = 'FREQ=WEEKLY;INTERVAL=2;BYDAY=MO;BYHOUR=10;BYMINUTE=0;BYSECOND=0';
+  const rule: AlarmView = { ...series, kind: 'rrule', cron_expr: undefined, rrule, timezone: 'UTC' };
+  const lines = renderAlarm({ ...rule, holidays: 'office', holidays_missing: true }, look).join('\n');
+  assert.match(lines, /schedule +every 2 weeks on Monday at 10:00, in UTC/);
+  assert.match(lines, /calendar +office is missing: it fires on all days/);
+  assert.match(renderAlarms([rule], everything, look).join('\n'), /every 2 weeks on Monday at 10:00/);
+});
+
 test('a schedule without a description is shown as its expression, and completely below when it is long', () => {
   const odd = { ...series, failure_count: 0, last_error: undefined, cron_expr: '*/7 9-17 1,15 * 1-5' } as AlarmView;
   const [, line, below] = renderAlarms([odd], everything, look);

@@ -10,6 +10,7 @@ import {
   zoneName,
 } from '../../kit/clock/local-time.ts';
 import { seriesText, shortSeriesText, usesWallClock } from '../../kit/phrase/series-text.ts';
+import { recurrenceText } from '../../kit/recurrence/recurrence-text.ts';
 import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
 import type { AlarmCreated, AlarmView, FireView } from '../../wire/alarm.ts';
 import { type FieldsWith, type FieldType, fieldOf, OWNER_FIELDS } from '../../wire/alarm-fields.ts';
@@ -166,8 +167,8 @@ export function renderAlarms(alarms: readonly AlarmView[], { left, history }: Be
 function schedule(alarm: AlarmView, look: Reader): string {
   if (alarm.kind === 'once')
     return alarm.fire_at === undefined ? 'once' : `once, at ${localTime(instant(alarm.fire_at), look)}`;
-  const expression = oneLine(alarm.cron_expr ?? '');
-  const words = seriesText(expression);
+  const expression = oneLine(alarm.rrule ?? alarm.cron_expr ?? '');
+  const words = alarm.rrule === undefined ? seriesText(expression) : recurrenceText(alarm.rrule);
   const zone = usesWallClock(expression) ? `, in ${oneLine(alarm.timezone ?? 'UTC')}` : '';
   return words === undefined ? `${expression}${zone}` : `${words}${zone} (${expression})`;
 }
@@ -176,11 +177,12 @@ function schedule(alarm: AlarmView, look: Reader): string {
 const SCHEDULE_WIDTH = 18;
 
 /** The rhythm of an alarm as short text; with its zone if the reader's zone differs. */
-function shortSchedule({ kind, cron_expr: cron = '', timezone = 'UTC' }: AlarmView, look: Reader): string {
+function shortSchedule({ kind, cron_expr = '', rrule, timezone = 'UTC' }: AlarmView, look: Reader): string {
   if (kind === 'once') return 'once';
-  const expression = oneLine(cron);
+  const expression = oneLine(rrule ?? cron_expr);
   const zone = usesWallClock(expression) && timezone !== look.zone ? ` ${oneLine(timezone)}` : '';
-  return `${shortSeriesText(expression) ?? expression}${zone}`;
+  const words = rrule === undefined ? shortSeriesText(expression) : recurrenceText(rrule);
+  return `${words ?? expression}${zone}`;
 }
 
 const namesText = (names: readonly string[]) => (names.length === 0 ? 'none' : oneLine(names.join(', ')));
@@ -240,6 +242,7 @@ export function renderAlarm(alarm: AlarmView, look: Reader): string[] {
       ['fires', alarm.next_fire_at === undefined ? undefined : instantText(alarm.next_fire_at, look)],
       ['waits', heldBack(alarm)],
       ['schedule', schedule(alarm, look)],
+      ['calendar', alarm.holidays_missing && `${oneLine(alarm.holidays!)} is missing: it fires on all days`],
       ...[...FIRST_ROWS, ...LAST_ROWS].map((name) => fieldRow(alarm, name, look)),
       ['set', instantText(alarm.created_at, look)],
       ['set by', alarm.set_by === undefined ? undefined : `${oneLine(alarm.set_by.name)}, a person`],

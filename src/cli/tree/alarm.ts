@@ -48,6 +48,32 @@ const ACTIONS: Readonly<Record<AlarmAction, string>> = {
   redrive: 'deliver a failed occurrence again, with the same fire id',
 };
 
+export function addCalendar(program: Command): void {
+  const load = () => import('../commands/calendar.ts');
+  const calendar = addGroup(program, 'calendar', 'install calendars of days on which alarms do not fire', [
+    'reveille calendar add de-berlin holidays.ics',
+    'reveille alarm set "Stand-up" "every weekday at 8:55" --holidays de-berlin',
+  ]);
+  addCommand(calendar, {
+    usage: 'add <name> <file>',
+    summary: 'install an iCalendar file (.ics); replaces one with this name',
+    examples: ['reveille calendar add de-berlin holidays.ics'],
+    run: async (context, _flags, [name, file]) => (await load()).calendarAdd(context, name!, file!),
+  });
+  addCommand(calendar, {
+    usage: 'list',
+    summary: 'list the installed calendars and the days that they cover',
+    examples: ['reveille calendar list', 'reveille calendar list --json'],
+    run: async (context) => (await load()).calendarList(context),
+  });
+  addCommand(calendar, {
+    usage: 'remove <name>',
+    summary: 'remove a calendar; its alarms then fire on its days too',
+    examples: ['reveille calendar remove de-berlin'],
+    run: async (context, _flags, [name]) => (await load()).calendarRemove(context, name!),
+  });
+}
+
 export function addAlarm(program: Command): void {
   const alarm = addGroup(program, 'alarm', 'set, list and change alarms', [
     'reveille alarm set "Check the build" "in 10 minutes"',
@@ -71,7 +97,7 @@ export function addAlarm(program: Command): void {
     options: (command) =>
       command
         .option('--status <status>', 'only active, paused, fired, cancelled or failed ones')
-        .option('--kind <kind>', 'only once or cron ones')
+        .option('--kind <kind>', 'only once, cron or rrule ones')
         .option('--limit <n>', 'how many to show (default: 100)')
         .option('--all', 'all alarms, finished ones included'),
     run: async (context, flags) => (await import('../commands/alarm.ts')).alarmList(context, flags),

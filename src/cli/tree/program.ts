@@ -2,7 +2,7 @@
 import type { Command, Help } from 'commander';
 import { VERSION } from '../../wire/version.ts';
 import type { CliProcess } from '../cli-process.ts';
-import { addAlarm } from './alarm.ts';
+import { addAlarm, addCalendar } from './alarm.ts';
 import { StrictCommand } from './command.ts';
 import { addDaemons } from './daemons.ts';
 import { addAgent, addApprover, addSubmitter, addUser } from './identity.ts';
@@ -44,6 +44,7 @@ export function buildProgram(process: CliProcess): Command {
   addOpen(program);
   addStatus(program);
   addAlarm(program);
+  addCalendar(program);
   addChat(program);
   addLog(program);
   addConnect(program);
@@ -84,7 +85,7 @@ const TOPICS: readonly (readonly [topic: string, about: string, names: readonly 
   [
     'agents',
     'machines, memory, tools and the time of the user',
-    ['machine', 'agent', 'memory', 'tools', 'time', 'profile'],
+    ['machine', 'agent', 'memory', 'tools', 'time', 'profile', 'calendar'],
   ],
   ['approvals', 'keys, policies and receipts', ['approver', 'submitter', 'policy', 'receipt']],
   [

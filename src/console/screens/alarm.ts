@@ -6,7 +6,17 @@ import { usesWallClock } from '../../kit/phrase/series-text.ts';
 import type { AlarmView } from '../../wire/alarm.ts';
 import { type FieldsWith, fieldOf, OWNER_FIELDS, ordered } from '../../wire/alarm-fields.ts';
 import { type Fire, type FireState, firesOf, plainError } from '../../wire/fire.ts';
-import { fireTime, hasTrouble, instantOf, nameOf, scheduleText, seconds, stateMark, trouble } from '../alarm-text.ts';
+import {
+  fireTime,
+  hasTrouble,
+  instantOf,
+  nameOf,
+  rhythmOf,
+  scheduleText,
+  seconds,
+  stateMark,
+  trouble,
+} from '../alarm-text.ts';
 import { markdown } from '../markdown.ts';
 import { csrfField } from '../page.ts';
 import { type RequestContext, there, withQuery } from '../request-context.ts';
@@ -57,14 +67,14 @@ function fieldFact(alarm: AlarmView, name: Fact, here: LocalContext): Html {
 }
 
 function facts(alarm: AlarmView, { backend, here }: RequestContext): Html {
-  const { cron_expr: cron, timezone = 'UTC', max_fires, ends_at } = alarm;
+  const { cron_expr, rrule, timezone = 'UTC', max_fires, ends_at } = alarm;
+  const written = rrule ?? cron_expr;
   const next = instantOf(alarm.next_fire_at);
   const fires =
-    cron === undefined || next === undefined || alarm.status !== 'active'
+    written === undefined || next === undefined || alarm.status !== 'active'
       ? []
       : backend.ringsOf({
-          cron,
-          zone: timezone,
+          ...rhythmOf(alarm),
           after: next,
           until: instantOf(ends_at) ?? Number.MAX_SAFE_INTEGER,
           atMost: 2,
@@ -74,7 +84,8 @@ function facts(alarm: AlarmView, { backend, here }: RequestContext): Html {
     alarm.fire_count === 0 ? undefined : `${alarm.fire_count}${max_fires === undefined ? '' : ` of ${max_fires}`}`;
   return html`<dl class="facts">
 ${fact('Next fire', html`${fireTime(alarm, here)}${then}`)}
-${fact('Schedule', html`${scheduleText(alarm, here)}${cron !== undefined && usesWallClock(cron) ? html` <code class="dim">${shown(cron)}</code> <span class="dim">${shown(timezone)}</span>` : NOTHING}`)}
+${fact('Schedule', html`${scheduleText(alarm, here)}${written !== undefined && usesWallClock(written) ? html` <code class="dim">${shown(written)}</code> <span class="dim">${shown(timezone)}</span>` : NOTHING}`)}
+${fact('Calendar', alarm.holidays_missing ? html`<span class="trouble">${shown(alarm.holidays!)} is missing: fires on all days</span>` : undefined)}
 ${fact('Created by', alarm.set_by ? shown(alarm.set_by.name) : 'the agent')}
 ${fact('Created', time(alarm.created_at, here))}
 ${fact('Fired', fired)}

@@ -48,7 +48,7 @@ function filters(query: URLSearchParams): Html {
   return html`<form method="get" action="alarms" class="filters" role="search" id="filters" data-filters>
 <label class="grow"><span class="sr">Search labels and messages</span><input type="search" name="text" value="${text}" maxlength="200" placeholder="Search labels and messages" data-key="/"></label>
 <label><span class="sr">Status</span><select name="status">${choice('', 'Any status', status)}${choice('active', 'Waiting', status)}${choice('paused', 'Paused', status)}${choice('failed', 'Failed', status)}${choice('fired', 'Fired', status)}${choice('cancelled', 'Cancelled', status)}</select></label>
-<label><span class="sr">Kind</span><select name="kind">${choice('', 'Once and repeating', kind)}${choice('once', 'Once', kind)}${choice('cron', 'Repeating', kind)}</select></label>
+<label><span class="sr">Kind</span><select name="kind">${choice('', 'Once and repeating', kind)}${choice('once', 'Once', kind)}${choice('cron', 'Repeating', kind)}${choice('rrule', 'Repeating by rule', kind)}</select></label>
 <label><span class="sr">Order</span><select name="sort">${choice('', 'Next first', sort)}${choice('newest', 'Newest first', sort)}</select></label>
 <button>Apply</button>
 </form>`;

@@ -168,7 +168,7 @@ function dayRow(one: AlarmDay, day: number, here: LocalContext): Html {
   const times =
     count > 1
       ? `${counted(count, 'time')}, last at ${clockOf(last, here)}`
-      : alarm.cron_expr === undefined
+      : alarm.kind === 'once'
         ? NOTHING
         : scheduleText(alarm, here);
   const message =

@@ -1,5 +1,5 @@
 /** Compares the product's schedule engine with the oracle, question by question. */
-import type { CronSchedule } from '../../../src/chronos/alarm/cron-schedule.ts';
+import type { Schedule } from '../../../src/chronos/alarm/occurrence.ts';
 import { compileSchedule } from '../../../src/chronos/alarm/schedule.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
 import { drawExpression, drawGap, drawInstant, drawPlaces, drawZones, type Random, randomOf } from './generator.ts';
@@ -42,7 +42,7 @@ export function compare(
   };
   const oracle = oracleOf(expression, wall);
   const firstExpected = oracle.next(after);
-  let schedule: CronSchedule;
+  let schedule: Schedule;
   try {
     schedule = compileSchedule(expression, timezone, 0);
   } catch (error) {

@@ -57,11 +57,11 @@ export function randomOf(seed: number): Random {
   };
 }
 
-function below(random: Random, limit: number): number {
+export function below(random: Random, limit: number): number {
   return Math.floor(random() * limit);
 }
 
-function pick<T>(random: Random, from: readonly T[]): T {
+export function pick<T>(random: Random, from: readonly T[]): T {
   return from[below(random, from.length)]!;
 }
 

@@ -92,7 +92,7 @@ export function listContract(open: OpenStore): void {
         }
         assert.deepEqual(paged, all);
       }
-      assert.equal(alarms.length, 30);
+      assert.equal(alarms.length, 45);
     });
 
     test('a cursor need not be the id of an alarm that exists', async (t) => {

@@ -14,6 +14,7 @@ import { getContract, listContract } from './get-list.ts';
 import { nextDueContract } from './next-due.ts';
 import { nonceContract } from './nonces.ts';
 import { ownerContract } from './owners.ts';
+import { rulesContract } from './rules.ts';
 import type { OpenStore } from './store-under-test.ts';
 import { receiptsContract } from './turn-reports.ts';
 import { updateContract } from './update.ts';
@@ -38,6 +39,7 @@ export function describeStore(name: string, open: OpenStore): void {
     nextDueContract(open);
     attemptsContract(open);
     receiptsContract(open);
+    rulesContract(open);
     changesContract(open);
     nonceContract(open);
     agentKeyContract(open);

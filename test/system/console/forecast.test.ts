@@ -1,6 +1,7 @@
 /** The forecast of the console with its real schedule engine. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { installHolidays } from '../../../src/chronos/alarm/holidays.ts';
 import { compileSchedule } from '../../../src/chronos/alarm/schedule.ts';
 import { seriesOf } from '../../../src/cli/access/console-backend.ts';
 import type { SeriesOf } from '../../../src/console/backend.ts';
@@ -83,6 +84,21 @@ test('a thousand dense alarms are counted in full with a bounded number of quest
   assert.equal(cellsAre, 'days');
   assert.equal(cells.length, 8000);
   assert.ok(asked < 20_000, `${asked} questions`);
+});
+
+test('rules and holidays are forecast, a rule from its own start', (t) => {
+  const day = Date.parse('2026-10-22') / DAY_MS;
+  t.after(installHolidays({ daysOf: (name) => (name === 'office' ? [day] : undefined), names: () => ['office'] }));
+  const rule = (rrule: string, more: Partial<AlarmView> = {}) => {
+    const series = seriesOf({ rrule, zone: ZONE, anchor: NOW, start: NOW, holidays: more.holidays });
+    const times = { starts_at: new Date(NOW).toISOString(), next_fire_at: new Date(series.next(NOW)!).toISOString() };
+    return { ...alarm('r', '@daily'), kind: 'rrule', cron_expr: undefined, rrule, ...times, ...more } as AlarmView;
+  };
+  const everyOtherDay = 'FREQ=DAILY;INTERVAL=2;BYHOUR=12;BYMINUTE=0;BYSECOND=0';
+  assert.deepEqual(forecast([rule(everyOtherDay)]).perDay, [1, 0, 1, 0, 1, 0, 1, 0]);
+  assert.deepEqual(forecast([rule(everyOtherDay, { holidays: 'office' })]).perDay, [1, 0, 0, 0, 1, 0, 1, 0]);
+  assert.equal(forecast([rule('FREQ=MINUTELY;INTERVAL=10;COUNT=9')]).total, 9);
+  assert.equal(forecast([{ ...alarm('c', '0 9 * * *'), holidays: 'office' }]).total, 6);
 });
 
 test('the budget defers by quiet hours, by wakes an hour and a day, and by the gap between two', () => {

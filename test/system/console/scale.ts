@@ -1,6 +1,7 @@
 /**
- * `node test/system/console/scale.ts`: first paint, answer time and size of console pages with 100,000 alarms, compared
- * with a page without backend requests in the same run. It prints figures and has no limits.
+ * `node test/system/console/scale.ts [ALARMS] [rules]`: first paint, answer time and size of console pages with 100,000
+ * alarms, compared with a page without backend requests in the same run. With `rules`, the alarms are series by random
+ * recurrence rules in several zones. It prints figures and has no limits.
  */
 import { join } from 'node:path';
 import { createChronosClient, holdPrincipal } from '../../../src/chronos/client.ts';
@@ -8,6 +9,9 @@ import { homeAt, readLabel, readSecrets } from '../../../src/cli/home/home.ts';
 import { agentIdentity } from '../../../src/kit/identity/agent.ts';
 import { readKeyFile } from '../../../src/kit/identity/keys.ts';
 import { saying } from '../../../src/kit/model/testing/model-endpoint.ts';
+import { ReveilleError } from '../../../src/wire/errors.ts';
+import { pick, randomOf } from '../../contract/cron-oracle/generator.ts';
+import { drawRule } from '../../contract/rrule-oracle/generator.ts';
 import { startBrowser } from '../../support/browser.ts';
 import { sharedOwner } from '../../support/temporary.ts';
 import { startInstallation } from './bench.ts';
@@ -22,6 +26,8 @@ const PAINTED = `new Promise((done) => {
 })`;
 
 const ALARMS = Number(process.argv[2] ?? 100_000);
+const ARE_RULES = process.argv[3] === 'rules';
+const ZONES = ['UTC', 'Europe/Berlin', 'America/New_York', 'Australia/Lord_Howe'];
 const owner = sharedOwner();
 const open = {
   CHRONOS_MAX_ACTIVE_ALARMS: String(2 * ALARMS),
@@ -40,7 +46,22 @@ const client = createChronosClient({
   principal: holdPrincipal(),
 });
 await client.listAlarms({ limit: 1 });
-for (let made = 0; made < ALARMS; made += 200)
+const random = randomOf(20_261_127);
+for (let made = 0; ARE_RULES && made < ALARMS; ) {
+  // Some random rules never fire, so they are refused.
+  const rrule = drawRule(random, Date.now()).text;
+  const wake_message = `check number ${made}`;
+  const timezone = pick(random, ZONES);
+  const set = client.createAlarm({ kind: 'rrule', wake_message, rrule, timezone });
+  made += await set.then(
+    () => 1,
+    (error) => {
+      if (error instanceof ReveilleError && error.code === 'invalid_request') return 0;
+      throw error;
+    },
+  );
+}
+for (let made = 0; !ARE_RULES && made < ALARMS; made += 200)
   await Promise.all(
     Array.from({ length: 200 }, (_, n) =>
       client.createAlarm({

@@ -1,0 +1,158 @@
+import assert from 'node:assert/strict';
+import { afterEach, test } from 'node:test';
+import fc from 'fast-check';
+import { dayAt } from '../../kit/clock/wall-clock.ts';
+import { parseCalendar } from '../../kit/recurrence/calendar-file.ts';
+import { daysOfEvents, installHolidays } from './holidays.ts';
+import { compileSchedule } from './schedule.ts';
+import { nextOccurrence, seriesOf } from './series.ts';
+import { edit, NOW, scheduled, setAlarm } from './testing/alarm-state.ts';
+import { viewAlarm } from './view.ts';
+import { withoutDays } from './without-days.ts';
+
+const DAY_MS = 86_400_000;
+let remove = () => {};
+
+/** Installs the calendar "office" with these events, each as the lines of its VEVENT. */
+function install(...events: string[][]): void {
+  const days = (timezone: string) => daysOfEvents(eventsOf(...events), timezone);
+  const byZone = new Map<string, readonly number[]>();
+  remove = installHolidays({
+    daysOf(name, timezone) {
+      if (name !== 'office') return undefined;
+      if (!byZone.has(timezone)) byZone.set(timezone, days(timezone));
+      return byZone.get(timezone);
+    },
+    names: () => ['office', 'other'],
+  });
+}
+afterEach(() => remove());
+
+const eventsOf = (...events: string[][]) =>
+  parseCalendar(
+    ['BEGIN:VCALENDAR', ...events.flatMap((lines) => ['BEGIN:VEVENT', ...lines, 'END:VEVENT']), 'END:VCALENDAR'].join(
+      '\n',
+    ),
+  );
+const datesOf = (days: readonly number[]) => days.map((day) => new Date(day * DAY_MS).toISOString().slice(0, 10));
+const daysOf = (timezone: string, ...events: string[][]) => datesOf(daysOfEvents(eventsOf(...events), timezone));
+
+test('an event covers its dates, or the days that it touches in the zone of the series', () => {
+  assert.deepEqual(daysOf('UTC', ['DTSTART:20261225', 'DTEND:20261227']), ['2026-12-25', '2026-12-26']);
+  assert.deepEqual(daysOf('Pacific/Apia', ['DTSTART:20261225', 'DURATION:P1W']).length, 7);
+  assert.deepEqual(daysOf('UTC', ['DTSTART:20261225']), ['2026-12-25']);
+  const evening = ['DTSTART;TZID=Europe/Berlin:20261231T230000', 'DTEND;TZID=Europe/Berlin:20270101T000000'];
+  assert.deepEqual(daysOf('Europe/Berlin', evening), ['2026-12-31']);
+  assert.deepEqual(daysOf('Asia/Tokyo', evening), ['2027-01-01']);
+  assert.deepEqual(daysOf('Asia/Tokyo', ['DTSTART:20261231T200000Z', 'DURATION:PT0S']), ['2027-01-01']);
+  assert.deepEqual(daysOf('Asia/Tokyo', ['DTSTART;TZID=Tokyo Standard Time:20261231T100000', 'DURATION:P1D']), [
+    '2026-12-31',
+    '2027-01-01',
+  ]);
+});
+
+test('recurring events cover the days of their occurrences, until the end of the century', () => {
+  const yearly = daysOf('UTC', ['DTSTART:20201225', 'RRULE:FREQ=YEARLY', 'EXDATE;VALUE=DATE:20221225']);
+  assert.deepEqual([yearly.length, yearly[2], yearly.at(-1)], [79, '2023-12-25', '2099-12-25']);
+  const thursday = daysOf('UTC', [
+    'DTSTART:20261126',
+    'RRULE:FREQ=YEARLY;BYMONTH=11;BYDAY=4TH;COUNT=3',
+    'RDATE:20261127',
+  ]);
+  assert.deepEqual(thursday, ['2026-11-26', '2026-11-27', '2027-11-25', '2028-11-23']);
+  assert.throws(() => daysOf('UTC', ['DTSTART:19000101', 'RRULE:FREQ=DAILY']), /cover more than 50000 days/);
+});
+
+test('a series does not fire on the days of its calendar, and its counts leave them out', () => {
+  install(['DTSTART:20260617', 'DTEND:20260619']);
+  const noon = { timezone: 'Europe/Berlin', holidays: 'office' };
+  for (const body of [
+    { kind: 'cron', cron_expr: '0 12 * * *', ...noon },
+    { kind: 'rrule', rrule: 'FREQ=DAILY;BYHOUR=12;BYMINUTE=0;BYSECOND=0', ...noon },
+  ]) {
+    const { alarm } = setAlarm(body);
+    const dates: string[] = [];
+    for (let at = nextOccurrence(alarm, NOW); at && dates.length < 4; at = nextOccurrence(alarm, at.nominal))
+      dates.push(new Date(at.nominal).toISOString().slice(0, 10));
+    assert.deepEqual(dates, ['2026-06-15', '2026-06-16', '2026-06-19', '2026-06-20']);
+    const latest = seriesOf(alarm).latest(NOW, Date.parse('2026-06-18T20:00:00Z'));
+    assert.deepEqual(latest, { at: Date.parse('2026-06-16T10:00:00Z'), count: 2 });
+    assert.equal(seriesOf(alarm).latest(NOW, Date.parse('2026-06-21T20:00:00Z'))?.count, 5);
+  }
+});
+
+test('over clock changes, no occurrence is on a holiday, and counts are exact', () => {
+  const property = fc.property(
+    fc.constantFrom('0 * * * *', '30 2 * * *', '*/20 0,23 * * *', '@every 45m'),
+    fc.constantFrom('Europe/Berlin', 'America/Santiago', 'Asia/Beirut', 'Pacific/Apia', 'Australia/Lord_Howe'),
+    fc
+      .constantFrom('2026-03-27', '2026-04-03', '2026-09-04', '2026-10-23', '2011-12-28')
+      .map((date) => Date.parse(date)),
+    fc.uniqueArray(fc.nat({ max: 6 })),
+    (cron, timezone, after, offsets) => {
+      const days = offsets.map((offset) => after / DAY_MS + offset).sort((one, other) => one - other);
+      const all = compileSchedule(cron, timezone, 0);
+      const { next, latest } = withoutDays(all, timezone, days);
+      const expected: number[] = [];
+      for (let at = all.next(after)!; at < after + 8 * DAY_MS; at = all.next(at)!)
+        if (!days.includes(dayAt(timezone, at))) expected.push(at);
+      const found: number[] = [];
+      for (let at = next(after); at !== undefined && at < after + 8 * DAY_MS; at = next(at)) found.push(at);
+      assert.deepEqual(found, expected);
+      const last = expected.at(-1);
+      assert.deepEqual(latest(after, after + 8 * DAY_MS - 1), last && { at: last, count: expected.length });
+    },
+  );
+  fc.assert(property, { numRuns: 200 });
+});
+
+test('the day is the one of the zone of the alarm', () => {
+  install(['DTSTART:20260616']);
+  const first = (timezone: string) =>
+    new Date(
+      scheduled(setAlarm({ kind: 'cron', cron_expr: '0 0 * * *', timezone, holidays: 'office' })).nominal,
+    ).toISOString();
+  assert.equal(first('UTC'), '2026-06-17T00:00:00.000Z');
+  assert.equal(first('Europe/Berlin'), '2026-06-16T22:00:00.000Z');
+  assert.equal(first('Asia/Tokyo'), '2026-06-16T15:00:00.000Z');
+});
+
+test('an unknown calendar is refused with the installed ones, in a create and in an edit', () => {
+  install();
+  const refusal = /^holidays must name an installed calendar \(got "offices"\); installed are office, other$/;
+  const series = { kind: 'cron', cron_expr: '@daily' };
+  assert.throws(() => setAlarm({ ...series, holidays: 'offices' }), { message: refusal });
+  assert.throws(() => edit(setAlarm(series), { holidays: 'offices' }), { message: refusal });
+  remove();
+  assert.throws(
+    () => setAlarm({ ...series, holidays: 'office' }),
+    /none is installed; add one with "reveille calendar add/,
+  );
+});
+
+test('a calendar that goes missing later excludes nothing, and the view says so', () => {
+  install(['DTSTART:20260616']);
+  const state = setAlarm({ kind: 'cron', cron_expr: '0 12 * * *', holidays: 'office' }, Date.UTC(2026, 5, 15, 13));
+  assert.equal(viewAlarm(state).holidays_missing, undefined);
+  assert.equal(viewAlarm(state).next_fire_at, '2026-06-17T12:00:00.000Z');
+  remove();
+  assert.equal(viewAlarm(state).holidays_missing, true);
+  const after = Date.UTC(2026, 5, 15, 13);
+  assert.equal(nextOccurrence(state.alarm, after)?.nominal, Date.UTC(2026, 5, 16, 12));
+  assert.equal(viewAlarm(edit(state, { holidays: null })).holidays_missing, undefined);
+});
+
+test('a series that has only holidays for ten years never fires', () => {
+  install(['DTSTART:20200105', 'RRULE:FREQ=WEEKLY;BYDAY=SU']);
+  assert.throws(
+    () => setAlarm({ kind: 'cron', cron_expr: '0 12 * * 0', holidays: 'office' }),
+    /cron_expr never fires again outside the days of the calendar "office" \(got "0 12 \* \* 0"\)/,
+  );
+});
+
+test('an edit of the calendar moves the next occurrence and keeps the series', () => {
+  install(['DTSTART:20260616']);
+  const state = setAlarm({ kind: 'cron', cron_expr: '0 7 * * *' });
+  assert.equal(scheduled(state).nominal, Date.UTC(2026, 5, 16, 7));
+  assert.equal(scheduled(edit(state, { holidays: 'office' })).nominal, Date.UTC(2026, 5, 17, 7));
+});

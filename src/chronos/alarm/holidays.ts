@@ -1,0 +1,117 @@
+/** Calendars of exclusion: the days on which a series does not fire. Pure; the files are read elsewhere. */
+import { dayAt } from '../../kit/clock/wall-clock.ts';
+import { isZone, zoneOf } from '../../kit/clock/zone.ts';
+import type { CalendarEvent } from '../../kit/recurrence/calendar-file.ts';
+import type { Moment } from '../../kit/recurrence/recurrence.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { instantOfWall, type Schedule } from './occurrence.ts';
+import { recurrenceSchedule } from './rrule.ts';
+import { withoutDays } from './without-days.ts';
+
+const DAY_MS = 86_400_000;
+/** An event that recurs without end is expanded until here. */
+const EXPANDED_UNTIL = Date.UTC(2100, 0, 1);
+const MOST_DAYS = 50_000;
+
+/** The days of a calendar in a zone, sorted, each as its number since 1 January 1970. */
+export type HolidayLookup = {
+  /** `undefined` when no usable calendar has the name. The same list is returned until the calendar changes. */
+  daysOf(name: string, timezone: string): readonly number[] | undefined;
+  /** The names of the installed calendars. */
+  names(): readonly string[];
+};
+
+const NO_CALENDARS: HolidayLookup = { daysOf: () => undefined, names: () => [] };
+
+/**
+ * The lookups of the daemons in this process, of which the latest is used. Schedules are computed in many places, so a
+ * lookup is not passed through them.
+ */
+const installed = [NO_CALENDARS];
+const lookup = () => installed.at(-1)!;
+
+/** Sets the lookup of this process. @returns a function that removes it */
+export function installHolidays(added: HolidayLookup): () => void {
+  installed.push(added);
+  return () => {
+    const at = installed.indexOf(added);
+    if (at > 0) installed.splice(at, 1);
+  };
+}
+
+/** Series without their holidays, by series: a new list of days, and a new series, mean a new entry. */
+const excepted = new WeakMap<Schedule, { days: readonly number[]; schedule: Schedule }>();
+
+/** A series without the days of a calendar; the series itself when the calendar is missing. */
+export function withoutHolidays(series: Schedule, calendar: string, timezone: string): Schedule {
+  const days = lookup().daysOf(calendar, timezone);
+  if (days === undefined) return series;
+  const known = excepted.get(series);
+  if (known?.days === days) return known.schedule;
+  const { next, latest } = withoutDays(series, timezone, days);
+  const schedule: Schedule = {
+    next,
+    latest,
+    get shortestIntervalMs() {
+      return series.shortestIntervalMs;
+    },
+  };
+  excepted.set(series, { days, schedule });
+  return schedule;
+}
+
+/** Whether a calendar is missing or cannot be read. */
+export const isMissingCalendar = (calendar: string): boolean => lookup().daysOf(calendar, 'UTC') === undefined;
+
+/** @throws ReveilleError `invalid_request` that lists the installed calendars, when none has the name */
+export function requireCalendar(calendar: string): void {
+  if (!isMissingCalendar(calendar)) return;
+  const names = lookup().names();
+  const remedy =
+    names.length > 0
+      ? `installed are ${names.join(', ')}`
+      : 'none is installed; add one with "reveille calendar add <name> <file>"';
+  throw new ReveilleError('invalid_request', `holidays must name an installed calendar (got "${calendar}"); ${remedy}`);
+}
+
+/**
+ * The days that events cover in a zone: all-day events their dates, others the days that they touch.
+ *
+ * @throws ReveilleError `invalid_request` for too many days
+ */
+export function daysOfEvents(events: readonly CalendarEvent[], timezone: string): readonly number[] {
+  const days = new Set<number>();
+  const cover = (first: number, last: number) => {
+    for (let day = first; day <= last; day++) {
+      days.add(day);
+      if (days.size > MOST_DAYS)
+        throw new ReveilleError(
+          'invalid_request',
+          `the events cover more than ${MOST_DAYS} days; shorten them or end their rules`,
+        );
+    }
+  };
+  for (const event of events) {
+    const { start, durationMs } = event;
+    // Dates are the same in each zone. A zone that is not in the IANA database is read as the one of the series.
+    const named = start.zone !== undefined && isZone(start.zone) ? start.zone : timezone;
+    const zone = start.isDate ? 'UTC' : named;
+    const instantOf = ({ reading, zone: written }: Moment) =>
+      instantOfWall(zoneOf(!start.isDate && written !== undefined && isZone(written) ? written : zone), reading);
+    const lengthMs = event.end && !start.isDate ? Math.max(0, instantOf(event.end) - instantOf(start)) : durationMs;
+    const coverFrom = (instant: number) =>
+      start.isDate
+        ? cover(instant / DAY_MS, Math.max(instant, instant + lengthMs - 1) / DAY_MS)
+        : cover(dayAt(timezone, instant), dayAt(timezone, Math.max(instant, instant + lengthMs - 1)));
+    const begin = instantOf(start);
+    const unzoned = (moment: Moment) => ({ ...moment, zone: moment.zone === 'UTC' ? 'UTC' : undefined });
+    const excluded = event.excluded.map(unzoned);
+    if (!excluded.some((moment) => instantOf({ ...moment, zone: moment.zone ?? start.zone }) === begin))
+      coverFrom(begin);
+    if (event.rules.length === 0 && event.added.length === 0) continue;
+    const recurrence = { rules: event.rules, start: unzoned(start), added: event.added.map(unzoned), excluded };
+    const { next } = recurrenceSchedule(recurrence, zone, { text: 'RRULE of an event', anchorMs: begin });
+    for (let at = next(begin - 1); at !== undefined && at < EXPANDED_UNTIL; at = next(at)) coverFrom(at);
+  }
+  return [...days].sort((one, other) => one - other);
+}

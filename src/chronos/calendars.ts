@@ -1,0 +1,181 @@
+/** The calendars of exclusion on disk: iCalendar files `NAME.ics` in one folder, read when an alarm needs them. */
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Clock } from '../kit/clock/clock.ts';
+import { replaceFile } from '../kit/identity/private-file.ts';
+import type { Logger } from '../kit/log/log.ts';
+import { type CalendarEvent, parseCalendar } from '../kit/recurrence/calendar-file.ts';
+import { ReveilleError, systemCodeOf, thrownText } from '../wire/errors.ts';
+import { showValue } from '../wire/validate.ts';
+import { daysOfEvents, type HolidayLookup } from './alarm/holidays.ts';
+
+const DAY_MS = 86_400_000;
+const LOOK_EVERY_MS = 1_000;
+const SUFFIX = '.ics';
+const MOST_CHARACTERS = 4 * 1024 * 1024;
+const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
+
+/** The number of days of a calendar, and the first and last one, such as `2026-12-25`. */
+export type CalendarSummary = { name: string; days: number; from?: string; to?: string; error?: string };
+
+const dateOf = (day: number) => new Date(day * DAY_MS).toISOString().slice(0, 10);
+
+/** The folder of the calendars, by the settings of chronosd. */
+export const calendarsFolder = (settings: {
+  readonly CHRONOS_CALENDARS_DIR?: string | undefined;
+  readonly CHRONOS_DATA_DIR?: string | undefined;
+}): string => settings.CHRONOS_CALENDARS_DIR ?? join(settings.CHRONOS_DATA_DIR!, 'calendars');
+
+/** @throws ReveilleError `invalid_request` for a name that is no plain file name */
+export function checkCalendarName(name: string): string {
+  if (NAME.test(name)) return name;
+  throw new ReveilleError(
+    'invalid_request',
+    `the name of a calendar has letters, digits, dots, underscores and hyphens, at most 64 (got ${showValue(name)})`,
+  );
+}
+
+const pathOf = (folder: string, name: string) => join(folder, `${checkCalendarName(name)}${SUFFIX}`);
+
+/** @throws ReveilleError `invalid_request` with line and column */
+function eventsOf(text: string): CalendarEvent[] {
+  if (text.length > MOST_CHARACTERS)
+    throw new ReveilleError(
+      'invalid_request',
+      `the file must have at most ${MOST_CHARACTERS} characters (it has ${text.length})`,
+    );
+  return parseCalendar(text);
+}
+
+function summaryOf(name: string, events: readonly CalendarEvent[]): CalendarSummary {
+  const days = daysOfEvents(events, 'UTC');
+  const [first, last] = [days[0], days.at(-1)];
+  return { name, days: days.length, ...(first !== undefined && { from: dateOf(first), to: dateOf(last!) }) };
+}
+
+/**
+ * Installs a calendar, replacing one with its name.
+ *
+ * @throws ReveilleError `invalid_request` for a file without days, or with line and column for one that does not parse
+ */
+export function addCalendar(folder: string, name: string, text: string): CalendarSummary {
+  const path = pathOf(folder, name);
+  const summary = summaryOf(name, eventsOf(text));
+  if (summary.days === 0)
+    throw new ReveilleError(
+      'invalid_request',
+      'the file has no events; a calendar needs VEVENT components with DTSTART',
+    );
+  mkdirSync(folder, { recursive: true });
+  replaceFile(path, text, { mode: 0o644 });
+  return summary;
+}
+
+/** The names of the installed calendars, sorted; none without the folder. */
+export function calendarNames(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+      .filter((file) => file.endsWith(SUFFIX))
+      .map((file) => file.slice(0, -SUFFIX.length))
+      .filter((name) => NAME.test(name))
+      .sort();
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+/** The installed calendars; an unusable one with its error. */
+export function listCalendars(folder: string): CalendarSummary[] {
+  return calendarNames(folder).map((name) => {
+    try {
+      return summaryOf(name, eventsOf(readFileSync(pathOf(folder, name), 'utf8')));
+    } catch (error) {
+      return { name, days: 0, error: thrownText(error) };
+    }
+  });
+}
+
+/** @returns false if no calendar has the name */
+export function removeCalendar(folder: string, name: string): boolean {
+  try {
+    rmSync(pathOf(folder, name));
+    return true;
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return false;
+    throw error;
+  }
+}
+
+type Read = {
+  /** Of the clock's monotonic time. */
+  lookedAt: number;
+  /** Changes when the file does; empty without a file. */
+  version: string;
+  events: readonly CalendarEvent[] | undefined;
+  /** By zone. */
+  days: Map<string, readonly number[] | undefined>;
+};
+
+/**
+ * The lookup of a daemon. A calendar is read when an alarm first needs it, and again when its file has changed; that is
+ * looked at no more than once a second. A missing or unusable calendar is logged once.
+ */
+export function openCalendars(
+  folder: string,
+  { clock, log }: { clock: Pick<Clock, 'monotonic'>; log: Pick<Logger, 'warn'> },
+): HolidayLookup {
+  const read = new Map<string, Read>();
+
+  function versionOf(path: string): string {
+    const stats = statSync(path, { throwIfNoEntry: false });
+    return stats === undefined ? '' : `${stats.mtimeMs} ${stats.size} ${stats.ino}`;
+  }
+
+  function look(name: string): Read {
+    const known = read.get(name);
+    const now = clock.monotonic();
+    if (known && now - known.lookedAt < LOOK_EVERY_MS) return known;
+    const path = join(folder, `${name}${SUFFIX}`);
+    let version = '';
+    let events: CalendarEvent[] | undefined;
+    try {
+      version = NAME.test(name) ? versionOf(path) : '';
+      if (known && known.version === version) {
+        known.lookedAt = now;
+        return known;
+      }
+      if (version !== '') events = eventsOf(readFileSync(path, 'utf8'));
+      else log.warn({ calendar: name, folder }, 'the calendar is missing; alarms with it fire on its days too');
+    } catch (error) {
+      log.warn(
+        { calendar: name, folder, err: error },
+        'the calendar cannot be read; alarms with it fire on its days too',
+      );
+    }
+    const found: Read = { lookedAt: now, version, events, days: new Map() };
+    read.set(name, found);
+    return found;
+  }
+
+  return {
+    daysOf(name, timezone) {
+      const { events, days } = look(name);
+      if (events === undefined) return undefined;
+      const zone = timezone.toLowerCase();
+      if (!days.has(zone)) {
+        try {
+          days.set(zone, daysOfEvents(events, timezone));
+        } catch (error) {
+          days.set(zone, undefined);
+          log.warn(
+            { calendar: name, folder, err: error },
+            'the calendar cannot be used; alarms with it fire on its days too',
+          );
+        }
+      }
+      return days.get(zone);
+    },
+    names: () => calendarNames(folder),
+  };
+}

@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { eventually } from '../../../test/support/eventually.ts';
+import { type Installation, startInstallation } from '../../../test/support/installation.ts';
+import { sharedOwner, temporaryFolder } from '../../../test/support/temporary.ts';
+
+const shared = sharedOwner();
+let house: Installation;
+let folder: string;
+
+before(async () => {
+  house = await startInstallation(shared);
+  folder = temporaryFolder(shared);
+});
+after(() => shared.end());
+
+function file(...lines: string[]): string {
+  const path = join(folder, 'holidays.ics');
+  writeFileSync(path, ['BEGIN:VCALENDAR', ...lines, 'END:VCALENDAR', ''].join('\r\n'));
+  return path;
+}
+const event = (...lines: string[]) => ['BEGIN:VEVENT', ...lines, 'END:VEVENT'];
+
+test('a calendar is added, listed, used by an alarm, and removed', async () => {
+  assert.match(
+    await house.run('calendar', 'list'),
+    /^No calendars; add one with: reveille calendar add <name> <file>\n$/,
+  );
+  const path = file(...event('DTSTART;VALUE=DATE:20361224', 'DTEND;VALUE=DATE:20361227'));
+  assert.equal(
+    await house.run('calendar', 'add', 'office', path),
+    'Added calendar office: 3 days, 2036-12-24 to 2036-12-26\n  use it with: reveille alarm set … --holidays office\n',
+  );
+  assert.match(await house.run('calendar', 'list'), /office +3 +2036-12-24 +2036-12-26/);
+  const json = JSON.parse(
+    await house.run('alarm', 'set', 'x', '--cron', '0 9 * * *', '--holidays', 'office', '--json'),
+  );
+  assert.match(await house.run('alarm', 'show', json.id), /except on +days of office/);
+  // The file goes: the alarm says so, and fires on all days.
+  rmSync(join(house.home.path, 'chronos', 'calendars', 'office.ics'));
+  const isMissing = async () =>
+    /calendar +office is missing: it fires on all days/.test(await house.run('alarm', 'show', json.id));
+  await eventually('the alarm says that its calendar is missing', isMissing);
+  await house.run('calendar', 'add', 'office', path);
+  const removed = await house.run('calendar', 'remove', 'office');
+  assert.equal(removed, 'Removed calendar office\n  alarms of yours that now fire on its days too: 1\n');
+});
+
+test('a file that does not parse is refused with line and column, and an unknown name with the installed ones', async () => {
+  const broken = file(...event('DTSTART;VALUE=DATE:20360230'));
+  const refused = await house.attempt(['calendar', 'add', 'broken', broken]);
+  assert.equal(refused.status, 1, refused.stderr);
+  assert.match(refused.stderr, /holidays\.ics, line 3, column 20: DTSTART must be a date and time such as/);
+  const unknown = await house.attempt(['alarm', 'set', 'x', '--cron', '@daily', '--holidays', 'broken']);
+  assert.match(unknown.stderr, /holidays must name an installed calendar \(got "broken"\); none is installed/);
+  const gone = await house.attempt(['calendar', 'remove', 'broken']);
+  assert.match(gone.stderr, /no calendar has the name broken; list them with "reveille calendar list"/);
+});
