@@ -55,7 +55,9 @@ export function toolsOfTurn({ terms }: Pick<Turn, 'terms'>, surface: ToolSurface
     dispatch(name, args, context) {
       if (allowed.has(name)) return surface.dispatch(name, args, context);
       const quoted = JSON.stringify(name.slice(0, 200));
-      return Promise.resolve(textAnswer(`the tool ${quoted} was not called: the alarm of this turn allows ${list}`, true));
+      return Promise.resolve(
+        textAnswer(`the tool ${quoted} was not called: the alarm of this turn allows ${list}`, true),
+      );
     },
     repeatable: (name) => allowed.has(name) && surface.repeatable(name),
     describe: () => surface.describe(),
