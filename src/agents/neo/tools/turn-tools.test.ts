@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { silentLogger } from '../../../kit/log/log.ts';
 import { surfaceOf } from '../testing/surface.ts';
 import { testCall, textOf } from '../testing/tool-call.ts';
+import { createToolSet } from './tool-set.ts';
 import { missingTools, toolsOfTurn } from './turn-tools.ts';
 
 const PRICE_URI = 'matrix://tool/mcp/m/price@1.0.0';
@@ -61,4 +63,36 @@ test('a tool that the agent does not have is refused with its name, the names th
   assert.throws(() => limited(surface, ['m__prize']), { message: `the turn was not begun: ${sentence}` });
   assert.match(missingTools(['m__pay'], surface)!, /; name core_execute for a tool that moves funds/);
   assert.equal(missingTools(['m__note', PRICE_URI, 'core_execute'], surface), undefined);
+});
+
+test('an alarm for tools that the agent does not have is refused when Neo sets it, and nothing is set', async () => {
+  const hosted = (tool: string) => ({
+    ...{ alias: 'chronos', tool, functionName: `chronos__${tool}`, uri: `matrix://tool/mcp/chronos/${tool}@1.0.0` },
+    ...{ surface: 'natural' as const, definition: { inputSchema: { type: 'object' } } },
+  });
+  const tools = ['alarm_set', 'alarm_list'].map(hosted);
+  const set: unknown[] = [];
+  const surface = createToolSet({
+    host: {
+      tools: () => tools,
+      call(_alias, _tool, args) {
+        set.push(args);
+        return Promise.resolve({ content: [{ type: 'text', text: 'set' }] });
+      },
+      warnings: () => [],
+      close: () => Promise.resolve(),
+    },
+    patterns: [],
+    log: silentLogger,
+  });
+  const alarmSet = (args: object) => surface.dispatch('chronos__alarm_set', args, testCall());
+  const refused = await alarmSet({ wake_message: 'look', tools: ['chronos__alarm_list', 'web_search'] });
+  assert.equal(refused.isError, true);
+  assert.match(
+    textOf(refused),
+    /^nothing was set: tools must be tools of the agent \(got "web_search"; it has chronos__alarm_list, chronos__alarm_set\)/,
+  );
+  assert.deepEqual(set, []);
+  for (const args of [{ tools: ['chronos__alarm_list'] }, { tools: [] }, { tools: null }, {}]) await alarmSet(args);
+  assert.equal(set.length, 4);
 });
