@@ -100,7 +100,7 @@ function callsNote({ journal }: Pick<ConversationStore, 'journal'>, turn: Turn):
   return ` (the turn had made ${calls.length} tool call${calls.length === 1 ? '' : 's'} by then${unknown})`;
 }
 
-/** The model of a turn: the one that its alarm names, or the configured one. @throws ReveilleError when there is none */
+/** The model of a turn: the one of its alarm, or the configured one. @throws ReveilleError if Neo does not have it */
 function modelOf({ terms }: Turn, model: NeoModel): NeoModel {
   const name = terms?.model;
   if (name === undefined || name === model.name) return model;
