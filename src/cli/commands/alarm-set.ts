@@ -15,6 +15,7 @@ import { fieldOf, memberOf, OWNER_FIELDS, SERIES_FIELDS, type SeriesField } from
 import { ReveilleError } from '../../wire/errors.ts';
 import type { RawJson } from '../../wire/json.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
+import { checkChannels } from '../access/channels.ts';
 import { alarmClient } from '../access/chronos.ts';
 import type { CliContext } from '../context.ts';
 import { CLEARABLE, type FieldFlags, FLAGGED_FIELDS, type FlaggedField, flagOf } from '../flags/alarm-flags.ts';
@@ -273,6 +274,7 @@ export async function alarmSet(
 ): Promise<void> {
   const isWhen = words === undefined && flags.messageFile !== undefined;
   const { alarm, readIn } = alarmOf(isWhen ? undefined : message, flags, typedWhere(context), isWhen ? message : words);
+  await checkChannels(context, alarm.deliver);
   const created = await inFlags(alarmClient(context, personOf(context, flags)).createAlarm(alarm));
   if (alarm.holidays !== undefined) (await import('../access/calendars.ts')).useCalendars(context);
   const rings = ringsOf(created, alarm);
@@ -355,6 +357,7 @@ export function changesOf(flags: EditFlags, typed: Typed): AlarmPatchBody {
 
 export async function alarmEdit(context: CliContext, flags: EditFlags, given: string): Promise<void> {
   const changes = changesOf(flags, typedWhere(context));
+  await checkChannels(context, changes.deliver);
   const client = alarmClient(context, personOf(context, flags));
   const alarm = await inFlags(client.patchAlarm(await findAlarmId(client, given), changes));
   context.out.result(alarm, ['Changed', ...renderAlarm(alarm, readerOf(context))]);

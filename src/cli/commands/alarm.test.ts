@@ -40,6 +40,25 @@ describe('reveille alarm set', () => {
     assert.deepEqual([json.next_fire_at, json.status, json.deduped], ['2036-06-15T08:10:00.000Z', 'active', false]);
   });
 
+  test('takes model, tools and channels, and refuses a channel that the user does not have', async () => {
+    const words = ['--in', '1h', '--model', 'small', '--tools', 'm__price, m__note', '--deliver'];
+    // Without data of a notifier on this computer, the names of its channels are not known.
+    const early = await set('x', ...words, 'fax');
+    assert.deepEqual((await house.client.getAlarm(early)).deliver, ['fax']);
+    await house.run('notify', 'add', 'ntfy', '--topic', 'ada', '--name', 'phone');
+    const alarm = await house.client.getAlarm(await set('x', ...words, 'phone'));
+    assert.deepEqual([alarm.model, alarm.tools, alarm.deliver], ['small', ['m__price', 'm__note'], ['phone']]);
+    for (const given of [
+      ['set', 'x', ...words, 'phone,fax'],
+      ['edit', alarm.id, '--deliver', 'fax'],
+    ]) {
+      const { status, stderr } = await reveille(house.home.path, ['alarm', ...given]);
+      assert.equal(status, 2);
+      assert.match(stderr, /--deliver must name channels of yours \(got "fax"; you have phone\)/);
+    }
+    assert.deepEqual((await house.client.getAlarm(alarm.id)).deliver, ['phone']);
+  });
+
   test('is recorded as the text of the person at the keyboard', async () => {
     const id = await set('call the bank', '--in', '1h', '--as', 'Ada Lovelace');
     assert.deepEqual((await house.client.getAlarm(id)).set_by, { kind: 'person', name: 'Ada Lovelace' });

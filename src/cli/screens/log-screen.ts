@@ -4,6 +4,7 @@ import { wallTime } from '../../kit/clock/local-time.ts';
 import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
 import type { FireView } from '../../wire/alarm.ts';
 import { type AlarmNow, type Fire, firesOf, plainError } from '../../wire/fire.ts';
+import { reportsNothing } from '../../wire/wake.ts';
 import type { LogEntry } from '../log/entries.ts';
 import { wrap } from './columns.ts';
 import { facts, type Reader } from './render.ts';
@@ -14,8 +15,12 @@ const NARROWEST = 20;
 /** Shorter start times of a machine are not mentioned. */
 const NOTICED_MS = 1000;
 
+/** A reply that notifies nobody. */
+export const NOTHING_TEXT = 'nothing to report';
+
 /** The agent's reply, wrapped, with a bar beside each line. */
 export function replyLines(reply: string, look: Pick<Reader, 'width' | 'paint'>): string[] {
+  if (reportsNothing(reply)) return [look.paint('dim', NOTHING_TEXT)];
   const width = Math.max(NARROWEST, look.width - INDENT.length - 2);
   const wrapped = reply.split('\n').flatMap((line) => wrap(printable(line), width));
   return wrapped.map((line) => `${look.paint('cyan', '│')} ${line}`);
