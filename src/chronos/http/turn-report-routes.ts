@@ -7,6 +7,7 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { fireIdSchema, partsOfFireId } from '../../wire/fire-id.ts';
 import { reportsOf, turnReportPostSchema } from '../../wire/turn-report.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
+import { afterTurn, regardsEndOfTurn } from '../alarm/policies.ts';
 import type { KeyRing } from '../turn-reports/key-ring.ts';
 import { refusalOf } from '../turn-reports/key-ring.ts';
 import { CHRONOS_ROUTES } from './routes.ts';
@@ -30,7 +31,7 @@ function fireIdOf(c: HttpContext): string {
 
 export function turnReportRoutes(
   app: HttpApp,
-  { store, clock }: ChronosService,
+  { store, clock, onDue }: ChronosService,
   { ring, log }: TurnReportRoutesOptions,
 ): void {
   serve(app, CHRONOS_ROUTES.postReceipts, async (c) => {
@@ -53,8 +54,15 @@ export function turnReportRoutes(
       );
     }
     const reports = reportsOf(post);
-    const fresh = await store.recordTurnReports({ ...fire, reports, recordedAt: clock.now() });
-    if (!fresh) throw fireNotFound();
+    const recorded = await store.recordTurnReports({ ...fire, reports, recordedAt: clock.now() });
+    if (!recorded) throw fireNotFound();
+    const { fresh } = recorded;
+    const finished = fresh.has('turn_finished') ? reports.find(({ stage }) => stage === 'turn_finished') : undefined;
+    if (finished && regardsEndOfTurn(recorded)) {
+      const now = clock.now();
+      const state = await store.update(userId, alarmId, (before) => afterTurn(before, finished, now));
+      for (const { dueAt } of state?.occurrences ?? []) if (dueAt !== null && dueAt <= now) onDue(dueAt);
+    }
     return sendOk(c, { recorded: fresh.size, known: reports.length - fresh.size });
   });
 }

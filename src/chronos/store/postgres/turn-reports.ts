@@ -1,7 +1,7 @@
 /** Turn reports of fires. */
 import type { TurnStage } from '../../../wire/turn-report.ts';
 import { ATTEMPTS_READ, type StoredTurnReport } from '../../alarm/fire-history.ts';
-import type { FireTurnReports } from '../store.ts';
+import type { FireTurnReports, RecordedTurnReports } from '../store.ts';
 import type { Buckets } from './buckets.ts';
 import type { Executor, PrimaryPool } from './pool.ts';
 import { TURN_REPORT } from './rows.ts';
@@ -37,6 +37,10 @@ export const NEW_STAGES = `
       recorded_at = excluded.recorded_at
     WHERE excluded.stage = 'turn_waits' AND excluded.at > fire_receipts.at`;
 
+/** The options of alarm $3. */
+const OPTIONS = '(SELECT options FROM definitions WHERE bucket = $1 AND owner = $2 AND id = $3)';
+const OPTIONS_OF = statement('options_of', `SELECT ${OPTIONS}`);
+
 /** The first column says whether the fire exists, the second which stages were new. */
 const RECORD = statement(
   'record_receipts',
@@ -49,7 +53,7 @@ const RECORD = statement(
     ${NEW_STAGES}
     RETURNING stage
   )
-  SELECT EXISTS (SELECT 1 FROM fire), (SELECT json_agg(stage) FROM recorded)`,
+  SELECT EXISTS (SELECT 1 FROM fire), (SELECT json_agg(stage) FROM recorded), ${OPTIONS}`,
 );
 
 const OF_FIRES = statement(
@@ -90,7 +94,7 @@ export async function recordTurnReports(
   pool: PrimaryPool,
   buckets: Buckets,
   report: FireTurnReports,
-): Promise<Set<TurnStage> | undefined> {
+): Promise<RecordedTurnReports | undefined> {
   const { owner, alarmId, fireId, dueAt, reports, recordedAt } = report;
   const instant = instantOf(alarmId, fireId);
   if (instant === undefined || !isStorable(owner, alarmId)) return undefined;
@@ -101,11 +105,12 @@ export async function recordTurnReports(
     if (!(await hasFire(pool, bucket, report))) return undefined;
     const calls = rows.map((row): Call => ({ statement: one, values: [bucket, ...TURN_REPORT.bindOne(row)] }));
     const stages = calls.length === 0 ? [] : (await pool.together(calls)).flat();
-    return new Set(stages.map(([stage]) => stage as TurnStage));
+    const [found] = await pool.query(OPTIONS_OF, [bucket, owner, alarmId]);
+    return { fresh: new Set(stages.map(([stage]) => stage as TurnStage)), options: found![0] as string | null };
   }
   const [row] = await pool.query(RECORD, [bucket, owner, alarmId, instant, dueAt, ...TURN_REPORT.bind(rows)]);
-  const [known, fresh] = row as [boolean, TurnStage[] | null];
-  return known ? new Set(fresh ?? []) : undefined;
+  const [known, fresh, options] = row as [boolean, TurnStage[] | null, string | null];
+  return known ? { fresh: new Set(fresh ?? []), options } : undefined;
 }
 
 export async function turnReportsOf(
