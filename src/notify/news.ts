@@ -69,6 +69,8 @@ function deliveryNews(
     const text = `${formatLateness(lateness_ms, late_because)}${stands}\n${alarm.wake_message}`;
     return { ...common, key: `rang ${fire_id}`, kinds, title: `Rang: ${name}`, text: shownText(text) };
   }
+  // The owner asked for it with a policy.
+  if (kind === 'skipped') return undefined;
   const why = shownText(error ?? NO_REASON);
   if (kind === 'missed')
     return { ...common, key: `missed ${fire_id}`, kinds: ['missed'], title: `Missed: ${name}`, text: why };

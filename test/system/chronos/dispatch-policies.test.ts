@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { viewFires } from '../../../src/chronos/alarm/fire-history.ts';
 import { pauseAlarm, resumeAlarm } from '../../../src/chronos/alarm/lifecycle.ts';
+import { viewAlarm } from '../../../src/chronos/alarm/view.ts';
 import type { WakeResult } from '../../../src/chronos/dispatch/waker.ts';
 import { recordReports } from '../../../src/chronos/http/turn-report-routes.ts';
 import type { Claim } from '../../../src/chronos/store/store.ts';
+import { entriesOf } from '../../../src/cli/log/entries.ts';
 import { CATCH_UPS, type CatchUp, OVERLAPS, type Overlap } from '../../../src/wire/alarm-fields.ts';
+import { firesOf } from '../../../src/wire/fire.ts';
 import type { TurnReport } from '../../../src/wire/turn-report.ts';
 import { type BenchOptions, createBench, DELIVERED } from './dispatch-bench.ts';
 
@@ -68,6 +72,22 @@ function assertOneAtATime({ turns }: TurnBench): void {
   for (const [n, { from }] of turns.entries()) assert.ok(n === 0 || from >= turns[n - 1]!.to, `turn ${n} overlaps`);
 }
 
+/** The log and the states of the console say what the ledger says. */
+async function assertScreensAgree({ store, state }: TurnBench, id: string, delivered: number): Promise<void> {
+  const attempts = await store.attempts('ada', id, { limit: 500 });
+  const fireIds = attempts.map(({ fireId }) => fireId);
+  const fires = viewFires(attempts, await store.turnReportsOf('ada', id, fireIds));
+  const logged = entriesOf(viewAlarm(await state(id)), fires).map(({ kind }) => kind);
+  const states = firesOf(fires).map((fire) => fire.state);
+  const of = (list: readonly string[], ...names: string[]) => list.filter((name) => names.includes(name)).length;
+  assert.equal(of(logged, 'rang'), delivered);
+  assert.equal(of(states, 'turn_done', 'turn_running', 'accepted'), delivered);
+  for (const kept of ['missed', 'skipped'] as const) {
+    assert.equal(of(logged, kept), of(states, kept));
+    assert.equal(of(states, kept), attempts.filter(({ outcome }) => outcome === kept).length);
+  }
+}
+
 /** An hourly alarm; the computer sleeps from 0:30 after its first fire for three days, and is open for some hours. */
 async function closedForThreeDays(t: TestContext, fields: object, openMs = 3 * HOUR) {
   const bench = await createTurnBench(t, { turnMs: 10 * MINUTE, config: { tickMs: MINUTE } });
@@ -112,6 +132,7 @@ for (const catchUp of CATCH_UPS) {
       else assert.deepEqual(after.at(-1), [LAST + 24 * 60, 'delivered', 0]);
       const { alarm } = await bench.state(id);
       assert.equal(alarm.fireCount, delivered.length);
+      await assertScreensAgree(bench, id, delivered.length);
       assert.equal(alarm.status, 'active');
     });
   }
@@ -280,4 +301,18 @@ test('an occurrence that waits for a turn keeps waiting over a pause', async (t)
   await bench.change(id, (state) => resumeAlarm(state, bench.clock.now()));
   await bench.clock.advance(15 * MINUTE);
   assert.equal(bench.turns.length, 2);
+});
+
+test('10,000 overdue occurrences do not hold other alarms', async (t) => {
+  const bench = await createBench(t);
+  const { id, due } = await bench.set({ kind: 'cron', cron_expr: '* * * * *', catch_up: 'all' });
+  await bench.clock.advance(due - bench.clock.now() - SECOND);
+  bench.clock.jump(10_000 * MINUTE);
+  await bench.clock.advance(SECOND);
+  const others = await Promise.all(['ada', 'bob'].map((owner) => bench.set({ kind: 'once', delay_seconds: 2 }, owner)));
+  await bench.clock.advance(3 * SECOND);
+  const fired = (wanted: string) => bench.waker.wakes.filter(({ claim }) => claim.alarm.id === wanted);
+  for (const other of others) assert.ok(fired(other.id)[0]!.at - other.due < 50);
+  const before = fired(id).length;
+  assert.ok(before > 100 && before < 10_000, `${before} fires in 4 seconds`);
 });

@@ -15,11 +15,19 @@ type Backfilled = { backfill: { added: number; known: number; first?: string; la
 async function createBackfillBench(t: TestContext) {
   const wakes: number[] = [];
   let dispatcher: Dispatcher | undefined;
+  let advance: (ms: number) => Promise<void>;
+  // Before the bench closes the store.
+  t.after(async () => {
+    const done = dispatcher?.drain(0);
+    await advance(2000);
+    await done;
+  });
   const bench = await createHttpBench(t, {
     onDue: (at) => dispatcher?.notifyDue(at),
     auth: { principalTtlSeconds: 100_000 },
   });
   const { store, clock } = bench;
+  advance = (ms) => clock.advance(ms);
   let answer: () => 'delivered' | 'failed' = () => 'delivered';
   const waker = {
     wake: async ({ occurrence }: { occurrence: { scheduledFor: number } }) => {
@@ -33,11 +41,6 @@ async function createBackfillBench(t: TestContext) {
   const config = { concurrency: 256, userConcurrency: 4, tickMs: 1000 };
   dispatcher = new Dispatcher({ store, waker, clock, log: silentLogger, random: () => 0, config });
   dispatcher.start();
-  t.after(async () => {
-    const done = dispatcher!.drain(0);
-    await clock.advance(2000);
-    await done;
-  });
   const ada = await bench.agent('ada');
   const backfill = async (id: string, from: number, to: number, rest: object = {}) =>
     ada.call('POST', `/v1/alarms/${id}/backfill`, {
