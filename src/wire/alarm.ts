@@ -251,7 +251,7 @@ export const alarmViewSchema = z.object({
   in_flight: z.boolean(),
   ...viewed(...BODY_FIELDS.filter(isViewedLast)),
   ...viewed('set_by'),
-  /** The router deferred the next occurrence: the reason, and when it is tried again. */
+  /** The next occurrence is deferred, by the router or by `overlap`: the reason, and when it is tried at the latest. */
   held_back: z.object({ reason: z.string(), until: instantText }).optional(),
 });
 export type AlarmView = z.infer<typeof alarmViewSchema>;

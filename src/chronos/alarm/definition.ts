@@ -20,6 +20,7 @@ import { showValue } from '../../wire/validate.ts';
 import { type Alarm, type AlarmState, isClaimed, NOT_DEFERRED, type Occurrence, scheduledOccurrence } from './alarm.ts';
 import { withoutBackfill } from './backfill.ts';
 import { encodeOptions, isSameOption, optionsOf } from './options.ts';
+import { releaseWaiting } from './policies.ts';
 import { DEFAULT_TIMEZONE, nextOccurrence, onlyOccurrence, seriesOf } from './series.ts';
 
 /** Limits of the service. */
@@ -250,6 +251,7 @@ function releaseDeferred(state: AlarmState, now: number): AlarmState {
  * - A new instant, expression or zone restarts the schedule from `now`.
  * - Jitter and the limits of a series apply from the next occurrence on.
  * - An alarm that becomes urgent is tried at once if quiet hours deferred it.
+ * - An occurrence that waits for a turn is tried at once if `overlap` is set.
  * - Other edits leave pending occurrences unchanged.
  *
  * The author of changed text is the editor: an agent must not attribute its text to a person.
@@ -284,7 +286,8 @@ export function editAlarm(
     setBy: changesText ? (limits.person ?? null) : before.setBy,
     updatedAt: now,
   };
-  const state = alarm.urgent && !before.urgent ? releaseDeferred(stored, now) : stored;
+  const waiting = patch.overlap === undefined ? stored : releaseWaiting(stored, now);
+  const state = alarm.urgent && !before.urgent ? releaseDeferred(waiting, now) : waiting;
   const edits = (fields: readonly (keyof AlarmPatch)[]) => fields.some((name) => patch[name] !== undefined);
   if (edits(RESTARTING_FIELDS)) return restartSchedule(state, alarm, firstOccurrence(alarm, now, limits));
   if (edits(BOUNDING_FIELDS)) return applyLimits(state, alarm, now, limits);

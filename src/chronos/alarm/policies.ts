@@ -54,7 +54,11 @@ export function turnsOf(
   reports: readonly StoredTurnReport[],
   { fireId, now }: { fireId: string; now: number },
 ): AlarmTurns {
-  const accepted = attempts.filter((attempt) => attempt.outcome === 'delivered' && attempt.fireId !== fireId);
+  // A wake whose answer was lost was accepted where its turn is reported.
+  const reported = new Set(reports.map((report) => report.fireId));
+  const accepted = attempts.filter(
+    (attempt) => attempt.fireId !== fireId && (attempt.outcome === 'delivered' || reported.has(attempt.fireId)),
+  );
   const firstMs = accepted.length === 1 ? UNREPORTED_FIRST_MS : 0;
   const silentMs = reports.length > 0 ? UNREPORTED_MS : firstMs;
   let turns = NO_TURNS;

@@ -164,6 +164,22 @@ test('a backfilled fire that is given up pauses a series with pause_on_failure',
   assert.equal(wakes.filter((at) => at < START + DAY).length, 23, 'all but the one that was given up');
 });
 
+test('a policy that is none is refused with its values, and stores nothing', async (t) => {
+  const { ada } = await createBackfillBench(t);
+  const series = { kind: 'cron', cron_expr: '0 * * * *', wake_message: 'x' };
+  for (const [field, value, allowed] of [
+    ['catch_up', 'some', /catch_up.*latest.*all.*none/],
+    ['overlap', 'queue', /overlap.*allow.*skip.*buffer_one.*buffer_all/],
+    ['pause_on_failure', 'yes', /pause_on_failure/],
+    ['catch_up_window_seconds', 0, /catch_up_window_seconds/],
+  ] as const) {
+    const answer = await ada.call('POST', '/v1/alarms', { body: { ...series, [field]: value } });
+    refused(answer, 400, 'invalid_request', allowed);
+    assert.ok(answer.error.message.includes(JSON.stringify(value)), answer.error.message);
+  }
+  assert.equal((await ada.call('GET', '/v1/alarms')).data.count, 0);
+});
+
 test('a wrong backfill is refused, and adds nothing', async (t) => {
   const { ada, backfill, agent, clock } = await createBackfillBench(t);
   const now = clock.now();
