@@ -18,9 +18,11 @@ import {
   principalSchema,
 } from '../wire/agent.ts';
 import {
+  type AlarmBackfilled,
   type AlarmCreated,
   type AlarmSort,
   type AlarmView,
+  type alarmBackfillSchema,
   type alarmCreateSchema,
   type alarmPatchSchema,
   type FireView,
@@ -50,6 +52,9 @@ type Challenge = z.output<typeof challengeSchema>;
 export type AlarmCreateBody = z.input<typeof alarmCreateSchema>;
 /** The body of an edit; `null` removes an optional field. */
 export type AlarmPatchBody = z.input<typeof alarmPatchSchema>;
+
+/** The body of a backfill; instants are text. */
+export type AlarmBackfillBody = z.input<typeof alarmBackfillSchema>;
 
 export type AlarmQuery = {
   limit?: number | undefined;
@@ -130,6 +135,8 @@ export type ChronosClient = {
   resumeAlarm(id: string, options?: CallOptions): Promise<AlarmView>;
   triggerAlarm(id: string, options?: CallOptions): Promise<TriggeredAlarm>;
   redriveAlarm(id: string, options?: CallOptions): Promise<AlarmView>;
+  /** Fires a series for its instants in a part of the past that were not delivered. */
+  backfillAlarm(id: string, part: AlarmBackfillBody, options?: CallOptions): Promise<AlarmBackfilled>;
   listFires(id: string, query?: FireQuery, options?: CallOptions): Promise<FirePage>;
   /**
    * The events of the owner's alarms, over any number of connections, until the signal aborts. After `reset`, events may
@@ -157,6 +164,7 @@ const REPEAT_SAFELY = lost(
   'send it again with the same idempotency_key; without one, list the alarms before setting it again',
 );
 const READ_FIRST = lost('read the alarm before repeating it');
+const BACKFILL_AGAIN = lost('send it again, which adds no fire twice');
 const CANCEL_AGAIN = lost('cancel it again, which is harmless');
 
 /**
@@ -316,6 +324,11 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
     pauseAlarm: (id, callOptions) => act(id, CHRONOS_ROUTES.pauseAlarm, callOptions),
     resumeAlarm: (id, callOptions) => act(id, CHRONOS_ROUTES.resumeAlarm, callOptions),
     triggerAlarm: (id, callOptions) => act(id, CHRONOS_ROUTES.triggerAlarm, callOptions) as Promise<TriggeredAlarm>,
+    backfillAlarm: (id, part, callOptions) =>
+      alarmCall(
+        callOf(CHRONOS_ROUTES.backfillAlarm, { id }, { body: part, ifLost: BACKFILL_AGAIN }),
+        callOptions,
+      ) as Promise<AlarmBackfilled>,
     redriveAlarm: (id, callOptions) => act(id, CHRONOS_ROUTES.redriveAlarm, callOptions),
     listFires: (id, query, callOptions) =>
       within(callOptions, async (signal) => {

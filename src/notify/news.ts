@@ -86,6 +86,8 @@ function deliveryNews(
       ...(isOpen ? { waitsUntil: at + TURN_WAIT_MS } : {}),
     };
   }
+  // The owner asked for it with a policy.
+  if (kind === 'skipped') return undefined;
   const why = shownText(error ?? NO_REASON);
   if (kind === 'missed')
     return { ...common, key: `missed ${fire_id}`, kinds: ['missed'], title: `Missed: ${name}`, text: why };

@@ -302,6 +302,8 @@ export const ALARM_FIELDS = {
     row: ['on failure', 'pauses'],
     fact: ['On failure', 'pauses'],
   },
+  /** Instants of the past that are still to fire, the oldest first: `first/last` in epoch milliseconds. */
+  backfill: { type: 'list', in: 'options', by: 'chronosd', absent: null, view: 'never' },
   model: {
     type: 'text',
     in: 'options',

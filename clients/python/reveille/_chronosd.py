@@ -118,6 +118,54 @@ class TriggeredAlarm(TypedDict):
     fire_id: str
 
 
+class BackfillAlarmResultBackfill(TypedDict):
+    added: int
+    known: int
+    first: NotRequired[str]
+    last: NotRequired[str]
+
+
+class BackfillAlarmResult(TypedDict):
+    id: str
+    label: str
+    kind: Literal["once", "cron", "rrule"]
+    cron_expr: NotRequired[str]
+    rrule: NotRequired[str]
+    timezone: NotRequired[str]
+    fire_at: NotRequired[str]
+    next_fire_at: NotRequired[str]
+    conversation_id: NotRequired[str]
+    wake_message: str
+    payload: NotRequired[Any]
+    status: Literal["active", "paused", "fired", "cancelled", "failed"]
+    idempotency_key: NotRequired[str]
+    max_failures: int
+    failure_count: int
+    last_error: NotRequired[str]
+    created_at: str
+    last_fired_at: NotRequired[str]
+    fire_count: int
+    in_flight: bool
+    when: NotRequired[str]
+    max_lateness_seconds: NotRequired[Number]
+    jitter_seconds: NotRequired[Number]
+    ends_at: NotRequired[str]
+    max_fires: NotRequired[int]
+    holidays: NotRequired[str]
+    catch_up: NotRequired[Literal["latest", "all", "none"]]
+    catch_up_window_seconds: NotRequired[Number]
+    overlap: NotRequired[Literal["allow", "skip", "buffer_one", "buffer_all"]]
+    pause_on_failure: NotRequired[bool]
+    model: NotRequired[str]
+    tools: NotRequired[list[str]]
+    deliver: NotRequired[list[str]]
+    urgent: NotRequired[bool]
+    wake_computer: NotRequired[bool]
+    set_by: NotRequired[AlarmSetBy]
+    held_back: NotRequired[AlarmHeldBack]
+    backfill: BackfillAlarmResultBackfill
+
+
 class FireTurnWaits(TypedDict):
     at: str
     retry_at: str
@@ -200,6 +248,10 @@ class ChronosdRoutes(Caller):
     def trigger_alarm(self, id: str) -> TriggeredAlarm:
         """Fire now, in addition to the schedule."""
         return cast("TriggeredAlarm", self._call("POST", f"/v1/alarms/{quoted(id)}/trigger", proven=True))
+
+    def backfill_alarm(self, id: str, *, from_: str, to: str, confirm_over: bool | Unset = UNSET) -> BackfillAlarmResult:
+        """Fire a series for its instants in a part of the past."""
+        return cast("BackfillAlarmResult", self._call("POST", f"/v1/alarms/{quoted(id)}/backfill", body={"from": from_, "to": to, "confirm_over": confirm_over}, proven=True))
 
     def redrive_alarm(self, id: str) -> Alarm:
         """Re-arm a failed alarm under the same fire id."""

@@ -10,6 +10,8 @@ import {
   verifyRequestSchema,
 } from '../../wire/agent.ts';
 import {
+  alarmBackfilledSchema,
+  alarmBackfillSchema,
   alarmChangeCounterSchema,
   alarmCreatedSchema,
   alarmCreateSchema,
@@ -106,6 +108,14 @@ export const CHRONOS_ROUTES = {
     summary: 'fire now, in addition to the schedule',
     credential: 'principal',
     data: alarmViewSchema.extend({ fire_id: z.string() }),
+  },
+  backfillAlarm: {
+    method: 'post',
+    path: '/v1/alarms/{id}/backfill',
+    summary: 'fire a series for its instants in a part of the past',
+    credential: 'principal',
+    body: alarmBackfillSchema,
+    data: alarmBackfilledSchema,
   },
   redriveAlarm: {
     method: 'post',

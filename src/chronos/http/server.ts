@@ -11,6 +11,7 @@ import type { KeyRing } from '../turn-reports/key-ring.ts';
 import { agentAdminRoutes, agentRoutes } from './agent-routes.ts';
 import { alarmListRoutes } from './alarm-list-routes.ts';
 import { alarmRoutes } from './alarm-routes.ts';
+import { backfillRoute } from './backfill-route.ts';
 import { type EventService, eventRoutes } from './event-routes.ts';
 import { fireRoutes } from './fire-routes.ts';
 import { refuseQuery } from './no-arguments.ts';
@@ -82,6 +83,7 @@ export function startChronosServer({
       agentRoutes(app, service);
       agentAdminRoutes(app, service);
       alarmRoutes(app, service);
+      backfillRoute(app, service);
       alarmListRoutes(app, service);
       fireRoutes(app, service);
       if (events) eventRoutes(app, service, events, log);

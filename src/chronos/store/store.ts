@@ -125,6 +125,9 @@ export type FireTurnReports = {
   recordedAt: number;
 };
 
+/** The stages that were new, and the alarm's options: most alarms have none, and need no more than the report. */
+export type RecordedTurnReports = { fresh: ReadonlySet<TurnStage>; options: string | null };
+
 export type KeySource = 'tofu' | 'enrolled';
 
 /** A public key that chronosd accepts, or once accepted, for an owner. */
@@ -251,9 +254,9 @@ export type AlarmStore = {
    * `turn_waits` the latest by its `at` counts, with its `recordedAt`. The fire must have been attempted: it is pending and was claimed, or
    * the ledger has an attempt at it that began after it was due.
    *
-   * @returns the stages that were new, or `undefined` when this owner has no such alarm, or the alarm no such fire
+   * @returns `undefined` when this owner has no such alarm, or the alarm no such fire
    */
-  recordTurnReports(receipts: FireTurnReports): Promise<ReadonlySet<TurnStage> | undefined>;
+  recordTurnReports(receipts: FireTurnReports): Promise<RecordedTurnReports | undefined>;
 
   /** Whether {@link recordTurnReports} would find the fire. */
   hasFire(fire: Pick<FireTurnReports, 'owner' | 'alarmId' | 'fireId' | 'dueAt'>): Promise<boolean>;

@@ -411,3 +411,33 @@ describe('without chronosd', () => {
     }
   });
 });
+
+describe('reveille alarm backfill', () => {
+  test('says how many fires it adds, and none twice', async () => {
+    const id = await set('count the stock', '--cron', '0 * * * *', '--zone', 'UTC');
+    const words = ['alarm', 'backfill', id, '--from', '2026-01-01', '--to', '2026-01-01 06:00', '--zone', 'UTC'];
+    const said = await house.run(...words);
+    assert.match(said, /^Backfills 6 fires of [0-9a-f-]{36}, the oldest first\n {2}from .* to .*\n$/);
+    const again = JSON.parse(await house.run(...words, '--json'));
+    assert.deepEqual(again.backfill, { added: 0, known: 6 });
+    assert.match(
+      await house.run(...words),
+      /^Nothing to backfill for .*\n {2}6 of that time have fired or wait already\n$/,
+    );
+  });
+
+  test('refuses more than 1,000 fires without --yes, and a time that is none', async () => {
+    const id = await set('count the stock', '--cron', '0 * * * *');
+    const long = ['alarm', 'backfill', id, '--from', '2025-01-01', '--to', '2025-03-01', '--zone', 'UTC'];
+    const refused = await house.attempt(long);
+    assert.equal(refused.status, 1);
+    assert.match(refused.stderr, /the backfill has 1416 fires, more than 1000; confirm it with .*--yes/);
+    const wrong = await house.attempt(['alarm', 'backfill', id, '--from', 'last week']);
+    assert.equal(wrong.status, 2);
+    assert.match(
+      wrong.stderr,
+      /--from must be a date or an instant, such as --from "2026-11-20 09:00" \(got "last week"\)/,
+    );
+    assert.match((await house.attempt(['alarm', 'backfill', id])).stderr, /--from is missing/);
+  });
+});

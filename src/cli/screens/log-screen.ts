@@ -50,6 +50,7 @@ function words(
     text,
   } = entry;
   const name = oneLine(label);
+  const earlier = missed_count > 0 ? `, with ${missed_count} before it` : '';
   switch (entry.kind) {
     case 'rang': {
       const slow =
@@ -70,9 +71,13 @@ function words(
     case 'turn_unknown':
       return ['unknown', 'yellow', `${name}: the outcome of the turn is not known${because(error)}`];
     case 'skipped':
-      return ['skipped', 'yellow', `${name}${because(error)}`];
+      return ['skipped', 'yellow', `${name}${earlier}${because(error)}`];
     case 'missed':
-      return ['missed', 'red', `${name}${because(error)}${late_because ? `; ${LATE_REASON_TEXT[late_because]}` : ''}`];
+      return [
+        'missed',
+        'red',
+        `${name}${earlier}${because(error)}${late_because ? `; ${LATE_REASON_TEXT[late_because]}` : ''}`,
+      ];
     case 'wake_failed':
       if (status === 'unknown') return ['unknown', 'yellow', `${name}: delivery not known${because(error)}`];
       return ['failed', 'red', `${name}: not delivered${because(error)}`];

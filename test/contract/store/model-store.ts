@@ -266,7 +266,7 @@ export function makeModelStore(): AlarmStore {
         news.add(stage);
         report(reportChange(kept));
       }
-      return news;
+      return { fresh: news, options: find(owner, alarmId)!.alarm.options };
     },
     async turnReportsOf(owner, alarmId, fireIds) {
       return receipts.filter((one) => one.owner === owner && one.alarmId === alarmId && fireIds.includes(one.fireId));

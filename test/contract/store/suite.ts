@@ -14,6 +14,7 @@ import { getContract, listContract } from './get-list.ts';
 import { nextDueContract } from './next-due.ts';
 import { nonceContract } from './nonces.ts';
 import { ownerContract } from './owners.ts';
+import { policyContract } from './policies.ts';
 import { rulesContract } from './rules.ts';
 import type { OpenStore } from './store-under-test.ts';
 import { receiptsContract } from './turn-reports.ts';
@@ -45,6 +46,7 @@ export function describeStore(name: string, open: OpenStore): void {
     agentKeyContract(open);
     ownerContract(open);
     boundsContract(open);
+    policyContract(open);
     durabilityContract(open);
   });
 }

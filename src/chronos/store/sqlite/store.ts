@@ -130,12 +130,13 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
     recordTurnReports: (given) =>
       commits.run(() => {
         const { owner, alarmId, fireId, reports, recordedAt } = given;
-        const fresh = turnReports.record(given);
+        const recorded = turnReports.record(given);
         for (const report of reports)
-          if (fresh?.has(report.stage)) changes.note(reportChange({ owner, alarmId, fireId, ...report, recordedAt }));
-        return fresh;
+          if (recorded?.fresh.has(report.stage))
+            changes.note(reportChange({ owner, alarmId, fireId, ...report, recordedAt }));
+        return recorded;
       }),
-    hasFire: (fire) => read(() => turnReports.exists(fire)),
+    hasFire: (fire) => read(() => turnReports.find(fire) !== undefined),
     turnReportsOf: (owner, alarmId, fireIds) => read(() => turnReports.of(owner, alarmId, fireIds)),
     pruneTurnReports: ({ before, limit }) => commits.run(() => turnReports.prune(before, limit)),
 
