@@ -11,7 +11,12 @@ export type EnrollmentMode = (typeof ENROLLMENT_MODES)[number];
 /** A public key that has just been proved, and the owner that it claims to act for. */
 export type ProvenKey = { owner: string; label: string; publicKey: string };
 
-/** The key, when it may act for the owner. Where enrolment is required, a key that was only pinned may not. */
+/** Whether a key may act for its owner. Where enrolment is required, a key that was only pinned may not. */
+export function isAccepted(key: AgentKey, mode: EnrollmentMode): boolean {
+  return key.revokedAt === null && (mode === 'tofu' || key.source === 'enrolled');
+}
+
+/** The key, when it may act for the owner. */
 export async function acceptedKey(
   store: AlarmStore,
   owner: string,
@@ -19,7 +24,7 @@ export async function acceptedKey(
   mode: EnrollmentMode,
 ): Promise<AgentKey | undefined> {
   const key = (await store.keysOf(owner)).find((known) => known.publicKey === publicKey);
-  return key && key.revokedAt === null && (mode === 'tofu' || key.source === 'enrolled') ? key : undefined;
+  return key && isAccepted(key, mode) ? key : undefined;
 }
 
 /**
