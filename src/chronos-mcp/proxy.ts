@@ -4,8 +4,8 @@ import type { CallToolResult } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { type AlarmCreateBody, type AlarmQuery, type ChronosClient, createChronosClient } from '../chronos/client.ts';
 import type { Clock } from '../kit/clock/clock.ts';
-import { agentIdentity } from '../kit/identity/agent.ts';
 import { readKeyFile } from '../kit/identity/keys.ts';
+import { fileIdentity } from '../kit/identity/rotation.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { alarmCreateSchema, alarmIdSchema, LIST_LIMIT_MAX, RAW_ALARM_FIELDS } from '../wire/alarm.ts';
 import { ALARM_KINDS, ALARM_STATUSES } from '../wire/alarm-fields.ts';
@@ -189,7 +189,7 @@ export function createForwarder({ settings, localDefaults, clock, log }: Forward
       throw new ReveilleError('invalid_request', `${message} (got ${showValue(user)})`);
     }
     const { url, token, keysDir, timeoutMs } = folder;
-    const identity = agentIdentity(user, readKeyFile(join(keysDir, `${ownerOf(user)}.key`)));
+    const identity = fileIdentity(user, join(keysDir, `${ownerOf(user)}.key`));
     // The server must not register the first key of the user's own agent.
     return createChronosClient({ url, token, timeoutMs, identity, mayPin: false, clock });
   };
@@ -202,7 +202,7 @@ export function createForwarder({ settings, localDefaults, clock, log }: Forward
       const message = `this server sets alarms of ${userId} only; the call is for ${showValue(user)}`;
       throw new ReveilleError('forbidden', message);
     }
-    const identity = agentIdentity(userId, readKeyFile(keyFile));
+    const identity = fileIdentity(userId, keyFile);
     return createChronosClient({ url, token, timeoutMs, identity, clock });
   };
 
