@@ -3,6 +3,7 @@
  * operator enrolled.
  */
 import { ReveilleError } from '../../wire/errors.ts';
+import { formatInstant } from '../../wire/rfc3339.ts';
 import type { AgentKey, AlarmStore, PinLimits } from '../store/store.ts';
 
 export const ENROLLMENT_MODES = ['tofu', 'required'] as const;
@@ -46,6 +47,12 @@ export async function admit(
   const first: AgentKey = { ...key, source: 'tofu', enrolledAt: now, revokedAt: null };
   const pinned = mode === 'tofu' && mayPin && (await store.pinFirstKey(first, pins));
   if (pinned) return;
+  const known = (await store.keysOf(key.owner)).find(({ publicKey }) => publicKey === key.publicKey);
+  if (known && known.revokedAt !== null)
+    throw new ReveilleError(
+      'forbidden',
+      `this key was revoked for that label at ${formatInstant(known.revokedAt)}: use the key that replaced it; without one, an operator can enrol a new key with "reveille agent enroll"`,
+    );
   throw new ReveilleError(
     'forbidden',
     'this key is not enrolled for that label; an operator can enrol it with "reveille agent enroll"',
