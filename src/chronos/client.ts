@@ -48,7 +48,7 @@ export type Prover = {
   /** 128 hex digits: the ed25519 signature of the text's UTF-8 form. */
   sign(message: string): string;
   /** Other keys of the label, to be tried when chronosd refuses this one: a rotation may have replaced it. */
-  successors?(): readonly { readonly identity: Prover; accepted(): void }[];
+  successors?(): readonly { readonly identity: Prover; accepted(): Promise<void> }[];
 };
 
 export type Principal = z.output<typeof principalSchema>;
@@ -250,7 +250,7 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
           if (!refused(error)) throw error;
         });
         if (!principal) continue;
-        accepted();
+        await accepted();
         return principal;
       }
       throw thrown;

@@ -3,7 +3,6 @@
  * chronosd learns of it, and takes the file's place once chronosd accepts it. So one of the two files has the accepted
  * key at any moment, also after a crash.
  */
-import { ownFile } from '../sqlite/file-owner.ts';
 import { type AgentIdentity, agentIdentity } from './agent.ts';
 import { type AgentKey, generateKey, loadKeyFile, readKeyFile, writeKeyFile } from './keys.ts';
 import { movePrivateFile } from './private-file.ts';
@@ -15,25 +14,16 @@ export const nextKeyFile = (keyFile: string) => `${keyFile}.next`;
 export type Successor = {
   readonly identity: AgentIdentity;
   /** chronosd accepts the key. */
-  accepted(): void;
+  accepted(): Promise<void>;
 };
 
 /** An identity from a key file. It follows a rotation by another process, and completes an interrupted one. */
 export type FileIdentity = AgentIdentity & { successors(): Successor[] };
 
-/** Runs the work while no other process rotates this key; `undefined` while another one does. */
-function whileUnshared<T>(keyFile: string, work: () => T): T | undefined {
-  let release: () => void;
-  try {
-    release = ownFile(`${keyFile}.rotation`);
-  } catch {
-    return undefined;
-  }
-  try {
-    return work();
-  } finally {
-    release();
-  }
+/** Keeps other processes from rotating the key until the result is called. Most commands never need SQLite for it. */
+async function lockRotation(keyFile: string): Promise<() => void> {
+  const { ownFile } = await import('../sqlite/file-owner.ts');
+  return ownFile(`${keyFile}.rotation`);
 }
 
 /** Puts the new key in the place of the file, if it still waits there. Call it while the rotation is locked. */
@@ -58,12 +48,16 @@ export function fileIdentity(label: string, keyFile: string, key: AgentKey = rea
     [keyFile, nextKeyFile(keyFile)].flatMap((path) => {
       const other = keyAt(path);
       if (!other || other.publicKeyHex === key.publicKeyHex) return [];
-      const accepted = () => {
+      const accepted = async () => {
         if (path === keyFile) return;
+        let release: (() => void) | undefined;
         try {
-          whileUnshared(keyFile, () => adopt(keyFile, other.publicKeyHex));
+          release = await lockRotation(keyFile);
+          adopt(keyFile, other.publicKeyHex);
         } catch {
-          // The key is usable where it is; a folder that cannot be written may belong to another user.
+          // The key is usable where it is. Another process rotates it, or the folder belongs to another user.
+        } finally {
+          release?.();
         }
       };
       return [{ identity: agentIdentity(label, other), accepted }];
@@ -84,7 +78,7 @@ export async function rotateKeyFile<T>(
   keyFile: string,
   carryOut: (from: AgentIdentity, to: AgentIdentity) => Promise<T>,
 ): Promise<T> {
-  const release = ownFile(`${keyFile}.rotation`);
+  const release = await lockRotation(keyFile);
   try {
     const from = agentIdentity(label, readKeyFile(keyFile));
     const waiting = loadKeyFile(nextKeyFile(keyFile));
