@@ -163,11 +163,11 @@ export function agentAdminRoutes(app: HttpApp, service: ChronosService, log: Log
   serve(app, CHRONOS_ROUTES.listOrphans, async (c) => {
     const { keys: page, next_cursor } = await pageOfKeys(c);
     const orphans: Orphan[] = [];
-    for (const owner of new Set(page.map((key) => key.owner))) {
+    for (const [owner, [first, ...others]] of Map.groupBy(page, (key) => key.owner)) {
+      if ([first!, ...others].some((key) => isAccepted(key, auth.enrollment))) continue;
       const keys = await store.keysOf(owner);
-      const first = keys.map(({ publicKey }) => publicKey).sort()[0];
       // An owner whose keys are on two pages belongs to the page of the first.
-      if (!page.some((key) => key.owner === owner && key.publicKey === first)) continue;
+      if (keys.some(({ publicKey }) => publicKey < first!.publicKey)) continue;
       const orphan = await orphanOf(owner, keys);
       if (orphan) orphans.push(orphan);
     }

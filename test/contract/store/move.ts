@@ -85,6 +85,11 @@ export function moveContract(open: OpenStore): void {
       ] as const)
         assert.equal((await store.list(BOB, { status, limit: 10 })).length, count, status);
       assert.deepEqual(await store.list(ADA, { limit: 10 }), []);
+      const news = (await store.changesSince(BOB, MOVE.now)) ?? assert.fail();
+      assert.deepEqual(
+        news.map(({ kind }) => kind),
+        ['edited', 'edited'],
+      );
       const refused = await store.create(alarmDue(NOW, { owner: BOB }), { maxActive: 2 });
       assert.deepEqual(refused, { result: 'too_many', active: 2 });
       assert.equal((await store.create(alarmDue(NOW), { maxActive: 1, maxStored: 1 })).result, 'created');

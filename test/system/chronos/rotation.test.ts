@@ -1,7 +1,9 @@
 /** Rotation of agent keys: its proofs, races and repeats, and the alarms before and after it. */
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
+import { Writable } from 'node:stream';
 import { type TestContext, test } from 'node:test';
+import { pino } from 'pino';
 import { createChronosClient, holdPrincipal } from '../../../src/chronos/client.ts';
 import { parseChronosConfig } from '../../../src/chronos/config.ts';
 import { type RunningChronos, startChronos } from '../../../src/chronos/daemon.ts';
@@ -150,7 +152,12 @@ test('a revoked, an unknown and, where enrolment is required, a pinned key may n
 });
 
 test('owners without a usable key are listed with their alarms, and re-owned by an operator', async (t) => {
-  const bench = await createHttpBench(t);
+  let logged = '';
+  const write = (chunk: Buffer, _encoding: string, done: () => void) => {
+    logged += chunk;
+    done();
+  };
+  const bench = await createHttpBench(t, { log: pino({ level: 'info' }, new Writable({ write })) });
   const admin = (method: string, path: string, body?: object) =>
     bench.call(method, path, { bearer: ADMIN, ...(body && { body }) });
   const ada = await bench.agent('Ada');
@@ -184,6 +191,10 @@ test('owners without a usable key are listed with their alarms, and re-owned by 
   refused(await admin('POST', '/v1/admin/alarms/reown', { label: 'bob', to: 'bob' }), 400, 'invalid_request');
   const done = await admin('POST', '/v1/admin/alarms/reown', move);
   assert.deepEqual(done.data, { ...move, moved: 2 });
+  const audited = logged
+    .split('\n')
+    .find((line) => line.includes('moved to another owner') && line.includes('"moved":2'));
+  assert.match(audited ?? '', /"from":"Ada","to":"bob".*"address":"[^"]+"/);
   assert.deepEqual(
     (await bob.call('GET', '/v1/alarms')).data.alarms.map(({ id }) => id),
     [clash, ...ids.toReversed()],
@@ -236,10 +247,10 @@ async function fireAroundRotation(t: TestContext, settings: Record<string, strin
   const [old, next] = [agentIdentity('fleet', generateKey()), agentIdentity('fleet', generateKey())];
   const clientOf = (identity: AgentIdentity) =>
     createChronosClient({ url: chronos.url, token: TOKEN, identity, principal: holdPrincipal() });
-  const dueAt = new Date(Date.now() + 6000).toISOString();
+  // They fall due while others are set, and during the rotation.
   const set = (client: ReturnType<typeof clientOf>) =>
     Promise.all(
-      Array.from({ length: 1000 }, () => client.createAlarm({ kind: 'once', wake_message: 'x', fire_at: dueAt })),
+      Array.from({ length: 1000 }, () => client.createAlarm({ kind: 'once', wake_message: 'x', delay_seconds: 1 })),
     );
   const before = clientOf(old);
   await before.listAlarms();

@@ -28,11 +28,14 @@ const IN_FLIGHT = statement(
   'SELECT count(*) FROM progress WHERE bucket = $1 AND owner = $2 AND claimed_at IS NOT NULL',
 );
 
+const HELD_KEYS = statement(
+  'move_held_keys',
+  'SELECT held_key FROM definitions WHERE bucket = $1 AND owner = $2 AND held_key IS NOT NULL',
+);
+
 const SHARED_KEYS = statement(
   'move_shared_keys',
-  `
-  SELECT count(*) FROM definitions AS one JOIN definitions AS other ON other.held_key = one.held_key
-  WHERE one.bucket = $1 AND one.owner = $2 AND one.held_key IS NOT NULL AND other.bucket = $3 AND other.owner = $4`,
+  'SELECT count(*) FROM definitions WHERE bucket = $1 AND owner = $2 AND held_key = ANY ($3::text[])',
 );
 
 const DEFINITIONS = statement(
@@ -87,9 +90,10 @@ async function moveStep(transaction: Executor, buckets: Buckets, { from, to, lim
     open: await countOpenOf(transaction, bucket, owner),
     ...(await storedOf(transaction, bucket, owner)),
   });
+  const held = (await transaction.query(HELD_KEYS, [source, from])).map(([key]) => key as string);
   const conflicts = {
     inFlight: await count(transaction.query(IN_FLIGHT, [source, from])),
-    sharedKeys: await count(transaction.query(SHARED_KEYS, [source, from, target, to])),
+    sharedKeys: await count(transaction.query(SHARED_KEYS, [target, to, held])),
     totals: [await totalsOf(source, from), await totalsOf(target, to)],
   };
   const refused = refusedMove(conflicts, limits);
