@@ -3,9 +3,11 @@ import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { startReveille } from '../../../test/support/command-line.ts';
 import { eventually } from '../../../test/support/eventually.ts';
 import { type Installation, startInstallation } from '../../../test/support/installation.ts';
+import { diceOf, rounds } from '../../../test/support/random/random.ts';
 import { atEnd, listening, sharedOwner, temporaryFolder } from '../../../test/support/temporary.ts';
 import { createChronosClient } from '../../chronos/client.ts';
 import { agentIdentity } from '../../kit/identity/agent.ts';
@@ -131,6 +133,23 @@ describe('reveille agent rotate', () => {
     assert.equal(status, 0, stderr);
     assert.match(stdout, /^Completed an earlier rotation to did:matrix:lost:/);
     assert.equal(readKeyFile(agent.keyFile).publicKeyHex, next.publicKeyHex);
+  });
+
+  test('killed at random moments, it leaves a usable key each time', async (t) => {
+    const dice = diceOf(t);
+    const agent = await agentAt(t, house, 'random');
+    for (let round = 0; round < rounds(4, 40); round++) {
+      const running = startReveille(t, agent.home, ['agent', 'rotate'], { env: agent.env() });
+      // Most of a run is the start of the process: the rotation takes some milliseconds after the new key is stored.
+      const stored = () => existsSync(`${agent.keyFile}.next`) || running.outcome.status !== null;
+      if (dice(2) === 0) await eventually('a new key is stored', stored);
+      await delay(dice(2) === 0 ? dice(40) : dice(1200));
+      await running.end('SIGKILL');
+      const { status, stderr } = await house.attempt(['alarm', 'show', agent.id], {
+        env: { ...agent.env(), MATRIX_EXECUTOR_KEYFILE: agent.keyFile },
+      });
+      assert.equal(status, 0, stderr);
+    }
   });
 
   test('a process that has the old key in memory goes on with the new file', async (t) => {
