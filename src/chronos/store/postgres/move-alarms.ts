@@ -35,7 +35,9 @@ const HELD_KEYS = statement(
 
 const SHARED_KEYS = statement(
   'move_shared_keys',
-  'SELECT count(*) FROM definitions WHERE bucket = $1 AND owner = $2 AND held_key = ANY ($3::text[])',
+  `
+  SELECT count(*) FROM unnest($3::text[]) AS held (held_key)
+  JOIN definitions AS d ON d.bucket = $1 AND d.owner = $2 AND d.held_key = held.held_key`,
 );
 
 const DEFINITIONS = statement(
