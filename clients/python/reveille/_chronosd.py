@@ -6,6 +6,14 @@ from typing import Any, Literal, NotRequired, TypedDict, cast
 
 from ._transport import UNSET, Caller, Number, Unset, quoted
 
+class RotateKeyResult(TypedDict):
+    did: str
+    owner_user_id: str
+    public_key: str
+    revoked_public_key: str
+    repeated: bool
+
+
 class CreatedAlarm(TypedDict):
     id: str
     next_fire_at: NotRequired[str]
@@ -212,6 +220,10 @@ class HealthResult(TypedDict):
 
 class ChronosdRoutes(Caller):
     """Keeps alarms durably and fires them on time."""
+
+    def rotate_key(self, *, did: str, public_key: str, new_public_key: str, nonce: str, signature: str, new_signature: str) -> RotateKeyResult:
+        """Replace a key by one that it signs: the new key is enrolled and the old one revoked."""
+        return cast("RotateKeyResult", self._call("POST", "/v1/agent/auth/rotate", body={"did": did, "public_key": public_key, "new_public_key": new_public_key, "nonce": nonce, "signature": signature, "new_signature": new_signature}))
 
     def create_alarm(self, *, wake_message: str, kind: Literal["once", "cron", "rrule"] | Unset = UNSET, label: str | Unset = UNSET, when: str | Unset = UNSET, delay_seconds: Number | Unset = UNSET, fire_at: str | Unset = UNSET, cron_expr: str | Unset = UNSET, rrule: str | Unset = UNSET, timezone: str | Unset = UNSET, conversation_id: str | Unset = UNSET, payload: Any | Unset = UNSET, idempotency_key: str | Unset = UNSET, max_failures: int | Unset = UNSET, max_lateness_seconds: Number | Unset = UNSET, jitter_seconds: Number | Unset = UNSET, ends_at: str | Unset = UNSET, max_fires: int | Unset = UNSET, holidays: str | Unset = UNSET, catch_up: Literal["latest", "all", "none"] | Unset = UNSET, catch_up_window_seconds: Number | Unset = UNSET, overlap: Literal["allow", "skip", "buffer_one", "buffer_all"] | Unset = UNSET, pause_on_failure: bool | Unset = UNSET, model: str | Unset = UNSET, tools: list[str] | Unset = UNSET, deliver: list[str] | Unset = UNSET, urgent: bool | Unset = UNSET, wake_computer: bool | Unset = UNSET) -> CreatedAlarm:
         """Set an alarm; acknowledged once it is durable."""

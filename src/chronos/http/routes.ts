@@ -5,8 +5,13 @@ import {
   challengeSchema,
   enrolledKeySchema,
   enrollRequestSchema,
+  orphanSchema,
   principalSchema,
+  reownedSchema,
+  reownRequestSchema,
   revokeRequestSchema,
+  rotatedSchema,
+  rotateRequestSchema,
   verifyRequestSchema,
 } from '../../wire/agent.ts';
 import {
@@ -42,6 +47,14 @@ export const CHRONOS_ROUTES = {
     credential: 'transport',
     body: verifyRequestSchema,
     data: principalSchema,
+  },
+  rotateKey: {
+    method: 'post',
+    path: '/v1/agent/auth/rotate',
+    summary: 'replace a key by one that it signs: the new key is enrolled and the old one revoked',
+    credential: 'transport',
+    body: rotateRequestSchema,
+    data: rotatedSchema,
   },
   createAlarm: {
     method: 'post',
@@ -171,6 +184,22 @@ export const CHRONOS_ROUTES = {
     credential: 'admin',
     body: revokeRequestSchema,
     data: z.object({ revoked: z.array(enrolledKeySchema), count: z.int() }),
+  },
+  listOrphans: {
+    method: 'get',
+    path: '/v1/admin/orphans',
+    summary: 'owners with waiting alarms and no usable key',
+    credential: 'admin',
+    query: z.strictObject({ cursor: z.string().optional() }),
+    data: z.object({ orphans: z.array(orphanSchema), count: z.int(), next_cursor: z.string().optional() }),
+  },
+  reownAlarms: {
+    method: 'post',
+    path: '/v1/admin/alarms/reown',
+    summary: 'move all alarms of a label to another one',
+    credential: 'admin',
+    body: reownRequestSchema,
+    data: reownedSchema,
   },
   metrics: {
     method: 'get',

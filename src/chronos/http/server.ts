@@ -80,8 +80,8 @@ export function startChronosServer({
         await next();
         if (c.error instanceof OverBound) service.onRefused?.(c.error.bound);
       });
-      agentRoutes(app, service);
-      agentAdminRoutes(app, service);
+      agentRoutes(app, service, log);
+      agentAdminRoutes(app, service, log);
       alarmRoutes(app, service);
       backfillRoute(app, service);
       alarmListRoutes(app, service);

@@ -11,6 +11,7 @@ import { directContract } from './direct.ts';
 import { durabilityContract } from './durability.ts';
 import { findContract } from './find.ts';
 import { getContract, listContract } from './get-list.ts';
+import { moveContract } from './move.ts';
 import { nextDueContract } from './next-due.ts';
 import { nonceContract } from './nonces.ts';
 import { ownerContract } from './owners.ts';
@@ -45,6 +46,7 @@ export function describeStore(name: string, open: OpenStore): void {
     nonceContract(open);
     agentKeyContract(open);
     ownerContract(open);
+    moveContract(open);
     boundsContract(open);
     policyContract(open);
     durabilityContract(open);
