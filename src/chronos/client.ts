@@ -19,6 +19,7 @@ import {
 } from '../wire/agent.ts';
 import {
   type AlarmCreated,
+  type AlarmEdited,
   type AlarmSort,
   type AlarmView,
   type alarmCreateSchema,
@@ -125,7 +126,7 @@ export type ChronosClient = {
   listAlarms(query?: AlarmQuery, options?: CallOptions): Promise<AlarmPage>;
   getAlarm(id: string, options?: CallOptions): Promise<AlarmView>;
   cancelAlarm(id: string, options?: CallOptions): Promise<AlarmView>;
-  patchAlarm(id: string, changes: AlarmPatchBody, options?: CallOptions): Promise<AlarmView>;
+  patchAlarm(id: string, changes: AlarmPatchBody, options?: CallOptions): Promise<AlarmEdited>;
   pauseAlarm(id: string, options?: CallOptions): Promise<AlarmView>;
   resumeAlarm(id: string, options?: CallOptions): Promise<AlarmView>;
   triggerAlarm(id: string, options?: CallOptions): Promise<TriggeredAlarm>;

@@ -13,6 +13,7 @@ import {
   alarmChangeCounterSchema,
   alarmCreatedSchema,
   alarmCreateSchema,
+  alarmEditedSchema,
   alarmListQuerySchema,
   alarmListSchema,
   alarmPatchSchema,
@@ -77,7 +78,7 @@ export const CHRONOS_ROUTES = {
     summary: 'edit an alarm',
     credential: 'principal',
     body: alarmPatchSchema,
-    data: alarmViewSchema,
+    data: alarmEditedSchema,
   },
   cancelAlarm: {
     method: 'delete',
