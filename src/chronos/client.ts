@@ -25,6 +25,7 @@ import {
 import {
   type AlarmBackfilled,
   type AlarmCreated,
+  type AlarmEdited,
   type AlarmSort,
   type AlarmView,
   type alarmBackfillSchema,
@@ -139,7 +140,7 @@ export type ChronosClient = {
   listAlarms(query?: AlarmQuery, options?: CallOptions): Promise<AlarmPage>;
   getAlarm(id: string, options?: CallOptions): Promise<AlarmView>;
   cancelAlarm(id: string, options?: CallOptions): Promise<AlarmView>;
-  patchAlarm(id: string, changes: AlarmPatchBody, options?: CallOptions): Promise<AlarmView>;
+  patchAlarm(id: string, changes: AlarmPatchBody, options?: CallOptions): Promise<AlarmEdited>;
   pauseAlarm(id: string, options?: CallOptions): Promise<AlarmView>;
   resumeAlarm(id: string, options?: CallOptions): Promise<AlarmView>;
   triggerAlarm(id: string, options?: CallOptions): Promise<TriggeredAlarm>;

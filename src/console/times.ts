@@ -69,14 +69,10 @@ export function firesRead(reading: Reading, ringsOf: FireTimesOf, { now }: Local
 
 /** The reading as members of the chronosd API. */
 export function scheduleOf(reading: Reading) {
-  switch (reading.kind) {
-    case 'delay':
-      return { delay_seconds: reading.seconds };
-    case 'instant':
-      return { fire_at: formatInstant(reading.at) };
-    case 'series':
-      return { cron_expr: reading.cron, ...(usesWallClock(reading.cron) ? { timezone: reading.zone } : {}) };
-  }
+  if (reading.kind === 'delay') return { delay_seconds: reading.seconds };
+  if (reading.kind === 'instant') return { fire_at: formatInstant(reading.at) };
+  if (reading.rrule !== undefined) return { rrule: reading.rrule, timezone: reading.zone };
+  return { cron_expr: reading.cron, ...(usesWallClock(reading.cron) ? { timezone: reading.zone } : {}) };
 }
 
 /** The next fires, in the zone in which the text was read, with the zone's name. */

@@ -315,11 +315,25 @@ export const fireViewSchema = z.object({
 });
 export type FireView = z.infer<typeof fireViewSchema>;
 
-/** The answer to a create. */
+/** How a time in words was read. */
+export const whenReadingSchema = z.object({
+  /** `every 2 weeks on Monday at 10:00 in Europe/Berlin`, and what the words left open. */
+  text: z.string(),
+  timezone: z.string(),
+  /** The next instants, with the offset of the zone; at most three. Jitter is not included. */
+  next: z.array(instantText),
+});
+export type WhenReading = z.infer<typeof whenReadingSchema>;
+
+/** The answer to a create; `reading` is present when `when` was given. */
 export const alarmCreatedSchema = alarmViewSchema
   .pick({ id: true, next_fire_at: true, status: true })
-  .extend({ deduped: z.boolean() });
+  .extend({ deduped: z.boolean(), reading: whenReadingSchema.optional() });
 export type AlarmCreated = z.infer<typeof alarmCreatedSchema>;
+
+/** The answer to an edit. */
+export const alarmEditedSchema = alarmViewSchema.extend({ reading: whenReadingSchema.optional() });
+export type AlarmEdited = z.infer<typeof alarmEditedSchema>;
 
 export const alarmListSchema = z.object({
   alarms: z.array(alarmViewSchema),

@@ -23,7 +23,7 @@ const KIT_ARROWS: Readonly<Record<string, readonly string[]>> = {
   'kit/text': [],
   'kit/files': [],
   'kit/json': [],
-  'kit/phrase': [],
+  'kit/phrase': ['kit/recurrence'],
   'kit/recurrence': [],
   'kit/mcp': [],
   'kit/process': [],
@@ -41,7 +41,7 @@ const STORE_PORT = 'chronos/store/store.ts';
 
 /** The layers of chronos: the domain imports no other layer, and only the daemon imports the implementations. */
 const INSIDE_CHRONOS: Readonly<Record<string, readonly string[]>> = {
-  'chronos/alarm': ['wire', 'kit/recurrence'],
+  'chronos/alarm': ['wire', 'kit/phrase', 'kit/recurrence'],
   'chronos/store': DOMAIN,
   'chronos/store/sqlite': [...DOMAIN, 'chronos/store', 'kit/sqlite'],
   'chronos/store/postgres': [...DOMAIN, 'chronos/store', 'kit/sqlite'],

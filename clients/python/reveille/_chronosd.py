@@ -14,11 +14,18 @@ class RotateKeyResult(TypedDict):
     repeated: bool
 
 
+class CreatedAlarmReading(TypedDict):
+    text: str
+    timezone: str
+    next: list[str]
+
+
 class CreatedAlarm(TypedDict):
     id: str
     next_fire_at: NotRequired[str]
     status: Literal["active", "paused", "fired", "cancelled", "failed"]
     deduped: bool
+    reading: NotRequired[CreatedAlarmReading]
 
 
 class AlarmSetBy(TypedDict):
@@ -81,6 +88,49 @@ class AlarmPage(TypedDict):
 
 class AlarmMarkResult(TypedDict):
     mark: NotRequired[str]
+
+
+class PatchAlarmResult(TypedDict):
+    id: str
+    label: str
+    kind: Literal["once", "cron", "rrule"]
+    cron_expr: NotRequired[str]
+    rrule: NotRequired[str]
+    timezone: NotRequired[str]
+    fire_at: NotRequired[str]
+    next_fire_at: NotRequired[str]
+    conversation_id: NotRequired[str]
+    wake_message: str
+    payload: NotRequired[Any]
+    status: Literal["active", "paused", "fired", "cancelled", "failed"]
+    idempotency_key: NotRequired[str]
+    max_failures: int
+    failure_count: int
+    last_error: NotRequired[str]
+    created_at: str
+    last_fired_at: NotRequired[str]
+    fire_count: int
+    in_flight: bool
+    when: NotRequired[str]
+    max_lateness_seconds: NotRequired[Number]
+    jitter_seconds: NotRequired[Number]
+    ends_at: NotRequired[str]
+    max_fires: NotRequired[int]
+    holidays: NotRequired[str]
+    catch_up: NotRequired[Literal["latest", "all", "none"]]
+    catch_up_window_seconds: NotRequired[Number]
+    overlap: NotRequired[Literal["allow", "skip", "buffer_one", "buffer_all"]]
+    pause_on_failure: NotRequired[bool]
+    model: NotRequired[str]
+    tools: NotRequired[list[str]]
+    deliver: NotRequired[list[str]]
+    urgent: NotRequired[bool]
+    wake_computer: NotRequired[bool]
+    set_by: NotRequired[AlarmSetBy]
+    held_back: NotRequired[AlarmHeldBack]
+    starts_at: NotRequired[str]
+    holidays_missing: NotRequired[Literal[True]]
+    reading: NotRequired[CreatedAlarmReading]
 
 
 class TriggeredAlarm(TypedDict):
@@ -171,6 +221,8 @@ class BackfillAlarmResult(TypedDict):
     wake_computer: NotRequired[bool]
     set_by: NotRequired[AlarmSetBy]
     held_back: NotRequired[AlarmHeldBack]
+    starts_at: NotRequired[str]
+    holidays_missing: NotRequired[Literal[True]]
     backfill: BackfillAlarmResultBackfill
 
 
@@ -241,9 +293,9 @@ class ChronosdRoutes(Caller):
         """One alarm."""
         return cast("Alarm", self._call("GET", f"/v1/alarms/{quoted(id)}", proven=True))
 
-    def patch_alarm(self, id: str, *, wake_message: str | Unset = UNSET, label: str | None | Unset = UNSET, when: str | Unset = UNSET, delay_seconds: Number | Unset = UNSET, fire_at: str | Unset = UNSET, cron_expr: str | Unset = UNSET, rrule: str | Unset = UNSET, timezone: str | None | Unset = UNSET, conversation_id: str | None | Unset = UNSET, payload: Any | Unset = UNSET, max_failures: int | None | Unset = UNSET, max_lateness_seconds: Number | None | Unset = UNSET, jitter_seconds: Number | None | Unset = UNSET, ends_at: str | None | Unset = UNSET, max_fires: int | None | Unset = UNSET, holidays: str | None | Unset = UNSET, catch_up: Literal["latest", "all", "none"] | None | Unset = UNSET, catch_up_window_seconds: Number | None | Unset = UNSET, overlap: Literal["allow", "skip", "buffer_one", "buffer_all"] | None | Unset = UNSET, pause_on_failure: bool | None | Unset = UNSET, model: str | None | Unset = UNSET, tools: list[str] | None | Unset = UNSET, deliver: list[str] | None | Unset = UNSET, urgent: bool | None | Unset = UNSET, wake_computer: bool | None | Unset = UNSET, kind: Any | Unset = UNSET, idempotency_key: Any | Unset = UNSET) -> Alarm:
+    def patch_alarm(self, id: str, *, wake_message: str | Unset = UNSET, label: str | None | Unset = UNSET, when: str | Unset = UNSET, delay_seconds: Number | Unset = UNSET, fire_at: str | Unset = UNSET, cron_expr: str | Unset = UNSET, rrule: str | Unset = UNSET, timezone: str | None | Unset = UNSET, conversation_id: str | None | Unset = UNSET, payload: Any | Unset = UNSET, max_failures: int | None | Unset = UNSET, max_lateness_seconds: Number | None | Unset = UNSET, jitter_seconds: Number | None | Unset = UNSET, ends_at: str | None | Unset = UNSET, max_fires: int | None | Unset = UNSET, holidays: str | None | Unset = UNSET, catch_up: Literal["latest", "all", "none"] | None | Unset = UNSET, catch_up_window_seconds: Number | None | Unset = UNSET, overlap: Literal["allow", "skip", "buffer_one", "buffer_all"] | None | Unset = UNSET, pause_on_failure: bool | None | Unset = UNSET, model: str | None | Unset = UNSET, tools: list[str] | None | Unset = UNSET, deliver: list[str] | None | Unset = UNSET, urgent: bool | None | Unset = UNSET, wake_computer: bool | None | Unset = UNSET, kind: Any | Unset = UNSET, idempotency_key: Any | Unset = UNSET) -> PatchAlarmResult:
         """Edit an alarm."""
-        return cast("Alarm", self._call("PATCH", f"/v1/alarms/{quoted(id)}", body={"wake_message": wake_message, "label": label, "when": when, "delay_seconds": delay_seconds, "fire_at": fire_at, "cron_expr": cron_expr, "rrule": rrule, "timezone": timezone, "conversation_id": conversation_id, "payload": payload, "max_failures": max_failures, "max_lateness_seconds": max_lateness_seconds, "jitter_seconds": jitter_seconds, "ends_at": ends_at, "max_fires": max_fires, "holidays": holidays, "catch_up": catch_up, "catch_up_window_seconds": catch_up_window_seconds, "overlap": overlap, "pause_on_failure": pause_on_failure, "model": model, "tools": tools, "deliver": deliver, "urgent": urgent, "wake_computer": wake_computer, "kind": kind, "idempotency_key": idempotency_key}, proven=True))
+        return cast("PatchAlarmResult", self._call("PATCH", f"/v1/alarms/{quoted(id)}", body={"wake_message": wake_message, "label": label, "when": when, "delay_seconds": delay_seconds, "fire_at": fire_at, "cron_expr": cron_expr, "rrule": rrule, "timezone": timezone, "conversation_id": conversation_id, "payload": payload, "max_failures": max_failures, "max_lateness_seconds": max_lateness_seconds, "jitter_seconds": jitter_seconds, "ends_at": ends_at, "max_fires": max_fires, "holidays": holidays, "catch_up": catch_up, "catch_up_window_seconds": catch_up_window_seconds, "overlap": overlap, "pause_on_failure": pause_on_failure, "model": model, "tools": tools, "deliver": deliver, "urgent": urgent, "wake_computer": wake_computer, "kind": kind, "idempotency_key": idempotency_key}, proven=True))
 
     def cancel_alarm(self, id: str) -> Alarm:
         """Cancel an alarm."""

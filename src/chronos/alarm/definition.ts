@@ -23,6 +23,7 @@ import { requireCalendar } from './holidays.ts';
 import { encodeOptions, isSameOption, optionsOf } from './options.ts';
 import { releaseWaiting } from './policies.ts';
 import { DEFAULT_TIMEZONE, nextOccurrence, onlyOccurrence, seriesOf } from './series.ts';
+import { withNewTime, withTime, withTimeOf } from './when.ts';
 
 /** Limits of the service. */
 export type DefinitionLimits = {
@@ -50,9 +51,10 @@ function refuseFieldsOfOtherKind(input: Partial<AlarmCreate> | AlarmPatch, kind:
     const foreign = home === kind ? undefined : TIMES_OF[home].find((name) => input[name] !== undefined);
     if (foreign) throw invalid(`${foreign} is only for kind "${home}"; this alarm is "${kind}", omit ${foreign}`);
   }
-  const ofSeries = kind === 'once' ? SERIES_ONLY.find((name) => input[name] !== undefined) : undefined;
   // A time in words is read in a zone, whatever it means.
-  if (ofSeries && !(ofSeries === 'timezone' && input.when !== undefined))
+  const given = SERIES_ONLY.filter((name) => input[name] !== undefined && (name !== 'timezone' || !input.when));
+  const ofSeries = kind === 'once' ? given[0] : undefined;
+  if (ofSeries)
     throw invalid(`${ofSeries} is only for a series (kind "cron" or "rrule"); this alarm is "once", omit ${ofSeries}`);
 }
 
@@ -99,13 +101,23 @@ function changed(before: Alarm, patch: AlarmPatch): Partial<Definition> {
  *
  * @param context.now the instant of the request, epoch ms
  * @param context.person the person with a proof for this request; without one, the agent
- * @throws ReveilleError `invalid_request` for fields that contradict each other
+ * @param context.earlier the alarm that the request may repeat: its words, if they are the same, keep their meaning
+ * @throws ReveilleError `invalid_request` for fields that contradict each other, and for words without one meaning
  */
 export function draftAlarm(
-  input: AlarmCreate,
-  context: { id: string; owner: string; now: number; limits: DefinitionLimits; person?: string | undefined },
+  asked: AlarmCreate,
+  context: {
+    id: string;
+    owner: string;
+    now: number;
+    limits: DefinitionLimits;
+    person?: string | undefined;
+    earlier?: Alarm | undefined;
+  },
 ): Alarm {
-  const { id, owner, now, limits, person = null } = context;
+  const { id, owner, now, limits, person = null, earlier } = context;
+  const repeated = earlier === undefined ? asked : withTimeOf(earlier, asked);
+  const input = repeated === asked ? withTime(asked, now) : repeated;
   const { kind } = input;
   if (kind === undefined) throw invalid('kind must be "once", "cron" or "rrule"; or give the time in words as when');
   refuseFieldsOfOtherKind(input, kind);
@@ -267,14 +279,15 @@ function releaseDeferred(state: AlarmState, now: number): AlarmState {
  */
 export function editAlarm(
   stored: AlarmState,
-  patch: AlarmPatch,
+  asked: AlarmPatch,
   now: number,
   limits: DefinitionLimits & { person?: string | undefined },
 ): AlarmState {
   const before = stored.alarm;
   if (before.status !== 'active' && before.status !== 'paused')
     throw new ReveilleError('conflict', `this alarm is ${before.status} and can no longer be edited; set a new one`);
-  if (Object.keys(patch).length === 0) throw invalid('nothing to edit; name at least one field to change');
+  if (Object.keys(asked).length === 0) throw invalid('nothing to edit; name at least one field to change');
+  const patch = withNewTime(before, asked, now);
   refuseFieldsOfOtherKind(patch, before.kind);
 
   if (typeof patch.holidays === 'string') requireCalendar(patch.holidays);
@@ -282,11 +295,12 @@ export function editAlarm(
   const changesText = AUTHORED_FIELDS.some((name) => patch[name] !== undefined);
   const movesOnce = patch.delay_seconds !== undefined || patch.fire_at !== undefined;
   const restartsSeries = [patch.cron_expr, patch.rrule, patch.timezone].some((value) => value !== undefined);
-  // Words that no longer say when it fires are dropped.
+  // Words that no longer say when it fires are dropped, with their zone.
   const reworded = TIME_FIELDS.some((name) => patch[name] !== undefined) && patch.when === undefined;
+  const unsaid = { when: null as unknown as undefined, ...(before.kind === 'once' && { timezone: null }) };
   const alarm: Alarm = {
     ...before,
-    ...changed(before, reworded ? { ...patch, when: null as unknown as undefined } : patch),
+    ...changed(before, reworded ? { ...patch, ...unsaid } : patch),
     delaySeconds: movesOnce ? (patch.delay_seconds ?? null) : before.delaySeconds,
     fireAt: movesOnce ? instantOfOnce(patch.delay_seconds, patch.fire_at, now) : before.fireAt,
     anchor: restartsSeries ? now : before.anchor,

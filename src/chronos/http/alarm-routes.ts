@@ -3,6 +3,7 @@ import { bodyBytes, readJson } from '../../kit/http/body.ts';
 import { type HttpApp, type HttpContext, sendOk, serve } from '../../kit/http/handlers.ts';
 import { PERSON_HEADER } from '../../wire/agent.ts';
 import {
+  type AlarmCreate,
   type AlarmCreated,
   alarmCreateSchema,
   alarmIdSchema,
@@ -17,6 +18,7 @@ import { differingFields, draftAlarm, editAlarm, firstOccurrence } from '../alar
 import { lastTurnOf } from '../alarm/fire-history.ts';
 import { cancelAlarm, pauseAlarm, redriveAlarm, resumeAlarm, triggerAlarm } from '../alarm/lifecycle.ts';
 import { nextFireAt, viewAlarm } from '../alarm/view.ts';
+import { readingOf } from '../alarm/when.ts';
 import { personOf } from '../auth/principal.ts';
 import { tooManyActive, tooManyBytes, tooManyStored } from '../store/limits.ts';
 import type { Trust } from './admission.ts';
@@ -40,20 +42,23 @@ export function alarmIdOf(c: HttpContext): string {
   return id.data;
 }
 
-function created(state: AlarmState, deduped: boolean): AlarmCreated {
+/** @param asked the request, whose time in words is read at `now` */
+function created(state: AlarmState, deduped: boolean, { timezone }: AlarmCreate, now: number): AlarmCreated {
   const next = nextFireAt(state);
+  const reading = readingOf(state.alarm, timezone, now);
   return {
     id: state.alarm.id,
     ...(next === undefined ? {} : { next_fire_at: formatInstant(next) }),
     status: state.alarm.status,
     deduped,
+    ...(reading && { reading }),
   };
 }
 
 /** The answer to a request with the key of an existing alarm: that alarm, when the request defines the same. */
-function repeated(earlier: AlarmState, requested: Alarm): AlarmCreated {
+function repeated(earlier: AlarmState, requested: Alarm, asked: AlarmCreate, now: number): AlarmCreated {
   const differing = differingFields(earlier.alarm, requested);
-  if (differing.length === 0) return created(earlier, true);
+  if (differing.length === 0) return created(earlier, true, asked, now);
   throw new ReveilleError(
     'conflict',
     `idempotency_key ${JSON.stringify(requested.idempotencyKey)} belongs to alarm ${earlier.alarm.id}, which differs in ${differing.join(', ')}; use another key, or edit that alarm`,
@@ -82,14 +87,17 @@ async function createAlarm(
   >,
 ): Promise<AlarmCreated> {
   const now = clock.now();
-  const alarm = draftAlarm(parseOrThrow(alarmCreateSchema, body), { id: id(now), owner, now, limits, person });
+  const input = parseOrThrow(alarmCreateSchema, body);
+  const context = { id: id(now), owner, now, limits, person };
+  let alarm: Alarm;
   let occurrence: Occurrence;
   try {
+    alarm = draftAlarm(input, context);
     occurrence = firstOccurrence(alarm, now, limits);
   } catch (refusal) {
     // A request that is repeated after its instant has passed gets the original answer.
-    const earlier = alarm.idempotencyKey === null ? undefined : await store.findByKey(owner, alarm.idempotencyKey);
-    if (earlier) return repeated(earlier, alarm);
+    const earlier = input.idempotency_key && (await store.findByKey(owner, input.idempotency_key));
+    if (earlier) return repeated(earlier, draftAlarm(input, { ...context, earlier: earlier.alarm }), input, now);
     throw refusal;
   }
   const bounds = { ...(await admission?.storeLimits(trust)), maxActive: limits.maxActiveAlarms };
@@ -101,7 +109,7 @@ async function createAlarm(
     case 'created':
       admission?.recordStored(storedBytes(alarm));
       onDue(occurrence.dueAt!);
-      return created(answer.state, false);
+      return created(answer.state, false, input, now);
     case 'too_many':
       throw tooManyActive(answer.active);
     case 'too_much': {
@@ -109,7 +117,7 @@ async function createAlarm(
       throw answer.alarms >= maxStored ? tooManyStored(answer.alarms) : tooManyBytes(answer.bytes, maxBytes);
     }
     case 'key_taken':
-      return repeated(answer.state, alarm);
+      return repeated(answer.state, alarm, input, now);
   }
 }
 
@@ -170,10 +178,9 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const patch = parseOrThrow(alarmPatchSchema, await readJson(c, { raw: RAW_ALARM_FIELDS }));
     const now = clock.now();
     const person = personOfRequest(c, caller);
-    return sendOk(
-      c,
-      viewAlarm(await change(c, caller, (state) => editAlarm(state, patch, now, { ...limits, person }))),
-    );
+    const state = await change(c, caller, (before) => editAlarm(before, patch, now, { ...limits, person }));
+    const reading = patch.when === undefined ? undefined : readingOf(state.alarm, patch.timezone, now);
+    return sendOk(c, { ...viewAlarm(state), ...(reading && { reading }) });
   });
 
   // Cancelling is always admitted, because it frees storage.

@@ -20,6 +20,7 @@ import {
   alarmChangeCounterSchema,
   alarmCreatedSchema,
   alarmCreateSchema,
+  alarmEditedSchema,
   alarmListQuerySchema,
   alarmListSchema,
   alarmPatchSchema,
@@ -92,7 +93,7 @@ export const CHRONOS_ROUTES = {
     summary: 'edit an alarm',
     credential: 'principal',
     body: alarmPatchSchema,
-    data: alarmViewSchema,
+    data: alarmEditedSchema,
   },
   cancelAlarm: {
     method: 'delete',

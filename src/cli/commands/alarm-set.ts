@@ -6,7 +6,7 @@ import { parseDuration } from '../../kit/clock/duration.ts';
 import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
 import { machineZone, zoneOf } from '../../kit/clock/zone.ts';
 import { readPhrase } from '../../kit/phrase/phrase.ts';
-import { PhraseError, type Reading } from '../../kit/phrase/reading.ts';
+import { PhraseError, type PhraseHours, type Reading } from '../../kit/phrase/reading.ts';
 import { seriesText, usesWallClock } from '../../kit/phrase/series-text.ts';
 import { SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
 import { recurrenceText } from '../../kit/recurrence/recurrence-text.ts';
@@ -30,6 +30,7 @@ export type SetFlags = FieldFlags & {
   in?: string;
   at?: string;
   cron?: string;
+  rrule?: string;
   zone?: string;
   payload?: string;
   payloadFile?: string;
@@ -60,57 +61,58 @@ export function payloadOf({ payload, payloadFile, messageFile }: SetFlags): RawJ
 
 type Schedule = Pick<
   AlarmCreateBody,
-  'kind' | 'delay_seconds' | 'fire_at' | 'cron_expr' | 'timezone' | 'ends_at' | 'max_fires'
+  'kind' | 'delay_seconds' | 'fire_at' | 'cron_expr' | 'rrule' | 'timezone' | SeriesField
 >;
 
 /** Time and zone of the command; `zone` is missing when the computer has no known zone. */
-export type Typed = { readonly now: number; readonly zone: string | undefined };
+export type Typed = { readonly now: number; readonly zone: string | undefined; readonly hours?: PhraseHours };
 
-/** When an alarm fires, and the zone of that time; no zone for a delay. */
-type When = Pick<AlarmCreateBody, 'delay_seconds' | 'fire_at' | 'cron_expr' | 'timezone'> & { readIn?: string };
+/** How a time was read: in which zone, none for a delay, and what it left open. */
+type Read = { readIn?: string; assumed?: string };
 
-const WHEN_FLAGS = { in: '--in', at: '--at', cron: '--cron' } as const;
+/** When an alarm fires. */
+type When = Pick<AlarmCreateBody, 'delay_seconds' | 'fire_at' | 'cron_expr' | 'rrule' | 'timezone'> & Read;
+
+type WhenFlags = Pick<SetFlags, 'in' | 'at' | 'cron' | 'rrule' | 'zone'>;
+
+const WHEN_FLAGS = { in: '--in', at: '--at', cron: '--cron', rrule: '--rrule' } as const;
 
 const zoneNotKnown = () =>
   new UsageError('the time zone of this computer is not known; give --zone, such as --zone Europe/Berlin');
 
 /** The meaning of a time in the reader's zone. @throws UsageError naming the source of the text */
 function readingOf(name: string, text: string, { zone }: Pick<SetFlags, 'zone'>, typed: Typed): Reading {
-  const chosen = zone ?? typed.zone;
   if (zone !== undefined) zoneOf(zone);
   try {
-    const reading = readPhrase(text, { now: typed.now, zone: chosen ?? 'UTC' });
-    const needsZone = reading.kind !== 'delay' && parseInstant(text) === undefined && !text.endsWith(reading.zone);
-    if (chosen === undefined && needsZone && !(reading.kind === 'series' && !usesWallClock(reading.cron)))
-      throw zoneNotKnown();
-    return reading;
+    return readPhrase(text, { now: typed.now, zone: zone ?? typed.zone, hours: typed.hours });
   } catch (thrown) {
-    if (thrown instanceof PhraseError) throw new UsageError(`${name}: ${thrown.message}`, thrown);
-    throw thrown;
+    if (!(thrown instanceof PhraseError)) throw thrown;
+    throw thrown.needsZone ? zoneNotKnown() : new UsageError(`${name}: ${thrown.message}`, thrown);
   }
 }
 
 function whenRead(reading: Reading): When {
-  switch (reading.kind) {
-    case 'delay':
-      return { delay_seconds: reading.seconds };
-    case 'instant':
-      return { fire_at: formatInstant(reading.at), readIn: reading.zone };
-    case 'series':
-      return usesWallClock(reading.cron)
-        ? { cron_expr: reading.cron, timezone: reading.zone, readIn: reading.zone }
-        : { cron_expr: reading.cron };
-  }
+  if (reading.kind === 'delay') return { delay_seconds: reading.seconds };
+  const { zone, assumed } = reading;
+  const read = { readIn: zone, ...(assumed !== undefined && { assumed }) };
+  if (reading.kind === 'instant') return { fire_at: formatInstant(reading.at), ...read };
+  if (reading.rrule !== undefined) return { rrule: reading.rrule, timezone: zone, ...read };
+  return usesWallClock(reading.cron)
+    ? { cron_expr: reading.cron, timezone: zone, ...read }
+    : { cron_expr: reading.cron };
+}
+
+function rulesIn(text: string, flags: WhenFlags, typed: Typed): Reading {
+  const reading = readingOf('--rrule', text, flags, typed);
+  if (reading.kind === 'series' && reading.rrule !== undefined) return reading;
+  throw new UsageError(
+    `--rrule must be rules of RFC 5545, such as --rrule "RRULE:FREQ=WEEKLY;INTERVAL=2;BYDAY=MO" (got ${JSON.stringify(text)})`,
+  );
 }
 
 /** The time of an alarm, as far as given. @throws UsageError for two times, or a wrong one */
-export function whenOf(
-  flags: Pick<SetFlags, 'in' | 'at' | 'cron' | 'zone'>,
-  typed: Typed,
-  words?: string,
-  command: 'set' | 'edit' = 'set',
-): When {
-  const given = (['in', 'at', 'cron'] as const)
+export function whenOf(flags: WhenFlags, typed: Typed, words?: string, command: 'set' | 'edit' = 'set'): When {
+  const given = (['in', 'at', 'cron', 'rrule'] as const)
     .filter((name) => flags[name] !== undefined)
     .map((name) => WHEN_FLAGS[name]);
   if (words !== undefined && given.length > 0)
@@ -137,6 +139,7 @@ export function whenOf(
       );
     return whenRead(reading);
   }
+  if (flags.rrule !== undefined) return whenRead(rulesIn(flags.rrule, flags, typed));
   if (flags.cron === undefined) return flags.zone === undefined ? {} : { timezone: flags.zone };
   // chronosd reports errors in an expression.
   if (/^[@*\d]/.test(flags.cron.trim())) {
@@ -188,12 +191,13 @@ const OTHER_FIELDS = FLAGGED_FIELDS.filter(
   (name): name is Exclude<FlaggedField, SeriesField> => !(SERIES_FIELDS as readonly string[]).includes(name),
 );
 
-function scheduleOf(flags: SetFlags, typed: Typed, words: string | undefined): Schedule & { readIn?: string } {
+function scheduleOf(flags: SetFlags, typed: Typed, words: string | undefined): Schedule & Read {
   const when = whenOf(flags, typed, words);
-  if (when.cron_expr !== undefined) return { kind: 'cron', ...when, ...fieldsIn(SERIES_FIELDS, flags, typed) };
+  const kind = when.cron_expr !== undefined ? 'cron' : when.rrule !== undefined ? 'rrule' : 'once';
+  if (kind !== 'once') return { kind, ...when, ...fieldsIn(SERIES_FIELDS, flags, typed) };
   if (when.delay_seconds === undefined && when.fire_at === undefined)
     throw new UsageError(
-      'the time is missing; write it after the message, such as "tomorrow 9am" or "every weekday at 9:00", or give --in, --at or --cron',
+      'the time is missing; write it after the message, such as "tomorrow 9am" or "every weekday at 9:00", or give --in, --at, --cron or --rrule',
     );
   const given = fieldsIn(SERIES_FIELDS, flags, typed);
   const foreign = SERIES_FIELDS.find((name) => given[name] !== undefined);
@@ -201,7 +205,7 @@ function scheduleOf(flags: SetFlags, typed: Typed, words: string | undefined): S
     throw new UsageError(`${flagOf(foreign)} needs a series, such as "every day at 9:00"; omit it`);
   if (flags.zone !== undefined && when.readIn === undefined)
     throw new UsageError('--zone needs a time of day; omit it for a delay');
-  return { kind: 'once', ...when };
+  return { kind, ...when };
 }
 
 /**
@@ -214,9 +218,9 @@ export function alarmOf(
   flags: SetFlags,
   typed: Typed,
   words?: string,
-): { alarm: AlarmCreateBody; readIn: string | undefined } {
+): { alarm: AlarmCreateBody } & Read {
   // Standard input is read last, after all other checks.
-  const { readIn, ...schedule } = scheduleOf(flags, typed, words);
+  const { readIn, assumed, ...schedule } = scheduleOf(flags, typed, words);
   const alarm: AlarmCreateBody = {
     ...schedule,
     ...fieldsIn(OTHER_FIELDS, flags, typed),
@@ -224,7 +228,7 @@ export function alarmOf(
     idempotency_key: flags.key,
     wake_message: messageOf(message, flags),
   };
-  return { alarm, readIn };
+  return { alarm, ...(readIn !== undefined && { readIn }), ...(assumed !== undefined && { assumed }) };
 }
 
 const typedWhere = ({ clock, settings }: CliContext): Typed => ({ now: clock.now(), zone: machineZone(settings.TZ) });
@@ -334,9 +338,10 @@ function clearedOf({ clear }: EditFlags): AlarmPatchBody {
 export function changesOf(flags: EditFlags, typed: Typed): AlarmPatchBody {
   const cleared = clearedOf(flags);
   const hasMessage = flags.message !== undefined || flags.messageFile !== undefined;
-  const { readIn: _, timezone, ...when } = whenOf(flags, typed, undefined, 'edit');
+  const { readIn: _, assumed: __, timezone, ...when } = whenOf(flags, typed, undefined, 'edit');
   // Omitted fields stay: a new expression keeps the zone of the alarm.
-  const isZoneNamed = flags.zone !== undefined || (timezone !== undefined && flags.cron!.includes(timezone));
+  const isZoneNamed =
+    flags.zone !== undefined || (timezone !== undefined && (flags.cron ?? flags.rrule)?.endsWith(timezone));
   const set: AlarmPatchBody = {
     ...when,
     timezone: isZoneNamed ? timezone : undefined,

@@ -21,6 +21,7 @@ function alarmOptions(command: Command): Command {
     .option('--in <duration>', 'fire after this long: 90s, 1h30m, "2 hours"')
     .option('--at <instant>', 'fire at this time: "tomorrow 9am", 2026-12-01T09:00, 2026-12-01T09:00:00Z')
     .option('--cron <expression>', 'fire on a schedule: "0 9 * * 1-5", @hourly, "@every 90s"')
+    .option('--rrule <rules>', 'fire by rules of RFC 5545: "RRULE:FREQ=WEEKLY;INTERVAL=2;BYDAY=MO"')
     .option('--zone <name>', "time zone in which times are read, such as Europe/Berlin (default: this machine's)");
   addFields(command, FIRST_FIELDS)
     .option('--payload <json>', 'JSON that is delivered unchanged')

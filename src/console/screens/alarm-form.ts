@@ -4,10 +4,11 @@ import type { AlarmCreateBody, AlarmPatchBody } from '../../chronos/client.ts';
 import { parseDuration } from '../../kit/clock/duration.ts';
 import { calendarTime } from '../../kit/clock/local-time.ts';
 import { randomSecret } from '../../kit/identity/secrets.ts';
-import { PhraseError } from '../../kit/phrase/reading.ts';
+import { PhraseError, type Reading } from '../../kit/phrase/reading.ts';
 import type { AlarmView } from '../../wire/alarm.ts';
 import {
   ALARM_FIELDS,
+  type AlarmKind,
   type FieldsWith,
   type FieldType,
   fieldOf,
@@ -265,7 +266,7 @@ export async function setAlarm(context: RequestContext): Promise<Page | Redirect
     if (draft.message === undefined) throw new ReveilleError('invalid_request', 'message must not be empty');
     if (draft.when === undefined) throw new ReveilleError('invalid_request', 'when must not be empty');
     const reading = readTyped(draft.when, draft.zone, context.here);
-    const kind = reading.kind === 'series' ? 'cron' : 'once';
+    const kind = kindOf(reading);
     const alarm: AlarmCreateBody = {
       ...{ kind, ...scheduleOf(reading), ...membersOf(draft, context) },
       idempotency_key: `console-${key}`.slice(0, 100),
@@ -295,6 +296,18 @@ export async function editScreen(context: RequestContext): Promise<Page> {
   return formPage(context, editForm(alarm, draftFrom(alarm)));
 }
 
+const kindOf = (reading: Reading): AlarmKind => {
+  if (reading.kind !== 'series') return 'once';
+  return reading.rrule === undefined ? 'cron' : 'rrule';
+};
+
+/** Why a time of another kind is refused: an edit keeps the kind. */
+const KIND_REFUSALS: Readonly<Record<AlarmKind, string>> = {
+  once: 'this alarm fires once: enter a time',
+  cron: 'this alarm repeats by the clock: enter how often, as in "every monday at 10:00"',
+  rrule: 'this alarm repeats by rules: enter one that skips days or weeks, as in "every other monday at 10:00"',
+};
+
 /** The members that the form changes, and their old values. An emptied field removes its member. */
 function changesOf(
   alarm: AlarmView,
@@ -309,17 +322,12 @@ function changesOf(
   const none = (name: FormField) => (fieldOf(name).type === 'json' ? new RawJson('null') : null);
   const pick = (from: Members) => Object.fromEntries(changed.map((name) => [name, from[name] ?? none(name)]));
   const reading = draft.when === undefined ? undefined : readTyped(draft.when, draft.zone, context.here);
-  if (reading && (reading.kind === 'series') !== (alarm.kind === 'cron'))
-    throw new ReveilleError(
-      'invalid_request',
-      alarm.kind === 'cron'
-        ? 'this alarm repeats: enter how often, or create a new alarm'
-        : 'this alarm fires once: enter a time, or create a new alarm',
-    );
+  if (reading && kindOf(reading) !== alarm.kind)
+    throw new ReveilleError('invalid_request', `${KIND_REFUSALS[alarm.kind]}, or create a new alarm`);
   const old =
-    alarm.kind === 'cron'
-      ? { cron_expr: alarm.cron_expr, timezone: alarm.timezone }
-      : { fire_at: alarm.next_fire_at ?? alarm.fire_at };
+    alarm.kind === 'once'
+      ? { fire_at: alarm.next_fire_at ?? alarm.fire_at }
+      : { cron_expr: alarm.cron_expr, rrule: alarm.rrule, timezone: alarm.timezone };
   return {
     changes: { ...pick(members), ...(reading ? scheduleOf(reading) : {}) },
     back: { ...pick(before), ...(reading ? old : {}) } as AlarmPatchBody,

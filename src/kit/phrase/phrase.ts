@@ -4,12 +4,15 @@
  * The grammar is closed: a text is parsed whole or refused. Ambiguous text is refused with the alternatives, each ready
  * to be typed instead. Nothing is guessed.
  */
+import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
 import { isZone } from '../clock/zone.ts';
+import { parseRecurrence } from '../recurrence/recurrence.ts';
 import { onceOf, relativeOf } from './once.ts';
 import { PhraseReader } from './phrase-reader.ts';
 import { type PhraseContext, PhraseError, type Reading } from './reading.ts';
 import { seriesOf } from './series.ts';
+import { usesWallClock } from './series-text.ts';
 
 const LONGEST_PHRASE = 200;
 
@@ -29,6 +32,21 @@ const WITH_OFFSET = /^(\d{4}-\d\d-\d\d)[tT ](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?) 
 /** Five fields or a descriptor, which chronosd parses itself. */
 const CRON =
   /^(?:@\w+(?:\s+\S+)?|(?:[\d*/,-]|\b(?:sun|mon|tue|wed|thu|fri|sat|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\b)+(?:\s+(?:[\d*/,-]|\b(?:sun|mon|tue|wed|thu|fri|sat|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\b)+){4})$/i;
+
+/** Content lines of RFC 5545, which may be typed on one line. */
+const RULES = /^(?:RRULE|DTSTART|RDATE|EXDATE)[:;]/i;
+
+/** @throws PhraseError for rules that RFC 5545 does not permit */
+function rulesOf(text: string, zone: string): Reading {
+  const rrule = text.trim().replace(/\s+(?=(?:RRULE|DTSTART|RDATE|EXDATE)[:;])/gi, '\n');
+  try {
+    parseRecurrence(rrule);
+  } catch (thrown) {
+    if (thrown instanceof ReveilleError) throw new PhraseError(thrown.message);
+    throw thrown;
+  }
+  return { kind: 'series', rrule, zone };
+}
 
 /** Parses a phrase without its zone. */
 function read(phrase: string, context: PhraseContext): Reading {
@@ -57,26 +75,61 @@ function isUsable(phrase: string, context: PhraseContext): boolean {
   }
 }
 
-/** Parses a time or a schedule. @throws PhraseError if the text is unknown, has passed, or is ambiguous */
-export function readPhrase(text: string, context: PhraseContext): Reading {
-  const phrase = text.trim().replace(/\s+/g, ' ');
-  if (phrase === '') throw new PhraseError('a time is missing; write one such as "tomorrow 9am"');
-  if (phrase.length > LONGEST_PHRASE) throw new PhraseError(`a time must be at most ${LONGEST_PHRASE} characters`);
-  const { rest, zone } = splitZone(phrase);
-  const here = zone === undefined ? context : { ...context, zone };
+/** Parses a phrase whose zone is known. @throws PhraseError with choices that are whole phrases */
+function readIn(phrase: string, context: PhraseContext, suffix: string): Reading {
   try {
-    return read(rest, here);
+    return read(phrase, context);
   } catch (thrown) {
     if (!(thrown instanceof PhraseError) || thrown.choices.length === 0) throw thrown;
     const { problem, choices, replaces } = thrown;
     const whole = choices
-      .map((choice) => (replaces === undefined ? choice : rest.replace(replaces, choice)))
-      .filter((choice) => choice !== rest && isUsable(choice, here));
-    // The choice is typed without the zone's context, so it needs the same zone.
-    const suffix = zone === undefined ? '' : ` ${zone}`;
+      .map((choice) => (replaces === undefined ? choice : phrase.replace(replaces, () => choice)))
+      .filter((choice) => choice !== phrase && isUsable(choice, context));
     throw new PhraseError(
       problem,
       whole.map((choice) => (WITH_OFFSET.test(choice) ? choice : choice + suffix)),
     );
   }
+}
+
+const needsZone = (phrase: string) =>
+  new PhraseError(`"${phrase}" needs a time zone, such as Europe/Berlin`, [], { needsZone: true });
+
+/** Parses a phrase in no zone. @throws PhraseError if the phrase is a local time, and as {@link readPhrase} */
+function readWithoutZone(phrase: string, context: PhraseContext): Reading {
+  try {
+    const reading = read(phrase, context);
+    if (isWithoutZone(reading) || WITH_OFFSET.test(phrase)) return reading;
+  } catch (thrown) {
+    // Other errors may depend on the zone.
+    if (!(thrown instanceof PhraseError) || thrown.isUnknown || WITH_OFFSET.test(phrase)) throw thrown;
+  }
+  throw needsZone(phrase);
+}
+
+/** Whether a reading is the same in each zone. */
+const isWithoutZone = (reading: Reading) =>
+  reading.kind === 'delay' || (reading.kind === 'series' && reading.cron !== undefined && !usesWallClock(reading.cron));
+
+/**
+ * Parses a time or a schedule.
+ *
+ * @param context.zone without one, only a phrase that names its zone or needs none is read
+ * @throws PhraseError if the text is unknown, has passed, is ambiguous, or needs a zone
+ */
+export function readPhrase(
+  text: string,
+  context: Omit<PhraseContext, 'zone'> & { readonly zone: string | undefined },
+): Reading {
+  if (RULES.test(text.trim())) {
+    if (context.zone === undefined) throw needsZone(text);
+    return rulesOf(text, context.zone);
+  }
+  const phrase = text.trim().replace(/\s+/g, ' ');
+  if (phrase === '') throw new PhraseError('a time is missing; write one such as "tomorrow 9am"');
+  if (phrase.length > LONGEST_PHRASE) throw new PhraseError(`a time must be at most ${LONGEST_PHRASE} characters`);
+  const { rest, zone } = splitZone(phrase);
+  if (zone !== undefined) return readIn(rest, { ...context, zone }, ` ${zone}`);
+  if (context.zone === undefined) return readWithoutZone(rest, { ...context, zone: 'UTC' });
+  return readIn(rest, { ...context, zone: context.zone }, '');
 }

@@ -33,7 +33,10 @@ function meaningOf(phrase: string, wallNow: string, zone: string): string {
     return ['✗', ...thrown.choices].join(' | ');
   }
   if (reading.kind === 'delay') return `+${reading.seconds}`;
-  if (reading.kind === 'series') return reading.zone === zone ? reading.cron : `${reading.cron} in ${reading.zone}`;
+  if (reading.kind === 'series') {
+    const rhythm = reading.cron ?? reading.rrule.replaceAll('\n', ' ');
+    return reading.zone === zone ? rhythm : `${rhythm} in ${reading.zone}`;
+  }
   const wall = new Date(reading.at + offsetAt(zone, reading.at)).toISOString();
   return `${wall.slice(0, 10)} ${wall.slice(11, wall.slice(17, 19) === '00' ? 16 : 19)}`;
 }
