@@ -336,7 +336,7 @@ export const ALARM_FIELDS = {
     in: 'options',
     most: 16,
     absent: null,
-    tool: "Channels of the user that also get the turn's result. A turn that answers exactly NOTHING_TO_REPORT notifies nobody.",
+    tool: "Channels of the user that also get the turn's result. A turn that answers exactly NOTHING_TO_REPORT sends no notification.",
     flag: { name: 'deliver', help: 'channels that get the result, separated by commas' },
     form: { name: 'deliver', title: 'Deliver to', hint: 'Channels that get the result, separated by commas.' },
     row: ['deliver to', '{}'],

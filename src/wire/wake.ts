@@ -46,7 +46,7 @@ export function termsOf({ model, tools, deliver }: TurnTerms): TurnTerms | undef
   };
 }
 
-/** A reply that is exactly this, apart from surrounding space, is kept and notifies nobody. */
+/** A reply that is exactly this, apart from surrounding space, is kept and causes no notification. */
 export const NOTHING_TO_REPORT = 'NOTHING_TO_REPORT';
 
 export const reportsNothing = (reply: string | undefined): boolean => reply?.trim() === NOTHING_TO_REPORT;

@@ -109,7 +109,7 @@ test('Claude Code gets the model and the tools as arguments, and Codex does not 
   assert.equal(callsIn(home).length, 1);
 });
 
-test('a result reaches the named channel once, and a turn with nothing to report reaches nobody and is kept', async (t) => {
+test('a result reaches the named channel once, and a turn with nothing to report sends no notification and is kept', async (t) => {
   const { daemons, neo, conversationOf } = await open(
     t,
     saying('\nNOTHING_TO_REPORT '),

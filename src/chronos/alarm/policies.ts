@@ -28,7 +28,7 @@ export const TURNS_READ = 50;
 export type AlarmTurns = {
   /** The turn that runs longest, and when it counts as over unless it is reported again. */
   readonly running: { readonly fireId: string; readonly scheduledFor: number; readonly until: number } | undefined;
-  /** The end of the latest turn that is over; `-Infinity` without one. */
+  /** The end of the latest turn that has ended; `-Infinity` without one. */
   readonly endedAt: number;
 };
 

@@ -59,6 +59,6 @@ export async function rotate(
   if (await isDone()) return answer(true);
   throw new ReveilleError(
     'forbidden',
-    `this key is not accepted for ${label}: it is unknown, or was revoked or replaced by another key before; if you did not do that, ask an operator to revoke all keys of the label ("reveille agent revoke --label ${label}") and to enrol yours`,
+    `this key is not accepted for ${label}: it is unknown, or was revoked or replaced by another key before. If you did not do that, ask an operator to revoke all keys of the label ("reveille agent revoke --label ${label}") and to enrol yours`,
   );
 }

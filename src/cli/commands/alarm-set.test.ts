@@ -75,7 +75,7 @@ test('an impossible option is refused with the flag, the value and the remedy', 
   const broken = join(folder, 'broken');
   writeFileSync(broken, '{');
   const cases: [message: string | undefined, flags: SetFlags, said: RegExp][] = [
-    ['m', {}, /write it after the message, such as "tomorrow 9am".* or give --in, --at or --cron/],
+    ['m', {}, /write it after the message, such as "tomorrow 9am".* or give --in, --at, --cron or --rrule/],
     ['m', { in: '1m', at: '2036-01-01T00:00:00Z' }, /--in and --at exclude each other/],
     ['m', { in: '1m', at: '2036-01-01T00:00:00Z', cron: '@daily' }, /--in and --at and --cron exclude/],
     ['m', { in: '10' }, /--in must be a duration such as 90s, 10m.* \(got "10"\)/],

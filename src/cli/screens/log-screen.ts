@@ -15,7 +15,7 @@ const NARROWEST = 20;
 /** Shorter start times of a machine are not mentioned. */
 const NOTICED_MS = 1000;
 
-/** A reply that notifies nobody. */
+/** A reply that causes no notification. */
 export const NOTHING_TEXT = 'nothing to report';
 
 /** The agent's reply, wrapped, with a bar beside each line. */

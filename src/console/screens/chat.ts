@@ -81,7 +81,7 @@ function sender({ origin, set_by, label, late_because }: TurnView): Html {
   return html`${icon(ALARM_ICON)}${name}${by}${late}`;
 }
 
-/** A reply that notified nobody is shown dimmed. */
+/** A reply without a notification is shown dimmed. */
 export const replyText = (reply: string | undefined): Html =>
   reportsNothing(reply) ? html`<p class="dim">Nothing to report</p>` : markdown(reply ?? '');
 

@@ -73,7 +73,7 @@ async function openUnderTest(): Promise<StoreUnderTest> {
   };
 }
 
-if (missing === undefined) describeStore('Citus', openUnderTest);
+if (missing === undefined) describeStore('Citus', openUnderTest, { moves: false });
 else test('the alarm store on Citus', { skip: missing }, () => {});
 
 /** The condition that every statement about due alarms contains. */

@@ -158,3 +158,13 @@ export function moveContract(open: OpenStore): void {
     });
   });
 }
+
+/** A store on several servers moves nothing. */
+export function noMoveContract(open: OpenStore): void {
+  test('refuses to move alarms, with the remedy', async (t) => {
+    const { store } = await openFor(t, open);
+    const { alarm } = await createDue(store, NOW + 1000);
+    await assert.rejects(store.moveAlarms(MOVE), /enrol a new key for their label instead/);
+    assert.ok(await store.get(ADA, alarm.id));
+  });
+}

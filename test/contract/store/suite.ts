@@ -11,7 +11,7 @@ import { directContract } from './direct.ts';
 import { durabilityContract } from './durability.ts';
 import { findContract } from './find.ts';
 import { getContract, listContract } from './get-list.ts';
-import { moveContract } from './move.ts';
+import { moveContract, noMoveContract } from './move.ts';
 import { nextDueContract } from './next-due.ts';
 import { nonceContract } from './nonces.ts';
 import { ownerContract } from './owners.ts';
@@ -26,8 +26,9 @@ import { updateContract } from './update.ts';
  *
  * @param name of the implementation
  * @param open makes a new, empty store for each test
+ * @param options.moves whether alarms can move to another owner
  */
-export function describeStore(name: string, open: OpenStore): void {
+export function describeStore(name: string, open: OpenStore, { moves = true } = {}): void {
   describe(`the alarm store on ${name}`, () => {
     createContract(open);
     getContract(open);
@@ -46,7 +47,8 @@ export function describeStore(name: string, open: OpenStore): void {
     nonceContract(open);
     agentKeyContract(open);
     ownerContract(open);
-    moveContract(open);
+    if (moves) moveContract(open);
+    else noMoveContract(open);
     boundsContract(open);
     policyContract(open);
     durabilityContract(open);

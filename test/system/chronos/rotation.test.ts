@@ -71,7 +71,7 @@ test('a repeated request, and a new one for the same two keys, are answered as d
   }
 });
 
-test('the first rotation of a key wins; the thief with the same key is refused and told so', async (t) => {
+test('the first rotation of a key wins; the thief with the same key is refused with the reason', async (t) => {
   const bench = await createHttpBench(t);
   const old = await bench.agent('ada');
   const successors = Array.from({ length: 8 }, () => agentIdentity('ada', generateKey()));

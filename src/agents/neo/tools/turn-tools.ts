@@ -1,4 +1,4 @@
-/** The tools of one turn: all of the agent, or those that its alarm names. */
+/** The tools of one turn: all of the agent, or the named ones of its alarm. */
 import type { Turn } from '../../../turns/turn.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
 import { CORE_EXECUTE } from './own-functions.ts';

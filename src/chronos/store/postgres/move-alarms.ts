@@ -15,7 +15,7 @@ const NEXT = statement(
   ORDER BY alarm_id LIMIT ${MOVE_STEP} FOR UPDATE`,
 );
 
-/** Claims pass over locked rows. Triggers are added only by those who have the row of the alarm. */
+/** Claims pass over locked rows. Triggers are added only by a holder of the row of the alarm. */
 const LOCK_TRIGGERS = statement(
   'move_lock',
   `
