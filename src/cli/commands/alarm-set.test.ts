@@ -80,7 +80,9 @@ test('an impossible option is refused with the flag, the value and the remedy', 
     ['m', { in: '1m', at: '2036-01-01T00:00:00Z', cron: '@daily' }, /--in and --at and --cron exclude/],
     ['m', { in: '10' }, /--in must be a duration such as 90s, 10m.* \(got "10"\)/],
     ['m', { in: '500ms' }, /--in must be at least 1s \(got "500ms"\)/],
-    ['m', { at: 'tomorrow' }, /--at: "tomorrow" does not have a time of day; write "tomorrow at 9:00"/],
+    ['m', { at: 'tomorrow at 7' }, /--at: "at 7" can be two times; write "tomorrow at 7:00" or/],
+    ['m', { rrule: 'every monday at 9' }, /--rrule must be rules of RFC 5545/],
+    ['m', { rrule: 'RRULE:FREQ=OFTEN' }, /--rrule: FREQ must be one of/],
     ['m', { at: 'every day at 9:00' }, /--at must be one instant; write "every day at 9:00" after the message/],
     ['m', { at: '2036-02-30T00:00:00Z' }, /--at: .*no day 30|--at: .*not understood/],
     ['m', { in: '1m', zone: 'UTC' }, /--zone needs a time of day; omit it/],
@@ -88,6 +90,11 @@ test('an impossible option is refused with the flag, the value and the remedy', 
     ['m', { cron: 'tomorrow 9am' }, /--cron must be a schedule/],
     ['m', { at: '2036-01-01T00:00:00Z', times: '3' }, /--times needs a series/],
     ['m', { cron: '@daily', times: '0' }, /--times must be a whole number from 1/],
+    [
+      'm',
+      { cron: '@daily', until: 'friday' },
+      /--until: "friday" does not have a time of day; write "friday at 18:00"/,
+    ],
     ['m', { cron: '@daily', until: 'never' }, /--until: "never" is not understood/],
     ['m', { in: '1m', maxFailures: '1001' }, /--max-failures must be a whole number from 1 to 1000 \(got "1001"\)/],
     ['m', { in: '1m', maxLateness: 'soon' }, /--max-lateness must be a duration/],
@@ -118,6 +125,7 @@ test("a time is read as people type it, in the user's zone", () => {
   const once = { kind: 'once', fire_at, wake_message: 'm' };
   assert.deepEqual(set('m', {}, 'tomorrow 9am'), once);
   assert.deepEqual(set('m', { at: 'tomorrow 9am' }), once);
+  assert.deepEqual(set('m', { at: 'tomorrow' }), once);
   assert.deepEqual(set('m', { at: '2026-11-23T09:00' }), once);
   assert.deepEqual(set('m', { at: 'today 5pm', zone: 'Asia/Tokyo' }), once);
   assert.deepEqual(set('m', { in: '2 hours' }), { kind: 'once', delay_seconds: 7200, wake_message: 'm' });

@@ -159,6 +159,8 @@ export function whenOf(flags: WhenFlags, typed: Typed, words?: string, command: 
 function instantOf(flag: string, text: string, zone: string | undefined, typed: Typed): string {
   if (parseInstant(text) !== undefined) return text;
   const reading = readingOf(flag, text, zone === undefined ? {} : { zone }, typed);
+  if (reading.kind === 'instant' && reading.assumed !== undefined)
+    throw new UsageError(`${flag}: "${text}" does not have a time of day; write "${text} at 18:00"`);
   if (reading.kind === 'instant') return formatInstant(reading.at);
   throw new UsageError(`${flag} must be an instant, such as ${flag} "2026-12-31 18:00" (got ${JSON.stringify(text)})`);
 }

@@ -194,7 +194,7 @@ function payloadOf(text: string): RawJson {
 
 function instantIn(title: string, text: string, draft: Draft, here: LocalContext): string {
   const reading = readTyped(text, draft.zone, here);
-  if (reading.kind === 'instant') return formatInstant(reading.at);
+  if (reading.kind === 'instant' && reading.assumed === undefined) return formatInstant(reading.at);
   throw new ReveilleError('invalid_request', `${title} must be a time such as 2026-12-31 18:00`);
 }
 

@@ -1,17 +1,19 @@
 /** The meaning of a phrase that names one instant: `tomorrow 9am`, `in 3 days at 9am`. Pure. */
-import type { Day, Parts } from './parts.ts';
-import { type PhraseContext, PhraseError, type Reading } from './reading.ts';
+import { type Day, type DayOfMonth, isDayOf, type Parts } from './parts.ts';
+import { DEFAULT_HOURS, type PhraseContext, PhraseError, type PhraseHours, type Reading } from './reading.ts';
 import {
   calendarDay,
+  clockText,
   DAY_MS,
   dayOf,
+  endOfDay,
   formatWall,
   HOUR_MS,
   instantOf,
   MINUTE_MS,
-  noTime,
   SECOND_MS,
   timeOfDay,
+  usualTime,
   wallOf,
 } from './time-of-day.ts';
 import { MONTHS, type Unit, WEEKDAYS } from './vocabulary.ts';
@@ -97,7 +99,7 @@ function addMonths(text: string, wall: number, months: number): number {
 }
 
 /** `in 2 hours`, `in 3 days at 9am`. */
-export function relativeOf(text: string, parts: Parts, { now, zone }: PhraseContext): Reading {
+export function relativeOf(text: string, parts: Parts, { now, zone, hours = DEFAULT_HOURS }: PhraseContext): Reading {
   const { ahead = [], times, halfDay } = parts;
   if (parts.day !== undefined || parts.monthDays.length > 0)
     throw new PhraseError(`"${text}" has a duration and a day; use only one of them`);
@@ -121,7 +123,9 @@ export function relativeOf(text: string, parts: Parts, { now, zone }: PhraseCont
   }
   if (times.length > 0 || halfDay !== undefined) {
     if (exactMs > 0) throw new PhraseError(`"${text}" has a duration and a time; use only one of them`);
-    return { kind: 'instant', at: instantOf(dayOf(wall) + onlyTime(text, parts, dayOf(wall)), zone), zone };
+    const [time, assumed] = onlyTime(text, parts, dayOf(wall), hours);
+    const at = instantOf(dayOf(wall) + time, zone);
+    return { kind: 'instant', at, zone, ...(assumed !== undefined && { assumed }) };
   }
   const at = instantOf(wall, zone) + exactMs;
   const days = ahead.every(({ unit }) => unit === 'day' || unit === 'week' || EXACT_MS[unit] !== undefined);
@@ -138,31 +142,103 @@ export function relativeOf(text: string, parts: Parts, { now, zone }: PhraseCont
   return { kind: 'instant', at: Math.round(at / SECOND_MS) * SECOND_MS, zone };
 }
 
-/** The phrase's single time of day, in milliseconds since midnight. */
-function onlyTime(text: string, { times, halfDay }: Parts, day: number): number {
+/** The phrase's time of day, in milliseconds since midnight, and whether the phrase left it open. */
+function onlyTime(
+  text: string,
+  { times, halfDay }: Parts,
+  day: number,
+  hours: PhraseHours,
+): [time: number, assumed?: string] {
   const [time] = times;
-  if (time === undefined) throw noTime(text, halfDay);
+  if (time === undefined) {
+    const usual = usualTime(halfDay, hours);
+    return [timeOfDay(usual, undefined), `at ${clockText(usual)}, because no time was given`];
+  }
   if (times.length > 1) throw new PhraseError(`"${text}" names several times; an alarm that fires once has one time`);
+  if (time.as === 'end of day') {
+    const end = endOfDay(hours, new Date(day).getUTCDay());
+    return [timeOfDay(end, undefined), `at ${clockText(end)}, the end of the day`];
+  }
   if (time.as === 'midnight')
     throw new PhraseError('"midnight" can be the beginning or the end of that day', [
       formatWall(day),
       formatWall(day + DAY_MS),
     ]);
-  return timeOfDay(time, halfDay);
+  return [timeOfDay(time, halfDay)];
 }
 
-/** The last day of the phrase's month, as a wall time. */
-function monthEndOf({ month, monthsAhead }: Extract<Day, { kind: 'month end' }>, now: number, time: number): number {
+/** A day of the month that begins at a wall time. */
+function dayInMonth({ nth, of }: DayOfMonth, month: Date): number {
+  const [year, index] = [month.getUTCFullYear(), month.getUTCMonth()];
+  const step = nth < 0 ? -DAY_MS : DAY_MS;
+  let day = nth < 0 ? Date.UTC(year, index + 1, 0) : Date.UTC(year, index, 1);
+  for (let left = Math.abs(nth); ; day += step) {
+    if (isDayOf(of, day)) left--;
+    if (left === 0) return day;
+  }
+}
+
+const firstOfMonth = (year: number, index: number) => new Date(Date.UTC(year, index, 1));
+
+/** A day of the phrase's month, as a wall time. */
+function monthDayOf(
+  { day, month, monthsAhead }: Extract<Day, { kind: 'in month' }>,
+  now: number,
+  time: number,
+): number {
   const today = new Date(now);
-  const lastDay = (year: number, index: number) => Date.UTC(year, index + 1, 0);
-  if (month === undefined) return lastDay(today.getUTCFullYear(), today.getUTCMonth() + monthsAhead);
-  const coming = lastDay(today.getUTCFullYear(), month - 1);
-  return coming + time > now ? coming : lastDay(today.getUTCFullYear() + 1, month - 1);
+  if (month === undefined)
+    return dayInMonth(day, firstOfMonth(today.getUTCFullYear(), today.getUTCMonth() + monthsAhead));
+  const coming = dayInMonth(day, firstOfMonth(today.getUTCFullYear(), month - 1));
+  return coming + time > now ? coming : dayInMonth(day, firstOfMonth(today.getUTCFullYear() + 1, month - 1));
 }
 
-export function onceOf(text: string, parts: Parts, { now, zone }: PhraseContext): Reading {
+function nextWeekday(now: number): number {
+  let day = dayOf(now) + DAY_MS;
+  while (!isDayOf('weekday', day)) day += DAY_MS;
+  return day;
+}
+
+/** The day of a phrase, as a wall time. @param time its time of day, by which a day in the past is recognised */
+function wallDay(text: string, day: Day, now: number, time: number): number {
+  switch (day.kind) {
+    case 'offset':
+      return dayOf(now) + day.days * DAY_MS;
+    case 'date':
+      return dateOf(text, day, now, time);
+    case 'in month':
+      return monthDayOf(day, now, time);
+    case 'weekday':
+      return weekdayOf(text, day, now, time);
+    case 'next weekday':
+      return nextWeekday(now);
+    case 'next': {
+      const today = new Date(now);
+      const [year, month] = [today.getUTCFullYear(), today.getUTCMonth()];
+      return day.unit === 'year' ? Date.UTC(year + 1, 0, 1) : Date.UTC(year, month + 1, 1);
+    }
+  }
+}
+
+/** What a phrase left open: `on Monday at 09:00, because no day or time was given`. */
+function assumedOf(day: Day | undefined, wall: number, assumed: string | undefined): string | undefined {
+  const named =
+    day?.kind === 'next'
+      ? `on the 1st`
+      : day?.kind === 'weekday' && day.isAssumed
+        ? `on ${WEEKDAYS[new Date(wall).getUTCDay()]![0]!.toUpperCase()}${WEEKDAYS[new Date(wall).getUTCDay()]!.slice(1)}`
+        : undefined;
+  if (named === undefined) return assumed;
+  if (assumed === undefined || !assumed.endsWith('no time was given')) return `${named}, because no day was given`;
+  return `${named} ${assumed.replace('no time', 'no day or time')}`;
+}
+
+export function onceOf(text: string, parts: Parts, { now, zone, hours = DEFAULT_HOURS }: PhraseContext): Reading {
   const wallNow = wallOf(now, zone);
-  const { day, times } = parts;
+  const { times } = parts;
+  const isEndOfDay = times.length === 1 && times[0]!.as === 'end of day';
+  // `end of day` is that of today, and not of tomorrow when it has passed.
+  const day = parts.day ?? (isEndOfDay ? ({ kind: 'offset', days: 0, word: 'today' } as const) : undefined);
   if (parts.monthDays.length > 0) {
     const [date] = parts.monthDays as [number];
     const coming = new Date(wallNow);
@@ -176,29 +252,27 @@ export function onceOf(text: string, parts: Parts, { now, zone }: PhraseContext)
   const isMidnightAlone = times.length === 1 && times[0]!.as === 'midnight';
   const isTonight = day === undefined || (day.kind === 'offset' && day.word === 'tonight');
   if (isMidnightAlone && isTonight) return { kind: 'instant', at: instantOf(dayOf(wallNow) + DAY_MS, zone), zone };
+  const instant = (wall: number, assumed: string | undefined): Reading => ({
+    ...{ kind: 'instant', at: instantOf(wall, zone), zone },
+    ...(assumed !== undefined && { assumed }),
+  });
   if (day === undefined) {
-    const time = onlyTime(text, parts, dayOf(wallNow));
+    const [time, assumed] = onlyTime(text, parts, dayOf(wallNow), hours);
     const today = dayOf(wallNow) + time;
-    return { kind: 'instant', at: instantOf(today > wallNow ? today : today + DAY_MS, zone), zone };
+    return instant(today > wallNow ? today : today + DAY_MS, assumed);
   }
-  const wallDay = (time: number): number => {
-    if (day.kind === 'offset') return dayOf(wallNow) + day.days * DAY_MS;
-    if (day.kind === 'date') return dateOf(text, day, wallNow, time);
-    if (day.kind === 'month end') return monthEndOf(day, wallNow, time);
-    return weekdayOf(text, day, wallNow, time);
-  };
-  if (times.length === 0) throw noTime(text, parts.halfDay);
-  const early = times.length === 1 && times[0]!.as !== 'midnight' ? timeOfDay(times[0]!, parts.halfDay) : 0;
-  const wall = wallDay(early) + onlyTime(text, parts, wallDay(early));
+  const early = isMidnightAlone ? 0 : onlyTime(text, parts, dayOf(wallNow), hours)[0];
+  const found = wallDay(text, day, wallNow, early);
+  const [time, assumed] = onlyTime(text, parts, found, hours);
+  const wall = found + time;
   if (wall <= wallNow) {
-    const time = wall - dayOf(wall);
     const later =
-      day.kind === 'month end'
-        ? [formatWall(monthEndOf({ kind: 'month end', monthsAhead: day.monthsAhead + 1 }, wallNow, time) + time)]
+      day.kind === 'in month'
+        ? [formatWall(monthDayOf({ ...day, monthsAhead: day.monthsAhead + 1 }, wallNow, time) + time)]
         : day.kind === 'offset' && day.days === 0
           ? [formatWall(wall + DAY_MS)]
           : [];
     throw new PhraseError(`"${text}" has passed: it is ${formatWall(wallNow)} in ${zone}`, later);
   }
-  return { kind: 'instant', at: instantOf(wall, zone), zone };
+  return instant(wall, assumedOf(day, wall, assumed));
 }

@@ -1,14 +1,34 @@
 /** The parts of a phrase, before they are combined. */
 import { PhraseError } from './reading.ts';
 import { calendarDay, type HalfDay, type Time } from './time-of-day.ts';
-import { MONTHS, type Unit } from './vocabulary.ts';
+import { MONTHS, type RepeatUnit, type Unit } from './vocabulary.ts';
 
 export type Day =
   | { readonly kind: 'offset'; readonly days: number; readonly word: string }
-  | { readonly kind: 'weekday'; readonly weekday: number; readonly week?: 'this' | 'next' | 'coming' | 'next week' }
+  | {
+      readonly kind: 'weekday';
+      readonly weekday: number;
+      readonly week?: 'this' | 'next' | 'coming' | 'next week';
+      /** `next week` is its Monday. */
+      readonly isAssumed?: true;
+    }
   | { readonly kind: 'date'; readonly year?: number; readonly month: number; readonly day: number }
-  /** The last day of a month: by the month's number (1 to 12), or a number of months after the current one. */
-  | { readonly kind: 'month end'; readonly month?: number; readonly monthsAhead: number };
+  /** The last day, or the second Friday, of a month: by its number (1 to 12), or so many months after the current one. */
+  | { readonly kind: 'in month'; readonly day: DayOfMonth; readonly month?: number; readonly monthsAhead: number }
+  /** The first day of the next month, or of the next year. */
+  | { readonly kind: 'next'; readonly unit: 'month' | 'year' }
+  /** The next Monday to Friday. */
+  | { readonly kind: 'next weekday' };
+
+/** A position within a month, from its end if negative: of all days, of Mondays to Fridays, or of one weekday. */
+export type DayOfMonth = { readonly nth: number; readonly of: 'day' | 'weekday' | number };
+
+/** Whether a day, as a wall time, is one of those. */
+export function isDayOf(of: DayOfMonth['of'], wall: number): boolean {
+  const weekday = new Date(wall).getUTCDay();
+  if (of === 'weekday') return weekday >= 1 && weekday <= 5;
+  return of === 'day' || of === weekday;
+}
 
 /**
  * The day of a date in digits: `2026-12-24`, `24.12.`, `12/24/2026`; `undefined` for any other word.
@@ -44,9 +64,13 @@ export class Parts {
   halfDay: HalfDay | undefined;
   /** `in 2 hours and 5 minutes`. */
   ahead: { readonly amount: number; readonly unit: Unit }[] | undefined;
-  repeat: { readonly amount: number; readonly unit: Unit; readonly word: string } | undefined;
+  repeat: { readonly amount: number; readonly unit: RepeatUnit; readonly word: string } | undefined;
+  /** Of `three times a day`. */
+  perDay: number | undefined;
   readonly weekdays = new Set<number>();
   readonly monthDays: number[] = [];
+  /** Of `the last friday of every month`. */
+  readonly daysOfMonth: DayOfMonth[] = [];
   /** Whole hours, both included. */
   hours: { readonly from: number; readonly to: number } | undefined;
   /** Of `every hour at :15`. */

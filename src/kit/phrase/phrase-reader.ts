@@ -3,7 +3,7 @@
  * not combine the parts. Pure.
  */
 import { nearestOf } from '../../wire/edit-distance.ts';
-import { type Day, dayInDigits, Parts } from './parts.ts';
+import { type Day, type DayOfMonth, dayInDigits, Parts } from './parts.ts';
 import { PhraseError } from './reading.ts';
 import { type HalfDay, hourOf } from './time-of-day.ts';
 import { Tokens } from './tokens.ts';
@@ -15,6 +15,10 @@ import {
   KNOWN_WORDS,
   MONTH_WORDS,
   MONTHS,
+  ORDINALS,
+  type RepeatUnit,
+  SUN_WORDS,
+  UNITS,
   type Unit,
   WEEKDAY_WORDS,
   WEEKDAYS,
@@ -30,6 +34,8 @@ export class PhraseReader {
   #order = '';
   /** Number of times before the part of the day. */
   #timesBeforeHalf = 0;
+  /** Whether days of the week are what makes it a series. */
+  #hasImpliedWeek = false;
 
   constructor(text: string) {
     this.#text = text;
@@ -39,6 +45,7 @@ export class PhraseReader {
   read(): Parts {
     while (!this.#tokens.isAtEnd()) {
       if (this.#tokens.accept(',', 'and', '@', "o'clock", 'on', 'at')) continue;
+      if (this.#endOfDay() || this.#timesPerDay()) continue;
       if (this.#every() || this.#ahead() || this.#hours() || this.#date() || this.#dayWord() || this.#half()) continue;
       if (this.#monthDay() || this.#bareDuration() || this.#time()) continue;
       if (this.#tokens.accept('the', 'of')) continue;
@@ -63,9 +70,14 @@ export class PhraseReader {
     if (ABBREVIATIONS.has(word))
       return new PhraseError(`"${text}" can be more than one time zone; use one such as America/New_York, or UTC`);
     if (word === 'now') return new PhraseError('an alarm needs a future time', ['in 1 second']);
-    const ordinals = ['first', 'second', 'third', 'fourth', 'last'];
-    if (ordinals.includes(word) && WEEKDAY_WORDS.has(this.#tokens.word(1)))
-      return new PhraseError(`"${this.#text}": a series cannot select one ${this.#tokens.word(1)} of a month`);
+    if (Object.hasOwn(SUN_WORDS, word))
+      return new PhraseError(
+        `"${text}" differs each day and place, so an alarm needs a time`,
+        [`at ${SUN_WORDS[word]}`],
+        {
+          replaces: new RegExp(`(?:\\bat )?\\b${word}\\b`, 'i'),
+        },
+      );
     if (word === 'yesterday' || word === 'ago' || word === 'last') return hasPassed(this.#text);
     const nearest = /^\p{L}{3,}$/u.test(word) ? nearestOf(word, KNOWN_WORDS) : undefined;
     if (nearest !== undefined && nearest !== word)
@@ -84,9 +96,13 @@ export class PhraseReader {
     return true;
   }
 
-  #setRepeat(amount: number, unit: Unit, word: string): true {
-    if (this.parts.repeat !== undefined) throw new PhraseError(`"${this.#text}" has two frequencies; write only one`);
+  #setRepeat(amount: number, unit: RepeatUnit, word: string): true {
+    // `weekdays every 2 hours`: the days of the week are those of the hours.
+    const isDaysOnly = this.#hasImpliedWeek && (unit === 'hour' || unit === 'minute');
+    if (this.parts.repeat !== undefined && !isDaysOnly)
+      throw new PhraseError(`"${this.#text}" has two frequencies; write only one`);
     this.parts.repeat = { amount, unit, word };
+    this.#hasImpliedWeek = false;
     return true;
   }
 
@@ -149,28 +165,56 @@ export class PhraseReader {
     const weekdays = this.#daysOfWeek(isEvery);
     if (weekdays !== undefined) return this.#onWeekdays(weekdays);
     if (!isEvery) return false;
-    if (this.#monthEnd()) return this.parts.repeat !== undefined || this.#setRepeat(1, 'month', 'month');
+    if (this.#dayInMonth(true)) return true;
     if (Object.hasOwn(HALF_DAYS, this.#tokens.word())) {
       // The part of the day is parsed again for the hour.
       return this.#setRepeat(1, 'day', this.#tokens.word());
     }
-    const isOther = this.#tokens.accept('other', 'second');
-    const amount = isOther ? 2 : this.#tokens.number();
-    const unit = this.#tokens.unit(amount === undefined || isOther ? 0 : 1);
+    const isSecond = this.#other();
+    // `every half hour`, `every half an hour`.
+    if (this.#tokens.word() === 'half') {
+      const skip = ['a', 'an'].includes(this.#tokens.word(1)) ? 2 : 1;
+      if (this.#tokens.word(skip) !== 'hour') throw this.#unknown();
+      this.#tokens.at += skip + 1;
+      return this.#setRepeat(30, 'minute', 'minute');
+    }
+    const amount = isSecond ? 2 : this.#tokens.number();
+    const ahead = amount === undefined || isSecond ? 0 : 1;
+    const quarter = ['quarter', 'quarters'].includes(this.#tokens.word(ahead)) ? 'quarter' : undefined;
+    const unit = quarter ?? this.#tokens.unit(ahead);
     if (unit !== undefined) {
-      this.#tokens.at += amount === undefined || isOther ? 1 : 2;
+      this.#tokens.at += ahead + 1;
       return this.#setRepeat(amount ?? 1, unit, unit);
     }
-    if (isOther)
-      throw new PhraseError(`"${this.#text}" is not possible on the calendar: a series cannot skip days or weeks`);
+    if (isSecond) {
+      const days = this.#daysOfWeek(true);
+      if (days === undefined || days === DAY_GROUPS.weekday)
+        throw new PhraseError(
+          `"${this.#text}" does not say which days; write them, as in "every other monday at 9:00"`,
+        );
+      this.#setRepeat(2, 'week', 'week');
+      return this.#onWeekdays(days);
+    }
     // `every 24 december`, `every 1st of the month`.
     const before = this.#tokens.at;
     if (this.#date()) return this.#setRepeat(1, 'year', 'year');
     this.#tokens.at = before;
-    if (this.#monthDay()) return this.#setRepeat(1, 'month', 'month');
+    if (this.#monthDay()) return this.parts.repeat !== undefined || this.#setRepeat(1, 'month', 'month');
     if (this.#tokens.isAtEnd())
       throw new PhraseError(`"${this.#text}" does not have a frequency`, ['every day at 9:00', 'every hour']);
     throw this.#unknown();
+  }
+
+  /** `other`, or `second` before a word that it counts: `every second` is a unit. */
+  #other(): boolean {
+    if (this.#tokens.accept('other')) return true;
+    const length =
+      this.#tokens.word() === 'second' ? 1 : /^2nd$/.test(this.#tokens.word() + this.#tokens.word(1)) ? 2 : 0;
+    const counted = this.#tokens.word(length);
+    const isCounted = Object.hasOwn(UNITS, counted) || WEEKDAY_WORDS.has(counted) || Object.hasOwn(DAY_GROUPS, counted);
+    if (length === 0 || !isCounted) return false;
+    this.#tokens.at += length;
+    return true;
   }
 
   /** `weekday`, `monday and friday` after `every`; `weekdays`, `mondays and fridays` without it. */
@@ -192,7 +236,10 @@ export class PhraseReader {
   #onWeekdays(weekdays: readonly number[]): true {
     for (const weekday of weekdays) this.parts.weekdays.add(weekday);
     this.#saw('D');
-    return this.parts.repeat === undefined ? this.#setRepeat(1, 'week', 'week') : true;
+    if (this.parts.repeat !== undefined) return true;
+    this.#setRepeat(1, 'week', 'week');
+    this.#hasImpliedWeek = true;
+    return true;
   }
 
   /** The days after a first one: `, wednesday and friday`, `to friday`. */
@@ -229,8 +276,11 @@ export class PhraseReader {
     }
     if (this.parts.hours !== undefined)
       throw new PhraseError(`"${this.#text}" has two ranges of hours; write only one`);
-    if (from.minute !== 0 || to.minute !== 0)
-      throw new PhraseError(`"${this.#text}": a range of hours begins and ends at a whole hour, as in "from 9 to 17"`);
+    if (from.minute !== to.minute)
+      throw new PhraseError(
+        `"${this.#text}": a range of hours begins and ends at the same minute, as in "from 9:30 to 17:30"`,
+      );
+    if (from.minute !== 0) this.parts.minutePast = from.minute;
     const [first, last] = [from, to].map((time) => (time.as === 'bare' ? time.hour : hourOf(time, undefined))) as [
       number,
       number,
@@ -252,7 +302,7 @@ export class PhraseReader {
 
   #dayWord(): boolean {
     const word = this.#tokens.word();
-    if (this.#monthEnd()) return true;
+    if (this.#dayInMonth(false) || this.#nextPeriod()) return true;
     if (word === 'today' || word === 'tomorrow') {
       this.#tokens.at++;
       return this.#setDay({ kind: 'offset', days: word === 'today' ? 0 : 1, word });
@@ -278,7 +328,7 @@ export class PhraseReader {
       const isRange = ['to', 'through'].includes(this.#tokens.word()) && WEEKDAY_WORDS.has(this.#tokens.word(1));
       if (isRange && this.parts.repeat === undefined)
         throw new PhraseError(`"${this.#text}" names several days`, [`every ${this.#text}`]);
-      if (!isNamed && ['week', 'hour'].includes(this.parts.repeat?.unit ?? '')) {
+      if (!isNamed && ['week', 'hour', 'minute'].includes(this.parts.repeat?.unit ?? '')) {
         this.#saw('D');
         for (const day of [weekday, ...this.#moreWeekdays(weekday)]) this.parts.weekdays.add(day);
         return true;
@@ -295,26 +345,162 @@ export class PhraseReader {
     return false;
   }
 
-  /** `the last day of this month`, `last day of february`; `last day of every month` is a series. */
-  #monthEnd(): boolean {
+  /** A position within a month, `first` or `2nd`, without its day. */
+  #nth(ahead: number): { nth: number; length: number } | undefined {
+    const word = this.#tokens.word(ahead);
+    if (Object.hasOwn(ORDINALS, word)) return { nth: ORDINALS[word]!, length: 1 };
+    const day = this.#tokens.ordinal(ahead);
+    return day?.length === 2 && day.value >= 1 ? { nth: day.value, length: 2 } : undefined;
+  }
+
+  /** `day`, `weekday` or a day of the week. */
+  #dayKind(word: string): DayOfMonth['of'] | undefined {
+    if (word === 'day') return 'day';
+    if (word === 'weekday' || word === 'workday') return 'weekday';
+    return WEEKDAY_WORDS.get(word);
+  }
+
+  /**
+   * `the last day of this month`, `last friday of february`; a series with `of the month` and `of every quarter`, or
+   * after `every month` and `every`.
+   */
+  #dayInMonth(isEvery: boolean): boolean {
+    const start = this.#tokens.at;
     const skip = this.#tokens.word() === 'the' ? 1 : 0;
-    if (this.#tokens.word(skip) !== 'last' || this.#tokens.word(skip + 1) !== 'day') return false;
-    this.#tokens.at += skip + 2;
-    const isRepeated = this.parts.repeat?.unit === 'month';
-    const word = this.#tokens.accept('of') ? this.#tokens.word() : '';
+    const position = this.#nth(skip);
+    const of = position && this.#dayKind(this.#tokens.word(skip + position.length));
+    if (position === undefined || of === undefined) return false;
+    const { nth } = position;
+    this.#tokens.at += skip + position.length + 1;
+    const day: DayOfMonth = { nth, of };
+    const words = () => this.#tokens.writtenSince(start);
+    const word = this.#tokens.accept('of', 'in') ? this.#tokens.word() : '';
+    const unit = this.#tokens.word(1);
     const month = MONTH_WORDS.get(word);
     if (month !== undefined) {
       this.#tokens.at++;
-      return this.#setDay({ kind: 'month end', month: month + 1, monthsAhead: 0 });
+      this.#refuseFifth(nth, of);
+      return this.#setDay({ kind: 'in month', day, month: month + 1, monthsAhead: 0 });
     }
-    const isMonth = ['the', 'this', 'next', 'every', 'each'].includes(word) && this.#tokens.word(1) === 'month';
-    if (isMonth) this.#tokens.at += 2;
-    else if (!isRepeated)
-      throw new PhraseError(`"${this.#text}" does not name the month of the last day`, ['last day of this month'], {
-        replaces: /(?:the )?last day(?: of)?/i,
-      });
-    if (word === 'every' || word === 'each') this.#setRepeat(1, 'month', 'month');
-    return this.#setDay({ kind: 'month end', monthsAhead: word === 'next' ? 1 : 0 });
+    if (['this', 'next'].includes(word) && unit === 'month') {
+      this.#tokens.at += 2;
+      this.#refuseFifth(nth, of);
+      return this.#setDay({ kind: 'in month', day, monthsAhead: word === 'next' ? 1 : 0 });
+    }
+    const repeated = this.parts.repeat?.unit;
+    if (['the', 'every', 'each'].includes(word) && (unit === 'month' || unit === 'quarter')) {
+      this.#tokens.at += 2;
+      if (repeated === undefined) this.#setRepeat(1, unit, unit);
+      else if (repeated !== unit) this.#setRepeat(1, unit, unit);
+      return this.#addDayOfMonth(day);
+    }
+    if (word !== '') throw this.#unknown();
+    if (repeated === 'month' || repeated === 'quarter') return this.#addDayOfMonth(day);
+    // `every second friday` is every other one; `every 3rd friday` may be one of the month.
+    if (isEvery && nth === 2) {
+      this.#tokens.at = start;
+      return false;
+    }
+    if (isEvery && nth > 2)
+      throw new PhraseError(
+        `"${this.#text}" can be one of each month, or one of ${nth} in a row`,
+        [`${this.#written(start)} of every month`, `every ${nth} ${this.#unitOf(of, start)}`],
+        { replaces: this.#tokens.writtenSince(start - 1) },
+      );
+    if (isEvery) {
+      this.#setRepeat(1, 'month', 'month');
+      return this.#addDayOfMonth(day);
+    }
+    if (nth === -1 && of !== 'day') {
+      this.#tokens.at = start;
+      return false;
+    }
+    const written = this.#written(start);
+    throw new PhraseError(
+      `"${this.#text}" does not name the month of "${written}"`,
+      [`${written} of this month`, `${written} of every month`],
+      { replaces: words() },
+    );
+  }
+
+  /** The words since one, as typed. */
+  #written(start: number): string {
+    return this.#tokens.textSince(start).replace(/^the /, '');
+  }
+
+  /** `weeks on friday`, `days`. */
+  #unitOf(of: DayOfMonth['of'], start: number): string {
+    if (of === 'day') return 'days';
+    if (of === 'weekday') return 'weeks on weekdays';
+    return `weeks on ${this.#written(start).split(' ').at(-1)}`;
+  }
+
+  #refuseFifth(nth: number, of: DayOfMonth['of']): void {
+    if (of === 'day' ? nth > 28 : nth > (of === 'weekday' ? 20 : 4))
+      throw new PhraseError(`"${this.#text}": not every month has that day; use "last"`);
+  }
+
+  #addDayOfMonth(day: DayOfMonth): true {
+    this.#refuseFifth(day.nth, day.of);
+    if (day.of === 'day' && day.nth > 0) this.parts.monthDays.push(day.nth);
+    else this.parts.daysOfMonth.push(day);
+    this.#saw('D');
+    return true;
+  }
+
+  /** `next week`, `next month`, `next weekday`. */
+  #nextPeriod(): boolean {
+    if (this.#tokens.word() !== 'next') return false;
+    const unit = this.#tokens.word(1);
+    if (unit === 'month' || unit === 'year') {
+      this.#tokens.at += 2;
+      return this.#setDay({ kind: 'next', unit });
+    }
+    if (unit === 'weekday' || unit === 'workday') {
+      this.#tokens.at += 2;
+      return this.#setDay({ kind: 'next weekday' });
+    }
+    if (unit !== 'week') return false;
+    this.#tokens.at += 2;
+    this.#tokens.accept('on');
+    const weekday = WEEKDAY_WORDS.get(this.#tokens.word());
+    if (weekday !== undefined) {
+      this.#tokens.at++;
+      return this.#setDay({ kind: 'weekday', weekday, week: 'next week' });
+    }
+    return this.#setDay({ kind: 'weekday', weekday: 1, week: 'next week', isAssumed: true });
+  }
+
+  /** `end of day`, `eod`. */
+  #endOfDay(): boolean {
+    const skip = this.#tokens.word() === 'the' ? 1 : 0;
+    if (this.#tokens.word() === 'eod') this.#tokens.at++;
+    else if (this.#tokens.word(skip) === 'end' && this.#tokens.word(skip + 1) === 'of') {
+      const isOwn = ['the', 'my'].includes(this.#tokens.word(skip + 2)) ? 1 : 0;
+      if (this.#tokens.word(skip + 2 + isOwn) !== 'day') return false;
+      this.#tokens.at += skip + 3 + isOwn;
+    } else return false;
+    this.parts.times.push({ hour: 0, minute: 0, second: 0, as: 'end of day' });
+    this.#saw('T');
+    return true;
+  }
+
+  /** `twice a day`, `three times a day`. */
+  #timesPerDay(): boolean {
+    const word = this.#tokens.word();
+    const isTimes = this.#tokens.word(1) === 'times';
+    const often = word === 'once' ? 1 : word === 'twice' ? 2 : isTimes ? this.#tokens.number() : undefined;
+    const skip = isTimes ? 2 : 1;
+    if (often === undefined || !['a', 'per', 'every', 'each'].includes(this.#tokens.word(skip))) return false;
+    const unit = this.#tokens.unit(skip + 1);
+    if (unit === undefined) return false;
+    this.#tokens.at += skip + 2;
+    if (often > 1 && unit !== 'day')
+      throw new PhraseError(
+        `"${this.#text}" does not name the days; write them, as in "every monday and thursday at 9:00"`,
+      );
+    this.parts.perDay = often;
+    return this.parts.repeat === undefined ? this.#setRepeat(1, unit, unit) : true;
   }
 
   #setHalf(half: HalfDay): true {
@@ -374,11 +560,13 @@ export class PhraseReader {
     return this.#setDay({ kind: 'date', month: named + 1, day: day.value, ...this.#tokens.year() });
   }
 
-  /** `the 1st`, `the 1st and 15th of the month`; only with its ending. */
+  /** `the 1st`, `the 1st and 15th of the month`; only with its ending, or `the first of the month`. */
   #monthDay(): boolean {
     const skip = this.#tokens.word() === 'the' ? 1 : 0;
-    const day = this.#tokens.ordinal(skip);
-    if (day?.length !== 2) return false;
+    const isFirst = this.#tokens.word(skip) === 'first' && this.#tokens.word(skip + 1) === 'of';
+    const day = isFirst ? { value: 1, length: 1 } : this.#tokens.ordinal(skip);
+    if (!isFirst && day?.length !== 2) return false;
+    if (day === undefined) return false;
     this.#tokens.at += skip + day.length;
     if (day.value < 1 || day.value > 31) throw new PhraseError(`no month has a day ${day.value}`);
     this.parts.monthDays.push(day.value);
@@ -391,7 +579,7 @@ export class PhraseReader {
     ) {
       const isEvery = this.#tokens.word(1) !== 'the';
       this.#tokens.at += 3;
-      if (isEvery) this.#setRepeat(1, 'month', 'month');
+      if (isEvery || this.parts.repeat === undefined) this.#setRepeat(1, 'month', 'month');
     }
     return true;
   }

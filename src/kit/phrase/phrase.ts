@@ -42,7 +42,8 @@ function rulesOf(text: string, zone: string): Reading {
   try {
     parseRecurrence(rrule);
   } catch (thrown) {
-    if (thrown instanceof ReveilleError) throw new PhraseError(thrown.message);
+    // The field and the whole text are known to the reader.
+    if (thrown instanceof ReveilleError) throw new PhraseError(thrown.message.replace(/^rrule: | \(got ".*"\)$/gs, ''));
     throw thrown;
   }
   return { kind: 'series', rrule, zone };
@@ -59,7 +60,7 @@ function read(phrase: string, context: PhraseContext): Reading {
   }
   if (CRON.test(phrase)) return { kind: 'series', cron: phrase, zone: context.zone };
   const parts = new PhraseReader(phrase).read();
-  if (parts.repeat !== undefined) return seriesOf(phrase, parts, context.zone);
+  if (parts.repeat !== undefined) return seriesOf(phrase, parts, context);
   if (parts.ahead !== undefined) return relativeOf(phrase, parts, context);
   return onceOf(phrase, parts, context);
 }

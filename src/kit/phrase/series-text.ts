@@ -33,6 +33,8 @@ function daysOf(day: string, month: string, weekday: string): string | undefined
   if (weekday !== '*' || dates === undefined) return undefined;
   if (month === '*') return `month on day ${joined(dates.map(String))}`;
   const [name, ...more] = numbersOf(month) ?? [];
+  const isQuarterly = month === '1,4,7,10' && dates.length === 1;
+  if (isQuarterly) return `quarter on day ${dates[0]}`;
   const isOneDate = more.length === 0 && dates.length === 1 && name !== undefined && name >= 1 && name <= 12;
   return isOneDate ? `year on ${capital(MONTHS[name - 1]!)} ${dates[0]}` : undefined;
 }
@@ -42,14 +44,23 @@ function fieldText(fields: readonly string[]): string | undefined {
   const days = daysOf(day, month, weekday);
   if (fields.length !== 5 || days === undefined) return undefined;
   const on = days === 'day' ? '' : ` on each ${days}`;
-  const step = /^\*\/(\d+)$/.exec(minute)?.[1];
-  if (step !== undefined && hour === '*') return `every ${step} minutes${on}`;
+  const step = minute === '*' ? '1' : /^\*\/(\d+)$/.exec(minute)?.[1];
+  const [, from, to, hourStep] = /^(\d+)-(\d+)(?:\/(\d+))?$/.exec(hour) ?? [];
+  if (step !== undefined) {
+    const every = step === '1' ? 'every minute' : `every ${step} minutes`;
+    if (hour === '*') return `${every}${on}`;
+    const [first, last] = from === undefined && /^\d+$/.test(hour) ? [hour, hour] : [from, to];
+    if (first === undefined || hourStep !== undefined || 60 % Number(step) !== 0) return undefined;
+    return `${every} from ${two(first)}:00 to ${two(last!)}:${two(60 - Number(step))}${on}`;
+  }
   if (!/^\d+$/.test(minute)) return undefined;
-  if (hour === '*') return `every hour at :${two(minute)}${on}`;
-  const [, from, to] = /^(\d+)-(\d+)$/.exec(hour) ?? [];
-  if (from !== undefined) return `every hour from ${two(from)}:${two(minute)} to ${two(to!)}:${two(minute)}${on}`;
-  const hours = numbersOf(hour);
-  return hours && `every ${days} at ${joined(hours.map((each) => `${two(each)}:${two(minute)}`))}`;
+  const hours = (number: string | undefined) => (number === undefined ? 'hour' : `${number} hours`);
+  const everyStep = /^\*\/(\d+)$/.exec(hour)?.[1];
+  if (hour === '*' || everyStep !== undefined) return `every ${hours(everyStep)} at :${two(minute)}${on}`;
+  if (from !== undefined)
+    return `every ${hours(hourStep)} from ${two(from)}:${two(minute)} to ${two(to!)}:${two(minute)}${on}`;
+  const times = numbersOf(hour);
+  return times && `every ${days} at ${joined(times.map((each) => `${two(each)}:${two(minute)}`))}`;
 }
 
 /**

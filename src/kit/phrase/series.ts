@@ -1,18 +1,74 @@
-/** The meaning of a phrase that repeats, as a cron expression: `every weekday at 9`. Pure. */
-import type { Parts } from './parts.ts';
-import { PhraseError, type Reading } from './reading.ts';
-import { calendarDay, hourOf, noTime } from './time-of-day.ts';
-import { MONTHS, type Unit } from './vocabulary.ts';
+/** The meaning of a phrase that repeats: cron fields if they can express it, else a rule of RFC 5545. Pure. */
+import { type DayOfMonth, isDayOf, type Parts } from './parts.ts';
+import { DEFAULT_HOURS, type PhraseContext, PhraseError, type PhraseHours, type Reading } from './reading.ts';
+import {
+  calendarDay,
+  clockText,
+  DAY_MS,
+  dayOf,
+  endOfDay,
+  HOUR_MS,
+  hourOf,
+  MINUTE_MS,
+  type Time,
+  usualTime,
+  wallOf,
+} from './time-of-day.ts';
+import { MONTHS, type RepeatUnit, WEEKDAYS } from './vocabulary.ts';
 
-/** Cron's minutes and hours for times of the day. */
-function dailyFields(text: string, { times, halfDay }: Parts): string {
-  if (times.length === 0) throw noTime(text, halfDay);
+/** The times of day of a series: they share a minute, as cron's fields do. */
+type DailyTimes = { readonly minute: number; readonly hours: readonly number[]; readonly assumed?: string };
+
+/** Between the first and the last of several times a day. */
+const TIMES_SPAN_HOURS = 8;
+
+function spreadOver(text: string, often: number, first: Time): Time[] {
+  const step = TIMES_SPAN_HOURS / (often - 1);
+  if (!Number.isInteger(step) || first.hour + TIMES_SPAN_HOURS > 23)
+    throw new PhraseError(`"${text}" does not name the times of day`, [`every day at 9:00 and 17:00`]);
+  return Array.from({ length: often }, (_, at) => ({ ...first, hour: first.hour + at * step }));
+}
+
+function assumedTimes(text: string, { halfDay, perDay = 1 }: Parts, hours: PhraseHours): DailyTimes {
+  const first = usualTime(halfDay, hours);
+  const times = perDay === 1 ? [first] : spreadOver(text, perDay, first);
+  const written = times
+    .map(clockText)
+    .join(', ')
+    .replace(/, ([^,]*)$/, ' and $1');
+  const assumed = `at ${written}, because no time${times.length > 1 ? 's were' : ' was'} given`;
+  return { minute: first.minute, hours: times.map(({ hour }) => hour), assumed };
+}
+
+/** The end of the days on which a series fires. @param weekdays all days if empty */
+function sameEndOfDay(text: string, weekdays: ReadonlySet<number>, hours: PhraseHours): Time {
+  const days = weekdays.size === 0 ? [0, 1, 2, 3, 4, 5, 6] : [...weekdays];
+  const [end, ...others] = days.map((weekday) => endOfDay(hours, weekday)) as [Time, ...Time[]];
+  if (others.every((other) => clockText(other) === clockText(end))) return end;
+  throw new PhraseError(`"${text}": these days end at different times; write a time, as in "at ${clockText(end)}"`);
+}
+
+function dailyTimes(text: string, parts: Parts, hours: PhraseHours): DailyTimes {
+  const { halfDay, perDay, weekdays } = parts;
+  if (parts.times.length === 0) return assumedTimes(text, parts, hours);
+  if (perDay !== undefined && perDay !== parts.times.length)
+    throw new PhraseError(`"${text}" names ${parts.times.length} of ${perDay} times of day`);
+  // One hour of the 24-hour clock means that all are: `9, 12 and 17`.
+  const is24 = halfDay === undefined && parts.times.some(({ as, hour }) => as === 'bare' && hour > 12);
+  const times = parts.times.map((time): Time => {
+    if (time.as === 'end of day') return sameEndOfDay(text, weekdays, hours);
+    return is24 && time.as === 'bare' ? { ...time, as: 'colon' } : time;
+  });
   if (times.some(({ second }) => second !== 0)) throw new PhraseError(`"${text}": a series fires at whole minutes`);
-  const minutes = new Set(times.map(({ minute }) => minute));
-  if (minutes.size > 1)
+  const minutes = [...new Set(times.map(({ minute }) => minute))];
+  if (minutes.length > 1)
     throw new PhraseError(`"${text}": all times of a series must have the same minute; set an alarm for each`);
-  const hours = [...new Set(times.map((time) => hourOf(time, halfDay)))].sort((one, other) => one - other);
-  return `${[...minutes][0]} ${hours.join(',')}`;
+  const end = parts.times.find(({ as }) => as === 'end of day');
+  return {
+    minute: minutes[0]!,
+    hours: [...new Set(times.map((time) => hourOf(time, halfDay)))].sort((one, other) => one - other),
+    ...(end && { assumed: `at ${clockText(sameEndOfDay(text, weekdays, hours))}, the end of the day` }),
+  };
 }
 
 /** Days of the week in cron's form, consecutive ones as a range. */
@@ -28,15 +84,133 @@ function weekdayField(weekdays: ReadonlySet<number>): string {
     .join(',');
 }
 
-const EVERY_UNIT: Readonly<Partial<Record<Unit, string>>> = { second: 's', minute: 'm', hour: 'h' };
+const dayCode = (weekday: number) => WEEKDAYS[weekday]!.slice(0, 2).toUpperCase();
+const MONDAY_TO_FRIDAY = 'MO,TU,WE,TH,FR';
 
-export function seriesOf(text: string, parts: Parts, zone: string): Reading {
-  const { monthDays, times, hours, day, minutePast, halfDay } = parts;
+/** The days on which a series fires, at its times. */
+type Days = {
+  readonly frequency: 'DAILY' | 'WEEKLY' | 'MONTHLY' | 'YEARLY';
+  readonly interval: number;
+  /** Parts of the rule that select the days. */
+  readonly by: readonly string[];
+  /** Cron's fields for the days; without them, or with an interval, only a rule can express them. */
+  readonly cron?: string;
+  /** Whether the days include one, given as a wall time. */
+  includes(day: number): boolean;
+};
+
+const sorted = (numbers: Iterable<number>) => [...new Set(numbers)].sort((one, other) => one - other);
+
+function weekly(weekdays: ReadonlySet<number>, interval: number): Days {
+  const mondayFirst = sorted([...weekdays].map((day) => (day + 6) % 7)).map((day) => dayCode((day + 1) % 7));
+  return {
+    ...{ frequency: 'WEEKLY', interval, by: [`BYDAY=${mondayFirst.join(',')}`], cron: `* * ${weekdayField(weekdays)}` },
+    includes: (day) => weekdays.has(new Date(day).getUTCDay()),
+  };
+}
+
+/** The parts of a rule for one position in a month. */
+function positionParts({ nth, of }: DayOfMonth): string[] {
+  if (of === 'day') return [`BYMONTHDAY=${nth}`];
+  return of === 'weekday' ? [`BYDAY=${MONDAY_TO_FRIDAY}`, `BYSETPOS=${nth}`] : [`BYDAY=${nth}${dayCode(of)}`];
+}
+
+/** Whether a day, as a wall time, has a position in its month. */
+function isAtPosition({ nth, of }: DayOfMonth, day: number): boolean {
+  if (!isDayOf(of, day)) return false;
+  const month = new Date(day).getUTCMonth();
+  const step = nth < 0 ? DAY_MS : -DAY_MS;
+  let position = 0;
+  for (let at = day; new Date(at).getUTCMonth() === month; at += step) if (isDayOf(of, at)) position++;
+  return position === Math.abs(nth);
+}
+
+const isIn = (months: readonly number[] | undefined, day: number) =>
+  months === undefined || months.includes(new Date(day).getUTCMonth() + 1);
+
+/** @param months 1 to 12; every month if undefined */
+function monthlyDates(dates: readonly number[], interval: number, months?: readonly number[]): Days {
+  return {
+    ...{ frequency: 'MONTHLY', interval },
+    by: [...(months && interval === 1 ? [`BYMONTH=${months.join(',')}`] : []), `BYMONTHDAY=${dates.join(',')}`],
+    cron: `${dates.join(',')} ${months?.join(',') ?? '*'} *`,
+    includes: (day) => dates.includes(new Date(day).getUTCDate()) && isIn(months, day),
+  };
+}
+
+function monthlyPosition(position: DayOfMonth, interval: number, months?: readonly number[]): Days {
+  return {
+    ...{ frequency: 'MONTHLY', interval },
+    by: [...(months && interval === 1 ? [`BYMONTH=${months.join(',')}`] : []), ...positionParts(position)],
+    includes: (day) => isIn(months, day) && isAtPosition(position, day),
+  };
+}
+
+function yearlyDate(month: number, date: number, interval: number): Days {
+  return {
+    ...{ frequency: 'YEARLY', interval, by: [`BYMONTH=${month}`, `BYMONTHDAY=${date}`], cron: `${date} ${month} *` },
+    includes: (day) => new Date(day).getUTCMonth() + 1 === month && new Date(day).getUTCDate() === date,
+  };
+}
+
+/** The latest first day of a series: a position in a month of each year. */
+const SEARCHED_DAYS = 9 * 366;
+/** Longer series would begin beyond the calendar of rules. */
+const LONGEST_INTERVAL = 1_000;
+
+/** The first wall time of a series after `now`; an interval counts from it. */
+function firstOf({ includes }: Days, { minute, hours }: DailyTimes, now: number): number {
+  for (let at = 0; at < SEARCHED_DAYS; at++) {
+    const day = dayOf(now) + at * DAY_MS;
+    const time = includes(day) ? hours.find((hour) => day + hour * HOUR_MS + minute * MINUTE_MS > now) : undefined;
+    if (time !== undefined) return day + time * HOUR_MS + minute * MINUTE_MS;
+  }
+  throw new PhraseError('the series never begins');
+}
+
+/** `20261130T100000` */
+const ruleTime = (wall: number) => new Date(wall).toISOString().replace(/[-:]|\.\d+Z$/g, '');
+
+const EVERY_UNIT: Readonly<Partial<Record<RepeatUnit, string>>> = { second: 's', minute: 'm', hour: 'h' };
+
+const FIRST_MONTHS = [1, 4, 7, 10] as const;
+const LAST_MONTHS = [3, 6, 9, 12] as const;
+
+/** The first elements of the days of a quarter that are a day of its month. */
+const monthsOfQuarter = (nth: number): readonly number[] => (nth < 0 ? LAST_MONTHS : FIRST_MONTHS);
+
+export function seriesOf(text: string, parts: Parts, context: PhraseContext): Reading {
+  const { zone, now, hours: userHours = DEFAULT_HOURS } = context;
+  const { monthDays, daysOfMonth, times, hours, day, minutePast, halfDay } = parts;
   const { amount, unit, word } = parts.repeat!;
-  const series = (cron: string): Reading => ({ kind: 'series', cron, zone });
+  const reading = (cron: string, assumed?: string): Reading => ({
+    ...{ kind: 'series', cron, zone },
+    ...(assumed !== undefined && { assumed }),
+  });
   const refuse = (problem: string, choices: readonly string[] = []): never => {
     throw new PhraseError(`"${text}" ${problem}`, choices);
   };
+  const series = (days: Days, assumedDay?: string): Reading => {
+    const daily = dailyTimes(text, parts, userHours);
+    const { minute } = daily;
+    const assumed =
+      assumedDay === undefined || daily.assumed === undefined
+        ? (assumedDay ?? daily.assumed)
+        : `${assumedDay.replace(/, because.*/, '')} ${daily.assumed.replace('no time', 'no day or time')}`;
+    if (days.interval === 1 && days.cron !== undefined)
+      return reading(`${minute} ${daily.hours.join(',')} ${days.cron}`, assumed);
+    if (days.interval > LONGEST_INTERVAL) return refuse(`must repeat after at most ${LONGEST_INTERVAL} ${unit}s`);
+    const begin = days.interval === 1 ? [] : [`DTSTART:${ruleTime(firstOf(days, daily, wallOf(now, zone)))}`];
+    const rule = [
+      `FREQ=${days.frequency}`,
+      ...(days.interval === 1 ? [] : [`INTERVAL=${days.interval}`]),
+      ...days.by,
+      ...[`BYHOUR=${daily.hours.join(',')}`, `BYMINUTE=${minute}`, 'BYSECOND=0'],
+    ];
+    const rrule = [...begin, `RRULE:${rule.join(';')}`].join('\n');
+    return { ...{ kind: 'series', rrule, zone }, ...(assumed !== undefined && { assumed }) };
+  };
+
   // `friday every hour`: the day came before the word that makes it a series.
   const isOneOfSeries = day?.kind === 'weekday' && day.week === undefined && EVERY_UNIT[unit] !== undefined;
   const weekdays = isOneOfSeries ? new Set([...parts.weekdays, day.weekday]) : parts.weekdays;
@@ -44,63 +218,107 @@ export function seriesOf(text: string, parts: Parts, zone: string): Reading {
   if (!Number.isInteger(amount) || amount < 1) return refuse(`must repeat after a whole number of ${unit}s`);
   if (times.some(({ as }) => as === 'midnight') && weekdays.size > 0 && weekdays.size < 7)
     return refuse('can mean the beginning of the day or its end', [`${text.replace(/midnight/i, '0:00')}`]);
-  if (weekdays.size > 0 && monthDays.length > 0)
+  if (weekdays.size > 0 && monthDays.length + daysOfMonth.length > 0)
     return refuse('has days of the week and of the month; a series has only one kind');
-
-  if (day?.kind === 'month end')
-    return refuse(
-      'repeats on the last day of a month, which a series cannot express (a month has 28 to 31 days); use a day that every month has, or set an alarm for one month, as in "last day of this month at 17:00"',
-    );
+  if (monthDays.length > 0 && daysOfMonth.length > 0) return refuse('has two kinds of days; set an alarm for each');
+  if (daysOfMonth.length > 1) return refuse('has several days of the month; set an alarm for each');
 
   if (hours !== undefined) {
-    if (unit !== 'hour' && !(weekdays.size > 0 && unit === 'week'))
+    if (EVERY_UNIT[unit] === undefined && !(weekdays.size > 0 && unit === 'week'))
       return refuse('has hours of the day, which need "every hour"');
     if (unit === 'week') return refuse('does not have a frequency within these hours', [`every hour ${text}`]);
   }
   if (EVERY_UNIT[unit] !== undefined) {
-    if (times.length > 0 || monthDays.length > 0 || (day !== undefined && !isOneOfSeries))
+    if (times.length > 0 || monthDays.length + daysOfMonth.length > 0 || (day !== undefined && !isOneOfSeries))
       return refuse(`fires every ${amount === 1 ? unit : `${amount} ${unit}s`}, so it cannot have a time of the day`);
     if (halfDay !== undefined)
       return refuse('has a part of the day; write its hours, as in "every hour from 8:00 to 12:00"');
-    const isHourly = unit === 'hour' && amount === 1;
     if (minutePast === undefined && hours === undefined && weekdays.size === 0)
-      return series(word === 'hourly' ? '@hourly' : `@every ${amount}${EVERY_UNIT[unit]}`);
-    if (!isHourly) return refuse('is not a possible series; hours and days of the week need "every hour"');
-    const span = hours === undefined ? '*' : `${hours.from}-${hours.to}`;
-    return series(`${minutePast ?? 0} ${span} * * ${weekdays.size === 0 ? '*' : weekdayField(weekdays)}`);
+      return reading(word === 'hourly' ? '@hourly' : `@every ${amount}${EVERY_UNIT[unit]}`);
+    const on = weekdays.size === 0 ? '*' : weekdayField(weekdays);
+    if (unit === 'hour') {
+      if (hours === undefined && 24 % amount !== 0)
+        return refuse(`must divide a day into equal parts: use 1, 2, 3, 4, 6, 8 or 12 hours`);
+      const span = hours === undefined ? '*' : `${hours.from}-${hours.to}`;
+      return reading(`${minutePast ?? 0} ${amount === 1 ? span : `${span}/${amount}`} * * ${on}`);
+    }
+    if (unit === 'second' || minutePast !== undefined)
+      return refuse('is not a possible series; hours and days of the week need "every hour" or "every 15 minutes"');
+    if (60 % amount !== 0)
+      return refuse(`must divide an hour into equal parts: use 1, 2, 3, 4, 5, 6, 10, 12, 15, 20 or 30 minutes`);
+    const minutes = amount === 1 ? '*' : `*/${amount}`;
+    if (hours === undefined) return reading(`${minutes} * * * ${on}`);
+    const last = { hour: hours.to - 1, minute: 60 - amount };
+    const span = hours.from === last.hour ? `${last.hour}` : `${hours.from}-${last.hour}`;
+    return reading(`${minutes} ${span} * * ${on}`, `the last of a day at ${clockText(last)}`);
   }
-  if (day !== undefined && day.kind !== 'date') return refuse('has one day and a frequency; use only one of them');
-  if (amount > 1) {
-    const elapsed = unit === 'day' ? amount * 24 : unit === 'week' ? amount * 168 : undefined;
-    const choices = elapsed === undefined ? [] : [`every ${elapsed} hours`];
-    return refuse(`is not possible on the calendar: a series includes every ${unit}`, choices);
-  }
+  const refuseWeekday = (weekday: number) =>
+    refuse('has a day of the week and not which one of the month', [
+      `first ${WEEKDAYS[weekday]} of every ${unit} at 9:00`,
+      `last ${WEEKDAYS[weekday]} of every ${unit} at 9:00`,
+    ]);
+  if (day?.kind === 'weekday' && (unit === 'month' || unit === 'quarter')) return refuseWeekday(day.weekday);
+  if (
+    day !== undefined &&
+    day.kind !== 'date' &&
+    !(unit === 'year' && day.kind === 'in month' && day.month !== undefined)
+  )
+    return refuse('has one day and a frequency; use only one of them');
+  if (weekdays.size > 0 && (unit === 'month' || unit === 'quarter')) return refuseWeekday([...weekdays][0]!);
   if (unit === 'day') {
-    if (weekdays.size > 0 || monthDays.length > 0 || day !== undefined)
+    if (weekdays.size > 0 || monthDays.length + daysOfMonth.length > 0 || day !== undefined)
       return refuse('repeats every day and names some days; use only one of them');
-    return series(`${dailyFields(text, parts)} * * *`);
+    return series({ frequency: 'DAILY', interval: amount, by: [], cron: '* * *', includes: () => true });
   }
   if (unit === 'week') {
-    if (weekdays.size === 0) return refuse('does not name a day', ['every monday at 9:00']);
+    if (weekdays.size === 0)
+      return amount === 1
+        ? refuse('does not name a day', ['every monday at 9:00'])
+        : refuse('does not name a day', [`every ${amount} weeks on monday at 9:00`, `every ${amount * 168} hours`]);
     if (day !== undefined) return refuse('has days of the week and a date; use only one of them');
-    return series(`${dailyFields(text, parts)} * * ${weekdayField(weekdays)}`);
+    return series(weekly(weekdays, amount));
   }
-  if (unit === 'month') {
-    if (weekdays.size > 0) return refuse('has a day of the week; a series cannot select one of a month');
-    if (day !== undefined) return refuse('repeats every month and has a date; use only one of them');
-    if (monthDays.length === 0) return refuse('does not name a day', ['every month on the 1st at 9:00']);
-    const fields = dailyFields(text, parts);
-    const last = Math.max(...monthDays);
-    const cron = `${fields} ${[...new Set(monthDays)].sort((one, other) => one - other).join(',')} * *`;
-    if (last > 28) return refuse(`skips the months without a day ${last}`, [cron, `every month on the 28th at 9:00`]);
-    return series(cron);
+  if (unit === 'month' || unit === 'quarter') {
+    const isQuarter = unit === 'quarter';
+    const interval = isQuarter && amount > 1 ? amount * 3 : amount;
+    if (day !== undefined) return refuse(`repeats every ${unit} and has a date; use only one of them`);
+    const [position] = daysOfMonth;
+    if (position !== undefined)
+      return series(monthlyPosition(position, interval, isQuarter ? monthsOfQuarter(position.nth) : undefined));
+    if (monthDays.length === 0 && !isQuarter)
+      return refuse('does not name a day', [
+        amount === 1 ? 'every month on the 1st at 9:00' : `every ${amount} months on the 1st at 9:00`,
+      ]);
+    const dates = monthDays.length === 0 ? [1] : sorted(monthDays);
+    const months = isQuarter ? FIRST_MONTHS : undefined;
+    const days = monthlyDates(dates, interval, months);
+    const last = Math.max(...dates);
+    // January, April, July and October have 30 days or more.
+    if (last > (isQuarter ? 30 : 28)) {
+      const { hours: at, minute } = dailyTimes(text, parts, userHours);
+      return refuse(`skips the months without a day ${last}`, [
+        ...(interval === 1 ? [`${minute} ${at.join(',')} ${days.cron}`] : []),
+        `every ${interval === 1 ? 'month' : `${interval} months`} on the 28th at 9:00`,
+        ...(interval === 1 && !isQuarter ? ['last day of every month at 9:00'] : []),
+      ]);
+    }
+    return series(days, monthDays.length === 0 ? 'on the 1st, because no day was given' : undefined);
   }
+  if (weekdays.size > 0 || monthDays.length + daysOfMonth.length > 0)
+    return refuse('has a date and other days; set an alarm for each');
   if (day === undefined) return refuse('does not name a day', ['every year on december 24 at 18:00']);
-  if (weekdays.size > 0 || monthDays.length > 0) return refuse('has a date and other days; set an alarm for each');
+  if (day.kind === 'in month') {
+    const { by, includes } = monthlyPosition(day.day, 1, [day.month!]);
+    return series({ frequency: 'YEARLY', interval: amount, by, includes });
+  }
+  if (day.kind !== 'date') return refuse('has one day and a frequency; use only one of them');
   if (day.year !== undefined) return refuse('has one year and repeats every year; use only one of them');
   if (calendarDay(2024, day.month, day.day) === undefined)
     return refuse(`names a day that ${MONTHS[day.month - 1]} does not have`);
-  const cron = `${dailyFields(text, parts)} ${day.day} ${day.month} *`;
-  if (calendarDay(2023, day.month, day.day) === undefined) return refuse('fires only in leap years', [cron]);
-  return series(cron);
+  const days = yearlyDate(day.month, day.day, amount);
+  if (calendarDay(2023, day.month, day.day) === undefined) {
+    const { hours: at, minute } = dailyTimes(text, parts, userHours);
+    return refuse('fires only in leap years', amount === 1 ? [`${minute} ${at.join(',')} ${days.cron}`] : []);
+  }
+  return series(days);
 }

@@ -4,15 +4,15 @@
  */
 import { formatWithOffset } from '../clock/wall-clock.ts';
 import { offsetAt } from '../clock/zone.ts';
-import { PhraseError } from './reading.ts';
+import { PhraseError, type PhraseHours } from './reading.ts';
 
 export const SECOND_MS = 1000;
 export const MINUTE_MS = 60_000;
 export const HOUR_MS = 3_600_000;
 export const DAY_MS = 86_400_000;
 
-/** How an hour was written: `9am`, `9:00`, `9`, `noon`, `midnight`. */
-type TimeStyle = 'half' | 'colon' | 'bare' | 'noon' | 'midnight';
+/** How an hour was written: `9am`, `9:00`, `9`, `noon`, `midnight`, `end of day`. */
+type TimeStyle = 'half' | 'colon' | 'bare' | 'noon' | 'midnight' | 'end of day';
 /** A time of the day, with its spelling. */
 export type Time = {
   readonly hour: number;
@@ -104,7 +104,24 @@ export function timeOfDay(time: Time, half: HalfDay | undefined): number {
   return hourOf(time, half) * HOUR_MS + time.minute * MINUTE_MS + time.second * SECOND_MS;
 }
 
-export function noTime(text: string, halfDay: HalfDay | undefined): PhraseError {
-  const hour = halfDay === undefined ? '9:00' : halfDay === 'afternoon' ? '3' : '9';
-  return new PhraseError(`"${text}" does not have a time of day`, [`${text} at ${hour}`]);
+/** A time of day from minutes since midnight. */
+const atMinutes = (minutes: number): Time => ({
+  ...{ hour: Math.floor(minutes / 60), minute: minutes % 60, second: 0, as: 'colon' },
+});
+
+/** `09:00` */
+export const clockText = ({ hour, minute }: Pick<Time, 'hour' | 'minute'>): string => `${two(hour)}:${two(minute)}`;
+
+/** The end of a day of the week, Sunday 0. */
+export const endOfDay = (hours: PhraseHours, weekday: number): Time => atMinutes(hours.endOfDay[weekday]!);
+
+const NOON = 12 * 60;
+const MORNING = 9 * 60;
+const AFTERNOON = 15 * 60;
+
+/** The time of a day without one. */
+export function usualTime(half: HalfDay | undefined, { usual, evening }: PhraseHours): Time {
+  if (half === 'evening' || half === 'night') return atMinutes(evening);
+  if (half === 'afternoon') return atMinutes(AFTERNOON);
+  return atMinutes(half === 'morning' && usual >= NOON ? MORNING : usual);
 }

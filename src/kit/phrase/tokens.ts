@@ -13,6 +13,7 @@ function tokensOf(text: string): Token[] {
     .replace(/\b([ap])\.m\.?(?=\s|$|,)/gi, '$1m')
     .replace(/\bo['’]clock\b/gi, "o'clock")
     .replace(/\bworking day\b/gi, 'workday')
+    .replace(/\b(?:a )?quarter of an hour\b/gi, '15 minutes')
     // `2026-12-01T09:00` is a day and a time.
     .replace(/\b(\d{4}-\d\d-\d\d)[tT](\d\d:\d\d)/g, '$1 $2');
   return (plain.match(TOKEN) ?? []).map((token) => ({ text: token, word: token.toLowerCase() }));
@@ -120,6 +121,12 @@ export class Tokens {
         { replaces: new RegExp(`${word} ?${half[0]}\\.?m\\.?`, 'i') },
       );
     return { hour: hour! + (half === 'pm' ? 12 : 0), minute: minute!, second: second!, as: 'half' };
+  }
+
+  /** The text since a word. */
+  textSince(start: number): string {
+    const words = this.#list.slice(start, this.at).map(({ text }) => text);
+    return words.join(' ').replace(/(\d) (st|nd|rd|th)\b/g, '$1$2');
   }
 
   /** Matches the typed text since a word. */

@@ -8,6 +8,12 @@ export const DAY_GROUPS: Readonly<Record<string, readonly number[]>> = {
   workday: [1, 2, 3, 4, 5],
   weekend: [6, 0],
 };
+/** Positions in a month; the last one is -1. */
+export const ORDINALS: Readonly<Record<string, number>> = { first: 1, second: 2, third: 3, fourth: 4, last: -1 };
+/** Times that differ each day, with a fixed time to use instead. */
+export const SUN_WORDS: Readonly<Record<string, string>> = {
+  ...{ sunset: '18:00', sundown: '18:00', dusk: '18:00', sunrise: '7:00', dawn: '7:00' },
+};
 export const MONTHS = [
   ...['january', 'february', 'march', 'april', 'may', 'june'],
   ...['july', 'august', 'september', 'october', 'november', 'december'],
@@ -17,6 +23,8 @@ export const NUMBERS: Readonly<Record<string, number>> = {
   ...{ eleven: 11, twelve: 12, fifteen: 15, twenty: 20, thirty: 30, forty: 40, fifty: 50, ninety: 90 },
 };
 export type Unit = 'second' | 'minute' | 'hour' | 'day' | 'week' | 'month' | 'year';
+/** Units of a frequency. A quarter begins in January, April, July or October. */
+export type RepeatUnit = Unit | 'quarter';
 export const UNITS: Readonly<Record<string, Unit>> = {
   ...{ s: 'second', sec: 'second', secs: 'second', second: 'second', seconds: 'second' },
   ...{ m: 'minute', min: 'minute', mins: 'minute', minute: 'minute', minutes: 'minute' },
@@ -27,8 +35,16 @@ export const UNITS: Readonly<Record<string, Unit>> = {
 export const HALF_DAYS: Readonly<Record<string, HalfDay>> = {
   ...{ morning: 'morning', afternoon: 'afternoon', evening: 'evening', night: 'night' },
 };
-export const FREQUENCIES: Readonly<Record<string, Unit>> = {
-  ...{ hourly: 'hour', daily: 'day', weekly: 'week', monthly: 'month', yearly: 'year', annually: 'year' },
+export const FREQUENCIES: Readonly<Record<string, RepeatUnit>> = {
+  ...{
+    hourly: 'hour',
+    daily: 'day',
+    weekly: 'week',
+    monthly: 'month',
+    quarterly: 'quarter',
+    yearly: 'year',
+    annually: 'year',
+  },
 };
 
 const byPrefix = (names: readonly string[], least: number) => {
@@ -49,6 +65,7 @@ export const KNOWN_WORDS = [
   ...[...WEEKDAYS, ...MONTHS, ...Object.keys(NUMBERS), ...Object.keys(UNITS).filter((word) => word.length > 3)],
   ...[...Object.keys(HALF_DAYS), ...Object.keys(FREQUENCIES), 'weekday', 'weekdays', 'weekend', 'weekends'],
   ...['today', 'tonight', 'tomorrow', 'every', 'noon', 'midnight', 'next', 'coming', 'half', 'other', 'between'],
+  ...['quarter', 'twice', 'first', 'last', 'weekly', 'until'],
 ];
 
 /** Zone abbreviations that several zones share, or that change with the season. */

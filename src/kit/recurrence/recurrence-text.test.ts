@@ -14,6 +14,7 @@ for (const [rule, expected] of [
   [`FREQ=MONTHLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1${AT_TEN}`, 'every month on the last weekday at 10:00'],
   [`FREQ=MONTHLY;INTERVAL=3;BYMONTHDAY=1${AT_TEN}`, 'every 3 months on day 1 at 10:00'],
   [`FREQ=YEARLY;BYMONTH=12;BYMONTHDAY=24${AT_TEN}`, 'every year on December 24 at 10:00'],
+  [`FREQ=YEARLY;BYMONTH=11;BYDAY=-1FR${AT_TEN}`, 'every year on the last Friday in November at 10:00'],
   [`FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR${AT_TEN}`, 'every weekday at 10:00'],
   [`FREQ=WEEKLY;BYDAY=SA,SU${AT_TEN}`, 'every Saturday and Sunday at 10:00'],
   ['FREQ=DAILY;BYHOUR=9,12;BYMINUTE=30;COUNT=5', 'every day at 09:30 and 12:30, 5 times'],

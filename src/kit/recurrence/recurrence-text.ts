@@ -36,6 +36,10 @@ function daysText({ frequency, interval, byDay, byMonthDay, byMonth, bySetPos }:
   const every = interval === 1 ? `every ${UNITS[frequency]}` : `every ${interval} ${UNITS[frequency]}s`;
   const months = byMonth && joined(byMonth.map((month) => MONTHS[month - 1]!));
   if (frequency === 'YEARLY') {
+    const [day] = byDay ?? [];
+    // With a month, the number of a weekday counts within it.
+    if (day && day.nth !== 0 && byDay?.length === 1 && byMonth?.length === 1 && !byMonthDay && !bySetPos)
+      return `${every} on ${ordinal(day.nth)} ${DAYS[day.weekday]} in ${months}`;
     if (byDay || bySetPos || byMonthDay?.length !== 1 || byMonth?.length !== 1)
       return byMonthDay || byDay || byMonth || bySetPos ? undefined : every;
     return byMonthDay[0]! > 0 ? `${every} on ${months} ${byMonthDay[0]}` : undefined;

@@ -3,17 +3,17 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { compileRule } from '../../../src/chronos/alarm/schedule.ts';
 import { offsetAt } from '../../../src/kit/clock/zone.ts';
 import { readPhrase } from '../../../src/kit/phrase/phrase.ts';
-import { PhraseError, type Reading } from '../../../src/kit/phrase/reading.ts';
+import { PhraseError, type PhraseHours, type Reading } from '../../../src/kit/phrase/reading.ts';
+import { readingText } from '../../../src/kit/phrase/reading-text.ts';
+import { seriesText } from '../../../src/kit/phrase/series-text.ts';
 import { anyCharacter } from '../../support/random/characters.ts';
 import { rounds } from '../../support/random/random.ts';
 
-/**
- * Five zones: two with daylight saving time in opposite seasons, one with half an hour of it, one without it, one 5 h
- * 45 min ahead.
- */
-const ZONES = ['Europe/Berlin', 'America/New_York', 'Australia/Lord_Howe', 'America/Sao_Paulo', 'Asia/Kathmandu'];
+/** Five zones: two with daylight saving time, one with half an hour of it in the other season, two without. */
+const ZONES = ['Europe/Berlin', 'America/New_York', 'Asia/Kolkata', 'Australia/Lord_Howe', 'UTC'];
 
 /** The instant of an unambiguous wall time of a zone. */
 function instantOf(wall: string, zone: string): number {
@@ -23,7 +23,7 @@ function instantOf(wall: string, zone: string): number {
     .find((at) => at + offsetAt(zone, at) === utc)!;
 }
 
-/** `2026-11-23 09:00`, `+7200` seconds, a cron expression, or `✗` with the choices. */
+/** `2026-11-23 09:00`, `+7200` seconds, a cron expression, rules, or `✗` with the choices. */
 function meaningOf(phrase: string, wallNow: string, zone: string): string {
   let reading: Reading;
   try {
@@ -41,7 +41,18 @@ function meaningOf(phrase: string, wallNow: string, zone: string): string {
   return `${wall.slice(0, 10)} ${wall.slice(11, wall.slice(17, 19) === '00' ? 16 : 19)}`;
 }
 
-type Row = { readonly now: string; readonly phrase: string; readonly wanted: string };
+/** The echo of a reading, without the zone in which the phrase is read. */
+function echoOf(phrase: string, wallNow: string, zone: string): string | undefined {
+  const now = instantOf(wallNow, zone);
+  try {
+    return readingText(readPhrase(phrase, { now, zone }), now).replace(` in ${zone}`, '');
+  } catch (thrown) {
+    if (thrown instanceof PhraseError) return undefined;
+    throw thrown;
+  }
+}
+
+type Row = { readonly now: string; readonly phrase: string; readonly wanted: string; readonly echo?: string };
 
 /** The table beside this file: phrases by the time of their input, with their meaning. */
 function readTable(): Row[] {
@@ -49,25 +60,114 @@ function readTable(): Row[] {
   let now = '';
   for (const line of readFileSync(join(import.meta.dirname, 'phrases.txt'), 'utf8').split('\n')) {
     if (line.startsWith('## ')) now = line.slice(3);
-    const row = /^(?!#)(.*?)\s+= (.*)$/.exec(line);
-    if (row) rows.push({ now, phrase: row[1]!, wanted: row[2]! });
+    const [, phrase, wanted, echo] = /^(?!#)(.*?)\s+= (.*?)(?: → (.*))?$/.exec(line) ?? [];
+    if (phrase !== undefined) rows.push({ now, phrase, wanted: wanted!, ...(echo !== undefined && { echo }) });
   }
   return rows;
 }
 
 const rows = readTable();
 
-test('the table is long enough', () => assert.ok(rows.length >= 500, `${rows.length} phrases`));
+test('the table is long enough', () => {
+  assert.ok(rows.length >= 800, `${rows.length} phrases`);
+  assert.ok(rows.filter(({ echo }) => echo !== undefined).length >= 300);
+});
 
 describe('each phrase has one meaning, the same in five zones, or is refused with the choices', () => {
   for (const zone of ZONES) {
     test(`${rows.length} phrases in ${zone}`, () => {
       const misread = rows
         .map((row) => ({ ...row, read: meaningOf(row.phrase, row.now, zone) }))
-        .filter(({ wanted, read }) => read !== wanted);
+        // A phrase may name the zone in which it is read.
+        .filter(({ wanted, read }) => read !== wanted.replace(` in ${zone}`, ''));
       assert.deepEqual(misread, []);
     });
   }
+});
+
+describe('each echo says how a phrase was read, and what it left open', () => {
+  for (const zone of ZONES) {
+    test(`in ${zone}`, () => {
+      const wrong = rows.flatMap(({ phrase, now, echo }) => {
+        // The zone UTC may also be named in a phrase.
+        if (echo === undefined || phrase.endsWith(zone)) return [];
+        const said = echoOf(phrase, now, zone);
+        return said === echo ? [] : [{ phrase, said, echo }];
+      });
+      assert.deepEqual(wrong, []);
+    });
+  }
+});
+
+test('rules are accepted by the schedule engine, and those that skip begin with the next occurrence', () => {
+  for (const zone of ZONES)
+    for (const { phrase, now: wallNow, wanted } of rows) {
+      if (!wanted.includes('FREQ=') || wanted.includes(' in ') || phrase.includes('FREQ=')) continue;
+      const now = instantOf(wallNow, zone);
+      const [start] = /DTSTART:\S+/.exec(wanted) ?? [];
+      const first = compileRule(wanted.replace(' RRULE', '\nRRULE'), zone, now).next(now)!;
+      assert.ok(first > now, phrase);
+      const wall = new Date(first + offsetAt(zone, first)).toISOString().replace(/[-:]|\.\d+Z$/g, '');
+      if (start !== undefined) assert.equal(`DTSTART:${wall}`, start, phrase);
+    }
+});
+
+test('the text of a cron expression, typed as a phrase, is that expression', () => {
+  for (const { wanted } of rows) {
+    const text = /^[\d*]+ /.test(wanted) ? seriesText(wanted) : undefined;
+    if (text === undefined || wanted.includes(' in ')) continue;
+    let reading: Reading;
+    try {
+      reading = readPhrase(text, { now: 0, zone: 'UTC' });
+    } catch (thrown) {
+      // `each Sunday and Saturday`, `on day 1`: the text is for readers.
+      if (thrown instanceof PhraseError) continue;
+      throw thrown;
+    }
+    assert.ok(reading.kind === 'series', text);
+    assert.equal(reading.cron, wanted, text);
+  }
+});
+
+const HOURS: PhraseHours = {
+  usual: 7 * 60 + 30,
+  evening: 21 * 60,
+  endOfDay: [1080, 1050, 1050, 1050, 1050, 960, 1080],
+};
+
+test('the hours of the user are those of phrases without a time', () => {
+  const meaning = (phrase: string) => {
+    const now = Date.UTC(2026, 10, 25, 10, 30);
+    const reading = readPhrase(phrase, { now, zone: 'UTC', hours: HOURS });
+    return readingText(reading, now).replace(' in UTC', '');
+  };
+  assert.equal(meaning('tomorrow'), 'Thu 26 Nov 07:30 (at 07:30, because no time was given)');
+  assert.equal(
+    meaning('every quarter'),
+    'every quarter on day 1 at 07:30 (on the 1st at 07:30, because no day or time was given)',
+  );
+  assert.equal(meaning('tonight'), 'Wed 25 Nov 21:00 (at 21:00, because no time was given)');
+  assert.equal(meaning('end of day'), 'Wed 25 Nov 17:30 (at 17:30, the end of the day)');
+  assert.equal(meaning('friday at end of day'), 'Fri 27 Nov 16:00 (at 16:00, the end of the day)');
+  assert.equal(meaning('every friday at end of day'), 'every Friday at 16:00 (at 16:00, the end of the day)');
+  assert.throws(() => meaning('every weekday at end of day'), /these days end at different times; write a time/);
+});
+
+test('without a zone, only a phrase that needs none is read', () => {
+  const now = Date.UTC(2026, 10, 25, 10, 30);
+  const read = (phrase: string) => readPhrase(phrase, { now, zone: undefined });
+  assert.equal(read('in 20 minutes').kind, 'delay');
+  assert.equal(read('every 2 hours').kind, 'series');
+  assert.equal(read('2026-12-01T09:00:00+01:00').kind, 'instant');
+  assert.equal(read('tomorrow 9am Asia/Tokyo').kind, 'instant');
+  const local = ['tomorrow 9am', 'every day at 9', 'today at 8:00', 'tomorrow at 7', 'in 2 days', 'every other monday'];
+  for (const phrase of local)
+    assert.throws(
+      () => read(phrase),
+      (thrown) => thrown instanceof PhraseError && thrown.needsZone,
+      phrase,
+    );
+  assert.throws(() => read('tomorow 9am'), /did you mean "tomorrow"/);
 });
 
 /** Around the hours that clocks skip or repeat: zone, current wall time, phrase, meaning. */
@@ -139,7 +239,7 @@ test('an instant with an offset has the same meaning in every zone', () => {
 });
 
 const WORDS =
-  'every each day week month monday mon weekdays weekend tomorrow today tonight next this the of on at in and , 9 9am 9:30 21:00 12pm 1st 15th 31st 24 december dec 2027 5 hours minutes 2 hour from to between noon midnight morning evening half a an 05/06 24.12. UTC :15 daily hourly'.split(
+  'every each day week month monday mon weekdays weekend tomorrow today tonight next this the of on at in and other second last first quarter end eod twice sunset , 9 9am 9:30 21:00 12pm 1st 15th 31st 24 december dec 2027 5 hours minutes 2 hour from to between noon midnight morning evening half a an 05/06 24.12. UTC :15 daily hourly'.split(
     ' ',
   );
 
