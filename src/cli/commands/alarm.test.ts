@@ -122,7 +122,7 @@ describe('reveille alarm set', () => {
   test('an impossible command line ends with 2, prints the reason, and sets nothing', async () => {
     const before = (await house.run('alarm', 'list', '--all', '--json')).split('\n').length;
     const cases: [string[], RegExp][] = [
-      [['m'], /give --in, --at or --cron/],
+      [['m'], /give --in, --at, --cron or --rrule/],
       [['m', '--in', '5'], /^error: --in must be a duration such as 90s/],
       [['m', '--in', '1m', '--at', '2036-01-01T00:00:00Z'], /--in and --at exclude each other/],
       [['m', '--in', '1m', '--payload', '{oops}'], /--payload must be JSON/],
