@@ -31,6 +31,10 @@ const env = {
 const ALARM = '018f3b1c-0000-7000-8000-000000000001';
 const INTENT = '018f3b1c-0000-7000-8000-000000000002';
 const FOR_CHRONOSD = [
+  'alarm backfill 019ed2b4 --from 2026-11-20',
+  'agent rotate',
+  'agent orphans',
+  'agent reown alice --to bob',
   'alarm set hello --in 1h',
   'alarm list',
   `alarm show ${ALARM}`,
@@ -83,6 +87,9 @@ const FOR_THE_EXECUTOR = [
 ];
 /** Ends by itself without a daemon. */
 const WITHOUT_A_DAEMON = [
+  'calendar add office receipt.json',
+  'calendar list',
+  'calendar remove office',
   'agent whoami',
   'approver show',
   'init',
