@@ -21,7 +21,7 @@ import { type Alarm, type AlarmState, isClaimed, NOT_DEFERRED, type Occurrence, 
 import { requireCalendar } from './holidays.ts';
 import { encodeOptions, isSameOption, optionsOf } from './options.ts';
 import { DEFAULT_TIMEZONE, nextOccurrence, onlyOccurrence, seriesOf } from './series.ts';
-import { withNewTime, withTime, withTimeOf } from './when.ts';
+import { type WordHours, withNewTime, withTime, withTimeOf } from './when.ts';
 
 /** Limits of the service. */
 export type DefinitionLimits = {
@@ -98,6 +98,7 @@ function changed(before: Alarm, patch: AlarmPatch): Partial<Definition> {
  *
  * @param context.now the instant of the request, epoch ms
  * @param context.person the person with a proof for this request; without one, the agent
+ * @param context.hours the hours that a time in words leaves open
  * @param context.earlier the alarm that the request may repeat: its words, if they are the same, keep their meaning
  * @throws ReveilleError `invalid_request` for fields that contradict each other, and for words without one meaning
  */
@@ -110,11 +111,12 @@ export function draftAlarm(
     limits: DefinitionLimits;
     person?: string | undefined;
     earlier?: Alarm | undefined;
+    hours?: WordHours | undefined;
   },
 ): Alarm {
-  const { id, owner, now, limits, person = null, earlier } = context;
+  const { id, owner, now, limits, person = null, earlier, hours } = context;
   const repeated = earlier === undefined ? asked : withTimeOf(earlier, asked);
-  const input = repeated === asked ? withTime(asked, now) : repeated;
+  const input = repeated === asked ? withTime(asked, { now, hours }) : repeated;
   const { kind } = input;
   if (kind === undefined) throw invalid('kind must be "once", "cron" or "rrule"; or give the time in words as when');
   refuseFieldsOfOtherKind(input, kind);
@@ -276,13 +278,13 @@ export function editAlarm(
   stored: AlarmState,
   asked: AlarmPatch,
   now: number,
-  limits: DefinitionLimits & { person?: string | undefined },
+  limits: DefinitionLimits & { person?: string | undefined; hours?: WordHours | undefined },
 ): AlarmState {
   const before = stored.alarm;
   if (before.status !== 'active' && before.status !== 'paused')
     throw new ReveilleError('conflict', `this alarm is ${before.status} and can no longer be edited; set a new one`);
   if (Object.keys(asked).length === 0) throw invalid('nothing to edit; name at least one field to change');
-  const patch = withNewTime(before, asked, now);
+  const patch = withNewTime(before, asked, { now, hours: limits.hours });
   refuseFieldsOfOtherKind(patch, before.kind);
 
   if (typeof patch.holidays === 'string') requireCalendar(patch.holidays);

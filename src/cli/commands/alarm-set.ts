@@ -16,6 +16,7 @@ import { ReveilleError } from '../../wire/errors.ts';
 import type { RawJson } from '../../wire/json.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
 import { alarmClient } from '../access/chronos.ts';
+import { hoursOfUser } from '../access/user-hours.ts';
 import type { CliContext } from '../context.ts';
 import { CLEARABLE, type FieldFlags, FLAGGED_FIELDS, type FlaggedField, flagOf } from '../flags/alarm-flags.ts';
 import { durationFlag, fileFlag, jsonFlag, wholeNumberFlag } from '../flags/flags.ts';
@@ -232,7 +233,11 @@ export function alarmOf(
   return { alarm, ...(readIn !== undefined && { readIn }), ...(assumed !== undefined && { assumed }) };
 }
 
-const typedWhere = ({ clock, settings }: CliContext): Typed => ({ now: clock.now(), zone: machineZone(settings.TZ) });
+const typedWhere = async (context: CliContext): Promise<Typed> => ({
+  now: context.clock.now(),
+  zone: machineZone(context.settings.TZ),
+  hours: await hoursOfUser(context)(),
+});
 
 /**
  * The author of a message: the logged-in user, or the name of `--as`. Below an agent there is no author, because the
@@ -278,7 +283,12 @@ export async function alarmSet(
   words: string | undefined,
 ): Promise<void> {
   const isWhen = words === undefined && flags.messageFile !== undefined;
-  const { alarm, readIn } = alarmOf(isWhen ? undefined : message, flags, typedWhere(context), isWhen ? message : words);
+  const { alarm, readIn } = alarmOf(
+    isWhen ? undefined : message,
+    flags,
+    await typedWhere(context),
+    isWhen ? message : words,
+  );
   const created = await inFlags(alarmClient(context, personOf(context, flags)).createAlarm(alarm));
   if (alarm.holidays !== undefined) (await import('../access/calendars.ts')).useCalendars(context);
   const rings = ringsOf(created, alarm);
@@ -361,7 +371,7 @@ export function changesOf(flags: EditFlags, typed: Typed): AlarmPatchBody {
 }
 
 export async function alarmEdit(context: CliContext, flags: EditFlags, given: string): Promise<void> {
-  const changes = changesOf(flags, typedWhere(context));
+  const changes = changesOf(flags, await typedWhere(context));
   const client = alarmClient(context, personOf(context, flags));
   const alarm = await inFlags(client.patchAlarm(await findAlarmId(client, given), changes));
   context.out.result(alarm, ['Changed', ...renderAlarm(alarm, readerOf(context))]);
