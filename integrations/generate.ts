@@ -145,7 +145,7 @@ const COMMANDS: Readonly<Record<string, SlashCommand>> = {
     hint: '<what> <when>',
     prompt: (request) => `Set an alarm with the tool alarm_set of the server chronos, for: ${request}
 
-If the time is not exact, call get_time_context of the server chronometric first, and read the time in the person's time zone.
+Pass the person's words for the time as when. Compare the reading in the answer with the request; if it differs, correct the alarm with alarm_id and when.
 Write the wake message for a reader without any context: the task, the reason, the paths and ids, and when it is done.
 Give an idempotency key that names the task. Then say in one sentence when it fires, in the person's local time, and the alarm's id.
 If the task or the time is unclear, ask instead of guessing.`,

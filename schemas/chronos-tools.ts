@@ -4,9 +4,10 @@
  */
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
+import { alarmChangeArguments, alarmListArguments } from '../src/chronos-mcp/proxy.ts';
 import { TOOLS_FILE } from '../src/chronos-mcp/tools.ts';
 import { alarmCreateSchema, alarmViewSchema } from '../src/wire/alarm.ts';
-import { ALARM_FIELDS, type FieldName, fieldOf } from '../src/wire/alarm-fields.ts';
+import { ALARM_FIELDS, CLEARABLE_FIELDS, type FieldName, fieldOf } from '../src/wire/alarm-fields.ts';
 
 type Json = Record<string, unknown>;
 type Properties = Record<string, Json>;
@@ -15,15 +16,41 @@ type File = { tools: { name: string; inputSchema: Json; outputSchema: Json }[] }
 const propertiesOf = (schema: z.ZodType, io: 'input' | 'output') =>
   Object.entries(z.toJSONSchema(schema, { io, unrepresentable: 'any' }).properties as Properties);
 
-/** The arguments of `alarm_set`. */
+/** What a model needs of a schema to write a value. Other bounds are checked, and would cost tokens in every prompt. */
+function essential({ type, enum: choices, minimum, maximum, items }: Json): Json {
+  return {
+    ...(type !== undefined && { type }),
+    ...(choices !== undefined && { enum: choices }),
+    ...(minimum !== undefined && { minimum }),
+    ...(maximum !== undefined && maximum !== Number.MAX_SAFE_INTEGER && { maximum }),
+    ...(items !== undefined && { items: essential(items as Json) }),
+  };
+}
+
+/** An edit clears the field with `null`. */
+const orNull = ({ type, enum: choices, ...schema }: Json): Json => ({
+  type: [type, 'null'],
+  ...(Array.isArray(choices) && { enum: [...choices, null] }),
+  ...schema,
+});
+
+const CHANGES = {
+  alarm_id: 'The alarm to change, by its id. Omit it to set a new one.',
+  action: 'With alarm_id: stops its fires, continues them, or fires it now besides its schedule. Edits come first.',
+} as const;
+
+/** The arguments of `alarm_set`: of a new alarm, and of a change. */
 function givenFields(): Properties {
   const described = propertiesOf(alarmCreateSchema, 'input').map(([name, schema]) => {
-    const { type, least, most, tool } = fieldOf(name as FieldName);
-    // JSON Schema counts characters; the wire's limit of bytes is the closest bound it can express.
-    const bounds = type === 'message' ? { minLength: least ?? 1, maxLength: most } : {};
-    return [name, { ...schema, ...bounds, description: tool }];
+    const isClearable = CLEARABLE_FIELDS.some((clearable) => clearable === name);
+    const written = isClearable ? orNull(essential(schema)) : essential(schema);
+    return [name, { ...written, description: fieldOf(name as FieldName).tool }];
   });
-  return Object.fromEntries(described);
+  const change = Object.fromEntries(propertiesOf(alarmChangeArguments, 'input'));
+  const added = Object.entries(CHANGES).map(([name, description]) => {
+    return [name, { ...essential(change[name]!), description }];
+  });
+  return Object.fromEntries([...described, ...added]);
 }
 
 /** The members of an alarm in an answer, without bounds. The agent does not see the person who set it. */
@@ -54,13 +81,18 @@ export function chronosTools(): string {
     if (name === 'alarm_set') inputSchema.properties = givenFields();
     if (name === 'alarm_cancel') outputSchema.properties = shownMembers(outputSchema.properties as Properties);
     if (name === 'alarm_list') {
+      const kept = inputSchema.properties as Properties;
+      const written = propertiesOf(alarmListArguments, 'input');
+      inputSchema.properties = Object.fromEntries(
+        written.map(([given, schema]) => [given, { ...schema, description: kept[given]?.description }]),
+      );
       const { items } = (outputSchema.properties as Properties).alarms as { items: { properties: Properties } };
       items.properties = shownMembers(items.properties);
     }
   }
   const text = JSON.stringify(file, null, 2);
   const inline = text.replace(
-    /\[\s+("[^"\]]*"(?:,\s+"[^"\]]*")*)\s+\]/g,
+    /\[\s+((?:"[^"\]]*"|null)(?:,\s+(?:"[^"\]]*"|null))*)\s+\]/g,
     (_, list: string) => `[${list.replace(/\s+/g, ' ')}]`,
   );
   return `${inline}\n`;

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { alarmCreateSchema, RAW_ALARM_FIELDS } from '../wire/alarm.ts';
+import { RAW_ALARM_FIELDS } from '../wire/alarm.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { RawJson } from '../wire/json.ts';
-import { alarmCancelArguments, alarmListArguments, readArguments } from './proxy.ts';
+import { alarmCancelArguments, alarmListArguments, alarmSetArguments, readArguments } from './proxy.ts';
 import { readChronosTools, TOOLS_FILE } from './tools.ts';
 
 const tools = readChronosTools(TOOLS_FILE);
-const readSet = (source: string) => readArguments(tools.get('alarm_set')!, alarmCreateSchema, RAW_ALARM_FIELDS, source);
-const readList = (source: string) => readArguments(tools.get('alarm_list')!, alarmListArguments, [], source);
+const readSet = (source: string) => readArguments(tools.get('alarm_set')!, alarmSetArguments, RAW_ALARM_FIELDS, source);
+const readList = (source: string) => readArguments(tools.get('alarm_list')!, () => alarmListArguments, [], source);
 
 function refused(read: () => unknown, ...parts: string[]): void {
   assert.throws(read, (thrown) => {
@@ -51,7 +51,7 @@ test('booleans that a model wrote as strings are read where the schema says bool
   const { z } = await import('zod');
   const tool = structuredClone(tools.get('alarm_list')!);
   tool.inputSchema.properties = { deep: { type: 'boolean' } };
-  const read = (source: string) => readArguments(tool, z.strictObject({ deep: z.boolean() }), [], source);
+  const read = (source: string) => readArguments(tool, () => z.strictObject({ deep: z.boolean() }), [], source);
   assert.deepEqual(read('{"deep":"true"}'), { deep: true });
   assert.deepEqual(read('{"deep":"false"}'), { deep: false });
   refused(() => read('{"deep":"yes"}'), 'deep must be true or false (got "yes")');
@@ -90,20 +90,50 @@ test('the last of several equal fields applies, also for its digits', () => {
 });
 
 test('wrong, missing and unknown fields are refused by name', () => {
-  refused(() => readSet('{}'), 'kind is required', 'wake_message is required');
-  refused(() => readSet('{"kind":"weekly","wake_message":"x"}'), 'kind must be one of once, cron (got "weekly")');
+  refused(() => readSet('{}'), 'wake_message is required');
+  refused(
+    () => readSet('{"kind":"weekly","wake_message":"x"}'),
+    'kind must be one of once, cron, rrule (got "weekly")',
+  );
   refused(
     () => readSet('{"kind":"once","wake_message":"x","delay_seconds":-5}'),
     'delay_seconds must be at least 1 (got -5)',
   );
   refused(() => readSet('{"kind":"once","wake_message":"x","snooze":1}'), 'unknown field "snooze"', 'delay_seconds');
-  refused(() => readSet('{"kind":"once","wake_message":"x","label":null}'), 'label must be a string (got null)');
+  refused(() => readSet('{"kind":"once","wake_message":"x","label":7}'), 'label must be a string (got 7)');
   refused(() => readSet('{"kind":"once","wake_message":"\\ud800"}'), 'wake_message');
   refused(
-    () => readArguments(tools.get('alarm_cancel')!, alarmCancelArguments, [], '{"alarm_id":"1"}'),
+    () => readArguments(tools.get('alarm_cancel')!, () => alarmCancelArguments, [], '{"alarm_id":"1"}'),
     'alarm_id',
     'UUID',
   );
+});
+
+test('an alarm_id makes the fields an edit, in which null clears a field', () => {
+  const id = '01a206a3-09b9-75e1-9cfa-bb6341bc3a57';
+  const edit = (fields: string) => readSet(`{"alarm_id":"${id}",${fields}}`);
+  assert.deepEqual(edit('"label":null,"max_fires":"3"'), { alarm_id: id, label: null, max_fires: 3 });
+  assert.deepEqual(edit('"action":"pause"'), { alarm_id: id, action: 'pause' });
+  refused(() => edit('"action":"snooze"'), 'action must be one of pause, resume, trigger (got "snooze")');
+  refused(() => edit('"kind":"once"'), 'kind cannot be changed; omit it, or set a new alarm');
+  refused(() => edit('"wake_message":null'), 'wake_message must be a string (got null)');
+  refused(() => readSet('{"alarm_id":"1","label":"x"}'), 'alarm_id', 'UUID');
+  refused(() => readSet('{"action":"pause"}'), 'action needs alarm_id');
+});
+
+test('null is an omitted field of a new alarm', () => {
+  const fields = readSet('{"alarm_id":null,"action":null,"wake_message":"x","when":"in 5 minutes","fire_at":null}');
+  assert.deepEqual(fields, { wake_message: 'x', when: 'in 5 minutes' });
+  refused(() => readSet('{"wake_message":null}'), 'wake_message is required');
+});
+
+test('lists that a model wrote as strings are read', () => {
+  assert.deepEqual(readSet('{"wake_message":"x","when":"[1]","tools":"[\\"fetch\\"]"}'), {
+    wake_message: 'x',
+    when: '[1]',
+    tools: ['fetch'],
+  });
+  refused(() => readSet('{"wake_message":"x","tools":"fetch"}'), 'tools must be a list (got "fetch")');
 });
 
 test("names of JavaScript's own object members are fields like any other", () => {

@@ -10,7 +10,13 @@ const CHRONOS = { MATRIX_CHRONOS_URL: 'http://127.0.0.1:9', MATRIX_CHRONOS_TOKEN
 
 /** The refusal of a call for this user, before any request to chronosd. */
 async function refusal(settings: Settings, user: unknown) {
-  const forward = createForwarder({ settings, localDefaults: () => ({}), clock: systemClock, log: silentLogger });
+  const forward = createForwarder({
+    settings,
+    localDefaults: () => ({}),
+    zone: async () => undefined,
+    clock: systemClock,
+    log: silentLogger,
+  });
   const tool = readChronosTools(TOOLS_FILE).get('alarm_list')!;
   const { isError, structuredContent } = await forward(tool, '{}', new AbortController().signal, { user });
   assert.equal(isError, true);

@@ -2,12 +2,19 @@
 import { join } from 'node:path';
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import { z } from 'zod';
-import { type AlarmCreateBody, type AlarmQuery, type ChronosClient, createChronosClient } from '../chronos/client.ts';
+import {
+  type AlarmCreateBody,
+  type AlarmPatchBody,
+  type AlarmQuery,
+  type ChronosClient,
+  createChronosClient,
+  holdPrincipal,
+} from '../chronos/client.ts';
 import type { Clock } from '../kit/clock/clock.ts';
 import { agentIdentity } from '../kit/identity/agent.ts';
 import { readKeyFile } from '../kit/identity/keys.ts';
 import type { Logger } from '../kit/log/log.ts';
-import { alarmCreateSchema, alarmIdSchema, LIST_LIMIT_MAX, RAW_ALARM_FIELDS } from '../wire/alarm.ts';
+import { alarmCreateSchema, alarmIdSchema, alarmPatchSchema, LIST_LIMIT_MAX, RAW_ALARM_FIELDS } from '../wire/alarm.ts';
 import { ALARM_KINDS, ALARM_STATUSES } from '../wire/alarm-fields.ts';
 import { labelSchema, ownerOf } from '../wire/did.ts';
 import { ReveilleError, toReveilleError, wireErrorOf } from '../wire/errors.ts';
@@ -28,14 +35,28 @@ function inexact(name: string, literal: string): ReveilleError {
   );
 }
 
-/** Reads a number or boolean that a model wrote as a string, by the tool's schema. Other values stay, and the schema rejects them. */
-function readString(name: string, type: string | undefined, text: string): unknown {
-  if (type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true';
-  if ((type === 'number' || type === 'integer') && isNumberLiteral(text)) {
+/** A list that a model wrote as a string. */
+function listIn(text: string): unknown {
+  try {
+    const value: unknown = JSON.parse(text);
+    return Array.isArray(value) ? value : text;
+  } catch {
+    return text;
+  }
+}
+
+/**
+ * Reads a number, boolean or list that a model wrote as a string, by the tool's schema. Other values stay, and the schema
+ * rejects them.
+ */
+function readString(name: string, type: string | readonly string[] | undefined, text: string): unknown {
+  const types = [type].flat();
+  if (types.includes('boolean') && (text === 'true' || text === 'false')) return text === 'true';
+  if ((types.includes('number') || types.includes('integer')) && isNumberLiteral(text)) {
     if (!isExact(text)) throw inexact(name, text);
     return Number(text);
   }
-  return text;
+  return types.includes('array') ? listIn(text) : text;
 }
 
 function parseArguments(source: string, raw: readonly string[]): Record<string, unknown> {
@@ -53,15 +74,15 @@ function parseArguments(source: string, raw: readonly string[]): Record<string, 
  * Reads a call's arguments.
  *
  * @param tool its input schema names number and boolean fields
- * @param schema the requirements of the fields
+ * @param schemaOf the requirements of the fields
  * @param raw fields of any JSON; they are returned as source text and not interpreted
  * @param source well-formed JSON, as the client sent it
- * @returns the fields to send, without the transformations of `schema`
+ * @returns the fields to send, without the transformations of the schema
  * @throws ReveilleError `invalid_request` naming field, value and remedy
  */
 export function readArguments(
   tool: ToolDefinition,
-  schema: z.ZodType,
+  schemaOf: (fields: Record<string, unknown>) => z.ZodType,
   raw: readonly string[],
   source: string,
 ): Record<string, unknown> {
@@ -74,7 +95,7 @@ export function readArguments(
       if (!isExact(literal)) throw inexact(name, literal);
     }
   }
-  parseOrThrow(schema, fields);
+  parseOrThrow(schemaOf(fields), fields);
   return fields;
 }
 
@@ -90,8 +111,65 @@ export const alarmListArguments = z.strictObject({
 
 export const alarmCancelArguments = z.strictObject({ alarm_id: alarmIdSchema });
 
+/** What `alarm_set` does with an existing alarm, besides edits. */
+export const ALARM_ACTIONS = ['pause', 'resume', 'trigger'] as const;
+type AlarmAction = (typeof ALARM_ACTIONS)[number];
+
+/** The arguments of `alarm_set` for an existing alarm: an edit, an action, or both. */
+export const alarmChangeArguments = alarmPatchSchema.extend({
+  alarm_id: alarmIdSchema,
+  action: z.enum(ALARM_ACTIONS).optional(),
+});
+
+/**
+ * The schema of the arguments of `alarm_set`: an alarm's id makes it an edit, in which `null` clears a field. In a new
+ * alarm `null` is removed, because models write it for fields that they omit.
+ */
+export function alarmSetArguments(fields: Record<string, unknown>): z.ZodType {
+  if (fields.action === null) delete fields.action;
+  if (fields.alarm_id !== undefined && fields.alarm_id !== null) return alarmChangeArguments;
+  if (fields.action !== undefined)
+    throw new ReveilleError('invalid_request', 'action needs alarm_id, the alarm to act on; omit it for a new alarm');
+  for (const [name, value] of Object.entries(fields)) if (value === null) delete fields[name];
+  return alarmCreateSchema;
+}
+
+const ACTIONS: Readonly<Record<AlarmAction, 'pauseAlarm' | 'resumeAlarm' | 'triggerAlarm'>> = {
+  pause: 'pauseAlarm',
+  resume: 'resumeAlarm',
+  trigger: 'triggerAlarm',
+};
+
+/** The members of a changed alarm that the model needs to check the change. */
+const CHANGE_ANSWER = [
+  ...['id', 'next_fire_at', 'status', 'reading', 'conversation_id', 'held_back', 'fire_id'],
+] as const;
+
+/** Edits an alarm, then acts on it. An error of the action says that the edit has been made. */
+async function changeAlarm(
+  client: ChronosClient,
+  { alarm_id: alarmId, action, ...changes }: Record<string, unknown>,
+  signal: AbortSignal,
+): Promise<object> {
+  const id = alarmId as string;
+  const isEdit = Object.keys(changes).length > 0 || action === undefined;
+  const edited = isEdit ? await client.patchAlarm(id, changes as AlarmPatchBody, { signal }) : {};
+  const acted =
+    action === undefined
+      ? {}
+      : await client[ACTIONS[action as AlarmAction]](id, { signal }).catch((thrown) => {
+          const { code, message, retryable } = toReveilleError(thrown);
+          const done = isEdit ? `; the edit of its fields has been made, ${String(action)} has not` : '';
+          throw new ReveilleError(code, `${message}${done}`, { retryable, cause: thrown });
+        });
+  const answer: Record<string, unknown> = { ...edited, ...acted };
+  return Object.fromEntries(
+    CHANGE_ANSWER.flatMap((name) => (answer[name] === undefined ? [] : [[name, answer[name]]])),
+  );
+}
+
 type Forward = {
-  arguments: z.ZodType;
+  arguments: (fields: Record<string, unknown>) => z.ZodType;
   raw: readonly string[];
   /** `fields` were checked against `arguments`. */
   send(client: ChronosClient, fields: Record<string, unknown>, signal: AbortSignal): Promise<object>;
@@ -99,17 +177,20 @@ type Forward = {
 
 const FORWARDS: Readonly<Record<ToolName, Forward>> = {
   alarm_set: {
-    arguments: alarmCreateSchema,
+    arguments: alarmSetArguments,
     raw: RAW_ALARM_FIELDS,
-    send: (client, fields, signal) => client.createAlarm(fields as AlarmCreateBody, { signal }),
+    send: (client, fields, signal) =>
+      fields.alarm_id === undefined
+        ? client.createAlarm(fields as AlarmCreateBody, { signal })
+        : changeAlarm(client, fields, signal),
   },
   alarm_list: {
-    arguments: alarmListArguments,
+    arguments: () => alarmListArguments,
     raw: [],
     send: (client, fields, signal) => client.listAlarms(fields as AlarmQuery, { signal }),
   },
   alarm_cancel: {
-    arguments: alarmCancelArguments,
+    arguments: () => alarmCancelArguments,
     raw: [],
     send: (client, fields, signal) => client.cancelAlarm(fields.alarm_id as string, { signal }),
   },
@@ -119,6 +200,11 @@ export type ForwarderOptions = {
   settings: Settings;
   /** Read at every call: `reveille up` may have been started meanwhile. */
   localDefaults: () => LocalDefaults | Promise<LocalDefaults>;
+  /**
+   * The zone of this computer's user, for a time in words that names none; `undefined` when unknown. It is not read for
+   * a server of several users.
+   */
+  zone: () => Promise<string | undefined>;
   clock: Clock;
   log: Logger;
 };
@@ -181,7 +267,7 @@ function refuseOtherConversation(thrown: unknown, { conversation_id: own }: Reco
   throw new ReveilleError('conflict', `${error.message} (${why})`, { cause: error, retryable: false });
 }
 
-export function createForwarder({ settings, localDefaults, clock, log }: ForwarderOptions): ToolForwarder {
+export function createForwarder({ settings, localDefaults, zone, clock, log }: ForwarderOptions): ToolForwarder {
   /** For the user of the call, with that user's key alone. */
   const connectFor = (folder: KeyFolder, user: unknown): ChronosClient => {
     if (typeof user !== 'string' || !labelSchema.safeParse(user).success) {
@@ -191,7 +277,7 @@ export function createForwarder({ settings, localDefaults, clock, log }: Forward
     const { url, token, keysDir, timeoutMs } = folder;
     const identity = agentIdentity(user, readKeyFile(join(keysDir, `${ownerOf(user)}.key`)));
     // The server must not register the first key of the user's own agent.
-    return createChronosClient({ url, token, timeoutMs, identity, mayPin: false, clock });
+    return createChronosClient({ url, token, timeoutMs, identity, mayPin: false, principal: holdPrincipal(), clock });
   };
 
   const connect = async (user: unknown): Promise<ChronosClient> => {
@@ -203,7 +289,16 @@ export function createForwarder({ settings, localDefaults, clock, log }: Forward
       throw new ReveilleError('forbidden', message);
     }
     const identity = agentIdentity(userId, readKeyFile(keyFile));
-    return createChronosClient({ url, token, timeoutMs, identity, clock });
+    return createChronosClient({ url, token, timeoutMs, identity, principal: holdPrincipal(), clock });
+  };
+
+  /**
+   * The zone of a time in words that names none: of the changed alarm, else of the user. Without any, chronosd refuses
+   * words that need one.
+   */
+  const zoneFor = async (client: ChronosClient, id: unknown, signal: AbortSignal): Promise<string | undefined> => {
+    const alarm = id === undefined ? undefined : await client.getAlarm(id as string, { signal });
+    return alarm?.timezone ?? (resolveKeyFolder(settings) ? undefined : await zone());
   };
 
   const forward: ToolForwarder = async (tool, source, signal, { user, conversation } = {}) => {
@@ -211,6 +306,11 @@ export function createForwarder({ settings, localDefaults, clock, log }: Forward
     const fields = readArguments(tool, to.arguments, to.raw, source);
     const client = await connect(user);
     if (tool.name !== 'alarm_set') return fitting(resultOf(await to.send(client, fields, signal)), tool.name);
+    if (fields.when !== undefined && fields.timezone === undefined) {
+      const timezone = await zoneFor(client, fields.alarm_id, signal);
+      if (timezone !== undefined) fields.timezone = timezone;
+    }
+    if (fields.alarm_id !== undefined) return fitting(resultOf(await to.send(client, fields, signal)), tool.name);
     const isDefault = fields.conversation_id === undefined;
     const own = isDefault ? conversation?.() : undefined;
     if (own) fields.conversation_id = own.id;

@@ -21,6 +21,8 @@ export type ChronosMcpOptions = {
   settings: Settings;
   /** Values of a local `reveille up` for missing settings; read at every call. */
   localDefaults?: () => LocalDefaults | Promise<LocalDefaults>;
+  /** The zone of this computer's user; read for a time in words that names none. */
+  zone?: () => Promise<string | undefined>;
   log: Logger;
   clock?: Clock;
   /** The open conversation of this server's client, if known; read at every call. */
@@ -83,9 +85,10 @@ function createServer(
  */
 export function startChronosMcp(options: ChronosMcpOptions): ChronosMcp {
   const { settings, log, localDefaults = () => ({}), clock = systemClock, session = () => undefined } = options;
+  const { zone = async () => undefined } = options;
   checkMcpSettings(settings);
   const tools = readChronosTools(options.toolsFile ?? TOOLS_FILE);
-  const { forward, load } = lazyForwarder({ settings, localDefaults, clock, log });
+  const { forward, load } = lazyForwarder({ settings, localDefaults, zone, clock, log });
   const transport = new VerbatimStdioTransport(options.input ?? process.stdin, options.output ?? process.stdout);
   const factory = () => {
     setImmediate(() => load().catch((thrown) => log.error({ err: thrown }, 'the forwarding code could not be loaded')));

@@ -5,9 +5,15 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { z } from 'zod';
 import { alarmCreateSchema, alarmListQuerySchema } from '../wire/alarm.ts';
-import { PAYLOAD_MAX_BYTES, WAKE_MESSAGE_MAX_BYTES } from '../wire/alarm-fields.ts';
+import {
+  CLEARABLE_FIELDS,
+  fieldOf,
+  OWNER_FIELDS,
+  PAYLOAD_MAX_BYTES,
+  WAKE_MESSAGE_MAX_BYTES,
+} from '../wire/alarm-fields.ts';
 import { ReveilleError } from '../wire/errors.ts';
-import { alarmCancelArguments, alarmListArguments } from './proxy.ts';
+import { alarmCancelArguments, alarmChangeArguments, alarmListArguments } from './proxy.ts';
 import { readChronosTools, TOOL_NAMES, TOOLS_FILE } from './tools.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'reveille-tools-'));
@@ -35,11 +41,31 @@ test('the tools are exactly alarm_set, alarm_list and alarm_cancel', () => {
   assert.deepEqual([...tools.keys()], [...TOOL_NAMES]);
 });
 
-test('the fields of alarm_set, their types, bounds and which are required agree with the wire', () => {
-  const wire = wireShape(alarmCreateSchema);
-  // JSON Schema counts characters; the wire's limit of bytes is the closest bound it can express.
-  Object.assign(wire.fields.wake_message!, { minLength: 1, maxLength: WAKE_MESSAGE_MAX_BYTES });
-  assert.deepEqual(shapeOf(tools.get('alarm_set')!.inputSchema as unknown as JsonSchema), wire);
+test('the fields of alarm_set, their types and their bounds agree with the wire, for a new alarm and for a change', () => {
+  const { fields, required } = shapeOf(tools.get('alarm_set')!.inputSchema as unknown as JsonSchema);
+  const [create, change] = [wireShape(alarmCreateSchema).fields, wireShape(alarmChangeArguments).fields];
+  assert.deepEqual(Object.keys(fields), [...Object.keys(create), 'alarm_id', 'action']);
+  assert.deepEqual(Object.keys(fields).sort(), Object.keys(change).sort());
+  // A change needs none of the fields of a new alarm.
+  assert.deepEqual(required, []);
+  for (const name of OWNER_FIELDS) {
+    const { type, enum: choices, minimum, maximum } = create[name]!;
+    const isClearable = CLEARABLE_FIELDS.includes(name);
+    const [shown, bounds] = [
+      fields[name]!,
+      { minimum, maximum: fieldOf(name).most === undefined ? undefined : maximum },
+    ];
+    assert.deepEqual(shown.type, isClearable ? [type, 'null'] : type, name);
+    assert.deepEqual(shown.enum, isClearable && choices ? [...(choices as string[]), null] : choices, name);
+    assert.deepEqual({ minimum: shown.minimum, maximum: shown.maximum }, bounds, name);
+    assert.equal(alarmChangeArguments.shape[name].safeParse(null).success, isClearable, name);
+  }
+});
+
+test('the definition of alarm_set has at most 4500 bytes of schema: each prompt of a model contains it', () => {
+  const { inputSchema, description } = tools.get('alarm_set')!;
+  assert.ok(JSON.stringify(inputSchema).length <= 4500, String(JSON.stringify(inputSchema).length));
+  assert.ok(description.length <= 1100, String(description.length));
 });
 
 test('the fields of alarm_list and alarm_cancel match the checks', () => {

@@ -17,7 +17,8 @@ export type ToolName = (typeof TOOL_NAMES)[number];
 /** The definitions beside this file. */
 export const TOOLS_FILE = new URL('./chronos-tools.json', import.meta.url);
 
-const propertySchema = z.looseObject({ type: z.string().optional(), description: z.string().optional() });
+const typeSchema = z.union([z.string(), z.array(z.string())]);
+const propertySchema = z.looseObject({ type: typeSchema.optional(), description: z.string().optional() });
 
 const inputSchema = z.looseObject({
   type: z.literal('object'),

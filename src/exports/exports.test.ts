@@ -72,6 +72,21 @@ test('a tool call that chronosd refuses is an error with the reason', async () =
   await assert.rejects(missing, (error: unknown) => error instanceof ReveilleError && error.code === 'not_found');
 });
 
+test('a tool changes, pauses and continues the alarm that it has set', async () => {
+  const { alarm_set } = alarmTools({ home: installation.home.path });
+  const { id } = await alarm_set.execute({
+    kind: 'cron',
+    cron_expr: '@daily',
+    wake_message: 'before',
+    overlap: 'skip',
+  });
+  const paused = await alarm_set.execute({ alarm_id: id, wake_message: 'after', overlap: null, action: 'pause' });
+  assert.deepEqual([paused.id, paused.status], [id, 'paused']);
+  const { wake_message, overlap } = await installation.client.getAlarm(id as string);
+  assert.deepEqual([wake_message, overlap], ['after', undefined]);
+  assert.equal((await alarm_set.execute({ alarm_id: id, action: 'resume' })).status, 'active');
+});
+
 test('an MCP server of the package is this Node and its own program', () => {
   const { chronos, chronometric } = mcpServers();
   assert.deepEqual(chronos.command, process.execPath);

@@ -12,7 +12,7 @@
  * ```
  */
 export type { AlarmCreated, AlarmSort, AlarmView, FireOutcome, FireStage, FireView } from '../wire/alarm.ts';
-export type { AlarmKind, AlarmStatus } from '../wire/alarm-fields.ts';
+export type { AlarmKind, AlarmStatus, CatchUp, Overlap } from '../wire/alarm-fields.ts';
 export type { Budget, QuietHours } from '../wire/budget.ts';
 export { type ErrorCode, ReveilleError, STATUS_OF } from '../wire/errors.ts';
 export type { GateAnswer, IntentRequest, IntentStatus } from '../wire/executor.ts';

@@ -76,7 +76,8 @@ async function forwarderOf({ url, token, userId, keyFile, home }: AlarmAccess): 
   };
   const context = await createContext(process, {}, given);
   const localDefaults = () => localChronosDefaults(context);
-  return createForwarder({ settings: context.settings, localDefaults, clock: systemClock, log: silentLogger });
+  const zone = async () => (await import('../cli/access/chronometric.ts')).zoneOfUser(context);
+  return createForwarder({ settings: context.settings, localDefaults, zone, clock: systemClock, log: silentLogger });
 }
 
 /**

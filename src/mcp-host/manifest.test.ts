@@ -60,6 +60,7 @@ describe('a manifest', () => {
       MATRIX_CHRONOS_TOKEN: 'chronos-token',
       MATRIX_USER_ID: 'u',
       MATRIX_EXECUTOR_KEYFILE: '/k',
+      ...{ REVEILLE_PROFILE: '/p', NEURODOCK_PROFILE_PATH: '', XDG_CONFIG_HOME: '/c' },
       PATH: '/bin',
       NEO_MODEL_API_KEY: 'not for children',
     };

@@ -85,14 +85,14 @@ export const ALARM_FIELDS = {
     type: 'choice',
     of: ALARM_KINDS,
     edit: 'never',
-    tool: '"once" fires one time and needs delay_seconds or fire_at. "cron" repeats and needs cron_expr, "rrule" repeats and needs rrule. Omit it with when.',
+    tool: '"once" with delay_seconds or fire_at, "cron" with cron_expr, "rrule" with rrule. Omit it with when.',
   },
   label: {
     type: 'text',
     most: 200,
     absent: '',
     view: 'always',
-    tool: 'A short name for people and for alarm_list, such as "daily portfolio summary".',
+    tool: 'A short name for people and for alarm_list.',
     flag: { name: 'label', help: 'a short name' },
     form: { name: 'label', title: 'Label', hint: 'A short name. Optional.' },
     row: ['label', '{}'],
@@ -103,7 +103,7 @@ export const ALARM_FIELDS = {
     most: WAKE_MESSAGE_MAX_BYTES,
     required: true,
     edit: 'set',
-    tool: `The text that your future self reads when the alarm fires, delivered unchanged (at most ${WAKE_MESSAGE_MAX_BYTES} bytes of UTF-8). It must be understandable without this conversation.`,
+    tool: `Instructions to your future self, delivered unchanged: at most ${WAKE_MESSAGE_MAX_BYTES} bytes. Required for a new alarm.`,
     form: { name: 'message' },
   },
   /** JSON source text, never re-encoded. */
@@ -111,13 +111,13 @@ export const ALARM_FIELDS = {
     type: 'json',
     absent: null,
     edit: 'set',
-    tool: `Data for your future self: any JSON of at most ${PAYLOAD_MAX_BYTES} bytes, delivered unchanged, digits included.`,
+    tool: `Any JSON for your future self, delivered unchanged: at most ${PAYLOAD_MAX_BYTES} bytes.`,
     form: { name: 'payload' },
   },
   conversation_id: {
     type: 'identifier',
     absent: null,
-    tool: 'The conversation in which you want to be woken. Omit it to be woken in the conversation of this call. The result names that conversation, or its note says that it is unknown and the alarm starts a new one.',
+    tool: 'The conversation to be woken in. Default: that of this call; the answer names it, or its note says that the alarm starts a new one.',
     flag: { name: 'conversation', help: 'the conversation that receives the message' },
     form: {
       name: 'conversation',
@@ -132,7 +132,7 @@ export const ALARM_FIELDS = {
     most: 200,
     absent: null,
     edit: 'never',
-    tool: 'Prevents a second alarm from a repeated call: the same key with the same fields returns the first alarm (deduped true); with other fields it is rejected. Derive it from the task, such as check-tx-0xABC, and give it whenever you might call again.',
+    tool: 'Prevents a second alarm from a repeated call: the same key with the same fields returns the first (deduped true). Derive it from the task, such as check-tx-0xABC.',
     flag: { name: 'key' },
     row: ['key', '{}'],
   },
@@ -144,7 +144,7 @@ export const ALARM_FIELDS = {
     most: 200,
     absent: null,
     edit: 'set',
-    tool: 'The time in words, instead of kind and its fields: "in 20 minutes", "tomorrow 9am", "next weekday at 9", "every other monday at 10". The answer has the reading and the next instants: check them.',
+    tool: 'The time in words: "in 20 minutes", "tomorrow 9am", "every other monday at 10". Check the reading in the answer.',
     row: ['asked for', '{}'],
     fact: ['Asked for', '{}'],
   },
@@ -156,7 +156,7 @@ export const ALARM_FIELDS = {
     absent: null,
     edit: 'set',
     view: 'never',
-    tool: 'kind "once": fire this many seconds from now (600 is ten minutes). The right choice for "in …"; needs no clock.',
+    tool: 'Once, this many seconds from now.',
     flag: { name: 'in' },
   },
   /** For `once`: the instant it is due. */
@@ -164,7 +164,7 @@ export const ALARM_FIELDS = {
     type: 'instant',
     absent: null,
     edit: 'set',
-    tool: 'kind "once": fire at this instant, RFC 3339 with an offset, in the future, such as 2026-06-15T09:00:00+02:00. The right choice for a date and time; be sure of today\'s date and the user\'s offset.',
+    tool: 'Once, at this RFC 3339 instant with an offset: 2026-06-15T09:00:00+02:00.',
     flag: { name: 'at' },
   },
   cron_expr: {
@@ -173,10 +173,7 @@ export const ALARM_FIELDS = {
     most: 200,
     absent: null,
     edit: 'set',
-    tool: [
-      'kind "cron": five fields (minute hour day-of-month month day-of-week), such as "0 9 * * 1-5" for nine o\'clock on weekdays;',
-      'or @hourly, @daily, @weekly, @monthly, @yearly; or @every 90s, @every 1h30m for a fixed interval.',
-    ].join(' '),
+    tool: 'Minute, hour, day of month, month, weekday: "0 9 * * 1-5"; or @daily; or @every 90s.',
     flag: { name: 'cron' },
   },
   /** For `rrule`: content lines of RFC 5545. */
@@ -187,7 +184,7 @@ export const ALARM_FIELDS = {
     most: 4000,
     absent: null,
     edit: 'set',
-    tool: 'kind "rrule": RFC 5545 lines for what cron cannot say, such as "RRULE:FREQ=WEEKLY;INTERVAL=2;BYDAY=MO;BYHOUR=10;BYMINUTE=0;BYSECOND=0". Lines: RRULE, DTSTART, RDATE, EXDATE.',
+    tool: 'RFC 5545 lines (RRULE, DTSTART, RDATE, EXDATE): "RRULE:FREQ=WEEKLY;INTERVAL=2;BYDAY=MO;BYHOUR=10;BYMINUTE=0;BYSECOND=0".',
     flag: { name: 'rrule' },
   },
   /** As the client wrote it; `null` means UTC. */
@@ -196,7 +193,7 @@ export const ALARM_FIELDS = {
     least: 1,
     most: 64,
     absent: null,
-    tool: 'The IANA time zone of when, cron_expr or rrule, such as Europe/Berlin. Default: UTC; when needs it for a local time.',
+    tool: 'IANA zone of when, cron_expr and rrule. Default: that of the user for when, UTC for the others.',
     flag: { name: 'zone' },
   },
   /** The instant from which an `@every` series counts. */
@@ -206,7 +203,7 @@ export const ALARM_FIELDS = {
     least: 0,
     most: 3600,
     absent: 0,
-    tool: 'Delay fires by up to this many seconds, so that many alarms do not fire at one instant.',
+    tool: 'Fire up to this much later, to spread load.',
     flag: { name: 'jitter', help: 'fire up to this much later, to spread load' },
     form: { name: 'jitter', title: 'Jitter', hint: 'Fires within this time after the due time. Example: 5m.' },
     row: ['jitter', 'up to {}'],
@@ -216,7 +213,7 @@ export const ALARM_FIELDS = {
     type: 'instant',
     only: 'series',
     absent: null,
-    tool: 'A series does not fire after this instant, RFC 3339 with an offset.',
+    tool: 'A series ends at this RFC 3339 instant.',
     flag: { name: 'until', help: 'last instant at which a series may fire' },
     form: {
       name: 'until',
@@ -231,7 +228,7 @@ export const ALARM_FIELDS = {
     only: 'series',
     least: 1,
     absent: null,
-    tool: 'A series stops after this many fires.',
+    tool: 'A series ends after this many fires.',
     flag: { name: 'times', help: 'largest number of fires of a series' },
     form: { name: 'times', title: 'Number of fires', hint: 'How often a repeating alarm fires in total.' },
     row: ['at most', '{} times'],
@@ -242,7 +239,7 @@ export const ALARM_FIELDS = {
     only: 'series',
     in: 'options',
     absent: null,
-    tool: 'A series does not fire on the days of this installed calendar, such as "de-berlin".',
+    tool: 'A series skips the days of this installed calendar, such as "de-berlin".',
     flag: { name: 'holidays', help: 'installed calendar on whose days a series does not fire' },
     form: { name: 'holidays', title: 'Holidays', hint: 'Name of an installed calendar: no fires on its days.' },
     row: ['except on', 'days of {}'],
@@ -254,7 +251,7 @@ export const ALARM_FIELDS = {
     of: CATCH_UPS,
     in: 'options',
     absent: 'latest',
-    tool: 'Which overdue occurrences of a series fire after the computer was off: "latest" (default), "all" or "none".',
+    tool: 'Overdue fires of a series that still happen after downtime. Default: latest.',
     flag: { name: 'catch-up', help: 'overdue occurrences that fire: latest, all or none' },
     form: {
       name: 'catch_up',
@@ -272,7 +269,7 @@ export const ALARM_FIELDS = {
     least: 1,
     most: DELAY_MAX_SECONDS,
     absent: null,
-    tool: 'Occurrences that are overdue by more than this many seconds are recorded as missed.',
+    tool: 'Fires overdue by more than this are missed.',
     flag: { name: 'catch-up-window', help: 'largest lateness of an overdue occurrence that still fires' },
     form: { name: 'catch_up_window', title: 'Catch-up window', hint: 'Older occurrences are missed. Example: 12h.' },
     row: ['catch up in', '{}'],
@@ -284,7 +281,7 @@ export const ALARM_FIELDS = {
     of: OVERLAPS,
     in: 'options',
     absent: 'allow',
-    tool: 'When the turn of the previous fire still runs: "allow" (default) starts another turn, "skip" drops this fire, "buffer_one" keeps the latest for afterwards, "buffer_all" keeps all.',
+    tool: 'While the previous turn of a series runs, a fire starts another turn (allow, default), is dropped (skip), or waits (buffer_one: only the latest).',
     flag: { name: 'overlap', help: 'while a turn runs: allow, skip, buffer_one or buffer_all' },
     form: {
       name: 'overlap',
@@ -299,7 +296,7 @@ export const ALARM_FIELDS = {
     only: 'series',
     in: 'options',
     absent: false,
-    tool: 'True: a series pauses when a fire is given up or its turn fails, until it is resumed.',
+    tool: 'Pause a series when a delivery is given up or its turn fails.',
     flag: { name: 'pause-on-failure', help: 'pause the series when a fire or its turn fails' },
     form: { name: 'pauses', title: 'Pause the series when a fire or its turn fails' },
     row: ['on failure', 'pauses'],
@@ -311,7 +308,7 @@ export const ALARM_FIELDS = {
     least: 1,
     most: 200,
     absent: null,
-    tool: 'The model of the turn, if it must not be the default one of the agent.',
+    tool: 'The model of the turn, if not your default.',
     flag: { name: 'model', help: 'model of the turn' },
     form: { name: 'model', title: 'Model', hint: 'Model of the turn. Default: the one of the agent.' },
     row: ['model', '{}'],
@@ -322,7 +319,7 @@ export const ALARM_FIELDS = {
     in: 'options',
     most: 64,
     absent: null,
-    tool: 'The only tools that the turn may use, by name. Omit it for all of the agent; [] for none.',
+    tool: 'The only tools of the turn, by name; [] for none. Default: all.',
     flag: { name: 'tools', help: 'tools the turn may use, separated by commas' },
     form: { name: 'tools', title: 'Tools', hint: 'The only tools of the turn, separated by commas. Default: all.' },
     row: ['tools', '{}'],
@@ -333,7 +330,7 @@ export const ALARM_FIELDS = {
     in: 'options',
     most: 16,
     absent: null,
-    tool: 'Channels of the user that get the result of the turn, by name, beside the settings of the user. A turn that answers exactly NOTHING_TO_REPORT notifies nobody.',
+    tool: "Channels of the user that also get the turn's result. A turn that answers exactly NOTHING_TO_REPORT notifies nobody.",
     flag: { name: 'deliver', help: 'channels that get the result, separated by commas' },
     form: { name: 'deliver', title: 'Deliver to', hint: 'Channels that get the result, separated by commas.' },
     row: ['deliver to', '{}'],
@@ -344,7 +341,7 @@ export const ALARM_FIELDS = {
     type: 'count',
     least: 1,
     most: 1000,
-    tool: 'An occurrence is abandoned after this many failed deliveries. Default: 100, about a day of retries.',
+    tool: 'Give up an occurrence after this many failed deliveries. Default: 100, about a day.',
     flag: { name: 'max-failures', help: 'stop after this many failed attempts for one occurrence' },
     form: { name: 'failures', title: 'Attempts', hint: 'Failed attempts for one fire, 1 to 1000.' },
     fact: ['Attempts', 'at most {}'],
@@ -354,7 +351,7 @@ export const ALARM_FIELDS = {
     least: 0,
     most: DELAY_MAX_SECONDS,
     absent: null,
-    tool: 'An occurrence that cannot start within this many seconds of its time is skipped and recorded as missed. Use it when late is worse than never. Without it a late occurrence is still delivered.',
+    tool: 'An occurrence that is later than this is missed. Default: it is delivered, however late.',
     flag: { name: 'max-lateness', help: 'record an occurrence as missed when it is later than this' },
     form: { name: 'lateness', title: 'Grace period', hint: 'A later fire counts as missed. Example: 15m.' },
     row: ['lateness', 'at most {}'],
@@ -364,7 +361,7 @@ export const ALARM_FIELDS = {
   urgent: {
     type: 'switch',
     absent: false,
-    tool: "True: fire in the user's quiet hours too; other alarms wait for their end. Only when waiting until morning would do harm. Limits on the number of wakes apply to urgent alarms as well.",
+    tool: 'Fire in quiet hours of the user too. Only when waiting until morning would do harm.',
     flag: { name: 'urgent', help: 'fire in quiet hours too' },
     form: { name: 'urgent', title: 'Urgent: quiet hours do not defer it' },
     row: ['urgent', 'yes: quiet hours do not defer it'],
@@ -374,7 +371,7 @@ export const ALARM_FIELDS = {
   wake_computer: {
     type: 'switch',
     absent: false,
-    tool: "True: wake the user's computer from sleep for this alarm, if the user has enabled that; otherwise it fires, late, when the computer wakes. Only for alarms that must not wait until the user is back.",
+    tool: "Wake the user's computer from sleep for it, if set up. Only when it must not wait for the user.",
     flag: { name: 'wake-computer', help: 'wake the computer from sleep; needs "reveille service wake on"' },
     form: { name: 'wakes', title: 'Wake the computer from sleep, if that is set up' },
     row: ['computer', 'is woken from sleep for it, if enabled'],
@@ -442,6 +439,9 @@ export const COLUMN_FIELDS = FIELD_NAMES.filter((name): name is ColumnField => !
 
 /** The fields that the owner sets. */
 export const OWNER_FIELDS = FIELD_NAMES.filter((name): name is OwnerField => fieldOf(name).by === undefined);
+
+/** The fields that an edit clears with `null`. */
+export const CLEARABLE_FIELDS = OWNER_FIELDS.filter((name) => fieldOf(name).edit === undefined);
 
 export type SeriesField = FieldsWith<{ only: 'series' }>;
 /** The fields that only a series has, besides those of its rhythm. */

@@ -24,8 +24,7 @@ test('a wrong field is refused with its name, its value and the allowed values',
     [{ ...ONCE, delay_seconds: '5' }, 'delay_seconds must be a number (got "5")'],
     [{ ...ONCE, delay_seconds: 1e12 }, 'delay_seconds must be at most 316224000 (got 1000000000000)'],
     [{ ...ONCE, delay_seconds: JSON.parse('1e400') }, 'delay_seconds must be a number (got Infinity)'],
-    [{ ...ONCE, kind: 'later' }, 'kind must be one of once, cron (got "later")'],
-    [{ wake_message: 'x' }, 'kind is required'],
+    [{ ...ONCE, kind: 'later' }, 'kind must be one of once, cron, rrule (got "later")'],
     [{ kind: 'once' }, 'wake_message is required'],
     [{ ...ONCE, wake_message: '' }, 'wake_message must not be empty (got "")'],
     [{ ...ONCE, wake_message: 7 }, 'wake_message must be a string (got 7)'],
@@ -50,14 +49,14 @@ test('a wrong field is refused with its name, its value and the allowed values',
 
 test('the error for an unknown field lists the known fields', () => {
   const message = problemOf({ ...ONCE, wakeMessage: 'x' });
-  assert.match(message, /^unknown field "wakeMessage"; allowed here: kind, wake_message, label, delay_seconds, /);
+  assert.match(message, /^unknown field "wakeMessage"; allowed here: kind, wake_message, label, when, delay_seconds, /);
 });
 
 test('an edit of an unchangeable field is refused with a remedy, and the field is not listed', () => {
   for (const [field, value] of Object.entries({ kind: 'cron', idempotency_key: null })) {
     assert.throws(
       () => parseOrThrow(alarmPatchSchema, { [field]: value }),
-      (error: Error) => error.message === `${field} cannot be changed; set a new alarm`,
+      (error: Error) => error.message === `${field} cannot be changed; omit it, or set a new alarm`,
     );
   }
   assert.throws(

@@ -160,7 +160,7 @@ export const alarmCreateSchema = z.strictObject(
 );
 export type AlarmCreate = z.output<typeof alarmCreateSchema>;
 
-const unchangeable = z.never({ error: 'cannot be changed; set a new alarm' }).optional();
+const unchangeable = z.never({ error: 'cannot be changed; omit it, or set a new alarm' }).optional();
 
 type Fixed = FieldsWith<{ edit: 'never' }>;
 type SetOnly = FieldsWith<{ edit: 'set' }>;

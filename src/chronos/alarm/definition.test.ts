@@ -62,12 +62,12 @@ describe('errors of a create', () => {
     [
       'a series field on a single alarm',
       once({ delay_seconds: 60, max_fires: 3 }),
-      'max_fires is only for kind "cron"; this alarm is "once", omit max_fires',
+      'max_fires is only for a series (kind "cron" or "rrule"); this alarm is "once", omit max_fires',
     ],
     [
       'a zone on a single alarm',
       once({ delay_seconds: 60, timezone: 'Europe/Berlin' }),
-      'timezone is only for kind "cron"; this alarm is "once", omit timezone',
+      'timezone is only for a series (kind "cron" or "rrule"); this alarm is "once", omit timezone',
     ],
     ['no expression', { kind: 'cron' }, 'an alarm of kind "cron" needs cron_expr, such as "0 9 * * 1-5" or "@hourly"'],
     [

@@ -20,6 +20,13 @@ export type ChronometricAccess = {
   readonly state: ChronometricState;
 };
 
+/** The zone of this computer's user: of the profile, else of the computer; `undefined` when neither is known. */
+export async function zoneOfUser({ settings, clock }: Pick<CliContext, 'settings' | 'clock'>) {
+  const profile = lazyProfile(settings, clock);
+  await profile.ready();
+  return profile.read().profile.timezone ?? machineZone(settings.TZ);
+}
+
 async function callContextNow({ settings, clock }: Pick<CliContext, 'settings' | 'clock'>): Promise<CallContext> {
   const profile = lazyProfile(settings, clock);
   await profile.ready();

@@ -188,6 +188,7 @@ export async function mcp(context: CliContext, flags: { selftest?: boolean }): P
   const server = startChronosMcp({
     settings: context.settings,
     localDefaults: () => localChronosDefaults(context),
+    zone: async () => (await import('../access/chronometric.ts')).zoneOfUser(context),
     log,
     clock: context.clock,
     session: await sessionFinder(context),

@@ -52,9 +52,16 @@ const CONTROLS: readonly Control[] = ['when', 'zone', ...FORM_FIELDS.map(control
 /** The controls above "More options". */
 const FIRST_CONTROLS: readonly Control[] = ['message', 'when', 'zone', 'label'];
 
+/** A list of choices always has a value, and some alarms may not have the field: its default counts as empty. */
+const DEFAULTS = new Map<Control, unknown>(
+  FORM_FIELDS.filter((name) => fieldOf(name).type === 'choice').map((name) => [controlOf(name), fieldOf(name).absent]),
+);
+
 function draftOf({ form }: RequestContext): Draft {
   const entries = CONTROLS.map((name) => [name, form.get(name)?.replace(/\r\n/g, '\n')] as const);
-  return Object.fromEntries(entries.filter(([, value]) => value !== undefined && value !== ''));
+  return Object.fromEntries(
+    entries.filter(([name, value]) => value !== undefined && value !== '' && value !== DEFAULTS.get(name)),
+  );
 }
 
 /** An alarm as form content without its time: an empty time field keeps the time. */
@@ -67,7 +74,8 @@ function draftFrom(alarm: AlarmView): Draft {
 function textOf(type: FieldType, value: unknown): string {
   if (value instanceof RawJson) return value.text;
   if (type === 'seconds') return seconds(value as number)!;
-  if (Array.isArray(value)) return value.join(', ');
+  // An empty field means that nothing is set, which is not an empty list.
+  if (Array.isArray(value)) return value.join(', ') || ',';
   return type === 'switch' ? 'on' : String(value);
 }
 

@@ -218,6 +218,24 @@ describe('when chronosd is faulty', () => {
     assert.doesNotMatch(mcp.stderr(), new RegExp(chronosd.token));
   });
 
+  test('an action that fails after an edit says that the edit has been made', async () => {
+    await start();
+    const id = '01a206a3-09b9-75e1-9cfa-bb6341bc3a57';
+    chronosd.misbehave = ({ method, url }, response) => {
+      if (method !== 'PATCH' && !url?.endsWith('/trigger')) return false;
+      const refused = '{"ok":false,"error":{"code":"conflict","message":"it has ended","retryable":false}}';
+      response.writeHead(method === 'PATCH' ? 200 : 409, { 'content-type': 'application/json' });
+      response.end(method === 'PATCH' ? `{"ok":true,"data":{"id":"${id}"}}` : refused);
+      return true;
+    };
+    const failure = await failureOf('alarm_set', `{"alarm_id":"${id}","label":"x","action":"trigger"}`);
+    assert.deepEqual(failure, {
+      ...{ code: 'conflict', retryable: false },
+      message: 'it has ended; the edit of its fields has been made, trigger has not',
+    });
+    assert.equal((await failureOf('alarm_set', `{"alarm_id":"${id}","action":"trigger"}`)).message, 'it has ended');
+  });
+
   test('a list that exceeds an MCP message is refused with the remedy', async () => {
     await start();
     chronosd.misbehave = (request, response) => {

@@ -113,6 +113,32 @@ describe('the client and the tools with a real chronosd', () => {
     assert.deepEqual([second.data.count, second.data.next_cursor], [1, undefined]);
   });
 
+  test('an agent edits, pauses, resumes and triggers its alarm through alarm_set', async () => {
+    const set = await callTool('alarm_set', '{"kind":"cron","cron_expr":"@yearly","wake_message":"x","label":"one"}');
+    const { id } = set.data;
+    const change = async (fields: string) => {
+      const { line, isError, data } = await callTool('alarm_set', `{"alarm_id":"${id}",${fields}}`);
+      assert.equal(isError, undefined, line);
+      assert.equal(data.id, id);
+      return data;
+    };
+    const edited = await change(`"cron_expr":"0 9 1 1 *","timezone":"Asia/Tokyo","payload":${PAYLOAD},"max_fires":"2"`);
+    const view = await client.getAlarm(id);
+    assert.deepEqual([view.cron_expr, view.timezone, view.max_fires], ['0 9 1 1 *', 'Asia/Tokyo', 2]);
+    assert.equal(view.payload?.text, PAYLOAD);
+    // The answer is short: the model knows the fields that it has sent.
+    assert.deepEqual(edited, { id, next_fire_at: view.next_fire_at, status: 'active' });
+    await change('"label":null,"max_fires":null');
+    const { label, max_fires: most } = await client.getAlarm(id);
+    assert.deepEqual([label, most], ['', undefined]);
+
+    assert.equal((await change('"action":"pause"')).status, 'paused');
+    const both = await change('"action":"resume","label":"two"');
+    assert.deepEqual([both.status, (await client.getAlarm(id)).label], ['active', 'two']);
+    assert.match((await change('"action":"trigger"')).fire_id, new RegExp(`^${id}@`));
+    assert.equal((await client.getAlarm(id)).status, 'active');
+  });
+
   test('edit, pause, resume, trigger and the ledger work through the client', { timeout: 30_000 }, async () => {
     const payload = new RawJson(PAYLOAD);
     const { id } = await client.createAlarm({ kind: 'cron', cron_expr: '@yearly', wake_message: 'x', payload });
@@ -146,6 +172,33 @@ describe('the client and the tools with a real chronosd', () => {
       [second.publicKeyHex],
     );
     await assert.rejects(other.listAlarms(), { name: 'ReveilleError' });
+  });
+
+  test('a change of an ended, unknown or foreign alarm is refused as by chronosd, and names what was done', async () => {
+    const refusal = async (id: string, fields: string) => {
+      const { isError, data } = await callTool('alarm_set', `{"alarm_id":"${id}"${fields}}`);
+      assert.equal(isError, true);
+      return data as { code: string; message: string };
+    };
+    const unknown = await refusal('01a206a3-09b9-75e1-9cfa-bb6341bc3a57', ',"label":"x"');
+    assert.equal(unknown.code, 'not_found');
+    const other = createChronosClient({
+      ...{ url: chronosd.url, token: TOKEN, principal: holdPrincipal() },
+      identity: agentIdentity('another-agent', generateKey()),
+    });
+    const foreign = await other.createAlarm({ kind: 'once', wake_message: 'x', delay_seconds: HOUR });
+    for (const fields of [',"label":"x"', ',"action":"trigger"', ',"action":"pause"']) {
+      const { code, message } = await refusal(foreign.id, fields);
+      assert.deepEqual([code, message], ['not_found', unknown.message.replace(/[0-9a-f-]{36}/, foreign.id)]);
+    }
+    assert.equal((await other.getAlarm(foreign.id)).label, '');
+
+    const { id } = await client.createAlarm({ kind: 'once', wake_message: 'x', delay_seconds: HOUR });
+    assert.match((await refusal(id, '')).message, /nothing to edit/);
+    assert.match((await refusal(id, ',"cron_expr":"@daily"')).message, /cron_expr is only for kind "cron"/);
+    await client.cancelAlarm(id);
+    const ended = await refusal(id, ',"label":"late"');
+    assert.deepEqual([ended.code, /set a new one/.test(ended.message)], ['conflict', true]);
   });
 
   test('health and readiness are reported without a token', async () => {

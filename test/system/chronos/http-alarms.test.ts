@@ -209,7 +209,7 @@ describe('editing', () => {
     const patch = (body: unknown) => ada.call('PATCH', `/v1/alarms/${id}`, { body });
     refused(await patch({}), 400, 'invalid_request', 'nothing to edit; name at least one field to change');
     for (const fixed of ['kind', 'idempotency_key']) {
-      const sentence = `${fixed} cannot be changed; set a new alarm`;
+      const sentence = `${fixed} cannot be changed; omit it, or set a new alarm`;
       refused(await patch({ [fixed]: 'cron' }), 400, 'invalid_request', sentence);
     }
     refused(

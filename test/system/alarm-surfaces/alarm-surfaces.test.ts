@@ -1,0 +1,89 @@
+/** Each field of schedules and policies on each surface: it is set, changed and removed there, and read over HTTP. */
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { CLEARABLE_FIELDS, type FieldName, OPTION_FIELDS } from '../../../src/wire/alarm-fields.ts';
+import { sharedOwner, temporaryFolder } from '../../support/temporary.ts';
+import { type Row, type Stack, SURFACES, skipOf, startStack, ZONE } from './surfaces.ts';
+
+const MONDAYS = { kind: 'cron', cron_expr: '0 9 * * 1', timezone: ZONE };
+const RULE = 'RRULE:FREQ=WEEKLY;INTERVAL=2;BYDAY=MO;BYHOUR=10;BYMINUTE=0;BYSECOND=0';
+const WEEKDAYS = { kind: 'cron', cron_expr: '0 9 * * 1-5', timezone: ZONE };
+
+const ROWS: readonly Row[] = [
+  {
+    ...{ field: 'rrule', value: RULE, typed: RULE, base: { kind: 'rrule', timezone: ZONE } },
+    shown: { kind: 'rrule', rrule: RULE, timezone: ZONE },
+  },
+  {
+    ...{ field: 'when', value: 'every weekday at 9', typed: 'every weekday at 9', base: { timezone: ZONE } },
+    shown: WEEKDAYS,
+  },
+  { field: 'holidays', value: 'de-berlin', typed: 'de-berlin', base: MONDAYS },
+  { field: 'catch_up', value: 'all', typed: 'all', base: MONDAYS },
+  { field: 'catch_up_window_seconds', value: 7200, typed: '2h', base: MONDAYS },
+  { field: 'overlap', value: 'buffer_one', typed: 'buffer_one', base: MONDAYS },
+  { field: 'pause_on_failure', value: true, base: MONDAYS },
+  { field: 'model', value: 'a-small-model', typed: 'a-small-model', base: MONDAYS },
+  { field: 'tools', value: ['alarm_set', 'fetch'], typed: 'alarm_set, fetch', base: MONDAYS },
+  { field: 'deliver', value: ['phone', 'desktop'], typed: 'phone, desktop', base: MONDAYS },
+];
+
+/** The alarm that gets the field by an edit, which keeps the kind. */
+const earlier = ({ base }: Row) =>
+  base.kind === 'rrule' ? { ...base, rrule: 'RRULE:FREQ=DAILY;BYHOUR=7;BYMINUTE=0;BYSECOND=0' } : MONDAYS;
+
+const CALENDAR = [
+  ...['BEGIN:VCALENDAR', 'VERSION:2.0', 'PRODID:-//test//surfaces//EN', 'BEGIN:VEVENT', 'UID:1', 'SUMMARY:New Year'],
+  ...[
+    'DTSTAMP:20260101T000000Z',
+    'DTSTART;VALUE=DATE:20270101',
+    'RRULE:FREQ=YEARLY',
+    'END:VEVENT',
+    'END:VCALENDAR',
+    '',
+  ],
+].join('\r\n');
+
+describe('fields of schedules and policies', () => {
+  const owner = sharedOwner();
+  let stack: Stack;
+
+  before(async () => {
+    stack = await startStack(owner);
+    const file = join(temporaryFolder(owner), 'holidays.ics');
+    writeFileSync(file, CALENDAR);
+    await stack.reveille('calendar', 'add', 'de-berlin', file);
+    for (const name of ['phone', 'desktop'])
+      await stack.reveille('notify', 'add', 'command', '--name', name, '--', 'true');
+  });
+  after(() => owner.end());
+
+  /** What HTTP shows of the fields. */
+  const read = async (id: string, names: readonly string[]) => {
+    const view: Partial<Record<string, unknown>> = await stack.read(id);
+    return Object.fromEntries(names.map((name) => [name, view[name]]));
+  };
+
+  test('each field that shares the column of options has a row', () => {
+    assert.deepEqual(ROWS.map(({ field }) => field).sort(), [...OPTION_FIELDS].sort());
+  });
+
+  for (const row of ROWS)
+    for (const name of SURFACES)
+      test(`${row.field}: ${name}`, { skip: skipOf(name) }, async () => {
+        const { field, shown = { [field]: row.value } } = row;
+        const surface = stack.surfaces[name];
+        const created = await surface.create(row);
+        assert.deepEqual(await read(created, Object.keys(shown)), shown);
+
+        const changed = await stack.set(earlier(row));
+        await surface.change(changed, row);
+        assert.deepEqual(await read(changed, Object.keys(shown)), shown);
+
+        if (!(CLEARABLE_FIELDS as readonly FieldName[]).includes(field)) return;
+        await surface.clear(changed, field);
+        assert.deepEqual(await read(changed, [field]), { [field]: undefined });
+      });
+});
