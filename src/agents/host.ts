@@ -25,6 +25,7 @@ import { barePrompt, framedPrompt } from './prompt.ts';
 import { checkFolder, programOf } from './terminal/program.ts';
 import { removeOthers } from './terminal/run-files.ts';
 import { terminalAgent } from './terminal/terminal.ts';
+import { termsProblem } from './terms.ts';
 import { type AgentTurnStore, openAgentTurnStore } from './turn-store.ts';
 import { webhookAgent } from './webhook.ts';
 
@@ -133,6 +134,11 @@ export class LocalAgentHost implements AgentHost {
       named: wake.conversation_id !== undefined,
       preset: preset.name,
     };
+    if (termsProblem(preset, machine.spec, turn.terms) !== undefined) {
+      // Accepted, so that the alarm gets the report of a failed turn instead of repetitions.
+      const accepted = await this.#store(turn);
+      return acceptedAnswer(accepted.turn, accepted.deduped);
+    }
     const worker = this.#workerOf(machine, preset, turn);
     if (worker) {
       const accepted = await this.#accept(turn, worker);
@@ -155,6 +161,10 @@ export class LocalAgentHost implements AgentHost {
       throw new ReveilleError('unavailable', message, { retryAfterSeconds: FULL_RETRY_SECONDS });
     }
     await agent.check(prompt, this.store.sessions.get(turn)?.cwd ?? cwd);
+    return this.#store(turn);
+  }
+
+  async #store(turn: NewTurn): Promise<{ turn: Turn; deduped: boolean }> {
     const accepted = await this.store.accept(turn);
     if (accepted.deduped) return accepted;
     this.#options.onStage?.({ ...stageOf(turn, turn.createdAt), stage: 'accepted' });
@@ -270,7 +280,10 @@ export class LocalAgentHost implements AgentHost {
       return { status: 'failed', error };
     }
     try {
-      const worker = this.#workerOf(machine, this.#presetOf(machine), turn);
+      const preset = this.#presetOf(machine);
+      const refusal = termsProblem(preset, machine.spec, turn.terms);
+      if (refusal !== undefined) return { status: 'failed', error: refusal };
+      const worker = this.#workerOf(machine, preset, turn);
       return worker ?? { status: 'not_started', why: `the preset ${turn.preset} now has another kind` };
     } catch (thrown) {
       if (!(thrown instanceof ReveilleError)) throw thrown;

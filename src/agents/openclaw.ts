@@ -22,7 +22,11 @@ export function openclawAgent({ dispatcher, clock }: OpenclawOptions): AgentMake
       const { status, json, summary, retryAfterSeconds } = await post({
         ...{ receiver: 'the gateway', dispatcher, url: joinUrl(spec.url!, preset.path), token, clock, signal },
         headers: { authorization: `Bearer ${token}` },
-        body: JSON.stringify({ ...preset.body, message: prompt, sessionKey, idempotencyKey: wake.fire_id }),
+        body: JSON.stringify({
+          ...preset.body,
+          ...(wake.model === undefined ? {} : { model: wake.model }),
+          ...{ message: prompt, sessionKey, idempotencyKey: wake.fire_id },
+        }),
         limitSeconds: spec.timeout_seconds ?? preset.timeout_seconds ?? DEFAULT_TIMEOUT_SECONDS,
       });
       if (status >= 200 && status <= 299) return typeof json?.runId === 'string' ? json.runId : undefined;

@@ -16,6 +16,7 @@ import type { AgentMaker, PresetOf } from './preset.ts';
 import { RemoteAgent, type RemoteAgentOptions } from './remote-agent.ts';
 import { textAt } from './terminal/readers.ts';
 import { boundedReply } from './terminal/verdict.ts';
+import { opencodeModel } from './terms.ts';
 
 /** The number of newest messages of a session that are read. */
 const MOST_MESSAGES = 100;
@@ -44,7 +45,9 @@ class OpencodeAgent extends RemoteAgent {
     await attempt.begin();
     if (!(await attempt.storeNames({ session, handle: id })))
       return busy('the router could not store the id of the message');
-    const body = JSON.stringify({ messageID: id, parts: [{ type: 'text', text: attempt.prompt }] });
+    const wanted = attempt.turn.terms?.model;
+    const model = wanted === undefined ? undefined : opencodeModel(wanted);
+    const body = JSON.stringify({ messageID: id, model, parts: [{ type: 'text', text: attempt.prompt }] });
     const answer = await this.inTurn(attempt, (limited) =>
       this.#call('POST', `${sessionPath(session)}/message`, cwd, body, limited),
     );

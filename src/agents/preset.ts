@@ -14,7 +14,7 @@ import { ReveilleError, systemCodeOf, thrownText } from '../wire/errors.ts';
 import { parseOrThrow } from '../wire/validate.ts';
 
 /** Placeholders that a program's argument may contain besides plain text. */
-const PLACEHOLDERS = ['<session>', '<message>', '<args>'];
+const PLACEHOLDERS = ['<session>', '<message>', '<args>', '<model>', '<tools>'];
 
 /** The parser of a program's output; `readers/` has one file for each. */
 const OUTPUT_FORMATS = ['claude-json', 'codex-jsonl', 'gemini-json', 'plain-text'] as const;
@@ -75,6 +75,10 @@ const commandForms = z
       issue(['stdin'], 'must not have "<message>": the prompt arrives on standard input');
   });
 
+/** Arguments for what an alarm says of its turn, with a placeholder as one of their entries. */
+const termArguments = (placeholder: '<model>' | '<tools>') =>
+  argumentList.refine((entries) => entries.includes(placeholder), `must have "${placeholder}" as one of its entries`);
+
 const terminalPresetSchema = z.strictObject({
   kind: z.literal('terminal'),
   ...common,
@@ -88,6 +92,22 @@ const terminalPresetSchema = z.strictObject({
    * `framed`: facts about the alarm, then message and payload between marker lines; `bare`: message and payload alone.
    */
   words: z.enum(['framed', 'bare']).default('framed'),
+  /** The arguments for another model; they come with `<args>`. Without it, a turn with a model is refused. */
+  model: termArguments('<model>').optional(),
+  /**
+   * How the program is limited to the tools of an alarm. Without it, a turn with tools is refused: a list of tools that
+   * need no approval is not a limit.
+   */
+  tools: z
+    .strictObject({
+      /** The arguments; `<tools>` becomes the names, separated by commas. They come with `<args>`. */
+      arguments: termArguments('<tools>'),
+      /** The names that the arguments can limit; a turn with another name is refused. */
+      names: pattern,
+      /** Arguments of the machine with which the program would have other tools too. */
+      excluded_by: argumentList.default([]),
+    })
+    .optional(),
   reads: z.enum(OUTPUT_FORMATS),
   session,
   /** Patterns in the program's error output: the turn did not run, and may later. */

@@ -7,7 +7,7 @@ import type { GuardedClient } from '../kit/http/guarded-client.ts';
 import { webhookSigner } from '../kit/identity/webhook-signature.ts';
 import { encodeJson } from '../wire/json.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
-import type { Wake } from '../wire/wake.ts';
+import { termsOf, type Wake } from '../wire/wake.ts';
 import { type DirectAgent, post, ReceiverGone, refused, tryLater } from './direct-deliveries.ts';
 import type { AgentMaker, PresetOf } from './preset.ts';
 
@@ -30,6 +30,7 @@ function eventOf(type: string, wake: Wake, conversationId: string): string {
       ...{ missed_count, label },
       set_at: set_at === undefined ? undefined : formatInstant(set_at),
       set_by,
+      ...termsOf(wake),
     },
   });
 }

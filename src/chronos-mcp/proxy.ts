@@ -11,8 +11,8 @@ import {
   holdPrincipal,
 } from '../chronos/client.ts';
 import type { Clock } from '../kit/clock/clock.ts';
-import { agentIdentity } from '../kit/identity/agent.ts';
 import { readKeyFile } from '../kit/identity/keys.ts';
+import { fileIdentity } from '../kit/identity/rotation.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { alarmCreateSchema, alarmIdSchema, alarmPatchSchema, LIST_LIMIT_MAX, RAW_ALARM_FIELDS } from '../wire/alarm.ts';
 import { ALARM_KINDS, ALARM_STATUSES } from '../wire/alarm-fields.ts';
@@ -275,7 +275,7 @@ export function createForwarder({ settings, localDefaults, zone, clock, log }: F
       throw new ReveilleError('invalid_request', `${message} (got ${showValue(user)})`);
     }
     const { url, token, keysDir, timeoutMs } = folder;
-    const identity = agentIdentity(user, readKeyFile(join(keysDir, `${ownerOf(user)}.key`)));
+    const identity = fileIdentity(user, join(keysDir, `${ownerOf(user)}.key`));
     // The server must not register the first key of the user's own agent.
     return createChronosClient({ url, token, timeoutMs, identity, mayPin: false, principal: holdPrincipal(), clock });
   };
@@ -288,7 +288,7 @@ export function createForwarder({ settings, localDefaults, zone, clock, log }: F
       const message = `this server sets alarms of ${userId} only; the call is for ${showValue(user)}`;
       throw new ReveilleError('forbidden', message);
     }
-    const identity = agentIdentity(userId, readKeyFile(keyFile));
+    const identity = fileIdentity(userId, keyFile);
     return createChronosClient({ url, token, timeoutMs, identity, principal: holdPrincipal(), clock });
   };
 

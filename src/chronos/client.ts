@@ -13,15 +13,22 @@ import {
   challengeMessage,
   challengeSchema,
   type EnrolledKey,
+  type Orphan,
   PERSON_HEADER,
   PRINCIPAL_HEADER,
   principalSchema,
+  type Reowned,
+  type RotatedKey,
+  rotatedSchema,
+  rotationMessage,
 } from '../wire/agent.ts';
 import {
+  type AlarmBackfilled,
   type AlarmCreated,
   type AlarmEdited,
   type AlarmSort,
   type AlarmView,
+  type alarmBackfillSchema,
   type alarmCreateSchema,
   type alarmPatchSchema,
   type FireView,
@@ -30,6 +37,7 @@ import {
 } from '../wire/alarm.ts';
 import { ALARM_STATUSES, type AlarmKind, type AlarmStatus } from '../wire/alarm-fields.ts';
 import { type ChronosEvent, type ChronosEventType, chronosEventSchema } from '../wire/chronos-event.ts';
+import { parseDid } from '../wire/did.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { ANSWER_DEPTH, elementsOf, parseJsonObject, type RawJson, sliceAt } from '../wire/json.ts';
 import type { Route } from '../wire/route.ts';
@@ -42,6 +50,8 @@ export type Prover = {
   readonly publicKeyHex: string;
   /** 128 hex digits: the ed25519 signature of the text's UTF-8 form. */
   sign(message: string): string;
+  /** Other keys of the label, to be tried when chronosd refuses this one: a rotation may have replaced it. */
+  successors?(): readonly { readonly identity: Prover; accepted(): Promise<void> }[];
 };
 
 export type Principal = z.output<typeof principalSchema>;
@@ -51,6 +61,9 @@ type Challenge = z.output<typeof challengeSchema>;
 export type AlarmCreateBody = z.input<typeof alarmCreateSchema>;
 /** The body of an edit; `null` removes an optional field. */
 export type AlarmPatchBody = z.input<typeof alarmPatchSchema>;
+
+/** The body of a backfill; instants are text. */
+export type AlarmBackfillBody = z.input<typeof alarmBackfillSchema>;
 
 export type AlarmQuery = {
   limit?: number | undefined;
@@ -72,6 +85,7 @@ export type EventOptions = FollowStreamOptions & {
 export type AlarmPage = { alarms: AlarmView[]; count: number; next_cursor?: string };
 export type FirePage = { fires: FireView[]; next_cursor?: string };
 export type AgentPage = { agents: EnrolledKey[]; count: number; next_cursor?: string };
+export type OrphanPage = { orphans: Orphan[]; count: number; next_cursor?: string };
 /** The answer to a trigger: the alarm and the created occurrence. */
 export type TriggeredAlarm = AlarmView & { fire_id: string };
 
@@ -131,6 +145,8 @@ export type ChronosClient = {
   resumeAlarm(id: string, options?: CallOptions): Promise<AlarmView>;
   triggerAlarm(id: string, options?: CallOptions): Promise<TriggeredAlarm>;
   redriveAlarm(id: string, options?: CallOptions): Promise<AlarmView>;
+  /** Fires a series for its instants in a part of the past that were not delivered. */
+  backfillAlarm(id: string, part: AlarmBackfillBody, options?: CallOptions): Promise<AlarmBackfilled>;
   listFires(id: string, query?: FireQuery, options?: CallOptions): Promise<FirePage>;
   /**
    * The events of the owner's alarms, over any number of connections, until the signal aborts. After `reset`, events may
@@ -141,6 +157,12 @@ export type ChronosClient = {
   listAgents(query?: { cursor?: string }, options?: CallOptions): Promise<AgentPage>;
   /** Revokes one key of a label, or all of them; returns the keys that this call revoked. */
   revokeAgent(agent: { label: string; public_key?: string }, options?: CallOptions): Promise<EnrolledKey[]>;
+  /** Replaces a key by its successor; both sign. Repeated, it is answered as done. */
+  rotateKey(from: Prover, to: Prover, options?: CallOptions): Promise<RotatedKey>;
+  /** Owners with waiting alarms and no usable key. */
+  listOrphans(query?: { cursor?: string }, options?: CallOptions): Promise<OrphanPage>;
+  /** Moves all alarms of a label without a usable key to another one. */
+  reownAlarms(move: { label: string; to: string }, options?: CallOptions): Promise<Reowned>;
   /** `GET /healthz`: the process is alive. */
   health(options?: CallOptions): Promise<Record<string, unknown>>;
   /** `GET /readyz`: the process can serve requests. */
@@ -158,6 +180,9 @@ const REPEAT_SAFELY = lost(
   'send it again with the same idempotency_key; without one, list the alarms before setting it again',
 );
 const READ_FIRST = lost('read the alarm before repeating it');
+const BACKFILL_AGAIN = lost('send it again, which adds no fire twice');
+const ROTATE_AGAIN = lost('rotate again with the same new key, which is harmless');
+const REOWN_AGAIN = lost('send it again, which moves the rest');
 const CANCEL_AGAIN = lost('cancel it again, which is harmless');
 
 /**
@@ -199,24 +224,57 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
     return readAnswer(call, challengeSchema, await exchange(call, signal));
   };
 
-  const authenticate = async (identity: Prover | undefined, signal: AbortSignal): Promise<Principal> => {
-    if (!identity) {
-      throw new ReveilleError('unauthorized', 'this call needs an agent identity, and the client has none');
-    }
+  /** A nonce for a proof of this identity. A server must not get a signature for anything but this proof. */
+  const nonceFor = async (identity: Prover, signal: AbortSignal): Promise<string> => {
     const { did, nonce } = await challenge(identity.did, signal);
-    // A server at this address must not get a signature for anything but this proof.
-    if (did !== identity.did || !headerSafe(nonce)) {
-      throw new ReveilleError('unavailable', 'chronosd sent a challenge that is not for this identity', {
-        retryable: false,
-      });
-    }
+    if (did === identity.did && headerSafe(nonce)) return nonce;
+    throw new ReveilleError('unavailable', 'chronosd sent a challenge that is not for this identity', {
+      retryable: false,
+    });
+  };
+
+  const prove = async (identity: Prover, mayPin: boolean, signal: AbortSignal): Promise<Principal> => {
+    const { did } = identity;
+    const nonce = await nonceFor(identity, signal);
     const signature = identity.sign(challengeMessage(did, nonce));
     const known = { did, public_key: identity.publicKeyHex, nonce, signature };
-    const body = options.mayPin === false ? { ...known, pin: false } : known;
+    const body = mayPin ? known : { ...known, pin: false };
     const call = callOf(CHRONOS_ROUTES.verify, {}, { token, body });
     const principal = readAnswer(call, principalSchema, await exchange(call, signal));
     if (!headerSafe(principal.token)) unexpected(call, 'the token contains characters that a header does not allow');
     return principal;
+  };
+
+  const authenticate = async (identity: Prover | undefined, signal: AbortSignal): Promise<Principal> => {
+    if (!identity) {
+      throw new ReveilleError('unauthorized', 'this call needs an agent identity, and the client has none');
+    }
+    const refused = (thrown: unknown) => thrown instanceof ReveilleError && thrown.code === 'forbidden';
+    try {
+      return await prove(identity, options.mayPin !== false, signal);
+    } catch (thrown) {
+      if (!refused(thrown)) throw thrown;
+      for (const { identity: successor, accepted } of identity.successors?.() ?? []) {
+        const principal = await prove(successor, false, signal).catch((error: unknown) => {
+          if (!refused(error)) throw error;
+        });
+        if (!principal) continue;
+        await accepted();
+        return principal;
+      }
+      throw thrown;
+    }
+  };
+
+  const rotateKey = async (from: Prover, to: Prover, signal: AbortSignal): Promise<RotatedKey> => {
+    const nonce = await nonceFor(from, signal);
+    const message = rotationMessage(parseDid(from.did)!.label, from.publicKeyHex, to.publicKeyHex, nonce);
+    const body = {
+      ...{ did: from.did, public_key: from.publicKeyHex, new_public_key: to.publicKeyHex, nonce },
+      ...{ signature: from.sign(message), new_signature: to.sign(message) },
+    };
+    const call = callOf(CHRONOS_ROUTES.rotateKey, {}, { token, body, ifLost: ROTATE_AGAIN });
+    return readAnswer(call, rotatedSchema, await exchange(call, signal));
   };
 
   const freshToken = async (signal: AbortSignal): Promise<string> => {
@@ -317,6 +375,11 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
     pauseAlarm: (id, callOptions) => act(id, CHRONOS_ROUTES.pauseAlarm, callOptions),
     resumeAlarm: (id, callOptions) => act(id, CHRONOS_ROUTES.resumeAlarm, callOptions),
     triggerAlarm: (id, callOptions) => act(id, CHRONOS_ROUTES.triggerAlarm, callOptions) as Promise<TriggeredAlarm>,
+    backfillAlarm: (id, part, callOptions) =>
+      alarmCall(
+        callOf(CHRONOS_ROUTES.backfillAlarm, { id }, { body: part, ifLost: BACKFILL_AGAIN }),
+        callOptions,
+      ) as Promise<AlarmBackfilled>,
     redriveAlarm: (id, callOptions) => act(id, CHRONOS_ROUTES.redriveAlarm, callOptions),
     listFires: (id, query, callOptions) =>
       within(callOptions, async (signal) => {
@@ -340,6 +403,17 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
       within(callOptions, async (signal) => {
         const call = callOf(CHRONOS_ROUTES.revokeAgent, {}, { body: agent });
         return readAnswer(call, CHRONOS_ROUTES.revokeAgent.data, await adminCall(call, signal)).revoked;
+      }),
+    rotateKey: (from, to, callOptions) => within(callOptions, (signal) => rotateKey(from, to, signal)),
+    listOrphans: (query, callOptions) =>
+      within(callOptions, async (signal) => {
+        const call = callOf(CHRONOS_ROUTES.listOrphans, {}, { query });
+        return readAnswer(call, CHRONOS_ROUTES.listOrphans.data, await adminCall(call, signal)) as OrphanPage;
+      }),
+    reownAlarms: (move, callOptions) =>
+      within(callOptions, async (signal) => {
+        const call = callOf(CHRONOS_ROUTES.reownAlarms, {}, { body: move, ifLost: REOWN_AGAIN });
+        return readAnswer(call, CHRONOS_ROUTES.reownAlarms.data, await adminCall(call, signal));
       }),
     health: (callOptions) => probe(CHRONOS_ROUTES.health, callOptions),
     ready: (callOptions) => probe(CHRONOS_ROUTES.ready, callOptions),

@@ -245,10 +245,10 @@ export function createMetrics({
           return results;
         },
         async recordTurnReports(report) {
-          const fresh = await counted('record_receipts', watched.recordTurnReports(report));
+          const recorded = await counted('record_receipts', watched.recordTurnReports(report));
           const finished = report.reports.find(({ stage }) => stage === 'turn_finished');
-          if (finished?.outcome && fresh?.has('turn_finished')) turns.inc({ outcome: finished.outcome });
-          return fresh;
+          if (finished?.outcome && recorded?.fresh.has('turn_finished')) turns.inc({ outcome: finished.outcome });
+          return recorded;
         },
       };
       return new Proxy(watched, {

@@ -4,7 +4,7 @@ import { ManualClock } from '../kit/clock/testing/manual-clock.ts';
 import type { AlarmView, FireView } from '../wire/alarm.ts';
 import type { IntentView } from '../wire/intent-view.ts';
 import { AlarmFeed } from './alarm-feed.ts';
-import { alarmNews, questionNews, taskNews } from './news.ts';
+import { alarmNews, questionNews, taskNews, unknownChannels } from './news.ts';
 
 const START = Date.parse('2026-11-23T02:00:00Z');
 const at = (seconds: number) => new Date(START + seconds * 1000).toISOString();
@@ -38,6 +38,43 @@ test('a fire, its reply, its failure and its replaced occurrences are notified, 
   assert.deepEqual(newsFrom(alarmOf(), fireOf({ outcome: 'missed', error: 'it was too late' })), [
     ['missed', 'Missed: build', 'it was too late'],
   ]);
+});
+
+test('a turn with nothing to report ends the notification of its fire, and only exactly these words do', () => {
+  const news = (reply: string) => {
+    const turn = { turn_id: 't', conversation_id: 'c', finished_at: at(9), ok: true, reply };
+    return alarmNews(alarmOf({ deliver: ['phone'] }), [fireOf({ turn })]).at(-1)!;
+  };
+  for (const reply of ['NOTHING_TO_REPORT', ' \nNOTHING_TO_REPORT\n']) {
+    const { kinds, channels, settles } = news(reply);
+    assert.deepEqual([kinds, channels, settles], [[], undefined, { key: 'rang a-1@1', isSent: false }]);
+  }
+  for (const reply of ['NOTHING_TO_REPORT.', 'nothing_to_report', 'Nothing. NOTHING_TO_REPORT'])
+    assert.deepEqual([news(reply).title, news(reply).settles?.isSent], ['Done: build', true]);
+});
+
+test('the fire of a turn that is reported waits for its end, and another one does not', () => {
+  const [waiting] = alarmNews(alarmOf(), [fireOf({ machine_ready_at: at(1) })]);
+  assert.equal(waiting!.waitsUntil, START + 31_000);
+  const [running] = alarmNews(alarmOf(), [fireOf({ turn: { started_at: at(1) } })]);
+  assert.equal(running!.waitsUntil, START + 31_000);
+  assert.equal(alarmNews(alarmOf(), [fireOf()])[0]!.waitsUntil, undefined);
+});
+
+test('a result goes to the channels of its alarm, whatever it is, and an unknown channel is news', () => {
+  const alarm = alarmOf({ deliver: ['phone', 'fax'] });
+  const channels = (more: object) =>
+    alarmNews(alarm, [fireOf({ turn: { finished_at: at(9), ...more } })]).map((one) => one.channels);
+  for (const more of [{ ok: true, reply: 'x' }, { ok: false, error: 'y' }, {}])
+    assert.deepEqual(channels(more), [undefined, ['phone', 'fax']]);
+  const result = alarmNews(alarm, [fireOf({ turn: { finished_at: at(9), ok: true } })]).at(-1)!;
+  const unknown = unknownChannels(result, ['phone', 'desk'])!;
+  assert.deepEqual([unknown.kinds, unknown.title, unknown.channels], [['failures'], 'No channel "fax"', undefined]);
+  assert.match(
+    unknown.text,
+    /names "fax" in deliver, and you have phone, desk\.\nChange it with: reveille alarm edit a-1/,
+  );
+  assert.equal(unknownChannels(result, ['phone', 'fax']), undefined);
 });
 
 test('a failing wake is notified once, after the retries or when it is given up', () => {

@@ -6,6 +6,7 @@ import type { AlarmView, FireView } from '../wire/alarm.ts';
 import type { gateSchema } from '../wire/executor.ts';
 import { eventsOf, type Fire, type FireEvent, firesOf } from '../wire/fire.ts';
 import type { IntentView } from '../wire/intent-view.ts';
+import { reportsNothing } from '../wire/wake.ts';
 
 /**
  * Kinds of news. `approvals`: a question waits. `failures`: a turn or an intent failed, or a wake cannot be delivered.
@@ -38,6 +39,12 @@ export type News = {
   /** The alarm, fire, conversation, turn or intent of the event. */
   readonly about: Readonly<Record<string, string>>;
   readonly question?: Question | undefined;
+  /** Names of channels of the user that get the event too, whatever their kinds are. */
+  readonly channels?: readonly string[] | undefined;
+  /** It waits until then for an event that settles it, epoch milliseconds. */
+  readonly waitsUntil?: number | undefined;
+  /** The key of an event that waited for this one: it is sent now, or never. */
+  readonly settles?: { readonly key: string; readonly isSent: boolean } | undefined;
 };
 
 const TITLE_CHARACTERS = 120;
@@ -45,6 +52,8 @@ const TITLE_CHARACTERS = 120;
 const TEXT_CHARACTERS = 8000;
 /** A wake is retried within seconds; a notification follows when that did not help. */
 const TOLD_FROM_ATTEMPT = 3;
+/** The fire of a running turn is notified after this time: until then, the turn may end with nothing to report. */
+const TURN_WAIT_MS = 30_000;
 const NO_REASON = 'no reason is recorded';
 
 const shownText = (text: string) =>
@@ -55,9 +64,11 @@ const shownLine = (text: string) => visible(clip(text, TITLE_CHARACTERS).replace
 type NamedAlarm = Pick<AlarmView, 'id' | 'label' | 'wake_message'>;
 const nameOf = ({ label, wake_message }: NamedAlarm) => shownLine(label || wake_message);
 
+const firedKey = (fireId: string) => `rang ${fireId}`;
+
 function deliveryNews(
   alarm: AlarmView,
-  { next, turn }: Fire,
+  { next, turn, state, machineReadyAt }: Fire,
   { kind, at, attempt, error }: FireEvent,
 ): News | undefined {
   const { fire_id, lateness_ms, late_because, missed_count = 0 } = attempt;
@@ -67,8 +78,16 @@ function deliveryNews(
     const stands = missed_count > 0 ? `, for ${missed_count} missed` : '';
     const kinds: NotificationKind[] = missed_count > 0 ? ['rings', 'missed'] : ['rings'];
     const text = `${formatLateness(lateness_ms, late_because)}${stands}\n${alarm.wake_message}`;
-    return { ...common, key: `rang ${fire_id}`, kinds, title: `Rang: ${name}`, text: shownText(text) };
+    // Other targets may report no turn, or only its end.
+    const isReported = machineReadyAt !== undefined || turn !== undefined;
+    const isOpen = isReported && (state === 'accepted' || state === 'turn_running');
+    return {
+      ...{ ...common, key: firedKey(fire_id), kinds, title: `Rang: ${name}`, text: shownText(text) },
+      ...(isOpen ? { waitsUntil: at + TURN_WAIT_MS } : {}),
+    };
   }
+  // The owner asked for it with a policy.
+  if (kind === 'skipped') return undefined;
   const why = shownText(error ?? NO_REASON);
   if (kind === 'missed')
     return { ...common, key: `missed ${fire_id}`, kinds: ['missed'], title: `Missed: ${name}`, text: why };
@@ -89,15 +108,38 @@ function turnNews(alarm: AlarmView, { fireId, turn = {} }: Fire, { kind, at, err
     ...(turn_id === undefined ? {} : { turn_id }),
     ...(conversation_id === undefined ? {} : { conversation_id }),
   };
+  const isResult = kind !== 'turn_waits';
   const told = (title: string, text: string): News => ({
-    ...{ key: `${kind === 'turn_waits' ? 'waits' : 'turn'} ${fireId}`, about, at },
+    ...{ key: `${isResult ? 'turn' : 'waits'} ${fireId}`, about, at },
     ...{ kinds: [kind === 'turn_done' ? 'rings' : 'failures'], title: `${title}: ${name}`, text: shownText(text) },
+    ...(isResult && alarm.deliver !== undefined ? { channels: alarm.deliver } : {}),
+    settles: { key: firedKey(fireId), isSent: true },
   });
+  if (kind === 'turn_done' && reportsNothing(reply)) {
+    const { key, title, text } = told('Nothing to report', reply);
+    return { key, about, at, kinds: [], title, text, settles: { key: firedKey(fireId), isSent: false } };
+  }
   if (kind === 'turn_done') return told('Done', reply);
   if (kind === 'turn_failed') return told('Turn failed', error ?? NO_REASON);
   if (kind === 'turn_unknown') return told('Outcome unknown', error ?? 'the outcome of the turn is not known');
   const why = error ?? 'it failed with a temporary error';
   return told('Turn failed, is retried', `${why}\nIt is retried at ${waits!.retry_at}.`);
+}
+
+/** The alarm names channels that the user does not have. The same names of an alarm are news once. */
+export function unknownChannels(news: News, known: readonly string[]): News | undefined {
+  const { channels = [], about, at } = news;
+  const unknown = channels.filter((name) => !known.includes(name));
+  if (unknown.length === 0) return undefined;
+  const names = unknown.map((name) => JSON.stringify(name)).join(', ');
+  const has = known.length === 0 ? 'you have none' : `you have ${known.join(', ')}`;
+  return {
+    ...{ key: `channels ${about.alarm_id} ${names}`, kinds: ['failures'], at, about },
+    title: shownLine(`No channel ${names}`),
+    text: shownText(`The result of a turn went to the other channels.
+The alarm names ${names} in deliver, and ${has}.
+Change it with: reveille alarm edit ${about.alarm_id} --deliver NAMES`),
+  };
 }
 
 /**

@@ -68,6 +68,59 @@ test('a repeated event is notified once, also by another process, and each chann
   assert.equal(statSync(join(dir, 'notify.db')).mode & 0o777, 0o600);
 });
 
+test('a named channel gets an event once, beside its kinds, and never one of another user', async (t) => {
+  const { add, find, deliverAll, store } = bench(t);
+  add({ told: [] });
+  add({ name: 'desk', told: ['rings'] });
+  store.addChannel(
+    {
+      user: 'bob',
+      name: 'phone',
+      kind: 'ntfy',
+      spec: { topic: 'b' },
+      told: ['rings'],
+      quiet: undefined,
+      quietAll: false,
+    },
+    NOW,
+  );
+  const about = { alarm_id: 'a-1' };
+  find(newsOf('done', { channels: ['phone', 'desk', 'fax'], about }));
+  assert.deepEqual(await deliverAll(), ['done\nwords', 'done\nwords']);
+  assert.equal(store.waiting(store.channel('bob', 'phone').id), 0);
+  add({ name: 'log', told: ['failures'] });
+  // The same names of the same alarm are news once.
+  assert.deepEqual(
+    find(newsOf('again', { channels: ['fax'], about })).map(({ title }) => title),
+    ['again'],
+  );
+  const other = find(newsOf('other', { channels: ['fax'], about: { alarm_id: 'a-2' } }));
+  assert.deepEqual(
+    other.map(({ title }) => title),
+    ['other', 'No channel "fax"'],
+  );
+});
+
+test('a fire that waits for its turn is sent with the result, at its time, or never', async (t) => {
+  const { clock, add, find, titles, deliverAll } = bench(t);
+  add();
+  const ring = (key: string) => newsOf(key, { waitsUntil: clock.now() + 30_000 });
+  const end = (key: string, isSent: boolean) =>
+    newsOf(`end of ${key}`, { settles: { key, isSent }, ...(isSent ? {} : { kinds: [] }) });
+  find(ring('silent'), ring('answered'), ring('long'));
+  assert.deepEqual(titles(), []);
+  find(end('silent', false), end('answered', true));
+  assert.deepEqual(
+    (await deliverAll()).map((text) => text.split('\n')[0]),
+    ['answered', 'end of answered'],
+  );
+  clock.jump(30_000);
+  assert.deepEqual(
+    (await deliverAll()).map((text) => text.split('\n')[0]),
+    ['long'],
+  );
+});
+
 test('quiet hours defer all notifications but questions, and deferred ones arrive as one summary at their end', async (t) => {
   const { clock, store, add, find, deliverAll, titles, outgoing } = bench(t);
   const { id } = add({ quiet: QUIET });

@@ -11,7 +11,7 @@ import { openDatabase, type SqliteFile } from '../kit/sqlite/open.ts';
 import { type QuietHours, quietHoursSchema } from '../wire/budget.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import type { ChannelName } from './channels/channels.ts';
-import type { News, NotificationKind } from './news.ts';
+import { type News, type NotificationKind, unknownChannels } from './news.ts';
 
 export type Channel = {
   readonly id: string;
@@ -191,16 +191,27 @@ export class NotifyStore {
   }
 
   /**
-   * Stores found events: new ones are queued for every channel of their kind, and the cursor is moved, in one
+   * Stores found events: new ones are queued for every channel of their kind or name, and the cursor is moved, in one
    * transaction.
    *
    * @returns the new ones
    */
   record({ user, source, news, since }: Find, now: number): News[] {
     return this.transaction(() => {
-      const channels = news.length === 0 ? [] : this.channels(user).filter(({ paused }) => !paused);
-      const fresh = news.filter(({ key }) => this.#isNew(user, key, now));
-      for (const one of fresh) for (const channel of channels) this.#write(channel, one, now);
+      const all = news.length === 0 ? [] : this.channels(user);
+      const names = all.map(({ name }) => name);
+      const channels = all.filter(({ paused }) => !paused);
+      const fresh = news
+        .filter(({ key }) => this.#isNew(user, key, now))
+        .flatMap((one) => {
+          const unknown = unknownChannels(one, names);
+          return unknown && this.#isNew(user, unknown.key, now) ? [one, unknown] : [one];
+        });
+      for (const one of fresh)
+        for (const channel of channels) {
+          this.#settle(channel, one, now);
+          this.#write(channel, one, now);
+        }
       this.sql(`
         UPDATE cursors SET since = :since
         WHERE user_id = :user AND source = :source AND since < :since - ${CURSOR_STEP_MS}`).run({
@@ -225,8 +236,19 @@ export class NotifyStore {
     return add.run(user, key, now).changes === 1;
   }
 
+  /** Sends a notification that waited for this event, or ends it. */
+  #settle(channel: Channel, { settles }: News, now: number): void {
+    if (!settles) return;
+    const id = notificationId(channel.id, settles.key);
+    const change = settles.isSent
+      ? `due_at = min(due_at, :now) WHERE state = 'waiting' AND attempts = 0`
+      : `state = 'dropped', why = 'the turn had nothing to report', ended_at = :now WHERE ended_at IS NULL`;
+    this.sql(`UPDATE notifications SET ${change} AND id = :id`).run({ id, now });
+  }
+
   #write(channel: Channel, news: News, now: number): void {
-    if (!news.kinds.some((kind) => channel.told.includes(kind))) return;
+    const isNamed = news.channels?.includes(channel.name) === true;
+    if (!isNamed && !news.kinds.some((kind) => channel.told.includes(kind))) return;
     const isQuestion = news.question !== undefined;
     const isQuiet = channel.quiet !== undefined && (!isQuestion || channel.quietAll);
     const until = isQuiet ? quietUntil(channel.quiet, now) : undefined;
@@ -236,7 +258,10 @@ export class NotifyStore {
       INSERT OR IGNORE INTO notifications (id, channel_id, news, state, created_at, due_at)
       VALUES (:id, :channel, :news, :state, :now, :due)`).run({
       ...{ id: notificationId(channel.id, news.key), channel: channel.id, news: JSON.stringify(news), now },
-      ...{ state: held ? 'held' : 'waiting', due: until ?? (held ? now + GATHER_MS : now) },
+      ...{
+        state: held ? 'held' : 'waiting',
+        due: until ?? (held ? now + GATHER_MS : Math.max(now, news.waitsUntil ?? now)),
+      },
     });
   }
 

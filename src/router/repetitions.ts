@@ -12,7 +12,7 @@ import type { SqliteFile } from '../kit/sqlite/open.ts';
 import { ownerOf } from '../wire/did.ts';
 import { okEnvelope } from '../wire/envelope.ts';
 import { deriveName, fireIdOf } from '../wire/fire-id.ts';
-import { completeWake, type Wake, type WakeRequest } from '../wire/wake.ts';
+import { completeWake, termsOf, type Wake, type WakeRequest } from '../wire/wake.ts';
 import { acceptedTurn, type WakeAnswer } from './wake.ts';
 
 type Row = {
@@ -74,6 +74,7 @@ export class Repetitions {
     const facts = {
       ...{ userId, conversationId: request.conversation_id, alarmId: request.alarm_id },
       ...{ scheduledFor: request.scheduled_for, message: request.message, payload: request.payload?.text },
+      terms: termsOf(request),
     };
     const { derived, windowMs } = deriveName(facts, name, this.#options.windowMs);
     if (!isKnown(userId)) return wake(completeWake(request, fireIdOf(derived, now), now), onReady);

@@ -4,7 +4,7 @@ import type { Clock } from '../kit/clock/clock.ts';
 import { labelSchema, ownerOf } from '../wire/did.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { deriveName, fireIdOf, REPEAT_SECONDS } from '../wire/fire-id.ts';
-import { type ChatAccepted, type ChatRequest, WAKE_HEADERS, WAKE_MEMBERS } from '../wire/wake.ts';
+import { type ChatAccepted, type ChatRequest, termsOf, WAKE_HEADERS, WAKE_MEMBERS } from '../wire/wake.ts';
 import type { NewTurn, Turn } from './turn.ts';
 
 /** The headers that mark a delivery, and the equivalent members of the body. */
@@ -53,6 +53,7 @@ export type WakeIdentity = { userId?: string | undefined; name?: string | undefi
 
 /** The turn for a request. `newId` returns a new id where one is needed. */
 export function turnOf(body: ChatRequest, now: number, newId: () => string, { userId }: WakeIdentity = {}): NewTurn {
+  const terms = termsOf(body);
   return {
     id: newId(),
     conversationId: body.conversation_id ?? newId(),
@@ -68,6 +69,7 @@ export function turnOf(body: ChatRequest, now: number, newId: () => string, { us
     ...(body.label === undefined ? {} : { label: body.label }),
     ...(body.set_at === undefined ? {} : { setAt: body.set_at }),
     ...(body.set_by === undefined ? {} : { setBy: body.set_by.name }),
+    ...(terms === undefined ? {} : { terms }),
     ...(userId === undefined ? {} : { userId }),
   };
 }
@@ -92,9 +94,9 @@ export type ChatOptions = {
  */
 function withDerivedFire(turn: NewTurn, body: ChatRequest, about: WakeIdentity, repeatMs: number): NewTurn {
   if (turn.origin === 'user' || turn.fireId !== undefined) return turn;
-  const { alarmId, scheduledFor, message, payload, createdAt } = turn;
+  const { alarmId, scheduledFor, message, payload, terms, createdAt } = turn;
   const { conversation_id: conversationId } = body;
-  const facts = { userId: about.userId, conversationId, alarmId, scheduledFor, message, payload };
+  const facts = { userId: about.userId, conversationId, alarmId, scheduledFor, message, payload, terms };
   const { derived, windowMs } = deriveName(facts, about.name, repeatMs);
   const repeats = { name: derived, since: Math.max(0, createdAt - windowMs) };
   return { ...turn, fireId: fireIdOf(derived, createdAt), repeats };

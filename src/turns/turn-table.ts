@@ -10,7 +10,7 @@ type Row = Record<string, SQLOutputValue>;
 /** The columns that an accepted turn can have. */
 const ACCEPTED = [
   ...['id', 'user_id', 'conversation_id', 'origin', 'alarm_id', 'fire_id', 'named', 'preset', 'scheduled_for'],
-  ...['missed_count', 'late_because', 'label', 'set_at', 'set_by', 'message', 'payload', 'status', 'handle'],
+  ...['missed_count', 'late_because', 'label', 'set_at', 'set_by', 'terms', 'message', 'payload', 'status', 'handle'],
   ...['created_at', 'started_at', 'finished_at'],
 ];
 
@@ -32,10 +32,11 @@ const present = (row: Row) => Object.fromEntries(Object.entries(row).filter(([, 
  * The turn of a row; SQLite's NULL is an absent member. The columns are typed by the schema (STRICT tables), which the
  * cast relies on.
  */
-export function turnOf({ named, pid, birth, ...members }: Row): Turn {
+export function turnOf({ named, pid, birth, terms, ...members }: Row): Turn {
   return {
     ...present(members),
     ...(named === null ? {} : { named: named === 1 }),
+    ...(typeof terms === 'string' ? { terms: JSON.parse(terms) } : {}),
     ...(pid === null || birth === null ? {} : { born: { pid, birth } }),
   } as Turn;
 }
@@ -121,8 +122,10 @@ export function turnTable(db: DatabaseSync, { perUser }: { perUser: boolean }) {
     /** Stores a turn, `queued` by default. The caller has checked its fire in the same transaction. */
     insert(turn: AcceptedTurn): Turn {
       const members: Record<string, unknown> = { status: 'queued', ...turn };
-      const value = (given: unknown) =>
-        typeof given === 'boolean' ? Number(given) : ((given ?? null) as SQLInputValue);
+      const value = (given: unknown) => {
+        if (typeof given === 'boolean') return Number(given);
+        return typeof given === 'object' ? given && JSON.stringify(given) : ((given ?? null) as SQLInputValue);
+      };
       return insert(Object.fromEntries(ACCEPTED.map((column) => [column, value(members[memberOf(column)])])))!;
     },
 

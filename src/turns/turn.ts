@@ -2,7 +2,7 @@
 import { backoff, withJitter } from '../kit/clock/backoff.ts';
 import type { MachineTurnStatus } from '../wire/machine-turn.ts';
 import type { TurnOrigin, TurnStatus } from '../wire/turn.ts';
-import type { LateReason } from '../wire/wake.ts';
+import type { LateReason, TurnTerms } from '../wire/wake.ts';
 
 /** The accepted message and its facts, which never change. Times are milliseconds since the epoch. */
 export type TurnInput = {
@@ -20,6 +20,8 @@ export type TurnInput = {
   readonly setAt?: number;
   /** The person who wrote the message; absent: the agent itself. */
   readonly setBy?: string;
+  /** What the alarm says of its turn; absent for a plain alarm. */
+  readonly terms?: TurnTerms;
   readonly message: string;
   /** JSON source text, never parsed. */
   readonly payload?: string;

@@ -302,6 +302,8 @@ export const ALARM_FIELDS = {
     row: ['on failure', 'pauses'],
     fact: ['On failure', 'pauses'],
   },
+  /** Instants of the past that are still to fire, the oldest first: `first/last` in epoch milliseconds. */
+  backfill: { type: 'list', in: 'options', by: 'chronosd', absent: null, view: 'never' },
   model: {
     type: 'text',
     in: 'options',
@@ -320,8 +322,12 @@ export const ALARM_FIELDS = {
     most: 64,
     absent: null,
     tool: 'The only tools of the turn, by name; [] for none. Default: all.',
-    flag: { name: 'tools', help: 'tools the turn may use, separated by commas' },
-    form: { name: 'tools', title: 'Tools', hint: 'The only tools of the turn, separated by commas. Default: all.' },
+    flag: { name: 'tools', help: 'tools the turn may use, separated by commas; "" for none' },
+    form: {
+      name: 'tools',
+      title: 'Tools',
+      hint: 'The only tools of the turn, separated by commas; a comma alone for none. Default: all.',
+    },
     row: ['tools', '{}'],
     fact: ['Tools', '{}'],
   },
@@ -330,7 +336,7 @@ export const ALARM_FIELDS = {
     in: 'options',
     most: 16,
     absent: null,
-    tool: "Channels of the user that also get the turn's result. A turn that answers exactly NOTHING_TO_REPORT notifies nobody.",
+    tool: "Channels of the user that also get the turn's result. A turn that answers exactly NOTHING_TO_REPORT sends no notification.",
     flag: { name: 'deliver', help: 'channels that get the result, separated by commas' },
     form: { name: 'deliver', title: 'Deliver to', hint: 'Channels that get the result, separated by commas.' },
     row: ['deliver to', '{}'],

@@ -188,6 +188,16 @@ export const alarmPatchSchema = z.strictObject(
 );
 export type AlarmPatch = z.output<typeof alarmPatchSchema>;
 
+/** The body of `POST /v1/alarms/{id}/backfill`. */
+export const alarmBackfillSchema = z.strictObject({
+  /** The time to backfill: from this instant, and before the other one. */
+  from: instantSchema,
+  to: instantSchema,
+  /** Required for more than 1,000 fires. */
+  confirm_over: z.boolean().optional(),
+});
+export type AlarmBackfill = z.output<typeof alarmBackfillSchema>;
+
 export const alarmListQuerySchema = z.strictObject({
   limit: wholeNumber(1, LIST_LIMIT_MAX).optional(),
   status: z.enum(ALARM_STATUSES).optional(),
@@ -241,7 +251,7 @@ export const alarmViewSchema = z.object({
   in_flight: z.boolean(),
   ...viewed(...BODY_FIELDS.filter(isViewedLast)),
   ...viewed('set_by'),
-  /** The router deferred the next occurrence: the reason, and when it is tried again. */
+  /** The next occurrence is deferred, by the router or by `overlap`: the reason, and when it is tried at the latest. */
   held_back: z.object({ reason: z.string(), until: instantText }).optional(),
   /** Where a rule without DTSTART begins; only for `rrule`. */
   starts_at: instantText.optional(),
@@ -249,6 +259,19 @@ export const alarmViewSchema = z.object({
   holidays_missing: z.literal(true).optional(),
 });
 export type AlarmView = z.infer<typeof alarmViewSchema>;
+
+/** The answer to a backfill: the alarm, and its new fires. */
+export const alarmBackfilledSchema = alarmViewSchema.extend({
+  backfill: z.object({
+    /** Fires that were added, and fires of that time that were delivered or wait already. */
+    added: z.int(),
+    known: z.int(),
+    /** The first and the last instant of the added ones. */
+    first: instantText.optional(),
+    last: instantText.optional(),
+  }),
+});
+export type AlarmBackfilled = z.infer<typeof alarmBackfilledSchema>;
 
 /** `finished_at` without `ok`: the outcome of the turn cannot be determined. */
 const turnStateSchema = z.object({

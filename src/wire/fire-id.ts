@@ -49,6 +49,8 @@ export type WakeFacts = {
   scheduledFor?: number | undefined;
   message: string;
   payload?: string | undefined;
+  /** What the alarm says of its turn. */
+  terms?: object | undefined;
 };
 
 /** The first half of a derived fire id, and how long a wake with the same one is a repetition. */
@@ -56,17 +58,17 @@ export type DerivedName = { readonly derived: string; readonly windowMs: number 
 
 /**
  * Identifies a wake without a fire id. Two wakes with the same given name are the same. Without a name, they are the same
- * if user, conversation, alarm, due instant, message and the payload's source text are equal. The second half of the
- * fire id is the instant of the first of them: {@link fireIdOf}.
+ * if user, conversation, alarm, due instant, message, the payload's source text and the terms are equal. The second half of
+ * the fire id is the instant of the first of them: {@link fireIdOf}.
  *
  * @param name the caller's name for the wake
  * @param windowMs how long an identical wake without a name is a repetition; up to 0, each wake is another one
  */
 export function deriveName(facts: WakeFacts, name: string | undefined, windowMs: number): DerivedName {
-  const { userId, conversationId, alarmId, scheduledFor, message, payload } = facts;
+  const { userId, conversationId, alarmId, scheduledFor, message, payload, terms } = facts;
   const given = name ?? (windowMs <= 0 ? randomUUID() : undefined);
-  const identity =
-    given === undefined ? [userId, conversationId, alarmId, scheduledFor, message, payload] : ['named', userId, given];
+  const content = [userId, conversationId, alarmId, scheduledFor, message, payload, ...(terms ? [terms] : [])];
+  const identity = given === undefined ? content : ['named', userId, given];
   // Absent members become null, which differs from every text.
   const digest = createHash('sha256').update(JSON.stringify(identity)).digest('hex');
   return {

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { conversationIdSchema } from './alarm.ts';
 import { positionCursor, wholeNumber } from './settings.ts';
-import { LATE_REASONS } from './wake.ts';
+import { LATE_REASONS, turnTermsSchema } from './wake.ts';
 
 /**
  * `queued` (accepted, not started) → `running` → `done`, `failed` or `unknown`. `unknown`: the turn may have run, and
@@ -27,6 +27,8 @@ export const machineTurnViewSchema = z.object({
   /** Why it was late, if known. */
   late_because: z.enum(LATE_REASONS).optional(),
   label: z.string().optional(),
+  /** The model, the only tools and the channels that the alarm names; absent if it names none. */
+  terms: turnTermsSchema.optional(),
   message: z.string(),
   /** The sender's source text. Parsing it can lose digits. */
   payload: z.unknown().optional(),

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { conversationIdSchema, LIST_LIMIT_MAX } from './alarm.ts';
 import { INVALID_CURSOR, positionCursor, wholeNumber } from './settings.ts';
 import { typeList } from './text.ts';
-import { LATE_REASONS, WAKE_ORIGIN } from './wake.ts';
+import { LATE_REASONS, turnTermsSchema, WAKE_ORIGIN } from './wake.ts';
 
 /** The cause of a turn: a person or a timer. */
 export const TURN_ORIGINS = ['user', WAKE_ORIGIN] as const;
@@ -32,6 +32,8 @@ export const turnViewSchema = z.object({
   set_at: z.string().optional(),
   /** The person who set the alarm; absent if the agent did. */
   set_by: z.string().optional(),
+  /** The model, the only tools and the channels that the alarm names; absent if it names none. */
+  terms: turnTermsSchema.optional(),
   message: z.string(),
   /** The sender's source text. Parsing it can lose digits. */
   payload: z.unknown().optional(),

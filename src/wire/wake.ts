@@ -1,6 +1,6 @@
 /** The wake from chronosd through the router to the daemon (docs/reference/api.md). */
 import { z } from 'zod';
-import { ABSENCES, conversationIdSchema, setBySchema } from './alarm.ts';
+import { ABSENCES, alarmCreateSchema, conversationIdSchema, setBySchema } from './alarm.ts';
 import { labelSchema } from './did.ts';
 import { ReveilleError } from './errors.ts';
 import { givenFireIdSchema, WAKE_NAME_HEADERS } from './fire-id.ts';
@@ -31,14 +31,35 @@ export const LATE_REASONS = [...ABSENCES, 'machine_start'] as const;
 export type LateReason = (typeof LATE_REASONS)[number];
 const lateReason = z.enum(LATE_REASONS);
 
+/** What an alarm says of its turn. Each member is absent unless it is set. */
+const terms = alarmCreateSchema.pick({ model: true, tools: true, deliver: true }).shape;
+export const turnTermsSchema = z.object(terms);
+export type TurnTerms = z.output<typeof turnTermsSchema>;
+
+/** The terms in the body of a wake; `undefined` for a plain one. */
+export function termsOf({ model, tools, deliver }: TurnTerms): TurnTerms | undefined {
+  if (model === undefined && tools === undefined && deliver === undefined) return undefined;
+  return {
+    ...(model === undefined ? {} : { model }),
+    ...(tools === undefined ? {} : { tools }),
+    ...(deliver === undefined ? {} : { deliver }),
+  };
+}
+
+/** A reply that is exactly this, apart from surrounding space, is kept and causes no notification. */
+export const NOTHING_TO_REPORT = 'NOTHING_TO_REPORT';
+
+export const reportsNothing = (reply: string | undefined): boolean => reply?.trim() === NOTHING_TO_REPORT;
+
 /** Sent in a header, so it is visible ASCII; chronosd's are UUIDs. */
 const alarmId = z.string().regex(/^[\x21-\x7e]{1,64}$/, 'must be 1 to 64 visible ASCII characters');
 
 /**
  * Largest body of a wake and of its delivery to a daemon, more than the 256 KiB of other bodies. It fits a message of
- * that size with all its escapes, a payload of 64 KiB added by a later edit, and the other members.
+ * that size with all its escapes, a payload of 64 KiB added by a later edit, the longest lists of tools and channels, and
+ * the other members.
  */
-export const WAKE_BODY_MAX_BYTES = (256 + 64 + 8) * 1024;
+export const WAKE_BODY_MAX_BYTES = (256 + 64 + 64 + 8) * 1024;
 
 /**
  * Marks a router's 429 as a deferral: the instant (RFC 3339) at which the wake may be tried again. Nothing ran, and
@@ -71,6 +92,7 @@ export const wakeRequestSchema = z.strictObject({
   set_at: instantSchema.optional(),
   /** The person who wrote the message; absent if the agent did. */
   set_by: setBySchema.optional(),
+  ...terms,
   /** Quiet hours do not defer it; only the router reads this. */
   urgent: z.boolean().optional(),
   /** Why it is late; absent if it is not late, or if the reason is unknown. */
@@ -121,6 +143,10 @@ export function withoutEmptyMembers(body: Record<string, unknown>): Record<strin
   return body;
 }
 
+const ONLY_OF_WAKES = [
+  ...(['missed_count', 'label', 'set_at', 'set_by', 'model', 'tools', 'deliver', 'late_because'] as const),
+];
+
 /** The body of a daemon's `POST /chat`: a person's message, or a wake, which any of {@link WAKE_MEMBERS} marks. */
 export const chatRequestSchema = z
   .strictObject({
@@ -135,11 +161,12 @@ export const chatRequestSchema = z
     label: z.string().max(200).optional(),
     set_at: instantSchema.optional(),
     set_by: setBySchema.optional(),
+    ...terms,
     late_because: lateReason.optional(),
   })
   .superRefine((body, context) => {
     if (WAKE_MEMBERS.some((name) => body[name] !== undefined)) return;
-    for (const name of ['missed_count', 'label', 'set_at', 'set_by', 'late_because'] as const) {
+    for (const name of ONLY_OF_WAKES) {
       if (body[name] !== undefined)
         context.addIssue({ code: 'custom', path: [name], message: `goes only with origin "${WAKE_ORIGIN}"` });
     }

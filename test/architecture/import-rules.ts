@@ -28,7 +28,7 @@ const KIT_ARROWS: Readonly<Record<string, readonly string[]>> = {
   'kit/mcp': [],
   'kit/process': [],
   'kit/queue': [],
-  'kit/identity': ['kit/json'],
+  'kit/identity': ['kit/json', 'kit/sqlite'],
   'kit/http': [],
   'kit/sqlite': [],
   'kit/model': [],

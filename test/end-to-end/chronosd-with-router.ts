@@ -5,7 +5,7 @@ import { mkdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { openAgentHost } from '../../src/agents/host.ts';
-import { createChronosClient, holdPrincipal } from '../../src/chronos/client.ts';
+import { type AlarmCreateBody, createChronosClient, holdPrincipal } from '../../src/chronos/client.ts';
 import { parseChronosConfig } from '../../src/chronos/config.ts';
 import { type RunningChronos, startChronos } from '../../src/chronos/daemon.ts';
 import { systemClock } from '../../src/kit/clock/clock.ts';
@@ -79,9 +79,10 @@ export async function openChronosdWithRouter(
     },
     closeChronos: () => chronos!.close(),
     openChronos,
-    /** Sets an alarm that fires in a second, in its own conversation. */
-    async setAlarm(): Promise<string> {
-      const { id } = await client().createAlarm({ kind: 'once', wake_message: 'go on', delay_seconds: 1 });
+    client,
+    /** Sets an alarm that fires in a second, in its own conversation. @param more other fields */
+    async setAlarm(more: Partial<AlarmCreateBody> = {}): Promise<string> {
+      const { id } = await client().createAlarm({ kind: 'once', wake_message: 'go on', delay_seconds: 1, ...more });
       return id;
     },
     fires,

@@ -114,7 +114,7 @@ describe('a home in which "up" starts again and again', () => {
   test("an agent of the user's own stays the woken one", () => assert.equal(own.provider, 'http'));
 
   test('when the welcome alarm cannot be set, "up" prints the reason and ends with 1', () =>
-    assert.match(refused, /not enrolled/));
+    assert.match(refused, /this key was revoked/));
 });
 
 test('Neo gets its own settings, secrets by name alone, and not the home', async () => {

@@ -6,6 +6,14 @@ from typing import Any, Literal, NotRequired, TypedDict, cast
 
 from ._transport import UNSET, Caller, Number, Unset, quoted
 
+class RotateKeyResult(TypedDict):
+    did: str
+    owner_user_id: str
+    public_key: str
+    revoked_public_key: str
+    repeated: bool
+
+
 class CreatedAlarmReading(TypedDict):
     text: str
     timezone: str
@@ -168,6 +176,56 @@ class TriggeredAlarm(TypedDict):
     fire_id: str
 
 
+class BackfillAlarmResultBackfill(TypedDict):
+    added: int
+    known: int
+    first: NotRequired[str]
+    last: NotRequired[str]
+
+
+class BackfillAlarmResult(TypedDict):
+    id: str
+    label: str
+    kind: Literal["once", "cron", "rrule"]
+    cron_expr: NotRequired[str]
+    rrule: NotRequired[str]
+    timezone: NotRequired[str]
+    fire_at: NotRequired[str]
+    next_fire_at: NotRequired[str]
+    conversation_id: NotRequired[str]
+    wake_message: str
+    payload: NotRequired[Any]
+    status: Literal["active", "paused", "fired", "cancelled", "failed"]
+    idempotency_key: NotRequired[str]
+    max_failures: int
+    failure_count: int
+    last_error: NotRequired[str]
+    created_at: str
+    last_fired_at: NotRequired[str]
+    fire_count: int
+    in_flight: bool
+    when: NotRequired[str]
+    max_lateness_seconds: NotRequired[Number]
+    jitter_seconds: NotRequired[Number]
+    ends_at: NotRequired[str]
+    max_fires: NotRequired[int]
+    holidays: NotRequired[str]
+    catch_up: NotRequired[Literal["latest", "all", "none"]]
+    catch_up_window_seconds: NotRequired[Number]
+    overlap: NotRequired[Literal["allow", "skip", "buffer_one", "buffer_all"]]
+    pause_on_failure: NotRequired[bool]
+    model: NotRequired[str]
+    tools: NotRequired[list[str]]
+    deliver: NotRequired[list[str]]
+    urgent: NotRequired[bool]
+    wake_computer: NotRequired[bool]
+    set_by: NotRequired[AlarmSetBy]
+    held_back: NotRequired[AlarmHeldBack]
+    starts_at: NotRequired[str]
+    holidays_missing: NotRequired[Literal[True]]
+    backfill: BackfillAlarmResultBackfill
+
+
 class FireTurnWaits(TypedDict):
     at: str
     retry_at: str
@@ -215,6 +273,10 @@ class HealthResult(TypedDict):
 class ChronosdRoutes(Caller):
     """Keeps alarms durably and fires them on time."""
 
+    def rotate_key(self, *, did: str, public_key: str, new_public_key: str, nonce: str, signature: str, new_signature: str) -> RotateKeyResult:
+        """Replace a key by one that it signs: the new key is enrolled and the old one revoked."""
+        return cast("RotateKeyResult", self._call("POST", "/v1/agent/auth/rotate", body={"did": did, "public_key": public_key, "new_public_key": new_public_key, "nonce": nonce, "signature": signature, "new_signature": new_signature}))
+
     def create_alarm(self, *, wake_message: str, kind: Literal["once", "cron", "rrule"] | Unset = UNSET, label: str | Unset = UNSET, when: str | Unset = UNSET, delay_seconds: Number | Unset = UNSET, fire_at: str | Unset = UNSET, cron_expr: str | Unset = UNSET, rrule: str | Unset = UNSET, timezone: str | Unset = UNSET, conversation_id: str | Unset = UNSET, payload: Any | Unset = UNSET, idempotency_key: str | Unset = UNSET, max_failures: int | Unset = UNSET, max_lateness_seconds: Number | Unset = UNSET, jitter_seconds: Number | Unset = UNSET, ends_at: str | Unset = UNSET, max_fires: int | Unset = UNSET, holidays: str | Unset = UNSET, catch_up: Literal["latest", "all", "none"] | Unset = UNSET, catch_up_window_seconds: Number | Unset = UNSET, overlap: Literal["allow", "skip", "buffer_one", "buffer_all"] | Unset = UNSET, pause_on_failure: bool | Unset = UNSET, model: str | Unset = UNSET, tools: list[str] | Unset = UNSET, deliver: list[str] | Unset = UNSET, urgent: bool | Unset = UNSET, wake_computer: bool | Unset = UNSET) -> CreatedAlarm:
         """Set an alarm; acknowledged once it is durable."""
         return cast("CreatedAlarm", self._call("POST", "/v1/alarms", body={"kind": kind, "wake_message": wake_message, "label": label, "when": when, "delay_seconds": delay_seconds, "fire_at": fire_at, "cron_expr": cron_expr, "rrule": rrule, "timezone": timezone, "conversation_id": conversation_id, "payload": payload, "idempotency_key": idempotency_key, "max_failures": max_failures, "max_lateness_seconds": max_lateness_seconds, "jitter_seconds": jitter_seconds, "ends_at": ends_at, "max_fires": max_fires, "holidays": holidays, "catch_up": catch_up, "catch_up_window_seconds": catch_up_window_seconds, "overlap": overlap, "pause_on_failure": pause_on_failure, "model": model, "tools": tools, "deliver": deliver, "urgent": urgent, "wake_computer": wake_computer}, proven=True))
@@ -250,6 +312,10 @@ class ChronosdRoutes(Caller):
     def trigger_alarm(self, id: str) -> TriggeredAlarm:
         """Fire now, in addition to the schedule."""
         return cast("TriggeredAlarm", self._call("POST", f"/v1/alarms/{quoted(id)}/trigger", proven=True))
+
+    def backfill_alarm(self, id: str, *, from_: str, to: str, confirm_over: bool | Unset = UNSET) -> BackfillAlarmResult:
+        """Fire a series for its instants in a part of the past."""
+        return cast("BackfillAlarmResult", self._call("POST", f"/v1/alarms/{quoted(id)}/backfill", body={"from": from_, "to": to, "confirm_over": confirm_over}, proven=True))
 
     def redrive_alarm(self, id: str) -> Alarm:
         """Re-arm a failed alarm under the same fire id."""

@@ -25,6 +25,12 @@ class ConversationPage(TypedDict):
     next_cursor: NotRequired[str]
 
 
+class TurnTerms(TypedDict):
+    model: NotRequired[str]
+    tools: NotRequired[list[str]]
+    deliver: NotRequired[list[str]]
+
+
 class Turn(TypedDict):
     id: str
     conversation_id: str
@@ -37,6 +43,7 @@ class Turn(TypedDict):
     label: NotRequired[str]
     set_at: NotRequired[str]
     set_by: NotRequired[str]
+    terms: NotRequired[TurnTerms]
     message: str
     payload: NotRequired[Any]
     status: Literal["queued", "running", "done", "failed", "interrupted"]

@@ -15,6 +15,7 @@ import { runLoop, type SystemBlockInputs } from './loop/loop.ts';
 import type { NeoModel } from './model.ts';
 import { EARLIER_TURNS, renderHistory, renderQuestion, type TurnMemory } from './prompt.ts';
 import { noTools, StoppedWhileStarting, type ToolNotice, type ToolSurface } from './tools/surface.ts';
+import { toolsOfTurn } from './tools/turn-tools.ts';
 
 /** How long pieces are collected before a write. */
 const FLUSH_DELAY_MS = 50;
@@ -99,13 +100,31 @@ function callsNote({ journal }: Pick<ConversationStore, 'journal'>, turn: Turn):
   return ` (the turn had made ${calls.length} tool call${calls.length === 1 ? '' : 's'} by then${unknown})`;
 }
 
+/** The model of a turn: the one of its alarm, or the configured one. @throws ReveilleError if Neo does not have it */
+function modelOf({ terms }: Turn, model: NeoModel): NeoModel {
+  const name = terms?.model;
+  if (name === undefined || name === model.name) return model;
+  if (model.named) return model.named(name);
+  const wanted = `the turn was not begun: its alarm asks for the model ${JSON.stringify(name)}`;
+  const remedy = 'set NEO_MODEL_BASE_URL, or set the alarm without a model';
+  throw new ReveilleError('invalid_request', `${wanted}, and Neo has only ${model.name}; ${remedy}`);
+}
+
+/** The model that the alarm of a failed turn names, if the endpoint may not have it. */
+function modelNote({ terms }: Turn, thrown: unknown): string {
+  const mayBeUnknown = thrown instanceof ReveilleError && ['not_found', 'invalid_request'].includes(thrown.code);
+  if (terms?.model === undefined || !mayBeUnknown) return '';
+  return `; the alarm asks for the model ${JSON.stringify(terms.model)}`;
+}
+
 /**
  * Answers a turn. Never throws: every error is a failed turn.
  *
  * @returns the outcome, absent when the signal stopped the turn; and the whole text of the turn's `say` events
  */
 export async function answerTurn(turn: Turn, options: AnswerOptions): Promise<{ outcome?: Outcome; said: string }> {
-  const { store, model, clock, log, signal } = options;
+  const { store, clock, log, signal } = options;
+  const model = { name: turn.terms?.model ?? options.model.name };
   // Events are only for watching; a turn does not fail because one could not be stored.
   const onEventLost = (err: unknown) => log.warn({ err, turn_id: turn.id }, 'an event could not be stored');
   const status = (text: string) => void store.status(turn, text).catch(onEventLost);
@@ -128,15 +147,16 @@ export async function answerTurn(turn: Turn, options: AnswerOptions): Promise<{ 
     }
     if (!(thrown instanceof ReveilleError))
       log.error({ err: thrown, turn_id: turn.id }, 'a turn failed by an internal error');
-    const error = `${toReveilleError(thrown).message}${callsNote(store, turn)}`;
+    const note = `${endpoint.wasAsked ? modelNote(turn, thrown) : ''}${callsNote(store, turn)}`;
+    const error = `${toReveilleError(thrown).message}${note}`;
     const temporary =
       thrown instanceof ReveilleError && thrown === endpoint.failure ? { temporary: requestedDelay(thrown) } : {};
     return { outcome: { status: 'failed', error, model: model.name, ...temporary }, said };
   }
 }
 
-/** The temporary failure of the model's endpoint that ended a turn, if one did. */
-type Endpoint = { failure?: ReveilleError };
+/** Whether the model's endpoint was asked, and its temporary failure that ended a turn, if one did. */
+type Endpoint = { wasAsked?: boolean; failure?: ReveilleError };
 
 const requestedDelay = ({ retryAfterSeconds }: ReveilleError) =>
   retryAfterSeconds === undefined ? {} : { afterSeconds: retryAfterSeconds };
@@ -150,10 +170,11 @@ type TurnOutputs = {
 
 async function runTurn(turn: Turn, options: AnswerOptions, outputs: TurnOutputs): Promise<Outcome> {
   const { replyStream, status, notify, endpoint } = outputs;
-  const { store, model, memory, clock, log, signal, contextTokens } = options;
+  const { store, memory, clock, log, signal, contextTokens } = options;
+  const model = modelOf(turn, options.model);
   const earlier = store.turnsBefore(turn, OLDER_TURNS_READ + EARLIER_TURNS);
   const history = renderHistory(earlier, ({ id }) => store.journal.steps(id));
-  const surface = model.callsTools ? await options.surface() : noTools;
+  const surface = toolsOfTurn(turn, model.callsTools ? await options.surface() : noTools);
   const window = contextWindow({
     limit: contextTokens,
     earlier: history.messages,
@@ -189,6 +210,7 @@ async function runTurn(turn: Turn, options: AnswerOptions, outputs: TurnOutputs)
     log,
     signal,
     async queryModel(request) {
+      endpoint.wasAsked = true;
       const fullRequest = { ...request, turn, signal, onText: replyStream.add };
       const answer = await generateWithRetries(model, fullRequest, {
         clock,

@@ -16,7 +16,7 @@ import type { PersonChat } from '../../wire/person.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { type PathNames, pathOf, type Route } from '../../wire/route.ts';
 import { type TurnEventData, type TurnEventType, type TurnView, turnEventSchemas } from '../../wire/turn.ts';
-import { type ChatAccepted, WAKE_HEADERS, WAKE_ORIGIN, type Wake } from '../../wire/wake.ts';
+import { type ChatAccepted, termsOf, WAKE_HEADERS, WAKE_ORIGIN, type Wake } from '../../wire/wake.ts';
 import { NEO_ROUTES } from './http/routes.ts';
 
 /**
@@ -111,6 +111,7 @@ function chatBody(wake: Wake): string {
     label: wake.label,
     set_at: wake.set_at === undefined ? undefined : formatInstant(wake.set_at),
     set_by: wake.set_by,
+    ...termsOf(wake),
     late_because: wake.late_because,
   });
 }

@@ -16,6 +16,7 @@ import type { Outcome, Turn } from '../../turns/turn.ts';
 import { ReveilleError, systemCodeOf, thrownText } from '../../wire/errors.ts';
 import { utf8Bytes } from '../../wire/text.ts';
 import type { AgentMaker, TerminalPreset } from '../preset.ts';
+import { termArguments } from '../terms.ts';
 import { checkFolder, type Program, programOf, statePaths } from './program.ts';
 import type { Exit } from './readers.ts';
 import { RunFiles } from './run-files.ts';
@@ -65,7 +66,8 @@ class TerminalAgent implements Agent {
   async run(attempt: Attempt): Promise<Outcome> {
     const { turn, prompt, session, cwd = this.#options.environment.HOME, spawnId, signal } = attempt;
     const { spec } = this.#machine;
-    const line = commandLine(this.#preset, prompt, session, spec.args ?? []);
+    const more = [...(spec.args ?? []), ...termArguments(this.#preset, turn.terms)];
+    const line = commandLine(this.#preset, prompt, session, more);
     if ('impossible' in line) return { status: 'failed', error: `the message ${line.impossible}` };
     const files = new RunFiles(this.#options.runFolder, turn.id);
     const { isolation } = this.#options;
@@ -248,7 +250,7 @@ function filled(
 
 /**
  * @param session the conversation to continue; without it a new one begins
- * @param more the machine's own arguments
+ * @param more the machine's own arguments, and those for the terms of the turn
  * @returns the command, or a phrase that says why the prompt cannot be passed
  */
 export function commandLine(

@@ -38,11 +38,12 @@ export type Occurrence = {
   /** When the process that delivers it claimed it; `null` when none does. A claim lasts as long as its process. */
   claimedAt: number | null;
   /**
-   * Why the router last deferred it, without U+0000; `null` when it did not. A deferral is neither an attempt nor a
-   * failure. The dispatcher asks the router again at `dueAt`, which may be long before the deferral ends.
+   * Why it was last deferred, without U+0000; `null` when it was not. The router defers it, or it waits for a turn
+   * (`policies.ts`). A deferral is neither an attempt nor a failure. It is tried again at `dueAt`, which may be long
+   * before the deferral ends.
    */
   heldReason: string | null;
-  /** When the deferral ends, according to the router; `null` without one. */
+  /** When the deferral ends at the latest; `null` without one. */
   heldUntil: number | null;
 };
 

@@ -18,8 +18,10 @@ import { RawJson } from '../../wire/json.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { showValue } from '../../wire/validate.ts';
 import { type Alarm, type AlarmState, isClaimed, NOT_DEFERRED, type Occurrence, scheduledOccurrence } from './alarm.ts';
+import { withoutBackfill } from './backfill.ts';
 import { requireCalendar } from './holidays.ts';
 import { encodeOptions, isSameOption, optionsOf } from './options.ts';
+import { releaseWaiting } from './policies.ts';
 import { DEFAULT_TIMEZONE, nextOccurrence, onlyOccurrence, seriesOf } from './series.ts';
 import { type WordHours, withNewTime, withTime, withTimeOf } from './when.ts';
 
@@ -68,6 +70,7 @@ function instantOfOnce(delaySeconds: number | undefined, fireAt: number | undefi
 /** The members that the owner sets. */
 type Definition = Pick<Alarm, MemberOf<Exclude<OwnerField, OptionField>> | 'options'>;
 
+const OWNER_OPTIONS = OPTION_FIELDS.filter((name): name is OptionField & OwnerField => fieldOf(name).by === undefined);
 const DEFINED = OWNER_FIELDS.filter((name) => !isOption(name)).map((name) => ({
   name,
   member: memberOf(name as Exclude<OwnerField, OptionField>),
@@ -88,7 +91,7 @@ function changed(before: Alarm, patch: AlarmPatch): Partial<Definition> {
   const members: Record<string, unknown> = {};
   for (const { name, member, absent } of DEFINED)
     if (patch[name] !== undefined) members[member] = stored(patch[name] ?? absent);
-  if (OPTION_FIELDS.some((name) => patch[name] !== undefined))
+  if (OWNER_OPTIONS.some((name) => patch[name] !== undefined))
     members.options = encodeOptions({ ...optionsOf(before), ...patch });
   return members;
 }
@@ -204,7 +207,7 @@ const READ_FROM_WORDS: readonly string[] = ['kind', ...TIME_FIELDS];
 export function differingFields(one: Alarm, other: Alarm): string[] {
   const names: string[] = COMPARED.filter(({ member }) => one[member] !== other[member]).map(({ name }) => name);
   const [options, others] = [optionsOf(one), optionsOf(other)];
-  names.push(...OPTION_FIELDS.filter((name) => !isSameOption(options[name], others[name])));
+  names.push(...OWNER_OPTIONS.filter((name) => !isSameOption(options[name], others[name])));
   // An explicit default equals an omitted field.
   if ((one.timezone ?? DEFAULT_TIMEZONE) !== (other.timezone ?? DEFAULT_TIMEZONE)) names.push('timezone');
   const bothAbsolute = one.delaySeconds === null && other.delaySeconds === null;
@@ -236,7 +239,8 @@ function replaceScheduled(state: AlarmState, first: Occurrence): Occurrence[] {
 
 function restartSchedule(state: AlarmState, alarm: Alarm, first: Occurrence): AlarmState {
   const pending = alarm.status === 'paused' ? { ...first, dueAt: null } : first;
-  return { alarm: { ...alarm, failureCount: 0 }, occurrences: replaceScheduled(state, pending) };
+  const { alarm: after, occurrences } = withoutBackfill({ alarm, occurrences: replaceScheduled(state, pending) });
+  return { alarm: { ...after, failureCount: 0 }, occurrences };
 }
 
 /**
@@ -267,6 +271,7 @@ function releaseDeferred(state: AlarmState, now: number): AlarmState {
  * - A new instant, expression or zone restarts the schedule from `now`.
  * - Jitter and the limits of a series apply from the next occurrence on.
  * - An alarm that becomes urgent is tried at once if quiet hours deferred it.
+ * - An occurrence that waits for a turn is tried at once if `overlap` is set.
  * - Other edits leave pending occurrences unchanged.
  *
  * The author of changed text is the editor: an agent must not attribute its text to a person.
@@ -305,7 +310,8 @@ export function editAlarm(
     setBy: changesText ? (limits.person ?? null) : before.setBy,
     updatedAt: now,
   };
-  const state = alarm.urgent && !before.urgent ? releaseDeferred(stored, now) : stored;
+  const waiting = patch.overlap === undefined ? stored : releaseWaiting(stored, now);
+  const state = alarm.urgent && !before.urgent ? releaseDeferred(waiting, now) : waiting;
   const edits = (fields: readonly (keyof AlarmPatch)[]) => fields.some((name) => patch[name] !== undefined);
   if (edits(RESTARTING_FIELDS)) return restartSchedule(state, alarm, firstOccurrence(alarm, now, limits));
   if (edits(BOUNDING_FIELDS)) return applyLimits(state, alarm, now, limits);

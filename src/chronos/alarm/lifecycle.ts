@@ -8,6 +8,7 @@
 import { ReveilleError } from '../../wire/errors.ts';
 import { fireIdOf } from '../../wire/fire-id.ts';
 import { type AlarmState, isClaimed, NOT_DEFERRED, type Occurrence, scheduledOccurrence } from './alarm.ts';
+import { isBackfill } from './backfill.ts';
 import { isScheduledFor, nextOccurrence } from './series.ts';
 
 /** Makes the occurrence pending without a due time. A deferral of it ends. */
@@ -34,7 +35,7 @@ export function cancelAlarm(state: AlarmState, now: number): AlarmState {
   };
 }
 
-/** Suspends the schedule until {@link resumeAlarm}. Pausing a paused alarm changes nothing. */
+/** Suspends the schedule, and a backfill, until {@link resumeAlarm}. Pausing a paused alarm changes nothing. */
 export function pauseAlarm(state: AlarmState, now: number): AlarmState {
   const { alarm } = state;
   if (alarm.status === 'paused') return state;
@@ -43,7 +44,7 @@ export function pauseAlarm(state: AlarmState, now: number): AlarmState {
   return {
     alarm: { ...alarm, status: 'paused', updatedAt: now },
     occurrences: state.occurrences.map((occurrence) =>
-      occurrence.source === 'schedule' ? park(occurrence) : occurrence,
+      occurrence.source === 'schedule' || isBackfill(alarm, occurrence) ? park(occurrence) : occurrence,
     ),
   };
 }
@@ -68,7 +69,9 @@ export function resumeAlarm(state: AlarmState, now: number): AlarmState {
   if (alarm.status !== 'paused')
     throw new ReveilleError('conflict', `only a paused alarm can be resumed; this one is ${alarm.status}`);
   const pending = pendingOnResume(state, now);
-  const others = state.occurrences.filter((occurrence) => occurrence.source !== 'schedule');
+  const others = state.occurrences
+    .filter((occurrence) => occurrence.source !== 'schedule')
+    .map((occurrence) => (isBackfill(alarm, occurrence) ? { ...occurrence, dueAt: now } : occurrence));
   return {
     alarm: { ...alarm, status: pending ? 'active' : 'fired', updatedAt: now },
     occurrences: pending ? [...others, pending] : others,

@@ -66,7 +66,8 @@ function jitterOf(alarm: AlarmTiming, nominal: number): number {
   return jitterMs(alarm.id, nominal, Math.min(alarm.jitterSeconds, gapSeconds));
 }
 
-function occurrenceAt(alarm: AlarmTiming, nominal: number, missedCount: number): Occurrence {
+/** The occurrence of an alarm's schedule at a nominal instant. */
+export function occurrenceAt(alarm: AlarmTiming, nominal: number, missedCount: number): Occurrence {
   const scheduledFor = nominal + jitterOf(alarm, nominal);
   return {
     fireId: fireIdOf(alarm.id, scheduledFor),
@@ -113,8 +114,9 @@ export function isScheduledFor(alarm: AlarmTiming, instant: number): boolean {
 }
 
 /**
- * After downtime a series fires once, for the latest occurrence (docs/reference/api.md, "chronosd: alarms"). Returns the occurrence that
- * replaces an overdue one, with the number of replaced ones, or `undefined` when the overdue one is the latest.
+ * The latest occurrence of a series up to an instant, if it is later than an overdue one. It replaces the overdue one and
+ * has the number of replaced ones. `policies.ts` decides where that happens; by default after downtime, up to the
+ * present.
  *
  * An occurrence whose jitter has not elapsed yet is not the latest: it fires separately. An occurrence whose day has
  * become a holiday is replaced by the next one, which may be in the future.

@@ -6,7 +6,9 @@
 import { backoff } from '../../kit/clock/backoff.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { type Alarm, type AlarmState, type Attempt, NOT_DEFERRED, type Occurrence } from './alarm.ts';
+import { afterTrigger, isBackfill } from './backfill.ts';
 import { park } from './lifecycle.ts';
+import { optionsOf } from './options.ts';
 import { nextOccurrence } from './series.ts';
 
 // Retry delays (docs/reference/api.md, "chronosd: alarms").
@@ -74,7 +76,8 @@ function isPending(occurrences: readonly Occurrence[], { fireId }: Occurrence): 
 /** Advances a series past a settled occurrence, or ends it. */
 function advance(state: AlarmState, settled: Occurrence, others: Occurrence[]): AlarmState {
   const { alarm } = state;
-  if (settled.source === 'trigger' || alarm.status === 'cancelled') return { alarm, occurrences: others };
+  if (settled.source === 'trigger') return afterTrigger(alarm, settled, others);
+  if (alarm.status === 'cancelled') return { alarm, occurrences: others };
   if (alarm.kind === 'once') return { alarm: { ...alarm, status: 'fired' }, occurrences: others };
   let next = followingOccurrence(alarm, settled.nominal);
   // A trigger is already pending for this instant: it fires, and the series advances past it.
@@ -97,7 +100,7 @@ export function settleDelivered(state: AlarmState, fireId: string, deliveredAt: 
 function delivered(state: AlarmState, fireId: string, deliveredAt: number): AlarmState {
   const { settled, others } = occurrenceOf(state, fireId);
   const alarm = { ...state.alarm, fireCount: state.alarm.fireCount + 1, lastFiredAt: deliveredAt };
-  if (settled.source === 'trigger') return { alarm, occurrences: others };
+  if (settled.source === 'trigger') return afterTrigger(alarm, settled, others);
   const scheduledFires = alarm.scheduledFires + 1;
   return advance({ ...state, alarm: { ...alarm, scheduledFires, failureCount: 0, lastError: null } }, settled, others);
 }
@@ -148,16 +151,34 @@ export function settleFailed(state: AlarmState, fireId: string, failure: Failure
   return ended(state, failed(state, fireId, failure), failure.at);
 }
 
+/** Pauses a series that is to be paused on failure: an occurrence was given up, or a turn failed. */
+function pausedOnFailure(alarm: Alarm, error: string, at: number | undefined): Alarm {
+  if (alarm.status !== 'active' || optionsOf(alarm).pause_on_failure !== true) return alarm;
+  const lastError = `paused on failure, continue with resume: ${error}`;
+  return { ...alarm, status: 'paused', lastError, updatedAt: Math.max(alarm.updatedAt, at ?? alarm.updatedAt) };
+}
+
+/** Parks what the schedule of a paused series has waiting. */
+function parkSchedule({ alarm, occurrences }: AlarmState): AlarmState {
+  if (alarm.status !== 'paused') return { alarm, occurrences };
+  const ofSchedule = (one: Occurrence) => one.source === 'schedule' || isBackfill(alarm, one);
+  return { alarm, occurrences: occurrences.map((one) => (ofSchedule(one) ? park(one) : one)) };
+}
+
 function failed(state: AlarmState, fireId: string, failure: Failure): AlarmState {
   const { settled, others } = occurrenceOf(state, fireId);
   const alarm = { ...state.alarm, lastError: failure.error };
   if (alarm.status === 'cancelled') return { alarm, occurrences: others };
   const parked = settled.dueAt === null;
+  const givenUp = () => pausedOnFailure(alarm, failure.error, failure.at);
 
   if (settled.source === 'trigger') {
-    // A parked trigger belongs to a schedule that was replaced. Other triggers count their own attempts.
-    if (parked || failure.final || settled.attempt >= alarm.maxFailures) return { alarm, occurrences: others };
-    const dueAt = failure.retryAt(settled.attempt - 1);
+    // A parked trigger belongs to a schedule that was replaced, unless it is a backfill of a paused series. Other
+    // triggers count their own attempts.
+    if (parked && !isBackfill(alarm, settled)) return { alarm, occurrences: others };
+    if (failure.final || settled.attempt >= alarm.maxFailures)
+      return parkSchedule(advance({ ...state, alarm: givenUp() }, settled, others));
+    const dueAt = parked ? null : failure.retryAt(settled.attempt - 1);
     return { alarm, occurrences: [...others, { ...settled, dueAt, ...NOT_DEFERRED }] };
   }
 
@@ -176,7 +197,17 @@ function failed(state: AlarmState, fireId: string, failure: Failure): AlarmState
       occurrences: [...others, park(settled)],
     };
   }
-  return advance({ ...state, alarm: { ...alarm, failureCount: 0 } }, settled, others);
+  return parkSchedule(advance({ ...state, alarm: { ...givenUp(), failureCount: 0 } }, settled, others));
+}
+
+/**
+ * The turn of a fire has failed, according to its machine: a series that is to be paused on failure is paused.
+ *
+ * @param error why it failed; `null` when that is unknown
+ */
+export function pauseOnFailedTurn(state: AlarmState, error: string | null, now: number): AlarmState {
+  const alarm = pausedOnFailure(state.alarm, `the turn failed${error === null ? '' : `: ${error}`}`, now);
+  return alarm === state.alarm ? state : parkSchedule({ alarm, occurrences: state.occurrences });
 }
 
 /**
@@ -205,10 +236,16 @@ export function settleMissed(state: AlarmState, fireId: string, reason: string, 
 function missed(state: AlarmState, fireId: string, reason: string): AlarmState {
   const { settled, others } = occurrenceOf(state, fireId);
   const alarm = { ...state.alarm, lastError: reason };
-  if (settled.source === 'trigger') return { alarm, occurrences: others };
+  if (settled.source === 'trigger') return afterTrigger(alarm, settled, others);
   if (alarm.kind === 'once' && alarm.status !== 'cancelled')
     return { alarm: { ...alarm, status: 'failed' }, occurrences: [...others, park(settled)] };
   return advance({ ...state, alarm: { ...alarm, failureCount: 0 } }, settled, others);
+}
+
+/** The turn of an earlier fire runs, and the occurrence does not wait for its end (`overlap: "skip"`): the series goes on. */
+export function settleSkipped(state: AlarmState, fireId: string, at: number): AlarmState {
+  const { settled, others } = occurrenceOf(state, fireId);
+  return ended(state, advance(state, settled, others), at);
 }
 
 /**
@@ -227,7 +264,8 @@ export function settleDeferred(state: AlarmState, fireId: string, deferral: Requ
   const parked = settled.dueAt === null;
   // The occurrence is obsolete: the alarm was cancelled, or its schedule was replaced, during the request to the
   // router.
-  if (alarm.status === 'cancelled' || (parked && settled.source === 'trigger')) return { alarm, occurrences: others };
+  const isReplaced = parked && settled.source === 'trigger' && !isBackfill(alarm, settled);
+  if (alarm.status === 'cancelled' || isReplaced) return { alarm, occurrences: others };
   const attempt = Math.max(0, settled.attempt - 1);
   if (parked) return { alarm, occurrences: [...others, { ...settled, attempt, ...NOT_DEFERRED }] };
   const { until: heldUntil, dueAt, reason: heldReason } = deferral;

@@ -12,7 +12,7 @@ import type { ProvenKey } from './enrollment.ts';
 export const NONCE_TTL_SECONDS = 120;
 
 /** One message for every invalid proof. A specific reason would help only an attacker. */
-function notProven(): ReveilleError {
+export function notProven(): ReveilleError {
   return new ReveilleError(
     'unauthorized',
     'the proof of identity was not accepted; ask for a new challenge and sign it',

@@ -10,7 +10,7 @@ import type { Logger } from '../../kit/log/log.ts';
 import type { AbsenceReason } from '../../wire/alarm.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Attempt, Occurrence, Transition } from '../alarm/alarm.ts';
-import { catchUp } from '../alarm/series.ts';
+import { type AlarmTurns, regardsTurns, releaseWaiting, TURNS_READ, turnsOf, verdictOf } from '../alarm/policies.ts';
 import {
   deliveryEffect,
   LONGEST_DELAY_MS,
@@ -21,6 +21,7 @@ import {
   settleMissed,
   settlePostponed,
   settleReplaced,
+  settleSkipped,
 } from '../alarm/settlement.ts';
 import type { AlarmStore, Claim, ClaimKey } from '../store/store.ts';
 import { CompletionBuffer } from './completions.ts';
@@ -228,28 +229,73 @@ export class Dispatcher {
     // The occurrence was due when it was claimed, even if the clock has gone back since.
     const now = Math.max(clock.now(), occurrence.claimedAt ?? 0);
 
-    const replacement = occurrence.attempt === 1 ? catchUp(alarm, occurrence, now) : undefined;
-    if (replacement) {
-      await this.#complete(key, null, (state) => settleReplaced(state, key.fireId, replacement));
-      return;
+    let turns: AlarmTurns | undefined;
+    if (regardsTurns(alarm, occurrence)) {
+      turns = await this.#turns(key, now);
+      if (!turns) return;
     }
-    const latenessMs = now - occurrence.scheduledFor;
-    if (alarm.maxLatenessSeconds !== null && latenessMs > alarm.maxLatenessSeconds * 1000) {
-      const deferral = occurrence.heldReason === null ? '' : `; ${occurrence.heldReason}`;
-      const error = `could not start within max_lateness_seconds (${alarm.maxLatenessSeconds}): due ${formatInstant(occurrence.scheduledFor)}, ${latenessMs} ms ago${deferral}`;
-      const missed = attemptRecord(claim, {
-        startedAt: now,
-        finishedAt: now,
-        outcome: 'missed',
-        httpStatus: null,
-        error,
-        machineReadyMs: null,
-        lateBecause: this.#lateBecause(occurrence, now) ?? null,
-      });
-      await this.#complete(key, missed, (state) => settleMissed(state, key.fireId, error, now));
-      return;
+    const verdict = verdictOf(alarm, occurrence, now, turns);
+    switch (verdict.action) {
+      case 'replace':
+        return this.#complete(key, null, (state) => settleReplaced(state, key.fireId, verdict.by));
+      case 'miss': {
+        const { error } = verdict;
+        const missed = this.#notDelivered(claim, now, 'missed', error);
+        return this.#complete(key, missed, (state) => settleMissed(state, key.fireId, error, now));
+      }
+      case 'skip': {
+        const skipped = this.#notDelivered(claim, now, 'skipped', verdict.error);
+        return this.#complete(key, skipped, (state) => settleSkipped(state, key.fireId, now));
+      }
+      case 'wait':
+        return this.#awaitTurn(key, verdict, now);
+      case 'deliver':
+        return this.#deliver(claim, key, now);
     }
-    await this.#deliver(claim, key, now);
+  }
+
+  /** The ledger's entry of an occurrence that a policy kept from being delivered. */
+  #notDelivered(claim: Claim, at: number, outcome: 'missed' | 'skipped', error: string): Attempt {
+    const lateBecause = this.#lateBecause(claim.occurrence, at) ?? null;
+    const times = { startedAt: at, finishedAt: at, outcome };
+    return attemptRecord(claim, { ...times, httpStatus: null, error, machineReadyMs: null, lateBecause });
+  }
+
+  async #readTurns({ owner, alarmId, fireId }: ClaimKey, now: number): Promise<AlarmTurns> {
+    const { store } = this.#options;
+    const attempts = await store.attempts(owner, alarmId, { limit: TURNS_READ });
+    const fireIds = [...new Set(attempts.map((attempt) => attempt.fireId))];
+    const reports = fireIds.length > 0 ? await store.turnReportsOf(owner, alarmId, fireIds) : [];
+    return turnsOf(attempts, reports, { fireId, now });
+  }
+
+  /** The turns of the alarm's earlier fires. Where they cannot be read, the occurrence is postponed. */
+  async #turns(key: ClaimKey, now: number): Promise<AlarmTurns | undefined> {
+    try {
+      return await this.#readTurns(key, now);
+    } catch (error) {
+      const reason = 'the turns of earlier fires could not be read';
+      this.#options.log.warn({ err: error, fire_id: key.fireId }, `${reason}; the wake is postponed`);
+      const until = now + SHORTEST_DEFERRAL_MS;
+      await this.#complete(key, null, (state) => settleDeferred(state, key.fireId, { until, dueAt: until, reason }));
+      return undefined;
+    }
+  }
+
+  /** The occurrence waits for the end of a turn, whose report makes it due again, on any replica. */
+  async #awaitTurn(key: ClaimKey, { until, reason }: { until: number; reason: string }, now: number): Promise<void> {
+    const { store, clock, log } = this.#options;
+    const dueAt = Math.min(until, now + DEFERRED_RETRY_MS);
+    await this.#complete(key, null, (state) => settleDeferred(state, key.fireId, { until, dueAt, reason }));
+    try {
+      // The report may have arrived before the occurrence waited.
+      const at = clock.now();
+      if ((await this.#readTurns(key, at)).running) return;
+      await store.update(key.owner, key.alarmId, (state) => releaseWaiting(state, at));
+      this.notifyDue(at);
+    } catch (error) {
+      log.warn({ err: error, fire_id: key.fireId }, 'a waiting wake could not be checked again; it is tried later');
+    }
   }
 
   async #deliver(claim: Claim, key: ClaimKey, startedAt: number): Promise<void> {

@@ -103,6 +103,15 @@ describe('the request', () => {
     });
   });
 
+  test('has the model, the tools and the channels that the alarm names, and no such member without one', async (t) => {
+    const { waker, received } = await setUp(t, answer(202));
+    await waker.wake(claimOf({ model: 'small', tools: [], deliver: ['phone'] }));
+    await waker.wake(claimOf());
+    const [named, plain] = received.map(({ body }) => JSON.parse(body));
+    assert.deepEqual([named.model, named.tools, named.deliver], ['small', [], ['phone']]);
+    for (const name of ['model', 'tools', 'deliver']) assert.ok(!(name in plain), name);
+  });
+
   test('is signed with the wake token, over the exact bytes', async (t) => {
     const { waker, received } = await setUp(t, answer(202));
     await waker.wake(claimOf({ wake_message: message, payload }));

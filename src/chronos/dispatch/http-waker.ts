@@ -9,6 +9,7 @@ import { errorMessageOf } from '../../wire/envelope.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
 import { beginningOf } from '../../wire/text.ts';
 import { DEFERRED_UNTIL_HEADER, MACHINE_READY_HEADER, WAKE_ORIGIN } from '../../wire/wake.ts';
+import { optionsOf } from '../alarm/options.ts';
 import type { Claim } from '../store/store.ts';
 import type { Deferral, WakeResult, Waker } from './waker.ts';
 
@@ -25,6 +26,7 @@ export type HttpWakerOptions = {
 
 /** The body of a wake. Message and payload are sent as stored. */
 export function wakeBody({ alarm, occurrence }: Claim, late?: AbsenceReason): string {
+  const { model, tools, deliver } = optionsOf(alarm);
   const body = JSON.stringify({
     user_id: alarm.owner,
     conversation_id: alarm.conversationId ?? undefined,
@@ -38,6 +40,7 @@ export function wakeBody({ alarm, occurrence }: Claim, late?: AbsenceReason): st
     label: alarm.label,
     set_at: formatInstant(alarm.createdAt),
     set_by: alarm.setBy === null ? undefined : { kind: 'person', name: alarm.setBy },
+    ...{ model, tools, deliver },
     urgent: alarm.urgent || undefined,
     late_because: late,
   });

@@ -103,8 +103,9 @@ function withStarts(): (change: StoredChange) => StoredChange[] {
       started.add(`${change.fireId} ${change.attempt}`);
       return [change];
     }
-    if (change.kind !== 'attempt' || change.attempt.outcome === 'missed') return [change];
-    const { owner, alarmId, fireId, attempt, startedAt } = change.attempt;
+    if (change.kind !== 'attempt') return [change];
+    const { owner, alarmId, fireId, attempt, startedAt, outcome } = change.attempt;
+    if (outcome === 'missed' || outcome === 'skipped') return [change];
     if (started.delete(`${fireId} ${attempt}`)) return [change];
     return [{ kind: 'claimed', owner, alarmId, at: startedAt, fireId, attempt }, change];
   };

@@ -2,11 +2,15 @@
 import { z } from 'zod';
 import { readJson } from '../../kit/http/body.ts';
 import { type HttpApp, type HttpContext, sendOk, serve } from '../../kit/http/handlers.ts';
+import type { Logger } from '../../kit/log/log.ts';
 import {
   challengeRequestSchema,
   type EnrolledKey,
   enrollRequestSchema,
+  type Orphan,
+  reownRequestSchema,
   revokeRequestSchema,
+  rotateRequestSchema,
   verifyRequestSchema,
 } from '../../wire/agent.ts';
 import { didOf, ownerOf, parseDid } from '../../wire/did.ts';
@@ -14,9 +18,10 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import { checkAnswer, issueChallenge } from '../auth/challenge.ts';
-import { admit } from '../auth/enrollment.ts';
+import { admit, isAccepted } from '../auth/enrollment.ts';
 import { mintPrincipalToken } from '../auth/principal.ts';
-import type { AgentKey } from '../store/store.ts';
+import { rotate } from '../auth/rotation.ts';
+import { type AgentKey, MOVE_STEP, type MoveAlarmsResult } from '../store/store.ts';
 import { trustOf } from './admission.ts';
 import { decodeCursor, encodeCursor } from './cursor.ts';
 import { CHRONOS_ROUTES } from './routes.ts';
@@ -25,6 +30,8 @@ import type { ChronosService } from './service.ts';
 const KEYS_PER_PAGE = 500;
 const listQuerySchema = z.strictObject({ cursor: z.string().max(400).optional() });
 const positionSchema = z.object({ owner: z.string(), publicKey: z.string() });
+
+const addressOf = (c: HttpContext) => c.env.incoming.socket.remoteAddress ?? '';
 
 function viewKey(key: AgentKey): EnrolledKey {
   return {
@@ -37,8 +44,8 @@ function viewKey(key: AgentKey): EnrolledKey {
   };
 }
 
-/** `POST /v1/agent/auth/challenge` and `…/verify`. */
-export function agentRoutes(app: HttpApp, service: ChronosService): void {
+/** `POST /v1/agent/auth/challenge`, `…/verify` and `…/rotate`. */
+export function agentRoutes(app: HttpApp, service: ChronosService, log: Logger): void {
   const { store, clock, auth, admission } = service;
 
   /**
@@ -51,7 +58,7 @@ export function agentRoutes(app: HttpApp, service: ChronosService): void {
     const keys = claimed ? await store.keysOf(claimed.owner) : [];
     const key = keys.find(({ publicKey }) => publicKey.startsWith(claimed!.fingerprint));
     const trust = trustOf(key, clock.now());
-    const address = c.env.incoming.socket.remoteAddress ?? '';
+    const address = addressOf(c);
     admission.enter('challenges', key ? `${key.owner} ${address}` : address, trust);
   };
 
@@ -72,10 +79,68 @@ export function agentRoutes(app: HttpApp, service: ChronosService): void {
     const token = mintPrincipalToken({ owner: key.owner, publicKey: key.publicKey }, expiresAt, auth.principalSecret);
     return sendOk(c, { token, owner_user_id: key.owner, expires_in: auth.principalTtlSeconds });
   });
+
+  serve(app, CHRONOS_ROUTES.rotateKey, async (c) => {
+    const secrets = ['public_key', 'new_public_key', 'nonce', 'signature', 'new_signature'];
+    const request = parseOrThrow(rotateRequestSchema, await readJson(c), secrets);
+    await bound(c, request.did);
+    const rotated = await rotate(store, request, { mode: auth.enrollment, now: clock.now() });
+    const { did, owner_user_id: owner, revoked_public_key: revoked, repeated } = rotated;
+    if (!repeated) log.info({ owner, did, revoked, address: addressOf(c) }, 'an agent key was rotated');
+    return sendOk(c, rotated);
+  });
 }
 
-/** `POST|GET|DELETE /v1/admin/agents`. */
-export function agentAdminRoutes(app: HttpApp, { store, clock }: ChronosService): void {
+/** Why alarms cannot move, with counts. */
+function notMoved(
+  refused: MoveAlarmsResult & { result: 'refused' },
+  { label, to, moved }: { label: string; to: string; moved: number },
+): ReveilleError {
+  const { inFlight, sharedKeys, open, stored, bytes, exceeded } = refused;
+  const reasons = [
+    ...(inFlight > 0 ? [`${inFlight} of its fires are in delivery; try again when they have ended`] : []),
+    ...(sharedKeys > 0
+      ? [
+          `both have alarms with the same idempotency_key (${sharedKeys}); cancel those of ${to}, or choose another label`,
+        ]
+      : []),
+    ...(exceeded
+      ? [
+          `${to} would have ${open} waiting alarms, ${stored} in all with ${bytes} bytes, more than allowed (CHRONOS_MAX_ACTIVE_ALARMS, CHRONOS_MAX_STORED_ALARMS, CHRONOS_MAX_STORED_MIB)`,
+        ]
+      : []),
+  ];
+  const done = moved > 0 ? `${moved} alarms of ${label} were moved, the others not` : `no alarm of ${label} was moved`;
+  return new ReveilleError('conflict', `${done}: ${reasons.join('; ')}`, { retryable: inFlight > 0 });
+}
+
+/** `POST|GET|DELETE /v1/admin/agents`, `GET /v1/admin/orphans` and `POST /v1/admin/alarms/reown`. */
+export function agentAdminRoutes(app: HttpApp, service: ChronosService, log: Logger): void {
+  const { store, clock, auth } = service;
+  const pageOfKeys = async (c: HttpContext) => {
+    const { cursor } = parseOrThrow(listQuerySchema, c.req.query());
+    const after = cursor === undefined ? undefined : decodeCursor(positionSchema, cursor);
+    const keys = await store.listKeys({ limit: KEYS_PER_PAGE, ...(after ? { after } : {}) });
+    const last = keys.length === KEYS_PER_PAGE ? keys.at(-1) : undefined;
+    return { keys, next_cursor: last && encodeCursor({ owner: last.owner, publicKey: last.publicKey }) };
+  };
+
+  /** The owner as an orphan; `undefined` when it has a usable key, or no alarm that waits. */
+  const orphanOf = async (owner: string, keys: readonly AgentKey[]): Promise<Orphan | undefined> => {
+    if (keys.some((key) => isAccepted(key, auth.enrollment))) return undefined;
+    const open = await store.countOpen(owner);
+    if (open === 0) return undefined;
+    const [next] = await store.upcoming(owner, { limit: 1 });
+    const dueAt = next?.occurrences.find(({ source }) => source === 'schedule')?.dueAt;
+    const revokedAt = Math.max(...keys.map((key) => key.revokedAt ?? 0));
+    return {
+      label: keys[0]!.label,
+      open_alarms: open,
+      ...(dueAt ? { next_fire_at: formatInstant(dueAt) } : {}),
+      ...(revokedAt > 0 ? { revoked_at: formatInstant(revokedAt) } : {}),
+    };
+  };
+
   serve(app, CHRONOS_ROUTES.enrollAgent, async (c) => {
     const { label, public_key } = parseOrThrow(enrollRequestSchema, await readJson(c), ['public_key']);
     const key: AgentKey = {
@@ -91,15 +156,46 @@ export function agentAdminRoutes(app: HttpApp, { store, clock }: ChronosService)
   });
 
   serve(app, CHRONOS_ROUTES.listAgents, async (c) => {
-    const { cursor } = parseOrThrow(listQuerySchema, c.req.query());
-    const after = cursor === undefined ? undefined : decodeCursor(positionSchema, cursor);
-    const keys = await store.listKeys({ limit: KEYS_PER_PAGE, ...(after ? { after } : {}) });
-    const last = keys.length === KEYS_PER_PAGE ? keys.at(-1) : undefined;
-    return sendOk(c, {
-      agents: keys.map(viewKey),
-      count: keys.length,
-      next_cursor: last && encodeCursor({ owner: last.owner, publicKey: last.publicKey }),
-    });
+    const { keys, next_cursor } = await pageOfKeys(c);
+    return sendOk(c, { agents: keys.map(viewKey), count: keys.length, next_cursor });
+  });
+
+  serve(app, CHRONOS_ROUTES.listOrphans, async (c) => {
+    const { keys: page, next_cursor } = await pageOfKeys(c);
+    const orphans: Orphan[] = [];
+    for (const [owner, [first, ...others]] of Map.groupBy(page, (key) => key.owner)) {
+      if ([first!, ...others].some((key) => isAccepted(key, auth.enrollment))) continue;
+      const keys = await store.keysOf(owner);
+      // An owner whose keys are on two pages belongs to the page of the first.
+      if (keys.some(({ publicKey }) => publicKey < first!.publicKey)) continue;
+      const orphan = await orphanOf(owner, keys);
+      if (orphan) orphans.push(orphan);
+    }
+    return sendOk(c, { orphans, count: orphans.length, next_cursor });
+  });
+
+  serve(app, CHRONOS_ROUTES.reownAlarms, async (c) => {
+    const { label, to } = parseOrThrow(reownRequestSchema, await readJson(c));
+    const [from, target] = [ownerOf(label), ownerOf(to)];
+    if (from === target) throw new ReveilleError('invalid_request', `label and to are the same owner (${from})`);
+    const usable = async (owner: string) => (await store.keysOf(owner)).some((key) => isAccepted(key, auth.enrollment));
+    if (await usable(from))
+      throw new ReveilleError('conflict', `${label} has a key that is accepted; revoke it before its alarms move`);
+    if (!(await usable(target)))
+      throw new ReveilleError('conflict', `${to} has no key that is accepted; enrol one before alarms move there`);
+    const limits = { ...service.admission?.bounds.stored, maxActive: service.limits.maxActiveAlarms };
+    let moved = 0;
+    try {
+      for (let step = MOVE_STEP; step === MOVE_STEP; moved += step) {
+        const answer = await store.moveAlarms({ from, to: target, limits, now: clock.now() });
+        if (answer.result === 'refused') throw notMoved(answer, { label, to, moved });
+        step = answer.moved;
+      }
+    } finally {
+      if (moved > 0) service.onDue(clock.now());
+      log.info({ from, to: target, moved, address: addressOf(c) }, 'alarms moved to another owner by an operator');
+    }
+    return sendOk(c, { label, to, moved });
   });
 
   serve(app, CHRONOS_ROUTES.revokeAgent, async (c) => {

@@ -5,8 +5,10 @@ import type { Logger } from '../../kit/log/log.ts';
 import { ownerOf } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { fireIdSchema, partsOfFireId } from '../../wire/fire-id.ts';
-import { reportsOf, turnReportPostSchema } from '../../wire/turn-report.ts';
+import { reportsOf, type TurnReport, type TurnStage, turnReportPostSchema } from '../../wire/turn-report.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
+import { afterTurn, regardsEndOfTurn } from '../alarm/policies.ts';
+import type { FireTurnReports } from '../store/store.ts';
 import type { KeyRing } from '../turn-reports/key-ring.ts';
 import { refusalOf } from '../turn-reports/key-ring.ts';
 import { CHRONOS_ROUTES } from './routes.ts';
@@ -28,9 +30,31 @@ function fireIdOf(c: HttpContext): string {
   return fireId.data;
 }
 
+/**
+ * Records reports of a fire. The end of its turn may make an occurrence due, or pause the series.
+ *
+ * @returns the stages that were new, or `undefined` when there is no such fire
+ */
+export async function recordReports(
+  { store, clock, onDue }: Pick<ChronosService, 'store' | 'clock' | 'onDue'>,
+  fire: Pick<FireTurnReports, 'owner' | 'alarmId' | 'fireId' | 'dueAt'>,
+  reports: readonly TurnReport[],
+): Promise<ReadonlySet<TurnStage> | undefined> {
+  const recorded = await store.recordTurnReports({ ...fire, reports, recordedAt: clock.now() });
+  if (!recorded) return undefined;
+  const { fresh } = recorded;
+  const finished = fresh.has('turn_finished') ? reports.find(({ stage }) => stage === 'turn_finished') : undefined;
+  if (finished && regardsEndOfTurn(recorded)) {
+    const now = clock.now();
+    const state = await store.update(fire.owner, fire.alarmId, (before) => afterTurn(before, finished, now));
+    for (const { dueAt } of state?.occurrences ?? []) if (dueAt !== null && dueAt <= now) onDue(dueAt);
+  }
+  return fresh;
+}
+
 export function turnReportRoutes(
   app: HttpApp,
-  { store, clock }: ChronosService,
+  { store, clock, onDue }: ChronosService,
   { ring, log }: TurnReportRoutesOptions,
 ): void {
   serve(app, CHRONOS_ROUTES.postReceipts, async (c) => {
@@ -53,7 +77,7 @@ export function turnReportRoutes(
       );
     }
     const reports = reportsOf(post);
-    const fresh = await store.recordTurnReports({ ...fire, reports, recordedAt: clock.now() });
+    const fresh = await recordReports({ store, clock, onDue }, fire, reports);
     if (!fresh) throw fireNotFound();
     return sendOk(c, { recorded: fresh.size, known: reports.length - fresh.size });
   });

@@ -1,7 +1,7 @@
 /** Errors for an owner, or all owners, that have reached a limit of the store. */
 import { ReveilleError } from '../../wire/errors.ts';
 import { type AlarmState, storedBytes } from '../alarm/alarm.ts';
-import type { PinLimits, StoreLimits } from './store.ts';
+import type { AgentKey, MoveAlarmsResult, PinLimits, StoreLimits } from './store.ts';
 
 /** It is unknown when a waiting alarm will have fired: retry after this time. */
 const RETRY_SECONDS = 60;
@@ -68,6 +68,29 @@ function tooManyTriggers(max: number): OverBound {
     `${max} triggers of your alarms are waiting, the allowed maximum (CHRONOS_MAX_WAITING_TRIGGERS)`,
     { retryAfterSeconds: RETRY_SECONDS },
   );
+}
+
+type Totals = { open: number; alarms: number; bytes: number };
+
+/**
+ * Whether the alarms of an owner may not move to another one.
+ *
+ * @param conflicts.totals of both owners: a move does not change their sum
+ */
+export function refusedMove(
+  { inFlight, sharedKeys, totals }: { inFlight: number; sharedKeys: number; totals: readonly Totals[] },
+  { maxActive = Infinity, maxStored = Infinity, maxBytes = Infinity }: StoreLimits,
+): (MoveAlarmsResult & { result: 'refused' }) | undefined {
+  const sum = (name: keyof Totals) => totals.reduce((total, each) => total + each[name], 0);
+  const [open, stored, bytes] = [sum('open'), sum('alarms'), sum('bytes')];
+  const exceeded = open > maxActive || stored > maxStored || bytes > maxBytes;
+  if (inFlight + sharedKeys === 0 && !exceeded) return undefined;
+  return { result: 'refused', inFlight, sharedKeys, open, stored, bytes, exceeded };
+}
+
+/** Whether a key may be replaced by another one. */
+export function isRotatable(key: AgentKey | undefined, enrolledOnly: boolean): key is AgentKey {
+  return key !== undefined && key.revokedAt === null && (!enrolledOnly || key.source === 'enrolled');
 }
 
 /** Pins after this instant count as pins of the last hour. */

@@ -125,6 +125,9 @@ export type FireTurnReports = {
   recordedAt: number;
 };
 
+/** The stages that were new, and the alarm's options: most alarms have none, and need no more than the report. */
+export type RecordedTurnReports = { fresh: ReadonlySet<TurnStage>; options: string | null };
+
 export type KeySource = 'tofu' | 'enrolled';
 
 /** A public key that chronosd accepts, or once accepted, for an owner. */
@@ -138,6 +141,42 @@ export type AgentKey = {
   enrolledAt: number;
   revokedAt: number | null;
 };
+
+/** A rotation of an owner's key. `enrolledOnly`: a key that was only pinned may not rotate. */
+export type KeyRotation = { owner: string; from: string; to: string; now: number; enrolledOnly: boolean };
+
+export type KeyRotationResult =
+  /** The new key is accepted with the standing of the old one, which is revoked. */
+  | 'rotated'
+  /** Nothing changed: the old key is unknown, revoked or not accepted. */
+  | 'not_accepted'
+  /** Nothing changed: the new key was revoked before. */
+  | 'revoked_before';
+
+/** Revoked keys that a rotation leaves of an owner; older ones are deleted. */
+export const MOST_REVOKED_KEYS = 50;
+
+/** How many alarms a call of {@link AlarmStore.moveAlarms} moves. */
+export const MOVE_STEP = 500;
+
+export type AlarmMove = { from: string; to: string; limits: StoreLimits; now: number };
+
+export type MoveAlarmsResult =
+  /** That many were moved; with {@link MOVE_STEP} there may be more. */
+  | { result: 'moved'; moved: number }
+  /** Nothing was moved. The counts say what must be resolved before. */
+  | {
+      result: 'refused';
+      /** Deliveries in flight. */
+      inFlight: number;
+      /** Idempotency keys that both owners hold. */
+      sharedKeys: number;
+      /** What the target would have, and whether that exceeds a limit. */
+      open: number;
+      stored: number;
+      bytes: number;
+      exceeded: boolean;
+    };
 
 /** How many owners may be added by trust on first use. */
 export type PinLimits = { perHour: number; keysInAll: number };
@@ -251,9 +290,9 @@ export type AlarmStore = {
    * `turn_waits` the latest by its `at` counts, with its `recordedAt`. The fire must have been attempted: it is pending and was claimed, or
    * the ledger has an attempt at it that began after it was due.
    *
-   * @returns the stages that were new, or `undefined` when this owner has no such alarm, or the alarm no such fire
+   * @returns `undefined` when this owner has no such alarm, or the alarm no such fire
    */
-  recordTurnReports(receipts: FireTurnReports): Promise<ReadonlySet<TurnStage> | undefined>;
+  recordTurnReports(receipts: FireTurnReports): Promise<RecordedTurnReports | undefined>;
 
   /** Whether {@link recordTurnReports} would find the fire. */
   hasFire(fire: Pick<FireTurnReports, 'owner' | 'alarmId' | 'fireId' | 'dueAt'>): Promise<boolean>;
@@ -341,6 +380,29 @@ export type AlarmStore = {
 
   /** Revokes one key of an owner, or all of them. Returns the keys that were revoked by this call, oldest first. */
   revokeKeys(owner: string, publicKey: string | undefined, now: number): Promise<AgentKey[]>;
+
+  /**
+   * Replaces an accepted key of an owner by another, in one transaction: the new key is stored with the source, label
+   * and `enrolledAt` of the old one, and the old one is revoked. Atomic: of several rotations of one key one succeeds,
+   * and a simultaneous revocation of all keys of the owner includes the new key, or prevents the rotation. A new key
+   * that is accepted already stays, with the better source.
+   */
+  rotateKey(rotation: KeyRotation): Promise<KeyRotationResult>;
+
+  /** How many alarms of an owner are active or paused. */
+  countOpen(owner: string): Promise<number>;
+
+  /**
+   * Moves up to {@link MOVE_STEP} alarms to another owner with all that belongs to them (pending occurrences, ledger,
+   * turn reports, idempotency keys) and both owners' totals, in one transaction. Ids, fire ids and fences stay. Call it
+   * until it moves fewer. Every call first compares all remaining alarms: it moves nothing while one of them is in
+   * delivery, while both owners hold the same idempotency key, or when the target would exceed a limit.
+   *
+   * For readers of the target, a moved alarm that is open was edited at `now`; readers of the source learn nothing.
+   *
+   * @throws ReveilleError `invalid_request` in a database that is distributed over servers, where rows cannot move
+   */
+  moveAlarms(move: AlarmMove): Promise<MoveAlarmsResult>;
 
   /** Enrolled and pinned keys of all owners, by owner, at most `limit` after the given owner and key. */
   listKeys(page: { limit: number; after?: { owner: string; publicKey: string } }): Promise<AgentKey[]>;

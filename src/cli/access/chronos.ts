@@ -8,9 +8,8 @@ import {
   type PersonProver,
   type Prover,
 } from '../../chronos/client.ts';
-import { agentIdentity } from '../../kit/identity/agent.ts';
-import { readKeyFile } from '../../kit/identity/keys.ts';
 import { personProof } from '../../kit/identity/person-rights.ts';
+import { fileIdentity } from '../../kit/identity/rotation.ts';
 import type { EnrolledKey } from '../../wire/agent.ts';
 import { labelSchema, ownerOf } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -110,7 +109,7 @@ export function labelOf({ home, settings }: Pick<CliContext, 'home' | 'settings'
  */
 export function localIdentity(context: Pick<CliContext, 'home' | 'settings'>): Prover & { owner: string } {
   const label = labelOf(context);
-  if (label !== undefined) return agentIdentity(label, readKeyFile(keyFileOf(context)));
+  if (label !== undefined) return fileIdentity(label, keyFileOf(context));
   const remedy = 'run "reveille up" or "reveille agent whoami" to create one, or set MATRIX_USER_ID';
   throw new ReveilleError('not_found', `there is no agent identity in ${context.home.path}: ${remedy}`);
 }

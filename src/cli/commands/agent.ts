@@ -2,21 +2,24 @@
  * `reveille agent`: the identity of this agent, and the keys that chronosd accepts. `enroll --from` registers those of many
  * agents and writes their configurations.
  */
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { z } from 'zod';
-import type { ChronosClient } from '../../chronos/client.ts';
+import { type ChronosClient, createChronosClient } from '../../chronos/client.ts';
 import { fromNow } from '../../kit/clock/local-time.ts';
 import { agentIdentity } from '../../kit/identity/agent.ts';
 import { loadOrCreateKey, readKeyFile } from '../../kit/identity/keys.ts';
 import { readPrivateFile, writePrivateFile } from '../../kit/identity/private-file.ts';
+import { rotateKeyFile } from '../../kit/identity/rotation.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
-import { type EnrolledKey, publicKeySchema } from '../../wire/agent.ts';
+import { type EnrolledKey, type Orphan, publicKeySchema } from '../../wire/agent.ts';
 import { didOf, FINGERPRINT_LENGTH, labelSchema, ownerOf } from '../../wire/did.ts';
-import { ReveilleError } from '../../wire/errors.ts';
+import { ReveilleError, thrownText } from '../../wire/errors.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import { adminClient, eachKey, findChronos, keyFileOf, labelOf } from '../access/chronos.ts';
+import { attend } from '../access/unreachable.ts';
 import type { CliContext } from '../context.ts';
+import { runningHere } from '../doctor/computer.ts';
 import { fileFlag } from '../flags/flags.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { homeAt, loadOrMakeLabel, makeHome } from '../home/home.ts';
@@ -57,6 +60,115 @@ function publicKeyFlag(given: string | undefined): string | undefined {
   throw new UsageError(
     '--public-key must be 64 hex digits; "reveille agent whoami" prints it on the agent\'s computer',
   );
+}
+
+export type RotateFlags = { label?: string; keyFile?: string; keys?: string };
+
+type Rotation = { label: string; key_file: string } & (
+  | { result: 'rotated' | 'completed'; did: string; public_key: string; revoked_public_key: string }
+  | { result: 'failed'; error: string }
+);
+
+/** The keys to rotate: those of a folder, named after their labels, or one. */
+function keysToRotate(context: CliContext, { label, keyFile, keys }: RotateFlags): { label: string; path: string }[] {
+  if (keys === undefined) {
+    const name = labelFlag(label) ?? labelOf(context);
+    if (name === undefined) throw new UsageError('--label is missing, and this home has no identity; give --label');
+    return [{ label: name, path: keyFile ?? keyFileOf(context) }];
+  }
+  if (label !== undefined || keyFile !== undefined)
+    throw new UsageError(
+      '--keys excludes --label and --key-file; the files of the folder are named after their labels',
+    );
+  const found = filesOf(keys).filter((name) => name.endsWith('.key'));
+  const paths = found.map((name) => ({ label: name.slice(0, -'.key'.length), path: join(keys, name) }));
+  if (paths.length === 0) throw new UsageError(`${keys} has no file <label>.key`);
+  return paths;
+}
+
+function filesOf(folder: string): string[] {
+  try {
+    return readdirSync(folder).sort();
+  } catch (error) {
+    throw new UsageError(`--keys ${folder} cannot be read: ${thrownText(error)}`);
+  }
+}
+
+/**
+ * Replaces keys by new ones, which the old keys sign. Alarms belong to the label and stay.
+ *
+ * @throws ReveilleError as the rotation; with `--keys` `unavailable` after all keys, when some of them failed
+ */
+export async function agentRotate(context: CliContext, flags: RotateFlags): Promise<void> {
+  const { out, home, clock } = context;
+  const { url, token } = findChronos(context);
+  const client = createChronosClient({ url, token, clock, attend: attend({ url, home, clock }) });
+  const rotate = async (label: string, path: string): Promise<Rotation> => {
+    const done = await rotateKeyFile(label, path, (from, to) => client.rotateKey(from, to));
+    const { did, public_key, revoked_public_key, repeated } = done;
+    const result = repeated ? 'completed' : 'rotated';
+    return { label, key_file: path, result, did, public_key, revoked_public_key };
+  };
+  const rows: Rotation[] = [];
+  for (const { label, path } of keysToRotate(context, flags)) {
+    const row = await rotate(label, path).catch((error: unknown): Rotation => {
+      if (flags.keys === undefined || !(error instanceof ReveilleError)) throw error;
+      return { label, key_file: path, result: 'failed', error: error.message };
+    });
+    rows.push(row);
+    if (out.json) out.result(row, []);
+    else if (row.result === 'failed') out.line(`${label}  failed: ${oneLine(row.error)}`);
+    else {
+      out.line(row.result === 'rotated' ? `Rotated to ${row.did}` : `Completed an earlier rotation to ${row.did}`);
+      out.line(`  ${row.revoked_public_key.slice(0, FINGERPRINT_LENGTH)}… is revoked; alarms are unchanged`);
+    }
+  }
+  if (!out.json && runningHere(context))
+    out.line('Restart "reveille up": an agent in a sandbox has the file of the old key until then.');
+  const failed = rows.filter(({ result }) => result === 'failed').length;
+  if (failed > 0)
+    throw new ReveilleError('unavailable', `${failed} of ${rows.length} keys were not rotated; run the command again`);
+}
+
+/** Owners with waiting alarms and no usable key. */
+async function* eachOrphan(client: ChronosClient): AsyncGenerator<Orphan> {
+  let cursor: string | undefined;
+  do {
+    const page = await client.listOrphans(cursor === undefined ? {} : { cursor });
+    yield* page.orphans;
+    cursor = page.next_cursor;
+  } while (cursor !== undefined);
+}
+
+export async function agentOrphans(context: CliContext): Promise<void> {
+  const orphans = await Array.fromAsync(eachOrphan(adminClient(context)));
+  const look = readerOf(context);
+  const since = (instant: string | undefined) => (instant === undefined ? '-' : fromNow(Date.parse(instant), look.now));
+  context.out.list(orphans, () => {
+    if (orphans.length === 0) return ['Every waiting alarm has an owner with a usable key.'];
+    const rows = orphans.map(({ label, open_alarms, next_fire_at, revoked_at }) => [
+      ...[label, String(open_alarms), since(next_fire_at), since(revoked_at)],
+    ]);
+    return [
+      ...table(['LABEL', 'ALARMS', 'NEXT FIRE', 'REVOKED'], rows, look),
+      'They still fire. Enrol a new key with "reveille agent reown <label> --public-key …", or move them with --to.',
+    ];
+  });
+}
+
+export type ReownFlags = { to?: string; publicKey?: string };
+
+/** Gives alarms without a usable key to a new key of their label, or to another label. */
+export async function agentReown(context: CliContext, given: string, { to, publicKey }: ReownFlags): Promise<void> {
+  if ((to === undefined) === (publicKey === undefined))
+    throw new UsageError(
+      'give --to <label> to move the alarms, or --public-key <hex> to enrol a new key for the label',
+    );
+  if (!labelSchema.safeParse(given).success || (to !== undefined && !labelSchema.safeParse(to).success))
+    throw new UsageError('a label must be 1 to 64 of A-Z a-z 0-9 . _ -, and not dots alone');
+  if (publicKey !== undefined) return await agentEnroll(context, { label: given, publicKey });
+  const moved = await adminClient(context).reownAlarms({ label: given, to: to! });
+  context.out.result(moved, [`Moved ${moved.moved} alarms of ${moved.label} to ${moved.to}`]);
 }
 
 /** Enrolls a key for a label: the given one, that of a key file, or this agent's own. With `--from`, all keys of a file. */

@@ -40,6 +40,25 @@ describe('reveille alarm set', () => {
     assert.deepEqual([json.next_fire_at, json.status, json.deduped], ['2036-06-15T08:10:00.000Z', 'active', false]);
   });
 
+  test('takes model, tools and channels, and refuses a channel that the user does not have', async () => {
+    const words = ['--in', '1h', '--model', 'small', '--tools', 'm__price, m__note', '--deliver'];
+    // Without data of a notifier on this computer, the names of its channels are not known.
+    const early = await set('x', ...words, 'fax');
+    assert.deepEqual((await house.client.getAlarm(early)).deliver, ['fax']);
+    await house.run('notify', 'add', 'ntfy', '--topic', 'ada', '--name', 'phone');
+    const alarm = await house.client.getAlarm(await set('x', ...words, 'phone'));
+    assert.deepEqual([alarm.model, alarm.tools, alarm.deliver], ['small', ['m__price', 'm__note'], ['phone']]);
+    for (const given of [
+      ['set', 'x', ...words, 'phone,fax'],
+      ['edit', alarm.id, '--deliver', 'fax'],
+    ]) {
+      const { status, stderr } = await reveille(house.home.path, ['alarm', ...given]);
+      assert.equal(status, 2);
+      assert.match(stderr, /--deliver must name channels of yours \(got "fax"; you have phone\)/);
+    }
+    assert.deepEqual((await house.client.getAlarm(alarm.id)).deliver, ['phone']);
+  });
+
   test('is recorded as the text of the person at the keyboard', async () => {
     const id = await set('call the bank', '--in', '1h', '--as', 'Ada Lovelace');
     assert.deepEqual((await house.client.getAlarm(id)).set_by, { kind: 'person', name: 'Ada Lovelace' });
@@ -103,7 +122,7 @@ describe('reveille alarm set', () => {
   test('an impossible command line ends with 2, prints the reason, and sets nothing', async () => {
     const before = (await house.run('alarm', 'list', '--all', '--json')).split('\n').length;
     const cases: [string[], RegExp][] = [
-      [['m'], /give --in, --at or --cron/],
+      [['m'], /give --in, --at, --cron or --rrule/],
       [['m', '--in', '5'], /^error: --in must be a duration such as 90s/],
       [['m', '--in', '1m', '--at', '2036-01-01T00:00:00Z'], /--in and --at exclude each other/],
       [['m', '--in', '1m', '--payload', '{oops}'], /--payload must be JSON/],
@@ -390,5 +409,35 @@ describe('without chronosd', () => {
       assert.equal(status, 1);
       assert.match(stderr, new RegExp(`${file.replace('.', '\\.')} is damaged and was not changed`));
     }
+  });
+});
+
+describe('reveille alarm backfill', () => {
+  test('says how many fires it adds, and none twice', async () => {
+    const id = await set('count the stock', '--cron', '0 * * * *', '--zone', 'UTC');
+    const words = ['alarm', 'backfill', id, '--from', '2026-01-01', '--to', '2026-01-01 06:00', '--zone', 'UTC'];
+    const said = await house.run(...words);
+    assert.match(said, /^Backfills 6 fires of [0-9a-f-]{36}, the oldest first\n {2}from .* to .*\n$/);
+    const again = JSON.parse(await house.run(...words, '--json'));
+    assert.deepEqual(again.backfill, { added: 0, known: 6 });
+    assert.match(
+      await house.run(...words),
+      /^Nothing to backfill for .*\n {2}6 of that time have fired or wait already\n$/,
+    );
+  });
+
+  test('refuses more than 1,000 fires without --yes, and a time that is none', async () => {
+    const id = await set('count the stock', '--cron', '0 * * * *');
+    const long = ['alarm', 'backfill', id, '--from', '2025-01-01', '--to', '2025-03-01', '--zone', 'UTC'];
+    const refused = await house.attempt(long);
+    assert.equal(refused.status, 1);
+    assert.match(refused.stderr, /the backfill has 1416 fires, more than 1000; confirm it with .*--yes/);
+    const wrong = await house.attempt(['alarm', 'backfill', id, '--from', 'last week']);
+    assert.equal(wrong.status, 2);
+    assert.match(
+      wrong.stderr,
+      /--from must be a date or an instant, such as --from "2026-11-20 09:00" \(got "last week"\)/,
+    );
+    assert.match((await house.attempt(['alarm', 'backfill', id])).stderr, /--from is missing/);
   });
 });

@@ -88,6 +88,7 @@ const KINDS: Readonly<Record<FireEvent['kind'], LogKind>> = {
 /** Fields about the delivery of a fire. */
 function deliveryFields({ kind, attempt }: FireEvent): Partial<LogEntry> {
   const { lateness_ms, late_because, missed_count, machine_ready_at, started_at, error } = attempt;
+  if (kind === 'missed' || kind === 'skipped') return { late_because, error, missed_count };
   if (kind !== 'fired') return { late_because, error, status: kind === 'delivery_unknown' ? 'unknown' : undefined };
   const machine_ready_ms =
     machine_ready_at === undefined ? undefined : Date.parse(machine_ready_at) - Date.parse(started_at);

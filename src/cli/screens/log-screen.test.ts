@@ -28,6 +28,12 @@ const fire = (change: Partial<FireView> = {}): FireView => ({
 const waits = { at: '2026-06-15T12:10:10.000Z', retry_at: '2026-06-15T12:10:40.000Z', error: 'the endpoint\nis away' };
 const lines = (...fires: FireView[]) => entriesOf(ALARM, fires).flatMap((entry) => renderEntry(entry, look));
 
+test('a reply without a notification is shown as nothing to report', () => {
+  const turn = { finished_at: '2026-06-15T12:10:45.000Z', ok: true, reply: 'NOTHING_TO_REPORT\n' };
+  const shown = lines(fire({ turn })).slice(-2);
+  assert.deepEqual(shown, ['14:10:45  reply  build', '          nothing to report']);
+});
+
 test('a fire, the failure that passed and the reply are listed in the order in which they happened', () => {
   const turn = { finished_at: '2026-06-15T12:10:45.000Z', ok: true, reply: 'Green.\nAll of it.', waits };
   assert.deepEqual(lines(fire({ turn })), [

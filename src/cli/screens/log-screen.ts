@@ -4,6 +4,7 @@ import { wallTime } from '../../kit/clock/local-time.ts';
 import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
 import type { FireView } from '../../wire/alarm.ts';
 import { type AlarmNow, type Fire, firesOf, plainError } from '../../wire/fire.ts';
+import { reportsNothing } from '../../wire/wake.ts';
 import type { LogEntry } from '../log/entries.ts';
 import { wrap } from './columns.ts';
 import { facts, type Reader } from './render.ts';
@@ -14,8 +15,12 @@ const NARROWEST = 20;
 /** Shorter start times of a machine are not mentioned. */
 const NOTICED_MS = 1000;
 
+/** A reply that causes no notification. */
+export const NOTHING_TEXT = 'nothing to report';
+
 /** The agent's reply, wrapped, with a bar beside each line. */
 export function replyLines(reply: string, look: Pick<Reader, 'width' | 'paint'>): string[] {
+  if (reportsNothing(reply)) return [look.paint('dim', NOTHING_TEXT)];
   const width = Math.max(NARROWEST, look.width - INDENT.length - 2);
   const wrapped = reply.split('\n').flatMap((line) => wrap(printable(line), width));
   return wrapped.map((line) => `${look.paint('cyan', '│')} ${line}`);
@@ -45,6 +50,7 @@ function words(
     text,
   } = entry;
   const name = oneLine(label);
+  const earlier = missed_count > 0 ? `, with ${missed_count} before it` : '';
   switch (entry.kind) {
     case 'rang': {
       const slow =
@@ -65,9 +71,13 @@ function words(
     case 'turn_unknown':
       return ['unknown', 'yellow', `${name}: the outcome of the turn is not known${because(error)}`];
     case 'skipped':
-      return ['skipped', 'yellow', `${name}${because(error)}`];
+      return ['skipped', 'yellow', `${name}${earlier}${because(error)}`];
     case 'missed':
-      return ['missed', 'red', `${name}${because(error)}${late_because ? `; ${LATE_REASON_TEXT[late_because]}` : ''}`];
+      return [
+        'missed',
+        'red',
+        `${name}${earlier}${because(error)}${late_because ? `; ${LATE_REASON_TEXT[late_because]}` : ''}`,
+      ];
     case 'wake_failed':
       if (status === 'unknown') return ['unknown', 'yellow', `${name}: delivery not known${because(error)}`];
       return ['failed', 'red', `${name}: not delivered${because(error)}`];

@@ -75,12 +75,13 @@ export function instantText(text: string, look: Reader): string {
 
 /**
  * How a new alarm's time was understood: its next instants, starting with the alarm's own. `zone` is missing when the
- * schedule has none; `every` is the rhythm of a series.
+ * schedule has none; `every` is the rhythm of a series, `assumed` what the words left open.
  */
 export type FiresRead = {
   readonly zone?: string | undefined;
   readonly every?: string | undefined;
   readonly rings: readonly number[];
+  readonly assumed?: string | undefined;
 };
 
 /** The output of `alarm set`. */
@@ -90,11 +91,13 @@ export function renderCreated(created: AlarmCreated, look: Reader, reading?: Fir
   const lines = [`${done} ${look.paint('bold', id)}`];
   if (next === undefined) return [...lines, `${INDENT}it is ${status}`];
   if (reading === undefined) return [...lines, `${INDENT}fires ${instantText(next, look)}`];
-  const { zone, every } = reading;
+  const { zone, every, assumed } = reading;
   const rings = reading.rings.map((at) => calendarTime(at, { now: look.now, zone: zone ?? look.zone }));
   if (every !== undefined) lines.push(`${INDENT}a series: ${every}`);
   lines.push(`${INDENT}fires ${fromNow(instant(next), look.now)}: ${rings.join(', then ')}`);
-  return zone === undefined ? lines : [...lines, `${INDENT}read in ${zone}`];
+  return zone === undefined
+    ? lines
+    : [...lines, `${INDENT}read in ${zone}${assumed === undefined ? '' : `, ${assumed}`}`];
 }
 
 /** `in 10 h` of `in 10 h 27 min`: the next column has the clock time. */

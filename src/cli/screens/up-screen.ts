@@ -7,13 +7,14 @@ import type { News } from '../../notify/news.ts';
 import type { TurnOutcome } from '../../router/woken-turn.ts';
 import { plainError } from '../../wire/fire.ts';
 import { VERSION } from '../../wire/version.ts';
+import { reportsNothing } from '../../wire/wake.ts';
 import { whereIs } from '../commands/machine.ts';
 import type { CliContext } from '../context.ts';
 import { homeAt } from '../home/home.ts';
 import type { FollowedFire } from '../up/fire-watch.ts';
 import type { LocalAgent, LocalStack } from '../up/local-stack.ts';
 import { fit, wrap } from './columns.ts';
-import { waitsWords } from './log-screen.ts';
+import { NOTHING_TEXT, waitsWords } from './log-screen.ts';
 import type { Output } from './output.ts';
 
 /** Under the time of day, so that the lines of one fire are aligned. */
@@ -108,6 +109,7 @@ function nameOf({ fire: { alarm } }: FollowedFire): string {
 function turnLines(out: Output, { turn }: FollowedFire, here: LocalContext): string[] {
   if (turn === undefined) return [];
   if (turn.known !== 'end') return noteLines(out, turn, here);
+  if (reportsNothing(turn.reply)) return [out.paint('dim', NOTHING_TEXT)];
   if (turn.reply) {
     const width = out.columns - INDENT.length - 2;
     const wrapped = turn.reply.split('\n').flatMap((line) => wrap(printable(line), width));

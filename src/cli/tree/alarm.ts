@@ -1,6 +1,7 @@
 /** `alarm …`: set, list, change and watch alarms. */
 import type { Command } from 'commander';
 import type { AlarmAction, ListFlags } from '../commands/alarm.ts';
+import type { BackfillFlags } from '../commands/alarm-backfill.ts';
 import type { EditFlags, SetFlags } from '../commands/alarm-set.ts';
 import type { WatchFlags } from '../commands/alarm-watch.ts';
 import { FLAGGED_FIELDS, type FlaggedField, fieldOptions } from '../flags/alarm-flags.ts';
@@ -128,6 +129,22 @@ export function addAlarm(program: Command): void {
       run: async (context, _flags, [id]) => (await import('../commands/alarm.ts')).alarmAct(context, action, id!),
     });
   }
+  addCommand<BackfillFlags>(alarm, {
+    usage: 'backfill <id>',
+    summary: 'fire a series for instants of the past that were not delivered',
+    examples: [
+      'reveille alarm backfill stand-up --from 2026-11-20',
+      'reveille alarm backfill 019ed2b4-7c11 --from "2026-11-20 09:00" --to "2026-11-23 09:00" --yes',
+    ],
+    options: (command) =>
+      command
+        .option('--from <instant>', 'from this date or time on')
+        .option('--to <instant>', 'before this date or time (default: now)')
+        .option('--zone <name>', "time zone of --from and --to (default: this machine's)")
+        .option('--yes', 'even if there are more than 1,000 fires'),
+    run: async (context, flags, [id]) =>
+      (await import('../commands/alarm-backfill.ts')).alarmBackfill(context, flags, id!),
+  });
   addCommand<WatchFlags>(alarm, {
     usage: 'watch',
     summary: 'print a line for each fire and failure, until Ctrl-C',

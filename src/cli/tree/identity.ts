@@ -1,6 +1,6 @@
 /** `agent …`, `approver …`, `submitter …` and `user …`: identities, keys and tokens. */
 import type { Command } from 'commander';
-import type { EnrollFlags, KeyFlags } from '../commands/agent.ts';
+import type { EnrollFlags, KeyFlags, ReownFlags, RotateFlags } from '../commands/agent.ts';
 import type { ApproverFlags } from '../commands/approver.ts';
 import type { CredentialFlags } from '../commands/user.ts';
 import { addCommand, addGroup, ofOneUser, ofUser, type UserFlags } from './command.ts';
@@ -36,6 +36,33 @@ export function addAgent(program: Command): void {
         )
         .option('--output <folder>', "with --from: write each agent's configuration, and create missing keys"),
     run: async (context, flags) => (await load()).agentEnroll(context, flags),
+  });
+  addCommand<RotateFlags>(agent, {
+    usage: 'rotate',
+    summary: "replace this agent's key, or those of a folder; alarms stay, and the old key ends at once",
+    examples: ['reveille agent rotate', 'reveille agent rotate --keys /etc/reveille/agent-keys'],
+    options: (command) =>
+      command
+        .option('--label <label>', "the label (default: this agent's own)")
+        .option('--key-file <file>', "the key file (default: this agent's own)")
+        .option('--keys <folder>', 'all keys <label>.key of a folder, as in MATRIX_AGENT_KEYS'),
+    run: async (context, flags) => (await load()).agentRotate(context, flags),
+  });
+  addCommand(agent, {
+    usage: 'orphans',
+    summary: 'list labels with waiting alarms and no usable key (needs CHRONOS_ADMIN_TOKEN)',
+    examples: ['reveille agent orphans', 'reveille agent orphans --json'],
+    run: async (context) => (await load()).agentOrphans(context),
+  });
+  addCommand<ReownFlags>(agent, {
+    usage: 'reown <label>',
+    summary: 'give the alarms of a label without a usable key to another owner (needs CHRONOS_ADMIN_TOKEN)',
+    examples: ['reveille agent reown alice --to bob', 'reveille agent reown alice --public-key "$(cat new.pub)"'],
+    options: (command) =>
+      command
+        .option('--to <label>', 'move the alarms, with their history, to this label')
+        .option('--public-key <hex>', 'leave them, and enrol this key for their label'),
+    run: async (context, flags, [label]) => (await load()).agentReown(context, label!, flags),
   });
   addCommand(agent, {
     usage: 'list',

@@ -10,8 +10,9 @@ import { type RunningChronos, startChronos } from '../../chronos/daemon.ts';
 import type { FireReport } from '../../chronos/dispatch/dispatcher.ts';
 import { parseExecutorConfig } from '../../executor/config.ts';
 import { type RunningExecutor, startExecutor } from '../../executor/daemon.ts';
-import { type AgentIdentity, agentIdentity } from '../../kit/identity/agent.ts';
+import type { AgentIdentity } from '../../kit/identity/agent.ts';
 import { loadOrCreateKey } from '../../kit/identity/keys.ts';
+import { fileIdentity } from '../../kit/identity/rotation.ts';
 import { createRouterClient, type RouterClient } from '../../router/client.ts';
 import { parseRouterConfig } from '../../router/config.ts';
 import { type RunningRouter, startRouter } from '../../router/daemon.ts';
@@ -101,7 +102,7 @@ export async function startLocalStack(context: CliContext, events: LocalStackEve
   await using parts = new AsyncDisposableStack();
   parts.defer(takeHome(context));
   const secrets = loadOrMakeSecrets(home);
-  const identity = agentIdentity(loadOrMakeLabel(home), loadOrCreateKey(home.keyFile));
+  const identity = fileIdentity(loadOrMakeLabel(home), home.keyFile, loadOrCreateKey(home.keyFile));
   const installation: Installation = {
     context,
     secrets,

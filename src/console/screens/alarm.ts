@@ -17,11 +17,11 @@ import {
   stateMark,
   trouble,
 } from '../alarm-text.ts';
-import { markdown } from '../markdown.ts';
 import { csrfField } from '../page.ts';
 import { type RequestContext, there, withQuery } from '../request-context.ts';
 import { block, type Html, NOTHING, shown } from '../shown.ts';
 import { type LocalContext, time } from '../times.ts';
+import { replyText } from './chat.ts';
 
 const FIRES = 20;
 
@@ -113,7 +113,7 @@ function replyBlock({ turn }: Fire): Html {
   if (turn?.conversation_id === undefined) return NOTHING;
   const to = `chat/${encodeURIComponent(turn.conversation_id)}${turn.turn_id === undefined ? '' : `#turn-${turn.turn_id}`}`;
   const reply = turn.reply
-    ? html`<div class="reply"><h3>Reply</h3><div class="text" dir="auto">${markdown(turn.reply)}</div></div>`
+    ? html`<div class="reply"><h3>Reply</h3><div class="text" dir="auto">${replyText(turn.reply)}</div></div>`
     : NOTHING;
   return html`${reply}<p><a href="${to}">Open the conversation</a></p>`;
 }

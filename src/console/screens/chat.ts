@@ -5,6 +5,7 @@ import { LATE_REASON_TEXT } from '../../kit/clock/duration.ts';
 import { conversationIdSchema } from '../../wire/alarm.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import type { ConversationSummary, TurnView } from '../../wire/turn.ts';
+import { reportsNothing } from '../../wire/wake.ts';
 import { markdown } from '../markdown.ts';
 import { csrfField, icon, missing, type Page, pageHead, SCREENS } from '../page.ts';
 import { field, type Redirect, type RequestContext, there } from '../request-context.ts';
@@ -80,6 +81,10 @@ function sender({ origin, set_by, label, late_because }: TurnView): Html {
   return html`${icon(ALARM_ICON)}${name}${by}${late}`;
 }
 
+/** A reply without a notification is shown dimmed. */
+export const replyText = (reply: string | undefined): Html =>
+  reportsNothing(reply) ? html`<p class="dim">Nothing to report</p>` : markdown(reply ?? '');
+
 function turnBlock(turn: TurnView, csrf: string, here: LocalContext): Html {
   const { id, status, reply, error, conversation_id } = turn;
   const isOpen = status === 'queued' || status === 'running';
@@ -92,7 +97,7 @@ function turnBlock(turn: TurnView, csrf: string, here: LocalContext): Html {
 <div class="said ${turn.origin === 'user' ? 'person' : 'alarm'}"><p class="meta">${sender(turn)}${time(turn.created_at, here)}</p><div class="bubble" dir="auto">${shown(turn.message)}</div></div>
 <div class="said agent"><p class="meta"><strong>Agent</strong>${turn.model === undefined ? NOTHING : html`<span>${shown(turn.model)}</span>`}<span class="state ${status}" data-state>${state}</span>${stop}</p>
 <details class="tools" data-tools-of="${id}" hidden><summary>Tools</summary><ul data-tools></ul></details>
-<div class="reply" dir="auto" data-reply>${markdown(reply ?? '')}</div>${error === undefined ? NOTHING : html`<p class="trouble">${shown(error)}</p>`}</div>
+<div class="reply" dir="auto" data-reply>${replyText(reply)}</div>${error === undefined ? NOTHING : html`<p class="trouble">${shown(error)}</p>`}</div>
 </li>`;
 }
 

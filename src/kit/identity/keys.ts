@@ -73,6 +73,12 @@ function parseKey(path: string, text: string): AgentKey {
   throw new ReveilleError('invalid_request', message);
 }
 
+/** As {@link readKeyFile}, but `undefined` if there is no such file. */
+export function loadKeyFile(path: string): AgentKey | undefined {
+  const text = readPrivateFile(path);
+  return text === undefined ? undefined : parseKey(path, text);
+}
+
 /**
  * Reads a key file.
  *
@@ -80,8 +86,8 @@ function parseKey(path: string, text: string): AgentKey {
  * contents are not a seed (the error does not contain them), `unavailable` if it cannot be read
  */
 export function readKeyFile(path: string): AgentKey {
-  const text = readPrivateFile(path);
-  if (text !== undefined) return parseKey(path, text);
+  const key = loadKeyFile(path);
+  if (key) return key;
   throw new ReveilleError(
     'not_found',
     `there is no key at ${path}; create one with: reveille up, or: reveille agent whoami`,
@@ -95,8 +101,8 @@ export function readKeyFile(path: string): AgentKey {
  * @throws ReveilleError as {@link readKeyFile}, except `not_found`
  */
 export function loadOrCreateKey(path: string): AgentKey {
-  const text = readPrivateFile(path);
-  if (text !== undefined) return parseKey(path, text);
+  const existing = loadKeyFile(path);
+  if (existing) return existing;
   const key = generateKey();
   try {
     writeKeyFile(path, key);

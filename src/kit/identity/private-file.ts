@@ -1,4 +1,4 @@
-/** Small files with a secret: mode 0600, written atomically, never overwritten. */
+/** Small files with a secret: mode 0600, written atomically, overwritten only by {@link movePrivateFile}. */
 import { randomBytes } from 'node:crypto';
 import {
   closeSync,
@@ -117,6 +117,16 @@ export function readPrivateFile(path: string): string | undefined {
   }
 }
 
+/** Moves a private file to the place of another one, durably. @throws ReveilleError `unavailable` */
+export function movePrivateFile(from: string, to: string): void {
+  try {
+    renameSync(from, to);
+    syncFolder(dirname(to));
+  } catch (cause) {
+    throw refuse(to, 'written', cause);
+  }
+}
+
 /** Quotes a path for a POSIX shell, for commands in messages. */
 export function shellWord(path: string): string {
   return /^[\w./~+-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
@@ -124,7 +134,7 @@ export function shellWord(path: string): string {
 
 /**
  * Replaces a file atomically, readable only by its owner, and creates its folder (0700) if it is missing. For records
- * of the current state; secrets are never replaced.
+ * of the current state; {@link movePrivateFile} replaces secrets.
  *
  * @throws ReveilleError `unavailable` if writing fails
  */

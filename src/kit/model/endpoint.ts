@@ -113,6 +113,7 @@ export function endpointModel(config: EndpointConfig, prefix: string, clock: Clo
   return {
     name: config.model,
     callsTools: true,
+    named: (model) => endpointModel({ ...config, model }, prefix, clock),
     async generate(request) {
       loaded ??= loadOrFail();
       return (await loaded).generate(request);

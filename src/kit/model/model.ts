@@ -70,6 +70,8 @@ export type Model<Request extends ModelRequest = ModelRequest> = {
   readonly name: string;
   /** Whether it can call tools. If not, no tool servers need to start for it. */
   readonly callsTools?: boolean;
+  /** Another model of the same endpoint, by its name there; absent where there is only one. */
+  readonly named?: (name: string) => Model<Request>;
   /**
    * Answers a request, or rejects if the signal aborts or the model does not answer.
    *

@@ -99,7 +99,7 @@ describe('each echo says how a phrase was read, and what it left open', () => {
   }
 });
 
-test('rules are accepted by the schedule engine, and those that skip begin with the next occurrence', () => {
+test('rules are accepted by the schedule engine, and a rule that skips begins with the next occurrence', () => {
   for (const zone of ZONES)
     for (const { phrase, now: wallNow, wanted } of rows) {
       if (!wanted.includes('FREQ=') || wanted.includes(' in ') || phrase.includes('FREQ=')) continue;

@@ -64,7 +64,7 @@ export function changesContract(open: OpenStore): void {
       await reported('attempt');
       const recordedAt = store.now();
       const report = { owner: ADA, alarmId: alarm.id, fireId, dueAt: 0, reports: [STARTED], recordedAt };
-      assert.equal((await store.recordTurnReports(report))?.size, 1);
+      assert.equal((await store.recordTurnReports(report))?.fresh.size, 1);
       await reported('report');
       await store.update(ADA, alarm.id, edited({ status: 'cancelled', updatedAt: store.now() + 2 }));
       await reported('cancelled');

@@ -1,14 +1,17 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { AlarmState, Occurrence, Transition } from '../../../src/chronos/alarm/alarm.ts';
+import { addBackfill, occurrencesBetween } from '../../../src/chronos/alarm/backfill.ts';
 import { draftAlarm, editAlarm, firstOccurrence } from '../../../src/chronos/alarm/definition.ts';
 import { cancelAlarm, pauseAlarm, triggerAlarm } from '../../../src/chronos/alarm/lifecycle.ts';
+import { afterTurn } from '../../../src/chronos/alarm/policies.ts';
 import { deliveryEffect, settleDelivered, settleFailed } from '../../../src/chronos/alarm/settlement.ts';
 import type { AlarmStore, Claim, Completion } from '../../../src/chronos/store/store.ts';
 import type { AlarmCreate } from '../../../src/wire/alarm.ts';
 import { type Dice, diceOf } from '../../support/random/random.ts';
 import { ADA, attemptOf, BOB, claim, create, everythingOf, keyOf, NOW, newId } from './fixtures.ts';
 import { type OpenStore, openFor } from './store-under-test.ts';
+import { FINISHED } from './turn-reports.ts';
 
 const LIMITS = { minIntervalSeconds: 10, maxFailures: 100 };
 const ROUNDS = 60;
@@ -32,6 +35,11 @@ function randomBody(dice: Dice): AlarmCreate {
     jitter_seconds: pick(dice, [undefined, 5]),
     max_fires: pick(dice, [undefined, 1, 2]),
     ends_at: pick(dice, [undefined, NOW + 2000 * MINUTE]),
+    catch_up: pick(dice, [undefined, 'latest', 'all', 'none']),
+    catch_up_window_seconds: pick(dice, [undefined, 600]),
+    overlap: pick(dice, [undefined, 'skip', 'buffer_one', 'buffer_all']),
+    pause_on_failure: pick(dice, [undefined, true]),
+    max_failures: pick(dice, [undefined, 1]),
   } as AlarmCreate;
 }
 
@@ -42,6 +50,12 @@ const MEANWHILE: Readonly<Record<string, (now: number) => Transition>> = {
   cancel: (now) => (state) => cancelAlarm(state, now),
   trigger: (now) => (state) => (state.alarm.status === 'active' ? triggerAlarm(state, now).state : state),
   relabel: (now) => (state) => editAlarm(state, { label: 'ferns' }, now, LIMITS),
+  backfill: (now) => (state) => {
+    if (state.alarm.kind === 'once' || state.alarm.status !== 'active') return state;
+    const occurrences = [...occurrencesBetween(state.alarm, NOW - 30 * MINUTE, NOW)];
+    return addBackfill(state, { alarm: state.alarm, occurrences }, now)!.state;
+  },
+  endOfTurn: (now) => (state) => afterTurn(state, { ...FINISHED, outcome: 'failed' }, now),
   reschedule: (now) => (state) =>
     state.alarm.status === 'active'
       ? editAlarm(

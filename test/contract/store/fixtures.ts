@@ -79,7 +79,7 @@ const OTHER_VALUES: Readonly<Record<FieldType, unknown>> = {
   person: 'Ada "the first" \\',
 };
 
-const otherValue = (name: OwnerField) => {
+const otherValue = (name: OwnerField | OptionField) => {
   const { type, of } = fieldOf(name);
   return of?.at(-1) ?? OTHER_VALUES[type];
 };

@@ -12,8 +12,22 @@ import {
 import type { StoredTurnReport } from '../../../src/chronos/alarm/fire-history.ts';
 import { interruptedAttempt, settleInterrupted } from '../../../src/chronos/alarm/settlement.ts';
 import { checkAttempt, checkTransition, withoutClaim } from '../../../src/chronos/store/difference.ts';
-import { anHourBefore, checkIncrease, checkPins, increaseOf } from '../../../src/chronos/store/limits.ts';
-import { type AgentKey, type AlarmStore, type ClaimKey, SEARCH_STEP } from '../../../src/chronos/store/store.ts';
+import {
+  anHourBefore,
+  checkIncrease,
+  checkPins,
+  increaseOf,
+  isRotatable,
+  refusedMove,
+} from '../../../src/chronos/store/limits.ts';
+import {
+  type AgentKey,
+  type AlarmStore,
+  type ClaimKey,
+  MOST_REVOKED_KEYS,
+  MOVE_STEP,
+  SEARCH_STEP,
+} from '../../../src/chronos/store/store.ts';
 import {
   alarmChanges,
   attemptChange,
@@ -266,7 +280,7 @@ export function makeModelStore(): AlarmStore {
         news.add(stage);
         report(reportChange(kept));
       }
-      return news;
+      return { fresh: news, options: find(owner, alarmId)!.alarm.options };
     },
     async turnReportsOf(owner, alarmId, fireIds) {
       return receipts.filter((one) => one.owner === owner && one.alarmId === alarmId && fireIds.includes(one.fireId));
@@ -377,6 +391,50 @@ export function makeModelStore(): AlarmStore {
       const ended = keys.filter(revoked).map((key) => ({ ...key, revokedAt: now }));
       keys = [...keys.filter((key) => !revoked(key)), ...ended];
       return ended.sort(byAge);
+    },
+    async rotateKey({ owner, from, to, now, enrolledOnly }) {
+      const known = (publicKey: string) => keys.find((key) => key.owner === owner && key.publicKey === publicKey);
+      const [old, there] = [known(from), known(to)];
+      if (!isRotatable(old, enrolledOnly)) return 'not_accepted';
+      if (there && there.revokedAt !== null) return 'revoked_before';
+      const successor = there?.source === 'enrolled' ? there : { ...(there ?? old), publicKey: to, source: old.source };
+      keys = [...keys.filter((key) => key !== old && key !== there), { ...old, revokedAt: now }, successor];
+      const ended = keys.filter((key) => key.owner === owner && key.revokedAt !== null);
+      const latest = ended.sort((one, other) => other.revokedAt! - one.revokedAt! || byAge(one, other));
+      keys = keys.filter((key) => !latest.slice(MOST_REVOKED_KEYS).includes(key));
+      return 'rotated';
+    },
+    countOpen: async (owner) => usageOf(owner).active,
+    async moveAlarms({ from, to, limits, now }) {
+      const own = statesOf(from);
+      const step = own.sort((one, other) => (one.alarm.id < other.alarm.id ? -1 : 1)).slice(0, MOVE_STEP);
+      if (step.length === 0) return { result: 'moved', moved: 0 };
+      const held = own.filter(({ alarm }) => alarm.idempotencyKey !== null && alarm.status !== 'cancelled');
+      const refused = refusedMove(
+        {
+          inFlight: own.flatMap(({ occurrences }) => occurrences.filter(({ claimedAt }) => claimedAt !== null)).length,
+          sharedKeys: held.filter(({ alarm }) => holderOf(to, alarm.idempotencyKey!)).length,
+          totals: [from, to].map((owner) => {
+            const { active: open, bytes } = usageOf(owner);
+            return { open, alarms: statesOf(owner).length, bytes };
+          }),
+        },
+        limits,
+      );
+      if (refused) return refused;
+      const moves = new Set(step.map(({ alarm }) => alarm.id));
+      const rest = <T extends { owner: string; alarmId: string }>(rows: T[]) =>
+        rows.map((row) => (row.owner === from && moves.has(row.alarmId) ? { ...row, owner: to } : row));
+      states = states.map((state) => {
+        if (!step.includes(state)) return state;
+        const updatedAt = isOpen(state.alarm) ? now : state.alarm.updatedAt;
+        return { alarm: { ...state.alarm, owner: to, updatedAt }, occurrences: rest([...state.occurrences]) };
+      });
+      ledger = rest(ledger);
+      receipts = rest(receipts);
+      for (const { alarm } of step)
+        if (isOpen(alarm)) report({ kind: 'edited', owner: to, alarmId: alarm.id, at: now });
+      return { result: 'moved', moved: step.length };
     },
     async listKeys({ limit, after }) {
       return keys

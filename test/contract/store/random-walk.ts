@@ -69,6 +69,15 @@ const command = fc.oneof(
     weight: 1,
     arbitrary: fc.record({ do: fc.constant('look' as const), owner, busy: fc.array(owner, { maxLength: 3 }) }),
   },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constant('move' as const),
+      owner,
+      to: owner,
+      maxActive: fc.integer({ min: 2, max: 8 }),
+    }),
+  },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('reopen' as const) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('die' as const), pass: fc.nat(20) }) },
 );
@@ -116,6 +125,11 @@ class Walk {
       }
       case 'look':
         return this.#look(command);
+      case 'move': {
+        const { owner: from, to, maxActive } = command;
+        if (from === to) return undefined;
+        return this.#both((store) => store.moveAlarms({ from, to, limits: { maxActive }, now: this.#now }));
+      }
       case 'reopen':
         this.#store = await this.#underTest.reopen();
         return undefined;
@@ -195,6 +209,7 @@ class Walk {
     await this.#both((store) => store.findByKey(owner, 'a'));
     await this.#both((store) => store.list(owner, { limit: 3, status: 'active' }));
     await this.#both((store) => store.upcoming(owner, { limit: 3 }));
+    await this.#both((store) => store.countOpen(owner));
   }
 
   /** All stored data. */

@@ -11,9 +11,11 @@ import { directContract } from './direct.ts';
 import { durabilityContract } from './durability.ts';
 import { findContract } from './find.ts';
 import { getContract, listContract } from './get-list.ts';
+import { moveContract, noMoveContract } from './move.ts';
 import { nextDueContract } from './next-due.ts';
 import { nonceContract } from './nonces.ts';
 import { ownerContract } from './owners.ts';
+import { policyContract } from './policies.ts';
 import { rulesContract } from './rules.ts';
 import type { OpenStore } from './store-under-test.ts';
 import { receiptsContract } from './turn-reports.ts';
@@ -24,8 +26,9 @@ import { updateContract } from './update.ts';
  *
  * @param name of the implementation
  * @param open makes a new, empty store for each test
+ * @param options.moves whether alarms can move to another owner
  */
-export function describeStore(name: string, open: OpenStore): void {
+export function describeStore(name: string, open: OpenStore, { moves = true } = {}): void {
   describe(`the alarm store on ${name}`, () => {
     createContract(open);
     getContract(open);
@@ -44,7 +47,10 @@ export function describeStore(name: string, open: OpenStore): void {
     nonceContract(open);
     agentKeyContract(open);
     ownerContract(open);
+    if (moves) moveContract(open);
+    else noMoveContract(open);
     boundsContract(open);
+    policyContract(open);
     durabilityContract(open);
   });
 }

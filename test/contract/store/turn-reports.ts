@@ -47,11 +47,14 @@ export function receiptsContract(open: OpenStore): void {
       await store.complete([delivered(claimed)]);
       const fire = keyOf(claimed);
       const { owner, alarmId, fireId } = fire;
-      assert.deepEqual(await store.recordTurnReports(report(fire, { reports: [STARTED] })), new Set(['turn_started']));
+      assert.deepEqual(
+        (await store.recordTurnReports(report(fire, { reports: [STARTED] })))?.fresh,
+        new Set(['turn_started']),
+      );
       const later = { ...STARTED, at: NOW + 5000, turnId: null, conversationId: null };
       const both = report(fire, { reports: [later, FINISHED], recordedAt: NOW + 200 });
-      assert.deepEqual(await store.recordTurnReports(both), new Set(['turn_finished']));
-      assert.deepEqual(await store.recordTurnReports(both), new Set());
+      assert.deepEqual((await store.recordTurnReports(both))?.fresh, new Set(['turn_finished']));
+      assert.deepEqual((await store.recordTurnReports(both))?.fresh, new Set());
       const wanted = [
         { owner, alarmId, fireId, ...FINISHED, recordedAt: NOW + 200 },
         { owner, alarmId, fireId, ...STARTED, recordedAt: NOW + 100 },
@@ -73,12 +76,12 @@ export function receiptsContract(open: OpenStore): void {
       const second = waits(NOW + 60, 'it is still away');
       const post = (reports: TurnReport[], recordedAt: number) => report(fire, { reports, recordedAt });
       assert.deepEqual(
-        await store.recordTurnReports(post([STARTED, first], NOW + 100)),
+        (await store.recordTurnReports(post([STARTED, first], NOW + 100)))?.fresh,
         new Set(['turn_started', 'turn_waits']),
       );
-      assert.deepEqual(await store.recordTurnReports(post([second], NOW + 200)), new Set(['turn_waits']));
+      assert.deepEqual((await store.recordTurnReports(post([second], NOW + 200)))?.fresh, new Set(['turn_waits']));
       assert.deepEqual(
-        await store.recordTurnReports(post([first], NOW + 300)),
+        (await store.recordTurnReports(post([first], NOW + 300)))?.fresh,
         new Set(),
         'an older one changes nothing',
       );
@@ -99,7 +102,10 @@ export function receiptsContract(open: OpenStore): void {
       assert.equal(await store.hasFire(report(fire)), false);
       const [claimed] = await claim(store);
       assert.equal(await store.hasFire(report(fire)), true);
-      assert.deepEqual(await store.recordTurnReports(report(fire)), new Set(['turn_started', 'turn_finished']));
+      assert.deepEqual(
+        (await store.recordTurnReports(report(fire)))?.fresh,
+        new Set(['turn_started', 'turn_finished']),
+      );
       await store.complete([delivered(claimed!)]);
       assert.equal((await kept(store, alarm.id, [fire.fireId])).length, 2);
       assert.equal(await store.hasFire(report(fire)), true);
@@ -116,7 +122,7 @@ export function receiptsContract(open: OpenStore): void {
       await store.complete([
         { ...delivered(second!), attempt: attemptOf(second!, { startedAt: NOW + 11, finishedAt: NOW + 12 }) },
       ]);
-      assert.equal((await store.recordTurnReports(report(fire)))?.size, 2);
+      assert.equal((await store.recordTurnReports(report(fire)))?.fresh.size, 2);
       const other = { ...fire, fireId: `${fire.alarmId}@${NOW + 1}` };
       assert.equal(await store.recordTurnReports(report(other)), undefined);
     });
@@ -129,7 +135,7 @@ export function receiptsContract(open: OpenStore): void {
       assert.equal(await store.recordTurnReports(report({ ...fire, owner: BOB })), undefined);
       assert.equal(await store.recordTurnReports(report({ ...fire, alarmId: 'no-such-alarm' })), undefined);
       assert.equal(await store.recordTurnReports(report({ ...fire, owner: 'a\0b' })), undefined);
-      assert.equal((await store.recordTurnReports(report(fire)))?.size, 2);
+      assert.equal((await store.recordTurnReports(report(fire)))?.fresh.size, 2);
       assert.deepEqual(await kept(store, fire.alarmId, [fire.fireId], BOB), []);
       assert.deepEqual(await kept(store, fire.alarmId, []), []);
       assert.deepEqual(await kept(store, fire.alarmId, ['x@1', 'a\0b']), []);
@@ -143,7 +149,7 @@ export function receiptsContract(open: OpenStore): void {
       const answers = await Promise.all(
         reports.map((each, n) => pick(n).recordTurnReports(report(fire, { reports: each }))),
       );
-      const fresh = answers.flatMap((stages) => [...stages!]);
+      const fresh = answers.flatMap((recorded) => [...recorded!.fresh]);
       assert.deepEqual(fresh.sort(), ['turn_finished', 'turn_started']);
       assert.equal((await kept(store, fire.alarmId, [fire.fireId])).length, 2);
     });

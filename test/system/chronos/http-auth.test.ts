@@ -29,11 +29,14 @@ const ALARM_ROUTES: readonly [method: string, path: string, body?: object][] = [
 const AGENT_ROUTES: typeof ALARM_ROUTES = [
   ['POST', '/v1/agent/auth/challenge', { did: `did:matrix:ada:${'0'.repeat(16)}` }],
   ['POST', '/v1/agent/auth/verify', {}],
+  ['POST', '/v1/agent/auth/rotate', {}],
 ];
 const ADMIN_ROUTES: typeof ALARM_ROUTES = [
   ['POST', '/v1/admin/agents', { label: 'ada', public_key: '0'.repeat(64) }],
   ['GET', '/v1/admin/agents'],
   ['DELETE', '/v1/admin/agents', { label: 'ada' }],
+  ['GET', '/v1/admin/orphans'],
+  ['POST', '/v1/admin/alarms/reown', { label: 'ada', to: 'bob' }],
 ];
 
 describe('the transport layer', () => {

@@ -369,7 +369,13 @@ test('over tables that are partitioned by bucket, each statement plans to touch 
     });
     await store.keysOf(owner);
     await store.enrollKey(agentKey({ owner }));
+    const next = { from: agentKey().publicKey, to: 'cd'.repeat(32), enrolledOnly: false };
+    assert.equal(await store.rotateKey({ ...next, owner, now: NOW }), 'rotated');
     await store.revokeKeys(owner, undefined, NOW);
+    const moved = await createDue(store, NOW + 1, { owner: `${owner}-old`, idempotencyKey: 'k' });
+    await store.update(`${owner}-old`, moved.alarm.id, triggered(NOW + 2));
+    const move = { from: `${owner}-old`, to: `${owner}-new`, limits: {}, now: NOW };
+    assert.deepEqual(await store.moveAlarms(move), { result: 'moved', moved: 1 });
     await store.search(owner, { text: 'plants', limit: 9 });
     await store.upcoming(owner, { limit: 9 });
     const again = alarmDue(NOW, { owner, id: alarm.id });

@@ -48,6 +48,15 @@ test('the cause of the turn, and its conversation, are in every block', () => {
   );
 });
 
+test('the turn of an alarm knows how to send no notification, and a person always gets an answer', () => {
+  const woken = block({ turn: turn({ origin: 'chronos' }) });
+  assert.match(
+    woken,
+    /If the user needs to know nothing, answer exactly NOTHING_TO_REPORT: no notification is sent\.$/m,
+  );
+  assert.doesNotMatch(block(), /NOTHING_TO_REPORT/);
+});
+
 test("the active skill is shown in its author's words", () => {
   assert.match(
     block({ guide: '§GUIDE\n  Be brief.\nend\n' }),

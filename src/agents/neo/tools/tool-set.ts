@@ -27,6 +27,7 @@ import {
   type ToolSurface,
   textAnswer,
 } from './surface.ts';
+import { missingTools } from './turn-tools.ts';
 
 /** A tool of a running server that the manifest allows. */
 type HostTool = {
@@ -166,6 +167,9 @@ export type ToolSetOptions = {
   log: Logger;
 };
 
+/** The agent's tool that sets an alarm for itself. */
+const ALARM_SET = 'alarm_set';
+
 type EscalatedTool = SurfaceView['escalated'][number];
 
 type Bound = {
@@ -239,9 +243,21 @@ export function createToolSet(options: ToolSetOptions): ToolSurface {
     return latest;
   }
 
+  /** An alarm for tools that the agent does not have would only fail when it fires. */
+  function refusedAlarm({ tools }: Record<string, unknown>): string | undefined {
+    if (!Array.isArray(tools)) return undefined;
+    const missing = missingTools(
+      tools.filter((name) => typeof name === 'string'),
+      surface,
+    );
+    return missing && `nothing was set: ${missing}`;
+  }
+
   async function callTool(tool: HostTool, args: unknown, { signal, turn }: ToolCallContext): Promise<ToolAnswer> {
     const read = parseArguments(tool.functionName, args);
     if ('problem' in read) return textAnswer(read.problem, true);
+    const refusal = tool.tool === ALARM_SET ? refusedAlarm(read.value) : undefined;
+    if (refusal !== undefined) return textAnswer(refusal, true);
     try {
       return answerOf(
         await host!.call(tool.alias, tool.tool, read.value, { signal, conversation: turn.conversationId }),

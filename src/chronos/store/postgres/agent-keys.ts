@@ -1,6 +1,12 @@
 /** The public keys that are accepted for owners. */
-import { anHourBefore, checkPins } from '../limits.ts';
-import type { AgentKey, PinLimits } from '../store.ts';
+import { anHourBefore, checkPins, isRotatable } from '../limits.ts';
+import {
+  type AgentKey,
+  type KeyRotation,
+  type KeyRotationResult,
+  MOST_REVOKED_KEYS,
+  type PinLimits,
+} from '../store.ts';
 import { Batcher } from './batch.ts';
 import type { Buckets } from './buckets.ts';
 import type { PrimaryPool } from './pool.ts';
@@ -94,6 +100,25 @@ const REVOKE = statement(
   RETURNING ${AGENT_KEY.list()}`,
 );
 
+/** Its own statement, so that the next one sees what was committed before the lock. */
+const LOCK = statement(
+  'lock_keys',
+  `SELECT ${AGENT_KEY.list()} FROM agent_keys WHERE bucket = $1 AND owner = $2 ORDER BY public_key FOR UPDATE`,
+);
+
+const OF_OWNER = statement(
+  'keys_of_one',
+  `SELECT ${AGENT_KEY.list()} FROM agent_keys WHERE bucket = $1 AND owner = $2`,
+);
+
+const FORGET = statement(
+  'forget_keys',
+  `
+  DELETE FROM agent_keys WHERE bucket = $1 AND owner = $2 AND public_key IN (
+    SELECT public_key FROM agent_keys WHERE bucket = $1 AND owner = $2 AND revoked_at IS NOT NULL
+    ORDER BY revoked_at DESC, public_key OFFSET ${MOST_REVOKED_KEYS})`,
+);
+
 function byAge(one: AgentKey, other: AgentKey): number {
   return one.enrolledAt - other.enrolledAt || (one.publicKey < other.publicKey ? -1 : 1);
 }
@@ -136,10 +161,31 @@ export function prepareAgentKeys(pool: PrimaryPool, buckets: Buckets) {
       await pool.query(ENROL, valuesOf(key));
     },
 
+    async rotate({ owner, from, to, now, enrolledOnly }: KeyRotation): Promise<KeyRotationResult> {
+      if (!isStorable(owner, from, to)) return 'not_accepted';
+      const bucket = buckets.of(owner);
+      return pool.transaction(async ({ query }) => {
+        await query(LOCK, [bucket, owner]);
+        const keys = (await query(OF_OWNER, [bucket, owner])).map((row) => AGENT_KEY.read(row));
+        const [old, there] = [from, to].map((wanted) => keys.find(({ publicKey }) => publicKey === wanted));
+        if (!isRotatable(old, enrolledOnly)) return 'not_accepted';
+        if (there && there.revokedAt !== null) return 'revoked_before';
+        await query(REVOKE, [bucket, owner, now, from]);
+        if (there?.source !== 'enrolled') await query(ENROL, valuesOf({ ...old, publicKey: to }));
+        await query(FORGET, [bucket, owner]);
+        return 'rotated';
+      });
+    },
+
     async revoke(owner: string, publicKey: string | undefined, now: number): Promise<AgentKey[]> {
       if (!isStorable(owner, publicKey ?? '')) return [];
-      const rows = await pool.query(REVOKE, [buckets.of(owner), owner, now, publicKey ?? null]);
-      return rows.map((row) => AGENT_KEY.read(row)).sort(byAge);
+      const bucket = buckets.of(owner);
+      // The lock waits for a rotation, whose new key the second statement sees.
+      const [, rows] = await pool.together([
+        { statement: LOCK, values: [bucket, owner] },
+        { statement: REVOKE, values: [bucket, owner, now, publicKey ?? null] },
+      ]);
+      return rows!.map((row) => AGENT_KEY.read(row)).sort(byAge);
     },
   };
 }

@@ -86,7 +86,8 @@ function planGrowth(plan: Plan, { stored, wanted, isByOwner }: Change, edits: bo
   const { owner, status } = wanted.alarm;
   const opens = isOpen(status) && !isOpen(stored.state.alarm.status);
   const bytes = edits ? increaseOf(stored.state, wanted).bytes : 0;
-  if (!opens && bytes === 0 && !isByOwner && !isDeferred(stored.state, wanted)) return;
+  const pauses = status === 'paused' && stored.state.alarm.status !== 'paused';
+  if (!opens && bytes === 0 && !isByOwner && !pauses && !isDeferred(stored.state, wanted)) return;
   const grown = plan.grown.get(owner) ?? { opened: 0, bytes: 0 };
   plan.grown.set(owner, { opened: grown.opened + Number(opens), bytes: grown.bytes + bytes });
 }

@@ -92,12 +92,21 @@ const COUNT = statement(
 
 const SET = statement('set_open', 'UPDATE owners SET open_at_most = $3 WHERE bucket = $1 AND owner = $2');
 
+export async function lockOwner(transaction: Executor, bucket: number, owner: string): Promise<void> {
+  await transaction.query(LOCK, [bucket, owner]);
+}
+
+/** How many alarms of an owner are open at present. */
+export async function countOpenOf(executor: Executor, bucket: number, owner: string): Promise<number> {
+  return (await executor.query(COUNT, [bucket, owner]))[0]![0] as number;
+}
+
 /** Counts an owner's open alarms and sets the bound to the exact number. */
 export function countOpen(pool: PrimaryPool, bucket: number, owner: string): Promise<number> {
   return pool.transaction(async (transaction) => {
-    await transaction.query(LOCK, [bucket, owner]);
+    await lockOwner(transaction, bucket, owner);
     // A separate statement, so that it sees the commits of the creates that LOCK waited for.
-    const [[open]] = (await transaction.query(COUNT, [bucket, owner])) as [[number]];
+    const open = await countOpenOf(transaction, bucket, owner);
     await transaction.query(SET, [bucket, owner, open]);
     return open;
   });

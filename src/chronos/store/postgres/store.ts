@@ -19,12 +19,13 @@ import { DatabaseClock } from './database-clock.ts';
 import { deleteCancelled, deleteEnded } from './delete-ended.ts';
 import { DueIndex, earliestDue, orderOfOne, prepareNextDue } from './due-index.ts';
 import { migrate } from './migrate.ts';
+import { moveAlarms } from './move-alarms.ts';
 import { OrphanedClaims } from './orphaned-claims.ts';
-import { usage } from './owners.ts';
+import { countOpenOf, usage } from './owners.ts';
 import { PrimaryPool } from './pool.ts';
 import { ReplicaNotifications } from './replica-notifications.ts';
 import { Replica } from './replicas.ts';
-import { countDue, findByKey, list, readOne, search, upcoming } from './state.ts';
+import { countDue, findByKey, isStorable, list, readOne, search, upcoming } from './state.ts';
 import { statement } from './statement.ts';
 import { refuseIncompleteTransfer } from './transfer-state.ts';
 import { hasFire, pruneTurnReports, recordTurnReports, turnReportsOf } from './turn-reports.ts';
@@ -201,6 +202,13 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     pinFirstKey: keys.pinFirst,
     enrollKey: keys.enrol,
     revokeKeys: keys.revoke,
+    rotateKey: keys.rotate,
+    countOpen: async (owner) => (isStorable(owner) ? countOpenOf(pool, buckets.of(owner), owner) : 0),
+    async moveAlarms(move) {
+      const answer = await moveAlarms(pool, buckets, move);
+      for (const owner of [move.from, move.to]) dueIndex.invalidate(buckets.of(owner));
+      return answer;
+    },
     listKeys: ({ limit, after }) => keys.page(limit, after),
 
     async ping() {

@@ -1,7 +1,7 @@
 /** Turn reports of fires. */
 import type { TurnStage } from '../../../wire/turn-report.ts';
 import { ATTEMPTS_READ, type StoredTurnReport } from '../../alarm/fire-history.ts';
-import type { FireTurnReports } from '../store.ts';
+import type { FireTurnReports, RecordedTurnReports } from '../store.ts';
 import type { Buckets } from './buckets.ts';
 import type { Executor, PrimaryPool } from './pool.ts';
 import { TURN_REPORT } from './rows.ts';
@@ -28,7 +28,11 @@ function instantOf(alarmId: string, fireId: string): number | undefined {
   return fireId.startsWith(prefix) && /^\d{1,15}$/.test(instant) ? Number(instant) : undefined;
 }
 
-const HAS_FIRE = statement('has_fire', `SELECT EXISTS (${FIRE})`);
+/** The options of alarm $3. */
+const OPTIONS = '(SELECT options FROM definitions WHERE bucket = $1 AND owner = $2 AND id = $3)';
+
+/** The columns say whether the fire exists, and the options of its alarm. */
+const HAS_FIRE = statement('has_fire', `SELECT EXISTS (${FIRE}), ${OPTIONS}`);
 
 /** The end of a statement that stores reports; it returns only new stages. */
 export const NEW_STAGES = `
@@ -37,7 +41,7 @@ export const NEW_STAGES = `
       recorded_at = excluded.recorded_at
     WHERE excluded.stage = 'turn_waits' AND excluded.at > fire_receipts.at`;
 
-/** The first column says whether the fire exists, the second which stages were new. */
+/** The columns say whether the fire exists, which stages were new, and the options of its alarm. */
 const RECORD = statement(
   'record_receipts',
   `
@@ -49,7 +53,7 @@ const RECORD = statement(
     ${NEW_STAGES}
     RETURNING stage
   )
-  SELECT EXISTS (SELECT 1 FROM fire), (SELECT json_agg(stage) FROM recorded)`,
+  SELECT EXISTS (SELECT 1 FROM fire), (SELECT json_agg(stage) FROM recorded), ${OPTIONS}`,
 );
 
 const OF_FIRES = statement(
@@ -74,15 +78,22 @@ const PRUNE = statement(
   SELECT count(*) FROM pruned`,
 );
 
-/** Whether the fire exists. */
-export async function hasFire(
+/** The options of the alarm of a fire; `undefined` when the fire does not exist. */
+async function findFire(
   executor: Executor,
   bucket: number,
   { owner, alarmId, fireId, dueAt }: Pick<FireTurnReports, 'owner' | 'alarmId' | 'fireId' | 'dueAt'>,
-): Promise<boolean> {
+): Promise<Pick<RecordedTurnReports, 'options'> | undefined> {
   const instant = instantOf(alarmId, fireId);
-  if (instant === undefined || !isStorable(owner, alarmId)) return false;
-  return (await executor.query(HAS_FIRE, [bucket, owner, alarmId, instant, dueAt]))[0]![0] as boolean;
+  if (instant === undefined || !isStorable(owner, alarmId)) return undefined;
+  const [row] = await executor.query(HAS_FIRE, [bucket, owner, alarmId, instant, dueAt]);
+  const [exists, options] = row as [boolean, string | null];
+  return exists ? { options } : undefined;
+}
+
+/** Whether the fire exists. */
+export async function hasFire(...given: Parameters<typeof findFire>): Promise<boolean> {
+  return (await findFire(...given)) !== undefined;
 }
 
 /** Stores new reports; `undefined` when the fire does not exist. */
@@ -90,7 +101,7 @@ export async function recordTurnReports(
   pool: PrimaryPool,
   buckets: Buckets,
   report: FireTurnReports,
-): Promise<Set<TurnStage> | undefined> {
+): Promise<RecordedTurnReports | undefined> {
   const { owner, alarmId, fireId, dueAt, reports, recordedAt } = report;
   const instant = instantOf(alarmId, fireId);
   if (instant === undefined || !isStorable(owner, alarmId)) return undefined;
@@ -98,14 +109,15 @@ export async function recordTurnReports(
   const rows: StoredTurnReport[] = reports.map((each) => ({ owner, alarmId, fireId, ...each, recordedAt }));
   const one = buckets.distributed?.recordTurnReport;
   if (one) {
-    if (!(await hasFire(pool, bucket, report))) return undefined;
+    const found = await findFire(pool, bucket, report);
+    if (!found) return undefined;
     const calls = rows.map((row): Call => ({ statement: one, values: [bucket, ...TURN_REPORT.bindOne(row)] }));
     const stages = calls.length === 0 ? [] : (await pool.together(calls)).flat();
-    return new Set(stages.map(([stage]) => stage as TurnStage));
+    return { fresh: new Set(stages.map(([stage]) => stage as TurnStage)), ...found };
   }
   const [row] = await pool.query(RECORD, [bucket, owner, alarmId, instant, dueAt, ...TURN_REPORT.bind(rows)]);
-  const [known, fresh] = row as [boolean, TurnStage[] | null];
-  return known ? new Set(fresh ?? []) : undefined;
+  const [known, fresh, options] = row as [boolean, TurnStage[] | null, string | null];
+  return known ? { fresh: new Set(fresh ?? []), options } : undefined;
 }
 
 export async function turnReportsOf(

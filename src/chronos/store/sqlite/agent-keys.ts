@@ -1,8 +1,14 @@
 /** The public keys that are accepted for owners. */
 import type { DatabaseSync } from 'node:sqlite';
 import { AGENT_KEY_COLUMNS } from '../columns.ts';
-import { anHourBefore, checkPins } from '../limits.ts';
-import type { AgentKey, PinLimits } from '../store.ts';
+import { anHourBefore, checkPins, isRotatable } from '../limits.ts';
+import {
+  type AgentKey,
+  type KeyRotation,
+  type KeyRotationResult,
+  MOST_REVOKED_KEYS,
+  type PinLimits,
+} from '../store.ts';
 import { LIMIT, prepareInsert, prepareQuery, shapeOf } from './statements.ts';
 
 /** Many expired nonces are deleted over several later challenges, so that none of them has to wait. */
@@ -69,6 +75,11 @@ export function prepareAgentKeys(db: DatabaseSync) {
     AGENT_KEY.read,
   );
 
+  const forget = db.prepare(`
+    DELETE FROM agent_keys WHERE owner = ?1 AND public_key IN (
+      SELECT public_key FROM agent_keys WHERE owner = ?1 AND revoked_at IS NOT NULL
+      ORDER BY revoked_at DESC, public_key LIMIT -1 OFFSET ${MOST_REVOKED_KEYS})`);
+
   // Every request reads its caller's keys. One process owns the file, so the cache is valid until this process changes
   // them.
   const known = new Map<string, readonly AgentKey[]>();
@@ -100,6 +111,18 @@ export function prepareAgentKeys(db: DatabaseSync) {
     enrol(key: AgentKey): void {
       known.delete(key.owner);
       enrol.run(key.owner, key.label, key.publicKey, key.source, key.enrolledAt);
+    },
+
+    rotate({ owner, from, to, now, enrolledOnly }: KeyRotation): KeyRotationResult {
+      const keys = ofOwner.all(owner);
+      const [old, there] = [from, to].map((wanted) => keys.find(({ publicKey }) => publicKey === wanted));
+      if (!isRotatable(old, enrolledOnly)) return 'not_accepted';
+      if (there && there.revokedAt !== null) return 'revoked_before';
+      known.delete(owner);
+      revoke.all(now, owner, from);
+      if (there?.source !== 'enrolled') enrol.run(owner, old.label, to, old.source, old.enrolledAt);
+      forget.run(owner);
+      return 'rotated';
     },
 
     revoke(owner: string, publicKey: string | undefined, now: number): AgentKey[] {

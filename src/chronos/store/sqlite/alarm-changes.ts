@@ -75,6 +75,9 @@ export function prepareUpdateAlarm(tables: Tables) {
 
 // Records the outcomes of attempts.
 
+/** A change in one owner's open alarms and bytes. */
+type TotalsOfOwner = { opened: number; bytes: number };
+
 export function prepareComplete(tables: Tables) {
   const { alarms, claims, ledger, dueQueue } = tables;
 
@@ -92,9 +95,9 @@ export function prepareComplete(tables: Tables) {
   }
 
   /**
-   * @param opened the change in each owner's open alarms; updated here
+   * @param totals the change in each owner's open alarms and bytes; updated here
    */
-  function completeOne({ key, attempt, settle }: Completion, opened: Map<number, number>): CompletionResult {
+  function completeOne({ key, attempt, settle }: Completion, totals: Map<number, TotalsOfOwner>): CompletionResult {
     const row = tables.claims.find(key);
     if (!row) return 'lost_claim';
     const stored = tables.ofClaim(row);
@@ -102,7 +105,11 @@ export function prepareComplete(tables: Tables) {
     const given = withoutClaim(stored.state, key.fireId);
     const wanted = settle(given);
     checkTransition(given, wanted);
-    opened.set(ownerSeq, (opened.get(ownerSeq) ?? 0) + tables.write(stored, wanted, key.fireId));
+    const { opened, bytes } = totals.get(ownerSeq) ?? { opened: 0, bytes: 0 };
+    totals.set(ownerSeq, {
+      opened: opened + tables.write(stored, wanted, key.fireId),
+      bytes: bytes + increaseOf(given, wanted).bytes,
+    });
     if (attempt) {
       checkAttempt(key, attempt);
       tables.ledger.add(seq, attempt);
@@ -111,11 +118,11 @@ export function prepareComplete(tables: Tables) {
   }
 
   return (completions: readonly Completion[]): CompletionResult[] => {
-    const opened = new Map<number, number>();
+    const totals = new Map<number, TotalsOfOwner>();
     const results = completions.map((completion) =>
-      completeDirectly(completion) ? 'applied' : completeOne(completion, opened),
+      completeDirectly(completion) ? 'applied' : completeOne(completion, totals),
     );
-    for (const [owner, change] of opened) tables.owners.addToTotals(owner, change);
+    for (const [owner, { opened, bytes }] of totals) tables.owners.addToTotals(owner, opened, { alarms: 0, bytes });
     return results;
   };
 }

@@ -47,12 +47,13 @@ export class Changes {
   /**
    * Notes the changes of a transition.
    *
-   * @param isByOwner whether the owner requested it; otherwise an attempt ended
+   * @param isByOwner whether the owner requested it; otherwise an attempt ended, which may pause the alarm
    */
   noteTransition(before: AlarmState, { alarm }: AlarmState, difference: Difference, isByOwner: boolean): void {
     const { owner, id: alarmId } = alarm;
     if (!this.isFollowed(owner)) return;
-    if (isByOwner && difference.alarm.size > 0) {
+    const pauses = alarm.status === 'paused' && before.alarm.status !== 'paused';
+    if ((isByOwner || pauses) && difference.alarm.size > 0) {
       const isCancelled = alarm.status === 'cancelled' && before.alarm.status !== 'cancelled';
       this.note({ kind: isCancelled ? 'cancelled' : 'edited', owner, alarmId, at: alarm.updatedAt });
     }

@@ -129,6 +129,12 @@ export function prepareDueQueue(db: DatabaseSync, claims: Pick<Claims, 'at'>, un
   }
 
   return {
+    /** Drops everything from memory after a change of many rows. */
+    forget(): void {
+      undo.note(forget);
+      forget();
+    },
+
     /** Adds a new or changed unclaimed occurrence. */
     add(item: Due): void {
       if (order(item, until) > 0) return;

@@ -97,6 +97,12 @@ export function prepareOwners(db: DatabaseSync, undo: Undo) {
       return { ...found, open };
     },
 
+    /** How many alarms of an owner are open. */
+    open(owner: string): number {
+      const seq = seqOf(owner);
+      return seq === undefined ? 0 : countOpen.get(seq)!;
+    },
+
     /** How many triggers of the owner's alarms wait for delivery. */
     waitingTriggers(seq: number): number {
       return waitingTriggers.get(seq)!;

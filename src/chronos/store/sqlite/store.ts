@@ -14,6 +14,7 @@ import { prepareClaim, prepareCountDue, prepareEndOrphanedClaims, prepareNextDue
 import { prepareDeleteEnded } from './delete-ended.ts';
 import { prepareFind } from './find.ts';
 import { prepareList } from './list.ts';
+import { prepareMoveAlarms } from './move-alarms.ts';
 import { prepareTables } from './tables.ts';
 import { refuseTransferred } from './transfer-state.ts';
 import { prepareTurnReports } from './turn-reports.ts';
@@ -79,6 +80,7 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
   const turnReports = prepareTurnReports(db);
   const deleteEnded = prepareDeleteEnded(db, tables);
   const changesSince = prepareChangesSince(db);
+  const moveAlarms = prepareMoveAlarms(db, tables, changes);
 
   let cancelTidying: CancelTimer | undefined;
   /** Soon removes what deliveries have ended from the list of active alarms, in steps between other writes. */
@@ -130,12 +132,13 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
     recordTurnReports: (given) =>
       commits.run(() => {
         const { owner, alarmId, fireId, reports, recordedAt } = given;
-        const fresh = turnReports.record(given);
+        const recorded = turnReports.record(given);
         for (const report of reports)
-          if (fresh?.has(report.stage)) changes.note(reportChange({ owner, alarmId, fireId, ...report, recordedAt }));
-        return fresh;
+          if (recorded?.fresh.has(report.stage))
+            changes.note(reportChange({ owner, alarmId, fireId, ...report, recordedAt }));
+        return recorded;
       }),
-    hasFire: (fire) => read(() => turnReports.exists(fire)),
+    hasFire: (fire) => read(() => turnReports.find(fire) !== undefined),
     turnReportsOf: (owner, alarmId, fireIds) => read(() => turnReports.of(owner, alarmId, fireIds)),
     pruneTurnReports: ({ before, limit }) => commits.run(() => turnReports.prune(before, limit)),
 
@@ -165,6 +168,9 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
     pinFirstKey: (key, limits) => commits.run(() => keys.pinFirst(key, limits)),
     enrollKey: (key) => commits.run(() => keys.enrol(key)),
     revokeKeys: (owner, publicKey, now) => commits.run(() => keys.revoke(owner, publicKey, now)),
+    rotateKey: (rotation) => commits.run(() => keys.rotate(rotation)),
+    countOpen: (owner) => read(() => tables.owners.open(owner)),
+    moveAlarms: (move) => commits.run(() => moveAlarms(move)),
     listKeys: ({ limit, after }) => read(() => keys.page(limit, after)),
 
     // Writing a setting's current value again reaches the disk and changes nothing.

@@ -1,35 +1,37 @@
 /** Turn reports of fires. */
-import type { DatabaseSync } from 'node:sqlite';
+import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import { partsOfFireId } from '../../../wire/fire-id.ts';
 import type { TurnStage } from '../../../wire/turn-report.ts';
 import { ATTEMPTS_READ, type StoredTurnReport } from '../../alarm/fire-history.ts';
 import { TURN_REPORT_COLUMNS } from '../columns.ts';
-import type { FireTurnReports } from '../store.ts';
+import type { FireTurnReports, RecordedTurnReports } from '../store.ts';
 import { LIMIT, prepareQuery, shapeOf } from './statements.ts';
 
 const TURN_REPORT = shapeOf(TURN_REPORT_COLUMNS);
 
+const readOptions = ([options]: readonly SQLOutputValue[]) => ({ options: options as string | null });
+
 export function prepareTurnReports(db: DatabaseSync) {
   const pending = prepareQuery(
     db,
-    `SELECT 1 FROM definitions AS d CROSS JOIN (
+    `SELECT d.options FROM definitions AS d CROSS JOIN (
        SELECT alarm, scheduled_for, attempt FROM progress UNION ALL SELECT alarm, scheduled_for, attempt FROM triggers
      ) AS o ON o.alarm = d.seq
      WHERE d.owner = ?1 AND d.id = ?2 AND o.scheduled_for = ?3 AND (o.attempt >= 1 OR EXISTS (
        SELECT 1 FROM claims AS l WHERE l.alarm = o.alarm AND l.scheduled_for = o.scheduled_for AND l.attempt >= 1))`,
-    () => true,
+    readOptions,
   );
   const attempted = prepareQuery(
     db,
-    `SELECT 1 FROM (
-       SELECT last_scheduled_for AS scheduled_for FROM definitions AS d CROSS JOIN progress AS p ON p.alarm = d.seq
+    `SELECT options FROM (
+       SELECT last_scheduled_for AS scheduled_for, d.options FROM definitions AS d CROSS JOIN progress AS p ON p.alarm = d.seq
        WHERE d.owner = ?1 AND d.id = ?2 AND p.last_started_at >= ?3
        UNION ALL
-       SELECT scheduled_for FROM (
-         SELECT f.scheduled_for FROM definitions AS d CROSS JOIN ledger AS f ON f.alarm = d.seq
+       SELECT scheduled_for, options FROM (
+         SELECT f.scheduled_for, d.options FROM definitions AS d CROSS JOIN ledger AS f ON f.alarm = d.seq
          WHERE d.owner = ?1 AND d.id = ?2 AND f.started_at >= ?3 ORDER BY f.started_at LIMIT ${ATTEMPTS_READ}))
      WHERE scheduled_for = ?4 LIMIT 1`,
-    () => true,
+    readOptions,
   );
   const insert = db.prepare(`
     INSERT INTO fire_receipts (${TURN_REPORT.columns}) VALUES (${Object.keys(TURN_REPORT_COLUMNS)
@@ -50,25 +52,20 @@ export function prepareTurnReports(db: DatabaseSync) {
       SELECT owner, alarm_id, fire_id, stage FROM fire_receipts INDEXED BY fire_receipts_by_age
       WHERE recorded_at < ? ORDER BY recorded_at ${LIMIT})`);
 
-  const exists = ({
-    owner,
-    alarmId,
-    fireId,
-    dueAt,
-  }: Pick<FireTurnReports, 'owner' | 'alarmId' | 'fireId' | 'dueAt'>) => {
+  /** The options of the alarm of an attempted fire; `undefined` when the fire does not exist. */
+  const find = ({ owner, alarmId, fireId, dueAt }: Pick<FireTurnReports, 'owner' | 'alarmId' | 'fireId' | 'dueAt'>) => {
     const named = partsOfFireId(fireId);
-    if (named.alarmId !== alarmId) return false;
-    const found =
-      pending.get(owner, alarmId, named.dueEpochMs) ?? attempted.get(owner, alarmId, dueAt, named.dueEpochMs);
-    return found !== undefined;
+    if (named.alarmId !== alarmId) return undefined;
+    return pending.get(owner, alarmId, named.dueEpochMs) ?? attempted.get(owner, alarmId, dueAt, named.dueEpochMs);
   };
 
   return {
-    exists,
+    find,
 
     /** Stores new reports; `undefined` when the fire does not exist. */
-    record(reported: FireTurnReports): Set<TurnStage> | undefined {
-      if (!exists(reported)) return undefined;
+    record(reported: FireTurnReports): RecordedTurnReports | undefined {
+      const found = find(reported);
+      if (!found) return undefined;
       const { owner, alarmId, fireId, reports, recordedAt } = reported;
       const fresh = new Set<TurnStage>();
       for (const { stage, at, outcome, error, turnId, conversationId, retryAt, reply } of reports) {
@@ -77,7 +74,7 @@ export function prepareTurnReports(db: DatabaseSync) {
         );
         if (Number(changes) === 1) fresh.add(stage);
       }
-      return fresh;
+      return { fresh, ...found };
     },
 
     of(owner: string, alarmId: string, fireIds: readonly string[]): StoredTurnReport[] {

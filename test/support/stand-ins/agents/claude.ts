@@ -18,7 +18,8 @@ function parse(argv: string[]): { resume: string | undefined; message: string | 
     if (option === '-p') continue;
     if (option === '--resume') resume = left.shift();
     else if (option === '--output-format' && left.shift() !== 'json') fail('error: another format was expected');
-    else if (option === '--model') left.shift();
+    else if (option === '--model' || option === '--tools') left.shift();
+    else if (option === '--strict-mcp-config') continue;
     else if (option !== '--output-format' && option.startsWith('-')) fail(`error: unknown option '${option}'`);
     else if (option !== '--output-format') positional.push(option);
   }

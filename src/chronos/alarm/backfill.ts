@@ -1,0 +1,134 @@
+/**
+ * A backfill of a series: one fire for each of its instants in a part of the past. The waiting instants are stored as
+ * ranges in the alarm's options, and only the oldest is a pending occurrence. So the fires follow one another, in
+ * order, and a long backfill neither fills the store nor hides the owner's other alarms. Pure.
+ */
+import { ReveilleError } from '../../wire/errors.ts';
+import { type Alarm, type AlarmState, isClaimed, type Occurrence } from './alarm.ts';
+import { encodeOptions, optionsOf } from './options.ts';
+import { occurrenceAt, seriesOf } from './series.ts';
+
+/** More fires need the owner's confirmation. */
+export const BACKFILL_UNCONFIRMED = 1_000;
+/** The largest number of fires of one backfill. */
+export const BACKFILL_MAX = 10_000;
+/** Ranges that wait at most; instants that have fired already divide a range. */
+const RANGES_MAX = 500;
+
+/** Nominal instants of a series, from the first to the last. */
+type Range = { readonly first: number; readonly last: number };
+
+function rangesOf(alarm: Pick<Alarm, 'options'>): Range[] {
+  return (optionsOf(alarm).backfill ?? []).map((text) => {
+    const [first, last] = text.split('/').map(Number);
+    return { first: first!, last: last! };
+  });
+}
+
+function withRanges(alarm: Alarm, ranges: readonly Range[]): Alarm {
+  const backfill = ranges.length === 0 ? null : ranges.map(({ first, last }) => `${first}/${last}`);
+  return { ...alarm, options: encodeOptions({ ...optionsOf(alarm), backfill }) };
+}
+
+/** Whether an occurrence is the pending one of a backfill. */
+export function isBackfill(alarm: Pick<Alarm, 'options'>, { source, nominal }: Occurrence): boolean {
+  return source === 'trigger' && alarm.options !== null && rangesOf(alarm)[0]?.first === nominal;
+}
+
+/** The occurrence for an instant of a backfill. */
+function backfilled(alarm: Alarm, nominal: number, dueAt: number | null): Occurrence {
+  return { ...occurrenceAt(alarm, nominal, 0), source: 'trigger', dueAt };
+}
+
+/** The occurrences of a series with a nominal instant in [from, to), the oldest first. */
+export function* occurrencesBetween(alarm: Alarm, from: number, to: number): Generator<Occurrence> {
+  const series = seriesOf(alarm);
+  for (let at = series.next(from - 1); at !== undefined && at < to; at = series.next(at))
+    yield occurrenceAt(alarm, at, 0);
+}
+
+/** Consecutive instants as ranges; a skipped instant divides them. */
+function rangesFrom(alarm: Alarm, instants: readonly number[]): Range[] {
+  const series = seriesOf(alarm);
+  const ranges: Range[] = [];
+  for (const at of instants) {
+    const last = ranges.at(-1);
+    if (last && series.next(last.last) === at) ranges[ranges.length - 1] = { first: last.first, last: at };
+    else ranges.push({ first: at, last: at });
+  }
+  return ranges;
+}
+
+/** What a backfill adds. */
+export type Backfill = {
+  /** The alarm that the instants were computed from. */
+  readonly alarm: Alarm;
+  /** The occurrences of the requested part that were not delivered. */
+  readonly occurrences: readonly Occurrence[];
+};
+
+/** Members whose change makes {@link Backfill} outdated. */
+const BASIS = ['cronExpr', 'timezone', 'anchor', 'jitterSeconds', 'options', 'fireCount', 'status'] as const;
+
+/**
+ * Adds a backfill. Instants that wait already are not added again.
+ *
+ * @returns the state, and the number of added fires; `undefined` when the alarm has changed since it was read
+ * @throws ReveilleError `conflict` when too many separate parts would wait
+ */
+export function addBackfill(
+  state: AlarmState,
+  { alarm: basis, occurrences: wanted }: Backfill,
+  now: number,
+): { state: AlarmState; added: readonly Occurrence[] } | undefined {
+  const { alarm } = state;
+  if (BASIS.some((member) => alarm[member] !== basis[member])) return undefined;
+  const waiting = rangesOf(alarm);
+  const pending = new Set(state.occurrences.map(({ fireId }) => fireId));
+  const waits = ({ fireId, nominal }: Occurrence) =>
+    pending.has(fireId) || waiting.some(({ first, last }) => first <= nominal && nominal <= last);
+  const added = wanted.filter((occurrence) => !waits(occurrence));
+  if (added.length === 0) return { state, added };
+  const ranges = [
+    ...waiting,
+    ...rangesFrom(
+      alarm,
+      added.map(({ nominal }) => nominal),
+    ),
+  ];
+  if (ranges.length > RANGES_MAX)
+    throw new ReveilleError(
+      'conflict',
+      `the backfill would have ${ranges.length} separate parts, more than ${RANGES_MAX}, because fires between them were delivered; choose a shorter time`,
+    );
+  const after = withRanges(alarm, ranges);
+  const first = waiting.length > 0 ? [] : [backfilled(after, ranges[0]!.first, now)];
+  return { state: { alarm: after, occurrences: [...state.occurrences, ...first] }, added };
+}
+
+/**
+ * The state after an occurrence beside the schedule has ended: the next instant of its backfill becomes pending.
+ *
+ * @param others the other pending occurrences
+ */
+export function afterTrigger(alarm: Alarm, settled: Occurrence, others: readonly Occurrence[]): AlarmState {
+  if (!isBackfill(alarm, settled)) return { alarm, occurrences: others };
+  const [current, ...rest] = rangesOf(alarm);
+  const next = seriesOf(alarm).next(current!.first);
+  const left = next !== undefined && next <= current!.last ? [{ first: next, last: current!.last }, ...rest] : rest;
+  const ends = left.length === 0 || alarm.status === 'cancelled' || alarm.status === 'failed';
+  if (ends) return { alarm: withRanges(alarm, []), occurrences: others };
+  const after = withRanges(alarm, left);
+  const dueAt = alarm.status === 'paused' ? null : settled.dueAt;
+  return { alarm: after, occurrences: [...others, backfilled(after, left[0]!.first, dueAt)] };
+}
+
+/** Ends a waiting backfill: its instants are those of a schedule that is replaced. */
+export function withoutBackfill({ alarm, occurrences }: AlarmState): AlarmState {
+  if (optionsOf(alarm).backfill === undefined) return { alarm, occurrences };
+  const kept = occurrences.filter((one) => !isBackfill(alarm, one) || isClaimed(one));
+  return {
+    alarm: withRanges(alarm, []),
+    occurrences: kept.map((one) => (isBackfill(alarm, one) ? { ...one, dueAt: null } : one)),
+  };
+}
