@@ -340,7 +340,7 @@ test('a new profile has no problems and contains the answers', () => {
   // As a user does it: remove the comment mark of every field.
   const all = profileText({}).replace(/^ {2}# ( *(?:[a-z_]+: ?\S|[a-z_]+:$|- \{))/gm, '  $1');
   assert.deepEqual(readProfile(all).problems, [], all);
-  assert.equal(readProfile(all).declared.size, 13, all);
+  assert.equal(readProfile(all).declared.size, 14, all);
 
   const given = ['6 pm', '50', 'yes'];
   const answers = PROFILE_QUESTIONS.reduce((sofar, { read }, at) => {

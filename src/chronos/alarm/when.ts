@@ -144,6 +144,13 @@ function reread(alarm: Alarm, words: string, zone: string, { now, hours }: WordC
   }
 }
 
+/** The schedule of an alarm as a reading. */
+export function storedReading(alarm: Alarm, zone: string): Reading {
+  if (alarm.kind === 'once') return { kind: 'instant', at: alarm.fireAt!, zone };
+  const { rrule } = optionsOf(alarm);
+  return { ...{ kind: 'series', zone }, ...(rrule === undefined ? { cron: alarm.cronExpr! } : { rrule }) };
+}
+
 /**
  * How an alarm's time in words was read; `undefined` for an alarm without one.
  *
@@ -155,13 +162,13 @@ export function readingOf(
   context: WordContext,
 ): WhenReading | undefined {
   const { now } = context;
-  const { when, rrule } = optionsOf(alarm);
+  const { when } = optionsOf(alarm);
   if (when === undefined) return undefined;
   const zone = alarm.timezone ?? timezone ?? DEFAULT_TIMEZONE;
-  const stored: Reading =
-    alarm.kind === 'once'
-      ? { kind: 'instant', at: alarm.fireAt!, zone }
-      : { ...{ kind: 'series', zone }, ...(rrule === undefined ? { cron: alarm.cronExpr! } : { rrule }) };
   const next = nextInstants(alarm, now, NEXT_SHOWN).map((at) => formatWithOffset(zone, at));
-  return { text: readingText(reread(alarm, when, zone, context) ?? stored, now), timezone: zone, next };
+  return {
+    text: readingText(reread(alarm, when, zone, context) ?? storedReading(alarm, zone), now),
+    timezone: zone,
+    next,
+  };
 }

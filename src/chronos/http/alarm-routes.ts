@@ -8,6 +8,7 @@ import {
   alarmCreateSchema,
   alarmIdSchema,
   alarmPatchSchema,
+  alarmPreviewRequestSchema,
   RAW_ALARM_FIELDS,
 } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -17,6 +18,7 @@ import { type Alarm, type AlarmState, type Occurrence, storedBytes, type Transit
 import { differingFields, draftAlarm, editAlarm, firstOccurrence } from '../alarm/definition.ts';
 import { lastTurnOf } from '../alarm/fire-history.ts';
 import { cancelAlarm, pauseAlarm, redriveAlarm, resumeAlarm, triggerAlarm } from '../alarm/lifecycle.ts';
+import { previewAlarm } from '../alarm/preview.ts';
 import { nextFireAt, viewAlarm } from '../alarm/view.ts';
 import { readingOf, type WordContext } from '../alarm/when.ts';
 import { personOf } from '../auth/principal.ts';
@@ -164,6 +166,13 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const caller = await enter(c, 'creates');
     const body = await readJson(c, { raw: RAW_ALARM_FIELDS });
     return sendOk(c, await createAlarm(service, { id, ...caller, person: personOfRequest(c, caller), body }));
+  });
+
+  serve(app, CHRONOS_ROUTES.previewAlarm, async (c) => {
+    await enter(c, 'creates');
+    const request = parseOrThrow(alarmPreviewRequestSchema, await readJson(c, { raw: RAW_ALARM_FIELDS }));
+    const hours = request.when === undefined ? undefined : await service.hours?.();
+    return sendOk(c, previewAlarm(request, { now: clock.now(), limits, hours }));
   });
 
   serve(app, CHRONOS_ROUTES.getAlarm, async (c) => {
