@@ -96,6 +96,14 @@ function excludedBy(alarm: Alarm, after: number, until: number): number[] {
 const firedBefore = (alarm: Alarm, now: number, from: number) =>
   alarm.kind === 'once' || from <= now ? 0 : (seriesOf(alarm).latest(now, from - 1)?.count ?? 0);
 
+type PreviewContext = {
+  readonly now: number;
+  readonly limits: DefinitionLimits;
+  readonly hours?: WordHours | undefined;
+  /** The zone in which times are shown when the request names none. */
+  readonly zone?: string | undefined;
+};
+
 /**
  * The next occurrences of an alarm that a request would set. Nothing is stored.
  *
@@ -104,11 +112,11 @@ const firedBefore = (alarm: Alarm, now: number, from: number) =>
  */
 export function previewAlarm(
   { count = SHOWN, from, wake_message = '', ...input }: AlarmPreviewRequest,
-  { now, limits, hours }: { now: number; limits: DefinitionLimits; hours?: WordHours | undefined },
+  { now, limits, hours, zone = DEFAULT_TIMEZONE }: PreviewContext,
 ): AlarmPreview {
   const alarm = draftAlarm({ ...input, wake_message }, { id: '', owner: '', now, limits, hours });
   firstOccurrence(alarm, now, limits);
-  const timezone = alarm.timezone ?? input.timezone ?? DEFAULT_TIMEZONE;
+  const timezone = alarm.timezone ?? input.timezone ?? zone;
   const after = (from ?? now + 1) - 1;
   const counted = { ...alarm, scheduledFires: firedBefore(alarm, now, after + 1) };
   const found = nextInstants(counted, after, count + 1);

@@ -234,7 +234,7 @@ export function alarmOf(
   return { alarm, ...(readIn !== undefined && { readIn }), ...(assumed !== undefined && { assumed }) };
 }
 
-const typedWhere = async (context: CliContext): Promise<Typed> => ({
+export const typedWhere = async (context: CliContext): Promise<Typed> => ({
   now: context.clock.now(),
   zone: machineZone(context.settings.TZ),
   hours: await hoursOfUser(context)(),
