@@ -2,7 +2,7 @@
  * Rules for the commands of the pages in the test: values for placeholders, answers to questions, and the expected
  * status. A command without a rule runs unchanged.
  */
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from '../../support/eventually.ts';
 import { freePort, startPostgres } from '../../support/postgres/server.ts';
@@ -49,6 +49,12 @@ const secrets = {
   NEO_DAEMON_TOKEN: '7'.repeat(64),
 };
 const executorPort = once(() => freePort());
+
+/** The date some days ago: a backfill is of the past, and not too long. */
+const dayBefore = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString().slice(0, 10);
+const HOLIDAYS = [
+  ...['BEGIN:VCALENDAR', 'BEGIN:VEVENT', 'DTSTART;VALUE=DATE:20361225', 'END:VEVENT', 'END:VCALENDAR', ''],
+].join('\r\n');
 
 const ID = /019[\da-f]{3,}[\w-]*|\bstand-up\b/;
 const withId = (line: string, id: string) => line.replace(ID, id);
@@ -99,6 +105,31 @@ export const RULES: readonly Rule[] = [
   {
     shown: /reveille alarm edit stand-up --clear/,
     run: async (line, world) => withId(line, await world.newAlarm('every day at 9', '--until', '2099-01-01T00:00:00Z')),
+  },
+  {
+    shown: /reveille alarm backfill/,
+    run: async (line, world) => {
+      const id = await world.newAlarm('every day at 9');
+      return withId(line, id).replace('2026-11-20', dayBefore(7)).replace('2026-11-23', dayBefore(4));
+    },
+  },
+  {
+    shown: /reveille calendar add/,
+    run: (line, { work }) => {
+      writeFileSync(join(work, 'holidays.ics'), HOLIDAYS);
+      return line;
+    },
+  },
+  {
+    shown: /reveille agent rotate --keys/,
+    run: (line) => `\
+echo '{"label": "rotated"}' > rotated.jsonl && reveille agent enroll --from rotated.jsonl --output rotated && \
+mkdir -p agent-keys && cp rotated/rotated/keys/agent.key agent-keys/rotated.key && ${line.replace(/\S+agent-keys/, './agent-keys')}`,
+  },
+  { shown: /reveille agent reown alice --to/, status: 1 },
+  {
+    shown: /reveille agent reown alice --public-key/,
+    run: (line) => line.replace('$(cat new.pub)', '6b3f'.repeat(16)),
   },
   {
     shown: /reveille alarm (?:show|edit) (?:019|stand-up)/,
