@@ -46,10 +46,12 @@ function invalid(message: string): ReveilleError {
   return new ReveilleError('invalid_request', message);
 }
 
-function refuseFieldsOfOtherKind(input: Partial<AlarmCreate> | AlarmPatch, kind: Alarm['kind']): void {
+/** @param remedy beside omitting the field */
+function refuseFieldsOfOtherKind(input: Partial<AlarmCreate> | AlarmPatch, kind: Alarm['kind'], remedy = ''): void {
   for (const home of ALARM_KINDS) {
     const foreign = home === kind ? undefined : TIMES_OF[home].find((name) => input[name] !== undefined);
-    if (foreign) throw invalid(`${foreign} is only for kind "${home}"; this alarm is "${kind}", omit ${foreign}`);
+    if (foreign)
+      throw invalid(`${foreign} is only for kind "${home}"; this alarm is "${kind}", omit ${foreign}${remedy}`);
   }
   // A time in words is read in a zone, whatever it means.
   const given = SERIES_ONLY.filter((name) => input[name] !== undefined && (name !== 'timezone' || !input.when));
@@ -290,7 +292,7 @@ export function editAlarm(
     throw new ReveilleError('conflict', `this alarm is ${before.status} and can no longer be edited; set a new one`);
   if (Object.keys(asked).length === 0) throw invalid('nothing to edit; name at least one field to change');
   const patch = withNewTime(before, asked, { now, hours: limits.hours });
-  refuseFieldsOfOtherKind(patch, before.kind);
+  refuseFieldsOfOtherKind(patch, before.kind, ', or set a new alarm');
 
   if (typeof patch.holidays === 'string') requireCalendar(patch.holidays);
 
