@@ -26,11 +26,13 @@ import {
   type AlarmBackfilled,
   type AlarmCreated,
   type AlarmEdited,
+  type AlarmPreview,
   type AlarmSort,
   type AlarmView,
   type alarmBackfillSchema,
   type alarmCreateSchema,
   type alarmPatchSchema,
+  type alarmPreviewRequestSchema,
   type FireView,
   LIST_LIMIT_MAX,
   RAW_ALARM_FIELDS,
@@ -61,6 +63,9 @@ type Challenge = z.output<typeof challengeSchema>;
 export type AlarmCreateBody = z.input<typeof alarmCreateSchema>;
 /** The body of an edit; `null` removes an optional field. */
 export type AlarmPatchBody = z.input<typeof alarmPatchSchema>;
+
+/** The body of a preview; instants are text. */
+export type AlarmPreviewBody = z.input<typeof alarmPreviewRequestSchema>;
 
 /** The body of a backfill; instants are text. */
 export type AlarmBackfillBody = z.input<typeof alarmBackfillSchema>;
@@ -137,6 +142,8 @@ export type ChronosClient = {
   /** Proves the identity given, or the client's own. */
   authenticate(identity?: Prover, options?: CallOptions): Promise<Principal>;
   createAlarm(alarm: AlarmCreateBody, options?: CallOptions): Promise<AlarmCreated>;
+  /** When an alarm would fire; nothing is stored. */
+  previewAlarm(alarm: AlarmPreviewBody, options?: CallOptions): Promise<AlarmPreview>;
   listAlarms(query?: AlarmQuery, options?: CallOptions): Promise<AlarmPage>;
   getAlarm(id: string, options?: CallOptions): Promise<AlarmView>;
   cancelAlarm(id: string, options?: CallOptions): Promise<AlarmView>;
@@ -179,6 +186,7 @@ const lost = (remedy: string) => `; it is unknown whether the request was carrie
 const REPEAT_SAFELY = lost(
   'send it again with the same idempotency_key; without one, list the alarms before setting it again',
 );
+const ASK_AGAIN = lost('ask again, which is harmless');
 const READ_FIRST = lost('read the alarm before repeating it');
 const BACKFILL_AGAIN = lost('send it again, which adds no fire twice');
 const ROTATE_AGAIN = lost('rotate again with the same new key, which is harmless');
@@ -358,6 +366,13 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
       within(callOptions, async (signal) => {
         const call = callOf(CHRONOS_ROUTES.createAlarm, {}, { body: alarm, sign, ifLost: REPEAT_SAFELY });
         return readAnswer(call, createdSchema, await asPrincipal(call, signal)) as AlarmCreated;
+      }),
+    previewAlarm: (alarm, callOptions) =>
+      within(callOptions, async (signal) => {
+        const call = callOf(CHRONOS_ROUTES.previewAlarm, {}, { body: alarm, ifLost: ASK_AGAIN });
+        const { text } = await asPrincipal(call, signal);
+        listOf(call, text, 'occurrences');
+        return objectOf(call, text) as AlarmPreview;
       }),
     listAlarms: (query, callOptions) =>
       within(callOptions, async (signal) => {

@@ -15,6 +15,7 @@ import { createHttpWaker } from './dispatch/http-waker.ts';
 import { alarmFeedSource } from './events/event.ts';
 import { Admission, type AdmissionSettings } from './http/admission.ts';
 import { startChronosServer } from './http/server.ts';
+import type { ChronosService } from './http/service.ts';
 import { createMetrics } from './metrics.ts';
 import { startRetention } from './retention.ts';
 import { type EventualStore, openEventually } from './store/eventual-store.ts';
@@ -35,6 +36,8 @@ export type ChronosOptions = {
   log: Logger;
   /** Called after every attempt at a delivery. */
   onFire?: (report: FireReport) => void;
+  /** The hours of the user for times in words; by default, the usual ones. */
+  hours?: ChronosService['hours'];
   /** Nothing fires before this resolves; alarms are accepted meanwhile. */
   startAfter?: Promise<void>;
 };
@@ -110,6 +113,7 @@ export async function startChronos({
   log,
   onFire,
   startAfter,
+  hours,
 }: ChronosOptions): Promise<RunningChronos> {
   for (const name of missingSecrets(config))
     log.warn({ variable: name }, `${name} is not set; running without it (CHRONOS_DEV=1)`);
@@ -199,6 +203,7 @@ export async function startChronos({
               maxFailures: config.CHRONOS_MAX_FAILURES,
               maxActiveAlarms: config.CHRONOS_MAX_ACTIVE_ALARMS,
             },
+            ...(hours && { hours }),
             admission,
             onRefused: (bound) => metrics.refused(bound),
             auth: {

@@ -5,6 +5,7 @@
 import type { NeoClient } from '../agents/neo/client.ts';
 import type { ChronosClient } from '../chronos/client.ts';
 import type { ExecutorClient } from '../executor/client.ts';
+import type { PhraseHours } from '../kit/phrase/reading.ts';
 import type { RouterClient } from '../router/client.ts';
 import type { ApproverView } from '../wire/approver.ts';
 import type { DayView } from '../wire/chronometric-view.ts';
@@ -137,6 +138,8 @@ export type ConsoleBackend = {
   readonly name: string;
   /** IANA; every time is shown in it. */
   readonly zone: string;
+  /** The hours of the user for times in words; by default, the usual ones. */
+  readonly hours?: () => Promise<PhraseHours>;
   readonly alarms: Part<ChronosClient>;
   readonly machines: Part<Pick<RouterClient, 'show' | 'changes' | 'suspend' | 'restore'>>;
   /** The last lines of the machine's log, oldest first, without secrets. */

@@ -3,12 +3,13 @@ import { html } from 'hono/html';
 import { calendarTime, fromNow, type LocalContext, zoneName } from '../kit/clock/local-time.ts';
 import { isZone } from '../kit/clock/zone.ts';
 import { readPhrase } from '../kit/phrase/phrase.ts';
-import { PhraseError, type Reading } from '../kit/phrase/reading.ts';
+import { PhraseError, type PhraseHours, type Reading } from '../kit/phrase/reading.ts';
+import { repetitionText } from '../kit/phrase/reading-text.ts';
 import { usesWallClock } from '../kit/phrase/series-text.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { formatInstant, parseInstant } from '../wire/rfc3339.ts';
 import type { FireTimesOf } from './backend.ts';
-import { type Html, shown } from './shown.ts';
+import { type Html, NOTHING, shown } from './shown.ts';
 
 /** Distances from a minute on have no seconds. */
 function roughly(at: number, now: number): string {
@@ -44,15 +45,18 @@ export type { LocalContext };
 
 const FIRES_SHOWN = 3;
 
+/** Where and when a time is typed, with the hours that it may leave open. */
+export type TypedContext = LocalContext & { readonly hours?: PhraseHours | undefined };
+
 /** @throws PhraseError for unreadable or ambiguous text; ReveilleError `invalid_request` for an unknown zone */
-export function readTyped(when: string, zone: string | undefined, here: LocalContext): Reading {
+export function readTyped(when: string, zone: string | undefined, here: TypedContext): Reading {
   const chosen = zone ?? here.zone;
   if (!isZone(chosen))
     throw new ReveilleError(
       'invalid_request',
       `zone must be an IANA time zone such as Europe/Berlin (got "${chosen}")`,
     );
-  return readPhrase(when, { now: here.now, zone: chosen });
+  return readPhrase(when, { now: here.now, zone: chosen, hours: here.hours });
 }
 
 /** The instants of a reading; of a series, the next ones. */
@@ -75,13 +79,16 @@ export function scheduleOf(reading: Reading) {
   return { cron_expr: reading.cron, ...(usesWallClock(reading.cron) ? { timezone: reading.zone } : {}) };
 }
 
-/** The next fires, in the zone in which the text was read, with the zone's name. */
+/** The next fires with the zone in which the text was read, the rhythm of a series, and what the text left open. */
 export function echo(reading: Reading, ringsOf: FireTimesOf, here: LocalContext): Html {
   const zone = reading.kind === 'delay' ? here.zone : reading.zone;
   const [first, ...then] = firesRead(reading, ringsOf, here);
   if (first === undefined) return html`<p class="reading bad" role="alert">This schedule never fires.</p>`;
   const textOf = (at: number) => calendarTime(at, { now: here.now, zone });
-  return html`<p class="reading" role="status">Fires <strong>${textOf(first)}</strong> ${fromNow(first, here.now)}${then.map((at) => html`, then <strong>${textOf(at)}</strong>`)} <span class="dim">${zone}</span></p>`;
+  const rhythm = reading.kind === 'series' ? html`. Repeats ${shown(repetitionText(reading))}` : NOTHING;
+  const assumed = reading.kind === 'delay' ? undefined : reading.assumed;
+  const why = assumed === undefined ? NOTHING : html` <span class="assumed">(${assumed})</span>`;
+  return html`<p class="reading" role="status">Fires <strong>${textOf(first)}</strong> ${fromNow(first, here.now)}${then.map((at) => html`, then <strong>${textOf(at)}</strong>`)} <span class="dim">${zone}</span>${rhythm}${why}</p>`;
 }
 
 /** Why the text is not read, with buttons for the possible readings. */

@@ -160,6 +160,17 @@ export const alarmCreateSchema = z.strictObject(
 );
 export type AlarmCreate = z.output<typeof alarmCreateSchema>;
 
+/** Occurrences of a preview at most. */
+export const PREVIEW_MAX = 100;
+
+/** The body of a preview: that of a create, without the need of a message. */
+export const alarmPreviewRequestSchema = alarmCreateSchema.partial({ wake_message: true }).extend({
+  count: z.int().min(1).max(PREVIEW_MAX).optional(),
+  /** Occurrences from this instant on; by default from now. */
+  from: instantSchema.optional(),
+});
+export type AlarmPreviewRequest = z.output<typeof alarmPreviewRequestSchema>;
+
 const unchangeable = z.never({ error: 'cannot be changed; omit it, or set a new alarm' }).optional();
 
 type Fixed = FieldsWith<{ edit: 'never' }>;
@@ -324,6 +335,29 @@ export const whenReadingSchema = z.object({
   next: z.array(instantText),
 });
 export type WhenReading = z.infer<typeof whenReadingSchema>;
+
+const previewedSchema = z.object({
+  at: instantText,
+  /** The instant with the offset of the zone. */
+  local: instantText,
+  /** What a clock change or a calendar does to it. */
+  note: z.string().optional(),
+});
+export type PreviewedOccurrence = z.infer<typeof previewedSchema>;
+
+/** The answer to a preview. Jitter is not included in the instants. */
+export const alarmPreviewSchema = z.object({
+  kind: z.enum(ALARM_KINDS),
+  text: z.string(),
+  timezone: z.string(),
+  reading: whenReadingSchema.optional(),
+  occurrences: z.array(previewedSchema),
+  /** The occurrences that `holidays` excludes; at most 100. */
+  left_out: z.array(previewedSchema).optional(),
+  /** What the other fields do. */
+  notes: z.array(z.string()),
+});
+export type AlarmPreview = z.infer<typeof alarmPreviewSchema>;
 
 /** The answer to a create; `reading` is present when `when` was given. */
 export const alarmCreatedSchema = alarmViewSchema

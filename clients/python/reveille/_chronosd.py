@@ -86,6 +86,22 @@ class AlarmPage(TypedDict):
     next_cursor: NotRequired[str]
 
 
+class PreviewAlarmResultOccurrence(TypedDict):
+    at: str
+    local: str
+    note: NotRequired[str]
+
+
+class PreviewAlarmResult(TypedDict):
+    kind: Literal["once", "cron", "rrule"]
+    text: str
+    timezone: str
+    reading: NotRequired[CreatedAlarmReading]
+    occurrences: list[PreviewAlarmResultOccurrence]
+    left_out: NotRequired[list[PreviewAlarmResultOccurrence]]
+    notes: list[str]
+
+
 class AlarmMarkResult(TypedDict):
     mark: NotRequired[str]
 
@@ -284,6 +300,10 @@ class ChronosdRoutes(Caller):
     def list_alarms(self, *, limit: int | Unset = UNSET, status: Literal["active", "paused", "fired", "cancelled", "failed"] | Unset = UNSET, kind: Literal["once", "cron", "rrule"] | Unset = UNSET, cursor: str | Unset = UNSET, text: str | Unset = UNSET, sort: Literal["newest", "next"] | Unset = UNSET, until: str | Unset = UNSET) -> AlarmPage:
         """Your alarms, newest first."""
         return cast("AlarmPage", self._call("GET", "/v1/alarms", query={"limit": limit, "status": status, "kind": kind, "cursor": cursor, "text": text, "sort": sort, "until": until}, proven=True))
+
+    def preview_alarm(self, *, kind: Literal["once", "cron", "rrule"] | Unset = UNSET, wake_message: str | Unset = UNSET, label: str | Unset = UNSET, when: str | Unset = UNSET, delay_seconds: Number | Unset = UNSET, fire_at: str | Unset = UNSET, cron_expr: str | Unset = UNSET, rrule: str | Unset = UNSET, timezone: str | Unset = UNSET, conversation_id: str | Unset = UNSET, payload: Any | Unset = UNSET, idempotency_key: str | Unset = UNSET, max_failures: int | Unset = UNSET, max_lateness_seconds: Number | Unset = UNSET, jitter_seconds: Number | Unset = UNSET, ends_at: str | Unset = UNSET, max_fires: int | Unset = UNSET, holidays: str | Unset = UNSET, catch_up: Literal["latest", "all", "none"] | Unset = UNSET, catch_up_window_seconds: Number | Unset = UNSET, overlap: Literal["allow", "skip", "buffer_one", "buffer_all"] | Unset = UNSET, pause_on_failure: bool | Unset = UNSET, model: str | Unset = UNSET, tools: list[str] | Unset = UNSET, deliver: list[str] | Unset = UNSET, urgent: bool | Unset = UNSET, wake_computer: bool | Unset = UNSET, count: int | Unset = UNSET, from_: str | Unset = UNSET) -> PreviewAlarmResult:
+        """When an alarm would fire; stores nothing."""
+        return cast("PreviewAlarmResult", self._call("POST", "/v1/alarms/preview", body={"kind": kind, "wake_message": wake_message, "label": label, "when": when, "delay_seconds": delay_seconds, "fire_at": fire_at, "cron_expr": cron_expr, "rrule": rrule, "timezone": timezone, "conversation_id": conversation_id, "payload": payload, "idempotency_key": idempotency_key, "max_failures": max_failures, "max_lateness_seconds": max_lateness_seconds, "jitter_seconds": jitter_seconds, "ends_at": ends_at, "max_fires": max_fires, "holidays": holidays, "catch_up": catch_up, "catch_up_window_seconds": catch_up_window_seconds, "overlap": overlap, "pause_on_failure": pause_on_failure, "model": model, "tools": tools, "deliver": deliver, "urgent": urgent, "wake_computer": wake_computer, "count": count, "from": from_}, proven=True))
 
     def alarm_mark(self) -> AlarmMarkResult:
         """For clients of 0.1.0, and without a mark, so that they read the alarms; follow GET /v1/events instead."""

@@ -73,6 +73,9 @@ ${field(breakMinutes?.toString(), 'hyperfocus_break_minutes', '60')}
 ${field(endOfDay === undefined ? undefined : `"${endOfDay}"`, 'end_of_day_local', '"18:30"')}
   # logical_day_start: "04:00"
 
+  # The time of an alarm for a day without a time, such as "tomorrow".
+  # usual_time_local: "09:00"
+
   # Expected energy by hour. Other hours are night_owl_caution.
   # zones:
 ${zones.join('\n')}

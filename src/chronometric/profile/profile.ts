@@ -41,6 +41,8 @@ export type Profile = {
   rulesOf(day: Day): DayRules;
   /** The start of the user's day, 04:00 by default. */
   readonly logicalDayStart: MinuteOfDay;
+  /** The time of an alarm whose time in words names a day alone; 09:00 when absent. */
+  readonly usualTime?: MinuteOfDay;
   readonly overlapPolicy: 'auto_close' | 'error';
   readonly calendarPhase?: CalendarPhase;
   readonly deadlineClusterAwareness?: boolean;

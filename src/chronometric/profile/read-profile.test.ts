@@ -162,6 +162,7 @@ chronometric:
       ['end_of_day_local: [18]', /got \[18\]/],
       ['end_of_day_local: "04:00"', /must differ from logical_day_start, 04:00/],
       ['end_of_day_local: 06:30', /warning .*06:30 comes soon after the day begins at 04:00.*is 18:30 meant\?/],
+      ['usual_time_local: 9', /error chronometric\.usual_time_local must be/],
       ['logical_day_start: noon', /error chronometric\.logical_day_start must be/],
       ['session_overlap_policy: autoclose', /auto_close is probably meant/],
       ['calendar_phase: holidays', /must be one of teaching, marking, exam, deadlines, break \(got "holidays"\)/],
@@ -339,7 +340,7 @@ test('a new profile has no problems and contains the answers', () => {
   // As a user does it: remove the comment mark of every field.
   const all = profileText({}).replace(/^ {2}# ( *(?:[a-z_]+: ?\S|[a-z_]+:$|- \{))/gm, '  $1');
   assert.deepEqual(readProfile(all).problems, [], all);
-  assert.equal(readProfile(all).declared.size, 13, all);
+  assert.equal(readProfile(all).declared.size, 14, all);
 
   const given = ['6 pm', '50', 'yes'];
   const answers = PROFILE_QUESTIONS.reduce((sofar, { read }, at) => {

@@ -33,6 +33,7 @@ const PRIVACY_FIELDS = ['os_idle_consent'] as const;
 const CHRONOMETRIC_FIELDS = [
   ...DAY_FIELDS,
   'logical_day_start',
+  'usual_time_local',
   'session_overlap_policy',
   'calendar_phase',
   'weekday_overrides',
@@ -117,11 +118,13 @@ function understand(members: ReadonlyMap<string, Field>, path: string | undefine
   const clusters = chronometric.read('deadline_cluster_awareness', (field) => field.boolean());
   const fatigue = chronometric.read('motor_fatigue_aware', (field) => field.boolean());
   const timezone = chronometric.read('timezone', readTimezone);
+  const usualTime = chronometric.read('usual_time_local', (field) => field.time());
   const profile: Profile = {
     ...(path !== undefined && { path }),
     osIdleConsent: privacy.read('os_idle_consent', readConsent) ?? false,
     rulesOf,
     logicalDayStart,
+    ...(usualTime !== undefined && { usualTime }),
     overlapPolicy:
       chronometric.read('session_overlap_policy', (field) => field.oneOf(OVERLAP_POLICIES)) ?? 'auto_close',
     ...(calendarPhase !== undefined && { calendarPhase }),

@@ -23,7 +23,7 @@ import { requireCalendar } from './holidays.ts';
 import { encodeOptions, isSameOption, optionsOf } from './options.ts';
 import { releaseWaiting } from './policies.ts';
 import { DEFAULT_TIMEZONE, nextOccurrence, onlyOccurrence, seriesOf } from './series.ts';
-import { withNewTime, withTime, withTimeOf } from './when.ts';
+import { type WordHours, withNewTime, withTime, withTimeOf } from './when.ts';
 
 /** Limits of the service. */
 export type DefinitionLimits = {
@@ -46,10 +46,12 @@ function invalid(message: string): ReveilleError {
   return new ReveilleError('invalid_request', message);
 }
 
-function refuseFieldsOfOtherKind(input: Partial<AlarmCreate> | AlarmPatch, kind: Alarm['kind']): void {
+/** @param remedy beside omitting the field */
+function refuseFieldsOfOtherKind(input: Partial<AlarmCreate> | AlarmPatch, kind: Alarm['kind'], remedy = ''): void {
   for (const home of ALARM_KINDS) {
     const foreign = home === kind ? undefined : TIMES_OF[home].find((name) => input[name] !== undefined);
-    if (foreign) throw invalid(`${foreign} is only for kind "${home}"; this alarm is "${kind}", omit ${foreign}`);
+    if (foreign)
+      throw invalid(`${foreign} is only for kind "${home}"; this alarm is "${kind}", omit ${foreign}${remedy}`);
   }
   // A time in words is read in a zone, whatever it means.
   const given = SERIES_ONLY.filter((name) => input[name] !== undefined && (name !== 'timezone' || !input.when));
@@ -101,6 +103,7 @@ function changed(before: Alarm, patch: AlarmPatch): Partial<Definition> {
  *
  * @param context.now the instant of the request, epoch ms
  * @param context.person the person with a proof for this request; without one, the agent
+ * @param context.hours the hours that a time in words leaves open
  * @param context.earlier the alarm that the request may repeat: its words, if they are the same, keep their meaning
  * @throws ReveilleError `invalid_request` for fields that contradict each other, and for words without one meaning
  */
@@ -113,11 +116,12 @@ export function draftAlarm(
     limits: DefinitionLimits;
     person?: string | undefined;
     earlier?: Alarm | undefined;
+    hours?: WordHours | undefined;
   },
 ): Alarm {
-  const { id, owner, now, limits, person = null, earlier } = context;
+  const { id, owner, now, limits, person = null, earlier, hours } = context;
   const repeated = earlier === undefined ? asked : withTimeOf(earlier, asked);
-  const input = repeated === asked ? withTime(asked, now) : repeated;
+  const input = repeated === asked ? withTime(asked, { now, hours }) : repeated;
   const { kind } = input;
   if (kind === undefined) throw invalid('kind must be "once", "cron" or "rrule"; or give the time in words as when');
   refuseFieldsOfOtherKind(input, kind);
@@ -281,14 +285,14 @@ export function editAlarm(
   stored: AlarmState,
   asked: AlarmPatch,
   now: number,
-  limits: DefinitionLimits & { person?: string | undefined },
+  limits: DefinitionLimits & { person?: string | undefined; hours?: WordHours | undefined },
 ): AlarmState {
   const before = stored.alarm;
   if (before.status !== 'active' && before.status !== 'paused')
     throw new ReveilleError('conflict', `this alarm is ${before.status} and can no longer be edited; set a new one`);
   if (Object.keys(asked).length === 0) throw invalid('nothing to edit; name at least one field to change');
-  const patch = withNewTime(before, asked, now);
-  refuseFieldsOfOtherKind(patch, before.kind);
+  const patch = withNewTime(before, asked, { now, hours: limits.hours });
+  refuseFieldsOfOtherKind(patch, before.kind, ', or set a new alarm');
 
   if (typeof patch.holidays === 'string') requireCalendar(patch.holidays);
 

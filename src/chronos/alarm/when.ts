@@ -2,7 +2,7 @@
 import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
 import { zoneOf } from '../../kit/clock/zone.ts';
 import { readPhrase } from '../../kit/phrase/phrase.ts';
-import { PhraseError, type Reading } from '../../kit/phrase/reading.ts';
+import { PhraseError, type PhraseHours, type Reading } from '../../kit/phrase/reading.ts';
 import { readingText } from '../../kit/phrase/reading-text.ts';
 import { usesWallClock } from '../../kit/phrase/series-text.ts';
 import type { AlarmCreate, AlarmPatch, WhenReading } from '../../wire/alarm.ts';
@@ -15,16 +15,20 @@ import { DEFAULT_TIMEZONE, seriesOf } from './series.ts';
 /** The fields that a time in words stands for. */
 const TIME_FIELDS = ['kind', 'delay_seconds', 'fire_at', 'cron_expr', 'rrule'] as const;
 
+/** When words are read, and the hours that they leave open. */
+export type WordHours = PhraseHours;
+export type WordContext = { readonly now: number; readonly hours?: WordHours | undefined };
+
 type TimeFields = Pick<AlarmCreate, (typeof TIME_FIELDS)[number] | 'timezone'>;
 
 const invalid = (message: string, cause?: Error) =>
   new ReveilleError('invalid_request', message, cause === undefined ? {} : { cause });
 
 /** @throws ReveilleError `invalid_request` with the choices, each ready to be given instead */
-function read(words: string, timezone: string | undefined, now: number): Reading {
+function read(words: string, timezone: string | undefined, { now, hours }: WordContext): Reading {
   if (timezone !== undefined) zoneOf(timezone);
   try {
-    return readPhrase(words, { now, zone: timezone });
+    return readPhrase(words, { now, hours, zone: timezone });
   } catch (thrown) {
     if (!(thrown instanceof PhraseError)) throw thrown;
     if (thrown.needsZone) throw invalid(`when: ${showValue(words)} needs timezone, such as Europe/Berlin`, thrown);
@@ -51,14 +55,14 @@ function refuseContradiction(input: Partial<AlarmCreate>): void {
  * A create whose time in words is replaced by the fields that it stands for; a create without one is unchanged. The
  * words stay in `when`.
  *
- * @param now the instant at which the words are read, epoch ms
+ * @param context.now the instant at which the words are read, epoch ms
  * @throws ReveilleError `invalid_request` for words that are unknown, ambiguous or contradicted by another field
  */
-export function withTime(input: AlarmCreate, now: number): AlarmCreate {
+export function withTime(input: AlarmCreate, context: WordContext): AlarmCreate {
   if (input.when === undefined) return input;
   refuseContradiction(input);
   const { timezone, ...rest } = input;
-  return { ...rest, ...fieldsOf(read(input.when, timezone, now)) };
+  return { ...rest, ...fieldsOf(read(input.when, timezone, context)) };
 }
 
 /**
@@ -87,11 +91,11 @@ export function withTimeOf({ kind, fireAt, cronExpr, timezone, ...earlier }: Ala
  *
  * @throws ReveilleError `invalid_request` as for a create, and for words of another kind than the alarm's
  */
-export function withNewTime(alarm: Alarm, patch: AlarmPatch, now: number): AlarmPatch {
+export function withNewTime(alarm: Alarm, patch: AlarmPatch, context: WordContext): AlarmPatch {
   if (patch.when === undefined) return patch;
   refuseContradiction(patch as Partial<AlarmCreate>);
   const zone = patch.timezone === undefined ? alarm.timezone : patch.timezone;
-  const { kind, ...time } = fieldsOf(read(patch.when, zone ?? undefined, now));
+  const { kind, ...time } = fieldsOf(read(patch.when, zone ?? undefined, context));
   if (kind !== alarm.kind) {
     const [is, was] = [NAMES[kind!], NAMES[alarm.kind]];
     throw invalid(`when: ${showValue(patch.when)} ${is}, but this alarm ${was}; set a new alarm`);
@@ -125,9 +129,9 @@ export function nextInstants(alarm: Alarm, after: number, atMost: number): numbe
 }
 
 /** The words of an alarm read again, for what they left open; `undefined` when they no longer have this meaning. */
-function reread(alarm: Alarm, words: string, zone: string, now: number): Reading | undefined {
+function reread(alarm: Alarm, words: string, zone: string, { now, hours }: WordContext): Reading | undefined {
   try {
-    const reading = readPhrase(words, { now, zone });
+    const reading = readPhrase(words, { now, hours, zone });
     const { fire_at = alarm.fireAt, cron_expr, rrule } = fieldsOf(reading);
     const isSame =
       alarm.kind === 'once'
@@ -140,19 +144,31 @@ function reread(alarm: Alarm, words: string, zone: string, now: number): Reading
   }
 }
 
+/** The schedule of an alarm as a reading. */
+export function storedReading(alarm: Alarm, zone: string): Reading {
+  if (alarm.kind === 'once') return { kind: 'instant', at: alarm.fireAt!, zone };
+  const { rrule } = optionsOf(alarm);
+  return { ...{ kind: 'series', zone }, ...(rrule === undefined ? { cron: alarm.cronExpr! } : { rrule }) };
+}
+
 /**
  * How an alarm's time in words was read; `undefined` for an alarm without one.
  *
  * @param timezone the zone that the request gave
  */
-export function readingOf(alarm: Alarm, timezone: string | null | undefined, now: number): WhenReading | undefined {
-  const { when, rrule } = optionsOf(alarm);
+export function readingOf(
+  alarm: Alarm,
+  timezone: string | null | undefined,
+  context: WordContext,
+): WhenReading | undefined {
+  const { now } = context;
+  const { when } = optionsOf(alarm);
   if (when === undefined) return undefined;
   const zone = alarm.timezone ?? timezone ?? DEFAULT_TIMEZONE;
-  const stored: Reading =
-    alarm.kind === 'once'
-      ? { kind: 'instant', at: alarm.fireAt!, zone }
-      : { ...{ kind: 'series', zone }, ...(rrule === undefined ? { cron: alarm.cronExpr! } : { rrule }) };
   const next = nextInstants(alarm, now, NEXT_SHOWN).map((at) => formatWithOffset(zone, at));
-  return { text: readingText(reread(alarm, when, zone, now) ?? stored, now), timezone: zone, next };
+  return {
+    text: readingText(reread(alarm, when, zone, context) ?? storedReading(alarm, zone), now),
+    timezone: zone,
+    next,
+  };
 }

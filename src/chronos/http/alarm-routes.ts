@@ -8,6 +8,7 @@ import {
   alarmCreateSchema,
   alarmIdSchema,
   alarmPatchSchema,
+  alarmPreviewRequestSchema,
   RAW_ALARM_FIELDS,
 } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -17,8 +18,9 @@ import { type Alarm, type AlarmState, type Occurrence, storedBytes, type Transit
 import { differingFields, draftAlarm, editAlarm, firstOccurrence } from '../alarm/definition.ts';
 import { lastTurnOf } from '../alarm/fire-history.ts';
 import { cancelAlarm, pauseAlarm, redriveAlarm, resumeAlarm, triggerAlarm } from '../alarm/lifecycle.ts';
+import { previewAlarm } from '../alarm/preview.ts';
 import { nextFireAt, viewAlarm } from '../alarm/view.ts';
-import { readingOf } from '../alarm/when.ts';
+import { readingOf, type WordContext } from '../alarm/when.ts';
 import { personOf } from '../auth/principal.ts';
 import { tooManyActive, tooManyBytes, tooManyStored } from '../store/limits.ts';
 import type { Trust } from './admission.ts';
@@ -42,10 +44,10 @@ export function alarmIdOf(c: HttpContext): string {
   return id.data;
 }
 
-/** @param asked the request, whose time in words is read at `now` */
-function created(state: AlarmState, deduped: boolean, { timezone }: AlarmCreate, now: number): AlarmCreated {
+/** @param words when the request's time in words is read */
+function created(state: AlarmState, deduped: boolean, { timezone }: AlarmCreate, words: WordContext): AlarmCreated {
   const next = nextFireAt(state);
-  const reading = readingOf(state.alarm, timezone, now);
+  const reading = readingOf(state.alarm, timezone, words);
   return {
     id: state.alarm.id,
     ...(next === undefined ? {} : { next_fire_at: formatInstant(next) }),
@@ -56,9 +58,9 @@ function created(state: AlarmState, deduped: boolean, { timezone }: AlarmCreate,
 }
 
 /** The answer to a request with the key of an existing alarm: that alarm, when the request defines the same. */
-function repeated(earlier: AlarmState, requested: Alarm, asked: AlarmCreate, now: number): AlarmCreated {
+function repeated(earlier: AlarmState, requested: Alarm, asked: AlarmCreate, words: WordContext): AlarmCreated {
   const differing = differingFields(earlier.alarm, requested);
-  if (differing.length === 0) return created(earlier, true, asked, now);
+  if (differing.length === 0) return created(earlier, true, asked, words);
   throw new ReveilleError(
     'conflict',
     `idempotency_key ${JSON.stringify(requested.idempotencyKey)} belongs to alarm ${earlier.alarm.id}, which differs in ${differing.join(', ')}; use another key, or edit that alarm`,
@@ -74,7 +76,7 @@ const ATTEMPTS_SEARCHED = 100;
 type Caller = { owner: string; publicKey: string; trust: Trust };
 
 async function createAlarm(
-  { store, clock, limits, admission, onDue }: ChronosService,
+  { store, clock, limits, admission, onDue, hours }: ChronosService,
   {
     id,
     owner,
@@ -88,7 +90,8 @@ async function createAlarm(
 ): Promise<AlarmCreated> {
   const now = clock.now();
   const input = parseOrThrow(alarmCreateSchema, body);
-  const context = { id: id(now), owner, now, limits, person };
+  const words: WordContext = { now, hours: input.when === undefined ? undefined : await hours?.() };
+  const context = { ...words, id: id(now), owner, limits, person };
   let alarm: Alarm;
   let occurrence: Occurrence;
   try {
@@ -97,7 +100,7 @@ async function createAlarm(
   } catch (refusal) {
     // A request that is repeated after its instant has passed gets the original answer.
     const earlier = input.idempotency_key && (await store.findByKey(owner, input.idempotency_key));
-    if (earlier) return repeated(earlier, draftAlarm(input, { ...context, earlier: earlier.alarm }), input, now);
+    if (earlier) return repeated(earlier, draftAlarm(input, { ...context, earlier: earlier.alarm }), input, words);
     throw refusal;
   }
   const bounds = { ...(await admission?.storeLimits(trust)), maxActive: limits.maxActiveAlarms };
@@ -109,7 +112,7 @@ async function createAlarm(
     case 'created':
       admission?.recordStored(storedBytes(alarm));
       onDue(occurrence.dueAt!);
-      return created(answer.state, false, input, now);
+      return created(answer.state, false, input, words);
     case 'too_many':
       throw tooManyActive(answer.active);
     case 'too_much': {
@@ -117,7 +120,7 @@ async function createAlarm(
       throw answer.alarms >= maxStored ? tooManyStored(answer.alarms) : tooManyBytes(answer.bytes, maxBytes);
     }
     case 'key_taken':
-      return repeated(answer.state, alarm, input, now);
+      return repeated(answer.state, alarm, input, words);
   }
 }
 
@@ -165,6 +168,13 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     return sendOk(c, await createAlarm(service, { id, ...caller, person: personOfRequest(c, caller), body }));
   });
 
+  serve(app, CHRONOS_ROUTES.previewAlarm, async (c) => {
+    await enter(c, 'creates');
+    const request = parseOrThrow(alarmPreviewRequestSchema, await readJson(c, { raw: RAW_ALARM_FIELDS }));
+    const hours = request.when === undefined ? undefined : await service.hours?.();
+    return sendOk(c, previewAlarm(request, { now: clock.now(), limits, hours }));
+  });
+
   serve(app, CHRONOS_ROUTES.getAlarm, async (c) => {
     const owner = await ownerOfRequest(service, c);
     refuseQuery(c);
@@ -178,8 +188,9 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const patch = parseOrThrow(alarmPatchSchema, await readJson(c, { raw: RAW_ALARM_FIELDS }));
     const now = clock.now();
     const person = personOfRequest(c, caller);
-    const state = await change(c, caller, (before) => editAlarm(before, patch, now, { ...limits, person }));
-    const reading = patch.when === undefined ? undefined : readingOf(state.alarm, patch.timezone, now);
+    const hours = patch.when === undefined ? undefined : await service.hours?.();
+    const state = await change(c, caller, (before) => editAlarm(before, patch, now, { ...limits, person, hours }));
+    const reading = patch.when === undefined ? undefined : readingOf(state.alarm, patch.timezone, { now, hours });
     return sendOk(c, { ...viewAlarm(state), ...(reading && { reading }) });
   });
 

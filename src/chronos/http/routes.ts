@@ -24,6 +24,8 @@ import {
   alarmListQuerySchema,
   alarmListSchema,
   alarmPatchSchema,
+  alarmPreviewRequestSchema,
+  alarmPreviewSchema,
   alarmViewSchema,
   fireListQuerySchema,
   fireListSchema,
@@ -64,6 +66,14 @@ export const CHRONOS_ROUTES = {
     credential: 'principal',
     body: alarmCreateSchema,
     data: alarmCreatedSchema,
+  },
+  previewAlarm: {
+    method: 'post',
+    path: '/v1/alarms/preview',
+    summary: 'when an alarm would fire; stores nothing',
+    credential: 'principal',
+    body: alarmPreviewRequestSchema,
+    data: alarmPreviewSchema,
   },
   listAlarms: {
     method: 'get',

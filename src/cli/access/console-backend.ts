@@ -34,6 +34,7 @@ import { chronometricAccess } from './chronometric.ts';
 import { alarmClient, userOf } from './chronos.ts';
 import { executorAdmin, executorClient } from './executor.ts';
 import { personClient, routerClient } from './router.ts';
+import { hoursOfUser } from './user-hours.ts';
 
 /** An available part, or the reason why it is unavailable. */
 function part<T>(make: () => T): Part<T> {
@@ -213,6 +214,7 @@ export function localBackend(
   });
   return {
     ...{ user, name, zone: machineZone(settings.TZ) ?? 'UTC', ringsOf, seriesOf },
+    hours: hoursOfUser(context),
     onHint: (listener) => onMachine(user, () => listener('machines')),
     alarms: part(() => alarmClient(context, name)),
     machines: part(() => routerClient(context)),

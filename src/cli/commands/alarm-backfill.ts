@@ -13,8 +13,8 @@ export type BackfillFlags = { from?: string; to?: string; zone?: string; yes?: b
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
 const DATE_AND_TIME = /^\d{4}-\d{2}-\d{2}[ T]\d{1,2}:\d{2}(:\d{2})?$/;
 
-/** An instant of the past: RFC 3339, or a date with or without a time in a zone. */
-function pastInstant(flag: string, text: string, zone: string): string {
+/** An instant, which may be in the past: RFC 3339, or a date with or without a time in a zone. */
+export function dateOrInstant(flag: string, text: string, zone: string): string {
   if (parseInstant(text) !== undefined) return text;
   const words = DATE.test(text) ? `${text} 00:00` : text;
   try {
@@ -31,8 +31,8 @@ export async function alarmBackfill(context: CliContext, flags: BackfillFlags, g
   const look = readerOf(context);
   const zone = flags.zone ?? look.zone;
   if (flags.from === undefined) throw new UsageError('--from is missing: the beginning of the time to backfill');
-  const from = pastInstant('--from', flags.from, zone);
-  const to = flags.to === undefined ? formatInstant(context.clock.now()) : pastInstant('--to', flags.to, zone);
+  const from = dateOrInstant('--from', flags.from, zone);
+  const to = flags.to === undefined ? formatInstant(context.clock.now()) : dateOrInstant('--to', flags.to, zone);
   const client = alarmClient(context);
   const id = await findAlarmId(client, given);
   const answer = await client.backfillAlarm(id, { from, to, ...(flags.yes ? { confirm_over: true } : {}) });

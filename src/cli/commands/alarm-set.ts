@@ -7,9 +7,9 @@ import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
 import { machineZone, zoneOf } from '../../kit/clock/zone.ts';
 import { readPhrase } from '../../kit/phrase/phrase.ts';
 import { PhraseError, type PhraseHours, type Reading } from '../../kit/phrase/reading.ts';
-import { seriesText, usesWallClock } from '../../kit/phrase/series-text.ts';
+import { repetitionText } from '../../kit/phrase/reading-text.ts';
+import { usesWallClock } from '../../kit/phrase/series-text.ts';
 import { SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
-import { recurrenceText } from '../../kit/recurrence/recurrence-text.ts';
 import { type AlarmCreated, setBySchema } from '../../wire/alarm.ts';
 import { fieldOf, memberOf, OWNER_FIELDS, SERIES_FIELDS, type SeriesField } from '../../wire/alarm-fields.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -17,6 +17,7 @@ import type { RawJson } from '../../wire/json.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
 import { checkChannels } from '../access/channels.ts';
 import { alarmClient } from '../access/chronos.ts';
+import { hoursOfUser } from '../access/user-hours.ts';
 import type { CliContext } from '../context.ts';
 import { CLEARABLE, type FieldFlags, FLAGGED_FIELDS, type FlaggedField, flagOf } from '../flags/alarm-flags.ts';
 import { durationFlag, fileFlag, jsonFlag, wholeNumberFlag } from '../flags/flags.ts';
@@ -233,7 +234,11 @@ export function alarmOf(
   return { alarm, ...(readIn !== undefined && { readIn }), ...(assumed !== undefined && { assumed }) };
 }
 
-const typedWhere = ({ clock, settings }: CliContext): Typed => ({ now: clock.now(), zone: machineZone(settings.TZ) });
+export const typedWhere = async (context: CliContext): Promise<Typed> => ({
+  now: context.clock.now(),
+  zone: machineZone(context.settings.TZ),
+  hours: await hoursOfUser(context)(),
+});
 
 /**
  * The author of a message: the logged-in user, or the name of `--as`. Below an agent there is no author, because the
@@ -279,18 +284,24 @@ export async function alarmSet(
   words: string | undefined,
 ): Promise<void> {
   const isWhen = words === undefined && flags.messageFile !== undefined;
-  const { alarm, readIn } = alarmOf(isWhen ? undefined : message, flags, typedWhere(context), isWhen ? message : words);
+  const given = isWhen ? ([undefined, message] as const) : ([message, words] as const);
+  const { alarm, readIn, assumed } = alarmOf(given[0], flags, await typedWhere(context), given[1]);
   await checkChannels(context, alarm.deliver);
   const created = await inFlags(alarmClient(context, personOf(context, flags)).createAlarm(alarm));
   if (alarm.holidays !== undefined) (await import('../access/calendars.ts')).useCalendars(context);
   const rings = ringsOf(created, alarm);
   const look = readerOf(context);
-  const written = alarm.rrule ?? alarm.cron_expr;
-  const every = written && ((alarm.rrule === undefined ? seriesText : recurrenceText)(written) ?? written);
-  const reading = readIn === undefined && every === undefined ? undefined : { zone: readIn, every, rings };
+  const { rrule, cron_expr: cron } = alarm;
+  const every = rrule === undefined ? cron && repetitionText({ cron }) : repetitionText({ rrule });
+  const reading = readIn === undefined && every === undefined ? undefined : { zone: readIn, every, rings, assumed };
   const shown = rings.map((at) => formatWithOffset(readIn ?? look.zone, at));
   context.out.result(
-    { ...created, ...(readIn !== undefined && { zone: readIn }), ...(reading && { rings: shown }) },
+    {
+      ...created,
+      ...(readIn !== undefined && { zone: readIn }),
+      ...(assumed !== undefined && { assumed }),
+      ...(reading && { rings: shown }),
+    },
     renderCreated(created, look, reading),
   );
 }
@@ -363,7 +374,7 @@ export function changesOf(flags: EditFlags, typed: Typed): AlarmPatchBody {
 }
 
 export async function alarmEdit(context: CliContext, flags: EditFlags, given: string): Promise<void> {
-  const changes = changesOf(flags, typedWhere(context));
+  const changes = changesOf(flags, await typedWhere(context));
   await checkChannels(context, changes.deliver);
   const client = alarmClient(context, personOf(context, flags));
   const alarm = await inFlags(client.patchAlarm(await findAlarmId(client, given), changes));

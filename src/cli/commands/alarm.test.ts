@@ -40,6 +40,31 @@ describe('reveille alarm set', () => {
     assert.deepEqual([json.next_fire_at, json.status, json.deduped], ['2036-06-15T08:10:00.000Z', 'active', false]);
   });
 
+  test('says how a series was read, and what the words left open', async () => {
+    const said = await house.run('alarm', 'set', 'x', 'every other monday', '--zone', 'Europe/Berlin');
+    assert.match(said, /^ {2}a series: every 2 weeks on Monday at 09:00$/m);
+    assert.match(said, /^ {2}fires in .*: Mon .* 09:00, then Mon .* 09:00, then Mon .* 09:00$/m);
+    assert.match(said, /^ {2}read in Europe\/Berlin, at 09:00, because no time was given$/m);
+  });
+
+  test('takes rules of RFC 5545, which an edit replaces', async () => {
+    const rule = 'RRULE:FREQ=MONTHLY;BYDAY=-1FR;BYHOUR=17;BYMINUTE=0;BYSECOND=0';
+    const id = await set('x', '--rrule', rule, '--zone', 'Europe/Berlin', '--label', 'month');
+    const { kind, rrule, timezone } = await house.client.getAlarm(id);
+    assert.deepEqual([kind, rrule, timezone], ['rrule', rule, 'Europe/Berlin']);
+    assert.match(
+      await house.run('alarm', 'show', 'month'),
+      /every month on the last Friday at 17:00, in Europe\/Berlin/,
+    );
+    const weekly = rule.replace('MONTHLY;BYDAY=-1FR', 'WEEKLY;INTERVAL=2;BYDAY=MO');
+    await house.run('alarm', 'edit', id, '--rrule', weekly);
+    const edited = await house.client.getAlarm(id);
+    assert.deepEqual([edited.rrule, edited.timezone], [weekly, 'Europe/Berlin']);
+    const { status, stderr } = await reveille(house.home.path, ['alarm', 'edit', id, '--cron', '@daily']);
+    assert.equal(status, 1);
+    assert.match(stderr, /--cron is only for kind "cron"; this alarm is "rrule"/);
+  });
+
   test('takes model, tools and channels, and refuses a channel that the user does not have', async () => {
     const words = ['--in', '1h', '--model', 'small', '--tools', 'm__price, m__note', '--deliver'];
     // Without data of a notifier on this computer, the names of its channels are not known.
@@ -285,6 +310,37 @@ describe('an alarm id', () => {
   });
 });
 
+describe('reveille alarm preview', () => {
+  const preview = (...words: string[]) => reveille(house.home.path, ['alarm', 'preview', ...words]);
+
+  test('prints the next fires and what a clock change does, and sets nothing', async () => {
+    const before = (await house.client.listAlarms({ limit: 500 })).count;
+    const words = ['every day at 2:30', '--zone', 'Europe/Berlin', '--from', '2036-03-29', '--count', '2'];
+    const { stdout } = await preview(...words);
+    assert.match(stdout, /^every day at 02:30 in Europe\/Berlin\n {2}Sat 29 Mar 2036 02:30 {2}in /);
+    assert.match(
+      stdout,
+      /\n {2}Sun 30 Mar 2036 03:00 .*\n {4}the clock skips 02:30 on this day: the first instant after\n$/,
+    );
+    const json = JSON.parse((await preview(...words, '--json')).stdout);
+    assert.equal(json.occurrences[1].local, '2036-03-30T03:00:00+02:00');
+    assert.equal((await house.client.listAlarms({ limit: 500 })).count, before);
+  });
+
+  test('refuses what could not be set, with the flag', async () => {
+    for (const [words, said] of [
+      [['tomorrow at 7'], /write "tomorrow at 7:00" or "tomorrow at 19:00"/],
+      [['--cron', '@every 1s'], /--cron must leave at least 10 seconds/],
+      [['every day at 9', '--count', '101'], /--count must be a whole number from 1 to 100/],
+      [['every day at 9', '--from', 'later'], /--from must be a date or an instant/],
+    ] as const) {
+      const { status, stderr } = await preview(...words);
+      assert.notEqual(status, 0);
+      assert.match(stderr, said);
+    }
+  });
+});
+
 describe('reveille alarm edit', () => {
   test('changes the named members, removes the cleared ones, and keeps the rest', async () => {
     const id = await set('before', '--in', '1h', '--label', 'old', '--jitter', '5s', '--payload', '{"n":1.0}');
@@ -319,7 +375,7 @@ describe('reveille alarm edit', () => {
     ];
     const series = await set('y', '--cron', '@daily');
     const foreign = await house.attempt(['alarm', 'edit', series, '--in', '20m']);
-    assert.equal(foreign.stderr, 'error: --in is only for kind "once"; this alarm is "cron", omit --in\n');
+    assert.equal(foreign.stderr, 'error: --in is only for kind "once"; this alarm is "cron", omit --in, or set a new alarm\n');
     for (const [words, status, said] of cases) {
       const outcome = await house.attempt(['alarm', 'edit', id, ...words]);
       assert.equal(outcome.status, status, `${words.join(' ')}: ${outcome.stderr}`);

@@ -23,6 +23,7 @@ import { NO_PROFILE, type ProfileReading, unreadable } from '../../chronometric/
 import { formatTimeOfDay, formatWindow } from '../../chronometric/profile/time-of-day.ts';
 import { machineZone } from '../../kit/clock/zone.ts';
 import { writePrivateFile } from '../../kit/identity/private-file.ts';
+import { DEFAULT_HOURS } from '../../kit/phrase/reading.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
 import { DAYS } from '../../wire/chronometric-vocabulary.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -88,6 +89,7 @@ function rowsOf({ profile, usual, declared }: ProfileReading, own: string | unde
     ...ofDay('chronometric', usual),
     ...overrides.filter(({ line }) => line !== undefined),
     row('chronometric.logical_day_start', formatTimeOfDay(profile.logicalDayStart)),
+    row('chronometric.usual_time_local', formatTimeOfDay(profile.usualTime ?? DEFAULT_HOURS.usual)),
     ...(windows.length > 0 ? windows : [row('chronometric.protected_windows', 'none')]),
     row('chronometric.session_overlap_policy', profile.overlapPolicy),
     row('chronometric.calendar_phase', orNotSaid(profile.calendarPhase)),

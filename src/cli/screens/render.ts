@@ -12,7 +12,7 @@ import {
 import { seriesText, shortSeriesText, usesWallClock } from '../../kit/phrase/series-text.ts';
 import { recurrenceText } from '../../kit/recurrence/recurrence-text.ts';
 import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
-import type { AlarmCreated, AlarmView, FireView } from '../../wire/alarm.ts';
+import type { AlarmCreated, AlarmPreview, AlarmView, FireView } from '../../wire/alarm.ts';
 import { type FieldsWith, type FieldType, fieldOf, OWNER_FIELDS } from '../../wire/alarm-fields.ts';
 import { plainError } from '../../wire/fire.ts';
 import { columns, counted, fit, pad, table, textWidth, wrap } from './columns.ts';
@@ -75,12 +75,13 @@ export function instantText(text: string, look: Reader): string {
 
 /**
  * How a new alarm's time was understood: its next instants, starting with the alarm's own. `zone` is missing when the
- * schedule has none; `every` is the rhythm of a series.
+ * schedule has none; `every` is the rhythm of a series, `assumed` what the words left open.
  */
 export type FiresRead = {
   readonly zone?: string | undefined;
   readonly every?: string | undefined;
   readonly rings: readonly number[];
+  readonly assumed?: string | undefined;
 };
 
 /** The output of `alarm set`. */
@@ -90,11 +91,30 @@ export function renderCreated(created: AlarmCreated, look: Reader, reading?: Fir
   const lines = [`${done} ${look.paint('bold', id)}`];
   if (next === undefined) return [...lines, `${INDENT}it is ${status}`];
   if (reading === undefined) return [...lines, `${INDENT}fires ${instantText(next, look)}`];
-  const { zone, every } = reading;
+  const { zone, every, assumed } = reading;
   const rings = reading.rings.map((at) => calendarTime(at, { now: look.now, zone: zone ?? look.zone }));
   if (every !== undefined) lines.push(`${INDENT}a series: ${every}`);
   lines.push(`${INDENT}fires ${fromNow(instant(next), look.now)}: ${rings.join(', then ')}`);
-  return zone === undefined ? lines : [...lines, `${INDENT}read in ${zone}`];
+  return zone === undefined
+    ? lines
+    : [...lines, `${INDENT}read in ${zone}${assumed === undefined ? '' : `, ${assumed}`}`];
+}
+
+/** The output of `alarm preview`: the occurrences, among them those that a calendar excludes. */
+export function renderPreview(preview: AlarmPreview & { assumed?: string }, look: Reader): string[] {
+  const { text, timezone: zone, occurrences, left_out = [], notes, assumed } = preview;
+  const lines = [
+    ...occurrences.map(({ at, note }) => ({ at: instant(at), note, distance: fromNow(instant(at), look.now) })),
+    ...left_out.map(({ at, note }) => ({ at: instant(at), note, distance: '-' })),
+  ].sort((one, other) => one.at - other.at);
+  const rows = lines.map(({ at, distance }) => [calendarTime(at, { now: look.now, zone }), distance]);
+  const aside = (note: string) => `${INDENT}${look.paint('dim', note)}`;
+  const dates = columns(rows, look.width - INDENT.length).flatMap((row, at) => {
+    const { note } = lines[at]!;
+    return [`${INDENT}${row}`, ...(note === undefined ? [] : [`${INDENT}${aside(note)}`])];
+  });
+  const said = [assumed, ...notes].filter((note) => note !== undefined);
+  return [text, ...(dates.length === 0 ? [`${INDENT}no fire`] : dates), ...said.map(aside)];
 }
 
 /** `in 10 h` of `in 10 h 27 min`: the next column has the clock time. */

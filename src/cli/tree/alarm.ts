@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import type { AlarmAction, ListFlags } from '../commands/alarm.ts';
 import type { BackfillFlags } from '../commands/alarm-backfill.ts';
+import type { PreviewFlags } from '../commands/alarm-preview.ts';
 import type { EditFlags, SetFlags } from '../commands/alarm-set.ts';
 import type { WatchFlags } from '../commands/alarm-watch.ts';
 import { FLAGGED_FIELDS, type FlaggedField, fieldOptions } from '../flags/alarm-flags.ts';
@@ -16,20 +17,34 @@ const FIRST_FIELDS = ['ends_at', 'max_fires', 'label', 'conversation_id'] as con
 const LIMITS = ['max_failures', 'max_lateness_seconds', 'jitter_seconds'] as const satisfies FlaggedField[];
 const OTHER_FIELDS = FLAGGED_FIELDS.filter((name) => !([...FIRST_FIELDS, ...LIMITS] as string[]).includes(name));
 
-function alarmOptions(command: Command): Command {
-  command
+function timeOptions(command: Command): Command {
+  return command
     .option('--in <duration>', 'fire after this long: 90s, 1h30m, "2 hours"')
     .option('--at <instant>', 'fire at this time: "tomorrow 9am", 2026-12-01T09:00, 2026-12-01T09:00:00Z')
     .option('--cron <expression>', 'fire on a schedule: "0 9 * * 1-5", @hourly, "@every 90s"')
     .option('--rrule <rules>', 'fire by rules of RFC 5545: "RRULE:FREQ=WEEKLY;INTERVAL=2;BYDAY=MO"')
     .option('--zone <name>', "time zone in which times are read, such as Europe/Berlin (default: this machine's)");
-  addFields(command, FIRST_FIELDS)
+}
+
+function alarmOptions(command: Command): Command {
+  addFields(timeOptions(command), FIRST_FIELDS)
     .option('--payload <json>', 'JSON that is delivered unchanged')
     .option('--payload-file <file>', 'the payload from a file; - reads standard input')
     .option('--message-file <file>', 'the message from a file, unchanged; - reads standard input');
   addFields(command, LIMITS).option('--as <name>', 'name of the author of the message (default: the logged-in user)');
   return addFields(command, OTHER_FIELDS);
 }
+
+/** Fields that change when an alarm fires. */
+const PREVIEWED = [
+  ...(['ends_at', 'max_fires', 'holidays', 'jitter_seconds', 'catch_up', 'catch_up_window_seconds'] as const),
+  ...(['overlap', 'pause_on_failure', 'max_lateness_seconds'] as const),
+] satisfies FlaggedField[];
+
+const previewOptions = (command: Command) =>
+  addFields(timeOptions(command), PREVIEWED)
+    .option('--count <n>', 'how many fires to show, 1 to 100 (default: 10)')
+    .option('--from <instant>', 'fires from this date or time on (default: now)');
 
 const setOptions = (command: Command) =>
   alarmOptions(command).option('--key <text>', 'idempotency key: a repeated command sets no second alarm');
@@ -91,6 +106,17 @@ export function addAlarm(program: Command): void {
     options: setOptions,
     run: async (context, flags, [message, when]) =>
       (await import('../commands/alarm-set.ts')).alarmSet(context, flags, message, when),
+  });
+  addCommand<PreviewFlags>(alarm, {
+    usage: 'preview [when]',
+    summary: 'show when an alarm would fire, without setting it',
+    examples: [
+      'reveille alarm preview "every other monday at 10"',
+      'reveille alarm preview "every weekday at 2:30" --zone Europe/Berlin --from 2027-03-26 --count 5',
+    ],
+    options: previewOptions,
+    run: async (context, flags, [when]) =>
+      (await import('../commands/alarm-preview.ts')).alarmPreview(context, flags, when),
   });
   addCommand<ListFlags>(alarm, {
     usage: 'list',

@@ -25,6 +25,7 @@ import { VERSION } from '../../wire/version.ts';
 import { eachKey } from '../access/chronos.ts';
 import { executorAdminAt } from '../access/executor.ts';
 import { ensureCredential } from '../access/router.ts';
+import { hoursOfUser } from '../access/user-hours.ts';
 import { APPROVER_VARIABLES } from '../approver/approver-key.ts';
 import { ensureApprover } from '../approver/statements.ts';
 import type { CliContext } from '../context.ts';
@@ -195,7 +196,8 @@ async function startOwnChronosd(
 ): Promise<RunningChronos> {
   const config = parseChronosConfig({ ...settings, CHRONOS_ROUTER_WAKE_URL: `${routerUrl}/internal/wake` });
   const log = await context.log('chronosd', 'error');
-  return namingPort('chronosd', () => startChronos({ config, clock: context.clock, log, onFire, startAfter }));
+  const hours = hoursOfUser(context);
+  return namingPort('chronosd', () => startChronos({ config, clock: context.clock, log, onFire, startAfter, hours }));
 }
 
 async function startOwnExecutor(

@@ -22,7 +22,7 @@ import { scheduleText, seconds } from '../alarm-text.ts';
 import { csrfField, type Page, pageHead } from '../page.ts';
 import { field, type Redirect, type RequestContext, there } from '../request-context.ts';
 import { type Html, NOTHING, shown } from '../shown.ts';
-import { echo, firesRead, type LocalContext, readTyped, refusal, scheduleOf } from '../times.ts';
+import { echo, firesRead, readTyped, refusal, scheduleOf, type TypedContext } from '../times.ts';
 
 type Fields = typeof ALARM_FIELDS;
 type FormField = FieldsWith<{ form: object }>;
@@ -79,6 +79,14 @@ function textOf(type: FieldType, value: unknown): string {
   return type === 'switch' ? 'on' : String(value);
 }
 
+/** A request, with the hours that a typed time leaves open. */
+type TypedRequest = Omit<RequestContext, 'here'> & { readonly here: TypedContext };
+
+const typed = async (context: RequestContext): Promise<TypedRequest> => ({
+  ...context,
+  here: { ...context.here, hours: await context.backend.hours?.() },
+});
+
 type Form = {
   readonly action: string;
   readonly title: string;
@@ -131,7 +139,7 @@ ${complaint === undefined ? NOTHING : html`<p class="notice bad" role="alert">${
 ${csrfField(session.csrf)}${form.key === undefined ? NOTHING : html`<input type="hidden" name="key" value="${form.key}">`}
 <div class="field"><label for="message">Message</label>
 <textarea id="message" name="message" rows="4" required aria-describedby="message-hint">${raw('\n')}${draft.message ?? ''}</textarea><p class="hint" id="message-hint">The agent reads this text when the alarm fires.</p></div>
-<div class="field"><label for="when">When</label><input id="when" name="when" value="${draft.when ?? ''}" autocomplete="off"${edited ? '' : raw(' required')} placeholder="tomorrow 9am" aria-describedby="when-hint reading"><p class="hint" id="when-hint">For example <em>in 2 hours</em>, <em>tomorrow 9am</em>, <em>every weekday at 9:00</em>, or five cron fields.</p>${now}
+<div class="field"><label for="when">When</label><input id="when" name="when" value="${draft.when ?? ''}" autocomplete="off"${edited ? '' : raw(' required')} placeholder="tomorrow 9am" aria-describedby="when-hint reading"><p class="hint" id="when-hint">For example <em>in 2 hours</em>, <em>tomorrow 9am</em>, <em>every other monday at 10</em>, five cron fields, or a rule such as <em>RRULE:FREQ=…</em>.</p>${now}
 <div id="reading" aria-live="polite">${form.reading ?? NOTHING}</div></div>
 ${line('label', draft)}
 <details${isOpen ? raw(' open') : ''}><summary>More options</summary>
@@ -154,12 +162,15 @@ const newForm = (draft: Draft, more: Partial<Form> = {}): Form => ({
 export async function newAlarmScreen(context: RequestContext): Promise<Page> {
   const like = context.query.get('like');
   if (like === null) return formPage(context, newForm({}));
-  return formPage(context, newForm(draftFrom(await there(context.backend.alarms).getAlarm(like))));
+  const alarm = await there(context.backend.alarms).getAlarm(like);
+  // The time of an alarm that fires once is not that of its copy.
+  const when = (alarm.rrule ?? alarm.cron_expr)?.replace(/\s+/g, ' ');
+  return formPage(context, newForm({ ...draftFrom(alarm), ...(when && { when, zone: alarm.timezone ?? 'UTC' }) }));
 }
 
 /** `alarms/reading`: how a typed time is read, for the script. */
 export async function readingScreen(context: RequestContext): Promise<Page> {
-  const { query, backend, here } = context;
+  const { query, backend, here } = await typed(context);
   const main = () => {
     const when = query.get('when')?.trim() ?? '';
     if (when === '') return NOTHING;
@@ -192,14 +203,14 @@ function payloadOf(text: string): RawJson {
   }
 }
 
-function instantIn(title: string, text: string, draft: Draft, here: LocalContext): string {
+function instantIn(title: string, text: string, draft: Draft, here: TypedContext): string {
   const reading = readTyped(text, draft.zone, here);
   if (reading.kind === 'instant' && reading.assumed === undefined) return formatInstant(reading.at);
   throw new ReveilleError('invalid_request', `${title} must be a time such as 2026-12-31 18:00`);
 }
 
 /** The value in a control. @throws ReveilleError `invalid_request` naming the field */
-function valueIn(name: FormField, draft: Draft, here: LocalContext): unknown {
+function valueIn(name: FormField, draft: Draft, here: TypedContext): unknown {
   const text = draft[controlOf(name)];
   const { type, least = 0 } = fieldOf(name);
   if (text === undefined) return type === 'message' ? '' : undefined;
@@ -229,20 +240,27 @@ function valueIn(name: FormField, draft: Draft, here: LocalContext): unknown {
 type Members = Pick<AlarmCreateBody, FormField>;
 
 /** The members of the alarm without its time. @throws ReveilleError `invalid_request` naming the field */
-function membersOf(draft: Draft, { here }: RequestContext): Members {
+function membersOf(draft: Draft, { here }: TypedRequest): Members {
   const members = FORM_FIELDS.map((name) => [name, valueIn(name, draft, here)]);
   return Object.fromEntries(members) as Members;
 }
+
+/** Titles by the names in chronosd's errors. A name of one word counts only at the beginning, where it is a field. */
+const TITLES = new Map<string, string>(
+  FORM_FIELDS.filter((name) => fieldOf(name).type !== 'switch').map((name) => [name, titleOf(name)]),
+);
+const NAMED = /"(?:[^"\\]|\\.)*"|^\w+|\b[a-z]+(?:_[a-z]+)+\b/g;
+const withTitles = (message: string) => message.replace(NAMED, (name) => TITLES.get(name) ?? name);
 
 function complaintOf(thrown: unknown): string | undefined {
   if (thrown instanceof PhraseError) return thrown.problem;
   const isTheirs =
     thrown instanceof ReveilleError && ['invalid_request', 'conflict', 'rate_limited'].includes(thrown.code);
-  return isTheirs ? thrown.message : undefined;
+  return isTheirs ? withTitles(thrown.message) : undefined;
 }
 
 /** The form with its content, the reading of its time, and the error. */
-function again(context: RequestContext, form: Form, thrown?: unknown): Page {
+function again(context: TypedRequest, form: Form, thrown?: unknown): Page {
   const { when, zone } = form.draft;
   const { backend, here } = context;
   let reading = NOTHING;
@@ -257,7 +275,8 @@ function again(context: RequestContext, form: Form, thrown?: unknown): Page {
 }
 
 /** `POST alarms/new`. */
-export async function setAlarm(context: RequestContext): Promise<Page | Redirect> {
+export async function setAlarm(request: RequestContext): Promise<Page | Redirect> {
+  const context = await typed(request);
   const draft = draftOf(context);
   const key = field(context, 'key') ?? randomSecret(12);
   const form = newForm(draft, { key });
@@ -312,7 +331,7 @@ const KIND_REFUSALS: Readonly<Record<AlarmKind, string>> = {
 function changesOf(
   alarm: AlarmView,
   draft: Draft,
-  context: RequestContext,
+  context: TypedRequest,
 ): { changes: AlarmPatchBody; back: AlarmPatchBody } {
   const was = draftFrom(alarm);
   const members = membersOf(draft, context);
@@ -335,7 +354,8 @@ function changesOf(
 }
 
 /** `POST alarms/{id}/edit`. */
-export async function editAlarm(context: RequestContext): Promise<Page | Redirect> {
+export async function editAlarm(request: RequestContext): Promise<Page | Redirect> {
+  const context = await typed(request);
   const alarms = there(context.backend.alarms);
   const { id = '' } = context.params;
   const alarm = await alarms.getAlarm(id);

@@ -18,7 +18,7 @@ import { generateKey } from '../../../src/kit/identity/keys.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import type { ReadKeys } from '../../../src/router/client.ts';
 import type { EnrolledKey } from '../../../src/wire/agent.ts';
-import type { AlarmCreated, AlarmView, FireView } from '../../../src/wire/alarm.ts';
+import type { AlarmCreated, AlarmPreview, AlarmView, FireView } from '../../../src/wire/alarm.ts';
 
 export const TRANSPORT = 'transport-token-canary';
 export const ADMIN = 'admin-token-canary-01';
@@ -27,7 +27,8 @@ export const SECRET = 'principal-secret-canary';
 export type Answer = { status: number; headers: Headers; text: string; ok: boolean; data: Data; error: Failure };
 /** Any member of any answer; the assertion that reads one checks that it exists. */
 export type Data = AlarmCreated &
-  AlarmView & {
+  AlarmView &
+  Pick<AlarmPreview, 'occurrences' | 'notes'> & {
     alarms: AlarmView[];
     fires: FireView[];
     agents: EnrolledKey[];

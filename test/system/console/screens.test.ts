@@ -184,6 +184,48 @@ describe('the screens of the console', () => {
     await plain.context.close();
   });
 
+  test('a rule and a time without an hour are echoed, set, duplicated and edited', async () => {
+    const plain = await browser.open({ width: 1024, script: false });
+    const { page: form } = plain;
+    const reading = async () => (await form.textContent('#reading')) ?? '';
+    await form.goto(await installation.address());
+    await form.waitForURL(/\/upcoming$/);
+    await form.click('.top nav >> text=Alarms');
+    await form.click('text=New alarm');
+    await form.fill('#message', 'Pay the rent');
+    await form.fill('#when', 'at sunset');
+    await form.click('text=Preview');
+    assert.match(await reading(), /differs each day and place.*at 18:00/s);
+    await form.fill('#when', 'every other monday');
+    await form.click('text=Preview');
+    assert.match(
+      await reading(),
+      /Mon .* 09:00.*Europe\/Berlin.*every 2 weeks on Monday at 09:00.*because no time was given/s,
+    );
+    await form.click('text=More options');
+    await form.fill('#holidays', 'none-such');
+    await form.click('text=Create alarm');
+    assert.match((await form.textContent('[role=alert]')) ?? '', /Holidays must name an installed calendar/);
+    await form.fill('#holidays', '');
+    await form.selectOption('#overlap', 'skip');
+    await form.click('text=Create alarm');
+    assert.match((await form.textContent('main .detail')) ?? '', /every 2 weeks on Monday at 09:00/);
+    await form.click('#act-copy');
+    assert.match(await form.inputValue('#when'), /^DTSTART:\d{8}T090000 RRULE:FREQ=WEEKLY;INTERVAL=2;BYDAY=MO/);
+    assert.deepEqual([await form.inputValue('#overlap'), await form.inputValue('#zone')], ['skip', 'Europe/Berlin']);
+    await form.click('text=Create alarm');
+    assert.match((await form.textContent('main .detail')) ?? '', /every 2 weeks on Monday at 09:00/);
+    await form.click('#act-edit');
+    await form.fill('#when', 'every monday at 10:00');
+    await form.click('text=Save');
+    assert.match((await form.textContent('[role=alert]')) ?? '', /repeats by rules.*create a new alarm/);
+    await form.fill('#when', 'RRULE:FREQ=MONTHLY;BYDAY=-1FR;BYHOUR=17;BYMINUTE=0;BYSECOND=0');
+    await form.selectOption('#overlap', 'allow');
+    await form.click('text=Save');
+    assert.match((await form.textContent('main .detail')) ?? '', /every month on the last Friday at 17:00/);
+    await plain.context.close();
+  });
+
   test('former addresses redirect to the new ones', async () => {
     for (const [former, path] of [
       ['ahead', 'upcoming'],

@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { alarmPreviewRequestSchema } from '../../wire/alarm.ts';
+import { parseOrThrow } from '../../wire/validate.ts';
+import { installHolidays } from './holidays.ts';
+import { previewAlarm } from './preview.ts';
+import { LIMITS, NOW } from './testing/alarm-state.ts';
+
+const BERLIN = 'Europe/Berlin';
+const DAY_MS = 86_400_000;
+
+const preview = (body: Record<string, unknown>, now = NOW) =>
+  previewAlarm(parseOrThrow(alarmPreviewRequestSchema, body), { now, limits: LIMITS });
+
+const shown = (body: Record<string, unknown>, now = NOW) =>
+  preview(body, now).occurrences.map(({ local, note }) => (note === undefined ? local : `${local} ${note}`));
+
+test('a preview has the next occurrences, in UTC and in the zone', () => {
+  const answer = preview({ when: 'every other monday at 10', timezone: BERLIN, count: 2 });
+  assert.deepEqual(answer, {
+    kind: 'rrule',
+    text: 'every 2 weeks on Monday at 10:00 in Europe/Berlin',
+    timezone: BERLIN,
+    reading: {
+      text: 'every 2 weeks on Monday at 10:00 in Europe/Berlin',
+      timezone: BERLIN,
+      next: ['2026-06-22T10:00:00+02:00', '2026-07-06T10:00:00+02:00', '2026-07-20T10:00:00+02:00'],
+    },
+    occurrences: [
+      { at: '2026-06-22T08:00:00.000Z', local: '2026-06-22T10:00:00+02:00' },
+      { at: '2026-07-06T08:00:00.000Z', local: '2026-07-06T10:00:00+02:00' },
+    ],
+    notes: [],
+  });
+  assert.equal(preview({ kind: 'cron', cron_expr: '@daily' }).occurrences.length, 10);
+});
+
+test('one time is its only occurrence', () => {
+  const { kind, text, occurrences, notes } = preview({ when: 'tomorrow 9am', timezone: BERLIN });
+  assert.deepEqual([kind, text, notes], ['once', 'Tue 16 Jun 09:00 in Europe/Berlin', []]);
+  assert.deepEqual(
+    occurrences.map(({ local }) => local),
+    ['2026-06-16T09:00:00+02:00'],
+  );
+});
+
+test('a time that the clock skips or repeats has a note', () => {
+  const spring = Date.UTC(2027, 2, 27);
+  const daily = { kind: 'cron', cron_expr: '30 2 * * *', timezone: BERLIN, count: 3 };
+  assert.deepEqual(shown(daily, spring), [
+    '2027-03-27T02:30:00+01:00',
+    '2027-03-28T03:00:00+02:00 the clock skips 02:30 on this day: the first instant after',
+    '2027-03-29T02:30:00+02:00',
+  ]);
+  const rule = 'DTSTART:20270301T023000\nRRULE:FREQ=DAILY;INTERVAL=3';
+  assert.deepEqual(shown({ kind: 'rrule', rrule: rule, timezone: BERLIN, count: 2 }, spring), [
+    '2027-03-28T03:00:00+02:00 the clock skips 02:30 on this day: the first instant after',
+    '2027-03-31T02:30:00+02:00',
+  ]);
+  const named = rule.replace('DTSTART', `DTSTART;TZID=${BERLIN}`);
+  assert.match(shown({ kind: 'rrule', rrule: named, timezone: BERLIN, count: 1 }, spring)[0]!, /the clock skips 02:30/);
+  assert.deepEqual(shown({ ...daily, count: 2 }, Date.UTC(2027, 9, 30, 12)), [
+    '2027-10-31T02:30:00+02:00 the clock shows 02:30 twice on this day: the first',
+    '2027-11-01T02:30:00+01:00',
+  ]);
+  // A schedule of every hour follows real time: 03:00 is its own time.
+  assert.deepEqual(shown({ kind: 'cron', cron_expr: '0 * * * *', timezone: BERLIN, count: 2 }, Date.UTC(2027, 2, 28)), [
+    '2027-03-28T03:00:00+02:00',
+    '2027-03-28T04:00:00+02:00',
+  ]);
+});
+
+test('the first instant can be later, and the occurrences before it count', () => {
+  const daily = { kind: 'cron', cron_expr: '0 9 * * *', count: 2 };
+  assert.deepEqual(shown({ ...daily, from: '2026-07-01T09:00:00Z' }), [
+    '2026-07-01T09:00:00+00:00',
+    '2026-07-02T09:00:00+00:00',
+  ]);
+  const limited = preview({ ...daily, from: '2026-06-17T00:00:00Z', max_fires: 3 });
+  assert.deepEqual(
+    limited.occurrences.map(({ local }) => local),
+    ['2026-06-17T09:00:00+00:00'],
+  );
+  assert.deepEqual(limited.notes, ['the series ends after these']);
+});
+
+test('occurrences that a calendar excludes are named', (t) => {
+  const day = Date.UTC(2026, 5, 17) / DAY_MS;
+  t.after(installHolidays({ daysOf: () => [day], names: () => ['club'] }));
+  const { occurrences, left_out } = preview({ kind: 'cron', cron_expr: '0 9 * * *', holidays: 'club', count: 2 });
+  assert.deepEqual(
+    occurrences.map(({ local }) => local),
+    ['2026-06-15T09:00:00+00:00', '2026-06-16T09:00:00+00:00'],
+  );
+  assert.deepEqual(left_out, [
+    {
+      at: '2026-06-17T09:00:00.000Z',
+      local: '2026-06-17T09:00:00+00:00',
+      note: 'excluded by the calendar club',
+    },
+  ]);
+});
+
+test('other fields are described', () => {
+  const { notes } = preview({
+    ...{ kind: 'cron', cron_expr: '@hourly', jitter_seconds: 300, catch_up: 'all', catch_up_window_seconds: 7200 },
+    ...{ overlap: 'skip', pause_on_failure: true, max_lateness_seconds: 900 },
+  });
+  assert.deepEqual(notes, [
+    'each fires up to 5 min later, by its jitter',
+    'after downtime, all overdue occurrences fire',
+    'an occurrence that is overdue by more than 2 h is missed',
+    'an occurrence is skipped while an earlier turn runs',
+    'the series pauses when a fire or its turn fails',
+    'an occurrence that is later than 15 min is missed',
+  ]);
+});
+
+test('an alarm that could not be set has no preview', () => {
+  assert.throws(() => preview({ when: 'tomorrow 9am' }), /needs timezone/);
+  assert.throws(() => preview({ kind: 'cron', cron_expr: '0 0 30 2 *' }), /no date ever matches/);
+  assert.throws(() => preview({ kind: 'cron', cron_expr: '@every 1s' }), /at least 10 seconds/);
+  assert.throws(() => preview({ kind: 'cron', cron_expr: '@daily', count: 101 }), /count must be at most 100/);
+});
