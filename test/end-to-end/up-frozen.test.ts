@@ -87,6 +87,7 @@ const FOR_THE_EXECUTOR = [
 ];
 /** Ends by itself without a daemon. */
 const WITHOUT_A_DAEMON = [
+  'alarm preview tomorrow',
   'calendar add office receipt.json',
   'calendar list',
   'calendar remove office',

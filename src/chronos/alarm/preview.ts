@@ -39,13 +39,13 @@ function wallSeries({ cronExpr, anchor, kind, options }: Alarm, timezone: string
   }
 }
 
-/** What a clock change does to an occurrence. @param walls its series by wall times */
-function clockNote(at: number, timezone: string, walls: Schedule): string | undefined {
+/** What a clock change does to an occurrence. @param unchanged its series on a calendar without clock changes */
+function clockNote(at: number, timezone: string, unchanged: Schedule): string | undefined {
   const offset = offsetAt(timezone, at);
   const wall = at + offset;
   const before = offsetAt(timezone, at - 1);
-  if (before < offset && walls.next(wall - 1) !== wall) {
-    const skipped = walls.latest(at + before - 1, wall - 1);
+  if (before < offset && unchanged.next(wall - 1) !== wall) {
+    const skipped = unchanged.latest(at + before - 1, wall - 1);
     if (skipped) return `the clock skips ${clock(skipped.at)} on this day: the first instant after`;
   }
   const others = [offsetAt(timezone, at - DAY_MS), offsetAt(timezone, at + DAY_MS)].map((other) => wall - other);
@@ -121,7 +121,7 @@ export function previewAlarm(
   const counted = { ...alarm, scheduledFires: firedBefore(alarm, now, after + 1) };
   const found = nextInstants(counted, after, count + 1);
   const shown = found.slice(0, count);
-  const walls = alarm.kind === 'once' ? undefined : wallSeries(alarm, timezone);
+  const unchanged = alarm.kind === 'once' ? undefined : wallSeries(alarm, timezone);
   const previewed = (at: number, note: string | undefined): PreviewedOccurrence => ({
     ...{ at: formatInstant(at), local: formatWithOffset(timezone, at) },
     ...(note !== undefined && { note }),
@@ -136,7 +136,7 @@ export function previewAlarm(
     text: reading?.text ?? readingText(storedReading(alarm, timezone), now),
     timezone,
     ...(reading && { reading }),
-    occurrences: shown.map((at) => previewed(at, walls && clockNote(at, timezone, walls))),
+    occurrences: shown.map((at) => previewed(at, unchanged && clockNote(at, timezone, unchanged))),
     ...(holidays !== undefined && {
       left_out: excluded.map((at) => previewed(at, `excluded by the calendar ${holidays}`)),
     }),

@@ -100,7 +100,7 @@ export function renderCreated(created: AlarmCreated, look: Reader, reading?: Fir
     : [...lines, `${INDENT}read in ${zone}${assumed === undefined ? '' : `, ${assumed}`}`];
 }
 
-/** The output of `alarm preview`: the occurrences, among them those that a calendar excludes. */
+/** The output of `alarm preview`: the occurrences, with the excluded ones. */
 export function renderPreview(preview: AlarmPreview & { assumed?: string }, look: Reader): string[] {
   const { text, timezone: zone, occurrences, left_out = [], notes, assumed } = preview;
   const lines = [
