@@ -375,7 +375,10 @@ describe('reveille alarm edit', () => {
     ];
     const series = await set('y', '--cron', '@daily');
     const foreign = await house.attempt(['alarm', 'edit', series, '--in', '20m']);
-    assert.equal(foreign.stderr, 'error: --in is only for kind "once"; this alarm is "cron", omit --in, or set a new alarm\n');
+    assert.equal(
+      foreign.stderr,
+      'error: --in is only for kind "once"; this alarm is "cron", omit --in, or set a new alarm\n',
+    );
     for (const [words, status, said] of cases) {
       const outcome = await house.attempt(['alarm', 'edit', id, ...words]);
       assert.equal(outcome.status, status, `${words.join(' ')}: ${outcome.stderr}`);
