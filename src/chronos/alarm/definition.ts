@@ -23,7 +23,7 @@ import { requireCalendar } from './holidays.ts';
 import { encodeOptions, isSameOption, optionsOf } from './options.ts';
 import { releaseWaiting } from './policies.ts';
 import { DEFAULT_TIMEZONE, nextOccurrence, onlyOccurrence, seriesOf } from './series.ts';
-import { type WordHours, withNewTime, withTime, withTimeOf } from './when.ts';
+import { READ_FROM_WORDS, type WordHours, withNewTime, withTime, withTimeOf } from './when.ts';
 
 /** Limits of the service. */
 export type DefinitionLimits = {
@@ -199,8 +199,6 @@ export function firstOccurrence(alarm: Alarm, now: number, limits: DefinitionLim
 
 /** The columns that are compared by value; {@link differingFields} has the rules for the others. */
 const COMPARED = DEFINED.filter(({ name }) => !['idempotency_key', 'fire_at', 'timezone'].includes(name));
-/** What follows from a time in words. */
-const READ_FROM_WORDS: readonly string[] = ['kind', ...TIME_FIELDS];
 
 /**
  * The fields in which two definitions differ, by their wire names. Two alarms with the same `delay_seconds`, or with the
@@ -215,7 +213,7 @@ export function differingFields(one: Alarm, other: Alarm): string[] {
   const bothAbsolute = one.delaySeconds === null && other.delaySeconds === null;
   if (bothAbsolute && one.fireAt !== other.fireAt) names.push('fire_at');
   const sameWords = options.when !== undefined && options.when === others.when;
-  return sameWords ? names.filter((name) => !READ_FROM_WORDS.includes(name)) : names;
+  return sameWords ? names.filter((name) => !READ_FROM_WORDS.some((read) => read === name)) : names;
 }
 
 /** Text that reaches the agent in the name of the person or agent that set the alarm. */

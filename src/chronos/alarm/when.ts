@@ -13,13 +13,13 @@ import { optionsOf } from './options.ts';
 import { DEFAULT_TIMEZONE, seriesOf } from './series.ts';
 
 /** The fields that a time in words stands for. */
-const TIME_FIELDS = ['kind', 'delay_seconds', 'fire_at', 'cron_expr', 'rrule'] as const;
+export const READ_FROM_WORDS = ['kind', 'delay_seconds', 'fire_at', 'cron_expr', 'rrule'] as const;
 
 /** When words are read, and the hours that they leave open. */
 export type WordHours = PhraseHours;
 export type WordContext = { readonly now: number; readonly hours?: WordHours | undefined };
 
-type TimeFields = Pick<AlarmCreate, (typeof TIME_FIELDS)[number] | 'timezone'>;
+type TimeFields = Pick<AlarmCreate, (typeof READ_FROM_WORDS)[number] | 'timezone'>;
 
 const invalid = (message: string, cause?: Error) =>
   new ReveilleError('invalid_request', message, cause === undefined ? {} : { cause });
@@ -47,7 +47,7 @@ function fieldsOf(reading: Reading): TimeFields {
 }
 
 function refuseContradiction(input: Partial<AlarmCreate>): void {
-  const other = TIME_FIELDS.find((name) => input[name] !== undefined);
+  const other = READ_FROM_WORDS.find((name) => input[name] !== undefined);
   if (other !== undefined) throw invalid(`when and ${other} both give a time; omit ${other}`);
 }
 
