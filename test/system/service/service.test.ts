@@ -236,7 +236,7 @@ describe('reveille service under systemd', { skip }, () => {
     const isInhibited = async () =>
       (await system.run('env', SYSTEM_BUS, 'systemd-inhibit', '--list', '--no-pager')).stdout;
     const isHeld = async () => /Reveille .*sleep:idle:handle-lid-switch/.test(await isInhibited());
-    await must('alarm', 'set', 'held awake for', '--in', '8s', '--wake-computer');
+    await must('alarm', 'set', 'held awake for', '--in', '20s', '--wake-computer');
     await eventually('the inhibitor is active', isHeld);
     const holder = /^Reveille +\d+ +\S+ +(\d+)/m.exec(await isInhibited())![1]!;
     await system.run('kill', '-9', holder);
