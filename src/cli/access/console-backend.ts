@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { viewDay } from '../../chronometric/view/day-view.ts';
-import { withoutHolidays } from '../../chronos/alarm/holidays.ts';
+import { type Calendars, withoutHolidays } from '../../chronos/alarm/holidays.ts';
 import { compileRule, compileSchedule } from '../../chronos/alarm/schedule.ts';
 import type {
   ApproverPort,
@@ -30,6 +30,7 @@ import { answerBy, revocationRequest, signedUntil, vouchedFor } from '../approve
 import { instantAt } from '../commands/time.ts';
 import type { CliContext } from '../context.ts';
 import { readRun } from '../home/home.ts';
+import { calendarsOf } from './calendars.ts';
 import { chronometricAccess } from './chronometric.ts';
 import { alarmClient, userOf } from './chronos.ts';
 import { executorAdmin, executorClient } from './executor.ts';
@@ -47,22 +48,24 @@ function part<T>(make: () => T): Part<T> {
 }
 
 /** The schedule engine of chronosd itself, so that a forecast is exact. */
-export const seriesOf: SeriesOf = ({ cron = '', rrule, zone, anchor, start = anchor, holidays }) => {
-  const series = rrule === undefined ? compileSchedule(cron, zone, anchor) : compileRule(rrule, zone, start);
-  return holidays === undefined ? series : withoutHolidays(series, holidays, zone);
-};
-
-export const ringsOf: FireTimesOf = ({ after, until, atMost, ...rhythm }) => {
-  const schedule = seriesOf({ ...rhythm, anchor: after });
-  const rings: number[] = [];
-  for (let at = after; rings.length < atMost; ) {
-    const next = schedule.next(at);
-    if (next === undefined || next > until) break;
-    rings.push(next);
-    at = next;
-  }
-  return rings;
-};
+export function scheduleEngine(calendars: Calendars): { readonly seriesOf: SeriesOf; readonly ringsOf: FireTimesOf } {
+  const seriesOf: SeriesOf = ({ cron = '', rrule, zone: timezone, anchor, start = anchor, holidays: calendar }) => {
+    const series = rrule === undefined ? compileSchedule(cron, timezone, anchor) : compileRule(rrule, timezone, start);
+    return calendar === undefined ? series : withoutHolidays(series, { calendar, timezone, calendars });
+  };
+  const ringsOf: FireTimesOf = ({ after, until, atMost, ...rhythm }) => {
+    const schedule = seriesOf({ ...rhythm, anchor: after });
+    const rings: number[] = [];
+    for (let at = after; rings.length < atMost; ) {
+      const next = schedule.next(at);
+      if (next === undefined || next > until) break;
+      rings.push(next);
+      at = next;
+    }
+    return rings;
+  };
+  return { seriesOf, ringsOf };
+}
 
 /** The key of the installation's user. Each answer is signed on demand; the key is not kept open. */
 function approverOf({ environment, clock }: CliContext): ApproverPort {
@@ -213,7 +216,7 @@ export function localBackend(
     return where ? [{ name: `${system.toLowerCase()} data`, where }] : [];
   });
   return {
-    ...{ user, name, zone: machineZone(settings.TZ) ?? 'UTC', ringsOf, seriesOf },
+    ...{ user, name, zone: machineZone(settings.TZ) ?? 'UTC', ...scheduleEngine(calendarsOf(context)) },
     hours: hoursOfUser(context),
     onHint: (listener) => onMachine(user, () => listener('machines')),
     alarms: part(() => alarmClient(context, name)),

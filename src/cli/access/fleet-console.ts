@@ -18,7 +18,8 @@ import type { Users } from '../../router/public/users.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import { VERSION } from '../../wire/version.ts';
 import type { CliContext } from '../context.ts';
-import { lastLines, ringsOf, seriesOf, verifyReceipt } from './console-backend.ts';
+import { calendarsOf } from './calendars.ts';
+import { lastLines, scheduleEngine, verifyReceipt } from './console-backend.ts';
 
 /** Number of cached backends. The least recently used one is recreated on its next request. */
 const MOST_DESKS = 2000;
@@ -103,6 +104,7 @@ function backendFor(
   config: ConsoleConfig,
   users: Users,
   person: ConnectingClient,
+  engine: ReturnType<typeof scheduleEngine>,
 ): ConsoleBackend {
   const { user, credential, zone } = person;
   const { clock, settings } = context;
@@ -117,7 +119,7 @@ function backendFor(
   return {
     ...own,
     ...{ name: user, zone: zone !== undefined && isZone(zone) ? zone : (machineZone(settings.TZ) ?? 'UTC') },
-    ...{ ringsOf, seriesOf },
+    ...engine,
     machineLog: { there: () => lastLines(context, user) },
     agent: {
       there: createNeoClient({
@@ -176,8 +178,9 @@ export function fleetConsole(context: CliContext, { host, isTls, console, allowe
     const make = async (): Promise<ConsoleApp> => {
       const { createConsole } = await import('../../console/console.ts');
       const { clock } = context;
+      const engine = scheduleEngine(calendarsOf(context));
       const backends = new Backends(
-        (client) => backendFor(context, console!, users, client),
+        (client) => backendFor(context, console!, users, client, engine),
         () => clock.monotonic(),
       );
       return createConsole({
