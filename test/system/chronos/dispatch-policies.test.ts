@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { waitsForTurn } from '../../../src/chronos/alarm/alarm.ts';
-import { viewFires } from '../../../src/chronos/alarm/fire-history.ts';
 import { pauseAlarm, resumeAlarm } from '../../../src/chronos/alarm/lifecycle.ts';
-import { viewAlarm } from '../../../src/chronos/alarm/view.ts';
+import { nextFireAt, viewAlarm } from '../../../src/chronos/alarm/view.ts';
 import type { WakeResult } from '../../../src/chronos/dispatch/waker.ts';
 import { recordReports } from '../../../src/chronos/http/turn-report-routes.ts';
 import type { Claim } from '../../../src/chronos/store/store.ts';
-import { entriesOf } from '../../../src/cli/log/entries.ts';
 import { CATCH_UPS, type CatchUp, OVERLAPS, type Overlap } from '../../../src/wire/alarm-fields.ts';
-import { firesOf } from '../../../src/wire/fire.ts';
 import type { TurnReport } from '../../../src/wire/turn-report.ts';
 import { type BenchOptions, createBench, DELIVERED } from './dispatch-bench.ts';
+import { type Screens, type ShownFire, screensOf } from './screens-of-store.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -73,30 +73,62 @@ function assertOneAtATime({ turns }: TurnBench): void {
   for (const [n, { from }] of turns.entries()) assert.ok(n === 0 || from >= turns[n - 1]!.to, `turn ${n} overlaps`);
 }
 
-/** The log and the states of the console say what the ledger says. */
-async function assertScreensAgree({ store, state }: TurnBench, id: string, delivered: number): Promise<void> {
-  const attempts = await store.attempts('ada', id, { limit: 500 });
-  const fireIds = attempts.map(({ fireId }) => fireId);
-  const fires = viewFires(attempts, await store.turnReportsOf('ada', id, fireIds));
-  const logged = entriesOf(viewAlarm(await state(id)), fires).map(({ kind }) => kind);
-  const states = firesOf(fires).map((fire) => fire.state);
-  const of = (list: readonly string[], ...names: string[]) => list.filter((name) => names.includes(name)).length;
-  assert.equal(of(logged, 'rang'), delivered);
-  assert.equal(of(states, 'turn_done', 'turn_running', 'accepted'), delivered);
-  for (const kept of ['missed', 'skipped'] as const) {
-    assert.equal(of(logged, kept), of(states, kept));
-    assert.equal(of(states, kept), attempts.filter(({ outcome }) => outcome === kept).length);
-  }
+const WORDS = { delivered: 'fired', missed: 'missed', skipped: 'skipped', failed: 'failed', unknown: 'unknown' };
+
+/** How far the turn of a fire got, as the page of its alarm says. */
+function shownTurn({ turns, clock }: TurnBench, fireId: string): string {
+  const { from, to } = turns.find((turn) => turn.fireId === fireId)!;
+  if (to <= clock.now()) return 'done';
+  return from + SECOND <= clock.now() ? 'turn running' : 'accepted; no turn report yet';
+}
+
+/** `reveille log`, the pages of the console, the turns and the ledger say the same. */
+async function assertScreensAgree(bench: TurnBench, screens: Screens, id: string): Promise<void> {
+  const ledger = await bench.ledger(id);
+  const lines = await screens.log();
+  const fired = lines.filter(({ word }) => word !== 'reply');
+  assert.deepEqual(
+    fired.map(({ word }) => word),
+    ledger.map(({ outcome }) => WORDS[outcome]),
+  );
+  assert.deepEqual(
+    fired.map(({ text }) => Number(/(?:for|with) (\d+) (?:missed|before it)/.exec(text)?.[1] ?? 0)),
+    ledger.map(({ missedCount }) => missedCount),
+  );
+  const skipped = fired.filter(({ word }) => word === 'skipped');
+  assert.ok(skipped.every(({ text }) => /the turn of the fire due \S+ still runs \(overlap: skip\)/.test(text)));
+  const ended = bench.turns.filter(({ to }) => to <= bench.clock.now());
+  assert.equal(lines.length - fired.length, ended.length, 'a reply for each turn that has ended');
+  const entries = (await screens.entries()).filter(({ kind }) => kind !== 'reply');
+  assert.deepEqual(
+    entries.map(({ fire_id }) => fire_id),
+    ledger.map(({ fireId }) => fireId),
+  );
+
+  assert.deepEqual(
+    (await screens.fires(id)).map(({ state, ...fire }) => ({
+      ...fire,
+      state: state.replace(/^skipped: .*/, 'skipped'),
+    })),
+    ledger.map(({ scheduledFor: dueAt, missedCount: missed, outcome, fireId }) => ({
+      ...{ dueAt, missed },
+      state: outcome === 'delivered' ? shownTurn(bench, fireId) : outcome,
+    })),
+  );
+  const next = nextFireAt(await bench.state(id));
+  assert.ok(next !== undefined && next > bench.clock.now());
+  assert.equal(await screens.upcoming(id), next);
 }
 
 /** An hourly alarm; the computer sleeps from 0:30 after its first fire for three days, and is open for some hours. */
 async function closedForThreeDays(t: TestContext, fields: object, openMs = 3 * HOUR) {
   const bench = await createTurnBench(t, { turnMs: 10 * MINUTE, config: { tickMs: MINUTE } });
+  const screens = await screensOf(t, bench, 'ada');
   const { id, due } = await bench.set({ kind: 'cron', cron_expr: '0 * * * *', ...fields });
   await bench.clock.advance(due + 30 * MINUTE - bench.clock.now());
   bench.clock.jump(3 * DAY);
   await bench.clock.advance(openMs);
-  return { bench, id, due };
+  return { bench, screens, id, due };
 }
 
 const LAST = 72 * 60;
@@ -120,7 +152,7 @@ for (const catchUp of CATCH_UPS) {
     test(`after three days with a closed computer: catch_up ${catchUp}, overlap ${overlap}`, async (t) => {
       const slow = catchUp === 'all' && overlap === 'buffer_all';
       const openMs = slow ? DAY : 3 * HOUR;
-      const { bench, id, due } = await closedForThreeDays(t, { catch_up: catchUp, overlap }, openMs);
+      const { bench, screens, id, due } = await closedForThreeDays(t, { catch_up: catchUp, overlap }, openMs);
       const [first, ...after] = await outcomes(bench, id, due);
       assert.deepEqual(first, [0, 'delivered', 0]);
       const expected = AFTER_THREE_DAYS[catchUp](overlap);
@@ -133,11 +165,81 @@ for (const catchUp of CATCH_UPS) {
       else assert.deepEqual(after.at(-1), [LAST + 24 * 60, 'delivered', 0]);
       const { alarm } = await bench.state(id);
       assert.equal(alarm.fireCount, delivered.length);
-      await assertScreensAgree(bench, id, delivered.length);
+      await assertScreensAgree(bench, screens, id);
       assert.equal(alarm.status, 'active');
     });
   }
 }
+
+const GUIDE = readFileSync(
+  join(import.meta.dirname, '..', '..', '..', 'docs', 'guides', 'missed-and-overlapping.md'),
+  'utf8',
+);
+
+/** What the guide says of a value, in the row of its table. */
+const guideOn = (value: string) =>
+  new RegExp(`^\\| \`${value}\`(?: \\(default\\))? \\| (.+) \\|$`, 'm').exec(GUIDE)?.[1];
+
+/** `Monday`, in UTC. */
+const weekdayOf = ({ dueAt }: ShownFire) =>
+  new Intl.DateTimeFormat('en-GB', { weekday: 'long', timeZone: 'UTC' }).format(dueAt);
+
+for (const catchUp of CATCH_UPS)
+  test(`the guide says what the screens show after three days: catch_up ${catchUp}`, async (t) => {
+    const bench = await createTurnBench(t, { turnMs: MINUTE });
+    const screens = await screensOf(t, bench, 'ada');
+    const { id, due } = await bench.set({ kind: 'cron', cron_expr: '0 9 * * *', catch_up: catchUp });
+    bench.clock.jump(3 * DAY);
+    await bench.clock.advance(10 * MINUTE);
+    const fires = await screens.fires(id);
+    const fired = fires.filter(({ state }) => state === 'done');
+    const [one, ...others] = fired;
+    const said = () => {
+      if (!one) return 'no fire; the occurrences are recorded as missed';
+      if (others.length === 0) return `one fire, for ${weekdayOf(one)}; \`missed_count\` is ${one.missed}`;
+      return `three fires: ${fired.map(weekdayOf).join(', ')}`;
+    };
+    assert.equal(said(), guideOn(catchUp));
+    if (!one) assert.deepEqual(fires, [{ dueAt: due + 2 * DAY, state: 'missed', missed: 2 }]);
+    const lines = await screens.log();
+    assert.equal(lines.filter(({ word }) => word === 'fired').length, fired.length);
+    assert.equal(lines.filter(({ word }) => word === 'missed').length, one ? 0 : 1);
+    assert.equal(await screens.upcoming(id), due + 3 * DAY, 'the next fire is on Thursday');
+  });
+
+for (const overlap of OVERLAPS)
+  test(`the guide says what the screens show while an earlier turn runs: overlap ${overlap}`, async (t) => {
+    const bench = await createTurnBench(t, { turnMs: 40 * MINUTE, config: { tickMs: MINUTE } });
+    const screens = await screensOf(t, bench, 'ada');
+    const { id, due } = await bench.set({ kind: 'cron', cron_expr: '*/15 * * * *', overlap });
+    const firedMinutes = async () => {
+      const fires = (await screens.fires(id)).filter(({ state }) => !state.startsWith('skipped'));
+      const lines = await screens.log();
+      assert.equal(lines.filter(({ word }) => word === 'fired').length, fires.length);
+      return fires.map(({ dueAt }) => (dueAt - due) / MINUTE);
+    };
+    await bench.clock.advance(due - bench.clock.now() + 20 * MINUTE);
+    const during = await firedMinutes();
+    const waits = (await screens.alarm(id)).includes('an earlier turn still runs');
+    const skipped = (await screens.log()).filter(({ word }) => word === 'skipped').length;
+    await bench.clock.advance(62 * MINUTE);
+    const after = await firedMinutes();
+    const said = () => {
+      if (during.length === 2) return 'fires';
+      if (skipped === 1 && !waits) return 'is recorded as `skipped`';
+      assert.deepEqual([during, waits, skipped], [[0], true, 0]);
+      const isEach = after.every((minute, n) => minute === n * 15);
+      return isEach ? 'waits; all fire in order' : 'waits for the end of the turn; a later one replaces it';
+    };
+    assert.equal(said(), guideOn(overlap));
+    const expected = {
+      allow: [0, 15, 30, 45, 60, 75],
+      skip: [0, 45],
+      buffer_one: [0, 30, 75],
+      buffer_all: [0, 15, 30],
+    };
+    assert.deepEqual(after, expected[overlap]);
+  });
 
 test('a window limits what catch_up all and latest fire; the rest is one entry', async (t) => {
   const fields = { catch_up_window_seconds: 3 * 3600 };
