@@ -42,7 +42,7 @@ export type AlarmTiming = Pick<
   | 'options'
 >;
 
-/** The series of an alarm that repeats. @param calendars those that its `holidays` may name, here and below */
+/** The series of an alarm that repeats. @param calendars for its `holidays`, here and below */
 export function seriesOf(alarm: AlarmTiming, calendars = NO_CALENDARS): Schedule {
   const timezone = alarm.timezone ?? DEFAULT_TIMEZONE;
   if (alarm.options === null) return compileSchedule(alarm.cronExpr!, timezone, alarm.anchor);

@@ -52,7 +52,7 @@ export type DispatcherOptions = {
   clock: Clock;
   log: Logger;
   config: DispatcherConfig;
-  /** Those that the `holidays` of series may name; without them none is installed. */
+  /** The calendars for the `holidays` of series; by default, none. */
   calendars?: Calendars;
   /** Uniform in [0, 1); spreads retries. */
   random: () => number;

@@ -16,7 +16,7 @@ export type ChronosService = {
   store: AlarmStore;
   clock: Clock;
   limits: DefinitionLimits & { maxActiveAlarms: number };
-  /** Those that the `holidays` of series may name; without them none is installed. */
+  /** The calendars for the `holidays` of series; by default, none. */
   calendars?: Calendars;
   /** The hours that times in words leave open; all owners are one user. */
   hours?: () => Promise<WordHours>;

@@ -45,7 +45,7 @@ export type PostgresStoreOptions = {
   uri: string;
   clock: Clock;
   log: Logger;
-  /** Those that the `holidays` of series may name; without them none is installed. */
+  /** The calendars for the `holidays` of series; by default, none. */
   calendars?: Calendars;
   /** Maximum number of connections, besides one for notifications and one of the replica; default 10. */
   poolSize?: number;

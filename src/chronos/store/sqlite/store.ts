@@ -50,7 +50,7 @@ export function openSqliteStore(options: {
   path: string;
   clock: Clock;
   log: Logger;
-  /** Those that the `holidays` of series may name; without them none is installed. */
+  /** The calendars for the `holidays` of series; by default, none. */
   calendars?: Calendars;
 }): AlarmStore {
   const file = openDatabase({ ...options, migrations: MIGRATIONS, lock: 'exclusive', pageBytes: PAGE_BYTES });
