@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { AlarmState, Attempt, Transition } from '../../../src/chronos/alarm/alarm.ts';
 import { draftAlarm, firstOccurrence } from '../../../src/chronos/alarm/definition.ts';
-import type { Calendars } from '../../../src/chronos/alarm/holidays.ts';
+import { type Calendars, NO_CALENDARS } from '../../../src/chronos/alarm/holidays.ts';
 import { type Body, createInput, LIMITS } from '../../../src/chronos/alarm/testing/alarm-state.ts';
 import { Dispatcher, type DispatcherOptions } from '../../../src/chronos/dispatch/dispatcher.ts';
 import type { Deferral, WakeResult, Waker } from '../../../src/chronos/dispatch/waker.ts';
@@ -109,7 +109,8 @@ export type BenchOptions = {
 export async function createBench(t: TestContext, options: BenchOptions = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'reveille-dispatch-'));
   const clock = new ManualClock();
-  const real = openSqliteStore({ path: join(folder, 'chronos.db'), clock, log: silentLogger });
+  const calendars = options.calendars ?? NO_CALENDARS;
+  const real = openSqliteStore({ path: join(folder, 'chronos.db'), clock, log: silentLogger, calendars });
   const faults = new FaultyStore(real);
   const { store } = faults;
   const waker = new HandWaker(clock, options.respond ?? (() => DELIVERED));
@@ -122,7 +123,7 @@ export async function createBench(t: TestContext, options: BenchOptions = {}) {
       clock,
       log: silentLogger,
       random: options.random ?? (() => 0),
-      ...(options.calendars && { calendars: options.calendars }),
+      calendars,
       ...overrides,
       config: {
         concurrency: 256,
@@ -174,7 +175,7 @@ export async function createBench(t: TestContext, options: BenchOptions = {}) {
     ): Promise<{ id: string; fireId: string; due: number }> {
       const now = clock.now();
       const alarm = draftAlarm(createInput(body), { id: randomUUID(), owner, now, limits: LIMITS });
-      const occurrence = firstOccurrence(alarm, now, LIMITS, options.calendars);
+      const occurrence = firstOccurrence(alarm, now, LIMITS, calendars);
       const { result } = await store.create({ alarm, occurrence }, { maxActive: 100_000 });
       if (result !== 'created') throw new Error(result);
       if (!silent) dispatcher?.notifyDue(occurrence.dueAt!);

@@ -104,3 +104,18 @@ test('a series leaves out the days of its calendar, and fires on them again when
     ['06-21T09:00', 0],
   ]);
 });
+
+test('a series whose fire ends with its process goes on outside the days of its calendar', async (t) => {
+  const days = ['2026-06-16', '2026-06-17'].map((date) => Date.parse(date) / DAY);
+  const bench = await createBench(t, { idle: true, calendars: { daysOf: () => days, names: () => ['office'] } });
+  const { id } = await bench.set({ kind: 'cron', cron_expr: '0 9 * * *', holidays: 'office', max_failures: 1 });
+  await bench.clock.advance(HOUR);
+  const now = bench.clock.now();
+  assert.equal((await bench.store.claim({ now, limit: 1, perOwner: 1, inFlight: new Map() })).length, 1);
+  assert.equal(await bench.store.endOrphanedClaims(now), 1);
+  const { occurrences } = await bench.state(id);
+  assert.deepEqual(
+    occurrences.map(({ nominal }) => nominal),
+    [Date.UTC(2026, 5, 18, 9)],
+  );
+});
