@@ -42,9 +42,25 @@ export function installHolidays(added: HolidayLookup): () => void {
 /** Series without their holidays, by series: a new list of days, and a new series, mean a new entry. */
 const excepted = new WeakMap<Schedule, { days: readonly number[]; schedule: Schedule }>();
 
-/** A series without the days of a calendar; the series itself when the calendar is missing. */
-export function withoutHolidays(series: Schedule, calendar: string, timezone: string): Schedule {
-  const days = lookup().daysOf(calendar, timezone);
+/** `2026-12-25` of a day's number. */
+export const dateOfDay = (day: number): string => new Date(day * DAY_MS).toISOString().slice(0, 10);
+
+/** The days of a calendar in a zone; `undefined` when it is missing or cannot be read. */
+export const daysOfCalendar = (calendar: string, timezone: string): readonly number[] | undefined =>
+  lookup().daysOf(calendar, timezone);
+
+/**
+ * A series without the days of a calendar; the series itself when the calendar is missing.
+ *
+ * @param calendars by default, those of this process
+ */
+export function withoutHolidays(
+  series: Schedule,
+  calendar: string,
+  timezone: string,
+  calendars: Pick<HolidayLookup, 'daysOf'> = lookup(),
+): Schedule {
+  const days = calendars.daysOf(calendar, timezone);
   if (days === undefined) return series;
   const known = excepted.get(series);
   if (known?.days === days) return known.schedule;

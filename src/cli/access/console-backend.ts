@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { viewDay } from '../../chronometric/view/day-view.ts';
-import { withoutHolidays } from '../../chronos/alarm/holidays.ts';
+import { type HolidayLookup, withoutHolidays } from '../../chronos/alarm/holidays.ts';
 import { compileRule, compileSchedule } from '../../chronos/alarm/schedule.ts';
 import type {
   ApproverPort,
@@ -46,23 +46,31 @@ function part<T>(make: () => T): Part<T> {
   }
 }
 
-/** The schedule engine of chronosd itself, so that a forecast is exact. */
-export const seriesOf: SeriesOf = ({ cron = '', rrule, zone, anchor, start = anchor, holidays }) => {
-  const series = rrule === undefined ? compileSchedule(cron, zone, anchor) : compileRule(rrule, zone, start);
-  return holidays === undefined ? series : withoutHolidays(series, holidays, zone);
-};
-
-export const ringsOf: FireTimesOf = ({ after, until, atMost, ...rhythm }) => {
-  const schedule = seriesOf({ ...rhythm, anchor: after });
-  const rings: number[] = [];
-  for (let at = after; rings.length < atMost; ) {
-    const next = schedule.next(at);
-    if (next === undefined || next > until) break;
-    rings.push(next);
-    at = next;
-  }
-  return rings;
-};
+/**
+ * The schedule engine of chronosd itself, so that a forecast is exact.
+ *
+ * @param calendars by default, those of this process
+ */
+export function scheduleEngine(
+  calendars?: Pick<HolidayLookup, 'daysOf'>,
+): Pick<ConsoleBackend, 'seriesOf' | 'ringsOf'> {
+  const seriesOf: SeriesOf = ({ cron = '', rrule, zone, anchor, start = anchor, holidays }) => {
+    const series = rrule === undefined ? compileSchedule(cron, zone, anchor) : compileRule(rrule, zone, start);
+    return holidays === undefined ? series : withoutHolidays(series, holidays, zone, calendars);
+  };
+  const ringsOf: FireTimesOf = ({ after, until, atMost, ...rhythm }) => {
+    const schedule = seriesOf({ ...rhythm, anchor: after });
+    const rings: number[] = [];
+    for (let at = after; rings.length < atMost; ) {
+      const next = schedule.next(at);
+      if (next === undefined || next > until) break;
+      rings.push(next);
+      at = next;
+    }
+    return rings;
+  };
+  return { seriesOf, ringsOf };
+}
 
 /** The key of the installation's user. Each answer is signed on demand; the key is not kept open. */
 function approverOf({ environment, clock }: CliContext): ApproverPort {
@@ -213,7 +221,7 @@ export function localBackend(
     return where ? [{ name: `${system.toLowerCase()} data`, where }] : [];
   });
   return {
-    ...{ user, name, zone: machineZone(settings.TZ) ?? 'UTC', ringsOf, seriesOf },
+    ...{ user, name, zone: machineZone(settings.TZ) ?? 'UTC', ...scheduleEngine() },
     hours: hoursOfUser(context),
     onHint: (listener) => onMachine(user, () => listener('machines')),
     alarms: part(() => alarmClient(context, name)),

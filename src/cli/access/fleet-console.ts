@@ -18,7 +18,8 @@ import type { Users } from '../../router/public/users.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import { VERSION } from '../../wire/version.ts';
 import type { CliContext } from '../context.ts';
-import { lastLines, ringsOf, seriesOf, verifyReceipt } from './console-backend.ts';
+import { lastLines, scheduleEngine, verifyReceipt } from './console-backend.ts';
+import { remoteCalendars } from './remote-calendars.ts';
 
 /** Number of cached backends. The least recently used one is recreated on its next request. */
 const MOST_DESKS = 2000;
@@ -114,10 +115,12 @@ function backendFor(
     machines: { there: machines },
     intents: intentsOf(config, person, submitter),
   };
+  const calendars = 'there' in own.alarms ? remoteCalendars(own.alarms.there, clock) : undefined;
   return {
     ...own,
     ...{ name: user, zone: zone !== undefined && isZone(zone) ? zone : (machineZone(settings.TZ) ?? 'UTC') },
-    ...{ ringsOf, seriesOf },
+    ...scheduleEngine(calendars?.lookup),
+    ...(calendars && { readCalendars: calendars.readCalendars }),
     machineLog: { there: () => lastLines(context, user) },
     agent: {
       there: createNeoClient({

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { installHolidays } from '../../../src/chronos/alarm/holidays.ts';
 import { compileSchedule } from '../../../src/chronos/alarm/schedule.ts';
-import { seriesOf } from '../../../src/cli/access/console-backend.ts';
+import { scheduleEngine } from '../../../src/cli/access/console-backend.ts';
 import type { SeriesOf } from '../../../src/console/backend.ts';
 import { forecast as forecastOf } from '../../../src/console/forecast.ts';
 import type { AlarmView } from '../../../src/wire/alarm.ts';
@@ -21,6 +21,7 @@ function alarm(id: string, cron: string, more: Partial<AlarmView> = {}): AlarmVi
   const read = { id, cron_expr: cron, timezone: ZONE, next_fire_at: new Date(next).toISOString(), fire_count: 0 };
   return { ...read, urgent: false, ...more } as AlarmView;
 }
+const { seriesOf } = scheduleEngine();
 const forecast = (alarms: readonly AlarmView[], budget?: Budget, engine = seriesOf) =>
   forecastOf({ alarms, now: NOW, until: UNTIL, zone: ZONE, budget, seriesOf: engine });
 
