@@ -229,7 +229,9 @@ describe('the screens of the console', () => {
 
   test('a backfill is counted before it is confirmed, and many fires need a tick', async () => {
     const text = async () => (await page.textContent('main')) ?? '';
-    const { id } = JSON.parse(await installation.reveille('alarm', 'set', 'Count.', '--cron', '*/15 * * * *', '--json'));
+    const { id } = JSON.parse(
+      await installation.reveille('alarm', 'set', 'Count.', '--cron', '*/15 * * * *', '--json'),
+    );
     const path = `alarms/${id}`;
     await page.setViewportSize({ width: 360, height: 800 });
     await page.goto(base + path);
