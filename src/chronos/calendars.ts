@@ -7,7 +7,7 @@ import type { Logger } from '../kit/log/log.ts';
 import { type CalendarEvent, parseCalendar } from '../kit/recurrence/calendar-file.ts';
 import { ReveilleError, systemCodeOf, thrownText } from '../wire/errors.ts';
 import { showValue } from '../wire/validate.ts';
-import { dateOfDay, daysOfEvents, type HolidayLookup } from './alarm/holidays.ts';
+import { type Calendars, dateOfDay, daysOfEvents } from './alarm/holidays.ts';
 
 const LOOK_EVERY_MS = 1_000;
 const SUFFIX = '.ics';
@@ -115,13 +115,13 @@ type Read = {
 };
 
 /**
- * The lookup of a daemon. A calendar is read when an alarm first needs it, and again when its file has changed; that is
+ * The calendars of a daemon. A calendar is read when an alarm first needs it, and again when its file has changed; that is
  * looked at no more than once a second. A missing or unusable calendar is logged once.
  */
 export function openCalendars(
   folder: string,
   { clock, log }: { clock: Pick<Clock, 'monotonic'>; log: Pick<Logger, 'warn'> },
-): HolidayLookup {
+): Calendars {
   const read = new Map<string, Read>();
 
   function versionOf(path: string): string {

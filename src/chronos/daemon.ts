@@ -6,7 +6,7 @@ import { EventFeed } from '../kit/http/event-feed.ts';
 import { randomSecret } from '../kit/identity/secrets.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { routerKeys } from '../router/client.ts';
-import { installHolidays } from './alarm/holidays.ts';
+import type { Calendars } from './alarm/holidays.ts';
 import { calendarsFolder, openCalendars } from './calendars.ts';
 import { type ChronosConfig, missingSecrets } from './config.ts';
 import { Absence } from './dispatch/absence.ts';
@@ -56,7 +56,10 @@ export type RunningChronos = {
   close(): Promise<void>;
 };
 
-type StoreOptions = Pick<ChronosOptions, 'config' | 'clock' | 'log'> & { onRemoteDue: (dueAt: number) => void };
+type StoreOptions = Pick<ChronosOptions, 'config' | 'clock' | 'log'> & {
+  calendars: Calendars;
+  onRemoteDue: (dueAt: number) => void;
+};
 
 const MIB = 1024 * 1024;
 
@@ -82,10 +85,10 @@ function admissionSettings(config: ChronosConfig): AdmissionSettings {
 }
 
 /** The store that the configuration names: PostgreSQL when there is a URI, otherwise a file in the data folder. */
-async function openStore({ config, clock, log, onRemoteDue }: StoreOptions): Promise<EventualStore> {
+async function openStore({ config, clock, log, calendars, onRemoteDue }: StoreOptions): Promise<EventualStore> {
   const { CHRONOS_POSTGRES_URI: uri, CHRONOS_POSTGRES_POOL: poolSize, CHRONOS_POSTGRES_BUCKETS: buckets } = config;
   if (uri === undefined) {
-    const store = openSqliteStore({ path: join(config.CHRONOS_DATA_DIR, 'chronos.db'), clock, log });
+    const store = openSqliteStore({ path: join(config.CHRONOS_DATA_DIR, 'chronos.db'), clock, log, calendars });
     return { store, opened: Promise.resolve() };
   }
   const [{ openPostgresStore }, { Replica }] = await Promise.all([
@@ -94,7 +97,17 @@ async function openStore({ config, clock, log, onRemoteDue }: StoreOptions): Pro
   ]);
   // Deliveries go on while a store is opened again, so the claims' holder stays the same.
   const replica = new Replica({ uri, clock, log });
-  const options = { uri, clock, log, poolSize, buckets, onRemoteDue, replica, prefers: 'rendezvous' as const };
+  const options = {
+    uri,
+    clock,
+    log,
+    calendars,
+    poolSize,
+    buckets,
+    onRemoteDue,
+    replica,
+    prefers: 'rendezvous' as const,
+  };
   return openEventually((onOutdated) => openPostgresStore({ ...options, onOutdated }), {
     ...{ clock, log },
     onClosed: () => replica.stop(),
@@ -117,10 +130,9 @@ export async function startChronos({
 }: ChronosOptions): Promise<RunningChronos> {
   for (const name of missingSecrets(config))
     log.warn({ variable: name }, `${name} is not set; running without it (CHRONOS_DEV=1)`);
+  const calendars = openCalendars(calendarsFolder(config), { clock, log });
   const { store: bare, opened } = await openStore({
-    config,
-    clock,
-    log,
+    ...{ config, clock, log, calendars },
     onRemoteDue: (dueAt) => dispatcher.notifyDue(dueAt),
   });
   // All replicas use their store's clock, so they agree about due occurrences.
@@ -129,7 +141,6 @@ export async function startChronos({
     monotonic: () => clock.monotonic(),
     after: (delayMs, callback) => clock.after(delayMs, callback),
   };
-  const removeHolidays = installHolidays(openCalendars(calendarsFolder(config), { clock, log }));
   const absence = new Absence(config.CHRONOS_POSTGRES_URI ? undefined : config.CHRONOS_DATA_DIR, clock, log);
   const admission = new Admission(admissionSettings(config), bare, clock);
   let server: Awaited<ReturnType<typeof startChronosServer>> | undefined;
@@ -164,6 +175,7 @@ export async function startChronos({
     waker,
     clock: storeClock,
     log,
+    calendars,
     config: {
       concurrency: config.CHRONOS_CONCURRENCY,
       userConcurrency: config.CHRONOS_USER_CONCURRENCY,
@@ -203,6 +215,7 @@ export async function startChronos({
               maxFailures: config.CHRONOS_MAX_FAILURES,
               maxActiveAlarms: config.CHRONOS_MAX_ACTIVE_ALARMS,
             },
+            calendars,
             ...(hours && { hours }),
             admission,
             onRefused: (bound) => metrics.refused(bound),
@@ -219,7 +232,6 @@ export async function startChronos({
         : undefined,
     });
   } catch (error) {
-    removeHolidays();
     absence.close();
     await waker.close();
     await store.close();
@@ -264,7 +276,6 @@ export async function startChronos({
       events.feed.close();
       await Promise.all([dispatcher.drain(DRAIN_MS), server.close()]);
     } finally {
-      removeHolidays();
       absence.close();
       await store.close();
     }

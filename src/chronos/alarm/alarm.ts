@@ -38,9 +38,9 @@ export type Occurrence = {
   /** When the process that delivers it claimed it; `null` when none does. A claim lasts as long as its process. */
   claimedAt: number | null;
   /**
-   * Why it was last deferred, without U+0000; `null` when it was not. The router defers it, or it waits for a turn
-   * (`policies.ts`). A deferral is neither an attempt nor a failure. It is tried again at `dueAt`, which may be long
-   * before the deferral ends.
+   * When the deferral ends at the latest; `null` without one. The router defers an occurrence, or it waits for the turn
+   * of an earlier fire (`policies.ts`). A deferral is neither an attempt nor a failure. The occurrence is tried again at
+   * `dueAt`, which may be long before the deferral ends.
    */
   heldReason: string | null;
   /** When the deferral ends at the latest; `null` without one. */

@@ -5,6 +5,7 @@
  */
 import { ReveilleError } from '../../wire/errors.ts';
 import { type Alarm, type AlarmState, isClaimed, type Occurrence } from './alarm.ts';
+import { type Calendars, NO_CALENDARS } from './holidays.ts';
 import { encodeOptions, optionsOf } from './options.ts';
 import { occurrenceAt, seriesOf } from './series.ts';
 
@@ -34,20 +35,25 @@ export function isBackfill(alarm: Pick<Alarm, 'options'>, { source, nominal }: O
 }
 
 /** The occurrence for an instant of a backfill. */
-function backfilled(alarm: Alarm, nominal: number, dueAt: number | null): Occurrence {
-  return { ...occurrenceAt(alarm, nominal, 0), source: 'trigger', dueAt };
+function backfilled(alarm: Alarm, nominal: number, dueAt: number | null, calendars: Calendars): Occurrence {
+  return { ...occurrenceAt(alarm, nominal, 0, calendars), source: 'trigger', dueAt };
 }
 
 /** The occurrences of a series with a nominal instant in [from, to), the oldest first. */
-export function* occurrencesBetween(alarm: Alarm, from: number, to: number): Generator<Occurrence> {
-  const series = seriesOf(alarm);
+export function* occurrencesBetween(
+  alarm: Alarm,
+  from: number,
+  to: number,
+  calendars = NO_CALENDARS,
+): Generator<Occurrence> {
+  const series = seriesOf(alarm, calendars);
   for (let at = series.next(from - 1); at !== undefined && at < to; at = series.next(at))
-    yield occurrenceAt(alarm, at, 0);
+    yield occurrenceAt(alarm, at, 0, calendars);
 }
 
 /** Consecutive instants as ranges; a skipped instant divides them. */
-function rangesFrom(alarm: Alarm, instants: readonly number[]): Range[] {
-  const series = seriesOf(alarm);
+function rangesFrom(alarm: Alarm, instants: readonly number[], calendars: Calendars): Range[] {
+  const series = seriesOf(alarm, calendars);
   const ranges: Range[] = [];
   for (const at of instants) {
     const last = ranges.at(-1);
@@ -78,6 +84,7 @@ export function addBackfill(
   state: AlarmState,
   { alarm: basis, occurrences: wanted }: Backfill,
   now: number,
+  calendars = NO_CALENDARS,
 ): { state: AlarmState; added: readonly Occurrence[] } | undefined {
   const { alarm } = state;
   if (BASIS.some((member) => alarm[member] !== basis[member])) return undefined;
@@ -92,6 +99,7 @@ export function addBackfill(
     ...rangesFrom(
       alarm,
       added.map(({ nominal }) => nominal),
+      calendars,
     ),
   ];
   if (ranges.length > RANGES_MAX)
@@ -100,7 +108,7 @@ export function addBackfill(
       `the backfill would have ${ranges.length} separate parts, more than ${RANGES_MAX}, because fires between them were delivered; choose a shorter time`,
     );
   const after = withRanges(alarm, ranges);
-  const first = waiting.length > 0 ? [] : [backfilled(after, ranges[0]!.first, now)];
+  const first = waiting.length > 0 ? [] : [backfilled(after, ranges[0]!.first, now, calendars)];
   return { state: { alarm: after, occurrences: [...state.occurrences, ...first] }, added };
 }
 
@@ -109,16 +117,21 @@ export function addBackfill(
  *
  * @param others the other pending occurrences
  */
-export function afterTrigger(alarm: Alarm, settled: Occurrence, others: readonly Occurrence[]): AlarmState {
+export function afterTrigger(
+  alarm: Alarm,
+  settled: Occurrence,
+  others: readonly Occurrence[],
+  calendars: Calendars,
+): AlarmState {
   if (!isBackfill(alarm, settled)) return { alarm, occurrences: others };
   const [current, ...rest] = rangesOf(alarm);
-  const next = seriesOf(alarm).next(current!.first);
+  const next = seriesOf(alarm, calendars).next(current!.first);
   const left = next !== undefined && next <= current!.last ? [{ first: next, last: current!.last }, ...rest] : rest;
   const ends = left.length === 0 || alarm.status === 'cancelled' || alarm.status === 'failed';
   if (ends) return { alarm: withRanges(alarm, []), occurrences: others };
   const after = withRanges(alarm, left);
   const dueAt = alarm.status === 'paused' ? null : settled.dueAt;
-  return { alarm: after, occurrences: [...others, backfilled(after, left[0]!.first, dueAt)] };
+  return { alarm: after, occurrences: [...others, backfilled(after, left[0]!.first, dueAt, calendars)] };
 }
 
 /** Ends a waiting backfill: its instants are those of a schedule that is replaced. */

@@ -19,7 +19,7 @@ import { formatInstant } from '../../wire/rfc3339.ts';
 import { showValue } from '../../wire/validate.ts';
 import { type Alarm, type AlarmState, isClaimed, NOT_DEFERRED, type Occurrence, scheduledOccurrence } from './alarm.ts';
 import { withoutBackfill } from './backfill.ts';
-import { requireCalendar } from './holidays.ts';
+import { type Calendars, NO_CALENDARS, requireCalendar } from './holidays.ts';
 import { encodeOptions, isSameOption, optionsOf } from './options.ts';
 import { releaseWaiting } from './policies.ts';
 import { DEFAULT_TIMEZONE, nextOccurrence, onlyOccurrence, seriesOf } from './series.ts';
@@ -160,8 +160,13 @@ function firstOfOnce(alarm: Alarm, now: number): Occurrence {
 }
 
 /** Checks a series against the limits and returns its first occurrence after an instant. */
-function firstOfSeries(alarm: Alarm, after: number, now: number, limits: DefinitionLimits): Occurrence {
-  const series = seriesOf(alarm);
+function firstOfSeries(
+  alarm: Alarm,
+  after: number,
+  now: number,
+  { limits, calendars }: { limits: DefinitionLimits; calendars: Calendars },
+): Occurrence {
+  const series = seriesOf(alarm, calendars);
   const [name, rule] = alarm.kind === 'cron' ? ['cron_expr', alarm.cronExpr] : ['rrule', optionsOf(alarm).rrule];
   if (series.shortestIntervalMs < limits.minIntervalSeconds * 1000)
     throw invalid(
@@ -171,7 +176,7 @@ function firstOfSeries(alarm: Alarm, after: number, now: number, limits: Definit
     throw invalid(
       `ends_at must be in the future (got ${formatInstant(alarm.endsAt)}, it is now ${formatInstant(now)})`,
     );
-  const first = nextOccurrence(alarm, after);
+  const first = nextOccurrence(alarm, after, calendars);
   if (first) return first;
   if (alarm.maxFires !== null && alarm.scheduledFires >= alarm.maxFires)
     throw invalid(
@@ -190,11 +195,16 @@ function firstOfSeries(alarm: Alarm, after: number, now: number, limits: Definit
  *
  * @throws ReveilleError `invalid_request` for a definition that contradicts the current time or the limits
  */
-export function firstOccurrence(alarm: Alarm, now: number, limits: DefinitionLimits): Occurrence {
+export function firstOccurrence(
+  alarm: Alarm,
+  now: number,
+  limits: DefinitionLimits,
+  calendars = NO_CALENDARS,
+): Occurrence {
   if (alarm.kind === 'once') return firstOfOnce(alarm, now);
   const { holidays } = optionsOf(alarm);
-  if (holidays !== undefined) requireCalendar(holidays);
-  return firstOfSeries(alarm, now, now, limits);
+  if (holidays !== undefined) requireCalendar(holidays, calendars);
+  return firstOfSeries(alarm, now, now, { limits, calendars });
 }
 
 /** The columns that are compared by value; {@link differingFields} has the rules for the others. */
@@ -247,10 +257,15 @@ function restartSchedule(state: AlarmState, alarm: Alarm, first: Occurrence): Al
  * Applies new limits to the pending occurrence of the schedule. An occurrence that is already due stays unchanged: the
  * limits apply to later ones.
  */
-function applyLimits(state: AlarmState, alarm: Alarm, now: number, limits: DefinitionLimits): AlarmState {
+function applyLimits(
+  state: AlarmState,
+  alarm: Alarm,
+  now: number,
+  rules: { limits: DefinitionLimits; calendars: Calendars },
+): AlarmState {
   const current = scheduledOccurrence(state);
   const after = current ? current.nominal - 1 : now;
-  const first = alarm.kind === 'once' ? onlyOccurrence(alarm) : firstOfSeries(alarm, after, now, limits);
+  const first = alarm.kind === 'once' ? onlyOccurrence(alarm) : firstOfSeries(alarm, after, now, rules);
   const isDue = current !== undefined && (current.attempt > 0 || current.scheduledFor <= now);
   return isDue ? { alarm, occurrences: state.occurrences } : restartSchedule(state, alarm, first);
 }
@@ -284,6 +299,7 @@ export function editAlarm(
   asked: AlarmPatch,
   now: number,
   limits: DefinitionLimits & { person?: string | undefined; hours?: WordHours | undefined },
+  calendars = NO_CALENDARS,
 ): AlarmState {
   const before = stored.alarm;
   if (before.status !== 'active' && before.status !== 'paused')
@@ -292,7 +308,7 @@ export function editAlarm(
   const patch = withNewTime(before, asked, { now, hours: limits.hours });
   refuseFieldsOfOtherKind(patch, before.kind, ', or set a new alarm');
 
-  if (typeof patch.holidays === 'string') requireCalendar(patch.holidays);
+  if (typeof patch.holidays === 'string') requireCalendar(patch.holidays, calendars);
 
   const changesText = AUTHORED_FIELDS.some((name) => patch[name] !== undefined);
   const movesOnce = patch.delay_seconds !== undefined || patch.fire_at !== undefined;
@@ -313,7 +329,7 @@ export function editAlarm(
   const waiting = patch.overlap === undefined ? stored : releaseWaiting(stored, now);
   const state = alarm.urgent && !before.urgent ? releaseDeferred(waiting, now) : waiting;
   const edits = (fields: readonly (keyof AlarmPatch)[]) => fields.some((name) => patch[name] !== undefined);
-  if (edits(RESTARTING_FIELDS)) return restartSchedule(state, alarm, firstOccurrence(alarm, now, limits));
-  if (edits(BOUNDING_FIELDS)) return applyLimits(state, alarm, now, limits);
+  if (edits(RESTARTING_FIELDS)) return restartSchedule(state, alarm, firstOccurrence(alarm, now, limits, calendars));
+  if (edits(BOUNDING_FIELDS)) return applyLimits(state, alarm, now, { limits, calendars });
   return { alarm, occurrences: state.occurrences };
 }

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { type AlarmField, type FieldType, fieldOf, OWNER_FIELDS } from '../../wire/alarm-fields.ts';
 import { differingFields } from './definition.ts';
-import { installHolidays } from './holidays.ts';
-import { type Body, edit, NOW, setAlarm } from './testing/alarm-state.ts';
+import type { Calendars } from './holidays.ts';
+import { type Body, edit, LIMITS, NOW, setAlarm } from './testing/alarm-state.ts';
 import { viewAlarm } from './view.ts';
 
 /** Rules for these depend on the kind or the time; `definition.test.ts` has them. */
@@ -31,7 +31,8 @@ const VALUES: Partial<Record<FieldType, unknown>> = {
   list: ['search', 'mail'],
 };
 
-after(installHolidays({ daysOf: () => [], names: () => [] }));
+/** Any name is a calendar without days. */
+const CALENDARS: Calendars = { daysOf: () => [], names: () => [] };
 
 const series: Body = { kind: 'cron', cron_expr: '@hourly' };
 const isClearable = ({ edit: allowed }: AlarmField) => allowed === undefined;
@@ -42,8 +43,8 @@ for (const name of FREE) {
   const given: Body = { ...series, [name]: value };
 
   test(`${name} is set by a create or an edit, shown, and compared for idempotency`, () => {
-    const created = setAlarm(given);
-    const edited = edit(setAlarm(series), { [name]: value });
+    const created = setAlarm(given, NOW, LIMITS, CALENDARS);
+    const edited = edit(setAlarm(series), { [name]: value }, NOW, CALENDARS);
     for (const { alarm, occurrences } of [created, edited])
       assert.deepEqual(Reflect.get(viewAlarm({ alarm, occurrences }), name), value);
     assert.deepEqual(differingFields(created.alarm, setAlarm(series).alarm), [name]);
@@ -51,7 +52,7 @@ for (const name of FREE) {
 
   if (isClearable(field))
     test(`${name} is cleared by an edit`, () => {
-      const { alarm } = edit(setAlarm(given), { [name]: null });
+      const { alarm } = edit(setAlarm(given, NOW, LIMITS, CALENDARS), { [name]: null });
       assert.deepEqual(differingFields(alarm, setAlarm(series).alarm), []);
     });
 }

@@ -1,32 +1,31 @@
 import assert from 'node:assert/strict';
-import { afterEach, test } from 'node:test';
+import { test } from 'node:test';
 import fc from 'fast-check';
 import { dayAt } from '../../kit/clock/wall-clock.ts';
 import { parseCalendar } from '../../kit/recurrence/calendar-file.ts';
-import { daysOfEvents, installHolidays } from './holidays.ts';
+import { type Calendars, daysOfEvents } from './holidays.ts';
 import { compileSchedule } from './schedule.ts';
 import { nextOccurrence, seriesOf } from './series.ts';
-import { edit, NOW, scheduled, setAlarm } from './testing/alarm-state.ts';
+import { type Body, edit, LIMITS, NOW, scheduled, setAlarm } from './testing/alarm-state.ts';
 import { viewAlarm } from './view.ts';
 import { withoutDays } from './without-days.ts';
 
 const DAY_MS = 86_400_000;
-let remove = () => {};
 
-/** Installs the calendar "office" with these events, each as the lines of its VEVENT. */
-function install(...events: string[][]): void {
+/** The calendar "office" with these events, each as the lines of its VEVENT. */
+function officeOf(...events: string[][]): Calendars {
   const days = (timezone: string) => daysOfEvents(eventsOf(...events), timezone);
   const byZone = new Map<string, readonly number[]>();
-  remove = installHolidays({
+  return {
     daysOf(name, timezone) {
       if (name !== 'office') return undefined;
       if (!byZone.has(timezone)) byZone.set(timezone, days(timezone));
       return byZone.get(timezone);
     },
     names: () => ['office', 'other'],
-  });
+  };
 }
-afterEach(() => remove());
+const set = (body: Body, calendars: Calendars, now = NOW) => setAlarm(body, now, LIMITS, calendars);
 
 const eventsOf = (...events: string[][]) =>
   parseCalendar(
@@ -64,20 +63,21 @@ test('recurring events cover the days of their occurrences, until the end of the
 });
 
 test('a series does not fire on the days of its calendar, and its counts leave them out', () => {
-  install(['DTSTART:20260617', 'DTEND:20260619']);
+  const office = officeOf(['DTSTART:20260617', 'DTEND:20260619']);
   const noon = { timezone: 'Europe/Berlin', holidays: 'office' };
   for (const body of [
     { kind: 'cron', cron_expr: '0 12 * * *', ...noon },
     { kind: 'rrule', rrule: 'FREQ=DAILY;BYHOUR=12;BYMINUTE=0;BYSECOND=0', ...noon },
   ]) {
-    const { alarm } = setAlarm(body);
+    const { alarm } = set(body, office);
     const dates: string[] = [];
-    for (let at = nextOccurrence(alarm, NOW); at && dates.length < 4; at = nextOccurrence(alarm, at.nominal))
+    const after = (at: number) => nextOccurrence(alarm, at, office);
+    for (let at = after(NOW); at && dates.length < 4; at = after(at.nominal))
       dates.push(new Date(at.nominal).toISOString().slice(0, 10));
     assert.deepEqual(dates, ['2026-06-15', '2026-06-16', '2026-06-19', '2026-06-20']);
-    const latest = seriesOf(alarm).latest(NOW, Date.parse('2026-06-18T20:00:00Z'));
+    const latest = seriesOf(alarm, office).latest(NOW, Date.parse('2026-06-18T20:00:00Z'));
     assert.deepEqual(latest, { at: Date.parse('2026-06-16T10:00:00Z'), count: 2 });
-    assert.equal(seriesOf(alarm).latest(NOW, Date.parse('2026-06-21T20:00:00Z'))?.count, 5);
+    assert.equal(seriesOf(alarm, office).latest(NOW, Date.parse('2026-06-21T20:00:00Z'))?.count, 5);
   }
 });
 
@@ -107,10 +107,10 @@ test('over clock changes, no occurrence is on a holiday, and counts are exact', 
 });
 
 test('the day is the one of the zone of the alarm', () => {
-  install(['DTSTART:20260616']);
+  const office = officeOf(['DTSTART:20260616']);
   const first = (timezone: string) =>
     new Date(
-      scheduled(setAlarm({ kind: 'cron', cron_expr: '0 0 * * *', timezone, holidays: 'office' })).nominal,
+      scheduled(set({ kind: 'cron', cron_expr: '0 0 * * *', timezone, holidays: 'office' }, office)).nominal,
     ).toISOString();
   assert.equal(first('UTC'), '2026-06-17T00:00:00.000Z');
   assert.equal(first('Europe/Berlin'), '2026-06-16T22:00:00.000Z');
@@ -118,12 +118,11 @@ test('the day is the one of the zone of the alarm', () => {
 });
 
 test('an unknown calendar is refused with the installed ones, in a create and in an edit', () => {
-  install();
+  const office = officeOf();
   const refusal = /^holidays must name an installed calendar \(got "offices"\); installed are office, other$/;
   const series = { kind: 'cron', cron_expr: '@daily' };
-  assert.throws(() => setAlarm({ ...series, holidays: 'offices' }), { message: refusal });
-  assert.throws(() => edit(setAlarm(series), { holidays: 'offices' }), { message: refusal });
-  remove();
+  assert.throws(() => set({ ...series, holidays: 'offices' }, office), { message: refusal });
+  assert.throws(() => edit(setAlarm(series), { holidays: 'offices' }, NOW, office), { message: refusal });
   assert.throws(
     () => setAlarm({ ...series, holidays: 'office' }),
     /none is installed; add one with "reveille calendar add/,
@@ -131,11 +130,11 @@ test('an unknown calendar is refused with the installed ones, in a create and in
 });
 
 test('a calendar that goes missing later excludes nothing, and the view says so', () => {
-  install(['DTSTART:20260616']);
-  const state = setAlarm({ kind: 'cron', cron_expr: '0 12 * * *', holidays: 'office' }, Date.UTC(2026, 5, 15, 13));
-  assert.equal(viewAlarm(state).holidays_missing, undefined);
-  assert.equal(viewAlarm(state).next_fire_at, '2026-06-17T12:00:00.000Z');
-  remove();
+  const office = officeOf(['DTSTART:20260616']);
+  const body = { kind: 'cron', cron_expr: '0 12 * * *', holidays: 'office' };
+  const state = set(body, office, Date.UTC(2026, 5, 15, 13));
+  assert.equal(viewAlarm(state, office).holidays_missing, undefined);
+  assert.equal(viewAlarm(state, office).next_fire_at, '2026-06-17T12:00:00.000Z');
   assert.equal(viewAlarm(state).holidays_missing, true);
   const after = Date.UTC(2026, 5, 15, 13);
   assert.equal(nextOccurrence(state.alarm, after)?.nominal, Date.UTC(2026, 5, 16, 12));
@@ -143,16 +142,33 @@ test('a calendar that goes missing later excludes nothing, and the view says so'
 });
 
 test('a series that has only holidays for ten years never fires', () => {
-  install(['DTSTART:20200105', 'RRULE:FREQ=WEEKLY;BYDAY=SU']);
+  const office = officeOf(['DTSTART:20200105', 'RRULE:FREQ=WEEKLY;BYDAY=SU']);
   assert.throws(
-    () => setAlarm({ kind: 'cron', cron_expr: '0 12 * * 0', holidays: 'office' }),
+    () => set({ kind: 'cron', cron_expr: '0 12 * * 0', holidays: 'office' }, office),
     /cron_expr never fires again outside the days of the calendar "office" \(got "0 12 \* \* 0"\)/,
   );
 });
 
+test('two calendars of one name in one process exclude their own days', () => {
+  const body = { kind: 'cron', cron_expr: '0 7 * * *', holidays: 'office' };
+  const [one, other] = [officeOf(['DTSTART:20260616']), officeOf(['DTSTART:20260617'])];
+  const days = (calendars: Calendars) => {
+    const { alarm } = set(body, calendars);
+    const first = nextOccurrence(alarm, NOW, calendars)!;
+    return [first, nextOccurrence(alarm, first.nominal, calendars)!].map(({ nominal }) =>
+      new Date(nominal).getUTCDate(),
+    );
+  };
+  assert.deepEqual([one, other, one].map(days), [
+    [17, 18],
+    [16, 18],
+    [17, 18],
+  ]);
+});
+
 test('an edit of the calendar moves the next occurrence and keeps the series', () => {
-  install(['DTSTART:20260616']);
+  const office = officeOf(['DTSTART:20260616']);
   const state = setAlarm({ kind: 'cron', cron_expr: '0 7 * * *' });
   assert.equal(scheduled(state).nominal, Date.UTC(2026, 5, 16, 7));
-  assert.equal(scheduled(edit(state, { holidays: 'office' })).nominal, Date.UTC(2026, 5, 17, 7));
+  assert.equal(scheduled(edit(state, { holidays: 'office' }, NOW, office)).nominal, Date.UTC(2026, 5, 17, 7));
 });

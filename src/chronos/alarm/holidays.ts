@@ -13,57 +13,37 @@ const DAY_MS = 86_400_000;
 const EXPANDED_UNTIL = Date.UTC(2100, 0, 1);
 const MOST_DAYS = 50_000;
 
-/** The days of a calendar in a zone, sorted, each as its number since 1 January 1970. */
-export type HolidayLookup = {
-  /** `undefined` when no usable calendar has the name. The same list is returned until the calendar changes. */
+/** The installed calendars. Each daemon has its own. */
+export type Calendars = {
+  /**
+   * The days of a calendar in a zone, sorted, each as its number since 1 January 1970; `undefined` when no usable
+   * calendar has the name. The same list is returned until the calendar changes.
+   */
   daysOf(name: string, timezone: string): readonly number[] | undefined;
   /** The names of the installed calendars. */
   names(): readonly string[];
 };
 
-const NO_CALENDARS: HolidayLookup = { daysOf: () => undefined, names: () => [] };
+/** Where none is installed. Series fire on all days then. */
+export const NO_CALENDARS: Calendars = { daysOf: () => undefined, names: () => [] };
 
-/**
- * The lookups of the daemons in this process, of which the latest is used. Schedules are computed in many places, so a
- * lookup is not passed through them.
- */
-const installed = [NO_CALENDARS];
-const lookup = () => installed.at(-1)!;
-
-/** Sets the lookup of this process. @returns a function that removes it */
-export function installHolidays(added: HolidayLookup): () => void {
-  installed.push(added);
-  return () => {
-    const at = installed.indexOf(added);
-    if (at > 0) installed.splice(at, 1);
-  };
-}
-
-/** Series without their holidays, by series: a new list of days, and a new series, mean a new entry. */
-const excepted = new WeakMap<Schedule, { days: readonly number[]; schedule: Schedule }>();
+/** Series without their holidays, by the days of a calendar and by series. */
+const excepted = new WeakMap<readonly number[], WeakMap<Schedule, Schedule>>();
 
 /** `2026-12-25` of a day's number. */
 export const dateOfDay = (day: number): string => new Date(day * DAY_MS).toISOString().slice(0, 10);
 
-/** The days of a calendar in a zone; `undefined` when it is missing or cannot be read. */
-export const daysOfCalendar = (calendar: string, timezone: string): readonly number[] | undefined =>
-  lookup().daysOf(calendar, timezone);
-
-/**
- * A series without the days of a calendar; the series itself when the calendar is missing.
- *
- * @param calendars by default, those of this process
- */
+/** A series without the days of a calendar; the series itself when the calendar is missing. */
 export function withoutHolidays(
   series: Schedule,
-  calendar: string,
-  timezone: string,
-  calendars: Pick<HolidayLookup, 'daysOf'> = lookup(),
+  { calendar, timezone, calendars }: { calendar: string; timezone: string; calendars: Pick<Calendars, 'daysOf'> },
 ): Schedule {
   const days = calendars.daysOf(calendar, timezone);
   if (days === undefined) return series;
-  const known = excepted.get(series);
-  if (known?.days === days) return known.schedule;
+  const ofDays = excepted.get(days) ?? new WeakMap<Schedule, Schedule>();
+  excepted.set(days, ofDays);
+  const known = ofDays.get(series);
+  if (known) return known;
   const { next, latest } = withoutDays(series, timezone, days);
   const schedule: Schedule = {
     next,
@@ -72,17 +52,18 @@ export function withoutHolidays(
       return series.shortestIntervalMs;
     },
   };
-  excepted.set(series, { days, schedule });
+  ofDays.set(series, schedule);
   return schedule;
 }
 
 /** Whether a calendar is missing or cannot be read. */
-export const isMissingCalendar = (calendar: string): boolean => lookup().daysOf(calendar, 'UTC') === undefined;
+export const isMissingCalendar = (calendar: string, calendars: Calendars): boolean =>
+  calendars.daysOf(calendar, 'UTC') === undefined;
 
 /** @throws ReveilleError `invalid_request` that lists the installed calendars, when none has the name */
-export function requireCalendar(calendar: string): void {
-  if (!isMissingCalendar(calendar)) return;
-  const names = lookup().names();
+export function requireCalendar(calendar: string, calendars: Calendars): void {
+  if (!isMissingCalendar(calendar, calendars)) return;
+  const names = calendars.names();
   const remedy =
     names.length > 0
       ? `installed are ${names.join(', ')}`

@@ -9,6 +9,7 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { fireIdOf } from '../../wire/fire-id.ts';
 import { type AlarmState, isClaimed, NOT_DEFERRED, type Occurrence, scheduledOccurrence } from './alarm.ts';
 import { isBackfill } from './backfill.ts';
+import { type Calendars, NO_CALENDARS } from './holidays.ts';
 import { isScheduledFor, nextOccurrence } from './series.ts';
 
 /** Makes the occurrence pending without a due time. A deferral of it ends. */
@@ -50,12 +51,12 @@ export function pauseAlarm(state: AlarmState, now: number): AlarmState {
 }
 
 /** The pending occurrence of a resumed alarm; `undefined` when its series has ended meanwhile. */
-function pendingOnResume(state: AlarmState, now: number): Occurrence | undefined {
+function pendingOnResume(state: AlarmState, now: number, calendars: Calendars): Occurrence | undefined {
   const parked = scheduledOccurrence(state);
   const hasAttempt = parked !== undefined && parked.attempt > 0;
   // Occurrences that passed during a pause do not count as missed: the owner asked for the pause.
   const passed = !hasAttempt && (!parked || parked.scheduledFor <= now);
-  if (state.alarm.kind !== 'once' && passed) return nextOccurrence(state.alarm, now);
+  if (state.alarm.kind !== 'once' && passed) return nextOccurrence(state.alarm, now, calendars);
   return parked && { ...parked, dueAt: Math.max(parked.scheduledFor, hasAttempt ? now : 0), ...NOT_DEFERRED };
 }
 
@@ -63,12 +64,12 @@ function pendingOnResume(state: AlarmState, now: number): Occurrence | undefined
  * Resumes the schedule: a series with its next occurrence after `now`, a `once` alarm at its instant or, when that has
  * passed, at once. Resuming an active alarm changes nothing.
  */
-export function resumeAlarm(state: AlarmState, now: number): AlarmState {
+export function resumeAlarm(state: AlarmState, now: number, calendars = NO_CALENDARS): AlarmState {
   const { alarm } = state;
   if (alarm.status === 'active') return state;
   if (alarm.status !== 'paused')
     throw new ReveilleError('conflict', `only a paused alarm can be resumed; this one is ${alarm.status}`);
-  const pending = pendingOnResume(state, now);
+  const pending = pendingOnResume(state, now, calendars);
   const others = state.occurrences
     .filter((occurrence) => occurrence.source !== 'schedule')
     .map((occurrence) => (isBackfill(alarm, occurrence) ? { ...occurrence, dueAt: now } : occurrence));
@@ -79,17 +80,21 @@ export function resumeAlarm(state: AlarmState, now: number): AlarmState {
 }
 
 /** Fires now, in addition to the schedule, which does not change. */
-export function triggerAlarm(state: AlarmState, now: number): { state: AlarmState; fireId: string } {
+export function triggerAlarm(
+  state: AlarmState,
+  now: number,
+  calendars = NO_CALENDARS,
+): { state: AlarmState; fireId: string } {
   const { alarm } = state;
   if (alarm.status !== 'active' && alarm.status !== 'paused') {
     const remedy = alarm.status === 'failed' ? 'redrive it instead' : 'set a new one';
     throw new ReveilleError('conflict', `this alarm is ${alarm.status} and cannot be triggered; ${remedy}`);
   }
-  return fireNow(state, now);
+  return fireNow(state, now, calendars);
 }
 
 /** Adds an occurrence that is due now, in addition to the schedule. */
-function fireNow(state: AlarmState, now: number): { state: AlarmState; fireId: string } {
+function fireNow(state: AlarmState, now: number, calendars: Calendars): { state: AlarmState; fireId: string } {
   const { alarm, occurrences } = state;
   const waiting = occurrences.filter(({ source, dueAt }) => source === 'trigger' && dueAt !== null);
   if (waiting.length >= MAX_WAITING_TRIGGERS)
@@ -99,7 +104,7 @@ function fireNow(state: AlarmState, now: number): { state: AlarmState; fireId: s
     );
   const taken = new Set(occurrences.map((occurrence) => occurrence.fireId));
   let at = now;
-  while (taken.has(fireIdOf(alarm.id, at)) || isScheduledFor(alarm, at)) at++;
+  while (taken.has(fireIdOf(alarm.id, at)) || isScheduledFor(alarm, at, calendars)) at++;
   const fireId = fireIdOf(alarm.id, at);
   const triggered: Occurrence = {
     fireId,
@@ -135,18 +140,23 @@ const REDRIVE_REFUSALS: Readonly<Record<Exclude<LastTurn, 'failed'>, string>> = 
  * A delivered alarm whose turn failed fires now under a new fire id, because its occurrence was already delivered.
  * Redriving it again while that fire waits changes nothing.
  */
-export function redriveAlarm(state: AlarmState, now: number, lastTurn: LastTurn = 'none'): AlarmState {
+export function redriveAlarm(
+  state: AlarmState,
+  now: number,
+  lastTurn: LastTurn = 'none',
+  calendars = NO_CALENDARS,
+): AlarmState {
   const { alarm } = state;
   if (alarm.status !== 'failed') {
     if (alarm.status === 'cancelled' || lastTurn !== 'failed') {
       const reason = alarm.status === 'cancelled' ? REDRIVE_REFUSALS.none : REDRIVE_REFUSALS[lastTurn as 'none'];
       throw new ReveilleError('conflict', `${reason}; this one is ${alarm.status}`);
     }
-    return state.occurrences.some(({ source }) => source === 'trigger') ? state : fireNow(state, now).state;
+    return state.occurrences.some(({ source }) => source === 'trigger') ? state : fireNow(state, now, calendars).state;
   }
   const parked = scheduledOccurrence(state);
   // A series fails only when its next occurrence could not be computed, so none is pending: it restarts from now.
-  const pending = parked ? { ...parked, dueAt: now, ...NOT_DEFERRED } : nextOccurrence(alarm, now);
+  const pending = parked ? { ...parked, dueAt: now, ...NOT_DEFERRED } : nextOccurrence(alarm, now, calendars);
   if (!pending) throw new ReveilleError('conflict', 'the series of this alarm has ended; set a new one');
   return {
     alarm: { ...alarm, status: 'active', failureCount: 0, maxLatenessSeconds: null, updatedAt: now },

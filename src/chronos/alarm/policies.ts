@@ -16,6 +16,7 @@ export const DEFAULT_WINDOW_SECONDS = 60;
 
 /** A turn counts as over this long after its machine's last report of it. */
 export const LONGEST_TURN_MS = 3_600_000;
+import { type Calendars, NO_CALENDARS } from './holidays.ts';
 /** An accepted wake counts as a running turn for so long before its first report, if earlier turns were reported. */
 export const UNREPORTED_MS = 120_000;
 /** The same, as long as it is unknown whether the target reports turns. */
@@ -95,15 +96,20 @@ const DELIVER: Verdict = { action: 'deliver' };
 const OVERLAP_MARK = ' (overlap: ';
 
 /** The occurrence that takes the place of an overdue one. */
-function replacementOf(alarm: Alarm, occurrence: Occurrence, now: number, turns: AlarmTurns): Occurrence | undefined {
+function replacementOf(
+  alarm: Alarm,
+  occurrence: Occurrence,
+  now: number,
+  { turns, calendars }: { turns: AlarmTurns; calendars: Calendars },
+): Occurrence | undefined {
   const { catch_up: policy = 'latest', catch_up_window_seconds: window, overlap = 'allow' } = optionsOf(alarm);
   const { running, endedAt } = turns;
   const fellDueDuringTurn = running !== undefined || occurrence.scheduledFor <= endedAt;
   if (fellDueDuringTurn && overlap === 'buffer_all') return undefined;
-  if (policy !== 'all') return catchUp(alarm, occurrence, now);
+  if (policy !== 'all') return catchUp(alarm, occurrence, now, calendars);
   // At most one waits for a turn, or is skipped: the latest that fell due while the turn ran.
-  if (fellDueDuringTurn && overlap !== 'allow') return catchUp(alarm, occurrence, running ? now : endedAt);
-  return window === undefined ? undefined : catchUp(alarm, occurrence, now - window * 1000 - 1);
+  if (fellDueDuringTurn && overlap !== 'allow') return catchUp(alarm, occurrence, running ? now : endedAt, calendars);
+  return window === undefined ? undefined : catchUp(alarm, occurrence, now - window * 1000 - 1, calendars);
 }
 
 /** Why an occurrence is too late to fire. */
@@ -135,9 +141,17 @@ function missReason(alarm: Alarm, occurrence: Occurrence, now: number, turns: Al
  *
  * @param turns the turns of earlier fires; omitted where {@link regardsTurns} is false
  */
-export function verdictOf(alarm: Alarm, occurrence: Occurrence, now: number, turns = NO_TURNS): Verdict {
+export function verdictOf(
+  alarm: Alarm,
+  occurrence: Occurrence,
+  now: number,
+  {
+    turns = NO_TURNS,
+    calendars = NO_CALENDARS,
+  }: { turns?: AlarmTurns | undefined; calendars?: Calendars | undefined } = {},
+): Verdict {
   if (occurrence.attempt === 1 && occurrence.source === 'schedule') {
-    const by = replacementOf(alarm, occurrence, now, turns);
+    const by = replacementOf(alarm, occurrence, now, { turns, calendars });
     if (by) return { action: 'replace', by };
   }
   const error = missReason(alarm, occurrence, now, turns);

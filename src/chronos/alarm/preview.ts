@@ -10,6 +10,7 @@ import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Alarm } from './alarm.ts';
 import { type DefinitionLimits, draftAlarm, firstOccurrence } from './definition.ts';
 import { isEvery } from './every.ts';
+import { type Calendars, NO_CALENDARS } from './holidays.ts';
 import type { Schedule } from './occurrence.ts';
 import { encodeOptions, optionsOf } from './options.ts';
 import { compileRule, compileSchedule } from './schedule.ts';
@@ -81,9 +82,9 @@ function notesOf(alarm: Alarm): string[] {
 }
 
 /** The occurrences that holidays exclude, up to an instant. */
-function excludedBy(alarm: Alarm, after: number, until: number): number[] {
+function excludedBy(alarm: Alarm, after: number, until: number, calendars: Calendars): number[] {
   const all = { ...alarm, options: encodeOptions({ ...optionsOf(alarm), holidays: null }) };
-  const [every, kept] = [seriesOf(all), seriesOf(alarm)];
+  const [every, kept] = [seriesOf(all, NO_CALENDARS), seriesOf(alarm, calendars)];
   const excluded: number[] = [];
   for (let at = every.next(after); at !== undefined && at <= until; at = every.next(at)) {
     if (kept.next(at - 1) !== at) excluded.push(at);
@@ -93,13 +94,14 @@ function excludedBy(alarm: Alarm, after: number, until: number): number[] {
 }
 
 /** The number of occurrences before `from`, which count for `max_fires`. */
-const firedBefore = (alarm: Alarm, now: number, from: number) =>
-  alarm.kind === 'once' || from <= now ? 0 : (seriesOf(alarm).latest(now, from - 1)?.count ?? 0);
+const firedBefore = (alarm: Alarm, now: number, from: number, calendars: Calendars) =>
+  alarm.kind === 'once' || from <= now ? 0 : (seriesOf(alarm, calendars).latest(now, from - 1)?.count ?? 0);
 
 type PreviewContext = {
   readonly now: number;
   readonly limits: DefinitionLimits;
   readonly hours?: WordHours | undefined;
+  readonly calendars?: Calendars | undefined;
   /** The zone in which times are shown when the request names none. */
   readonly zone?: string | undefined;
 };
@@ -112,14 +114,14 @@ type PreviewContext = {
  */
 export function previewAlarm(
   { count = SHOWN, from, wake_message = '', ...input }: AlarmPreviewRequest,
-  { now, limits, hours, zone = DEFAULT_TIMEZONE }: PreviewContext,
+  { now, limits, hours, calendars = NO_CALENDARS, zone = DEFAULT_TIMEZONE }: PreviewContext,
 ): AlarmPreview {
   const alarm = draftAlarm({ ...input, wake_message }, { id: '', owner: '', now, limits, hours });
-  firstOccurrence(alarm, now, limits);
+  firstOccurrence(alarm, now, limits, calendars);
   const timezone = alarm.timezone ?? input.timezone ?? zone;
   const after = (from ?? now + 1) - 1;
-  const counted = { ...alarm, scheduledFires: firedBefore(alarm, now, after + 1) };
-  const found = nextInstants(counted, after, count + 1);
+  const counted = { ...alarm, scheduledFires: firedBefore(alarm, now, after + 1, calendars) };
+  const found = nextInstants(counted, after, count + 1, calendars);
   const shown = found.slice(0, count);
   const unchanged = alarm.kind === 'once' ? undefined : wallSeries(alarm, timezone);
   const previewed = (at: number, note: string | undefined): PreviewedOccurrence => ({
@@ -128,9 +130,9 @@ export function previewAlarm(
   });
   const { holidays } = optionsOf(alarm);
   const until = found.at(-1) ?? after;
-  const excluded = holidays === undefined ? [] : excludedBy(alarm, after, until);
+  const excluded = holidays === undefined ? [] : excludedBy(alarm, after, until, calendars);
   const ends = alarm.kind !== 'once' && found.length <= count ? ['the series ends after these'] : [];
-  const reading = readingOf(alarm, input.timezone, { now, hours });
+  const reading = readingOf(alarm, input.timezone, { now, hours, calendars });
   return {
     kind: alarm.kind,
     text: reading?.text ?? readingText(storedReading(alarm, timezone), now),

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import { fireIdOf } from '../../wire/fire-id.ts';
 import { type Alarm, NOT_DEFERRED, type Occurrence } from './alarm.ts';
-import { withoutHolidays } from './holidays.ts';
+import { type Calendars, NO_CALENDARS, withoutHolidays } from './holidays.ts';
 import type { Schedule } from './occurrence.ts';
 import { optionsOf } from './options.ts';
 import { compileRule, compileSchedule } from './schedule.ts';
@@ -42,8 +42,8 @@ export type AlarmTiming = Pick<
   | 'options'
 >;
 
-/** The series of an alarm that repeats. */
-export function seriesOf(alarm: AlarmTiming): Schedule {
+/** The series of an alarm that repeats. @param calendars those that its `holidays` may name, here and below */
+export function seriesOf(alarm: AlarmTiming, calendars = NO_CALENDARS): Schedule {
   const timezone = alarm.timezone ?? DEFAULT_TIMEZONE;
   if (alarm.options === null) return compileSchedule(alarm.cronExpr!, timezone, alarm.anchor);
   const { rrule, holidays } = optionsOf(alarm);
@@ -51,24 +51,29 @@ export function seriesOf(alarm: AlarmTiming): Schedule {
     alarm.kind === 'rrule'
       ? compileRule(rrule!, timezone, alarm.anchor)
       : compileSchedule(alarm.cronExpr!, timezone, alarm.anchor);
-  return holidays === undefined ? series : withoutHolidays(series, holidays, timezone);
+  return holidays === undefined ? series : withoutHolidays(series, { calendar: holidays, timezone, calendars });
 }
 
 /**
  * The jitter of one occurrence. In a series it stays below the gap to the next occurrence, so that the instants of a
  * series strictly increase.
  */
-function jitterOf(alarm: AlarmTiming, nominal: number): number {
+function jitterOf(alarm: AlarmTiming, nominal: number, calendars: Calendars): number {
   if (alarm.jitterSeconds === 0) return 0;
   if (alarm.kind === 'once') return jitterMs(alarm.id, nominal, alarm.jitterSeconds);
-  const following = seriesOf(alarm).next(nominal);
+  const following = seriesOf(alarm, calendars).next(nominal);
   const gapSeconds = following === undefined ? alarm.jitterSeconds : (following - nominal) / 1000;
   return jitterMs(alarm.id, nominal, Math.min(alarm.jitterSeconds, gapSeconds));
 }
 
 /** The occurrence of an alarm's schedule at a nominal instant. */
-export function occurrenceAt(alarm: AlarmTiming, nominal: number, missedCount: number): Occurrence {
-  const scheduledFor = nominal + jitterOf(alarm, nominal);
+export function occurrenceAt(
+  alarm: AlarmTiming,
+  nominal: number,
+  missedCount: number,
+  calendars = NO_CALENDARS,
+): Occurrence {
+  const scheduledFor = nominal + jitterOf(alarm, nominal, calendars);
   return {
     fireId: fireIdOf(alarm.id, scheduledFor),
     alarmId: alarm.id,
@@ -87,7 +92,7 @@ export function occurrenceAt(alarm: AlarmTiming, nominal: number, missedCount: n
 
 /** The only occurrence of a `once` alarm. */
 export function onlyOccurrence(alarm: AlarmTiming): Occurrence {
-  return occurrenceAt(alarm, alarm.fireAt!, 0);
+  return occurrenceAt(alarm, alarm.fireAt!, 0, NO_CALENDARS);
 }
 
 /**
@@ -96,21 +101,21 @@ export function onlyOccurrence(alarm: AlarmTiming): Occurrence {
  *
  * @param after epoch ms; the nominal instant of the previous occurrence, or the current time when a series starts
  */
-export function nextOccurrence(alarm: AlarmTiming, after: number): Occurrence | undefined {
+export function nextOccurrence(alarm: AlarmTiming, after: number, calendars = NO_CALENDARS): Occurrence | undefined {
   if (alarm.maxFires !== null && alarm.scheduledFires >= alarm.maxFires) return undefined;
-  const nominal = seriesOf(alarm).next(after);
+  const nominal = seriesOf(alarm, calendars).next(after);
   if (nominal === undefined || (alarm.endsAt !== null && nominal > alarm.endsAt)) return undefined;
-  return occurrenceAt(alarm, nominal, 0);
+  return occurrenceAt(alarm, nominal, 0, calendars);
 }
 
 /**
  * Whether the alarm's own schedule has an occurrence at this instant: a triggered occurrence would share its fire id.
  */
-export function isScheduledFor(alarm: AlarmTiming, instant: number): boolean {
+export function isScheduledFor(alarm: AlarmTiming, instant: number, calendars = NO_CALENDARS): boolean {
   if (alarm.kind === 'once') return onlyOccurrence(alarm).scheduledFor === instant;
   // Jitter stays below the gap, so only the latest nominal instant can have been moved to this one.
-  const last = seriesOf(alarm).latest(instant - alarm.jitterSeconds * 1000 - 1, instant);
-  return last !== undefined && last.at + jitterOf(alarm, last.at) === instant;
+  const last = seriesOf(alarm, calendars).latest(instant - alarm.jitterSeconds * 1000 - 1, instant);
+  return last !== undefined && last.at + jitterOf(alarm, last.at, calendars) === instant;
 }
 
 /**
@@ -121,17 +126,23 @@ export function isScheduledFor(alarm: AlarmTiming, instant: number): boolean {
  * An occurrence whose jitter has not elapsed yet is not the latest: it fires separately. An occurrence whose day has
  * become a holiday is replaced by the next one, which may be in the future.
  */
-export function catchUp(alarm: AlarmTiming, overdue: Occurrence, now: number): Occurrence | undefined {
+export function catchUp(
+  alarm: AlarmTiming,
+  overdue: Occurrence,
+  now: number,
+  calendars = NO_CALENDARS,
+): Occurrence | undefined {
   if (alarm.kind === 'once' || overdue.source !== 'schedule') return undefined;
-  const series = seriesOf(alarm);
+  const series = seriesOf(alarm, calendars);
   let missed = series.latest(overdue.nominal, Math.min(now, alarm.endsAt ?? Number.POSITIVE_INFINITY));
-  if (missed && missed.at + jitterOf(alarm, missed.at) > now) missed = series.latest(overdue.nominal, missed.at - 1);
-  if (missed) return occurrenceAt(alarm, missed.at, overdue.missedCount + missed.count);
-  return isExcludedNow(alarm, overdue) ? nextOccurrence(alarm, overdue.nominal) : undefined;
+  if (missed && missed.at + jitterOf(alarm, missed.at, calendars) > now)
+    missed = series.latest(overdue.nominal, missed.at - 1);
+  if (missed) return occurrenceAt(alarm, missed.at, overdue.missedCount + missed.count, calendars);
+  return isExcludedNow(alarm, overdue, calendars) ? nextOccurrence(alarm, overdue.nominal, calendars) : undefined;
 }
 
 /** Whether the calendar of an alarm has gained the day of an occurrence after the occurrence was computed. */
-function isExcludedNow(alarm: AlarmTiming, { nominal }: Occurrence): boolean {
+function isExcludedNow(alarm: AlarmTiming, { nominal }: Occurrence, calendars: Calendars): boolean {
   if (alarm.options === null || optionsOf(alarm).holidays === undefined) return false;
-  return seriesOf(alarm).next(nominal - 1) !== nominal;
+  return seriesOf(alarm, calendars).next(nominal - 1) !== nominal;
 }

@@ -7,6 +7,7 @@ import { backoff } from '../../kit/clock/backoff.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { type Alarm, type AlarmState, type Attempt, NOT_DEFERRED, type Occurrence } from './alarm.ts';
 import { afterTrigger, isBackfill } from './backfill.ts';
+import { type Calendars, NO_CALENDARS } from './holidays.ts';
 import { park } from './lifecycle.ts';
 import { optionsOf } from './options.ts';
 import { nextOccurrence } from './series.ts';
@@ -52,9 +53,13 @@ function occurrenceOf(state: AlarmState, fireId: string): { settled: Occurrence;
   return { settled, others: state.occurrences.filter((occurrence) => occurrence !== settled) };
 }
 
-function followingOccurrence(alarm: Alarm, nominal: number): Occurrence | ReveilleError | undefined {
+function followingOccurrence(
+  alarm: Alarm,
+  nominal: number,
+  calendars: Calendars,
+): Occurrence | ReveilleError | undefined {
   try {
-    return nextOccurrence(alarm, nominal);
+    return nextOccurrence(alarm, nominal, calendars);
   } catch (error) {
     if (error instanceof ReveilleError) return error;
     throw error;
@@ -74,15 +79,15 @@ function isPending(occurrences: readonly Occurrence[], { fireId }: Occurrence): 
 }
 
 /** Advances a series past a settled occurrence, or ends it. */
-function advance(state: AlarmState, settled: Occurrence, others: Occurrence[]): AlarmState {
+function advance(state: AlarmState, settled: Occurrence, others: Occurrence[], calendars: Calendars): AlarmState {
   const { alarm } = state;
-  if (settled.source === 'trigger') return afterTrigger(alarm, settled, others);
+  if (settled.source === 'trigger') return afterTrigger(alarm, settled, others, calendars);
   if (alarm.status === 'cancelled') return { alarm, occurrences: others };
   if (alarm.kind === 'once') return { alarm: { ...alarm, status: 'fired' }, occurrences: others };
-  let next = followingOccurrence(alarm, settled.nominal);
+  let next = followingOccurrence(alarm, settled.nominal, calendars);
   // A trigger is already pending for this instant: it fires, and the series advances past it.
   while (next && !(next instanceof ReveilleError) && isPending(others, next)) {
-    next = followingOccurrence(alarm, next.nominal);
+    next = followingOccurrence(alarm, next.nominal, calendars);
   }
   // A zone or expression can become invalid when time zone data change: the alarm fails visibly instead of stopping
   // silently.
@@ -93,16 +98,22 @@ function advance(state: AlarmState, settled: Occurrence, others: Occurrence[]): 
 }
 
 /** The wake was accepted: a `once` alarm has fired, a series continues. */
-export function settleDelivered(state: AlarmState, fireId: string, deliveredAt: number): AlarmState {
-  return ended(state, delivered(state, fireId, deliveredAt), deliveredAt);
+export function settleDelivered(
+  state: AlarmState,
+  fireId: string,
+  deliveredAt: number,
+  calendars = NO_CALENDARS,
+): AlarmState {
+  return ended(state, delivered(state, fireId, deliveredAt, calendars), deliveredAt);
 }
 
-function delivered(state: AlarmState, fireId: string, deliveredAt: number): AlarmState {
+function delivered(state: AlarmState, fireId: string, deliveredAt: number, calendars: Calendars): AlarmState {
   const { settled, others } = occurrenceOf(state, fireId);
   const alarm = { ...state.alarm, fireCount: state.alarm.fireCount + 1, lastFiredAt: deliveredAt };
-  if (settled.source === 'trigger') return afterTrigger(alarm, settled, others);
+  if (settled.source === 'trigger') return afterTrigger(alarm, settled, others, calendars);
   const scheduledFires = alarm.scheduledFires + 1;
-  return advance({ ...state, alarm: { ...alarm, scheduledFires, failureCount: 0, lastError: null } }, settled, others);
+  const after = { ...alarm, scheduledFires, failureCount: 0, lastError: null };
+  return advance({ ...state, alarm: after }, settled, others, calendars);
 }
 
 /** Members of an alarm that a delivery may change. */
@@ -124,9 +135,14 @@ export type DeliveryEffect = { readonly progress: Progress; readonly next: Occur
  * @param claimed the occurrence as it was claimed
  * @returns `undefined` for a trigger, and where the effect is no progress
  */
-export function deliveryEffect(alarm: Alarm, claimed: Occurrence, deliveredAt: number): DeliveryEffect | undefined {
+export function deliveryEffect(
+  alarm: Alarm,
+  claimed: Occurrence,
+  deliveredAt: number,
+  calendars = NO_CALENDARS,
+): DeliveryEffect | undefined {
   if (claimed.source === 'trigger' || alarm.status !== 'active') return undefined;
-  const after = settleDelivered({ alarm, occurrences: [claimed] }, claimed.fireId, deliveredAt);
+  const after = settleDelivered({ alarm, occurrences: [claimed] }, claimed.fireId, deliveredAt, calendars);
   const [next = null] = after.occurrences;
   const { status, failureCount, lastError, updatedAt, lastFiredAt, fireCount, scheduledFires } = after.alarm;
   return {
@@ -147,8 +163,13 @@ export type Failure = {
 };
 
 /** The wake was not accepted, or its outcome is unknown: schedules a retry, or gives up after the last one. */
-export function settleFailed(state: AlarmState, fireId: string, failure: Failure): AlarmState {
-  return ended(state, failed(state, fireId, failure), failure.at);
+export function settleFailed(
+  state: AlarmState,
+  fireId: string,
+  failure: Failure,
+  calendars = NO_CALENDARS,
+): AlarmState {
+  return ended(state, failed(state, fireId, failure, calendars), failure.at);
 }
 
 /** Pauses a series that is to be paused on failure: an occurrence was given up, or a turn failed. */
@@ -165,7 +186,7 @@ function parkSchedule({ alarm, occurrences }: AlarmState): AlarmState {
   return { alarm, occurrences: occurrences.map((one) => (ofSchedule(one) ? park(one) : one)) };
 }
 
-function failed(state: AlarmState, fireId: string, failure: Failure): AlarmState {
+function failed(state: AlarmState, fireId: string, failure: Failure, calendars: Calendars): AlarmState {
   const { settled, others } = occurrenceOf(state, fireId);
   const alarm = { ...state.alarm, lastError: failure.error };
   if (alarm.status === 'cancelled') return { alarm, occurrences: others };
@@ -177,7 +198,7 @@ function failed(state: AlarmState, fireId: string, failure: Failure): AlarmState
     // triggers count their own attempts.
     if (parked && !isBackfill(alarm, settled)) return { alarm, occurrences: others };
     if (failure.final || settled.attempt >= alarm.maxFailures)
-      return parkSchedule(advance({ ...state, alarm: givenUp() }, settled, others));
+      return parkSchedule(advance({ ...state, alarm: givenUp() }, settled, others, calendars));
     const dueAt = parked ? null : failure.retryAt(settled.attempt - 1);
     return { alarm, occurrences: [...others, { ...settled, dueAt, ...NOT_DEFERRED }] };
   }
@@ -197,7 +218,7 @@ function failed(state: AlarmState, fireId: string, failure: Failure): AlarmState
       occurrences: [...others, park(settled)],
     };
   }
-  return parkSchedule(advance({ ...state, alarm: { ...givenUp(), failureCount: 0 } }, settled, others));
+  return parkSchedule(advance({ ...state, alarm: { ...givenUp(), failureCount: 0 } }, settled, others, calendars));
 }
 
 /**
@@ -215,10 +236,16 @@ export function pauseOnFailedTurn(state: AlarmState, error: string | null, now: 
  * so that a wake that crashes its process is not repeated for ever. The retry is immediate, because the occurrence has
  * waited since the claim.
  */
-export function settleInterrupted(state: AlarmState, fireId: string, at?: number): AlarmState {
+export function settleInterrupted(
+  state: AlarmState,
+  fireId: string,
+  at?: number,
+  calendars = NO_CALENDARS,
+): AlarmState {
   const { settled } = occurrenceOf(state, fireId);
   const when = at === undefined ? {} : { at };
-  return settleFailed(state, fireId, { error: INTERRUPTED, ...when, final: false, retryAt: () => settled.dueAt! });
+  const failure = { error: INTERRUPTED, ...when, final: false, retryAt: () => settled.dueAt! };
+  return settleFailed(state, fireId, failure, calendars);
 }
 
 /** The outcome of an attempt cannot be applied because of a defect: the occurrence is tried again later. */
@@ -229,23 +256,29 @@ export function settlePostponed(state: AlarmState, fireId: string, dueAt: number
 }
 
 /** The occurrence could not start within `max_lateness_seconds`: it is missed. */
-export function settleMissed(state: AlarmState, fireId: string, reason: string, at?: number): AlarmState {
-  return ended(state, missed(state, fireId, reason), at);
+export function settleMissed(
+  state: AlarmState,
+  fireId: string,
+  reason: string,
+  at?: number,
+  calendars = NO_CALENDARS,
+): AlarmState {
+  return ended(state, missed(state, fireId, reason, calendars), at);
 }
 
-function missed(state: AlarmState, fireId: string, reason: string): AlarmState {
+function missed(state: AlarmState, fireId: string, reason: string, calendars: Calendars): AlarmState {
   const { settled, others } = occurrenceOf(state, fireId);
   const alarm = { ...state.alarm, lastError: reason };
-  if (settled.source === 'trigger') return afterTrigger(alarm, settled, others);
+  if (settled.source === 'trigger') return afterTrigger(alarm, settled, others, calendars);
   if (alarm.kind === 'once' && alarm.status !== 'cancelled')
     return { alarm: { ...alarm, status: 'failed' }, occurrences: [...others, park(settled)] };
-  return advance({ ...state, alarm: { ...alarm, failureCount: 0 } }, settled, others);
+  return advance({ ...state, alarm: { ...alarm, failureCount: 0 } }, settled, others, calendars);
 }
 
 /** The turn of an earlier fire runs, and the occurrence does not wait for its end (`overlap: "skip"`): the series goes on. */
-export function settleSkipped(state: AlarmState, fireId: string, at: number): AlarmState {
+export function settleSkipped(state: AlarmState, fireId: string, at: number, calendars = NO_CALENDARS): AlarmState {
   const { settled, others } = occurrenceOf(state, fireId);
-  return ended(state, advance(state, settled, others), at);
+  return ended(state, advance(state, settled, others, calendars), at);
 }
 
 /**

@@ -4,7 +4,7 @@ import { type FieldName, type FieldType, fieldOf, isOption, memberOf } from '../
 import { RawJson } from '../../wire/json.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { type AlarmState, type Attempt, isClaimed, type Occurrence, scheduledOccurrence } from './alarm.ts';
-import { isMissingCalendar } from './holidays.ts';
+import { type Calendars, isMissingCalendar, NO_CALENDARS } from './holidays.ts';
 import { optionsOf } from './options.ts';
 
 /** Omits absent members, so that the JSON omits them too. */
@@ -44,7 +44,7 @@ function firstDeferral({ occurrences }: AlarmState): AlarmView['held_back'] | nu
   return first ? { reason: first.reason, until: formatInstant(first.until) } : null;
 }
 
-type Member = { name: string; of: (state: AlarmState) => unknown };
+type Member = { name: string; of: (state: AlarmState, calendars: Calendars) => unknown };
 
 /** Members that are no fields of the alarm. */
 const COMPUTED: Readonly<Record<string, Member['of']>> = {
@@ -52,9 +52,9 @@ const COMPUTED: Readonly<Record<string, Member['of']>> = {
   in_flight: ({ occurrences }) => occurrences.some(isClaimed),
   held_back: firstDeferral,
   starts_at: ({ alarm }) => (alarm.kind === 'rrule' ? formatInstant(alarm.anchor) : null),
-  holidays_missing: ({ alarm }) => {
+  holidays_missing: ({ alarm }, calendars) => {
     const { holidays } = optionsOf(alarm);
-    return holidays !== undefined && isMissingCalendar(holidays) ? true : null;
+    return holidays !== undefined && isMissingCalendar(holidays, calendars) ? true : null;
   },
 };
 
@@ -83,10 +83,10 @@ const MEMBERS = Object.keys(alarmViewSchema.shape).map(
   (name): Member => ({ name, of: COMPUTED[name] ?? viewOfField(name as FieldName) }),
 );
 
-export function viewAlarm(state: AlarmState): AlarmView {
+export function viewAlarm(state: AlarmState, calendars = NO_CALENDARS): AlarmView {
   const view: Record<string, unknown> = {};
   for (const { name, of } of MEMBERS) {
-    const value = of(state);
+    const value = of(state, calendars);
     if (value !== null) view[name] = value;
   }
   return view as AlarmView;

@@ -132,7 +132,7 @@ describe('an edit by a time in words', () => {
 
 test('a reading has a text, the zone and the next three instants', () => {
   const readingOfBody = (body: Record<string, unknown>) =>
-    readingOf(setAlarm(body).alarm, body.timezone as string | undefined, { now: NOW });
+    readingOf(setAlarm(body).alarm, body.timezone as string | undefined, { now: NOW, calendars: undefined });
   assert.deepEqual(readingOfBody({ when: 'every weekday at 9', timezone: BERLIN }), {
     text: 'every weekday at 09:00 in Europe/Berlin',
     timezone: BERLIN,

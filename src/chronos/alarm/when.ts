@@ -9,6 +9,7 @@ import type { AlarmCreate, AlarmPatch, WhenReading } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { showValue } from '../../wire/validate.ts';
 import type { Alarm } from './alarm.ts';
+import { type Calendars, NO_CALENDARS } from './holidays.ts';
 import { optionsOf } from './options.ts';
 import { DEFAULT_TIMEZONE, seriesOf } from './series.ts';
 
@@ -114,10 +115,10 @@ const NAMES: Readonly<Record<Alarm['kind'], string>> = {
 const NEXT_SHOWN = 3;
 
 /** The next instants of an alarm's schedule after `after`, jitter not included. */
-export function nextInstants(alarm: Alarm, after: number, atMost: number): number[] {
+export function nextInstants(alarm: Alarm, after: number, atMost: number, calendars = NO_CALENDARS): number[] {
   if (alarm.kind === 'once') return alarm.fireAt! > after ? [alarm.fireAt!] : [];
   const left = alarm.maxFires === null ? atMost : Math.min(atMost, alarm.maxFires - alarm.scheduledFires);
-  const series = seriesOf(alarm);
+  const series = seriesOf(alarm, calendars);
   const found: number[] = [];
   for (let at = after; found.length < left; ) {
     const next = series.next(at);
@@ -159,13 +160,13 @@ export function storedReading(alarm: Alarm, zone: string): Reading {
 export function readingOf(
   alarm: Alarm,
   timezone: string | null | undefined,
-  context: WordContext,
+  { calendars, ...context }: WordContext & { readonly calendars: Calendars | undefined },
 ): WhenReading | undefined {
   const { now } = context;
   const { when } = optionsOf(alarm);
   if (when === undefined) return undefined;
   const zone = alarm.timezone ?? timezone ?? DEFAULT_TIMEZONE;
-  const next = nextInstants(alarm, now, NEXT_SHOWN).map((at) => formatWithOffset(zone, at));
+  const next = nextInstants(alarm, now, NEXT_SHOWN, calendars).map((at) => formatWithOffset(zone, at));
   return {
     text: readingText(reread(alarm, when, zone, context) ?? storedReading(alarm, zone), now),
     timezone: zone,

@@ -10,9 +10,11 @@ import type { Logger } from '../../kit/log/log.ts';
 import type { AbsenceReason } from '../../wire/alarm.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Attempt, Occurrence, Transition } from '../alarm/alarm.ts';
+import type { Calendars } from '../alarm/holidays.ts';
 import { type AlarmTurns, regardsTurns, releaseWaiting, TURNS_READ, turnsOf, verdictOf } from '../alarm/policies.ts';
 import {
   deliveryEffect,
+  type Failure,
   LONGEST_DELAY_MS,
   retryDelayMs,
   settleDeferred,
@@ -50,6 +52,8 @@ export type DispatcherOptions = {
   clock: Clock;
   log: Logger;
   config: DispatcherConfig;
+  /** Those that the `holidays` of series may name; without them none is installed. */
+  calendars?: Calendars;
   /** Uniform in [0, 1); spreads retries. */
   random: () => number;
   /** Why an occurrence due at that instant (epoch milliseconds) is late, where that is known. */
@@ -204,7 +208,7 @@ export class Dispatcher {
 
   /** Ends an attempt that a defect interrupted: a claim ends only with its outcome. It is retried like a failed one. */
   async #endUnknown(claim: Claim, key: ClaimKey): Promise<void> {
-    const { clock, log, random } = this.#options;
+    const { clock, log, random, calendars } = this.#options;
     const startedAt = claim.occurrence.claimedAt!;
     const at = Math.max(clock.now(), startedAt);
     const draw = random();
@@ -214,7 +218,7 @@ export class Dispatcher {
     const record = attemptRecord(claim, { ...times, httpStatus: null, error, machineReadyMs: null, lateBecause: null });
     try {
       await this.#complete(key, record, (state) =>
-        settleFailed(state, key.fireId, { error, at, final: false, retryAt }),
+        settleFailed(state, key.fireId, { error, at, final: false, retryAt }, calendars),
       );
     } catch (defect) {
       log.error({ err: defect, fire_id: key.fireId }, 'a failed attempt could not be settled; it is only postponed');
@@ -224,7 +228,7 @@ export class Dispatcher {
 
   /** Processes one claim. Resolves when the outcome is durable. */
   async #attempt(claim: Claim, key: ClaimKey): Promise<void> {
-    const { clock } = this.#options;
+    const { clock, calendars } = this.#options;
     const { alarm, occurrence } = claim;
     // The occurrence was due when it was claimed, even if the clock has gone back since.
     const now = Math.max(clock.now(), occurrence.claimedAt ?? 0);
@@ -234,18 +238,18 @@ export class Dispatcher {
       turns = await this.#turns(key, now);
       if (!turns) return;
     }
-    const verdict = verdictOf(alarm, occurrence, now, turns);
+    const verdict = verdictOf(alarm, occurrence, now, { turns, calendars });
     switch (verdict.action) {
       case 'replace':
         return this.#complete(key, null, (state) => settleReplaced(state, key.fireId, verdict.by));
       case 'miss': {
         const { error } = verdict;
         const missed = this.#notDelivered(claim, now, 'missed', error);
-        return this.#complete(key, missed, (state) => settleMissed(state, key.fireId, error, now));
+        return this.#complete(key, missed, (state) => settleMissed(state, key.fireId, error, now, calendars));
       }
       case 'skip': {
         const skipped = this.#notDelivered(claim, now, 'skipped', verdict.error);
-        return this.#complete(key, skipped, (state) => settleSkipped(state, key.fireId, now));
+        return this.#complete(key, skipped, (state) => settleSkipped(state, key.fireId, now, calendars));
       }
       case 'wait':
         return this.#awaitTurn(key, verdict, now);
@@ -299,7 +303,7 @@ export class Dispatcher {
   }
 
   async #deliver(claim: Claim, key: ClaimKey, startedAt: number): Promise<void> {
-    const { clock, waker, random, onFire, log } = this.#options;
+    const { clock, waker, random, onFire, log, calendars } = this.#options;
     const { alarm, occurrence } = claim;
     const late = this.#lateBecause(occurrence, startedAt);
     const leave = this.#inFlight.enter(alarm.owner);
@@ -323,11 +327,11 @@ export class Dispatcher {
       lateBecause: late ?? null,
     });
     if (result.outcome === 'delivered') {
-      const effect = deliveryEffect(alarm, occurrence, startedAt);
+      const effect = deliveryEffect(alarm, occurrence, startedAt, calendars);
       await this.#completions.add({
         key,
         attempt: record,
-        settle: (state) => settleDelivered(state, key.fireId, startedAt),
+        settle: (state) => settleDelivered(state, key.fireId, startedAt, calendars),
         direct: effect && { claim, effect },
       });
     } else {
@@ -337,14 +341,13 @@ export class Dispatcher {
       );
       const draw = random();
       const retryAfterSeconds = result.outcome === 'failed' ? result.retryAfterSeconds : undefined;
-      await this.#complete(key, record, (state) =>
-        settleFailed(state, key.fireId, {
-          error: result.error,
-          at: finishedAt,
-          final: result.outcome === 'failed' && result.final,
-          retryAt: (failure) => finishedAt + retryDelayMs(failure, { random: draw, retryAfterSeconds }),
-        }),
-      );
+      const failure: Failure = {
+        error: result.error,
+        at: finishedAt,
+        final: result.outcome === 'failed' && result.final,
+        retryAt: (number) => finishedAt + retryDelayMs(number, { random: draw, retryAfterSeconds }),
+      };
+      await this.#complete(key, record, (state) => settleFailed(state, key.fireId, failure, calendars));
     }
     onFire?.({ ...claim, attempt: record });
   }

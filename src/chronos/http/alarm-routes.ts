@@ -17,6 +17,7 @@ import { parseOrThrow } from '../../wire/validate.ts';
 import { type Alarm, type AlarmState, type Occurrence, storedBytes, type Transition } from '../alarm/alarm.ts';
 import { differingFields, draftAlarm, editAlarm, firstOccurrence } from '../alarm/definition.ts';
 import { lastTurnOf } from '../alarm/fire-history.ts';
+import type { Calendars } from '../alarm/holidays.ts';
 import { cancelAlarm, pauseAlarm, redriveAlarm, resumeAlarm, triggerAlarm } from '../alarm/lifecycle.ts';
 import { previewAlarm } from '../alarm/preview.ts';
 import { nextFireAt, viewAlarm } from '../alarm/view.ts';
@@ -44,8 +45,10 @@ export function alarmIdOf(c: HttpContext): string {
   return id.data;
 }
 
-/** @param words when the request's time in words is read */
-function created(state: AlarmState, deduped: boolean, { timezone }: AlarmCreate, words: WordContext): AlarmCreated {
+/** When the request's time in words is read. */
+type ReadingContext = WordContext & { readonly calendars: Calendars | undefined };
+
+function created(state: AlarmState, deduped: boolean, { timezone }: AlarmCreate, words: ReadingContext): AlarmCreated {
   const next = nextFireAt(state);
   const reading = readingOf(state.alarm, timezone, words);
   return {
@@ -58,7 +61,7 @@ function created(state: AlarmState, deduped: boolean, { timezone }: AlarmCreate,
 }
 
 /** The answer to a request with the key of an existing alarm: that alarm, when the request defines the same. */
-function repeated(earlier: AlarmState, requested: Alarm, asked: AlarmCreate, words: WordContext): AlarmCreated {
+function repeated(earlier: AlarmState, requested: Alarm, asked: AlarmCreate, words: ReadingContext): AlarmCreated {
   const differing = differingFields(earlier.alarm, requested);
   if (differing.length === 0) return created(earlier, true, asked, words);
   throw new ReveilleError(
@@ -76,7 +79,7 @@ const ATTEMPTS_SEARCHED = 100;
 type Caller = { owner: string; publicKey: string; trust: Trust };
 
 async function createAlarm(
-  { store, clock, limits, admission, onDue, hours }: ChronosService,
+  { store, clock, limits, admission, onDue, hours, calendars }: ChronosService,
   {
     id,
     owner,
@@ -90,13 +93,13 @@ async function createAlarm(
 ): Promise<AlarmCreated> {
   const now = clock.now();
   const input = parseOrThrow(alarmCreateSchema, body);
-  const words: WordContext = { now, hours: input.when === undefined ? undefined : await hours?.() };
+  const words = { now, hours: input.when === undefined ? undefined : await hours?.(), calendars };
   const context = { ...words, id: id(now), owner, limits, person };
   let alarm: Alarm;
   let occurrence: Occurrence;
   try {
     alarm = draftAlarm(input, context);
-    occurrence = firstOccurrence(alarm, now, limits);
+    occurrence = firstOccurrence(alarm, now, limits, calendars);
   } catch (refusal) {
     // A request that is repeated after its instant has passed gets the original answer.
     const earlier = input.idempotency_key && (await store.findByKey(owner, input.idempotency_key));
@@ -126,7 +129,7 @@ async function createAlarm(
 
 /** All `/v1/alarms` routes except the list and the ledger. */
 export function alarmRoutes(app: HttpApp, service: ChronosService): void {
-  const { store, clock, limits, admission } = service;
+  const { store, clock, limits, admission, calendars } = service;
   const id = service.alarmIds ?? createAlarmIds();
 
   /** Applies a transition to the alarm in the path and wakes the dispatcher for its next occurrence. */
@@ -155,12 +158,14 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
   };
 
   /** A route whose only argument is the alarm's id. */
-  const act = (action: (state: AlarmState, now: number) => AlarmState, gate?: 'creates') => async (c: HttpContext) => {
-    const caller = gate ? await enter(c, gate) : await callerOf(service, c);
-    await refuseBody(c);
-    const now = clock.now();
-    return sendOk(c, viewAlarm(await change(c, caller, (state) => action(state, now))));
-  };
+  const act =
+    (action: (state: AlarmState, now: number, calendars?: Calendars) => AlarmState, gate?: 'creates') =>
+    async (c: HttpContext) => {
+      const caller = gate ? await enter(c, gate) : await callerOf(service, c);
+      await refuseBody(c);
+      const now = clock.now();
+      return sendOk(c, viewAlarm(await change(c, caller, (state) => action(state, now, calendars)), calendars));
+    };
 
   serve(app, CHRONOS_ROUTES.createAlarm, async (c) => {
     const caller = await enter(c, 'creates');
@@ -172,7 +177,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     await enter(c, 'creates');
     const request = parseOrThrow(alarmPreviewRequestSchema, await readJson(c, { raw: RAW_ALARM_FIELDS }));
     const hours = request.when === undefined ? undefined : await service.hours?.();
-    return sendOk(c, previewAlarm(request, { now: clock.now(), limits, hours }));
+    return sendOk(c, previewAlarm(request, { now: clock.now(), limits, hours, calendars }));
   });
 
   serve(app, CHRONOS_ROUTES.getAlarm, async (c) => {
@@ -180,7 +185,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     refuseQuery(c);
     const state = await store.get(owner, alarmIdOf(c));
     if (!state) throw alarmNotFound();
-    return sendOk(c, viewAlarm(state));
+    return sendOk(c, viewAlarm(state, calendars));
   });
 
   serve(app, CHRONOS_ROUTES.patchAlarm, async (c) => {
@@ -189,9 +194,12 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const now = clock.now();
     const person = personOfRequest(c, caller);
     const hours = patch.when === undefined ? undefined : await service.hours?.();
-    const state = await change(c, caller, (before) => editAlarm(before, patch, now, { ...limits, person, hours }));
-    const reading = patch.when === undefined ? undefined : readingOf(state.alarm, patch.timezone, { now, hours });
-    return sendOk(c, { ...viewAlarm(state), ...(reading && { reading }) });
+    const state = await change(c, caller, (before) =>
+      editAlarm(before, patch, now, { ...limits, person, hours }, calendars),
+    );
+    const reading =
+      patch.when === undefined ? undefined : readingOf(state.alarm, patch.timezone, { now, hours, calendars });
+    return sendOk(c, { ...viewAlarm(state, calendars), ...(reading && { reading }) });
   });
 
   // Cancelling is always admitted, because it frees storage.
@@ -206,7 +214,8 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const fireIds = [...new Set(attempts.map(({ fireId }) => fireId))];
     const reports = fireIds.length > 0 ? await store.turnReportsOf(caller.owner, alarmIdOf(c), fireIds) : [];
     const lastTurn = lastTurnOf(attempts, reports);
-    return sendOk(c, viewAlarm(await change(c, caller, (state) => redriveAlarm(state, now, lastTurn))));
+    const state = await change(c, caller, (before) => redriveAlarm(before, now, lastTurn, calendars));
+    return sendOk(c, viewAlarm(state, calendars));
   });
 
   serve(app, CHRONOS_ROUTES.triggerAlarm, async (c) => {
@@ -215,10 +224,10 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const now = clock.now();
     let fireId = '';
     const state = await change(c, caller, (before) => {
-      const triggered = triggerAlarm(before, now);
+      const triggered = triggerAlarm(before, now, calendars);
       fireId = triggered.fireId;
       return triggered.state;
     });
-    return sendOk(c, { ...viewAlarm(state), fire_id: fireId });
+    return sendOk(c, { ...viewAlarm(state, calendars), fire_id: fireId });
   });
 }

@@ -13,6 +13,7 @@ import { formatInstant } from '../../wire/rfc3339.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import { type Alarm, type AlarmState, type Occurrence, scheduledOccurrence } from '../alarm/alarm.ts';
 import { addBackfill, BACKFILL_MAX, occurrencesBetween } from '../alarm/backfill.ts';
+import type { Calendars } from '../alarm/holidays.ts';
 import { viewAlarm } from '../alarm/view.ts';
 import type { AlarmStore, StoreLimits } from '../store/store.ts';
 import { alarmIdOf, alarmNotFound } from './alarm-routes.ts';
@@ -48,11 +49,15 @@ function checkAlarm({ kind, status }: Alarm): void {
  *
  * @throws ReveilleError `invalid_request` when they are too many
  */
-async function passedIn({ alarm, ...state }: AlarmState, { from, to }: AlarmBackfill): Promise<Occurrence[]> {
+async function passedIn(
+  { alarm, ...state }: AlarmState,
+  { from, to }: AlarmBackfill,
+  calendars: Calendars | undefined,
+): Promise<Occurrence[]> {
   // The schedule itself fires its pending occurrence and later ones.
   const pending = scheduledOccurrence({ alarm, ...state })?.nominal ?? to;
   const passed: Occurrence[] = [];
-  for (const occurrence of occurrencesBetween(alarm, from, Math.min(to, pending))) {
+  for (const occurrence of occurrencesBetween(alarm, from, Math.min(to, pending), calendars)) {
     passed.push(occurrence);
     if (passed.length > BACKFILL_MAX)
       throw invalid(
@@ -78,18 +83,21 @@ async function deliveredSince(store: AlarmStore, { owner, id }: Alarm, since: nu
 
 type Request = { owner: string; alarmId: string; part: AlarmBackfill; now: number; bounds: StoreLimits };
 
-async function backfill(store: AlarmStore, { owner, alarmId, part, now, bounds }: Request): Promise<AlarmBackfilled> {
+async function backfill(
+  { store, calendars }: Pick<ChronosService, 'store' | 'calendars'>,
+  { owner, alarmId, part, now, bounds }: Request,
+): Promise<AlarmBackfilled> {
   for (let round = 1; round <= ROUNDS; round++) {
     // The alarm is read before its ledger: a fire in between changes the alarm, and the round is repeated.
     const before = await store.get(owner, alarmId);
     if (!before) throw alarmNotFound();
     checkAlarm(before.alarm);
-    const passed = await passedIn(before, part);
+    const passed = await passedIn(before, part, calendars);
     const delivered = await deliveredSince(store, before.alarm, part.from);
     const occurrences = passed.filter(({ fireId }) => !delivered.has(fireId));
     let added: readonly Occurrence[] | undefined;
     const add = (stored: AlarmState): AlarmState => {
-      const result = addBackfill(stored, { alarm: before.alarm, occurrences }, now);
+      const result = addBackfill(stored, { alarm: before.alarm, occurrences }, now, calendars);
       added = result?.added;
       if (added && added.length > BACKFILL_UNCONFIRMED && !part.dry_run && !part.confirm_over)
         throw new ReveilleError(
@@ -104,7 +112,7 @@ async function backfill(store: AlarmStore, { owner, alarmId, part, now, bounds }
     if (!added) continue;
     const ends = { first: added[0], last: added.at(-1) };
     return {
-      ...viewAlarm(state),
+      ...viewAlarm(state, calendars),
       backfill: {
         added: added.length,
         known: passed.length - added.length,
@@ -118,7 +126,7 @@ async function backfill(store: AlarmStore, { owner, alarmId, part, now, bounds }
 }
 
 export function backfillRoute(app: HttpApp, service: ChronosService): void {
-  const { store, clock, limits, admission } = service;
+  const { clock, limits, admission } = service;
   serve(app, CHRONOS_ROUTES.backfillAlarm, async (c: HttpContext) => {
     const { owner, trust } = await callerOf(service, c);
     admission?.enter('triggers', owner, trust);
@@ -126,7 +134,7 @@ export function backfillRoute(app: HttpApp, service: ChronosService): void {
     const now = clock.now();
     checkPart(part, now);
     const bounds = { ...(await admission?.storeLimits(trust)), maxActive: limits.maxActiveAlarms };
-    const answer = await backfill(store, { owner, alarmId: alarmIdOf(c), part, now, bounds });
+    const answer = await backfill(service, { owner, alarmId: alarmIdOf(c), part, now, bounds });
     if (!part.dry_run) service.onDue(now);
     return sendOk(c, answer);
   });

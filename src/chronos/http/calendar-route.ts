@@ -5,7 +5,7 @@ import { type HttpApp, sendOk, serve } from '../../kit/http/handlers.ts';
 import { CALENDAR_DAYS_MAX, calendarQuerySchema } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { parseOrThrow, showValue } from '../../wire/validate.ts';
-import { dateOfDay, daysOfCalendar } from '../alarm/holidays.ts';
+import { dateOfDay } from '../alarm/holidays.ts';
 import { CHRONOS_ROUTES } from './routes.ts';
 import { type ChronosService, ownerOfRequest } from './service.ts';
 
@@ -15,7 +15,7 @@ export function calendarRoute(app: HttpApp, service: ChronosService): void {
     const { timezone = 'UTC' } = parseOrThrow(calendarQuerySchema, c.req.query());
     zoneOf(timezone);
     const name = c.req.param('name') ?? '';
-    const days = daysOfCalendar(name, timezone);
+    const days = service.calendars?.daysOf(name, timezone);
     if (days === undefined)
       throw new ReveilleError('not_found', `no usable calendar is installed as ${showValue(name)}`);
     const yesterday = dayAt(timezone, service.clock.now()) - 1;

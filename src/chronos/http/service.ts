@@ -4,6 +4,7 @@ import type { HttpContext } from '../../kit/http/handlers.ts';
 import { PRINCIPAL_HEADER } from '../../wire/agent.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { DefinitionLimits } from '../alarm/definition.ts';
+import type { Calendars } from '../alarm/holidays.ts';
 import type { WordHours } from '../alarm/when.ts';
 import { acceptedKey, type EnrollmentMode } from '../auth/enrollment.ts';
 import { readPrincipalToken } from '../auth/principal.ts';
@@ -15,6 +16,8 @@ export type ChronosService = {
   store: AlarmStore;
   clock: Clock;
   limits: DefinitionLimits & { maxActiveAlarms: number };
+  /** Those that the `holidays` of series may name; without them none is installed. */
+  calendars?: Calendars;
   /** The hours that times in words leave open; all owners are one user. */
   hours?: () => Promise<WordHours>;
   /** Limits on requests and storage of clients; without it there are none. */

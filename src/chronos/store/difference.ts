@@ -5,6 +5,7 @@
 import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Alarm, AlarmState, Attempt, Occurrence } from '../alarm/alarm.ts';
+import type { Calendars } from '../alarm/holidays.ts';
 import { settleInterrupted } from '../alarm/settlement.ts';
 import { IDENTITY } from './columns.ts';
 import type { ClaimKey } from './store.ts';
@@ -106,9 +107,14 @@ export function differenceOf(stored: AlarmState, wanted: AlarmState): Difference
  * @param given without the claim
  * @param endedAt as in `interruptedAttempt`
  */
-export function interruptedState(given: AlarmState, fireId: string, endedAt: number, log: Logger): AlarmState {
+export function interruptedState(
+  given: AlarmState,
+  fireId: string,
+  endedAt: number,
+  { log, calendars }: { readonly log: Logger; readonly calendars?: Calendars | undefined },
+): AlarmState {
   try {
-    const wanted = settleInterrupted(given, fireId, endedAt);
+    const wanted = settleInterrupted(given, fireId, endedAt, calendars);
     checkTransition(given, wanted);
     return wanted;
   } catch (error) {

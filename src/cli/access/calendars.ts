@@ -1,5 +1,5 @@
 /** The calendars of exclusion of this installation, for commands that compute schedules themselves. */
-import { installHolidays } from '../../chronos/alarm/holidays.ts';
+import type { Calendars } from '../../chronos/alarm/holidays.ts';
 import { calendarsFolder, openCalendars } from '../../chronos/calendars.ts';
 import { silentLogger } from '../../kit/log/log.ts';
 import type { CliContext } from '../context.ts';
@@ -8,7 +8,6 @@ import type { CliContext } from '../context.ts';
 export const calendarsFolderOf = ({ settings: { CHRONOS_CALENDARS_DIR, CHRONOS_DATA_DIR } }: CliContext): string =>
   calendarsFolder({ CHRONOS_CALENDARS_DIR, CHRONOS_DATA_DIR });
 
-/** Lets the schedules that this process computes leave out holidays, as those of chronosd do. */
-export function useCalendars(context: CliContext): void {
-  installHolidays(openCalendars(calendarsFolderOf(context), { clock: context.clock, log: silentLogger }));
-}
+/** The same calendars that chronosd has, for schedules that a command or the console computes. */
+export const calendarsOf = (context: CliContext): Calendars =>
+  openCalendars(calendarsFolderOf(context), { clock: context.clock, log: silentLogger });

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { viewDay } from '../../chronometric/view/day-view.ts';
-import { type HolidayLookup, withoutHolidays } from '../../chronos/alarm/holidays.ts';
+import { type Calendars, withoutHolidays } from '../../chronos/alarm/holidays.ts';
 import { compileRule, compileSchedule } from '../../chronos/alarm/schedule.ts';
 import type {
   ApproverPort,
@@ -30,6 +30,7 @@ import { answerBy, revocationRequest, signedUntil, vouchedFor } from '../approve
 import { instantAt } from '../commands/time.ts';
 import type { CliContext } from '../context.ts';
 import { readRun } from '../home/home.ts';
+import { calendarsOf } from './calendars.ts';
 import { chronometricAccess } from './chronometric.ts';
 import { alarmClient, userOf } from './chronos.ts';
 import { executorAdmin, executorClient } from './executor.ts';
@@ -46,17 +47,11 @@ function part<T>(make: () => T): Part<T> {
   }
 }
 
-/**
- * The schedule engine of chronosd itself, so that a forecast is exact.
- *
- * @param calendars by default, those of this process
- */
-export function scheduleEngine(
-  calendars?: Pick<HolidayLookup, 'daysOf'>,
-): Pick<ConsoleBackend, 'seriesOf' | 'ringsOf'> {
-  const seriesOf: SeriesOf = ({ cron = '', rrule, zone, anchor, start = anchor, holidays }) => {
-    const series = rrule === undefined ? compileSchedule(cron, zone, anchor) : compileRule(rrule, zone, start);
-    return holidays === undefined ? series : withoutHolidays(series, holidays, zone, calendars);
+/** The schedule engine of chronosd itself, so that a forecast is exact. */
+export function scheduleEngine(calendars: Pick<Calendars, 'daysOf'>): Pick<ConsoleBackend, 'seriesOf' | 'ringsOf'> {
+  const seriesOf: SeriesOf = ({ cron = '', rrule, zone: timezone, anchor, start = anchor, holidays: calendar }) => {
+    const series = rrule === undefined ? compileSchedule(cron, timezone, anchor) : compileRule(rrule, timezone, start);
+    return calendar === undefined ? series : withoutHolidays(series, { calendar, timezone, calendars });
   };
   const ringsOf: FireTimesOf = ({ after, until, atMost, ...rhythm }) => {
     const schedule = seriesOf({ ...rhythm, anchor: after });
@@ -221,7 +216,7 @@ export function localBackend(
     return where ? [{ name: `${system.toLowerCase()} data`, where }] : [];
   });
   return {
-    ...{ user, name, zone: machineZone(settings.TZ) ?? 'UTC', ...scheduleEngine() },
+    ...{ user, name, zone: machineZone(settings.TZ) ?? 'UTC', ...scheduleEngine(calendarsOf(context)) },
     hours: hoursOfUser(context),
     onHint: (listener) => onMachine(user, () => listener('machines')),
     alarms: part(() => alarmClient(context, name)),

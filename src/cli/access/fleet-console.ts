@@ -3,6 +3,7 @@
  * the user's token, and no others.
  */
 import { createNeoClient } from '../../agents/neo/client.ts';
+import { NO_CALENDARS } from '../../chronos/alarm/holidays.ts';
 import { createChronosClient, holdPrincipal } from '../../chronos/client.ts';
 import type { Check, ConsoleBackend, Part } from '../../console/backend.ts';
 import type { ConsoleApp } from '../../console/console.ts';
@@ -119,7 +120,7 @@ function backendFor(
   return {
     ...own,
     ...{ name: user, zone: zone !== undefined && isZone(zone) ? zone : (machineZone(settings.TZ) ?? 'UTC') },
-    ...scheduleEngine(calendars?.lookup),
+    ...scheduleEngine(calendars?.lookup ?? NO_CALENDARS),
     ...(calendars && { readCalendars: calendars.readCalendars }),
     machineLog: { there: () => lastLines(context, user) },
     agent: {

@@ -1,5 +1,5 @@
 /** The calendars of a chronosd elsewhere, for a program that computes schedules of its alarms. */
-import type { HolidayLookup } from '../../chronos/alarm/holidays.ts';
+import type { Calendars } from '../../chronos/alarm/holidays.ts';
 import type { ChronosClient } from '../../chronos/client.ts';
 import type { ConsoleBackend } from '../../console/backend.ts';
 import type { Clock } from '../../kit/clock/clock.ts';
@@ -17,7 +17,7 @@ type Days = readonly number[] | undefined;
 export function remoteCalendars(
   client: Pick<ChronosClient, 'getCalendar'>,
   clock: Pick<Clock, 'monotonic'>,
-): { lookup: Pick<HolidayLookup, 'daysOf'>; readCalendars: NonNullable<ConsoleBackend['readCalendars']> } {
+): { lookup: Pick<Calendars, 'daysOf'>; readCalendars: NonNullable<ConsoleBackend['readCalendars']> } {
   const known = new Map<string, { readonly readAt: number; readonly days: Days }>();
   const keyOf = (name: string, timezone: string) => `${name} ${timezone.toLowerCase()}`;
 

@@ -5,7 +5,7 @@
 import { previewAlarm } from '../../chronos/alarm/preview.ts';
 import { type AlarmPreview, alarmPreviewRequestSchema, PREVIEW_MAX } from '../../wire/alarm.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
-import { useCalendars } from '../access/calendars.ts';
+import { calendarsOf } from '../access/calendars.ts';
 import type { CliContext } from '../context.ts';
 import { wholeNumberFlag } from '../flags/flags.ts';
 import { readerOf } from '../screens/reader.ts';
@@ -31,11 +31,11 @@ export async function alarmPreview(context: CliContext, flags: PreviewFlags, wor
     ...(count !== undefined && { count: wholeNumberFlag('--count', count, 1, PREVIEW_MAX) }),
     ...(from !== undefined && { from: dateOrInstant('--from', from, flags.zone ?? look.zone) }),
   };
-  if (alarm.holidays !== undefined) useCalendars(context);
   const minIntervalSeconds = Number(context.settings.CHRONOS_MIN_INTERVAL_SECONDS) || LIMITS.minIntervalSeconds;
+  const calendars = calendarsOf(context);
   const limits = { ...LIMITS, minIntervalSeconds };
   const work = async (): Promise<AlarmPreview> =>
-    previewAlarm(parseOrThrow(alarmPreviewRequestSchema, body), { now: typed.now, limits, zone });
+    previewAlarm(parseOrThrow(alarmPreviewRequestSchema, body), { now: typed.now, limits, zone, calendars });
   const preview = await inFlags(work());
   const shown = { ...preview, ...(assumed !== undefined && { assumed }) };
   context.out.result(shown, renderPreview(shown, look));

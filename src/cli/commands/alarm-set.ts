@@ -1,5 +1,5 @@
 /** `reveille alarm set` and `edit`: flags to an alarm, or to its changes. */
-import { withoutHolidays } from '../../chronos/alarm/holidays.ts';
+import { type Calendars, NO_CALENDARS, withoutHolidays } from '../../chronos/alarm/holidays.ts';
 import { compileRule, compileSchedule } from '../../chronos/alarm/schedule.ts';
 import type { AlarmCreateBody, AlarmPatchBody } from '../../chronos/client.ts';
 import { parseDuration } from '../../kit/clock/duration.ts';
@@ -288,8 +288,11 @@ export async function alarmSet(
   const { alarm, readIn, assumed } = alarmOf(given[0], flags, await typedWhere(context), given[1]);
   await checkChannels(context, alarm.deliver);
   const created = await inFlags(alarmClient(context, personOf(context, flags)).createAlarm(alarm));
-  if (alarm.holidays !== undefined) (await import('../access/calendars.ts')).useCalendars(context);
-  const rings = ringsOf(created, alarm);
+  const rings = ringsOf(
+    created,
+    alarm,
+    alarm.holidays === undefined ? NO_CALENDARS : (await import('../access/calendars.ts')).calendarsOf(context),
+  );
   const look = readerOf(context);
   const { rrule, cron_expr: cron } = alarm;
   const every = rrule === undefined ? cron && repetitionText({ cron }) : repetitionText({ rrule });
@@ -313,6 +316,7 @@ const FIRES_LISTED = 3;
 function ringsOf(
   { next_fire_at: next }: AlarmCreated,
   { cron_expr, rrule, timezone = 'UTC', ends_at, max_fires, holidays }: AlarmCreateBody,
+  calendars: Calendars,
 ): number[] {
   const first = next === undefined ? undefined : parseInstant(next);
   if (first === undefined) return [];
@@ -322,7 +326,8 @@ function ringsOf(
     rrule === undefined
       ? cron_expr && compileSchedule(cron_expr, timezone, first)
       : compileRule(rrule, timezone, first);
-  const schedule = series && holidays !== undefined ? withoutHolidays(series, holidays, timezone) : series;
+  const schedule =
+    series && holidays !== undefined ? withoutHolidays(series, { calendar: holidays, timezone, calendars }) : series;
   while (schedule && rings.length < Math.min(FIRES_LISTED, max_fires ?? FIRES_LISTED)) {
     const following = schedule.next(rings.at(-1)!);
     if (following === undefined || following > until) break;

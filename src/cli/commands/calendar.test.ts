@@ -48,6 +48,26 @@ test('a calendar is added, listed, used by an alarm, and removed', async () => {
   assert.equal(removed, 'Removed calendar office\n  alarms of yours that now fire on its days too: 1\n');
 });
 
+test('two installations in one process do not see the calendars of each other', async () => {
+  const other = await startInstallation(shared);
+  const addTo = ({ run }: Installation, name: string, date: string) =>
+    run('calendar', 'add', name, file(...event(`DTSTART;VALUE=DATE:${date}`)));
+  await addTo(house, 'club', '20361224');
+  await addTo(house, 'own', '20361224');
+  await addTo(other, 'club', '20371224');
+  const series = { kind: 'cron', cron_expr: '0 9 24 12 *', wake_message: 'x' } as const;
+  const refusal = /\(got "own"\); installed are club$/;
+  await assert.rejects(other.client.createAlarm({ ...series, holidays: 'own' }), { message: refusal });
+  const yearsOf = async ({ client }: Installation) => {
+    const asked = { ...series, holidays: 'club', from: '2036-01-01T00:00:00Z', count: 2 };
+    const { occurrences } = await client.previewAlarm(asked);
+    return occurrences.map(({ at }) => at.slice(0, 4));
+  };
+  assert.deepEqual(await yearsOf(house), ['2037', '2038']);
+  assert.deepEqual(await yearsOf(other), ['2036', '2038']);
+  for (const name of ['club', 'own']) await house.run('calendar', 'remove', name);
+});
+
 test('a file that does not parse is refused with line and column, and an unknown name with the installed ones', async () => {
   const broken = file(...event('DTSTART;VALUE=DATE:20360230'));
   const refused = await house.attempt(['calendar', 'add', 'broken', broken]);

@@ -101,7 +101,6 @@ export function changesContract(open: OpenStore): void {
         ...{ kind: 'deferred', owner: ADA, alarmId: alarm.id, at: deferral.at },
         ...{ fireId: key.fireId, until: later, reason: 'quiet hours' },
       });
-    });
 
     test('reports nothing that was stored before, and nothing that was rejected', async (t) => {
       const { store } = await openFor(t, open);

@@ -64,7 +64,7 @@ export class Liveness {
       return {
         key: { owner, alarmId, fireId, fence },
         attempt: interruptedAttempt(occurrence, at),
-        settle: (state) => interruptedState(state, fireId, at, log),
+        settle: (state) => interruptedState(state, fireId, at, { log }),
       };
     });
     if (completions.length === 0) return;

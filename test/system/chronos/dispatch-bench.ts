@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { AlarmState, Attempt, Transition } from '../../../src/chronos/alarm/alarm.ts';
 import { draftAlarm, firstOccurrence } from '../../../src/chronos/alarm/definition.ts';
+import type { Calendars } from '../../../src/chronos/alarm/holidays.ts';
 import { type Body, createInput, LIMITS } from '../../../src/chronos/alarm/testing/alarm-state.ts';
 import { Dispatcher, type DispatcherOptions } from '../../../src/chronos/dispatch/dispatcher.ts';
 import type { Deferral, WakeResult, Waker } from '../../../src/chronos/dispatch/waker.ts';
@@ -99,6 +100,7 @@ export type BenchOptions = {
   respond?: (claim: Claim) => WakeResult | Deferral | undefined;
   config?: Partial<DispatcherOptions['config']>;
   random?: () => number;
+  calendars?: Calendars;
   /** Do not start the dispatcher. */
   idle?: boolean;
 };
@@ -120,6 +122,7 @@ export async function createBench(t: TestContext, options: BenchOptions = {}) {
       clock,
       log: silentLogger,
       random: options.random ?? (() => 0),
+      ...(options.calendars && { calendars: options.calendars }),
       ...overrides,
       config: {
         concurrency: 256,
@@ -171,7 +174,7 @@ export async function createBench(t: TestContext, options: BenchOptions = {}) {
     ): Promise<{ id: string; fireId: string; due: number }> {
       const now = clock.now();
       const alarm = draftAlarm(createInput(body), { id: randomUUID(), owner, now, limits: LIMITS });
-      const occurrence = firstOccurrence(alarm, now, LIMITS);
+      const occurrence = firstOccurrence(alarm, now, LIMITS, options.calendars);
       const { result } = await store.create({ alarm, occurrence }, { maxActive: 100_000 });
       if (result !== 'created') throw new Error(result);
       if (!silent) dispatcher?.notifyDue(occurrence.dueAt!);

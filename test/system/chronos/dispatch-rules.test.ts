@@ -1,7 +1,6 @@
 /** Series by recurrence rules, and calendars of exclusion, through the dispatcher. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { installHolidays } from '../../../src/chronos/alarm/holidays.ts';
 import { pauseAlarm, resumeAlarm } from '../../../src/chronos/alarm/lifecycle.ts';
 import { edit } from '../../../src/chronos/alarm/testing/alarm-state.ts';
 import { createBench } from './dispatch-bench.ts';
@@ -76,8 +75,7 @@ test('a rule is paused, resumed and edited', async (t) => {
 
 test('a day that is added to the calendar is left out, also for an occurrence that is already pending', async (t) => {
   let days: readonly number[] = [];
-  t.after(installHolidays({ daysOf: () => days, names: () => ['office'] }));
-  const bench = await createBench(t);
+  const bench = await createBench(t, { calendars: { daysOf: () => days, names: () => ['office'] } });
   const { id } = await bench.set({ kind: 'cron', cron_expr: '0 9 * * *', holidays: 'office' });
   await bench.clock.advance(DAY);
   days = ['2026-06-16', '2026-06-17'].map((date) => Date.parse(date) / DAY);
@@ -88,16 +86,17 @@ test('a day that is added to the calendar is left out, also for an occurrence th
 
 test('a series leaves out the days of its calendar, and fires on them again when it is gone', async (t) => {
   const days = ['2026-06-16', '2026-06-17', '2026-06-19'].map((date) => Date.parse(date) / DAY);
-  const remove = installHolidays({ daysOf: (name) => (name === 'office' ? days : undefined), names: () => ['office'] });
-  t.after(remove);
-  const bench = await createBench(t);
+  const installed = new Map([['office', days]]);
+  const bench = await createBench(t, {
+    calendars: { daysOf: (name) => installed.get(name), names: () => [...installed.keys()] },
+  });
   const { id } = await bench.set({ kind: 'cron', cron_expr: '0 9 * * *', holidays: 'office' });
   await bench.clock.advance(3.5 * DAY);
   assert.deepEqual(await firesOf(bench, id), [
     ['06-15T09:00', 0],
     ['06-18T09:00', 0],
   ]);
-  remove();
+  installed.clear();
   // The next occurrence, on 20 June, was computed with the calendar.
   await bench.clock.advance(3 * DAY);
   assert.deepEqual((await firesOf(bench, id)).slice(2), [

@@ -1,7 +1,7 @@
 /** The forecast of the console with its real schedule engine. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { installHolidays } from '../../../src/chronos/alarm/holidays.ts';
+import { NO_CALENDARS } from '../../../src/chronos/alarm/holidays.ts';
 import { compileSchedule } from '../../../src/chronos/alarm/schedule.ts';
 import { scheduleEngine } from '../../../src/cli/access/console-backend.ts';
 import type { SeriesOf } from '../../../src/console/backend.ts';
@@ -21,7 +21,7 @@ function alarm(id: string, cron: string, more: Partial<AlarmView> = {}): AlarmVi
   const read = { id, cron_expr: cron, timezone: ZONE, next_fire_at: new Date(next).toISOString(), fire_count: 0 };
   return { ...read, urgent: false, ...more } as AlarmView;
 }
-const { seriesOf } = scheduleEngine();
+const { seriesOf } = scheduleEngine(NO_CALENDARS);
 const forecast = (alarms: readonly AlarmView[], budget?: Budget, engine = seriesOf) =>
   forecastOf({ alarms, now: NOW, until: UNTIL, zone: ZONE, budget, seriesOf: engine });
 
@@ -87,19 +87,22 @@ test('a thousand dense alarms are counted in full with a bounded number of quest
   assert.ok(asked < 20_000, `${asked} questions`);
 });
 
-test('rules and holidays are forecast, a rule from its own start', (t) => {
+test('rules and holidays are forecast, a rule from its own start', () => {
   const day = Date.parse('2026-10-22') / DAY_MS;
-  t.after(installHolidays({ daysOf: (name) => (name === 'office' ? [day] : undefined), names: () => ['office'] }));
+  const days = [day];
+  const calendars = { daysOf: (name: string) => (name === 'office' ? days : undefined), names: () => ['office'] };
+  const { seriesOf: engine } = scheduleEngine(calendars);
+  const perDay = (of: AlarmView) => forecast([of], undefined, engine).perDay;
   const rule = (rrule: string, more: Partial<AlarmView> = {}) => {
-    const series = seriesOf({ rrule, zone: ZONE, anchor: NOW, start: NOW, holidays: more.holidays });
+    const series = engine({ rrule, zone: ZONE, anchor: NOW, start: NOW, holidays: more.holidays });
     const times = { starts_at: new Date(NOW).toISOString(), next_fire_at: new Date(series.next(NOW)!).toISOString() };
     return { ...alarm('r', '@daily'), kind: 'rrule', cron_expr: undefined, rrule, ...times, ...more } as AlarmView;
   };
   const everyOtherDay = 'FREQ=DAILY;INTERVAL=2;BYHOUR=12;BYMINUTE=0;BYSECOND=0';
-  assert.deepEqual(forecast([rule(everyOtherDay)]).perDay, [1, 0, 1, 0, 1, 0, 1, 0]);
-  assert.deepEqual(forecast([rule(everyOtherDay, { holidays: 'office' })]).perDay, [1, 0, 0, 0, 1, 0, 1, 0]);
+  assert.deepEqual(perDay(rule(everyOtherDay)), [1, 0, 1, 0, 1, 0, 1, 0]);
+  assert.deepEqual(perDay(rule(everyOtherDay, { holidays: 'office' })), [1, 0, 0, 0, 1, 0, 1, 0]);
   assert.equal(forecast([rule('FREQ=MINUTELY;INTERVAL=10;COUNT=9')]).total, 9);
-  assert.equal(forecast([{ ...alarm('c', '0 9 * * *'), holidays: 'office' }]).total, 6);
+  assert.equal(forecast([{ ...alarm('c', '0 9 * * *'), holidays: 'office' }], undefined, engine).total, 6);
 });
 
 test('the budget defers by quiet hours, by wakes an hour and a day, and by the gap between two', () => {

@@ -4,6 +4,7 @@ import { RawJson } from '../../../wire/json.ts';
 import { parseOrThrow } from '../../../wire/validate.ts';
 import { type AlarmState, type Occurrence, scheduledOccurrence, type Transition } from '../alarm.ts';
 import { type DefinitionLimits, draftAlarm, editAlarm, firstOccurrence } from '../definition.ts';
+import type { Calendars } from '../holidays.ts';
 
 /** A Monday, in whole minutes. */
 export const NOW = Date.UTC(2026, 5, 15, 8, 10);
@@ -27,13 +28,13 @@ export function patchInput(body: Body): AlarmPatch {
 }
 
 /** The alarm that a create body makes at `now`, with its first occurrence. */
-export function setAlarm(body: Body, now = NOW, limits = LIMITS): AlarmState {
+export function setAlarm(body: Body, now = NOW, limits = LIMITS, calendars?: Calendars): AlarmState {
   const alarm = draftAlarm(createInput(body), { id: ALARM_ID, owner: OWNER, now, limits });
-  return { alarm, occurrences: [firstOccurrence(alarm, now, limits)] };
+  return { alarm, occurrences: [firstOccurrence(alarm, now, limits, calendars)] };
 }
 
-export function edit(state: AlarmState, body: Body, now = NOW): AlarmState {
-  return editAlarm(state, patchInput(body), now, LIMITS);
+export function edit(state: AlarmState, body: Body, now = NOW, calendars?: Calendars): AlarmState {
+  return editAlarm(state, patchInput(body), now, LIMITS, calendars);
 }
 
 /** The pending occurrence of the schedule; throws when there is none. */

@@ -4,8 +4,10 @@
  * A statement that was sent before its replica was given up may still take effect, up to the server's limits on
  * statements and transactions. So the search is repeated, in growing intervals, before the replica is forgotten.
  */
+
 import type { Logger } from '../../../kit/log/log.ts';
 import { fireIdOf } from '../../../wire/fire-id.ts';
+import type { Calendars } from '../../alarm/holidays.ts';
 import { interruptedAttempt } from '../../alarm/settlement.ts';
 import { interruptedState } from '../difference.ts';
 import type { Claim, ClaimKey } from '../store.ts';
@@ -50,6 +52,7 @@ type Options = Settling & {
   dueIndex: DueIndex;
   replica: Replica;
   log: Logger;
+  calendars: Calendars | undefined;
   /** Called when occurrences became due. */
   onDue: () => void;
 };
@@ -203,12 +206,12 @@ export class OrphanedClaims {
 
   /** Several replicas may do this at once: each claim is ended by one of them. */
   async #settle(bucket: number, keys: readonly ClaimKey[], endedAt: number): Promise<number> {
-    const { dueIndex, log } = this.#options;
+    const { dueIndex } = this.#options;
     const settlements = keys.map(
       (key): Settlement => ({
         key,
         attempt: (claimed) => interruptedAttempt(claimed, endedAt),
-        settle: (state) => interruptedState(state, key.fireId, endedAt, log),
+        settle: (state) => interruptedState(state, key.fireId, endedAt, this.#options),
       }),
     );
     const results = await settleAll(this.#options, settlements);

@@ -3,6 +3,7 @@ import type { Clock } from '../../../kit/clock/clock.ts';
 import type { Logger } from '../../../kit/log/log.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
 import type { AlarmState } from '../../alarm/alarm.ts';
+import type { Calendars } from '../../alarm/holidays.ts';
 import { firstBuckets, isSameLayout, readBuckets } from '../sharding/buckets.ts';
 import { orderOfSeveral } from '../sharding/claim-order.ts';
 import type { AlarmStore, Claim } from '../store.ts';
@@ -44,6 +45,8 @@ export type PostgresStoreOptions = {
   uri: string;
   clock: Clock;
   log: Logger;
+  /** Those that the `holidays` of series may name; without them none is installed. */
+  calendars?: Calendars;
   /** Maximum number of connections, besides one for notifications and one of the replica; default 10. */
   poolSize?: number;
   /** Called when another replica reports a due instant. Without it, this replica does not listen. */
@@ -71,7 +74,7 @@ export type PostgresStoreOptions = {
  * @throws ReveilleError `invalid_request`: the address is not valid
  */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<AlarmStore> {
-  const { uri, clock, log, poolSize = DEFAULT_POOL_SIZE, onRemoteDue } = options;
+  const { uri, clock, log, calendars, poolSize = DEFAULT_POOL_SIZE, onRemoteDue } = options;
   let buckets: Buckets;
   const pool = new PrimaryPool(parseAddress(uri), { size: poolSize, clock, log });
   const databaseClock = new DatabaseClock(pool, clock, log);
@@ -117,7 +120,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const claimed = new WeakMap<Claim, ClaimedRow>();
   const replica = options.replica ?? new Replica({ uri, clock, log });
   const settling = { pool, buckets, clock, now };
-  const orphans = new OrphanedClaims({ ...settling, dueIndex, replica, log, onDue: () => onRemoteDue?.(now()) });
+  const onDue = () => onRemoteDue?.(now());
+  const orphans = new OrphanedClaims({ ...settling, dueIndex, replica, log, calendars, onDue });
   const searchOrphans = () => orphans.search();
   replica.onProof = searchOrphans;
   const claim = prepareClaim({

@@ -2,6 +2,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Logger } from '../../../kit/log/log.ts';
 import type { Occurrence } from '../../alarm/alarm.ts';
+import type { Calendars } from '../../alarm/holidays.ts';
 import { interruptedState, withoutClaim } from '../difference.ts';
 import type { Claim, ClaimRequest } from '../store.ts';
 import type { ClaimRow } from './claims.ts';
@@ -31,13 +32,17 @@ export function prepareCountDue(db: DatabaseSync) {
 
 // Ends the claims of an earlier process.
 
-export function prepareEndOrphanedClaims(tables: Tables, log: Logger) {
+export function prepareEndOrphanedClaims(
+  tables: Tables,
+  context: { readonly log: Logger; readonly calendars?: Calendars | undefined },
+) {
   function end(row: ClaimRow, now: number): void {
     const stored = tables.ofClaim(row);
     const { seq, ownerSeq } = stored.row.location;
     const { fireId } = row.key;
     const claimed = stored.state.occurrences.find((occurrence) => occurrence.fireId === fireId)!;
-    const opened = tables.write(stored, interruptedState(withoutClaim(stored.state, fireId), fireId, now, log), fireId);
+    const wanted = interruptedState(withoutClaim(stored.state, fireId), fireId, now, context);
+    const opened = tables.write(stored, wanted, fireId);
     tables.ledger.interrupted(seq, claimed, now);
     tables.owners.addToTotals(ownerSeq, opened);
   }

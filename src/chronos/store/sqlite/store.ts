@@ -5,6 +5,7 @@ import { Checkpoints } from '../../../kit/sqlite/checkpoints.ts';
 import { GroupCommit, Undo } from '../../../kit/sqlite/group-commit.ts';
 import { openDatabase } from '../../../kit/sqlite/open.ts';
 import { storageError } from '../../../kit/sqlite/sqlite-error.ts';
+import type { Calendars } from '../../alarm/holidays.ts';
 import type { AlarmStore } from '../store.ts';
 import { reportChange } from '../stored-change.ts';
 import { prepareAgentKeys, prepareNonces } from './agent-keys.ts';
@@ -45,7 +46,13 @@ const TIDY_AFTER_MS = 1000;
  *   `conflict` when it belongs to a newer version.
  *   Also `conflict` when its alarms have moved to PostgreSQL, or are being moved.
  */
-export function openSqliteStore(options: { path: string; clock: Clock; log: Logger }): AlarmStore {
+export function openSqliteStore(options: {
+  path: string;
+  clock: Clock;
+  log: Logger;
+  /** Those that the `holidays` of series may name; without them none is installed. */
+  calendars?: Calendars;
+}): AlarmStore {
   const file = openDatabase({ ...options, migrations: MIGRATIONS, lock: 'exclusive', pageBytes: PAGE_BYTES });
   const { db } = file;
   try {
@@ -70,7 +77,7 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
   const list = prepareList(db, tables);
   const find = prepareFind(db, tables);
   const update = prepareUpdateAlarm(tables);
-  const endOrphanedClaims = prepareEndOrphanedClaims(tables, options.log);
+  const endOrphanedClaims = prepareEndOrphanedClaims(tables, options);
   const claim = prepareClaim(tables);
   const complete = prepareComplete(tables);
   const nextDue = prepareNextDue(tables);
