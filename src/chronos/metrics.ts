@@ -219,7 +219,7 @@ export function createMetrics({
   return {
     fired({ occurrence, attempt: { startedAt, finishedAt, outcome } }) {
       // A deferred occurrence is late by the user's own settings.
-      const onTime = occurrence.heldReason === null;
+      const onTime = occurrence.heldUntil === null;
       if (occurrence.attempt > 1) retries.inc();
       else if (onTime) lateness.observe(Math.max(0, startedAt - occurrence.scheduledFor) / 1000);
       delivery.observe({ outcome }, Math.max(0, finishedAt - startedAt) / 1000);

@@ -37,15 +37,23 @@ export type Occurrence = {
   fence: number;
   /** When the process that delivers it claimed it; `null` when none does. A claim lasts as long as its process. */
   claimedAt: number | null;
+  /** The router's reason for the deferral, without U+0000; `null` without one, and for a wait for a turn. */
+  heldReason: string | null;
   /**
    * When the deferral ends at the latest; `null` without one. The router defers an occurrence, or it waits for the turn
    * of an earlier fire (`policies.ts`). A deferral is neither an attempt nor a failure. The occurrence is tried again at
    * `dueAt`, which may be long before the deferral ends.
    */
-  heldReason: string | null;
-  /** When the deferral ends at the latest; `null` without one. */
   heldUntil: number | null;
 };
+
+/** Whether an occurrence waits for the turn of an earlier fire: it is deferred, and the router gave no reason. */
+export function waitsForTurn({ heldReason, heldUntil }: Pick<Occurrence, 'heldReason' | 'heldUntil'>): boolean {
+  return heldUntil !== null && heldReason === null;
+}
+
+/** Why an occurrence waits for a turn. */
+export const TURN_RUNS = 'an earlier turn still runs';
 
 /** Members of an occurrence that is not deferred. */
 export const NOT_DEFERRED = { heldReason: null, heldUntil: null } as const;

@@ -273,7 +273,7 @@ function applyLimits(
 /** Makes deferred occurrences due. */
 function releaseDeferred(state: AlarmState, now: number): AlarmState {
   const occurrences = state.occurrences.map((occurrence) =>
-    occurrence.heldReason === null || isClaimed(occurrence)
+    occurrence.heldUntil === null || isClaimed(occurrence)
       ? occurrence
       : { ...occurrence, dueAt: now, ...NOT_DEFERRED },
   );

@@ -4,9 +4,19 @@
  */
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { TurnReport } from '../../wire/turn-report.ts';
-import { type Alarm, type AlarmState, type Attempt, isClaimed, NOT_DEFERRED, type Occurrence } from './alarm.ts';
+import {
+  type Alarm,
+  type AlarmState,
+  type Attempt,
+  isClaimed,
+  NOT_DEFERRED,
+  type Occurrence,
+  TURN_RUNS,
+  waitsForTurn,
+} from './alarm.ts';
 import { isBackfill } from './backfill.ts';
 import type { StoredTurnReport } from './fire-history.ts';
+import { type Calendars, NO_CALENDARS } from './holidays.ts';
 import { optionsOf } from './options.ts';
 import { catchUp } from './series.ts';
 import { pauseOnFailedTurn } from './settlement.ts';
@@ -16,7 +26,6 @@ export const DEFAULT_WINDOW_SECONDS = 60;
 
 /** A turn counts as over this long after its machine's last report of it. */
 export const LONGEST_TURN_MS = 3_600_000;
-import { type Calendars, NO_CALENDARS } from './holidays.ts';
 /** An accepted wake counts as a running turn for so long before its first report, if earlier turns were reported. */
 export const UNREPORTED_MS = 120_000;
 /** The same, as long as it is unknown whether the target reports turns. */
@@ -88,12 +97,9 @@ export type Verdict =
   /** A later occurrence takes its place, and counts it as missed. */
   | { readonly action: 'replace'; readonly by: Occurrence }
   | { readonly action: 'miss' | 'skip'; readonly error: string }
-  | { readonly action: 'wait'; readonly until: number; readonly reason: string };
+  | { readonly action: 'wait'; readonly until: number };
 
 const DELIVER: Verdict = { action: 'deliver' };
-
-/** The text by which waiting occurrences are found; see {@link releaseWaiting}. */
-const OVERLAP_MARK = ' (overlap: ';
 
 /** The occurrence that takes the place of an overdue one. */
 function replacementOf(
@@ -115,17 +121,17 @@ function replacementOf(
 /** Why an occurrence is too late to fire. */
 function missReason(alarm: Alarm, occurrence: Occurrence, now: number, turns: AlarmTurns): string | undefined {
   const { maxLatenessSeconds } = alarm;
-  const { scheduledFor, heldReason, attempt, source } = occurrence;
+  const { scheduledFor, heldReason, heldUntil, attempt, source } = occurrence;
   const latenessMs = now - scheduledFor;
   const due = `due ${formatInstant(scheduledFor)}, ${latenessMs} ms ago`;
   if (maxLatenessSeconds !== null && latenessMs > maxLatenessSeconds * 1000 && !isBackfill(alarm, occurrence)) {
-    const deferral = heldReason === null ? '' : `; ${heldReason}`;
+    const deferral = heldUntil === null ? '' : `; ${heldReason ?? TURN_RUNS}`;
     return `could not start within max_lateness_seconds (${maxLatenessSeconds}): ${due}${deferral}`;
   }
   const { catch_up: policy = 'latest', catch_up_window_seconds } = optionsOf(alarm);
   const window = catch_up_window_seconds ?? (policy === 'none' ? DEFAULT_WINDOW_SECONDS : undefined);
   // An occurrence that was tried in time, that the router deferred, or that waited for a turn is not overdue.
-  const waited = attempt > 1 || heldReason !== null || turns.running !== undefined || scheduledFor <= turns.endedAt;
+  const waited = attempt > 1 || heldUntil !== null || turns.running !== undefined || scheduledFor <= turns.endedAt;
   if (window === undefined || waited || source !== 'schedule' || latenessMs <= window * 1000) return undefined;
   const limit = catch_up_window_seconds === undefined ? `${window} s` : `catch_up_window_seconds: ${window}`;
   return `overdue by more than its catch-up window (catch_up: ${policy}, ${limit}): ${due}`;
@@ -159,15 +165,17 @@ export function verdictOf(
   if (!turns.running) return DELIVER;
   const { overlap } = optionsOf(alarm);
   const { scheduledFor, until } = turns.running;
-  const reason = `the turn of the fire due ${formatInstant(scheduledFor)} still runs${OVERLAP_MARK}${overlap})`;
   // A backfilled occurrence fires once in any case.
-  if (overlap === 'skip' && occurrence.source === 'schedule') return { action: 'skip', error: reason };
-  return { action: 'wait', until, reason };
+  if (overlap !== 'skip' || occurrence.source !== 'schedule') return { action: 'wait', until };
+  return {
+    action: 'skip',
+    error: `the turn of the fire due ${formatInstant(scheduledFor)} still runs (overlap: skip)`,
+  };
 }
 
 /** Makes the occurrences due that wait for a turn, because one has ended. */
 export function releaseWaiting(state: AlarmState, now: number): AlarmState {
-  const waits = (one: Occurrence) => one.dueAt !== null && one.heldReason?.includes(OVERLAP_MARK) && !isClaimed(one);
+  const waits = (one: Occurrence) => one.dueAt !== null && waitsForTurn(one) && !isClaimed(one);
   if (!state.occurrences.some(waits)) return state;
   const occurrences = state.occurrences.map((one) => (waits(one) ? { ...one, dueAt: now, ...NOT_DEFERRED } : one));
   return { alarm: state.alarm, occurrences };

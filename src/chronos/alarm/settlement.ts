@@ -282,13 +282,13 @@ export function settleSkipped(state: AlarmState, fireId: string, at: number, cal
 }
 
 /**
- * The router's answer that a wake may not start before `until`. The dispatcher asks again at `dueAt`, because the
- * router may decide otherwise then.
+ * A wake may not start before `until`. The dispatcher tries it again at `dueAt`, because the router may decide otherwise
+ * then. The reason is the router's; `null` for a wait for the turn of an earlier fire.
  */
-type RequestedDeferral = { until: number; dueAt: number; reason: string };
+type RequestedDeferral = { until: number; dueAt: number; reason: string | null };
 
 /**
- * The router deferred the wake. It is no attempt: the ledger has no entry and no failure is counted. The attempt number
+ * The wake is deferred. It is no attempt: the ledger has no entry and no failure is counted. The attempt number
  * of the claim is given back, so that the numbers have no gaps.
  */
 export function settleDeferred(state: AlarmState, fireId: string, deferral: RequestedDeferral): AlarmState {

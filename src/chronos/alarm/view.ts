@@ -3,7 +3,7 @@ import { type AlarmView, alarmViewSchema, type FireView } from '../../wire/alarm
 import { type FieldName, type FieldType, fieldOf, isOption, memberOf } from '../../wire/alarm-fields.ts';
 import { RawJson } from '../../wire/json.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
-import { type AlarmState, type Attempt, isClaimed, type Occurrence, scheduledOccurrence } from './alarm.ts';
+import { type AlarmState, type Attempt, isClaimed, type Occurrence, scheduledOccurrence, TURN_RUNS } from './alarm.ts';
 import { type Calendars, isMissingCalendar, NO_CALENDARS } from './holidays.ts';
 import { optionsOf } from './options.ts';
 
@@ -34,11 +34,11 @@ function firstDeferral({ occurrences }: AlarmState): AlarmView['held_back'] | nu
   // A deferred occurrence is later than scheduled. A replica of a version without deferrals may keep a reason when the
   // next occurrence of a series reuses the row; that occurrence is on time.
   const deferrals = occurrences.flatMap((occurrence) => {
-    const { heldReason: reason, scheduledFor, claimedAt } = occurrence;
+    const { heldReason, heldUntil, scheduledFor, claimedAt } = occurrence;
     const until = nextAttemptAt(occurrence);
-    return reason === null || until === undefined || until <= scheduledFor || claimedAt !== null
+    return heldUntil === null || until === undefined || until <= scheduledFor || claimedAt !== null
       ? []
-      : [{ reason, until }];
+      : [{ reason: heldReason ?? TURN_RUNS, until }];
   });
   const [first] = deferrals.sort((one, other) => one.until - other.until);
   return first ? { reason: first.reason, until: formatInstant(first.until) } : null;

@@ -287,10 +287,10 @@ export class Dispatcher {
   }
 
   /** The occurrence waits for the end of a turn, whose report makes it due again, on any replica. */
-  async #awaitTurn(key: ClaimKey, { until, reason }: { until: number; reason: string }, now: number): Promise<void> {
+  async #awaitTurn(key: ClaimKey, { until }: { until: number }, now: number): Promise<void> {
     const { store, clock, log } = this.#options;
     const dueAt = Math.min(until, now + DEFERRED_RETRY_MS);
-    await this.#complete(key, null, (state) => settleDeferred(state, key.fireId, { until, dueAt, reason }));
+    await this.#complete(key, null, (state) => settleDeferred(state, key.fireId, { until, dueAt, reason: null }));
     try {
       // The report may have arrived before the occurrence waited.
       const at = clock.now();

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
+import { TURN_RUNS } from '../../../src/chronos/alarm/alarm.ts';
 import { createAlarmIds } from '../../../src/chronos/http/alarm-id.ts';
 import type { AlarmStore } from '../../../src/chronos/store/store.ts';
 import type { StoredChange } from '../../../src/chronos/store/stored-change.ts';
@@ -77,29 +78,34 @@ export function changesContract(open: OpenStore): void {
       assert.deepEqual(attempt?.attempt, (await store.attempts(ADA, alarm.id, { limit: 1 }))[0]);
     });
 
-    test('reports a claim before its attempt ends, and a deferral', async (t) => {
-      const { store, pick } = await openInstances(t, open);
-      const { found, until } = await follow(t, pick(1), ADA);
-      const { alarm } = await due(store);
-      const [claimed] = await claim(store, { now: store.now() });
-      await until('created', 'claimed');
-      const key = keyOf(claimed!);
-      const later = store.now() + 60_000;
-      const held = { dueAt: later, heldUntil: later, heldReason: 'quiet hours' };
-      await store.complete([
-        {
-          ...{ key, attempt: null },
-          settle: ({ alarm: same, occurrences }) => ({
-            alarm: same,
-            occurrences: occurrences.map((each) => ({ ...each, ...held, attempt: 0 })),
-          }),
-        },
-      ]);
-      await until('created', 'claimed', 'deferred');
-      const deferral = found.at(-1)!;
-      assert.deepEqual(deferral, {
-        ...{ kind: 'deferred', owner: ADA, alarmId: alarm.id, at: deferral.at },
-        ...{ fireId: key.fireId, until: later, reason: 'quiet hours' },
+    for (const [heldReason, reason] of [
+      ['quiet hours', 'quiet hours'],
+      [null, TURN_RUNS],
+    ] as const)
+      test(`reports a claim before its attempt ends, and a deferral: ${reason}`, async (t) => {
+        const { store, pick } = await openInstances(t, open);
+        const { found, until } = await follow(t, pick(1), ADA);
+        const { alarm } = await due(store);
+        const [claimed] = await claim(store, { now: store.now() });
+        await until('created', 'claimed');
+        const key = keyOf(claimed!);
+        const later = store.now() + 60_000;
+        const held = { dueAt: later, heldUntil: later, heldReason };
+        await store.complete([
+          {
+            ...{ key, attempt: null },
+            settle: ({ alarm: same, occurrences }) => ({
+              alarm: same,
+              occurrences: occurrences.map((each) => ({ ...each, ...held, attempt: 0 })),
+            }),
+          },
+        ]);
+        await until('created', 'claimed', 'deferred');
+        const deferral = found.at(-1)!;
+        assert.deepEqual(deferral, {
+          ...{ kind: 'deferred', owner: ADA, alarmId: alarm.id, at: deferral.at },
+          ...{ fireId: key.fireId, until: later, reason },
+        });
       });
 
     test('reports nothing that was stored before, and nothing that was rejected', async (t) => {

@@ -8,6 +8,7 @@ import {
   type Attempt,
   type Occurrence,
   storedBytes,
+  TURN_RUNS,
 } from '../../../src/chronos/alarm/alarm.ts';
 import type { StoredTurnReport } from '../../../src/chronos/alarm/fire-history.ts';
 import { interruptedAttempt, settleInterrupted } from '../../../src/chronos/alarm/settlement.ts';
@@ -334,7 +335,15 @@ export function makeModelStore(): AlarmStore {
             if (until === null || given.occurrences.some((one) => one.fireId === fireId && one.heldUntil === until))
               continue;
             const { owner, alarmId } = key;
-            report({ kind: 'deferred', owner, alarmId, at: systemClock.now(), fireId, until, reason: reason! });
+            report({
+              kind: 'deferred',
+              owner,
+              alarmId,
+              at: systemClock.now(),
+              fireId,
+              until,
+              reason: reason ?? TURN_RUNS,
+            });
           }
           if (attempt) {
             checkAttempt(key, attempt);

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { waitsForTurn } from '../../../src/chronos/alarm/alarm.ts';
 import { addBackfill, occurrencesBetween } from '../../../src/chronos/alarm/backfill.ts';
 import { draftAlarm, firstOccurrence } from '../../../src/chronos/alarm/definition.ts';
 import { afterTurn, releaseWaiting } from '../../../src/chronos/alarm/policies.ts';
@@ -99,10 +100,12 @@ export function policyContract(open: OpenStore): void {
       const { alarm } = await createSeries(store, { overlap: 'buffer_one', pause_on_failure: true });
       const at = NOW + MINUTE;
       const [claimed] = await claim(store, { now: at });
-      const deferral = { until: at + 5000, dueAt: at + 5000, reason: 'the turn still runs (overlap: buffer_one)' };
+      const deferral = { until: at + 5000, dueAt: at + 5000, reason: null };
       const { fireId } = claimed!.occurrence;
       const settle = (state: Parameters<typeof settleDeferred>[0]) => settleDeferred(state, fireId, deferral);
       await store.complete([{ key: keyOf(claimed!), attempt: null, settle }]);
+      const [waiting] = (await store.get(ADA, alarm.id))!.occurrences;
+      assert.ok(waitsForTurn(waiting!));
       assert.deepEqual(await claim(store, { now: at }), []);
       await store.update(ADA, alarm.id, (state) => releaseWaiting(state, at + 1));
       const [again] = await claim(store, { now: at + 1 });

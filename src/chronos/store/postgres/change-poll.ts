@@ -6,6 +6,7 @@
  */
 import { type CancelTimer, type Clock, wait } from '../../../kit/clock/clock.ts';
 import type { Logger } from '../../../kit/log/log.ts';
+import { TURN_RUNS } from '../../alarm/alarm.ts';
 import {
   type AlarmTimes,
   alarmChanges,
@@ -84,7 +85,7 @@ const EDITED = statement(
 const DEFERRED = statement(
   'changed_deferrals',
   `SELECT owner, alarm_id, alarm_id || '@' || scheduled_for, held_until, held_reason FROM progress
-   WHERE bucket = $1 AND owner = ANY($2::text[]) AND held_reason IS NOT NULL AND held_until IS NOT NULL`,
+   WHERE bucket = $1 AND owner = ANY($2::text[]) AND held_until IS NOT NULL`,
 );
 const ATTEMPT_COUNT = statement(
   'changes_since_attempts',
@@ -295,7 +296,7 @@ export class ChangePoll {
       ...alarms!.flatMap((row) => alarmChanges({ ...timesOf(row), createdAt: Number.NEGATIVE_INFINITY }, 0)),
       ...deferrals!.map(
         ([owner, alarmId, fireId, until, reason]) =>
-          ({ kind: 'deferred', owner, alarmId, at, fireId, until, reason }) as StoredChange,
+          ({ kind: 'deferred', owner, alarmId, at, fireId, until, reason: reason ?? TURN_RUNS }) as StoredChange,
       ),
     ];
     return { changes, counters };

@@ -2,7 +2,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Clock } from '../../../kit/clock/clock.ts';
 import type { Undo } from '../../../kit/sqlite/group-commit.ts';
-import type { AlarmState } from '../../alarm/alarm.ts';
+import { type AlarmState, TURN_RUNS } from '../../alarm/alarm.ts';
 import { TURN_REPORT_COLUMNS } from '../columns.ts';
 import type { Difference } from '../difference.ts';
 import {
@@ -57,9 +57,10 @@ export class Changes {
       const isCancelled = alarm.status === 'cancelled' && before.alarm.status !== 'cancelled';
       this.note({ kind: isCancelled ? 'cancelled' : 'edited', owner, alarmId, at: alarm.updatedAt });
     }
-    for (const { fireId, heldReason: reason, heldUntil: until } of difference.changed) {
-      if (reason === null || until === null) continue;
+    for (const { fireId, heldReason, heldUntil: until } of difference.changed) {
+      if (until === null) continue;
       if (before.occurrences.some((was) => was.fireId === fireId && was.heldUntil === until)) continue;
+      const reason = heldReason ?? TURN_RUNS;
       this.note({ kind: 'deferred', owner, alarmId, at: this.#clock.now(), fireId, until, reason });
     }
   }
