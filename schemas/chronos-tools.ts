@@ -34,9 +34,11 @@ const orNull = ({ type, enum: choices, ...schema }: Json): Json => ({
   ...schema,
 });
 
-const CHANGES = {
+/** Arguments that are no fields of an alarm. */
+const OTHERS = {
   alarm_id: 'The alarm to change, by its id. Omit it to set a new one.',
   action: 'With alarm_id: stops its fires, continues them, or fires it now besides its schedule. Edits come first.',
+  dry_run: 'true: set nothing, only answer when a new alarm would fire.',
 } as const;
 
 /** The arguments of `alarm_set`: of a new alarm, and of a change. */
@@ -47,7 +49,7 @@ function givenFields(): Properties {
     return [name, { ...written, description: fieldOf(name as FieldName).tool }];
   });
   const change = Object.fromEntries(propertiesOf(alarmChangeArguments, 'input'));
-  const added = Object.entries(CHANGES).map(([name, description]) => {
+  const added = Object.entries(OTHERS).map(([name, description]) => {
     return [name, { ...essential(change[name]!), description }];
   });
   return Object.fromEntries([...described, ...added]);

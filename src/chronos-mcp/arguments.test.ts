@@ -146,3 +146,15 @@ test('arguments that are no object are refused', () => {
   for (const source of ['null', '[]', '"{}"', '5'])
     refused(() => readList(source), 'arguments must be a JSON object', source);
 });
+
+test('dry_run needs no message, and is refused beside the id of an alarm', () => {
+  assert.deepEqual(readSet('{"when":"monday","dry_run":"true"}'), { when: 'monday', dry_run: true });
+  assert.deepEqual(readSet('{"when":"monday","wake_message":"x","dry_run":null}'), {
+    when: 'monday',
+    wake_message: 'x',
+  });
+  refused(() => readSet('{"when":"monday","dry_run":false}'), 'wake_message');
+  const id = '"alarm_id":"01a206a3-09b9-75e1-9cfa-bb6341bc3a57"';
+  refused(() => readSet(`{${id},"when":"monday","dry_run":true}`), 'dry_run is only for a new alarm');
+  readSet(`{${id},"when":"monday","dry_run":false}`);
+});

@@ -5,6 +5,7 @@ import { z } from 'zod';
 import {
   type AlarmCreateBody,
   type AlarmPatchBody,
+  type AlarmPreviewBody,
   type AlarmQuery,
   type ChronosClient,
   createChronosClient,
@@ -119,20 +120,29 @@ type AlarmAction = (typeof ALARM_ACTIONS)[number];
 export const alarmChangeArguments = alarmPatchSchema.extend({
   alarm_id: alarmIdSchema,
   action: z.enum(ALARM_ACTIONS).optional(),
+  dry_run: z.literal(false, { error: 'is only for a new alarm; omit alarm_id and give the whole time' }).optional(),
 });
+
+/** The arguments of `alarm_set` for a new alarm. */
+const alarmNewArguments = alarmCreateSchema.extend({ dry_run: z.boolean().optional() });
+/** With `dry_run`, which stores nothing, an alarm needs no message. */
+const alarmPreviewArguments = alarmNewArguments.partial({ wake_message: true });
 
 /**
  * The schema of the arguments of `alarm_set`: an alarm's id makes it an edit, in which `null` clears a field. In a new
  * alarm `null` is removed, because models write it for fields that they omit.
  */
 export function alarmSetArguments(fields: Record<string, unknown>): z.ZodType {
-  if (fields.action === null) delete fields.action;
+  for (const name of ['action', 'dry_run']) if (fields[name] === null) delete fields[name];
   if (fields.alarm_id !== undefined && fields.alarm_id !== null) return alarmChangeArguments;
   if (fields.action !== undefined)
     throw new ReveilleError('invalid_request', 'action needs alarm_id, the alarm to act on; omit it for a new alarm');
   for (const [name, value] of Object.entries(fields)) if (value === null) delete fields[name];
-  return alarmCreateSchema;
+  return fields.dry_run === true ? alarmPreviewArguments : alarmNewArguments;
 }
+
+/** Occurrences in the answer to `dry_run`. */
+const PREVIEWED = 5;
 
 const ACTIONS: Readonly<Record<AlarmAction, 'pauseAlarm' | 'resumeAlarm' | 'triggerAlarm'>> = {
   pause: 'pauseAlarm',
@@ -179,10 +189,11 @@ const FORWARDS: Readonly<Record<ToolName, Forward>> = {
   alarm_set: {
     arguments: alarmSetArguments,
     raw: RAW_ALARM_FIELDS,
-    send: (client, fields, signal) =>
-      fields.alarm_id === undefined
-        ? client.createAlarm(fields as AlarmCreateBody, { signal })
-        : changeAlarm(client, fields, signal),
+    send(client, { dry_run: isDry, ...fields }, signal) {
+      if (isDry === true) return client.previewAlarm({ ...(fields as AlarmPreviewBody), count: PREVIEWED }, { signal });
+      if (fields.alarm_id !== undefined) return changeAlarm(client, fields, signal);
+      return client.createAlarm(fields as AlarmCreateBody, { signal });
+    },
   },
   alarm_list: {
     arguments: () => alarmListArguments,
@@ -310,7 +321,8 @@ export function createForwarder({ settings, localDefaults, zone, clock, log }: F
       const timezone = await zoneFor(client, fields.alarm_id, signal);
       if (timezone !== undefined) fields.timezone = timezone;
     }
-    if (fields.alarm_id !== undefined) return fitting(resultOf(await to.send(client, fields, signal)), tool.name);
+    const setsNew = fields.alarm_id === undefined && fields.dry_run !== true;
+    if (!setsNew) return fitting(resultOf(await to.send(client, fields, signal)), tool.name);
     const isDefault = fields.conversation_id === undefined;
     const own = isDefault ? conversation?.() : undefined;
     if (own) fields.conversation_id = own.id;

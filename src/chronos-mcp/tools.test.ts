@@ -44,7 +44,7 @@ test('the tools are exactly alarm_set, alarm_list and alarm_cancel', () => {
 test('the fields of alarm_set, their types and their bounds agree with the wire, for a new alarm and for a change', () => {
   const { fields, required } = shapeOf(tools.get('alarm_set')!.inputSchema as unknown as JsonSchema);
   const [create, change] = [wireShape(alarmCreateSchema).fields, wireShape(alarmChangeArguments).fields];
-  assert.deepEqual(Object.keys(fields), [...Object.keys(create), 'alarm_id', 'action']);
+  assert.deepEqual(Object.keys(fields), [...Object.keys(create), 'alarm_id', 'action', 'dry_run']);
   assert.deepEqual(Object.keys(fields).sort(), Object.keys(change).sort());
   // A change needs none of the fields of a new alarm.
   assert.deepEqual(required, []);

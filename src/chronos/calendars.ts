@@ -7,9 +7,8 @@ import type { Logger } from '../kit/log/log.ts';
 import { type CalendarEvent, parseCalendar } from '../kit/recurrence/calendar-file.ts';
 import { ReveilleError, systemCodeOf, thrownText } from '../wire/errors.ts';
 import { showValue } from '../wire/validate.ts';
-import { type Calendars, daysOfEvents } from './alarm/holidays.ts';
+import { type Calendars, dateOfDay, daysOfEvents } from './alarm/holidays.ts';
 
-const DAY_MS = 86_400_000;
 const LOOK_EVERY_MS = 1_000;
 const SUFFIX = '.ics';
 const MOST_CHARACTERS = 4 * 1024 * 1024;
@@ -17,8 +16,6 @@ const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
 /** The number of days of a calendar, and the first and last one, such as `2026-12-25`. */
 export type CalendarSummary = { name: string; days: number; from?: string; to?: string; error?: string };
-
-const dateOf = (day: number) => new Date(day * DAY_MS).toISOString().slice(0, 10);
 
 /** The folder of the calendars, by the settings of chronosd. */
 export const calendarsFolder = (settings: {
@@ -50,7 +47,7 @@ function eventsOf(text: string): CalendarEvent[] {
 function summaryOf(name: string, events: readonly CalendarEvent[]): CalendarSummary {
   const days = daysOfEvents(events, 'UTC');
   const [first, last] = [days[0], days.at(-1)];
-  return { name, days: days.length, ...(first !== undefined && { from: dateOf(first), to: dateOf(last!) }) };
+  return { name, days: days.length, ...(first !== undefined && { from: dateOfDay(first), to: dateOfDay(last!) }) };
 }
 
 /**

@@ -33,6 +33,7 @@ import {
   type alarmCreateSchema,
   type alarmPatchSchema,
   type alarmPreviewRequestSchema,
+  type CalendarDays,
   type FireView,
   LIST_LIMIT_MAX,
   RAW_ALARM_FIELDS,
@@ -152,9 +153,11 @@ export type ChronosClient = {
   resumeAlarm(id: string, options?: CallOptions): Promise<AlarmView>;
   triggerAlarm(id: string, options?: CallOptions): Promise<TriggeredAlarm>;
   redriveAlarm(id: string, options?: CallOptions): Promise<AlarmView>;
-  /** Fires a series for its instants in a part of the past that were not delivered. */
+  /** Fires a series for its instants in a part of the past that were not delivered; `dry_run` only counts them. */
   backfillAlarm(id: string, part: AlarmBackfillBody, options?: CallOptions): Promise<AlarmBackfilled>;
   listFires(id: string, query?: FireQuery, options?: CallOptions): Promise<FirePage>;
+  /** The days of an installed calendar in a zone. @throws ReveilleError `not_found` if it is missing or unusable */
+  getCalendar(name: string, query?: { timezone?: string }, options?: CallOptions): Promise<CalendarDays>;
   /**
    * The events of the owner's alarms, over any number of connections, until the signal aborts. After `reset`, events may
    * be missing. @throws ReveilleError chronosd's permanent refusals
@@ -402,6 +405,11 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
         const { text } = await asPrincipal(call, signal);
         listOf(call, text, 'fires');
         return objectOf(call, text) as FirePage;
+      }),
+    getCalendar: (name, query, callOptions) =>
+      within(callOptions, async (signal) => {
+        const call = callOf(CHRONOS_ROUTES.getCalendar, { name }, { query });
+        return readAnswer(call, CHRONOS_ROUTES.getCalendar.data, await asPrincipal(call, signal));
       }),
     events,
     enrollAgent: (agent, callOptions) =>

@@ -7,6 +7,7 @@ import type { ChronosClient } from '../chronos/client.ts';
 import type { ExecutorClient } from '../executor/client.ts';
 import type { PhraseHours } from '../kit/phrase/reading.ts';
 import type { RouterClient } from '../router/client.ts';
+import type { AlarmView } from '../wire/alarm.ts';
 import type { ApproverView } from '../wire/approver.ts';
 import type { DayView } from '../wire/chronometric-view.ts';
 import type { GateAnswer } from '../wire/executor.ts';
@@ -156,6 +157,11 @@ export type ConsoleBackend = {
   readonly health: Part<() => Promise<readonly Check[]>>;
   readonly places: readonly ConsoleLocation[];
   readonly day: Part<(date: string | undefined) => Promise<DayView>>;
+  /**
+   * Reads the calendars of alarms, which `ringsOf` and `seriesOf` then know; absent where those of the process are the
+   * ones of chronosd.
+   */
+  readonly readCalendars?: (alarms: readonly Pick<AlarmView, 'holidays' | 'timezone'>[]) => Promise<void>;
   readonly ringsOf: FireTimesOf;
   readonly seriesOf: SeriesOf;
   /** Calls back when something may have changed; it must be cheap to have many. @returns ends it */

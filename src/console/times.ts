@@ -8,7 +8,7 @@ import { repetitionText } from '../kit/phrase/reading-text.ts';
 import { usesWallClock } from '../kit/phrase/series-text.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { formatInstant, parseInstant } from '../wire/rfc3339.ts';
-import type { FireTimesOf } from './backend.ts';
+import type { ConsoleBackend } from './backend.ts';
 import { type Html, NOTHING, shown } from './shown.ts';
 
 /** Distances from a minute on have no seconds. */
@@ -59,15 +59,28 @@ export function readTyped(when: string, zone: string | undefined, here: TypedCon
   return readPhrase(when, { now: here.now, zone: chosen, hours: here.hours });
 }
 
-/** The instants of a reading; of a series, the next ones. */
-export function firesRead(reading: Reading, ringsOf: FireTimesOf, { now }: LocalContext): readonly number[] {
+/** What a reading fires, by the schedule engine of a backend. */
+export type Engine = Pick<ConsoleBackend, 'ringsOf' | 'readCalendars'>;
+
+/**
+ * The instants of a reading; of a series, the next ones.
+ *
+ * @param holidays the calendar whose days are excluded
+ */
+export async function firesRead(
+  reading: Reading,
+  { ringsOf, readCalendars }: Engine,
+  { now }: LocalContext,
+  holidays?: string,
+): Promise<readonly number[]> {
   switch (reading.kind) {
     case 'instant':
       return [reading.at];
     case 'delay':
       return [now + reading.seconds * 1000];
     case 'series':
-      return ringsOf({ ...reading, after: now, until: Number.MAX_SAFE_INTEGER, atMost: FIRES_SHOWN });
+      await readCalendars?.([{ holidays, timezone: reading.zone }]);
+      return ringsOf({ ...reading, holidays, after: now, until: Number.MAX_SAFE_INTEGER, atMost: FIRES_SHOWN });
   }
 }
 
@@ -80,9 +93,9 @@ export function scheduleOf(reading: Reading) {
 }
 
 /** The next fires with the zone in which the text was read, the rhythm of a series, and what the text left open. */
-export function echo(reading: Reading, ringsOf: FireTimesOf, here: LocalContext): Html {
+export async function echo(reading: Reading, engine: Engine, here: LocalContext, holidays?: string): Promise<Html> {
   const zone = reading.kind === 'delay' ? here.zone : reading.zone;
-  const [first, ...then] = firesRead(reading, ringsOf, here);
+  const [first, ...then] = await firesRead(reading, engine, here, holidays);
   if (first === undefined) return html`<p class="reading bad" role="alert">This schedule never fires.</p>`;
   const textOf = (at: number) => calendarTime(at, { now: here.now, zone });
   const rhythm = reading.kind === 'series' ? html`. Repeats ${shown(repetitionText(reading))}` : NOTHING;

@@ -26,9 +26,11 @@ import type { ExecutorClient } from '../executor/client.ts';
 import type { RouterClient } from '../router/client.ts';
 
 export {
+  type AlarmBackfillBody,
   type AlarmCreateBody,
   type AlarmPage,
   type AlarmPatchBody,
+  type AlarmPreviewBody,
   type AlarmQuery,
   type ChronosClient,
   type ChronosClientOptions,

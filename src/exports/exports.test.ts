@@ -87,6 +87,30 @@ test('a tool changes, pauses and continues the alarm that it has set', async () 
   assert.equal((await alarm_set.execute({ alarm_id: id, action: 'resume' })).status, 'active');
 });
 
+test('a tool previews an alarm without setting it', async () => {
+  const { alarm_set } = alarmTools({ home: installation.home.path });
+  const { count } = await installation.client.listAlarms();
+  const given = { when: 'every weekday at 9', timezone: 'Europe/Berlin', dry_run: true };
+  const { text, occurrences, id, note } = await alarm_set.execute(given);
+  assert.deepEqual([text, (occurrences as unknown[]).length], ['every weekday at 09:00 in Europe/Berlin', 5]);
+  assert.deepEqual([id, note], [undefined, undefined]);
+  assert.equal((await installation.client.listAlarms()).count, count);
+});
+
+test('the library previews an alarm, and counts a backfill before it fires', async () => {
+  const { chronos } = await localClients({ REVEILLE_HOME: installation.home.path });
+  const series = { kind: 'cron', cron_expr: '0 9 * * *', wake_message: 'x' } as const;
+  const { occurrences } = await chronos.previewAlarm({ ...series, count: 2 });
+  assert.equal(occurrences.length, 2);
+  const { id } = await chronos.createAlarm(series);
+  const part = { from: '2026-01-01T00:00:00Z', to: '2026-01-03T00:00:00Z' };
+  const ends = { first: '2026-01-01T09:00:00.000Z', last: '2026-01-02T09:00:00.000Z' };
+  const planned = await chronos.backfillAlarm(id, { ...part, dry_run: true });
+  assert.deepEqual(planned.backfill, { added: 2, known: 0, ...ends, dry_run: true });
+  assert.deepEqual((await chronos.backfillAlarm(id, part)).backfill, { added: 2, known: 0, ...ends });
+  await chronos.cancelAlarm(id);
+});
+
 test('an MCP server of the package is this Node and its own program', () => {
   const { chronos, chronometric } = mcpServers();
   assert.deepEqual(chronos.command, process.execPath);

@@ -11,7 +11,16 @@
  * if (chat.origin === 'chronos') console.log(`alarm ${chat.alarm_id} woke me: ${chat.message}`);
  * ```
  */
-export type { AlarmCreated, AlarmSort, AlarmView, FireOutcome, FireStage, FireView } from '../wire/alarm.ts';
+export type {
+  AlarmBackfilled,
+  AlarmCreated,
+  AlarmPreview,
+  AlarmSort,
+  AlarmView,
+  FireOutcome,
+  FireStage,
+  FireView,
+} from '../wire/alarm.ts';
 export type { AlarmKind, AlarmStatus, CatchUp, Overlap } from '../wire/alarm-fields.ts';
 export type { Budget, QuietHours } from '../wire/budget.ts';
 export { type ErrorCode, ReveilleError, STATUS_OF } from '../wire/errors.ts';

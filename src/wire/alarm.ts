@@ -199,15 +199,32 @@ export const alarmPatchSchema = z.strictObject(
 );
 export type AlarmPatch = z.output<typeof alarmPatchSchema>;
 
+/** More fires of one backfill need the owner's confirmation. */
+export const BACKFILL_UNCONFIRMED = 1_000;
+
 /** The body of `POST /v1/alarms/{id}/backfill`. */
 export const alarmBackfillSchema = z.strictObject({
   /** The time to backfill: from this instant, and before the other one. */
   from: instantSchema,
   to: instantSchema,
-  /** Required for more than 1,000 fires. */
+  /** Required for more fires than {@link BACKFILL_UNCONFIRMED}. */
   confirm_over: z.boolean().optional(),
+  /** Only counts the fires; adds none. */
+  dry_run: z.boolean().optional(),
 });
 export type AlarmBackfill = z.output<typeof alarmBackfillSchema>;
+
+/** Days in the answer about a calendar at most. */
+export const CALENDAR_DAYS_MAX = 1_000;
+
+export const calendarQuerySchema = z.strictObject({
+  /** IANA; events that are no whole days cover other days in other zones. Default UTC. */
+  timezone: z.string().min(1).max(64).optional(),
+});
+
+/** The days of an installed calendar from yesterday on, at most {@link CALENDAR_DAYS_MAX}. */
+export const calendarSchema = z.object({ name: z.string(), timezone: z.string(), days: z.array(z.iso.date()) });
+export type CalendarDays = z.infer<typeof calendarSchema>;
 
 export const alarmListQuerySchema = z.strictObject({
   limit: wholeNumber(1, LIST_LIMIT_MAX).optional(),
@@ -271,7 +288,7 @@ export const alarmViewSchema = z.object({
 });
 export type AlarmView = z.infer<typeof alarmViewSchema>;
 
-/** The answer to a backfill: the alarm, and its new fires. */
+/** The answer to a backfill: the alarm, and its new fires. With `dry_run`, the fires that a backfill would add. */
 export const alarmBackfilledSchema = alarmViewSchema.extend({
   backfill: z.object({
     /** Fires that were added, and fires of that time that were delivered or wait already. */
@@ -280,6 +297,8 @@ export const alarmBackfilledSchema = alarmViewSchema.extend({
     /** The first and the last instant of the added ones. */
     first: instantText.optional(),
     last: instantText.optional(),
+    /** Nothing was added. */
+    dry_run: z.literal(true).optional(),
   }),
 });
 export type AlarmBackfilled = z.infer<typeof alarmBackfilledSchema>;

@@ -197,6 +197,7 @@ class BackfillAlarmResultBackfill(TypedDict):
     known: int
     first: NotRequired[str]
     last: NotRequired[str]
+    dry_run: NotRequired[Literal[True]]
 
 
 class BackfillAlarmResult(TypedDict):
@@ -282,6 +283,12 @@ class FirePage(TypedDict):
     next_cursor: NotRequired[str]
 
 
+class GetCalendarResult(TypedDict):
+    name: str
+    timezone: str
+    days: list[str]
+
+
 class HealthResult(TypedDict):
     status: str
 
@@ -333,9 +340,9 @@ class ChronosdRoutes(Caller):
         """Fire now, in addition to the schedule."""
         return cast("TriggeredAlarm", self._call("POST", f"/v1/alarms/{quoted(id)}/trigger", proven=True))
 
-    def backfill_alarm(self, id: str, *, from_: str, to: str, confirm_over: bool | Unset = UNSET) -> BackfillAlarmResult:
-        """Fire a series for its instants in a part of the past."""
-        return cast("BackfillAlarmResult", self._call("POST", f"/v1/alarms/{quoted(id)}/backfill", body={"from": from_, "to": to, "confirm_over": confirm_over}, proven=True))
+    def backfill_alarm(self, id: str, *, from_: str, to: str, confirm_over: bool | Unset = UNSET, dry_run: bool | Unset = UNSET) -> BackfillAlarmResult:
+        """Fire a series for its instants in a part of the past; dry_run only counts them."""
+        return cast("BackfillAlarmResult", self._call("POST", f"/v1/alarms/{quoted(id)}/backfill", body={"from": from_, "to": to, "confirm_over": confirm_over, "dry_run": dry_run}, proven=True))
 
     def redrive_alarm(self, id: str) -> Alarm:
         """Re-arm a failed alarm under the same fire id."""
@@ -344,6 +351,10 @@ class ChronosdRoutes(Caller):
     def list_fires(self, id: str, *, limit: int | Unset = UNSET, cursor: str | Unset = UNSET) -> FirePage:
         """The attempts at its occurrences, latest first."""
         return cast("FirePage", self._call("GET", f"/v1/alarms/{quoted(id)}/fires", query={"limit": limit, "cursor": cursor}, proven=True))
+
+    def get_calendar(self, name: str, *, timezone: str | Unset = UNSET) -> GetCalendarResult:
+        """The days of an installed calendar, from yesterday on."""
+        return cast("GetCalendarResult", self._call("GET", f"/v1/calendars/{quoted(name)}", query={"timezone": timezone}, proven=True))
 
     def health(self) -> HealthResult:
         """The process is alive."""

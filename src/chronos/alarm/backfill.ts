@@ -9,8 +9,6 @@ import { type Calendars, NO_CALENDARS } from './holidays.ts';
 import { encodeOptions, optionsOf } from './options.ts';
 import { occurrenceAt, seriesOf } from './series.ts';
 
-/** More fires need the owner's confirmation. */
-export const BACKFILL_UNCONFIRMED = 1_000;
 /** The largest number of fires of one backfill. */
 export const BACKFILL_MAX = 10_000;
 /** Ranges that wait at most; instants that have fired already divide a range. */

@@ -30,10 +30,13 @@ export const NO_CALENDARS: Calendars = { daysOf: () => undefined, names: () => [
 /** Series without their holidays, by the days of a calendar and by series. */
 const excepted = new WeakMap<readonly number[], WeakMap<Schedule, Schedule>>();
 
+/** `2026-12-25` of a day's number. */
+export const dateOfDay = (day: number): string => new Date(day * DAY_MS).toISOString().slice(0, 10);
+
 /** A series without the days of a calendar; the series itself when the calendar is missing. */
 export function withoutHolidays(
   series: Schedule,
-  { calendar, timezone, calendars }: { calendar: string; timezone: string; calendars: Calendars },
+  { calendar, timezone, calendars }: { calendar: string; timezone: string; calendars: Pick<Calendars, 'daysOf'> },
 ): Schedule {
   const days = calendars.daysOf(calendar, timezone);
   if (days === undefined) return series;

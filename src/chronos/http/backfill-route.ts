@@ -2,12 +2,17 @@
 import { setImmediate as otherWork } from 'node:timers/promises';
 import { readJson } from '../../kit/http/body.ts';
 import { type HttpApp, type HttpContext, sendOk, serve } from '../../kit/http/handlers.ts';
-import { type AlarmBackfill, type AlarmBackfilled, alarmBackfillSchema } from '../../wire/alarm.ts';
+import {
+  type AlarmBackfill,
+  type AlarmBackfilled,
+  alarmBackfillSchema,
+  BACKFILL_UNCONFIRMED,
+} from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import { type Alarm, type AlarmState, type Occurrence, scheduledOccurrence } from '../alarm/alarm.ts';
-import { addBackfill, BACKFILL_MAX, BACKFILL_UNCONFIRMED, occurrencesBetween } from '../alarm/backfill.ts';
+import { addBackfill, BACKFILL_MAX, occurrencesBetween } from '../alarm/backfill.ts';
 import type { Calendars } from '../alarm/holidays.ts';
 import { viewAlarm } from '../alarm/view.ts';
 import type { AlarmStore, StoreLimits } from '../store/store.ts';
@@ -91,21 +96,18 @@ async function backfill(
     const delivered = await deliveredSince(store, before.alarm, part.from);
     const occurrences = passed.filter(({ fireId }) => !delivered.has(fireId));
     let added: readonly Occurrence[] | undefined;
-    const state = await store.update(
-      owner,
-      alarmId,
-      (stored) => {
-        const result = addBackfill(stored, { alarm: before.alarm, occurrences }, now, calendars);
-        added = result?.added;
-        if (added && added.length > BACKFILL_UNCONFIRMED && part.confirm_over !== true)
-          throw new ReveilleError(
-            'conflict',
-            `the backfill has ${added.length} fires, more than ${BACKFILL_UNCONFIRMED}; confirm it with confirm_over: true (--yes), or choose a shorter time`,
-          );
-        return result?.state ?? stored;
-      },
-      bounds,
-    );
+    const add = (stored: AlarmState): AlarmState => {
+      const result = addBackfill(stored, { alarm: before.alarm, occurrences }, now, calendars);
+      added = result?.added;
+      if (added && added.length > BACKFILL_UNCONFIRMED && !part.dry_run && !part.confirm_over)
+        throw new ReveilleError(
+          'conflict',
+          `the backfill has ${added.length} fires, more than ${BACKFILL_UNCONFIRMED}; confirm it with confirm_over: true (--yes), or choose a shorter time`,
+        );
+      return result?.state ?? stored;
+    };
+    if (part.dry_run) add(before);
+    const state = part.dry_run ? before : await store.update(owner, alarmId, add, bounds);
     if (!state) throw alarmNotFound();
     if (!added) continue;
     const ends = { first: added[0], last: added.at(-1) };
@@ -116,6 +118,7 @@ async function backfill(
         known: passed.length - added.length,
         ...(ends.first ? { first: formatInstant(ends.first.scheduledFor) } : {}),
         ...(ends.last ? { last: formatInstant(ends.last.scheduledFor) } : {}),
+        ...(part.dry_run && { dry_run: true as const }),
       },
     };
   }
@@ -132,7 +135,7 @@ export function backfillRoute(app: HttpApp, service: ChronosService): void {
     checkPart(part, now);
     const bounds = { ...(await admission?.storeLimits(trust)), maxActive: limits.maxActiveAlarms };
     const answer = await backfill(service, { owner, alarmId: alarmIdOf(c), part, now, bounds });
-    service.onDue(now);
+    if (!part.dry_run) service.onDue(now);
     return sendOk(c, answer);
   });
 }

@@ -27,6 +27,8 @@ import {
   alarmPreviewRequestSchema,
   alarmPreviewSchema,
   alarmViewSchema,
+  calendarQuerySchema,
+  calendarSchema,
   fireListQuerySchema,
   fireListSchema,
 } from '../../wire/alarm.ts';
@@ -136,7 +138,7 @@ export const CHRONOS_ROUTES = {
   backfillAlarm: {
     method: 'post',
     path: '/v1/alarms/{id}/backfill',
-    summary: 'fire a series for its instants in a part of the past',
+    summary: 'fire a series for its instants in a part of the past; dry_run only counts them',
     credential: 'principal',
     body: alarmBackfillSchema,
     data: alarmBackfilledSchema,
@@ -155,6 +157,14 @@ export const CHRONOS_ROUTES = {
     credential: 'principal',
     query: fireListQuerySchema,
     data: fireListSchema,
+  },
+  getCalendar: {
+    method: 'get',
+    path: '/v1/calendars/{name}',
+    summary: 'the days of an installed calendar, from yesterday on',
+    credential: 'principal',
+    query: calendarQuerySchema,
+    data: calendarSchema,
   },
   events: {
     method: 'get',

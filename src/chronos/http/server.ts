@@ -12,6 +12,7 @@ import { agentAdminRoutes, agentRoutes } from './agent-routes.ts';
 import { alarmListRoutes } from './alarm-list-routes.ts';
 import { alarmRoutes } from './alarm-routes.ts';
 import { backfillRoute } from './backfill-route.ts';
+import { calendarRoute } from './calendar-route.ts';
 import { type EventService, eventRoutes } from './event-routes.ts';
 import { fireRoutes } from './fire-routes.ts';
 import { refuseQuery } from './no-arguments.ts';
@@ -84,6 +85,7 @@ export function startChronosServer({
       agentAdminRoutes(app, service, log);
       alarmRoutes(app, service);
       backfillRoute(app, service);
+      calendarRoute(app, service);
       alarmListRoutes(app, service);
       fireRoutes(app, service);
       if (events) eventRoutes(app, service, events, log);

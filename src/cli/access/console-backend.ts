@@ -48,7 +48,7 @@ function part<T>(make: () => T): Part<T> {
 }
 
 /** The schedule engine of chronosd itself, so that a forecast is exact. */
-export function scheduleEngine(calendars: Calendars): { readonly seriesOf: SeriesOf; readonly ringsOf: FireTimesOf } {
+export function scheduleEngine(calendars: Pick<Calendars, 'daysOf'>): Pick<ConsoleBackend, 'seriesOf' | 'ringsOf'> {
   const seriesOf: SeriesOf = ({ cron = '', rrule, zone: timezone, anchor, start = anchor, holidays: calendar }) => {
     const series = rrule === undefined ? compileSchedule(cron, timezone, anchor) : compileRule(rrule, timezone, start);
     return calendar === undefined ? series : withoutHolidays(series, { calendar, timezone, calendars });

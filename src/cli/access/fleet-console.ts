@@ -3,6 +3,7 @@
  * the user's token, and no others.
  */
 import { createNeoClient } from '../../agents/neo/client.ts';
+import { NO_CALENDARS } from '../../chronos/alarm/holidays.ts';
 import { createChronosClient, holdPrincipal } from '../../chronos/client.ts';
 import type { Check, ConsoleBackend, Part } from '../../console/backend.ts';
 import type { ConsoleApp } from '../../console/console.ts';
@@ -18,8 +19,8 @@ import type { Users } from '../../router/public/users.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import { VERSION } from '../../wire/version.ts';
 import type { CliContext } from '../context.ts';
-import { calendarsOf } from './calendars.ts';
 import { lastLines, scheduleEngine, verifyReceipt } from './console-backend.ts';
+import { remoteCalendars } from './remote-calendars.ts';
 
 /** Number of cached backends. The least recently used one is recreated on its next request. */
 const MOST_DESKS = 2000;
@@ -104,7 +105,6 @@ function backendFor(
   config: ConsoleConfig,
   users: Users,
   person: ConnectingClient,
-  engine: ReturnType<typeof scheduleEngine>,
 ): ConsoleBackend {
   const { user, credential, zone } = person;
   const { clock, settings } = context;
@@ -116,10 +116,12 @@ function backendFor(
     machines: { there: machines },
     intents: intentsOf(config, person, submitter),
   };
+  const calendars = 'there' in own.alarms ? remoteCalendars(own.alarms.there, clock) : undefined;
   return {
     ...own,
     ...{ name: user, zone: zone !== undefined && isZone(zone) ? zone : (machineZone(settings.TZ) ?? 'UTC') },
-    ...engine,
+    ...scheduleEngine(calendars?.lookup ?? NO_CALENDARS),
+    ...(calendars && { readCalendars: calendars.readCalendars }),
     machineLog: { there: () => lastLines(context, user) },
     agent: {
       there: createNeoClient({
@@ -178,9 +180,8 @@ export function fleetConsole(context: CliContext, { host, isTls, console, allowe
     const make = async (): Promise<ConsoleApp> => {
       const { createConsole } = await import('../../console/console.ts');
       const { clock } = context;
-      const engine = scheduleEngine(calendarsOf(context));
       const backends = new Backends(
-        (client) => backendFor(context, console!, users, client, engine),
+        (client) => backendFor(context, console!, users, client),
         () => clock.monotonic(),
       );
       return createConsole({

@@ -7,7 +7,9 @@ import { after, before, describe, test } from 'node:test';
 import { reveille } from '../../../test/support/command-line.ts';
 import { eventually } from '../../../test/support/eventually.ts';
 import { type Installation, startAgent, startInstallation } from '../../../test/support/installation.ts';
+import { watchCommand } from '../../../test/support/pseudo-terminal.ts';
 import { sharedOwner, temporaryFolder } from '../../../test/support/temporary.ts';
+import { needs } from '../../../test/support/tools.ts';
 import { sliceAt } from '../../wire/json.ts';
 import { PROGRAM } from '../home/package-root.ts';
 
@@ -485,11 +487,41 @@ describe('reveille alarm backfill', () => {
     );
   });
 
+  test('a dry run only counts', async () => {
+    const id = await set('count the stock', '--cron', '0 * * * *', '--zone', 'UTC');
+    const words = ['alarm', 'backfill', id, '--from', '2025-01-01', '--to', '2025-03-01', '--zone', 'UTC', '--dry-run'];
+    assert.match(await house.run(...words), /^Would backfill 1416 fires of [0-9a-f-]{36}, the oldest first\n/);
+    const { backfill } = JSON.parse(await house.run(...words, '--json'));
+    assert.deepEqual([backfill.added, backfill.known, backfill.dry_run], [1416, 0, true]);
+    const wrong = await house.attempt(['alarm', 'backfill', id, '--from', '2025-01-01', '--zone', 'Mars/Base']);
+    assert.match(wrong.stderr, /--zone must be a time zone such as Europe\/Berlin \(got "Mars\/Base"\)/);
+  });
+
+  test('on a terminal, asks with the count before it acts', { skip: needs('script') }, async (t) => {
+    const id = await set('count the stock', '--cron', '0 * * * *', '--zone', 'UTC');
+    const words = ['alarm', 'backfill', id, '--from', '2026-01-01', '--to', '2026-01-01 06:00', '--zone', 'UTC'];
+    const answer = async (text: string) => {
+      const terminal = watchCommand({ columns: 100, rows: 30 }, [process.execPath, PROGRAM, ...words], {
+        ...{ PATH: process.env.PATH ?? '', HOME: house.home.path, REVEILLE_HOME: house.home.path, NO_COLOR: '1' },
+      });
+      t.after(() => terminal.end());
+      await terminal.until(/Fire them now\? \(y\/N\)$/);
+      const status = await terminal.ended(`${text}\r`);
+      return `${status} ${terminal.all().join('\n')}`;
+    };
+    const counted = async () => JSON.parse(await house.run(...words, '--dry-run', '--json')).backfill.added;
+    assert.match(await answer(''), /^0 Backfills 6 fires of .*\n {2}from .*\n.*\nNothing was changed/);
+    assert.equal(await counted(), 6);
+    assert.match(await answer('y'), /^0 Backfills 6 fires of /);
+    assert.equal(await counted(), 0);
+  });
+
   test('refuses more than 1,000 fires without --yes, and a time that is none', async () => {
     const id = await set('count the stock', '--cron', '0 * * * *');
     const long = ['alarm', 'backfill', id, '--from', '2025-01-01', '--to', '2025-03-01', '--zone', 'UTC'];
     const refused = await house.attempt(long);
     assert.equal(refused.status, 1);
+    assert.match(refused.stdout, /^Backfills 1416 fires of /);
     assert.match(refused.stderr, /the backfill has 1416 fires, more than 1000; confirm it with .*--yes/);
     const wrong = await house.attempt(['alarm', 'backfill', id, '--from', 'last week']);
     assert.equal(wrong.status, 2);

@@ -78,3 +78,19 @@ test('a file that does not parse is refused with line and column, and an unknown
   const gone = await house.attempt(['calendar', 'remove', 'broken']);
   assert.match(gone.stderr, /no calendar has the name broken; list them with "reveille calendar list"/);
 });
+
+test('chronosd gives the days of a calendar, from yesterday on, to programs elsewhere', async () => {
+  const path = file(
+    ...event('DTSTART;VALUE=DATE:20200101'),
+    ...event('DTSTART;VALUE=DATE:20361224', 'DTEND;VALUE=DATE:20361226'),
+    ...event('DTSTART:20361231T230000Z', 'DTEND:20361231T233000Z'),
+  );
+  await house.run('calendar', 'add', 'days', path);
+  const days = async (timezone?: string) =>
+    (await house.client.getCalendar('days', timezone === undefined ? {} : { timezone })).days;
+  assert.deepEqual(await days(), ['2036-12-24', '2036-12-25', '2036-12-31']);
+  assert.deepEqual(await days('Europe/Berlin'), ['2036-12-24', '2036-12-25', '2037-01-01']);
+  await assert.rejects(house.client.getCalendar('none'), /no usable calendar is installed as "none"/);
+  await assert.rejects(house.client.getCalendar('..%2Fdays'), /no usable calendar/);
+  await assert.rejects(days('Mars/Base'), /timezone/);
+});

@@ -159,7 +159,7 @@ export function addAlarm(program: Command): void {
     usage: 'backfill <id>',
     summary: 'fire a series for instants of the past that were not delivered',
     examples: [
-      'reveille alarm backfill stand-up --from 2026-11-20',
+      'reveille alarm backfill stand-up --from 2026-11-20 --dry-run',
       'reveille alarm backfill 019ed2b4-7c11 --from "2026-11-20 09:00" --to "2026-11-23 09:00" --yes',
     ],
     options: (command) =>
@@ -167,7 +167,8 @@ export function addAlarm(program: Command): void {
         .option('--from <instant>', 'from this date or time on')
         .option('--to <instant>', 'before this date or time (default: now)')
         .option('--zone <name>', "time zone of --from and --to (default: this machine's)")
-        .option('--yes', 'even if there are more than 1,000 fires'),
+        .option('--dry-run', 'only say how many fires there are')
+        .option('--yes', 'do not ask; even if there are more than 1,000 fires'),
     run: async (context, flags, [id]) =>
       (await import('../commands/alarm-backfill.ts')).alarmBackfill(context, flags, id!),
   });

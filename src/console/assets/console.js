@@ -244,10 +244,11 @@ async function count() {
 let reading;
 document.addEventListener('input', ({ target }) => {
   const form = target.closest('[data-reads]');
-  if (!form || !['when', 'zone'].includes(target.name)) return;
+  if (!form || !['when', 'zone', 'holidays'].includes(target.name)) return;
   clearTimeout(reading);
   reading = setTimeout(async () => {
-    const query = new URLSearchParams({ when: form.elements.when.value, zone: form.elements.zone.value });
+    const { when, zone, holidays } = form.elements;
+    const query = new URLSearchParams({ when: when.value, zone: zone.value, holidays: holidays.value });
     const answer = await fetch(`${base}${form.dataset.reads}?${query}`, { headers: { 'x-reveille-part': 'main' } });
     const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
     document.getElementById('reading').innerHTML = page.getElementById('main')?.innerHTML ?? '';

@@ -22,7 +22,7 @@ import { scheduleText, seconds } from '../alarm-text.ts';
 import { csrfField, type Page, pageHead } from '../page.ts';
 import { field, type Redirect, type RequestContext, there } from '../request-context.ts';
 import { type Html, NOTHING, shown } from '../shown.ts';
-import { echo, firesRead, readTyped, refusal, scheduleOf, type TypedContext } from '../times.ts';
+import { type Engine, echo, firesRead, readTyped, refusal, scheduleOf, type TypedContext } from '../times.ts';
 
 type Fields = typeof ALARM_FIELDS;
 type FormField = FieldsWith<{ form: object }>;
@@ -168,19 +168,28 @@ export async function newAlarmScreen(context: RequestContext): Promise<Page> {
   return formPage(context, newForm({ ...draftFrom(alarm), ...(when && { when, zone: alarm.timezone ?? 'UTC' }) }));
 }
 
+/** How a typed time is read, or why it is not. */
+async function readingOf(
+  when: string,
+  zone: string | undefined,
+  holidays: string | undefined,
+  engine: Engine,
+  here: TypedContext,
+): Promise<Html> {
+  try {
+    return await echo(readTyped(when, zone, here), engine, here, holidays);
+  } catch (thrown) {
+    return refusal(thrown);
+  }
+}
+
 /** `alarms/reading`: how a typed time is read, for the script. */
 export async function readingScreen(context: RequestContext): Promise<Page> {
   const { query, backend, here } = await typed(context);
-  const main = () => {
-    const when = query.get('when')?.trim() ?? '';
-    if (when === '') return NOTHING;
-    try {
-      return echo(readTyped(when, query.get('zone')?.trim() || undefined, here), backend.ringsOf, here);
-    } catch (thrown) {
-      return refusal(thrown);
-    }
-  };
-  return { screen: 'alarms', title: 'Time', main: main() };
+  const given = (name: string) => query.get(name)?.trim() || undefined;
+  const when = given('when');
+  const main = when === undefined ? NOTHING : await readingOf(when, given('zone'), given('holidays'), backend, here);
+  return { screen: 'alarms', title: 'Time', main };
 }
 
 function duration(name: string, text: string, least: number): number {
@@ -260,15 +269,10 @@ function complaintOf(thrown: unknown): string | undefined {
 }
 
 /** The form with its content, the reading of its time, and the error. */
-function again(context: TypedRequest, form: Form, thrown?: unknown): Page {
-  const { when, zone } = form.draft;
+async function again(context: TypedRequest, form: Form, thrown?: unknown): Promise<Page> {
+  const { when, zone, holidays } = form.draft;
   const { backend, here } = context;
-  let reading = NOTHING;
-  try {
-    if (when !== undefined) reading = echo(readTyped(when, zone, here), backend.ringsOf, here);
-  } catch (unread) {
-    reading = refusal(unread);
-  }
+  const reading = when === undefined ? NOTHING : await readingOf(when, zone, holidays?.trim(), backend, here);
   const complaint = thrown === undefined ? undefined : complaintOf(thrown);
   if (thrown !== undefined && complaint === undefined) throw thrown;
   return formPage(context, { ...form, reading, ...(complaint === undefined ? {} : { complaint }) });
@@ -293,7 +297,7 @@ export async function setAlarm(request: RequestContext): Promise<Page | Redirect
     const alarms = there(context.backend.alarms);
     const { id } = await alarms.createAlarm(alarm);
     const zone = reading.kind === 'delay' ? context.here.zone : reading.zone;
-    const fires = firesRead(reading, context.backend.ringsOf, context.here);
+    const fires = await firesRead(reading, context.backend, context.here, alarm.holidays);
     const times = fires.map((at) => calendarTime(at, { now: context.here.now, zone })).join(', then ');
     context.session.messages.success(`Alarm created. It fires ${times}, ${zone}.`, async () => {
       await alarms.cancelAlarm(id);

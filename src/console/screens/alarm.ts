@@ -29,7 +29,7 @@ const fact = (name: string, value: Html | string | undefined): Html =>
   value === undefined || value === '' ? NOTHING : html`<div><dt>${name}</dt><dd>${value}</dd></div>`;
 
 /** The actions that its state permits; each is a form of its own. */
-function actions({ id, status, in_flight }: AlarmView, csrf: string, lastTurnFailed: boolean): Html {
+function actions({ id, kind, status, in_flight }: AlarmView, csrf: string, lastTurnFailed: boolean): Html {
   const act = (verb: string, name: string, key?: string) =>
     html`<form method="post" action="alarms/${id}/${verb}" class="inline" id="act-${verb}">${csrfField(csrf)}<button${key ? raw(` data-key="${key}"`) : ''}>${name}</button></form>`;
   const isOpen = status === 'active' || status === 'paused';
@@ -39,6 +39,7 @@ ${status === 'active' ? act('pause', 'Pause') : NOTHING}
 ${status === 'paused' ? act('resume', 'Resume') : NOTHING}
 ${status === 'failed' || lastTurnFailed ? act('redrive', 'Retry') : NOTHING}
 ${in_flight ? NOTHING : html`<a class="button" id="act-trigger" href="alarms/${id}/trigger">Fire now</a>`}
+${kind !== 'once' && status === 'active' ? html`<a class="button" id="act-backfill" href="alarms/${id}/backfill">Backfill</a>` : NOTHING}
 <a class="button" id="act-copy" href="alarms/new?like=${id}">Duplicate</a>
 ${isOpen ? html`<a class="button danger" id="act-cancel" href="alarms/${id}/cancel">Cancel alarm</a>` : NOTHING}
 </div>`;
@@ -179,6 +180,7 @@ export async function detailOf(context: RequestContext, id: string): Promise<Htm
     alarms.getAlarm(id),
     alarms.listFires(id, { limit: FIRES, ...(before === undefined ? {} : { cursor: before }) }),
   ]);
+  await backend.readCalendars?.([alarm]);
   const fires = firesOf(page.fires, alarm);
   const more =
     page.next_cursor === undefined

@@ -1,6 +1,7 @@
 /** The screens by method and path, below the base of a session. */
 import type { Screen } from '../request-context.ts';
 import { applyTo, applyToSeveral, confirmAction, undoStep } from './alarm-actions.ts';
+import { backfillAlarm, backfillScreen } from './alarm-backfill.ts';
 import { editAlarm, editScreen, newAlarmScreen, readingScreen, setAlarm } from './alarm-form.ts';
 import { alarmScreen, alarmsScreen } from './alarms.ts';
 import {
@@ -36,6 +37,8 @@ export const SCREEN_ROUTES: readonly ScreenRoute[] = [
   post('alarms/:id/edit', editAlarm),
   get('alarms/:id/cancel', confirmAction('cancel')),
   get('alarms/:id/trigger', confirmAction('trigger')),
+  get('alarms/:id/backfill', backfillScreen),
+  post('alarms/:id/backfill', backfillAlarm),
   post('alarms/:id/pause', applyTo('pause')),
   post('alarms/:id/resume', applyTo('resume')),
   post('alarms/:id/redrive', applyTo('redrive')),

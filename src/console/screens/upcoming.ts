@@ -252,6 +252,7 @@ export async function upcomingScreen(context: RequestContext): Promise<Page> {
     reads.read(`${backend.user} upcoming`, read),
     budgetOf(context),
   ]);
+  await backend.readCalendars?.(alarms);
   const looksAt = ['alarms', 'machines'];
   const add = html`<a class="button primary" href="alarms/new" data-key="n">New alarm</a>`;
   if (alarms.length === 0) {

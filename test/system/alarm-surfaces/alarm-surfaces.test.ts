@@ -1,8 +1,12 @@
-/** Each field of schedules and policies on each surface: it is set, changed and removed there, and read over HTTP. */
+/**
+ * Each field of schedules and policies on each surface: it is set, changed and removed there, and read over HTTP. Then
+ * preview and backfill on each surface.
+ */
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { calendarTime } from '../../../src/kit/clock/local-time.ts';
 import { CLEARABLE_FIELDS, type FieldName, isOption, OWNER_FIELDS } from '../../../src/wire/alarm-fields.ts';
 import { sharedOwner, temporaryFolder } from '../../support/temporary.ts';
 import { type Row, type Stack, SURFACES, skipOf, startStack, ZONE } from './surfaces.ts';
@@ -29,6 +33,10 @@ const ROWS: readonly Row[] = [
   { field: 'tools', value: ['alarm_set', 'fetch'], typed: 'alarm_set, fetch', base: MONDAYS },
   { field: 'deliver', value: ['phone', 'desktop'], typed: 'phone, desktop', base: MONDAYS },
 ];
+
+/** Its first instant is a holiday. */
+const NEW_YEAR = { kind: 'cron', cron_expr: '0 9 1,2 1 *', timezone: ZONE };
+const localText = (at: string) => calendarTime(Date.parse(at), { now: Date.now(), zone: ZONE });
 
 /** The alarm that gets the field by an edit, which keeps the kind. */
 const earlier = ({ base }: Row) =>
@@ -86,4 +94,26 @@ describe('fields of schedules and policies', () => {
         await surface.clear(changed, field);
         assert.deepEqual(await read(changed, [field]), { [field]: undefined });
       });
+
+  for (const name of SURFACES) {
+    test(`preview: ${name}`, { skip: skipOf(name) }, async () => {
+      const { count } = await stack.list();
+      const { fires } = await stack.surfaces[name].preview({ ...NEW_YEAR, holidays: 'de-berlin' });
+      const { next_fire_at: next } = await read(await stack.set({ ...NEW_YEAR, holidays: 'de-berlin' }), [
+        'next_fire_at',
+      ]);
+      assert.equal(fires[0], name === 'console form' ? localText(next as string) : next);
+      assert.equal((await stack.list()).count, count + 1, 'the preview sets nothing');
+    });
+
+    test(`backfill: ${name}`, { skip: skipOf(name) }, async () => {
+      const { backfill } = stack.surfaces[name];
+      if (name === 'MCP tool') return assert.equal(backfill, undefined, 'a backfill is for people and programs');
+      const id = await stack.set({ kind: 'cron', cron_expr: '0 * * * *', timezone: ZONE });
+      const part = { from: '2026-01-01T00:00:00Z', to: '2026-01-01T03:00:00Z' };
+      assert.deepEqual(await backfill!(id, part, true), { added: 3, known: 0 });
+      assert.deepEqual(await backfill!(id, part, false), { added: 3, known: 0 });
+      assert.deepEqual(await backfill!(id, part, true), { added: 0, known: 3 });
+    });
+  }
 });

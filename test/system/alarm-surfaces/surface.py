@@ -1,4 +1,4 @@
-"""Sets and changes alarms from Python: reads one JSON line per call and answers with one. Run by surfaces.ts."""
+"""Sets, changes, previews and backfills alarms from Python: reads one JSON line per call and answers with one. Run by surfaces.ts."""
 import json
 import os
 import sys
@@ -12,7 +12,11 @@ chronosd = Chronosd(given["chronos_url"], given["chronos_token"], identity)
 for line in sys.stdin:
     call = json.loads(line)
     try:
-        if "id" in call:
+        if call.get("do") == "preview":
+            answer = chronosd.preview_alarm(**call["fields"])
+        elif call.get("do") == "backfill":
+            answer = chronosd.backfill_alarm(call["id"], **call["fields"])
+        elif "id" in call:
             answer = chronosd.patch_alarm(call["id"], **call["fields"])
         else:
             answer = chronosd.create_alarm(**call["fields"])

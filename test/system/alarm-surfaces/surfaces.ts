@@ -7,11 +7,12 @@ import { createInterface } from 'node:readline';
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import type { AlarmPatchBody } from '../../../src/chronos/client.ts';
-import { localClients } from '../../../src/exports/client.ts';
+import { type AlarmPreviewBody, localClients } from '../../../src/exports/client.ts';
 import { agentIdentity } from '../../../src/kit/identity/agent.ts';
 import { readKeyFile } from '../../../src/kit/identity/keys.ts';
 import { saying } from '../../../src/kit/model/testing/model-endpoint.ts';
 import { challengeMessage, PRINCIPAL_HEADER } from '../../../src/wire/agent.ts';
+import type { AlarmPreview } from '../../../src/wire/alarm.ts';
 import { type FieldName, fieldOf, OWNER_FIELDS } from '../../../src/wire/alarm-fields.ts';
 import { PROGRAM } from '../../support/cluster/processes.ts';
 import { atEnd, type Owner } from '../../support/temporary.ts';
@@ -38,6 +39,12 @@ export type Row = {
 /** What programs send: the row's field with the other fields of its time. */
 const sent = ({ field, value, base }: Row): Fields => ({ ...base, [field]: value });
 
+/** The first fires of a preview, each as the surface shows it. */
+export type Preview = { readonly fires: readonly string[] };
+/** The time to backfill, as instants. */
+export type Part = { readonly from: string; readonly to: string };
+export type Backfilled = { readonly added: number; readonly known: number };
+
 export type Surface = {
   /** Sets an alarm with the field of the row, and returns its id. */
   create(row: Row): Promise<string>;
@@ -45,7 +52,20 @@ export type Surface = {
   change(id: string, row: Row): Promise<unknown>;
   /** Removes the field from an alarm. */
   clear(id: string, field: FieldName): Promise<unknown>;
+  /** When an alarm would fire that is not set. */
+  preview(time: Fields): Promise<Preview>;
+  /** Fires a series for a part of the past, or only counts its fires. Agents have no tool for it. */
+  backfill?(id: string, part: Part, isDry: boolean): Promise<Backfilled>;
 };
+
+const shownBy = (answer: object): Preview => ({
+  fires: (answer as AlarmPreview).occurrences.map(({ at }) => at),
+});
+const countsOf = ({ backfill }: { backfill?: unknown }): Backfilled => {
+  const { added, known } = backfill as Backfilled;
+  return { added, known };
+};
+const dryRun = (isDry: boolean) => (isDry ? { dry_run: true } : {});
 
 export const SURFACES = ['HTTP', 'MCP tool', 'CLI', 'console form', 'TypeScript library', 'Python client'] as const;
 export type SurfaceName = (typeof SURFACES)[number];
@@ -58,6 +78,8 @@ export type Stack = {
   readonly surfaces: Readonly<Record<SurfaceName, Surface>>;
   /** An alarm as HTTP shows it. */
   read(id: string): Promise<Fields>;
+  /** The alarms, over HTTP. */
+  list(): Promise<{ count: number }>;
   /** Sets an alarm over HTTP. */
   set(fields: Fields): Promise<string>;
   reveille(...args: string[]): Promise<string>;
@@ -96,6 +118,9 @@ function httpSurface(request: Request): Surface {
     create: async (row) => (await request('POST', '/v1/alarms', { wake_message: MESSAGE, ...sent(row) })).id as string,
     change: (id, { field, value, base }) => patch(id, { ...timeOf(field, base), [field]: value }),
     clear: (id, field) => patch(id, { [field]: null }),
+    preview: async (time) => shownBy(await request('POST', '/v1/alarms/preview', time)),
+    backfill: async (id, part, isDry) =>
+      countsOf(await request('POST', `/v1/alarms/${id}/backfill`, { ...part, ...dryRun(isDry) })),
   };
 }
 
@@ -107,7 +132,7 @@ async function mcpSurface(owner: Owner, env: Record<string, string>): Promise<Su
   const client = new Client({ name: 'surfaces', version: '0' });
   await client.connect(new StdioClientTransport({ command: process.execPath, args: [PROGRAM, 'mcp'], env }));
   atEnd(owner, () => client.close());
-  const set = async (given: Fields & { alarm_id?: string }) => {
+  const set = async (given: Fields & { alarm_id?: string; dry_run?: boolean }) => {
     const { isError, content, structuredContent } = await client.callTool({ name: 'alarm_set', arguments: given });
     assert.ok(!isError, JSON.stringify(content));
     return structuredContent as Fields;
@@ -121,6 +146,7 @@ async function mcpSurface(owner: Owner, env: Record<string, string>): Promise<Su
     },
     change: (id, { field, value }) => set({ alarm_id: id, [field]: value }),
     clear: (id, field) => set({ alarm_id: id, [field]: null }),
+    preview: async (time) => shownBy(await set({ ...time, dry_run: true })),
   };
 }
 
@@ -145,6 +171,17 @@ function cliSurface(reveille: (...args: string[]) => Promise<string>): Surface {
       return reveille('alarm', 'edit', id, ...given);
     },
     clear: (id, field) => reveille('alarm', 'edit', id, '--clear', fieldOf(field).flag!.name),
+    async preview({ cron_expr, holidays }) {
+      const except = holidays === undefined ? [] : ['--holidays', String(holidays)];
+      const given = ['--cron', String(cron_expr), ...zone, ...except];
+      return shownBy(JSON.parse(await reveille('alarm', 'preview', ...given, '--json')));
+    },
+    async backfill(id, { from, to }, isDry) {
+      const dry = isDry ? ['--dry-run'] : [];
+      return countsOf(
+        JSON.parse(await reveille('alarm', 'backfill', id, '--from', from, '--to', to, ...dry, '--json')),
+      );
+    },
   };
 }
 
@@ -164,11 +201,13 @@ async function consoleSurface(origin: string, address: string): Promise<Surface>
   const base = `${origin}${/Path=(\/~[^;]+)/.exec(setCookie!)![1]}`;
   const page = await (await fetch(`${base}alarms`, { headers: { cookie } })).text();
   const csrf = /data-csrf="([^"]+)"/.exec(page)![1]!;
-  const send = async (form: string, controls: Record<string, string>): Promise<string> => {
-    const response = await fetch(`${base}${form}`, {
+  const post = (form: string, controls: Record<string, string>) =>
+    fetch(`${base}${form}`, {
       ...{ method: 'POST', redirect: 'manual', headers: { cookie, origin } },
-      body: new URLSearchParams({ csrf, do: 'set', message: MESSAGE, ...UNTOUCHED_LISTS, ...controls }),
+      body: new URLSearchParams({ csrf, ...controls }),
     });
+  const send = async (form: string, controls: Record<string, string>): Promise<string> => {
+    const response = await post(form, { do: 'set', message: MESSAGE, ...UNTOUCHED_LISTS, ...controls });
     const complaint = /role="alert">([^<]*)/.exec(await response.text())?.[1];
     assert.equal(response.status, 303, `${response.status} ${complaint}`);
     return /[0-9a-f-]{36}/.exec(response.headers.get('location') ?? '')![0];
@@ -180,6 +219,24 @@ async function consoleSurface(origin: string, address: string): Promise<Surface>
     create: (row) => send('alarms/new', { when: String(row.base.cron_expr), zone: ZONE, ...controlOf(row) }),
     change: (id, row) => send(`alarms/${id}/edit`, controlOf(row)),
     clear: (id) => send(`alarms/${id}/edit`, {}),
+    async preview({ cron_expr, holidays = '' }) {
+      const given = { when: String(cron_expr), zone: ZONE, holidays: String(holidays) };
+      const text = await (await post('alarms/new', { do: 'read', ...UNTOUCHED_LISTS, ...given })).text();
+      const [, reading = ''] = /<p class="reading" role="status">(.*?)<\/p>/s.exec(text) ?? [];
+      return { fires: [...reading.matchAll(/<strong>([^<]*)/g)].map(([, time]) => time!) };
+    },
+    async backfill(id, part, isDry) {
+      const path = `alarms/${id}/backfill`;
+      const text = await (await post(path, part)).text();
+      const [, added = 0] = /<h2>(\d+) fires?</.exec(text) ?? [];
+      const [, known = 0] = /(\d+) of that time/.exec(text) ?? [];
+      if (!isDry) {
+        const confirmed = /name="from" value="([^"]+)"><input type="hidden" name="to" value="([^"]+)"/.exec(text)!;
+        const { status } = await post(path, { from: confirmed[1]!, to: confirmed[2]!, sure: 'yes' });
+        assert.equal(status, 303);
+      }
+      return { added: Number(added), known: Number(known) };
+    },
   };
 }
 
@@ -190,6 +247,8 @@ async function librarySurface(home: string): Promise<Surface> {
     change: (id, { field, value, base }) =>
       chronos.patchAlarm(id, { ...timeOf(field, base), [field]: value } as AlarmPatchBody),
     clear: (id, field) => chronos.patchAlarm(id, { [field]: null }),
+    preview: async (time) => shownBy(await chronos.previewAlarm(time as AlarmPreviewBody)),
+    backfill: async (id, part, isDry) => countsOf(await chronos.backfillAlarm(id, { ...part, ...dryRun(isDry) })),
   };
 }
 
@@ -201,7 +260,7 @@ function pythonSurface(owner: Owner, given: object): Surface {
   });
   atEnd(owner, () => void python.kill('SIGKILL'));
   const lines = createInterface({ input: python.stdout })[Symbol.asyncIterator]();
-  const call = async (request: { id?: string; fields: Fields }) => {
+  const call = async (request: { do?: string; id?: string; fields: object }) => {
     python.stdin.write(`${JSON.stringify(request)}\n`);
     const { value, done } = await lines.next();
     assert.ok(!done, 'the script has ended');
@@ -213,6 +272,9 @@ function pythonSurface(owner: Owner, given: object): Surface {
     create: async (row) => (await call({ fields: { wake_message: MESSAGE, ...sent(row) } })).id as string,
     change: (id, { field, value, base }) => call({ id, fields: { ...timeOf(field, base), [field]: value } }),
     clear: (id, field) => call({ id, fields: { [field]: null } }),
+    preview: async (time) => shownBy(await call({ do: 'preview', fields: time })),
+    backfill: async (id, { from, to }, isDry) =>
+      countsOf(await call({ do: 'backfill', id, fields: { from_: from, to, ...dryRun(isDry) } })),
   };
 }
 
@@ -228,7 +290,7 @@ export async function startStack(owner: Owner): Promise<Stack> {
   const request = await overHttp(run.chronos_url, secrets.CHRONOS_TOKEN, whoami.label, whoami.key_file);
   const env = { PATH: process.env.PATH ?? '', HOME: home, REVEILLE_HOME: home, TZ: ZONE };
   const unavailable = () => assert.fail('there is no Python');
-  const absent: Surface = { create: unavailable, change: unavailable, clear: unavailable };
+  const absent: Surface = { create: unavailable, change: unavailable, clear: unavailable, preview: unavailable };
   return {
     surfaces: {
       HTTP: httpSurface(request),
@@ -239,6 +301,7 @@ export async function startStack(owner: Owner): Promise<Stack> {
       'Python client': skipOf('Python client') ? absent : pythonSurface(owner, given),
     },
     read: (id) => request('GET', `/v1/alarms/${id}`),
+    list: async () => (await request('GET', '/v1/alarms?limit=500')) as { count: number },
     set: async (fields) => (await request('POST', '/v1/alarms', { wake_message: MESSAGE, ...fields })).id as string,
     reveille,
   };

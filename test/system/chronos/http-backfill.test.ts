@@ -118,6 +118,26 @@ test('more than 1,000 fires need a confirmation, and more than 10,000 are refuse
   );
 });
 
+test('a dry run counts the fires, however many, and adds none', async (t) => {
+  const { ada, backfill, added, clock, wakes } = await createBackfillBench(t);
+  const id = await ada.set({ kind: 'cron', cron_expr: '*/10 * * * *', delay_seconds: undefined });
+  const before = (await ada.call('GET', `/v1/alarms/${id}`)).data;
+  const range = [START, START + 10 * DAY] as const;
+  const ends = { first: formatInstant(START), last: formatInstant(START + 10 * DAY - 10 * MINUTE) };
+  const planned = await backfill(id, ...range, { dry_run: true });
+  assert.deepEqual(planned.data, { ...before, backfill: { added: 1440, known: 0, ...ends, dry_run: true } });
+  await clock.advance(MINUTE);
+  assert.equal(wakes.filter((at) => at < START + 10 * DAY).length, 0);
+  await added(id, START, START + 30 * MINUTE);
+  await clock.advance(MINUTE);
+  assert.deepEqual(await added(id, START, START + HOUR, { dry_run: true }), {
+    ...{ added: 3, known: 3, dry_run: true },
+    ...{ first: formatInstant(START + 30 * MINUTE), last: formatInstant(START + 50 * MINUTE) },
+  });
+  const once = await ada.set();
+  refused(await backfill(once, ...range, { dry_run: true }), 400, 'invalid_request', /^only a series/);
+});
+
 test('a backfill does not hide the owner’s other alarms, and waits while the series is paused', async (t) => {
   const { ada, added, clock, wakes } = await createBackfillBench(t);
   const id = await ada.set({ kind: 'cron', cron_expr: '*/10 * * * *', delay_seconds: undefined });

@@ -4,10 +4,11 @@
  */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { SCREEN_ROUTES } from '../../../src/console/screens/routes.ts';
+import { calendarTime } from '../../../src/kit/clock/local-time.ts';
 import { rightsOf } from '../../../src/kit/identity/person-rights.ts';
 import { testPasskey } from '../../../src/kit/identity/testing/passkey.ts';
 import { type PasskeyRequest, passkeyEnrollmentText } from '../../../src/wire/passkey.ts';
@@ -98,6 +99,35 @@ describe('the console of a fleet', () => {
     );
     assert.match((await own.get('machine')).text, /running/);
     assert.equal((await fleet.machines.show('bob')).running, 'asleep', 'the other machine was not started');
+  });
+
+  test('calendars of chronosd apply in the form, on the page of an alarm and in Upcoming', async () => {
+    const day = (after: number) => new Date(Date.now() + after * 86_400_000).toISOString().slice(0, 10);
+    const event = ['BEGIN:VEVENT', `DTSTART;VALUE=DATE:${day(-1)}`.replaceAll('-', ''), 'DURATION:P5D', 'END:VEVENT'];
+    const folder = join(fleet.folder, 'chronos', 'calendars');
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, 'office.ics'), ['BEGIN:VCALENDAR', ...event, 'END:VCALENDAR', ''].join('\r\n'));
+    const given = {
+      message: 'water the plants',
+      when: '0 12 * * *',
+      zone: 'UTC',
+      catch_up: 'latest',
+      overlap: 'allow',
+    };
+    const [skipped, first, second] = [day(3), day(4), day(5)].map((date) => `${date}T12:00:00.000Z`);
+    const read = await own.post('alarms/new', { ...given, do: 'read', holidays: 'office' });
+    const local = (at = '') => calendarTime(Date.parse(at), { now: Date.now(), zone: 'UTC' });
+    assert.match(read.text, new RegExp(`Fires <strong>${local(first)}</strong>[^]*<strong>${local(second)}<`));
+    const refused = await own.post('alarms/new', { ...given, do: 'set', holidays: 'nowhere' });
+    assert.equal(refused.status, 400);
+    assert.match(refused.text, /Holidays must name an installed calendar .*; installed are office/);
+    const set = await own.post('alarms/new', { ...given, do: 'set', holidays: 'office' });
+    assert.equal(set.status, 303, set.text);
+    const id = /[0-9a-f-]{36}/.exec(String(set.headers.location))![0];
+    const shown = (await own.get('upcoming')).text;
+    const fires = [...shown.matchAll(new RegExp(`-${id}".*?datetime="([^"]+)"`, 'gs'))].map(([, at]) => at);
+    assert.deepEqual([fires.slice(0, 2), fires.includes(skipped)], [[first, second], false]);
+    await ada.agent.cancelAlarm(id);
   });
 
   test('without a key on the server, a passkey is created, enrolled elsewhere, and then answers', async () => {

@@ -73,6 +73,7 @@ describe('the screens of the console', () => {
     'an alarm': firstAlarm,
     'setting an alarm': () => 'alarms/new',
     'editing an alarm': async () => `${await firstAlarm()}/edit`,
+    'backfilling an alarm': async () => `${await firstAlarm()}/backfill`,
     'the confirmation of a cancellation': async () => `${await firstAlarm()}/cancel`,
     chat: () => 'chat',
     'a conversation': async () => {
@@ -224,6 +225,43 @@ describe('the screens of the console', () => {
     await form.click('text=Save');
     assert.match((await form.textContent('main .detail')) ?? '', /every month on the last Friday at 17:00/);
     await plain.context.close();
+  });
+
+  test('a backfill is counted before it is confirmed, and many fires need a tick', async () => {
+    const text = async () => (await page.textContent('main')) ?? '';
+    const { id } = JSON.parse(
+      await installation.reveille('alarm', 'set', 'Count.', '--cron', '*/15 * * * *', '--json'),
+    );
+    const path = `alarms/${id}`;
+    await page.setViewportSize({ width: 360, height: 800 });
+    await page.goto(base + path);
+    await page.click('#act-backfill');
+    await page.waitForURL(/\/backfill$/);
+    await page.click('text=Count fires');
+    assert.match(await text(), /From must be a date or a time, such as 2026-11-20 09:00 \(got ""\)/);
+    await page.fill('#from', '2026-01-01');
+    await page.fill('#to', '2025-01-01');
+    await page.click('text=Count fires');
+    assert.match(await text(), /from must be before to/);
+    await page.fill('#to', '2026-02-01 00:00');
+    await page.click('text=Count fires');
+    assert.match(await text(), /2976 fires.*Thu 1 Jan 00:00.*Sat 31 Jan 23:45/s);
+    await page.click('text=Backfill 2976 fires');
+    assert.equal(await page.evaluate('document.activeElement.id'), 'over', 'the box must be ticked first');
+    const { violations } = await new AxeBuilder({ page }).analyze();
+    assert.deepEqual(violations, []);
+    assert.ok((await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')) <= 0);
+    await page.fill('#to', '2026-01-01 00:30');
+    await page.click('text=Count fires');
+    assert.equal(await page.locator('#over').count(), 0);
+    await page.click('text=Backfill 2 fires');
+    await page.waitForURL(/\/alarms\/[0-9a-f-]{36}$/);
+    assert.match((await page.textContent('body > .notice')) ?? '', /Backfilling: 2 fires, the oldest first/);
+    await page.goto(`${base}${path}/backfill`);
+    await page.fill('#from', '2026-01-01');
+    await page.fill('#to', '2026-01-01 00:30');
+    await page.click('text=Count fires');
+    assert.match(await text(), /Nothing to backfill.*2 of that time have fired or wait already/s);
   });
 
   test('former addresses redirect to the new ones', async () => {
