@@ -25,6 +25,13 @@ function rangesOf(alarm: Pick<Alarm, 'options'>): Range[] {
   });
 }
 
+/** The instants of a backfill that still wait, from the first to the last; `undefined` without one. */
+export function waitingBackfill(alarm: Pick<Alarm, 'options'>): Range | undefined {
+  const ranges = rangesOf(alarm);
+  if (ranges.length === 0) return undefined;
+  return { first: Math.min(...ranges.map((one) => one.first)), last: Math.max(...ranges.map((one) => one.last)) };
+}
+
 function withRanges(alarm: Alarm, ranges: readonly Range[]): Alarm {
   const backfill = ranges.length === 0 ? null : ranges.map(({ first, last }) => `${first}/${last}`);
   return { ...alarm, options: encodeOptions({ ...optionsOf(alarm), backfill }) };

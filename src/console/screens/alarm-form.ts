@@ -245,10 +245,22 @@ function membersOf(draft: Draft, { here }: TypedRequest): Members {
   return Object.fromEntries(members) as Members;
 }
 
+/** @throws ReveilleError `invalid_request` with the user's channels, when one of the names is not among them */
+function checkChannels({ backend }: TypedRequest, names: readonly string[] | null | undefined): void {
+  if (!names || 'missing' in backend.notices) return;
+  const known = backend.notices.there.list().map(({ name }) => name);
+  const wrong = names.find((name) => !known.includes(name));
+  if (wrong === undefined) return;
+  const choice =
+    known.length === 0 ? 'you have none; add one with: reveille notify add' : `you have ${known.join(', ')}`;
+  throw new ReveilleError('invalid_request', `deliver must name channels of yours (got "${wrong}"; ${choice})`);
+}
+
 /** Titles by the names in chronosd's errors. A name of one word counts only at the beginning, where it is a field. */
-const TITLES = new Map<string, string>(
-  FORM_FIELDS.filter((name) => fieldOf(name).type !== 'switch').map((name) => [name, titleOf(name)]),
-);
+const TITLES = new Map<string, string>([
+  ...FORM_FIELDS.filter((name) => fieldOf(name).type !== 'switch').map((name) => [name, titleOf(name)] as const),
+  ...(['cron_expr', 'rrule'] as const).map((name) => [name, 'When'] as const),
+]);
 const NAMED = /"(?:[^"\\]|\\.)*"|^\w+|\b[a-z]+(?:_[a-z]+)+\b/g;
 const withTitles = (message: string) => message.replace(NAMED, (name) => TITLES.get(name) ?? name);
 
@@ -290,6 +302,7 @@ export async function setAlarm(request: RequestContext): Promise<Page | Redirect
       ...{ kind, ...scheduleOf(reading), ...membersOf(draft, context) },
       idempotency_key: `console-${key}`.slice(0, 100),
     };
+    checkChannels(context, alarm.deliver);
     const alarms = there(context.backend.alarms);
     const { id } = await alarms.createAlarm(alarm);
     const zone = reading.kind === 'delay' ? context.here.zone : reading.zone;
@@ -368,6 +381,7 @@ export async function editAlarm(request: RequestContext): Promise<Page | Redirec
       context.session.messages.success('Nothing changed.');
       return { to: `alarms/${id}` };
     }
+    checkChannels(context, changes.deliver);
     await alarms.patchAlarm(id, changes);
     context.session.messages.success(`Changed: ${Object.keys(changes).join(', ')}.`, async () => {
       await alarms.patchAlarm(id, back);

@@ -129,9 +129,14 @@ test('a backfill does not hide the owner’s other alarms, and waits while the s
   const before = wakes.length;
   assert.ok(before < 144, `${before} of 144 fires before the pause`);
   assert.equal((await ada.call('GET', `/v1/alarms/${other}`)).data.status, 'fired');
+  const left = async () => (await ada.call('GET', `/v1/alarms/${id}`)).data.backfill_left;
+  const fired = wakes.filter((at) => at < START + DAY).length;
+  const [first, last] = [START + fired * 10 * MINUTE, START + DAY - 10 * MINUTE].map(formatInstant);
+  assert.deepEqual(await left(), { first, last });
   await ada.call('POST', `/v1/alarms/${id}/resume`);
   await clock.advance(MINUTE);
   assert.equal(wakes.filter((at) => at < START + DAY).length, 144);
+  assert.equal(await left(), undefined);
 });
 
 test('an edit of the schedule, or a cancellation, ends a backfill', async (t) => {
