@@ -15,6 +15,7 @@ import { fieldOf, memberOf, OWNER_FIELDS, SERIES_FIELDS, type SeriesField } from
 import { ReveilleError } from '../../wire/errors.ts';
 import type { RawJson } from '../../wire/json.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
+import { checkTools } from '../access/agent-tools.ts';
 import { checkChannels } from '../access/channels.ts';
 import { alarmClient } from '../access/chronos.ts';
 import { hoursOfUser } from '../access/user-hours.ts';
@@ -295,6 +296,7 @@ export async function alarmSet(
   const given = isWhen ? ([undefined, message] as const) : ([message, words] as const);
   const { alarm, readIn, assumed } = alarmOf(given[0], flags, await typedWhere(context), given[1]);
   await checkChannels(context, alarm.deliver);
+  await checkTools(context, alarm.tools);
   const created = await inFlags(alarmClient(context, personOf(context, flags)).createAlarm(alarm));
   if (alarm.holidays !== undefined) (await import('../access/calendars.ts')).useCalendars(context);
   const rings = ringsOf(created, alarm);
@@ -391,6 +393,7 @@ export async function alarmEdit(
   const changes = changesOf(flags, typed, words);
   const { assumed } = whenOf(flags, typed, words, 'edit');
   await checkChannels(context, changes.deliver);
+  await checkTools(context, changes.tools);
   const client = alarmClient(context, personOf(context, flags));
   const alarm = await inFlags(client.patchAlarm(await findAlarmId(client, given), changes));
   context.out.result(alarm, [

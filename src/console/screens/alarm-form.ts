@@ -1,5 +1,6 @@
 /** Creates and edits an alarm. Times are typed in plain language; the page shows how they were read. */
 import { html, raw } from 'hono/html';
+import { refusedTools } from '../../agents/neo/client.ts';
 import type { AlarmCreateBody, AlarmPatchBody } from '../../chronos/client.ts';
 import { parseDuration } from '../../kit/clock/duration.ts';
 import { calendarTime } from '../../kit/clock/local-time.ts';
@@ -256,6 +257,17 @@ function checkChannels({ backend }: TypedRequest, names: readonly string[] | nul
   throw new ReveilleError('invalid_request', `deliver must name channels of yours (got "${wrong}"; ${choice})`);
 }
 
+/** @throws ReveilleError `invalid_request` for channels that the user, or tools that the agent does not have */
+async function checkNames(
+  context: TypedRequest,
+  { deliver, tools }: Pick<AlarmPatchBody, 'deliver' | 'tools'>,
+): Promise<void> {
+  checkChannels(context, deliver);
+  const { agent } = context.backend;
+  const refusal = 'there' in agent ? await refusedTools(agent.there, tools, context.clock) : undefined;
+  if (refusal !== undefined) throw new ReveilleError('invalid_request', refusal);
+}
+
 /** Titles by the names in chronosd's errors. A name of one word counts only at the beginning, where it is a field. */
 const TITLES = new Map<string, string>([
   ...FORM_FIELDS.filter((name) => fieldOf(name).type !== 'switch').map((name) => [name, titleOf(name)] as const),
@@ -302,7 +314,7 @@ export async function setAlarm(request: RequestContext): Promise<Page | Redirect
       ...{ kind, ...scheduleOf(reading), ...membersOf(draft, context) },
       idempotency_key: `console-${key}`.slice(0, 100),
     };
-    checkChannels(context, alarm.deliver);
+    await checkNames(context, alarm);
     const alarms = there(context.backend.alarms);
     const { id } = await alarms.createAlarm(alarm);
     const zone = reading.kind === 'delay' ? context.here.zone : reading.zone;
@@ -381,7 +393,7 @@ export async function editAlarm(request: RequestContext): Promise<Page | Redirec
       context.session.messages.success('Nothing changed.');
       return { to: `alarms/${id}` };
     }
-    checkChannels(context, changes.deliver);
+    await checkNames(context, changes);
     await alarms.patchAlarm(id, changes);
     context.session.messages.success(`Changed: ${Object.keys(changes).join(', ')}.`, async () => {
       await alarms.patchAlarm(id, back);

@@ -150,7 +150,7 @@ describe('the screens of the console', () => {
 
   test('upcoming: what an alarm says of its turn and of its fires is shown before it happens', async () => {
     const policies = ['--overlap', 'skip', '--catch-up', 'none', '--catch-up-window', '2h', '--pause-on-failure'];
-    const turn = ['--model', 'a-small-model', '--tools', 'alarm_set'];
+    const turn = ['--model', 'a-small-model', '--tools', 'chronos__alarm_set'];
     await installation.reveille(
       'alarm',
       'set',
@@ -165,7 +165,7 @@ describe('the screens of the console', () => {
     const row = page.locator('.agenda > li', { hasText: 'rare' }).last();
     assert.equal(
       await row.locator('.aside').textContent(),
-      'catch up none · catch up within 2 h · overlap skip · on failure pauses · model a-small-model · tools alarm_set',
+      'catch up none · catch up within 2 h · overlap skip · on failure pauses · model a-small-model · tools chronos__alarm_set',
     );
     await installation.reveille('alarm', 'cancel', 'rare');
   });

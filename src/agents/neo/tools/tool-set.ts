@@ -7,9 +7,8 @@ import type { ToolSchema } from '../../../kit/model/model.ts';
 import { classify, unpinnedWarning } from '../../../mcp-host/classify.ts';
 import { thrownText } from '../../../wire/errors.ts';
 import type { ToolSurface as Declared, SideEffectClass } from '../../../wire/manifest.ts';
-import type { SurfaceView } from '../../../wire/tool-surface.ts';
+import { CORE_EXECUTE, missingTools, type SurfaceView } from '../../../wire/tool-surface.ts';
 import {
-  CORE_EXECUTE,
   CORE_EXECUTE_SCHEMA,
   MEMORY_RECALL,
   MEMORY_RECALL_SCHEMA,
@@ -27,7 +26,6 @@ import {
   type ToolSurface,
   textAnswer,
 } from './surface.ts';
-import { missingTools } from './turn-tools.ts';
 
 /** A tool of a running server that the manifest allows. */
 type HostTool = {
@@ -248,7 +246,7 @@ export function createToolSet(options: ToolSetOptions): ToolSurface {
     if (!Array.isArray(tools)) return undefined;
     const missing = missingTools(
       tools.filter((name) => typeof name === 'string'),
-      surface,
+      surface.describe(),
     );
     return missing && `nothing was set: ${missing}`;
   }
