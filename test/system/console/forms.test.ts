@@ -94,7 +94,7 @@ describe('a form and live updates', () => {
       assert.match((await page.textContent('.detail')) ?? '', /Look at the mail\.[\s\S]*07:30/);
     });
 
-  test('set: tools and channels that there are not are refused with those that there are, and nothing is set', async () => {
+  test('set: unknown tools and channels are refused with the known ones, and nothing is set', async () => {
     await installation.reveille('notify', 'add', 'command', '--name', 'phone', '--', 'true');
     const wrong = [
       ['tools', /^Tools must be tools of the agent \(got "nosuch"; it has .*\bchronos__alarm_set\b.*; omit tools/],
