@@ -44,6 +44,7 @@ test('Claude Code is not run with tools beside the list', () => {
   assert.match(problem('claude', { tools: ['Read,Bash'] })!, /built-in tools/);
   assert.match(problem('claude', { tools: ['Read'] }, ['--mcp-config', 'x.json'])!, /registered with --mcp-config/);
   assert.match(problem('claude', { tools: ['Read'] }, ['--tools=Bash'])!, /registered with --tools=Bash/);
+  assert.match(problem('claude', { tools: ['Read'] }, ['--verbose', '--'])!, /registered with --;/);
   assert.equal(problem('claude', { model: 'haiku' }, ['--mcp-config', 'x.json']), undefined);
 });
 
@@ -55,7 +56,7 @@ test('the form of a preset’s own names applies to the whole name, and lets in 
     about: 'x',
     bin: 'x',
     install: 'x',
-    new: { stdin: ['-'] },
+    new: { stdin: ['<args>', '-'] },
     reads: 'plain-text',
     tools,
   };
@@ -65,4 +66,9 @@ test('the form of a preset’s own names applies to the whole name, and lets in 
   assert.equal(refusal('read', 'web-search'), undefined);
   for (const name of ['read,bash', '--all', 'read bash', 'Read', 'reаd', 'read\n', '*'])
     assert.match(refusal(name) ?? '', /cannot be limited to/, name);
+  for (const [name, part] of Object.entries({ new: { stdin: ['-'] }, resume: { argument: ['<message>'] } })) {
+    writeFileSync(join(folder, 'lost.json'), JSON.stringify({ ...preset, [name]: part }));
+    const wrong = new RegExp(`lost.json cannot be used: ${name}.${Object.keys(part)[0]} must have "<args>"`);
+    assert.throws(() => new Presets(folder).get('lost'), wrong);
+  }
 });

@@ -43,8 +43,9 @@ function toolsProblem(preset: Preset, spec: CommandSpec, tools: readonly string[
   const other = tools.filter((name) => !form.test(name) || name.includes(',') || name.startsWith('-'));
   if (other.length > 0)
     return `${got} must be built-in tools of the preset ${preset.name}; it cannot be limited to ${quotedNames(other)}`;
+  // After `--` a program takes the list for a part of the message.
   const found = (spec.args ?? []).find((entry) =>
-    excluded_by.some((one) => entry === one || entry.startsWith(`${one}=`)),
+    ['--', ...excluded_by].some((one) => entry === one || entry.startsWith(`${one}=`)),
   );
   return found === undefined
     ? undefined
