@@ -29,6 +29,8 @@ function invalid(message: string): ReveilleError {
 function checkPart({ from, to }: AlarmBackfill, now: number): void {
   const got = `(got ${formatInstant(from)} to ${formatInstant(to)})`;
   if (from >= to) throw invalid(`from must be before to ${got}`);
+  // On PostgreSQL an occurrence beside the schedule is never due at 0.
+  if (from <= 0) throw invalid(`from must be after ${formatInstant(0)} ${got}`);
   if (to > now) throw invalid(`to must not be in the future ${got}; it is now ${formatInstant(now)}`);
 }
 

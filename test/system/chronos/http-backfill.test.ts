@@ -188,6 +188,7 @@ test('a wrong backfill is refused, and adds nothing', async (t) => {
   const once = await ada.set();
   refused(await backfill(id, now, START), 400, 'invalid_request', /^from must be before to \(got /);
   refused(await backfill(id, START, now + 1), 400, 'invalid_request', /^to must not be in the future \(got /);
+  refused(await backfill(id, 0, now), 400, 'invalid_request', /^from must be after 1970-01-01T00:00:00.000Z \(got /);
   refused(await backfill(once, START, now), 400, 'invalid_request', /^only a series .* can be backfilled; this alarm/);
   refused(await ada.call('POST', `/v1/alarms/${id}/backfill`, { body: { from: 'x' } }), 400, 'invalid_request');
   const eve = await agent('eve');
