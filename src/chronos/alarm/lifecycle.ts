@@ -69,7 +69,9 @@ export function resumeAlarm(state: AlarmState, now: number): AlarmState {
   const pending = pendingOnResume(state, now);
   const others = state.occurrences
     .filter((occurrence) => occurrence.source !== 'schedule')
-    .map((occurrence) => (isBackfill(alarm, occurrence) ? { ...occurrence, dueAt: now } : occurrence));
+    .map((occurrence) =>
+      isBackfill(alarm, occurrence) ? { ...occurrence, dueAt: Math.max(now, occurrence.scheduledFor) } : occurrence,
+    );
   return {
     alarm: { ...alarm, status: pending ? 'active' : 'fired', updatedAt: now },
     occurrences: pending ? [...others, pending] : others,
