@@ -48,7 +48,7 @@ test('Claude Code is not run with tools beside the list', () => {
   assert.equal(problem('claude', { model: 'haiku' }, ['--mcp-config', 'x.json']), undefined);
 });
 
-test('the form of a preset’s own names applies to the whole name, and lets in no further argument', (t) => {
+test('the form of a preset’s own names applies to the whole name, and allows no further argument', (t) => {
   const folder = temporaryFolder(t);
   const tools = { arguments: ['--only', '<tools>'], names: '[a-z,-]+' };
   const preset = {

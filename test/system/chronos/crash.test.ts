@@ -254,7 +254,7 @@ test('kill -9 during a backfill: it is stored whole, goes on, and delivers nothi
     running = child;
     const client = createChronosClient({ url, token: TOKEN, identity, principal: holdPrincipal(), timeoutMs: 5000 });
     if (id === '') ({ id } = await client.createAlarm({ kind: 'cron', cron_expr: '0 0 1 * *', wake_message: 'x' }));
-    // The first requests are interrupted, as are the deliveries later; whoever sees no answer repeats the request.
+    // The first requests are interrupted, as are the deliveries later; a client without an answer repeats the request.
     const sent = client.backfillAlarm(id, part).then(
       ({ backfill }) => backfill.added + backfill.known,
       () => 601,

@@ -35,6 +35,30 @@ export function missingTools(names: readonly string[], surface: Described): stri
   return `tools must be tools of the agent (got ${quotedNames(missing)}; ${has}); omit tools for all of them${through}`;
 }
 
+/** Fields of an alarm that reach its turn. */
+const OF_THE_TURN = ['wake_message', 'payload', 'label', 'tools'];
+
+/**
+ * Why a turn may not set or edit an alarm: a turn with limited tools passes its limit on, because an alarm without it
+ * would do what the turn may not.
+ *
+ * @param args of `alarm_set`
+ */
+export function widerAlarm(
+  args: Readonly<Record<string, unknown>>,
+  { terms }: Pick<Turn, 'terms'>,
+  surface: Described,
+): string | undefined {
+  const limit = terms?.tools;
+  const isNew = args.alarm_id === undefined || args.alarm_id === null;
+  if (limit === undefined || !(isNew || OF_THE_TURN.some((name) => args[name] !== undefined))) return undefined;
+  const functions = functionsOf(surface);
+  const allowed = new Set(limit.map((name) => functions.get(name)));
+  const { tools } = args;
+  if (Array.isArray(tools) && tools.every((name) => allowed.has(functions.get(name)))) return undefined;
+  return `the alarm of this turn allows only ${quotedNames(limit)}; name tools, and no others than these`;
+}
+
 /**
  * The surface of a turn. Of a turn whose alarm names tools it has these and no others: a call of another one is refused,
  * whatever the model was shown.
