@@ -42,9 +42,14 @@ export function isBackfill(alarm: Pick<Alarm, 'options'>, { source, nominal }: O
   return source === 'trigger' && alarm.options !== null && rangesOf(alarm)[0]?.first === nominal;
 }
 
-/** The occurrence for an instant of a backfill. */
+/** The occurrence for an instant of a backfill. Its jitter may not have elapsed yet. */
 function backfilled(alarm: Alarm, nominal: number, dueAt: number | null): Occurrence {
-  return { ...occurrenceAt(alarm, nominal, 0), source: 'trigger', dueAt };
+  const occurrence = occurrenceAt(alarm, nominal, 0);
+  return {
+    ...occurrence,
+    source: 'trigger',
+    dueAt: dueAt === null ? null : Math.max(dueAt, occurrence.scheduledFor),
+  };
 }
 
 /** The occurrences of a series with a nominal instant in [from, to), the oldest first. */
@@ -91,9 +96,10 @@ export function addBackfill(
   const { alarm } = state;
   if (BASIS.some((member) => alarm[member] !== basis[member])) return undefined;
   const waiting = rangesOf(alarm);
-  const pending = new Set(state.occurrences.map(({ fireId }) => fireId));
-  const waits = ({ fireId, nominal }: Occurrence) =>
-    pending.has(fireId) || waiting.some(({ first, last }) => first <= nominal && nominal <= last);
+  // A running attempt at the same instant may have another fire id, because the jitter was different.
+  const pending = new Set(state.occurrences.map(({ nominal }) => nominal));
+  const waits = ({ nominal }: Occurrence) =>
+    pending.has(nominal) || waiting.some(({ first, last }) => first <= nominal && nominal <= last);
   const added = wanted.filter((occurrence) => !waits(occurrence));
   if (added.length === 0) return { state, added };
   const ranges = [

@@ -26,6 +26,7 @@ import {
   type ToolSurface,
   textAnswer,
 } from './surface.ts';
+import { widerAlarm } from './turn-tools.ts';
 
 /** A tool of a running server that the manifest allows. */
 type HostTool = {
@@ -242,19 +243,17 @@ export function createToolSet(options: ToolSetOptions): ToolSurface {
   }
 
   /** An alarm for tools that the agent does not have would only fail when it fires. */
-  function refusedAlarm({ tools }: Record<string, unknown>): string | undefined {
-    if (!Array.isArray(tools)) return undefined;
-    const missing = missingTools(
-      tools.filter((name) => typeof name === 'string'),
-      surface.describe(),
-    );
-    return missing && `nothing was set: ${missing}`;
+  function refusedAlarm(args: Record<string, unknown>, turn: ToolCallContext['turn']): string | undefined {
+    const names = Array.isArray(args.tools) ? args.tools.filter((name) => typeof name === 'string') : [];
+    const view = surface.describe();
+    const problem = missingTools(names, view) ?? widerAlarm(args, turn, view);
+    return problem && `nothing was set: ${problem}`;
   }
 
   async function callTool(tool: HostTool, args: unknown, { signal, turn }: ToolCallContext): Promise<ToolAnswer> {
     const read = parseArguments(tool.functionName, args);
     if ('problem' in read) return textAnswer(read.problem, true);
-    const refusal = tool.tool === ALARM_SET ? refusedAlarm(read.value) : undefined;
+    const refusal = tool.tool === ALARM_SET ? refusedAlarm(read.value, turn) : undefined;
     if (refusal !== undefined) return textAnswer(refusal, true);
     try {
       return answerOf(

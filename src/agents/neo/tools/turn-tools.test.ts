@@ -96,4 +96,31 @@ test('an alarm for tools that the agent does not have is refused when Neo sets i
   assert.deepEqual(set, []);
   for (const args of [{ tools: ['chronos__alarm_list'] }, { tools: [] }, { tools: null }, {}]) await alarmSet(args);
   assert.equal(set.length, 4);
+
+  // A turn with limited tools cannot leave the limit by an alarm.
+  const { turn } = testCall();
+  const limit = ['chronos__alarm_set', 'matrix://tool/mcp/chronos/alarm_list@1.0.0'];
+  const limitedTurn = { ...turn, terms: { tools: limit } };
+  const own = toolsOfTurn(limitedTurn, surface);
+  const send = (args: object) => own.dispatch('chronos__alarm_set', args, { ...testCall(), turn: limitedTurn });
+  const wider = [
+    { wake_message: 'x' },
+    { wake_message: 'x', tools: null },
+    { wake_message: 'x', tools: '["chronos__alarm_set"]' },
+    { alarm_id: 'a', wake_message: 'x' },
+    { alarm_id: 'a', payload: {} },
+    { alarm_id: 'a', tools: null },
+    { alarm_id: null, wake_message: 'x' },
+  ];
+  for (const args of wider)
+    assert.match(textOf(await send(args)), /^nothing was set: the alarm of this turn allows only/);
+  assert.equal(set.length, 4);
+  for (const args of [
+    { wake_message: 'x', tools: ['chronos__alarm_list'] },
+    { wake_message: 'x', tools: [] },
+    { alarm_id: 'a', action: 'pause' },
+    { alarm_id: 'a', delay_seconds: 60 },
+  ])
+    assert.ok(!(await send(args)).isError, JSON.stringify(args));
+  assert.equal(set.length, 8);
 });

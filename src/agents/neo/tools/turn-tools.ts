@@ -1,10 +1,34 @@
 /** The tools of one turn: all of the agent, or the named ones of its alarm. */
 import type { Turn } from '../../../turns/turn.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
-import { functionsOf, missingTools } from '../../../wire/tool-surface.ts';
+import { functionsOf, missingTools, type SurfaceView } from '../../../wire/tool-surface.ts';
 import { type ToolSurface, textAnswer } from './surface.ts';
 
 const quotedNames = (names: readonly string[]) => names.map((name) => JSON.stringify(name)).join(', ');
+
+/** Fields of an alarm that reach its turn. */
+const OF_THE_TURN = ['wake_message', 'payload', 'label', 'tools'];
+
+/**
+ * Why a turn may not set or edit an alarm: a turn with limited tools passes its limit on, because an alarm without it
+ * would do what the turn may not.
+ *
+ * @param args of `alarm_set`
+ */
+export function widerAlarm(
+  args: Readonly<Record<string, unknown>>,
+  { terms }: Pick<Turn, 'terms'>,
+  view: SurfaceView,
+): string | undefined {
+  const limit = terms?.tools;
+  const isNew = args.alarm_id === undefined || args.alarm_id === null;
+  if (limit === undefined || !(isNew || OF_THE_TURN.some((name) => args[name] !== undefined))) return undefined;
+  const functions = functionsOf(view);
+  const allowed = new Set(limit.map((name) => functions.get(name)));
+  const { tools } = args;
+  if (Array.isArray(tools) && tools.every((name) => allowed.has(functions.get(name)))) return undefined;
+  return `the alarm of this turn allows only ${quotedNames(limit)}; name tools, and no others than these`;
+}
 
 /**
  * The surface of a turn. Of a turn whose alarm names tools it has these and no others: a call of another one is refused,
