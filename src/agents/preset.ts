@@ -79,54 +79,70 @@ const commandForms = z
 const termArguments = (placeholder: '<model>' | '<tools>') =>
   argumentList.refine((entries) => entries.includes(placeholder), `must have "${placeholder}" as one of its entries`);
 
-const terminalPresetSchema = z.strictObject({
-  kind: z.literal('terminal'),
-  ...common,
-  bin: z.string().min(1).max(1024),
-  /** How to install the program, for the error about a missing one. */
-  install: z.string().min(1).max(500),
-  new: commandForms,
-  /** Without it every turn begins a new conversation. */
-  resume: commandForms.optional(),
-  /**
-   * `framed`: facts about the alarm, then message and payload between marker lines; `bare`: message and payload alone.
-   */
-  words: z.enum(['framed', 'bare']).default('framed'),
-  /** The arguments for another model; they come with `<args>`. Without it, a turn with a model is refused. */
-  model: termArguments('<model>').optional(),
-  /**
-   * How the program is limited to the tools of an alarm. Without it, a turn with tools is refused: a list of tools that
-   * need no approval is not a limit.
-   */
-  tools: z
-    .strictObject({
-      /** The arguments; `<tools>` becomes the names, separated by commas. They come with `<args>`. */
-      arguments: termArguments('<tools>'),
-      /** The names that the arguments can limit; a turn with another name is refused. */
-      names: pattern,
-      /** Arguments of the machine with which the program would have other tools too. */
-      excluded_by: argumentList.default([]),
-    })
-    .optional(),
-  reads: z.enum(OUTPUT_FORMATS),
-  session,
-  /** Patterns in the program's error output: the turn did not run, and may later. */
-  busy: phrases.default([]),
-  /** Patterns in the program's error output: it does not know the session. */
-  gone: phrases.default([]),
-  when_gone: whenGone,
-  /**
-   * The paths that the program writes besides its working folder: its login, its sessions, its caches. Each starts with
-   * `~/`, `/` or a variable (`$NAME/`), and is ignored when the variable is not set. A folder ends with a slash; a file
-   * must exist.
-   */
-  state: z.array(statePath).max(64).default([]),
-  /** The part of it that stays read-only: settings that make the program run commands. */
-  read_only: z.array(statePath).max(64).default([]),
-  /** Variables of the router that the program gets, if they are set. */
-  environment: z.array(variableName).max(64).default([]),
-  wait_seconds: waitSeconds,
-});
+const terminalPresetSchema = z
+  .strictObject({
+    kind: z.literal('terminal'),
+    ...common,
+    bin: z.string().min(1).max(1024),
+    /** How to install the program, for the error about a missing one. */
+    install: z.string().min(1).max(500),
+    new: commandForms,
+    /** Without it every turn begins a new conversation. */
+    resume: commandForms.optional(),
+    /**
+     * `framed`: facts about the alarm, then message and payload between marker lines; `bare`: message and payload alone.
+     */
+    words: z.enum(['framed', 'bare']).default('framed'),
+    /** The arguments for another model; they come with `<args>`. Without it, a turn with a model is refused. */
+    model: termArguments('<model>').optional(),
+    /**
+     * How the program is limited to the tools of an alarm. Without it, a turn with tools is refused: a list of tools that
+     * need no approval is not a limit.
+     */
+    tools: z
+      .strictObject({
+        /** The arguments; `<tools>` becomes the names, separated by commas. They come with `<args>`. */
+        arguments: termArguments('<tools>'),
+        /** The names that the arguments can limit; a turn with another name is refused. */
+        names: pattern,
+        /** Arguments of the machine with which the program would have other tools too. */
+        excluded_by: argumentList.default([]),
+      })
+      .optional(),
+    reads: z.enum(OUTPUT_FORMATS),
+    session,
+    /** Patterns in the program's error output: the turn did not run, and may later. */
+    busy: phrases.default([]),
+    /** Patterns in the program's error output: it does not know the session. */
+    gone: phrases.default([]),
+    when_gone: whenGone,
+    /**
+     * The paths that the program writes besides its working folder: its login, its sessions, its caches. Each starts with
+     * `~/`, `/` or a variable (`$NAME/`), and is ignored when the variable is not set. A folder ends with a slash; a file
+     * must exist.
+     */
+    state: z.array(statePath).max(64).default([]),
+    /** The part of it that stays read-only: settings that make the program run commands. */
+    read_only: z.array(statePath).max(64).default([]),
+    /** Variables of the router that the program gets, if they are set. */
+    environment: z.array(variableName).max(64).default([]),
+    wait_seconds: waitSeconds,
+  })
+  .superRefine(({ model, tools, new: begin, resume = {} }, context) => {
+    // In a command without the place for them, the terms of an alarm would be lost.
+    if (!model && !tools) return;
+    for (const [name, forms] of [
+      ['new', begin],
+      ['resume', resume],
+    ] as const)
+      for (const form of ['argument', 'stdin'] as const)
+        if (forms[form] && !forms[form].includes('<args>'))
+          context.addIssue({
+            code: 'custom',
+            path: [name, form],
+            message: 'must have "<args>", because of model or tools',
+          });
+  });
 
 const opencodePresetSchema = z.strictObject({
   kind: z.literal('opencode'),

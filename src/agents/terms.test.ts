@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import { temporaryFolder } from '../../test/support/temporary.ts';
 import { Presets, type TerminalPreset } from './preset.ts';
 import { termArguments, termsProblem } from './terms.ts';
 
@@ -41,5 +44,31 @@ test('Claude Code is not run with tools beside the list', () => {
   assert.match(problem('claude', { tools: ['Read,Bash'] })!, /built-in tools/);
   assert.match(problem('claude', { tools: ['Read'] }, ['--mcp-config', 'x.json'])!, /registered with --mcp-config/);
   assert.match(problem('claude', { tools: ['Read'] }, ['--tools=Bash'])!, /registered with --tools=Bash/);
+  assert.match(problem('claude', { tools: ['Read'] }, ['--verbose', '--'])!, /registered with --;/);
   assert.equal(problem('claude', { model: 'haiku' }, ['--mcp-config', 'x.json']), undefined);
+});
+
+test('the form of a preset’s own names applies to the whole name, and allows no further argument', (t) => {
+  const folder = temporaryFolder(t);
+  const tools = { arguments: ['--only', '<tools>'], names: '[a-z,-]+' };
+  const preset = {
+    kind: 'terminal',
+    about: 'x',
+    bin: 'x',
+    install: 'x',
+    new: { stdin: ['<args>', '-'] },
+    reads: 'plain-text',
+    tools,
+  };
+  writeFileSync(join(folder, 'own.json'), JSON.stringify(preset));
+  const own = new Presets(folder).get('own');
+  const refusal = (...names: string[]) => termsProblem(own, spec('own'), { tools: names });
+  assert.equal(refusal('read', 'web-search'), undefined);
+  for (const name of ['read,bash', '--all', 'read bash', 'Read', 'reаd', 'read\n', '*'])
+    assert.match(refusal(name) ?? '', /cannot be limited to/, name);
+  for (const [name, part] of Object.entries({ new: { stdin: ['-'] }, resume: { argument: ['<message>'] } })) {
+    writeFileSync(join(folder, 'lost.json'), JSON.stringify({ ...preset, [name]: part }));
+    const wrong = new RegExp(`lost.json cannot be used: ${name}.${Object.keys(part)[0]} must have "<args>"`);
+    assert.throws(() => new Presets(folder).get('lost'), wrong);
+  }
 });

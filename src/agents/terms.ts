@@ -38,11 +38,14 @@ function toolsProblem(preset: Preset, spec: CommandSpec, tools: readonly string[
   if (preset.kind !== 'terminal' || !preset.tools)
     return `${got} cannot be limited for the preset ${preset.name}; omit them`;
   const { names, excluded_by } = preset.tools;
-  const other = tools.filter((name) => !new RegExp(names).test(name));
+  // The whole name: in the list of arguments a comma begins another one, and a dash an option.
+  const form = new RegExp(`^(?:${names})$`);
+  const other = tools.filter((name) => !form.test(name) || name.includes(',') || name.startsWith('-'));
   if (other.length > 0)
     return `${got} must be built-in tools of the preset ${preset.name}; it cannot be limited to ${quotedNames(other)}`;
+  // After `--` a program takes the list for a part of the message.
   const found = (spec.args ?? []).find((entry) =>
-    excluded_by.some((one) => entry === one || entry.startsWith(`${one}=`)),
+    ['--', ...excluded_by].some((one) => entry === one || entry.startsWith(`${one}=`)),
   );
   return found === undefined
     ? undefined

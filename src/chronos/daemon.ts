@@ -210,6 +210,7 @@ export async function startChronos({
         ? {
             store,
             clock: storeClock,
+            ledgerDays: config.CHRONOS_LEDGER_RETENTION_DAYS,
             limits: {
               minIntervalSeconds: config.CHRONOS_MIN_INTERVAL_SECONDS,
               maxFailures: config.CHRONOS_MAX_FAILURES,

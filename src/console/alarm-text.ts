@@ -4,6 +4,7 @@ import { formatDuration } from '../kit/clock/duration.ts';
 import { seriesText, usesWallClock } from '../kit/phrase/series-text.ts';
 import { recurrenceText } from '../kit/recurrence/recurrence-text.ts';
 import type { AlarmView } from '../wire/alarm.ts';
+import { fieldOf, isOption, OWNER_FIELDS, type OwnerField } from '../wire/alarm-fields.ts';
 import { plainError } from '../wire/fire.ts';
 import { parseInstant } from '../wire/rfc3339.ts';
 import type { Rhythm } from './backend.ts';
@@ -91,3 +92,31 @@ export const hasTrouble = ({ last_error, held_back, status }: AlarmView): boolea
 
 export const seconds = (length: number | undefined): string | undefined =>
   length === undefined ? undefined : formatDuration(Math.round(length * 1000));
+
+/** The value of a field; `undefined` when it is absent. A list has its names separated by commas. */
+export function valueText(alarm: AlarmView, name: OwnerField): string | undefined {
+  const value: unknown = (alarm as Partial<Record<OwnerField, unknown>>)[name];
+  const { type, absent } = fieldOf(name);
+  if (value === undefined || value === absent) return undefined;
+  if (Array.isArray(value)) return value.join(', ') || 'none';
+  return type === 'seconds' ? seconds(value as number) : String(value);
+}
+
+/** The fires of a backfill that still wait. */
+export function backfillText({ backfill_left: left }: AlarmView, here: LocalContext): Html | undefined {
+  const [first, last] = [instantOf(left?.first), instantOf(left?.last)];
+  if (first === undefined || last === undefined) return undefined;
+  return html`fires for ${absolute(first, here)} to ${absolute(last, here)}, one after another`;
+}
+
+/** Rare fields that change what a fire does, besides its time. */
+const RARE = OWNER_FIELDS.filter((name) => isOption(name) && name !== 'when' && fieldOf(name).row !== undefined);
+
+/** `except on days of de-berlin`, `overlap skip`, `model small`: what a fire does by the rare fields that are set. */
+export function rareTexts(alarm: AlarmView): string[] {
+  return RARE.flatMap((name) => {
+    const value = valueText(alarm, name);
+    const [title, text] = fieldOf(name).row!;
+    return value === undefined ? [] : [`${title} ${text.replace('{}', () => value)}`];
+  });
+}

@@ -3,6 +3,8 @@ import { test } from 'node:test';
 import { ManualClock } from '../kit/clock/testing/manual-clock.ts';
 import type { AlarmView, FireView } from '../wire/alarm.ts';
 import type { IntentView } from '../wire/intent-view.ts';
+import { beginningOfReply } from '../wire/turn-report.ts';
+import { reportsNothing } from '../wire/wake.ts';
 import { AlarmFeed } from './alarm-feed.ts';
 import { alarmNews, questionNews, taskNews, unknownChannels } from './news.ts';
 
@@ -51,6 +53,20 @@ test('a turn with nothing to report ends the notification of its fire, and only 
   }
   for (const reply of ['NOTHING_TO_REPORT.', 'nothing_to_report', 'Nothing. NOTHING_TO_REPORT'])
     assert.deepEqual([news(reply).title, news(reply).settles?.isSent], ['Done: build', true]);
+});
+
+test('silence hides neither missed occurrences nor the end of a longer answer', () => {
+  const turn = { turn_id: 't', conversation_id: 'c', finished_at: at(9), ok: true, reply: 'NOTHING_TO_REPORT' };
+  const after = alarmNews(alarmOf(), [fireOf({ missed_count: 3, turn })]).at(-1)!;
+  assert.deepEqual([after.kinds, after.settles], [[], { key: 'rang a-1@1', isSent: true }]);
+  for (const ok of [false, undefined]) {
+    const ended = { turn_id: 't', conversation_id: 'c', finished_at: at(9), reply: 'NOTHING_TO_REPORT' };
+    const failed = fireOf({ turn: ok === undefined ? ended : { ...ended, ok } });
+    assert.deepEqual(alarmNews(alarmOf(), [failed]).at(-1)!.kinds, ['failures']);
+  }
+  assert.equal(reportsNothing(beginningOfReply(`NOTHING_TO_REPORT${' '.repeat(5000)}`)), true);
+  const hidden = beginningOfReply(`NOTHING_TO_REPORT${'\n'.repeat(5000)}The disk is full.`);
+  assert.equal(hidden, 'NOTHING_TO_REPORT …');
 });
 
 test('the fire of a turn that is reported waits for its end, and another one does not', () => {

@@ -100,7 +100,7 @@ function deliveryNews(
   };
 }
 
-function turnNews(alarm: AlarmView, { fireId, turn = {} }: Fire, { kind, at, error }: FireEvent): News {
+function turnNews(alarm: AlarmView, { fireId, missedCount, turn = {} }: Fire, { kind, at, error }: FireEvent): News {
   const { turn_id, conversation_id, waits, reply = '' } = turn;
   const name = nameOf(alarm);
   const about = {
@@ -117,7 +117,8 @@ function turnNews(alarm: AlarmView, { fireId, turn = {} }: Fire, { kind, at, err
   });
   if (kind === 'turn_done' && reportsNothing(reply)) {
     const { key, title, text } = told('Nothing to report', reply);
-    return { key, about, at, kinds: [], title, text, settles: { key: firedKey(fireId), isSent: false } };
+    // The agent has nothing to say; that other occurrences were missed is not for it to silence.
+    return { key, about, at, kinds: [], title, text, settles: { key: firedKey(fireId), isSent: missedCount > 0 } };
   }
   if (kind === 'turn_done') return told('Done', reply);
   if (kind === 'turn_failed') return told('Turn failed', error ?? NO_REASON);

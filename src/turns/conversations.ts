@@ -95,9 +95,15 @@ export function turnQueries(db: DatabaseSync) {
       return row === undefined ? undefined : turnOf(row);
     },
 
-    /** Turns of the conversation that were accepted while this one waited or ran, oldest first. */
+    /**
+     * Turns of the conversation that were accepted while this one waited or ran, oldest first, for this one to heed.
+     * Those with limited tools are left out: their words must not reach the tools of another turn.
+     */
     arrivedAfter: ({ conversationId, seq }: Turn, limit: number): Turn[] =>
-      queued.all(conversationId, seq, limit).map(turnOf),
+      queued
+        .all(conversationId, seq, limit)
+        .map(turnOf)
+        .filter(({ terms }) => terms?.tools === undefined),
 
     /** The done turns of all conversations that were accepted last, oldest first. */
     newestDone: (limit: number): Turn[] => newestDone.all(limit).map(turnOf).reverse(),

@@ -10,7 +10,7 @@ import { webhookSigner } from '../kit/identity/webhook-signature.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { createOutbox, type Delivery, type Outbox, type OutboxStore } from '../kit/outbox/outbox.ts';
 import { pathSegment } from '../wire/identifier.ts';
-import { TURN_REPLY_MAX_CHARACTERS, type TurnReport, turnReportBody } from '../wire/turn-report.ts';
+import { beginningOfReply, type TurnReport, turnReportBody } from '../wire/turn-report.ts';
 
 // The table `receipts` of a SQLite file: an outbox of turn reports, written in the transaction that updates a turn. Its
 // owner's migration creates it.
@@ -67,7 +67,7 @@ export function turnReportTable(db: DatabaseSync) {
     put(userId: string, fireId: string, report: TurnReport): void {
       const { stage, at, outcome, error, turnId, conversationId, retryAt, reply } = report;
       if (stage !== 'turn_started') outdated.run(userId, fireId);
-      const kept = reply?.slice(0, TURN_REPLY_MAX_CHARACTERS).toWellFormed() ?? null;
+      const kept = reply === null ? null : beginningOfReply(reply);
       put.run(userId, fireId, stage, at, outcome, error, turnId, conversationId, retryAt, kept);
     },
 

@@ -272,7 +272,7 @@ export const ALARM_FIELDS = {
     tool: 'Fires overdue by more than this are missed.',
     flag: { name: 'catch-up-window', help: 'largest lateness of an overdue occurrence that still fires' },
     form: { name: 'catch_up_window', title: 'Catch-up window', hint: 'Older occurrences are missed. Example: 12h.' },
-    row: ['catch up in', '{}'],
+    row: ['catch up within', '{}'],
     fact: ['Catch-up window', '{}'],
   },
   overlap: {

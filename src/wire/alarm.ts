@@ -285,6 +285,8 @@ export const alarmViewSchema = z.object({
   starts_at: instantText.optional(),
   /** The calendar of `holidays` is missing or cannot be read, so the series fires on its days too. */
   holidays_missing: z.literal(true).optional(),
+  /** The first and the last instant of a backfill that still wait. */
+  backfill_left: z.object({ first: instantText, last: instantText }).optional(),
 });
 export type AlarmView = z.infer<typeof alarmViewSchema>;
 

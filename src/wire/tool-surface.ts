@@ -27,3 +27,36 @@ export const surfaceViewSchema = z.object({
   warnings: z.array(z.string()),
 });
 export type SurfaceView = z.infer<typeof surfaceViewSchema>;
+
+/** The function that hands a task to the executor. */
+export const CORE_EXECUTE = 'core_execute';
+/** More names would hide the wrong one. */
+const NAMES_SHOWN = 40;
+
+type Named = Pick<SurfaceView, 'tools' | 'escalated'>;
+
+/** The function of each name that an alarm can give a tool: its function name, and its URI. */
+export function functionsOf({ tools }: Pick<Named, 'tools'>): ReadonlyMap<string, string> {
+  return new Map(
+    tools.flatMap(({ name, uri }) => [[name, name] as const, ...(uri === undefined ? [] : [[uri, name] as const])]),
+  );
+}
+
+/**
+ * Why an alarm cannot limit its turn to some tools: the names that the agent does not have, the names that it has, and
+ * the remedy; `undefined` if it has all of them.
+ */
+export function missingTools(names: readonly string[], view: Named): string | undefined {
+  const known = functionsOf(view);
+  const missing = names.filter((name) => !known.has(name));
+  if (missing.length === 0) return undefined;
+  const escalated = new Set(view.escalated.flatMap(({ name, uri }) => [name, uri]));
+  const all = view.tools.map(({ name }) => name);
+  const more = all.length > NAMES_SHOWN ? ` and ${all.length - NAMES_SHOWN} more` : '';
+  const has = all.length === 0 ? 'it has none' : `it has ${all.slice(0, NAMES_SHOWN).join(', ')}${more}`;
+  const through = missing.some((name) => escalated.has(name))
+    ? `; name ${CORE_EXECUTE} for a tool that moves funds or commits the user`
+    : '';
+  const got = missing.map((name) => JSON.stringify(name)).join(', ');
+  return `tools must be tools of the agent (got ${got}; ${has}); omit tools for all of them${through}`;
+}

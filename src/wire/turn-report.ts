@@ -4,6 +4,7 @@ import { conversationIdSchema } from './alarm.ts';
 import { labelSchema } from './did.ts';
 import { formatInstant } from './rfc3339.ts';
 import { instantSchema, shortText } from './text.ts';
+import { reportsNothing } from './wake.ts';
 
 /**
  * Stages that a machine reports. `turn_waits`: the turn failed temporarily and is retried automatically. Only this
@@ -91,6 +92,12 @@ function storable(text: string, characters = TURN_ERROR_MAX_CHARACTERS): string 
   return text.slice(0, characters).toWellFormed().replaceAll('\0', '\u{fffd}');
 }
 
+/** The reported beginning of an answer. It is never silence unless the whole answer is. */
+export function beginningOfReply(reply: string): string {
+  const beginning = storable(reply, TURN_REPLY_MAX_CHARACTERS);
+  return reportsNothing(beginning) && !reportsNothing(reply) ? `${beginning.trim()} …` : beginning;
+}
+
 /** The request body for a fire's reports. */
 export function turnReportBody(userId: string, reports: readonly TurnReport[]): string {
   const receipts = reports.map(({ stage, at, outcome, error, retryAt, reply, turnId, conversationId }) => ({
@@ -104,7 +111,7 @@ export function turnReportBody(userId: string, reports: readonly TurnReport[]): 
       ? {
           ok: outcome === 'unknown' ? undefined : outcome === 'ok',
           // An empty reply is not a valid text.
-          reply: reply === null || reply === '' ? undefined : storable(reply, TURN_REPLY_MAX_CHARACTERS),
+          reply: reply === null || reply === '' ? undefined : beginningOfReply(reply),
         }
       : {}),
   }));

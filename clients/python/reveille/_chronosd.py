@@ -38,6 +38,11 @@ class AlarmHeldBack(TypedDict):
     until: str
 
 
+class AlarmBackfillLeft(TypedDict):
+    first: str
+    last: str
+
+
 class Alarm(TypedDict):
     id: str
     label: str
@@ -78,6 +83,7 @@ class Alarm(TypedDict):
     held_back: NotRequired[AlarmHeldBack]
     starts_at: NotRequired[str]
     holidays_missing: NotRequired[Literal[True]]
+    backfill_left: NotRequired[AlarmBackfillLeft]
 
 
 class AlarmPage(TypedDict):
@@ -146,6 +152,7 @@ class PatchAlarmResult(TypedDict):
     held_back: NotRequired[AlarmHeldBack]
     starts_at: NotRequired[str]
     holidays_missing: NotRequired[Literal[True]]
+    backfill_left: NotRequired[AlarmBackfillLeft]
     reading: NotRequired[CreatedAlarmReading]
 
 
@@ -189,6 +196,7 @@ class TriggeredAlarm(TypedDict):
     held_back: NotRequired[AlarmHeldBack]
     starts_at: NotRequired[str]
     holidays_missing: NotRequired[Literal[True]]
+    backfill_left: NotRequired[AlarmBackfillLeft]
     fire_id: str
 
 
@@ -240,6 +248,7 @@ class BackfillAlarmResult(TypedDict):
     held_back: NotRequired[AlarmHeldBack]
     starts_at: NotRequired[str]
     holidays_missing: NotRequired[Literal[True]]
+    backfill_left: NotRequired[AlarmBackfillLeft]
     backfill: BackfillAlarmResultBackfill
 
 

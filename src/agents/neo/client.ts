@@ -10,11 +10,13 @@ import { type Call, callOf, createCaller, type Daemon, type LimitedCall, withinT
 import { type Exchange, exchange, joinUrl, openStream, reasonOf } from '../../kit/http/exchange.ts';
 import { type FollowStreamOptions, followStream } from '../../kit/http/follow-stream.ts';
 import type { Transport } from '../../kit/http/plain-transport.ts';
+import { ReveilleError } from '../../wire/errors.ts';
 import type { GateAnswer } from '../../wire/executor.ts';
 import { encodeJson, type RawJson } from '../../wire/json.ts';
 import type { PersonChat } from '../../wire/person.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { type PathNames, pathOf, type Route } from '../../wire/route.ts';
+import { missingTools } from '../../wire/tool-surface.ts';
 import { type TurnEventData, type TurnEventType, type TurnView, turnEventSchemas } from '../../wire/turn.ts';
 import { type ChatAccepted, termsOf, WAKE_HEADERS, WAKE_ORIGIN, type Wake } from '../../wire/wake.ts';
 import { NEO_ROUTES } from './http/routes.ts';
@@ -227,7 +229,7 @@ export function createNeoClient(options: NeoClientOptions) {
     /** Ends a turn permanently; one that has ended is returned unchanged. */
     cancelTurn: async (id: string) => (await request(NEO_ROUTES.cancelTurn, { id })).value,
     /** The model's functions, the tools reserved for the executor, and warnings about both. */
-    tools: async () => (await request(NEO_ROUTES.tools, {})).value,
+    tools: async (signal?: AbortSignal) => (await request(NEO_ROUTES.tools, {}, {}, signal)).value,
     answerGate: async (intentId: string, nodeId: string, answer: GateAnswer) =>
       (await request(NEO_ROUTES.answerGate, { id: intentId, nid: nodeId }, { body: answer })).value,
     /** As its source text: a verifier needs the exact bytes. */
@@ -248,6 +250,32 @@ export function createNeoClient(options: NeoClientOptions) {
   };
 }
 export type NeoClient = ReturnType<typeof createNeoClient>;
+
+/** An agent that takes longer to start is not asked for its tools. */
+const TOOLS_MS = 10_000;
+
+/**
+ * Why an alarm cannot limit the turns of an agent to some tools, as `missingTools`; `undefined` if it can, or if its
+ * tools are not known: it is no Neo, it has no model yet, or it does not answer.
+ */
+export async function refusedTools(
+  client: Pick<NeoClient, 'tools'>,
+  names: readonly string[] | null | undefined,
+  clock: Clock,
+): Promise<string | undefined> {
+  if (!names || names.length === 0) return undefined;
+  const limit = new AbortController();
+  const cancel = clock.after(TOOLS_MS, () => limit.abort());
+  try {
+    const view = await client.tools(limit.signal);
+    return view.model === 'offline' ? undefined : missingTools(names, view);
+  } catch (thrown) {
+    if (thrown instanceof ReveilleError) return undefined;
+    throw thrown;
+  } finally {
+    cancel();
+  }
+}
 
 /** Turns per page of a conversation. */
 const TURNS_PAGE = 100;

@@ -24,6 +24,13 @@ function rangesOf(alarm: Pick<Alarm, 'options'>): Range[] {
   });
 }
 
+/** The instants of a backfill that still wait, from the first to the last; `undefined` without one. */
+export function waitingBackfill(alarm: Pick<Alarm, 'options'>): Range | undefined {
+  const ranges = rangesOf(alarm);
+  if (ranges.length === 0) return undefined;
+  return { first: Math.min(...ranges.map((one) => one.first)), last: Math.max(...ranges.map((one) => one.last)) };
+}
+
 function withRanges(alarm: Alarm, ranges: readonly Range[]): Alarm {
   const backfill = ranges.length === 0 ? null : ranges.map(({ first, last }) => `${first}/${last}`);
   return { ...alarm, options: encodeOptions({ ...optionsOf(alarm), backfill }) };
@@ -34,9 +41,14 @@ export function isBackfill(alarm: Pick<Alarm, 'options'>, { source, nominal }: O
   return source === 'trigger' && alarm.options !== null && rangesOf(alarm)[0]?.first === nominal;
 }
 
-/** The occurrence for an instant of a backfill. */
+/** The occurrence for an instant of a backfill. Its jitter may not have elapsed yet. */
 function backfilled(alarm: Alarm, nominal: number, dueAt: number | null, calendars: Calendars): Occurrence {
-  return { ...occurrenceAt(alarm, nominal, 0, calendars), source: 'trigger', dueAt };
+  const occurrence = occurrenceAt(alarm, nominal, 0, calendars);
+  return {
+    ...occurrence,
+    source: 'trigger',
+    dueAt: dueAt === null ? null : Math.max(dueAt, occurrence.scheduledFor),
+  };
 }
 
 /** The occurrences of a series with a nominal instant in [from, to), the oldest first. */
@@ -89,9 +101,10 @@ export function addBackfill(
   const { alarm } = state;
   if (BASIS.some((member) => alarm[member] !== basis[member])) return undefined;
   const waiting = rangesOf(alarm);
-  const pending = new Set(state.occurrences.map(({ fireId }) => fireId));
-  const waits = ({ fireId, nominal }: Occurrence) =>
-    pending.has(fireId) || waiting.some(({ first, last }) => first <= nominal && nominal <= last);
+  // A running attempt at the same instant may have another fire id, because the jitter was different.
+  const pending = new Set(state.occurrences.map(({ nominal }) => nominal));
+  const waits = ({ nominal }: Occurrence) =>
+    pending.has(nominal) || waiting.some(({ first, last }) => first <= nominal && nominal <= last);
   const added = wanted.filter((occurrence) => !waits(occurrence));
   if (added.length === 0) return { state, added };
   const ranges = [

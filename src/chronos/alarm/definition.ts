@@ -184,7 +184,8 @@ function firstOfSeries(
     );
   const { holidays } = optionsOf(alarm);
   const outside = holidays === undefined ? '' : ` outside the days of the calendar "${holidays}"`;
-  if (alarm.endsAt === null) throw invalid(`${name} never fires again${outside} (got ${showValue(rule)})`);
+  if (alarm.endsAt === null)
+    throw invalid(`${name} never fires again${outside} (got ${showValue(rule)}); give one with a time to come`);
   throw invalid(
     `ends_at is before the first occurrence of ${name}, so the alarm would never fire (ends_at ${formatInstant(alarm.endsAt)})`,
   );
@@ -264,7 +265,10 @@ function applyLimits(
   rules: { limits: DefinitionLimits; calendars: Calendars },
 ): AlarmState {
   const current = scheduledOccurrence(state);
-  const after = current ? current.nominal - 1 : now;
+  // Without its calendar, or with another one, a series may have occurrences before the pending one.
+  const hasOtherDays = optionsOf(alarm).holidays !== optionsOf(state.alarm).holidays;
+  const pending = current && (hasOtherDays ? Math.min(current.nominal - 1, now) : current.nominal - 1);
+  const after = pending ?? now;
   const first = alarm.kind === 'once' ? onlyOccurrence(alarm) : firstOfSeries(alarm, after, now, rules);
   const isDue = current !== undefined && (current.attempt > 0 || current.scheduledFor <= now);
   return isDue ? { alarm, occurrences: state.occurrences } : restartSchedule(state, alarm, first);

@@ -170,5 +170,11 @@ test('an edit of the calendar moves the next occurrence and keeps the series', (
   const office = officeOf(['DTSTART:20260616']);
   const state = setAlarm({ kind: 'cron', cron_expr: '0 7 * * *' });
   assert.equal(scheduled(state).nominal, Date.UTC(2026, 5, 16, 7));
-  assert.equal(scheduled(edit(state, { holidays: 'office' }, NOW, office)).nominal, Date.UTC(2026, 5, 17, 7));
+  const without = edit(state, { holidays: 'office' }, NOW, office);
+  assert.equal(scheduled(without).nominal, Date.UTC(2026, 5, 17, 7));
+  assert.equal(scheduled(edit(without, { holidays: null }, NOW, office)).nominal, Date.UTC(2026, 5, 16, 7));
+  // The limits alone, and a series that is due already, keep their pending occurrence.
+  assert.equal(scheduled(edit(without, { max_fires: 5 }, NOW, office)).nominal, Date.UTC(2026, 5, 17, 7));
+  const late = Date.UTC(2026, 5, 17, 8);
+  assert.equal(scheduled(edit(without, { holidays: null }, late, office)).nominal, Date.UTC(2026, 5, 17, 7));
 });

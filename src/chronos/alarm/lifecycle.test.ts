@@ -3,6 +3,7 @@ import { describe, test } from 'node:test';
 import { ReveilleError } from '../../wire/errors.ts';
 import { fireIdOf } from '../../wire/fire-id.ts';
 import type { AlarmState } from './alarm.ts';
+import { addBackfill, occurrencesBetween } from './backfill.ts';
 import { cancelAlarm, MAX_WAITING_TRIGGERS, pauseAlarm, redriveAlarm, resumeAlarm, triggerAlarm } from './lifecycle.ts';
 import { settleDelivered, settleFailed, settleMissed } from './settlement.ts';
 import { ALARM_ID, type Body, claim, complete, NOW, scheduled, setAlarm } from './testing/alarm-state.ts';
@@ -270,4 +271,21 @@ describe('redriving', () => {
         `only a failed alarm, or one whose last turn failed, can be redriven; this one is ${state.alarm.status}`,
       );
   });
+});
+
+test('a cancellation ends the backfill of a series, also of one that has ended', () => {
+  const begun = setAlarm({ kind: 'cron', cron_expr: '0 * * * *' });
+  const occurrences = [...occurrencesBetween(begun.alarm, NOW - 5 * HOUR, NOW)];
+  const filled = addBackfill(begun, { alarm: begun.alarm, occurrences }, NOW)!.state;
+  for (const status of ['active', 'fired'] as const) {
+    const [backfilled] = filled.occurrences.filter(({ source }) => source === 'trigger');
+    const running = claim({ ...filled, alarm: { ...filled.alarm, status } }, backfilled!.fireId);
+    const cancelled = cancelAlarm(running, NOW);
+    assert.equal(cancelled.alarm.options, null);
+    const after = complete(cancelled, backfilled!.fireId, (state) => settleDelivered(state, backfilled!.fireId, NOW));
+    assert.deepEqual(
+      after.occurrences.filter(({ source }) => source === 'trigger'),
+      [],
+    );
+  }
 });

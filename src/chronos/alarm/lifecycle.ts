@@ -8,7 +8,7 @@
 import { ReveilleError } from '../../wire/errors.ts';
 import { fireIdOf } from '../../wire/fire-id.ts';
 import { type AlarmState, isClaimed, NOT_DEFERRED, type Occurrence, scheduledOccurrence } from './alarm.ts';
-import { isBackfill } from './backfill.ts';
+import { isBackfill, withoutBackfill } from './backfill.ts';
 import { type Calendars, NO_CALENDARS } from './holidays.ts';
 import { isScheduledFor, nextOccurrence } from './series.ts';
 
@@ -22,14 +22,12 @@ export const MAX_WAITING_TRIGGERS = 100;
 
 /**
  * Cancels the alarm: it is not tried from now on. A final alarm (fired, cancelled, failed) stays unchanged, except for
- * waiting triggers, which are dropped.
+ * waiting triggers and a backfill, which are dropped.
  */
 export function cancelAlarm(state: AlarmState, now: number): AlarmState {
-  const { alarm } = state;
+  const { alarm, occurrences } = withoutBackfill(state);
   const open = alarm.status === 'active' || alarm.status === 'paused';
-  const kept = state.occurrences.filter(
-    (occurrence) => isClaimed(occurrence) || (!open && occurrence.source === 'schedule'),
-  );
+  const kept = occurrences.filter((occurrence) => isClaimed(occurrence) || (!open && occurrence.source === 'schedule'));
   return {
     alarm: open ? { ...alarm, status: 'cancelled', updatedAt: now } : alarm,
     occurrences: kept.map(park),
@@ -72,7 +70,9 @@ export function resumeAlarm(state: AlarmState, now: number, calendars = NO_CALEN
   const pending = pendingOnResume(state, now, calendars);
   const others = state.occurrences
     .filter((occurrence) => occurrence.source !== 'schedule')
-    .map((occurrence) => (isBackfill(alarm, occurrence) ? { ...occurrence, dueAt: now } : occurrence));
+    .map((occurrence) =>
+      isBackfill(alarm, occurrence) ? { ...occurrence, dueAt: Math.max(now, occurrence.scheduledFor) } : occurrence,
+    );
   return {
     alarm: { ...alarm, status: pending ? 'active' : 'fired', updatedAt: now },
     occurrences: pending ? [...others, pending] : others,

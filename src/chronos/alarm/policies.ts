@@ -26,10 +26,15 @@ export const DEFAULT_WINDOW_SECONDS = 60;
 
 /** A turn counts as over this long after its machine's last report of it. */
 export const LONGEST_TURN_MS = 3_600_000;
+/** A turn that is to be tried again counts as over this long after the report that says so, whatever time it gives. */
+export const LONGEST_RETRY_MS = 24 * 3_600_000;
 /** An accepted wake counts as a running turn for so long before its first report, if earlier turns were reported. */
 export const UNREPORTED_MS = 120_000;
 /** The same, as long as it is unknown whether the target reports turns. */
 export const UNREPORTED_FIRST_MS = 5_000;
+
+/** An occurrence waits so long at a time while another one of its alarm is in delivery. */
+const IN_DELIVERY_MS = 5_000;
 
 /** Attempts that are read to find running turns. */
 export const TURNS_READ = 50;
@@ -49,7 +54,30 @@ function endOf(accepted: Attempt, reports: readonly StoredTurnReport[], silentMs
   const finished = reports.find(({ stage }) => stage === 'turn_finished');
   if (finished) return finished.recordedAt;
   if (reports.length === 0) return accepted.finishedAt + silentMs;
-  return Math.max(...reports.map(({ recordedAt, retryAt }) => Math.max(recordedAt, retryAt ?? 0))) + LONGEST_TURN_MS;
+  const lastSignOf = ({ recordedAt, retryAt }: StoredTurnReport) =>
+    Math.max(recordedAt, Math.min(retryAt ?? 0, recordedAt + LONGEST_RETRY_MS));
+  return Math.max(...reports.map(lastSignOf)) + LONGEST_TURN_MS;
+}
+
+/** Whether an attempt may have begun a turn. Where many occurrences are skipped, the others are far behind. */
+export function mayHaveTurn({ outcome }: Attempt): boolean {
+  return outcome !== 'skipped' && outcome !== 'missed';
+}
+
+/**
+ * The occurrences of an alarm whose wakes another claim delivers, perhaps in another process. Of two claims, the later
+ * one sees the earlier.
+ *
+ * @param claimedAt of the claim in question; `Infinity` when it has ended
+ */
+export function inDelivery(
+  occurrences: readonly Occurrence[],
+  { fireId, claimedAt }: { fireId: string; claimedAt: number },
+): Occurrence[] {
+  return occurrences.filter((one) => {
+    if (one.claimedAt === null || one.fireId === fireId) return false;
+    return one.claimedAt < claimedAt || (one.claimedAt === claimedAt && one.fireId < fireId);
+  });
 }
 
 /**
@@ -57,25 +85,33 @@ function endOf(accepted: Attempt, reports: readonly StoredTurnReport[], silentMs
  *
  * @param attempts the latest attempts at the alarm
  * @param reports reports of the fires of these attempts
- * @param fireId the fire in question, which is not an earlier one
+ * @param about.fireId the fire in question, which is not an earlier one
+ * @param about.others fires in delivery: a turn may begin at any moment
  */
 export function turnsOf(
   attempts: readonly Attempt[],
   reports: readonly StoredTurnReport[],
-  { fireId, now }: { fireId: string; now: number },
+  { fireId, now, others = [] }: { fireId: string; now: number; others?: readonly Occurrence[] },
 ): AlarmTurns {
+  // After the clock was set back, entries of a distant future would keep a turn running until then.
+  const isCredible = (instant: number) => instant <= now + LONGEST_TURN_MS;
   // A wake whose answer was lost was accepted where its turn is reported.
   const reported = new Set(reports.map((report) => report.fireId));
   const accepted = attempts.filter(
-    (attempt) => attempt.fireId !== fireId && (attempt.outcome === 'delivered' || reported.has(attempt.fireId)),
+    (attempt) =>
+      attempt.fireId !== fireId &&
+      isCredible(attempt.finishedAt) &&
+      (attempt.outcome === 'delivered' || reported.has(attempt.fireId)),
   );
   const firstMs = accepted.length === 1 ? UNREPORTED_FIRST_MS : 0;
   const silentMs = reports.length > 0 ? UNREPORTED_MS : firstMs;
-  let turns = NO_TURNS;
+  const [other] = others;
+  const delivered = other && { fireId: other.fireId, scheduledFor: other.scheduledFor, until: now + IN_DELIVERY_MS };
+  let turns: AlarmTurns = { ...NO_TURNS, running: delivered };
   for (const attempt of accepted) {
     const until = endOf(
       attempt,
-      reports.filter((report) => report.fireId === attempt.fireId),
+      reports.filter((report) => report.fireId === attempt.fireId && isCredible(report.recordedAt)),
       silentMs,
     );
     if (until <= now) turns = { ...turns, endedAt: Math.max(turns.endedAt, until) };
@@ -187,8 +223,18 @@ export function regardsEndOfTurn(alarm: Pick<Alarm, 'options'>): boolean {
   return overlap !== 'allow' || pause_on_failure;
 }
 
-/** A turn has ended: what waits for it is due, unless the series pauses because the turn failed. */
-export function afterTurn(state: AlarmState, { outcome, error }: TurnReport, now: number): AlarmState {
-  const paused = outcome === 'failed' ? pauseOnFailedTurn(state, error, now) : state;
-  return releaseWaiting(paused, now);
+/**
+ * A turn has ended: what waits for it is due, unless the series pauses because the turn failed. Of a report that was
+ * recorded before, the effect may be missing: the process may have stopped in between.
+ *
+ * @param recordedAt when it was recorded before; an alarm that was changed since keeps its status
+ */
+export function afterTurn(
+  state: AlarmState,
+  { outcome, error }: TurnReport,
+  now: number,
+  recordedAt = Number.POSITIVE_INFINITY,
+): AlarmState {
+  const pauses = outcome === 'failed' && state.alarm.updatedAt <= recordedAt;
+  return releaseWaiting(pauses ? pauseOnFailedTurn(state, error, now) : state, now);
 }

@@ -4,6 +4,7 @@ import { type FieldName, type FieldType, fieldOf, isOption, memberOf } from '../
 import { RawJson } from '../../wire/json.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { type AlarmState, type Attempt, isClaimed, type Occurrence, scheduledOccurrence, TURN_RUNS } from './alarm.ts';
+import { waitingBackfill } from './backfill.ts';
 import { type Calendars, isMissingCalendar, NO_CALENDARS } from './holidays.ts';
 import { optionsOf } from './options.ts';
 
@@ -55,6 +56,10 @@ const COMPUTED: Readonly<Record<string, Member['of']>> = {
   holidays_missing: ({ alarm }, calendars) => {
     const { holidays } = optionsOf(alarm);
     return holidays !== undefined && isMissingCalendar(holidays, calendars) ? true : null;
+  },
+  backfill_left: ({ alarm }) => {
+    const waits = waitingBackfill(alarm);
+    return waits ? { first: formatInstant(waits.first), last: formatInstant(waits.last) } : null;
   },
 };
 

@@ -11,7 +11,16 @@ import type { AbsenceReason } from '../../wire/alarm.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Attempt, Occurrence, Transition } from '../alarm/alarm.ts';
 import type { Calendars } from '../alarm/holidays.ts';
-import { type AlarmTurns, regardsTurns, releaseWaiting, TURNS_READ, turnsOf, verdictOf } from '../alarm/policies.ts';
+import {
+  type AlarmTurns,
+  inDelivery,
+  mayHaveTurn,
+  regardsTurns,
+  releaseWaiting,
+  TURNS_READ,
+  turnsOf,
+  verdictOf,
+} from '../alarm/policies.ts';
 import {
   deliveryEffect,
   type Failure,
@@ -77,6 +86,9 @@ const BATCH_DELAY_MS = 5;
 const BATCH_DELAY_FOR_CLAIM_MS = 10;
 /** Concurrent batches of outcomes to a store that needs a round trip for each. */
 const CONCURRENT_BATCHES = 2;
+/** Pages of the ledger in which running turns are searched behind skipped occurrences, and their size. */
+const LEDGER_PAGES = 20;
+const LEDGER_PAGE = 500;
 /** Longest time to store the outcomes of deliveries that a drain has aborted. */
 const STORE_AFTER_DRAIN_MS = 1000;
 
@@ -235,7 +247,7 @@ export class Dispatcher {
 
     let turns: AlarmTurns | undefined;
     if (regardsTurns(alarm, occurrence)) {
-      turns = await this.#turns(key, now);
+      turns = await this.#turns(key, { now, claimedAt: occurrence.claimedAt ?? now });
       if (!turns) return;
     }
     const verdict = verdictOf(alarm, occurrence, now, { turns, calendars });
@@ -265,22 +277,41 @@ export class Dispatcher {
     return attemptRecord(claim, { ...times, httpStatus: null, error, machineReadyMs: null, lateBecause });
   }
 
-  async #readTurns({ owner, alarmId, fireId }: ClaimKey, now: number): Promise<AlarmTurns> {
+  /** The latest attempts that may have begun turns, latest first. */
+  async #attemptsWithTurns(owner: string, alarmId: string): Promise<Attempt[]> {
     const { store } = this.#options;
-    const attempts = await store.attempts(owner, alarmId, { limit: TURNS_READ });
+    let limit = TURNS_READ;
+    let page = await store.attempts(owner, alarmId, { limit });
+    const found = page.filter(mayHaveTurn);
+    for (let pages = 0; pages < LEDGER_PAGES && page.length === limit && found.length < TURNS_READ; pages++) {
+      limit = LEDGER_PAGE;
+      page = await store.attempts(owner, alarmId, { limit, before: page.at(-1)! });
+      found.push(...page.filter(mayHaveTurn));
+    }
+    return found.slice(0, TURNS_READ);
+  }
+
+  /** @param at.claimedAt of this claim; `Infinity` when it has ended */
+  async #readTurns(key: ClaimKey, { now, claimedAt }: { now: number; claimedAt: number }): Promise<AlarmTurns> {
+    const { store } = this.#options;
+    const { owner, alarmId, fireId } = key;
+    // Before the ledger: what is delivered in between is in one of them.
+    const state = await store.get(owner, alarmId);
+    const others = inDelivery(state?.occurrences ?? [], { fireId, claimedAt });
+    const attempts = await this.#attemptsWithTurns(owner, alarmId);
     const fireIds = [...new Set(attempts.map((attempt) => attempt.fireId))];
     const reports = fireIds.length > 0 ? await store.turnReportsOf(owner, alarmId, fireIds) : [];
-    return turnsOf(attempts, reports, { fireId, now });
+    return turnsOf(attempts, reports, { fireId, now, others });
   }
 
   /** The turns of the alarm's earlier fires. Where they cannot be read, the occurrence is postponed. */
-  async #turns(key: ClaimKey, now: number): Promise<AlarmTurns | undefined> {
+  async #turns(key: ClaimKey, at: { now: number; claimedAt: number }): Promise<AlarmTurns | undefined> {
     try {
-      return await this.#readTurns(key, now);
+      return await this.#readTurns(key, at);
     } catch (error) {
       const reason = 'the turns of earlier fires could not be read';
       this.#options.log.warn({ err: error, fire_id: key.fireId }, `${reason}; the wake is postponed`);
-      const until = now + SHORTEST_DEFERRAL_MS;
+      const until = at.now + SHORTEST_DEFERRAL_MS;
       await this.#complete(key, null, (state) => settleDeferred(state, key.fireId, { until, dueAt: until, reason }));
       return undefined;
     }
@@ -294,7 +325,7 @@ export class Dispatcher {
     try {
       // The report may have arrived before the occurrence waited.
       const at = clock.now();
-      if ((await this.#readTurns(key, at)).running) return;
+      if ((await this.#readTurns(key, { now: at, claimedAt: Number.POSITIVE_INFINITY })).running) return;
       await store.update(key.owner, key.alarmId, (state) => releaseWaiting(state, at));
       this.notifyDue(at);
     } catch (error) {

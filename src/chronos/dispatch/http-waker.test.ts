@@ -112,6 +112,18 @@ describe('the request', () => {
     for (const name of ['model', 'tools', 'deliver']) assert.ok(!(name in plain), name);
   });
 
+  test('of a plain alarm has these bytes and no others', async (t) => {
+    const { waker, received } = await setUp(t, answer(202));
+    const plain = claimOf({ wake_message: 'water', label: 'plants' });
+    assert.equal(plain.alarm.options, null);
+    await waker.wake(plain);
+    const [set, due] = [NOW, NOW + 60_000].map((at) => new Date(at).toISOString());
+    assert.equal(
+      received[0]?.body,
+      `{"user_id":"ada","message":"water","alarm_id":"${ALARM_ID}","origin":"chronos","fire_id":"${ALARM_ID}@${NOW + 60_000}","scheduled_for":"${due}","attempt":1,"missed_count":0,"label":"plants","set_at":"${set}"}`,
+    );
+  });
+
   test('is signed with the wake token, over the exact bytes', async (t) => {
     const { waker, received } = await setUp(t, answer(202));
     await waker.wake(claimOf({ wake_message: message, payload }));

@@ -152,6 +152,10 @@ export function agentAdminRoutes(app: HttpApp, service: ChronosService, log: Log
       revokedAt: null,
     };
     await store.enrollKey(key);
+    log.info(
+      { owner: key.owner, did: didOf(label, key.publicKey), address: addressOf(c) },
+      'an operator enrolled a key',
+    );
     return sendOk(c, viewKey(key));
   });
 
@@ -203,6 +207,8 @@ export function agentAdminRoutes(app: HttpApp, service: ChronosService, log: Log
     const revoked = await store.revokeKeys(ownerOf(label), public_key?.toLowerCase(), clock.now());
     if (revoked.length === 0)
       throw new ReveilleError('not_found', `no key that can be revoked is enrolled for ${label}`);
+    const dids = revoked.map((key) => didOf(key.label, key.publicKey));
+    log.info({ owner: ownerOf(label), dids, address: addressOf(c) }, 'an operator revoked keys');
     return sendOk(c, { revoked: revoked.map(viewKey), count: revoked.length });
   });
 }

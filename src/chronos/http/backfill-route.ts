@@ -20,6 +20,7 @@ import { alarmIdOf, alarmNotFound } from './alarm-routes.ts';
 import { CHRONOS_ROUTES } from './routes.ts';
 import { type ChronosService, callerOf } from './service.ts';
 
+const DAY_MS = 24 * 3_600_000;
 /** Instants that are computed before other work of the process gets its turn. */
 const AT_ONCE = 100;
 /** Attempts of a page of the ledger. */
@@ -34,6 +35,8 @@ function invalid(message: string): ReveilleError {
 function checkPart({ from, to }: AlarmBackfill, now: number): void {
   const got = `(got ${formatInstant(from)} to ${formatInstant(to)})`;
   if (from >= to) throw invalid(`from must be before to ${got}`);
+  // On PostgreSQL an occurrence beside the schedule is never due at 0.
+  if (from <= 0) throw invalid(`from must be after ${formatInstant(0)} ${got}`);
   if (to > now) throw invalid(`to must not be in the future ${got}; it is now ${formatInstant(now)}`);
 }
 
@@ -42,6 +45,16 @@ function checkAlarm({ kind, status }: Alarm): void {
   if (status === 'active') return;
   const remedy = status === 'paused' ? '; resume it first' : '';
   throw new ReveilleError('conflict', `only an active series can be backfilled; this one is ${status}${remedy}`);
+}
+
+/** Deliveries that are no longer in the ledger could be repeated. */
+function checkLedger({ createdAt }: Alarm, { from, to }: AlarmBackfill, now: number, ledgerDays = 0): void {
+  const kept = now - ledgerDays * DAY_MS;
+  if (ledgerDays === 0 || from >= kept || to <= createdAt || createdAt >= kept) return;
+  const got = `(got ${formatInstant(from)} to ${formatInstant(to)})`;
+  throw invalid(
+    `from must not be before ${formatInstant(kept)} ${got}: what was delivered earlier is no longer recorded (CHRONOS_LEDGER_RETENTION_DAYS), and could fire again; a time before the alarm was set, ${formatInstant(createdAt)}, is possible too`,
+  );
 }
 
 /**
@@ -81,17 +94,25 @@ async function deliveredSince(store: AlarmStore, { owner, id }: Alarm, since: nu
   }
 }
 
-type Request = { owner: string; alarmId: string; part: AlarmBackfill; now: number; bounds: StoreLimits };
+type Request = {
+  owner: string;
+  alarmId: string;
+  part: AlarmBackfill;
+  now: number;
+  bounds: StoreLimits;
+  ledgerDays: number | undefined;
+};
 
 async function backfill(
   { store, calendars }: Pick<ChronosService, 'store' | 'calendars'>,
-  { owner, alarmId, part, now, bounds }: Request,
+  { owner, alarmId, part, now, bounds, ledgerDays }: Request,
 ): Promise<AlarmBackfilled> {
   for (let round = 1; round <= ROUNDS; round++) {
     // The alarm is read before its ledger: a fire in between changes the alarm, and the round is repeated.
     const before = await store.get(owner, alarmId);
     if (!before) throw alarmNotFound();
     checkAlarm(before.alarm);
+    checkLedger(before.alarm, part, now, ledgerDays);
     const passed = await passedIn(before, part, calendars);
     const delivered = await deliveredSince(store, before.alarm, part.from);
     const occurrences = passed.filter(({ fireId }) => !delivered.has(fireId));
@@ -126,7 +147,7 @@ async function backfill(
 }
 
 export function backfillRoute(app: HttpApp, service: ChronosService): void {
-  const { clock, limits, admission } = service;
+  const { clock, limits, admission, ledgerDays } = service;
   serve(app, CHRONOS_ROUTES.backfillAlarm, async (c: HttpContext) => {
     const { owner, trust } = await callerOf(service, c);
     admission?.enter('triggers', owner, trust);
@@ -134,7 +155,7 @@ export function backfillRoute(app: HttpApp, service: ChronosService): void {
     const now = clock.now();
     checkPart(part, now);
     const bounds = { ...(await admission?.storeLimits(trust)), maxActive: limits.maxActiveAlarms };
-    const answer = await backfill(service, { owner, alarmId: alarmIdOf(c), part, now, bounds });
+    const answer = await backfill(service, { owner, alarmId: alarmIdOf(c), part, now, bounds, ledgerDays });
     if (!part.dry_run) service.onDue(now);
     return sendOk(c, answer);
   });

@@ -20,6 +20,8 @@ export type ChronosService = {
   calendars?: Calendars;
   /** The hours that times in words leave open; all owners are one user. */
   hours?: () => Promise<WordHours>;
+  /** How long attempts are kept; 0 or absent: for ever. */
+  ledgerDays?: number;
   /** Limits on requests and storage of clients; without it there are none. */
   admission?: Admission;
   /** Called for every request that a limit refused. */

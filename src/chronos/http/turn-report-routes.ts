@@ -43,10 +43,15 @@ export async function recordReports(
   const recorded = await store.recordTurnReports({ ...fire, reports, recordedAt: clock.now() });
   if (!recorded) return undefined;
   const { fresh } = recorded;
-  const finished = fresh.has('turn_finished') ? reports.find(({ stage }) => stage === 'turn_finished') : undefined;
-  if (finished && regardsEndOfTurn(recorded)) {
+  const { owner, alarmId, fireId } = fire;
+  const isEnd = ({ stage }: TurnReport) => stage === 'turn_finished';
+  if (reports.some(isEnd) && regardsEndOfTurn(recorded)) {
     const now = clock.now();
-    const state = await store.update(fire.owner, fire.alarmId, (before) => afterTurn(before, finished, now));
+    // A repetition may follow a process that stopped before the update. The first report counts.
+    const known = fresh.has('turn_finished') ? [] : await store.turnReportsOf(owner, alarmId, [fireId]);
+    const first = known.find(isEnd);
+    const end = first ?? reports.find(isEnd)!;
+    const state = await store.update(owner, alarmId, (before) => afterTurn(before, end, now, first?.recordedAt));
     for (const { dueAt } of state?.occurrences ?? []) if (dueAt !== null && dueAt <= now) onDue(dueAt);
   }
   return fresh;

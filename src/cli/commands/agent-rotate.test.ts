@@ -196,7 +196,11 @@ describe('reveille agent rotate', () => {
     assert.equal(refused.status, 1);
     assert.match(refused.stderr, /gone has a key that is accepted; revoke it/);
     await house.run('agent', 'revoke', '--label', 'gone');
-    assert.equal(await house.run('agent', 'reown', 'gone', '--to', 'heir'), 'Moved 1 alarms of gone to heir\n');
+    assert.equal(await house.run('agent', 'reown', 'gone', '--to', 'heir'), 'Moved 1 alarm of gone to heir\n');
+    assert.match(
+      await house.run('agent', 'reown', 'gnoe', '--to', 'heir'),
+      /^No alarms of gnoe\n {2}"reveille agent orphans"/,
+    );
     assert.match(await house.run('agent', 'orphans'), /Every waiting alarm/);
     for (const flags of [[], ['--to', 'heir', '--public-key', key.publicKeyHex], ['--to', 'a b']])
       assert.equal((await house.attempt(['agent', 'reown', 'gone', ...flags])).status, 2);

@@ -23,7 +23,7 @@ import { runningHere } from '../doctor/computer.ts';
 import { fileFlag } from '../flags/flags.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { homeAt, loadOrMakeLabel, makeHome } from '../home/home.ts';
-import { table } from '../screens/columns.ts';
+import { counted, table } from '../screens/columns.ts';
 import { readerOf } from '../screens/reader.ts';
 import { facts, type Reader } from '../screens/render.ts';
 
@@ -168,7 +168,14 @@ export async function agentReown(context: CliContext, given: string, { to, publi
     throw new UsageError('a label must be 1 to 64 of A-Z a-z 0-9 . _ -, and not dots alone');
   if (publicKey !== undefined) return await agentEnroll(context, { label: given, publicKey });
   const moved = await adminClient(context).reownAlarms({ label: given, to: to! });
-  context.out.result(moved, [`Moved ${moved.moved} alarms of ${moved.label} to ${moved.to}`]);
+  const lines =
+    moved.moved === 0
+      ? [
+          `No alarms of ${moved.label}`,
+          '  "reveille agent orphans" lists the labels with alarms and without a usable key',
+        ]
+      : [`Moved ${counted(moved.moved, 'alarm')} of ${moved.label} to ${moved.to}`];
+  context.out.result(moved, lines);
 }
 
 /** Enrolls a key for a label: the given one, that of a key file, or this agent's own. With `--from`, all keys of a file. */

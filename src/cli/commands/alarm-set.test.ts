@@ -85,6 +85,7 @@ test('an impossible option is refused with the flag, the value and the remedy', 
     ['m', { rrule: 'RRULE:FREQ=OFTEN' }, /--rrule: FREQ must be one of/],
     ['m', { at: 'every day at 9:00' }, /--at must be one instant; write "every day at 9:00" after the message/],
     ['m', { at: '2036-02-30T00:00:00Z' }, /--at: .*no day 30|--at: .*not understood/],
+    ['m', { at: 'tomorrow 9am', zone: 'Mars/Base' }, /^--zone must be an IANA time zone such as Europe\/Berlin/],
     ['m', { in: '1m', zone: 'UTC' }, /--zone needs a time of day; omit it/],
     ['m', { in: 'every 2 hours' }, /--in: /],
     ['m', { cron: 'tomorrow 9am' }, /--cron must be a schedule/],
@@ -161,9 +162,19 @@ test('an edit of the expression alone keeps the zone of the alarm, in any zone o
   assert.deepEqual(changes({ zone: 'Asia/Tokyo' }), { timezone: 'Asia/Tokyo' });
 });
 
+test('an edit takes the time in words after the id', () => {
+  const changes = (words: string, flags: EditFlags = {}) => changesOf(flags, TYPED, words);
+  assert.deepEqual(changes('tomorrow 9am'), { fire_at: '2026-11-23T08:00:00.000Z' });
+  assert.deepEqual(changes('every day at 8:00'), { cron_expr: '0 8 * * *' });
+  const tokyo = { cron_expr: '0 8 * * *', timezone: 'Asia/Tokyo' };
+  assert.deepEqual(changes('every day at 8:00 Asia/Tokyo'), tokyo);
+  assert.deepEqual(changes('every day at 8:00', { zone: 'Asia/Tokyo' }), tokyo);
+  assert.throws(() => changes('tomorrow 9am', { in: '2h' }), /"tomorrow 9am" and --in both give a time/);
+});
+
 test('an edit with a series as its instant is refused with the accepted forms', () => {
   assert.throws(() => changesOf({ at: 'every monday at 9' }, TYPED), {
-    message: '--at must be one instant; for a series use --cron "every monday at 9"',
+    message: '--at must be one instant; write "every monday at 9" after the id, or give --cron',
   });
   assert.equal(changesOf({ cron: 'every monday at 9' }, TYPED).cron_expr, '0 9 * * 1');
 });

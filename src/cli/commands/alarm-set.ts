@@ -4,7 +4,7 @@ import { compileRule, compileSchedule } from '../../chronos/alarm/schedule.ts';
 import type { AlarmCreateBody, AlarmPatchBody } from '../../chronos/client.ts';
 import { parseDuration } from '../../kit/clock/duration.ts';
 import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
-import { machineZone, zoneOf } from '../../kit/clock/zone.ts';
+import { isZone, machineZone } from '../../kit/clock/zone.ts';
 import { readPhrase } from '../../kit/phrase/phrase.ts';
 import { PhraseError, type PhraseHours, type Reading } from '../../kit/phrase/reading.ts';
 import { repetitionText } from '../../kit/phrase/reading-text.ts';
@@ -15,6 +15,7 @@ import { fieldOf, memberOf, OWNER_FIELDS, SERIES_FIELDS, type SeriesField } from
 import { ReveilleError } from '../../wire/errors.ts';
 import type { RawJson } from '../../wire/json.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
+import { checkTools } from '../access/agent-tools.ts';
 import { checkChannels } from '../access/channels.ts';
 import { alarmClient } from '../access/chronos.ts';
 import { hoursOfUser } from '../access/user-hours.ts';
@@ -83,7 +84,10 @@ const zoneNotKnown = () =>
 
 /** The meaning of a time in the reader's zone. @throws UsageError naming the source of the text */
 function readingOf(name: string, text: string, { zone }: Pick<SetFlags, 'zone'>, typed: Typed): Reading {
-  if (zone !== undefined) zoneOf(zone);
+  if (zone !== undefined && !isZone(zone))
+    throw new UsageError(
+      `--zone must be an IANA time zone such as Europe/Berlin, or UTC (got ${JSON.stringify(zone)})`,
+    );
   try {
     return readPhrase(text, { now: typed.now, zone: zone ?? typed.zone, hours: typed.hours });
   } catch (thrown) {
@@ -135,7 +139,7 @@ export function whenOf(flags: WhenFlags, typed: Typed, words?: string, command: 
     if (reading.kind === 'series')
       throw new UsageError(
         command === 'edit'
-          ? `--at must be one instant; for a series use --cron ${JSON.stringify(flags.at)}`
+          ? `--at must be one instant; write ${JSON.stringify(flags.at)} after the id, or give --cron`
           : `--at must be one instant; write ${JSON.stringify(flags.at)} after the message, or give --cron`,
       );
     return whenRead(reading);
@@ -261,9 +265,11 @@ for (const name of OWNER_FIELDS) {
   // A bound is a number of seconds; the flag takes a duration.
   if (type === 'seconds') SAID_BY.set(`${name} must`, `${flagOf(name)}, in seconds, must`);
 }
+/** Fields whose flag has their name, which is a word: it is the field at the beginning of an error only. */
+const WORDS = OWNER_FIELDS.filter((name) => fieldOf(name).flag?.name === name);
 /** Quoted text is the given value and is not changed. Of two names that begin alike, the longer one counts. */
 const NAMES = [...SAID_BY.keys()].sort((one, other) => other.length - one.length);
-const NAMED = new RegExp(`"(?:[^"\\\\]|\\\\.)*"|\\b(?:${NAMES.join('|')})\\b`, 'g');
+const NAMED = new RegExp(`"(?:[^"\\\\]|\\\\.)*"|\\b(?:${NAMES.join('|')})\\b|^(?:${WORDS.join('|')})(?= )`, 'g');
 
 /** Runs `work` and rewords its errors with the names of the flags. */
 export async function inFlags<T>(work: Promise<T>): Promise<T> {
@@ -272,7 +278,10 @@ export async function inFlags<T>(work: Promise<T>): Promise<T> {
   } catch (error) {
     if (!(error instanceof ReveilleError) || (error.code !== 'invalid_request' && error.code !== 'conflict'))
       throw error;
-    const message = error.message.replace(NAMED, (name) => SAID_BY.get(name) ?? name);
+    const message = error.message.replace(
+      NAMED,
+      (name) => SAID_BY.get(name) ?? (name.startsWith('"') ? name : `--${name}`),
+    );
     throw new ReveilleError(error.code, message, { cause: error, retryable: error.retryable, status: error.status });
   }
 }
@@ -287,6 +296,7 @@ export async function alarmSet(
   const given = isWhen ? ([undefined, message] as const) : ([message, words] as const);
   const { alarm, readIn, assumed } = alarmOf(given[0], flags, await typedWhere(context), given[1]);
   await checkChannels(context, alarm.deliver);
+  await checkTools(context, alarm.tools);
   const created = await inFlags(alarmClient(context, personOf(context, flags)).createAlarm(alarm));
   const rings = ringsOf(
     created,
@@ -353,13 +363,13 @@ function clearedOf({ clear }: EditFlags): AlarmPatchBody {
  *
  * @throws UsageError without a change, for a wrong one, or when a field is set and cleared
  */
-export function changesOf(flags: EditFlags, typed: Typed): AlarmPatchBody {
+export function changesOf(flags: EditFlags, typed: Typed, words?: string): AlarmPatchBody {
   const cleared = clearedOf(flags);
   const hasMessage = flags.message !== undefined || flags.messageFile !== undefined;
-  const { readIn: _, assumed: __, timezone, ...when } = whenOf(flags, typed, undefined, 'edit');
+  const { readIn: _, assumed: __, timezone, ...when } = whenOf(flags, typed, words, 'edit');
   // Omitted fields stay: a new expression keeps the zone of the alarm.
   const isZoneNamed =
-    flags.zone !== undefined || (timezone !== undefined && (flags.cron ?? flags.rrule)?.endsWith(timezone));
+    flags.zone !== undefined || (timezone !== undefined && (words ?? flags.cron ?? flags.rrule)?.endsWith(timezone));
   const set: AlarmPatchBody = {
     ...when,
     timezone: isZoneNamed ? timezone : undefined,
@@ -373,15 +383,26 @@ export function changesOf(flags: EditFlags, typed: Typed): AlarmPatchBody {
   if (both !== undefined) throw new UsageError(`${both[0]} is set and cleared at the same time; omit one`);
   if (given.length === 0 && Object.keys(cleared).length === 0)
     throw new UsageError(
-      'no change is given; name a flag, such as --label "stand-up"; see: reveille alarm edit --help',
+      'no change is given; write a time after the id, or name a flag, such as --label "stand-up"; see: reveille alarm edit --help',
     );
   return { ...Object.fromEntries(given), ...cleared };
 }
 
-export async function alarmEdit(context: CliContext, flags: EditFlags, given: string): Promise<void> {
-  const changes = changesOf(flags, await typedWhere(context));
+export async function alarmEdit(
+  context: CliContext,
+  flags: EditFlags,
+  given: string,
+  words: string | undefined,
+): Promise<void> {
+  const typed = await typedWhere(context);
+  const changes = changesOf(flags, typed, words);
+  const { assumed } = whenOf(flags, typed, words, 'edit');
   await checkChannels(context, changes.deliver);
+  await checkTools(context, changes.tools);
   const client = alarmClient(context, personOf(context, flags));
   const alarm = await inFlags(client.patchAlarm(await findAlarmId(client, given), changes));
-  context.out.result(alarm, ['Changed', ...renderAlarm(alarm, readerOf(context))]);
+  context.out.result(alarm, [
+    assumed === undefined ? 'Changed' : `Changed, ${assumed}`,
+    ...renderAlarm(alarm, readerOf(context)),
+  ]);
 }

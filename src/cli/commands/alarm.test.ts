@@ -49,6 +49,27 @@ describe('reveille alarm set', () => {
     assert.match(said, /^ {2}read in Europe\/Berlin, at 09:00, because no time was given$/m);
   });
 
+  test('names the flag in an error of chronosd', async () => {
+    for (const [flag, value, said] of [
+      ['--overlap', 'queue', '--overlap must be one of allow, skip'],
+      ['--holidays', 'none', '--holidays must name an installed calendar'],
+      ['--catch-up', 'some', '--catch-up must be one of latest'],
+    ] as const) {
+      const words = ['alarm', 'set', 'x', 'every day at 9:00', flag, value];
+      const { status, stderr } = await reveille(house.home.path, words);
+      assert.equal(status, 1);
+      assert.ok(stderr.startsWith(`error: ${said}`), stderr);
+    }
+  });
+
+  test('changes the time by words after the id, and says what they left open', async () => {
+    const id = await set('x', 'every monday at 10:00', '--zone', 'Europe/Berlin');
+    const said = await house.run('alarm', 'edit', id, 'every friday');
+    assert.match(said, /^Changed, at 09:00, because no time was given\n/);
+    const { cron_expr, timezone } = await house.client.getAlarm(id);
+    assert.deepEqual([cron_expr, timezone], ['0 9 * * 5', 'Europe/Berlin']);
+  });
+
   test('takes rules of RFC 5545, which an edit replaces', async () => {
     const rule = 'RRULE:FREQ=MONTHLY;BYDAY=-1FR;BYHOUR=17;BYMINUTE=0;BYSECOND=0';
     const id = await set('x', '--rrule', rule, '--zone', 'Europe/Berlin', '--label', 'month');

@@ -15,7 +15,7 @@ const rangeOf = ({ days, from, to }: CalendarSummary) =>
   days === 0 ? 'no days' : `${counted(days, 'day')}, ${from} to ${to}`;
 
 export async function calendarAdd(context: CliContext, name: string, file: string): Promise<void> {
-  const text = fileFlag('<file>', file);
+  const text = fileFlag('the file', file);
   let summary: CalendarSummary;
   try {
     summary = addCalendar(calendarsFolderOf(context), name, text);

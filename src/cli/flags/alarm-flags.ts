@@ -50,9 +50,12 @@ const PLACEHOLDERS: Partial<Record<FieldType, string>> = {
   count: ' <n>',
 };
 
+/** Placeholders that say more than the type. */
+const NAMED: Partial<Record<OwnerField, string>> = { holidays: ' <name>', model: ' <name>' };
+
 /** Options of commander for some fields: the flag with its placeholder, and its help. */
 export const fieldOptions = (names: readonly FlaggedField[]): [flags: string, help: string][] =>
   names.map((name) => {
     const { type, flag } = fieldOf(name);
-    return [`${flagOf(name)}${PLACEHOLDERS[type] ?? ''}`, flag?.help ?? ''];
+    return [`${flagOf(name)}${NAMED[name] ?? PLACEHOLDERS[type] ?? ''}`, flag?.help ?? ''];
   });

@@ -104,7 +104,20 @@ test('a rule has words where it is simple, and a missing calendar is named', () 
   const lines = renderAlarm({ ...rule, holidays: 'office', holidays_missing: true }, look).join('\n');
   assert.match(lines, /schedule +every 2 weeks on Monday at 10:00, in UTC/);
   assert.match(lines, /calendar +office is missing: it fires on all days/);
-  assert.match(renderAlarms([rule], everything, look).join('\n'), /every 2 weeks on Monday at 10:00/);
+  const list = renderAlarms([rule], everything, look).join('\n');
+  assert.match(list, /every 2 weeks on Monday at 10:00, in UTC$/m);
+  assert.doesNotMatch(list, /FREQ/, 'the words are enough');
+});
+
+test('the fires of a backfill that still wait are shown', () => {
+  const left = { first: '2026-06-01T07:00:00.000Z', last: '2026-06-05T07:00:00.000Z' };
+  const rowOf = (backfill_left: AlarmView['backfill_left']) =>
+    renderAlarm({ ...series, ...(backfill_left && { backfill_left }) }, { ...look, width: 200 }).find((line) =>
+      line.includes('backfill'),
+    );
+  assert.match(rowOf(left)!, /fires for Mon 1 Jun 09:00 to Fri 5 Jun 09:00, one after another$/);
+  assert.match(rowOf({ ...left, last: left.first })!, /fires now for Mon 1 Jun 09:00$/);
+  assert.equal(rowOf(undefined), undefined);
 });
 
 test('a schedule without a description is shown as its expression, and completely below when it is long', () => {

@@ -171,7 +171,7 @@ export function renderAlarms(alarms: readonly AlarmView[], { left, history }: Be
     const below = (text: string) => fit(`${' '.repeat(ID_PREFIX + 2)}${text}`, look.width);
     return [
       line,
-      ...(isCut ? [look.paint('dim', below(schedule(alarm, look)))] : []),
+      ...(isCut ? [look.paint('dim', below(schedule(alarm, look, 'words')))] : []),
       ...(held === undefined ? [] : [look.paint('dim', below(held))]),
       ...(wrong === undefined ? [] : [look.paint(alarm.status === 'failed' ? 'red' : 'yellow', below(wrong))]),
     ];
@@ -184,13 +184,15 @@ export function renderAlarms(alarms: readonly AlarmView[], { left, history }: Be
   return [heading!, ...body, '', look.paint('dim', foot)];
 }
 
-function schedule(alarm: AlarmView, look: Reader): string {
+/** @param detail with `words`, a rule that has words is shown without its lines */
+function schedule(alarm: AlarmView, look: Reader, detail: 'words' | 'all' = 'all'): string {
   if (alarm.kind === 'once')
     return alarm.fire_at === undefined ? 'once' : `once, at ${localTime(instant(alarm.fire_at), look)}`;
   const expression = oneLine(alarm.rrule ?? alarm.cron_expr ?? '');
   const words = alarm.rrule === undefined ? seriesText(expression) : recurrenceText(alarm.rrule);
   const zone = usesWallClock(expression) ? `, in ${oneLine(alarm.timezone ?? 'UTC')}` : '';
-  return words === undefined ? `${expression}${zone}` : `${words}${zone} (${expression})`;
+  if (words === undefined) return `${expression}${zone}`;
+  return detail === 'words' && alarm.rrule !== undefined ? `${words}${zone}` : `${words}${zone} (${expression})`;
 }
 
 /** Cells of the schedule in a list; a longer schedule is repeated whole below its alarm. */
@@ -245,6 +247,12 @@ function timesFired(alarm: AlarmView, look: Reader): string | undefined {
     : `${times}${limit}, the last ${instantText(alarm.last_fired_at, look)}`;
 }
 
+function backfillText({ backfill_left: left }: AlarmView, look: Reader): string | undefined {
+  if (left === undefined) return undefined;
+  const [first, last] = [instant(left.first), instant(left.last)].map((at) => calendarTime(at, look));
+  return left.first === left.last ? `fires now for ${first}` : `fires for ${first} to ${last}, one after another`;
+}
+
 /** A block of text, indented. */
 function block(title: string, text: string, look: Reader): string[] {
   const lines = printable(text)
@@ -263,6 +271,7 @@ export function renderAlarm(alarm: AlarmView, look: Reader): string[] {
       ['waits', heldBack(alarm)],
       ['schedule', schedule(alarm, look)],
       ['calendar', alarm.holidays_missing && `${oneLine(alarm.holidays!)} is missing: it fires on all days`],
+      ['backfill', backfillText(alarm, look)],
       ...[...FIRST_ROWS, ...LAST_ROWS].map((name) => fieldRow(alarm, name, look)),
       ['set', instantText(alarm.created_at, look)],
       ['set by', alarm.set_by === undefined ? undefined : `${oneLine(alarm.set_by.name)}, a person`],

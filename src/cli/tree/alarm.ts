@@ -138,14 +138,15 @@ export function addAlarm(program: Command): void {
     run: async (context, flags, [id]) => (await import('../commands/alarm.ts')).alarmShow(context, flags, id!),
   });
   addCommand<EditFlags>(alarm, {
-    usage: 'edit <id>',
-    summary: 'change fields of an alarm',
+    usage: 'edit <id> [when]',
+    summary: 'change the time or other fields of an alarm',
     examples: [
-      'reveille alarm edit 019ed2b4-7c11 --in 2h --label "the build"',
+      'reveille alarm edit 019ed2b4-7c11 "in 2 hours" --label "the build"',
       'reveille alarm edit stand-up --clear zone,until',
     ],
     options: editOptions,
-    run: async (context, flags, [id]) => (await import('../commands/alarm-set.ts')).alarmEdit(context, flags, id!),
+    run: async (context, flags, [id, when]) =>
+      (await import('../commands/alarm-set.ts')).alarmEdit(context, flags, id!, when),
   });
   for (const [action, summary] of Object.entries(ACTIONS) as [AlarmAction, string][]) {
     addCommand(alarm, {

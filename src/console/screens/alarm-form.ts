@@ -1,5 +1,6 @@
 /** Creates and edits an alarm. Times are typed in plain language; the page shows how they were read. */
 import { html, raw } from 'hono/html';
+import { refusedTools } from '../../agents/neo/client.ts';
 import type { AlarmCreateBody, AlarmPatchBody } from '../../chronos/client.ts';
 import { parseDuration } from '../../kit/clock/duration.ts';
 import { calendarTime } from '../../kit/clock/local-time.ts';
@@ -254,10 +255,33 @@ function membersOf(draft: Draft, { here }: TypedRequest): Members {
   return Object.fromEntries(members) as Members;
 }
 
+/** @throws ReveilleError `invalid_request` with the user's channels, when one of the names is not among them */
+function checkChannels({ backend }: TypedRequest, names: readonly string[] | null | undefined): void {
+  if (!names || 'missing' in backend.notices) return;
+  const known = backend.notices.there.list().map(({ name }) => name);
+  const wrong = names.find((name) => !known.includes(name));
+  if (wrong === undefined) return;
+  const choice =
+    known.length === 0 ? 'you have none; add one with: reveille notify add' : `you have ${known.join(', ')}`;
+  throw new ReveilleError('invalid_request', `deliver must name channels of yours (got "${wrong}"; ${choice})`);
+}
+
+/** @throws ReveilleError `invalid_request` for channels that the user, or tools that the agent does not have */
+async function checkNames(
+  context: TypedRequest,
+  { deliver, tools }: Pick<AlarmPatchBody, 'deliver' | 'tools'>,
+): Promise<void> {
+  checkChannels(context, deliver);
+  const { agent } = context.backend;
+  const refusal = 'there' in agent ? await refusedTools(agent.there, tools, context.clock) : undefined;
+  if (refusal !== undefined) throw new ReveilleError('invalid_request', refusal);
+}
+
 /** Titles by the names in chronosd's errors. A name of one word counts only at the beginning, where it is a field. */
-const TITLES = new Map<string, string>(
-  FORM_FIELDS.filter((name) => fieldOf(name).type !== 'switch').map((name) => [name, titleOf(name)]),
-);
+const TITLES = new Map<string, string>([
+  ...FORM_FIELDS.filter((name) => fieldOf(name).type !== 'switch').map((name) => [name, titleOf(name)] as const),
+  ...(['cron_expr', 'rrule'] as const).map((name) => [name, 'When'] as const),
+]);
 const NAMED = /"(?:[^"\\]|\\.)*"|^\w+|\b[a-z]+(?:_[a-z]+)+\b/g;
 const withTitles = (message: string) => message.replace(NAMED, (name) => TITLES.get(name) ?? name);
 
@@ -294,6 +318,7 @@ export async function setAlarm(request: RequestContext): Promise<Page | Redirect
       ...{ kind, ...scheduleOf(reading), ...membersOf(draft, context) },
       idempotency_key: `console-${key}`.slice(0, 100),
     };
+    await checkNames(context, alarm);
     const alarms = there(context.backend.alarms);
     const { id } = await alarms.createAlarm(alarm);
     const zone = reading.kind === 'delay' ? context.here.zone : reading.zone;
@@ -372,6 +397,7 @@ export async function editAlarm(request: RequestContext): Promise<Page | Redirec
       context.session.messages.success('Nothing changed.');
       return { to: `alarms/${id}` };
     }
+    await checkNames(context, changes);
     await alarms.patchAlarm(id, changes);
     context.session.messages.success(`Changed: ${Object.keys(changes).join(', ')}.`, async () => {
       await alarms.patchAlarm(id, back);

@@ -7,15 +7,16 @@ import type { AlarmView } from '../../wire/alarm.ts';
 import { type FieldsWith, fieldOf, OWNER_FIELDS, ordered } from '../../wire/alarm-fields.ts';
 import { type Fire, type FireState, firesOf, plainError } from '../../wire/fire.ts';
 import {
+  backfillText,
   fireTime,
   hasTrouble,
   instantOf,
   nameOf,
   rhythmOf,
   scheduleText,
-  seconds,
   stateMark,
   trouble,
+  valueText,
 } from '../alarm-text.ts';
 import { csrfField } from '../page.ts';
 import { type RequestContext, there, withQuery } from '../request-context.ts';
@@ -55,16 +56,12 @@ const FACTS: readonly Fact[] = [
   'max_failures',
 ];
 
-/** A value as text; a list of names separated by commas. */
-const namesText = (value: unknown): string => (Array.isArray(value) ? value.join(', ') || 'none' : String(value));
-
 function fieldFact(alarm: AlarmView, name: Fact, here: LocalContext): Html {
-  const { type, absent, fact: [title, text] = ['', ''] } = fieldOf(name);
+  const { type, fact: [title, text] = ['', ''] } = fieldOf(name);
   const value = alarm[name];
-  if (value === undefined || value === absent) return NOTHING;
-  if (type === 'instant') return fact(title, time(value as string, here));
-  const written = type === 'seconds' ? seconds(value as number)! : namesText(value);
-  return fact(title, shown(text.replace('{}', () => written)));
+  if (type === 'instant' && value !== undefined) return fact(title, time(value as string, here));
+  const written = valueText(alarm, name);
+  return written === undefined ? NOTHING : fact(title, shown(text.replace('{}', () => written)));
 }
 
 function facts(alarm: AlarmView, { backend, here }: RequestContext): Html {
@@ -82,11 +79,16 @@ function facts(alarm: AlarmView, { backend, here }: RequestContext): Html {
         });
   const then = fires.length === 0 ? NOTHING : html`, then ${fires.map((at) => calendarTime(at, here)).join(', ')}`;
   const fired =
-    alarm.fire_count === 0 ? undefined : `${alarm.fire_count}${max_fires === undefined ? '' : ` of ${max_fires}`}`;
+    max_fires !== undefined
+      ? `${alarm.fire_count} of ${max_fires}`
+      : alarm.fire_count > 0
+        ? String(alarm.fire_count)
+        : undefined;
   return html`<dl class="facts">
 ${fact('Next fire', html`${fireTime(alarm, here)}${then}`)}
 ${fact('Schedule', html`${scheduleText(alarm, here)}${written !== undefined && usesWallClock(written) ? html` <code class="dim">${shown(written)}</code> <span class="dim">${shown(timezone)}</span>` : NOTHING}`)}
 ${fact('Calendar', alarm.holidays_missing ? html`<span class="trouble">${shown(alarm.holidays!)} is missing: fires on all days</span>` : undefined)}
+${fact('Backfill', backfillText(alarm, here))}
 ${fact('Created by', alarm.set_by ? shown(alarm.set_by.name) : 'the agent')}
 ${fact('Created', time(alarm.created_at, here))}
 ${fact('Fired', fired)}

@@ -5,7 +5,7 @@ import { calendarTime } from '../../kit/clock/local-time.ts';
 import { dayAt, wallReading } from '../../kit/clock/wall-clock.ts';
 import { type AlarmView, LIST_LIMIT_MAX } from '../../wire/alarm.ts';
 import type { Budget } from '../../wire/budget.ts';
-import { nameOf, scheduleText } from '../alarm-text.ts';
+import { backfillText, nameOf, rareTexts, scheduleText } from '../alarm-text.ts';
 import {
   addConflict,
   type Cell,
@@ -17,7 +17,7 @@ import {
 } from '../forecast.ts';
 import { empty, missing, type Page, pageHead } from '../page.ts';
 import type { RequestContext } from '../request-context.ts';
-import { brief, type Html, NOTHING } from '../shown.ts';
+import { brief, type Html, NOTHING, shown } from '../shown.ts';
 import { absolute, type LocalContext, relative, zoneText } from '../times.ts';
 
 const DAY_MS = 86_400_000;
@@ -162,6 +162,19 @@ function conflictLines({ count, conflicts }: AlarmDay, here: LocalContext): Html
   });
 }
 
+/** What the fires do besides the message, and what a reader may not expect of them. */
+function asides({ alarm }: AlarmDay, here: LocalContext): Html[] {
+  const rare = rareTexts(alarm);
+  const backfill = backfillText(alarm, here);
+  return [
+    rare.length === 0 ? NOTHING : html`<p class="aside">${shown(rare.join(' · '))}</p>`,
+    backfill === undefined ? NOTHING : html`<p class="aside">backfill ${backfill}</p>`,
+    alarm.holidays_missing
+      ? html`<p class="trouble">The calendar ${shown(alarm.holidays!)} is missing: fires on all days</p>`
+      : NOTHING,
+  ];
+}
+
 /** The message first, then repetition, time and distance, each in a column of its own. */
 function dayRow(one: AlarmDay, day: number, here: LocalContext): Html {
   const { alarm, first, last, count } = one;
@@ -174,7 +187,7 @@ function dayRow(one: AlarmDay, day: number, here: LocalContext): Html {
   const message =
     alarm.label === '' ? NOTHING : html` <span class="dim" dir="auto">${brief(alarm.wake_message, 160)}</span>`;
   const exact = new Date(first).toISOString();
-  return html`<li id="upcoming-${day}-${alarm.id}" data-row><div class="what"><a href="alarms/${alarm.id}" data-open dir="auto">${nameOf(alarm)}</a>${message}</div><span class="times">${times}</span><time class="clock" datetime="${exact}">${clockOf(first, here)}</time>${relative(first, here)}${conflictLines(one, here)}</li>`;
+  return html`<li id="upcoming-${day}-${alarm.id}" data-row><div class="what"><a href="alarms/${alarm.id}" data-open dir="auto">${nameOf(alarm)}</a>${message}</div><span class="times">${times}</span><time class="clock" datetime="${exact}">${clockOf(first, here)}</time>${relative(first, here)}${asides(one, here)}${conflictLines(one, here)}</li>`;
 }
 
 const counted = (count: number, what: string) => `${count} ${what}${count === 1 ? '' : 's'}`;

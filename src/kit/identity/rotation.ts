@@ -3,6 +3,8 @@
  * chronosd learns of it, and takes the file's place once chronosd accepts it. So one of the two files has the accepted
  * key at any moment, also after a crash.
  */
+import { rmSync } from 'node:fs';
+import { ReveilleError } from '../../wire/errors.ts';
 import { type AgentIdentity, agentIdentity } from './agent.ts';
 import { type AgentKey, generateKey, loadKeyFile, readKeyFile, writeKeyFile } from './keys.ts';
 import { movePrivateFile } from './private-file.ts';
@@ -66,10 +68,11 @@ export function fileIdentity(label: string, keyFile: string, key: AgentKey = rea
 }
 
 /**
- * Replaces the key of a file. A rotation that was interrupted is continued with its new key.
+ * Replaces the key of a file. A rotation that was interrupted is continued with its new key, or with another one if that
+ * was revoked since.
  *
  * @param carryOut has chronosd replace the old key by the new one; it may be called again for a rotation that was
- *   carried out before
+ *   carried out before. It throws `conflict` when the new key can never be used
  * @throws ReveilleError `unavailable` while another process rotates the key; as `readKeyFile`; as `carryOut`, after
  *   which both keys are still stored
  */
@@ -81,12 +84,25 @@ export async function rotateKeyFile<T>(
   const release = await lockRotation(keyFile);
   try {
     const from = agentIdentity(label, readKeyFile(keyFile));
+    const replaceBy = async (key: AgentKey): Promise<T> => {
+      const done = await carryOut(from, agentIdentity(label, key));
+      adopt(keyFile, key.publicKeyHex);
+      return done;
+    };
+    const begin = async (): Promise<T> => {
+      const key = generateKey();
+      writeKeyFile(nextKeyFile(keyFile), key);
+      return await replaceBy(key);
+    };
     const waiting = loadKeyFile(nextKeyFile(keyFile));
-    const key = waiting ?? generateKey();
-    if (!waiting) writeKeyFile(nextKeyFile(keyFile), key);
-    const done = await carryOut(from, agentIdentity(label, key));
-    adopt(keyFile, key.publicKeyHex);
-    return done;
+    if (!waiting) return await begin();
+    try {
+      return await replaceBy(waiting);
+    } catch (thrown) {
+      if (!(thrown instanceof ReveilleError && thrown.code === 'conflict')) throw thrown;
+      rmSync(nextKeyFile(keyFile));
+      return await begin();
+    }
   } finally {
     release();
   }

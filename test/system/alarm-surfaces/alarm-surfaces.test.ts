@@ -30,7 +30,10 @@ const ROWS: readonly Row[] = [
   { field: 'overlap', value: 'buffer_one', typed: 'buffer_one', base: MONDAYS },
   { field: 'pause_on_failure', value: true, base: MONDAYS },
   { field: 'model', value: 'a-small-model', typed: 'a-small-model', base: MONDAYS },
-  { field: 'tools', value: ['alarm_set', 'fetch'], typed: 'alarm_set, fetch', base: MONDAYS },
+  {
+    ...{ field: 'tools', value: ['chronos__alarm_set', 'fetch__fetch'], typed: 'chronos__alarm_set, fetch__fetch' },
+    base: MONDAYS,
+  },
   { field: 'deliver', value: ['phone', 'desktop'], typed: 'phone, desktop', base: MONDAYS },
 ];
 

@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { type AlarmState, isClaimed, type Occurrence, scheduledOccurrence } from '../../../src/chronos/alarm/alarm.ts';
+import { addBackfill, isBackfill, occurrencesBetween } from '../../../src/chronos/alarm/backfill.ts';
 import {
   cancelAlarm,
   pauseAlarm,
@@ -13,13 +14,17 @@ import {
   resumeAlarm,
   triggerAlarm,
 } from '../../../src/chronos/alarm/lifecycle.ts';
+import { optionsOf } from '../../../src/chronos/alarm/options.ts';
+import { afterTurn } from '../../../src/chronos/alarm/policies.ts';
 import { catchUp } from '../../../src/chronos/alarm/series.ts';
 import {
+  settleDeferred,
   settleDelivered,
   settleFailed,
   settleInterrupted,
   settleMissed,
   settleReplaced,
+  settleSkipped,
 } from '../../../src/chronos/alarm/settlement.ts';
 import { type Body, claim, edit, NOW, release, setAlarm } from '../../../src/chronos/alarm/testing/alarm-state.ts';
 import { checkTransition } from '../../../src/chronos/store/difference.ts';
@@ -34,6 +39,8 @@ const creations: readonly Body[] = [
   { kind: 'cron', cron_expr: '*/5 * * * *', max_failures: 3 },
   { kind: 'cron', cron_expr: '@every 45s', max_fires: 4 },
   { kind: 'cron', cron_expr: '*/2 * * * *', jitter_seconds: 3600, ends_at: later(40 * MINUTE) },
+  { kind: 'cron', cron_expr: '*/2 * * * *', overlap: 'buffer_all', pause_on_failure: true, max_failures: 2 },
+  { kind: 'cron', cron_expr: '*/2 * * * *', overlap: 'skip', pause_on_failure: true, max_fires: 5 },
 ];
 
 const edits: readonly Body[] = [
@@ -48,13 +55,19 @@ const edits: readonly Body[] = [
   { max_fires: 3 },
   { max_fires: null, ends_at: null },
   { ends_at: later(30 * MINUTE) },
+  { overlap: 'buffer_one' },
+  { overlap: null, pause_on_failure: false },
 ];
 
 type Step =
   | { do: 'pass'; ms: number }
-  | { do: 'pause' | 'resume' | 'cancel' | 'trigger' | 'redrive' | 'claim' | 'vanish' }
+  | { do: 'pause' | 'resume' | 'cancel' | 'trigger' | 'redrive' | 'claim' | 'vanish' | 'backfill' }
   | { do: 'edit'; body: Body }
-  | { do: 'settle'; outcome: 'delivered' | 'refused' | 'gone' | 'missed' };
+  | { do: 'settle'; outcome: Outcome }
+  | { do: 'turn'; outcome: 'ok' | 'failed' };
+
+const OUTCOMES = ['delivered', 'delivered', 'refused', 'gone', 'missed', 'skipped', 'waits'] as const;
+type Outcome = (typeof OUTCOMES)[number];
 
 const steps: fc.Arbitrary<Step> = fc.oneof(
   {
@@ -66,7 +79,7 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
     weight: 6,
     arbitrary: fc.record({
       do: fc.constant('settle' as const),
-      outcome: fc.constantFrom('delivered' as const, 'refused' as const, 'gone' as const, 'missed' as const),
+      outcome: fc.constantFrom(...OUTCOMES),
     }),
   },
   {
@@ -81,9 +94,27 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
       ),
     }),
   },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant('turn' as const),
+      outcome: fc.constantFrom('ok' as const, 'failed' as const),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('backfill' as const) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('cancel' as const, 'vanish' as const) }) },
   { weight: 3, arbitrary: fc.record({ do: fc.constant('edit' as const), body: fc.constantFrom(...edits) }) },
 );
+
+const REPORT = {
+  stage: 'turn_finished',
+  at: NOW,
+  error: null,
+  retryAt: null,
+  reply: null,
+  turnId: null,
+  conversationId: null,
+} as const;
 
 /** One alarm, its clock, and an observer's record of it. */
 /** How long after its last sign of life a process counts as gone. */
@@ -148,6 +179,14 @@ class Walk {
       case 'edit':
         this.#apply(step.do, state, (given) => edit(given, step.body, now));
         break;
+      case 'turn':
+        this.#apply(`turn ${step.outcome}`, state, (given) =>
+          afterTurn(given, { ...REPORT, outcome: step.outcome }, now),
+        );
+        break;
+      case 'backfill':
+        this.#backfill();
+        break;
       case 'claim':
         this.#claim();
         break;
@@ -158,6 +197,16 @@ class Walk {
         this.#settle(step.outcome);
         break;
     }
+  }
+
+  /** As the route does it: what the schedule has passed and did not deliver. */
+  #backfill(): void {
+    const { alarm } = this.state;
+    if (alarm.kind === 'once' || alarm.status !== 'active') return;
+    const until = scheduledOccurrence(this.state)!.nominal;
+    const passed = [...occurrencesBetween(alarm, NOW - 10 * MINUTE, Math.min(until, this.now))];
+    const occurrences = passed.filter(({ fireId }) => !this.delivered.has(fireId));
+    this.#apply('backfill', this.state, (given) => addBackfill(given, { alarm, occurrences }, this.now)!.state);
   }
 
   #claim(): void {
@@ -182,7 +231,7 @@ class Walk {
     }
   }
 
-  #settle(outcome: 'delivered' | 'refused' | 'gone' | 'missed'): void {
+  #settle(outcome: Outcome): void {
     // No delivery takes less than a millisecond.
     const now = ++this.now;
     const { state } = this;
@@ -200,6 +249,10 @@ class Walk {
     this.#apply(outcome, given, (before) => {
       if (outcome === 'delivered') return settleDelivered(before, fireId, now);
       if (outcome === 'missed') return settleMissed(before, fireId, 'late');
+      if (outcome === 'skipped') return settleSkipped(before, fireId, now);
+      const until = now + MINUTE;
+      const reason = 'the turn of the fire due NOW still runs (overlap: buffer_all)';
+      if (outcome === 'waits') return settleDeferred(before, fireId, { until, dueAt: until, reason });
       return settleFailed(before, fireId, failure);
     });
   }
@@ -230,6 +283,17 @@ class Walk {
         assert.ok(occurrences.every(({ dueAt, claimedAt }) => dueAt === null && claimedAt !== null));
         break;
     }
+    const filling = occurrences.filter((one) => isBackfill(alarm, one));
+    assert.equal(
+      filling.length,
+      optionsOf(alarm).backfill === undefined ? 0 : 1,
+      `${name} left a backfill that stands`,
+    );
+    for (const { dueAt, claimedAt } of filling)
+      assert.ok(
+        dueAt !== null || claimedAt !== null || alarm.status === 'paused',
+        `${name} parked a backfill for ever`,
+      );
     for (const { dueAt, scheduledFor } of occurrences) assert.ok(dueAt === null || dueAt >= scheduledFor);
     if (alarm.maxFires !== null) assert.ok(alarm.scheduledFires <= alarm.maxFires, 'max_fires is a maximum');
 
@@ -261,7 +325,7 @@ test('for every action of its owner and every outcome of its deliveries, an alar
     'replaced',
     'delivered',
   ]
-    .concat(['refused', 'gone', 'missed'])
+    .concat(['refused', 'gone', 'missed', 'skipped', 'waits', 'backfill', 'turn ok', 'turn failed'])
     .filter((name) => (Walk.done.get(name) ?? 0) < 20);
   assert.deepEqual(missing, [], 'the walk did not reach every action');
 });

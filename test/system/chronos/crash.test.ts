@@ -222,3 +222,60 @@ test('deliveries that a kill interrupts are repeated at the next start', {
   }
   assert.equal(wakes.length, 6, 'nothing was delivered a third time');
 });
+
+test('kill -9 during a backfill: it is stored whole, goes on, and delivers nothing twice', {
+  timeout: 120_000,
+}, async (t: TestContext) => {
+  const dice = diceOf(t);
+  const home = mkdtempSync(join(tmpdir(), 'reveille-crash-'));
+  const begun: string[] = [];
+  const router = createServer(async (request, response) => {
+    const { fire_id: fireId } = (await json(request)) as { fire_id: string };
+    begun.push(fireId);
+    response.writeHead(202, { 'content-type': 'application/json' }).end('{"ok":true,"data":{}}');
+  }).listen(0, '127.0.0.1');
+  await once(router, 'listening');
+  const settings = {
+    CHRONOS_ROUTER_WAKE_URL: `http://127.0.0.1:${(router.address() as AddressInfo).port}/internal/wake`,
+  };
+  let running: ChildProcess | undefined;
+  t.after(async () => {
+    if (running && running.exitCode === null && running.signalCode === null) await kill(running);
+    router.closeAllConnections();
+    router.close();
+    rmSync(home, { recursive: true });
+  });
+  const identity = agentIdentity('ada', generateKey());
+  const part = { from: '1970-01-02T00:00:00Z', to: '2020-02-02T00:00:00Z' };
+  let id = '';
+  let kills = 0;
+  for (; ; kills++) {
+    const { child, url } = await start(home, settings);
+    running = child;
+    const client = createChronosClient({ url, token: TOKEN, identity, principal: holdPrincipal(), timeoutMs: 5000 });
+    if (id === '') ({ id } = await client.createAlarm({ kind: 'cron', cron_expr: '0 0 1 * *', wake_message: 'x' }));
+    // The first requests are interrupted, as are the deliveries later; a client without an answer repeats the request.
+    const sent = client.backfillAlarm(id, part).then(
+      ({ backfill }) => backfill.added + backfill.known,
+      () => 601,
+    );
+    if (kills < ROUNDS) {
+      await new Promise((resolve) => setTimeout(resolve, kills === 0 ? dice(20) : dice(400)));
+      await kill(child);
+      await sent;
+      continue;
+    }
+    assert.equal(await sent, 601);
+    while ((await client.getAlarm(id)).fire_count < 601) await new Promise((resolve) => setTimeout(resolve, 20));
+    assert.deepEqual((await client.backfillAlarm(id, part)).backfill, { added: 0, known: 601 });
+    break;
+  }
+  const instants = new Set(begun.map((fire) => Number(fire.split('@')[1])));
+  assert.deepEqual(
+    [...instants],
+    Array.from({ length: 601 }, (_, n) => Date.UTC(1970, n + 1)),
+  );
+  // Only the wake that a kill interrupted is repeated, under its fire id.
+  assert.ok(begun.length <= 601 + kills, `${begun.length} wakes after ${kills} kills`);
+  t.diagnostic(`${kills} kills, ${begun.length} wakes for 601 instants`);
+});

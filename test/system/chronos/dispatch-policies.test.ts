@@ -3,7 +3,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { waitsForTurn } from '../../../src/chronos/alarm/alarm.ts';
-import { pauseAlarm, resumeAlarm } from '../../../src/chronos/alarm/lifecycle.ts';
+import { addBackfill, occurrencesBetween } from '../../../src/chronos/alarm/backfill.ts';
+import { cancelAlarm, pauseAlarm, resumeAlarm, triggerAlarm } from '../../../src/chronos/alarm/lifecycle.ts';
+import { edit } from '../../../src/chronos/alarm/testing/alarm-state.ts';
 import { nextFireAt, viewAlarm } from '../../../src/chronos/alarm/view.ts';
 import type { WakeResult } from '../../../src/chronos/dispatch/waker.ts';
 import { recordReports } from '../../../src/chronos/http/turn-report-routes.ts';
@@ -20,7 +22,7 @@ const DAY = 24 * HOUR;
 
 const NO_REPORT = { outcome: null, error: null, retryAt: null, reply: null, turnId: 't', conversationId: null };
 
-type Turn = { fireId: string; from: number; to: number };
+type Turn = { fireId: string; accepted: number; from: number; to: number };
 
 /** A bench whose target runs a turn for each accepted wake, one after another, and reports its start and its end. */
 async function createTurnBench(
@@ -42,8 +44,9 @@ async function createTurnBench(
   };
   async function run(occurrence: Claim['occurrence']): Promise<void> {
     // An agent runs one turn at a time.
-    const from = Math.max(clock.now(), ...turns.map(({ to }) => to));
-    const number = turns.push({ fireId: occurrence.fireId, from, to: from + turnMs });
+    const accepted = clock.now();
+    const from = Math.max(accepted, ...turns.map(({ to }) => to));
+    const number = turns.push({ fireId: occurrence.fireId, accepted, from, to: from + turnMs });
     await new Promise<void>((resolve) => clock.after(from - clock.now() + SECOND, resolve));
     await report(occurrence, { stage: 'turn_started' });
     await new Promise<void>((resolve) => clock.after(turnMs - SECOND, resolve));
@@ -51,7 +54,7 @@ async function createTurnBench(
     const outcome = failed ? 'failed' : 'ok';
     await report(occurrence, { stage: 'turn_finished', outcome, error: failed ? 'no such file' : null });
   }
-  return { ...bench, turns };
+  return { ...bench, turns, report };
 }
 
 type TurnBench = Awaited<ReturnType<typeof createTurnBench>>;
@@ -70,7 +73,8 @@ const turnMinutes = ({ turns }: TurnBench, first: number) =>
   turns.map(({ fireId }) => Math.round((Number(fireId.split('@')[1]) - first) / MINUTE));
 
 function assertOneAtATime({ turns }: TurnBench): void {
-  for (const [n, { from }] of turns.entries()) assert.ok(n === 0 || from >= turns[n - 1]!.to, `turn ${n} overlaps`);
+  for (const [n, { accepted }] of turns.entries())
+    assert.ok(n === 0 || accepted >= turns[n - 1]!.to, `turn ${n} overlaps`);
 }
 
 const WORDS = { delivered: 'fired', missed: 'missed', skipped: 'skipped', failed: 'failed', unknown: 'unknown' };
@@ -304,6 +308,102 @@ test('overlap buffer_all keeps every occurrence, and fires them in order', async
   const [waiting] = (await bench.state(id)).occurrences;
   assert.ok(waitsForTurn(waiting!));
   assert.equal(viewAlarm(await bench.state(id)).held_back?.reason, 'an earlier turn still runs');
+});
+
+test('a turn is seen behind any number of skipped occurrences', async (t) => {
+  const bench = await createTurnBench(t, { turnMs: 59 * MINUTE + 30 * SECOND, config: { tickMs: MINUTE } });
+  const { id, due } = await bench.set({ kind: 'cron', cron_expr: '* * * * *', overlap: 'skip' });
+  await bench.clock.advance(due - bench.clock.now() + 61 * MINUTE);
+  const delivered = (await outcomes(bench, id, due)).filter(([, outcome]) => outcome === 'delivered');
+  assert.deepEqual(
+    delivered.map(([at]) => at),
+    [0, 60],
+  );
+  assertOneAtATime(bench);
+});
+
+test('an occurrence regards a fire that is in delivery, also by another process', async (t) => {
+  for (const overlap of ['skip', 'buffer_one'] as const) {
+    const bench = await createBench(t, { respond: () => undefined });
+    const { id, due } = await bench.set({ kind: 'cron', cron_expr: '0 * * * *', overlap });
+    const other = bench.dispatch();
+    await bench.clock.advance(due - bench.clock.now() - SECOND);
+    await bench.change(id, (state) => triggerAlarm(state, bench.clock.now()).state);
+    await bench.clock.advance(20 * SECOND);
+    assert.equal(bench.waker.wakes.length, 1, 'the trigger');
+    bench.waker.wakes[0]!.answer(DELIVERED);
+    await bench.clock.advance(6 * SECOND);
+    const found = (await bench.ledger(id)).map(({ outcome }) => outcome);
+    if (overlap === 'skip') assert.deepEqual(found, ['delivered', 'skipped']);
+    else assert.equal(bench.waker.wakes.length, 2, 'it waits no longer than for the delivery');
+    assert.ok(other.inFlight <= 1);
+  }
+});
+
+test('a backfill and the schedule do not run two turns at once', async (t) => {
+  for (const overlap of ['skip', 'buffer_one', 'buffer_all'] as const) {
+    const bench = await createTurnBench(t, { turnMs: 3 * MINUTE, config: { tickMs: MINUTE } });
+    bench.dispatch();
+    const { id, due } = await bench.set({ kind: 'cron', cron_expr: '*/2 * * * *', overlap });
+    await bench.change(id, (state) => {
+      const occurrences = [...occurrencesBetween(state.alarm, due - HOUR, due - 50 * MINUTE)];
+      return addBackfill(state, { alarm: state.alarm, occurrences }, bench.clock.now())!.state;
+    });
+    await bench.clock.advance(HOUR);
+    assertOneAtATime(bench);
+    const backfilled = turnMinutes(bench, due).filter((at) => at < 0);
+    assert.equal(new Set(backfilled).size, 5, overlap);
+    assert.equal(backfilled.length, 5, overlap);
+  }
+});
+
+test('a report whose effect was lost has it when it is repeated, and not after the owner resumed', async (t) => {
+  const bench = await createTurnBench(t, { turnMs: 100 * DAY });
+  const { id, due } = await bench.set({ kind: 'cron', cron_expr: '*/5 * * * *', pause_on_failure: true });
+  await bench.clock.advance(due - bench.clock.now() + MINUTE);
+  const { occurrence } = bench.waker.wakes[0]!.claim;
+  const end = { stage: 'turn_finished', outcome: 'failed', error: 'no such file' } as const;
+  bench.faults.failing.add('update');
+  await assert.rejects(bench.report(occurrence, end), /the disk is full/);
+  bench.faults.failing.delete('update');
+  assert.equal((await bench.state(id)).alarm.status, 'active');
+  await bench.clock.advance(MINUTE);
+  // The first report counts, whatever the repetition says.
+  await bench.report(occurrence, { ...end, outcome: 'ok', error: null });
+  const { alarm } = await bench.state(id);
+  assert.match(`${alarm.status} ${alarm.lastError}`, /^paused .*no such file$/);
+  await bench.clock.advance(MINUTE);
+  await bench.change(id, (state) => resumeAlarm(state, bench.clock.now()));
+  await bench.report(occurrence, end);
+  assert.equal((await bench.state(id)).alarm.status, 'active');
+});
+
+test('a wait for a turn ends with the alarm, and after a day whatever the target announces', async (t) => {
+  const bench = await createTurnBench(t, { turnMs: 1000 * DAY, config: { tickMs: HOUR } });
+  const set = (owner: string) =>
+    bench.set({ kind: 'cron', cron_expr: '0 0 * * *', jitter_seconds: 0, overlap: 'buffer_all' }, owner);
+  const { id, due } = await set('ada');
+  const gone = await set('bob');
+  await bench.clock.advance(due - bench.clock.now() + MINUTE);
+  for (const { claim } of bench.waker.wakes)
+    await bench.report(claim.occurrence, { stage: 'turn_waits', retryAt: Date.UTC(9999, 0) });
+  await bench.clock.advance(DAY);
+  assert.ok(waitsForTurn((await bench.state(id)).occurrences[0]!));
+  await bench.change(gone.id, (state) => cancelAlarm(state, bench.clock.now()), 'bob');
+  assert.deepEqual((await bench.state(gone.id, 'bob')).occurrences, []);
+  await bench.clock.advance(2 * HOUR);
+  assert.equal((await bench.ledger(id)).length, 2);
+  assert.equal((await bench.ledger(gone.id, 'bob')).length, 1);
+});
+
+test('a clock that was set back by a year does not hold a series for a year', async (t) => {
+  const bench = await createTurnBench(t, { turnMs: 1000 * DAY, config: { tickMs: MINUTE } });
+  const { id, due } = await bench.set({ kind: 'cron', cron_expr: '0 * * * *', overlap: 'buffer_one' });
+  await bench.clock.advance(due - bench.clock.now() + MINUTE);
+  bench.clock.jump(-365 * DAY);
+  await bench.change(id, (state) => edit(state, { cron_expr: '30 * * * *' }, bench.clock.now()));
+  await bench.clock.advance(2 * HOUR);
+  assert.equal((await bench.ledger(id)).length, 3);
 });
 
 test('a turn that is not reported again counts as over after an hour', async (t) => {

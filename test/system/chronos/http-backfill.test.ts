@@ -12,7 +12,7 @@ const DAY = 24 * HOUR;
 type Backfilled = { backfill: { added: number; known: number; first?: string; last?: string } };
 
 /** chronosd's routes with a dispatcher, whose wakes are kept by the time they are due. */
-async function createBackfillBench(t: TestContext) {
+async function createBackfillBench(t: TestContext, overrides: { ledgerDays?: number } = {}) {
   const wakes: number[] = [];
   let dispatcher: Dispatcher | undefined;
   let advance: (ms: number) => Promise<void>;
@@ -24,7 +24,8 @@ async function createBackfillBench(t: TestContext) {
   });
   const bench = await createHttpBench(t, {
     onDue: (at) => dispatcher?.notifyDue(at),
-    auth: { principalTtlSeconds: 100_000 },
+    auth: { principalTtlSeconds: 10_000_000 },
+    ...overrides,
   });
   const { store, clock } = bench;
   advance = (ms) => clock.advance(ms);
@@ -149,9 +150,14 @@ test('a backfill does not hide the owner’s other alarms, and waits while the s
   const before = wakes.length;
   assert.ok(before < 144, `${before} of 144 fires before the pause`);
   assert.equal((await ada.call('GET', `/v1/alarms/${other}`)).data.status, 'fired');
+  const left = async () => (await ada.call('GET', `/v1/alarms/${id}`)).data.backfill_left;
+  const fired = wakes.filter((at) => at < START + DAY).length;
+  const [first, last] = [START + fired * 10 * MINUTE, START + DAY - 10 * MINUTE].map(formatInstant);
+  assert.deepEqual(await left(), { first, last });
   await ada.call('POST', `/v1/alarms/${id}/resume`);
   await clock.advance(MINUTE);
   assert.equal(wakes.filter((at) => at < START + DAY).length, 144);
+  assert.equal(await left(), undefined);
 });
 
 test('an edit of the schedule, or a cancellation, ends a backfill', async (t) => {
@@ -207,6 +213,7 @@ test('a wrong backfill is refused, and adds nothing', async (t) => {
   const once = await ada.set();
   refused(await backfill(id, now, START), 400, 'invalid_request', /^from must be before to \(got /);
   refused(await backfill(id, START, now + 1), 400, 'invalid_request', /^to must not be in the future \(got /);
+  refused(await backfill(id, 0, now), 400, 'invalid_request', /^from must be after 1970-01-01T00:00:00.000Z \(got /);
   refused(await backfill(once, START, now), 400, 'invalid_request', /^only a series .* can be backfilled; this alarm/);
   refused(await ada.call('POST', `/v1/alarms/${id}/backfill`, { body: { from: 'x' } }), 400, 'invalid_request');
   const eve = await agent('eve');
@@ -214,4 +221,18 @@ test('a wrong backfill is refused, and adds nothing', async (t) => {
   refused(await eve.call('POST', `/v1/alarms/${id}/backfill`, { body }), 404, 'not_found');
   await ada.call('POST', `/v1/alarms/${id}/pause`);
   refused(await backfill(id, START, now), 409, 'conflict', /this one is paused; resume it first$/);
+});
+
+test('what the ledger no longer has is not fired a second time', async (t) => {
+  const { ada, backfill, added, clock } = await createBackfillBench(t, { ledgerDays: 3 });
+  const id = await ada.set({ kind: 'cron', cron_expr: '0 0 * * *', delay_seconds: undefined });
+  const begin = clock.now();
+  clock.jump(10 * DAY);
+  await clock.advance(MINUTE);
+  const now = clock.now();
+  for (const from of [begin - DAY, begin, now - 3 * DAY - 1])
+    refused(await backfill(id, from, now), 400, 'invalid_request', /^from must not be before .* no longer recorded/);
+  assert.equal((await added(id, now - 3 * DAY, now)).added, 2);
+  // Before it was set it cannot have fired.
+  assert.equal((await added(id, begin - 2 * DAY, begin)).added, 2);
 });

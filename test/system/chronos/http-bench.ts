@@ -76,6 +76,7 @@ export async function createHttpBench(t: TestContext, overrides: ServiceOverride
     clock,
     onDue: (dueAt) => void due.push(dueAt),
     ...(overrides.floods && { admission: new Admission(overrides.floods, store, clock) }),
+    ...(overrides.ledgerDays && { ledgerDays: overrides.ledgerDays }),
     ...(overrides.onRefused && { onRefused: overrides.onRefused }),
     limits: { minIntervalSeconds: 10, maxFailures: 100, maxActiveAlarms: 1000, ...overrides.limits },
     auth: {

@@ -97,6 +97,29 @@ test('alarms set through either of two replicas fire once each, and both replica
   assert.deepEqual([...new Set(arrivals.values())], [1]);
 });
 
+test('one backfill, requested of two replicas at once and repeatedly, fires each instant once and in order', async () => {
+  const clients = replicas.map(clientOf);
+  const [client] = clients;
+  const { id } = await client!.createAlarm({ kind: 'cron', cron_expr: '0 0 1 * *', wake_message: 'x' });
+  const part = { from: '1990-01-01T00:00:00Z', to: '1998-05-01T00:00:00Z' };
+  const answers = await Promise.all(Array.from({ length: 10 }, (_, n) => clients[n % 2]!.backfillAlarm(id, part)));
+  assert.equal(
+    answers.reduce((sum, { backfill }) => sum + backfill.added, 0),
+    100,
+  );
+  const instants = () =>
+    [...arrivals.keys()].filter((fire) => fire.startsWith(id)).map((fire) => Number(fire.split('@')[1]));
+  await eventually('all have fired', async () => (await client!.getAlarm(id)).fire_count === 100, 30_000);
+  assert.deepEqual(
+    instants(),
+    Array.from({ length: 100 }, (_, n) => Date.UTC(1990, n)),
+  );
+  assert.deepEqual((await client!.backfillAlarm(id, part)).backfill, { added: 0, known: 100 });
+  await client!.cancelAlarm(id);
+  assert.deepEqual([...new Set(arrivals.values())], [1]);
+  arrivals.clear();
+});
+
 test('a nonce can be verified by either replica', async () => {
   const [one, other] = replicas;
   const { nonce, message } = await clientOf(one!).challenge(identity.did);

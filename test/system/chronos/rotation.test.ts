@@ -195,6 +195,13 @@ test('owners without a usable key are listed with their alarms, and re-owned by 
     .split('\n')
     .find((line) => line.includes('moved to another owner') && line.includes('"moved":2'));
   assert.match(audited ?? '', /"from":"Ada","to":"bob".*"address":"[^"]+"/);
+  assert.match(
+    logged,
+    /"owner":"Ada","dids":\["did:matrix:Ada:[0-9a-f]+"\],"address":"[^"]+".*an operator revoked keys/,
+  );
+  const later = generateKey();
+  await admin('POST', '/v1/admin/agents', { label: 'Ada', public_key: later.publicKeyHex });
+  assert.match(logged, /"did":"did:matrix:Ada:[0-9a-f]+","address":"[^"]+".*an operator enrolled a key/);
   assert.deepEqual(
     (await bob.call('GET', '/v1/alarms')).data.alarms.map(({ id }) => id),
     [clash, ...ids.toReversed()],

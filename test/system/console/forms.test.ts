@@ -6,6 +6,7 @@ import { after, before, describe, test } from 'node:test';
 import type { Page, Request } from 'playwright-core';
 import { beginStream, endStream, type Script, sendPiece } from '../../../src/kit/model/testing/model-endpoint.ts';
 import { startBrowser } from '../../support/browser.ts';
+import { reveille } from '../../support/command-line.ts';
 import { sharedOwner } from '../../support/temporary.ts';
 import { type Installation, startInstallation } from './bench.ts';
 import { TRANSFER } from './transfer.ts';
@@ -92,6 +93,32 @@ describe('a form and live updates', () => {
       await page.waitForURL(/\/alarms\/[0-9a-f-]{36}$/);
       assert.match((await page.textContent('.detail')) ?? '', /Look at the mail\.[\s\S]*07:30/);
     });
+
+  test('set: unknown tools and channels are refused with the known ones, and nothing is set', async () => {
+    await installation.reveille('notify', 'add', 'command', '--name', 'phone', '--', 'true');
+    const wrong = [
+      ['tools', /^Tools must be tools of the agent \(got "nosuch"; it has .*\bchronos__alarm_set\b.*; omit tools/],
+      ['deliver', /^Deliver to must name channels of yours \(got "nosuch"; you have phone\)/],
+    ] as const;
+    for (const [name, said] of wrong) {
+      await page.goto(`${base}alarms/new`);
+      await page.fill('#message', 'Never set.');
+      await page.fill('#when', 'tomorrow 7:30');
+      await page.click('summary');
+      await page.fill(`#${name}`, 'nosuch');
+      await Promise.all([page.waitForNavigation(), page.click('#alarm-form .primary')]);
+      assert.match((await page.textContent('main > [role=alert]')) ?? '', said);
+      assert.equal(await value(`#${name}`), 'nosuch');
+      const words = ['alarm', 'set', 'Never set.', 'in 1 hour', `--${name}`, 'nosuch'];
+      const { status, stderr } = await reveille(installation.home, words);
+      assert.equal(status, 2);
+      assert.match(
+        stderr,
+        name === 'tools' ? /--tools must be tools of the agent \(got "nosuch"; it has / : /--deliver/,
+      );
+    }
+    assert.doesNotMatch(await installation.reveille('alarm', 'list'), /Never set/);
+  });
 
   test('edit: an update skips the focused form and is applied when the form loses the focus', async () => {
     const id = await setAlarm('Call the plumber.', 'in 5 hours', '--label', 'before');

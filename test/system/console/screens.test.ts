@@ -149,6 +149,28 @@ describe('the screens of the console', () => {
     assert.ok((await page.locator('.agenda').count()) >= 7);
   });
 
+  test('upcoming: what an alarm says of its turn and of its fires is shown before it happens', async () => {
+    const policies = ['--overlap', 'skip', '--catch-up', 'none', '--catch-up-window', '2h', '--pause-on-failure'];
+    const turn = ['--model', 'a-small-model', '--tools', 'chronos__alarm_set'];
+    await installation.reveille(
+      'alarm',
+      'set',
+      'Sum up.',
+      'every day at 9:41',
+      '--label',
+      'rare',
+      ...policies,
+      ...turn,
+    );
+    await page.goto(`${base}upcoming`);
+    const row = page.locator('.agenda > li', { hasText: 'rare' }).last();
+    assert.equal(
+      await row.locator('.aside').textContent(),
+      'catch up none · catch up within 2 h · overlap skip · on failure pauses · model a-small-model · tools chronos__alarm_set',
+    );
+    await installation.reveille('alarm', 'cancel', 'rare');
+  });
+
   test('without a session, a page shows only how to sign in', async () => {
     const visitor = await browser.open({ width: 360 });
     await visitor.page.goto(`${installation.run.public_url}/`);

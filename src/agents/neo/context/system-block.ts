@@ -2,8 +2,9 @@
 import type { ToolSchema } from '../../../kit/model/model.ts';
 import type { Turn } from '../../../turns/turn.ts';
 import { formatInstant } from '../../../wire/rfc3339.ts';
+import { CORE_EXECUTE } from '../../../wire/tool-surface.ts';
 import { NOTHING_TO_REPORT } from '../../../wire/wake.ts';
-import { CORE_EXECUTE, MEMORY_RECALL } from '../tools/own-functions.ts';
+import { MEMORY_RECALL } from '../tools/own-functions.ts';
 
 export type SystemFacts = {
   readonly turn: Turn;

@@ -189,6 +189,20 @@ test('earlier turns are the newest before a turn, oldest first, of its conversat
   );
 });
 
+test('a turn heeds arrivals, except those whose own turn may use only some tools', async (t) => {
+  const { store, newTurn } = workbench(t);
+  await store.accept(newTurn());
+  const running = await begunTurn(store);
+  const alarm = { origin: 'chronos', scheduledFor: 1, missedCount: 0 } as const;
+  for (const terms of [{ tools: [] }, { tools: ['recall'] }, { model: 'small' }])
+    await store.accept(newTurn({ ...alarm, terms }));
+  await store.accept(newTurn());
+  assert.deepEqual(
+    store.arrivedAfter(running, 9).map(({ id }) => id),
+    ['t4', 't5'],
+  );
+});
+
 test('the text of a turn is folded into its last say event when the turn ends', async (t) => {
   const { store, newTurn } = workbench(t);
   await store.accept(newTurn());

@@ -3,8 +3,8 @@
 import type { ToolSchema } from '../../../kit/model/model.ts';
 import { isObject } from '../../../wire/json.ts';
 import { utf8Bytes } from '../../../wire/text.ts';
+import { CORE_EXECUTE } from '../../../wire/tool-surface.ts';
 
-export const CORE_EXECUTE = 'core_execute';
 export const MEMORY_RECALL = 'memory_recall';
 
 /** The longest description of a task; escaped it still fits into a request of 256 KiB. */

@@ -7,9 +7,8 @@ import type { ToolSchema } from '../../../kit/model/model.ts';
 import { classify, unpinnedWarning } from '../../../mcp-host/classify.ts';
 import { thrownText } from '../../../wire/errors.ts';
 import type { ToolSurface as Declared, SideEffectClass } from '../../../wire/manifest.ts';
-import type { SurfaceView } from '../../../wire/tool-surface.ts';
+import { CORE_EXECUTE, missingTools, type SurfaceView } from '../../../wire/tool-surface.ts';
 import {
-  CORE_EXECUTE,
   CORE_EXECUTE_SCHEMA,
   MEMORY_RECALL,
   MEMORY_RECALL_SCHEMA,
@@ -27,7 +26,7 @@ import {
   type ToolSurface,
   textAnswer,
 } from './surface.ts';
-import { missingTools } from './turn-tools.ts';
+import { widerAlarm } from './turn-tools.ts';
 
 /** A tool of a running server that the manifest allows. */
 type HostTool = {
@@ -244,19 +243,17 @@ export function createToolSet(options: ToolSetOptions): ToolSurface {
   }
 
   /** An alarm for tools that the agent does not have would only fail when it fires. */
-  function refusedAlarm({ tools }: Record<string, unknown>): string | undefined {
-    if (!Array.isArray(tools)) return undefined;
-    const missing = missingTools(
-      tools.filter((name) => typeof name === 'string'),
-      surface,
-    );
-    return missing && `nothing was set: ${missing}`;
+  function refusedAlarm(args: Record<string, unknown>, turn: ToolCallContext['turn']): string | undefined {
+    const names = Array.isArray(args.tools) ? args.tools.filter((name) => typeof name === 'string') : [];
+    const view = surface.describe();
+    const problem = missingTools(names, view) ?? widerAlarm(args, turn, view);
+    return problem && `nothing was set: ${problem}`;
   }
 
   async function callTool(tool: HostTool, args: unknown, { signal, turn }: ToolCallContext): Promise<ToolAnswer> {
     const read = parseArguments(tool.functionName, args);
     if ('problem' in read) return textAnswer(read.problem, true);
-    const refusal = tool.tool === ALARM_SET ? refusedAlarm(read.value) : undefined;
+    const refusal = tool.tool === ALARM_SET ? refusedAlarm(read.value, turn) : undefined;
     if (refusal !== undefined) return textAnswer(refusal, true);
     try {
       return answerOf(

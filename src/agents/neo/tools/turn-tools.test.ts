@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { silentLogger } from '../../../kit/log/log.ts';
+import { missingTools } from '../../../wire/tool-surface.ts';
 import { surfaceOf } from '../testing/surface.ts';
 import { testCall, textOf } from '../testing/tool-call.ts';
 import { createToolSet } from './tool-set.ts';
-import { missingTools, toolsOfTurn } from './turn-tools.ts';
+import { toolsOfTurn } from './turn-tools.ts';
 
 const PRICE_URI = 'matrix://tool/mcp/m/price@1.0.0';
 
@@ -59,10 +60,10 @@ test('a tool that the agent does not have is refused with its name, the names th
   const surface = bench();
   const sentence =
     'tools must be tools of the agent (got "m__prize"; it has core_execute, m__note, m__price); omit tools for all of them';
-  assert.equal(missingTools(['m__note', 'm__prize'], surface), sentence);
+  assert.equal(missingTools(['m__note', 'm__prize'], surface.describe()), sentence);
   assert.throws(() => limited(surface, ['m__prize']), { message: `the turn was not begun: ${sentence}` });
-  assert.match(missingTools(['m__pay'], surface)!, /; name core_execute for a tool that moves funds/);
-  assert.equal(missingTools(['m__note', PRICE_URI, 'core_execute'], surface), undefined);
+  assert.match(missingTools(['m__pay'], surface.describe())!, /; name core_execute for a tool that moves funds/);
+  assert.equal(missingTools(['m__note', PRICE_URI, 'core_execute'], surface.describe()), undefined);
 });
 
 test('an alarm for tools that the agent does not have is refused when Neo sets it, and nothing is set', async () => {
@@ -95,4 +96,31 @@ test('an alarm for tools that the agent does not have is refused when Neo sets i
   assert.deepEqual(set, []);
   for (const args of [{ tools: ['chronos__alarm_list'] }, { tools: [] }, { tools: null }, {}]) await alarmSet(args);
   assert.equal(set.length, 4);
+
+  // A turn with limited tools cannot leave the limit by an alarm.
+  const { turn } = testCall();
+  const limit = ['chronos__alarm_set', 'matrix://tool/mcp/chronos/alarm_list@1.0.0'];
+  const limitedTurn = { ...turn, terms: { tools: limit } };
+  const own = toolsOfTurn(limitedTurn, surface);
+  const send = (args: object) => own.dispatch('chronos__alarm_set', args, { ...testCall(), turn: limitedTurn });
+  const wider = [
+    { wake_message: 'x' },
+    { wake_message: 'x', tools: null },
+    { wake_message: 'x', tools: '["chronos__alarm_set"]' },
+    { alarm_id: 'a', wake_message: 'x' },
+    { alarm_id: 'a', payload: {} },
+    { alarm_id: 'a', tools: null },
+    { alarm_id: null, wake_message: 'x' },
+  ];
+  for (const args of wider)
+    assert.match(textOf(await send(args)), /^nothing was set: the alarm of this turn allows only/);
+  assert.equal(set.length, 4);
+  for (const args of [
+    { wake_message: 'x', tools: ['chronos__alarm_list'] },
+    { wake_message: 'x', tools: [] },
+    { alarm_id: 'a', action: 'pause' },
+    { alarm_id: 'a', delay_seconds: 60 },
+  ])
+    assert.ok(!(await send(args)).isError, JSON.stringify(args));
+  assert.equal(set.length, 8);
 });
