@@ -97,8 +97,8 @@ export function isRotatable(key: AgentKey | undefined, enrolledOnly: boolean): k
 export const anHourBefore = (instant: number) => instant - HOUR_MS;
 
 /**
- * @param pinned number of keys pinned within the hour
- * @param keys number of keys
+ * @param pinned number of keys pinned within the hour, and their successors; revoked ones do not count
+ * @param keys number of keys without the revoked ones
  * @throws OverBound when another one would exceed a limit
  */
 export function checkPins({ pinned, keys }: { pinned: number; keys: number }, limits: PinLimits): void {

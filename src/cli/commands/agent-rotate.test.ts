@@ -135,6 +135,21 @@ describe('reveille agent rotate', () => {
     assert.equal(readKeyFile(agent.keyFile).publicKeyHex, next.publicKeyHex);
   });
 
+  test('a new key that the operator revoked while it waited is replaced by another one', async (t) => {
+    const agent = await agentAt(t, house, 'again');
+    const next = generateKey();
+    writeKeyFile(`${agent.keyFile}.next`, next);
+    await agent.clientOf().rotateKey(agentIdentity('again', agent.key), agentIdentity('again', next));
+    await house.run('agent', 'revoke', '--label', 'again');
+    await house.run('agent', 'enroll', '--label', 'again', '--public-key', agent.key.publicKeyHex);
+    const { status, stdout, stderr } = await house.attempt(['agent', 'rotate', '--key-file', agent.keyFile], {
+      env: agent.env(),
+    });
+    assert.equal(status, 0, stderr);
+    assert.match(stdout, /^Rotated to did:matrix:again:/);
+    assert.equal((await agent.clientOf().getAlarm(agent.id)).id, agent.id);
+  });
+
   test('killed at random moments, it leaves a usable key each time', async (t) => {
     const dice = diceOf(t);
     const agent = await agentAt(t, house, 'random');

@@ -128,6 +128,24 @@ export function boundsContract(open: OpenStore): void {
     });
   });
 
+  test('rotated keys are no further agents', async (t) => {
+    const { store } = await openFor(t, open);
+    const limits = { perHour: 2, keysInAll: 2 };
+    let from = agentKey({ owner: 'a', enrolledAt: NOW });
+    assert.equal(await store.pinFirstKey(from, limits), true);
+    for (let round = 1; round <= 5; round++) {
+      const next = agentKey({ owner: 'a', publicKey: `${round}`.repeat(64) });
+      const keys = { from: from.publicKey, to: next.publicKey };
+      assert.equal(await store.rotateKey({ owner: 'a', ...keys, now: NOW + round, enrolledOnly: false }), 'rotated');
+      from = next;
+    }
+    assert.equal(await store.pinFirstKey(agentKey({ owner: 'b', enrolledAt: NOW + 9 }), limits), true);
+    await assert.rejects(
+      store.pinFirstKey(agentKey({ owner: 'c', enrolledAt: NOW + 9 }), limits),
+      withCode('rate_limited'),
+    );
+  });
+
   describe('deleting ended alarms', () => {
     test('deletes earlier fired, failed or cancelled ones, with ledger, turn reports and key, and no other', async (t) => {
       const { store } = await openFor(t, open);

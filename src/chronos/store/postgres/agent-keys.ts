@@ -81,7 +81,8 @@ const PIN = statement(
 
 const PINS = statement(
   'pins',
-  `SELECT (SELECT count(*) FROM agent_keys WHERE enrolled_at > $1 AND source = 'tofu'), (SELECT count(*) FROM agent_keys)`,
+  `SELECT (SELECT count(*) FROM agent_keys WHERE enrolled_at > $1 AND source = 'tofu' AND revoked_at IS NULL),
+     (SELECT count(*) FROM agent_keys WHERE revoked_at IS NULL)`,
 );
 
 const ENROL = statement(

@@ -60,8 +60,9 @@ export function prepareAgentKeys(db: DatabaseSync) {
   );
   const pins = prepareQuery(
     db,
-    `SELECT (SELECT count(*) FROM agent_keys INDEXED BY agent_keys_by_age WHERE enrolled_at > ? AND source = 'tofu'),
-       (SELECT count(*) FROM agent_keys)`,
+    `SELECT (SELECT count(*) FROM agent_keys INDEXED BY agent_keys_by_age
+         WHERE enrolled_at > ? AND source = 'tofu' AND revoked_at IS NULL),
+       (SELECT count(*) FROM agent_keys WHERE revoked_at IS NULL)`,
     ([pinned, keys]) => ({ pinned: pinned as number, keys: keys as number }),
   );
   const insert = prepareInsert<AgentKey>(db, 'agent_keys', AGENT_KEY_COLUMNS);
