@@ -31,7 +31,7 @@ const VALUES: Partial<Record<FieldType, unknown>> = {
   list: ['search', 'mail'],
 };
 
-after(installHolidays({ daysOf: () => [], names: () => [] }));
+after(installHolidays({ daysOf: () => [], names: () => ['conv:2', 'conv:3'] }));
 
 const series: Body = { kind: 'cron', cron_expr: '@hourly' };
 const isClearable = ({ edit: allowed }: AlarmField) => allowed === undefined;

@@ -19,7 +19,7 @@ import {
   occurrencesOf,
   type Schedule,
 } from './occurrence.ts';
-import { followsRealTime, ruleTimes, TooManyTimes } from './rule-times.ts';
+import { countUpTo, followsRealTime, ruleTimes, TooManyTimes } from './rule-times.ts';
 import { withoutDays } from './without-days.ts';
 
 const SECOND_MS = 1_000;
@@ -163,11 +163,12 @@ function nth(count: number, after: number, next: Schedule['next'], otherwise: nu
 
 /** Occurrences that are listed, sorted. */
 function listed(instants: readonly number[]): Source {
-  const count = (after: number, until: number) => instants.filter((at) => at > after && at <= until).length;
+  const upTo = (instant: number) => countUpTo(instants, instant);
+  const count = (after: number, until: number) => Math.max(0, upTo(until) - upTo(after));
   return {
-    next: (after) => instants.find((at) => at > after),
+    next: (after) => instants[upTo(after)],
     latest(after, now) {
-      const at = instants.findLast((instant) => instant <= now);
+      const at = instants[upTo(now) - 1];
       return at === undefined || at <= after ? undefined : { at, count: count(after, now) };
     },
     count,

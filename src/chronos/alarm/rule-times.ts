@@ -61,7 +61,7 @@ const HOURS = below(24);
 const SIXTY = below(60);
 
 /** How many entries of a sorted list are at most `value`. */
-function countUpTo(list: ArrayLike<number>, value: number): number {
+export function countUpTo(list: ArrayLike<number>, value: number): number {
   let low = 0;
   let high = list.length;
   while (low < high) {
