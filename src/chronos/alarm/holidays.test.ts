@@ -156,3 +156,21 @@ test('an edit of the calendar moves the next occurrence and keeps the series', (
   assert.equal(scheduled(state).nominal, Date.UTC(2026, 5, 16, 7));
   assert.equal(scheduled(edit(state, { holidays: 'office' })).nominal, Date.UTC(2026, 5, 17, 7));
 });
+
+test('a rule with too many occurrences, or too much work for each, is refused', () => {
+  const begun = performance.now();
+  for (const rule of ['FREQ=SECONDLY', 'FREQ=MINUTELY;BYDAY=MO', 'FREQ=HOURLY'])
+    assert.throws(() => daysOf('UTC', ['DTSTART:20260101T000000Z', `RRULE:${rule}`]), /recur more than 200000 times/);
+  const never = 'RRULE:FREQ=HOURLY;BYMONTHDAY=1,29;BYYEARDAY=366,-1;BYDAY=FR;BYMINUTE=22;BYSECOND=8';
+  assert.throws(() => daysOf('UTC', ['DTSTART:20260101T000000Z', 'RRULE:FREQ=DAILY', never]), /too much work/);
+  assert.deepEqual(daysOf('UTC', ['DTSTART:99980101', 'RRULE:FREQ=DAILY']), ['9998-01-01']);
+  assert.ok(performance.now() - begun < 20_000);
+});
+
+test('an installed calendar that cannot be read is refused', (t) => {
+  t.after(installHolidays({ daysOf: () => undefined, names: () => ['office'] }));
+  assert.throws(
+    () => setAlarm({ kind: 'cron', cron_expr: '@daily', holidays: 'office' }),
+    /usable calendar \(got "office", whose file cannot be read\); "reveille calendar list" says why/,
+  );
+});

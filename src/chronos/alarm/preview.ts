@@ -23,6 +23,9 @@ const SHOWN = 10;
 /** Excluded occurrences at most: a calendar may exclude a whole year of a dense series. */
 const LEFT_OUT_MOST = 100;
 
+/** Occurrences that are counted before `from`. */
+const MOST_BEFORE = 50_000;
+
 /** `02:30` of a wall time. */
 const clock = (wall: number) => new Date(wall).toISOString().slice(11, 16);
 
@@ -92,9 +95,23 @@ function excludedBy(alarm: Alarm, after: number, until: number): number[] {
   return excluded;
 }
 
-/** The number of occurrences before `from`, which count for `max_fires`. */
-const firedBefore = (alarm: Alarm, now: number, from: number) =>
-  alarm.kind === 'once' || from <= now ? 0 : (seriesOf(alarm).latest(now, from - 1)?.count ?? 0);
+/**
+ * The number of occurrences before `from`, which count for `max_fires`.
+ *
+ * @throws ReveilleError `invalid_request` when they are too many to count
+ */
+function firedBefore(alarm: Alarm, now: number, from: number): number {
+  if (alarm.kind === 'once' || alarm.maxFires === null) return 0;
+  const series = seriesOf(alarm);
+  let fired = 0;
+  for (let at = series.next(now); at !== undefined && at < from && fired < alarm.maxFires; at = series.next(at))
+    if (++fired > MOST_BEFORE)
+      throw new ReveilleError(
+        'invalid_request',
+        `from is after more than ${MOST_BEFORE} occurrences, too many to count for max_fires; omit one of them`,
+      );
+  return fired;
+}
 
 type PreviewContext = {
   readonly now: number;

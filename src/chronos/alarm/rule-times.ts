@@ -299,6 +299,7 @@ function counted(days: RuleDays, { unitMs, interval, levels, isEveryUnit, within
       const time = at * unitMs;
       const today = Math.floor(time / DAY_MS);
       const day = days.isEvery ? today : days.next(today);
+      if (!days.isEvery) steps += days.looked;
       if (day === undefined) return undefined;
       if (day === today && isEveryUnit) return time;
       const timeOfDay = timeOfDayFrom(levels, day === today ? time - today * DAY_MS : 0);
