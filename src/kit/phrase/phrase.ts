@@ -8,7 +8,6 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
 import { isZone } from '../clock/zone.ts';
 import { parseRecurrence } from '../recurrence/recurrence.ts';
-import { hiddenCharacters } from '../text/hidden-characters.ts';
 import { onceOf, relativeOf } from './once.ts';
 import { PhraseReader } from './phrase-reader.ts';
 import { type PhraseContext, PhraseError, type Reading } from './reading.ts';
@@ -16,6 +15,8 @@ import { seriesOf } from './series.ts';
 import { usesWallClock } from './series-text.ts';
 
 const LONGEST_PHRASE = 200;
+/** Control and format characters: the direction of text, for example. */
+const INVISIBLE = /[\p{Cc}\p{Cf}]/u;
 
 const ZONE_AT_END = /\s+(?:in\s+)?((?:UTC|GMT|Etc\/\w+|[A-Z][A-Za-z]+(?:\/[A-Z][A-Za-z_+-]+){1,2}))(?:\s+time)?$/;
 
@@ -132,9 +133,11 @@ export function readPhrase(
   const phrase = text.trim().replace(/\s+/g, ' ');
   if (phrase === '') throw new PhraseError('a time is missing; write one such as "tomorrow 9am"');
   if (phrase.length > LONGEST_PHRASE) throw new PhraseError(`a time must be at most ${LONGEST_PHRASE} characters`);
-  const [hidden] = hiddenCharacters(phrase);
-  if (hidden !== undefined)
-    throw new PhraseError(`a time must not have invisible characters (it has ${hidden.codePoint}); type it again`);
+  const [hidden] = INVISIBLE.exec(phrase) ?? [];
+  if (hidden !== undefined) {
+    const code = hidden.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0');
+    throw new PhraseError(`a time must not have invisible characters (it has U+${code}); type it again`);
+  }
   const { rest, zone } = splitZone(phrase);
   if (zone !== undefined) return readIn(rest, { ...context, zone }, ` ${zone}`);
   if (context.zone === undefined) return readWithoutZone(rest, { ...context, zone: 'UTC' });
