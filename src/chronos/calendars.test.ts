@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, symlinkSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { temporaryFolder } from '../../test/support/temporary.ts';
@@ -92,4 +92,30 @@ test('a missing or broken calendar is unknown, logged once, and used when it is 
   assert.deepEqual(dates('gone'), ['2026-12-25']);
   assert.deepEqual(lookup.names(), ['gone', 'office']);
   assert.match(listCalendars(folder)[1]!.error!, /^line 2, column 9: a line must have the form/);
+});
+
+test('what is no file of a usual size is not read', (t) => {
+  const folder = folderOf(t);
+  mkdirSync(join(folder, 'folder.ics'), { recursive: true });
+  symlinkSync('/dev/zero', join(folder, 'zeros.ics'));
+  symlinkSync('missing', join(folder, 'gone.ics'));
+  writeFileSync(join(folder, 'huge.ics'), '');
+  truncateSync(join(folder, 'huge.ics'), 2 ** 33);
+  const errors = listCalendars(folder).map(({ name, error }) => `${name}: ${error}`);
+  assert.match(errors.join('\n'), /^folder: it is no file\ngone: ENOENT.*\nhuge: .*at most.*\nzeros: it is no file$/);
+  const { dates, warnings } = lookupIn(folder);
+  for (const name of ['folder', 'zeros', 'gone', 'huge']) assert.equal(dates(name), undefined);
+  assert.equal(warnings.length, 4);
+});
+
+test('a large file with many changed occurrences is read in time', (t) => {
+  const folder = folderOf(t);
+  const event = (...lines: string[]) => ['BEGIN:VEVENT', ...lines, 'END:VEVENT'].join('\n');
+  const changed = Array.from({ length: 20_000 }, (_, n) =>
+    event(`UID:${n}`, 'DTSTART:20260101', 'RECURRENCE-ID:20260102', 'STATUS:CANCELLED'),
+  );
+  const text = ['BEGIN:VCALENDAR', event('DTSTART:20260101', 'UID:x'), ...changed, 'END:VCALENDAR'].join('\n');
+  const begun = performance.now();
+  assert.equal(addCalendar(folder, 'office', text).days, 1);
+  assert.ok(performance.now() - begun < 10_000);
 });

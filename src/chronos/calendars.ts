@@ -44,6 +44,17 @@ function eventsOf(text: string): CalendarEvent[] {
   return parseCalendar(text);
 }
 
+/** @throws ReveilleError `invalid_request` with line and column, or when it is no file or too large */
+function eventsIn(path: string): CalendarEvent[] {
+  const stats = statSync(path);
+  // A pipe or a device would never end.
+  if (!stats.isFile()) throw new ReveilleError('invalid_request', 'it is no file');
+  // A character has at most four bytes.
+  if (stats.size > MOST_CHARACTERS * 4)
+    throw new ReveilleError('invalid_request', `the file must have at most ${MOST_CHARACTERS} characters`);
+  return eventsOf(readFileSync(path, 'utf8'));
+}
+
 function summaryOf(name: string, events: readonly CalendarEvent[]): CalendarSummary {
   const days = daysOfEvents(events, 'UTC');
   const [first, last] = [days[0], days.at(-1)];
@@ -86,7 +97,7 @@ export function calendarNames(folder: string): string[] {
 export function listCalendars(folder: string): CalendarSummary[] {
   return calendarNames(folder).map((name) => {
     try {
-      return summaryOf(name, eventsOf(readFileSync(pathOf(folder, name), 'utf8')));
+      return summaryOf(name, eventsIn(pathOf(folder, name)));
     } catch (error) {
       return { name, days: 0, error: thrownText(error) };
     }
@@ -142,7 +153,7 @@ export function openCalendars(
         known.lookedAt = now;
         return known;
       }
-      if (version !== '') events = eventsOf(readFileSync(path, 'utf8'));
+      if (version !== '') events = eventsIn(path);
       else log.warn({ calendar: name, folder }, 'the calendar is missing; alarms with it fire on its days too');
     } catch (error) {
       log.warn(

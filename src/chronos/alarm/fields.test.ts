@@ -31,8 +31,8 @@ const VALUES: Partial<Record<FieldType, unknown>> = {
   list: ['search', 'mail'],
 };
 
-/** Any name is a calendar without days. */
-const CALENDARS: Calendars = { daysOf: () => [], names: () => [] };
+/** Calendars without days. */
+const CALENDARS: Calendars = { daysOf: () => [], names: () => ['conv:2', 'conv:3'] };
 
 const series: Body = { kind: 'cron', cron_expr: '@hourly' };
 const isClearable = ({ edit: allowed }: AlarmField) => allowed === undefined;

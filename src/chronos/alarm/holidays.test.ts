@@ -178,3 +178,21 @@ test('an edit of the calendar moves the next occurrence and keeps the series', (
   const late = Date.UTC(2026, 5, 17, 8);
   assert.equal(scheduled(edit(without, { holidays: null }, late, office)).nominal, Date.UTC(2026, 5, 17, 7));
 });
+
+test('a rule with too many occurrences, or too much work for each, is refused', () => {
+  const begun = performance.now();
+  for (const rule of ['FREQ=SECONDLY', 'FREQ=MINUTELY;BYDAY=MO', 'FREQ=HOURLY'])
+    assert.throws(() => daysOf('UTC', ['DTSTART:20260101T000000Z', `RRULE:${rule}`]), /recur more than 200000 times/);
+  const never = 'RRULE:FREQ=HOURLY;BYMONTHDAY=1,29;BYYEARDAY=366,-1;BYDAY=FR;BYMINUTE=22;BYSECOND=8';
+  assert.throws(() => daysOf('UTC', ['DTSTART:20260101T000000Z', 'RRULE:FREQ=DAILY', never]), /too much work/);
+  assert.deepEqual(daysOf('UTC', ['DTSTART:99980101', 'RRULE:FREQ=DAILY']), ['9998-01-01']);
+  assert.ok(performance.now() - begun < 20_000);
+});
+
+test('an installed calendar that cannot be read is refused', () => {
+  const unreadable: Calendars = { daysOf: () => undefined, names: () => ['office'] };
+  assert.throws(
+    () => set({ kind: 'cron', cron_expr: '@daily', holidays: 'office' }, unreadable),
+    /usable calendar \(got "office", whose file cannot be read\); "reveille calendar list" says why/,
+  );
+});

@@ -12,6 +12,8 @@ const DAY_MS = 86_400_000;
 /** An event that recurs without end is expanded until here. */
 const EXPANDED_UNTIL = Date.UTC(2100, 0, 1);
 const MOST_DAYS = 50_000;
+/** Occurrences of all events: a rule by seconds would have billions. */
+const MOST_OCCURRENCES = 200_000;
 
 /** The installed calendars. Each daemon has its own. */
 export type Calendars = {
@@ -62,8 +64,15 @@ export const isMissingCalendar = (calendar: string, calendars: Calendars): boole
 
 /** @throws ReveilleError `invalid_request` that lists the installed calendars, when none has the name */
 export function requireCalendar(calendar: string, calendars: Calendars): void {
-  if (!isMissingCalendar(calendar, calendars)) return;
   const names = calendars.names();
+  // Others are not looked up: a lookup remembers the names that it was asked for.
+  if (names.includes(calendar)) {
+    if (!isMissingCalendar(calendar, calendars)) return;
+    throw new ReveilleError(
+      'invalid_request',
+      `holidays must name a usable calendar (got "${calendar}", whose file cannot be read); "reveille calendar list" says why`,
+    );
+  }
   const remedy =
     names.length > 0
       ? `installed are ${names.join(', ')}`
@@ -78,6 +87,7 @@ export function requireCalendar(calendar: string, calendars: Calendars): void {
  */
 export function daysOfEvents(events: readonly CalendarEvent[], timezone: string): readonly number[] {
   const days = new Set<number>();
+  let occurrences = 0;
   const cover = (first: number, last: number) => {
     for (let day = first; day <= last; day++) {
       days.add(day);
@@ -107,8 +117,18 @@ export function daysOfEvents(events: readonly CalendarEvent[], timezone: string)
       coverFrom(begin);
     if (event.rules.length === 0 && event.added.length === 0) continue;
     const recurrence = { rules: event.rules, start: unzoned(start), added: event.added.map(unzoned), excluded };
-    const { next } = recurrenceSchedule(recurrence, zone, { text: 'RRULE of an event', anchorMs: begin });
-    for (let at = next(begin - 1); at !== undefined && at < EXPANDED_UNTIL; at = next(at)) coverFrom(at);
+    if (begin >= EXPANDED_UNTIL) continue;
+    const series = recurrenceSchedule(recurrence, zone, { text: 'RRULE of an event', anchorMs: begin });
+    // Refuses a rule whose occurrences are too much work to find.
+    void series.shortestIntervalMs;
+    for (let at = series.next(begin - 1); at !== undefined && at < EXPANDED_UNTIL; at = series.next(at)) {
+      if (++occurrences > MOST_OCCURRENCES)
+        throw new ReveilleError(
+          'invalid_request',
+          `the events recur more than ${MOST_OCCURRENCES} times until 2100; end their rules with UNTIL or COUNT`,
+        );
+      coverFrom(at);
+    }
   }
   return [...days].sort((one, other) => one - other);
 }

@@ -121,7 +121,7 @@ export function occurrencesOf(
     let reached = reachedAt(after, span);
     while (span.start - after < HORIZON_MS && span.start <= end) {
       const wallTime = times.next(reached, lastShown(span), span.offset);
-      if (wallTime === undefined && !times.followsRealTime) return undefined;
+      if (!times.followsRealTime && !(wallTime! < LAST_INSTANT + LONGEST_FOLD_MS)) return undefined;
       if (wallTime !== undefined && wallTime <= lastShown(span)) {
         // The clock may have skipped it: then it is due at the start of the span.
         const instant = Math.max(span.start, wallTime - span.offset);

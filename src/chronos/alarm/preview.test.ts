@@ -123,3 +123,12 @@ test('an alarm that could not be set has no preview', () => {
   assert.throws(() => preview({ kind: 'cron', cron_expr: '@every 1s' }), /at least 10 seconds/);
   assert.throws(() => preview({ kind: 'cron', cron_expr: '@daily', count: 101 }), /count must be at most 100/);
 });
+
+test('occurrences before from count for max_fires, up to a bound', () => {
+  const often = { kind: 'rrule', rrule: 'FREQ=SECONDLY;INTERVAL=10;BYDAY=MO,TU,WE', from: '2900-01-01T00:00:00Z' };
+  const begun = performance.now();
+  assert.equal(preview({ ...often, count: 1 }).occurrences.length, 1);
+  assert.deepEqual(preview({ ...often, max_fires: 5 }).occurrences, []);
+  assert.throws(() => preview({ ...often, max_fires: 1_000_000 }), /too many to count for max_fires; omit one of them/);
+  assert.ok(performance.now() - begun < 10_000);
+});

@@ -24,6 +24,9 @@ const SHOWN = 10;
 /** Excluded occurrences at most: a calendar may exclude a whole year of a dense series. */
 const LEFT_OUT_MOST = 100;
 
+/** Occurrences that are counted before `from`. */
+const MOST_BEFORE = 50_000;
+
 /** `02:30` of a wall time. */
 const clock = (wall: number) => new Date(wall).toISOString().slice(11, 16);
 
@@ -93,9 +96,23 @@ function excludedBy(alarm: Alarm, after: number, until: number, calendars: Calen
   return excluded;
 }
 
-/** The number of occurrences before `from`, which count for `max_fires`. */
-const firedBefore = (alarm: Alarm, now: number, from: number, calendars: Calendars) =>
-  alarm.kind === 'once' || from <= now ? 0 : (seriesOf(alarm, calendars).latest(now, from - 1)?.count ?? 0);
+/**
+ * The number of occurrences before `from`, which count for `max_fires`.
+ *
+ * @throws ReveilleError `invalid_request` when they are too many to count
+ */
+function firedBefore(alarm: Alarm, now: number, from: number, calendars: Calendars): number {
+  if (alarm.kind === 'once' || alarm.maxFires === null) return 0;
+  const series = seriesOf(alarm, calendars);
+  let fired = 0;
+  for (let at = series.next(now); at !== undefined && at < from && fired < alarm.maxFires; at = series.next(at))
+    if (++fired > MOST_BEFORE)
+      throw new ReveilleError(
+        'invalid_request',
+        `from is after more than ${MOST_BEFORE} occurrences, too many to count for max_fires; omit one of them`,
+      );
+  return fired;
+}
 
 type PreviewContext = {
   readonly now: number;

@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { zoneOf } from '../../kit/clock/zone.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { compileRule, compileSchedule } from './schedule.ts';
+import { seriesOf } from './series.ts';
 import { edit, NOW, scheduled, setAlarm } from './testing/alarm-state.ts';
 import { viewAlarm } from './view.ts';
 
@@ -311,4 +312,40 @@ test('an edit of the rule restarts it at the edit', () => {
   const state = setAlarm({ kind: 'rrule', rrule: 'FREQ=HOURLY;INTERVAL=6' });
   const later = edit(state, { rrule: 'FREQ=HOURLY;INTERVAL=6;COUNT=2' }, NOW + 3_600_000);
   assert.equal(scheduled(later).nominal, NOW + 7 * 3_600_000);
+});
+
+test('work is bounded, of all rules and spans between clock changes together', () => {
+  const never = 'RRULE:FREQ=HOURLY;BYMONTHDAY=1,29;BYYEARDAY=366,-1;BYDAY=FR;BYMINUTE=22;BYSECOND=8';
+  const begun = performance.now();
+  for (const rules of [`${never}\nRRULE:FREQ=DAILY`, `RRULE:FREQ=DAILY\n${never}`])
+    assert.throws(() => setAlarm({ kind: 'rrule', rrule: rules }), /takes too much work to find/, rules);
+  // Without a bound these take minutes.
+  assert.ok(performance.now() - begun < 20_000);
+});
+
+test('a rule has no occurrence in a period that is beyond the calendar', () => {
+  const rrule = 'FREQ=YEARLY;INTERVAL=999983;BYMONTH=9,1;BYHOUR=10;BYMINUTE=0;BYSECOND=0;BYSETPOS=2';
+  const { alarm, occurrences } = setAlarm({ kind: 'rrule', rrule });
+  assert.equal(new Date(occurrences[0]!.nominal).toISOString(), '2026-09-15T10:00:00.000Z');
+  assert.equal(seriesOf(alarm).next(occurrences[0]!.nominal), undefined);
+});
+
+test('a zone of DTSTART that does not exist is named', () => {
+  const rrule = 'DTSTART;TZID=W. Europe Standard Time:20270101T090000\nRRULE:FREQ=DAILY';
+  assert.throws(
+    () => setAlarm({ kind: 'rrule', rrule, timezone: 'Europe/Berlin' }),
+    /DTSTART is in zone "W. Europe Standard Time", which is not an IANA zone; omit TZID, and set timezone/,
+  );
+});
+
+test('dates of RDATE are found and counted', () => {
+  const days = Array.from({ length: 200 }, (_, index) => NOW + (index + 1) * 86_400_000);
+  const text = days.map((at) => new Date(at).toISOString().replace(/[-:]|\.\d+Z$/g, '')).join(',');
+  const series = compileRule(`RDATE:${text}`, 'UTC', NOW);
+  assert.deepEqual(
+    [series.next(NOW), series.next(days[99]!), series.next(days[199]!)],
+    [days[0], days[100], undefined],
+  );
+  assert.deepEqual(series.latest(days[9]!, days[49]!), { at: days[49], count: 40 });
+  assert.equal(series.latest(days[9]!, days[9]! + 1), undefined);
 });

@@ -2,7 +2,7 @@
  * A series by recurrence rules: compiles the field `rrule` in a zone. Its rules, RDATE and EXDATE are combined as
  * instants, so that rules with fixed times and rules that follow real time mix.
  */
-import { type Zone, zoneOf } from '../../kit/clock/zone.ts';
+import { isZone, type Zone, zoneOf } from '../../kit/clock/zone.ts';
 import {
   type Moment,
   parseRecurrence,
@@ -18,8 +18,9 @@ import {
   type Occurrences,
   occurrencesOf,
   type Schedule,
+  type WallTimes,
 } from './occurrence.ts';
-import { followsRealTime, ruleTimes, TooManyTimes } from './rule-times.ts';
+import { countUpTo, followsRealTime, type RuleTimes, ruleTimes, TooManyTimes } from './rule-times.ts';
 import { withoutDays } from './without-days.ts';
 
 const SECOND_MS = 1_000;
@@ -32,13 +33,17 @@ const CHECKED_OCCURRENCES = 1_000;
 const CHECKED_MS = 40 * 366 * DAY_MS;
 /** Steps that one search may take, about 50 µs. A rule with sparse days takes 500; one with impossible times, many more. */
 const MOST_STEPS = 1_000;
+/** Steps to find the end of a rule with COUNT. */
+const MOST_STEPS_COUNTED = 100_000;
+const TOO_MUCH_WORK =
+  'the next occurrence takes too much work to find, because its interval rarely meets its times; name fewer BY parts or an interval that divides a day';
 /** Occurrences that are compared one by one to count those of several rules. */
 const MOST_COMPARED = 50_000;
 
 /** One rule, or the list of RDATE. */
 type Source = Occurrences & {
   count(after: number, until: number): number;
-  /** Steps of the last search. */
+  /** Steps of the last search: those of the rule in each span between clock changes. */
   readonly steps: number;
 };
 
@@ -64,6 +69,11 @@ export function recurrenceSchedule(
   function instantOf({ reading, zone: named }: Moment, name: string): number {
     if (named === undefined || named.toLowerCase() === timezone.toLowerCase()) return instantOfWall(zone, reading);
     if (named.toUpperCase() === 'UTC') return reading;
+    if (!isZone(named))
+      throw recurrenceError(
+        text,
+        `${name} is in zone ${showValue(named)}, which is not an IANA zone; omit TZID, and set timezone`,
+      );
     throw recurrenceError(
       text,
       `${name} is in zone ${showValue(named)}, but timezone is ${showValue(timezone)}; set timezone to the zone of ${name}`,
@@ -85,7 +95,7 @@ export function recurrenceSchedule(
       ruleOccurrences(rule, zone, { begin: begin + first, start: wall, first: wall + first, offset }, instantOf),
     );
   } catch (error) {
-    if (error instanceof TooManyTimes) throw recurrenceError(text, error.message);
+    if (error instanceof TooManyTimes || error instanceof TooMuchWork) throw recurrenceError(text, error.message);
     throw error;
   }
   const addedInstants = instantsOf(added, 'RDATE');
@@ -124,24 +134,42 @@ function ruleOccurrences(
   const lastReading = until && (until.isDate ? until.reading + DAY_MS - 1 : until.reading);
   const end = until === undefined ? LAST_INSTANT : instantOf({ ...until, reading: lastReading! }, 'UNTIL');
   const last = until === undefined || until.zone === 'UTC' ? Number.POSITIVE_INFINITY : lastReading!;
-  let times = ruleTimes(rule, { ...from, last });
+  let steps = 0;
+  const measured = (times: RuleTimes): WallTimes => ({
+    ...times,
+    next(after, until, offset) {
+      const found = times.next(after, until, offset);
+      steps += 1 + times.steps;
+      if (steps > MOST_STEPS_COUNTED && isCounting) throw new TooMuchWork(TOO_MUCH_WORK);
+      return found;
+    },
+  });
+  let isCounting = count !== undefined;
+  let times = measured(ruleTimes(rule, { ...from, last }));
   let lastInstant = end;
   if (count !== undefined && isRealTime) {
     lastInstant = nth(count, begin - 1, occurrencesOf(times, zone, { start: begin, end }).next, end);
   } else if (count !== undefined) {
     const next = (after: number) => times.next(after, LAST_INSTANT, from.offset);
-    times = ruleTimes(rule, { ...from, last: nth(count, from.first - 1, next, last) });
+    times = measured(ruleTimes(rule, { ...from, last: nth(count, from.first - 1, next, last) }));
   }
+  isCounting = false;
   const { next, latest, count: countBetween } = occurrencesOf(times, zone, { start: begin, end: lastInstant });
   return {
-    next,
+    next(after) {
+      steps = 0;
+      return next(after);
+    },
     latest,
     count: countBetween,
     get steps() {
-      return times.steps;
+      return steps;
     },
   };
 }
+
+/** A rule whose end by COUNT takes too much work to find. */
+class TooMuchWork extends Error {}
 
 /**
  * The nth occurrence after an instant or wall time; `otherwise` when there are fewer, or when it is more than a century
@@ -163,11 +191,12 @@ function nth(count: number, after: number, next: Schedule['next'], otherwise: nu
 
 /** Occurrences that are listed, sorted. */
 function listed(instants: readonly number[]): Source {
-  const count = (after: number, until: number) => instants.filter((at) => at > after && at <= until).length;
+  const upTo = (instant: number) => countUpTo(instants, instant);
+  const count = (after: number, until: number) => Math.max(0, upTo(until) - upTo(after));
   return {
-    next: (after) => instants.find((at) => at > after),
+    next: (after) => instants[upTo(after)],
     latest(after, now) {
-      const at = instants.findLast((instant) => instant <= now);
+      const at = instants[upTo(now) - 1];
       return at === undefined || at <= after ? undefined : { at, count: count(after, now) };
     },
     count,
@@ -240,11 +269,7 @@ function shortestGap(
   let shortest = Number.POSITIVE_INFINITY;
   let previous: { at: number; wall: number } | undefined;
   for (let at = next(from), checked = 0; at !== undefined; at = next(at), checked++) {
-    if (sources.some(({ steps }) => steps > MOST_STEPS))
-      throw recurrenceError(
-        text,
-        'the next occurrence takes too much work to find, because its interval rarely meets its times; name fewer BY parts or an interval that divides a day',
-      );
+    if (sources.reduce((sum, { steps }) => sum + steps, 0) > MOST_STEPS) throw recurrenceError(text, TOO_MUCH_WORK);
     if (checked === CHECKED_OCCURRENCES || at - from > CHECKED_MS) break;
     const { start, offset } = zone.spanAt(at);
     const isMoved = at === start && zone.spanAt(at - 1).offset < offset;

@@ -61,7 +61,7 @@ const HOURS = below(24);
 const SIXTY = below(60);
 
 /** How many entries of a sorted list are at most `value`. */
-function countUpTo(list: ArrayLike<number>, value: number): number {
+export function countUpTo(list: ArrayLike<number>, value: number): number {
   let low = 0;
   let high = list.length;
   while (low < high) {
@@ -299,6 +299,7 @@ function counted(days: RuleDays, { unitMs, interval, levels, isEveryUnit, within
       const time = at * unitMs;
       const today = Math.floor(time / DAY_MS);
       const day = days.isEvery ? today : days.next(today);
+      if (!days.isEvery) steps += days.looked;
       if (day === undefined) return undefined;
       if (day === today && isEveryUnit) return time;
       const timeOfDay = timeOfDayFrom(levels, day === today ? time - today * DAY_MS : 0);

@@ -12,11 +12,14 @@ import {
   instantOf,
   MINUTE_MS,
   SECOND_MS,
+  type Time,
   timeOfDay,
   usualTime,
   wallOf,
 } from './time-of-day.ts';
 import { MONTHS, type Unit, WEEKDAYS } from './vocabulary.ts';
+
+const END_OF_DAY: Time = { hour: 0, minute: 0, second: 0, as: 'end of day' };
 
 /** Instants have four-digit years. */
 const LATEST = Date.UTC(9999, 11, 31);
@@ -180,6 +183,51 @@ function dayInMonth({ nth, of }: DayOfMonth, month: Date): number {
 
 const firstOfMonth = (year: number, index: number) => new Date(Date.UTC(year, index, 1));
 
+/** The days that can be the end of a period, as wall times: its last Monday to Friday, and its last day. */
+function endsOf({ of, ahead, month }: Extract<Day, { kind: 'end' }>, now: number): number[] {
+  const today = new Date(now);
+  if (of === 'week') {
+    const monday = dayOf(now) + (ahead * 7 - ((today.getUTCDay() + 6) % 7)) * DAY_MS;
+    return [monday + 4 * DAY_MS, monday + 6 * DAY_MS];
+  }
+  const length = { month: 1, quarter: 3, year: 12 }[of];
+  const begin = month === undefined ? Math.floor(today.getUTCMonth() / length) * length : month - 1;
+  const isPast = begin < today.getUTCMonth();
+  const last =
+    month === undefined
+      ? firstOfMonth(today.getUTCFullYear(), begin + (ahead + 1) * length - 1)
+      : firstOfMonth(today.getUTCFullYear() + ahead + (isPast ? 1 : 0), begin);
+  const day = (kind: DayOfMonth['of']) => dayInMonth({ nth: -1, of: kind }, last);
+  return [...new Set([day('weekday'), day('day')])];
+}
+
+/** `end of month`: refused when both its last day and its last Monday to Friday are in the future. */
+function endOf(
+  text: string,
+  day: Extract<Day, { kind: 'end' }>,
+  now: number,
+  timeOn: (day: number) => [time: number, assumed?: string],
+): readonly [wall: number, assumed: string | undefined] {
+  const timesAt = (ahead: number) =>
+    endsOf({ ...day, ahead }, now).map((end) => {
+      const [time, assumed] = timeOn(end);
+      return [end + time, assumed] as const;
+    });
+  const found = timesAt(day.ahead).filter(([wall]) => wall > now);
+  // On a Saturday, the end of the week can be that of the next one.
+  const [only, other = day.of === 'week' ? timesAt(day.ahead + 1)[0] : undefined] = found;
+  if (only !== undefined && other === undefined) return only;
+  if (only === undefined)
+    throw new PhraseError(
+      `"${text}" has passed: it is ${formatWall(now)}`,
+      timesAt(day.ahead + 1).map(([wall]) => formatWall(wall)),
+    );
+  throw new PhraseError(
+    `"${text}" can be the last day of the ${day.of} or its last weekday`,
+    [only, other!].map(([wall]) => formatWall(wall)),
+  );
+}
+
 /** A day of the phrase's month, as a wall time. */
 function monthDayOf(
   { day, month, monthsAhead }: Extract<Day, { kind: 'in month' }>,
@@ -200,7 +248,7 @@ function nextWeekday(now: number): number {
 }
 
 /** The day of a phrase, as a wall time. @param time its time of day, by which a day in the past is recognised */
-function wallDay(text: string, day: Day, now: number, time: number): number {
+function wallDay(text: string, day: Exclude<Day, { kind: 'end' }>, now: number, time: number): number {
   switch (day.kind) {
     case 'offset':
       return dayOf(now) + day.days * DAY_MS;
@@ -256,6 +304,10 @@ export function onceOf(text: string, parts: Parts, { now, zone, hours = DEFAULT_
     ...{ kind: 'instant', at: instantOf(wall, zone), zone },
     ...(assumed !== undefined && { assumed }),
   });
+  if (day?.kind === 'end') {
+    if (times.length === 0 && parts.halfDay === undefined) times.push(END_OF_DAY);
+    return instant(...endOf(text, day, wallNow, (end) => onlyTime(text, parts, end, hours)));
+  }
   if (day === undefined) {
     const [time, assumed] = onlyTime(text, parts, dayOf(wallNow), hours);
     const today = dayOf(wallNow) + time;

@@ -17,8 +17,12 @@ export type Day =
   | { readonly kind: 'in month'; readonly day: DayOfMonth; readonly month?: number; readonly monthsAhead: number }
   /** The first day of the next month, or of the next year. */
   | { readonly kind: 'next'; readonly unit: 'month' | 'year' }
+  /** The last day, or the last Monday to Friday, of the current or the next period, or of a month by its number. */
+  | { readonly kind: 'end'; readonly of: Period; readonly ahead: number; readonly month?: number }
   /** The next Monday to Friday. */
   | { readonly kind: 'next weekday' };
+
+export type Period = 'week' | 'month' | 'quarter' | 'year';
 
 /** A position within a month, from its end if negative: of all days, of Mondays to Fridays, or of one weekday. */
 export type DayOfMonth = { readonly nth: number; readonly of: 'day' | 'weekday' | number };

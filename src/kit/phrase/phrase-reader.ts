@@ -3,10 +3,10 @@
  * not combine the parts. Pure.
  */
 import { nearestOf } from '../../wire/edit-distance.ts';
-import { type Day, type DayOfMonth, dayInDigits, Parts } from './parts.ts';
+import { type Day, type DayOfMonth, dayInDigits, Parts, type Period } from './parts.ts';
 import { PhraseError } from './reading.ts';
 import { type HalfDay, hourOf } from './time-of-day.ts';
-import { Tokens } from './tokens.ts';
+import { hourWord, Tokens } from './tokens.ts';
 import {
   ABBREVIATIONS,
   DAY_GROUPS,
@@ -16,13 +16,21 @@ import {
   MONTH_WORDS,
   MONTHS,
   ORDINALS,
+  OTHER_FIELDS,
   type RepeatUnit,
   SUN_WORDS,
+  TWICE_OR_EVERY_OTHER,
   UNITS,
   type Unit,
   WEEKDAY_WORDS,
   WEEKDAYS,
 } from './vocabulary.ts';
+
+const TO_WORDS: readonly string[] = ['to', 'through', 'till', '-', '–'];
+const ENDED = ['day', 'week', 'month', 'quarter', 'year'] as const;
+const SHORT_ENDS: Readonly<Record<string, (typeof ENDED)[number]>> = {
+  ...{ eod: 'day', eow: 'week', eom: 'month', eoq: 'quarter', eoy: 'year' },
+};
 
 const hasPassed = (text: string) => new PhraseError(`"${text}" has passed; an alarm needs a future time`);
 
@@ -34,6 +42,8 @@ export class PhraseReader {
   #order = '';
   /** Number of times before the part of the day. */
   #timesBeforeHalf = 0;
+  /** Of `end of every month`: the period, and the text that names it. */
+  #repeatedEnd: { readonly of: Period; readonly replaces: RegExp } | undefined;
   /** Whether days of the week are what makes it a series. */
   #hasImpliedWeek = false;
 
@@ -45,13 +55,14 @@ export class PhraseReader {
   read(): Parts {
     while (!this.#tokens.isAtEnd()) {
       if (this.#tokens.accept(',', 'and', '@', "o'clock", 'on', 'at')) continue;
-      if (this.#endOfDay() || this.#timesPerDay()) continue;
+      if (this.#endOf() || this.#timesPerDay()) continue;
       if (this.#every() || this.#ahead() || this.#hours() || this.#date() || this.#dayWord() || this.#half()) continue;
       if (this.#monthDay() || this.#bareDuration() || this.#time()) continue;
       if (this.#tokens.accept('the', 'of')) continue;
       throw this.#unknown();
     }
     const { halfDay, times } = this.parts;
+    if (this.#repeatedEnd !== undefined) throw this.#severalEnds(this.#repeatedEnd);
     if (this.#order.includes('DTD'))
       throw new PhraseError(`"${this.#text}" has days before and after a time; set an alarm for each`);
     if (halfDay !== undefined && times.length > 1 && this.#timesBeforeHalf > 0)
@@ -69,6 +80,18 @@ export class PhraseReader {
     const { text, word } = this.#tokens.peek();
     if (ABBREVIATIONS.has(word))
       return new PhraseError(`"${text}" can be more than one time zone; use one such as America/New_York, or UTC`);
+    if (word === 'in')
+      return new PhraseError(
+        `"in" is not understood in "${this.#text}"; write a duration as in "in 20 minutes", or a zone as in "9am Europe/Berlin"`,
+        [],
+        { isUnknown: true },
+      );
+    if (['utc', 'gmt', '+'].includes(word))
+      return new PhraseError(
+        `"${this.#text}" has a time that is not understood; write an offset as in "2026-12-01T09:00:00+02:00"`,
+        [],
+        { isUnknown: true },
+      );
     if (word === 'now') return new PhraseError('an alarm needs a future time', ['in 1 second']);
     if (Object.hasOwn(SUN_WORDS, word))
       return new PhraseError(
@@ -78,6 +101,16 @@ export class PhraseReader {
           replaces: new RegExp(`(?:\\bat )?\\b${word}\\b`, 'i'),
         },
       );
+    if (Object.hasOwn(TWICE_OR_EVERY_OTHER, word)) {
+      const unit = TWICE_OR_EVERY_OTHER[word]!;
+      return new PhraseError(
+        `"${text}" can be every other ${unit} or twice a ${unit}`,
+        [`every other ${unit}`, `twice a ${unit}`],
+        { replaces: new RegExp(`\\b${word}\\b`, 'i') },
+      );
+    }
+    const remedy = Object.entries(OTHER_FIELDS).find(([words]) => words.split(' ').includes(word))?.[1];
+    if (remedy !== undefined) return new PhraseError(`"${text}" is not understood; ${remedy}`, [], { isUnknown: true });
     if (word === 'yesterday' || word === 'ago' || word === 'last') return hasPassed(this.#text);
     const nearest = /^\p{L}{3,}$/u.test(word) ? nearestOf(word, KNOWN_WORDS) : undefined;
     if (nearest !== undefined && nearest !== word)
@@ -113,12 +146,12 @@ export class PhraseReader {
     if (isIn) this.#tokens.at++;
     const found: { amount: number; unit: Unit }[] = [];
     for (;;) {
-      if (found.length > 0 && this.#tokens.word() === 'and') this.#tokens.at++;
+      const joint = found.length > 0 && this.#tokens.accept('and', ',') ? 1 : 0;
       const isHalf = this.#tokens.word() === 'half' && (this.#tokens.word(1) === 'a' || this.#tokens.word(1) === 'an');
       const amount = isHalf ? 0.5 : this.#tokens.number();
       const unit = this.#tokens.unit(isHalf ? 2 : 1);
       if (amount === undefined || unit === undefined) {
-        if (this.#tokens.word(-1) === 'and' && found.length > 0) this.#tokens.at--;
+        this.#tokens.at -= joint;
         break;
       }
       found.push({ amount, unit });
@@ -162,12 +195,17 @@ export class PhraseReader {
       return this.#setRepeat(1, frequency, word);
     }
     const isEvery = this.#tokens.accept('every', 'each');
+    if (isEvery && this.#endOf()) return true;
     const weekdays = this.#daysOfWeek(isEvery);
     if (weekdays !== undefined) return this.#onWeekdays(weekdays);
     if (!isEvery) return false;
-    if (this.#dayInMonth(true)) return true;
-    if (Object.hasOwn(HALF_DAYS, this.#tokens.word())) {
-      // The part of the day is parsed again for the hour.
+    if (this.#dayInMonth(true)) {
+      // `every first friday in march`.
+      if (this.parts.repeat === undefined) this.#setRepeat(1, 'year', 'year');
+      return true;
+    }
+    if (Object.hasOwn(HALF_DAYS, this.#tokens.word()) || ['noon', 'midnight'].includes(this.#tokens.word())) {
+      // The word is parsed again for the hour.
       return this.#setRepeat(1, 'day', this.#tokens.word());
     }
     const isSecond = this.#other();
@@ -247,7 +285,7 @@ export class PhraseReader {
     const more: number[] = [];
     const dayAt = (ahead: number) =>
       WEEKDAY_WORDS.get(this.#tokens.word(ahead)) ?? WEEKDAY_WORDS.get(this.#tokens.word(ahead).replace(/s$/, ''));
-    if (['to', 'through', 'till', '-', '–'].includes(this.#tokens.word()) && dayAt(1) !== undefined) {
+    if (TO_WORDS.includes(this.#tokens.word()) && dayAt(1) !== undefined) {
       const last = dayAt(1)!;
       for (let day = first; day !== last; day = (day + 1) % 7) more.push((day + 1) % 7);
       this.#tokens.at += 2;
@@ -294,6 +332,12 @@ export class PhraseReader {
         [`from ${first}:00 to ${last}:00`, `from ${first + 12}:00 to ${untilEvening}:00`],
         { replaces: this.#tokens.writtenSince(start) },
       );
+    if (first >= last && first <= 12 && to.as === 'bare' && last < 12 && last + 12 > first)
+      throw new PhraseError(
+        `"${this.#text}": the first hour must be before the last one`,
+        [`from ${first}:00 to ${last + 12}:00`],
+        { replaces: this.#tokens.writtenSince(start) },
+      );
     if (first >= last)
       throw new PhraseError(`"${this.#text}": the first hour must be before the last one, as in "from 9 to 17"`);
     this.parts.hours = { from: first, to: last };
@@ -325,7 +369,7 @@ export class PhraseReader {
     const weekday = WEEKDAY_WORDS.get(this.#tokens.word(isNamed ? 1 : 0));
     if (weekday !== undefined) {
       this.#tokens.at += isNamed ? 2 : 1;
-      const isRange = ['to', 'through'].includes(this.#tokens.word()) && WEEKDAY_WORDS.has(this.#tokens.word(1));
+      const isRange = TO_WORDS.includes(this.#tokens.word()) && WEEKDAY_WORDS.has(this.#tokens.word(1));
       if (isRange && this.parts.repeat === undefined)
         throw new PhraseError(`"${this.#text}" names several days`, [`every ${this.#text}`]);
       if (!isNamed && ['week', 'hour', 'minute'].includes(this.parts.repeat?.unit ?? '')) {
@@ -388,10 +432,12 @@ export class PhraseReader {
       return this.#setDay({ kind: 'in month', day, monthsAhead: word === 'next' ? 1 : 0 });
     }
     const repeated = this.parts.repeat?.unit;
-    if (['the', 'every', 'each'].includes(word) && (unit === 'month' || unit === 'quarter')) {
-      this.#tokens.at += 2;
-      if (repeated === undefined) this.#setRepeat(1, unit, unit);
-      else if (repeated !== unit) this.#setRepeat(1, unit, unit);
+    // `last day of month`, `last day of every month`.
+    const isBare = word === 'month' || word === 'quarter';
+    const period = isBare ? word : ['the', 'every', 'each'].includes(word) ? unit : '';
+    if (period === 'month' || period === 'quarter') {
+      this.#tokens.at += isBare ? 1 : 2;
+      if (repeated !== period) this.#setRepeat(1, period, period);
       return this.#addDayOfMonth(day);
     }
     if (word !== '') throw this.#unknown();
@@ -471,18 +517,64 @@ export class PhraseReader {
     return this.#setDay({ kind: 'weekday', weekday: 1, week: 'next week', isAssumed: true });
   }
 
-  /** `end of day`, `eod`. */
-  #endOfDay(): boolean {
-    const skip = this.#tokens.word() === 'the' ? 1 : 0;
-    if (this.#tokens.word() === 'eod') this.#tokens.at++;
-    else if (this.#tokens.word(skip) === 'end' && this.#tokens.word(skip + 1) === 'of') {
-      const isOwn = ['the', 'my'].includes(this.#tokens.word(skip + 2)) ? 1 : 0;
-      if (this.#tokens.word(skip + 2 + isOwn) !== 'day') return false;
-      this.#tokens.at += skip + 3 + isOwn;
-    } else return false;
-    this.parts.times.push({ hour: 0, minute: 0, second: 0, as: 'end of day' });
-    this.#saw('T');
+  /** `end of day`, `eod`, `end of the month`, `end of next week`, `end of december`, `end of every quarter`. */
+  #endOf(): boolean {
+    const start = this.#tokens.at;
+    const short = Object.hasOwn(SHORT_ENDS, this.#tokens.word()) ? SHORT_ENDS[this.#tokens.word()] : undefined;
+    if (short !== undefined) {
+      this.#tokens.at++;
+      return this.#setEnd(short, '', start);
+    }
+    this.#tokens.accept('the');
+    if (this.#tokens.accept('end') && this.#tokens.accept('of')) {
+      const isNamed = ['the', 'my', 'this', 'next', 'every', 'each'].includes(this.#tokens.word());
+      const which = isNamed ? this.#tokens.take().word : '';
+      const month = isNamed ? undefined : MONTH_WORDS.get(this.#tokens.word());
+      if (month !== undefined) {
+        this.#tokens.at++;
+        return this.#setDay({ kind: 'end', of: 'month', ahead: 0, month: month + 1 });
+      }
+      const period = ENDED.find((known) => known === this.#tokens.word());
+      if (period !== undefined) {
+        this.#tokens.at++;
+        return this.#setEnd(period, which, start);
+      }
+    }
+    this.#tokens.at = start;
+    return false;
+  }
+
+  #setEnd(period: 'day' | Period, which: string, start: number): true {
+    const isEvery = ['every', 'each'].includes(which) || ['every', 'each'].includes(this.#tokens.wordAt(start - 1));
+    if (period === 'day') {
+      if (which === 'next') throw new PhraseError(`"${this.#text}" does not name the day`, ['tomorrow at end of day']);
+      if (isEvery && this.parts.repeat === undefined) this.#setRepeat(1, 'day', 'day');
+      this.parts.times.push({ hour: 0, minute: 0, second: 0, as: 'end of day' });
+      this.#saw('T');
+      return true;
+    }
+    if (!isEvery && this.parts.repeat?.unit !== period)
+      return this.#setDay({ kind: 'end', of: period, ahead: which === 'next' ? 1 : 0 });
+    const begin = ['every', 'each'].includes(this.#tokens.wordAt(start - 1)) ? start - 1 : start;
+    this.#repeatedEnd = { of: period, replaces: this.#tokens.writtenSince(begin) };
     return true;
+  }
+
+  /** The end of each month can be its last day or its last Monday to Friday. */
+  #severalEnds({ of, replaces }: { of: Period; replaces: RegExp }): PhraseError {
+    const time = this.parts.times.length === 0 && this.parts.halfDay === undefined ? ' at end of day' : '';
+    const isRepeated = this.parts.repeat !== undefined;
+    const days =
+      of === 'week'
+        ? ['every friday', 'every sunday']
+        : of === 'year'
+          ? ['december 31', 'last weekday of december'].map((end) => (isRepeated ? end : `every year on ${end}`))
+          : [`last day of every ${of}`, `last weekday of every ${of}`];
+    return new PhraseError(
+      `"${this.#text}": the end of a ${of} can be its last day or its last weekday`,
+      days.map((day) => `${day}${time}`),
+      { replaces },
+    );
   }
 
   /** `twice a day`, `three times a day`. */
@@ -491,10 +583,12 @@ export class PhraseReader {
     const isTimes = this.#tokens.word(1) === 'times';
     const often = word === 'once' ? 1 : word === 'twice' ? 2 : isTimes ? this.#tokens.number() : undefined;
     const skip = isTimes ? 2 : 1;
-    if (often === undefined || !['a', 'per', 'every', 'each'].includes(this.#tokens.word(skip))) return false;
-    const unit = this.#tokens.unit(skip + 1);
+    if (often === undefined) return false;
+    const isDaily = this.#tokens.word(skip) === 'daily';
+    const isPer = ['a', 'per', 'every', 'each'].includes(this.#tokens.word(skip));
+    const unit = isDaily ? 'day' : isPer ? this.#tokens.unit(skip + 1) : undefined;
     if (unit === undefined) return false;
-    this.#tokens.at += skip + 2;
+    this.#tokens.at += skip + (isDaily ? 1 : 2);
     if (often > 1 && unit !== 'day')
       throw new PhraseError(
         `"${this.#text}" does not name the days; write them, as in "every monday and thursday at 9:00"`,
@@ -595,10 +689,34 @@ export class PhraseReader {
       this.parts.minutePast = minute;
       return true;
     }
+    const start = this.#tokens.at;
     const time = this.#tokens.clock();
     if (time === undefined) return false;
+    if (time.as === 'bare') this.#refuseTwoNumbers(time.hour, start);
     this.parts.times.push(time);
     this.#saw('T');
     return true;
+  }
+
+  /** Refuses `9 15`, which can be a quarter past nine or two hours. @throws PhraseError */
+  #refuseTwoNumbers(hour: number, start: number): void {
+    const word = this.#tokens.word();
+    const isNumber = /^\d{1,2}$/.test(word) || hourWord(word) !== undefined;
+    const next = this.#tokens.word(1);
+    const hasMeaning = ['st', 'nd', 'rd', 'th', 'of', 'am', 'pm'].includes(next) || this.#tokens.unit(1) !== undefined;
+    if (!isNumber || hasMeaning || MONTH_WORDS.has(next)) return;
+    if (/^\d/.test(next)) throw this.#unknown();
+    const minute = hourWord(word) ?? Number(word);
+    this.#tokens.at++;
+    const written = `${hour}:${String(minute).padStart(2, '0')}`;
+    const isHalf = (hour >= 1 && hour <= 8) || hour === 12;
+    throw new PhraseError(
+      `"${this.#tokens.textSince(start)}" can be one time or two`,
+      [
+        ...(minute < 60 ? [written, ...(isHalf && hour < 12 ? [written.replace(/^\d+/, String(hour + 12))] : [])] : []),
+        ...(minute < 24 && minute !== hour ? [`${hour}:00 and ${minute}:00`] : []),
+      ],
+      { replaces: this.#tokens.writtenSince(start) },
+    );
   }
 }

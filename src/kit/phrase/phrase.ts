@@ -15,6 +15,8 @@ import { seriesOf } from './series.ts';
 import { usesWallClock } from './series-text.ts';
 
 const LONGEST_PHRASE = 200;
+/** Control and format characters: the direction of text, for example. */
+const INVISIBLE = /[\p{Cc}\p{Cf}]/u;
 
 const ZONE_AT_END = /\s+(?:in\s+)?((?:UTC|GMT|Etc\/\w+|[A-Z][A-Za-z]+(?:\/[A-Z][A-Za-z_+-]+){1,2}))(?:\s+time)?$/;
 
@@ -31,10 +33,10 @@ function splitZone(text: string): { rest: string; zone: string | undefined } {
 const WITH_OFFSET = /^(\d{4}-\d\d-\d\d)[tT ](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?) ?([zZ]|[+-]\d\d:\d\d)$/;
 /** Five fields or a descriptor, which chronosd parses itself. */
 const CRON =
-  /^(?:@\w+(?:\s+\S+)?|(?:[\d*/,-]|\b(?:sun|mon|tue|wed|thu|fri|sat|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\b)+(?:\s+(?:[\d*/,-]|\b(?:sun|mon|tue|wed|thu|fri|sat|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\b)+){4})$/i;
+  /^(?:@\w+(?:\s+\S+)?|(?=[\d*])(?:[\d*/,-]|\b(?:sun|mon|tue|wed|thu|fri|sat|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\b)+(?:\s+(?:[\d*/,-]|\b(?:sun|mon|tue|wed|thu|fri|sat|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\b)+){4})$/i;
 
 /** Content lines of RFC 5545, which may be typed on one line. */
-const RULES = /^(?:RRULE|DTSTART|RDATE|EXDATE)[:;]/i;
+const RULES = /^(?:(?:RRULE|DTSTART|RDATE|EXDATE)[:;]|FREQ=)/i;
 
 /** @throws PhraseError for rules that RFC 5545 does not permit */
 function rulesOf(text: string, zone: string): Reading {
@@ -87,7 +89,9 @@ function readIn(phrase: string, context: PhraseContext, suffix: string): Reading
       .map((choice) => (replaces === undefined ? choice : phrase.replace(replaces, () => choice)))
       .filter((choice) => choice !== phrase && isUsable(choice, context));
     throw new PhraseError(
-      problem,
+      whole.length > 0 || problem.includes('; ')
+        ? problem
+        : `${problem}; write it as in "in 2 hours" or "2026-12-01 09:00"`,
       whole.map((choice) => (WITH_OFFSET.test(choice) ? choice : choice + suffix)),
     );
   }
@@ -129,6 +133,11 @@ export function readPhrase(
   const phrase = text.trim().replace(/\s+/g, ' ');
   if (phrase === '') throw new PhraseError('a time is missing; write one such as "tomorrow 9am"');
   if (phrase.length > LONGEST_PHRASE) throw new PhraseError(`a time must be at most ${LONGEST_PHRASE} characters`);
+  const [hidden] = INVISIBLE.exec(phrase) ?? [];
+  if (hidden !== undefined) {
+    const code = hidden.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0');
+    throw new PhraseError(`a time must not have invisible characters (it has U+${code}); type it again`);
+  }
   const { rest, zone } = splitZone(phrase);
   if (zone !== undefined) return readIn(rest, { ...context, zone }, ` ${zone}`);
   if (context.zone === undefined) return readWithoutZone(rest, { ...context, zone: 'UTC' });

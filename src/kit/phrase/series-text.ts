@@ -39,6 +39,9 @@ function daysOf(day: string, month: string, weekday: string): string | undefined
   return isOneDate ? `year on ${capital(MONTHS[name - 1]!)} ${dates[0]}` : undefined;
 }
 
+/** A longer list of times is no help for a reader. */
+const MOST_TIMES = 6;
+
 function fieldText(fields: readonly string[]): string | undefined {
   const [minute = '', hour = '', day = '', month = '', weekday = ''] = fields;
   const days = daysOf(day, month, weekday);
@@ -53,7 +56,12 @@ function fieldText(fields: readonly string[]): string | undefined {
     if (first === undefined || hourStep !== undefined || 60 % Number(step) !== 0) return undefined;
     return `${every} from ${two(first)}:00 to ${two(last!)}:${two(60 - Number(step))}${on}`;
   }
-  if (!/^\d+$/.test(minute)) return undefined;
+  const minutes = numbersOf(minute);
+  if (minutes === undefined) return undefined;
+  if (minutes.length > 1) {
+    const times = numbersOf(hour)?.flatMap((each) => minutes.map((past) => `${two(each)}:${two(past)}`));
+    return times && times.length <= MOST_TIMES ? `every ${days} at ${joined(times)}` : undefined;
+  }
   const hours = (number: string | undefined) => (number === undefined ? 'hour' : `${number} hours`);
   const everyStep = /^\*\/(\d+)$/.exec(hour)?.[1];
   if (hour === '*' || everyStep !== undefined) return `every ${hours(everyStep)} at :${two(minute)}${on}`;

@@ -1,4 +1,5 @@
 /** The meaning of a phrase that repeats: cron fields if they can express it, else a rule of RFC 5545. Pure. */
+import { MOST_RULES } from '../recurrence/recurrence.ts';
 import { type DayOfMonth, isDayOf, type Parts } from './parts.ts';
 import { DEFAULT_HOURS, type PhraseContext, PhraseError, type PhraseHours, type Reading } from './reading.ts';
 import {
@@ -7,7 +8,6 @@ import {
   DAY_MS,
   dayOf,
   endOfDay,
-  HOUR_MS,
   hourOf,
   MINUTE_MS,
   type Time,
@@ -16,8 +16,35 @@ import {
 } from './time-of-day.ts';
 import { MONTHS, type RepeatUnit, WEEKDAYS } from './vocabulary.ts';
 
-/** The times of day of a series: they share a minute, as cron's fields do. */
-type DailyTimes = { readonly minute: number; readonly hours: readonly number[]; readonly assumed?: string };
+type DayTime = Pick<Time, 'hour' | 'minute'>;
+/** Times of day that cron's fields can express: each of the minutes in each of the hours. */
+type TimesOfDay = { readonly minutes: readonly number[]; readonly hours: readonly number[] };
+/** The times of day of a series. A rule has one group; several rules fire at the times of each. */
+type DailyTimes = { readonly groups: readonly TimesOfDay[]; readonly assumed?: string };
+
+const sorted = (numbers: Iterable<number>) => [...new Set(numbers)].sort((one, other) => one - other);
+
+/** As few groups as possible, the earliest first. */
+function grouped(times: readonly DayTime[]): TimesOfDay[] {
+  const hoursOf = Map.groupBy(times, ({ minute }) => minute);
+  const minutes = [...hoursOf].map(([minute, at]) => ({ minute, hours: sorted(at.map(({ hour }) => hour)) }));
+  const groups = [...Map.groupBy(minutes, ({ hours }) => hours.join()).values()].map((same) => ({
+    ...{ minutes: sorted(same.map(({ minute }) => minute)), hours: same[0]!.hours },
+  }));
+  const first = ({ minutes: [minute], hours: [hour] }: TimesOfDay) => hour! * 60 + minute!;
+  return groups.sort((one, other) => first(one) - first(other));
+}
+
+/** Minutes since midnight, the earliest first. */
+const minutesOfDay = (groups: readonly TimesOfDay[]) =>
+  sorted(groups.flatMap(({ minutes, hours }) => hours.flatMap((hour) => minutes.map((minute) => hour * 60 + minute))));
+
+const timeText = (minutes: number) => `${Math.floor(minutes / 60)}:${String(minutes % 60).padStart(2, '0')}`;
+const joined = (parts: readonly string[]) => parts.join(', ').replace(/, ([^,]*)$/, ' and $1');
+
+/** Cron's fields of the times and days; `undefined` when only several rules can express the times. */
+const cronOf = ({ groups }: DailyTimes, days: string): string | undefined =>
+  groups.length > 1 ? undefined : `${groups[0]!.minutes.join()} ${groups[0]!.hours.join()} ${days}`;
 
 /** Between the first and the last of several times a day. */
 const TIMES_SPAN_HOURS = 8;
@@ -32,12 +59,8 @@ function spreadOver(text: string, often: number, first: Time): Time[] {
 function assumedTimes(text: string, { halfDay, perDay = 1 }: Parts, hours: PhraseHours): DailyTimes {
   const first = usualTime(halfDay, hours);
   const times = perDay === 1 ? [first] : spreadOver(text, perDay, first);
-  const written = times
-    .map(clockText)
-    .join(', ')
-    .replace(/, ([^,]*)$/, ' and $1');
-  const assumed = `at ${written}, because no time${times.length > 1 ? 's were' : ' was'} given`;
-  return { minute: first.minute, hours: times.map(({ hour }) => hour), assumed };
+  const assumed = `at ${joined(times.map(clockText))}, because no time${times.length > 1 ? 's were' : ' was'} given`;
+  return { groups: grouped(times), assumed };
 }
 
 /** The end of the days on which a series fires. @param weekdays all days if empty */
@@ -60,13 +83,12 @@ function dailyTimes(text: string, parts: Parts, hours: PhraseHours): DailyTimes 
     return is24 && time.as === 'bare' ? { ...time, as: 'colon' } : time;
   });
   if (times.some(({ second }) => second !== 0)) throw new PhraseError(`"${text}": a series fires at whole minutes`);
-  const minutes = [...new Set(times.map(({ minute }) => minute))];
-  if (minutes.length > 1)
-    throw new PhraseError(`"${text}": all times of a series must have the same minute; set an alarm for each`);
+  const groups = grouped(times.map((time) => ({ hour: hourOf(time, halfDay), minute: time.minute })));
+  if (groups.length > MOST_RULES)
+    throw new PhraseError(`"${text}" has times with more than ${MOST_RULES} different minutes; set several alarms`);
   const end = parts.times.find(({ as }) => as === 'end of day');
   return {
-    minute: minutes[0]!,
-    hours: [...new Set(times.map((time) => hourOf(time, halfDay)))].sort((one, other) => one - other),
+    groups,
     ...(end && { assumed: `at ${clockText(sameEndOfDay(text, weekdays, hours))}, the end of the day` }),
   };
 }
@@ -98,8 +120,6 @@ type Days = {
   /** Whether the days include one, given as a wall time. */
   includes(day: number): boolean;
 };
-
-const sorted = (numbers: Iterable<number>) => [...new Set(numbers)].sort((one, other) => one - other);
 
 function weekly(weekdays: ReadonlySet<number>, interval: number): Days {
   const mondayFirst = sorted([...weekdays].map((day) => (day + 6) % 7)).map((day) => dayCode((day + 1) % 7));
@@ -159,11 +179,12 @@ const SEARCHED_DAYS = 9 * 366;
 const LONGEST_INTERVAL = 1_000;
 
 /** The first wall time of a series after `now`; an interval counts from it. */
-function firstOf({ includes }: Days, { minute, hours }: DailyTimes, now: number): number {
+function firstOf({ includes }: Days, { groups }: DailyTimes, now: number): number {
+  const times = minutesOfDay(groups);
   for (let at = 0; at < SEARCHED_DAYS; at++) {
     const day = dayOf(now) + at * DAY_MS;
-    const time = includes(day) ? hours.find((hour) => day + hour * HOUR_MS + minute * MINUTE_MS > now) : undefined;
-    if (time !== undefined) return day + time * HOUR_MS + minute * MINUTE_MS;
+    const time = includes(day) ? times.find((minutes) => day + minutes * MINUTE_MS > now) : undefined;
+    if (time !== undefined) return day + time * MINUTE_MS;
   }
   throw new PhraseError('the series never begins');
 }
@@ -192,22 +213,21 @@ export function seriesOf(text: string, parts: Parts, context: PhraseContext): Re
   };
   const series = (days: Days, assumedDay?: string): Reading => {
     const daily = dailyTimes(text, parts, userHours);
-    const { minute } = daily;
     const assumed =
       assumedDay === undefined || daily.assumed === undefined
         ? (assumedDay ?? daily.assumed)
         : `${assumedDay.replace(/, because.*/, '')} ${daily.assumed.replace('no time', 'no day or time')}`;
-    if (days.interval === 1 && days.cron !== undefined)
-      return reading(`${minute} ${daily.hours.join(',')} ${days.cron}`, assumed);
+    const cron = days.interval === 1 && days.cron !== undefined ? cronOf(daily, days.cron) : undefined;
+    if (cron !== undefined) return reading(cron, assumed);
     if (days.interval > LONGEST_INTERVAL) return refuse(`must repeat after at most ${LONGEST_INTERVAL} ${unit}s`);
     const begin = days.interval === 1 ? [] : [`DTSTART:${ruleTime(firstOf(days, daily, wallOf(now, zone)))}`];
-    const rule = [
-      `FREQ=${days.frequency}`,
-      ...(days.interval === 1 ? [] : [`INTERVAL=${days.interval}`]),
-      ...days.by,
-      ...[`BYHOUR=${daily.hours.join(',')}`, `BYMINUTE=${minute}`, 'BYSECOND=0'],
+    const onDays = [
+      ...[`FREQ=${days.frequency}`, ...(days.interval === 1 ? [] : [`INTERVAL=${days.interval}`]), ...days.by],
     ];
-    const rrule = [...begin, `RRULE:${rule.join(';')}`].join('\n');
+    const rules = daily.groups.map(({ minutes, hours }) =>
+      [...onDays, `BYHOUR=${hours.join()}`, `BYMINUTE=${minutes.join()}`, 'BYSECOND=0'].join(';'),
+    );
+    const rrule = [...begin, ...rules.map((rule) => `RRULE:${rule}`)].join('\n');
     return { ...{ kind: 'series', rrule, zone }, ...(assumed !== undefined && { assumed }) };
   };
 
@@ -295,18 +315,23 @@ export function seriesOf(text: string, parts: Parts, context: PhraseContext): Re
     const last = Math.max(...dates);
     // January, April, July and October have 30 days or more.
     if (last > (isQuarter ? 30 : 28)) {
-      const { hours: at, minute } = dailyTimes(text, parts, userHours);
+      const daily = dailyTimes(text, parts, userHours);
+      const cron = interval === 1 ? cronOf(daily, days.cron!) : undefined;
+      const at = joined(minutesOfDay(daily.groups).map(timeText));
       return refuse(`skips the months without a day ${last}`, [
-        ...(interval === 1 ? [`${minute} ${at.join(',')} ${days.cron}`] : []),
-        `every ${interval === 1 ? 'month' : `${interval} months`} on the 28th at 9:00`,
-        ...(interval === 1 && !isQuarter ? ['last day of every month at 9:00'] : []),
+        ...(cron === undefined ? [] : [cron]),
+        `every ${interval === 1 ? unit : `${interval} months`} on the 28th at ${at}`,
+        ...(interval === 1 ? [`last day of every ${unit} at ${at}`] : []),
       ]);
     }
     return series(days, monthDays.length === 0 ? 'on the 1st, because no day was given' : undefined);
   }
   if (weekdays.size > 0 || monthDays.length + daysOfMonth.length > 0)
     return refuse('has a date and other days; set an alarm for each');
-  if (day === undefined) return refuse('does not name a day', ['every year on december 24 at 18:00']);
+  if (day === undefined) {
+    const years = amount === 1 ? 'year' : `${amount} years`;
+    return refuse('does not name a day', [`every ${years} on december 24 at 18:00`]);
+  }
   if (day.kind === 'in month') {
     const { by, includes } = monthlyPosition(day.day, 1, [day.month!]);
     return series({ frequency: 'YEARLY', interval: amount, by, includes });
@@ -317,8 +342,8 @@ export function seriesOf(text: string, parts: Parts, context: PhraseContext): Re
     return refuse(`names a day that ${MONTHS[day.month - 1]} does not have`);
   const days = yearlyDate(day.month, day.day, amount);
   if (calendarDay(2023, day.month, day.day) === undefined) {
-    const { hours: at, minute } = dailyTimes(text, parts, userHours);
-    return refuse('fires only in leap years', amount === 1 ? [`${minute} ${at.join(',')} ${days.cron}`] : []);
+    const cron = amount === 1 ? cronOf(dailyTimes(text, parts, userHours), days.cron!) : undefined;
+    return refuse('fires only in leap years', cron === undefined ? [] : [cron]);
   }
   return series(days);
 }

@@ -86,7 +86,9 @@ export function hourOf({ hour, minute, as, word }: Time, half: HalfDay | undefin
     const spans = { morning: [0, 12], afternoon: [12, 19], evening: [16, 24], night: [18, 24] } as const;
     const [from, to] = spans[half];
     if (hour < from || hour >= to)
-      throw new PhraseError(`${write(hour)} is not ${half === 'night' ? 'at' : 'in the'} ${half}`);
+      throw new PhraseError(
+        `${write(hour)} is not ${half === 'night' ? 'at' : 'in the'} ${half}; write the hour without "${half}"`,
+      );
   }
   if (as === 'bare' && ((hour >= 1 && hour <= 8) || hour === 12)) {
     throw new PhraseError(

@@ -12,7 +12,7 @@ function tokensOf(text: string): Token[] {
   const plain = text
     .replace(/\b([ap])\.m\.?(?=\s|$|,)/gi, '$1m')
     .replace(/\bo['’]clock\b/gi, "o'clock")
-    .replace(/\bworking day\b/gi, 'workday')
+    .replace(/\b(?:working|business) day(s?)\b/gi, 'workday$1')
     .replace(/\b(?:a )?quarter of an hour\b/gi, '15 minutes')
     // `2026-12-01T09:00` is a day and a time.
     .replace(/\b(\d{4}-\d\d-\d\d)[tT](\d\d:\d\d)/g, '$1 $2');
@@ -20,7 +20,7 @@ function tokensOf(text: string): Token[] {
 }
 
 /** The hour in `at nine`. */
-function hourWord(word: string): number | undefined {
+export function hourWord(word: string): number | undefined {
   const number = Object.hasOwn(NUMBERS, word) && word !== 'a' && word !== 'an' ? NUMBERS[word] : undefined;
   return number !== undefined && number <= 12 ? number : undefined;
 }
@@ -52,6 +52,11 @@ export class Tokens {
   /** The word `ahead` positions after the next one, in lower case; empty if there is none. */
   word(ahead = 0): string {
     return this.#list[this.at + ahead]?.word ?? '';
+  }
+
+  /** The word at an index, in lower case; empty if there is none. */
+  wordAt(index: number): string {
+    return this.#list[index]?.word ?? '';
   }
 
   /** Consumes the next word if it is one of these. */

@@ -68,6 +68,17 @@ export const KNOWN_WORDS = [
   ...['quarter', 'twice', 'first', 'last', 'weekly', 'until'],
 ];
 
+/** Words with two meanings. */
+export const TWICE_OR_EVERY_OTHER: Readonly<Record<string, 'week' | 'month'>> = {
+  ...{ biweekly: 'week', bimonthly: 'month' },
+};
+/** Words of what other fields of an alarm say, with the remedy. */
+export const OTHER_FIELDS: Readonly<Record<string, string>> = {
+  'except excluding without but':
+    'name the days that remain, as in "every monday to thursday at 9:00"; for holidays set holidays to a calendar',
+  'until till for times': 'the end of a series is ends_at (--until) or max_fires (--times)',
+};
+
 /** Zone abbreviations that several zones share, or that change with the season. */
 export const ABBREVIATIONS = new Set(
   'est edt cst cdt mst mdt pst pdt cet cest eet eest wet west bst ist jst kst msk aest aedt nzst nzdt sgt hkt et ct mt pt'.split(

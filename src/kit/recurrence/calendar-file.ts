@@ -91,10 +91,10 @@ export function parseCalendar(text: string): CalendarEvent[] {
   }
   if (open.length > 0 || last.line === 1)
     throw at(last, open.length > 0 ? `END:${open.at(-1)!.value.toUpperCase()} is missing` : 'the file is empty');
-  for (const { lines } of events) {
-    if (lines.replaced === undefined) continue;
-    const original = events.find((other) => other.lines.uid === lines.uid && other.lines.replaced === undefined);
-    original?.lines.excluded.push(lines.replaced);
-  }
+  const originals = new Map<string | undefined, EventLines>();
+  for (const { lines } of events)
+    if (lines.replaced === undefined && !originals.has(lines.uid)) originals.set(lines.uid, lines);
+  for (const { lines } of events)
+    if (lines.replaced !== undefined) originals.get(lines.uid)?.excluded.push(lines.replaced);
   return events.filter(({ lines }) => !lines.isCancelled).map(({ lines, begin }) => lines.event(begin));
 }

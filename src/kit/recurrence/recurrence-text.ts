@@ -60,16 +60,29 @@ function daysText({ frequency, interval, byDay, byMonthDay, byMonth, bySetPos }:
   return `${every} on ${isWeekdays(byDay) ? 'weekdays' : names}${inMonths}`;
 }
 
-/** The times of day, ` at 10:00`; empty when the rule and its start name none; `undefined` for other patterns. */
-function timesText({ frequency, byHour, byMinute, bySecond }: Rule, start: Moment | undefined): string | undefined {
-  if (['HOURLY', 'MINUTELY', 'SECONDLY'].includes(frequency)) return byHour || byMinute || bySecond ? undefined : '';
+/** The times of day, `10:00`; empty when the rule and its start name none; `undefined` for other patterns. */
+function timesOf({ frequency, byHour, byMinute, bySecond }: Rule, start: Moment | undefined): string[] | undefined {
+  if (['HOURLY', 'MINUTELY', 'SECONDLY'].includes(frequency)) return byHour || byMinute || bySecond ? undefined : [];
   if (bySecond && (bySecond.length > 1 || bySecond[0] !== 0)) return undefined;
   const began = start && start.zone !== 'UTC' ? new Date(start.reading) : undefined;
-  if (!byHour && !byMinute && !began) return '';
+  if (!byHour && !byMinute && !began) return [];
   const hours = byHour ?? (began && [began.getUTCHours()]);
   const minutes = byMinute ?? (began && [began.getUTCMinutes()]);
-  if (!hours || !minutes || hours.length * minutes.length > MOST_TIMES) return undefined;
-  return ` at ${joined(hours.flatMap((hour) => minutes.map((minute) => `${two(hour)}:${two(minute)}`)))}`;
+  return hours && minutes && hours.flatMap((hour) => minutes.map((minute) => `${two(hour)}:${two(minute)}`));
+}
+
+function timesText(rules: readonly Rule[], start: Moment | undefined): string | undefined {
+  const lists = rules.map((rule) => timesOf(rule, start));
+  if (lists.some((list) => list === undefined)) return undefined;
+  const times = [...new Set(lists.flatMap((list) => list!))].sort();
+  if (times.length > MOST_TIMES) return undefined;
+  return times.length === 0 ? '' : ` at ${joined(times)}`;
+}
+
+/** Whether rules fire on the same days: several rules are how different minutes of the same days are written. */
+function areSameDays(rules: readonly Rule[]): boolean {
+  const days = rules.map((rule) => JSON.stringify({ ...rule, byHour: undefined, byMinute: undefined }));
+  return days.every((of) => of === days[0]) && rules.every(({ byHour, count }) => byHour && count === undefined);
 }
 
 function endText({ count, until }: Rule): string {
@@ -92,9 +105,10 @@ export function recurrenceText(text: string): string | undefined {
   }
   const { rules, start, added, excluded } = read;
   const [rule] = rules;
-  if (rule === undefined || rules.length > 1 || added.length > 0 || rule.byYearDay || rule.byWeekNo) return undefined;
+  if (rule === undefined || (rules.length > 1 && !areSameDays(rules))) return undefined;
+  if (added.length > 0 || rule.byYearDay || rule.byWeekNo) return undefined;
   const days = daysText(rule);
-  const times = timesText(rule, start);
+  const times = timesText(rules, start);
   if (days === undefined || times === undefined) return undefined;
   const without = excluded.length === 0 ? '' : `, except ${excluded.length} date${excluded.length === 1 ? '' : 's'}`;
   return `${days}${times}${endText(rule)}${without}`;

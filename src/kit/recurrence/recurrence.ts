@@ -54,7 +54,7 @@ export type Recurrence = {
 };
 
 /** Rules of one recurrence: each costs time at every step. */
-const MOST_RULES = 16;
+export const MOST_RULES = 16;
 /** The end of a counted rule is found by counting, so the number is bounded. */
 const MOST_COUNTED = 10_000;
 const LARGEST_INTERVAL = 1_000_000;

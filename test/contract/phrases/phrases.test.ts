@@ -105,7 +105,7 @@ test('rules are accepted by the schedule engine, and a rule that skips begins wi
       if (!wanted.includes('FREQ=') || wanted.includes(' in ') || phrase.includes('FREQ=')) continue;
       const now = instantOf(wallNow, zone);
       const [start] = /DTSTART:\S+/.exec(wanted) ?? [];
-      const first = compileRule(wanted.replace(' RRULE', '\nRRULE'), zone, now).next(now)!;
+      const first = compileRule(wanted.replaceAll(' RRULE', '\nRRULE'), zone, now).next(now)!;
       assert.ok(first > now, phrase);
       const wall = new Date(first + offsetAt(zone, first)).toISOString().replace(/[-:]|\.\d+Z$/g, '');
       if (start !== undefined) assert.equal(`DTSTART:${wall}`, start, phrase);
@@ -239,7 +239,7 @@ test('an instant with an offset has the same meaning in every zone', () => {
 });
 
 const WORDS =
-  'every each day week month monday mon weekdays weekend tomorrow today tonight next this the of on at in and other second last first quarter end eod twice sunset , 9 9am 9:30 21:00 12pm 1st 15th 31st 24 december dec 2027 5 hours minutes 2 hour from to between noon midnight morning evening half a an 05/06 24.12. UTC :15 daily hourly'.split(
+  'every each day week month monday mon weekdays weekend tomorrow today tonight next this the of on at in and other second last first quarter end eod twice sunset , 9 9am 9:30 21:00 17:40 12pm 1st 15th 31st 24 december dec 2027 5 hours minutes 2 hour from to between noon midnight morning evening half a an 05/06 24.12. UTC :15 daily hourly eow eom'.split(
     ' ',
   );
 
@@ -280,4 +280,8 @@ test('any text is either read or refused', () => {
     }),
   );
   assert.throws(() => readPhrase('9am '.repeat(200), { now: 0, zone: 'UTC' }), /at most 200 characters/);
+  assert.throws(
+    () => readPhrase('tomorrow 9\u202eam', { now: 0, zone: 'UTC' }),
+    /invisible characters \(it has U\+202E\)/,
+  );
 });
