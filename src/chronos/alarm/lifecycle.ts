@@ -8,7 +8,8 @@
 import { ReveilleError } from '../../wire/errors.ts';
 import { fireIdOf } from '../../wire/fire-id.ts';
 import { type AlarmState, isClaimed, NOT_DEFERRED, type Occurrence, scheduledOccurrence } from './alarm.ts';
-import { isBackfill } from './backfill.ts';
+import { isOwnTrigger } from './backfill.ts';
+import { isEventFire, resumedEvents } from './events.ts';
 import { isScheduledFor, nextOccurrence } from './series.ts';
 
 /** Makes the occurrence pending without a due time. A deferral of it ends. */
@@ -35,7 +36,7 @@ export function cancelAlarm(state: AlarmState, now: number): AlarmState {
   };
 }
 
-/** Suspends the schedule, and a backfill, until {@link resumeAlarm}. Pausing a paused alarm changes nothing. */
+/** Suspends the schedule, a backfill, and the wakes of events, until {@link resumeAlarm}. Pausing a paused alarm changes nothing. */
 export function pauseAlarm(state: AlarmState, now: number): AlarmState {
   const { alarm } = state;
   if (alarm.status === 'paused') return state;
@@ -44,7 +45,7 @@ export function pauseAlarm(state: AlarmState, now: number): AlarmState {
   return {
     alarm: { ...alarm, status: 'paused', updatedAt: now },
     occurrences: state.occurrences.map((occurrence) =>
-      occurrence.source === 'schedule' || isBackfill(alarm, occurrence) ? park(occurrence) : occurrence,
+      occurrence.source === 'schedule' || isOwnTrigger(alarm, occurrence) ? park(occurrence) : occurrence,
     ),
   };
 }
@@ -64,14 +65,14 @@ function pendingOnResume(state: AlarmState, now: number): Occurrence | undefined
  * passed, at once. Resuming an active alarm changes nothing.
  */
 export function resumeAlarm(state: AlarmState, now: number): AlarmState {
-  const { alarm } = state;
-  if (alarm.status === 'active') return state;
-  if (alarm.status !== 'paused')
-    throw new ReveilleError('conflict', `only a paused alarm can be resumed; this one is ${alarm.status}`);
-  const pending = pendingOnResume(state, now);
+  if (state.alarm.status === 'active') return state;
+  if (state.alarm.status !== 'paused')
+    throw new ReveilleError('conflict', `only a paused alarm can be resumed; this one is ${state.alarm.status}`);
+  const alarm = state.alarm.kind === 'event' ? resumedEvents(state.alarm, now) : state.alarm;
+  const pending = pendingOnResume({ ...state, alarm }, now);
   const others = state.occurrences
     .filter((occurrence) => occurrence.source !== 'schedule')
-    .map((occurrence) => (isBackfill(alarm, occurrence) ? { ...occurrence, dueAt: now } : occurrence));
+    .map((occurrence) => (isOwnTrigger(alarm, occurrence) ? { ...occurrence, dueAt: now } : occurrence));
   return {
     alarm: { ...alarm, status: pending ? 'active' : 'fired', updatedAt: now },
     occurrences: pending ? [...others, pending] : others,
@@ -144,7 +145,7 @@ export function redriveAlarm(state: AlarmState, now: number, lastTurn: LastTurn 
     }
     return state.occurrences.some(({ source }) => source === 'trigger') ? state : fireNow(state, now).state;
   }
-  const parked = scheduledOccurrence(state);
+  const parked = state.occurrences.find((one) => isEventFire(alarm, one)) ?? scheduledOccurrence(state);
   // A series fails only when its next occurrence could not be computed, so none is pending: it restarts from now.
   const pending = parked ? { ...parked, dueAt: now, ...NOT_DEFERRED } : nextOccurrence(alarm, now);
   if (!pending) throw new ReveilleError('conflict', 'the series of this alarm has ended; set a new one');

@@ -5,7 +5,8 @@
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { TurnReport } from '../../wire/turn-report.ts';
 import { type Alarm, type AlarmState, type Attempt, isClaimed, NOT_DEFERRED, type Occurrence } from './alarm.ts';
-import { isBackfill } from './backfill.ts';
+import { isBackfill, isOwnTrigger } from './backfill.ts';
+import { isLook } from './events.ts';
 import type { StoredTurnReport } from './fire-history.ts';
 import { optionsOf } from './options.ts';
 import { catchUp } from './series.ts';
@@ -78,7 +79,11 @@ export function turnsOf(
 /** Whether the turns of earlier fires matter to an occurrence. A trigger fires whenever its owner requested it. */
 export function regardsTurns(alarm: Alarm, occurrence: Occurrence): boolean {
   const { overlap = 'allow' } = optionsOf(alarm);
-  return overlap !== 'allow' && (occurrence.source === 'schedule' || isBackfill(alarm, occurrence));
+  return (
+    overlap !== 'allow' &&
+    (occurrence.source === 'schedule' || isOwnTrigger(alarm, occurrence)) &&
+    !isLook(alarm, occurrence)
+  );
 }
 
 /** What to do with a claimed occurrence. */

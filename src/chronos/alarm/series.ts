@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto';
 import { fireIdOf } from '../../wire/fire-id.ts';
 import { type Alarm, NOT_DEFERRED, type Occurrence } from './alarm.ts';
+import { deadlineOf, eventStateOf, nextOfEvents } from './events.ts';
 import { withoutHolidays } from './holidays.ts';
 import type { Schedule } from './occurrence.ts';
 import { optionsOf } from './options.ts';
@@ -97,6 +98,7 @@ export function onlyOccurrence(alarm: AlarmTiming): Occurrence {
  * @param after epoch ms; the nominal instant of the previous occurrence, or the current time when a series starts
  */
 export function nextOccurrence(alarm: AlarmTiming, after: number): Occurrence | undefined {
+  if (alarm.kind === 'event') return nextOfEvents(alarm, after);
   if (alarm.maxFires !== null && alarm.scheduledFires >= alarm.maxFires) return undefined;
   const nominal = seriesOf(alarm).next(after);
   if (nominal === undefined || (alarm.endsAt !== null && nominal > alarm.endsAt)) return undefined;
@@ -108,6 +110,7 @@ export function nextOccurrence(alarm: AlarmTiming, after: number): Occurrence | 
  */
 export function isScheduledFor(alarm: AlarmTiming, instant: number): boolean {
   if (alarm.kind === 'once') return onlyOccurrence(alarm).scheduledFor === instant;
+  if (alarm.kind === 'event') return instant === deadlineOf(alarm) || instant <= (eventStateOf(alarm).lastFire ?? 0);
   // Jitter stays below the gap, so only the latest nominal instant can have been moved to this one.
   const last = seriesOf(alarm).latest(instant - alarm.jitterSeconds * 1000 - 1, instant);
   return last !== undefined && last.at + jitterOf(alarm, last.at) === instant;
@@ -122,7 +125,7 @@ export function isScheduledFor(alarm: AlarmTiming, instant: number): boolean {
  * become a holiday is replaced by the next one, which may be in the future.
  */
 export function catchUp(alarm: AlarmTiming, overdue: Occurrence, now: number): Occurrence | undefined {
-  if (alarm.kind === 'once' || overdue.source !== 'schedule') return undefined;
+  if (alarm.kind === 'once' || alarm.kind === 'event' || overdue.source !== 'schedule') return undefined;
   const series = seriesOf(alarm);
   let missed = series.latest(overdue.nominal, Math.min(now, alarm.endsAt ?? Number.POSITIVE_INFINITY));
   if (missed && missed.at + jitterOf(alarm, missed.at) > now) missed = series.latest(overdue.nominal, missed.at - 1);

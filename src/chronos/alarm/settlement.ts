@@ -6,7 +6,8 @@
 import { backoff } from '../../kit/clock/backoff.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { type Alarm, type AlarmState, type Attempt, NOT_DEFERRED, type Occurrence } from './alarm.ts';
-import { afterTrigger, isBackfill } from './backfill.ts';
+import { afterTrigger, isOwnTrigger } from './backfill.ts';
+import { afterEventFire, eventRulesOf, isEventFire } from './events.ts';
 import { park } from './lifecycle.ts';
 import { optionsOf } from './options.ts';
 import { nextOccurrence } from './series.ts';
@@ -73,12 +74,19 @@ function isPending(occurrences: readonly Occurrence[], { fireId }: Occurrence): 
   return occurrences.some((occurrence) => occurrence.fireId === fireId);
 }
 
+/** The state after an occurrence beside the schedule has ended; `at` is when, and `isWoken` whether it was delivered. */
+function afterBeside(alarm: Alarm, settled: Occurrence, others: Occurrence[], at: number, isWoken = false): AlarmState {
+  if (isEventFire(alarm, settled)) return afterEventFire(alarm, settled, others, { at, isWoken });
+  return afterTrigger(alarm, settled, others);
+}
+
 /** Advances a series past a settled occurrence, or ends it. */
-function advance(state: AlarmState, settled: Occurrence, others: Occurrence[]): AlarmState {
+function advance(state: AlarmState, settled: Occurrence, others: Occurrence[], at = settled.nominal): AlarmState {
   const { alarm } = state;
-  if (settled.source === 'trigger') return afterTrigger(alarm, settled, others);
+  if (settled.source === 'trigger') return afterBeside(alarm, settled, others, at);
   if (alarm.status === 'cancelled') return { alarm, occurrences: others };
   if (alarm.kind === 'once') return { alarm: { ...alarm, status: 'fired' }, occurrences: others };
+  if (alarm.kind === 'event') return afterEventFire(alarm, settled, others, { at, isWoken: false });
   let next = followingOccurrence(alarm, settled.nominal);
   // A trigger is already pending for this instant: it fires, and the series advances past it.
   while (next && !(next instanceof ReveilleError) && isPending(others, next)) {
@@ -100,9 +108,10 @@ export function settleDelivered(state: AlarmState, fireId: string, deliveredAt: 
 function delivered(state: AlarmState, fireId: string, deliveredAt: number): AlarmState {
   const { settled, others } = occurrenceOf(state, fireId);
   const alarm = { ...state.alarm, fireCount: state.alarm.fireCount + 1, lastFiredAt: deliveredAt };
-  if (settled.source === 'trigger') return afterTrigger(alarm, settled, others);
+  if (settled.source === 'trigger') return afterBeside(alarm, settled, others, deliveredAt, true);
   const scheduledFires = alarm.scheduledFires + 1;
-  return advance({ ...state, alarm: { ...alarm, scheduledFires, failureCount: 0, lastError: null } }, settled, others);
+  const progress = { ...alarm, scheduledFires, failureCount: 0, lastError: null };
+  return advance({ ...state, alarm: progress }, settled, others, deliveredAt);
 }
 
 /** Members of an alarm that a delivery may change. */
@@ -122,10 +131,12 @@ export type DeliveryEffect = { readonly progress: Progress; readonly next: Occur
  * and comparing a state.
  *
  * @param claimed the occurrence as it was claimed
- * @returns `undefined` for a trigger, and where the effect is no progress
+ * @returns `undefined` for a trigger, and where the effect is not progress alone
  */
 export function deliveryEffect(alarm: Alarm, claimed: Occurrence, deliveredAt: number): DeliveryEffect | undefined {
-  if (claimed.source === 'trigger' || alarm.status !== 'active') return undefined;
+  // An event alarm remembers its events, and a checked one its value, beside its progress.
+  const isPlain = alarm.options === null || (alarm.kind !== 'event' && optionsOf(alarm).check === undefined);
+  if (claimed.source === 'trigger' || alarm.status !== 'active' || !isPlain) return undefined;
   const after = settleDelivered({ alarm, occurrences: [claimed] }, claimed.fireId, deliveredAt);
   const [next = null] = after.occurrences;
   const { status, failureCount, lastError, updatedAt, lastFiredAt, fireCount, scheduledFires } = after.alarm;
@@ -158,10 +169,14 @@ function pausedOnFailure(alarm: Alarm, error: string, at: number | undefined): A
   return { ...alarm, status: 'paused', lastError, updatedAt: Math.max(alarm.updatedAt, at ?? alarm.updatedAt) };
 }
 
+/** Whether an alarm ends with the wake of this event: when it is given up, the alarm has failed. */
+const endsByEvent = (alarm: Alarm, settled: Occurrence) =>
+  alarm.status !== 'fired' && alarm.status !== 'failed' && isEventFire(alarm, settled) && eventRulesOf(alarm).isOnce;
+
 /** Parks what the schedule of a paused series has waiting. */
 function parkSchedule({ alarm, occurrences }: AlarmState): AlarmState {
   if (alarm.status !== 'paused') return { alarm, occurrences };
-  const ofSchedule = (one: Occurrence) => one.source === 'schedule' || isBackfill(alarm, one);
+  const ofSchedule = (one: Occurrence) => one.source === 'schedule' || isOwnTrigger(alarm, one);
   return { alarm, occurrences: occurrences.map((one) => (ofSchedule(one) ? park(one) : one)) };
 }
 
@@ -173,11 +188,14 @@ function failed(state: AlarmState, fireId: string, failure: Failure): AlarmState
   const givenUp = () => pausedOnFailure(alarm, failure.error, failure.at);
 
   if (settled.source === 'trigger') {
-    // A parked trigger belongs to a schedule that was replaced, unless it is a backfill of a paused series. Other
-    // triggers count their own attempts.
-    if (parked && !isBackfill(alarm, settled)) return { alarm, occurrences: others };
-    if (failure.final || settled.attempt >= alarm.maxFailures)
-      return parkSchedule(advance({ ...state, alarm: givenUp() }, settled, others));
+    // A parked trigger belongs to a schedule that was replaced, unless it is one of a paused alarm's own. Other triggers
+    // count their own attempts.
+    if (parked && !isOwnTrigger(alarm, settled)) return { alarm, occurrences: others };
+    if (failure.final || settled.attempt >= alarm.maxFailures) {
+      if (endsByEvent(alarm, settled))
+        return { alarm: { ...alarm, status: 'failed' }, occurrences: [...others, park(settled)] };
+      return parkSchedule(advance({ ...state, alarm: givenUp() }, settled, others, failure.at));
+    }
     const dueAt = parked ? null : failure.retryAt(settled.attempt - 1);
     return { alarm, occurrences: [...others, { ...settled, dueAt, ...NOT_DEFERRED }] };
   }
@@ -197,7 +215,7 @@ function failed(state: AlarmState, fireId: string, failure: Failure): AlarmState
       occurrences: [...others, park(settled)],
     };
   }
-  return parkSchedule(advance({ ...state, alarm: { ...givenUp(), failureCount: 0 } }, settled, others));
+  return parkSchedule(advance({ ...state, alarm: { ...givenUp(), failureCount: 0 } }, settled, others, failure.at));
 }
 
 /**
@@ -230,22 +248,22 @@ export function settlePostponed(state: AlarmState, fireId: string, dueAt: number
 
 /** The occurrence could not start within `max_lateness_seconds`: it is missed. */
 export function settleMissed(state: AlarmState, fireId: string, reason: string, at?: number): AlarmState {
-  return ended(state, missed(state, fireId, reason), at);
+  return ended(state, missed(state, fireId, reason, at), at);
 }
 
-function missed(state: AlarmState, fireId: string, reason: string): AlarmState {
+function missed(state: AlarmState, fireId: string, reason: string, at: number | undefined): AlarmState {
   const { settled, others } = occurrenceOf(state, fireId);
   const alarm = { ...state.alarm, lastError: reason };
-  if (settled.source === 'trigger') return afterTrigger(alarm, settled, others);
+  if (settled.source === 'trigger') return afterBeside(alarm, settled, others, at ?? settled.nominal);
   if (alarm.kind === 'once' && alarm.status !== 'cancelled')
     return { alarm: { ...alarm, status: 'failed' }, occurrences: [...others, park(settled)] };
-  return advance({ ...state, alarm: { ...alarm, failureCount: 0 } }, settled, others);
+  return advance({ ...state, alarm: { ...alarm, failureCount: 0 } }, settled, others, at);
 }
 
 /** The turn of an earlier fire runs, and the occurrence does not wait for its end (`overlap: "skip"`): the series goes on. */
 export function settleSkipped(state: AlarmState, fireId: string, at: number): AlarmState {
   const { settled, others } = occurrenceOf(state, fireId);
-  return ended(state, advance(state, settled, others), at);
+  return ended(state, advance(state, settled, others, at), at);
 }
 
 /**
@@ -264,7 +282,7 @@ export function settleDeferred(state: AlarmState, fireId: string, deferral: Requ
   const parked = settled.dueAt === null;
   // The occurrence is obsolete: the alarm was cancelled, or its schedule was replaced, during the request to the
   // router.
-  const isReplaced = parked && settled.source === 'trigger' && !isBackfill(alarm, settled);
+  const isReplaced = parked && settled.source === 'trigger' && !isOwnTrigger(alarm, settled);
   if (alarm.status === 'cancelled' || isReplaced) return { alarm, occurrences: others };
   const attempt = Math.max(0, settled.attempt - 1);
   if (parked) return { alarm, occurrences: [...others, { ...settled, attempt, ...NOT_DEFERRED }] };

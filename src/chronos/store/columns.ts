@@ -37,6 +37,7 @@ const TYPES: Readonly<Record<FieldType, ColumnType>> = {
   count: 'bigint',
   switch: 'switch',
   list: 'text',
+  object: 'text',
   person: 'text',
 };
 
