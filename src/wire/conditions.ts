@@ -181,7 +181,7 @@ export const eventSchema = z.discriminatedUnion('source', [
     server: text(128),
     name: text(200),
     arguments: z
-      .record(z.string().max(100), z.json())
+      .record(z.string().max(100), z.unknown())
       .refine((value) => utf8Bytes(JSON.stringify(value)) <= 4096, 'must be at most 4096 bytes of JSON')
       .optional(),
     delivery: z.enum(['poll', 'webhook']).optional(),
