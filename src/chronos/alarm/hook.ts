@@ -3,18 +3,16 @@
  * hashing.
  */
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import { verifyWebhook, WEBHOOK_HEADERS } from '../kit/identity/webhook-signature.ts';
-import { hasValue } from '../kit/json/pointer.ts';
-import { alarmIdSchema } from '../wire/alarm.ts';
-import type { AlarmEvent, HookScheme } from '../wire/conditions.ts';
-import { labelSchema, ownerOf } from '../wire/did.ts';
-import { ReveilleError } from '../wire/errors.ts';
-import { refuseDeepNesting } from '../wire/json.ts';
-import type { Alarm } from './alarm/alarm.ts';
-import { optionsOf } from './alarm/options.ts';
-
-/** The path of an alarm's address on the public listener. */
-export const HOOKS_PATH = '/hooks/';
+import { verifyWebhook, WEBHOOK_HEADERS } from '../../kit/identity/webhook-signature.ts';
+import { hasValue } from '../../kit/json/pointer.ts';
+import { alarmIdSchema } from '../../wire/alarm.ts';
+import type { AlarmEvent, HookScheme } from '../../wire/conditions.ts';
+import { labelSchema, ownerOf } from '../../wire/did.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { HOOKS_ROOT, type HookView } from '../../wire/hook.ts';
+import { refuseDeepNesting } from '../../wire/json.ts';
+import type { Alarm } from './alarm.ts';
+import { encodeOptions, optionsOf } from './options.ts';
 
 /** The alarm that an address names, and the secret in it. */
 export type HookName = { readonly owner: string; readonly alarmId: string; readonly token: string | undefined };
@@ -45,7 +43,29 @@ export function hookPathOf(alarm: Pick<Alarm, 'id' | 'owner' | 'kind' | 'options
   const secret = secretOf(alarm);
   if (scheme === undefined || secret === undefined) return undefined;
   const name = `${alarm.id}.${Buffer.from(alarm.owner).toString('base64url')}`;
-  return `${HOOKS_PATH}${name}${scheme === 'path' ? `.${tokenOf(secret)}` : ''}`;
+  return `${HOOKS_ROOT}${name}${scheme === 'path' ? `.${tokenOf(secret)}` : ''}`;
+}
+
+/** The address of an alarm as its owner sees it; `undefined` for one that takes no webhooks. */
+export function hookViewOf(
+  alarm: Pick<Alarm, 'id' | 'owner' | 'kind' | 'options'>,
+  publicUrl = '',
+): HookView | undefined {
+  const path = hookPathOf(alarm);
+  return path === undefined ? undefined : { address: `${publicUrl}${path}`, verify: hookSchemeOf(alarm)! };
+}
+
+/** The secret that senders sign with, if chronosd made it; a secret address needs none. */
+export function madeSecretOf(alarm: Pick<Alarm, 'kind' | 'options'>): string | undefined {
+  const { event, hook_secret } = optionsOf(alarm);
+  const isGiven = event?.source === 'webhook' && event.secret !== undefined;
+  return isGiven || hookSchemeOf(alarm) === 'path' ? undefined : hook_secret;
+}
+
+/** The alarm with a secret, if it takes webhooks and has none. */
+export function withHookSecret(alarm: Alarm, secret: string): Alarm {
+  if (hookSchemeOf(alarm) === undefined || optionsOf(alarm).hook_secret !== undefined) return alarm;
+  return { ...alarm, options: encodeOptions({ ...optionsOf(alarm), hook_secret: secret }) };
 }
 
 /** Reads the name in an address; `undefined` for one that {@link hookPathOf} cannot have made. */
