@@ -199,7 +199,11 @@ export const expectSchema = z.strictObject({
 export type Expect = z.output<typeof expectSchema>;
 
 /** A command in the sandbox that takes the place of the turn; its output is the result. */
-export const runSchema = z.strictObject({ argv: argvSchema, timeout_seconds: secondsSchema.optional() });
+export const runSchema = z.strictObject({
+  argv: argvSchema,
+  /** It is ended after so long; by default after 5 minutes. */
+  timeout_seconds: z.int().min(1).max(86_400).optional(),
+});
 export type Run = z.output<typeof runSchema>;
 
 /** The schemas of the fields of type `object`, by field. */

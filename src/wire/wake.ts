@@ -32,17 +32,18 @@ export type LateReason = (typeof LATE_REASONS)[number];
 const lateReason = z.enum(LATE_REASONS);
 
 /** What an alarm says of its turn. Each member is absent unless it is set. */
-const terms = alarmCreateSchema.pick({ model: true, tools: true, deliver: true }).shape;
+const terms = alarmCreateSchema.pick({ model: true, tools: true, deliver: true, run: true }).shape;
 export const turnTermsSchema = z.object(terms);
 export type TurnTerms = z.output<typeof turnTermsSchema>;
 
 /** The terms in the body of a wake; `undefined` for a plain one. */
-export function termsOf({ model, tools, deliver }: TurnTerms): TurnTerms | undefined {
-  if (model === undefined && tools === undefined && deliver === undefined) return undefined;
+export function termsOf({ model, tools, deliver, run }: TurnTerms): TurnTerms | undefined {
+  if ([model, tools, deliver, run].every((term) => term === undefined)) return undefined;
   return {
     ...(model === undefined ? {} : { model }),
     ...(tools === undefined ? {} : { tools }),
     ...(deliver === undefined ? {} : { deliver }),
+    ...(run === undefined ? {} : { run }),
   };
 }
 
@@ -144,7 +145,7 @@ export function withoutEmptyMembers(body: Record<string, unknown>): Record<strin
 }
 
 const ONLY_OF_WAKES = [
-  ...(['missed_count', 'label', 'set_at', 'set_by', 'model', 'tools', 'deliver', 'late_because'] as const),
+  ...(['missed_count', 'label', 'set_at', 'set_by', 'model', 'tools', 'deliver', 'run', 'late_because'] as const),
 ];
 
 /** The body of a daemon's `POST /chat`: a person's message, or a wake, which any of {@link WAKE_MEMBERS} marks. */

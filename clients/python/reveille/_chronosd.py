@@ -112,13 +112,11 @@ class CreateAlarmEvent4(TypedDict):
     repeat: NotRequired[Literal["once", "always"]]
 
 
-__schema0 = Any  # refers to itself; docs/reference/routes.md has its members
-
 class CreateAlarmEvent5(TypedDict):
     source: Literal["mcp"]
     server: str
     name: str
-    arguments: NotRequired[dict[str, "__schema0"]]
+    arguments: NotRequired[dict[str, Any]]
     delivery: NotRequired[Literal["poll", "webhook"]]
     look_every: NotRequired[str]
     filter: NotRequired[CreateAlarmEventFilter]

@@ -25,10 +25,16 @@ class ConversationPage(TypedDict):
     next_cursor: NotRequired[str]
 
 
+class TurnTermsRun(TypedDict):
+    argv: list[str]
+    timeout_seconds: NotRequired[int]
+
+
 class TurnTerms(TypedDict):
     model: NotRequired[str]
     tools: NotRequired[list[str]]
     deliver: NotRequired[list[str]]
+    run: NotRequired[TurnTermsRun]
 
 
 class Turn(TypedDict):

@@ -92,6 +92,12 @@ function refuseOfEvents({ event, after, expect, jitter_seconds, overlap }: Parti
     throw invalid('expect and event.deadline both say when nothing has come; give one of them');
 }
 
+/** A command takes the place of the agent's turn. */
+function refuseTermsBesideRun({ run, model, tools }: { [N in 'run' | 'model' | 'tools']?: unknown }): void {
+  const given = run == null ? undefined : model != null ? 'model' : tools != null ? 'tools' : undefined;
+  if (given) throw invalid(`run and ${given} exclude each other, because a command has no model; omit ${given}`);
+}
+
 /** The kind of a request that names none: events need none. */
 const kindOf = ({ kind, event, after, expect }: AlarmCreate) =>
   kind ?? ((event ?? after ?? expect) === undefined ? undefined : 'event');
@@ -162,6 +168,7 @@ export function draftAlarm(
   if (kind === undefined)
     throw invalid('kind must be "once", "cron", "rrule" or "event"; or give the time in words as when');
   refuseFieldsOfOtherKind(input, kind);
+  refuseTermsBesideRun(input);
   if (kind === 'cron' && input.cron_expr === undefined)
     throw invalid('an alarm of kind "cron" needs cron_expr, such as "0 9 * * 1-5" or "@hourly"');
   if (kind === 'rrule' && input.rrule === undefined)
@@ -326,6 +333,7 @@ export function editAlarm(
   if (Object.keys(asked).length === 0) throw invalid('nothing to edit; name at least one field to change');
   const patch = withNewTime(before, asked, { now, hours: limits.hours });
   refuseFieldsOfOtherKind(patch, before.kind, ', or set a new alarm');
+  refuseTermsBesideRun({ ...optionsOf(before), ...patch });
   if (before.kind === 'event') refuseOfEvents({ ...(optionsOf(before) as AlarmPatch), ...patch });
 
   if (typeof patch.holidays === 'string') requireCalendar(patch.holidays);

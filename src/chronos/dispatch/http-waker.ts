@@ -26,7 +26,7 @@ export type HttpWakerOptions = {
 
 /** The body of a wake. Message and payload are sent as stored. */
 export function wakeBody({ alarm, occurrence }: Claim, late?: AbsenceReason): string {
-  const { model, tools, deliver } = optionsOf(alarm);
+  const { model, tools, deliver, run } = optionsOf(alarm);
   const body = JSON.stringify({
     user_id: alarm.owner,
     conversation_id: alarm.conversationId ?? undefined,
@@ -40,7 +40,7 @@ export function wakeBody({ alarm, occurrence }: Claim, late?: AbsenceReason): st
     label: alarm.label,
     set_at: formatInstant(alarm.createdAt),
     set_by: alarm.setBy === null ? undefined : { kind: 'person', name: alarm.setBy },
-    ...{ model, tools, deliver },
+    ...{ model, tools, deliver, run },
     urgent: alarm.urgent || undefined,
     late_because: late,
   });
