@@ -4,7 +4,7 @@ import { GuardedClient } from '../kit/http/guarded-client.ts';
 import type { Resolve } from '../kit/http/guarded-lookup.ts';
 import type { Outbox } from '../kit/outbox/outbox.ts';
 import type { AgentHost, AgentHostOptions, OpenAgentHost, RecordedTurn } from '../router/agent-host.ts';
-import type { CommandMachine } from '../router/machines/machine.ts';
+import type { CommandMachine, Machine } from '../router/machines/machine.ts';
 import type { CommandSpec } from '../router/providers/command.ts';
 import type { Worker } from '../turns/agent.ts';
 import { turnOf } from '../turns/chat.ts';
@@ -12,10 +12,12 @@ import { TurnEngine } from '../turns/engine.ts';
 import type { NewTurn, Outcome, Turn } from '../turns/turn.ts';
 import { createTurnReportSender } from '../turns/turn-report-sender.ts';
 import { stageOf } from '../turns/turn-view.ts';
+import type { Run } from '../wire/conditions.ts';
 import { okEnvelope } from '../wire/envelope.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import type { Wake } from '../wire/wake.ts';
 import { a2aAgent } from './a2a/a2a.ts';
+import { COMMAND_PRESET, commandTurn } from './command-turn.ts';
 import { type DirectAgent, DirectDeliveries } from './direct-deliveries.ts';
 import type { DaemonAnswer } from './neo/client.ts';
 import { openclawAgent } from './openclaw.ts';
@@ -48,6 +50,8 @@ const RUNS_PER_USER = 4;
 /** The most waiting turns of one conversation. */
 const LONGEST_QUEUE = 32;
 const FULL_RETRY_SECONDS = 60;
+/** How long the command of an alarm may wait for its program or its folder. */
+const COMMAND_WAIT_MS = 60_000;
 /** How long ended turns can be read and repeated wakes are recognized. */
 const KEPT_MS = 30 * 24 * 3600 * 1000;
 const PRUNE_MS = 3600 * 1000;
@@ -123,17 +127,25 @@ export class LocalAgentHost implements AgentHost {
     this.#prune();
   }
 
-  async wake(machine: CommandMachine, wake: Wake, deadline: AbortSignal): Promise<DaemonAnswer> {
+  async wake(machine: Machine, wake: Wake, deadline: AbortSignal): Promise<DaemonAnswer> {
     const known = this.store.ofFire(machine.userId, wake.fire_id);
     if (known) return acceptedAnswer(known, true);
-    const preset = this.#presetOf(machine);
     const now = this.#options.clock.now();
     const { userId } = machine;
-    const turn: NewTurn = {
+    const begin = (preset: string): NewTurn => ({
       ...turnOf(wake, now, () => uuidv7({ msecs: now }), { userId }),
       named: wake.conversation_id !== undefined,
-      preset: preset.name,
-    };
+      preset,
+    });
+    if (wake.run !== undefined) {
+      // A command that cannot run is a failed turn, not a wake to repeat.
+      const accepted = await this.#store(begin(COMMAND_PRESET));
+      return acceptedAnswer(accepted.turn, accepted.deduped);
+    }
+    if (machine.provider !== 'command')
+      throw new ReveilleError('internal', `the machine of ${userId} has a daemon of its own`);
+    const preset = this.#presetOf(machine);
+    const turn = begin(preset.name);
     if (termsProblem(preset, machine.spec, turn.terms) !== undefined) {
       // Accepted, so that the alarm gets the report of a failed turn instead of repetitions.
       const accepted = await this.#store(turn);
@@ -186,6 +198,7 @@ export class LocalAgentHost implements AgentHost {
   }
 
   #kindOf(preset: string): RecordedTurn['by'] {
+    if (preset === COMMAND_PRESET) return 'program';
     try {
       return AGENT_KINDS[this.#presets.get(preset).kind];
     } catch (error) {
@@ -275,6 +288,8 @@ export class LocalAgentHost implements AgentHost {
         return { status: 'not_started', why: `the machine is ${state}` };
       return { status: 'failed', error: 'the machine was deleted before the turn began' };
     }
+    const run = turn.terms?.run;
+    if (machine && run !== undefined) return this.#commandOf(machine, run, turn);
     if (machine?.provider !== 'command' || machine.spec.preset !== turn.preset) {
       const error = `the machine is no longer one of preset ${turn.preset}; it was changed before the turn began`;
       return { status: 'failed', error };
@@ -289,6 +304,17 @@ export class LocalAgentHost implements AgentHost {
       if (!(thrown instanceof ReveilleError)) throw thrown;
       return { status: 'not_started', why: thrown.message };
     }
+  }
+
+  /** The command of an alarm in place of its agent. */
+  #commandOf(machine: Machine, run: Run, turn: Turn): Worker | Outcome {
+    const command = commandTurn(machine, run);
+    if ('problem' in command) return { status: 'failed', error: command.problem };
+    const { cwd } = command.machine.spec;
+    return {
+      agent: this.#makers.terminal(command.preset, command.machine),
+      ...{ name: 'the command', prompt: barePrompt(turn), cwd, waitMs: COMMAND_WAIT_MS },
+    };
   }
 
   /** `undefined` for an agent that accepts wakes directly. */

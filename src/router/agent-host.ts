@@ -11,7 +11,7 @@ import type { TurnReportSenderOptions } from '../turns/turn-report-sender.ts';
 import type { OnStage } from '../turns/turn-view.ts';
 import type { MachineTurnStatus } from '../wire/machine-turn.ts';
 import type { Wake } from '../wire/wake.ts';
-import type { CommandMachine, Machine } from './machines/machine.ts';
+import type { Machine } from './machines/machine.ts';
 import type { CommandSpec } from './providers/command.ts';
 import type { Isolation } from './providers/isolation.ts';
 
@@ -68,13 +68,14 @@ export type AgentHost = {
   /** Resumes the turns of an earlier router. No turn begins before. */
   recover(): void;
   /**
-   * Delivers a wake, or accepts its turn: 202 when it is on disk, 200 for a known fire.
+   * Delivers a wake, or accepts its turn: 202 when it is on disk, 200 for a known fire. A machine with a daemon gets
+   * only wakes with a command (`run`), which need no daemon.
    *
    * @param deadline when the wake must have been answered
    * @throws ReveilleError when the turn could not begin now or was rejected: 410 when the receiver is permanently gone,
    *   502 when it may or may not have arrived, others with the agent's message
    */
-  wake(machine: CommandMachine, wake: Wake, deadline: AbortSignal): Promise<DaemonAnswer>;
+  wake(machine: Machine, wake: Wake, deadline: AbortSignal): Promise<DaemonAnswer>;
   /** The turn of an accepted wake, and the kind of agent that accepted it. */
   turnOf(userId: string, fireId: string): RecordedTurn | undefined;
   /**

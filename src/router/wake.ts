@@ -12,7 +12,7 @@ import type { AgentHost } from './agent-host.ts';
 import { WakeDeferred } from './budget/account.ts';
 import type { Admission, Budgets } from './budget/budgets.ts';
 import type { Fleet } from './fleet.ts';
-import { type CommandMachine, type DaemonMachine, hasDaemon, type Machine, wakeable } from './machines/machine.ts';
+import { type DaemonMachine, hasDaemon, type Machine, wakeable } from './machines/machine.ts';
 import type { Registry } from './machines/registry.ts';
 import { MachineUnavailable } from './providers/provider.ts';
 import type { Lease } from './supervisor.ts';
@@ -145,9 +145,10 @@ export class Wakes {
     const admission = await this.#options.budgets.admit(found, request);
     let accepted = false;
     try {
-      const woken = hasDaemon(found)
-        ? await this.#toDaemon(request, userId, admission, ready, deadline)
-        : await this.#toAgent(found, request, admission, deadline);
+      const woken =
+        hasDaemon(found) && request.run === undefined
+          ? await this.#toDaemon(request, userId, admission, ready, deadline)
+          : await this.#toAgent(found, request, admission, deadline);
       accepted = woken.answer.status <= 299;
       return woken;
     } finally {
@@ -155,12 +156,7 @@ export class Wakes {
     }
   }
 
-  async #toAgent(
-    machine: CommandMachine,
-    request: Wake,
-    admission: Admission,
-    deadline: AbortSignal,
-  ): Promise<WakeAnswer> {
+  async #toAgent(machine: Machine, request: Wake, admission: Admission, deadline: AbortSignal): Promise<WakeAnswer> {
     try {
       const { agents, clock } = this.#options;
       const answer = await agents.wake(machine, request, deadline);

@@ -1,13 +1,15 @@
 /**
  * The table of an alarm's fields. The schemas of `alarm.ts`, the domain's type, the columns of both stores, the mapping
  * between them, the definition of the tool, the flags of the command line and the form of the console follow from it.
- * Data only: the command line reads it at every start, so it imports nothing.
+ * Data only: the command line reads it at every start, so it imports nothing but types.
  */
+import type { CheckState, EventState, ObjectField, ObjectValue } from './conditions.ts';
+
 export const WAKE_MESSAGE_MAX_BYTES = 64 * 1024;
 export const PAYLOAD_MAX_BYTES = 64 * 1024;
 export const DELAY_MAX_SECONDS = 10 * 366 * 24 * 3600;
 
-export const ALARM_KINDS = ['once', 'cron', 'rrule'] as const;
+export const ALARM_KINDS = ['once', 'cron', 'rrule', 'event'] as const;
 export const ALARM_STATUSES = ['active', 'paused', 'fired', 'cancelled', 'failed'] as const;
 
 /** Which overdue occurrences of a series fire: the latest, all, or none. */
@@ -23,7 +25,7 @@ export type AlarmStatus = (typeof ALARM_STATUSES)[number];
 
 /**
  * `text` excludes U+0000, `string` and `message` do not; a `message` is limited in bytes. `json` is source text. `person`
- * is the name of a person. A `list` has short names, each once.
+ * is the name of a person. A `list` has short names, each once. An `object` has members (`conditions.ts`).
  */
 export type FieldType =
   | 'choice'
@@ -37,6 +39,7 @@ export type FieldType =
   | 'count'
   | 'switch'
   | 'list'
+  | 'object'
   | 'person';
 
 /** A name and a text, in which `{}` stands for the value. */
@@ -85,7 +88,7 @@ export const ALARM_FIELDS = {
     type: 'choice',
     of: ALARM_KINDS,
     edit: 'never',
-    tool: '"once" with delay_seconds or fire_at, "cron" with cron_expr, "rrule" with rrule. Omit it with when.',
+    tool: '"once" with delay_seconds or fire_at, "cron" with cron_expr, "rrule" with rrule, "event" with event, after or expect. Omit it with when.',
   },
   label: {
     type: 'text',
@@ -302,6 +305,50 @@ export const ALARM_FIELDS = {
     row: ['on failure', 'pauses'],
     fact: ['On failure', 'pauses'],
   },
+  /** Decides at each fire, before a machine starts, whether the agent is woken. */
+  check: {
+    type: 'object',
+    in: 'options',
+    absent: null,
+    tool: 'Runs before each wake; no wake if it says no: {"http": {"url": "https://…", "etag": "changed"}}, {"path": {"path": "inbox/"}} or {"command": {"argv": ["./new-mail.sh"]}} (exit 0 wakes, 1 skips).',
+  },
+  /** For `event`: what wakes the agent. */
+  event: {
+    type: 'object',
+    in: 'options',
+    absent: null,
+    edit: 'set',
+    tool: 'Wakes when something happens: {"source": "webhook", "verify": "github"}, {"source": "file", "path": "inbox/"}, {"source": "mcp", "server": "…", "name": "…"}; with filter {"pointer", "equals"}, quiet_for "PT30S", deadline "P1D", repeat "always".',
+  },
+  /** For `event`: the turn of another alarm. */
+  after: {
+    type: 'object',
+    in: 'options',
+    absent: null,
+    edit: 'set',
+    tool: 'Wakes after the turn of another alarm: {"alarm": "<id>", "on": "finished"}; or failed, missed, any.',
+  },
+  /** For `event`: the alarm fires when nothing came. */
+  expect: {
+    type: 'object',
+    in: 'options',
+    absent: null,
+    edit: 'set',
+    tool: 'Wakes when something did not happen in time: {"every": "P1D", "grace": "PT1H"}; with after: the turn of that alarm; alone: a call of the heartbeat address in the answer.',
+  },
+  /** Takes the place of the turn. */
+  run: {
+    type: 'object',
+    in: 'options',
+    absent: null,
+    tool: 'Runs a command instead of a turn, without a model: {"argv": ["./backup.sh"]}. Its output is the result.',
+  },
+  check_state: { type: 'object', in: 'options', by: 'chronosd', absent: null, view: 'never' },
+  event_state: { type: 'object', in: 'options', by: 'chronosd', absent: null, view: 'never' },
+  /** Signs the events of a webhook. */
+  hook_secret: { type: 'string', in: 'options', by: 'chronosd', absent: null, view: 'never' },
+  /** The alarms that wait for a turn of this one. */
+  followers: { type: 'list', in: 'options', by: 'chronosd', absent: null, view: 'never' },
   /** Instants of the past that are still to fire, the oldest first: `first/last` in epoch milliseconds. */
   backfill: { type: 'list', in: 'options', by: 'chronosd', absent: null, view: 'never' },
   model: {
@@ -411,6 +458,9 @@ export type OptionField = FieldsWith<{ in: 'options' }>;
 /** Fields with a column of their own. */
 export type ColumnField = Exclude<FieldName, OptionField>;
 
+/** The values of the fields of type `object`. */
+type Objects = { [N in ObjectField]: ObjectValue<N> } & { check_state: CheckState; event_state: EventState };
+
 /** The values of a stored field, `null` excluded. */
 type Value<F extends AlarmField> = F extends { of: readonly (infer V)[] }
   ? V
@@ -422,8 +472,8 @@ type Value<F extends AlarmField> = F extends { of: readonly (infer V)[] }
         ? readonly string[]
         : string;
 /** The value of a field that is set. */
-export type SetValue<N extends FieldName> = Value<Fields[N]>;
-export type StoredValue<N extends FieldName> = Value<Fields[N]> | (Fields[N] extends { absent: null } ? null : never);
+export type SetValue<N extends FieldName> = N extends keyof Objects ? Objects[N] : Value<Fields[N]>;
+export type StoredValue<N extends FieldName> = SetValue<N> | (Fields[N] extends { absent: null } ? null : never);
 
 /** A name in camel case: of a field as the domain has it, of a flag as its parser has it. */
 export type MemberOf<N extends string> = N extends `${infer Head}${'_' | '-'}${infer Tail}`

@@ -14,6 +14,8 @@ import {
   ordered,
   PAYLOAD_MAX_BYTES,
 } from './alarm-fields.ts';
+import { OBJECT_SCHEMAS, type ObjectField } from './conditions.ts';
+import { hookViewSchema } from './hook.ts';
 import { idSchema } from './identifier.ts';
 import { RawJson } from './json.ts';
 import { wholeNumber } from './settings.ts';
@@ -92,6 +94,8 @@ const INPUT = {
   count: (bounds: Bounds) => bounded(z.int(), bounds),
   switch: () => z.boolean(),
   list: ({ most = 0 }: Bounds) => listOfNames(most),
+  /** By the field; see {@link OBJECT_SCHEMAS}. */
+  object: () => z.looseObject({}),
   person: () => setBySchema,
 } satisfies Record<FieldType, (bounds: Bounds) => z.ZodType>;
 
@@ -117,8 +121,12 @@ type SchemaOf<F extends AlarmField, By extends Record<FieldType, (bounds: Bounds
 }
   ? Choice<F>
   : ReturnType<By[F['type']]>;
-type Input<N extends FieldName> = SchemaOf<Fields[N], typeof INPUT>;
-type Output<N extends FieldName> = SchemaOf<Fields[N], typeof OUTPUT>;
+type Input<N extends FieldName> = N extends ObjectField
+  ? (typeof OBJECT_SCHEMAS)[N]
+  : SchemaOf<Fields[N], typeof INPUT>;
+type Output<N extends FieldName> = N extends ObjectField
+  ? (typeof OBJECT_SCHEMAS)[N]
+  : SchemaOf<Fields[N], typeof OUTPUT>;
 type Optional<S extends z.ZodType> = z.ZodOptional<S>;
 
 /** Owner's fields in the order of the bodies: an error names the first wrong one. */
@@ -141,11 +149,14 @@ const BODY_FIELDS = ordered<OwnerField>(
   OWNER_FIELDS,
 );
 
-function shapeOf<S>(names: readonly FieldName[], schemaOf: (field: AlarmField) => z.ZodType): S {
-  return Object.fromEntries(names.map((name) => [name, schemaOf(fieldOf(name))])) as S;
+function shapeOf<S>(names: readonly FieldName[], schemaOf: (field: AlarmField, name: FieldName) => z.ZodType): S {
+  return Object.fromEntries(names.map((name) => [name, schemaOf(fieldOf(name), name)])) as S;
 }
 
-const inputOf = (field: AlarmField): z.ZodType => INPUT[field.type](field);
+const isObjectField = (name: FieldName): name is ObjectField => name in OBJECT_SCHEMAS;
+
+const inputOf = (field: AlarmField, name: FieldName): z.ZodType =>
+  isObjectField(name) ? OBJECT_SCHEMAS[name] : INPUT[field.type](field);
 
 type CreateShape = {
   [N in keyof Pick<Fields, OwnerField>]: Fields[N] extends { required: true } ? Input<N> : Optional<Input<N>>;
@@ -156,7 +167,9 @@ type CreateShape = {
  * current time or on the schedule engine.
  */
 export const alarmCreateSchema = z.strictObject(
-  shapeOf<CreateShape>(BODY_FIELDS, (field) => (field.required ? inputOf(field) : inputOf(field).optional())),
+  shapeOf<CreateShape>(BODY_FIELDS, (field, name) =>
+    field.required ? inputOf(field, name) : inputOf(field, name).optional(),
+  ),
 );
 export type AlarmCreate = z.output<typeof alarmCreateSchema>;
 
@@ -191,9 +204,9 @@ const isEditable = (name: OwnerField) => fieldOf(name).edit !== 'never';
 export const alarmPatchSchema = z.strictObject(
   shapeOf<PatchShape>(
     [...BODY_FIELDS.filter(isEditable), ...BODY_FIELDS.filter((name) => !isEditable(name))],
-    (field) => {
+    (field, name) => {
       if (field.edit === 'never') return unchangeable;
-      return field.edit === 'set' ? inputOf(field).optional() : inputOf(field).nullable().optional();
+      return field.edit === 'set' ? inputOf(field, name).optional() : inputOf(field, name).nullable().optional();
     },
   ),
 );
@@ -255,8 +268,8 @@ type ViewShape = {
 };
 
 const viewed = <N extends keyof ViewShape>(...names: N[]): Pick<ViewShape, N> =>
-  shapeOf(names, (field) => {
-    const schema: z.ZodType = OUTPUT[field.type](field);
+  shapeOf(names, (field, name) => {
+    const schema: z.ZodType = isObjectField(name) ? OBJECT_SCHEMAS[name] : OUTPUT[field.type](field);
     return field.absent === undefined || field.view === 'always' ? schema : schema.optional();
   });
 
@@ -281,6 +294,8 @@ export const alarmViewSchema = z.object({
   ...viewed('set_by'),
   /** The next occurrence is deferred, by the router or by `overlap`: the reason, and when it is tried at the latest. */
   held_back: z.object({ reason: z.string(), until: instantText }).optional(),
+  /** Where its events, or its heartbeats, are sent. */
+  hook: hookViewSchema.optional(),
   /** Where a rule without DTSTART begins; only for `rrule`. */
   starts_at: instantText.optional(),
   /** The calendar of `holidays` is missing or cannot be read, so the series fires on its days too. */
@@ -381,9 +396,12 @@ export const alarmPreviewSchema = z.object({
 export type AlarmPreview = z.infer<typeof alarmPreviewSchema>;
 
 /** The answer to a create; `reading` is present when `when` was given. */
-export const alarmCreatedSchema = alarmViewSchema
-  .pick({ id: true, next_fire_at: true, status: true })
-  .extend({ deduped: z.boolean(), reading: whenReadingSchema.optional() });
+export const alarmCreatedSchema = alarmViewSchema.pick({ id: true, next_fire_at: true, status: true }).extend({
+  deduped: z.boolean(),
+  reading: whenReadingSchema.optional(),
+  /** The secret that senders sign with is shown once, here. */
+  hook: hookViewSchema.extend({ secret: z.string().optional() }).optional(),
+});
 export type AlarmCreated = z.infer<typeof alarmCreatedSchema>;
 
 /** The answer to an edit. */

@@ -1,6 +1,7 @@
 /** The wake from chronosd through the router to the daemon (docs/reference/api.md). */
 import { z } from 'zod';
 import { ABSENCES, alarmCreateSchema, conversationIdSchema, setBySchema } from './alarm.ts';
+import { BATCH_MAX_BYTES } from './conditions.ts';
 import { labelSchema } from './did.ts';
 import { ReveilleError } from './errors.ts';
 import { givenFireIdSchema, WAKE_NAME_HEADERS } from './fire-id.ts';
@@ -32,17 +33,18 @@ export type LateReason = (typeof LATE_REASONS)[number];
 const lateReason = z.enum(LATE_REASONS);
 
 /** What an alarm says of its turn. Each member is absent unless it is set. */
-const terms = alarmCreateSchema.pick({ model: true, tools: true, deliver: true }).shape;
+const terms = alarmCreateSchema.pick({ model: true, tools: true, deliver: true, run: true }).shape;
 export const turnTermsSchema = z.object(terms);
 export type TurnTerms = z.output<typeof turnTermsSchema>;
 
 /** The terms in the body of a wake; `undefined` for a plain one. */
-export function termsOf({ model, tools, deliver }: TurnTerms): TurnTerms | undefined {
-  if (model === undefined && tools === undefined && deliver === undefined) return undefined;
+export function termsOf({ model, tools, deliver, run }: TurnTerms): TurnTerms | undefined {
+  if ([model, tools, deliver, run].every((term) => term === undefined)) return undefined;
   return {
     ...(model === undefined ? {} : { model }),
     ...(tools === undefined ? {} : { tools }),
     ...(deliver === undefined ? {} : { deliver }),
+    ...(run === undefined ? {} : { run }),
   };
 }
 
@@ -56,10 +58,10 @@ const alarmId = z.string().regex(/^[\x21-\x7e]{1,64}$/, 'must be 1 to 64 visible
 
 /**
  * Largest body of a wake and of its delivery to a daemon, more than the 256 KiB of other bodies. It fits a message of
- * that size with all its escapes, a payload of 64 KiB added by a later edit, the longest lists of tools and channels, and
- * the other members.
+ * that size with all its escapes, a payload of 64 KiB added by a later edit, the events of a wake, the longest lists of
+ * tools and channels, and the other members.
  */
-export const WAKE_BODY_MAX_BYTES = (256 + 64 + 64 + 8) * 1024;
+export const WAKE_BODY_MAX_BYTES = (256 + 64 + 64 + 64 + 8) * 1024 + BATCH_MAX_BYTES;
 
 /**
  * Marks a router's 429 as a deferral: the instant (RFC 3339) at which the wake may be tried again. Nothing ran, and
@@ -144,7 +146,7 @@ export function withoutEmptyMembers(body: Record<string, unknown>): Record<strin
 }
 
 const ONLY_OF_WAKES = [
-  ...(['missed_count', 'label', 'set_at', 'set_by', 'model', 'tools', 'deliver', 'late_because'] as const),
+  ...(['missed_count', 'label', 'set_at', 'set_by', 'model', 'tools', 'deliver', 'run', 'late_because'] as const),
 ];
 
 /** The body of a daemon's `POST /chat`: a person's message, or a wake, which any of {@link WAKE_MEMBERS} marks. */

@@ -20,12 +20,134 @@ class CreatedAlarmReading(TypedDict):
     next: list[str]
 
 
+class CreatedAlarmHook(TypedDict):
+    address: str
+    verify: Literal["standard", "github", "path"]
+    secret: NotRequired[str]
+
+
 class CreatedAlarm(TypedDict):
     id: str
     next_fire_at: NotRequired[str]
     status: Literal["active", "paused", "fired", "cancelled", "failed"]
     deduped: bool
     reading: NotRequired[CreatedAlarmReading]
+    hook: NotRequired[CreatedAlarmHook]
+
+
+class CreateAlarmCheckHttp(TypedDict):
+    url: str
+    method: NotRequired[Literal["GET", "HEAD"]]
+    headers: NotRequired[dict[str, str]]
+    status: NotRequired[int]
+    etag: NotRequired[Literal["changed"]]
+    pointer: NotRequired[str]
+    equals: NotRequired[str | Number | bool | None]
+    changed: NotRequired[Literal[True]]
+
+
+class CreateAlarmCheckCommand(TypedDict):
+    argv: list[str]
+    timeout_seconds: NotRequired[int]
+    network: NotRequired[bool]
+    env: NotRequired[list[str]]
+
+
+class CreateAlarmCheckPath(TypedDict):
+    path: str
+
+
+class CreateAlarmCheck(TypedDict):
+    http: NotRequired[CreateAlarmCheckHttp]
+    command: NotRequired[CreateAlarmCheckCommand]
+    path: NotRequired[CreateAlarmCheckPath]
+    on_error: NotRequired[Literal["wake", "skip"]]
+    max_skips: NotRequired[int]
+    wake_at_least_every: NotRequired[str]
+
+
+class CreateAlarmEventFilter(TypedDict):
+    pointer: str
+    equals: NotRequired[str | Number | bool | None]
+
+
+class CreateAlarmEvent(TypedDict):
+    source: Literal["webhook"]
+    verify: NotRequired[Literal["standard", "github", "path"]]
+    secret: NotRequired[str]
+    filter: NotRequired[CreateAlarmEventFilter]
+    quiet_for: NotRequired[str]
+    at_most_every: NotRequired[str]
+    batch_up_to: NotRequired[int]
+    deadline: NotRequired[str]
+    repeat: NotRequired[Literal["once", "always"]]
+
+
+class CreateAlarmEvent2(TypedDict):
+    source: Literal["file"]
+    path: str
+    look_every: NotRequired[str]
+    filter: NotRequired[CreateAlarmEventFilter]
+    quiet_for: NotRequired[str]
+    at_most_every: NotRequired[str]
+    batch_up_to: NotRequired[int]
+    deadline: NotRequired[str]
+    repeat: NotRequired[Literal["once", "always"]]
+
+
+class CreateAlarmEvent3(TypedDict):
+    source: Literal["process"]
+    pid: int
+    look_every: NotRequired[str]
+    filter: NotRequired[CreateAlarmEventFilter]
+    quiet_for: NotRequired[str]
+    at_most_every: NotRequired[str]
+    batch_up_to: NotRequired[int]
+    deadline: NotRequired[str]
+    repeat: NotRequired[Literal["once", "always"]]
+
+
+class CreateAlarmEvent4(TypedDict):
+    source: Literal["alarm"]
+    alarm: str
+    on: NotRequired[Literal["finished", "failed", "missed", "any"]]
+    filter: NotRequired[CreateAlarmEventFilter]
+    quiet_for: NotRequired[str]
+    at_most_every: NotRequired[str]
+    batch_up_to: NotRequired[int]
+    deadline: NotRequired[str]
+    repeat: NotRequired[Literal["once", "always"]]
+
+
+class CreateAlarmEvent5(TypedDict):
+    source: Literal["mcp"]
+    server: str
+    name: str
+    arguments: NotRequired[dict[str, Any]]
+    delivery: NotRequired[Literal["poll", "webhook"]]
+    look_every: NotRequired[str]
+    filter: NotRequired[CreateAlarmEventFilter]
+    quiet_for: NotRequired[str]
+    at_most_every: NotRequired[str]
+    batch_up_to: NotRequired[int]
+    deadline: NotRequired[str]
+    repeat: NotRequired[Literal["once", "always"]]
+
+
+class CreateAlarmAfter(TypedDict):
+    alarm: str
+    on: NotRequired[Literal["finished", "failed", "missed", "any"]]
+    delay_seconds: NotRequired[Number]
+
+
+class CreateAlarmExpect(TypedDict):
+    every: str
+    grace: NotRequired[str]
+
+
+class CreateAlarmRun(TypedDict):
+    argv: list[str]
+    timeout_seconds: NotRequired[int]
 
 
 class AlarmSetBy(TypedDict):
@@ -38,6 +160,11 @@ class AlarmHeldBack(TypedDict):
     until: str
 
 
+class AlarmHook(TypedDict):
+    address: str
+    verify: Literal["standard", "github", "path"]
+
+
 class AlarmBackfillLeft(TypedDict):
     first: str
     last: str
@@ -46,7 +173,7 @@ class AlarmBackfillLeft(TypedDict):
 class Alarm(TypedDict):
     id: str
     label: str
-    kind: Literal["once", "cron", "rrule"]
+    kind: Literal["once", "cron", "rrule", "event"]
     cron_expr: NotRequired[str]
     rrule: NotRequired[str]
     timezone: NotRequired[str]
@@ -74,6 +201,11 @@ class Alarm(TypedDict):
     catch_up_window_seconds: NotRequired[Number]
     overlap: NotRequired[Literal["allow", "skip", "buffer_one", "buffer_all"]]
     pause_on_failure: NotRequired[bool]
+    check: NotRequired[CreateAlarmCheck]
+    event: NotRequired[CreateAlarmEvent | CreateAlarmEvent2 | CreateAlarmEvent3 | CreateAlarmEvent4 | CreateAlarmEvent5]
+    after: NotRequired[CreateAlarmAfter]
+    expect: NotRequired[CreateAlarmExpect]
+    run: NotRequired[CreateAlarmRun]
     model: NotRequired[str]
     tools: NotRequired[list[str]]
     deliver: NotRequired[list[str]]
@@ -81,6 +213,7 @@ class Alarm(TypedDict):
     wake_computer: NotRequired[bool]
     set_by: NotRequired[AlarmSetBy]
     held_back: NotRequired[AlarmHeldBack]
+    hook: NotRequired[AlarmHook]
     starts_at: NotRequired[str]
     holidays_missing: NotRequired[Literal[True]]
     backfill_left: NotRequired[AlarmBackfillLeft]
@@ -99,7 +232,7 @@ class PreviewAlarmResultOccurrence(TypedDict):
 
 
 class PreviewAlarmResult(TypedDict):
-    kind: Literal["once", "cron", "rrule"]
+    kind: Literal["once", "cron", "rrule", "event"]
     text: str
     timezone: str
     reading: NotRequired[CreatedAlarmReading]
@@ -115,7 +248,7 @@ class AlarmMarkResult(TypedDict):
 class PatchAlarmResult(TypedDict):
     id: str
     label: str
-    kind: Literal["once", "cron", "rrule"]
+    kind: Literal["once", "cron", "rrule", "event"]
     cron_expr: NotRequired[str]
     rrule: NotRequired[str]
     timezone: NotRequired[str]
@@ -143,6 +276,11 @@ class PatchAlarmResult(TypedDict):
     catch_up_window_seconds: NotRequired[Number]
     overlap: NotRequired[Literal["allow", "skip", "buffer_one", "buffer_all"]]
     pause_on_failure: NotRequired[bool]
+    check: NotRequired[CreateAlarmCheck]
+    event: NotRequired[CreateAlarmEvent | CreateAlarmEvent2 | CreateAlarmEvent3 | CreateAlarmEvent4 | CreateAlarmEvent5]
+    after: NotRequired[CreateAlarmAfter]
+    expect: NotRequired[CreateAlarmExpect]
+    run: NotRequired[CreateAlarmRun]
     model: NotRequired[str]
     tools: NotRequired[list[str]]
     deliver: NotRequired[list[str]]
@@ -150,6 +288,7 @@ class PatchAlarmResult(TypedDict):
     wake_computer: NotRequired[bool]
     set_by: NotRequired[AlarmSetBy]
     held_back: NotRequired[AlarmHeldBack]
+    hook: NotRequired[AlarmHook]
     starts_at: NotRequired[str]
     holidays_missing: NotRequired[Literal[True]]
     backfill_left: NotRequired[AlarmBackfillLeft]
@@ -159,7 +298,7 @@ class PatchAlarmResult(TypedDict):
 class TriggeredAlarm(TypedDict):
     id: str
     label: str
-    kind: Literal["once", "cron", "rrule"]
+    kind: Literal["once", "cron", "rrule", "event"]
     cron_expr: NotRequired[str]
     rrule: NotRequired[str]
     timezone: NotRequired[str]
@@ -187,6 +326,11 @@ class TriggeredAlarm(TypedDict):
     catch_up_window_seconds: NotRequired[Number]
     overlap: NotRequired[Literal["allow", "skip", "buffer_one", "buffer_all"]]
     pause_on_failure: NotRequired[bool]
+    check: NotRequired[CreateAlarmCheck]
+    event: NotRequired[CreateAlarmEvent | CreateAlarmEvent2 | CreateAlarmEvent3 | CreateAlarmEvent4 | CreateAlarmEvent5]
+    after: NotRequired[CreateAlarmAfter]
+    expect: NotRequired[CreateAlarmExpect]
+    run: NotRequired[CreateAlarmRun]
     model: NotRequired[str]
     tools: NotRequired[list[str]]
     deliver: NotRequired[list[str]]
@@ -194,6 +338,7 @@ class TriggeredAlarm(TypedDict):
     wake_computer: NotRequired[bool]
     set_by: NotRequired[AlarmSetBy]
     held_back: NotRequired[AlarmHeldBack]
+    hook: NotRequired[AlarmHook]
     starts_at: NotRequired[str]
     holidays_missing: NotRequired[Literal[True]]
     backfill_left: NotRequired[AlarmBackfillLeft]
@@ -211,7 +356,7 @@ class BackfillAlarmResultBackfill(TypedDict):
 class BackfillAlarmResult(TypedDict):
     id: str
     label: str
-    kind: Literal["once", "cron", "rrule"]
+    kind: Literal["once", "cron", "rrule", "event"]
     cron_expr: NotRequired[str]
     rrule: NotRequired[str]
     timezone: NotRequired[str]
@@ -239,6 +384,11 @@ class BackfillAlarmResult(TypedDict):
     catch_up_window_seconds: NotRequired[Number]
     overlap: NotRequired[Literal["allow", "skip", "buffer_one", "buffer_all"]]
     pause_on_failure: NotRequired[bool]
+    check: NotRequired[CreateAlarmCheck]
+    event: NotRequired[CreateAlarmEvent | CreateAlarmEvent2 | CreateAlarmEvent3 | CreateAlarmEvent4 | CreateAlarmEvent5]
+    after: NotRequired[CreateAlarmAfter]
+    expect: NotRequired[CreateAlarmExpect]
+    run: NotRequired[CreateAlarmRun]
     model: NotRequired[str]
     tools: NotRequired[list[str]]
     deliver: NotRequired[list[str]]
@@ -246,6 +396,7 @@ class BackfillAlarmResult(TypedDict):
     wake_computer: NotRequired[bool]
     set_by: NotRequired[AlarmSetBy]
     held_back: NotRequired[AlarmHeldBack]
+    hook: NotRequired[AlarmHook]
     starts_at: NotRequired[str]
     holidays_missing: NotRequired[Literal[True]]
     backfill_left: NotRequired[AlarmBackfillLeft]
@@ -298,6 +449,11 @@ class GetCalendarResult(TypedDict):
     days: list[str]
 
 
+class HookResult(TypedDict):
+    recorded: int
+    known: int
+
+
 class HealthResult(TypedDict):
     status: str
 
@@ -309,17 +465,17 @@ class ChronosdRoutes(Caller):
         """Replace a key by one that it signs: the new key is enrolled and the old one revoked."""
         return cast("RotateKeyResult", self._call("POST", "/v1/agent/auth/rotate", body={"did": did, "public_key": public_key, "new_public_key": new_public_key, "nonce": nonce, "signature": signature, "new_signature": new_signature}))
 
-    def create_alarm(self, *, wake_message: str, kind: Literal["once", "cron", "rrule"] | Unset = UNSET, label: str | Unset = UNSET, when: str | Unset = UNSET, delay_seconds: Number | Unset = UNSET, fire_at: str | Unset = UNSET, cron_expr: str | Unset = UNSET, rrule: str | Unset = UNSET, timezone: str | Unset = UNSET, conversation_id: str | Unset = UNSET, payload: Any | Unset = UNSET, idempotency_key: str | Unset = UNSET, max_failures: int | Unset = UNSET, max_lateness_seconds: Number | Unset = UNSET, jitter_seconds: Number | Unset = UNSET, ends_at: str | Unset = UNSET, max_fires: int | Unset = UNSET, holidays: str | Unset = UNSET, catch_up: Literal["latest", "all", "none"] | Unset = UNSET, catch_up_window_seconds: Number | Unset = UNSET, overlap: Literal["allow", "skip", "buffer_one", "buffer_all"] | Unset = UNSET, pause_on_failure: bool | Unset = UNSET, model: str | Unset = UNSET, tools: list[str] | Unset = UNSET, deliver: list[str] | Unset = UNSET, urgent: bool | Unset = UNSET, wake_computer: bool | Unset = UNSET) -> CreatedAlarm:
+    def create_alarm(self, *, wake_message: str, kind: Literal["once", "cron", "rrule", "event"] | Unset = UNSET, label: str | Unset = UNSET, when: str | Unset = UNSET, delay_seconds: Number | Unset = UNSET, fire_at: str | Unset = UNSET, cron_expr: str | Unset = UNSET, rrule: str | Unset = UNSET, timezone: str | Unset = UNSET, conversation_id: str | Unset = UNSET, payload: Any | Unset = UNSET, idempotency_key: str | Unset = UNSET, max_failures: int | Unset = UNSET, max_lateness_seconds: Number | Unset = UNSET, jitter_seconds: Number | Unset = UNSET, ends_at: str | Unset = UNSET, max_fires: int | Unset = UNSET, holidays: str | Unset = UNSET, catch_up: Literal["latest", "all", "none"] | Unset = UNSET, catch_up_window_seconds: Number | Unset = UNSET, overlap: Literal["allow", "skip", "buffer_one", "buffer_all"] | Unset = UNSET, pause_on_failure: bool | Unset = UNSET, check: CreateAlarmCheck | Unset = UNSET, event: CreateAlarmEvent | CreateAlarmEvent2 | CreateAlarmEvent3 | CreateAlarmEvent4 | CreateAlarmEvent5 | Unset = UNSET, after: CreateAlarmAfter | Unset = UNSET, expect: CreateAlarmExpect | Unset = UNSET, run: CreateAlarmRun | Unset = UNSET, model: str | Unset = UNSET, tools: list[str] | Unset = UNSET, deliver: list[str] | Unset = UNSET, urgent: bool | Unset = UNSET, wake_computer: bool | Unset = UNSET) -> CreatedAlarm:
         """Set an alarm; acknowledged once it is durable."""
-        return cast("CreatedAlarm", self._call("POST", "/v1/alarms", body={"kind": kind, "wake_message": wake_message, "label": label, "when": when, "delay_seconds": delay_seconds, "fire_at": fire_at, "cron_expr": cron_expr, "rrule": rrule, "timezone": timezone, "conversation_id": conversation_id, "payload": payload, "idempotency_key": idempotency_key, "max_failures": max_failures, "max_lateness_seconds": max_lateness_seconds, "jitter_seconds": jitter_seconds, "ends_at": ends_at, "max_fires": max_fires, "holidays": holidays, "catch_up": catch_up, "catch_up_window_seconds": catch_up_window_seconds, "overlap": overlap, "pause_on_failure": pause_on_failure, "model": model, "tools": tools, "deliver": deliver, "urgent": urgent, "wake_computer": wake_computer}, proven=True))
+        return cast("CreatedAlarm", self._call("POST", "/v1/alarms", body={"kind": kind, "wake_message": wake_message, "label": label, "when": when, "delay_seconds": delay_seconds, "fire_at": fire_at, "cron_expr": cron_expr, "rrule": rrule, "timezone": timezone, "conversation_id": conversation_id, "payload": payload, "idempotency_key": idempotency_key, "max_failures": max_failures, "max_lateness_seconds": max_lateness_seconds, "jitter_seconds": jitter_seconds, "ends_at": ends_at, "max_fires": max_fires, "holidays": holidays, "catch_up": catch_up, "catch_up_window_seconds": catch_up_window_seconds, "overlap": overlap, "pause_on_failure": pause_on_failure, "check": check, "event": event, "after": after, "expect": expect, "run": run, "model": model, "tools": tools, "deliver": deliver, "urgent": urgent, "wake_computer": wake_computer}, proven=True))
 
-    def list_alarms(self, *, limit: int | Unset = UNSET, status: Literal["active", "paused", "fired", "cancelled", "failed"] | Unset = UNSET, kind: Literal["once", "cron", "rrule"] | Unset = UNSET, cursor: str | Unset = UNSET, text: str | Unset = UNSET, sort: Literal["newest", "next"] | Unset = UNSET, until: str | Unset = UNSET) -> AlarmPage:
+    def list_alarms(self, *, limit: int | Unset = UNSET, status: Literal["active", "paused", "fired", "cancelled", "failed"] | Unset = UNSET, kind: Literal["once", "cron", "rrule", "event"] | Unset = UNSET, cursor: str | Unset = UNSET, text: str | Unset = UNSET, sort: Literal["newest", "next"] | Unset = UNSET, until: str | Unset = UNSET) -> AlarmPage:
         """Your alarms, newest first."""
         return cast("AlarmPage", self._call("GET", "/v1/alarms", query={"limit": limit, "status": status, "kind": kind, "cursor": cursor, "text": text, "sort": sort, "until": until}, proven=True))
 
-    def preview_alarm(self, *, kind: Literal["once", "cron", "rrule"] | Unset = UNSET, wake_message: str | Unset = UNSET, label: str | Unset = UNSET, when: str | Unset = UNSET, delay_seconds: Number | Unset = UNSET, fire_at: str | Unset = UNSET, cron_expr: str | Unset = UNSET, rrule: str | Unset = UNSET, timezone: str | Unset = UNSET, conversation_id: str | Unset = UNSET, payload: Any | Unset = UNSET, idempotency_key: str | Unset = UNSET, max_failures: int | Unset = UNSET, max_lateness_seconds: Number | Unset = UNSET, jitter_seconds: Number | Unset = UNSET, ends_at: str | Unset = UNSET, max_fires: int | Unset = UNSET, holidays: str | Unset = UNSET, catch_up: Literal["latest", "all", "none"] | Unset = UNSET, catch_up_window_seconds: Number | Unset = UNSET, overlap: Literal["allow", "skip", "buffer_one", "buffer_all"] | Unset = UNSET, pause_on_failure: bool | Unset = UNSET, model: str | Unset = UNSET, tools: list[str] | Unset = UNSET, deliver: list[str] | Unset = UNSET, urgent: bool | Unset = UNSET, wake_computer: bool | Unset = UNSET, count: int | Unset = UNSET, from_: str | Unset = UNSET) -> PreviewAlarmResult:
+    def preview_alarm(self, *, kind: Literal["once", "cron", "rrule", "event"] | Unset = UNSET, wake_message: str | Unset = UNSET, label: str | Unset = UNSET, when: str | Unset = UNSET, delay_seconds: Number | Unset = UNSET, fire_at: str | Unset = UNSET, cron_expr: str | Unset = UNSET, rrule: str | Unset = UNSET, timezone: str | Unset = UNSET, conversation_id: str | Unset = UNSET, payload: Any | Unset = UNSET, idempotency_key: str | Unset = UNSET, max_failures: int | Unset = UNSET, max_lateness_seconds: Number | Unset = UNSET, jitter_seconds: Number | Unset = UNSET, ends_at: str | Unset = UNSET, max_fires: int | Unset = UNSET, holidays: str | Unset = UNSET, catch_up: Literal["latest", "all", "none"] | Unset = UNSET, catch_up_window_seconds: Number | Unset = UNSET, overlap: Literal["allow", "skip", "buffer_one", "buffer_all"] | Unset = UNSET, pause_on_failure: bool | Unset = UNSET, check: CreateAlarmCheck | Unset = UNSET, event: CreateAlarmEvent | CreateAlarmEvent2 | CreateAlarmEvent3 | CreateAlarmEvent4 | CreateAlarmEvent5 | Unset = UNSET, after: CreateAlarmAfter | Unset = UNSET, expect: CreateAlarmExpect | Unset = UNSET, run: CreateAlarmRun | Unset = UNSET, model: str | Unset = UNSET, tools: list[str] | Unset = UNSET, deliver: list[str] | Unset = UNSET, urgent: bool | Unset = UNSET, wake_computer: bool | Unset = UNSET, count: int | Unset = UNSET, from_: str | Unset = UNSET) -> PreviewAlarmResult:
         """When an alarm would fire; stores nothing."""
-        return cast("PreviewAlarmResult", self._call("POST", "/v1/alarms/preview", body={"kind": kind, "wake_message": wake_message, "label": label, "when": when, "delay_seconds": delay_seconds, "fire_at": fire_at, "cron_expr": cron_expr, "rrule": rrule, "timezone": timezone, "conversation_id": conversation_id, "payload": payload, "idempotency_key": idempotency_key, "max_failures": max_failures, "max_lateness_seconds": max_lateness_seconds, "jitter_seconds": jitter_seconds, "ends_at": ends_at, "max_fires": max_fires, "holidays": holidays, "catch_up": catch_up, "catch_up_window_seconds": catch_up_window_seconds, "overlap": overlap, "pause_on_failure": pause_on_failure, "model": model, "tools": tools, "deliver": deliver, "urgent": urgent, "wake_computer": wake_computer, "count": count, "from": from_}, proven=True))
+        return cast("PreviewAlarmResult", self._call("POST", "/v1/alarms/preview", body={"kind": kind, "wake_message": wake_message, "label": label, "when": when, "delay_seconds": delay_seconds, "fire_at": fire_at, "cron_expr": cron_expr, "rrule": rrule, "timezone": timezone, "conversation_id": conversation_id, "payload": payload, "idempotency_key": idempotency_key, "max_failures": max_failures, "max_lateness_seconds": max_lateness_seconds, "jitter_seconds": jitter_seconds, "ends_at": ends_at, "max_fires": max_fires, "holidays": holidays, "catch_up": catch_up, "catch_up_window_seconds": catch_up_window_seconds, "overlap": overlap, "pause_on_failure": pause_on_failure, "check": check, "event": event, "after": after, "expect": expect, "run": run, "model": model, "tools": tools, "deliver": deliver, "urgent": urgent, "wake_computer": wake_computer, "count": count, "from": from_}, proven=True))
 
     def alarm_mark(self) -> AlarmMarkResult:
         """For clients of 0.1.0, and without a mark, so that they read the alarms; follow GET /v1/events instead."""
@@ -329,9 +485,9 @@ class ChronosdRoutes(Caller):
         """One alarm."""
         return cast("Alarm", self._call("GET", f"/v1/alarms/{quoted(id)}", proven=True))
 
-    def patch_alarm(self, id: str, *, wake_message: str | Unset = UNSET, label: str | None | Unset = UNSET, when: str | Unset = UNSET, delay_seconds: Number | Unset = UNSET, fire_at: str | Unset = UNSET, cron_expr: str | Unset = UNSET, rrule: str | Unset = UNSET, timezone: str | None | Unset = UNSET, conversation_id: str | None | Unset = UNSET, payload: Any | Unset = UNSET, max_failures: int | None | Unset = UNSET, max_lateness_seconds: Number | None | Unset = UNSET, jitter_seconds: Number | None | Unset = UNSET, ends_at: str | None | Unset = UNSET, max_fires: int | None | Unset = UNSET, holidays: str | None | Unset = UNSET, catch_up: Literal["latest", "all", "none"] | None | Unset = UNSET, catch_up_window_seconds: Number | None | Unset = UNSET, overlap: Literal["allow", "skip", "buffer_one", "buffer_all"] | None | Unset = UNSET, pause_on_failure: bool | None | Unset = UNSET, model: str | None | Unset = UNSET, tools: list[str] | None | Unset = UNSET, deliver: list[str] | None | Unset = UNSET, urgent: bool | None | Unset = UNSET, wake_computer: bool | None | Unset = UNSET, kind: Any | Unset = UNSET, idempotency_key: Any | Unset = UNSET) -> PatchAlarmResult:
+    def patch_alarm(self, id: str, *, wake_message: str | Unset = UNSET, label: str | None | Unset = UNSET, when: str | Unset = UNSET, delay_seconds: Number | Unset = UNSET, fire_at: str | Unset = UNSET, cron_expr: str | Unset = UNSET, rrule: str | Unset = UNSET, timezone: str | None | Unset = UNSET, conversation_id: str | None | Unset = UNSET, payload: Any | Unset = UNSET, max_failures: int | None | Unset = UNSET, max_lateness_seconds: Number | None | Unset = UNSET, jitter_seconds: Number | None | Unset = UNSET, ends_at: str | None | Unset = UNSET, max_fires: int | None | Unset = UNSET, holidays: str | None | Unset = UNSET, catch_up: Literal["latest", "all", "none"] | None | Unset = UNSET, catch_up_window_seconds: Number | None | Unset = UNSET, overlap: Literal["allow", "skip", "buffer_one", "buffer_all"] | None | Unset = UNSET, pause_on_failure: bool | None | Unset = UNSET, check: CreateAlarmCheck | None | Unset = UNSET, event: CreateAlarmEvent | CreateAlarmEvent2 | CreateAlarmEvent3 | CreateAlarmEvent4 | CreateAlarmEvent5 | Unset = UNSET, after: CreateAlarmAfter | Unset = UNSET, expect: CreateAlarmExpect | Unset = UNSET, run: CreateAlarmRun | None | Unset = UNSET, model: str | None | Unset = UNSET, tools: list[str] | None | Unset = UNSET, deliver: list[str] | None | Unset = UNSET, urgent: bool | None | Unset = UNSET, wake_computer: bool | None | Unset = UNSET, kind: Any | Unset = UNSET, idempotency_key: Any | Unset = UNSET) -> PatchAlarmResult:
         """Edit an alarm."""
-        return cast("PatchAlarmResult", self._call("PATCH", f"/v1/alarms/{quoted(id)}", body={"wake_message": wake_message, "label": label, "when": when, "delay_seconds": delay_seconds, "fire_at": fire_at, "cron_expr": cron_expr, "rrule": rrule, "timezone": timezone, "conversation_id": conversation_id, "payload": payload, "max_failures": max_failures, "max_lateness_seconds": max_lateness_seconds, "jitter_seconds": jitter_seconds, "ends_at": ends_at, "max_fires": max_fires, "holidays": holidays, "catch_up": catch_up, "catch_up_window_seconds": catch_up_window_seconds, "overlap": overlap, "pause_on_failure": pause_on_failure, "model": model, "tools": tools, "deliver": deliver, "urgent": urgent, "wake_computer": wake_computer, "kind": kind, "idempotency_key": idempotency_key}, proven=True))
+        return cast("PatchAlarmResult", self._call("PATCH", f"/v1/alarms/{quoted(id)}", body={"wake_message": wake_message, "label": label, "when": when, "delay_seconds": delay_seconds, "fire_at": fire_at, "cron_expr": cron_expr, "rrule": rrule, "timezone": timezone, "conversation_id": conversation_id, "payload": payload, "max_failures": max_failures, "max_lateness_seconds": max_lateness_seconds, "jitter_seconds": jitter_seconds, "ends_at": ends_at, "max_fires": max_fires, "holidays": holidays, "catch_up": catch_up, "catch_up_window_seconds": catch_up_window_seconds, "overlap": overlap, "pause_on_failure": pause_on_failure, "check": check, "event": event, "after": after, "expect": expect, "run": run, "model": model, "tools": tools, "deliver": deliver, "urgent": urgent, "wake_computer": wake_computer, "kind": kind, "idempotency_key": idempotency_key}, proven=True))
 
     def cancel_alarm(self, id: str) -> Alarm:
         """Cancel an alarm."""
@@ -364,6 +520,22 @@ class ChronosdRoutes(Caller):
     def get_calendar(self, name: str, *, timezone: str | Unset = UNSET) -> GetCalendarResult:
         """The days of an installed calendar, from yesterday on."""
         return cast("GetCalendarResult", self._call("GET", f"/v1/calendars/{quoted(name)}", query={"timezone": timezone}, proven=True))
+
+    def hook(self, hook_id: str) -> HookResult:
+        """An event for an alarm, from a sender that its signature or its secret address proves."""
+        return cast("HookResult", self._call("POST", f"/hooks/{quoted(hook_id)}"))
+
+    def heartbeat(self, hook_id: str) -> HookResult:
+        """A heartbeat of an expected program."""
+        return cast("HookResult", self._call("GET", f"/hooks/{quoted(hook_id)}"))
+
+    def hook_signal(self, hook_id: str, signal: str) -> HookResult:
+        """A signal of an expected program: start, log, fail, or its exit status."""
+        return cast("HookResult", self._call("POST", f"/hooks/{quoted(hook_id)}/{quoted(signal)}"))
+
+    def heartbeat_signal(self, hook_id: str, signal: str) -> HookResult:
+        """A signal of an expected program: start, log, fail, or its exit status."""
+        return cast("HookResult", self._call("GET", f"/hooks/{quoted(hook_id)}/{quoted(signal)}"))
 
     def health(self) -> HealthResult:
         """The process is alive."""

@@ -78,7 +78,10 @@ export function createRunner(options: RunnerOptions): Runner {
   const agent = neoAgent(options);
   return new TurnEngine({
     ...{ store, concurrency, perUser: false, retryPolicy, owner: 'Neo', clock, log },
-    workerOf: ({ message }) => ({ agent, name: 'Neo', prompt: message }),
+    workerOf: ({ message, terms }) =>
+      terms?.run === undefined
+        ? { agent, name: 'Neo', prompt: message }
+        : { status: 'failed', error: 'run: Neo runs no commands of alarms; a router of this version does' },
     onFinished(turn) {
       const tookMs = (turn.finishedAt ?? 0) - (turn.startedAt ?? 0);
       const fields = { turn_id: turn.id, conversation_id: turn.conversationId, fire_id: turn.fireId, tookMs };

@@ -5,6 +5,7 @@
  */
 import { ReveilleError } from '../../wire/errors.ts';
 import { type Alarm, type AlarmState, isClaimed, type Occurrence } from './alarm.ts';
+import { isEventFire } from './events.ts';
 import { type Calendars, NO_CALENDARS } from './holidays.ts';
 import { encodeOptions, optionsOf } from './options.ts';
 import { occurrenceAt, seriesOf } from './series.ts';
@@ -40,6 +41,10 @@ function withRanges(alarm: Alarm, ranges: readonly Range[]): Alarm {
 export function isBackfill(alarm: Pick<Alarm, 'options'>, { source, nominal }: Occurrence): boolean {
   return source === 'trigger' && alarm.options !== null && rangesOf(alarm)[0]?.first === nominal;
 }
+
+/** Whether an occurrence beside the schedule is one of the alarm's own: of a backfill, or with events. */
+export const isOwnTrigger = (alarm: Pick<Alarm, 'kind' | 'options'>, occurrence: Occurrence): boolean =>
+  isBackfill(alarm, occurrence) || isEventFire(alarm, occurrence);
 
 /** The occurrence for an instant of a backfill. Its jitter may not have elapsed yet. */
 function backfilled(alarm: Alarm, nominal: number, dueAt: number | null, calendars: Calendars): Occurrence {

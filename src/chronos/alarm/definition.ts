@@ -13,12 +13,22 @@ import {
   type OwnerField,
   SERIES_FIELDS,
 } from '../../wire/alarm-fields.ts';
+import type { EventSource } from '../../wire/conditions.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { RawJson } from '../../wire/json.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { showValue } from '../../wire/validate.ts';
-import { type Alarm, type AlarmState, isClaimed, NOT_DEFERRED, type Occurrence, scheduledOccurrence } from './alarm.ts';
+import {
+  type Alarm,
+  type AlarmState,
+  isClaimed,
+  NOT_DEFERRED,
+  type Occurrence,
+  scheduledOccurrence,
+  withoutSchedule,
+} from './alarm.ts';
 import { withoutBackfill } from './backfill.ts';
+import { nextOfEvents } from './events.ts';
 import { type Calendars, NO_CALENDARS, requireCalendar } from './holidays.ts';
 import { encodeOptions, isSameOption, optionsOf } from './options.ts';
 import { releaseWaiting } from './policies.ts';
@@ -38,9 +48,12 @@ const TIMES_OF = {
   once: ['delay_seconds', 'fire_at'],
   cron: ['cron_expr'],
   rrule: ['rrule'],
+  event: ['event', 'after', 'expect'],
 } as const satisfies Record<Alarm['kind'], readonly OwnerField[]>;
 const TIME_FIELDS = ALARM_KINDS.flatMap((kind) => [...TIMES_OF[kind]]);
 const SERIES_ONLY = ['timezone', ...SERIES_FIELDS] as const;
+/** Fields of a series that an alarm with events has too. */
+const OF_EVENTS_TOO: readonly string[] = ['overlap', 'pause_on_failure'];
 
 function invalid(message: string): ReveilleError {
   return new ReveilleError('invalid_request', message);
@@ -55,10 +68,39 @@ function refuseFieldsOfOtherKind(input: Partial<AlarmCreate> | AlarmPatch, kind:
   }
   // A time in words is read in a zone, whatever it means.
   const given = SERIES_ONLY.filter((name) => input[name] !== undefined && (name !== 'timezone' || !input.when));
-  const ofSeries = kind === 'once' ? given[0] : undefined;
+  const refused = kind === 'event' ? given.filter((name) => !OF_EVENTS_TOO.includes(name)) : given;
+  const ofSeries = kind === 'once' || kind === 'event' ? refused[0] : undefined;
   if (ofSeries)
-    throw invalid(`${ofSeries} is only for a series (kind "cron" or "rrule"); this alarm is "once", omit ${ofSeries}`);
+    throw invalid(
+      `${ofSeries} is only for a series (kind "cron" or "rrule"); this alarm is "${kind}", omit ${ofSeries}`,
+    );
+  if (kind === 'event') refuseOfEvents(input);
 }
+
+/** Sources that nothing looks at yet. */
+const NOT_YET: readonly EventSource['source'][] = ['file', 'process', 'mcp'];
+
+/** What an alarm with events cannot have, and what excludes each other. */
+function refuseOfEvents({ event, after, expect, jitter_seconds, overlap }: Partial<AlarmCreate> | AlarmPatch): void {
+  if (jitter_seconds) throw invalid('jitter_seconds is only for alarms with a time; this alarm is "event", omit it');
+  if (overlap === 'skip' || overlap === 'buffer_one')
+    throw invalid(`overlap must be allow or buffer_all for kind "event", so that no event is lost (got ${overlap})`);
+  if (event && NOT_YET.includes(event.source))
+    throw invalid(`event.source "${event.source}" is not available in this version; use webhook, alarm, or after`);
+  if (event && after) throw invalid('event and after exclude each other; give one of them');
+  if (expect && event && 'deadline' in event && event.deadline !== undefined)
+    throw invalid('expect and event.deadline both say when nothing has come; give one of them');
+}
+
+/** A command takes the place of the agent's turn. */
+function refuseTermsBesideRun({ run, model, tools }: { [N in 'run' | 'model' | 'tools']?: unknown }): void {
+  const given = run == null ? undefined : model != null ? 'model' : tools != null ? 'tools' : undefined;
+  if (given) throw invalid(`run and ${given} exclude each other, because a command has no model; omit ${given}`);
+}
+
+/** The kind of a request that names none: events need none. */
+const kindOf = ({ kind, event, after, expect }: AlarmCreate) =>
+  kind ?? ((event ?? after ?? expect) === undefined ? undefined : 'event');
 
 /** When a `once` alarm is due. The instant may be in the past. */
 function instantOfOnce(delaySeconds: number | undefined, fireAt: number | undefined, now: number): number {
@@ -122,13 +164,17 @@ export function draftAlarm(
   const { id, owner, now, limits, person = null, earlier, hours } = context;
   const repeated = earlier === undefined ? asked : withTimeOf(earlier, asked);
   const input = repeated === asked ? withTime(asked, { now, hours }) : repeated;
-  const { kind } = input;
-  if (kind === undefined) throw invalid('kind must be "once", "cron" or "rrule"; or give the time in words as when');
+  const kind = kindOf(input);
+  if (kind === undefined)
+    throw invalid('kind must be "once", "cron", "rrule" or "event"; or give the time in words as when');
   refuseFieldsOfOtherKind(input, kind);
+  refuseTermsBesideRun(input);
   if (kind === 'cron' && input.cron_expr === undefined)
     throw invalid('an alarm of kind "cron" needs cron_expr, such as "0 9 * * 1-5" or "@hourly"');
   if (kind === 'rrule' && input.rrule === undefined)
     throw invalid('an alarm of kind "rrule" needs rrule, such as "RRULE:FREQ=WEEKLY;INTERVAL=2;BYDAY=MO"');
+  if (kind === 'event' && (input.event ?? input.after ?? input.expect) === undefined)
+    throw invalid('an alarm of kind "event" needs event, such as {"source": "webhook"}, or after, or expect');
   return {
     ...requested(input),
     kind,
@@ -203,6 +249,7 @@ export function firstOccurrence(
   calendars = NO_CALENDARS,
 ): Occurrence {
   if (alarm.kind === 'once') return firstOfOnce(alarm, now);
+  if (alarm.kind === 'event') return nextOfEvents(alarm, now);
   const { holidays } = optionsOf(alarm);
   if (holidays !== undefined) requireCalendar(holidays, calendars);
   return firstOfSeries(alarm, now, now, { limits, calendars });
@@ -234,18 +281,13 @@ const RESTARTING_FIELDS = [...TIME_FIELDS, 'timezone'] as const;
 /** Editing one of these fields keeps the schedule's instants, or moves each a little. */
 const BOUNDING_FIELDS = ['jitter_seconds', 'ends_at', 'max_fires', 'holidays'] as const;
 
-/**
- * Replaces the old schedule with a new one. A running attempt becomes an occurrence of its own that is not retried. An
- * occurrence without an attempt is dropped.
- */
+/** Replaces the old schedule with a new one. */
 function replaceScheduled(state: AlarmState, first: Occurrence): Occurrence[] {
   const current = scheduledOccurrence(state);
-  const others = state.occurrences.filter((occurrence) => occurrence !== current);
-  if (!current) return [...others, first];
   // The same instant is the same occurrence: it keeps its claim and its number of attempts.
-  if (current.fireId === first.fireId) return [...others, { ...current, dueAt: first.dueAt, ...NOT_DEFERRED }];
-  if (!isClaimed(current)) return [...others, first];
-  return [...others, { ...current, source: 'trigger', dueAt: null, ...NOT_DEFERRED }, first];
+  if (current?.fireId !== first.fireId) return [...withoutSchedule(state.occurrences), first];
+  const others = state.occurrences.filter((occurrence) => occurrence !== current);
+  return [...others, { ...current, dueAt: first.dueAt, ...NOT_DEFERRED }];
 }
 
 function restartSchedule(state: AlarmState, alarm: Alarm, first: Occurrence): AlarmState {
@@ -311,12 +353,16 @@ export function editAlarm(
   if (Object.keys(asked).length === 0) throw invalid('nothing to edit; name at least one field to change');
   const patch = withNewTime(before, asked, { now, hours: limits.hours });
   refuseFieldsOfOtherKind(patch, before.kind, ', or set a new alarm');
+  refuseTermsBesideRun({ ...optionsOf(before), ...patch });
+  if (before.kind === 'event') refuseOfEvents({ ...(optionsOf(before) as AlarmPatch), ...patch });
 
   if (typeof patch.holidays === 'string') requireCalendar(patch.holidays, calendars);
 
   const changesText = AUTHORED_FIELDS.some((name) => patch[name] !== undefined);
   const movesOnce = patch.delay_seconds !== undefined || patch.fire_at !== undefined;
-  const restartsSeries = [patch.cron_expr, patch.rrule, patch.timezone].some((value) => value !== undefined);
+  const restartsSeries = [patch.cron_expr, patch.rrule, patch.timezone, patch.event, patch.after, patch.expect].some(
+    (value) => value !== undefined,
+  );
   // Words that no longer say when it fires are dropped, with their zone.
   const reworded = TIME_FIELDS.some((name) => patch[name] !== undefined) && patch.when === undefined;
   const unsaid = { when: null as unknown as undefined, ...(before.kind === 'once' && { timezone: null }) };

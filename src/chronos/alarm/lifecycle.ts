@@ -8,7 +8,8 @@
 import { ReveilleError } from '../../wire/errors.ts';
 import { fireIdOf } from '../../wire/fire-id.ts';
 import { type AlarmState, isClaimed, NOT_DEFERRED, type Occurrence, scheduledOccurrence } from './alarm.ts';
-import { isBackfill, withoutBackfill } from './backfill.ts';
+import { isBackfill, isOwnTrigger, withoutBackfill } from './backfill.ts';
+import { isEventFire, resumedEvents, triggeredAt } from './events.ts';
 import { type Calendars, NO_CALENDARS } from './holidays.ts';
 import { isScheduledFor, nextOccurrence } from './series.ts';
 
@@ -34,7 +35,10 @@ export function cancelAlarm(state: AlarmState, now: number): AlarmState {
   };
 }
 
-/** Suspends the schedule, and a backfill, until {@link resumeAlarm}. Pausing a paused alarm changes nothing. */
+/**
+ * Suspends the schedule, a backfill, and the wakes of events, until {@link resumeAlarm}. Pausing a paused alarm changes
+ * nothing.
+ */
 export function pauseAlarm(state: AlarmState, now: number): AlarmState {
   const { alarm } = state;
   if (alarm.status === 'paused') return state;
@@ -43,7 +47,7 @@ export function pauseAlarm(state: AlarmState, now: number): AlarmState {
   return {
     alarm: { ...alarm, status: 'paused', updatedAt: now },
     occurrences: state.occurrences.map((occurrence) =>
-      occurrence.source === 'schedule' || isBackfill(alarm, occurrence) ? park(occurrence) : occurrence,
+      occurrence.source === 'schedule' || isOwnTrigger(alarm, occurrence) ? park(occurrence) : occurrence,
     ),
   };
 }
@@ -63,10 +67,11 @@ function pendingOnResume(state: AlarmState, now: number, calendars: Calendars): 
  * passed, at once. Resuming an active alarm changes nothing.
  */
 export function resumeAlarm(state: AlarmState, now: number, calendars = NO_CALENDARS): AlarmState {
+  if (state.alarm.status === 'active') return state;
+  if (state.alarm.status !== 'paused')
+    throw new ReveilleError('conflict', `only a paused alarm can be resumed; this one is ${state.alarm.status}`);
+  if (state.alarm.kind === 'event') return resumedEvents(state, now);
   const { alarm } = state;
-  if (alarm.status === 'active') return state;
-  if (alarm.status !== 'paused')
-    throw new ReveilleError('conflict', `only a paused alarm can be resumed; this one is ${alarm.status}`);
   const pending = pendingOnResume(state, now, calendars);
   const others = state.occurrences
     .filter((occurrence) => occurrence.source !== 'schedule')
@@ -103,7 +108,8 @@ function fireNow(state: AlarmState, now: number, calendars: Calendars): { state:
       `${MAX_WAITING_TRIGGERS} triggers of this alarm are waiting to be delivered`,
     );
   const taken = new Set(occurrences.map((occurrence) => occurrence.fireId));
-  let at = now;
+  // A wake of events may have ended within this millisecond.
+  let at = alarm.kind === 'event' ? now + 1 : now;
   while (taken.has(fireIdOf(alarm.id, at)) || isScheduledFor(alarm, at, calendars)) at++;
   const fireId = fireIdOf(alarm.id, at);
   const triggered: Occurrence = {
@@ -120,7 +126,7 @@ function fireNow(state: AlarmState, now: number, calendars: Calendars): { state:
     claimedAt: null,
     ...NOT_DEFERRED,
   };
-  return { state: { alarm, occurrences: [...occurrences, triggered] }, fireId };
+  return { state: { alarm: triggeredAt(alarm, at), occurrences: [...occurrences, triggered] }, fireId };
 }
 
 /** The status of the turn of an alarm's latest fire, according to its turn reports. */
@@ -154,7 +160,7 @@ export function redriveAlarm(
     }
     return state.occurrences.some(({ source }) => source === 'trigger') ? state : fireNow(state, now, calendars).state;
   }
-  const parked = scheduledOccurrence(state);
+  const parked = state.occurrences.find((one) => isEventFire(alarm, one)) ?? scheduledOccurrence(state);
   // A series fails only when its next occurrence could not be computed, so none is pending: it restarts from now.
   const pending = parked ? { ...parked, dueAt: now, ...NOT_DEFERRED } : nextOccurrence(alarm, now, calendars);
   if (!pending) throw new ReveilleError('conflict', 'the series of this alarm has ended; set a new one');

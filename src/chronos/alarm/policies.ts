@@ -14,7 +14,8 @@ import {
   TURN_RUNS,
   waitsForTurn,
 } from './alarm.ts';
-import { isBackfill } from './backfill.ts';
+import { isBackfill, isOwnTrigger } from './backfill.ts';
+import { isLook } from './events.ts';
 import type { StoredTurnReport } from './fire-history.ts';
 import { type Calendars, NO_CALENDARS } from './holidays.ts';
 import { optionsOf } from './options.ts';
@@ -124,7 +125,11 @@ export function turnsOf(
 /** Whether the turns of earlier fires matter to an occurrence. A trigger fires whenever its owner requested it. */
 export function regardsTurns(alarm: Alarm, occurrence: Occurrence): boolean {
   const { overlap = 'allow' } = optionsOf(alarm);
-  return overlap !== 'allow' && (occurrence.source === 'schedule' || isBackfill(alarm, occurrence));
+  return (
+    overlap !== 'allow' &&
+    (occurrence.source === 'schedule' || isOwnTrigger(alarm, occurrence)) &&
+    !isLook(alarm, occurrence)
+  );
 }
 
 /** What to do with a claimed occurrence. */

@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto';
 import { fireIdOf } from '../../wire/fire-id.ts';
 import { type Alarm, NOT_DEFERRED, type Occurrence } from './alarm.ts';
+import { deadlineOf, nextOfEvents } from './events.ts';
 import { type Calendars, NO_CALENDARS, withoutHolidays } from './holidays.ts';
 import type { Schedule } from './occurrence.ts';
 import { optionsOf } from './options.ts';
@@ -102,6 +103,7 @@ export function onlyOccurrence(alarm: AlarmTiming): Occurrence {
  * @param after epoch ms; the nominal instant of the previous occurrence, or the current time when a series starts
  */
 export function nextOccurrence(alarm: AlarmTiming, after: number, calendars = NO_CALENDARS): Occurrence | undefined {
+  if (alarm.kind === 'event') return nextOfEvents(alarm, after);
   if (alarm.maxFires !== null && alarm.scheduledFires >= alarm.maxFires) return undefined;
   const nominal = seriesOf(alarm, calendars).next(after);
   if (nominal === undefined || (alarm.endsAt !== null && nominal > alarm.endsAt)) return undefined;
@@ -113,6 +115,7 @@ export function nextOccurrence(alarm: AlarmTiming, after: number, calendars = NO
  */
 export function isScheduledFor(alarm: AlarmTiming, instant: number, calendars = NO_CALENDARS): boolean {
   if (alarm.kind === 'once') return onlyOccurrence(alarm).scheduledFor === instant;
+  if (alarm.kind === 'event') return instant === deadlineOf(alarm);
   // Jitter stays below the gap, so only the latest nominal instant can have been moved to this one.
   const last = seriesOf(alarm, calendars).latest(instant - alarm.jitterSeconds * 1000 - 1, instant);
   return last !== undefined && last.at + jitterOf(alarm, last.at, calendars) === instant;
@@ -132,7 +135,7 @@ export function catchUp(
   now: number,
   calendars = NO_CALENDARS,
 ): Occurrence | undefined {
-  if (alarm.kind === 'once' || overdue.source !== 'schedule') return undefined;
+  if (alarm.kind === 'once' || alarm.kind === 'event' || overdue.source !== 'schedule') return undefined;
   const series = seriesOf(alarm, calendars);
   let missed = series.latest(overdue.nominal, Math.min(now, alarm.endsAt ?? Number.POSITIVE_INFINITY));
   if (missed && missed.at + jitterOf(alarm, missed.at, calendars) > now)

@@ -5,8 +5,9 @@
 
 import { backoff } from '../../kit/clock/backoff.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { type Alarm, type AlarmState, type Attempt, NOT_DEFERRED, type Occurrence } from './alarm.ts';
-import { afterTrigger, isBackfill } from './backfill.ts';
+import { type Alarm, type AlarmState, type Attempt, NOT_DEFERRED, type Occurrence, withoutSchedule } from './alarm.ts';
+import { afterTrigger, isOwnTrigger } from './backfill.ts';
+import { afterEventFire, isEventFire, isLastWake } from './events.ts';
 import { type Calendars, NO_CALENDARS } from './holidays.ts';
 import { park } from './lifecycle.ts';
 import { optionsOf } from './options.ts';
@@ -78,12 +79,30 @@ function isPending(occurrences: readonly Occurrence[], { fireId }: Occurrence): 
   return occurrences.some((occurrence) => occurrence.fireId === fireId);
 }
 
+/** The state after an occurrence beside the schedule has ended; `at` is when, and `isWoken` whether it was delivered. */
+function afterBeside(
+  alarm: Alarm,
+  settled: Occurrence,
+  others: Occurrence[],
+  calendars: Calendars,
+  end: { at: number; isWoken: boolean },
+): AlarmState {
+  if (isEventFire(alarm, settled)) return afterEventFire(alarm, settled, others, end);
+  return afterTrigger(alarm, settled, others, calendars);
+}
+
 /** Advances a series past a settled occurrence, or ends it. */
-function advance(state: AlarmState, settled: Occurrence, others: Occurrence[], calendars: Calendars): AlarmState {
-  const { alarm } = state;
-  if (settled.source === 'trigger') return afterTrigger(alarm, settled, others, calendars);
+function advance(
+  { alarm }: AlarmState,
+  settled: Occurrence,
+  others: Occurrence[],
+  calendars: Calendars,
+  { at = settled.nominal, isWoken = false }: { at?: number | undefined; isWoken?: boolean } = {},
+): AlarmState {
+  if (settled.source === 'trigger') return afterBeside(alarm, settled, others, calendars, { at, isWoken });
   if (alarm.status === 'cancelled') return { alarm, occurrences: others };
   if (alarm.kind === 'once') return { alarm: { ...alarm, status: 'fired' }, occurrences: others };
+  if (alarm.kind === 'event') return afterEventFire(alarm, settled, others, { at, isWoken });
   let next = followingOccurrence(alarm, settled.nominal, calendars);
   // A trigger is already pending for this instant: it fires, and the series advances past it.
   while (next && !(next instanceof ReveilleError) && isPending(others, next)) {
@@ -110,10 +129,11 @@ export function settleDelivered(
 function delivered(state: AlarmState, fireId: string, deliveredAt: number, calendars: Calendars): AlarmState {
   const { settled, others } = occurrenceOf(state, fireId);
   const alarm = { ...state.alarm, fireCount: state.alarm.fireCount + 1, lastFiredAt: deliveredAt };
-  if (settled.source === 'trigger') return afterTrigger(alarm, settled, others, calendars);
+  const end = { at: deliveredAt, isWoken: true };
+  if (settled.source === 'trigger') return afterBeside(alarm, settled, others, calendars, end);
   const scheduledFires = alarm.scheduledFires + 1;
   const after = { ...alarm, scheduledFires, failureCount: 0, lastError: null };
-  return advance({ ...state, alarm: after }, settled, others, calendars);
+  return advance({ ...state, alarm: after }, settled, others, calendars, end);
 }
 
 /** Members of an alarm that a delivery may change. */
@@ -133,7 +153,7 @@ export type DeliveryEffect = { readonly progress: Progress; readonly next: Occur
  * and comparing a state.
  *
  * @param claimed the occurrence as it was claimed
- * @returns `undefined` for a trigger, and where the effect is no progress
+ * @returns `undefined` for a trigger, and where the effect is not progress alone
  */
 export function deliveryEffect(
   alarm: Alarm,
@@ -141,7 +161,9 @@ export function deliveryEffect(
   deliveredAt: number,
   calendars = NO_CALENDARS,
 ): DeliveryEffect | undefined {
-  if (claimed.source === 'trigger' || alarm.status !== 'active') return undefined;
+  // An event alarm remembers its events, and a checked one its value, beside its progress.
+  const isPlain = alarm.options === null || (alarm.kind !== 'event' && optionsOf(alarm).check === undefined);
+  if (claimed.source === 'trigger' || alarm.status !== 'active' || !isPlain) return undefined;
   const after = settleDelivered({ alarm, occurrences: [claimed] }, claimed.fireId, deliveredAt, calendars);
   const [next = null] = after.occurrences;
   const { status, failureCount, lastError, updatedAt, lastFiredAt, fireCount, scheduledFires } = after.alarm;
@@ -172,6 +194,11 @@ export function settleFailed(
   return ended(state, failed(state, fireId, failure, calendars), failure.at);
 }
 
+/** Whether a failure of this attempt ends the occurrence. @param occurrence as it was claimed */
+export function isGivenUp(alarm: Alarm, { source, attempt }: Occurrence, isFinal: boolean): boolean {
+  return isFinal || (source === 'trigger' ? attempt : alarm.failureCount + 1) >= alarm.maxFailures;
+}
+
 /** Pauses a series that is to be paused on failure: an occurrence was given up, or a turn failed. */
 function pausedOnFailure(alarm: Alarm, error: string, at: number | undefined): Alarm {
   if (alarm.status !== 'active' || optionsOf(alarm).pause_on_failure !== true) return alarm;
@@ -179,10 +206,22 @@ function pausedOnFailure(alarm: Alarm, error: string, at: number | undefined): A
   return { ...alarm, status: 'paused', lastError, updatedAt: Math.max(alarm.updatedAt, at ?? alarm.updatedAt) };
 }
 
+/** The only or last wake of an alarm was given up or missed: the alarm has failed, and can be redriven. */
+function failedWithLast(alarm: Alarm, settled: Occurrence, others: Occurrence[]): AlarmState | undefined {
+  const isOpen = alarm.status === 'active' || alarm.status === 'paused';
+  const isLast =
+    settled.source === 'schedule' && alarm.kind === 'once'
+      ? alarm.status !== 'cancelled'
+      : isOpen && isLastWake(alarm, settled);
+  return isLast
+    ? { alarm: { ...alarm, status: 'failed' }, occurrences: [...withoutSchedule(others), park(settled)] }
+    : undefined;
+}
+
 /** Parks what the schedule of a paused series has waiting. */
 function parkSchedule({ alarm, occurrences }: AlarmState): AlarmState {
   if (alarm.status !== 'paused') return { alarm, occurrences };
-  const ofSchedule = (one: Occurrence) => one.source === 'schedule' || isBackfill(alarm, one);
+  const ofSchedule = (one: Occurrence) => one.source === 'schedule' || isOwnTrigger(alarm, one);
   return { alarm, occurrences: occurrences.map((one) => (ofSchedule(one) ? park(one) : one)) };
 }
 
@@ -194,31 +233,31 @@ function failed(state: AlarmState, fireId: string, failure: Failure, calendars: 
   const givenUp = () => pausedOnFailure(alarm, failure.error, failure.at);
 
   if (settled.source === 'trigger') {
-    // A parked trigger belongs to a schedule that was replaced, unless it is a backfill of a paused series. Other
-    // triggers count their own attempts.
-    if (parked && !isBackfill(alarm, settled)) return { alarm, occurrences: others };
-    if (failure.final || settled.attempt >= alarm.maxFailures)
-      return parkSchedule(advance({ ...state, alarm: givenUp() }, settled, others, calendars));
+    // A parked trigger belongs to a schedule that was replaced, unless it is one of a paused alarm's own. Other triggers
+    // count their own attempts.
+    if (parked && !isOwnTrigger(alarm, settled)) return { alarm, occurrences: others };
+    if (isGivenUp(alarm, settled, failure.final)) {
+      const after = failedWithLast(alarm, settled, others);
+      return (
+        after ?? parkSchedule(advance({ ...state, alarm: givenUp() }, settled, others, calendars, { at: failure.at }))
+      );
+    }
     const dueAt = parked ? null : failure.retryAt(settled.attempt - 1);
     return { alarm, occurrences: [...others, { ...settled, dueAt, ...NOT_DEFERRED }] };
   }
 
   const failures = alarm.failureCount + 1;
-  const exhausted = failure.final || failures >= alarm.maxFailures;
-  if (!exhausted) {
+  if (!isGivenUp(alarm, settled, failure.final)) {
     const dueAt = parked ? null : failure.retryAt(failures - 1);
     return {
       alarm: { ...alarm, failureCount: failures },
       occurrences: [...others, { ...settled, dueAt, ...NOT_DEFERRED }],
     };
   }
-  if (alarm.kind === 'once') {
-    return {
-      alarm: { ...alarm, status: 'failed', failureCount: failures },
-      occurrences: [...others, park(settled)],
-    };
-  }
-  return parkSchedule(advance({ ...state, alarm: { ...givenUp(), failureCount: 0 } }, settled, others, calendars));
+  const after = failedWithLast({ ...alarm, failureCount: failures }, settled, others);
+  if (after) return after;
+  const series = { ...state, alarm: { ...givenUp(), failureCount: 0 } };
+  return parkSchedule(advance(series, settled, others, calendars, { at: failure.at }));
 }
 
 /**
@@ -263,22 +302,28 @@ export function settleMissed(
   at?: number,
   calendars = NO_CALENDARS,
 ): AlarmState {
-  return ended(state, missed(state, fireId, reason, calendars), at);
+  return ended(state, missed(state, fireId, reason, at, calendars), at);
 }
 
-function missed(state: AlarmState, fireId: string, reason: string, calendars: Calendars): AlarmState {
+function missed(
+  state: AlarmState,
+  fireId: string,
+  reason: string,
+  at: number | undefined,
+  calendars: Calendars,
+): AlarmState {
   const { settled, others } = occurrenceOf(state, fireId);
   const alarm = { ...state.alarm, lastError: reason };
-  if (settled.source === 'trigger') return afterTrigger(alarm, settled, others, calendars);
-  if (alarm.kind === 'once' && alarm.status !== 'cancelled')
-    return { alarm: { ...alarm, status: 'failed' }, occurrences: [...others, park(settled)] };
-  return advance({ ...state, alarm: { ...alarm, failureCount: 0 } }, settled, others, calendars);
+  const last = failedWithLast(alarm, settled, others);
+  if (last) return last;
+  const series = settled.source === 'trigger' ? alarm : { ...alarm, failureCount: 0 };
+  return advance({ ...state, alarm: series }, settled, others, calendars, { at });
 }
 
 /** The turn of an earlier fire runs, and the occurrence does not wait for its end (`overlap: "skip"`): the series goes on. */
 export function settleSkipped(state: AlarmState, fireId: string, at: number, calendars = NO_CALENDARS): AlarmState {
   const { settled, others } = occurrenceOf(state, fireId);
-  return ended(state, advance(state, settled, others, calendars), at);
+  return ended(state, advance(state, settled, others, calendars, { at }), at);
 }
 
 /**
@@ -297,7 +342,7 @@ export function settleDeferred(state: AlarmState, fireId: string, deferral: Requ
   const parked = settled.dueAt === null;
   // The occurrence is obsolete: the alarm was cancelled, or its schedule was replaced, during the request to the
   // router.
-  const isReplaced = parked && settled.source === 'trigger' && !isBackfill(alarm, settled);
+  const isReplaced = parked && settled.source === 'trigger' && !isOwnTrigger(alarm, settled);
   if (alarm.status === 'cancelled' || isReplaced) return { alarm, occurrences: others };
   const attempt = Math.max(0, settled.attempt - 1);
   if (parked) return { alarm, occurrences: [...others, { ...settled, attempt, ...NOT_DEFERRED }] };

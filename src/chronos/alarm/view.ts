@@ -6,6 +6,7 @@ import { formatInstant } from '../../wire/rfc3339.ts';
 import { type AlarmState, type Attempt, isClaimed, type Occurrence, scheduledOccurrence, TURN_RUNS } from './alarm.ts';
 import { waitingBackfill } from './backfill.ts';
 import { type Calendars, isMissingCalendar, NO_CALENDARS } from './holidays.ts';
+import { hookViewOf } from './hook.ts';
 import { optionsOf } from './options.ts';
 
 /** Omits absent members, so that the JSON omits them too. */
@@ -52,6 +53,7 @@ const COMPUTED: Readonly<Record<string, Member['of']>> = {
   next_fire_at: (state) => instantOrNull(nextFireAt(state)),
   in_flight: ({ occurrences }) => occurrences.some(isClaimed),
   held_back: firstDeferral,
+  hook: ({ alarm }) => hookViewOf(alarm) ?? null,
   starts_at: ({ alarm }) => (alarm.kind === 'rrule' ? formatInstant(alarm.anchor) : null),
   holidays_missing: ({ alarm }, calendars) => {
     const { holidays } = optionsOf(alarm);

@@ -109,6 +109,7 @@ const NAMES: Readonly<Record<Alarm['kind'], string>> = {
   once: 'is one time',
   cron: 'is a series by cron fields',
   rrule: 'is a series by rules',
+  event: 'waits for events',
 };
 
 /** Number of next instants in a reading. */

@@ -15,15 +15,19 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import { type Alarm, type AlarmState, type Occurrence, storedBytes, type Transition } from '../alarm/alarm.ts';
+import { followedBy } from '../alarm/chain.ts';
 import { differingFields, draftAlarm, editAlarm, firstOccurrence } from '../alarm/definition.ts';
 import { lastTurnOf } from '../alarm/fire-history.ts';
 import type { Calendars } from '../alarm/holidays.ts';
+import { hookViewOf, madeSecretOf, newHookSecret, withHookSecret } from '../alarm/hook.ts';
 import { cancelAlarm, pauseAlarm, redriveAlarm, resumeAlarm, triggerAlarm } from '../alarm/lifecycle.ts';
 import { previewAlarm } from '../alarm/preview.ts';
 import { nextFireAt, viewAlarm } from '../alarm/view.ts';
 import { readingOf, type WordContext } from '../alarm/when.ts';
 import { personOf } from '../auth/principal.ts';
+import { catchUpWith, follow, releaseFollowers, unfollow } from '../dispatch/chains.ts';
 import { tooManyActive, tooManyBytes, tooManyStored } from '../store/limits.ts';
+import type { NewAlarm } from '../store/store.ts';
 import type { Trust } from './admission.ts';
 import { createAlarmIds } from './alarm-id.ts';
 import { refuseBody, refuseQuery } from './no-arguments.ts';
@@ -45,23 +49,34 @@ export function alarmIdOf(c: HttpContext): string {
   return id.data;
 }
 
-/** When the request's time in words is read. */
-type ReadingContext = WordContext & { readonly calendars: Calendars | undefined };
+type AnswerContext = WordContext & {
+  readonly calendars: Calendars | undefined;
+  readonly publicUrl: string | undefined;
+};
 
-function created(state: AlarmState, deduped: boolean, { timezone }: AlarmCreate, words: ReadingContext): AlarmCreated {
+/** @param words when the request's time in words is read */
+function created(
+  state: AlarmState,
+  deduped: boolean,
+  { timezone }: AlarmCreate,
+  { publicUrl, ...words }: AnswerContext,
+): AlarmCreated {
   const next = nextFireAt(state);
   const reading = readingOf(state.alarm, timezone, words);
+  const hook = hookViewOf(state.alarm, publicUrl);
+  const secret = deduped ? undefined : madeSecretOf(state.alarm);
   return {
     id: state.alarm.id,
     ...(next === undefined ? {} : { next_fire_at: formatInstant(next) }),
     status: state.alarm.status,
     deduped,
     ...(reading && { reading }),
+    ...(hook && { hook: { ...hook, ...(secret !== undefined && { secret }) } }),
   };
 }
 
 /** The answer to a request with the key of an existing alarm: that alarm, when the request defines the same. */
-function repeated(earlier: AlarmState, requested: Alarm, asked: AlarmCreate, words: ReadingContext): AlarmCreated {
+function repeated(earlier: AlarmState, requested: Alarm, asked: AlarmCreate, words: AnswerContext): AlarmCreated {
   const differing = differingFields(earlier.alarm, requested);
   if (differing.length === 0) return created(earlier, true, asked, words);
   throw new ReveilleError(
@@ -79,7 +94,7 @@ const ATTEMPTS_SEARCHED = 100;
 type Caller = { owner: string; publicKey: string; trust: Trust };
 
 async function createAlarm(
-  { store, clock, limits, admission, onDue, hours, calendars }: ChronosService,
+  service: ChronosService,
   {
     id,
     owner,
@@ -91,21 +106,51 @@ async function createAlarm(
     'publicKey'
   >,
 ): Promise<AlarmCreated> {
+  const { store, clock, limits, hours, publicUrl, calendars } = service;
   const now = clock.now();
   const input = parseOrThrow(alarmCreateSchema, body);
-  const words = { now, hours: input.when === undefined ? undefined : await hours?.(), calendars };
-  const context = { ...words, id: id(now), owner, limits, person };
+  const hoursOfUser = input.when === undefined ? undefined : await hours?.();
+  const words: AnswerContext = { now, hours: hoursOfUser, calendars, publicUrl };
+  const context = { now, hours: hoursOfUser, id: id(now), owner, limits, person };
   let alarm: Alarm;
   let occurrence: Occurrence;
   try {
-    alarm = draftAlarm(input, context);
+    alarm = withHookSecret(draftAlarm(input, context), newHookSecret());
     occurrence = firstOccurrence(alarm, now, limits, calendars);
+    if (followedBy(alarm)) await follow(service, alarm);
   } catch (refusal) {
     // A request that is repeated after its instant has passed gets the original answer.
     const earlier = input.idempotency_key && (await store.findByKey(owner, input.idempotency_key));
     if (earlier) return repeated(earlier, draftAlarm(input, { ...context, earlier: earlier.alarm }), input, words);
     throw refusal;
   }
+  const state = await storeAlarm(service, { alarm, occurrence }, trust);
+  if (state.alarm.id !== alarm.id) return repeated(state, alarm, input, words);
+  return created(state, false, input, words);
+}
+
+/** Stores a new alarm; returns the alarm that holds its key, if there is one. */
+async function storeAlarm(service: ChronosService, entry: NewAlarm, trust: Trust): Promise<AlarmState> {
+  const { alarm } = entry;
+  if (!followedBy(alarm)) return stored(service, entry, trust);
+  const state = await stored(service, entry, trust).catch(leaving(service, alarm));
+  if (state.alarm.id === alarm.id) await catchUpWith(service, alarm);
+  else await unfollow(service, alarm);
+  return state;
+}
+
+/** Handles a refusal of an alarm that follows another one already. An error of the store may come after it has written. */
+const leaving = (service: ChronosService, follower: Alarm) => async (refusal: unknown) => {
+  if (!(refusal instanceof ReveilleError && refusal.code === 'unavailable')) await unfollow(service, follower);
+  throw refusal;
+};
+
+async function stored(
+  { store, limits, admission, onDue }: ChronosService,
+  { alarm, occurrence }: NewAlarm,
+  trust: Trust,
+): Promise<AlarmState> {
+  const { owner } = alarm;
   const bounds = { ...(await admission?.storeLimits(trust)), maxActive: limits.maxActiveAlarms };
   let answer = await store.create({ alarm, occurrence }, bounds);
   // Cancelled alarms are deleted first, before a request is refused.
@@ -115,7 +160,7 @@ async function createAlarm(
     case 'created':
       admission?.recordStored(storedBytes(alarm));
       onDue(occurrence.dueAt!);
-      return created(answer.state, false, input, words);
+      return answer.state;
     case 'too_many':
       throw tooManyActive(answer.active);
     case 'too_much': {
@@ -123,7 +168,7 @@ async function createAlarm(
       throw answer.alarms >= maxStored ? tooManyStored(answer.alarms) : tooManyBytes(answer.bytes, maxBytes);
     }
     case 'key_taken':
-      return repeated(answer.state, alarm, input, words);
+      return answer.state;
   }
 }
 
@@ -139,6 +184,22 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     if (!state) throw alarmNotFound();
     for (const { dueAt } of state.occurrences) if (dueAt !== null) service.onDue(dueAt);
     return state;
+  };
+
+  /** As {@link change}, for an edit that may make the alarm follow another one. */
+  const changeChain = async (c: HttpContext, caller: Caller, transition: Transition): Promise<AlarmState> => {
+    const { owner } = caller;
+    const before = await store.get(owner, alarmIdOf(c));
+    if (!before) throw alarmNotFound();
+    const former = followedBy(before.alarm)?.id;
+    const next = transition(before).alarm;
+    const followed = followedBy(next)?.id;
+    if (followed === former) return change(c, caller, transition);
+    if (followed !== undefined) await follow(service, next);
+    const after = await change(c, caller, transition).catch(leaving(service, next));
+    await unfollow(service, before.alarm);
+    if (followed !== undefined) await catchUpWith(service, after.alarm);
+    return after;
   };
 
   /** The person who makes the request; `undefined`: the agent itself. */
@@ -194,16 +255,27 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const now = clock.now();
     const person = personOfRequest(c, caller);
     const hours = patch.when === undefined ? undefined : await service.hours?.();
-    const state = await change(c, caller, (before) =>
-      editAlarm(before, patch, now, { ...limits, person, hours }, calendars),
-    );
+    const secret = newHookSecret();
+    const edit: Transition = (before) => {
+      const edited = editAlarm(before, patch, now, { ...limits, person, hours }, calendars);
+      return { ...edited, alarm: withHookSecret(edited.alarm, secret) };
+    };
+    const changesChain = patch.after !== undefined || patch.event !== undefined;
+    const state = changesChain ? await changeChain(c, caller, edit) : await change(c, caller, edit);
     const reading =
       patch.when === undefined ? undefined : readingOf(state.alarm, patch.timezone, { now, hours, calendars });
     return sendOk(c, { ...viewAlarm(state, calendars), ...(reading && { reading }) });
   });
 
   // Cancelling is always admitted, because it frees storage.
-  serve(app, CHRONOS_ROUTES.cancelAlarm, act(cancelAlarm));
+  serve(app, CHRONOS_ROUTES.cancelAlarm, async (c) => {
+    const caller = await callerOf(service, c);
+    await refuseBody(c);
+    const now = clock.now();
+    const state = await change(c, caller, (before) => cancelAlarm(before, now));
+    await releaseFollowers(service, state);
+    return sendOk(c, viewAlarm(state));
+  });
   serve(app, CHRONOS_ROUTES.pauseAlarm, act(pauseAlarm, 'creates'));
   serve(app, CHRONOS_ROUTES.resumeAlarm, act(resumeAlarm, 'creates'));
   serve(app, CHRONOS_ROUTES.redriveAlarm, async (c) => {

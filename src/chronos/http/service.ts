@@ -22,6 +22,8 @@ export type ChronosService = {
   hours?: () => Promise<WordHours>;
   /** How long attempts are kept; 0 or absent: for ever. */
   ledgerDays?: number;
+  /** The base of the addresses of webhooks from outside. */
+  publicUrl?: string | undefined;
   /** Limits on requests and storage of clients; without it there are none. */
   admission?: Admission;
   /** Called for every request that a limit refused. */

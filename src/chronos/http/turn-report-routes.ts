@@ -7,7 +7,9 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { fireIdSchema, partsOfFireId } from '../../wire/fire-id.ts';
 import { reportsOf, type TurnReport, type TurnStage, turnReportPostSchema } from '../../wire/turn-report.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
+import { followersOf } from '../alarm/chain.ts';
 import { afterTurn, regardsEndOfTurn } from '../alarm/policies.ts';
+import { endOfTurn, tellFollowers } from '../dispatch/chains.ts';
 import type { FireTurnReports } from '../store/store.ts';
 import type { KeyRing } from '../turn-reports/key-ring.ts';
 import { refusalOf } from '../turn-reports/key-ring.ts';
@@ -31,7 +33,8 @@ function fireIdOf(c: HttpContext): string {
 }
 
 /**
- * Records reports of a fire. The end of its turn may make an occurrence due, or pause the series.
+ * Records reports of a fire. The end of its turn may make an occurrence due, or pause the series, and is passed to the
+ * alarms that follow this one.
  *
  * @returns the stages that were new, or `undefined` when there is no such fire
  */
@@ -40,17 +43,23 @@ export async function recordReports(
   fire: Pick<FireTurnReports, 'owner' | 'alarmId' | 'fireId' | 'dueAt'>,
   reports: readonly TurnReport[],
 ): Promise<ReadonlySet<TurnStage> | undefined> {
-  const recorded = await store.recordTurnReports({ ...fire, reports, recordedAt: clock.now() });
+  const recordedAt = clock.now();
+  const recorded = await store.recordTurnReports({ ...fire, reports, recordedAt });
   if (!recorded) return undefined;
   const { fresh } = recorded;
   const { owner, alarmId, fireId } = fire;
   const isEnd = ({ stage }: TurnReport) => stage === 'turn_finished';
-  if (reports.some(isEnd) && regardsEndOfTurn(recorded)) {
+  const given = reports.find(isEnd);
+  const isFollowed = followersOf(recorded).length > 0;
+  const isRegarded = regardsEndOfTurn(recorded);
+  if (!given || !(isFollowed || isRegarded)) return fresh;
+  // A repetition may follow a process that stopped before the end had its effect. The first report counts.
+  const known = fresh.has('turn_finished') ? [] : await store.turnReportsOf(owner, alarmId, [fireId]);
+  const first = known.find(isEnd);
+  const end = first ?? { ...given, recordedAt };
+  if (isFollowed) await tellFollowers({ store, clock, onDue }, fire, endOfTurn(fireId, end, end.recordedAt));
+  if (isRegarded) {
     const now = clock.now();
-    // A repetition may follow a process that stopped before the update. The first report counts.
-    const known = fresh.has('turn_finished') ? [] : await store.turnReportsOf(owner, alarmId, [fireId]);
-    const first = known.find(isEnd);
-    const end = first ?? reports.find(isEnd)!;
     const state = await store.update(owner, alarmId, (before) => afterTurn(before, end, now, first?.recordedAt));
     for (const { dueAt } of state?.occurrences ?? []) if (dueAt !== null && dueAt <= now) onDue(dueAt);
   }

@@ -2,11 +2,12 @@
  * How `reveille time` formats instants, durations and the user's text, and its one line for the prompt hooks of clients.
  * Pure.
  */
-import { formatDuration, readIsoDuration } from '../../kit/clock/duration.ts';
+import { formatDuration } from '../../kit/clock/duration.ts';
 import { monthName } from '../../kit/clock/local-time.ts';
 import { printable } from '../../kit/text/hidden-characters.ts';
 import type { PromptContext } from '../../wire/chronometric-view.ts';
 import type { BreakLevel } from '../../wire/chronometric-vocabulary.ts';
+import { readIsoDuration } from '../../wire/iso-duration.ts';
 import { fit, wrap } from './columns.ts';
 
 const MINUTE_MS = 60_000;

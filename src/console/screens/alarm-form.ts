@@ -353,6 +353,7 @@ const kindOf = (reading: Reading): AlarmKind => {
 const KIND_REFUSALS: Readonly<Record<AlarmKind, string>> = {
   once: 'this alarm fires once: enter a time',
   cron: 'this alarm repeats by the clock: enter how often, as in "every monday at 10:00"',
+  event: 'this alarm waits for events: leave the time empty',
   rrule: 'this alarm repeats by rules: enter one that skips days or weeks, as in "every other monday at 10:00"',
 };
 

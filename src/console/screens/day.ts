@@ -1,8 +1,9 @@
 /** Day: sessions, breaks and presence of the user on the local clock (Chronometric). */
 import { html } from 'hono/html';
-import { formatDuration, readIsoDuration } from '../../kit/clock/duration.ts';
+import { formatDuration } from '../../kit/clock/duration.ts';
 import type { DayView } from '../../wire/chronometric-view.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { readIsoDuration } from '../../wire/iso-duration.ts';
 import { parseInstant } from '../../wire/rfc3339.ts';
 import { empty, missing, type Page, pageHead } from '../page.ts';
 import type { RequestContext } from '../request-context.ts';

@@ -1,7 +1,7 @@
 /** The schema of a policy file (docs/reference/policies.md). */
 import { z } from 'zod';
-import { readIsoDuration } from '../../kit/clock/duration.ts';
 import { quietHoursSchema, WEEKDAYS } from '../../wire/budget.ts';
+import { readIsoDuration } from '../../wire/iso-duration.ts';
 import { shortText } from '../../wire/text.ts';
 import { isMore, readDecimal } from './decimal.ts';
 import { compileExpression, ExpressionError } from './expression.ts';

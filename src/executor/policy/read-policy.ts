@@ -1,9 +1,9 @@
 /** Reads a policy file and reports every problem with line and column. */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { readIsoDuration } from '../../kit/clock/duration.ts';
 import { type PositionedProblem, type PositionedYaml, readYaml } from '../../kit/yaml/strict-yaml.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { readIsoDuration } from '../../wire/iso-duration.ts';
 import { checkInput } from '../../wire/validate.ts';
 import { compileRule, type Defaults, decide, fitsGlob, type RuleFit } from './decide.ts';
 import type { Decision, Policy, PolicyRequest } from './policy.ts';

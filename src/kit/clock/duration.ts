@@ -72,22 +72,6 @@ export function parseDuration(text: string): number | undefined {
   return Number.isFinite(sum) ? Math.round(sum) : undefined;
 }
 
-const ISO_DURATION =
-  /^P(?:(\d{1,6})W|(?=\d|T\d)(?:(\d{1,6})D)?(?:T(?=\d)(?:(\d{1,6})H)?(?:(\d{1,6})M)?(?:(\d{1,9})S)?)?)$/;
-
-/**
- * Parses an ISO 8601 duration: `PT24H`, `P1DT12H`, `P2W`.
- *
- * @returns milliseconds, with 24 hours to a day; `undefined` if the text is not a duration, and for years and months,
- * which have no fixed length
- */
-export function readIsoDuration(text: string): number | undefined {
-  const match = ISO_DURATION.exec(text);
-  if (!match) return undefined;
-  const [weeks = 0, days = 0, hours = 0, minutes = 0, seconds = 0] = match.slice(1).map((part) => Number(part ?? 0));
-  return ((((weeks * 7 + days) * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000;
-}
-
 /**
  * Formats an ISO 8601 duration in hours, minutes and whole seconds: `PT1H30M`, `PT0S`. It has no days, because a day
  * may have 23 or 25 hours.

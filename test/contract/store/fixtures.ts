@@ -76,6 +76,7 @@ const OTHER_VALUES: Readonly<Record<FieldType, unknown>> = {
   count: 3,
   switch: true,
   list: ['orchids', 'ferns'],
+  object: { path: 'orchids' },
   person: 'Ada "the first" \\',
 };
 

@@ -13,6 +13,7 @@ import { prepareComplete, prepareCreate, prepareFindByKey, prepareUpdateAlarm } 
 import { Changes, prepareChangesSince } from './changes.ts';
 import { prepareClaim, prepareCountDue, prepareEndOrphanedClaims, prepareNextDue } from './claim.ts';
 import { prepareDeleteEnded } from './delete-ended.ts';
+import { prepareEvents } from './events.ts';
 import { prepareFind } from './find.ts';
 import { prepareList } from './list.ts';
 import { prepareMoveAlarms } from './move-alarms.ts';
@@ -85,6 +86,7 @@ export function openSqliteStore(options: {
   const nonces = prepareNonces(db);
   const keys = prepareAgentKeys(db);
   const turnReports = prepareTurnReports(db);
+  const events = prepareEvents(db, tables);
   const deleteEnded = prepareDeleteEnded(db, tables);
   const changesSince = prepareChangesSince(db);
   const moveAlarms = prepareMoveAlarms(db, tables, changes);
@@ -148,6 +150,11 @@ export function openSqliteStore(options: {
     hasFire: (fire) => read(() => turnReports.find(fire) !== undefined),
     turnReportsOf: (owner, alarmId, fireIds) => read(() => turnReports.of(owner, alarmId, fireIds)),
     pruneTurnReports: ({ before, limit }) => commits.run(() => turnReports.prune(before, limit)),
+
+    recordEvents: (arrival) => commits.run(() => events.record(arrival)),
+    eventsOf: (owner, alarmId, range) => read(() => events.of(owner, alarmId, range)),
+    dropEvents: (owner, alarmId, upTo) => commits.run(() => events.drop(owner, alarmId, upTo)),
+    pruneEvents: ({ before, limit }) => commits.run(() => events.prune(before, limit)),
 
     endOrphanedClaims: (now) => commits.run(() => endOrphanedClaims(now)),
     claim: (request) =>

@@ -1,0 +1,153 @@
+import assert from 'node:assert/strict';
+import { chmodSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { Agent } from 'undici';
+import { LocalAgentHost } from '../../../src/agents/host.ts';
+import { silentLogger } from '../../../src/kit/log/log.ts';
+import { Sandbox } from '../../../src/kit/process/isolation.ts';
+import type { Machine } from '../../../src/router/machines/machine.ts';
+import { Isolation } from '../../../src/router/providers/isolation.ts';
+import { wakeBody } from '../../../src/router/testing/bench.ts';
+import { ShiftingClock } from '../../../src/router/testing/shifting-clock.ts';
+import { parseOrThrow } from '../../../src/wire/validate.ts';
+import { type Wake, wakeRequestSchema } from '../../../src/wire/wake.ts';
+import { eventually } from '../../support/eventually.ts';
+import { atEnd, temporaryFolder } from '../../support/temporary.ts';
+
+const base = { userId: 'alice', state: 'active', idleSeconds: null, budget: null, token: 'token-of-alice' } as const;
+const times = { createdAt: 0, updatedAt: 0 };
+const SECRET = 'a-key-of-the-model';
+
+type Target = Pick<Machine, 'provider' | 'spec'>;
+
+/** A folder with a script, and a host whose machine works there. */
+function hostIn(t: TestContext, targetOf: (folder: string) => Target = neoIn) {
+  const home = realpathSync(temporaryFolder(t));
+  const folder = join(home, 'work');
+  mkdirSync(folder);
+  const machine = { ...base, ...times, ...targetOf(folder) } as Machine;
+  const dispatcher = new Agent();
+  const clock = new ShiftingClock();
+  const path = '/usr/bin:/bin';
+  const start = () => {
+    const host = new LocalAgentHost({
+      ...{ dataDir: join(home, 'router'), presetFolder: join(home, 'presets'), dispatcher, clock, log: silentLogger },
+      environment: { PATH: path, HOME: home, ANTHROPIC_API_KEY: SECRET },
+      isolation: new Isolation({
+        machines: () => [machine],
+        sandboxer: new Sandbox('auto', { hidden: [join(home, 'router')], grantable: [], kept: [], home }, path),
+      }),
+      machineOf: () => machine,
+      suspend: () => Promise.resolve(),
+    });
+    host.recover();
+    atEnd(t, () => host.close());
+    return host;
+  };
+  atEnd(t, () => dispatcher.destroy());
+  const script = (text: string) => {
+    const file = join(folder, 'job.sh');
+    writeFileSync(file, `#!/bin/sh\n${text}\n`);
+    chmodSync(file, 0o755);
+  };
+  const wakeWith = (argv: string[], more: object = {}) =>
+    parseOrThrow(wakeRequestSchema, { ...wakeBody('alice'), ...more, run: { argv } }) as Wake;
+  return { home, folder, machine, host: start(), start, script, wakeWith, clock };
+}
+
+const neoIn = (folder: string): Target => ({
+  provider: 'process',
+  spec: { command: ['neo-is-never-started'], env: { NEO_WORKSPACE: folder, ANTHROPIC_API_KEY: SECRET } },
+});
+const claudeIn = (folder: string): Target => ({
+  provider: 'command',
+  spec: { preset: 'claude', cwd: folder, env: { ANTHROPIC_API_KEY: SECRET } },
+});
+
+type Bench = ReturnType<typeof hostIn>;
+
+/** Runs a command as a turn, and returns the ended turn. */
+async function ended({ host, machine }: Bench, wake: Wake) {
+  const { status } = await host.wake(machine, wake, new AbortController().signal);
+  assert.equal(status, 202);
+  const turn = () => host.store.ofFire('alice', wake.fire_id);
+  await eventually('the command has ended', () => turn()?.finishedAt !== undefined);
+  return turn()!;
+}
+
+for (const [name, target] of [
+  ['a machine with a daemon, which is not started', neoIn],
+  ['a machine of a preset', claudeIn],
+] as const) {
+  test(`the output of a command is the reply of the turn: ${name}`, async (t) => {
+    const bench = hostIn(t, target);
+    bench.script('echo "in $PWD"; cat; echo; env | grep -c ANTHROPIC; exit 0');
+    const turn = await ended(bench, bench.wakeWith(['./job.sh', 'one argument'], { message: 'back up the orchids' }));
+    assert.equal(turn.status, 'done', turn.error);
+    assert.match(turn.reply!, new RegExp(`^in ${bench.folder}\nback up the orchids\n`));
+    assert.match(turn.reply!, /\n0$/, 'it has none of the agent’s credentials');
+  });
+}
+
+test('a repeated wake runs the command once', async (t) => {
+  const bench = hostIn(t);
+  bench.script('echo run >> count; echo done');
+  const wake = bench.wakeWith(['./job.sh']);
+  await ended(bench, wake);
+  const again = await bench.host.wake(bench.machine, wake, new AbortController().signal);
+  assert.equal(again.status, 200);
+  assert.equal(readFileSync(join(bench.folder, 'count'), 'utf8'), 'run\n');
+});
+
+test('a command that fails is a failed turn with its exit code and the end of its errors', async (t) => {
+  const bench = hostIn(t);
+  bench.script('echo partial; echo "the disk is full" >&2; exit 3');
+  const turn = await ended(bench, bench.wakeWith(['./job.sh']));
+  assert.equal(turn.status, 'failed');
+  assert.match(turn.error!, /exit code 3.*the disk is full/s);
+});
+
+test('a command that takes longer than its limit is ended', async (t) => {
+  const bench = hostIn(t);
+  bench.script('sleep 600');
+  const wake = { ...bench.wakeWith(['./job.sh']), run: { argv: ['./job.sh'], timeout_seconds: 1 } };
+  const turn = await ended(bench, wake);
+  assert.equal(turn.status, 'failed');
+  assert.match(turn.error!, /longer than 1 s/);
+});
+
+test('a program that is missing fails the turn and names the program', async (t) => {
+  const bench = hostIn(t);
+  const wake = bench.wakeWith(['./no-such.sh']);
+  await bench.host.wake(bench.machine, wake, new AbortController().signal);
+  await eventually('the command has failed', () => {
+    bench.clock.advance(30_000);
+    return bench.host.store.ofFire('alice', wake.fire_id)?.finishedAt !== undefined;
+  });
+  const turn = bench.host.store.ofFire('alice', wake.fire_id)!;
+  assert.equal(turn.status, 'failed');
+  assert.match(turn.error!, /no-such\.sh does not exist/);
+});
+
+test('placeholders in a command are plain text, and hidden folders stay hidden', async (t) => {
+  const bench = hostIn(t);
+  bench.script('for a; do echo "[$a]"; done; ls "$3" 2>/dev/null | grep -c turns.db; true');
+  const hidden = join(bench.home, 'router');
+  const turn = await ended(bench, bench.wakeWith(['./job.sh', '<session>', '<message>', hidden]));
+  assert.match(turn.reply!, /^\[<session>\]\n\[<message>\]/);
+  assert.doesNotMatch(turn.reply!, /\n[1-9]$/);
+});
+
+test('a machine without a folder, or on another computer, refuses commands with the remedy', async (t) => {
+  const places: [Target, RegExp][] = [
+    [{ provider: 'process', spec: { command: ['neo'] } }, /register it with --dir, or set NEO_WORKSPACE/],
+    [{ provider: 'http', spec: { url: 'http://127.0.0.1:1' } } as Target, /machine of this computer.*provider http/],
+  ];
+  for (const [target, error] of places) {
+    const bench = hostIn(t, () => target);
+    const turn = await ended(bench, bench.wakeWith(['./job.sh']));
+    assert.equal(turn.status, 'failed');
+    assert.match(turn.error!, error);
+  }
+});
