@@ -423,8 +423,9 @@ export function makeModelStore(): AlarmStore {
       const known = keys.filter(({ owner }) => owner === key.owner);
       if (known.length === 0 && limits) {
         const since = anHourBefore(key.enrolledAt);
-        const pinned = keys.filter(({ source, enrolledAt }) => source !== 'enrolled' && enrolledAt > since).length;
-        checkPins({ pinned, keys: keys.length }, limits);
+        const kept = keys.filter(({ revokedAt }) => revokedAt === null);
+        const pinned = kept.filter(({ source, enrolledAt }) => source !== 'enrolled' && enrolledAt > since).length;
+        checkPins({ pinned, keys: kept.length }, limits);
       }
       if (known.length === 0) keys.push({ ...key, revokedAt: null });
       return (
