@@ -6,7 +6,7 @@ import { formatInstant } from '../../wire/rfc3339.ts';
 import { type AlarmState, type Attempt, isClaimed, type Occurrence, scheduledOccurrence } from './alarm.ts';
 import { isMissingCalendar } from './holidays.ts';
 import { hookViewOf } from './hook.ts';
-import { optionsOf } from './options.ts';
+import { type AlarmOptions, optionsOf } from './options.ts';
 
 /** Omits absent members, so that the JSON omits them too. */
 function present<T extends object>(members: { [K in keyof T]: T[K] | null | undefined }): T {
@@ -45,6 +45,13 @@ function firstDeferral({ occurrences }: AlarmState): AlarmView['held_back'] | nu
   return first ? { reason: first.reason, until: formatInstant(first.until) } : null;
 }
 
+/** The secret of a webhook is not shown again. */
+function withoutSecret(event: AlarmOptions['event']): AlarmOptions['event'] | null {
+  if (event?.source !== 'webhook') return event ?? null;
+  const { secret: _, ...shown } = event;
+  return shown;
+}
+
 type Member = { name: string; of: (state: AlarmState) => unknown };
 
 /** Members that are no fields of the alarm. */
@@ -52,6 +59,7 @@ const COMPUTED: Readonly<Record<string, Member['of']>> = {
   next_fire_at: (state) => instantOrNull(nextFireAt(state)),
   in_flight: ({ occurrences }) => occurrences.some(isClaimed),
   held_back: firstDeferral,
+  event: ({ alarm }) => withoutSecret(optionsOf(alarm).event),
   hook: ({ alarm }) => hookViewOf(alarm) ?? null,
   starts_at: ({ alarm }) => (alarm.kind === 'rrule' ? formatInstant(alarm.anchor) : null),
   holidays_missing: ({ alarm }) => {

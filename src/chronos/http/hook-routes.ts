@@ -6,10 +6,11 @@ import { EVENT_MAX_BYTES } from '../../wire/conditions.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { HEARTBEAT_SIGNALS, HOOK_ROUTES } from '../../wire/hook.ts';
 import type { AlarmState } from '../alarm/alarm.ts';
-import { eventOf, type HookRequest, hookSchemeOf, isVerified, readHookId } from '../alarm/hook.ts';
+import { hookSchemeOf, readHookId } from '../alarm/hook.ts';
 import { triggerAlarm } from '../alarm/lifecycle.ts';
 import { optionsOf } from '../alarm/options.ts';
-import { recordAlarmEvents } from '../record-events.ts';
+import { eventOf, type HookRequest, isVerified } from '../auth/hook.ts';
+import { recordAlarmEvents } from './record-events.ts';
 import type { ChronosService } from './service.ts';
 
 /** One answer for an address that never existed and for one of an alarm that was deleted. */

@@ -1,7 +1,7 @@
 /** Records events of an alarm, from whatever source. */
-import type { AlarmEvent } from '../wire/conditions.ts';
-import { withEvents } from './alarm/events.ts';
-import type { ChronosService } from './http/service.ts';
+import type { AlarmEvent } from '../../wire/conditions.ts';
+import { withEvents } from '../alarm/events.ts';
+import type { ChronosService } from './service.ts';
 
 /**
  * Records the events that are new, and wakes the dispatcher for what is due.
