@@ -14,8 +14,7 @@ import {
   ordered,
   PAYLOAD_MAX_BYTES,
 } from './alarm-fields.ts';
-import { OBJECT_SCHEMAS, type ObjectField } from './conditions.ts';
-import { hookViewSchema } from './hook.ts';
+import { hookViewSchema, OBJECT_SCHEMAS, type ObjectField } from './conditions.ts';
 import { idSchema } from './identifier.ts';
 import { RawJson } from './json.ts';
 import { wholeNumber } from './settings.ts';

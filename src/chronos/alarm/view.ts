@@ -8,7 +8,7 @@ import { eventStateOf, isEventFire, isLook, waitingEvents } from './events.ts';
 import { isMissingCalendar } from './holidays.ts';
 import { hookViewOf } from './hook.ts';
 import { LAST_INSTANT } from './occurrence.ts';
-import { optionsOf } from './options.ts';
+import { type AlarmOptions, optionsOf } from './options.ts';
 import { waitsFor } from './waits-for.ts';
 
 /** Omits absent members, so that the JSON omits them too. */
@@ -55,6 +55,13 @@ function firstDeferral({ occurrences }: AlarmState): AlarmView['held_back'] | nu
 
 const isOpen = ({ status }: Alarm) => status === 'active' || status === 'paused';
 
+/** The secret of a webhook is not shown again. */
+function withoutSecret(event: AlarmOptions['event']): AlarmOptions['event'] | null {
+  if (event?.source !== 'webhook') return event ?? null;
+  const { secret: _, ...shown } = event;
+  return shown;
+}
+
 type Member = { name: string; of: (state: AlarmState) => unknown };
 
 /** Members that are no fields of the alarm. */
@@ -62,6 +69,7 @@ const COMPUTED: Readonly<Record<string, Member['of']>> = {
   next_fire_at: (state) => instantOrNull(nextFireAt(state)),
   in_flight: ({ occurrences }) => occurrences.some(isClaimed),
   held_back: firstDeferral,
+  event: ({ alarm }) => withoutSecret(optionsOf(alarm).event),
   hook: ({ alarm }) => hookViewOf(alarm) ?? null,
   waits_for: ({ alarm }) => (isOpen(alarm) ? (waitsFor(alarm) ?? null) : null),
   waiting_events: ({ alarm }) => (isOpen(alarm) && waitingEvents(eventStateOf(alarm))) || null,
