@@ -274,7 +274,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const now = clock.now();
     const state = await change(c, caller, (before) => cancelAlarm(before, now));
     await releaseFollowers(service, state);
-    return sendOk(c, viewAlarm(state));
+    return sendOk(c, viewAlarm(state, calendars));
   });
   serve(app, CHRONOS_ROUTES.pauseAlarm, act(pauseAlarm, 'creates'));
   serve(app, CHRONOS_ROUTES.resumeAlarm, act(resumeAlarm, 'creates'));

@@ -6,9 +6,10 @@ import { EVENT_MAX_BYTES } from '../../wire/conditions.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { HEARTBEAT_SIGNALS, HOOK_ROUTES } from '../../wire/hook.ts';
 import type { AlarmState } from '../alarm/alarm.ts';
-import { eventOf, type HookRequest, hookSchemeOf, isVerified, readHookId } from '../alarm/hook.ts';
+import { hookSchemeOf, readHookId } from '../alarm/hook.ts';
 import { triggerAlarm } from '../alarm/lifecycle.ts';
 import { optionsOf } from '../alarm/options.ts';
+import { eventOf, type HookRequest, isVerified } from '../auth/hook.ts';
 import { recordAlarmEvents } from '../dispatch/record-events.ts';
 import type { ChronosService } from './service.ts';
 
@@ -24,7 +25,7 @@ const notProved = () =>
 type HookServiceOptions = { log: Logger; onUnproved: () => void };
 
 export function hookRoutes(app: HttpApp, service: ChronosService, { log, onUnproved }: HookServiceOptions): void {
-  const { store, clock, admission } = service;
+  const { store, clock, admission, calendars } = service;
 
   /** The alarm of an address, when the request is proved to be its sender's. */
   async function proved(c: HttpContext): Promise<{ state: AlarmState; request: HookRequest }> {
@@ -72,7 +73,7 @@ export function hookRoutes(app: HttpApp, service: ChronosService, { log, onUnpro
     if (Number(given) === 0) return record(c);
     if (given === 'start' || given === 'log') return sendOk(c, { recorded: 0, known: 0 });
     const now = clock.now();
-    const after = await store.update(alarm.owner, alarm.id, (before) => triggerAlarm(before, now).state);
+    const after = await store.update(alarm.owner, alarm.id, (before) => triggerAlarm(before, now, calendars).state);
     if (!after) throw noSuchHook();
     service.onDue(now);
     return sendOk(c, { recorded: 1, known: 0 });
