@@ -10,6 +10,7 @@ import type { Logger } from '../../kit/log/log.ts';
 import type { AbsenceReason } from '../../wire/alarm.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Attempt, Occurrence, Transition } from '../alarm/alarm.ts';
+import { checkedBy, skipText } from '../alarm/checks.ts';
 import { type AlarmTurns, regardsTurns, releaseWaiting, TURNS_READ, turnsOf, verdictOf } from '../alarm/policies.ts';
 import {
   deliveryEffect,
@@ -26,7 +27,7 @@ import {
 import type { AlarmStore, Claim, ClaimKey } from '../store/store.ts';
 import { CompletionBuffer } from './completions.ts';
 import { InFlight, type InFlightBounds } from './in-flight.ts';
-import type { Deferral, WakeResult, Waker } from './waker.ts';
+import type { Deferral, Skip, WakeOutcome, WakeResult, Waker } from './waker.ts';
 
 /** Shorter lateness needs no reason. */
 const UNEXPLAINED_LATENESS_MS = 1000;
@@ -303,7 +304,7 @@ export class Dispatcher {
     const { alarm, occurrence } = claim;
     const late = this.#lateBecause(occurrence, startedAt);
     const leave = this.#inFlight.enter(alarm.owner);
-    let result: WakeResult | Deferral;
+    let result: WakeOutcome;
     try {
       result = await waker.wake(claim, late);
     } finally {
@@ -312,6 +313,7 @@ export class Dispatcher {
     }
     const finishedAt = clock.now();
     if (result.outcome === 'held') return this.#defer(key, result, finishedAt);
+    if (result.outcome === 'skipped') return this.#skip(claim, key, result, { startedAt, finishedAt, late });
     const error = result.outcome === 'delivered' ? null : result.error;
     const record = attemptRecord(claim, {
       startedAt,
@@ -327,7 +329,7 @@ export class Dispatcher {
       await this.#completions.add({
         key,
         attempt: record,
-        settle: (state) => settleDelivered(state, key.fireId, startedAt),
+        settle: (state) => settleDelivered(state, key.fireId, startedAt, checkedBy(alarm, occurrence, result.verdict)),
         direct: effect && { claim, effect },
       });
     } else {
@@ -347,6 +349,19 @@ export class Dispatcher {
       );
     }
     onFire?.({ ...claim, attempt: record });
+  }
+
+  /** The alarm's check said no. */
+  async #skip(
+    claim: Claim,
+    key: ClaimKey,
+    { httpStatus, verdict }: Skip,
+    { startedAt, finishedAt, late }: { startedAt: number; finishedAt: number; late: AbsenceReason | undefined },
+  ): Promise<void> {
+    const times = { startedAt, finishedAt, outcome: 'skipped' as const, machineReadyMs: null };
+    const record = attemptRecord(claim, { ...times, httpStatus, error: skipText(verdict), lateBecause: late ?? null });
+    const checked = checkedBy(claim.alarm, claim.occurrence, verdict);
+    await this.#complete(key, record, (state) => settleSkipped(state, key.fireId, finishedAt, checked));
   }
 
   /** Short lateness gets no reason. */

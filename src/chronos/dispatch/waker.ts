@@ -1,5 +1,6 @@
 /** The port that delivers a fire to the router and returns its outcome. */
 import type { AbsenceReason } from '../../wire/alarm.ts';
+import type { CheckVerdict } from '../../wire/check-verdict.ts';
 import type { Claim } from '../store/store.ts';
 
 /** Milliseconds from the arrival of the wake at the router until the machine was ready, when the router reports it. */
@@ -7,7 +8,7 @@ type Readiness = { machineReadyMs?: number };
 
 /** The result of one wake. */
 export type WakeResult =
-  | ({ outcome: 'delivered'; httpStatus: number } & Readiness)
+  | ({ outcome: 'delivered'; httpStatus: number; verdict?: CheckVerdict } & Readiness)
   /** It was not accepted; nothing ran because of it. */
   | ({
       outcome: 'failed';
@@ -25,13 +26,18 @@ export type WakeResult =
  */
 export type Deferral = { outcome: 'held'; until: number; reason: string };
 
+/** The alarm's check said no: the router has started nothing. */
+export type Skip = { outcome: 'skipped'; httpStatus: number; verdict: CheckVerdict };
+
+export type WakeOutcome = WakeResult | Deferral | Skip;
+
 /** Delivers due occurrences. `http-waker.ts` is the only implementation. */
 export type Waker = {
   /**
    * Delivers one occurrence, with the reason of its lateness. It never rejects: every failure is a result. The
    * implementation limits its duration.
    */
-  wake(claim: Claim, late?: AbsenceReason): Promise<WakeResult | Deferral>;
+  wake(claim: Claim, late?: AbsenceReason): Promise<WakeOutcome>;
   /** Aborts running wakes and closes the connections. */
   close(): Promise<void>;
 };
