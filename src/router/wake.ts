@@ -281,10 +281,13 @@ export class Wakes {
   }
 }
 
+const SKIPPED = 200;
+
 /** The answer to a wake that its check has skipped. */
 function skipped(verdict: CheckVerdict): WakeAnswer {
   const body = Buffer.from(okEnvelope({ skipped: true, reason: verdict.reason }));
-  const answer = { status: 200, contentType: 'application/json; charset=utf-8', retryAfter: undefined, body };
+  const status = SKIPPED;
+  const answer = { status, contentType: 'application/json; charset=utf-8', retryAfter: undefined, body };
   return { answer, startMs: 0, verdict };
 }
 

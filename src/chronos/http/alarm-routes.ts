@@ -76,7 +76,7 @@ const ATTEMPTS_SEARCHED = 100;
 type Caller = { owner: string; publicKey: string; trust: Trust };
 
 async function createAlarm(
-  { store, clock, limits, admission, onDue, hours }: ChronosService,
+  { store, clock, limits, admission, onDue, hours, tryCheck }: ChronosService,
   {
     id,
     owner,
@@ -90,6 +90,7 @@ async function createAlarm(
 ): Promise<AlarmCreated> {
   const now = clock.now();
   const input = parseOrThrow(alarmCreateSchema, body);
+  if (input.check) await tryCheck?.({ user_id: owner, check: input.check, by_person: person !== undefined });
   const words: WordContext = { now, hours: input.when === undefined ? undefined : await hours?.() };
   const context = { ...words, id: id(now), owner, limits, person };
   let alarm: Alarm;
@@ -188,6 +189,8 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const patch = parseOrThrow(alarmPatchSchema, await readJson(c, { raw: RAW_ALARM_FIELDS }));
     const now = clock.now();
     const person = personOfRequest(c, caller);
+    const { check } = patch;
+    if (check) await service.tryCheck?.({ user_id: caller.owner, check, by_person: person !== undefined });
     const hours = patch.when === undefined ? undefined : await service.hours?.();
     const state = await change(c, caller, (before) => editAlarm(before, patch, now, { ...limits, person, hours }));
     const reading = patch.when === undefined ? undefined : readingOf(state.alarm, patch.timezone, { now, hours });

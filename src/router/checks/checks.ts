@@ -8,6 +8,7 @@ import type { Logger } from '../../kit/log/log.ts';
 import {
   CHECK_QUEUE_MS,
   CHECK_READ_MS,
+  CHECK_REFUSAL,
   type CheckNews,
   type CheckRequest,
   type CheckVerdict,
@@ -101,8 +102,12 @@ export class Checks {
       );
     } catch (thrown) {
       if (thrown instanceof NotAllowed)
-        throw new ReveilleError(thrown.isPermission ? 'forbidden' : 'invalid_request', `check: ${thrown.message}`);
-      if (thrown instanceof ReveilleError) throw new ReveilleError('invalid_request', `check: ${thrown.message}`);
+        throw new ReveilleError(
+          thrown.isPermission ? 'forbidden' : 'invalid_request',
+          `${CHECK_REFUSAL}${thrown.message}`,
+        );
+      if (thrown instanceof ReveilleError)
+        throw new ReveilleError('invalid_request', `${CHECK_REFUSAL}${thrown.message}`);
       // It may be decidable when the alarm fires.
       if (!(thrown instanceof Undecided)) throw thrown;
     }
