@@ -7,6 +7,7 @@ import { backoff } from '../../kit/clock/backoff.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { type Alarm, type AlarmState, type Attempt, NOT_DEFERRED, type Occurrence, withoutSchedule } from './alarm.ts';
 import { afterTrigger, isOwnTrigger } from './backfill.ts';
+import { afterCheckedWake, afterSkip, type Checked } from './checks.ts';
 import { afterEventFire, isEventFire, isLastWake } from './events.ts';
 import { type Calendars, NO_CALENDARS } from './holidays.ts';
 import { park } from './lifecycle.ts';
@@ -116,19 +117,30 @@ function advance(
   return { alarm, occurrences: [...others, alarm.status === 'paused' ? park(next) : next] };
 }
 
-/** The wake was accepted: a `once` alarm has fired, a series continues. */
+/**
+ * The wake was accepted: a `once` alarm has fired, a series continues.
+ *
+ * @param checked the check that let it through
+ */
 export function settleDelivered(
   state: AlarmState,
   fireId: string,
   deliveredAt: number,
   calendars = NO_CALENDARS,
+  checked?: Checked,
 ): AlarmState {
-  return ended(state, delivered(state, fireId, deliveredAt, calendars), deliveredAt);
+  return ended(state, delivered(state, fireId, deliveredAt, { calendars, checked }), deliveredAt);
 }
 
-function delivered(state: AlarmState, fireId: string, deliveredAt: number, calendars: Calendars): AlarmState {
+function delivered(
+  state: AlarmState,
+  fireId: string,
+  deliveredAt: number,
+  { calendars, checked }: { calendars: Calendars; checked: Checked | undefined },
+): AlarmState {
   const { settled, others } = occurrenceOf(state, fireId);
-  const alarm = { ...state.alarm, fireCount: state.alarm.fireCount + 1, lastFiredAt: deliveredAt };
+  const woken = afterCheckedWake(state.alarm, deliveredAt, checked);
+  const alarm = { ...woken, fireCount: woken.fireCount + 1, lastFiredAt: deliveredAt };
   const end = { at: deliveredAt, isWoken: true };
   if (settled.source === 'trigger') return afterBeside(alarm, settled, others, calendars, end);
   const scheduledFires = alarm.scheduledFires + 1;
@@ -320,10 +332,22 @@ function missed(
   return advance({ ...state, alarm: series }, settled, others, calendars, { at });
 }
 
-/** The turn of an earlier fire runs, and the occurrence does not wait for its end (`overlap: "skip"`): the series goes on. */
-export function settleSkipped(state: AlarmState, fireId: string, at: number, calendars = NO_CALENDARS): AlarmState {
+/**
+ * The occurrence is dropped, and the alarm goes on: the turn of an earlier fire runs (`overlap: "skip"`), or its check
+ * said no.
+ *
+ * @param checked the check that said no
+ */
+export function settleSkipped(
+  state: AlarmState,
+  fireId: string,
+  at: number,
+  calendars = NO_CALENDARS,
+  checked?: Checked,
+): AlarmState {
   const { settled, others } = occurrenceOf(state, fireId);
-  return ended(state, advance(state, settled, others, calendars, { at }), at);
+  const alarm = checked ? afterSkip(state.alarm, checked) : state.alarm;
+  return ended(state, advance({ ...state, alarm }, settled, others, calendars, { at }), at);
 }
 
 /**
