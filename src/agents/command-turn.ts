@@ -16,12 +16,16 @@ const DEFAULT_SECONDS = 300;
 /** A command for a machine: the preset and the machine that a terminal agent runs it with, or why there is none. */
 export function commandTurn(
   machine: Machine,
-  { argv, timeout_seconds = DEFAULT_SECONDS }: Run,
+  { argv, timeout_seconds = DEFAULT_SECONDS, by_person }: Run,
 ): { preset: TerminalPreset; machine: CommandMachine } | { problem: string } {
   const { provider, spec, ...base } = machine;
   const place = `the machine of ${machine.userId}`;
   if (provider !== 'command' && provider !== 'process')
     return { problem: `run: commands need a machine of this computer; ${place} has provider ${provider}` };
+  if (by_person !== true && spec.checks !== 'commands')
+    return {
+      problem: `run: the agent of ${machine.userId} may not set commands; let the person set it, or register the machine with --agent-checks commands`,
+    };
   const cwd = folderOfCommands(machine);
   if (cwd === undefined)
     return { problem: `run: ${place} has no folder for commands; register it with --dir, or set NEO_WORKSPACE` };

@@ -222,7 +222,9 @@ export const runSchema = z.strictObject({
   /** It is ended after so long; by default after 5 minutes. */
   timeout_seconds: z.int().min(1).max(86_400).optional(),
 });
-export type Run = z.output<typeof runSchema>;
+/** A command with what chronosd knows of it: whether a person set it. */
+export const runTermSchema = runSchema.extend({ by_person: z.literal(true).optional() });
+export type Run = z.output<typeof runTermSchema>;
 
 /** The schemas of the fields of type `object`, by field. */
 export const OBJECT_SCHEMAS = {

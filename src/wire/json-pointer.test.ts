@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isScalar, normalText, textAt } from './json-pointer.ts';
+import { hasValue, isScalar, normalText, textAt } from './json-pointer.ts';
 
 const DOCUMENT = '{"a/b": {"~x": [10, {"n": 9007199254740993}]}, "": 1, "list": [], "text": "9007199254740993"}';
 
@@ -23,4 +23,29 @@ test('numbers are compared with all their digits', () => {
   assert.ok(!isScalar('0', false));
   assert.equal(normalText('{ "a b" : [ 1.0 , "x  y" ,true ] }'), normalText('{"a b":[1,"x  y",true]}'));
   assert.notEqual(normalText('[12345678901234567890]'), normalText('[12345678901234567891]'));
+});
+
+test('a filter is a value at a pointer, compared by type and digits', () => {
+  const text = '{"a/b":{"~":[1.0,12345678901234567890]},"state":"open","no":false,"none":null}';
+  const cases: [pointer: string, equals: string | number | boolean | null | undefined, expected: boolean][] = [
+    ['/a~1b/~0/0', 1, true],
+    ['/a~1b/~0/0', '1', false],
+    ['/a~1b/~0/1', 12345678901234567000, false],
+    ['/state', 'open', true],
+    ['/state', 'Open', false],
+    ['/state', undefined, true],
+    ['/state/0', undefined, false],
+    ['/no', false, true],
+    ['/no', undefined, false],
+    ['/none', null, true],
+    ['/none', undefined, false],
+    ['/missing', null, false],
+    ['/constructor', undefined, false],
+    ['', undefined, true],
+    ['/a~1b', null, false],
+  ];
+  for (const [pointer, equals, expected] of cases)
+    assert.equal(hasValue(text, { pointer, equals }), expected, `${pointer} ${String(equals)}`);
+  for (const broken of ['', 'open', '{"a":1', `${'['.repeat(200)}${']'.repeat(200)}`])
+    assert.equal(hasValue(broken, { pointer: '' }), false);
 });

@@ -1,5 +1,5 @@
 /** Values inside a JSON document, compared by their source text: numbers keep their digits (RFC 6901). */
-import { decimalForm, elementsOf, isNumberLiteral, sliceAt } from './json.ts';
+import { decimalForm, elementsOf, isNumberLiteral, parseUntrustedJson, sliceAt } from './json.ts';
 
 /**
  * The source text of the value at a pointer; `undefined` if there is none.
@@ -24,6 +24,25 @@ export function isScalar(text: string, expected: string | number | boolean | nul
   if (typeof expected === 'number') return isNumberLiteral(text) && decimalForm(text) === decimalForm(String(expected));
   if (typeof expected === 'string') return text.startsWith('"') && JSON.parse(text) === expected;
   return text === String(expected);
+}
+
+/**
+ * Whether any text is JSON with this value at a pointer; without `equals`, with any value but `null` and `false`.
+ *
+ * @param pointer well-formed
+ */
+export function hasValue(
+  text: string,
+  { pointer, equals }: { pointer: string; equals?: string | number | boolean | null | undefined },
+): boolean {
+  try {
+    parseUntrustedJson(text);
+  } catch {
+    return false;
+  }
+  const found = textAt(text, pointer);
+  if (found === undefined) return false;
+  return equals === undefined ? found !== 'null' && found !== 'false' : isScalar(found, equals);
 }
 
 /** A value's text without white space between its parts, and with numbers in one form. */

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { ABSENCES, alarmCreateSchema, conversationIdSchema, setBySchema } from './alarm.ts';
 import { type CheckNews, type CheckStateOfWake, checkNewsSchema, checkStateSchema } from './check-verdict.ts';
-import { BATCH_MAX_BYTES, type Check, checkSchema } from './conditions.ts';
+import { BATCH_MAX_BYTES, type Check, checkSchema, runTermSchema } from './conditions.ts';
 import { labelSchema } from './did.ts';
 import { ReveilleError } from './errors.ts';
 import { givenFireIdSchema, WAKE_NAME_HEADERS } from './fire-id.ts';
@@ -34,7 +34,10 @@ export type LateReason = (typeof LATE_REASONS)[number];
 const lateReason = z.enum(LATE_REASONS);
 
 /** What an alarm says of its turn. Each member is absent unless it is set. */
-const terms = alarmCreateSchema.pick({ model: true, tools: true, deliver: true, run: true }).shape;
+const terms = {
+  ...alarmCreateSchema.pick({ model: true, tools: true, deliver: true }).shape,
+  run: runTermSchema.optional(),
+};
 export const turnTermsSchema = z.object(terms);
 export type TurnTerms = z.output<typeof turnTermsSchema>;
 

@@ -47,9 +47,9 @@ const INSIDE_CHRONOS: Readonly<Record<string, readonly string[]>> = {
   'chronos/store/postgres': [...DOMAIN, 'chronos/store', 'kit/sqlite'],
   'chronos/store/sharding': [...DOMAIN, 'chronos/store'],
   'chronos/store/transfer': [...DOMAIN, 'chronos/store', 'kit/sqlite'],
-  'chronos/dispatch': [...DOMAIN, STORE_PORT, 'kit/identity', 'kit/http', 'kit/json'],
+  'chronos/dispatch': [...DOMAIN, STORE_PORT, 'kit/identity', 'kit/http'],
   'chronos/events': [...DOMAIN, STORE_PORT, 'chronos/store/stored-change.ts', 'kit/http'],
-  'chronos/auth': [...DOMAIN, STORE_PORT, 'kit/identity', 'kit/json'],
+  'chronos/auth': [...DOMAIN, STORE_PORT, 'kit/identity'],
   'chronos/turn-reports': ['wire', 'kit/identity', 'router/client.ts'],
   'chronos/http': [
     ...[...DOMAIN, STORE_PORT, 'chronos/store/limits.ts', 'chronos/store/stored-change.ts', 'kit/http'],

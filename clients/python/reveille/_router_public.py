@@ -28,6 +28,7 @@ class ConversationPage(TypedDict):
 class TurnTermsRun(TypedDict):
     argv: list[str]
     timeout_seconds: NotRequired[int]
+    by_person: NotRequired[Literal[True]]
 
 
 class TurnTerms(TypedDict):

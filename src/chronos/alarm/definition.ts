@@ -127,7 +127,8 @@ const stored = (value: unknown) => (value instanceof RawJson ? value.text : valu
 /** The members as requested; an omitted field has the value of its absence. */
 function requested(input: AlarmCreate, isPerson: boolean): Definition {
   const check_state = stateOfNewCheck(input.check, isPerson);
-  const members: Record<string, unknown> = { options: encodeOptions({ ...input, check_state }) };
+  const run_by_person = input.run !== undefined && isPerson;
+  const members: Record<string, unknown> = { options: encodeOptions({ ...input, check_state, run_by_person }) };
   for (const { name, member, absent } of DEFINED) members[member] = stored(input[name] ?? absent);
   return members as Definition;
 }
@@ -142,6 +143,7 @@ function changed(before: Alarm, patch: AlarmPatch, isPerson: boolean): Partial<D
       ...optionsOf(before),
       ...patch,
       ...(patch.check !== undefined && { check_state: stateOfNewCheck(patch.check, isPerson) }),
+      ...(patch.run !== undefined && { run_by_person: patch.run !== null && isPerson }),
     });
   return members;
 }

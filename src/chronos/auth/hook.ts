@@ -1,10 +1,10 @@
 /** Webhooks: the verification of the sender, and the event in a request. Pure but for hashing. */
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { verifyWebhook, WEBHOOK_HEADERS } from '../../kit/identity/webhook-signature.ts';
-import { hasValue } from '../../kit/json/pointer.ts';
 import type { AlarmEvent, HookScheme } from '../../wire/conditions.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { refuseDeepNesting } from '../../wire/json.ts';
+import { hasValue } from '../../wire/json-pointer.ts';
 import type { Alarm } from '../alarm/alarm.ts';
 import { type HookName, hookSchemeOf, hookSecretOf, hookTokenOf } from '../alarm/hook.ts';
 import { optionsOf } from '../alarm/options.ts';

@@ -4,9 +4,9 @@
  * The end is recorded at each follower before it is settled at the followed alarm. A repeated notification is known by
  * its id, so none is lost or counted twice when a process is killed in between.
  */
-import { hasValue } from '../../kit/json/pointer.ts';
 import type { AlarmEvent } from '../../wire/conditions.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { hasValue } from '../../wire/json-pointer.ts';
 import type { TurnReport } from '../../wire/turn-report.ts';
 import type { Alarm, AlarmState, Attempt } from '../alarm/alarm.ts';
 import {

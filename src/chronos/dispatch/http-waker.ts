@@ -38,7 +38,7 @@ function payloadWith(events: readonly AlarmEvent[], payload: string | null): str
 
 /** The body of a wake. Message, payload and events are sent as stored. */
 export function wakeBody({ alarm, occurrence }: Claim, late?: AbsenceReason, events?: readonly AlarmEvent[]): string {
-  const { model, tools, deliver, run } = optionsOf(alarm);
+  const { model, tools, deliver, run, run_by_person } = optionsOf(alarm);
   const body = JSON.stringify({
     user_id: alarm.owner,
     conversation_id: alarm.conversationId ?? undefined,
@@ -52,7 +52,7 @@ export function wakeBody({ alarm, occurrence }: Claim, late?: AbsenceReason, eve
     label: alarm.label,
     set_at: formatInstant(alarm.createdAt),
     set_by: alarm.setBy === null ? undefined : { kind: 'person', name: alarm.setBy },
-    ...{ model, tools, deliver, run },
+    ...{ model, tools, deliver, run: run && { ...run, by_person: run_by_person } },
     urgent: alarm.urgent || undefined,
     ...checkMembers(alarm, occurrence),
     late_because: late,

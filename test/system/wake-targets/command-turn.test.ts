@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { chmodSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { Agent } from 'undici';
@@ -52,7 +52,7 @@ function hostIn(t: TestContext, targetOf: (folder: string) => Target = neoIn) {
     chmodSync(file, 0o755);
   };
   const wakeWith = (argv: string[], more: object = {}) =>
-    parseOrThrow(wakeRequestSchema, { ...wakeBody('alice'), ...more, run: { argv } }) as Wake;
+    parseOrThrow(wakeRequestSchema, { ...wakeBody('alice'), ...more, run: { argv, by_person: true } }) as Wake;
   return { home, folder, machine, host: start(), start, script, wakeWith, clock };
 }
 
@@ -111,7 +111,10 @@ test('a command that fails is a failed turn with its exit code and the end of it
 test('a command that takes longer than its limit is ended', async (t) => {
   const bench = hostIn(t);
   bench.script('sleep 600');
-  const wake = { ...bench.wakeWith(['./job.sh']), run: { argv: ['./job.sh'], timeout_seconds: 1 } };
+  const wake = {
+    ...bench.wakeWith(['./job.sh']),
+    run: { argv: ['./job.sh'], timeout_seconds: 1, by_person: true },
+  } as Wake;
   const turn = await ended(bench, wake);
   assert.equal(turn.status, 'failed');
   assert.match(turn.error!, /longer than 1 s/);
@@ -150,4 +153,20 @@ test('a machine without a folder, or on another computer, refuses commands with 
     assert.equal(turn.status, 'failed');
     assert.match(turn.error!, error);
   }
+});
+
+test('a command that the agent set runs only where its machine allows that', async (t) => {
+  const byAgent = { argv: ['./job.sh'] };
+  const refused = hostIn(t);
+  refused.script('echo ran > ran');
+  const turn = await ended(refused, { ...refused.wakeWith(['x']), run: byAgent });
+  assert.equal(turn.status, 'failed');
+  assert.match(turn.error!, /the agent of alice may not set commands; let the person set it, or register/);
+  assert.equal(existsSync(join(refused.folder, 'ran')), false);
+  const allowed = hostIn(t, (folder) => {
+    const { provider, spec } = neoIn(folder);
+    return { provider, spec: { ...spec, checks: 'commands' } } as Target;
+  });
+  allowed.script('echo ran');
+  assert.equal((await ended(allowed, { ...allowed.wakeWith(['x']), run: byAgent })).reply, 'ran');
 });
