@@ -101,7 +101,7 @@ async function measureEvents({ plan, reveille: systems, progress }: Context, col
     try {
       const running = (await installation.start(`${receiver.url}/internal/wake`)) as RunningChronosd;
       const client = clientOf(running.url, 'events');
-      const gathers = collected ? { quiet_for: 'PT1S', at_most_every: 'PT1S', batch_up_to: 1000 } : {};
+      const gathers = collected ? { at_most_every: 'PT1S', batch_up_to: 1000 } : {};
       const { hook } = await client.createAlarm({
         wake_message: 'an event',
         event: { source: 'webhook', repeat: 'always', ...gathers },

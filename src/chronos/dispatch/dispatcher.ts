@@ -342,7 +342,7 @@ export class Dispatcher {
   async #settled(claim: Claim, key: ClaimKey, attempt: Attempt, settle: Transition): Promise<void> {
     if (claim.alarm.kind !== 'event') return this.#complete(key, attempt, settle);
     let carried = 0;
-    const result = await this.#completions.add({
+    const stored = this.#completions.add({
       ...{ key, attempt },
       settle(state) {
         const after = settle(state);
@@ -350,6 +350,9 @@ export class Dispatcher {
         return after;
       },
     });
+    // The next event of the alarm waits for this outcome, so it does not wait for others.
+    this.#completions.flush();
+    const result = await stored;
     if (result === 'lost_claim' || carried < eventStateOf(claim.alarm).next) return;
     await this.#options.store.dropEvents(key.owner, key.alarmId, carried).catch((error: unknown) => {
       // They are dropped with the next ones.
