@@ -168,6 +168,20 @@ test('a fire that is given up or missed is passed on', async (t) => {
   assert.equal(dispatcher.inFlight, 0);
 });
 
+test('a fire whose last try died with its process is passed on, and not tried again', async (t) => {
+  const { ada, carried, get, pass, store, clock, waker } = await chainBench(t, {
+    respond: ({ alarm }) => (alarm.kind === 'event' ? DELIVERED : undefined),
+  });
+  const first = await ada.set({ delay_seconds: 60, max_failures: 1 });
+  const second = await ada.set(after(first, { on: 'failed' }));
+  await pass(60);
+  assert.equal(await store.endOrphanedClaims(clock.now()), 1);
+  await pass(1);
+  assert.match(carried(second)[0]![0].error, /^the process that made this attempt stopped/);
+  assert.equal(waker.wakes.filter(({ claim }) => claim.alarm.id === first).length, 1);
+  assert.deepEqual([(await get(first)).alarm.status, (await get(second)).alarm.status], ['failed', 'fired']);
+});
+
 test('a failed alarm that is redriven goes on with its chain', async (t) => {
   let answer: WakeResult = GONE;
   const { ada, carried, finish, get, pass } = await chainBench(t, {
