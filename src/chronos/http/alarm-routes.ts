@@ -1,6 +1,7 @@
 /** Alarms over HTTP (docs/reference/api.md, "chronosd: alarms"): parse, decide with the domain, store, acknowledge. */
 import { bodyBytes, readJson } from '../../kit/http/body.ts';
 import { type HttpApp, type HttpContext, sendOk, serve } from '../../kit/http/handlers.ts';
+import { KeyedQueue } from '../../kit/queue/keyed-queue.ts';
 import { PERSON_HEADER } from '../../wire/agent.ts';
 import {
   type AlarmCreate,
@@ -172,6 +173,8 @@ async function stored(
 export function alarmRoutes(app: HttpApp, service: ChronosService): void {
   const { store, clock, limits, admission } = service;
   const id = service.alarmIds ?? createAlarmIds();
+  /** One change at a time, so that two of them cannot close a circle together. */
+  const chains = new KeyedQueue();
 
   /** Applies a transition to the alarm in the path and wakes the dispatcher for its next occurrence. */
   const change = async (c: HttpContext, { owner, trust }: Caller, transition: Transition): Promise<AlarmState> => {
@@ -255,7 +258,9 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
       return { ...edited, alarm: withHookSecret(edited.alarm, secret) };
     };
     const changesChain = patch.after !== undefined || patch.event !== undefined;
-    const state = changesChain ? await changeChain(c, caller, edit) : await change(c, caller, edit);
+    const state = changesChain
+      ? await chains.run(caller.owner, () => changeChain(c, caller, edit))
+      : await change(c, caller, edit);
     const reading = patch.when === undefined ? undefined : readingOf(state.alarm, patch.timezone, { now, hours });
     return sendOk(c, { ...viewAlarm(state), ...(reading && { reading }) });
   });

@@ -290,6 +290,17 @@ test('a circle is refused and named, and leaves nothing behind', async (t) => {
   assert.deepEqual(followersOf((await get(root)).alarm), [one, three]);
 });
 
+test('two edits at once cannot close a circle', async (t) => {
+  const { ada } = await chainBench(t);
+  const root = await ada.set();
+  for (let round = 0; round < 5; round++) {
+    const [one, two] = [await ada.set(after(root)), await ada.set(after(root))];
+    const edit = (id: string, alarm: string) => ada.call('PATCH', `/v1/alarms/${id}`, { body: { after: { alarm } } });
+    const answers = await Promise.all([edit(one, two), edit(two, one)]);
+    assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 400]);
+  }
+});
+
 test('at most a hundred alarms wait for one; ended ones make room', async (t) => {
   const { ada } = await chainBench(t);
   const first = await ada.set();
