@@ -1,70 +1,18 @@
 /** `kill -9` of chronosd and of the router while checks run: each change wakes once, and a skip never woke anybody. */
 import assert from 'node:assert/strict';
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdirSync, realpathSync, renameSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { createChronosClient, holdPrincipal } from '../../src/chronos/client.ts';
-import { agentIdentity } from '../../src/kit/identity/agent.ts';
-import { generateKey } from '../../src/kit/identity/keys.ts';
-import { freePort } from '../../src/router/providers/process-provider.ts';
-import { ADMIN_TOKEN, clientOf, eventsOf, fixtureMachine, WAKE_TOKEN } from '../../src/router/testing/bench.ts';
+import { eventsOf } from '../../src/router/testing/bench.ts';
 import type { FireView } from '../../src/wire/alarm.ts';
-import { PROGRAM } from '../support/cluster/processes.ts';
 import { eventually } from '../support/eventually.ts';
 import { diceOf, rounds } from '../support/random/random.ts';
-import { atEnd, temporaryFolder } from '../support/temporary.ts';
+import { checkProcesses } from '../system/checks/processes.ts';
 
 const ALARMS = 8;
 const ROUNDS = rounds(1, 8);
-const TOKEN = 'transport-token-of-this-test';
-
-async function processes(t: TestContext) {
-  const home = realpathSync(temporaryFolder(t));
-  const work = join(home, 'work');
-  mkdirSync(work);
-  const [routerPort, chronosPort] = [(await freePort(new Set()))!, (await freePort(new Set()))!];
-  const env = {
-    ...{ PATH: process.env.PATH, HOME: home, REVEILLE_HOME: join(home, '.reveille'), REVEILLE_LOG: 'error' },
-    ...{ ROUTER_PORT: `${routerPort}`, ROUTER_PUBLIC_PORT: '0', ROUTER_ORPHAN_SECONDS: '30' },
-    ...{ ROUTER_WAKE_TOKEN: WAKE_TOKEN, ROUTER_ADMIN_TOKEN: ADMIN_TOKEN },
-    ...{ CHRONOS_PORT: `${chronosPort}`, CHRONOS_TOKEN: TOKEN, CHRONOS_WAKE_TOKEN: WAKE_TOKEN },
-    ...{ CHRONOS_AGENT_AUTH_SECRET: 'a secret for principals', CHRONOS_ADMIN_TOKEN: 'the-operator-of-this-test' },
-    ...{ CHRONOS_MIN_INTERVAL_SECONDS: '1', CHRONOS_ROUTER_WAKE_URL: `http://127.0.0.1:${routerPort}/internal/wake` },
-  };
-  const running = new Map<string, ChildProcess>();
-  const start = async (name: 'router' | 'chronosd') => {
-    const child = spawn(process.execPath, [PROGRAM, name, '--json'], { env, stdio: ['ignore', 'pipe', 'inherit'] });
-    running.set(name, child);
-    await once(createInterface({ input: child.stdout }), 'line');
-  };
-  const kill = async (name: 'router' | 'chronosd') => {
-    const child = running.get(name)!;
-    const exited = once(child, 'exit');
-    child.kill('SIGKILL');
-    await exited;
-    await start(name);
-  };
-  atEnd(t, async () => {
-    // The router ends its machine.
-    const ended = [...running.values()].map((child) => once(child, 'exit'));
-    for (const child of running.values()) child.kill('SIGTERM');
-    await Promise.all(ended);
-  });
-  await start('router');
-  await start('chronosd');
-  const router = clientOf(`http://127.0.0.1:${routerPort}`);
-  const machine = fixtureMachine(work);
-  await router.put('alice', { ...machine, spec: { ...machine.spec, cwd: work, sandbox: false, checks: 'commands' } });
-  const principal = holdPrincipal();
-  const identity = agentIdentity('alice', generateKey());
-  const chronos = () =>
-    createChronosClient({ url: `http://127.0.0.1:${chronosPort}`, token: TOKEN, identity, principal });
-  return { home, work, kill, chronos };
-}
 
 type Chat = { alarm_id: string; fire_id: string; check?: { output?: string } };
 const chatsIn = (work: string) =>
@@ -72,7 +20,7 @@ const chatsIn = (work: string) =>
 
 test(`${ROUNDS} kills of each daemon: each change wakes each alarm once`, { timeout: 240_000 }, async (t) => {
   const dice = diceOf(t);
-  const { work, kill, chronos } = await processes(t);
+  const { work, kill, chronos } = await checkProcesses(t);
   const flag = (n: number) => join(work, `flag-${n}`);
   const set = (round: number) => {
     for (let n = 0; n < ALARMS; n++) {
@@ -141,7 +89,7 @@ test(`${ROUNDS} kills of each daemon: each change wakes each alarm once`, { time
 });
 
 test('a command ends with a killed router', async (t) => {
-  const { kill, chronos } = await processes(t);
+  const { kill, chronos } = await checkProcesses(t);
   const argv = ['sh', '-c', 'sleep 4321; exit 1'];
   await chronos().createAlarm({ kind: 'once', wake_message: 'x', delay_seconds: 1, check: { command: { argv } } });
   const sleeps = () => execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' }).includes('\nsleep 4321');
