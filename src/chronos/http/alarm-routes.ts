@@ -103,9 +103,10 @@ async function createAlarm(
     'publicKey'
   >,
 ): Promise<AlarmCreated> {
-  const { store, clock, limits, hours, publicUrl } = service;
+  const { store, clock, limits, hours, publicUrl, tryCheck } = service;
   const now = clock.now();
   const input = parseOrThrow(alarmCreateSchema, body);
+  if (input.check) await tryCheck?.({ user_id: owner, check: input.check, by_person: person !== undefined });
   const hoursOfUser = input.when === undefined ? undefined : await hours?.();
   const words: AnswerContext = { now, hours: hoursOfUser, publicUrl };
   const context = { now, hours: hoursOfUser, id: id(now), owner, limits, person };
@@ -251,6 +252,8 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const patch = parseOrThrow(alarmPatchSchema, await readJson(c, { raw: RAW_ALARM_FIELDS }));
     const now = clock.now();
     const person = personOfRequest(c, caller);
+    const { check } = patch;
+    if (check) await service.tryCheck?.({ user_id: caller.owner, check, by_person: person !== undefined });
     const hours = patch.when === undefined ? undefined : await service.hours?.();
     const secret = newHookSecret();
     const edit: Transition = (before) => {
