@@ -208,7 +208,7 @@ test('bad bodies are refused with the field and the remedy, and leave nothing be
     assert.deepEqual([error.status, error.code], [400, 'invalid_request']);
     assert.match(error.message, message);
   }
-  const large = errorOf(await postChat(neo, { message: 'x'.repeat(420_000) }));
+  const large = errorOf(await postChat(neo, { message: 'x'.repeat(550_000) }));
   assert.equal(large.status, 413);
   const header = await postChat(neo, wake, { 'x-matrix-wake-fire': `${ALARM_ID}@2` });
   assert.match(errorOf(header).message, /^x-matrix-wake-fire must agree with fire_id in the body/);
