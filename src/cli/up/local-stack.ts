@@ -1,5 +1,5 @@
 /** The parts of `reveille up`: router, chronosd and executor in this process, Neo as a machine that starts when it is woken. */
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { openAgentHost } from '../../agents/host.ts';
 import { parseNeoConfig } from '../../agents/neo/config.ts';
 import { checkFiles } from '../../agents/neo/tools/file-check.ts';
@@ -261,6 +261,7 @@ async function registerNeo(
     MATRIX_EXECUTOR_KEYFILE: home.keyFile,
     MATRIX_CHRONOS_URL: chronos.url,
     ...compiledIn(context.settings.NEO_DATA_DIR),
+    ...workspaceOf(settings),
   };
   const { env, values, writable } = await neoEnvironment(handedOn, own, tools, chronos.url);
   Object.assign(environment, values);
@@ -290,6 +291,10 @@ async function registerNeo(
 /** Node's folder of compiled code for Neo, which may not write beside our code in a sandbox. */
 const compiledIn = (dataDir: string | undefined): Record<string, string> =>
   dataDir === undefined ? {} : { NODE_COMPILE_CACHE: join(dataDir, 'compiled') };
+
+/** Neo's workspace by value: the router runs the commands of alarms in it. */
+const workspaceOf = ({ NEO_WORKSPACE }: Settings): Record<string, string> =>
+  NEO_WORKSPACE === undefined ? {} : { NEO_WORKSPACE: resolve(NEO_WORKSPACE) };
 
 /** Variables of an approver's key or of the rosters are passed to no program, not even by reference. */
 function withoutApprovers(variables: Settings): Record<string, string | undefined> {
