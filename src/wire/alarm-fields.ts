@@ -343,7 +343,7 @@ export const ALARM_FIELDS = {
     absent: null,
     tool: 'Runs a command instead of a turn, without a model: {"argv": ["./backup.sh"]}. Its output is the result.',
   },
-  /** A person set the command. */
+  /** A person set the command, and what it reads. */
   run_by_person: { type: 'switch', in: 'options', by: 'chronosd', absent: false, view: 'never' },
   check_state: { type: 'object', in: 'options', by: 'chronosd', absent: null, view: 'never' },
   event_state: { type: 'object', in: 'options', by: 'chronosd', absent: null, view: 'never' },

@@ -18,8 +18,9 @@ export const COMMAND_SECONDS = 30;
 export const COMMAND_SECONDS_MAX = 300;
 /** How much of a command's output, or of the body of a checked address, is kept. */
 export const OUTPUT_MAX_BYTES = 64 * 1024;
-/** Largest check: every wake carries it. */
+/** Largest check, and largest command: every wake carries them. */
 const CHECK_MAX_BYTES = 16 * 1024;
+const ARGV_MAX_BYTES = 16 * 1024;
 /** How much of the value of a check is stored. */
 export const VALUE_MAX_BYTES = 1024;
 
@@ -42,7 +43,10 @@ const argvSchema = z
   .min(1, 'must have the program and its arguments, each as one text')
   .max(64)
   .refine(([program = '']) => program.trim() !== '', 'must begin with a program')
-  .refine((words) => !words.some((word) => word.includes('\0')), 'must not contain NUL characters');
+  .refine((words) => !words.some((word) => word.includes('\0')), 'must not contain NUL characters')
+  .refine((words) => utf8Bytes(JSON.stringify(words)) <= ARGV_MAX_BYTES, {
+    error: `must be at most ${ARGV_MAX_BYTES} bytes of JSON`,
+  });
 
 const secondsSchema = z.int().min(1).max(COMMAND_SECONDS_MAX);
 

@@ -133,17 +133,27 @@ function requested(input: AlarmCreate, isPerson: boolean): Definition {
   return members as Definition;
 }
 
+/** What the command of `run` reads. */
+const READ_BY_RUN = ['wake_message', 'payload', 'check', 'event', 'after', 'expect'] as const;
+
+/** Whether a person set the command and what it reads, after an edit; `undefined`: as before. */
+function isRunByPerson(patch: AlarmPatch, isPerson: boolean): boolean | undefined {
+  if (patch.run !== undefined) return patch.run !== null && isPerson;
+  return !isPerson && READ_BY_RUN.some((name) => patch[name] !== undefined) ? false : undefined;
+}
+
 /** The members that an edit changes. `null` clears a field. */
 function changed(before: Alarm, patch: AlarmPatch, isPerson: boolean): Partial<Definition> {
   const members: Record<string, unknown> = {};
   for (const { name, member, absent } of DEFINED)
     if (patch[name] !== undefined) members[member] = stored(patch[name] ?? absent);
-  if (OWNER_OPTIONS.some((name) => patch[name] !== undefined))
+  const run_by_person = isRunByPerson(patch, isPerson);
+  if (run_by_person !== undefined || OWNER_OPTIONS.some((name) => patch[name] !== undefined))
     members.options = encodeOptions({
       ...optionsOf(before),
       ...patch,
       ...(patch.check !== undefined && { check_state: stateOfNewCheck(patch.check, isPerson) }),
-      ...(patch.run !== undefined && { run_by_person: patch.run !== null && isPerson }),
+      ...(run_by_person !== undefined && { run_by_person }),
     });
   return members;
 }

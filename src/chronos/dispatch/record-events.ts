@@ -2,7 +2,7 @@
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { AlarmEvent } from '../../wire/conditions.ts';
 import { withEvents } from '../alarm/events.ts';
-import type { AlarmStore } from '../store/store.ts';
+import type { AlarmStore, StoreLimits } from '../store/store.ts';
 
 export type EventSink = {
   readonly store: AlarmStore;
@@ -14,18 +14,21 @@ export type EventSink = {
 /**
  * Records the events that are new, and wakes the dispatcher for what is due.
  *
+ * @param limits of the owner's storage; without them the events are stored in any case
  * @returns how many were new; `undefined` when this owner has no such alarm
- * @throws ReveilleError `conflict` when the alarm has ended, `rate_limited` when too many events wait
+ * @throws ReveilleError `conflict` when the alarm has ended, `rate_limited` when too many events wait, or too
+ *   much is stored
  */
 export async function recordAlarmEvents(
   { store, clock, onDue }: EventSink,
   owner: string,
   alarmId: string,
   events: readonly AlarmEvent[],
+  limits: StoreLimits = {},
 ): Promise<number | undefined> {
   const now = clock.now();
   const recorded = await store.recordEvents({
-    ...{ owner, alarmId, events },
+    ...{ owner, alarmId, events, limits },
     arrive: (state, fresh) => withEvents(state, fresh, now),
   });
   for (const { dueAt } of recorded?.state.occurrences ?? []) if (dueAt !== null) onDue(dueAt);

@@ -20,8 +20,11 @@ const HOUR_MS = 3_600_000;
 export function trustOf(key: AgentKey | undefined, now: number): Trust {
   if (!key || key.revokedAt !== null) return 'unauthenticated';
   if (key.source === 'enrolled') return 'enrolled';
-  return now - key.enrolledAt < HOUR_MS ? 'fresh' : 'known';
+  return trustSince(key.enrolledAt, now);
 }
+
+/** The trust in a caller of whom only the age is known: that of a key, or of something that its owner has stored. */
+export const trustSince = (instant: number, now: number): Trust => (now - instant < HOUR_MS ? 'fresh' : 'known');
 
 /** The part of a common bucket that each level of trust must leave. */
 const FLOOR: Record<Trust, number> = { unauthenticated: 0.5, fresh: 0.5, known: 0.25, enrolled: 0 };

@@ -11,6 +11,7 @@ import { triggerAlarm } from '../alarm/lifecycle.ts';
 import { optionsOf } from '../alarm/options.ts';
 import { eventOf, type HookRequest, isVerified } from '../auth/hook.ts';
 import { recordAlarmEvents } from '../dispatch/record-events.ts';
+import { trustSince } from './admission.ts';
 import type { ChronosService } from './service.ts';
 
 /** One answer for an address that never existed and for one of an alarm that was deleted. */
@@ -42,7 +43,8 @@ export function hookRoutes(app: HttpApp, service: ChronosService, { log, onUnpro
     const { status } = state.alarm;
     if (status !== 'active' && status !== 'paused')
       throw new ReveilleError('not_found', `this alarm is ${status} and takes no more events`, { status: 410 });
-    admission?.enter('events', name.owner, 'enrolled');
+    // Reading the owner's key for each event would cost more than it tells.
+    admission?.enter('events', name.owner, trustSince(state.alarm.createdAt, clock.now()));
     return { state, request };
   }
 
@@ -59,7 +61,9 @@ export function hookRoutes(app: HttpApp, service: ChronosService, { log, onUnpro
       );
     const event = eventOf(alarm, request);
     if (!event) return sendOk(c, { recorded: 0, known: 0 });
-    const fresh = await recordAlarmEvents(service, alarm.owner, alarm.id, [event]);
+    // The wake of events is one for each alarm, so that only their bytes count.
+    const { maxBytes = Number.POSITIVE_INFINITY } = (await admission?.storeLimits('known')) ?? {};
+    const fresh = await recordAlarmEvents(service, alarm.owner, alarm.id, [event], { maxBytes });
     if (fresh === undefined) throw noSuchHook();
     return sendOk(c, { recorded: fresh, known: 1 - fresh });
   }
@@ -73,7 +77,13 @@ export function hookRoutes(app: HttpApp, service: ChronosService, { log, onUnpro
     if (Number(given) === 0) return record(c);
     if (given === 'start' || given === 'log') return sendOk(c, { recorded: 0, known: 0 });
     const now = clock.now();
-    const after = await store.update(alarm.owner, alarm.id, (before) => triggerAlarm(before, now, calendars).state);
+    const bounds = await admission?.storeLimits('known');
+    const after = await store.update(
+      alarm.owner,
+      alarm.id,
+      (before) => triggerAlarm(before, now, calendars).state,
+      bounds,
+    );
     if (!after) throw noSuchHook();
     service.onDue(now);
     return sendOk(c, { recorded: 1, known: 0 });

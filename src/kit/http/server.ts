@@ -79,6 +79,7 @@ export type ServerOptions = {
   guard?: ((c: HttpContext) => void | Promise<void>) | undefined;
   /**
    * Whether a target takes requests of any program that has its address: with any content type, and from any origin.
+   * The address may be a secret, so that the log has only its first segment.
    */
   isOpen?: ((target: string) => boolean) | undefined;
   /** Answers requests that match no route or probe. `/` then belongs to it. */
@@ -204,10 +205,12 @@ function buildApp(options: ServerOptions, limits: HttpLimits, draining: AbortSig
   const checkOrigin = originCheck(options.allowedOrigins ?? []);
   const probes = new Set(['/healthz', '/readyz']);
   const { fallback } = options;
+  const isOpen = ({ env: { incoming } }: HttpContext) => options.isOpen?.(incoming.url ?? '') === true;
+  const shownPath = (c: HttpContext) => (isOpen(c) ? `${c.req.path.split('/', 2).join('/')}/…` : c.req.path);
 
   app.onError((thrown, c) => {
     const error = toReveilleError(thrown);
-    const where = { method: c.req.method, path: c.req.path, status: error.status };
+    const where = { method: c.req.method, path: shownPath(c), status: error.status };
     if (error.code === 'internal') options.log.error({ ...where, err: thrown }, 'request failed');
     else if (error.status >= 500) options.log.warn({ ...where, reason: error.message }, 'request not executed');
     else options.log.debug({ ...where, code: error.code, reason: error.message }, 'request refused');
@@ -227,20 +230,20 @@ function buildApp(options: ServerOptions, limits: HttpLimits, draining: AbortSig
     if (fallback?.owns(c.env.incoming.url ?? '')) return fallback.answer(c, c.get('body'));
     throw new ReveilleError(
       'not_found',
-      `${c.req.method} ${c.req.path.slice(0, 200)} is not a route of ${options.name}`,
+      `${c.req.method} ${shownPath(c).slice(0, 200)} is not a route of ${options.name}`,
     );
   });
   app.use(async (c, next) => {
     const { incoming } = c.env;
     const isOfFallback = fallback?.owns(incoming.url ?? '') === true;
-    const isOpen = isOfFallback || options.isOpen?.(incoming.url ?? '') === true;
+    const takesAny = isOfFallback || isOpen(c);
     checkHost(c.req.header('host'));
-    if (!isOpen) checkOrigin(c.req.header('origin'));
+    if (!takesAny) checkOrigin(c.req.header('origin'));
     if (draining.aborted && !probes.has(c.req.path)) {
       throw new ReveilleError('unavailable', `${options.name} is shutting down`, { retryAfterSeconds: 1 });
     }
     await options.guard?.(c);
-    if (!isOpen) checkContentType(incoming);
+    if (!takesAny) checkContentType(incoming);
     c.set('body', await readBounded(incoming, isOfFallback ? fallback!.bodyBytes : limits.bodyBytes));
     await next();
   });
