@@ -145,10 +145,8 @@ export const afterSchema = z.strictObject({
     .max(10 * 366 * 24 * 3600)
     .optional(),
 });
-export type After = z.output<typeof afterSchema>;
 
 const filterSchema = z.strictObject({ pointer: pointerSchema, equals: scalarSchema.optional() });
-export type Filter = z.output<typeof filterSchema>;
 
 /** How the sender of a webhook is verified: Standard Webhooks, GitHub's signature, or a secret in the path. */
 export const HOOK_SCHEMES = ['standard', 'github', 'path'] as const;
