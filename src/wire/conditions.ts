@@ -1,6 +1,6 @@
 /**
  * What an alarm may wait for besides time: a check before its wake, events, the turn of another alarm, the absence of an
- * event; and the command that may take the place of its turn (docs/guides/conditions.md).
+ * event. Also the command that may take the place of its turn (docs/guides/conditions.md).
  */
 import { z } from 'zod';
 import { durationSchema } from './iso-duration.ts';

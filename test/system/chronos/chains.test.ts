@@ -301,7 +301,7 @@ test('two edits at once cannot close a circle', async (t) => {
   }
 });
 
-test('at most a hundred alarms wait for one; ended ones make room', async (t) => {
+test('at most a hundred alarms wait for one; ended ones do not count', async (t) => {
   const { ada } = await chainBench(t);
   const first = await ada.set();
   const followers = [];
