@@ -72,7 +72,7 @@ const httpCheckSchema = z
         z
           .string()
           .max(4096)
-          .regex(/^[^\r\n\0]*$/),
+          .regex(/^[\t\x20-\x7e\xa0-\xff]*$/, 'must be text that a header can have'),
       )
       .optional(),
     /** It says yes when the answer has this status. By default, any from 200 to 299. */

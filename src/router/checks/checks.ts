@@ -117,7 +117,7 @@ export class Checks {
       if (http) this.#options.web.refuse(http.url);
       if (path) await this.#seePath(machine, path.path, undefined);
       if (!command) return;
-      if (!by_person) this.#requirePermission(machine);
+      if (!by_person) this.#requirePermission(machine, command);
       const find = () => findProgram(this.#options, machine, command, this.#closing.signal);
       await this.#enter(this.#commands, find);
     } catch (thrown) {
@@ -139,8 +139,14 @@ export class Checks {
     await this.#options.web.close();
   }
 
-  /** @throws NotAllowed unless the agent may set commands as checks */
-  #requirePermission({ spec, userId }: Machine): void {
+  /** @throws NotAllowed unless the agent may set this command as a check */
+  #requirePermission({ spec, userId }: Machine, { env = [] }: NonNullable<Check['command']>): void {
+    // They may be credentials that the model itself does not see.
+    if (env.length > 0)
+      throw new NotAllowed(
+        `the agent of ${userId} may not name variables in env; let the person set the check, or omit env`,
+        { isPermission: true },
+      );
     if ('checks' in spec && spec.checks === 'commands') return;
     throw new NotAllowed(
       `the agent of ${userId} may not set a command as a check; let the person set it, or register the machine with --agent-checks commands`,
@@ -156,7 +162,7 @@ export class Checks {
   ): Promise<Finding> {
     const signal = this.#closing.signal;
     if (command) {
-      if (by_person !== true) this.#requirePermission(machine);
+      if (by_person !== true) this.#requirePermission(machine, command);
       return this.#enter(this.#commands, () => lookByCommand(this.#options, machine, command, wake, signal));
     }
     if (path) return this.#enter(this.#reads, () => this.#seePath(machine, path.path, value));

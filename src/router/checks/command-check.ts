@@ -66,7 +66,7 @@ function environmentOf(
 ): Record<string, string> {
   const own: Readonly<Record<string, string>> = ('env' in machine.spec && machine.spec.env) || {};
   const named = names.map((name) => {
-    const value = isWithheld(name) ? undefined : own[name];
+    const value = isWithheld(name) || !Object.hasOwn(own, name) ? undefined : own[name];
     if (value === undefined) throw new NotAllowed(`the machine has no variable ${name}, which the check names in env`);
     try {
       return [name, resolvedVariable(name, value, environment)] as const;

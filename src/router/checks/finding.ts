@@ -1,5 +1,6 @@
 /** What a look at a check's address, path or command has found. */
 import { createHash } from 'node:crypto';
+import { printable } from '../../kit/text/hidden-characters.ts';
 import { OUTPUT_MAX_BYTES, VALUE_MAX_BYTES } from '../../wire/conditions.ts';
 import { utf8Bytes } from '../../wire/text.ts';
 
@@ -50,12 +51,12 @@ export function comparedWith(last: string | undefined, value: string, what: stri
   return { yes, value, reason: `${what} ${yes ? 'has changed' : 'has not changed'} since the last wake` };
 }
 
-/** Text from outside for the agent: bounded, and without control characters except line breaks and tabs. */
+/**
+ * Text from outside for the agent: bounded, without control characters except line breaks and tabs, and with every
+ * other hidden character written by its code point, so that it says nothing that a person does not see.
+ */
 export function outputOf(text: string, mostBytes = OUTPUT_MAX_BYTES): string | undefined {
-  const clean = text
-    .toWellFormed()
-    .replaceAll(/[^\P{Cc}\n\t]/gu, ' ')
-    .trimEnd();
+  const clean = printable(text.toWellFormed().replaceAll(/[^\P{Cc}\n\t]/gu, ' ')).trimEnd();
   if (clean === '') return undefined;
   if (utf8Bytes(clean) <= mostBytes) return clean;
   return `${Buffer.from(clean)

@@ -1,6 +1,6 @@
 /** A check of a file or folder on the machine: whether it has changed. Nothing outside what the agent may read is seen. */
-import { constants } from 'node:fs';
-import { type FileHandle, open, readdir, realpath, stat } from 'node:fs/promises';
+import { constants, existsSync } from 'node:fs';
+import { type FileHandle, lstat, open, readdir, readlink, realpath, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { comparedWith, digestOf, type Finding, NotAllowed, outputOf, Undecided } from './finding.ts';
 
@@ -36,17 +36,34 @@ export async function lookAtPath(
   const file = await open(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(unreadable);
   try {
     const found = await file.stat();
-    // The path may have been replaced by a link since it was resolved.
-    const again = await realOf(real);
-    const now = again === real ? await stat(real).catch(unreadable) : undefined;
-    if (now?.ino !== found.ino || now.dev !== found.dev) throw new Undecided('the path was replaced while it was read');
-    if (found.isDirectory()) return await lookAtFolder(real, last);
+    const opened = await placeOf(file, real);
+    if (opened === undefined || !isReadable(opened.path))
+      throw new Undecided('the path was replaced while it was read');
+    if (found.isDirectory()) return await lookAtFolder(opened.handle, last);
     if (!found.isFile()) throw new Undecided('the path is neither a file nor a folder');
     const content = digestOf(await beginningOf(file));
     return comparedWith(last, digestOf(`file ${found.size} ${found.mtimeMs} ${content}`), 'the file');
   } finally {
     await file.close();
   }
+}
+
+/** Linux: what is opened stays reachable below this path, whatever happens to its name. */
+const DESCRIPTORS = '/proc/self/fd';
+const HAS_DESCRIPTORS = process.platform === 'linux' && existsSync(DESCRIPTORS);
+
+/**
+ * Where an opened file is, and a path to it. Its own path may lead elsewhere meanwhile. `undefined`: it is not there.
+ * On other systems a program of the same user that exchanges a folder at the right moments is not noticed.
+ */
+async function placeOf(file: FileHandle, real: string): Promise<{ path: string; handle: string } | undefined> {
+  if (HAS_DESCRIPTORS) {
+    const handle = `${DESCRIPTORS}/${file.fd}`;
+    return { path: await readlink(handle).catch(unreadable), handle };
+  }
+  const found = await file.stat();
+  const now = (await realOf(real)) === real ? await stat(real).catch(unreadable) : undefined;
+  return now?.ino === found.ino && now.dev === found.dev ? { path: real, handle: real } : undefined;
 }
 
 async function realOf(path: string): Promise<string | undefined> {
@@ -77,15 +94,14 @@ async function beginningOf(file: FileHandle): Promise<Uint8Array> {
 
 /** Names, sizes and times of the entries; not what is in them. */
 async function lookAtFolder(folder: string, last: string | undefined): Promise<Finding> {
-  const entries = await readdir(folder, { withFileTypes: true }).catch(unreadable);
-  const names = entries.map(({ name }) => name).sort();
+  const names = (await readdir(folder).catch(unreadable)).sort();
   if (names.length > ENTRIES_MAX) throw new Undecided(`the folder has more than ${ENTRIES_MAX} entries`);
-  const links = new Set(entries.flatMap((entry) => (entry.isSymbolicLink() ? [entry.name] : [])));
   const lines: string[] = [];
   for (const name of names) {
     // What a link leads to may be outside.
-    const found = links.has(name) ? undefined : await stat(join(folder, name)).catch(() => undefined);
-    lines.push(`${JSON.stringify(name)} ${found === undefined ? '' : `${found.size} ${found.mtimeMs}`}`);
+    const found = await lstat(join(folder, name)).catch(() => undefined);
+    const about = found === undefined || found.isSymbolicLink() ? '' : `${found.size} ${found.mtimeMs}`;
+    lines.push(`${JSON.stringify(name)} ${about}`);
   }
   const output = outputOf(names.map((name) => JSON.stringify(name)).join('\n'), SHOWN_BYTES);
   const compared = comparedWith(last, digestOf(`folder\n${lines.join('\n')}`), 'the folder');

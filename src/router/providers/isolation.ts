@@ -99,8 +99,13 @@ export class Isolation {
         `REVEILLE_SEPARATION is required where the router runs, and the machine was registered with --no-sandbox`,
       );
     }
-    // A wrapper would turn a missing program into an exit code.
-    if (!isProgram(command[0] ?? '', env.PATH, cwd)) return { ...plain, isWrapped: false };
+    // A wrapper would turn a missing program into an exit code. It is not started without one: a program of the machine
+    // could appear there in this moment.
+    if (!isProgram(command[0] ?? '', env.PATH, cwd))
+      throw new ReveilleError(
+        'unavailable',
+        `the command ${JSON.stringify(command[0])} could not be started: there is no such program on its PATH`,
+      );
     try {
       const wrapped = await sandboxer.wrap({
         ...plain,

@@ -203,7 +203,7 @@ test('a command sees no variable, no network and no file that it was not given',
   const bench = await checksBench(t);
   const run = async (text: string, more: object = {}) => {
     const check = { command: { argv: ['sh', '-c', `${text}; echo end`], ...more } };
-    return (await wakes(bench, check, /exit code 0/)).output!;
+    return (await wakes(bench, check, /exit code 0/, { by_person: true })).output!;
   };
   const variables = (await run('env')).split('\n').map((line) => line.split('=')[0]!);
   const usual = ['PATH', 'HOME', 'LANG', 'TMPDIR', 'PWD', 'REVEILLE_ALARM_ID', 'REVEILLE_DUE_AT', 'REVEILLE_ROOM'];
@@ -213,8 +213,10 @@ test('a command sees no variable, no network and no file that it was not given',
   );
   assert.doesNotMatch(await run('cat /proc/*/environ 2>/dev/null | tr "\\0" "\\n"'), new RegExp(SECRET));
   assert.match(await run('echo "$MODEL_KEY"', { env: ['MODEL_KEY'] }), new RegExp(SECRET));
-  await wakes(bench, { command: { argv: ['true'], env: ['NOT_THERE'] } }, /no variable NOT_THERE/);
-  await wakes(bench, { command: { argv: ['true'], env: ['NEO_DAEMON_TOKEN'] } }, /no variable NEO_DAEMON_TOKEN/);
+  await wakes(bench, { command: { argv: ['true'], env: ['NOT_THERE'] } }, /no variable NOT_THERE/, { by_person: true });
+  await wakes(bench, { command: { argv: ['true'], env: ['NEO_DAEMON_TOKEN'] } }, /no variable NEO_DAEMON_TOKEN/, {
+    by_person: true,
+  });
 
   const { port } = new URL(bench.closed.url);
   const dial = `node -e "require('net').connect(${port}, '127.0.0.1').on('connect', () => { console.log('reached'); process.exit() }).on('error', (e) => console.log(e.code))" || (exec 3<>/dev/tcp/127.0.0.1/${port}) 2>&1`;

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -169,4 +170,73 @@ test('a command that the agent set runs only where its machine allows that', asy
   });
   allowed.script('echo ran');
   assert.equal((await ended(allowed, { ...allowed.wakeWith(['x']), run: byAgent })).reply, 'ran');
+});
+
+test('attacks by a command: files, processes, sockets and words of others', async (t) => {
+  const bench = hostIn(t);
+  const { home } = bench;
+  writeFileSync(join(home, 'outside'), SECRET);
+  writeFileSync(join(home, 'router', 'key'), SECRET);
+  const rows: [what: string, argv: string[]][] = [
+    ['a file beside its folder', ['cat', '../outside']],
+    ['a file that a word names', ['cat', join(home, 'outside')]],
+    ['a hidden file that a word names', ['cat', join(home, 'router', 'key')]],
+    [
+      'a hidden file in an option',
+      ['sh', '-c', 'cat "$(echo "$0" | cut -d= -f2)"', `--file=${join(home, 'router', 'key')}`],
+    ],
+    ['environments', ['sh', '-c', 'cat /proc/*/environ | tr "\\0" "\\n"; env']],
+    ['the root of another process', ['sh', '-c', `cat /proc/*/root${home}/outside`]],
+    ['a program with another name', ['-rf']],
+    ['an option before it', ['--', 'cat', join(home, 'outside')]],
+    ['a placeholder', ['sh', '-c', 'echo "$0" "$1"', '<session>', '<args>']],
+    [
+      'a write beside its folder',
+      ['sh', '-c', 'echo x > ../escaped; echo x > /etc/escaped; cp /bin/true /usr/bin/escaped'],
+    ],
+    [
+      'a process that stays',
+      ['sh', '-c', '(setsid sleep 4712 >/dev/null 2>&1 &) ; (nohup sleep 4712 >/dev/null 2>&1 &)'],
+    ],
+  ];
+  for (const [what, argv] of rows) {
+    const wake = bench.wakeWith(argv);
+    await bench.host.wake(bench.machine, wake, new AbortController().signal);
+    const turn = await eventually(`${what} has ended`, () => {
+      bench.clock.advance(30_000);
+      const turn = bench.host.store.ofFire('alice', wake.fire_id);
+      return turn?.finishedAt === undefined ? undefined : turn;
+    });
+    assert.doesNotMatch(`${turn.reply} ${turn.error}`, new RegExp(SECRET), what);
+  }
+  for (const path of [join(home, 'escaped'), '/etc/escaped', '/usr/bin/escaped']) assert.equal(existsSync(path), false);
+  await eventually('no process is left', () => {
+    const all = execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' });
+    return !all.includes('sleep 4712');
+  });
+  t.diagnostic(`${rows.length} attacks`);
+});
+
+test('a program that appears while it is started never runs outside the sandbox', async (t) => {
+  const bench = hostIn(t);
+  const { home, folder } = bench;
+  bench.script(`echo ran > ${home}/escaped`);
+  // A program of the agent that makes the command's program appear and disappear.
+  const blink = `const { renameSync } = require('node:fs'); for (;;) { try { renameSync('job.sh', 'blink.sh'); renameSync('blink.sh', 'job.sh'); } catch {} }`;
+  const blinking = spawn(process.execPath, ['-e', blink], { cwd: folder, stdio: 'ignore' });
+  atEnd(t, () => void blinking.kill('SIGKILL'));
+  const isolation = new Isolation({
+    machines: () => [],
+    sandboxer: new Sandbox('auto', { hidden: [], grantable: [], kept: [], home }, '/usr/bin:/bin'),
+  });
+  let wrapped = 0;
+  for (let n = 0; n < 300; n++) {
+    const program = { userId: 'alice', command: [join(folder, 'blink.sh')], cwd: folder, env: { PATH: '/bin' } };
+    const isolated = await isolation.isolate({ ...program, sandbox: undefined }).catch(() => undefined);
+    if (isolated === undefined) continue;
+    assert.equal(isolated.isWrapped, true, 'only its wrapper is started');
+    wrapped++;
+  }
+  assert.equal(existsSync(join(home, 'escaped')), false);
+  t.diagnostic(`300 attempts, of which ${wrapped} found the program`);
 });
