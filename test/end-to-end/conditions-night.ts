@@ -20,7 +20,7 @@ import { homeAt, loadOrMakeLabel, loadOrMakeSecrets, readRun } from '../../src/c
 import { personProof } from '../../src/kit/identity/person-rights.ts';
 import { fileIdentity } from '../../src/kit/identity/rotation.ts';
 import { type EndpointRequest, modelEndpoint, refusing, saying } from '../../src/kit/model/testing/model-endpoint.ts';
-import type { AlarmView, FireView } from '../../src/wire/alarm.ts';
+import type { AlarmCreated, AlarmView, FireView } from '../../src/wire/alarm.ts';
 import { openEnvelope } from '../../src/wire/envelope.ts';
 import { ReveilleError } from '../../src/wire/errors.ts';
 import { type Outcome, reveille } from '../support/command-line.ts';
@@ -136,7 +136,7 @@ export function openNight(at: NightHome, env: Readonly<Record<string, string>>) 
   const ids = new Map<Label, string>();
   const night = {
     ...{ ...at, label, secrets, client, attempt, cli, ids, place },
-    async set(name: Label, fields: Partial<AlarmCreateBody>, isPerson = false): Promise<AlarmView> {
+    async set(name: Label, fields: Partial<AlarmCreateBody>, isPerson = false): Promise<AlarmCreated> {
       const body = { kind: 'once', label: name, wake_message: messageOf(name), idempotency_key: name, ...fields };
       const made = await patiently(() => client(isPerson).createAlarm(body as AlarmCreateBody));
       ids.set(name, made.id);
@@ -218,20 +218,53 @@ export function openNight(at: NightHome, env: Readonly<Record<string, string>>) 
 }
 export type Night = ReturnType<typeof openNight>;
 
+type Fields = Partial<AlarmCreateBody>;
 export const FIELDS = {
-  inbox: (url: string) => ({
+  inbox: (url: string): Fields => ({
     ...{ kind: 'rrule', rrule: 'RRULE:FREQ=SECONDLY;INTERVAL=1', max_fires: 1 },
     check: { http: { url, pointer: '/unread', equals: 1 } },
   }),
   deploys: {
     kind: 'event',
     event: { source: 'webhook', verify: 'github', secret: HOOK_SECRET, quiet_for: 'PT5S', repeat: 'always' },
-  },
-  backup: { delay_seconds: 1, run: { argv: ['/bin/sh', '-c', FAILING] } },
-} as const;
+  } as Fields,
+  backup: { delay_seconds: 1, run: { argv: ['/bin/sh', '-c', FAILING] } } as Fields,
+};
+
+/** A channel that keeps each notification in a file of its own. */
+export const addChannel = ({ cli, told }: Night) =>
+  cli('notify', 'add', 'command', '--about', 'all', '--', '/bin/sh', '-c', 'cat > "$(mktemp "$0/XXXXXXXX")"', told);
+
+/** Sets three alarms that follow one another; the first one fires in a second. */
+export async function setChain({ set, patch, ids }: Night): Promise<void> {
+  await set('fetch', { delay_seconds: 3600 });
+  await set('sum', { kind: 'event', after: { alarm: ids.get('fetch')! } });
+  await set('report', { kind: 'event', after: { alarm: ids.get('sum')! } });
+  await patch('fetch', { delay_seconds: 1 });
+}
+
+/** Sets an alarm whose turn does not end, and one that expects its end. */
+export async function setAbsence({ set, ids }: Night, model: Model): Promise<void> {
+  model.hold('nightly', 'watch');
+  await set('nightly', { delay_seconds: 1 });
+  const expect = { every: 'PT12S', grace: 'PT1S' };
+  await set('watch', { kind: 'event', after: { alarm: ids.get('nightly')! }, expect });
+}
+
+/** The absence was told: the next one would be tomorrow. */
+export const calmDown = ({ patch }: Night) => patch('watch', { expect: { every: 'P1D' } });
+
+/** All webhooks again, as their sender does when it has lost the answers. */
+export async function assertRedeliveries({ post }: Night, address: string): Promise<void> {
+  for (const [n, body] of BODIES.entries())
+    assert.deepEqual(await post(address, body, `again-${n}`), { recorded: 0, known: 1 });
+}
+
+/** How the command ended, as far as it can be known. */
+export type CommandEnd = 'failed' | 'unknown';
 
 /** What the surfaces must tell of each alarm: the kinds of entries of the log, and titles of notifications. */
-const TOLD: Readonly<Record<Label, { log: string[]; titles: string[] }>> = {
+const toldOf = (command: CommandEnd): Readonly<Record<Label, { log: string[]; titles: string[] }>> => ({
   inbox: { log: ['rang', 'reply'], titles: ['Rang', 'Done'] },
   deploys: { log: ['rang', 'reply'], titles: ['Rang', 'Done'] },
   fetch: { log: ['rang', 'reply'], titles: ['Rang', 'Done'] },
@@ -239,11 +272,18 @@ const TOLD: Readonly<Record<Label, { log: string[]; titles: string[] }>> = {
   report: { log: ['rang', 'reply'], titles: ['Rang', 'Done'] },
   nightly: { log: ['rang', 'turn_failed'], titles: ['Rang', 'Turn failed'] },
   watch: { log: ['rang', 'reply'], titles: ['Expected', 'Done'] },
-  backup: { log: ['rang', 'turn_failed'], titles: ['Rang', 'Turn failed'] },
+  backup: {
+    log: ['rang', `turn_${command}`],
+    titles: ['Rang', command === 'failed' ? 'Turn failed' : 'Outcome unknown'],
+  },
+});
+const COMMAND_ERRORS = {
+  failed: /exit code 3.*the disk is full/s,
+  unknown: /while no router was running, and its output does not show the outcome: the disk is full/,
 };
 const FAILED: ReadonlySet<Label> = new Set(['nightly', 'backup']);
 /** The words of the log for its kinds. */
-const WORDS: Readonly<Record<string, string>> = { rang: 'fired', turn_failed: 'failed' };
+const WORDS: Readonly<Record<string, string>> = { rang: 'fired', turn_failed: 'failed', turn_unknown: 'unknown' };
 
 const countsOf = (all: readonly string[]): Record<string, number> => {
   const counts: Record<string, number> = {};
@@ -264,7 +304,7 @@ function firesOf(attempts: readonly FireView[]): FireView[] {
 }
 
 /** Every turn ran once, and its ledger says how it ended. @returns the fires of each alarm */
-export async function assertLedger(night: Night): Promise<Record<Label, FireView[]>> {
+export async function assertLedger(night: Night, command: CommandEnd = 'failed'): Promise<Record<Label, FireView[]>> {
   const ledger = {} as Record<Label, FireView[]>;
   for (const name of LABELS) {
     const fires = firesOf(await night.fires(name));
@@ -272,7 +312,8 @@ export async function assertLedger(night: Night): Promise<Record<Label, FireView
     const woken = fires.filter(({ outcome }) => outcome === 'delivered');
     assert.equal(woken.length, 1, `${name} woke once: ${JSON.stringify(fires)}`);
     const { turn, reached } = woken[0]!;
-    assert.deepEqual([reached, turn?.ok], ['turn_finished', !FAILED.has(name)], name);
+    const ok = name === 'backup' && command === 'unknown' ? undefined : !FAILED.has(name);
+    assert.deepEqual([reached, turn?.ok], ['turn_finished', ok], name);
     if (!FAILED.has(name)) assert.equal(turn!.reply, replyOf(name));
     const skipped = fires.filter((fire) => fire !== woken[0]);
     for (const { outcome, error } of skipped) {
@@ -282,7 +323,7 @@ export async function assertLedger(night: Night): Promise<Record<Label, FireView
     if (name !== 'inbox') assert.deepEqual(skipped, []);
   }
   assert.match(ledger.nightly[0]!.turn!.error!, new RegExp(REASON));
-  assert.match(ledger.backup[0]!.turn!.error!, /exit code 3.*the disk is full/s);
+  assert.match(ledger.backup[0]!.turn!.error!, COMMAND_ERRORS[command]);
   assert.equal(night.runs(), 'run\n', 'the command has run once');
   return ledger;
 }
@@ -315,10 +356,15 @@ export async function assertTurns(night: Night, ledger: Record<Label, FireView[]
 }
 
 /** The log has what happened, once each: as JSON, and as text. */
-export async function assertLog(night: Night, ledger: Record<Label, FireView[]>): Promise<void> {
+export async function assertLog(
+  night: Night,
+  ledger: Record<Label, FireView[]>,
+  command: CommandEnd = 'failed',
+): Promise<void> {
+  const told = toldOf(command);
   const skips = ledger.inbox.length - 1;
   const wanted = countsOf([
-    ...LABELS.flatMap((name) => TOLD[name].log.map((kind) => `${kind} ${name}`)),
+    ...LABELS.flatMap((name) => told[name].log.map((kind) => `${kind} ${name}`)),
     ...Array.from({ length: skips }, () => 'skipped inbox'),
   ]);
   const lines = (await night.cli('log', '--json')).trim().split('\n');
@@ -343,8 +389,8 @@ export async function assertLog(night: Night, ledger: Record<Label, FireView[]>)
 }
 
 /** Each notification was sent once, and nothing else was. */
-export async function assertNotifications(night: Night): Promise<void> {
-  const wanted = LABELS.flatMap((name) => TOLD[name].titles.map((title) => `${title}: ${name}`)).sort();
+export async function assertNotifications(night: Night, command: CommandEnd = 'failed'): Promise<void> {
+  const wanted = LABELS.flatMap((name) => toldOf(command)[name].titles.map((title) => `${title}: ${name}`)).sort();
   const told = () =>
     night
       .notifications()
@@ -358,7 +404,7 @@ export async function assertNotifications(night: Night): Promise<void> {
   });
   assert.deepEqual(told(), wanted);
   const of = (title: string) => night.notifications().find((one) => one.title === title)!;
-  assert.match(of('Turn failed: backup').text, /exit code 3.*the disk is full/s);
+  assert.match(of(`${command === 'failed' ? 'Turn failed' : 'Outcome unknown'}: backup`).text, COMMAND_ERRORS[command]);
   assert.match(of('Turn failed: nightly').text, new RegExp(REASON));
   assert.match(of('Expected: watch').text, /without a finished turn of alarm/);
 }
