@@ -311,6 +311,9 @@ export const ALARM_FIELDS = {
     in: 'options',
     absent: null,
     tool: 'Runs before each wake; no wake if it says no: {"http": {"url": "https://…", "etag": "changed"}}, {"path": {"path": "inbox/"}} or {"command": {"argv": ["./new-mail.sh"]}} (exit 0 wakes, 1 skips).',
+    flag: { name: 'check' },
+    row: ['checks', '{}'],
+    fact: ['Checks', '{}'],
   },
   /** For `event`: what wakes the agent. */
   event: {
@@ -319,6 +322,9 @@ export const ALARM_FIELDS = {
     absent: null,
     edit: 'set',
     tool: 'Wakes when something happens: {"source": "webhook", "verify": "github"}, {"source": "file", "path": "inbox/"}, {"source": "mcp", "server": "…", "name": "…"}; with filter {"pointer", "equals"}, quiet_for "PT30S", deadline "P1D", repeat "always".',
+    flag: { name: 'on' },
+    row: ['waits for', '{}'],
+    fact: ['Waits for', '{}'],
   },
   /** For `event`: the turn of another alarm. */
   after: {
@@ -327,6 +333,9 @@ export const ALARM_FIELDS = {
     absent: null,
     edit: 'set',
     tool: 'Wakes after the turn of another alarm: {"alarm": "<id>", "on": "finished"}; or failed, missed, any.',
+    flag: { name: 'after' },
+    row: ['after', '{}'],
+    fact: ['After', '{}'],
   },
   /** For `event`: the alarm fires when nothing came. */
   expect: {
@@ -335,6 +344,9 @@ export const ALARM_FIELDS = {
     absent: null,
     edit: 'set',
     tool: 'Wakes when something did not happen in time: {"every": "P1D", "grace": "PT1H"}; with after: the turn of that alarm; alone: a call of the heartbeat address in the answer.',
+    flag: { name: 'expect-every' },
+    row: ['expects', '{}'],
+    fact: ['Expects', '{}'],
   },
   /** Takes the place of the turn. */
   run: {
@@ -342,6 +354,9 @@ export const ALARM_FIELDS = {
     in: 'options',
     absent: null,
     tool: 'Runs a command instead of a turn, without a model: {"argv": ["./backup.sh"]}. Its output is the result.',
+    flag: { name: 'run' },
+    row: ['runs', '{}'],
+    fact: ['Runs', '{}'],
   },
   check_state: { type: 'object', in: 'options', by: 'chronosd', absent: null, view: 'never' },
   event_state: { type: 'object', in: 'options', by: 'chronosd', absent: null, view: 'never' },
