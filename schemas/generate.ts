@@ -131,6 +131,7 @@ const errorSchema: Json = {
 
 const SECURITY: Record<Credential, Json[]> = {
   none: [],
+  hook: [{}, { webhookId: [], webhookTimestamp: [], webhookSignature: [] }],
   transport: [{ bearer: [] }],
   principal: [{ bearer: [], principal: [] }],
   admin: [{ adminBearer: [] }],

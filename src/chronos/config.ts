@@ -65,6 +65,8 @@ export const chronosSettingsSchema = z.object({
   CHRONOS_ENROLLMENT: z.enum(ENROLLMENT_MODES, { error: `must be one of ${ENROLLMENT_MODES.join(', ')}` }).optional(),
   /** The address to which wakes are posted. */
   CHRONOS_ROUTER_WAKE_URL: urlSetting.default('http://127.0.0.1:8088/internal/wake'),
+  /** Where webhooks reach the router's public listener from outside; the addresses of alarms begin with it. */
+  CHRONOS_PUBLIC_URL: urlSetting.optional(),
   /** The bearer of wakes; the router's `ROUTER_WAKE_TOKEN`. */
   CHRONOS_WAKE_TOKEN: secretSetting.optional(),
   /** Lets scrapers on other machines read /metrics. */
@@ -94,6 +96,10 @@ export const chronosSettingsSchema = z.object({
   CHRONOS_TRIGGERS_PER_MINUTE: wholeNumber(0, 100_000_000).default(300),
   /** The same of all owners. */
   CHRONOS_TRIGGERS_PER_MINUTE_IN_ALL: wholeNumber(0, 100_000_000).default(12_000),
+  /** Events from outside for one owner's alarms, in this process. */
+  CHRONOS_EVENTS_PER_MINUTE: wholeNumber(0, 100_000_000).default(15_000),
+  /** The same of all owners. */
+  CHRONOS_EVENTS_PER_MINUTE_IN_ALL: wholeNumber(0, 100_000_000).default(60_000),
   /** Open streams of events of one owner, in this process. */
   CHRONOS_EVENT_STREAMS_PER_OWNER: wholeNumber(0, 100_000_000).default(32),
   /** The same of all owners. Each stream keeps a connection. */

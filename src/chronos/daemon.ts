@@ -70,6 +70,7 @@ function admissionSettings(config: ChronosConfig): AdmissionSettings {
     },
     creates: { perMinute: config.CHRONOS_CREATES_PER_MINUTE, inAll: config.CHRONOS_CREATES_PER_MINUTE_IN_ALL },
     triggers: { perMinute: config.CHRONOS_TRIGGERS_PER_MINUTE, inAll: config.CHRONOS_TRIGGERS_PER_MINUTE_IN_ALL },
+    events: { perMinute: config.CHRONOS_EVENTS_PER_MINUTE, inAll: config.CHRONOS_EVENTS_PER_MINUTE_IN_ALL },
     pins: { perHour: bounded(config.CHRONOS_NEW_OWNERS_PER_HOUR), keysInAll: bounded(config.CHRONOS_MAX_OWNERS) },
     stored: {
       maxActive: config.CHRONOS_MAX_ACTIVE_ALARMS,
@@ -194,6 +195,7 @@ export async function startChronos({
       }),
       events,
       metrics: { page: () => metrics.page(), scrapeToken: config.CHRONOS_METRICS_TOKEN },
+      onUnproved: () => metrics.unproved(),
       service: config.CHRONOS_API
         ? {
             store,
@@ -204,6 +206,7 @@ export async function startChronos({
               maxActiveAlarms: config.CHRONOS_MAX_ACTIVE_ALARMS,
             },
             ...(hours && { hours }),
+            publicUrl: config.CHRONOS_PUBLIC_URL,
             admission,
             onRefused: (bound) => metrics.refused(bound),
             auth: {

@@ -25,6 +25,8 @@ export type ChronosMetrics = {
   deferred(): void;
   /** Counts one request that a limit refused. */
   refused(bound: Bound): void;
+  /** Counts one webhook without a valid proof of its sender. */
+  unproved(): void;
   /** The same store, with timed claims and counted failures. */
   watch(store: AlarmStore): AlarmStore;
   /** The page of a scrape, and its content type. */
@@ -191,6 +193,11 @@ export function createMetrics({
     labelNames: ['bound'],
     registers,
   });
+  const unproved = new Counter({
+    name: 'chronos_unproved_webhooks_total',
+    help: 'Webhooks answered 401: no valid signature of their alarm, or an old one',
+    registers,
+  });
   const stored = [
     ['chronos_owners', 'Owners that have, or had, alarms', 'owners'],
     ['chronos_stored_alarms', 'Alarms of all owners, finished ones included', 'alarms'],
@@ -227,6 +234,7 @@ export function createMetrics({
     },
     deferred: () => held.inc(),
     refused: (bound) => refusals.inc({ bound }),
+    unproved: () => unproved.inc(),
     watch(watched) {
       const measured: Partial<AlarmStore> = {
         create: (entry, limits) => counted('create', watched.create(entry, limits)),
@@ -250,6 +258,9 @@ export function createMetrics({
           if (finished?.outcome && recorded?.fresh.has('turn_finished')) turns.inc({ outcome: finished.outcome });
           return recorded;
         },
+        recordEvents: (arrival) => counted('record_events', watched.recordEvents(arrival)),
+        eventsOf: (owner, alarmId, range) => counted('events_of', watched.eventsOf(owner, alarmId, range)),
+        dropEvents: (owner, alarmId, upTo) => counted('drop_events', watched.dropEvents(owner, alarmId, upTo)),
       };
       return new Proxy(watched, {
         get: (store, operation: keyof AlarmStore) => measured[operation] ?? store[operation],

@@ -197,6 +197,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
       rows: new ConsoleRows({ registry, clock, log }),
       machineOf: (userId) => ownMachine({ registry, fleet, agents, budgets, log }, userId),
       states,
+      hooks: { chronosUrl: chronosUrlOf(options) ?? (() => undefined), transport: userRequests, clock },
       ...{ registry, fleet, dispatcher: userRequests, clock, log, timeoutMs: config.wakeTimeoutMs },
     });
     // Only a router that got its ports touches the machines of an earlier one. No request is read before this turn of

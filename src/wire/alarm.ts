@@ -15,6 +15,7 @@ import {
   PAYLOAD_MAX_BYTES,
 } from './alarm-fields.ts';
 import { OBJECT_SCHEMAS, type ObjectField } from './conditions.ts';
+import { hookViewSchema } from './hook.ts';
 import { idSchema } from './identifier.ts';
 import { RawJson } from './json.ts';
 import { wholeNumber } from './settings.ts';
@@ -276,6 +277,8 @@ export const alarmViewSchema = z.object({
   ...viewed('set_by'),
   /** The next occurrence is deferred, by the router or by `overlap`: the reason, and when it is tried at the latest. */
   held_back: z.object({ reason: z.string(), until: instantText }).optional(),
+  /** Where its events, or its heartbeats, are sent. */
+  hook: hookViewSchema.optional(),
   /** Where a rule without DTSTART begins; only for `rrule`. */
   starts_at: instantText.optional(),
   /** The calendar of `holidays` is missing or cannot be read, so the series fires on its days too. */
@@ -372,9 +375,12 @@ export const alarmPreviewSchema = z.object({
 export type AlarmPreview = z.infer<typeof alarmPreviewSchema>;
 
 /** The answer to a create; `reading` is present when `when` was given. */
-export const alarmCreatedSchema = alarmViewSchema
-  .pick({ id: true, next_fire_at: true, status: true })
-  .extend({ deduped: z.boolean(), reading: whenReadingSchema.optional() });
+export const alarmCreatedSchema = alarmViewSchema.pick({ id: true, next_fire_at: true, status: true }).extend({
+  deduped: z.boolean(),
+  reading: whenReadingSchema.optional(),
+  /** The secret that senders sign with is shown once, here. */
+  hook: hookViewSchema.extend({ secret: z.string().optional() }).optional(),
+});
 export type AlarmCreated = z.infer<typeof alarmCreatedSchema>;
 
 /** The answer to an edit. */

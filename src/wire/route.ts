@@ -6,8 +6,20 @@ import { z } from 'zod';
 import { pathSegment } from './identifier.ts';
 import { daemonHealthSchema } from './wake.ts';
 
-/** The credential that a route requires; `metrics` applies only to callers on other computers. */
-export type Credential = 'none' | 'transport' | 'principal' | 'admin' | 'machine' | 'user' | 'person' | 'metrics';
+/**
+ * The credential that a route requires; `metrics` applies only to callers on other computers, and `hook` is the
+ * signature of a webhook, or the secret in its address.
+ */
+export type Credential =
+  | 'none'
+  | 'hook'
+  | 'transport'
+  | 'principal'
+  | 'admin'
+  | 'machine'
+  | 'user'
+  | 'person'
+  | 'metrics';
 
 export type Route = {
   readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete';

@@ -1,6 +1,7 @@
 /** Domain types. Instants are milliseconds since the epoch. This module does no I/O. */
 import type { AbsenceReason, FireOutcome } from '../../wire/alarm.ts';
 import type { ColumnField, MemberOf, StoredValue } from '../../wire/alarm-fields.ts';
+import { optionsOf } from './options.ts';
 
 /**
  * A stored alarm: its owner's definition and its progress. `wire/alarm-fields.ts` describes its members, which have the
@@ -84,10 +85,12 @@ export type Attempt = {
 /** Approximate bytes of an alarm's rows without its texts: columns, indexes, pending occurrences. */
 const ROW_BYTES = 1024;
 
-/** Approximate stored size of an alarm in bytes. The limits on stored bytes count it. */
-export function storedBytes({ wakeMessage, payload, label, options }: Alarm): number {
+/** Approximate stored size of an alarm and its waiting events, in bytes. The limits on stored bytes count it. */
+export function storedBytes(alarm: Alarm): number {
+  const { wakeMessage, payload, label, options } = alarm;
   const texts = [wakeMessage, payload ?? '', label, options ?? ''];
-  return texts.reduce((bytes, text) => bytes + Buffer.byteLength(text), ROW_BYTES);
+  const events = alarm.kind === 'event' ? (optionsOf(alarm).event_state?.bytes ?? 0) : 0;
+  return texts.reduce((bytes, text) => bytes + Buffer.byteLength(text), ROW_BYTES + events);
 }
 
 /** Whether a process has claimed the occurrence to deliver it. */
@@ -98,4 +101,15 @@ export function isClaimed(occurrence: Occurrence): boolean {
 /** The pending occurrence of the alarm's own schedule, if any. */
 export function scheduledOccurrence(state: AlarmState): Occurrence | undefined {
   return state.occurrences.find((occurrence) => occurrence.source === 'schedule');
+}
+
+/**
+ * Other pending occurrences than that of the schedule, which is replaced or ends. A running attempt becomes an
+ * occurrence of its own that is not retried.
+ */
+export function withoutSchedule(occurrences: readonly Occurrence[]): Occurrence[] {
+  return occurrences.flatMap((one): Occurrence[] => {
+    if (one.source !== 'schedule') return [one];
+    return isClaimed(one) ? [{ ...one, source: 'trigger', dueAt: null, ...NOT_DEFERRED }] : [];
+  });
 }

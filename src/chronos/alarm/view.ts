@@ -5,6 +5,7 @@ import { RawJson } from '../../wire/json.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { type AlarmState, type Attempt, isClaimed, type Occurrence, scheduledOccurrence } from './alarm.ts';
 import { isMissingCalendar } from './holidays.ts';
+import { hookViewOf } from './hook.ts';
 import { optionsOf } from './options.ts';
 
 /** Omits absent members, so that the JSON omits them too. */
@@ -51,6 +52,7 @@ const COMPUTED: Readonly<Record<string, Member['of']>> = {
   next_fire_at: (state) => instantOrNull(nextFireAt(state)),
   in_flight: ({ occurrences }) => occurrences.some(isClaimed),
   held_back: firstDeferral,
+  hook: ({ alarm }) => hookViewOf(alarm) ?? null,
   starts_at: ({ alarm }) => (alarm.kind === 'rrule' ? formatInstant(alarm.anchor) : null),
   holidays_missing: ({ alarm }) => {
     const { holidays } = optionsOf(alarm);

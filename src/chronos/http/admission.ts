@@ -111,6 +111,7 @@ export type AdmissionSettings = {
   challenges: Rate;
   creates: Rate;
   triggers: Rate;
+  events: Rate;
   pins: PinLimits;
   /** For each owner. */
   stored: Required<StoreLimits>;
@@ -130,6 +131,7 @@ const RATE_TEXTS = {
   challenges: { settings: 'CHRONOS_CHALLENGES_PER_MINUTE', what: 'proofs of identity' },
   creates: { settings: 'CHRONOS_CREATES_PER_MINUTE', what: 'new and changed alarms' },
   triggers: { settings: 'CHRONOS_TRIGGERS_PER_MINUTE', what: 'triggers' },
+  events: { settings: 'CHRONOS_EVENTS_PER_MINUTE', what: 'events' },
 } as const;
 
 /** The limits of one chronosd. */
@@ -149,6 +151,7 @@ export class Admission {
       challenges: new RateLimit(bounds.challenges, clock),
       creates: new RateLimit(bounds.creates, clock),
       triggers: new RateLimit(bounds.triggers, clock),
+      events: new RateLimit(bounds.events, clock),
     };
   }
 

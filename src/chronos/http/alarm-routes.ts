@@ -17,6 +17,7 @@ import { parseOrThrow } from '../../wire/validate.ts';
 import { type Alarm, type AlarmState, type Occurrence, storedBytes, type Transition } from '../alarm/alarm.ts';
 import { differingFields, draftAlarm, editAlarm, firstOccurrence } from '../alarm/definition.ts';
 import { lastTurnOf } from '../alarm/fire-history.ts';
+import { hookViewOf, madeSecretOf, newHookSecret, withHookSecret } from '../alarm/hook.ts';
 import { cancelAlarm, pauseAlarm, redriveAlarm, resumeAlarm, triggerAlarm } from '../alarm/lifecycle.ts';
 import { previewAlarm } from '../alarm/preview.ts';
 import { nextFireAt, viewAlarm } from '../alarm/view.ts';
@@ -44,21 +45,31 @@ export function alarmIdOf(c: HttpContext): string {
   return id.data;
 }
 
+type AnswerContext = WordContext & { publicUrl: string | undefined };
+
 /** @param words when the request's time in words is read */
-function created(state: AlarmState, deduped: boolean, { timezone }: AlarmCreate, words: WordContext): AlarmCreated {
+function created(
+  state: AlarmState,
+  deduped: boolean,
+  { timezone }: AlarmCreate,
+  { publicUrl, ...words }: AnswerContext,
+): AlarmCreated {
   const next = nextFireAt(state);
   const reading = readingOf(state.alarm, timezone, words);
+  const hook = hookViewOf(state.alarm, publicUrl);
+  const secret = deduped ? undefined : madeSecretOf(state.alarm);
   return {
     id: state.alarm.id,
     ...(next === undefined ? {} : { next_fire_at: formatInstant(next) }),
     status: state.alarm.status,
     deduped,
     ...(reading && { reading }),
+    ...(hook && { hook: { ...hook, ...(secret !== undefined && { secret }) } }),
   };
 }
 
 /** The answer to a request with the key of an existing alarm: that alarm, when the request defines the same. */
-function repeated(earlier: AlarmState, requested: Alarm, asked: AlarmCreate, words: WordContext): AlarmCreated {
+function repeated(earlier: AlarmState, requested: Alarm, asked: AlarmCreate, words: AnswerContext): AlarmCreated {
   const differing = differingFields(earlier.alarm, requested);
   if (differing.length === 0) return created(earlier, true, asked, words);
   throw new ReveilleError(
@@ -76,7 +87,7 @@ const ATTEMPTS_SEARCHED = 100;
 type Caller = { owner: string; publicKey: string; trust: Trust };
 
 async function createAlarm(
-  { store, clock, limits, admission, onDue, hours }: ChronosService,
+  { store, clock, limits, admission, onDue, hours, publicUrl }: ChronosService,
   {
     id,
     owner,
@@ -90,12 +101,13 @@ async function createAlarm(
 ): Promise<AlarmCreated> {
   const now = clock.now();
   const input = parseOrThrow(alarmCreateSchema, body);
-  const words: WordContext = { now, hours: input.when === undefined ? undefined : await hours?.() };
-  const context = { ...words, id: id(now), owner, limits, person };
+  const hoursOfUser = input.when === undefined ? undefined : await hours?.();
+  const words: AnswerContext = { now, hours: hoursOfUser, publicUrl };
+  const context = { now, hours: hoursOfUser, id: id(now), owner, limits, person };
   let alarm: Alarm;
   let occurrence: Occurrence;
   try {
-    alarm = draftAlarm(input, context);
+    alarm = withHookSecret(draftAlarm(input, context), newHookSecret());
     occurrence = firstOccurrence(alarm, now, limits);
   } catch (refusal) {
     // A request that is repeated after its instant has passed gets the original answer.
@@ -189,7 +201,11 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const now = clock.now();
     const person = personOfRequest(c, caller);
     const hours = patch.when === undefined ? undefined : await service.hours?.();
-    const state = await change(c, caller, (before) => editAlarm(before, patch, now, { ...limits, person, hours }));
+    const secret = newHookSecret();
+    const state = await change(c, caller, (before) => {
+      const edited = editAlarm(before, patch, now, { ...limits, person, hours });
+      return { ...edited, alarm: withHookSecret(edited.alarm, secret) };
+    });
     const reading = patch.when === undefined ? undefined : readingOf(state.alarm, patch.timezone, { now, hours });
     return sendOk(c, { ...viewAlarm(state), ...(reading && { reading }) });
   });

@@ -31,6 +31,7 @@ import {
   fireListSchema,
 } from '../../wire/alarm.ts';
 import { chronosEventQuerySchema, chronosEventSchema } from '../../wire/chronos-event.ts';
+import { HOOK_ROUTES } from '../../wire/hook.ts';
 import { PROBES, type Routes } from '../../wire/route.ts';
 import { turnReportPostSchema, turnReportsRecordedSchema } from '../../wire/turn-report.ts';
 
@@ -172,6 +173,7 @@ export const CHRONOS_ROUTES = {
     body: turnReportPostSchema,
     data: turnReportsRecordedSchema,
   },
+  ...HOOK_ROUTES,
   enrollAgent: {
     method: 'post',
     path: '/v1/admin/agents',

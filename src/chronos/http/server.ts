@@ -5,6 +5,7 @@ import type { ListenerSettings } from '../../kit/http/listener-settings.ts';
 import { type MetricsPage, metricsRoute } from '../../kit/http/metrics-route.ts';
 import { type ReadyReport, type RunningServer, startServer } from '../../kit/http/server.ts';
 import type { Logger } from '../../kit/log/log.ts';
+import { isHook } from '../../wire/hook.ts';
 import { VERSION } from '../../wire/version.ts';
 import { OverBound } from '../store/limits.ts';
 import type { KeyRing } from '../turn-reports/key-ring.ts';
@@ -14,6 +15,7 @@ import { alarmRoutes } from './alarm-routes.ts';
 import { backfillRoute } from './backfill-route.ts';
 import { type EventService, eventRoutes } from './event-routes.ts';
 import { fireRoutes } from './fire-routes.ts';
+import { hookRoutes } from './hook-routes.ts';
 import { refuseQuery } from './no-arguments.ts';
 import { CHRONOS_ROUTES } from './routes.ts';
 import type { ChronosService } from './service.ts';
@@ -35,6 +37,8 @@ export type ChronosServerOptions = {
   ready: () => Promise<ReadyReport>;
   /** Adds `/metrics`. The token authorizes scrapers on other machines. */
   metrics?: { page: MetricsPage; scrapeToken: string | undefined };
+  /** Called for every webhook without a valid proof. */
+  onUnproved?: () => void;
   log: Logger;
   clock: Clock;
 };
@@ -50,6 +54,7 @@ export function startChronosServer({
   turnReportKeys,
   ready,
   metrics,
+  onUnproved = () => {},
   log,
   clock,
 }: ChronosServerOptions): Promise<RunningServer> {
@@ -63,6 +68,7 @@ export function startChronosServer({
     log,
     clock,
     ready,
+    isOpen: isHook,
     routes: (app) => {
       if (metrics) metricsRoute(app, CHRONOS_ROUTES.metrics, { ...metrics, tokenName: 'CHRONOS_METRICS_TOKEN' });
       if (!service) return;
@@ -76,7 +82,7 @@ export function startChronosServer({
         if (c.req.method !== 'GET') refuseQuery(c);
         await next();
       });
-      app.use('/v1/*', async (c, next) => {
+      app.use(async (c, next) => {
         await next();
         if (c.error instanceof OverBound) service.onRefused?.(c.error.bound);
       });
@@ -86,6 +92,7 @@ export function startChronosServer({
       backfillRoute(app, service);
       alarmListRoutes(app, service);
       fireRoutes(app, service);
+      hookRoutes(app, service, { log, onUnproved });
       if (events) eventRoutes(app, service, events, log);
       if (turnReportKeys) turnReportRoutes(app, service, { ring: turnReportKeys, log });
     },

@@ -17,6 +17,8 @@ export type ChronosService = {
   limits: DefinitionLimits & { maxActiveAlarms: number };
   /** The hours that times in words leave open; all owners are one user. */
   hours?: () => Promise<WordHours>;
+  /** The base of the addresses of webhooks from outside. */
+  publicUrl?: string | undefined;
   /** Limits on requests and storage of clients; without it there are none. */
   admission?: Admission;
   /** Called for every request that a limit refused. */

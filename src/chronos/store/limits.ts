@@ -19,6 +19,7 @@ export type Bound =
   | 'challenges'
   | 'creates'
   | 'triggers'
+  | 'events'
   | 'event_streams';
 
 /** A request that a limit refused: 429. */

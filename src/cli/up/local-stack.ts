@@ -123,7 +123,7 @@ export async function startLocalStack(context: CliContext, events: LocalStackEve
   parts.defer(() => router.close());
   // Overdue alarms fire once the agent can be woken, not before.
   const registered = Promise.withResolvers<void>();
-  const chronos = await startOwnChronosd(installation, router.url, events.onFire, registered.promise);
+  const chronos = await startOwnChronosd(installation, router, events.onFire, registered.promise);
   // Before the router: chronosd's last deliveries still need it.
   parts.defer(() => chronos.close());
   chronosUrl = chronos.url;
@@ -190,11 +190,15 @@ async function startOwnRouter(
 
 async function startOwnChronosd(
   { context, settings }: Installation,
-  routerUrl: string,
+  router: Pick<RunningRouter, 'url' | 'public'>,
   onFire: LocalStackEvents['onFire'],
   startAfter: Promise<void>,
 ): Promise<RunningChronos> {
-  const config = parseChronosConfig({ ...settings, CHRONOS_ROUTER_WAKE_URL: `${routerUrl}/internal/wake` });
+  const config = parseChronosConfig({
+    CHRONOS_PUBLIC_URL: router.public.url,
+    ...settings,
+    CHRONOS_ROUTER_WAKE_URL: `${router.url}/internal/wake`,
+  });
   const log = await context.log('chronosd', 'error');
   const hours = hoursOfUser(context);
   return namingPort('chronosd', () => startChronos({ config, clock: context.clock, log, onFire, startAfter, hours }));

@@ -77,6 +77,10 @@ export type ServerOptions = {
   listener?: ListenerSettings | undefined;
   /** Refuses requests by their head, before any of the body is read. */
   guard?: ((c: HttpContext) => void | Promise<void>) | undefined;
+  /**
+   * Whether a target takes requests of any program that has its address: with any content type, and from any origin.
+   */
+  isOpen?: ((target: string) => boolean) | undefined;
   /** Answers requests that match no route or probe. `/` then belongs to it. */
   fallback?: Fallback | undefined;
   /** Whether browsers also reach it by the name `localhost`: a server at 127.0.0.1 then listens on [::1] as well. */
@@ -229,13 +233,14 @@ function buildApp(options: ServerOptions, limits: HttpLimits, draining: AbortSig
   app.use(async (c, next) => {
     const { incoming } = c.env;
     const isOfFallback = fallback?.owns(incoming.url ?? '') === true;
+    const isOpen = isOfFallback || options.isOpen?.(incoming.url ?? '') === true;
     checkHost(c.req.header('host'));
-    if (!isOfFallback) checkOrigin(c.req.header('origin'));
+    if (!isOpen) checkOrigin(c.req.header('origin'));
     if (draining.aborted && !probes.has(c.req.path)) {
       throw new ReveilleError('unavailable', `${options.name} is shutting down`, { retryAfterSeconds: 1 });
     }
     await options.guard?.(c);
-    if (!isOfFallback) checkContentType(incoming);
+    if (!isOpen) checkContentType(incoming);
     c.set('body', await readBounded(incoming, isOfFallback ? fallback!.bodyBytes : limits.bodyBytes));
     await next();
   });

@@ -224,7 +224,8 @@ export class StrictReader {
 /** Maximum nesting of files and bodies written by people and models. */
 const WRITTEN_DEPTH = 64;
 
-const keyOf = (path: readonly PropertyKey[]) => path.map(String).join('\0');
+/** Also of a path with an empty name, which is not the document itself. */
+const keyOf = (path: readonly PropertyKey[]) => path.map((name) => `\0${String(name)}`).join('');
 
 export type PositionedJson = {
   value: unknown;

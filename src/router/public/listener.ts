@@ -9,12 +9,14 @@ import { type HttpApp, type HttpContext, sendOk, serve } from '../../kit/http/ha
 import { type Fallback, type ReadyReport, type RunningServer, startServer } from '../../kit/http/server.ts';
 import { rightsOf } from '../../kit/identity/person-rights.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { HOOK_ROUTES, isHook } from '../../wire/hook.ts';
 import { consoleCodeRequestSchema } from '../../wire/person.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import type { RouterConfig } from '../config.ts';
 import type { StateSignal } from '../machines/state-signal.ts';
 import { agentTransport } from './agent-transport.ts';
 import { CODE_SECONDS, type ConsoleRows } from './console-rows.ts';
+import { type HookForwarding, passHookOn } from './hooks.ts';
 import { Lockouts } from './lockout.ts';
 import type { Person, PersonTokens } from './person-tokens.ts';
 import { ProxyConnections, type ProxyOptions } from './proxy-connections.ts';
@@ -49,6 +51,7 @@ export type PublicListenerOptions = ProxyOptions & {
   rows: ConsoleRows;
   ready: () => ReadyReport;
   drainMs: number;
+  hooks: HookForwarding;
 };
 
 export type PublicFigures = {
@@ -81,7 +84,7 @@ type Entry = { person: Person; match: RouteMatch | undefined; rights: string | u
 
 /** @throws ReveilleError as `startServer` */
 export async function startPublicListener(options: PublicListenerOptions): Promise<PublicListener> {
-  const { config, tokens, version, pagesOf, rows, clock, log, ready, drainMs } = options;
+  const { config, tokens, version, pagesOf, rows, clock, log, ready, drainMs, hooks } = options;
   const counts = { unauthorized: 0, malformed: 0, notProxied: 0, proxied: 0 };
   const proxies = new ProxyConnections(options);
   // Behind a proxy, all requests have the proxy's address.
@@ -117,7 +120,7 @@ export async function startPublicListener(options: PublicListenerOptions): Promi
       counts.malformed++;
       throw thrown;
     }
-    if (isForPages(target) || isProbe(target)) return;
+    if (isForPages(target) || isProbe(target) || isHook(target)) return;
     const person = await authenticate(c);
     const isForCode = config.console !== undefined && matchRoute({ CONSOLE_CODE }, incoming.method ?? '', target);
     const match = matchRoute(PROXIED_ROUTES, incoming.method ?? '', target);
@@ -168,11 +171,12 @@ export async function startPublicListener(options: PublicListenerOptions): Promi
     name: 'router-public',
     version,
     ...{ host: config.host, port: config.port, listener: config.listener, allowedHosts: config.allowedHosts },
-    ...{ log, clock, ready, drainMs, guard: checkRequest, byName: pages !== undefined },
+    ...{ log, clock, ready, drainMs, guard: checkRequest, byName: pages !== undefined, isOpen: isHook },
     fallback: pages && fallbackOf(pages, config.isTls),
     routes(app) {
       addRoutes(app, proxy);
       serve(app, CONSOLE_CODE, (c) => createCode(c as HttpContext));
+      for (const route of Object.values(HOOK_ROUTES)) serve(app, route, (c) => passHookOn(c as HttpContext, hooks));
     },
   });
   const revocationCheck = setInterval(() => streams.endRevoked((person) => tokens.isValid(person)), RECHECK_MS).unref();

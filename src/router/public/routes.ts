@@ -5,6 +5,7 @@
  */
 import { PERSON_ROUTES } from '../../agents/neo/http/routes.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { HOOK_ROUTES } from '../../wire/hook.ts';
 import { idSchema } from '../../wire/identifier.ts';
 import { consoleCodeRequestSchema, consoleCodeSchema, personChatSchema } from '../../wire/person.ts';
 import { PROBES, type Route, type Routes } from '../../wire/route.ts';
@@ -95,6 +96,7 @@ export const CONSOLE_CODE = {
 export const PUBLIC_ROUTES = {
   ...PROXIED_ROUTES,
   consoleCode: CONSOLE_CODE,
+  ...HOOK_ROUTES,
   root: { ...PROBES.root, summary: 'the console; name and version without one' },
   health: PROBES.health,
   ready: PROBES.ready,

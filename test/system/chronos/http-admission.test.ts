@@ -16,6 +16,7 @@ function bounds(change: Partial<AdmissionSettings> = {}): AdmissionSettings {
     challenges: MANY,
     creates: MANY,
     triggers: MANY,
+    events: MANY,
     pins: { perHour: 1000, keysInAll: 1000 },
     stored: { maxActive: 1000, maxStored: 1000, maxBytes: 1e9, maxTriggers: 1000 },
     bytesInAll: 1e9,

@@ -1,0 +1,90 @@
+/** `/hooks/{hook_id}`: events from outside, proved by a signature or a secret address. */
+import { bodyBytes } from '../../kit/http/body.ts';
+import { type HttpApp, type HttpContext, sendOk, serve } from '../../kit/http/handlers.ts';
+import type { Logger } from '../../kit/log/log.ts';
+import { EVENT_MAX_BYTES } from '../../wire/conditions.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { HEARTBEAT_SIGNALS, HOOK_ROUTES } from '../../wire/hook.ts';
+import type { AlarmState } from '../alarm/alarm.ts';
+import { eventOf, type HookRequest, hookSchemeOf, isVerified, readHookId } from '../alarm/hook.ts';
+import { triggerAlarm } from '../alarm/lifecycle.ts';
+import { optionsOf } from '../alarm/options.ts';
+import { recordAlarmEvents } from '../record-events.ts';
+import type { ChronosService } from './service.ts';
+
+/** One answer for an address that never existed and for one of an alarm that was deleted. */
+const noSuchHook = () => new ReveilleError('not_found', 'no alarm has this address');
+
+const notProved = () =>
+  new ReveilleError(
+    'unauthorized',
+    'this address takes only requests with a valid signature of the secret that was given with it, and the current time',
+  );
+
+type HookServiceOptions = { log: Logger; onUnproved: () => void };
+
+export function hookRoutes(app: HttpApp, service: ChronosService, { log, onUnproved }: HookServiceOptions): void {
+  const { store, clock, admission } = service;
+
+  /** The alarm of an address, when the request is proved to be its sender's. */
+  async function proved(c: HttpContext): Promise<{ state: AlarmState; request: HookRequest }> {
+    const name = readHookId(c.req.param('hook_id') ?? '');
+    if (!name) throw noSuchHook();
+    const state = await store.get(name.owner, name.alarmId);
+    if (!state || hookSchemeOf(state.alarm) === undefined) throw noSuchHook();
+    const request = { headers: c.req.header(), body: bodyBytes(c), nowMs: clock.now() };
+    if (!isVerified(state.alarm, name, request)) {
+      onUnproved();
+      log.warn({ alarm_id: name.alarmId }, 'a webhook without a valid signature was refused');
+      throw notProved();
+    }
+    const { status } = state.alarm;
+    if (status !== 'active' && status !== 'paused')
+      throw new ReveilleError('not_found', `this alarm is ${status} and takes no more events`, { status: 410 });
+    admission?.enter('events', name.owner, 'enrolled');
+    return { state, request };
+  }
+
+  const isHeartbeat = ({ alarm }: AlarmState) => optionsOf(alarm).expect !== undefined;
+
+  async function record(c: HttpContext): Promise<Response> {
+    const { state, request } = await proved(c);
+    const { alarm } = state;
+    if (request.body.length > EVENT_MAX_BYTES)
+      throw new ReveilleError(
+        'invalid_request',
+        `an event must be at most ${EVENT_MAX_BYTES} bytes (got ${request.body.length})`,
+        { status: 413 },
+      );
+    const event = eventOf(alarm, request);
+    if (!event) return sendOk(c, { recorded: 0, known: 0 });
+    const fresh = await recordAlarmEvents(service, alarm.owner, alarm.id, [event]);
+    if (fresh === undefined) throw noSuchHook();
+    return sendOk(c, { recorded: fresh, known: 1 - fresh });
+  }
+
+  /** A program that failed is not waited for: the alarm fires now. */
+  async function signal(c: HttpContext): Promise<Response> {
+    const given = c.req.param('signal') ?? '';
+    const { state } = await proved(c);
+    const { alarm } = state;
+    if (!isHeartbeat(state) || !HEARTBEAT_SIGNALS.test(given)) throw noSuchHook();
+    if (Number(given) === 0) return record(c);
+    if (given === 'start' || given === 'log') return sendOk(c, { recorded: 0, known: 0 });
+    const now = clock.now();
+    const after = await store.update(alarm.owner, alarm.id, (before) => triggerAlarm(before, now).state);
+    if (!after) throw noSuchHook();
+    service.onDue(now);
+    return sendOk(c, { recorded: 1, known: 0 });
+  }
+
+  serve(app, HOOK_ROUTES.hook, (c) => record(c as HttpContext));
+  serve(app, HOOK_ROUTES.heartbeat, async (c) => {
+    const name = readHookId(c.req.param('hook_id'));
+    const state = name && (await store.get(name.owner, name.alarmId));
+    if (!state || !isHeartbeat(state)) throw noSuchHook();
+    return record(c as HttpContext);
+  });
+  serve(app, HOOK_ROUTES.hookSignal, (c) => signal(c as HttpContext));
+  serve(app, HOOK_ROUTES.heartbeatSignal, (c) => signal(c as HttpContext));
+}
