@@ -20,12 +20,19 @@ class CreatedAlarmReading(TypedDict):
     next: list[str]
 
 
+class CreatedAlarmHook(TypedDict):
+    address: str
+    verify: Literal["standard", "github", "path"]
+    secret: NotRequired[str]
+
+
 class CreatedAlarm(TypedDict):
     id: str
     next_fire_at: NotRequired[str]
     status: Literal["active", "paused", "fired", "cancelled", "failed"]
     deduped: bool
     reading: NotRequired[CreatedAlarmReading]
+    hook: NotRequired[CreatedAlarmHook]
 
 
 class CreateAlarmCheckHttp(TypedDict):
@@ -153,6 +160,11 @@ class AlarmHeldBack(TypedDict):
     until: str
 
 
+class AlarmHook(TypedDict):
+    address: str
+    verify: Literal["standard", "github", "path"]
+
+
 class Alarm(TypedDict):
     id: str
     label: str
@@ -196,6 +208,7 @@ class Alarm(TypedDict):
     wake_computer: NotRequired[bool]
     set_by: NotRequired[AlarmSetBy]
     held_back: NotRequired[AlarmHeldBack]
+    hook: NotRequired[AlarmHook]
     starts_at: NotRequired[str]
     holidays_missing: NotRequired[Literal[True]]
 
@@ -269,6 +282,7 @@ class PatchAlarmResult(TypedDict):
     wake_computer: NotRequired[bool]
     set_by: NotRequired[AlarmSetBy]
     held_back: NotRequired[AlarmHeldBack]
+    hook: NotRequired[AlarmHook]
     starts_at: NotRequired[str]
     holidays_missing: NotRequired[Literal[True]]
     reading: NotRequired[CreatedAlarmReading]
@@ -317,6 +331,7 @@ class TriggeredAlarm(TypedDict):
     wake_computer: NotRequired[bool]
     set_by: NotRequired[AlarmSetBy]
     held_back: NotRequired[AlarmHeldBack]
+    hook: NotRequired[AlarmHook]
     starts_at: NotRequired[str]
     holidays_missing: NotRequired[Literal[True]]
     fire_id: str
@@ -372,6 +387,7 @@ class BackfillAlarmResult(TypedDict):
     wake_computer: NotRequired[bool]
     set_by: NotRequired[AlarmSetBy]
     held_back: NotRequired[AlarmHeldBack]
+    hook: NotRequired[AlarmHook]
     starts_at: NotRequired[str]
     holidays_missing: NotRequired[Literal[True]]
     backfill: BackfillAlarmResultBackfill
@@ -415,6 +431,11 @@ class Fire(TypedDict):
 class FirePage(TypedDict):
     fires: list[Fire]
     next_cursor: NotRequired[str]
+
+
+class HookResult(TypedDict):
+    recorded: int
+    known: int
 
 
 class HealthResult(TypedDict):
@@ -479,6 +500,22 @@ class ChronosdRoutes(Caller):
     def list_fires(self, id: str, *, limit: int | Unset = UNSET, cursor: str | Unset = UNSET) -> FirePage:
         """The attempts at its occurrences, latest first."""
         return cast("FirePage", self._call("GET", f"/v1/alarms/{quoted(id)}/fires", query={"limit": limit, "cursor": cursor}, proven=True))
+
+    def hook(self, hook_id: str) -> HookResult:
+        """An event for an alarm, from a sender that its signature or its secret address proves."""
+        return cast("HookResult", self._call("POST", f"/hooks/{quoted(hook_id)}"))
+
+    def heartbeat(self, hook_id: str) -> HookResult:
+        """A heartbeat of an expected program."""
+        return cast("HookResult", self._call("GET", f"/hooks/{quoted(hook_id)}"))
+
+    def hook_signal(self, hook_id: str, signal: str) -> HookResult:
+        """A signal of an expected program: start, log, fail, or its exit status."""
+        return cast("HookResult", self._call("POST", f"/hooks/{quoted(hook_id)}/{quoted(signal)}"))
+
+    def heartbeat_signal(self, hook_id: str, signal: str) -> HookResult:
+        """A signal of an expected program: start, log, fail, or its exit status."""
+        return cast("HookResult", self._call("GET", f"/hooks/{quoted(hook_id)}/{quoted(signal)}"))
 
     def health(self) -> HealthResult:
         """The process is alive."""

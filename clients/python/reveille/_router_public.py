@@ -129,6 +129,11 @@ class Receipt(TypedDict):
     envelopes: list[Envelope]
 
 
+class HookResult(TypedDict):
+    recorded: int
+    known: int
+
+
 class HealthResult(TypedDict):
     status: str
 
@@ -167,6 +172,22 @@ class AgentRoutes(Caller):
     def get_receipt(self, id: str) -> Receipt:
         """The receipt of a task of this agent, as the executor has it: "reveille receipt verify" reads it."""
         return cast("Receipt", self._call("GET", f"/intents/{quoted(id)}/receipt"))
+
+    def hook(self, hook_id: str) -> HookResult:
+        """An event for an alarm, from a sender that its signature or its secret address proves."""
+        return cast("HookResult", self._call("POST", f"/hooks/{quoted(hook_id)}"))
+
+    def heartbeat(self, hook_id: str) -> HookResult:
+        """A heartbeat of an expected program."""
+        return cast("HookResult", self._call("GET", f"/hooks/{quoted(hook_id)}"))
+
+    def hook_signal(self, hook_id: str, signal: str) -> HookResult:
+        """A signal of an expected program: start, log, fail, or its exit status."""
+        return cast("HookResult", self._call("POST", f"/hooks/{quoted(hook_id)}/{quoted(signal)}"))
+
+    def heartbeat_signal(self, hook_id: str, signal: str) -> HookResult:
+        """A signal of an expected program: start, log, fail, or its exit status."""
+        return cast("HookResult", self._call("GET", f"/hooks/{quoted(hook_id)}/{quoted(signal)}"))
 
     def health(self) -> HealthResult:
         """The process is alive."""

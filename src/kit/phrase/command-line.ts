@@ -56,6 +56,6 @@ export function shellCharacterIn(text: string): string | undefined {
 /** Words as one command, which {@link splitCommand} reads back. */
 export function joinCommand(words: readonly string[]): string {
   const written = (word: string) =>
-    /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\\''`)}'`;
+    /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
   return words.map(written).join(' ');
 }

@@ -118,12 +118,14 @@ function partAt(field: ObjectField, path: readonly PropertyKey[]): PartName {
   return found ?? parts[0]!;
 }
 
-/** The sentence of a schema about a value that was typed as a duration. */
-const sentenceOf = (sentence: string) =>
-  sentence.replace(
-    /an ISO 8601 duration from (\S+) to (\S+),.*$/,
-    (_, least: string, most: string) => `a duration from ${durationText(least)} to ${durationText(most)}`,
-  );
+/** The sentence of a schema about a value that was typed as a duration, without the value. */
+const typedSentence = (sentence: string) =>
+  sentence
+    .replace(
+      /an ISO 8601 duration from (\S+) to (\S+),.*$/,
+      (_, least: string, most: string) => `a duration from ${durationText(least)} to ${durationText(most)}`,
+    )
+    .replace(/(\d+) \(got \S+\)$/, (_, seconds: string) => secondsText(Number(seconds)));
 
 class Reader {
   readonly #given: GivenParts;
@@ -268,15 +270,13 @@ class Reader {
     const checked = checkInput(OBJECT_SCHEMAS[field], value);
     if ('value' in checked) return value;
     const { path, sentence } = checked.problems[0]!;
-    const name = partAt(field, path);
-    const { type, member } = partOf(name);
     const at = path.join('.');
+    const name = field === 'check' && this.has('check') ? 'check' : partAt(field, path);
     if (at === '' || !sentence.startsWith(`${at} `)) return this.fail(`${this.name(name)}: ${sentence}`);
-    const rest = sentenceOf(sentence.slice(at.length + 1));
-    if (at !== member) return this.fail(`${this.name(name)}: ${at} ${rest}`);
-    return this.fail(
-      `${this.name(name)} ${rest}${type === 'duration' ? ` (got ${showValue(this.#given[name])})` : ''}`,
-    );
+    const rest = sentence.slice(at.length + 1);
+    if (at !== partOf(name).member) return this.fail(`${this.name(name)}: ${at} ${rest}`);
+    if (partOf(name).type !== 'duration') return this.fail(`${this.name(name)} ${rest}`);
+    return this.fail(`${this.name(name)} ${typedSentence(rest)} (got ${showValue(this.#given[name])})`);
   }
 }
 
