@@ -173,6 +173,11 @@ export function settleFailed(state: AlarmState, fireId: string, failure: Failure
   return ended(state, failed(state, fireId, failure), failure.at);
 }
 
+/** Whether a failure of this attempt ends the occurrence. @param occurrence as it was claimed */
+export function isGivenUp(alarm: Alarm, { source, attempt }: Occurrence, isFinal: boolean): boolean {
+  return isFinal || (source === 'trigger' ? attempt : alarm.failureCount + 1) >= alarm.maxFailures;
+}
+
 /** Pauses a series that is to be paused on failure: an occurrence was given up, or a turn failed. */
 function pausedOnFailure(alarm: Alarm, error: string, at: number | undefined): Alarm {
   if (alarm.status !== 'active' || optionsOf(alarm).pause_on_failure !== true) return alarm;
@@ -210,7 +215,7 @@ function failed(state: AlarmState, fireId: string, failure: Failure): AlarmState
     // A parked trigger belongs to a schedule that was replaced, unless it is one of a paused alarm's own. Other triggers
     // count their own attempts.
     if (parked && !isOwnTrigger(alarm, settled)) return { alarm, occurrences: others };
-    if (failure.final || settled.attempt >= alarm.maxFailures) {
+    if (isGivenUp(alarm, settled, failure.final)) {
       const after = failedWithLast(alarm, settled, others);
       return after ?? parkSchedule(advance({ ...state, alarm: givenUp() }, settled, others, failure.at));
     }
@@ -219,8 +224,7 @@ function failed(state: AlarmState, fireId: string, failure: Failure): AlarmState
   }
 
   const failures = alarm.failureCount + 1;
-  const exhausted = failure.final || failures >= alarm.maxFailures;
-  if (!exhausted) {
+  if (!isGivenUp(alarm, settled, failure.final)) {
     const dueAt = parked ? null : failure.retryAt(failures - 1);
     return {
       alarm: { ...alarm, failureCount: failures },

@@ -9,7 +9,7 @@ import type { AlarmState } from '../alarm/alarm.ts';
 import { eventOf, type HookRequest, hookSchemeOf, isVerified, readHookId } from '../alarm/hook.ts';
 import { triggerAlarm } from '../alarm/lifecycle.ts';
 import { optionsOf } from '../alarm/options.ts';
-import { recordAlarmEvents } from '../record-events.ts';
+import { recordAlarmEvents } from '../dispatch/record-events.ts';
 import type { ChronosService } from './service.ts';
 
 /** One answer for an address that never existed and for one of an alarm that was deleted. */
