@@ -1,6 +1,8 @@
 /** Short texts about an alarm: name, schedule, next fire, state and errors. */
 import { html } from 'hono/html';
 import { formatDuration } from '../kit/clock/duration.ts';
+import { type NameOfAlarm, waitText } from '../kit/phrase/condition-text.ts';
+import type { Conditions } from '../kit/phrase/conditions.ts';
 import { seriesText, usesWallClock } from '../kit/phrase/series-text.ts';
 import { recurrenceText } from '../kit/recurrence/recurrence-text.ts';
 import type { AlarmView } from '../wire/alarm.ts';
@@ -25,12 +27,30 @@ export function rhythmOf(
   return { cron, rrule, zone, start: instantOf(starts_at), holidays };
 }
 
-/** `every weekday at 09:00 in Europe/Berlin`, `every 2 weeks on Monday at 10:00`, `once`. */
+const quoted = (label: string | undefined) => (label ? `"${label}"` : 'another alarm');
+
+/** The name of the alarm that another one follows, if it is known. */
+export const nameAmong =
+  (alarms: readonly Pick<AlarmView, 'id' | 'label'>[]): NameOfAlarm =>
+  (id) =>
+    quoted(alarms.find((alarm) => alarm.id === id)?.label);
+
+/** Whether only an event fires it: it has no deadline. */
+export const waitsWithoutEnd = ({ kind, status, event, expect }: AlarmView): boolean =>
+  kind === 'event' && status === 'active' && expect === undefined && event?.deadline === undefined;
+
+/**
+ * `every weekday at 09:00 in Europe/Berlin`, `every 2 weeks on Monday at 10:00`, `once`, `waits for webhook`.
+ *
+ * @param nameOf names of the alarms that others follow
+ */
 export function scheduleText(
-  alarm: Pick<AlarmView, 'kind' | 'cron_expr' | 'rrule' | 'timezone' | 'fire_at'>,
+  alarm: Pick<AlarmView, 'kind' | 'cron_expr' | 'rrule' | 'timezone' | 'fire_at'> & Conditions,
   here: LocalContext,
+  nameOf = nameAmong([]),
 ): Html {
   const { kind, cron_expr, rrule, timezone = 'UTC', fire_at } = alarm;
+  if (kind === 'event') return brief(waitText(alarm, nameOf));
   const at = instantOf(fire_at);
   if (kind === 'once') return at === undefined ? html`once` : html`once, ${absolute(at, here)}`;
   const written = rrule ?? cron_expr ?? '';
@@ -61,6 +81,7 @@ export function stateMark({ status, in_flight, held_back }: AlarmView): Html {
 export function fireTime(alarm: AlarmView, here: LocalContext): Html {
   const next = instantOf(alarm.next_fire_at);
   if (alarm.in_flight) return html`now`;
+  if (waitsWithoutEnd(alarm)) return html`<span class="dim">on an event</span>`;
   if (next !== undefined) return next <= here.now ? html`due` : time(next, here);
   const last = instantOf(alarm.last_fired_at);
   return last === undefined

@@ -30,7 +30,7 @@ import { UsageError } from '../flags/usage-error.ts';
 import { accountName } from '../home/home.ts';
 import { readerOf } from '../screens/reader.ts';
 import { hookLines, renderAlarm, renderCreated } from '../screens/render.ts';
-import { findAlarmId } from './alarm.ts';
+import { besideOf, findAlarmId } from './alarm.ts';
 
 export type SetFlags = FieldFlags &
   ConditionFlags & {
@@ -341,6 +341,8 @@ export async function alarmSet(
   const { rrule, cron_expr: cron } = alarm;
   const every = rrule === undefined ? cron && repetitionText({ cron }) : repetitionText({ rrule });
   const reading = readIn === undefined && every === undefined ? undefined : { zone: readIn, every, rings, assumed };
+  // The alarm that it follows, as the command names it.
+  const typedName = String(flags.after ?? '');
   const shown = rings.map((at) => formatWithOffset(readIn ?? look.zone, at));
   context.out.result(
     {
@@ -349,7 +351,10 @@ export async function alarmSet(
       ...(assumed !== undefined && { assumed }),
       ...(reading && { rings: shown }),
     },
-    [...renderCreated(created, look, reading, alarm), ...hookLines(created.hook, publicUrl(context), look)],
+    [
+      ...renderCreated(created, look, reading, alarm, (id) => (id.startsWith(typedName) ? id : `"${typedName}"`)),
+      ...hookLines(created.hook, publicUrl(context), look),
+    ],
   );
 }
 
@@ -454,5 +459,8 @@ export async function alarmEdit(context: CliContext, flags: EditFlags, given: st
       : changesOf(await withAlarmId(context, flags), typed, await client().getAlarm(id));
   await checkChannels(context, changes.deliver);
   const alarm = await inFlags(client().patchAlarm(id ?? (await findAlarmId(client(), given)), changes));
-  context.out.result(alarm, ['Changed', ...renderAlarm(alarm, readerOf(context))]);
+  context.out.result(alarm, [
+    'Changed',
+    ...renderAlarm(alarm, readerOf(context), await besideOf(context, client(), alarm)),
+  ]);
 }

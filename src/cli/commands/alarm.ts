@@ -121,7 +121,11 @@ export async function alarmList(context: CliContext, flags: ListFlags): Promise<
 }
 
 /** The label of the alarm that an alarm follows, and the public listener. */
-async function besideOf(context: CliContext, client: ChronosClient, { after, event }: AlarmView): Promise<Beside> {
+export async function besideOf(
+  context: CliContext,
+  client: ChronosClient,
+  { after, event }: Pick<AlarmView, 'after' | 'event'>,
+): Promise<Beside> {
   const base = publicUrl(context);
   const id = after?.alarm ?? (event?.source === 'alarm' ? event.alarm : undefined);
   // It may have been deleted.

@@ -119,12 +119,13 @@ export function renderCreated(
   look: Reader,
   reading?: FiresRead,
   alarm: Conditions = {},
+  nameOf?: NameOfAlarm,
 ): string[] {
   const { id, next_fire_at: next, status, deduped } = created;
   const done = deduped ? 'Already set with this key and definition:' : 'Set';
   const lines = [`${done} ${look.paint('bold', id)}`];
   if ((alarm.event ?? alarm.after ?? alarm.expect) !== undefined)
-    return [...lines, `${INDENT}${oneLine(waitText(alarm))}`];
+    return [...lines, `${INDENT}${oneLine(waitText(alarm, nameOf))}`];
   if (next === undefined) return [...lines, `${INDENT}it is ${status}`];
   if (reading === undefined) return [...lines, `${INDENT}fires ${instantText(next, look)}`];
   const { zone, every, assumed } = reading;

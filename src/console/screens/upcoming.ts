@@ -3,9 +3,10 @@ import { html } from 'hono/html';
 import type { ChronosClient } from '../../chronos/client.ts';
 import { calendarTime } from '../../kit/clock/local-time.ts';
 import { dayAt, wallReading } from '../../kit/clock/wall-clock.ts';
+import type { NameOfAlarm } from '../../kit/phrase/condition-text.ts';
 import { type AlarmView, LIST_LIMIT_MAX } from '../../wire/alarm.ts';
 import type { Budget } from '../../wire/budget.ts';
-import { nameOf, scheduleText } from '../alarm-text.ts';
+import { hasTrouble, instantOf, nameAmong, nameOf, scheduleText, trouble, waitsWithoutEnd } from '../alarm-text.ts';
 import {
   addConflict,
   type Cell,
@@ -18,7 +19,7 @@ import {
 import { empty, missing, type Page, pageHead } from '../page.ts';
 import type { RequestContext } from '../request-context.ts';
 import { brief, type Html, NOTHING } from '../shown.ts';
-import { absolute, type LocalContext, relative, zoneText } from '../times.ts';
+import { absolute, type LocalContext, relative, time, zoneText } from '../times.ts';
 
 const DAY_MS = 86_400_000;
 const DAYS = 7;
@@ -236,6 +237,33 @@ async function readUpcoming(client: ChronosClient, until: number): Promise<{ ala
   return { alarms, hasMore: cursor !== undefined };
 }
 
+/** Alarms without a time, listed at most. */
+const MAX_WAITING = 100;
+
+type Waiting = { readonly alarms: readonly AlarmView[]; readonly hasMore: boolean };
+
+async function readWaiting(client: ChronosClient): Promise<Waiting> {
+  const { alarms, next_cursor } = await client.listAlarms({ kind: 'event', status: 'active', limit: MAX_WAITING });
+  return { alarms, hasMore: next_cursor !== undefined };
+}
+
+/** An alarm that waits for events: what for, and when it fires without one. */
+function waitingRow(alarm: AlarmView, names: NameOfAlarm, here: LocalContext): Html {
+  const message =
+    alarm.label === '' ? NOTHING : html` <span class="dim" dir="auto">${brief(alarm.wake_message, 160)}</span>`;
+  const deadline = waitsWithoutEnd(alarm) ? undefined : instantOf(alarm.next_fire_at);
+  const end =
+    deadline === undefined ? NOTHING : html`<span class="end">fires ${time(deadline, here)} if nothing comes</span>`;
+  return html`<li id="waiting-${alarm.id}" data-row><div class="what"><a href="alarms/${alarm.id}" data-open dir="auto">${nameOf(alarm)}</a>${message}</div><span class="times">${scheduleText(alarm, here, names)}</span>${end}${hasTrouble(alarm) ? html`<p class="trouble">${trouble(alarm, here)}</p>` : NOTHING}</li>`;
+}
+
+function waitingList({ alarms, hasMore }: Waiting, known: readonly AlarmView[], here: LocalContext): Html {
+  if (alarms.length === 0) return NOTHING;
+  const names = nameAmong([...alarms, ...known]);
+  const more = hasMore ? html`<li class="dim">and <a href="alarms?kind=event">more</a></li>` : NOTHING;
+  return html`<h2>Waiting for events</h2><ul class="agenda waiting">${alarms.map((alarm) => waitingRow(alarm, names, here))}${more}</ul>`;
+}
+
 /** `upcoming`. */
 export async function upcomingScreen(context: RequestContext): Promise<Page> {
   const { backend, here, reads } = context;
@@ -248,17 +276,19 @@ export async function upcomingScreen(context: RequestContext): Promise<Page> {
   const client = backend.alarms.there;
   const until = here.now + DAYS * DAY_MS;
   const read = () => readUpcoming(client, until);
-  const [{ alarms, hasMore }, budget] = await Promise.all([
+  const [{ alarms: due, hasMore }, waiting, budget] = await Promise.all([
     reads.read(`${backend.user} upcoming`, read),
+    reads.read(`${backend.user} waiting`, () => readWaiting(client)),
     budgetOf(context),
   ]);
+  const alarms = due.filter(({ kind }) => kind !== 'event');
   const looksAt = ['alarms', 'machines'];
   const add = html`<a class="button primary" href="alarms/new" data-key="n">New alarm</a>`;
   if (alarms.length === 0) {
     const next = html`Create an <a href="alarms/new">alarm</a>, or ask your agent in the <a href="chat">chat</a> to set one. Fired alarms are under <a href="alarms?status=fired">Alarms</a>.`;
     return {
       ...{ ...about, looksAt },
-      main: html`${pageHead('Upcoming', `Next 7 days in ${zoneText(here)}`, add)}${empty('No alarm fires in the next 7 days', next)}`,
+      main: html`${pageHead('Upcoming', `Next 7 days in ${zoneText(here)}`, add)}${waiting.alarms.length === 0 ? empty('No alarm fires in the next 7 days', next) : html`<p class="dim">No alarm fires at a time in the next 7 days.</p>`}${waitingList(waiting, due, here)}`,
     };
   }
   const week = forecast({ alarms, now: here.now, until, zone: here.zone, budget, seriesOf: backend.seriesOf });
@@ -269,7 +299,7 @@ export async function upcomingScreen(context: RequestContext): Promise<Page> {
   const main = html`${pageHead('Upcoming', html`Next 7 days in ${zoneText(here)}. ${budgetText(budget)}`, add)}
 ${figures(week)}
 <div class="chart">${timeline(week, marks, here)}${legend(week, marks)}</div>${more}
-${byDay(week, here)}
+${byDay(week, here)}${waitingList(waiting, due, here)}
 `;
   return { ...about, main, looksAt };
 }

@@ -66,9 +66,12 @@ function eventText(event: Value<'event'>, nameOf: NameOfAlarm): string {
     at_most_every !== undefined && `at most every ${durationText(at_most_every)}`,
     batch_up_to !== undefined && `up to ${batch_up_to} in one wake`,
     deadline !== undefined && `fires after ${durationText(deadline)} without one`,
-    repeat === 'always' && 'again and again',
+    repeat === 'always' && 'repeats',
   ]);
 }
+
+const everyText = ({ every, grace }: Value<'expect'>) =>
+  `${durationText(every)}${grace === undefined ? '' : ` (grace ${durationText(grace)})`}`;
 
 /** A field after the name of its row: `https://… (changed)`, `webhook (github)`, `./backup.sh --all`. */
 export function conditionText<N extends ObjectField>(
@@ -81,8 +84,7 @@ export function conditionText<N extends ObjectField>(
   if (event) return eventText(event, nameOf);
   if (after)
     return `${turnText(after.on, nameOf(after.alarm))}${after.delay_seconds ? `, ${secondsText(after.delay_seconds)} later` : ''}`;
-  if (expect)
-    return `an event every ${durationText(expect.every)}${expect.grace === undefined ? '' : ` (grace ${durationText(expect.grace)})`}`;
+  if (expect) return `an event every ${everyText(expect)}`;
   return `${joinCommand(run!.argv)}${run!.timeout_seconds === undefined ? '' : `, at most ${secondsText(run!.timeout_seconds)}`}`;
 }
 
@@ -91,6 +93,7 @@ export function waitText({ event, after, expect }: Conditions, nameOf?: NameOfAl
   const source = event
     ? `waits for ${conditionText('event', event, nameOf)}`
     : after && `${expect ? 'waits for' : 'after'} ${conditionText('after', after, nameOf)}`;
-  const missing = expect && `expects ${conditionText('expect', expect)}`;
+  const awaited = event === undefined && after === undefined ? 'a call of its address' : 'one';
+  const missing = expect && `expects ${awaited} every ${everyText(expect)}`;
   return listed([source, missing ?? undefined]) || 'waits for events';
 }
