@@ -67,6 +67,10 @@ export const chronosSettingsSchema = z.object({
   CHRONOS_ROUTER_WAKE_URL: urlSetting.default('http://127.0.0.1:8088/internal/wake'),
   /** Where webhooks reach the router's public listener from outside; the addresses of alarms begin with it. */
   CHRONOS_PUBLIC_URL: urlSetting.optional(),
+  /** An address that is called regularly while alarms fire, and with /fail while they do not: a monitor outside. */
+  CHRONOS_PING_URL: urlSetting.optional(),
+  /** How often it is called. */
+  CHRONOS_PING_SECONDS: wholeNumber(10, 86_400).default(60),
   /** The bearer of wakes; the router's `ROUTER_WAKE_TOKEN`. */
   CHRONOS_WAKE_TOKEN: secretSetting.optional(),
   /** Lets scrapers on other machines read /metrics. */

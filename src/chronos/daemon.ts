@@ -17,6 +17,7 @@ import { Admission, type AdmissionSettings } from './http/admission.ts';
 import { startChronosServer } from './http/server.ts';
 import type { ChronosService } from './http/service.ts';
 import { createMetrics } from './metrics.ts';
+import { startPings } from './ping.ts';
 import { startRetention } from './retention.ts';
 import { type EventualStore, openEventually } from './store/eventual-store.ts';
 import { openSqliteStore } from './store/sqlite/store.ts';
@@ -244,6 +245,7 @@ export async function startChronos({
   };
 
   let stopPruning = async () => {};
+  let stopPings = () => {};
   const begin = async () => {
     if (config.CHRONOS_DISPATCH && !closed) {
       await endOrphanedClaims();
@@ -255,6 +257,8 @@ export async function startChronos({
         clock,
         log,
       });
+      const { CHRONOS_PING_URL: url, CHRONOS_PING_SECONDS: seconds } = config;
+      if (url !== undefined) stopPings = startPings({ url, everyMs: seconds * 1000, store, clock, log });
     }
     log.info(
       { url: server.url, store: config.CHRONOS_POSTGRES_URI ? 'postgresql' : config.CHRONOS_DATA_DIR },
@@ -263,6 +267,7 @@ export async function startChronos({
   };
   const close = async () => {
     try {
+      stopPings();
       await stopPruning();
       events.feed.close();
       await Promise.all([dispatcher.drain(DRAIN_MS), server.close()]);

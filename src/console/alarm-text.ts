@@ -35,9 +35,9 @@ export const nameAmong =
   (id) =>
     quoted(alarms.find((alarm) => alarm.id === id)?.label);
 
-/** Whether only an event fires it: it has no deadline. */
-export const waitsWithoutEnd = ({ kind, status, event, expect }: AlarmView): boolean =>
-  kind === 'event' && status === 'active' && expect === undefined && event?.deadline === undefined;
+/** What makes an alarm without a time fire: nothing for so long, or the events that have come. */
+export const whyItFires = ({ waiting_events: events }: AlarmView): string =>
+  events === undefined ? 'if nothing comes' : `with ${events} ${events === 1 ? 'event' : 'events'}`;
 
 /**
  * `every weekday at 09:00 in Europe/Berlin`, `every 2 weeks on Monday at 10:00`, `once`, `waits for webhook`.
@@ -81,7 +81,8 @@ export function stateMark({ status, in_flight, held_back }: AlarmView): Html {
 export function fireTime(alarm: AlarmView, here: LocalContext): Html {
   const next = instantOf(alarm.next_fire_at);
   if (alarm.in_flight) return html`now`;
-  if (waitsWithoutEnd(alarm)) return html`<span class="dim">on an event</span>`;
+  if (alarm.kind === 'event' && alarm.status === 'active' && next === undefined)
+    return html`<span class="dim">on an event</span>`;
   if (next !== undefined) return next <= here.now ? html`due` : time(next, here);
   const last = instantOf(alarm.last_fired_at);
   return last === undefined

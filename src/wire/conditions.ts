@@ -143,6 +143,13 @@ export type Filter = z.output<typeof filterSchema>;
 export const HOOK_SCHEMES = ['standard', 'github', 'path'] as const;
 export type HookScheme = (typeof HOOK_SCHEMES)[number];
 
+/** The first segment of addresses of alarms, on chronosd and on the router's public listener. */
+export const HOOKS_ROOT = '/hooks/';
+
+/** The address of an alarm that takes webhooks: a path of the public listener, after its base where that is known. */
+export const hookViewSchema = z.object({ address: z.string(), verify: z.enum(HOOK_SCHEMES) });
+export type HookView = z.infer<typeof hookViewSchema>;
+
 const sharedOfEvents = {
   /** Only events with this value, or with any value where `equals` is absent, count. */
   filter: filterSchema.optional(),

@@ -1,10 +1,7 @@
 /** Webhooks and heartbeats from outside, at `/hooks/{hook_id}` of chronosd and of the router's public listener. */
 import { z } from 'zod';
-import { HOOK_SCHEMES } from './conditions.ts';
+import { HOOKS_ROOT } from './conditions.ts';
 import type { Route, Routes } from './route.ts';
-
-/** The first segment of their addresses. */
-export const HOOKS_ROOT = '/hooks/';
 
 /** Largest body that is read; a larger event than the limit of events is refused with a clear error. */
 export const HOOK_BODY_BYTES = 256 * 1024;
@@ -17,10 +14,6 @@ export const HOOK_HEADERS = [
 
 /** What a program may report at a heartbeat's address besides success: as healthchecks.io has it, or its exit status. */
 export const HEARTBEAT_SIGNALS = /^(?:start|log|fail|\d{1,3})$/;
-
-/** The address of an alarm that takes webhooks: a path of the public listener, after its base where that is known. */
-export const hookViewSchema = z.object({ address: z.string(), verify: z.enum(HOOK_SCHEMES) });
-export type HookView = z.infer<typeof hookViewSchema>;
 
 export const hookRecordedSchema = z.object({
   /** Events that were recorded, and events that were known before. An event that the filter excludes is neither. */

@@ -47,9 +47,9 @@ const INSIDE_CHRONOS: Readonly<Record<string, readonly string[]>> = {
   'chronos/store/postgres': [...DOMAIN, 'chronos/store', 'kit/sqlite'],
   'chronos/store/sharding': [...DOMAIN, 'chronos/store'],
   'chronos/store/transfer': [...DOMAIN, 'chronos/store', 'kit/sqlite'],
-  'chronos/dispatch': [...DOMAIN, STORE_PORT, 'kit/identity', 'kit/http'],
+  'chronos/dispatch': [...DOMAIN, STORE_PORT, 'kit/identity', 'kit/http', 'kit/json'],
   'chronos/events': [...DOMAIN, STORE_PORT, 'chronos/store/stored-change.ts', 'kit/http'],
-  'chronos/auth': [...DOMAIN, STORE_PORT, 'kit/identity'],
+  'chronos/auth': [...DOMAIN, STORE_PORT, 'kit/identity', 'kit/json'],
   'chronos/turn-reports': ['wire', 'kit/identity', 'router/client.ts'],
   'chronos/http': [
     ...[...DOMAIN, STORE_PORT, 'chronos/store/limits.ts', 'chronos/store/stored-change.ts', 'kit/http'],
@@ -61,6 +61,7 @@ const INSIDE_CHRONOS: Readonly<Record<string, readonly string[]>> = {
   'chronos/config.ts': ['wire', 'chronos/auth', 'kit/http'],
   'chronos/metrics.ts': [...DOMAIN, 'chronos/dispatch', 'chronos/store', 'kit/http'],
   'chronos/retention.ts': ['wire', 'chronos/store'],
+  'chronos/ping.ts': [STORE_PORT, 'kit/http'],
   'chronos/daemon.ts': ['wire', 'kit', 'chronos', 'router/client.ts'],
 };
 

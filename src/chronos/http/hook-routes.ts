@@ -6,9 +6,10 @@ import { EVENT_MAX_BYTES } from '../../wire/conditions.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { HEARTBEAT_SIGNALS, HOOK_ROUTES } from '../../wire/hook.ts';
 import type { AlarmState } from '../alarm/alarm.ts';
-import { eventOf, type HookRequest, hookSchemeOf, isVerified, readHookId } from '../alarm/hook.ts';
+import { hookSchemeOf, readHookId } from '../alarm/hook.ts';
 import { triggerAlarm } from '../alarm/lifecycle.ts';
 import { optionsOf } from '../alarm/options.ts';
+import { eventOf, type HookRequest, isVerified } from '../auth/hook.ts';
 import { recordAlarmEvents } from '../dispatch/record-events.ts';
 import type { ChronosService } from './service.ts';
 

@@ -16,9 +16,9 @@ import { recurrenceText } from '../../kit/recurrence/recurrence-text.ts';
 import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
 import type { AlarmCreated, AlarmPreview, AlarmView, FireView } from '../../wire/alarm.ts';
 import { type FieldsWith, type FieldType, fieldOf, OWNER_FIELDS } from '../../wire/alarm-fields.ts';
-import type { ObjectField } from '../../wire/conditions.ts';
+import type { HookView, ObjectField } from '../../wire/conditions.ts';
 import { plainError } from '../../wire/fire.ts';
-import type { HookView } from '../../wire/hook.ts';
+
 import { columns, counted, fit, pad, table, textWidth, wrap } from './columns.ts';
 import type { Output } from './output.ts';
 
@@ -169,9 +169,9 @@ function nextFire(alarm: AlarmView, look: Reader): [relative: string, absolute: 
   return [coarse(fromNow(at, look.now)), shortTime(at, look)];
 }
 
-/** Whether only an event fires it: it has no deadline. */
-const waitsWithoutEnd = ({ kind, status, event, expect }: AlarmView) =>
-  kind === 'event' && status === 'active' && expect === undefined && event?.deadline === undefined;
+/** Whether only an event fires it. */
+const waitsWithoutEnd = ({ kind, status, next_fire_at: next }: AlarmView) =>
+  kind === 'event' && status === 'active' && next === undefined;
 
 /** The reason why the next fire is deferred, if any. */
 function heldBack({ held_back: held }: AlarmView): string | undefined {
@@ -309,11 +309,12 @@ function block(title: string, text: string, look: Reader): string[] {
   return ['', look.paint('dim', title), ...lines];
 }
 
-/** The next fire; of an alarm that waits, when it fires without an event. */
-function firesRow(alarm: AlarmView, look: Reader): Row {
-  const { kind, next_fire_at: next } = alarm;
-  if (next === undefined || waitsWithoutEnd(alarm)) return ['fires', undefined];
-  return ['fires', `${instantText(next, look)}${kind === 'event' ? ', if nothing comes' : ''}`];
+/** The next fire; of an alarm that waits, with the events that have come, or without one. */
+function firesRow({ kind, next_fire_at: next, waiting_events: events }: AlarmView, look: Reader): Row {
+  if (next === undefined) return ['fires', undefined];
+  const why =
+    kind !== 'event' ? '' : events === undefined ? ', if nothing comes' : `, with ${counted(events, 'event')}`;
+  return ['fires', `${instantText(next, look)}${why}`];
 }
 
 /** What the computer of the reader knows beside the alarm: names of other alarms, and the public listener. */

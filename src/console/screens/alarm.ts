@@ -20,7 +20,7 @@ import {
   seconds,
   stateMark,
   trouble,
-  waitsWithoutEnd,
+  whyItFires,
 } from '../alarm-text.ts';
 import { csrfField } from '../page.ts';
 import { type RequestContext, there, withQuery } from '../request-context.ts';
@@ -110,7 +110,7 @@ function facts(alarm: AlarmView, { backend, here, origin }: RequestContext, name
   const fired =
     alarm.fire_count === 0 ? undefined : `${alarm.fire_count}${max_fires === undefined ? '' : ` of ${max_fires}`}`;
   return html`<dl class="facts">
-${fact('Next fire', html`${fireTime(alarm, here)}${then}${alarm.kind === 'event' && next !== undefined && !waitsWithoutEnd(alarm) ? ', if nothing comes' : NOTHING}`)}
+${fact('Next fire', html`${fireTime(alarm, here)}${then}${alarm.kind === 'event' && next !== undefined ? `, ${whyItFires(alarm)}` : NOTHING}`)}
 ${alarm.kind === 'event' ? NOTHING : fact('Schedule', html`${scheduleText(alarm, here)}${written !== undefined && usesWallClock(written) ? html` <code class="dim">${shown(written)}</code> <span class="dim">${shown(timezone)}</span>` : NOTHING}`)}
 ${fact('Calendar', alarm.holidays_missing ? html`<span class="trouble">${shown(alarm.holidays!)} is missing: fires on all days</span>` : undefined)}
 ${fact('Created by', alarm.set_by ? shown(alarm.set_by.name) : 'the agent')}

@@ -6,7 +6,7 @@ import { dayAt, wallReading } from '../../kit/clock/wall-clock.ts';
 import type { NameOfAlarm } from '../../kit/phrase/condition-text.ts';
 import { type AlarmView, LIST_LIMIT_MAX } from '../../wire/alarm.ts';
 import type { Budget } from '../../wire/budget.ts';
-import { hasTrouble, instantOf, nameAmong, nameOf, scheduleText, trouble, waitsWithoutEnd } from '../alarm-text.ts';
+import { hasTrouble, instantOf, nameAmong, nameOf, scheduleText, trouble, whyItFires } from '../alarm-text.ts';
 import {
   addConflict,
   type Cell,
@@ -251,9 +251,9 @@ async function readWaiting(client: ChronosClient): Promise<Waiting> {
 function waitingRow(alarm: AlarmView, names: NameOfAlarm, here: LocalContext): Html {
   const message =
     alarm.label === '' ? NOTHING : html` <span class="dim" dir="auto">${brief(alarm.wake_message, 160)}</span>`;
-  const deadline = waitsWithoutEnd(alarm) ? undefined : instantOf(alarm.next_fire_at);
+  const next = instantOf(alarm.next_fire_at);
   const end =
-    deadline === undefined ? NOTHING : html`<span class="end">fires ${time(deadline, here)} if nothing comes</span>`;
+    next === undefined ? NOTHING : html`<span class="end">fires ${time(next, here)} ${whyItFires(alarm)}</span>`;
   return html`<li id="waiting-${alarm.id}" data-row><div class="what"><a href="alarms/${alarm.id}" data-open dir="auto">${nameOf(alarm)}</a>${message}</div><span class="times">${scheduleText(alarm, here, names)}</span>${end}${hasTrouble(alarm) ? html`<p class="trouble">${trouble(alarm, here)}</p>` : NOTHING}</li>`;
 }
 

@@ -169,7 +169,7 @@ test('a fire that is given up or missed is passed on', async (t) => {
 });
 
 test('a failed alarm that is redriven goes on with its chain', async (t) => {
-  let answer = GONE;
+  let answer: WakeResult = GONE;
   const { ada, carried, finish, get, pass } = await chainBench(t, {
     respond: ({ alarm }) => (alarm.kind === 'event' ? DELIVERED : answer),
   });

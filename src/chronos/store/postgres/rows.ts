@@ -49,6 +49,13 @@ export class Shape<T> {
     return this.#columns[member].name;
   }
 
+  /** Names of the columns that are texts here and bytes in the database. */
+  byteColumns(): string[] {
+    return Object.values<Columns<T>[Member<T>]>(this.#columns).flatMap(({ name, type }) =>
+      type === 'bytes' ? [name] : [],
+    );
+  }
+
   /** Comma-separated column names, for SELECT, INSERT and RETURNING. */
   list(table?: string, members: readonly Member<T>[] = this.members): string {
     return members.map((member) => (table ? `${table}.${this.name(member)}` : this.name(member))).join(', ');

@@ -1,8 +1,5 @@
 -- Alarms that wait for events, and the events.
 
-ALTER TABLE definitions DROP CONSTRAINT definitions_kind;
-ALTER TABLE definitions ADD CONSTRAINT definitions_kind CHECK (kind IN ('once', 'cron', 'rrule', 'event'));
-
 CREATE TABLE events (
   bucket      BIGINT NOT NULL,
   owner       TEXT   COLLATE "C" NOT NULL,
@@ -29,3 +26,6 @@ END $$;
 CREATE INDEX events_waiting ON events (bucket ASC, owner, alarm_id, number) WHERE data IS NOT NULL;
 -- Serves pruning, oldest first.
 CREATE INDEX events_by_age ON events (bucket ASC, received_at ASC) WHERE data IS NULL;
+
+ALTER TABLE definitions DROP CONSTRAINT definitions_kind;
+ALTER TABLE definitions ADD CONSTRAINT definitions_kind CHECK (kind IN ('once', 'cron', 'rrule', 'event'));

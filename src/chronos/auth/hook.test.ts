@@ -3,8 +3,9 @@ import { createHmac } from 'node:crypto';
 import { test } from 'node:test';
 import { webhookSigner } from '../../kit/identity/webhook-signature.ts';
 import type { EventSource, Expect } from '../../wire/conditions.ts';
-import { eventOf, hookPathOf, hookSchemeOf, isVerified, newHookSecret, readHookId } from './hook.ts';
-import { encodeOptions } from './options.ts';
+import { hookPathOf, hookSchemeOf, newHookSecret, readHookId } from '../alarm/hook.ts';
+import { encodeOptions } from '../alarm/options.ts';
+import { eventOf, isVerified } from './hook.ts';
 
 const NOW = Date.UTC(2026, 10, 27, 9);
 const SECRET = newHookSecret();

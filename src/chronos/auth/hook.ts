@@ -1,0 +1,94 @@
+/** Webhooks: the verification of the sender, and the event in a request. Pure but for hashing. */
+import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { verifyWebhook, WEBHOOK_HEADERS } from '../../kit/identity/webhook-signature.ts';
+import { hasValue } from '../../kit/json/pointer.ts';
+import type { AlarmEvent, HookScheme } from '../../wire/conditions.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { refuseDeepNesting } from '../../wire/json.ts';
+import type { Alarm } from '../alarm/alarm.ts';
+import { type HookName, hookSchemeOf, hookSecretOf, hookTokenOf } from '../alarm/hook.ts';
+import { optionsOf } from '../alarm/options.ts';
+
+/** A request at an address. Names of headers are in lower case. */
+export type HookRequest = {
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  readonly body: Buffer;
+  readonly nowMs: number;
+};
+
+const GITHUB = { signature: 'x-hub-signature-256', event: 'x-github-event', delivery: 'x-github-delivery' } as const;
+
+const isEqual = (one: string, other: string) =>
+  one.length === other.length && timingSafeEqual(Buffer.from(one), Buffer.from(other));
+
+/** Whether the request comes from someone who knows the alarm's secret, now. */
+export function isVerified(
+  alarm: Pick<Alarm, 'kind' | 'options'>,
+  { token }: HookName,
+  { headers, body, nowMs }: HookRequest,
+): boolean {
+  const secret = hookSecretOf(alarm);
+  if (secret === undefined) return false;
+  switch (hookSchemeOf(alarm)) {
+    case 'standard':
+      return verifyWebhook({ headers, body, secrets: [secret], nowMs }).ok;
+    case 'github': {
+      const mac = createHmac('sha256', secret).update(body).digest('hex');
+      return isEqual(headers[GITHUB.signature] ?? '', `sha256=${mac}`);
+    }
+    case 'path':
+      return isEqual(token ?? '', hookTokenOf(secret));
+    case undefined:
+      return false;
+  }
+}
+
+const digestOf = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 40);
+
+/** Ids from outside are hashed: they may have any length and any characters. */
+function idOf(scheme: HookScheme, { headers }: HookRequest): string {
+  // GitHub's signature covers the body alone, so only the signature identifies what was signed.
+  const given =
+    scheme === 'standard'
+      ? headers[WEBHOOK_HEADERS.id]
+      : scheme === 'github'
+        ? headers[GITHUB.signature]
+        : (headers['idempotency-key'] ?? headers[WEBHOOK_HEADERS.id] ?? headers[GITHUB.delivery]);
+  return given === undefined || given === ''
+    ? `once:${randomBytes(16).toString('hex')}`
+    : `${scheme}:${digestOf(given)}`;
+}
+
+const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true });
+
+/** Deeper JSON is taken as text: a wake with it would exceed the limit of every later reader. */
+const DEEPEST_BODY = 64;
+
+/** The body as JSON source text: itself if it is JSON, otherwise as one text. */
+function jsonOf(body: Buffer): string {
+  const text = decoder.decode(body);
+  try {
+    refuseDeepNesting(text, 'the body', DEEPEST_BODY);
+    JSON.parse(text);
+    return text;
+  } catch (thrown) {
+    if (thrown instanceof SyntaxError || thrown instanceof ReveilleError) return JSON.stringify(text);
+    throw thrown;
+  }
+}
+
+/**
+ * The event in a verified request. GitHub's says in headers what it is about, so its data is
+ * `{"event", "delivery", "body"}`; other data is the body.
+ *
+ * @returns `undefined` when the alarm's filter excludes it
+ */
+export function eventOf(alarm: Pick<Alarm, 'kind' | 'options'>, request: HookRequest): AlarmEvent | undefined {
+  const scheme = hookSchemeOf(alarm)!;
+  const body = jsonOf(request.body);
+  const named = JSON.stringify({ event: request.headers[GITHUB.event], delivery: request.headers[GITHUB.delivery] });
+  const data = scheme === 'github' ? `${named === '{}' ? '{' : `${named.slice(0, -1)},`}"body":${body}}` : body;
+  const { event } = optionsOf(alarm);
+  if (event?.filter !== undefined && !hasValue(data, event.filter)) return undefined;
+  return { id: idOf(scheme, request), receivedAt: request.nowMs, data };
+}
