@@ -278,7 +278,7 @@ export async function upcomingScreen(context: RequestContext): Promise<Page> {
   const read = () => readUpcoming(client, until);
   const [{ alarms: due, hasMore }, waiting, budget] = await Promise.all([
     reads.read(`${backend.user} upcoming`, read),
-    reads.read(`${backend.user} waiting`, () => readWaiting(client)),
+    reads.read(`${backend.user} events`, () => readWaiting(client)),
     budgetOf(context),
   ]);
   const alarms = due.filter(({ kind }) => kind !== 'event');
