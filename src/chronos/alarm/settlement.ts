@@ -7,6 +7,8 @@ import { backoff } from '../../kit/clock/backoff.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { type Alarm, type AlarmState, type Attempt, NOT_DEFERRED, type Occurrence, withoutSchedule } from './alarm.ts';
 import { afterTrigger, isOwnTrigger } from './backfill.ts';
+import { followersOf } from './chain.ts';
+import { afterCheckedWake, afterSkip, type Checked } from './checks.ts';
 import { afterEventFire, isEventFire, isLastWake } from './events.ts';
 import { park } from './lifecycle.ts';
 import { optionsOf } from './options.ts';
@@ -111,14 +113,19 @@ function advance(
   return { alarm, occurrences: [...others, alarm.status === 'paused' ? park(next) : next] };
 }
 
-/** The wake was accepted: a `once` alarm has fired, a series continues. */
-export function settleDelivered(state: AlarmState, fireId: string, deliveredAt: number): AlarmState {
-  return ended(state, delivered(state, fireId, deliveredAt), deliveredAt);
+/**
+ * The wake was accepted: a `once` alarm has fired, a series continues.
+ *
+ * @param checked the check that let it through
+ */
+export function settleDelivered(state: AlarmState, fireId: string, deliveredAt: number, checked?: Checked): AlarmState {
+  return ended(state, delivered(state, fireId, deliveredAt, checked), deliveredAt);
 }
 
-function delivered(state: AlarmState, fireId: string, deliveredAt: number): AlarmState {
+function delivered(state: AlarmState, fireId: string, deliveredAt: number, checked: Checked | undefined): AlarmState {
   const { settled, others } = occurrenceOf(state, fireId);
-  const alarm = { ...state.alarm, fireCount: state.alarm.fireCount + 1, lastFiredAt: deliveredAt };
+  const woken = afterCheckedWake(state.alarm, deliveredAt, checked);
+  const alarm = { ...woken, fireCount: woken.fireCount + 1, lastFiredAt: deliveredAt };
   if (settled.source === 'trigger') return afterBeside(alarm, settled, others, deliveredAt, true);
   const scheduledFires = alarm.scheduledFires + 1;
   const progress = { ...alarm, scheduledFires, failureCount: 0, lastError: null };
@@ -246,14 +253,24 @@ export function pauseOnFailedTurn(state: AlarmState, error: string | null, now: 
   return alarm === state.alarm ? state : parkSchedule({ alarm, occurrences: state.occurrences });
 }
 
+/** What is held by this reason was tried for the last time by a process that is gone. */
+const UNTOLD = 'it is given up once the alarms that follow it know that';
+
+export const isUntold = ({ heldReason }: Occurrence): boolean => heldReason === UNTOLD;
+
 /**
  * The process of a claim is gone without an outcome, so it is unknown whether the wake arrived. It counts as a failure,
  * so that a wake that crashes its process is not repeated for ever. The retry is immediate, because the occurrence has
  * waited since the claim.
  */
 export function settleInterrupted(state: AlarmState, fireId: string, at?: number): AlarmState {
-  const { settled } = occurrenceOf(state, fireId);
+  const { settled, others } = occurrenceOf(state, fireId);
   const when = at === undefined ? {} : { at };
+  const { alarm } = state;
+  if (settled.dueAt !== null && followersOf(alarm).length > 0 && isGivenUp(alarm, settled, false)) {
+    const untold = { ...settled, heldReason: UNTOLD, heldUntil: settled.dueAt };
+    return { alarm: { ...alarm, lastError: INTERRUPTED }, occurrences: [...others, untold] };
+  }
   return settleFailed(state, fireId, { error: INTERRUPTED, ...when, final: false, retryAt: () => settled.dueAt! });
 }
 
@@ -278,10 +295,16 @@ function missed(state: AlarmState, fireId: string, reason: string, at: number | 
   return advance({ ...state, alarm: { ...alarm, failureCount: 0 } }, settled, others, at);
 }
 
-/** The turn of an earlier fire runs, and the occurrence does not wait for its end (`overlap: "skip"`): the series goes on. */
-export function settleSkipped(state: AlarmState, fireId: string, at: number): AlarmState {
+/**
+ * The occurrence is dropped, and the alarm goes on: the turn of an earlier fire runs (`overlap: "skip"`), or its check
+ * said no.
+ *
+ * @param checked the check that said no
+ */
+export function settleSkipped(state: AlarmState, fireId: string, at: number, checked?: Checked): AlarmState {
   const { settled, others } = occurrenceOf(state, fireId);
-  return ended(state, advance(state, settled, others, at), at);
+  const alarm = checked ? afterSkip(state.alarm, checked) : state.alarm;
+  return ended(state, advance({ ...state, alarm }, settled, others, at), at);
 }
 
 /**
