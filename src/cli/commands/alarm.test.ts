@@ -138,11 +138,14 @@ describe('reveille alarm set', () => {
     assert.deepEqual((await house.client.getAlarm(id)).check, { http: { url, etag: 'changed' }, max_skips: 5 });
     assert.match(await house.run('alarm', 'show', id), /^ {2}checks {4}https:.* \(changed\), wakes after 5 skips$/m);
     await house.run('alarm', 'edit', id, '--wake-at-least', '1d');
-    await house.run('alarm', 'edit', id, '--check-command', "./new-mail.sh 'a b'");
+    // Another address is another check, with the limits of the first.
+    await house.run('alarm', 'edit', id, '--check-url', `${url}/2`, '--check-pointer', '/n', '--check-equals', '5');
     assert.deepEqual((await house.client.getAlarm(id)).check, {
-      command: { argv: ['./new-mail.sh', 'a b'] },
+      http: { url: `${url}/2`, pointer: '/n', equals: 5 },
       ...{ max_skips: 5, wake_at_least_every: 'PT24H' },
     });
+    const refused = await reveille(house.home.path, ['alarm', 'edit', id, '--check-command', './new-mail.sh']);
+    assert.deepEqual([refused.status, /commands need a machine of this computer/.test(refused.stderr)], [1, true]);
     await house.run('alarm', 'edit', id, '--clear', 'check', '--run', './backup.sh --all');
     const { check, run } = await house.client.getAlarm(id);
     assert.deepEqual([check, run], [undefined, { argv: ['./backup.sh', '--all'] }]);
