@@ -305,8 +305,3 @@ export function triggeredAt(alarm: Alarm, at: number): Alarm {
   const state = eventStateOf(alarm);
   return at <= (state.lastFire ?? 0) ? alarm : withEventState(alarm, { ...state, lastFire: at });
 }
-
-/** What a look at the source has shown; its events are recorded before. */
-export function withSeen(state: AlarmState, seen: string): AlarmState {
-  return { ...state, alarm: withEventState(state.alarm, { ...eventStateOf(state.alarm), seen }) };
-}

@@ -122,9 +122,9 @@ function endOf({ state, error }: Fire): string {
 }
 
 /** Text for a fire without an accepted attempt; `undefined` if its turn is known. */
-function notAccepted({ state, next, error }: Fire): string | undefined {
+function notAccepted({ state, next }: Fire): string | undefined {
   if (state === 'missed') return 'no, it was missed';
-  if (state === 'skipped') return `no, it was skipped${because(error)}`;
+  if (state === 'skipped') return 'no, it was skipped';
   if (state === 'delivery_unknown') return 'not known';
   if (state !== 'not_delivered') return undefined;
   return next.step === 'redrive' ? 'no, it was abandoned' : 'not yet';

@@ -351,7 +351,7 @@ export function renderAlarm(alarm: AlarmView, look: Reader, { nameOf, base }: Be
 /** The router's answer. An accepted wake does not mean that the turn has ended. */
 function outcomeOf({ outcome, http_status: status }: FireView): string {
   const word = outcome === 'delivered' ? 'accepted' : outcome;
-  return status === undefined ? word : `${word} (${status})`;
+  return status === undefined || outcome === 'skipped' ? word : `${word} (${status})`;
 }
 
 /** The fires of an alarm: one line per attempt, with errors below. */

@@ -191,7 +191,7 @@ ${group('if-event if-missing', EVENTS, draft)}
 ${group('if-after if-missing', ['after'], draft)}
 <details class="if-event"${COLLECTED.some((name) => draft[name] !== undefined) ? raw(' open') : ''}><summary>Collect events, repeat, deadline</summary>${group('', COLLECTED, draft)}</details>
 ${group('if-after', FOLLOWED, draft)}
-<p class="hint if-missing">Without events and alarm, a program must call the address that the alarm gets.</p>`;
+<p class="hint if-missing">Leave both empty if a program calls the address that the alarm gets.</p>`;
 }
 
 /** The check, and the command in place of a turn. */

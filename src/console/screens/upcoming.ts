@@ -3,7 +3,7 @@ import { html } from 'hono/html';
 import type { ChronosClient } from '../../chronos/client.ts';
 import { calendarTime } from '../../kit/clock/local-time.ts';
 import { dayAt, wallReading } from '../../kit/clock/wall-clock.ts';
-import type { NameOfAlarm } from '../../kit/phrase/condition-text.ts';
+import { conditionText, type NameOfAlarm } from '../../kit/phrase/condition-text.ts';
 import { type AlarmView, LIST_LIMIT_MAX } from '../../wire/alarm.ts';
 import type { Budget } from '../../wire/budget.ts';
 import { hasTrouble, instantOf, nameAmong, nameOf, scheduleText, trouble, whyItFires } from '../alarm-text.ts';
@@ -163,6 +163,17 @@ function conflictLines({ count, conflicts }: AlarmDay, here: LocalContext): Html
   });
 }
 
+/** What is checked before the wake, and the command in place of a turn. */
+function conditionsText({ check, run }: AlarmView): Html {
+  const texts = [
+    ...(check ? [html`checks ${brief(conditionText('check', check), 80)}`] : []),
+    ...(run ? [html`runs ${brief(conditionText('run', run), 80)}`] : []),
+  ];
+  return texts.length === 0
+    ? NOTHING
+    : html`<p class="work">${texts.map((text, at) => html`${at === 0 ? '' : '; '}${text}`)}</p>`;
+}
+
 /** The message first, then repetition, time and distance, each in a column of its own. */
 function dayRow(one: AlarmDay, day: number, here: LocalContext): Html {
   const { alarm, first, last, count } = one;
@@ -175,7 +186,7 @@ function dayRow(one: AlarmDay, day: number, here: LocalContext): Html {
   const message =
     alarm.label === '' ? NOTHING : html` <span class="dim" dir="auto">${brief(alarm.wake_message, 160)}</span>`;
   const exact = new Date(first).toISOString();
-  return html`<li id="upcoming-${day}-${alarm.id}" data-row><div class="what"><a href="alarms/${alarm.id}" data-open dir="auto">${nameOf(alarm)}</a>${message}</div><span class="times">${times}</span><time class="clock" datetime="${exact}">${clockOf(first, here)}</time>${relative(first, here)}${conflictLines(one, here)}</li>`;
+  return html`<li id="upcoming-${day}-${alarm.id}" data-row><div class="what"><a href="alarms/${alarm.id}" data-open dir="auto">${nameOf(alarm)}</a>${message}${conditionsText(alarm)}</div><span class="times">${times}</span><time class="clock" datetime="${exact}">${clockOf(first, here)}</time>${relative(first, here)}${conflictLines(one, here)}</li>`;
 }
 
 const counted = (count: number, what: string) => `${count} ${what}${count === 1 ? '' : 's'}`;
@@ -254,7 +265,7 @@ function waitingRow(alarm: AlarmView, names: NameOfAlarm, here: LocalContext): H
   const next = instantOf(alarm.next_fire_at);
   const end =
     next === undefined ? NOTHING : html`<span class="end">fires ${time(next, here)} ${whyItFires(alarm)}</span>`;
-  return html`<li id="waiting-${alarm.id}" data-row><div class="what"><a href="alarms/${alarm.id}" data-open dir="auto">${nameOf(alarm)}</a>${message}</div><span class="times">${scheduleText(alarm, here, names)}</span>${end}${hasTrouble(alarm) ? html`<p class="trouble">${trouble(alarm, here)}</p>` : NOTHING}</li>`;
+  return html`<li id="waiting-${alarm.id}" data-row><div class="what"><a href="alarms/${alarm.id}" data-open dir="auto">${nameOf(alarm)}</a>${message}${conditionsText(alarm)}</div><span class="times">${scheduleText(alarm, here, names)}</span>${end}${hasTrouble(alarm) ? html`<p class="trouble">${trouble(alarm, here)}</p>` : NOTHING}</li>`;
 }
 
 function waitingList({ alarms, hasMore }: Waiting, known: readonly AlarmView[], here: LocalContext): Html {

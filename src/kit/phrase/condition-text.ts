@@ -27,7 +27,7 @@ function checkText({ http, command, path, on_error, max_skips, wake_at_least_eve
   return listed([
     what,
     on_error === 'skip' && 'does not wake when that fails',
-    max_skips !== undefined && `wakes after ${max_skips} skips`,
+    max_skips !== undefined && `wakes after ${max_skips} ${max_skips === 1 ? 'skip' : 'skips'}`,
     wake_at_least_every !== undefined && `wakes at least every ${durationText(wake_at_least_every)}`,
   ]);
 }
