@@ -149,6 +149,7 @@ export const afterSchema = z.strictObject({
     .max(10 * 366 * 24 * 3600)
     .optional(),
 });
+export type After = z.output<typeof afterSchema>;
 
 const filterSchema = z.strictObject({ pointer: pointerSchema, equals: scalarSchema.optional() });
 
