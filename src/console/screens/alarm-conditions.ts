@@ -179,14 +179,18 @@ function group(shownFor: string, names: readonly FormPart[], draft: ConditionDra
   return html`<div class="stack ${shownFor}"><div class="pair">${lines}</div>${switches}</div>`;
 }
 
-/** The choice between a time and events, and the controls of the latter. @param isEdit the alarm keeps its kind */
+/** The choice between a time and events. @param isEdit the alarm keeps its kind */
+export function firesChoice(draft: ConditionDraft, isEdit: boolean): Html {
+  if (!isEdit) return choice('fires', 'Fires', draft);
+  return waitsIn(draft)
+    ? html`<select id="fires" name="fires" hidden><option value="${draft.fires ?? ''}" selected></option></select>`
+    : NOTHING;
+}
+
+/** The controls of events. @param isEdit the alarm keeps its kind */
 export function eventControls(draft: ConditionDraft, isEdit: boolean): Html {
   if (isEdit && !waitsIn(draft)) return NOTHING;
-  const first = isEdit
-    ? html`<select id="fires" name="fires" hidden><option value="${draft.fires ?? ''}" selected></option></select>`
-    : choice('fires', 'Fires', draft);
-  return html`${first}
-${group('if-missing', EXPECTED, draft)}
+  return html`${group('if-missing', EXPECTED, draft)}
 ${group('if-event if-missing', EVENTS, draft)}
 ${group('if-after if-missing', ['after'], draft)}
 <details class="if-event"${COLLECTED.some((name) => draft[name] !== undefined) ? raw(' open') : ''}><summary>Collect events, repeat, deadline</summary>${group('', COLLECTED, draft)}</details>

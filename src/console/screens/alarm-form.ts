@@ -32,6 +32,7 @@ import {
   conditionDraft,
   conditionsIn,
   eventControls,
+  firesChoice,
   waitReading,
   waitsIn,
   withAlarmId,
@@ -157,6 +158,7 @@ function formPage({ session, here }: RequestContext, form: Form): Page {
 ${complaint === undefined ? NOTHING : html`<p class="notice bad" role="alert">${shown(complaint)}</p>`}
 <form method="post" action="${form.action}" class="stack" id="alarm-form" data-reads="alarms/reading">
 ${csrfField(session.csrf)}${form.key === undefined ? NOTHING : html`<input type="hidden" name="key" value="${form.key}">`}
+${firesChoice(draft, edited !== undefined)}
 <div class="field"><label for="message">Message</label>
 <textarea id="message" name="message" rows="4" required aria-describedby="message-hint">${raw('\n')}${draft.message ?? ''}</textarea><p class="hint" id="message-hint">The agent reads this text when the alarm fires.</p></div>
 ${events}
