@@ -62,7 +62,7 @@ export type CheckNews = z.output<typeof checkNewsSchema>;
 
 /** A verdict as the text of a header. */
 export function encodeVerdict({ verdict, reason, value, duration_ms }: CheckVerdict): string {
-  const short = beginningOf(reason.replaceAll(/\p{Cc}/gu, ' '), REASON_CHARACTERS);
+  const short = beginningOf(reason.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, ' '), REASON_CHARACTERS);
   const encode = (members: object) => Buffer.from(JSON.stringify(members)).toString('base64url');
   const whole = encode({ verdict, reason: short, ...(value !== undefined && { value }), duration_ms });
   return whole.length <= HEADER_MAX ? whole : encode({ verdict, reason: short, duration_ms });

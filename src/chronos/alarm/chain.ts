@@ -2,6 +2,7 @@
  * Chains: alarms that wait for the turn of another alarm. The followed alarm has the ids of its followers, and the end
  * of its turn is an event of each. Pure.
  */
+import { jsonForTerminal } from '../../kit/text/hidden-characters.ts';
 import type { AlarmEvent, ChainOutcome } from '../../wire/conditions.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Alarm, AlarmState } from './alarm.ts';
@@ -61,7 +62,7 @@ export function eventOfEnd({ id, label }: Alarm, { fireId, outcome, at, reply, e
     reply: reply ?? undefined,
     error: error ?? undefined,
   };
-  return { id: `${fireId} ${outcome}`, receivedAt: at, data: JSON.stringify(data) };
+  return { id: `${fireId} ${outcome}`, receivedAt: at, data: jsonForTerminal(JSON.stringify(data)) };
 }
 
 /** Whether an alarm fires no more by itself. A failed alarm, or one whose turn failed, can be redriven. */

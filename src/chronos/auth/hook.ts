@@ -1,6 +1,7 @@
 /** Webhooks: the verification of the sender, and the event in a request. Pure but for hashing. */
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { verifyWebhook, WEBHOOK_HEADERS } from '../../kit/identity/webhook-signature.ts';
+import { jsonForTerminal } from '../../kit/text/hidden-characters.ts';
 import type { AlarmEvent, HookScheme } from '../../wire/conditions.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { refuseDeepNesting } from '../../wire/json.ts';
@@ -66,15 +67,18 @@ const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true });
 /** Deeper JSON is taken as text: a wake with it would exceed the limit of every later reader. */
 const DEEPEST_BODY = 64;
 
-/** The body as JSON source text: itself if it is JSON, otherwise as one text. */
+/**
+ * The body as JSON source text: itself if it is JSON, otherwise as one text. Hidden characters in its texts are written
+ * as escapes, which mean the same: the agent reads nothing that a person does not see.
+ */
 function jsonOf(body: Buffer): string {
   const text = decoder.decode(body);
   try {
     refuseDeepNesting(text, 'the body', DEEPEST_BODY);
     JSON.parse(text);
-    return text;
+    return jsonForTerminal(text);
   } catch (thrown) {
-    if (thrown instanceof SyntaxError || thrown instanceof ReveilleError) return JSON.stringify(text);
+    if (thrown instanceof SyntaxError || thrown instanceof ReveilleError) return jsonForTerminal(JSON.stringify(text));
     throw thrown;
   }
 }
@@ -88,7 +92,8 @@ function jsonOf(body: Buffer): string {
 export function eventOf(alarm: Pick<Alarm, 'kind' | 'options'>, request: HookRequest): AlarmEvent | undefined {
   const scheme = hookSchemeOf(alarm)!;
   const body = jsonOf(request.body);
-  const named = JSON.stringify({ event: request.headers[GITHUB.event], delivery: request.headers[GITHUB.delivery] });
+  const about = { event: request.headers[GITHUB.event], delivery: request.headers[GITHUB.delivery] };
+  const named = jsonForTerminal(JSON.stringify(about));
   const data = scheme === 'github' ? `${named === '{}' ? '{' : `${named.slice(0, -1)},`}"body":${body}}` : body;
   const { event } = optionsOf(alarm);
   if (event?.filter !== undefined && !hasValue(data, event.filter)) return undefined;

@@ -147,6 +147,18 @@ async function checkChain(store: Store, follower: Alarm, followed: AlarmState): 
   }
 }
 
+/**
+ * Checks an alarm that is stored already. Edits at the same time do not see each other before they are stored; the last
+ * one of a circle sees all of it.
+ *
+ * @throws ReveilleError as {@link follow}, for a circle
+ */
+export async function confirmChain({ store }: Pick<EventSink, 'store'>, follower: Alarm): Promise<void> {
+  const next = followedBy(follower);
+  const followed = next && (await store.get(follower.owner, next.id));
+  if (followed) await checkChain(store, follower, followed);
+}
+
 /** Followers that wait no more, when the list is full. */
 async function formerFollowers(store: Store, { alarm }: AlarmState): Promise<string[]> {
   const ids = followersOf(alarm);

@@ -6,6 +6,7 @@ import { PERSON_HEADER } from '../../wire/agent.ts';
 import {
   type AlarmCreate,
   type AlarmCreated,
+  type AlarmPatch,
   alarmCreateSchema,
   alarmIdSchema,
   alarmPatchSchema,
@@ -22,11 +23,12 @@ import { lastTurnOf } from '../alarm/fire-history.ts';
 import type { Calendars } from '../alarm/holidays.ts';
 import { hookViewOf, madeSecretOf, newHookSecret, withHookSecret } from '../alarm/hook.ts';
 import { cancelAlarm, pauseAlarm, redriveAlarm, resumeAlarm, triggerAlarm } from '../alarm/lifecycle.ts';
+import { optionsOf } from '../alarm/options.ts';
 import { previewAlarm } from '../alarm/preview.ts';
 import { nextFireAt, viewAlarm } from '../alarm/view.ts';
 import { readingOf, type WordContext } from '../alarm/when.ts';
 import { personOf } from '../auth/principal.ts';
-import { catchUpWith, follow, releaseFollowers, unfollow } from '../dispatch/chains.ts';
+import { catchUpWith, confirmChain, follow, releaseFollowers, unfollow } from '../dispatch/chains.ts';
 import { tooManyActive, tooManyBytes, tooManyStored } from '../store/limits.ts';
 import type { NewAlarm } from '../store/store.ts';
 import type { Trust } from './admission.ts';
@@ -190,8 +192,17 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     return state;
   };
 
-  /** As {@link change}, for an edit that may make the alarm follow another one. */
-  const changeChain = async (c: HttpContext, caller: Caller, transition: Transition): Promise<AlarmState> => {
+  /**
+   * As {@link change}, for an edit that may make the alarm follow another one.
+   *
+   * @param undo takes it back
+   */
+  const changeChain = async (
+    c: HttpContext,
+    caller: Caller,
+    transition: Transition,
+    undo: (before: AlarmState) => Transition,
+  ): Promise<AlarmState> => {
     const { owner } = caller;
     const before = await store.get(owner, alarmIdOf(c));
     if (!before) throw alarmNotFound();
@@ -201,6 +212,12 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     if (followed === former) return change(c, caller, transition);
     if (followed !== undefined) await follow(service, next);
     const after = await change(c, caller, transition).catch(leaving(service, next));
+    await confirmChain(service, after.alarm).catch(async (refusal: unknown) => {
+      const isStill = ({ alarm }: AlarmState) => followedBy(alarm)?.id === followed;
+      await change(c, caller, (state) => (isStill(state) ? undo(before)(state) : state));
+      await unfollow(service, after.alarm);
+      throw refusal;
+    });
     await unfollow(service, before.alarm);
     if (followed !== undefined) await catchUpWith(service, after.alarm);
     return after;
@@ -266,9 +283,15 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
       const edited = editAlarm(before, patch, now, { ...limits, person, hours }, calendars);
       return { ...edited, alarm: withHookSecret(edited.alarm, secret) };
     };
+    const undo =
+      ({ alarm }: AlarmState): Transition =>
+      (state) => {
+        const { event = null, after = null } = optionsOf(alarm);
+        return editAlarm(state, { event, after } as AlarmPatch, now, { ...limits, person }, calendars);
+      };
     const changesChain = patch.after !== undefined || patch.event !== undefined;
     const state = changesChain
-      ? await chains.run(caller.owner, () => changeChain(c, caller, edit))
+      ? await chains.run(caller.owner, () => changeChain(c, caller, edit, undo))
       : await change(c, caller, edit);
     const reading =
       patch.when === undefined ? undefined : readingOf(state.alarm, patch.timezone, { now, hours, calendars });

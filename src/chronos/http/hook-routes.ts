@@ -23,6 +23,13 @@ const notProved = () =>
     'this address takes only requests with a valid signature of the secret that was given with it, and the current time',
   );
 
+/** @throws ReveilleError 413 */
+function refuseLargerThan(most: number, bytes: number): void {
+  if (bytes <= most) return;
+  const message = `an event must be at most ${EVENT_MAX_BYTES} bytes of JSON (got ${bytes})`;
+  throw new ReveilleError('invalid_request', message, { status: 413 });
+}
+
 type HookServiceOptions = { log: Logger; onUnproved: () => void };
 
 export function hookRoutes(app: HttpApp, service: ChronosService, { log, onUnproved }: HookServiceOptions): void {
@@ -53,13 +60,10 @@ export function hookRoutes(app: HttpApp, service: ChronosService, { log, onUnpro
   async function record(c: HttpContext): Promise<Response> {
     const { state, request } = await proved(c);
     const { alarm } = state;
-    if (request.body.length > EVENT_MAX_BYTES)
-      throw new ReveilleError(
-        'invalid_request',
-        `an event must be at most ${EVENT_MAX_BYTES} bytes (got ${request.body.length})`,
-        { status: 413 },
-      );
+    refuseLargerThan(EVENT_MAX_BYTES, request.body.length);
     const event = eventOf(alarm, request);
+    // Escapes may make it larger, and what stands around a body of GitHub's.
+    if (event) refuseLargerThan(EVENT_MAX_BYTES + 2048, Buffer.byteLength(event.data));
     if (!event) return sendOk(c, { recorded: 0, known: 0 });
     // The wake of events is one for each alarm, so that only their bytes count.
     const { maxBytes = Number.POSITIVE_INFINITY } = (await admission?.storeLimits('known')) ?? {};

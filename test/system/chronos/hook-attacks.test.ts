@@ -51,7 +51,7 @@ test('a request that does not prove its sender is refused with the same answer, 
   const at = (seconds: number) => signed(webhook, '{}', 'msg_1', bench.clock.now() + seconds * 1000);
   const guessed = path.hook.address.replace(/[0-9a-f]{32}$/, '0'.repeat(32));
   const bare = path.hook.address.replace(/\.[0-9a-f]{32}$/, '');
-  type Row = [what: string, to: string, headers: Record<string, string>, body?: string, method?: string];
+  type Row = [what: string, to: string, headers: Record<string, string>, body?: string | undefined, method?: string];
   const rows: Row[] = [
     ['no headers', webhook.hook.address, {}],
     ['an empty signature', webhook.hook.address, { ...own, 'webhook-signature': '' }],
