@@ -9,6 +9,7 @@ import { eventually } from '../support/eventually.ts';
 import { atEnd } from '../support/temporary.ts';
 import {
   addChannel,
+  assertConsole,
   assertLedger,
   assertLog,
   assertNotifications,
@@ -80,6 +81,7 @@ test('a night with reveille up: checks, events, a chain, an absence and a comman
     BODIES.every((body) => prompt.includes(body)),
     prompt,
   );
+  await assertConsole(night, ledger);
   await assertLog(night, ledger);
   await assertNotifications(night);
   t.diagnostic(`${ledger.inbox.length} checks, ${EVENTS} events, ${LABELS.length} turns`);

@@ -408,3 +408,46 @@ export async function assertNotifications(night: Night, command: CommandEnd = 'f
   assert.match(of('Turn failed: nightly').text, new RegExp(REASON));
   assert.match(of('Expected: watch').text, /without a finished turn of alarm/);
 }
+
+/** The console as text, page by page. */
+async function openConsole({ cli }: Night) {
+  const address = new URL((await cli('open', '--print')).trim());
+  const opened = await fetch(address);
+  const cookie = opened.headers.get('set-cookie')!.split(';')[0]!;
+  const base = /\/~[A-Za-z0-9_-]{22}\//.exec(await opened.text())![0];
+  return async (path: string): Promise<string> => {
+    const answer = await fetch(new URL(base + path, address), { headers: { cookie } });
+    assert.equal(answer.status, 200, path);
+    return await answer.text();
+  };
+}
+
+/** What the console shows of a fire, by the kind of its log entry. */
+const SHOWN: Readonly<Record<string, string>> = {
+  reply: 'done',
+  turn_failed: `turn failed: `,
+  turn_unknown: 'outcome',
+};
+
+/** The console's page of each alarm has its fires, how each of them ended, and nothing else. */
+export async function assertConsole(night: Night, ledger: Record<Label, FireView[]>): Promise<void> {
+  const get = await openConsole(night);
+  const textOf = (page: string) => page.replaceAll(/<[^>]*>/g, ' ').replaceAll(/\s+/g, ' ');
+  for (const name of LABELS) {
+    let path: string | undefined = `alarms/${night.ids.get(name)!}`;
+    const fires: string[] = [];
+    for (let pages = 0; path !== undefined && pages < 5; pages++) {
+      const page: string = await get(path);
+      fires.push(...page.split('<li class="fire">').slice(1).map(textOf));
+      path = /href="([^"]*)">Earlier fires</.exec(page)?.[1]?.replaceAll('&amp;', '&');
+    }
+    assert.equal(fires.length, ledger[name].length, `${name}: ${fires.join('\n')}`);
+    const [latest = '', ...skipped] = fires;
+    assert.ok(latest.includes(SHOWN[toldOf('failed')[name].log[1]!]!), `${name}: ${latest}`);
+    const { turn } = ledger[name][0]!;
+    assert.ok(latest.includes(turn!.reply ?? turn!.error!), `${name}: ${latest}`);
+    for (const text of skipped) assert.equal(text.split('the value at /unread is not 1').length, 2, text);
+  }
+  const list = await get('alarms?sort=newest');
+  for (const [name, id] of night.ids) assert.ok(list.includes(`id="alarm-${id}"`), `${name} is in the list`);
+}

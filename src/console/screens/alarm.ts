@@ -189,6 +189,7 @@ function fireBlock(fire: Fire, here: LocalContext): Html {
         ? NOTHING
         : html`<div><dt>${STAGES[n + 1]!}</dt><dd>${at < dueAt ? calendarTime(at, here) : html`+${formatDuration(at - dueAt)}`}</dd></div>`,
     );
+  // The reason of a skip is in the line above.
   const failed = attempts.toReversed().filter(({ error, outcome }) => error !== undefined && outcome !== 'skipped');
   const errors = failed.map(
     ({ attempt, error = '', outcome }) => html`<li>attempt ${attempt} ${outcome}: ${shown(plainError(error))}</li>`,
