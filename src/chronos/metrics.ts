@@ -250,6 +250,9 @@ export function createMetrics({
           if (finished?.outcome && recorded?.fresh.has('turn_finished')) turns.inc({ outcome: finished.outcome });
           return recorded;
         },
+        recordEvents: (arrival) => counted('record_events', watched.recordEvents(arrival)),
+        eventsOf: (owner, alarmId, range) => counted('events_of', watched.eventsOf(owner, alarmId, range)),
+        dropEvents: (owner, alarmId, upTo) => counted('drop_events', watched.dropEvents(owner, alarmId, upTo)),
       };
       return new Proxy(watched, {
         get: (store, operation: keyof AlarmStore) => measured[operation] ?? store[operation],

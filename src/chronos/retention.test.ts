@@ -7,9 +7,9 @@ import type { AlarmStore } from './store/store.ts';
 
 const DAY_MS = 86_400_000;
 
-test('attempts and turn reports are pruned by one age and alarms by another, each completely, and again later', async () => {
+test('attempts, turn reports and events are pruned by one age and alarms by another, each completely, and again later', async () => {
   const clock = new ManualClock();
-  const left = { pruneAttempts: 1200, pruneReceipts: 700, pruneAlarms: 150 };
+  const left = { pruneAttempts: 1200, pruneReceipts: 700, pruneEvents: 300, pruneAlarms: 150 };
   const calls: [what: string, daysAgo: number][] = [];
   const prune = (what: keyof typeof left) => async (request: { before: number; limit: number }) => {
     calls.push([what, Math.round((clock.now() - request.before) / DAY_MS)]);
@@ -21,14 +21,20 @@ test('attempts and turn reports are pruned by one age and alarms by another, eac
     now: () => clock.now(),
     pruneAttempts: prune('pruneAttempts'),
     pruneTurnReports: prune('pruneReceipts'),
+    pruneEvents: prune('pruneEvents'),
     pruneAlarms: prune('pruneAlarms'),
   } as AlarmStore;
   const stop = startRetention(store, { ledgerDays: 30, alarmDays: 90, clock, log: silentLogger });
   await clock.advance(60_000);
-  assert.deepEqual(left, { pruneAttempts: 0, pruneReceipts: 0, pruneAlarms: 0 });
+  assert.deepEqual(left, { pruneAttempts: 0, pruneReceipts: 0, pruneEvents: 0, pruneAlarms: 0 });
   assert.deepEqual(
     calls.map(([what]) => what),
-    [...Array(7).fill('pruneAttempts'), ...Array(4).fill('pruneReceipts'), ...Array(7).fill('pruneAlarms')],
+    [
+      ...Array(7).fill('pruneAttempts'),
+      ...Array(4).fill('pruneReceipts'),
+      ...Array(2).fill('pruneEvents'),
+      ...Array(7).fill('pruneAlarms'),
+    ],
   );
   assert.ok(calls.every(([what, days]) => days === (what === 'pruneAlarms' ? 90 : 30)));
   left.pruneReceipts = 1;
@@ -48,7 +54,8 @@ test('a retention of ten minutes is checked every minute', async () => {
       rounds++;
       return 0;
     },
-    pruneReceipts: async () => 0,
+    pruneTurnReports: async () => 0,
+    pruneEvents: async () => 0,
     pruneAlarms: async () => 0,
   } as unknown as AlarmStore;
   const stop = startRetention(store, { ledgerDays: 10 / 1440, alarmDays: 0, clock, log: silentLogger });

@@ -1,4 +1,4 @@
-/** Deletes old attempts, turn reports and final alarms, each after its own retention period, in small batches. */
+/** Deletes old attempts, turn reports, known events and final alarms, each after its own retention period, in small batches. */
 import { type Clock, wait } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
 import type { AlarmStore } from './store/store.ts';
@@ -11,14 +11,14 @@ const EXTRA_SHARE = 0.1;
 const SHORTEST_ROUND_MS = 1000;
 /** Keeps one step within a few milliseconds: on SQLite the thread that delivers runs it. */
 const ROWS_AT_ONCE = 200;
-/** An alarm has rows in five tables. */
+/** An alarm has rows in six tables. */
 const ALARMS_AT_ONCE = 25;
 /** Pause between two steps, so that deliveries always come first. */
 const PAUSE_MS = 10;
 
 /** In days, fractions allowed; 0 keeps the data for ever. */
 export type Retention = {
-  /** For finished attempts and turn reports. */
+  /** For finished attempts, turn reports, and the ids of events that are over. */
   ledgerDays: number;
   /** For alarms that were fired, cancelled or failed. */
   alarmDays: number;
@@ -52,6 +52,7 @@ export function startRetention(
   const round = async () => {
     await prune((request) => store.pruneAttempts(request), { days: ledgerDays, limit: ROWS_AT_ONCE });
     await prune((request) => store.pruneTurnReports(request), { days: ledgerDays, limit: ROWS_AT_ONCE });
+    await prune((request) => store.pruneEvents(request), { days: ledgerDays, limit: ROWS_AT_ONCE });
     await prune((request) => store.pruneAlarms(request), { days: alarmDays, limit: ALARMS_AT_ONCE });
   };
   const run = async () => {

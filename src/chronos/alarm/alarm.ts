@@ -1,6 +1,7 @@
 /** Domain types. Instants are milliseconds since the epoch. This module does no I/O. */
 import type { AbsenceReason, FireOutcome } from '../../wire/alarm.ts';
 import type { ColumnField, MemberOf, StoredValue } from '../../wire/alarm-fields.ts';
+import { optionsOf } from './options.ts';
 
 /**
  * A stored alarm: its owner's definition and its progress. `wire/alarm-fields.ts` describes its members, which have the
@@ -84,10 +85,12 @@ export type Attempt = {
 /** Approximate bytes of an alarm's rows without its texts: columns, indexes, pending occurrences. */
 const ROW_BYTES = 1024;
 
-/** Approximate stored size of an alarm in bytes. The limits on stored bytes count it. */
-export function storedBytes({ wakeMessage, payload, label, options }: Alarm): number {
+/** Approximate stored size of an alarm and its waiting events, in bytes. The limits on stored bytes count it. */
+export function storedBytes(alarm: Alarm): number {
+  const { wakeMessage, payload, label, options } = alarm;
   const texts = [wakeMessage, payload ?? '', label, options ?? ''];
-  return texts.reduce((bytes, text) => bytes + Buffer.byteLength(text), ROW_BYTES);
+  const events = alarm.kind === 'event' ? (optionsOf(alarm).event_state?.bytes ?? 0) : 0;
+  return texts.reduce((bytes, text) => bytes + Buffer.byteLength(text), ROW_BYTES + events);
 }
 
 /** Whether a process has claimed the occurrence to deliver it. */

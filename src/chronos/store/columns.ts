@@ -5,6 +5,7 @@
 import { COLUMN_FIELDS, type FieldType, fieldOf, memberOf } from '../../wire/alarm-fields.ts';
 import type { Alarm, Attempt, Occurrence } from '../alarm/alarm.ts';
 import type { StoredTurnReport } from '../alarm/fire-history.ts';
+import type { StoredEvent } from './event-rows.ts';
 import type { AgentKey } from './store.ts';
 
 /**
@@ -93,6 +94,15 @@ export const TURN_REPORT_COLUMNS: Columns<StoredTurnReport> = {
   recordedAt: bigint('recorded_at'),
   retryAt: bigint('retry_at'),
   reply: text('reply'),
+};
+
+export const EVENT_COLUMNS: Columns<StoredEvent> = {
+  owner: text('owner'),
+  alarmId: text('alarm_id'),
+  number: bigint('number'),
+  id: bytes('id'),
+  receivedAt: bigint('received_at'),
+  data: bytes('data'),
 };
 
 export const AGENT_KEY_COLUMNS: Columns<AgentKey> = {

@@ -12,6 +12,7 @@
  * - An operation about alarms reads and changes only rows of the owner that it names.
  */
 import type { AlarmKind, AlarmStatus } from '../../wire/alarm-fields.ts';
+import type { AlarmEvent } from '../../wire/conditions.ts';
 import type { TurnReport, TurnStage } from '../../wire/turn-report.ts';
 import type { Alarm, AlarmState, Attempt, Occurrence, Transition } from '../alarm/alarm.ts';
 import type { StoredTurnReport } from '../alarm/fire-history.ts';
@@ -127,6 +128,22 @@ export type FireTurnReports = {
 
 /** The stages that were new, and the alarm's options: most alarms have none, and need no more than the report. */
 export type RecordedTurnReports = { fresh: ReadonlySet<TurnStage>; options: string | null };
+
+/** New events of one alarm, in their order. */
+export type EventArrival = {
+  owner: string;
+  alarmId: string;
+  events: readonly AlarmEvent[];
+  /**
+   * Computes the state with the events that are new. As a {@link Transition} it must be pure, and may run more than
+   * once. `event_state.last` grows by their number when they wait for a wake, and otherwise stays.
+   */
+  arrive: (state: AlarmState, fresh: readonly AlarmEvent[]) => AlarmState;
+  limits?: StoreLimits;
+};
+
+/** The state afterwards, and how many events were new. */
+export type RecordedEvents = { state: AlarmState; fresh: number };
 
 export type KeySource = 'tofu' | 'enrolled';
 
@@ -269,7 +286,7 @@ export type AlarmStore = {
   pruneAttempts(request: { before: number; limit: number }): Promise<number>;
 
   /**
-   * Deletes alarms that were fired, failed or cancelled before an instant, with all their data (ledger, turn reports,
+   * Deletes alarms that were fired, failed or cancelled before an instant, with all their data (ledger, turn reports, events,
    * idempotency key), in the order of their last change and at most `limit`. An alarm with a running attempt or a
    * waiting trigger stays. An alarm with a long ledger may stay, and each call deletes a part of the ledger.
    *
@@ -302,6 +319,33 @@ export type AlarmStore = {
 
   /** Deletes reports that were recorded before an instant, as {@link pruneAttempts} does attempts. */
   pruneTurnReports(request: { before: number; limit: number }): Promise<number>;
+
+  /**
+   * Records events of one alarm in one transaction. Events with an id that the alarm knows, or that came earlier in the
+   * same call, are ignored. The others become rows, numbered after `event_state.last` (those that no wake carries have
+   * no number and only their ids are kept), and the result of `arrive` is written as in {@link update}, with the same
+   * refusals and limits. With none new, nothing changes.
+   *
+   * @returns `undefined` when this owner has no such alarm
+   * @throws ReveilleError `invalid_request` when an id has more than 1,024 bytes
+   */
+  recordEvents(arrival: EventArrival): Promise<RecordedEvents | undefined>;
+
+  /**
+   * Events with numbers in a range, in their order, without dropped ones: at least one, and as many as have at most
+   * `maxBytes` in a wake (`eventBytes` of `event-rows.ts`).
+   */
+  eventsOf(
+    owner: string,
+    alarmId: string,
+    range: { from: number; to: number; maxBytes: number },
+  ): Promise<AlarmEvent[]>;
+
+  /** Deletes the data of events up to a number. Their ids stay, so that a repeated event is known. */
+  dropEvents(owner: string, alarmId: string, upTo: number): Promise<void>;
+
+  /** Deletes the ids of dropped events that were received before an instant, as {@link pruneAttempts} does attempts. */
+  pruneEvents(request: { before: number; limit: number }): Promise<number>;
 
   /**
    * Ends the claims of processes that are known to be gone. The attempt enters the ledger as `unknown`, ended at `now`,
@@ -394,7 +438,7 @@ export type AlarmStore = {
 
   /**
    * Moves up to {@link MOVE_STEP} alarms to another owner with all that belongs to them (pending occurrences, ledger,
-   * turn reports, idempotency keys) and both owners' totals, in one transaction. Ids, fire ids and fences stay. Call it
+   * turn reports, events, idempotency keys) and both owners' totals, in one transaction. Ids, fire ids and fences stay. Call it
    * until it moves fewer. Every call first compares all remaining alarms: it moves nothing while one of them is in
    * delivery, while both owners hold the same idempotency key, or when the target would exceed a limit.
    *

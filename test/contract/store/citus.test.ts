@@ -10,6 +10,7 @@ import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import { CitusCluster, noCitus } from '../../support/postgres/citus.ts';
 import { completion } from './direct.ts';
+import { arrivalFor, createWaiting, eventOf } from './events.ts';
 import { claim, createDue, delivered, edited, NOW } from './fixtures.ts';
 import type { StoreUnderTest } from './store-under-test.ts';
 import { describeStore } from './suite.ts';
@@ -87,6 +88,10 @@ const HOT = [
   'has_fire',
   'record_receipt',
   'receipts_of_fires',
+  'events_before',
+  'add_events',
+  'events_of',
+  'drop_events',
 ];
 
 test('on Citus the tables are on the workers, and a hot statement is one task on one of them', {
@@ -129,6 +134,11 @@ test('on Citus the tables are on the workers, and a hot statement is one task on
           },
     ]);
   }
+  const waiting = await createWaiting(store, undefined, 'ada');
+  assert.equal((await store.recordEvents(arrivalFor(waiting, [eventOf(1), eventOf(2)])))?.fresh, 2);
+  const range = { from: 1, to: 9, maxBytes: 1000 };
+  assert.deepEqual(await store.eventsOf('ada', waiting.alarm.id, range), [eventOf(1), eventOf(2)]);
+  await store.dropEvents('ada', waiting.alarm.id, 1);
   t.mock.restoreAll();
   const client = new pg.Client({ connectionString: cluster.uri });
   await client.connect();

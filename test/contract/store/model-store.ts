@@ -12,6 +12,7 @@ import {
 import type { StoredTurnReport } from '../../../src/chronos/alarm/fire-history.ts';
 import { interruptedAttempt, settleInterrupted } from '../../../src/chronos/alarm/settlement.ts';
 import { checkAttempt, checkTransition, withoutClaim } from '../../../src/chronos/store/difference.ts';
+import { distinctEvents, eventBytes, eventRows, type StoredEvent } from '../../../src/chronos/store/event-rows.ts';
 import {
   anHourBefore,
   checkIncrease,
@@ -58,12 +59,16 @@ type DuePosition = { dueAt: number; alarmId: string };
 const byDue = (one: DuePosition, other: DuePosition) =>
   one.dueAt - other.dueAt || Number(one.alarmId > other.alarmId) - Number(one.alarmId < other.alarmId);
 
+const isOf = (owner: string, alarmId: string) => (row: { owner: string; alarmId: string }) =>
+  row.owner === owner && row.alarmId === alarmId;
+
 const isOpen = ({ status }: Alarm) => status === 'active' || status === 'paused';
 
 export function makeModelStore(): AlarmStore {
   let states: AlarmState[] = [];
   let ledger: Attempt[] = [];
   let receipts: StoredTurnReport[] = [];
+  let events: StoredEvent[] = [];
   let nonces: Nonce[] = [];
   let keys: AgentKey[] = [];
   const followers = new Set<Follower>();
@@ -157,6 +162,7 @@ export function makeModelStore(): AlarmStore {
     states = states.filter((state) => !deleted.includes(state));
     ledger = ledger.filter((attempt) => !isGone(attempt));
     receipts = receipts.filter((receipt) => !isGone(receipt));
+    events = events.filter((event) => !isGone(event));
     return deleted.length;
   }
 
@@ -289,6 +295,42 @@ export function makeModelStore(): AlarmStore {
       const old = receipts.filter(({ recordedAt }) => recordedAt < before);
       const pruned = new Set(old.sort((one, other) => one.recordedAt - other.recordedAt).slice(0, limit));
       receipts = receipts.filter((one) => !pruned.has(one));
+      return pruned.size;
+    },
+    async recordEvents({ owner, alarmId, events: given, arrive, limits = {} }) {
+      const before = find(owner, alarmId);
+      if (!before) return undefined;
+      const known = new Set(events.filter(isOf(owner, alarmId)).map(({ id }) => id));
+      const fresh = distinctEvents(given).filter(({ id }) => !known.has(id));
+      if (fresh.length === 0) return { state: before, fresh: 0 };
+      const after = arrive(before, fresh);
+      const rows = eventRows(before, after, fresh);
+      checkIncrease(increaseOf(before, after), limits, usageOf(owner));
+      apply(before, before, after);
+      events.push(...rows);
+      return { state: after, fresh: fresh.length };
+    },
+    async eventsOf(owner, alarmId, { from, to, maxBytes }) {
+      let bytes = 0;
+      return events
+        .filter(isOf(owner, alarmId))
+        .filter(({ number, data }) => data !== null && number >= from && number <= to)
+        .sort((one, other) => one.number - other.number)
+        .map(({ id, receivedAt, data }) => ({ id, receivedAt, data: data! }))
+        .filter((event, index) => {
+          bytes += eventBytes(event);
+          return index === 0 || bytes <= maxBytes;
+        });
+    },
+    async dropEvents(owner, alarmId, upTo) {
+      events = events.map((event) =>
+        isOf(owner, alarmId)(event) && event.number <= upTo ? { ...event, data: null } : event,
+      );
+    },
+    async pruneEvents({ before, limit }) {
+      const old = events.filter(({ data, receivedAt }) => data === null && receivedAt < before);
+      const pruned = new Set(old.sort((one, other) => one.receivedAt - other.receivedAt).slice(0, limit));
+      events = events.filter((one) => !pruned.has(one));
       return pruned.size;
     },
     endOrphanedClaims: async (now) => endClaims(now),
@@ -432,6 +474,7 @@ export function makeModelStore(): AlarmStore {
       });
       ledger = rest(ledger);
       receipts = rest(receipts);
+      events = rest(events);
       for (const { alarm } of step)
         if (isOpen(alarm)) report({ kind: 'edited', owner: to, alarmId: alarm.id, at: now });
       return { result: 'moved', moved: step.length };

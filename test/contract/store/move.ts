@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { MOVE_STEP } from '../../../src/chronos/store/store.ts';
+import { arrivalFor, createWaiting, eventOf } from './events.ts';
 import {
   ADA,
   again,
@@ -62,6 +63,23 @@ export function moveContract(open: OpenStore): void {
         [BOB, 3],
       ]);
       assert.deepEqual(await opened.complete(claims.map(delivered)), ['applied', 'applied']);
+    });
+
+    test('takes waiting events and known ids along, and what they count', async (t) => {
+      const { store } = await openFor(t, open);
+      const waiting = await createWaiting(store);
+      await store.recordEvents(arrivalFor(waiting, [eventOf(1), eventOf(2)]));
+      await store.dropEvents(ADA, waiting.alarm.id, 1);
+      assert.deepEqual(await store.moveAlarms(MOVE), { result: 'moved', moved: 1 });
+      const everything = { from: 1, to: 9, maxBytes: 1000 };
+      assert.deepEqual(await store.eventsOf(BOB, waiting.alarm.id, everything), [eventOf(2)]);
+      assert.deepEqual(await store.eventsOf(ADA, waiting.alarm.id, everything), []);
+      const moved = (await store.get(BOB, waiting.alarm.id))!;
+      assert.equal((await store.recordEvents(arrivalFor(moved, [eventOf(1), eventOf(2), eventOf(3)])))?.fresh, 1);
+      assert.deepEqual(await store.eventsOf(BOB, waiting.alarm.id, everything), [eventOf(2), eventOf(3)]);
+      await store.update(BOB, waiting.alarm.id, (state) => ({ ...cancelled(state), occurrences: [] }));
+      assert.equal(await store.deleteCancelled(BOB, 10), 1);
+      assert.equal((await store.usage()).bytes, 0);
     });
 
     test('moves totals, and the alarms of every status', async (t) => {

@@ -4,9 +4,12 @@
  */
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import type { Transition } from '../../../src/chronos/alarm/alarm.ts';
+import type { AlarmState, Transition } from '../../../src/chronos/alarm/alarm.ts';
+import { eventStateOf } from '../../../src/chronos/alarm/events.ts';
+import { encodeOptions, optionsOf } from '../../../src/chronos/alarm/options.ts';
 import { settleDeferred } from '../../../src/chronos/alarm/settlement.ts';
 import type { AlarmStore, Claim, Completion } from '../../../src/chronos/store/store.ts';
+import type { AlarmEvent } from '../../../src/wire/conditions.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
 import {
   ADA,
@@ -66,6 +69,16 @@ const command = fc.oneof(
   },
   { weight: 4, arbitrary: fc.record({ do: fc.constant('update' as const), owner, index, change, when }) },
   {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant('events' as const),
+      owner,
+      index,
+      ids: fc.array(fc.nat(12), { maxLength: 4 }),
+      carried: fc.nat(6),
+    }),
+  },
+  {
     weight: 1,
     arbitrary: fc.record({ do: fc.constant('look' as const), owner, busy: fc.array(owner, { maxLength: 3 }) }),
   },
@@ -123,6 +136,8 @@ class Walk {
         const transition = this.#transition(command.change, command.when);
         return this.#both((store) => store.update(command.owner, alarmId, transition));
       }
+      case 'events':
+        return this.#events(command);
       case 'look':
         return this.#look(command);
       case 'move': {
@@ -176,6 +191,19 @@ class Walk {
     return this.#both((store) => store.complete(batch));
   }
 
+  async #events({ owner, index, ids, carried }: Extract<Command, { do: 'events' }>): Promise<void> {
+    const alarmId = this.#alarmIds[index % this.#alarmIds.length] ?? 'none';
+    const events = ids.map((id) => ({ id: `e${id}`, receivedAt: NOW + id, data: `${id}.0` }));
+    const arrive = ({ alarm, occurrences }: AlarmState, fresh: readonly AlarmEvent[]) => {
+      const last = eventStateOf(alarm).last + fresh.length;
+      const options = encodeOptions({ ...optionsOf(alarm), event_state: { last, next: 1, bytes: 0 } });
+      return { alarm: { ...alarm, options }, occurrences };
+    };
+    await this.#both((store) => store.recordEvents({ owner, alarmId, events, arrive }));
+    await this.#both((store) => store.dropEvents(owner, alarmId, carried));
+    await this.#both((store) => store.pruneEvents({ before: NOW + 2, limit: 1000 }));
+  }
+
   #transition(change: Extract<Command, { do: 'update' }>['change'], when: number): Transition {
     const at = this.#instant(when);
     const transitions: Record<typeof change, Transition> = {
@@ -218,7 +246,10 @@ class Walk {
     await this.#both((store) => store.countDue({ now: this.#now, atMost: 1000 }));
     for (const name of OWNERS) {
       await this.#both((store) => store.list(name, { limit: 1000 }));
-      for (const id of this.#alarmIds) await this.#both((store) => store.attempts(name, id, { limit: 1000 }));
+      for (const id of this.#alarmIds) {
+        await this.#both((store) => store.attempts(name, id, { limit: 1000 }));
+        await this.#both((store) => store.eventsOf(name, id, { from: 1, to: 1000, maxBytes: 1e6 }));
+      }
       await this.#both((store) => store.create(alarmDue(NOW, { owner: name }), { maxActive: 0 }));
     }
   }

@@ -9,6 +9,7 @@ import { completeContract } from './complete.ts';
 import { createContract } from './create.ts';
 import { directContract } from './direct.ts';
 import { durabilityContract } from './durability.ts';
+import { eventContract } from './events.ts';
 import { findContract } from './find.ts';
 import { getContract, listContract } from './get-list.ts';
 import { moveContract, noMoveContract } from './move.ts';
@@ -42,6 +43,7 @@ export function describeStore(name: string, open: OpenStore, { moves = true } = 
     nextDueContract(open);
     attemptsContract(open);
     receiptsContract(open);
+    eventContract(open);
     rulesContract(open);
     changesContract(open);
     nonceContract(open);

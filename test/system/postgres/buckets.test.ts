@@ -18,6 +18,7 @@ import { SeveralBuckets } from '../../../src/chronos/store/sharding/buckets.ts';
 import type { AlarmStore, Claim, Completion } from '../../../src/chronos/store/store.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
+import { arrivalFor, createWaiting, eventOf } from '../../contract/store/events.ts';
 import {
   again,
   agentKey,
@@ -282,7 +283,7 @@ test('the same database in many buckets', async (t) => {
 // Each statement touches the tables of one bucket.
 
 const BUCKETS = 8;
-const TABLES = ['definitions', 'progress', 'owners', 'ledger', 'fire_receipts', 'agent_keys', 'auth_nonces'];
+const TABLES = ['definitions', 'progress', 'owners', 'ledger', 'fire_receipts', 'events', 'agent_keys', 'auth_nonces'];
 
 /** Puts each bucket of each table into a partition of its own. */
 async function partition(database: string): Promise<void> {
@@ -408,8 +409,18 @@ test('over tables that are partitioned by bucket, each statement plans to touch 
   await following.refresh();
   following.end();
   assert.ok(await store.changesSince(owner, NOW));
+  const waiting = await createWaiting(store, undefined, owner);
+  assert.equal((await store.recordEvents(arrivalFor(waiting, [eventOf(1), eventOf(2)])))?.fresh, 2);
+  const range = { from: 1, to: 9, maxBytes: 100 };
+  assert.deepEqual(await store.eventsOf(owner, waiting.alarm.id, range), [eventOf(1)]);
+  await store.dropEvents(owner, waiting.alarm.id, 1);
   const old = { before: NOW + 1e9, limit: 9 };
-  await Promise.all([store.pruneTurnReports(old), store.pruneAttempts(old), store.pruneAlarms(old)]);
+  await Promise.all([
+    store.pruneTurnReports(old),
+    store.pruneEvents(old),
+    store.pruneAttempts(old),
+    store.pruneAlarms(old),
+  ]);
   t.mock.restoreAll();
 
   const client = new pg.Client({ connectionString: uri });

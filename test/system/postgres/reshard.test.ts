@@ -8,6 +8,7 @@ import type { AlarmStore } from '../../../src/chronos/store/store.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
+import { arrivalFor, createWaiting, eventOf } from '../../contract/store/events.ts';
 import {
   agentKey,
   alarmDue,
@@ -91,6 +92,9 @@ async function fill(store: AlarmStore): Promise<void> {
       const { alarm } = await createDue(store, LATER, { owner });
       await store.update(owner, alarm.id, change);
     }
+    const waiting = await createWaiting(store, undefined, owner);
+    await store.recordEvents(arrivalFor(waiting, [eventOf(1), eventOf(2)], LATER));
+    await store.dropEvents(owner, waiting.alarm.id, 1);
     await store.enrollKey(agentKey({ owner }));
   }
 }
@@ -102,10 +106,13 @@ async function everything(store: AlarmStore) {
       const whole = await Promise.all(states.map(({ alarm }) => everythingOf(store, owner, alarm.id)));
       const fireIds = whole.flatMap(({ attempts }) => attempts.map(({ fireId }) => fireId));
       const receipts = await Promise.all(states.map(({ alarm }) => store.turnReportsOf(owner, alarm.id, fireIds)));
+      const all = { from: 1, to: 9, maxBytes: 1000 };
+      const events = await Promise.all(states.map(({ alarm }) => store.eventsOf(owner, alarm.id, all)));
+      assert.deepEqual(events.flat(), [eventOf(2)]);
       return { whole, receipts, keys: await store.keysOf(owner) };
     }),
   );
-  assert.equal(all.flatMap(({ whole }) => whole).length, OWNERS.length * 5);
+  assert.equal(all.flatMap(({ whole }) => whole).length, OWNERS.length * 6);
   assert.equal(all.flatMap(({ receipts }) => receipts.flat()).length, OWNERS.length);
   return all;
 }
@@ -187,7 +194,7 @@ test('buckets change under replicas that create and fire alarms: nothing is lost
     `SELECT count(*) FILTER (WHERE bucket <> ('x0' || substr(md5(owner), 1, 7))::bit(32)::int % 16) AS wrong, count(*) AS all FROM alarms`,
     database,
   );
-  assert.deepEqual(where, [{ wrong: '0', all: String(acknowledged.length + OWNERS.length * 5) }]);
+  assert.deepEqual(where, [{ wrong: '0', all: String(acknowledged.length + OWNERS.length * 6) }]);
   const { rows: left } = await server.run(
     `SELECT nspname FROM pg_namespace WHERE nspname LIKE 'chronos%' UNION ALL SELECT tgname FROM pg_trigger`,
     database,

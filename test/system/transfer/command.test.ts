@@ -126,6 +126,7 @@ test('a dry run reports the content and the planned steps, also while chronosd r
       { table: 'occurrences', rows: 5 },
       { table: 'fire_attempts', rows: 0 },
       { table: 'fire_receipts', rows: 0 },
+      { table: 'events', rows: 0 },
       { table: 'agent_keys', rows: 0 },
       { table: 'owners', rows: 5 },
     ],

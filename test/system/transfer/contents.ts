@@ -3,6 +3,8 @@ import type { AlarmState, Attempt } from '../../../src/chronos/alarm/alarm.ts';
 import type { StoredTurnReport } from '../../../src/chronos/alarm/fire-history.ts';
 import { settleDeferred } from '../../../src/chronos/alarm/settlement.ts';
 import type { AgentKey, AlarmStore } from '../../../src/chronos/store/store.ts';
+import type { AlarmEvent } from '../../../src/wire/conditions.ts';
+import { arrivalFor, createWaiting, eventOf } from '../../contract/store/events.ts';
 import {
   ADA,
   again,
@@ -126,6 +128,16 @@ async function fillLives(store: AlarmStore, owner: string): Promise<void> {
       await store.complete([{ key: keyOf(mine), attempt: null, settle: again(mine.occurrence.fireId, NOW + round) }]);
 }
 
+/** Alarms with events that wait, that were carried, and that no wake carries. */
+async function fillEvents(store: AlarmStore, owner: string): Promise<void> {
+  const waiting = await createWaiting(store, undefined, owner);
+  const texts = TEXTS.map((text, n) => eventOf(n, { id: `${n} ${text.slice(0, 100)}`, data: JSON.stringify(text) }));
+  await store.recordEvents(arrivalFor(waiting, texts));
+  await store.dropEvents(owner, waiting.alarm.id, 2);
+  const expecting = await createWaiting(store, { kind: 'event', expect: { every: 'PT1H' } }, owner);
+  await store.recordEvents(arrivalFor(expecting, [eventOf(1), eventOf(2)]));
+}
+
 /**
  * Deliveries in flight when the process ended: one of them of an alarm that was cancelled meanwhile, one of a paused
  * one.
@@ -157,6 +169,7 @@ export async function fill(store: AlarmStore): Promise<void> {
   await fillNumbers(store);
   for (const owner of OWNERS) await fillLives(store, owner);
   await leaveClaims(store);
+  for (const owner of OWNERS) await fillEvents(store, owner);
   await fillKeys(store);
   await store.putNonce('a nonce', 'did:matrix:a:b', NOW + 120_000, NOW);
 }
@@ -172,6 +185,7 @@ export type Contents = {
   states: AlarmState[];
   attempts: Attempt[];
   receipts: StoredTurnReport[];
+  events: AlarmEvent[];
   keys: AgentKey[];
   next: number | undefined;
 };
@@ -191,6 +205,7 @@ export async function contentsOf(store: AlarmStore, owners: readonly string[] = 
     states: [],
     attempts: [],
     receipts: [],
+    events: [],
     keys: [],
     next: await store.nextDueAt(new Set()),
   };
@@ -206,6 +221,7 @@ export async function contentsOf(store: AlarmStore, owners: readonly string[] = 
         attempts.map(({ fireId }) => fireId),
       );
       contents.receipts.push(...receipts.sort((one, other) => one.at - other.at));
+      contents.events.push(...(await store.eventsOf(owner, alarm.id, { from: 0, to: 1e9, maxBytes: 1e9 })));
       if (alarm.idempotencyKey !== null && alarm.status !== 'cancelled')
         contents.states.push((await store.findByKey(owner, alarm.idempotencyKey))!);
     }

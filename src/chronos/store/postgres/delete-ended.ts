@@ -1,9 +1,10 @@
 /** Deletes final alarms with all their rows. */
 import type { Executor } from './pool.ts';
+import { STORED_BYTES } from './rows.ts';
 import { isStorable } from './state.ts';
 import { type Statement, statement } from './statement.ts';
 
-/** Attempts and turn reports that one call deletes: a long ledger is deleted in steps. */
+/** Rows of the ledger, of turn reports, and of events that one call deletes: a long ledger is deleted in steps. */
 const LEDGER_ROWS_AT_ONCE = 2000;
 
 /** The rows of alarms that ended. Nothing of them runs: no claim, no retry and no waiting trigger. */
@@ -34,6 +35,11 @@ function deletion(name: string, which: string): Deletion {
           SELECT f.owner, f.alarm_id, f.started_at, f.scheduled_for, f.attempt
           FROM ledger AS f JOIN old ON f.bucket = $1 AND f.owner = old.owner AND f.alarm_id = old.id
           LIMIT ${LEDGER_ROWS_AT_ONCE})
+      ), arrived AS (
+        DELETE FROM events WHERE bucket = $1 AND (owner, alarm_id, id) IN (
+          SELECT e.owner, e.alarm_id, e.id
+          FROM events AS e JOIN old ON e.bucket = $1 AND e.owner = old.owner AND e.alarm_id = old.id
+          LIMIT ${LEDGER_ROWS_AT_ONCE})
       )
       DELETE FROM fire_receipts WHERE bucket = $1 AND (owner, alarm_id, fire_id, stage) IN (
         SELECT r.owner, r.alarm_id, r.fire_id, r.stage
@@ -50,12 +56,11 @@ function deletion(name: string, which: string): Deletion {
           AND NOT EXISTS (SELECT 1 FROM ledger AS f WHERE f.bucket = $1 AND f.owner = p.owner AND f.alarm_id = p.alarm_id)
           AND NOT EXISTS (
             SELECT 1 FROM fire_receipts AS r WHERE r.bucket = $1 AND r.owner = p.owner AND r.alarm_id = p.alarm_id)
+          AND NOT EXISTS (SELECT 1 FROM events AS e WHERE e.bucket = $1 AND e.owner = p.owner AND e.alarm_id = p.alarm_id)
         RETURNING p.owner, p.alarm_id
       ), defined AS (
         DELETE FROM definitions AS d USING gone WHERE d.bucket = $1 AND d.owner = gone.owner AND d.id = gone.alarm_id
-        RETURNING d.owner,
-          1024 + octet_length(d.wake_message) + COALESCE(octet_length(d.payload), 0) + octet_length(d.label)
-            + COALESCE(octet_length(d.options), 0) AS bytes
+        RETURNING d.owner, ${STORED_BYTES} AS bytes
       ), counted AS (
         UPDATE owners AS w SET stored_alarms = GREATEST(w.stored_alarms - less.alarms, 0),
           stored_bytes = GREATEST(w.stored_bytes - less.bytes, 0)

@@ -5,6 +5,7 @@ import { type AlarmMove, MOVE_STEP, type MoveAlarmsResult } from '../store.ts';
 import type { Buckets } from './buckets.ts';
 import { countOpenOf, lockOwner, storedOf } from './owners.ts';
 import type { Executor, PrimaryPool } from './pool.ts';
+import { STORED_BYTES } from './rows.ts';
 import { isStorable } from './state.ts';
 import { type Row, statement } from './statement.ts';
 
@@ -45,8 +46,7 @@ const DEFINITIONS = statement(
   `
   WITH moved AS (
     UPDATE definitions SET bucket = $4, owner = $5 WHERE bucket = $1 AND owner = $2 AND id = ANY ($3::text[])
-    RETURNING 1024 + octet_length(wake_message) + COALESCE(octet_length(payload), 0) + octet_length(label)
-      + COALESCE(octet_length(options), 0) AS bytes
+    RETURNING ${STORED_BYTES} AS bytes
   )
   SELECT COALESCE(sum(bytes), 0)::bigint FROM moved`,
 );
@@ -68,7 +68,7 @@ const of = (table: string) =>
     `move_${table}`,
     `UPDATE ${table} SET bucket = $4, owner = $5 WHERE bucket = $1 AND owner = $2 AND alarm_id = ANY ($3::text[])`,
   );
-const HISTORY = [of('ledger'), of('fire_receipts')];
+const HISTORY = [of('ledger'), of('fire_receipts'), of('events')];
 
 /** Readers of the target find edits by the counter. */
 const ADD_TO_TOTALS = statement(

@@ -8,6 +8,7 @@ import {
   ATTEMPT_COLUMNS,
   type Columns,
   type ColumnType,
+  EVENT_COLUMNS,
   type Member,
   OCCURRENCE_COLUMNS,
   OWNER_COLUMNS,
@@ -46,6 +47,13 @@ export class Shape<T> {
 
   name(member: Member<T>): string {
     return this.#columns[member].name;
+  }
+
+  /** Names of the columns that are texts here and bytes in the database. */
+  byteColumns(): string[] {
+    return Object.values<Columns<T>[Member<T>]>(this.#columns).flatMap(({ name, type }) =>
+      type === 'bytes' ? [name] : [],
+    );
   }
 
   /** Comma-separated column names, for SELECT, INSERT and RETURNING. */
@@ -195,6 +203,8 @@ export function readAttempt(row: Row, from: number, owner: string, alarmId: stri
 
 export const TURN_REPORT = new Shape(TURN_REPORT_COLUMNS);
 
+export const EVENT = new Shape(EVENT_COLUMNS);
+
 export const AGENT_KEY = new Shape(AGENT_KEY_COLUMNS);
 
 export const OWNER = new Shape(OWNER_COLUMNS);
@@ -242,6 +252,14 @@ const ALARM_AT = 3;
 const OWED_AT = ALARM_AT + ALARM_WIDTH;
 /** Where the columns after {@link STATE_COLUMNS} begin. */
 const STATE_WIDTH = OWED_AT + OWED_WIDTH + 1;
+
+/**
+ * The bytes that the limits count of a definition: `storedBytes` of `alarm/alarm.ts`. A text of JSON may have escapes
+ * that stand for no text of PostgreSQL: without its `\u` it remains JSON, and the number is the same.
+ */
+export const STORED_BYTES = `1024 + octet_length(wake_message) + COALESCE(octet_length(payload), 0) + octet_length(label)
+      + COALESCE(octet_length(options), 0) + CASE WHEN kind = 'event' THEN
+        COALESCE((replace(options, '\\u', '/u')::json #>> '{event_state,bytes}')::bigint, 0) ELSE 0 END`;
 
 /** Reads {@link STATE_COLUMNS}, followed by those of {@link LAST} where they were selected. */
 export function readState(row: Row): Versioned {

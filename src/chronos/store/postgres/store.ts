@@ -18,6 +18,7 @@ import { prepareCreate } from './create.ts';
 import { DatabaseClock } from './database-clock.ts';
 import { deleteCancelled, deleteEnded } from './delete-ended.ts';
 import { DueIndex, earliestDue, orderOfOne, prepareNextDue } from './due-index.ts';
+import { dropEvents, eventsOf, prepareRecordEvents, pruneEvents } from './events.ts';
 import { migrate } from './migrate.ts';
 import { moveAlarms } from './move-alarms.ts';
 import { OrphanedClaims } from './orphaned-claims.ts';
@@ -131,6 +132,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   });
   const noteDue = (owner: string, dueAt: number) => dueIndex.noteDue(buckets.of(owner), dueAt, owner);
   const complete = prepareComplete({ ...settling, claimed, noteDue });
+  const recordEvents = prepareRecordEvents(settling);
   const keys = prepareAgentKeys(pool, buckets);
   const changes = new ChangePoll({ pool, buckets, clock, now, log });
 
@@ -172,6 +174,17 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     hasFire: (fire) => hasFire(pool, buckets.of(fire.owner), fire),
     turnReportsOf: (owner, alarmId, fireIds) => turnReportsOf(pool, buckets.of(owner), owner, alarmId, fireIds),
     pruneTurnReports: buckets.inTurn((bucket, request) => pruneTurnReports(pool, bucket, request)),
+
+    async recordEvents(arrival) {
+      const recorded = await recordEvents(arrival);
+      if (!recorded?.fresh) return recorded;
+      dueIndex.invalidate(buckets.of(arrival.owner));
+      notify(recorded.state);
+      return recorded;
+    },
+    eventsOf: (owner, alarmId, range) => eventsOf(pool, buckets.of(owner), { owner, alarmId, ...range }),
+    dropEvents: (owner, alarmId, upTo) => dropEvents(pool, buckets.of(owner), { owner, alarmId, upTo }),
+    pruneEvents: buckets.inTurn((bucket, request) => pruneEvents(pool, bucket, request)),
 
     async endOrphanedClaims(at) {
       await replica.begin();

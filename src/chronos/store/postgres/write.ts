@@ -221,19 +221,25 @@ function isSame(stored: AlarmState, wanted: AlarmState): boolean {
   return alarm.size + added.length + changed.length + removed.length === 0;
 }
 
-export function prepareUpdate(pool: PrimaryPool, buckets: Buckets, clock: Clock, now: () => number) {
-  /** Replicas that change alarms of one owner concurrently do not see each other's change. */
-  async function check(stored: AlarmState, wanted: AlarmState, limits: StoreLimits): Promise<void> {
-    const { owner } = wanted.alarm;
-    const increase = increaseOf(stored, wanted);
-    if (!needsTotals(increase, limits)) return;
-    const bucket = buckets.of(owner);
-    const active = increase.opens ? await countOpen(pool, bucket, owner) : 0;
-    const totals = Promise.all([storedOf(pool, bucket, owner), waitingTriggers(pool, bucket, owner)]);
-    const [{ bytes }, triggers] = await totals;
-    checkIncrease(increase, limits, { active, bytes, triggers });
-  }
+/**
+ * Refuses a transition that would take its owner over a limit. Replicas that change alarms of one owner concurrently do
+ * not see each other's change.
+ */
+export async function checkLimits(
+  pool: PrimaryPool,
+  bucket: number,
+  { stored, wanted, limits }: { stored: AlarmState; wanted: AlarmState; limits: StoreLimits },
+): Promise<void> {
+  const { owner } = wanted.alarm;
+  const increase = increaseOf(stored, wanted);
+  if (!needsTotals(increase, limits)) return;
+  const active = increase.opens ? await countOpen(pool, bucket, owner) : 0;
+  const totals = Promise.all([storedOf(pool, bucket, owner), waitingTriggers(pool, bucket, owner)]);
+  const [{ bytes }, triggers] = await totals;
+  checkIncrease(increase, limits, { active, bytes, triggers });
+}
 
+export function prepareUpdate(pool: PrimaryPool, buckets: Buckets, clock: Clock, now: () => number) {
   return async (
     owner: string,
     alarmId: string,
@@ -248,7 +254,7 @@ export function prepareUpdate(pool: PrimaryPool, buckets: Buckets, clock: Clock,
         const wanted = transition(stored.state);
         checkTransition(stored.state, wanted);
         if (isSame(stored.state, wanted)) return { state: wanted };
-        await check(stored.state, wanted, limits);
+        await checkLimits(pool, buckets.of(owner), { stored: stored.state, wanted, limits });
         const attempts: Attempt[] = abandonedAttempts(stored.state, wanted, now());
         const change: Change = { stored, wanted, attempts, isByOwner: true };
         return (await writeAll(pool, callsOf(buckets.of(owner), [change]))) ? { state: wanted } : undefined;

@@ -23,6 +23,7 @@ export const OWNED_TABLES = {
   owners: 'owner',
   ledger: 'owner',
   fire_receipts: 'owner',
+  events: 'owner',
   agent_keys: 'owner',
   auth_nonces: 'nonce',
 } as const;

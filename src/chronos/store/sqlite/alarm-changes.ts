@@ -7,7 +7,7 @@ import { checkIncrease, increaseOf, needsTotals } from '../limits.ts';
 import type { Completion, CompletionResult, CreateResult, NewAlarm, StoreLimits } from '../store.ts';
 import { isOpen } from './owners.ts';
 import { prepareQuery } from './statements.ts';
-import type { Tables } from './tables.ts';
+import type { Stored, Tables } from './tables.ts';
 
 // Stores a new alarm.
 
@@ -55,20 +55,25 @@ export function prepareFindByKey(db: DatabaseSync, tables: Tables) {
 
 // Changes one alarm by a pure transition.
 
+/** Writes the result of a transition, which must not exceed a limit. */
+export function writeWithin(tables: Tables, stored: Stored, wanted: AlarmState, limits: StoreLimits): void {
+  const { ownerSeq } = stored.row.location;
+  checkTransition(stored.state, wanted);
+  const increase = increaseOf(stored.state, wanted);
+  if (needsTotals(increase, limits)) {
+    const { open: active, bytes } = tables.owners.totals(ownerSeq, limits.maxActive);
+    checkIncrease(increase, limits, { active, bytes, triggers: tables.owners.waitingTriggers(ownerSeq) });
+  }
+  const opened = tables.write(stored, wanted);
+  tables.owners.addToTotals(ownerSeq, opened, { alarms: 0, bytes: increase.bytes });
+}
+
 export function prepareUpdateAlarm(tables: Tables) {
   return (owner: string, alarmId: string, transition: Transition, limits: StoreLimits = {}): AlarmState | undefined => {
     const stored = tables.find(owner, alarmId);
     if (!stored) return undefined;
-    const { ownerSeq } = stored.row.location;
     const wanted = transition(stored.state);
-    checkTransition(stored.state, wanted);
-    const increase = increaseOf(stored.state, wanted);
-    if (needsTotals(increase, limits)) {
-      const { open: active, bytes } = tables.owners.totals(ownerSeq, limits.maxActive);
-      checkIncrease(increase, limits, { active, bytes, triggers: tables.owners.waitingTriggers(ownerSeq) });
-    }
-    const opened = tables.write(stored, wanted);
-    tables.owners.addToTotals(ownerSeq, opened, { alarms: 0, bytes: increase.bytes });
+    writeWithin(tables, stored, wanted, limits);
     return wanted;
   };
 }

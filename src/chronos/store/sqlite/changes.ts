@@ -53,7 +53,9 @@ export class Changes {
     const { owner, id: alarmId } = alarm;
     if (!this.isFollowed(owner)) return;
     const pauses = alarm.status === 'paused' && before.alarm.status !== 'paused';
-    if ((isByOwner || pauses) && difference.alarm.size > 0) {
+    // What chronosd remembers of an alarm, such as its waiting events, is no edit.
+    const isEdit = difference.alarm.size > Number(difference.alarm.has('options'));
+    if ((isByOwner || pauses) && isEdit) {
       const isCancelled = alarm.status === 'cancelled' && before.alarm.status !== 'cancelled';
       this.note({ kind: isCancelled ? 'cancelled' : 'edited', owner, alarmId, at: alarm.updatedAt });
     }

@@ -5,7 +5,7 @@ import type { TotalsChange } from './owners.ts';
 import { LIMIT, prepareQuery } from './statements.ts';
 import type { Tables } from './tables.ts';
 
-/** Attempts and turn reports that one call deletes: a long ledger is deleted in steps that block nothing. */
+/** Attempts, turn reports and events that one call deletes: a long ledger is deleted in steps that block nothing. */
 const LEDGER_ROWS_AT_ONCE = 2000;
 
 /** No claim and no waiting trigger. The pending occurrence of a failed alarm is parked. */
@@ -34,6 +34,7 @@ export function prepareDeleteEnded(db: DatabaseSync, tables: Tables) {
   const receipts = db.prepare(`
     DELETE FROM fire_receipts WHERE owner = ?1 AND alarm_id = ?2 AND (fire_id, stage) IN (
       SELECT fire_id, stage FROM fire_receipts WHERE owner = ?1 AND alarm_id = ?2 LIMIT ?3 + 0)`);
+  const events = db.prepare('DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE alarm = ? LIMIT ? + 0)');
   const occurrences = db.prepare('DELETE FROM triggers WHERE alarm = ?');
 
   /**
@@ -48,6 +49,7 @@ export function prepareDeleteEnded(db: DatabaseSync, tables: Tables) {
       const { alarm, location } = stored;
       left -= Number(attempts.run(seq, left).changes);
       left -= Number(receipts.run(alarm.owner, alarm.id, left).changes);
+      left -= Number(events.run(seq, left).changes);
       if (left <= 0) break;
       occurrences.run(seq);
       tables.alarms.delete(stored);

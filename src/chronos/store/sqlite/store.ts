@@ -12,6 +12,7 @@ import { prepareComplete, prepareCreate, prepareFindByKey, prepareUpdateAlarm } 
 import { Changes, prepareChangesSince } from './changes.ts';
 import { prepareClaim, prepareCountDue, prepareEndOrphanedClaims, prepareNextDue } from './claim.ts';
 import { prepareDeleteEnded } from './delete-ended.ts';
+import { prepareEvents } from './events.ts';
 import { prepareFind } from './find.ts';
 import { prepareList } from './list.ts';
 import { prepareMoveAlarms } from './move-alarms.ts';
@@ -78,6 +79,7 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
   const nonces = prepareNonces(db);
   const keys = prepareAgentKeys(db);
   const turnReports = prepareTurnReports(db);
+  const events = prepareEvents(db, tables);
   const deleteEnded = prepareDeleteEnded(db, tables);
   const changesSince = prepareChangesSince(db);
   const moveAlarms = prepareMoveAlarms(db, tables, changes);
@@ -141,6 +143,11 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
     hasFire: (fire) => read(() => turnReports.find(fire) !== undefined),
     turnReportsOf: (owner, alarmId, fireIds) => read(() => turnReports.of(owner, alarmId, fireIds)),
     pruneTurnReports: ({ before, limit }) => commits.run(() => turnReports.prune(before, limit)),
+
+    recordEvents: (arrival) => commits.run(() => events.record(arrival)),
+    eventsOf: (owner, alarmId, range) => read(() => events.of(owner, alarmId, range)),
+    dropEvents: (owner, alarmId, upTo) => commits.run(() => events.drop(owner, alarmId, upTo)),
+    pruneEvents: ({ before, limit }) => commits.run(() => events.prune(before, limit)),
 
     endOrphanedClaims: (now) => commits.run(() => endOrphanedClaims(now)),
     claim: (request) =>

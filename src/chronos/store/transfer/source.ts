@@ -139,9 +139,9 @@ export class SourceView extends AlarmFile {
 
   /** A file of an earlier Reveille may lack a table, or name it differently; the move itself migrates it. */
   override count(table: MovingTable): number {
-    if (this.#tables.has('progress')) return super.count(table);
     const { name: rows } = table;
-    return this.#tables.has(rows) ? super.count({ ...table, source: { ...table.source, rows } }) : 0;
+    if (!this.#tables.has(rows)) return 0;
+    return super.count(this.#tables.has('progress') ? table : { ...table, source: { ...table.source, rows } });
   }
 
   close(): void {

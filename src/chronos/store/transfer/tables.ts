@@ -3,7 +3,7 @@
  * views on both sides, each over its own tables. Derived rows move as well, so that they need not be recomputed. Pending challenges live two minutes and are not moved.
  */
 import { ATTEMPT_COLUMNS, OCCURRENCE_COLUMNS } from '../columns.ts';
-import { AGENT_KEY, ALARM, OWNER, Shape, TURN_REPORT } from '../postgres/rows.ts';
+import { AGENT_KEY, ALARM, EVENT, OWNER, Shape, TURN_REPORT } from '../postgres/rows.ts';
 
 /** A row's values in the order of its table's columns; texts are strings on both sides. */
 export type Values = readonly unknown[];
@@ -11,9 +11,11 @@ export type Values = readonly unknown[];
 /** A table that moves. */
 export type MovingTable = {
   /** Its name on both sides. */
-  name: 'alarms' | 'occurrences' | 'fire_attempts' | 'fire_receipts' | 'agent_keys' | 'owners';
+  name: 'alarms' | 'occurrences' | 'fire_attempts' | 'fire_receipts' | 'events' | 'agent_keys' | 'owners';
   /** Comma-separated names of its columns. */
   columns: string;
+  /** Names of the columns that PostgreSQL stores as bytes. */
+  bytes: ReadonlySet<string>;
   /** SQLite: what to select, from where, and what to count in the tables themselves. */
   source: { columns: string; from: string; rows: string };
   /** PostgreSQL: columns that only its table has, and their initial values. */
@@ -51,6 +53,7 @@ function table<T>({
   return {
     name,
     columns,
+    bytes: new Set(shape.byteColumns()),
     source: { columns: renamed ? columns.replace(...renamed) : columns, from, rows },
     extra,
     key: { columns: shape.list(undefined, key), at: key.map((member) => shape.members.indexOf(member)) },
@@ -87,6 +90,12 @@ export const MOVING_TABLES: readonly MovingTable[] = [
     key: ['owner', 'alarmId', 'fireId', 'stage'],
   }),
   table({
+    name: 'events',
+    shape: EVENT,
+    key: ['owner', 'alarmId', 'id'],
+    from: 'alarm_events',
+  }),
+  table({
     name: 'agent_keys',
     shape: AGENT_KEY,
     key: ['owner', 'publicKey'],
@@ -105,6 +114,14 @@ export function canonical(row: Values): string {
 /** The values of a row's key. */
 export function keyOf({ key }: MovingTable, row: Values): unknown[] {
   return key.at.map((index) => row[index]);
+}
+
+/** The values of a row's key as parameters for PostgreSQL. */
+export function keyParameters(table: MovingTable, row: Values): unknown[] {
+  const names = table.key.columns.split(', ');
+  return keyOf(table, row).map((value, index) =>
+    table.bytes.has(names[index]!) ? Buffer.from(value as string, 'utf8') : value,
+  );
 }
 
 /** The owner of a row: every key begins with it. */

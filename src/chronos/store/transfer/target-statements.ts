@@ -58,12 +58,12 @@ export const REPLICAS = statement(
 );
 
 /**
- * Whether a database with the tables contains data. Tables of an earlier Reveille have no turn reports, but turn
- * reports exist only with alarms.
+ * Whether a database with the tables contains data. Tables of an earlier Reveille have no turn reports and no events,
+ * but these exist only with alarms.
  */
 export const ANYTHING = statement(
   'transfer_anything',
-  `SELECT ${MOVING_TABLES.filter(({ name }) => name !== 'fire_receipts')
+  `SELECT ${MOVING_TABLES.filter(({ name }) => name !== 'fire_receipts' && name !== 'events')
     .map(({ name }) => `EXISTS (SELECT 1 FROM ${name})`)
     .join(' OR ')}`,
 );

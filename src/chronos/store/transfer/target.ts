@@ -14,7 +14,7 @@ import { prepareSession } from '../postgres/session.ts';
 import type { Statement } from '../postgres/statement.ts';
 import { readTargetState, type TargetPhase, type TargetState } from '../postgres/transfer-state.ts';
 import { readBuckets } from '../sharding/buckets.ts';
-import { keyOf, MOVING_TABLES, type MovingTable, ownerOf, type Values } from './tables.ts';
+import { keyOf, keyParameters, MOVING_TABLES, type MovingTable, ownerOf, type Values } from './tables.ts';
 import {
   ANALYZE,
   ANYTHING,
@@ -35,7 +35,6 @@ import {
 // Why the database rejects a batch.
 
 const NUL_IN_TEXT = /^22(021|P05)$/;
-const BYTE_COLUMNS: ReadonlySet<string> = new Set(['wake_message', 'last_error', 'error']);
 
 /** Another process holds the move. */
 function takenOver(name: string): ReveilleError {
@@ -68,7 +67,7 @@ function findNul(table: MovingTable, rows: readonly Values[]): string | undefine
   const names = table.columns.split(', ');
   for (const row of rows) {
     const at = row.findIndex(
-      (value, index) => typeof value === 'string' && value.includes('\0') && !BYTE_COLUMNS.has(names[index]!),
+      (value, index) => typeof value === 'string' && value.includes('\0') && !table.bytes.has(names[index]!),
     );
     if (at >= 0)
       return `the ${names[at]} of ${JSON.stringify(keyOf(table, row))} in ${table.name}, which contains U+0000`;
@@ -230,7 +229,7 @@ export class Target {
     while (next) {
       const page: Values[] = await next;
       const last = page.at(-1);
-      next = last && page.length === PAGE ? read(keyOf(table, last)) : undefined;
+      next = last && page.length === PAGE ? read(keyParameters(table, last)) : undefined;
       // A consumer that stops early does not await the next page: ignore its failure.
       next?.catch(() => undefined);
       yield page;
