@@ -57,6 +57,9 @@ export const breakerSchema = z.strictObject({
 });
 export type BreakerRule = z.output<typeof breakerSchema>;
 
+const tokens = z.int().min(1).max(1_000_000_000_000);
+const usd = z.number().gt(0).max(1_000_000);
+
 /** Each member limits wakes by itself; an empty budget sets no limit. */
 export const budgetSchema = z.strictObject({
   /** Maximum of wakes in any 3600 seconds. */
@@ -65,6 +68,16 @@ export const budgetSchema = z.strictObject({
   wakes_per_day: z.int().min(1).max(10_000).optional(),
   /** Minimum time between two wakes. */
   min_gap_seconds: z.int().min(1).max(86_400).optional(),
+  /** Tokens of one turn, input and output together. Neo ends its turn there; other agents are not stopped. */
+  tokens_per_turn: tokens.optional(),
+  /** Maximum of tokens in any 24 hours, over the turns of all alarms. The last turn may exceed it. */
+  tokens_per_day: tokens.optional(),
+  /** Maximum of US dollars in any 24 hours, as far as the cost of turns is known. */
+  usd_per_day: usd.optional(),
+  /** As `tokens_per_day`, for each alarm by itself. */
+  tokens_per_alarm_per_day: tokens.optional(),
+  /** As `usd_per_day`, for each alarm by itself. */
+  usd_per_alarm_per_day: usd.optional(),
   quiet: quietHoursSchema.optional(),
   breaker: breakerSchema.optional(),
 });

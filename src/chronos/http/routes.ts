@@ -33,6 +33,7 @@ import {
 import { chronosEventQuerySchema, chronosEventSchema } from '../../wire/chronos-event.ts';
 import { PROBES, type Routes } from '../../wire/route.ts';
 import { turnReportPostSchema, turnReportsRecordedSchema } from '../../wire/turn-report.ts';
+import { usageOfTurnsSchema, usageQuerySchema } from '../../wire/usage.ts';
 
 export const CHRONOS_ROUTES = {
   challenge: {
@@ -171,6 +172,15 @@ export const CHRONOS_ROUTES = {
     credential: 'machine',
     body: turnReportPostSchema,
     data: turnReportsRecordedSchema,
+  },
+  usageOfTurns: {
+    method: 'post',
+    path: '/internal/usage',
+    summary:
+      'what the turns of some fires of a user used, for a router that keeps a budget; its token is CHRONOS_WAKE_TOKEN',
+    credential: 'transport',
+    body: usageQuerySchema,
+    data: usageOfTurnsSchema,
   },
   enrollAgent: {
     method: 'post',

@@ -18,6 +18,7 @@ import { refuseQuery } from './no-arguments.ts';
 import { CHRONOS_ROUTES } from './routes.ts';
 import type { ChronosService } from './service.ts';
 import { FIRES_PATH, turnReportRoutes } from './turn-report-routes.ts';
+import { usageRoute } from './usage-route.ts';
 
 export type ChronosServerOptions = {
   host: string;
@@ -86,6 +87,7 @@ export function startChronosServer({
       backfillRoute(app, service);
       alarmListRoutes(app, service);
       fireRoutes(app, service);
+      usageRoute(app, service);
       if (events) eventRoutes(app, service, events, log);
       if (turnReportKeys) turnReportRoutes(app, service, { ring: turnReportKeys, log });
     },

@@ -101,6 +101,7 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
     const userId = userIdOf(c);
     const given = await readJson(c);
     const body = parseOrThrow(machinePutSchema, given, isSecretIn(given));
+    if (body.budget) budgets.check(body.budget);
     const command = body.provider === 'command' ? body.spec : undefined;
     const why = 'run_as' in body.spec && body.spec.run_as ? cannotRunAs() : undefined;
     if (why !== undefined) throw new ReveilleError('invalid_request', `spec.run_as is not available here: ${why}`);
@@ -126,6 +127,7 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
 
   serve(app, ROUTER_ROUTES.putBudget, async (c) => {
     const budget = parseOrThrow(budgetSchema, await readJson(c));
+    budgets.check(budget);
     return sendOk(c, view(await change(c, 'budget', (machine, now) => withBudget(machine, budget, now))));
   });
 

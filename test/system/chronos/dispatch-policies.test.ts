@@ -17,7 +17,15 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-const NO_REPORT = { outcome: null, error: null, retryAt: null, reply: null, turnId: 't', conversationId: null };
+const NO_REPORT = {
+  outcome: null,
+  error: null,
+  retryAt: null,
+  reply: null,
+  usage: null,
+  turnId: 't',
+  conversationId: null,
+};
 
 type Turn = { fireId: string; from: number; to: number };
 
