@@ -29,6 +29,18 @@ export const usageOfTurnsSchema = z.object({
   turns: z.array(z.object({ fire_id: z.string(), usage: turnUsageSchema.optional() })),
 });
 
+/** What the turns of a user's alarms used in the last 24 hours, as far as it is known. */
+export const spendingSchema = z.object({
+  turns: z.int(),
+  tokens: z.int(),
+  cost_usd: z.number(),
+  /** How many of the turns ended without a report of all their usage. */
+  unknown: z.int(),
+  /** How many have not ended: they count when they do. */
+  under_way: z.int(),
+});
+export type Spending = z.infer<typeof spendingSchema>;
+
 /** The usage of a turn that has called no model. */
 export const NO_USAGE: TurnUsage = { input_tokens: 0, output_tokens: 0 };
 
@@ -81,7 +93,9 @@ function countText(count: number): string {
 
 /** `$0.0123`: small amounts keep their digits. */
 export const usdText = (usd: number): string =>
-  usd === 0 || usd >= 1 ? `$${usd.toFixed(2)}` : `$${Number(usd.toPrecision(2)).toFixed(Math.max(2, decimalsOf(usd)))}`;
+  usd === 0 || usd >= 1
+    ? `$${usd.toFixed(2)}`
+    : `$${usd.toFixed(Math.max(2, decimalsOf(usd))).replace(/(\.\d\d\d*?)0+$/, '$1')}`;
 
 /** The decimals up to the second digit that is not zero. */
 const decimalsOf = (usd: number) => Math.min(9, 1 - Math.floor(Math.log10(usd)));
@@ -93,4 +107,15 @@ export function usageText(usage: TurnUsage | undefined): string | undefined {
   const tokens = tokensOfUsage(usage);
   const cost = cost_usd === undefined ? '' : `, ${usdText(cost_usd)}`;
   return `${incomplete ? 'at least ' : ''}${countText(tokens)} token${tokens === 1 ? '' : 's'}${cost}`;
+}
+
+/** `12.3k tokens and $0.21 by 14 turns; the usage of 2 is not known`. */
+export function spendingText({ turns, tokens, cost_usd, unknown, under_way }: Spending): string {
+  const cost = cost_usd === 0 ? '' : ` and ${usdText(cost_usd)}`;
+  const used = `${countText(tokens)} token${tokens === 1 ? '' : 's'}${cost} by ${turns} turn${turns === 1 ? '' : 's'}`;
+  const rest = [
+    ...(under_way === 0 ? [] : [`${under_way} under way`]),
+    ...(unknown === 0 ? [] : [`the usage of ${unknown} is not known`]),
+  ];
+  return [used, ...rest].join('; ');
 }

@@ -383,6 +383,13 @@ class FireTurnWaits(TypedDict):
     error: NotRequired[str]
 
 
+class FireTurnUsage(TypedDict):
+    input_tokens: int
+    output_tokens: int
+    cost_usd: NotRequired[Number]
+    incomplete: NotRequired[Literal[True]]
+
+
 class FireTurn(TypedDict):
     turn_id: NotRequired[str]
     conversation_id: NotRequired[str]
@@ -392,6 +399,7 @@ class FireTurn(TypedDict):
     error: NotRequired[str]
     waits: NotRequired[FireTurnWaits]
     reply: NotRequired[str]
+    usage: NotRequired[FireTurnUsage]
 
 
 class Fire(TypedDict):
@@ -415,6 +423,15 @@ class Fire(TypedDict):
 class FirePage(TypedDict):
     fires: list[Fire]
     next_cursor: NotRequired[str]
+
+
+class Turn(TypedDict):
+    fire_id: str
+    usage: NotRequired[FireTurnUsage]
+
+
+class UsageOfTurnsResult(TypedDict):
+    turns: list[Turn]
 
 
 class HealthResult(TypedDict):
@@ -479,6 +496,10 @@ class ChronosdRoutes(Caller):
     def list_fires(self, id: str, *, limit: int | Unset = UNSET, cursor: str | Unset = UNSET) -> FirePage:
         """The attempts at its occurrences, latest first."""
         return cast("FirePage", self._call("GET", f"/v1/alarms/{quoted(id)}/fires", query={"limit": limit, "cursor": cursor}, proven=True))
+
+    def usage_of_turns(self, *, user_id: str, fire_ids: list[str]) -> UsageOfTurnsResult:
+        """What the turns of some fires of a user used, for a router that keeps a budget; its token is CHRONOS_WAKE_TOKEN."""
+        return cast("UsageOfTurnsResult", self._call("POST", "/internal/usage", body={"user_id": user_id, "fire_ids": fire_ids}))
 
     def health(self) -> HealthResult:
         """The process is alive."""

@@ -6,6 +6,7 @@ import { usesWallClock } from '../../kit/phrase/series-text.ts';
 import type { AlarmView } from '../../wire/alarm.ts';
 import { type FieldsWith, fieldOf, OWNER_FIELDS, ordered } from '../../wire/alarm-fields.ts';
 import { type Fire, type FireState, firesOf, plainError } from '../../wire/fire.ts';
+import { usageText } from '../../wire/usage.ts';
 import {
   fireTime,
   hasTrouble,
@@ -151,6 +152,7 @@ function fireBlock(fire: Fire, here: LocalContext): Html {
   const { attempts, dueAt, lateness, missedCount } = fire;
   const stages = [dueAt, fire.machineReadyAt, fire.acceptedAt, fire.turnStartedAt, fire.turnFinishedAt];
   const isBad = BAD.has(fire.state);
+  const used = usageText(fire.turn?.usage);
   const steps = stages
     .slice(1)
     .map((at, n) =>
@@ -165,7 +167,7 @@ function fireBlock(fire: Fire, here: LocalContext): Html {
   return html`<li class="fire">
 <div class="line">${time(dueAt, here)} ${progress(stages, isBad)} <span class="${isBad ? 'bad' : 'good'}">${stateText(fire, here)}</span></div>
 <p class="dim">${lateness ? formatLateness(lateness.ms, lateness.because) : NOTHING}${missedCount > 0 ? html`; covers ${missedCount} missed occurrences` : NOTHING}</p>
-<dl class="steps">${steps}</dl>
+<dl class="steps">${steps}${used === undefined ? NOTHING : html`<div><dt>used</dt><dd>${used}</dd></div>`}</dl>
 ${errors.length === 0 ? NOTHING : html`<ul class="errors">${errors}</ul>`}
 ${replyBlock(fire)}
 </li>`;

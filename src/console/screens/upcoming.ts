@@ -4,7 +4,7 @@ import type { ChronosClient } from '../../chronos/client.ts';
 import { calendarTime } from '../../kit/clock/local-time.ts';
 import { dayAt, wallReading } from '../../kit/clock/wall-clock.ts';
 import { type AlarmView, LIST_LIMIT_MAX } from '../../wire/alarm.ts';
-import type { Budget } from '../../wire/budget.ts';
+import { type Budget, spendingLimits } from '../../wire/budget.ts';
 import { nameOf, scheduleText } from '../alarm-text.ts';
 import {
   addConflict,
@@ -192,6 +192,7 @@ function budgetText(budget: Budget | undefined): Html | string {
   const limits = [
     daily === undefined ? undefined : `${daily} wakes a day`,
     hourly === undefined ? undefined : `${hourly} wakes an hour`,
+    ...spendingLimits(budget ?? {}),
     quiet === undefined ? undefined : `quiet ${quiet.from}–${quiet.to} ${quiet.timezone}`,
   ].filter((one) => one !== undefined);
   return limits.length === 0

@@ -99,6 +99,11 @@ export class Account {
     return open.slice(-MOST_UNSETTLED).map(({ fireId }) => fireId);
   }
 
+  /** The counted wakes. */
+  turns(): CountedTurn[] {
+    return [...this.#counted.values()];
+  }
+
   /** The turn of a counted wake has ended. @returns whether that is new */
   settle(fireId: string, usage: Settled): boolean {
     const turn = this.#counted.get(fireId);

@@ -11,12 +11,12 @@ import type { SqliteFile } from '../../kit/sqlite/open.ts';
 import { storageError } from '../../kit/sqlite/sqlite-error.ts';
 import type { Budget } from '../../wire/budget.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
-import { readUsage } from '../../wire/usage.ts';
+import { readUsage, type Spending } from '../../wire/usage.ts';
 import type { Wake } from '../../wire/wake.ts';
 import type { Machine } from '../machines/machine.ts';
 import { Account, WakeDeferred } from './account.ts';
 import { LONGEST_SPAN_MS } from './slots.ts';
-import { type CountedTurn, limitsSpending, type Settled } from './spending.ts';
+import { type CountedTurn, limitsSpending, type Settled, spendingOf } from './spending.ts';
 
 const UNKNOWN = 'unknown';
 
@@ -157,6 +157,21 @@ export class Budgets {
     return this.#options.standard;
   }
 
+  /** The budgets that a view of the machine shows. */
+  shownOf(machine: Machine): { standard: Budget | undefined; spending?: Spending } {
+    const { standard, clock } = this.#options;
+    const budget = machine.budget ?? standard;
+    if (!budget || !limitsSpending(budget)) return { standard };
+    const now = clock.now();
+    return { standard, spending: spendingOf(this.#accountOf(machine.userId, now).turns(), now) };
+  }
+
+  /** Learns what the turns of a machine's user used, where its budget limits that. */
+  async refresh(machine: Machine): Promise<void> {
+    const budget = machine.budget ?? this.standard;
+    if (budget && limitsSpending(budget)) await this.#learn(machine.userId);
+  }
+
   /** @throws ReveilleError `invalid_request` for a budget that this router cannot keep */
   check(budget: Budget): void {
     checkBudget(budget, this.#options.usageOf !== undefined);
@@ -241,10 +256,10 @@ export class Budgets {
    * Learns which turns of a user have ended, and what they used. If chronosd does not answer, the wake is decided by
    * what is known: an alarm is worth more than a budget that is kept to the token, and chronosd has just sent the wake.
    */
-  async #learn(userId: string, fireId: string): Promise<void> {
+  async #learn(userId: string, fireId?: string): Promise<void> {
     const account = this.#accountOf(userId, this.#options.clock.now());
     // A wake that is repeated passes in any case.
-    if (account.counts(fireId)) return;
+    if (fireId !== undefined && account.counts(fireId)) return;
     const fireIds = account.unsettled();
     if (fireIds.length === 0) return;
     let learning = this.#learning.get(userId);

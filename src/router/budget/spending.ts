@@ -8,7 +8,7 @@
 import type { Budget } from '../../wire/budget.ts';
 import { partsOfFireId } from '../../wire/fire-id.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
-import { type TurnUsage, tokensOfUsage, usdText } from '../../wire/usage.ts';
+import { roundedUsd, type Spending, type TurnUsage, tokensOfUsage, usdText } from '../../wire/usage.ts';
 
 const WINDOW_MS = 24 * 3_600_000;
 /** Wakes are remembered for some time after it: they say how much a turn may use. */
@@ -72,6 +72,19 @@ function spent(turns: readonly CountedTurn[], { amountOf }: Pick<SpendingLimit, 
   return { sum, largest, unknown, underWay };
 }
 
+/** What the remembered turns used, for people. */
+export function spendingOf(turns: readonly CountedTurn[], now: number): Spending {
+  const counted = turns.filter(({ at }) => at > now - WINDOW_MS);
+  const tokens = spent(counted, TOKENS, now);
+  return {
+    turns: counted.length,
+    tokens: tokens.sum,
+    cost_usd: roundedUsd(spent(counted, MONEY, now).sum),
+    unknown: tokens.unknown,
+    under_way: tokens.underWay,
+  };
+}
+
 /** When the oldest turns have left the window, so that the rest is below a limit. */
 function freeAt(turns: readonly CountedTurn[], { most, amountOf }: SpendingLimit, sum: number, now: number): number {
   let left = sum;
@@ -83,8 +96,7 @@ function freeAt(turns: readonly CountedTurn[], { most, amountOf }: SpendingLimit
   return now + WINDOW_MS;
 }
 
-const unknownText = (count: number) =>
-  count === 0 ? '' : `; the usage of ${count} of them is not known${count === 1 ? '' : ' completely'}`;
+const unknownText = (count: number) => (count === 0 ? '' : `; the usage of ${count} of them is not fully known`);
 
 function deferralBy(
   limit: SpendingLimit,

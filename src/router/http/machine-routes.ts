@@ -60,7 +60,7 @@ type Change = (machine: Machine, now: number) => Machine;
 export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): void {
   const { registry, fleet, agents, budgets, clock, log } = options;
   const running = (machine: Machine) => (hasDaemon(machine) ? fleet.running(machine) : agents.running(machine.userId));
-  const view = (machine: Machine) => viewOf(machine, running(machine), budgets.standard);
+  const view = (machine: Machine) => viewOf(machine, running(machine), budgets.shownOf(machine));
 
   const change = async (c: HttpContext, action: string, apply: Change): Promise<Machine> => {
     const userId = userIdOf(c);
@@ -95,7 +95,11 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
   addTurnRoutes(app, agents.store);
   addChangeRoutes(app, registry);
 
-  serve(app, ROUTER_ROUTES.getMachine, (c) => sendOk(c, view(registry.existing(userIdOf(c)))));
+  serve(app, ROUTER_ROUTES.getMachine, async (c) => {
+    const userId = userIdOf(c);
+    await budgets.refresh(registry.existing(userId));
+    return sendOk(c, view(registry.existing(userId)));
+  });
 
   serve(app, ROUTER_ROUTES.putMachine, async (c) => {
     const userId = userIdOf(c);
