@@ -425,15 +425,6 @@ class FirePage(TypedDict):
     next_cursor: NotRequired[str]
 
 
-class Turn(TypedDict):
-    fire_id: str
-    usage: NotRequired[FireTurnUsage]
-
-
-class UsageOfTurnsResult(TypedDict):
-    turns: list[Turn]
-
-
 class HealthResult(TypedDict):
     status: str
 
@@ -496,10 +487,6 @@ class ChronosdRoutes(Caller):
     def list_fires(self, id: str, *, limit: int | Unset = UNSET, cursor: str | Unset = UNSET) -> FirePage:
         """The attempts at its occurrences, latest first."""
         return cast("FirePage", self._call("GET", f"/v1/alarms/{quoted(id)}/fires", query={"limit": limit, "cursor": cursor}, proven=True))
-
-    def usage_of_turns(self, *, user_id: str, fire_ids: list[str]) -> UsageOfTurnsResult:
-        """What the turns of some fires of a user used, for a router that keeps a budget; its token is CHRONOS_WAKE_TOKEN."""
-        return cast("UsageOfTurnsResult", self._call("POST", "/internal/usage", body={"user_id": user_id, "fire_ids": fire_ids}))
 
     def health(self) -> HealthResult:
         """The process is alive."""

@@ -17,8 +17,7 @@ export const pricesSetting = z.string().transform((text, context): Prices => {
   for (const entry of text.split(',')) {
     const match = ENTRY.exec(entry.trim());
     if (!match) {
-      const got = JSON.stringify(entry.trim().slice(0, 60));
-      const message = `must be prices such as gpt-5=1.25/10, *=1/4: dollars for a million tokens of input/output (got ${got})`;
+      const message = 'must be prices such as gpt-5=1.25/10, *=1/4: dollars for a million tokens of input/output';
       context.addIssue({ code: 'custom', message });
       return z.NEVER;
     }
