@@ -100,7 +100,9 @@ function sessionTable(db: DatabaseSync) {
     get(turn: SessionKey): ReturnType<Sessions['get']> {
       try {
         const row = get.get(keyOf(turn)) as Record<'session' | 'cwd' | 'usage', string | null> | undefined;
-        return row && { session: row.session ?? undefined, cwd: row.cwd ?? undefined, usage: readUsage(row.usage) };
+        if (!row) return undefined;
+        const usage = readUsage(row.usage);
+        return { session: row.session ?? undefined, cwd: row.cwd ?? undefined, ...(usage && { usage }) };
       } catch (thrown) {
         throw storageError(thrown);
       }
