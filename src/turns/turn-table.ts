@@ -118,7 +118,8 @@ export function turnTable(db: DatabaseSync, { perUser }: { perUser: boolean }) {
   );
   const putBack = update(`status = 'queued'`, `status = 'running'`);
   const finish = update(
-    `status = :status, reply = :reply, error = :error, model = coalesce(:model, model), usage = :usage,
+    `status = :status, reply = :reply, error = :error, model = coalesce(:model, model),
+     usage = coalesce(:usage, usage),
      session = coalesce(:session, session), finished_at = :now, retry_at = NULL, waits = NULL, pid = NULL, birth = NULL`,
     'status = :from',
   );

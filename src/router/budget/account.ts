@@ -11,8 +11,9 @@ import {
 } from '../../wire/budget.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
+import { USAGE_FIRES_MAX } from '../../wire/usage.ts';
 import { earliestFree, type Limit, LONGEST_SPAN_MS, limitsOf, type Taken } from './slots.ts';
-import { type CountedTurn, REMEMBERED_MS, type Settled, spendingDeferral } from './spending.ts';
+import { type CountedTurn, limitsSpending, REMEMBERED_MS, type Settled, spendingDeferral } from './spending.ts';
 
 /** A wake that returns within this time after its promised time does not delay later wakes, milliseconds. */
 const SLACK_MS = 500;
@@ -29,9 +30,6 @@ export type WakeRequest = {
   now: number;
   probeMs: number;
 };
-
-/** The most turns whose usage is asked for at once. */
-const MOST_UNSETTLED = 500;
 
 export class Account {
   /** Admitted wakes by fire id. */
@@ -71,7 +69,9 @@ export class Account {
     const taken = this.#taken(returns ? promised : Number.POSITIVE_INFINITY);
     const breakerAlone: Budget = budget.breaker ? { breaker: budget.breaker } : {};
     const rules = known ? breakerAlone : budget;
-    const spending = spendingDeferral(rules, [...this.#past, ...this.#counted.values()], { now, alarmId });
+    const spending = limitsSpending(rules)
+      ? spendingDeferral(rules, [...this.#past, ...this.#counted.values()], { now, alarmId })
+      : undefined;
     const decision = decideAt(rules, { now, taken, breaker: this.#breaker, probeMs, urgent, spending });
     if (decision.go) {
       if (budget.breaker) this.#breaker = trying(this.#breaker, budget.breaker);
@@ -96,7 +96,7 @@ export class Account {
   /** The newest wakes of which no end is known. */
   unsettled(): string[] {
     const open = [...this.#counted.values()].filter(({ usage }) => usage === undefined);
-    return open.slice(-MOST_UNSETTLED).map(({ fireId }) => fireId);
+    return open.slice(-USAGE_FIRES_MAX).map(({ fireId }) => fireId);
   }
 
   /** The counted wakes. */
