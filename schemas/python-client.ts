@@ -40,7 +40,7 @@ const ELEMENTS: Readonly<Record<string, string>> = {
   agents: 'EnrolledKey',
 };
 /** Routes without a generated method: streams (written by hand), operator routes and internal routes. */
-const LEFT_OUT = /^(?:events|metrics|root|ready|challenge|verify|postReceipts|consoleCode)$/;
+const LEFT_OUT = /^(?:events|metrics|root|ready|challenge|verify|postReceipts|usageOfTurns|consoleCode)$/;
 
 const WORDS = new Set(['from', 'class', 'def', 'global', 'import', 'is', 'lambda', 'not', 'or', 'pass', 'with', 'in']);
 const snake = (name: string) => name.replace(/(?<=[a-z0-9])[A-Z]/g, (letter) => `_${letter}`).toLowerCase();

@@ -2,11 +2,12 @@
 import { v7 as uuidv7 } from 'uuid';
 import { GuardedClient } from '../kit/http/guarded-client.ts';
 import type { Resolve } from '../kit/http/guarded-lookup.ts';
+import { type Prices, priced } from '../kit/model/prices.ts';
 import type { Outbox } from '../kit/outbox/outbox.ts';
 import type { AgentHost, AgentHostOptions, OpenAgentHost, RecordedTurn } from '../router/agent-host.ts';
 import type { CommandMachine, Machine } from '../router/machines/machine.ts';
 import type { CommandSpec } from '../router/providers/command.ts';
-import type { Worker } from '../turns/agent.ts';
+import type { Agent, Worker } from '../turns/agent.ts';
 import { turnOf } from '../turns/chat.ts';
 import { TurnEngine } from '../turns/engine.ts';
 import type { NewTurn, Outcome, Turn } from '../turns/turn.ts';
@@ -15,6 +16,7 @@ import { stageOf } from '../turns/turn-view.ts';
 import type { Run } from '../wire/conditions.ts';
 import { okEnvelope } from '../wire/envelope.ts';
 import { ReveilleError } from '../wire/errors.ts';
+import { NO_USAGE } from '../wire/usage.ts';
 import type { Wake } from '../wire/wake.ts';
 import { a2aAgent } from './a2a/a2a.ts';
 import { COMMAND_PRESET, commandTurn } from './command-turn.ts';
@@ -312,7 +314,10 @@ export class LocalAgentHost implements AgentHost {
     if ('problem' in command) return { status: 'failed', error: command.problem };
     const { cwd } = command.machine.spec;
     return {
-      agent: this.#makers.terminal(command.preset, command.machine),
+      agent: withOutcomes(this.#makers.terminal(command.preset, command.machine), (outcome) => ({
+        ...outcome,
+        usage: NO_USAGE,
+      })),
       ...{ name: 'the command', prompt: barePrompt(turn), cwd, waitMs: COMMAND_WAIT_MS },
     };
   }
@@ -325,7 +330,7 @@ export class LocalAgentHost implements AgentHost {
     const common = { name, prompt: (isBare ? barePrompt : framedPrompt)(turn), cwd: machine.spec.cwd };
     switch (preset.kind) {
       case 'terminal':
-        return { ...common, agent: terminal(preset, machine), ...sessionRules(preset, turn) };
+        return { ...common, agent: this.#priced(terminal(preset, machine), turn), ...sessionRules(preset, turn) };
       case 'opencode':
         return { ...common, agent: opencode(preset, machine), ...sessionRules(preset, turn) };
       case 'a2a':
@@ -334,6 +339,12 @@ export class LocalAgentHost implements AgentHost {
       case 'webhook':
         return undefined;
     }
+  }
+
+  /** An agent whose turns have a cost, by the model of the alarm or the name of the preset. */
+  #priced(agent: Agent, { terms, preset }: NewTurn): Agent {
+    const { prices } = this.#options;
+    return prices ? withOutcomes(agent, (outcome) => withCost(outcome, prices, [terms?.model, preset])) : agent;
   }
 
   #directOf(machine: CommandMachine, preset: Preset): DirectAgent {
@@ -349,6 +360,26 @@ export class LocalAgentHost implements AgentHost {
       .catch((err: unknown) => log.warn({ err }, 'old turns could not be removed'));
     this.#cancelPrune = clock.after(PRUNE_MS, () => this.#prune());
   }
+}
+
+function withCost(outcome: Outcome, prices: Prices, names: readonly (string | undefined)[]): Outcome {
+  const { usage, sessionUsage } = outcome;
+  return {
+    ...outcome,
+    usage: usage && priced(usage, prices, names),
+    sessionUsage: sessionUsage && priced(sessionUsage, prices, names),
+  };
+}
+
+/** The agent with changed outcomes. */
+function withOutcomes(agent: Agent, change: (outcome: Outcome) => Outcome): Agent {
+  return {
+    outlivesProcess: agent.outlivesProcess,
+    check: (prompt, cwd) => agent.check(prompt, cwd),
+    run: async (attempt) => change(await agent.run(attempt)),
+    resume: async (attempt) => change(await agent.resume(attempt)),
+    settled: (turn) => agent.settled(turn),
+  };
 }
 
 /** How the agent's sessions belong to conversations. */

@@ -12,6 +12,7 @@ import type { Turn } from '../turns/turn.ts';
 import { openTurnStore, type TurnStoreOptions } from '../turns/turn-store.ts';
 import { TURN_COLUMNS, turnOf } from '../turns/turn-table.ts';
 import type { MachineTurnStatus } from '../wire/machine-turn.ts';
+import { readUsage, type TurnUsage } from '../wire/usage.ts';
 
 export type AgentTurnStore = ReturnType<typeof openAgentTurnStore>;
 
@@ -32,7 +33,8 @@ export function openAgentTurnStore(
     ...{ clock, perUser: true, ...notify },
     hooks: () => ({
       changed(turn, { ending }) {
-        if (ending?.session !== undefined) putSession(turn, ending.session, ending.cwd, turn.finishedAt!);
+        if (ending?.session === undefined) return;
+        putSession(turn, ending.session, ending.cwd, turn.finishedAt!, ending.sessionUsage);
       },
     }),
   });
@@ -80,31 +82,42 @@ export function openAgentTurnStore(
 /** The `conversations` table: the agent's own session of each conversation. */
 function sessionTable(db: DatabaseSync) {
   const get = db.prepare(`
-    SELECT session, cwd FROM conversations
+    SELECT session, cwd, usage FROM conversations
     WHERE user_id = :userId AND conversation_id = :conversationId AND preset = :preset`);
   // The folder of its first turn stays, because the session's files are there.
   const put = db.prepare(`
-    INSERT INTO conversations (user_id, conversation_id, preset, session, cwd, created_at, updated_at)
-    VALUES (:userId, :conversationId, :preset, :session, :cwd, :at, :at)
+    INSERT INTO conversations (user_id, conversation_id, preset, session, cwd, usage, created_at, updated_at)
+    VALUES (:userId, :conversationId, :preset, :session, :cwd, :usage, :at, :at)
     ON CONFLICT DO UPDATE SET
       session = excluded.session,
+      usage = CASE WHEN excluded.session IS conversations.session
+        THEN coalesce(excluded.usage, conversations.usage) ELSE excluded.usage END,
       cwd = CASE WHEN conversations.session IS NULL OR conversations.cwd IS NULL THEN excluded.cwd ELSE conversations.cwd END,
       updated_at = excluded.updated_at`);
   const keyOf = ({ userId = '', conversationId, preset = '' }: SessionKey) => ({ userId, conversationId, preset });
 
   return {
-    get(turn: SessionKey): { session: string | undefined; cwd: string | undefined } | undefined {
+    get(turn: SessionKey): ReturnType<Sessions['get']> {
       try {
-        const row = get.get(keyOf(turn)) as { session: string | null; cwd: string | null } | undefined;
-        return row && { session: row.session ?? undefined, cwd: row.cwd ?? undefined };
+        const row = get.get(keyOf(turn)) as Record<'session' | 'cwd' | 'usage', string | null> | undefined;
+        if (!row) return undefined;
+        const usage = readUsage(row.usage);
+        return { session: row.session ?? undefined, cwd: row.cwd ?? undefined, ...(usage && { usage }) };
       } catch (thrown) {
         throw storageError(thrown);
       }
     },
 
     /** Call it inside a transaction of the store. */
-    put(turn: SessionKey, session: string | undefined, cwd: string | undefined, at: number): void {
-      put.run({ ...keyOf(turn), session: session ?? null, cwd: cwd ?? null, at });
+    put(
+      turn: SessionKey,
+      session: string | undefined,
+      cwd: string | undefined,
+      at: number,
+      usage?: TurnUsage | undefined,
+    ): void {
+      const counted = usage === undefined ? null : JSON.stringify(usage);
+      put.run({ ...keyOf(turn), session: session ?? null, cwd: cwd ?? null, usage: counted, at });
     },
   };
 }

@@ -44,6 +44,7 @@ import { parseDid } from '../wire/did.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { ANSWER_DEPTH, elementsOf, parseJsonObject, type RawJson, sliceAt } from '../wire/json.ts';
 import type { Route } from '../wire/route.ts';
+import type { TurnUsage } from '../wire/usage.ts';
 import { CHRONOS_ROUTES } from './http/routes.ts';
 
 /** The caller's identity, as chronosd needs it. `AgentIdentity` of the identity kit implements it. */
@@ -502,4 +503,33 @@ export function isTurnOpen(
 ): boolean {
   if (turn?.finished_at !== undefined || (outcome !== 'delivered' && turn === undefined)) return false;
   return now - Date.parse(finished_at) < (turn === undefined ? firstReportTimeoutMs : LONGEST_TURN_MS);
+}
+
+export type UsageReaderOptions = {
+  /** chronosd's base address; `undefined` while it is unknown. */
+  url: () => string | undefined;
+  /** Shared with chronosd; absent only in development. */
+  token: string | undefined;
+  clock: Clock;
+};
+
+/** A wake waits for the answer. */
+const USAGE_MS = 3_000;
+
+/**
+ * Asks what the turns of fires used, for a router. The answer has those that have ended, with `unknown` where no usage
+ * was reported. Rejects with `unavailable`.
+ */
+export function usageReader({ url: urlOf, token, clock }: UsageReaderOptions) {
+  const attend = withinTime(clock, USAGE_MS);
+  return async (userId: string, fireIds: readonly string[]): Promise<Map<string, TurnUsage | 'unknown'>> => {
+    const url = urlOf();
+    if (url === undefined) throw new ReveilleError('unavailable', 'the address of chronosd is not known yet');
+    const remedy = 'is it running?';
+    const { call, read } = createCaller({ name: 'chronosd', url, remedy, tokenName: 'ROUTER_WAKE_TOKEN' });
+    const body = { user_id: userId, fire_ids: [...fireIds] };
+    const request = callOf(CHRONOS_ROUTES.usageOfTurns, {}, { token, body });
+    const { turns } = read(request, CHRONOS_ROUTES.usageOfTurns.data, await attend((signal) => call(request, signal)));
+    return new Map(turns.map(({ fire_id, usage = 'unknown' as const }) => [fire_id, usage]));
+  };
 }

@@ -232,6 +232,7 @@ export async function startChronos({
             auth: {
               transportToken: config.CHRONOS_TOKEN,
               adminToken: config.CHRONOS_ADMIN_TOKEN,
+              wakeToken: config.CHRONOS_WAKE_TOKEN,
               // In development tokens are valid as long as the process runs.
               principalSecret: config.CHRONOS_AGENT_AUTH_SECRET ?? randomSecret(),
               principalTtlSeconds: config.CHRONOS_TOKEN_TTL_SECONDS,

@@ -6,6 +6,7 @@ import type { Dispatcher } from 'undici';
 import type { DaemonAnswer } from '../agents/neo/client.ts';
 import type { Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
+import type { Prices } from '../kit/model/prices.ts';
 import type { Turn } from '../turns/turn.ts';
 import type { TurnReportSenderOptions } from '../turns/turn-report-sender.ts';
 import type { OnStage } from '../turns/turn-view.ts';
@@ -25,6 +26,8 @@ export type AgentHostOptions = {
   suspend: (userId: string, why: string) => Promise<void>;
   dispatcher: Dispatcher;
   environment: Readonly<Record<string, string | undefined>>;
+  /** For the cost of turns whose agent reports only tokens; none by default. */
+  prices?: Prices | undefined;
   /** The sandbox of programs. */
   isolation: Isolation;
   clock: Clock;

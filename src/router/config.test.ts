@@ -38,6 +38,7 @@ test('the defaults match the contract', () => {
     orphanSeconds: 60,
     keepMachines: false,
     budget: undefined,
+    prices: undefined,
     chronosUrl: undefined,
     checkAllow: undefined,
     flyApiToken: undefined,

@@ -9,6 +9,7 @@ import {
   parseListenerSettings,
   refuseSharedSecrets,
 } from '../kit/http/listener-settings.ts';
+import { type Prices, pricesSetting } from '../kit/model/prices.ts';
 import type { IsolationMode } from '../kit/process/isolation.ts';
 import { type Budget, budgetSchema } from '../wire/budget.ts';
 import { ReveilleError } from '../wire/errors.ts';
@@ -78,6 +79,11 @@ export const routerSettingsSchema = z.object({
   ROUTER_BUDGET: z.string().optional(),
   /** Hosts of private networks that checks of alarms may call, `host` or `host:port`, separated by commas. */
   ROUTER_CHECK_ALLOW: z.string().optional(),
+  /**
+   * Prices for the cost of turns that the router runs, as `model=input/output`, in dollars for a million tokens. The name
+   * of a preset stands for its models, and `*` for any other.
+   */
+  ROUTER_MODEL_PRICES: pricesSetting.optional(),
   /** Where chronosd receives turn reports; without it the router sends none. */
   ROUTER_CHRONOS_URL: urlSetting.optional(),
   /** Development: allows missing secrets on loopback. */
@@ -146,6 +152,8 @@ export type RouterConfig = Readonly<{
   keepMachines: boolean;
   /** The budget of machines that have none of their own. */
   budget: Budget | undefined;
+  /** For the cost of turns that the router runs. */
+  prices: Prices | undefined;
   /** Where chronosd receives turn reports; without it the router sends none. */
   chronosUrl: string | undefined;
   /** Private hosts that checks may call. */
@@ -221,6 +229,7 @@ export function parseRouterConfig(settings: Settings): RouterConfig {
     orphanSeconds: values.ROUTER_ORPHAN_SECONDS,
     keepMachines: values.ROUTER_KEEP_MACHINES,
     budget: budgetOf(values.ROUTER_BUDGET),
+    prices: values.ROUTER_MODEL_PRICES,
     chronosUrl: values.ROUTER_CHRONOS_URL,
     checkAllow: values.ROUTER_CHECK_ALLOW,
     flyApiToken: values.FLY_API_TOKEN,

@@ -14,7 +14,7 @@ import type { OnStage } from '../turns/turn-view.ts';
 import { toReveilleError } from '../wire/errors.ts';
 import { WAKE_BODY_MAX_BYTES } from '../wire/wake.ts';
 import type { AgentHost, OpenAgentHost } from './agent-host.ts';
-import { Budgets, WakeRecords } from './budget/budgets.ts';
+import { Budgets, checkBudget, type UsageOfTurns, WakeRecords } from './budget/budgets.ts';
 import { Checks } from './checks/checks.ts';
 import type { RouterConfig } from './config.ts';
 import { Fleet, IdleKeeper } from './fleet.ts';
@@ -84,6 +84,7 @@ const CONNECTIONS = 128;
 export async function startRouter(options: RouterOptions): Promise<RunningRouter> {
   const { config, clock, log, version } = options;
   for (const warning of config.warnings) log.warn(warning);
+  if (config.budget) checkBudget(config.budget, chronosUrlOf(options) !== undefined);
   const states = new StateSignal();
   const onState = (userId: string) => states.notify(userId);
   const registry = new Registry(config.dataDir, clock, onState);
@@ -125,6 +126,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
   const budgets = new Budgets({
     records: new WakeRecords(file, commits),
     standard: config.budget,
+    usageOf: usageOfTurns(options),
     clock,
     log,
     wakeTimeoutMs: config.wakeTimeoutMs,
@@ -253,6 +255,18 @@ function chronosUrlOf({ config: { chronosUrl }, chronosUrl: late }: RouterOption
   return late ?? (chronosUrl === undefined ? undefined : () => chronosUrl);
 }
 
+/** Asks chronosd; its client is loaded with the first budget that needs it. `undefined` where chronosd is not known. */
+function usageOfTurns(options: RouterOptions): UsageOfTurns | undefined {
+  const url = chronosUrlOf(options);
+  if (!url) return undefined;
+  const { config, clock } = options;
+  let reader: UsageOfTurns | undefined;
+  return async (userId, fireIds) => {
+    reader ??= (await import('../chronos/client.ts')).usageReader({ url, token: config.wakeToken, clock });
+    return reader(userId, fireIds);
+  };
+}
+
 /** Opens the store of turns for machines without a daemon. The registry is closed when that fails. */
 async function openAgents(
   options: RouterOptions,
@@ -268,7 +282,7 @@ async function openAgents(
     await registry.changeExisting(userId, suspended, { actor: 'router', action: 'suspend', reason: why });
     log.warn({ user_id: userId, action: 'suspend', reason: why }, 'machine changed');
   };
-  const { dataDir, presetFolder } = config;
+  const { dataDir, presetFolder, prices } = config;
   const machineOf = (userId: string) => registry.get(userId);
   const chronosUrl = chronosUrlOf(options);
   const keyOf = (userId: string) => {
@@ -287,6 +301,7 @@ async function openAgents(
       suspend,
       dispatcher,
       environment,
+      prices,
       isolation,
       clock,
       log,

@@ -228,6 +228,7 @@ export class Wakes {
         const { machine, daemon } = lease;
         const lines = daemon.connections?.deliveries ?? dispatcher;
         const delivery = await deliver(lines, {
+          tokenLimit: admission.tokensPerTurn,
           ...{ url: daemon.url, token: machine.token, userId: machine.userId },
           ...{
             wake: startMs < REPORTED_START_MS ? request : { late_because: 'machine_start', ...request },

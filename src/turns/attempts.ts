@@ -2,16 +2,20 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
+import { type TurnUsage, usageBetween } from '../wire/usage.ts';
 import type { Attempt, Worker } from './agent.ts';
 import type { Outcome, Turn } from './turn.ts';
 import type { TurnStore } from './turn-store.ts';
 
 /** The stored sessions of agents that have conversations of their own. */
 export type Sessions = {
-  /** `session`: none while the next turn must create one. */
+  /**
+   * `session`: none while the next turn must create one. `usage`: the agent's own count after its last turn, if it
+   * reports one.
+   */
   get(
     turn: Pick<Turn, 'userId' | 'conversationId' | 'preset'>,
-  ): { session: string | undefined; cwd: string | undefined } | undefined;
+  ): { session: string | undefined; cwd: string | undefined; usage?: TurnUsage | undefined } | undefined;
   /** From now on the conversation has this session, or none. */
   keep(turn: Turn, session: string | undefined, cwd: string | undefined): Promise<void>;
 };
@@ -145,7 +149,7 @@ export class Attempts {
     const spawnId = isResumed ? (turn.spawnId ?? '') : randomUUID();
     const { attempt, end } = storedAttempt(this.#options, turn, isResumed, { prompt, session, cwd, spawnId, signal });
     const ended = await end(isResumed ? agent.resume(attempt) : agent.run(attempt));
-    const attempted = { ...ended, worker, cwd };
+    const attempted = { ...ended, outcome: withOwnUsage(ended.outcome, session, kept?.usage), worker, cwd };
     if (ended.outcome.status !== 'no_session') return attempted;
     // A missing session: a guessed one never existed, a stored one is lost.
     if (session === undefined || !(kept ? worker.replacesLostSession : guessedSession !== undefined)) {
@@ -155,6 +159,14 @@ export class Attempts {
     await this.#options.sessions!.keep(turn, undefined, cwd);
     return await this.make(attempt.turn, worker, signal, false);
   }
+}
+
+/** The usage of one turn, where the agent counts its whole conversation. @param before its last count */
+function withOwnUsage(outcome: Outcome, session: string | undefined, before: TurnUsage | undefined): Outcome {
+  const { sessionUsage } = outcome;
+  if (sessionUsage === undefined) return outcome;
+  if (session === undefined) return { ...outcome, usage: sessionUsage };
+  return { ...outcome, usage: before && usageBetween(before, sessionUsage) };
 }
 
 /** The outcomes of an attempt that has run. */

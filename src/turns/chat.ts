@@ -4,7 +4,14 @@ import type { Clock } from '../kit/clock/clock.ts';
 import { labelSchema, ownerOf } from '../wire/did.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { deriveName, fireIdOf, REPEAT_SECONDS } from '../wire/fire-id.ts';
-import { type ChatAccepted, type ChatRequest, termsOf, WAKE_HEADERS, WAKE_MEMBERS } from '../wire/wake.ts';
+import {
+  type ChatAccepted,
+  type ChatRequest,
+  TOKEN_LIMIT_HEADER,
+  termsOf,
+  WAKE_HEADERS,
+  WAKE_MEMBERS,
+} from '../wire/wake.ts';
 import type { NewTurn, Turn } from './turn.ts';
 
 /** The headers that mark a delivery, and the equivalent members of the body. */
@@ -48,12 +55,24 @@ export function userOf(header: Header, body: ChatRequest): string | undefined {
   return label.success && isWake(body) ? ownerOf(label.data) : undefined;
 }
 
-/** The user of a request's wake, see {@link userOf}, and the caller's id for it. */
-export type WakeIdentity = { userId?: string | undefined; name?: string | undefined };
+/** The tokens that the turn of a delivered wake may use; `undefined` without a limit. */
+export function tokenLimitOf(header: Header, body: ChatRequest): number | undefined {
+  const limit = header(TOKEN_LIMIT_HEADER) ?? '';
+  return isWake(body) && /^[1-9]\d{0,14}$/.test(limit) ? Number(limit) : undefined;
+}
+
+/** The user of a request's wake, see {@link userOf}, the caller's id for it, and the limit of its turn. */
+export type WakeIdentity = {
+  userId?: string | undefined;
+  name?: string | undefined;
+  tokensPerTurn?: number | undefined;
+};
 
 /** The turn for a request. `newId` returns a new id where one is needed. */
-export function turnOf(body: ChatRequest, now: number, newId: () => string, { userId }: WakeIdentity = {}): NewTurn {
-  const terms = termsOf(body);
+export function turnOf(body: ChatRequest, now: number, newId: () => string, about: WakeIdentity = {}): NewTurn {
+  const { userId, tokensPerTurn } = about;
+  const ofAlarm = termsOf(body);
+  const terms = tokensPerTurn === undefined ? ofAlarm : { ...ofAlarm, tokens_per_turn: tokensPerTurn };
   return {
     id: newId(),
     conversationId: body.conversation_id ?? newId(),
@@ -95,7 +114,8 @@ export type ChatOptions = {
  */
 function withDerivedFire(turn: NewTurn, body: ChatRequest, about: WakeIdentity, repeatMs: number): NewTurn {
   if (turn.origin === 'user' || turn.fireId !== undefined) return turn;
-  const { alarmId, scheduledFor, message, payload, terms, createdAt } = turn;
+  const { alarmId, scheduledFor, message, payload, createdAt } = turn;
+  const terms = termsOf(body);
   const { conversation_id: conversationId } = body;
   const facts = { userId: about.userId, conversationId, alarmId, scheduledFor, message, payload, terms };
   const { derived, windowMs } = deriveName(facts, about.name, repeatMs);

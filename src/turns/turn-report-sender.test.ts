@@ -42,6 +42,7 @@ const report = (stage: TurnReport['stage'], change: Partial<TurnReport> = {}): T
   conversationId: 'c',
   retryAt: null,
   reply: null,
+  usage: null,
   ...change,
 });
 
@@ -67,7 +68,7 @@ async function workbench(t: TestContext, script: Script, options: Partial<TurnRe
   db.exec(`CREATE TABLE receipts (
     id INTEGER PRIMARY KEY AUTOINCREMENT, user_id TEXT NOT NULL, fire_id TEXT NOT NULL, stage TEXT NOT NULL,
     at INTEGER NOT NULL, outcome TEXT, error TEXT, turn_id TEXT, conversation_id TEXT,
-    retry_at INTEGER, reply TEXT, UNIQUE (user_id, fire_id, stage)
+    retry_at INTEGER, reply TEXT, usage TEXT, UNIQUE (user_id, fire_id, stage)
   ) STRICT`);
   const table = turnReportTable(db);
   const sender = createTurnReportSender({

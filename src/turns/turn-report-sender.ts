@@ -19,11 +19,12 @@ import { beginningOfReply, type TurnReport, turnReportBody } from '../wire/turn-
 // CREATE TABLE receipts (
 //   id INTEGER PRIMARY KEY AUTOINCREMENT, user_id TEXT NOT NULL, fire_id TEXT NOT NULL, stage TEXT NOT NULL,
 //   at INTEGER NOT NULL, outcome TEXT, error TEXT, turn_id TEXT, conversation_id TEXT, retry_at INTEGER, reply TEXT,
+//   usage TEXT,
 //   UNIQUE (user_id, fire_id, stage)
 // ) STRICT;
 // ```
 
-const COLUMNS = 'user_id, fire_id, stage, at, outcome, error, turn_id, conversation_id, retry_at, reply';
+const COLUMNS = 'user_id, fire_id, stage, at, outcome, error, turn_id, conversation_id, retry_at, reply, usage';
 
 type Row = {
   id: number;
@@ -37,12 +38,13 @@ type Row = {
   conversation_id: string | null;
   retry_at: number | null;
   reply: string | null;
+  usage: string | null;
 };
 
 function waitingOf(row: Row): WaitingTurnReport {
-  const { stage, at, outcome, error, reply } = row;
+  const { stage, at, outcome, error, reply, usage } = row;
   const about = { turnId: row.turn_id, conversationId: row.conversation_id };
-  const report = { ...about, stage, at, outcome, error, retryAt: row.retry_at, reply };
+  const report = { ...about, stage, at, outcome, error, retryAt: row.retry_at, reply, usage };
   return { id: row.id, userId: row.user_id, fireId: row.fire_id, report };
 }
 
@@ -51,7 +53,7 @@ function waitingOf(row: Row): WaitingTurnReport {
  */
 export function turnReportTable(db: DatabaseSync) {
   const put = db.prepare(`
-    INSERT INTO receipts (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    INSERT INTO receipts (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (user_id, fire_id, stage) DO NOTHING`);
   // The newer report gets a new row: the one being posted is removed by its id, and the removal must not affect the
   // newer one.
@@ -65,10 +67,10 @@ export function turnReportTable(db: DatabaseSync) {
      * report replaces the previous one; the end of the turn removes it.
      */
     put(userId: string, fireId: string, report: TurnReport): void {
-      const { stage, at, outcome, error, turnId, conversationId, retryAt, reply } = report;
+      const { stage, at, outcome, error, turnId, conversationId, retryAt, reply, usage } = report;
       if (stage !== 'turn_started') outdated.run(userId, fireId);
       const kept = reply === null ? null : beginningOfReply(reply);
-      put.run(userId, fireId, stage, at, outcome, error, turnId, conversationId, retryAt, kept);
+      put.run(userId, fireId, stage, at, outcome, error, turnId, conversationId, retryAt, kept, usage);
     },
 
     waiting: ({ after, limit }: { after: number; limit: number }): WaitingTurnReport[] =>

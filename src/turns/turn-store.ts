@@ -49,7 +49,7 @@ export function openTurnStore({ path, migrations, clock, perUser, onTurnReport, 
   /** Puts a report into the outbox, inside the transaction that changes the turn. @returns whether there is one */
   function report({ userId, fireId, id, conversationId }: Turn, about: Partial<TurnReport>): boolean {
     if (!onTurnReport || userId === undefined || fireId === undefined || !isOccurrence(fireId)) return false;
-    const nothing = { outcome: null, error: null, retryAt: null, reply: null };
+    const nothing = { outcome: null, error: null, retryAt: null, reply: null, usage: null };
     const ids = { turnId: id, conversationId };
     reports.put(userId, fireId, { stage: 'turn_started', at: clock.now(), ...nothing, ...ids, ...about });
     return true;
@@ -60,7 +60,8 @@ export function openTurnStore({ path, migrations, clock, perUser, onTurnReport, 
     if (began !== undefined) report(turn, { at: began });
     const outcome = status === 'done' ? 'ok' : status === 'unknown' ? 'unknown' : 'failed';
     const { error = null, reply = null, finishedAt: at = clock.now() } = turn;
-    return report(turn, { stage: 'turn_finished', at, outcome, error, reply });
+    const usage = turn.usage === undefined ? null : JSON.stringify(turn.usage);
+    return report(turn, { stage: 'turn_finished', at, outcome, error, reply, usage });
   }
 
   /** Runs a write. The readers of events, and the sender of turn reports, are notified once it is on disk. */
@@ -175,9 +176,13 @@ export function openTurnStore({ path, migrations, clock, perUser, onTurnReport, 
       change(() => turns.requeue(turn.id, attempts, at, why)),
 
     /** A running turn waits for its retry; `undefined` when it was not running any more. */
-    park(turn: Turn, { error, model }: { error: string; model?: string }, at: number): Promise<Turn | undefined> {
+    park(
+      turn: Turn,
+      { error, model, usage }: Pick<Ending, 'model' | 'usage'> & { error: string },
+      at: number,
+    ): Promise<Turn | undefined> {
       return change(
-        () => turns.park(turn.id, { error, model, at }),
+        () => turns.park(turn.id, { error, model, usage, at }),
         {},
         (parked) => report(parked, { stage: 'turn_waits', error, retryAt: at }),
       );

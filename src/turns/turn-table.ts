@@ -4,6 +4,7 @@
  */
 import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
 import type { CheckNews } from '../wire/check-verdict.ts';
+import type { TurnUsage } from '../wire/usage.ts';
 import type { TurnTerms } from '../wire/wake.ts';
 import type { NewTurn, Turn } from './turn.ts';
 
@@ -19,7 +20,7 @@ const ACCEPTED = [
 const COLUMNS = [
   ...ACCEPTED,
   ...['seq', 'attempts', 'retries', 'retry_at', 'waits', 'session', 'spawn_id', 'pid', 'birth', 'reply', 'error'],
-  'model',
+  ...['model', 'usage'],
 ];
 
 /** `fire_id` is the member `fireId`. */
@@ -40,14 +41,17 @@ function readTerms(text: string): Pick<Turn, 'terms' | 'check'> {
  * The turn of a row; SQLite's NULL is an absent member. The columns are typed by the schema (STRICT tables), which the
  * cast relies on.
  */
-export function turnOf({ named, pid, birth, terms, ...members }: Row): Turn {
+export function turnOf({ named, pid, birth, terms, usage, ...members }: Row): Turn {
   return {
     ...present(members),
     ...(named === null ? {} : { named: named === 1 }),
     ...(typeof terms === 'string' ? readTerms(terms) : {}),
+    ...(typeof usage === 'string' ? { usage: JSON.parse(usage) } : {}),
     ...(pid === null || birth === null ? {} : { born: { pid, birth } }),
   } as Turn;
 }
+
+const usageColumn = (usage: TurnUsage | undefined) => (usage === undefined ? null : JSON.stringify(usage));
 
 /** A turn with the members that are set before its first attempt. */
 export type AcceptedTurn = NewTurn & Partial<Pick<Turn, 'status' | 'handle' | 'startedAt' | 'finishedAt'>>;
@@ -64,7 +68,10 @@ export type Ending = {
   readonly reply?: string | undefined;
   readonly error?: string | undefined;
   readonly model?: string | undefined;
+  readonly usage?: TurnUsage | undefined;
   readonly session?: string | undefined;
+  /** The agent's own count of its whole conversation, where it has one. */
+  readonly sessionUsage?: TurnUsage | undefined;
   readonly cwd?: string | undefined;
   /** When it began, if no report of its start was stored yet. */
   readonly began?: number | undefined;
@@ -113,12 +120,14 @@ export function turnTable(db: DatabaseSync, { perUser }: { perUser: boolean }) {
     `status IN ('queued', 'running')`,
   );
   const park = update(
-    `status = 'queued', retry_at = :retryAt, retries = retries + 1, error = :error, model = :model`,
+    `status = 'queued', retry_at = :retryAt, retries = retries + 1, error = :error, model = :model,
+     usage = :usage`,
     `status = 'running'`,
   );
   const putBack = update(`status = 'queued'`, `status = 'running'`);
   const finish = update(
     `status = :status, reply = :reply, error = :error, model = coalesce(:model, model),
+     usage = coalesce(:usage, usage),
      session = coalesce(:session, session), finished_at = :now, retry_at = NULL, waits = NULL, pid = NULL, birth = NULL`,
     'status = :from',
   );
@@ -165,19 +174,20 @@ export function turnTable(db: DatabaseSync, { perUser }: { perUser: boolean }) {
     requeue: (id: string, attempts: number, at: number, why: string) => requeue({ id, attempts, retryAt: at, why }),
 
     /** An attempt failed temporarily: the turn waits, and later ones may overtake it. */
-    park: (id: string, { error, model, at }: { error: string; model: string | undefined; at: number }) =>
-      park({ id, error, model: model ?? null, retryAt: at }),
+    park: (id: string, { error, model, usage, at }: Pick<Ending, 'model' | 'usage'> & { error: string; at: number }) =>
+      park({ id, error, model: model ?? null, usage: usageColumn(usage), retryAt: at }),
 
     /** A running turn waits again, in its old place; the attempt stays counted. */
     putBack: (id: string) => putBack({ id }),
 
     /** Ends a turn that still has the given status; otherwise `undefined`. */
-    finish: ({ id, status: from }: Turn, { status, reply, error, model, session }: Ending, now: number) =>
+    finish: ({ id, status: from }: Turn, { status, reply, error, model, usage, session }: Ending, now: number) =>
       finish({
         ...{ id, from, status, now },
         reply: reply ?? null,
         error: error ?? null,
         model: model ?? null,
+        usage: usageColumn(usage),
         session: session ?? null,
       }),
   };

@@ -3,6 +3,7 @@ import { backoff, withJitter } from '../kit/clock/backoff.ts';
 import type { CheckNews } from '../wire/check-verdict.ts';
 import type { MachineTurnStatus } from '../wire/machine-turn.ts';
 import type { TurnOrigin, TurnStatus } from '../wire/turn.ts';
+import type { TurnUsage } from '../wire/usage.ts';
 import type { LateReason, TurnTerms } from '../wire/wake.ts';
 
 /** The accepted message and its facts, which never change. Times are milliseconds since the epoch. */
@@ -67,13 +68,16 @@ export type Turn = Omit<NewTurn, 'repeats'> & {
   readonly reply?: string;
   readonly error?: string;
   readonly model?: string;
+  /** What its models used so far, as far as its agent reports it. */
+  readonly usage?: TurnUsage;
   readonly startedAt?: number;
   readonly finishedAt?: number;
 };
 
 /**
  * The outcome of one attempt at a turn. `session`: the agent's conversation from now on, if known. `said`: the whole
- * text of the turn's `say` events.
+ * text of the turn's `say` events. `usage`: of the whole turn, earlier attempts included, if known; `sessionUsage`:
+ * instead of it, the agent's own count of its whole conversation so far.
  */
 export type Outcome = (
   | { readonly status: 'done'; readonly reply?: string | undefined; readonly session?: string | undefined }
@@ -98,7 +102,12 @@ export type Outcome = (
   | { readonly status: 'no_session'; readonly why: string }
   /** The signal stopped it before its end; it can be begun again. */
   | { readonly status: 'stopped' }
-) & { readonly model?: string; readonly said?: string };
+) & {
+  readonly model?: string;
+  readonly said?: string;
+  readonly usage?: TurnUsage | undefined;
+  readonly sessionUsage?: TurnUsage | undefined;
+};
 
 /** When turns of wakes are retried after a temporary failure. */
 export type RetryPolicy = {

@@ -19,6 +19,7 @@ import { idSchema } from './identifier.ts';
 import { RawJson } from './json.ts';
 import { wholeNumber } from './settings.ts';
 import { instantSchema, shortText, utf8Bytes, verbatimText } from './text.ts';
+import { turnUsageSchema } from './usage.ts';
 
 export const LIST_LIMIT_DEFAULT = 100;
 export const LIST_LIMIT_MAX = 500;
@@ -335,6 +336,8 @@ const turnStateSchema = z.object({
   waits: z.object({ at: instantText, retry_at: instantText, error: z.string().optional() }).optional(),
   /** The beginning of the agent's answer. */
   reply: z.string().optional(),
+  /** What its models used; absent if it is not known. */
+  usage: turnUsageSchema.optional(),
 });
 
 /** One attempt to deliver an occurrence, as the fire ledger shows it. */

@@ -1,5 +1,6 @@
 /** A user's budget: how often and when the agent may be woken (docs/guides/budgets.md). */
 import { z } from 'zod';
+import { usdText } from './usage.ts';
 
 export const WEEKDAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;
 
@@ -57,6 +58,12 @@ export const breakerSchema = z.strictObject({
 });
 export type BreakerRule = z.output<typeof breakerSchema>;
 
+export const TOKENS_MAX = 1_000_000_000_000;
+export const USD_MAX = 1_000_000;
+
+const tokens = z.int().min(1).max(TOKENS_MAX);
+const usd = z.number().gt(0).max(USD_MAX);
+
 /** Each member limits wakes by itself; an empty budget sets no limit. */
 export const budgetSchema = z.strictObject({
   /** Maximum of wakes in any 3600 seconds. */
@@ -65,7 +72,30 @@ export const budgetSchema = z.strictObject({
   wakes_per_day: z.int().min(1).max(10_000).optional(),
   /** Minimum time between two wakes. */
   min_gap_seconds: z.int().min(1).max(86_400).optional(),
+  /** Tokens of one turn, input and output together. Neo ends its turn there; other agents are not stopped. */
+  tokens_per_turn: tokens.optional(),
+  /** Maximum of tokens in any 24 hours, over the turns of all alarms. The last turn may exceed it. */
+  tokens_per_day: tokens.optional(),
+  /** Maximum of US dollars in any 24 hours, as far as the cost of turns is known. */
+  usd_per_day: usd.optional(),
+  /** As `tokens_per_day`, for each alarm by itself. */
+  tokens_per_alarm_per_day: tokens.optional(),
+  /** As `usd_per_day`, for each alarm by itself. */
+  usd_per_alarm_per_day: usd.optional(),
   quiet: quietHoursSchema.optional(),
   breaker: breakerSchema.optional(),
 });
 export type Budget = z.output<typeof budgetSchema>;
+
+/** The limits in tokens and in money as phrases: `at most 1000 tokens a day`. Empty without any. */
+export function spendingLimits(budget: Budget): string[] {
+  const { tokens_per_turn, tokens_per_day, usd_per_day, tokens_per_alarm_per_day, usd_per_alarm_per_day } = budget;
+  const tokensText = (count: number) => `${count} token${count === 1 ? '' : 's'}`;
+  return [
+    tokens_per_turn && `${tokensText(tokens_per_turn)} a turn`,
+    tokens_per_day && `${tokensText(tokens_per_day)} a day`,
+    usd_per_day && `${usdText(usd_per_day)} a day`,
+    tokens_per_alarm_per_day && `${tokensText(tokens_per_alarm_per_day)} a day for each alarm`,
+    usd_per_alarm_per_day && `${usdText(usd_per_alarm_per_day)} a day for each alarm`,
+  ].filter((limit) => typeof limit === 'string');
+}

@@ -4,6 +4,7 @@ import { FIRE_OUTCOMES } from './alarm.ts';
 import { wholeNumber } from './settings.ts';
 import { typeList } from './text.ts';
 import { TURN_OUTCOMES } from './turn-report.ts';
+import { turnUsageSchema } from './usage.ts';
 
 /**
  * Event types. `alarm.deferred`: the router deferred a wake. `turn.failed`: the turn failed, or its outcome is unknown;
@@ -52,6 +53,8 @@ export const chronosEventSchema = z.object({
   retry_at: instantText.optional(),
   /** Of `turn.finished`: the beginning of the agent's answer. */
   reply: z.string().optional(),
+  /** Of `turn.finished` and `turn.failed`: what its models used; absent if it is not known. */
+  usage: turnUsageSchema.optional(),
   /** Of `changed`: the types of the merged events. */
   types: z.array(z.enum(CHRONOS_EVENT_TYPES)).optional(),
 });

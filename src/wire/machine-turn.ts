@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { conversationIdSchema } from './alarm.ts';
 import { positionCursor, wholeNumber } from './settings.ts';
+import { turnUsageSchema } from './usage.ts';
 import { LATE_REASONS, turnTermsSchema } from './wake.ts';
 
 /**
@@ -36,6 +37,8 @@ export const machineTurnViewSchema = z.object({
   reply: z.string().optional(),
   /** Why the turn is `failed` or `unknown`. */
   error: z.string().optional(),
+  /** What its models used, as the target reports it; absent if it does not. */
+  usage: turnUsageSchema.optional(),
   /** Why a `queued` turn has not started although it was due, and when it is tried again. */
   waits_for: z.string().optional(),
   next_attempt_at: z.string().optional(),

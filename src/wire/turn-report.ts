@@ -4,6 +4,7 @@ import { conversationIdSchema } from './alarm.ts';
 import { labelSchema } from './did.ts';
 import { formatInstant } from './rfc3339.ts';
 import { instantSchema, shortText } from './text.ts';
+import { readUsage, turnUsageSchema } from './usage.ts';
 import { reportsNothing } from './wake.ts';
 
 /**
@@ -48,6 +49,8 @@ const turnReportSchema = z.discriminatedUnion('stage', [
     error: shortText(TURN_ERROR_MAX_CHARACTERS).optional(),
     /** The beginning of the agent's answer. */
     reply: shortText(TURN_REPLY_MAX_CHARACTERS).optional(),
+    /** What its models used; absent if it is not known. */
+    usage: turnUsageSchema.optional(),
   }),
 ]);
 
@@ -83,6 +86,8 @@ export type TurnReport = {
   retryAt: number | null;
   /** Of `turn_finished` only: the beginning of the answer. */
   reply: string | null;
+  /** Of `turn_finished` only: what its models used, as JSON. */
+  usage: string | null;
   turnId: string | null;
   conversationId: string | null;
 };
@@ -100,7 +105,7 @@ export function beginningOfReply(reply: string): string {
 
 /** The request body for a fire's reports. */
 export function turnReportBody(userId: string, reports: readonly TurnReport[]): string {
-  const receipts = reports.map(({ stage, at, outcome, error, retryAt, reply, turnId, conversationId }) => ({
+  const receipts = reports.map(({ stage, at, outcome, error, retryAt, reply, usage, turnId, conversationId }) => ({
     stage,
     at: formatInstant(at),
     turn_id: turnId ?? undefined,
@@ -112,6 +117,7 @@ export function turnReportBody(userId: string, reports: readonly TurnReport[]): 
           ok: outcome === 'unknown' ? undefined : outcome === 'ok',
           // An empty reply is not a valid text.
           reply: reply === null || reply === '' ? undefined : beginningOfReply(reply),
+          usage: readUsage(usage),
         }
       : {}),
   }));
@@ -131,6 +137,7 @@ export function reportsOf({ receipts }: TurnReportPost): TurnReport[] {
       error: ('error' in receipt ? receipt.error : undefined) ?? null,
       retryAt: receipt.stage === 'turn_waits' ? receipt.retry_at : null,
       reply: finished?.reply ?? null,
+      usage: finished?.usage === undefined ? null : JSON.stringify(finished.usage),
       turnId: receipt.turn_id ?? null,
       conversationId: receipt.conversation_id ?? null,
     });

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { conversationIdSchema, LIST_LIMIT_MAX } from './alarm.ts';
 import { INVALID_CURSOR, positionCursor, wholeNumber } from './settings.ts';
 import { typeList } from './text.ts';
+import { turnUsageSchema } from './usage.ts';
 import { LATE_REASONS, turnTermsSchema, WAKE_ORIGIN } from './wake.ts';
 
 /** The cause of a turn: a person or a timer. */
@@ -43,6 +44,8 @@ export const turnViewSchema = z.object({
   /** Why the turn is `failed` or `interrupted`; with `retry_at`, why it waits. */
   error: z.string().optional(),
   model: z.string().optional(),
+  /** What its models used so far; absent if it is not known. */
+  usage: turnUsageSchema.optional(),
   created_at: z.string(),
   /** Start of the last attempt. */
   started_at: z.string().optional(),

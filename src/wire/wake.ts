@@ -33,15 +33,19 @@ export const LATE_REASONS = [...ABSENCES, 'machine_start'] as const;
 export type LateReason = (typeof LATE_REASONS)[number];
 const lateReason = z.enum(LATE_REASONS);
 
-/** What an alarm says of its turn. Each member is absent unless it is set. */
+/** What an alarm, or the budget, says of its turn. Each member is absent unless it is set. */
 const terms = {
   ...alarmCreateSchema.pick({ model: true, tools: true, deliver: true }).shape,
   run: runTermSchema.optional(),
 };
-export const turnTermsSchema = z.object(terms);
+export const turnTermsSchema = z.object({
+  ...terms,
+  /** The budget of the user, for an agent that ends the turn by itself (see {@link TOKEN_LIMIT_HEADER}). */
+  tokens_per_turn: z.int().min(1).optional(),
+});
 export type TurnTerms = z.output<typeof turnTermsSchema>;
 
-/** The terms in the body of a wake; `undefined` for a plain one. */
+/** The terms of an alarm in the body of a wake; `undefined` for a plain one. */
 export function termsOf({ model, tools, deliver, run }: TurnTerms): TurnTerms | undefined {
   if ([model, tools, deliver, run].every((term) => term === undefined)) return undefined;
   return {
@@ -72,6 +76,12 @@ export const WAKE_BODY_MAX_BYTES = (256 + 64 + 64 + 128 + 16 + 8) * 1024 + 2 * B
  * nothing failed. A daemon's own answer never has it.
  */
 export const DEFERRED_UNTIL_HEADER = 'x-reveille-held-until';
+
+/**
+ * In the delivery to a daemon: the tokens that the turn may use. A daemon that cannot keep to it ignores the header, so
+ * it is no member of the body, which older daemons check strictly.
+ */
+export const TOKEN_LIMIT_HEADER = 'x-reveille-token-limit';
 
 /**
  * In the router's answer to a wake: milliseconds (whole number) from the wake's arrival until the machine was ready.

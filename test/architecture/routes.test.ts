@@ -29,7 +29,7 @@ const SERVERS: Readonly<Record<string, (t: Parameters<typeof startBench>[0]) => 
   chronosd: () =>
     startChronosServer({
       ...base,
-      service: unused<ChronosService>({ auth: { transportToken: 'a', adminToken: 'b' }, limits: {} }),
+      service: unused<ChronosService>({ auth: { transportToken: 'a', adminToken: 'b', wakeToken: 'w' }, limits: {} }),
       turnReportKeys: unused<KeyRing>(),
       events: unused<EventService>(),
       metrics: { page: async () => ({ contentType: 'text/plain', text: '' }), scrapeToken: 'c' },

@@ -417,6 +417,13 @@ class FireTurnWaits(TypedDict):
     error: NotRequired[str]
 
 
+class FireTurnUsage(TypedDict):
+    input_tokens: int
+    output_tokens: int
+    cost_usd: NotRequired[Number]
+    incomplete: NotRequired[Literal[True]]
+
+
 class FireTurn(TypedDict):
     turn_id: NotRequired[str]
     conversation_id: NotRequired[str]
@@ -426,6 +433,7 @@ class FireTurn(TypedDict):
     error: NotRequired[str]
     waits: NotRequired[FireTurnWaits]
     reply: NotRequired[str]
+    usage: NotRequired[FireTurnUsage]
 
 
 class Fire(TypedDict):

@@ -36,6 +36,14 @@ class TurnTerms(TypedDict):
     tools: NotRequired[list[str]]
     deliver: NotRequired[list[str]]
     run: NotRequired[TurnTermsRun]
+    tokens_per_turn: NotRequired[int]
+
+
+class TurnUsage(TypedDict):
+    input_tokens: int
+    output_tokens: int
+    cost_usd: NotRequired[Number]
+    incomplete: NotRequired[Literal[True]]
 
 
 class Turn(TypedDict):
@@ -57,6 +65,7 @@ class Turn(TypedDict):
     reply: NotRequired[str]
     error: NotRequired[str]
     model: NotRequired[str]
+    usage: NotRequired[TurnUsage]
     created_at: str
     started_at: NotRequired[str]
     finished_at: NotRequired[str]

@@ -3,6 +3,7 @@ import type { Clock } from '../../kit/clock/clock.ts';
 import { orAborted } from '../../kit/clock/clock.ts';
 import { formatDuration } from '../../kit/clock/duration.ts';
 import type { Logger } from '../../kit/log/log.ts';
+import type { Prices } from '../../kit/model/prices.ts';
 import { generateWithRetries } from '../../kit/model/retry.ts';
 import { TurnCancelled } from '../../turns/agent.ts';
 import type { Outcome, Turn } from '../../turns/turn.ts';
@@ -16,6 +17,7 @@ import type { NeoModel } from './model.ts';
 import { EARLIER_TURNS, renderHistory, renderQuestion, type TurnMemory } from './prompt.ts';
 import { noTools, StoppedWhileStarting, type ToolNotice, type ToolSurface } from './tools/surface.ts';
 import { toolsOfTurn } from './tools/turn-tools.ts';
+import { type UsageMeter, usageMeter } from './usage-meter.ts';
 
 /** How long pieces are collected before a write. */
 const FLUSH_DELAY_MS = 50;
@@ -75,6 +77,8 @@ export function createReplyStream(clock: Clock, write: (offset: number, text: st
 export type AnswerOptions = {
   store: Pick<ConversationStore, 'turnsBefore' | 'arrivedAfter' | 'journal' | 'say' | 'status' | 'gate'>;
   model: NeoModel;
+  /** For the cost of a turn. */
+  prices: Prices;
   /** The capabilities of the turn, once they have started; rejects with {@link StoppedWhileStarting}. */
   surface: () => Promise<ToolSurface>;
   memory?: TurnMemory | undefined;
@@ -134,16 +138,18 @@ export async function answerTurn(turn: Turn, options: AnswerOptions): Promise<{ 
   };
   const replyStream = createReplyStream(clock, (offset, text) => void store.say(turn, offset, text).catch(onEventLost));
   const endpoint: Endpoint = {};
+  const meter = usageMeter(turn, store.journal.steps(turn.id), options.prices);
   try {
-    const outcome = await orAborted(runTurn(turn, options, { replyStream, status, notify, endpoint }), signal);
-    return { outcome, said: replyStream.end() };
+    const outcome = await orAborted(runTurn(turn, options, { replyStream, status, notify, endpoint, meter }), signal);
+    return { outcome: { ...outcome, usage: meter.used() }, said: replyStream.end() };
   } catch (thrown) {
     const said = replyStream.end();
     if (thrown instanceof StoppedWhileStarting) return { said };
     if (signal.aborted && !(signal.reason instanceof TurnCancelled)) return { said };
     if (signal.aborted) {
       const error = `cancelled on request${callsNote(store, turn)}`;
-      return { outcome: { status: 'failed', error, model: model.name, ...(said === '' ? {} : { reply: said }) }, said };
+      const reply = said === '' ? {} : { reply: said };
+      return { outcome: { status: 'failed', error, model: model.name, usage: meter.used(), ...reply }, said };
     }
     if (!(thrown instanceof ReveilleError))
       log.error({ err: thrown, turn_id: turn.id }, 'a turn failed by an internal error');
@@ -151,7 +157,7 @@ export async function answerTurn(turn: Turn, options: AnswerOptions): Promise<{ 
     const error = `${toReveilleError(thrown).message}${note}`;
     const temporary =
       thrown instanceof ReveilleError && thrown === endpoint.failure ? { temporary: requestedDelay(thrown) } : {};
-    return { outcome: { status: 'failed', error, model: model.name, ...temporary }, said };
+    return { outcome: { status: 'failed', error, model: model.name, usage: meter.used(), ...temporary }, said };
   }
 }
 
@@ -163,15 +169,16 @@ const requestedDelay = ({ retryAfterSeconds }: ReveilleError) =>
 
 type TurnOutputs = {
   endpoint: Endpoint;
+  meter: UsageMeter;
   replyStream: ReturnType<typeof createReplyStream>;
   status: (text: string) => void;
   notify: (notice: ToolNotice) => void;
 };
 
 async function runTurn(turn: Turn, options: AnswerOptions, outputs: TurnOutputs): Promise<Outcome> {
-  const { replyStream, status, notify, endpoint } = outputs;
+  const { replyStream, status, notify, endpoint, meter } = outputs;
   const { store, memory, clock, log, signal, contextTokens } = options;
-  const model = modelOf(turn, options.model);
+  const model = meter.metered(modelOf(turn, options.model));
   const earlier = store.turnsBefore(turn, OLDER_TURNS_READ + EARLIER_TURNS);
   const history = renderHistory(earlier, ({ id }) => store.journal.steps(id));
   const surface = toolsOfTurn(turn, model.callsTools ? await options.surface() : noTools);
@@ -202,6 +209,7 @@ async function runTurn(turn: Turn, options: AnswerOptions, outputs: TurnOutputs)
     window,
     systemBlockInputs,
     journal: store.journal,
+    meter,
     arrived: (limit) => store.arrivedAfter(turn, limit),
     nextReply: () => replyStream.nextStep(),
     notify,

@@ -18,7 +18,14 @@ import { formatInstant } from '../../wire/rfc3339.ts';
 import { type PathNames, pathOf, type Route } from '../../wire/route.ts';
 import { missingTools } from '../../wire/tool-surface.ts';
 import { type TurnEventData, type TurnEventType, type TurnView, turnEventSchemas } from '../../wire/turn.ts';
-import { type ChatAccepted, termsOf, WAKE_HEADERS, WAKE_ORIGIN, type Wake } from '../../wire/wake.ts';
+import {
+  type ChatAccepted,
+  TOKEN_LIMIT_HEADER,
+  termsOf,
+  WAKE_HEADERS,
+  WAKE_ORIGIN,
+  type Wake,
+} from '../../wire/wake.ts';
 import { NEO_ROUTES } from './http/routes.ts';
 
 /**
@@ -128,12 +135,14 @@ function single(value: string | string[] | undefined): string | undefined {
  *
  * @param dispatcher keeps connections per daemon
  * @param url the daemon's base address, as its provider returned it
+ * @param tokenLimit what the turn may use
  * @param signal ends the attempt; a wake that may already have been sent is `unknown`
  */
 export async function deliver(
   dispatcher: Dispatcher,
-  { url, token, userId, wake, signal }: DaemonAddress & { userId: string; wake: Wake; signal: AbortSignal },
+  delivery: DaemonAddress & { userId: string; wake: Wake; tokenLimit?: number | undefined; signal: AbortSignal },
 ): Promise<Delivery> {
+  const { url, token, userId, wake, tokenLimit, signal } = delivery;
   const outcome = await exchange(dispatcher, {
     method: 'POST',
     url: joinUrl(url, NEO_ROUTES.chat.path),
@@ -145,6 +154,7 @@ export async function deliver(
       [WAKE_HEADERS.origin]: WAKE_ORIGIN,
       ...(wake.alarm_id === undefined ? {} : { [WAKE_HEADERS.alarm]: wake.alarm_id }),
       [WAKE_HEADERS.fire]: wake.fire_id,
+      ...(tokenLimit === undefined ? {} : { [TOKEN_LIMIT_HEADER]: String(tokenLimit) }),
     },
     body: chatBody(wake),
     maxBytes: ANSWER_MAX_BYTES,

@@ -33,6 +33,7 @@ test('the defaults are loopback, port 8080 and the offline model', () => {
     model: { kind: 'offline' },
     cheapModel: undefined,
     embedModel: undefined,
+    prices: undefined,
     contextTokens: 128_000,
     maxQueued: 1000,
     repeatMs: 86_340_000,

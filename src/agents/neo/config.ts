@@ -9,6 +9,7 @@ import {
   requireToken,
 } from '../../kit/http/listener-settings.ts';
 import { type ModelConfig, modelSettings, parseModelConfig } from '../../kit/model/endpoint.ts';
+import { type Prices, pricesSetting } from '../../kit/model/prices.ts';
 import type { IsolationMode } from '../../kit/process/isolation.ts';
 import { RETRY_POLICY, type RetryPolicy } from '../../turns/turn.ts';
 import { REPEAT_SECONDS, REPEAT_SECONDS_MAX } from '../../wire/fire-id.ts';
@@ -45,6 +46,8 @@ export type NeoConfig = {
   readonly cheapModel?: string | null | undefined;
   /** The model at the same endpoint for embeddings of memories; without it only full-text search finds them. */
   readonly embedModel?: string | undefined;
+  /** For the cost of turns. */
+  readonly prices?: Prices | undefined;
   /** The size of the model's context, in tokens; compaction keeps it below. */
   readonly contextTokens: number;
   /** The limit of waiting turns; more are refused. */
@@ -89,6 +92,8 @@ export const neoSettingsSchema = z.object({
   /** The model at the same endpoint for embeddings of memories; without it only full-text search finds them. */
   NEO_EMBED_MODEL: z.string().max(200).optional(),
   ...modelSettings('NEO'),
+  /** Prices for the cost of turns, as `model=input/output`, in dollars for a million tokens; `*` is any other model. */
+  NEO_MODEL_PRICES: pricesSetting.optional(),
   /** Where chronosd takes turn reports; without it none are sent. */
   NEO_CHRONOS_URL: urlSetting.optional(),
   /** The limit of waiting turns; more are refused. */
@@ -140,6 +145,7 @@ export function parseNeoConfig(settings: Settings): NeoConfig {
     model,
     cheapModel: read.NEO_CHEAP_MODEL === NO_MODEL ? null : read.NEO_CHEAP_MODEL,
     embedModel: read.NEO_EMBED_MODEL,
+    prices: read.NEO_MODEL_PRICES,
     contextTokens: read.NEO_CONTEXT_TOKENS,
     maxQueued: read.NEO_MAX_QUEUED,
     repeatMs: read.NEO_REPEAT_SECONDS * 1000,

@@ -90,10 +90,11 @@ export async function startNeo(options: NeoOptions): Promise<RunningNeo> {
     });
     await capabilities.check();
     const { ready: surface, memory, learnFrom: onFinished } = capabilities;
-    const { contextTokens, retryPolicy } = config;
+    const { prices, contextTokens, retryPolicy } = config;
     runner = createRunner({
       store,
       model: answeringModel,
+      prices,
       surface,
       memory,
       onFinished,

@@ -52,6 +52,7 @@ test('the model streams its answer and names itself', async () => {
   const signal = new AbortController().signal;
   const request = { system: '', messages: [], turn: WAKE, signal, onText: (piece: string) => pieces.push(piece) };
   const answer = await offlineModel.generate(request);
-  assert.deepEqual(answer, { text: offlineReply(WAKE), model: 'offline' });
+  const usage = { inputTokens: 0, outputTokens: 0 };
+  assert.deepEqual(answer, { text: offlineReply(WAKE), model: 'offline', usage });
   assert.equal(pieces.join(''), answer.text);
 });

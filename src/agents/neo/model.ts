@@ -83,6 +83,6 @@ export const offlineModel: NeoModel = {
     if (signal.aborted) return Promise.reject(signal.reason);
     const text = offlineReply(turn);
     onText(text);
-    return Promise.resolve({ text, model: OFFLINE });
+    return Promise.resolve({ text, model: OFFLINE, usage: { inputTokens: 0, outputTokens: 0 } });
   },
 };

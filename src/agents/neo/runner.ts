@@ -1,6 +1,7 @@
 /** Neo as an agent of the turn engine: the model answers a turn, and its journal lets a turn continue after a crash. */
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
+import type { Prices } from '../../kit/model/prices.ts';
 import type { Agent, Attempt } from '../../turns/agent.ts';
 import { TurnEngine } from '../../turns/engine.ts';
 import type { Outcome, RetryPolicy, Turn } from '../../turns/turn.ts';
@@ -12,6 +13,8 @@ import { noTools, type ToolSurface } from './tools/surface.ts';
 export type NeoAgentOptions = {
   store: ConversationStore;
   model: NeoModel;
+  /** For the cost of turns; none by default. */
+  prices?: Prices | undefined;
   /** The capabilities of a turn; used by turns of a model that calls tools. No tools by default. */
   surface?: (() => Promise<ToolSurface>) | undefined;
   memory?: TurnMemory | undefined;
@@ -35,13 +38,14 @@ export const MAX_ATTEMPTS = 3;
 
 export function neoAgent(options: NeoAgentOptions): Agent {
   const { store, model, memory, clock, log, surface = async () => noTools, contextTokens = 128_000 } = options;
+  const { prices = new Map() } = options;
 
   async function run(attempt: Attempt): Promise<Outcome> {
     const { persist, signal } = attempt;
     // The first turn loads the answering code: the router waits for a woken machine until it listens.
     const { answerTurn } = await import('./answer.ts');
     await persist(() => attempt.begin(true));
-    const answering = { store, model, surface, memory, contextTokens, persist, clock, log, signal };
+    const answering = { store, model, prices, surface, memory, contextTokens, persist, clock, log, signal };
     const { outcome = { status: 'stopped' }, said } = await answerTurn(attempt.turn, answering);
     return { ...outcome, said };
   }

@@ -1,5 +1,6 @@
 /** The readers of program output: their input and their result. */
 import { isObject, parseUntrustedJson } from '../../wire/json.ts';
+import { addUsage, type TurnUsage, turnUsageSchema } from '../../wire/usage.ts';
 import type { OutputFormat } from '../preset.ts';
 
 /** A stored output: all of it, or its beginning and its end with a note between them. */
@@ -12,13 +13,16 @@ export type Exit = { code: number } | { signal: string } | undefined;
 
 /**
  * `none`: the output does not show how the turn ended. `began`: the agent certainly worked on the turn, so its errors
- * do not prove that no turn ran. `errorText`: a non-fatal error of the program itself.
+ * do not prove that no turn ran. `errorText`: a non-fatal error of the program itself. `usage`: of this turn;
+ * `sessionUsage`: of the whole conversation so far, by programs that report only that.
  */
 export type Reading = {
   session?: string | undefined;
   reply?: string | undefined;
   began: boolean;
   errorText?: string | undefined;
+  usage?: TurnUsage | undefined;
+  sessionUsage?: TurnUsage | undefined;
 } & ({ verdict: 'done' } | { verdict: 'failed'; error: string } | { verdict: 'none' });
 
 /** Pure. */
@@ -48,6 +52,22 @@ export function textAt(object: Record<string, unknown>, name: string): string | 
   const value = object[name];
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
+
+/** A count in an object; an absent one is 0, and anything else makes the sum invalid. */
+const countAt = (object: Record<string, unknown>, name: string): number =>
+  object[name] === undefined ? 0 : typeof object[name] === 'number' ? object[name] : Number.NaN;
+
+/** The usage, unless a count is missing or is none: it is unknown then. */
+const usageOf = (input: number, output: number, cost?: unknown): TurnUsage | undefined =>
+  turnUsageSchema.safeParse({
+    input_tokens: input,
+    output_tokens: output,
+    ...(typeof cost === 'number' && { cost_usd: cost }),
+  }).data;
+
+/** The sum; `undefined` without one, or if a part is unknown. */
+const sumOf = (parts: readonly (TurnUsage | undefined)[]): TurnUsage | undefined =>
+  parts.reduce((sum, part) => sum && part && addUsage(sum, part), parts.length === 0 ? undefined : usageOf(0, 0));
 
 /** The last JSON object in text that may begin with other lines: on one line, or over the rest of the text. */
 function lastObject(text: string): Record<string, unknown> | undefined {
@@ -103,12 +123,30 @@ function errorTextOf(result: Record<string, unknown>, reply: string | undefined)
   return errors.length > 0 ? errors.join('; ') : (reply ?? 'it gave no reason');
 }
 
+/** `modelUsage` has the models of subagents too; older versions have only `usage`, without cached input in its count. */
+function claudeUsage({ modelUsage, usage, total_cost_usd: cost }: Record<string, unknown>): TurnUsage | undefined {
+  const byModel = isObject(modelUsage) ? Object.values(modelUsage).filter(isObject) : [];
+  const total = sumOf(
+    byModel.map((one) =>
+      usageOf(
+        countAt(one, 'inputTokens') + countAt(one, 'cacheReadInputTokens') + countAt(one, 'cacheCreationInputTokens'),
+        countAt(one, 'outputTokens'),
+      ),
+    ),
+  );
+  if (total) return usageOf(total.input_tokens, total.output_tokens, cost);
+  if (!isObject(usage) || usage.input_tokens === undefined || usage.output_tokens === undefined) return undefined;
+  const input = ['input_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens'];
+  const inputTokens = input.reduce((sum, name) => sum + countAt(usage, name), 0);
+  return usageOf(inputTokens, countAt(usage, 'output_tokens'), cost);
+}
+
 const readClaudeJson: Reader = ({ stdout }) => {
   const result = resultOf(stdout.text);
   if (!result) return { verdict: 'none', began: false };
   const reply = textAt(result, 'result');
   const turns = typeof result.num_turns === 'number' ? result.num_turns : 0;
-  const read = { session: textAt(result, 'session_id'), reply, began: turns > 0 };
+  const read = { session: textAt(result, 'session_id'), reply, began: turns > 0, usage: claudeUsage(result) };
   const subtype = textAt(result, 'subtype') ?? 'success';
   if (result.is_error === true || subtype !== 'success') {
     const kind = subtype === 'success' ? 'an error' : subtype;
@@ -137,12 +175,18 @@ const isMessage = (item: Record<string, unknown>) => /^(agent|assistant)_message
 const textOf = (value: unknown): string | undefined =>
   isObject(value) ? textAt(value, 'message') : typeof value === 'string' ? value : undefined;
 
+/** Cached input is a part of the input, and reasoning one of the output. */
+function codexUsage(usage: unknown): TurnUsage | undefined {
+  if (!isObject(usage) || usage.input_tokens === undefined || usage.output_tokens === undefined) return undefined;
+  return usageOf(countAt(usage, 'input_tokens'), countAt(usage, 'output_tokens'));
+}
+
 function next(reading: Reading, event: Record<string, unknown>): Reading {
   switch (event.type) {
     case 'thread.started':
       return { ...reading, session: textAt(event, 'thread_id') ?? reading.session };
     case 'turn.completed':
-      return { ...reading, verdict: 'done', began: true };
+      return { ...reading, verdict: 'done', began: true, sessionUsage: codexUsage(event.usage) };
     case 'turn.failed':
       return { ...reading, verdict: 'failed', error: textOf(event.error) ?? reading.errorText ?? 'no reason' };
     case 'error':
@@ -188,11 +232,24 @@ function geminiErrorOf(answer: Record<string, unknown> | undefined, exit: Exit):
   return error === undefined || error === null ? undefined : (answered ?? 'an error without a message');
 }
 
+/** Everything of a model's total that the model did not write or think was its input. */
+function geminiUsage(stats: unknown): TurnUsage | undefined {
+  const models = isObject(stats) && isObject(stats.models) ? Object.values(stats.models) : [];
+  return sumOf(
+    models.map((model) => {
+      const tokens = isObject(model) ? model.tokens : undefined;
+      if (!isObject(tokens) || tokens.total === undefined) return undefined;
+      const output = countAt(tokens, 'candidates') + countAt(tokens, 'thoughts');
+      return usageOf(countAt(tokens, 'total') - output, output);
+    }),
+  );
+}
+
 const readGeminiJson: Reader = (output, exit) => {
   const answer = answerOf(output);
   const reply = answer && textAt(answer, 'response');
   const session = answer && (textAt(answer, 'session_id') ?? textAt(answer, 'sessionId'));
-  const read = { session, reply, began: reply !== undefined };
+  const read = { session, reply, began: reply !== undefined, usage: geminiUsage(answer?.stats) };
   const errorText = geminiErrorOf(answer, exit);
   const code = exit && 'code' in exit ? exit.code : undefined;
   if (errorText !== undefined) {

@@ -65,6 +65,11 @@ function endingOf(exit: Exit, ended: string | undefined): string | undefined {
   return 'code' in exit ? `ended with exit code ${exit.code}` : `was ended by ${exit.signal}`;
 }
 
+const usageIn = ({ usage, sessionUsage }: Reading) => ({
+  ...(usage && { usage }),
+  ...(sessionUsage && { sessionUsage }),
+});
+
 function unreadable(preset: TerminalPreset, reading: Reading, { output, exit, ended, secrets }: Evidence): Outcome {
   const { session } = reading;
   const reply = boundedReply(reading.reply);
@@ -80,7 +85,8 @@ function unreadable(preset: TerminalPreset, reading: Reading, { output, exit, en
     };
   }
   const succeeded = ended === undefined && exit !== undefined && 'code' in exit && exit.code === 0;
-  if (!succeeded) return { status: 'failed', session, reply, error: `${preset.name} ${ending}${detail}` };
+  if (!succeeded)
+    return { status: 'failed', session, reply, ...usageIn(reading), error: `${preset.name} ${ending}${detail}` };
   return {
     status: 'unknown',
     session,
@@ -92,16 +98,15 @@ function unreadable(preset: TerminalPreset, reading: Reading, { output, exit, en
 const SESSION = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,199}$/;
 
 export function verdictOf(preset: TerminalPreset, evidence: Evidence): Outcome {
-  const read = READERS[preset.reads](evidence.output, evidence.exit);
-  const reading = SESSION.test(read.session ?? '') ? read : { ...read, session: undefined };
+  const given = READERS[preset.reads](evidence.output, evidence.exit);
+  const reading = SESSION.test(given.session ?? '') ? given : { ...given, session: undefined };
   const rest = proofOfRest(preset, reading, evidence);
   if (rest) return rest;
-  const { session } = reading;
-  const reply = boundedReply(reading.reply);
-  if (reading.verdict === 'done') return { status: 'done', session, reply };
+  const read = { session: reading.session, reply: boundedReply(reading.reply), ...usageIn(reading) };
+  if (reading.verdict === 'done') return { status: 'done', ...read };
   if (reading.verdict === 'failed') {
     const also = evidence.ended === undefined ? '' : `; it ${evidence.ended}`;
-    return { status: 'failed', session, reply, error: `${oneLine(reading.error, evidence.secrets)}${also}` };
+    return { status: 'failed', ...read, error: `${oneLine(reading.error, evidence.secrets)}${also}` };
   }
   return unreadable(preset, reading, evidence);
 }

@@ -35,6 +35,7 @@ const report = (change: Partial<StoredTurnReport>): StoredTurnReport => ({
   conversationId: 'c1',
   retryAt: null,
   reply: null,
+  usage: null,
   recordedAt: DUE + 60,
   ...change,
 });

@@ -2,6 +2,7 @@
 import type { FireStage, FireView } from '../../wire/alarm.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { TurnReport } from '../../wire/turn-report.ts';
+import { readUsage } from '../../wire/usage.ts';
 import type { Attempt } from './alarm.ts';
 import type { LastTurn } from './lifecycle.ts';
 import { viewAttempt } from './view.ts';
@@ -53,6 +54,7 @@ class FireHistories {
     if (!latest) return undefined;
     const turnId = latest.turnId ?? started?.turnId;
     const conversationId = latest.conversationId ?? started?.conversationId;
+    const usage = readUsage(finished?.usage);
     return {
       ...(turnId ? { turn_id: turnId } : {}),
       ...(conversationId ? { conversation_id: conversationId } : {}),
@@ -62,6 +64,7 @@ class FireHistories {
       ...(finished?.error ? { error: finished.error } : {}),
       ...(waits ? { waits: waitsOf(waits) } : {}),
       ...(finished?.reply ? { reply: finished.reply } : {}),
+      ...(usage ? { usage } : {}),
     };
   }
 }

@@ -2,6 +2,7 @@
 import type { FeedSource } from '../../kit/http/feed-source.ts';
 import type { ChronosEvent, ChronosEventType } from '../../wire/chronos-event.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
+import { readUsage } from '../../wire/usage.ts';
 import type { Attempt } from '../alarm/alarm.ts';
 import type { StoredTurnReport } from '../alarm/fire-history.ts';
 import type { AlarmStore } from '../store/store.ts';
@@ -35,7 +36,7 @@ function attemptEvent({ alarmId, fireId, attempt, finishedAt, outcome, httpStatu
 }
 
 function reportEvent(report: StoredTurnReport): ChronosEvent {
-  const { alarmId, fireId, at, outcome, error, turnId, conversationId, retryAt, reply } = report;
+  const { alarmId, fireId, at, outcome, error, turnId, conversationId, retryAt, reply, usage } = report;
   return {
     type: reportType(report),
     at: formatInstant(at),
@@ -47,6 +48,7 @@ function reportEvent(report: StoredTurnReport): ChronosEvent {
     ...orAbsent('conversation_id', conversationId),
     ...orAbsent('retry_at', retryAt === null ? null : formatInstant(retryAt)),
     ...orAbsent('reply', reply),
+    ...orAbsent('usage', readUsage(usage) ?? null),
   };
 }
 

@@ -36,6 +36,7 @@ import { chronosEventQuerySchema, chronosEventSchema } from '../../wire/chronos-
 import { HOOK_ROUTES } from '../../wire/hook.ts';
 import { PROBES, type Routes } from '../../wire/route.ts';
 import { turnReportPostSchema, turnReportsRecordedSchema } from '../../wire/turn-report.ts';
+import { usageOfTurnsSchema, usageQuerySchema } from '../../wire/usage.ts';
 
 export const CHRONOS_ROUTES = {
   challenge: {
@@ -184,6 +185,15 @@ export const CHRONOS_ROUTES = {
     data: turnReportsRecordedSchema,
   },
   ...HOOK_ROUTES,
+  usageOfTurns: {
+    method: 'post',
+    path: '/internal/usage',
+    summary:
+      'what the turns of some fires of a user used, for a router that keeps a budget; its token is CHRONOS_WAKE_TOKEN',
+    credential: 'transport',
+    body: usageQuerySchema,
+    data: usageOfTurnsSchema,
+  },
   enrollAgent: {
     method: 'post',
     path: '/v1/admin/agents',

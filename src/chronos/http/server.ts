@@ -21,6 +21,7 @@ import { refuseQuery } from './no-arguments.ts';
 import { CHRONOS_ROUTES } from './routes.ts';
 import type { ChronosService } from './service.ts';
 import { FIRES_PATH, turnReportRoutes } from './turn-report-routes.ts';
+import { usageRoute } from './usage-route.ts';
 
 export type ChronosServerOptions = {
   host: string;
@@ -95,6 +96,7 @@ export function startChronosServer({
       alarmListRoutes(app, service);
       fireRoutes(app, service);
       hookRoutes(app, service, { log, onUnproved });
+      usageRoute(app, service);
       if (events) eventRoutes(app, service, events, log);
       if (turnReportKeys) turnReportRoutes(app, service, { ring: turnReportKeys, log });
     },

@@ -36,6 +36,8 @@ export type ChronosService = {
     transportToken: string | undefined;
     /** Bearer token of `/v1/admin/*`; `undefined` only in development. */
     adminToken: string | undefined;
+    /** Bearer token of `/internal/*`, shared with the router; `undefined` only in development. */
+    wakeToken: string | undefined;
     /** Key of the principal tokens' HMAC. */
     principalSecret: string;
     principalTtlSeconds: number;

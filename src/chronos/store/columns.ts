@@ -94,6 +94,7 @@ export const TURN_REPORT_COLUMNS: Columns<StoredTurnReport> = {
   recordedAt: bigint('recorded_at'),
   retryAt: bigint('retry_at'),
   reply: text('reply'),
+  usage: text('usage'),
 };
 
 export const EVENT_COLUMNS: Columns<StoredEvent> = {

@@ -4,7 +4,7 @@ import { localTime } from '../../kit/clock/local-time.ts';
 import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
 import type { MachinePutAnswer, MachineView } from '../../router/machines/machine-schema.ts';
 import { descriptorOf } from '../../router/providers/descriptors.ts';
-import { BREAKER_PAUSE_SECONDS, type Budget } from '../../wire/budget.ts';
+import { BREAKER_PAUSE_SECONDS, type Budget, spendingLimits } from '../../wire/budget.ts';
 import { MACHINE_CHANGES_MAX, type MachineChangeList } from '../../wire/machine.ts';
 import {
   MACHINE_TURN_STATUSES,
@@ -12,6 +12,7 @@ import {
   type MachineTurnList,
   type MachineTurnView,
 } from '../../wire/machine-turn.ts';
+import { spendingText, usageText } from '../../wire/usage.ts';
 import { userOf } from '../access/chronos.ts';
 import { routerClient } from '../access/router.ts';
 import type { CliContext } from '../context.ts';
@@ -46,6 +47,7 @@ function renderMachine(machine: MachineView, look: Reader): string[] {
         ...own.map(([label, value]) => [label, value === undefined ? undefined : oneLine(value)] as const),
         ['sleeps', idle],
         ['budget', budgetOfMachine(machine)],
+        ['used in 24 hours', machine.spending && spendingText(machine.spending)],
         ['since', localTime(Date.parse(machine.created_at), look)],
         ['changed', localTime(Date.parse(machine.updated_at), look)],
       ],
@@ -165,6 +167,7 @@ function renderTurn(turn: MachineTurnView, look: Reader): string[] {
       ['tried', turn.attempts > 1 ? `${turn.attempts} times` : undefined],
       ['waits for', turn.waits_for === undefined ? undefined : oneLine(turn.waits_for)],
       ['next try', at(turn.next_attempt_at)],
+      ['used', usageText(turn.usage)],
       ['error', turn.error === undefined ? undefined : oneLine(turn.error)],
     ],
     look,
@@ -210,7 +213,8 @@ export async function machineBudget(
   const wanted = flags.default ? null : budget;
   const machine = wanted === undefined ? await router.show(userId) : await router.bound(userId, wanted);
   const words = budgetOfMachine(machine) ?? 'no limits';
-  context.out.result(machine, `Budget of ${machine.user_id}: ${words}`);
+  const used = machine.spending ? [`Used in 24 hours: ${spendingText(machine.spending)}`] : [];
+  context.out.result(machine, [`Budget of ${machine.user_id}: ${words}`, ...used]);
 }
 
 export type HistoryFlags = { limit?: string };
@@ -240,15 +244,20 @@ export async function machineHistory(
   context.out.list(found.changes, () => renderChanges(found, readerOf(context)));
 }
 
+/** `a, b and c`. */
+const listed = (phrases: readonly string[]) =>
+  phrases.length < 3 ? phrases.join(' and ') : `${phrases.slice(0, -1).join(', ')} and ${phrases.at(-1)}`;
+
 /** `at most 10 wakes an hour, 50 a day; …`; `no limits` for a budget without any. */
 export function budgetText(budget: Budget): string {
   const { wakes_per_hour: hour, wakes_per_day: day, min_gap_seconds: gap, quiet, breaker } = budget;
   const most = [
     ...(hour === undefined ? [] : [`${counted(hour, 'wake')} an hour`]),
     ...(day === undefined ? [] : [`${counted(day, 'wake')} a day`]),
+    ...spendingLimits(budget),
   ];
   const parts: string[] = [];
-  if (most.length > 0) parts.push(`at most ${most.join(' and ')}`);
+  if (most.length > 0) parts.push(`at most ${listed(most)}`);
   if (gap !== undefined) parts.push(`${formatDuration(gap * 1000)} between two wakes`);
   if (quiet) {
     const days = quiet.days ? ` beginning on ${quiet.days.join(', ')}` : '';

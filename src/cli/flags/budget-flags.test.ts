@@ -9,6 +9,11 @@ import { UsageError } from './usage-error.ts';
 const ALL: BudgetFlags = {
   maxPerHour: '10',
   maxPerDay: '50',
+  maxTokensPerTurn: '20000',
+  maxTokensPerDay: '1000000',
+  maxTokensPerAlarm: '300000',
+  maxUsdPerDay: '2.5',
+  maxUsdPerAlarm: '0.75',
   minGap: '90s',
   quiet: '22:00-07:00',
   zone: 'Europe/Berlin',
@@ -23,12 +28,17 @@ test('the flags of a budget make one, and it is printed as text', () => {
     wakes_per_hour: 10,
     wakes_per_day: 50,
     min_gap_seconds: 90,
+    tokens_per_turn: 20_000,
+    tokens_per_day: 1_000_000,
+    usd_per_day: 2.5,
+    tokens_per_alarm_per_day: 300_000,
+    usd_per_alarm_per_day: 0.75,
     quiet: { from: '22:00', to: '07:00', timezone: 'Europe/Berlin', days: ['mon', 'tue'] },
     breaker: { failures: 5, pause_seconds: 600 },
   });
   assert.equal(
     budgetText(budget!),
-    'at most 10 wakes an hour and 50 wakes a day; 1 min 30 s between two wakes; quiet from 22:00 to 07:00 Europe/Berlin beginning on mon, tue; a pause of 10 min and more after 5 failed starts in a row',
+    'at most 10 wakes an hour, 50 wakes a day, 20000 tokens a turn, 1000000 tokens a day, $2.50 a day, 300000 tokens a day for each alarm and $0.75 a day for each alarm; 1 min 30 s between two wakes; quiet from 22:00 to 07:00 Europe/Berlin beginning on mon, tue; a pause of 10 min and more after 5 failed starts in a row',
   );
   assert.equal(budgetOf({}), undefined);
   assert.deepEqual(budgetOf({ unlimited: true }), {});
@@ -43,6 +53,9 @@ test('an impossible option is refused with the flag, the value and the remedy', 
   const cases: [flags: BudgetFlags, said: RegExp][] = [
     [{ maxPerHour: '0' }, /--max-per-hour must be a whole number from 1 to 1000 \(got "0"\)/],
     [{ maxPerDay: 'many' }, /--max-per-day must be a whole number/],
+    [{ maxTokensPerDay: '1.5' }, /--max-tokens-per-day must be a whole number from 1 to 1000000000000/],
+    [{ maxUsdPerDay: '$2' }, /--max-usd-per-day must be an amount in US dollars up to 1000000, such as 2.50/],
+    [{ maxUsdPerAlarm: '0' }, /--max-usd-per-alarm must be an amount/],
     [{ minGap: '5' }, /--min-gap must be a duration/],
     [{ quiet: '22-7', zone: 'UTC' }, /--quiet must look like 22:00-07:00 \(got "22-7"\)/],
     [{ quiet: '22:00-07:00' }, /--quiet needs --zone/],

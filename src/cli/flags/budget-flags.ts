@@ -1,5 +1,5 @@
 /** `machine put`: the budget in a command line. */
-import type { Budget, QuietHours } from '../../wire/budget.ts';
+import { type Budget, type QuietHours, TOKENS_MAX, USD_MAX } from '../../wire/budget.ts';
 import { showValue } from '../../wire/validate.ts';
 import { durationFlag, wholeNumberFlag } from './flags.ts';
 import { UsageError } from './usage-error.ts';
@@ -7,6 +7,11 @@ import { UsageError } from './usage-error.ts';
 export type BudgetFlags = {
   maxPerHour?: string;
   maxPerDay?: string;
+  maxTokensPerTurn?: string;
+  maxTokensPerDay?: string;
+  maxTokensPerAlarm?: string;
+  maxUsdPerDay?: string;
+  maxUsdPerAlarm?: string;
   minGap?: string;
   quiet?: string;
   zone?: string;
@@ -19,6 +24,11 @@ export type BudgetFlags = {
 const BUDGET_FLAGS = [
   'maxPerHour',
   'maxPerDay',
+  'maxTokensPerTurn',
+  'maxTokensPerDay',
+  'maxTokensPerAlarm',
+  'maxUsdPerDay',
+  'maxUsdPerAlarm',
   'minGap',
   'quiet',
   'zone',
@@ -34,6 +44,16 @@ export const BUDGET_FLAG_NAMES: readonly (keyof BudgetFlags)[] = [...BUDGET_FLAG
 function secondsFlag(name: string, given: string | undefined): number | undefined {
   const seconds = durationFlag(name, given, 1);
   return seconds === undefined ? undefined : Math.ceil(seconds);
+}
+
+/** US dollars, such as 2 or 0.50. */
+function usdFlag(name: string, given: string | undefined): number | undefined {
+  if (given === undefined) return undefined;
+  const usd = /^\d{1,7}(\.\d{1,6})?$/.test(given) ? Number(given) : Number.NaN;
+  if (usd > 0 && usd <= USD_MAX) return usd;
+  throw new UsageError(
+    `${name} must be an amount in US dollars up to ${USD_MAX}, such as 2.50 (got ${showValue(given)})`,
+  );
 }
 
 /** @throws UsageError for invalid hours, or flags that need hours */
@@ -78,6 +98,11 @@ export function budgetOf(flags: BudgetFlags): Budget | undefined {
     wakes_per_hour: wholeNumberFlag('--max-per-hour', flags.maxPerHour, 1, 1000),
     wakes_per_day: wholeNumberFlag('--max-per-day', flags.maxPerDay, 1, 10_000),
     min_gap_seconds: secondsFlag('--min-gap', flags.minGap),
+    tokens_per_turn: wholeNumberFlag('--max-tokens-per-turn', flags.maxTokensPerTurn, 1, TOKENS_MAX),
+    tokens_per_day: wholeNumberFlag('--max-tokens-per-day', flags.maxTokensPerDay, 1, TOKENS_MAX),
+    usd_per_day: usdFlag('--max-usd-per-day', flags.maxUsdPerDay),
+    tokens_per_alarm_per_day: wholeNumberFlag('--max-tokens-per-alarm', flags.maxTokensPerAlarm, 1, TOKENS_MAX),
+    usd_per_alarm_per_day: usdFlag('--max-usd-per-alarm', flags.maxUsdPerAlarm),
     quiet: quietOf(flags),
     breaker: breakerOf(flags),
   };

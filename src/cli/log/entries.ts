@@ -25,7 +25,7 @@ type Undefinable<T> = { [Name in keyof T]?: T[Name] | undefined };
 type DeliveryFields = Undefinable<
   Pick<FireView, 'fire_id' | 'lateness_ms' | 'late_because' | 'missed_count' | 'error'>
 >;
-type TurnFields = Undefinable<Pick<NonNullable<FireView['turn']>, 'turn_id' | 'conversation_id'>>;
+type TurnFields = Undefinable<Pick<NonNullable<FireView['turn']>, 'turn_id' | 'conversation_id' | 'usage'>>;
 
 /** One line of `reveille log --json`. Fields that do not apply are absent there. */
 export type LogEntry = DeliveryFields &
@@ -97,8 +97,9 @@ function deliveryFields({ kind, attempt }: FireEvent): Partial<LogEntry> {
 
 /** Fields about the turn of a fire. */
 function turnFields({ kind, attempt: { turn } }: FireEvent): Partial<LogEntry> {
-  const { turn_id, conversation_id, waits, reply, error } = turn!;
-  const rest = kind === 'turn_waits' ? { retry_at: waits!.retry_at, error: waits!.error } : { text: reply, error };
+  const { turn_id, conversation_id, waits, reply, usage, error } = turn!;
+  const rest =
+    kind === 'turn_waits' ? { retry_at: waits!.retry_at, error: waits!.error } : { text: reply, usage, error };
   return { turn_id, conversation_id, ...rest };
 }
 

@@ -4,6 +4,7 @@ import { wallTime } from '../../kit/clock/local-time.ts';
 import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
 import type { FireView } from '../../wire/alarm.ts';
 import { type AlarmNow, type Fire, firesOf, plainError } from '../../wire/fire.ts';
+import { usageText } from '../../wire/usage.ts';
 import { reportsNothing } from '../../wire/wake.ts';
 import type { LogEntry } from '../log/entries.ts';
 import { wrap } from './columns.ts';
@@ -50,6 +51,8 @@ function words(
     text,
   } = entry;
   const name = oneLine(label);
+  const usage = usageText(entry.usage);
+  const used = usage === undefined ? '' : ` (${usage})`;
   const earlier = missed_count > 0 ? `, with ${missed_count} before it` : '';
   switch (entry.kind) {
     case 'rang': {
@@ -59,17 +62,17 @@ function words(
       return ['fired', 'green', `${name}: ${formatLateness(lateness_ms ?? 0, late_because)}${stands}${slow}`];
     }
     case 'reply':
-      return ['reply', 'cyan', name];
+      return ['reply', 'cyan', `${name}${used}`];
     case 'turn_waits':
       return ['waits', 'yellow', `${name}: ${waitsWords(Date.parse(entry.retry_at!), error, look)}`];
     case 'turn_failed':
       return [
         'failed',
         'red',
-        `${name}: the turn failed${because(error)}; repeat it with: reveille alarm redrive ${entry.alarm_id}`,
+        `${name}: the turn failed${used}${because(error)}; repeat it with: reveille alarm redrive ${entry.alarm_id}`,
       ];
     case 'turn_unknown':
-      return ['unknown', 'yellow', `${name}: the outcome of the turn is not known${because(error)}`];
+      return ['unknown', 'yellow', `${name}: the outcome of the turn is not known${used}${because(error)}`];
     case 'skipped':
       return ['skipped', 'yellow', `${name}${earlier}${because(error)}`];
     case 'missed':
@@ -154,6 +157,7 @@ function stagesOf(fire: Fire, look: Reader): string[] {
       ['turn started', at(fire.turnStartedAt)],
       ['turn finished', finished === undefined ? undefined : `${finished}  ${endOf(fire)}`],
       ['turn', waitsFor(fire, look)],
+      ['used', usageText(turn?.usage)],
     ],
     look,
   ).concat(turn?.reply === undefined ? [] : replyLines(turn.reply, look).map((line) => `  ${line}`));

@@ -40,6 +40,11 @@ const budgetOptions = (command: Command) =>
   command
     .option('--max-per-hour <n>', 'at most this many wakes in any hour; more are deferred')
     .option('--max-per-day <n>', 'at most this many wakes in any 24 hours')
+    .option('--max-tokens-per-turn <n>', 'a turn of Neo ends after this many tokens')
+    .option('--max-tokens-per-day <n>', 'more wakes are deferred once turns used this many tokens in 24 hours')
+    .option('--max-usd-per-day <amount>', 'the same in US dollars, as far as the cost of turns is known')
+    .option('--max-tokens-per-alarm <n>', 'as --max-tokens-per-day, for each alarm by itself')
+    .option('--max-usd-per-alarm <amount>', 'as --max-usd-per-day, for each alarm by itself')
     .option('--min-gap <duration>', 'shortest time between two wakes: 90s, 10m')
     .option('--quiet <from-to>', 'quiet hours, such as 22:00-07:00: only urgent alarms are delivered')
     .option('--zone <name>', 'time zone of --quiet, such as Europe/Berlin')

@@ -9,6 +9,7 @@ import type { AlarmView } from '../../wire/alarm.ts';
 import { type FieldsWith, fieldOf, OWNER_FIELDS, ordered } from '../../wire/alarm-fields.ts';
 import type { ObjectField } from '../../wire/conditions.ts';
 import { type Fire, type FireState, firesOf, plainError } from '../../wire/fire.ts';
+import { usageText } from '../../wire/usage.ts';
 import {
   backfillText,
   fireTime,
@@ -182,6 +183,7 @@ function fireBlock(fire: Fire, here: LocalContext): Html {
   const { attempts, dueAt, lateness, missedCount } = fire;
   const stages = [dueAt, fire.machineReadyAt, fire.acceptedAt, fire.turnStartedAt, fire.turnFinishedAt];
   const isBad = BAD.has(fire.state);
+  const used = usageText(fire.turn?.usage);
   const steps = stages
     .slice(1)
     .map((at, n) =>
@@ -197,7 +199,7 @@ function fireBlock(fire: Fire, here: LocalContext): Html {
   return html`<li class="fire">
 <div class="line">${time(dueAt, here)} ${progress(stages, isBad)} <span class="${isBad ? 'bad' : fire.state === 'skipped' ? 'dim' : 'good'}">${stateText(fire, here)}</span></div>
 <p class="dim">${lateness ? formatLateness(lateness.ms, lateness.because) : NOTHING}${missedCount > 0 ? html`; covers ${missedCount} missed occurrences` : NOTHING}</p>
-<dl class="steps">${steps}</dl>
+<dl class="steps">${steps}${used === undefined ? NOTHING : html`<div><dt>used</dt><dd>${used}</dd></div>`}</dl>
 ${errors.length === 0 ? NOTHING : html`<ul class="errors">${errors}</ul>`}
 ${replyBlock(fire)}
 </li>`;

@@ -5,6 +5,7 @@ import { LATE_REASON_TEXT } from '../../kit/clock/duration.ts';
 import { conversationIdSchema } from '../../wire/alarm.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import type { ConversationSummary, TurnView } from '../../wire/turn.ts';
+import { usageText } from '../../wire/usage.ts';
 import { reportsNothing } from '../../wire/wake.ts';
 import { markdown } from '../markdown.ts';
 import { csrfField, icon, missing, type Page, pageHead, SCREENS } from '../page.ts';
@@ -88,6 +89,7 @@ export const replyText = (reply: string | undefined): Html =>
 function turnBlock(turn: TurnView, csrf: string, here: LocalContext): Html {
   const { id, status, reply, error, conversation_id } = turn;
   const isOpen = status === 'queued' || status === 'running';
+  const used = usageText(turn.usage);
   const state =
     turn.retry_at === undefined ? STATUSES[status] : html`failed, next attempt ${time(turn.retry_at, here)}`;
   const stop = isOpen
@@ -95,7 +97,7 @@ function turnBlock(turn: TurnView, csrf: string, here: LocalContext): Html {
     : NOTHING;
   return html`<li class="turn" id="turn-${id}" data-turn="${id}">
 <div class="said ${turn.origin === 'user' ? 'person' : 'alarm'}"><p class="meta">${sender(turn)}${time(turn.created_at, here)}</p><div class="bubble" dir="auto">${shown(turn.message)}</div></div>
-<div class="said agent"><p class="meta"><strong>Agent</strong>${turn.model === undefined ? NOTHING : html`<span>${shown(turn.model)}</span>`}<span class="state ${status}" data-state>${state}</span>${stop}</p>
+<div class="said agent"><p class="meta"><strong>Agent</strong>${turn.model === undefined ? NOTHING : html`<span>${shown(turn.model)}</span>`}${used === undefined ? NOTHING : html`<span>${used}</span>`}<span class="state ${status}" data-state>${state}</span>${stop}</p>
 <details class="tools" data-tools-of="${id}" hidden><summary>Tools</summary><ul data-tools></ul></details>
 <div class="reply" dir="auto" data-reply>${replyText(reply)}</div>${error === undefined ? NOTHING : html`<p class="trouble">${shown(error)}</p>`}</div>
 </li>`;

@@ -3,6 +3,7 @@ import { html } from 'hono/html';
 import { formatDuration } from '../../kit/clock/duration.ts';
 import { toReveilleError } from '../../wire/errors.ts';
 import type { MachineChangeView } from '../../wire/machine.ts';
+import { spendingText } from '../../wire/usage.ts';
 import { csrfField, empty, missing, type Page, pageHead } from '../page.ts';
 import { type Redirect, type RequestContext, there } from '../request-context.ts';
 import { type Html, NOTHING, shown } from '../shown.ts';
@@ -66,6 +67,9 @@ export async function machineScreen(context: RequestContext): Promise<Page> {
   ]);
   const [mark, text] = STATES[machine.state] ??
     RUNNING[machine.running ?? ''] ?? ['calm', machine.running ?? machine.state];
+  const used = machine.spending
+    ? html`<div><dt>Used in 24 hours</dt><dd>${spendingText(machine.spending)}</dd></div>`
+    : NOTHING;
   const isSuspended = machine.state === 'suspended';
   const isAwake = machine.running === 'ready' || machine.running === 'starting';
   const lines =
@@ -76,7 +80,7 @@ export async function machineScreen(context: RequestContext): Promise<Page> {
         : html`<pre class="log" tabindex="0" aria-label="Log">${log.map((line) => html`${shown(line)}\n`)}</pre>`;
   const actions = html`${isSuspended || isAwake || 'missing' in backend.agent ? NOTHING : act('wake', 'Start', session.csrf, 'primary')}${isSuspended ? act('restore', 'Restore', session.csrf, 'primary') : html`<a class="button danger" href="machine/suspend">Suspend</a>`}`;
   const main = html`${pageHead('Machine', html`<span class="state ${mark}">${text}</span>`, actions)}
-<dl class="facts card"><div><dt>Provider</dt><dd>${machine.provider}</dd></div><div><dt>Stops when idle</dt><dd>${machine.idle_seconds === undefined ? 'never' : `after ${formatDuration(machine.idle_seconds * 1000)}`}</dd></div><div><dt>Created</dt><dd>${time(machine.created_at, here)}</dd></div><div><dt>Changed</dt><dd>${time(machine.updated_at, here)}</dd></div></dl>
+<dl class="facts card"><div><dt>Provider</dt><dd>${machine.provider}</dd></div><div><dt>Stops when idle</dt><dd>${machine.idle_seconds === undefined ? 'never' : `after ${formatDuration(machine.idle_seconds * 1000)}`}</dd></div>${used}<div><dt>Created</dt><dd>${time(machine.created_at, here)}</dd></div><div><dt>Changed</dt><dd>${time(machine.updated_at, here)}</dd></div></dl>
 <h2>Log</h2>${lines}
 <h2>Changes</h2>${changes.length === 0 ? html`<p class="dim">No changes recorded.</p>` : html`<ul class="rows changes-list">${changes.map((one) => change(one, here))}</ul>`}`;
   return { screen: 'machine', title: 'Machine', main, looksAt };

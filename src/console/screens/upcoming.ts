@@ -5,7 +5,7 @@ import { calendarTime } from '../../kit/clock/local-time.ts';
 import { dayAt, wallReading } from '../../kit/clock/wall-clock.ts';
 import { conditionText, type NameOfAlarm } from '../../kit/phrase/condition-text.ts';
 import { type AlarmView, LIST_LIMIT_MAX } from '../../wire/alarm.ts';
-import type { Budget } from '../../wire/budget.ts';
+import { type Budget, spendingLimits } from '../../wire/budget.ts';
 import {
   backfillText,
   hasTrouble,
@@ -227,6 +227,7 @@ function budgetText(budget: Budget | undefined): Html | string {
   const limits = [
     daily === undefined ? undefined : `${daily} wakes a day`,
     hourly === undefined ? undefined : `${hourly} wakes an hour`,
+    ...spendingLimits(budget ?? {}),
     quiet === undefined ? undefined : `quiet ${quiet.from}–${quiet.to} ${quiet.timezone}`,
   ].filter((one) => one !== undefined);
   return limits.length === 0

@@ -11,7 +11,9 @@ import {
 } from '../../wire/budget.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
+import { USAGE_FIRES_MAX } from '../../wire/usage.ts';
 import { earliestFree, type Limit, LONGEST_SPAN_MS, limitsOf, type Taken } from './slots.ts';
+import { type CountedTurn, limitsSpending, REMEMBERED_MS, type Settled, spendingDeferral } from './spending.ts';
 
 /** A wake that returns within this time after its promised time does not delay later wakes, milliseconds. */
 const SLACK_MS = 500;
@@ -20,23 +22,28 @@ const PROMISE_MS = 120_000;
 /** The most promised times an account keeps. Further wakes get the last promised time. */
 const MOST_PROMISES = 1000;
 
-/** An admitted wake; `at` in epoch milliseconds. */
-export type CountedWake = { fireId: string; at: number };
-
 /** The members of a wake that the account reads. */
-export type WakeRequest = { fireId: string; urgent: boolean; now: number; probeMs: number };
+export type WakeRequest = {
+  fireId: string;
+  alarmId?: string | undefined;
+  urgent: boolean;
+  now: number;
+  probeMs: number;
+};
 
 export class Account {
-  /** Admission times by fire id. */
-  readonly #counted: Map<string, number>;
+  /** Admitted wakes by fire id. */
+  readonly #counted: Map<string, CountedTurn>;
+  /** Wakes that count no longer: they say for a while how much a turn may use. */
+  #past: CountedTurn[] = [];
   /** Promised return times by fire id. */
   readonly #promised = new Map<string, number>();
   #breaker: Breaker = CLOSED;
   /** The number of counted failures. Wakes that were admitted before the last failure failed together with it. */
   #failures = 0;
 
-  constructor(counted: readonly CountedWake[]) {
-    this.#counted = new Map(counted.map(({ fireId, at }) => [fireId, at]));
+  constructor(counted: readonly CountedTurn[]) {
+    this.#counted = new Map(counted.map((turn) => [turn.fireId, turn]));
   }
 
   /** Whether an earlier call of this fire was admitted and may have been accepted. */
@@ -53,7 +60,7 @@ export class Account {
    * Decides about a wake. An admitted wake is counted; a deferred one keeps its promised time. A fire that is counted
    * already may be under way, so it passes at any time without another count. Only the circuit breaker defers it.
    */
-  decide(budget: Budget, { fireId, urgent, now, probeMs }: WakeRequest): AdmissionDecision {
+  decide(budget: Budget, { fireId, alarmId, urgent, now, probeMs }: WakeRequest): AdmissionDecision {
     this.forgetBefore(now);
     const known = this.#counted.has(fireId);
     const promised = this.#promised.get(fireId);
@@ -62,10 +69,13 @@ export class Account {
     const taken = this.#taken(returns ? promised : Number.POSITIVE_INFINITY);
     const breakerAlone: Budget = budget.breaker ? { breaker: budget.breaker } : {};
     const rules = known ? breakerAlone : budget;
-    const decision = decideAt(rules, { now, taken, breaker: this.#breaker, probeMs, urgent });
+    const spending = limitsSpending(rules)
+      ? spendingDeferral(rules, [...this.#past, ...this.#counted.values()], { now, alarmId })
+      : undefined;
+    const decision = decideAt(rules, { now, taken, breaker: this.#breaker, probeMs, urgent, spending });
     if (decision.go) {
       if (budget.breaker) this.#breaker = trying(this.#breaker, budget.breaker);
-      if (!known) this.#counted.set(fireId, now);
+      if (!known) this.#counted.set(fireId, { fireId, at: now });
     } else if (decision.promised && this.#promised.size < MOST_PROMISES) {
       this.#promised.set(fireId, decision.until);
     }
@@ -77,10 +87,29 @@ export class Account {
    *   wakes with a later time. Otherwise wakes that are always late would push each other back for ever
    */
   #taken(before: number): Taken[] {
-    const counted = [...this.#counted.values()].map((at) => ({ at, latest: at }));
+    const counted = [...this.#counted.values()].map(({ at }) => ({ at, latest: at }));
     const ahead = [...this.#promised.values()].filter((at) => at < before);
     const promised = ahead.map((at) => ({ at, latest: at + SLACK_MS }));
     return [...counted, ...promised].sort((one, other) => one.at - other.at);
+  }
+
+  /** The newest wakes of which no end is known. */
+  unsettled(): string[] {
+    const open = [...this.#counted.values()].filter(({ usage }) => usage === undefined);
+    return open.slice(-USAGE_FIRES_MAX).map(({ fireId }) => fireId);
+  }
+
+  /** The counted wakes. */
+  turns(): CountedTurn[] {
+    return [...this.#counted.values()];
+  }
+
+  /** The turn of a counted wake has ended. @returns whether that is new */
+  settle(fireId: string, usage: Settled): boolean {
+    const turn = this.#counted.get(fireId);
+    if (turn === undefined || turn.usage !== undefined) return false;
+    this.#counted.set(fireId, { ...turn, usage });
+    return true;
   }
 
   /** The target did not accept the fire. */
@@ -117,7 +146,12 @@ export class Account {
 
   /** Removes wakes that are older than every limit, and expired promised times. */
   forgetBefore(now: number): void {
-    for (const [fireId, at] of this.#counted) if (at <= now - LONGEST_SPAN_MS) this.#counted.delete(fireId);
+    for (const [fireId, turn] of this.#counted) {
+      if (turn.at > now - LONGEST_SPAN_MS) continue;
+      this.#counted.delete(fireId);
+      if (turn.usage !== undefined) this.#past.push(turn);
+    }
+    if (this.#past.length > 0) this.#past = this.#past.filter(({ at }) => at > now - REMEMBERED_MS);
     for (const [fireId, at] of this.#promised) if (at <= now - PROMISE_MS) this.#promised.delete(fireId);
   }
 }
@@ -132,6 +166,8 @@ type Situation = {
   /** The longest duration of one attempt to start the machine, milliseconds. */
   probeMs: number;
   urgent: boolean;
+  /** What a budget in tokens or in money demands. */
+  spending: ReturnType<typeof spendingDeferral>;
 };
 
 /** `promised`: whether `until` is a promised time to be kept for this wake. */
@@ -177,6 +213,7 @@ export function decideAt(budget: Budget, situation: Situation): AdmissionDecisio
     const reason = `the machine failed to start ${times(breaker.failures, 'time')} in a row (last: ${breaker.lastError}); tried again at ${formatInstant(paused)}`;
     return { go: false, until: paused, reason, promised: false };
   }
+  if (situation.spending) return { go: false, ...situation.spending, promised: false };
   const limits = limitsOf(budget);
   const until = earliestAllowed(budget, limits, situation, now);
   if (until === now) return { go: true };

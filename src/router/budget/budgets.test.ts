@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { describe, type TestContext, test } from 'node:test';
 import { pino } from 'pino';
 import { eventually } from '../../../test/support/eventually.ts';
@@ -10,8 +11,16 @@ import { GroupCommit } from '../../kit/sqlite/group-commit.ts';
 import { openDatabase } from '../../kit/sqlite/open.ts';
 import type { Budget } from '../../wire/budget.ts';
 import { parseInstant } from '../../wire/rfc3339.ts';
-import { DEFERRED_UNTIL_HEADER } from '../../wire/wake.ts';
-import { ALARM_ID, type Answer, type Bench, eventsOf, fixtureMachine, startBench } from '../testing/bench.ts';
+import { DEFERRED_UNTIL_HEADER, TOKEN_LIMIT_HEADER } from '../../wire/wake.ts';
+import {
+  ALARM_ID,
+  type Answer,
+  type Bench,
+  eventsOf,
+  fixtureMachine,
+  startBench,
+  WAKE_TOKEN,
+} from '../testing/bench.ts';
 import { type PlainDaemon, startPlainDaemon } from '../testing/plain-daemon.ts';
 import { startRouterProcess } from '../testing/router-process.ts';
 import { ShiftingClock } from '../testing/shifting-clock.ts';
@@ -383,5 +392,116 @@ describe('the circuit breaker', () => {
     await opened();
     await router.put(USER, { ...machine, spec: { url: daemon.url } });
     assert.equal((await router.wake(USER)).status, 202);
+  });
+});
+
+describe('a budget in tokens or in money', () => {
+  /** A router with a stand-in for chronosd, which reports the same usage for every turn once it has ended. */
+  async function withChronosd(t: TestContext, budget: Budget | undefined) {
+    const clock = new ShiftingClock();
+    const chronosd = await startPlainDaemon(t);
+    const daemon = await startPlainDaemon(t);
+    const log: Record<string, unknown>[] = [];
+    const router = await startBench(t, {
+      clock,
+      log: pino({ level: 'warn' }, { write: (line: string) => void log.push(JSON.parse(line)) }),
+      settings: { ROUTER_CHRONOS_URL: chronosd.url },
+    });
+    await router.put(USER, { provider: 'http', spec: { url: daemon.url }, ...(budget && { budget }) });
+    const answerWith = (usage: object | undefined, isEnded: (fireId: string) => boolean = () => true) => {
+      chronosd.answer = (response, { body }) => {
+        const { fire_ids } = JSON.parse(body.toString()) as { fire_ids: string[] };
+        const turns = fire_ids.filter(isEnded).map((fire_id) => ({ fire_id, usage }));
+        response.writeHead(200, { 'content-type': 'application/json' });
+        response.end(JSON.stringify({ ok: true, data: { turns } }));
+      };
+    };
+    return { router, daemon, chronosd, clock, log, answerWith };
+  }
+  const rowsIn = (dataDir: string) => {
+    const db = new DatabaseSync(join(dataDir, 'router.db'), { readOnly: true });
+    const rows = db.prepare('SELECT fire_id, usage FROM wakes ORDER BY at').all() as { usage: string | null }[];
+    db.close();
+    return rows.map(({ usage }) => usage);
+  };
+
+  test('asks chronosd for the turns of its user that it does not know yet, and remembers the answer', async (t) => {
+    const { router, daemon, chronosd, answerWith } = await withChronosd(t, { tokens_per_day: 250 });
+    answerWith({ input_tokens: 90, output_tokens: 10 });
+    const fires = [1, 2, 3].map((n) => `${ALARM_ID}@${n}`);
+    for (const fire_id of fires) assert.equal((await router.wake(USER, { fire_id })).status, 202);
+    deferredUntil(await router.wake(USER, { urgent: true }));
+    assert.equal((await router.wake(USER, { fire_id: fires[2], attempt: 2 })).status, 202, 'it may have been accepted');
+    deferredUntil(await router.wake(USER));
+    assert.deepEqual(
+      chronosd.chats.map(({ url, headers, body }) => [url, headers.authorization, JSON.parse(body.toString())]),
+      fires.map((fire_id) => ['/internal/usage', `Bearer ${WAKE_TOKEN}`, { user_id: USER, fire_ids: [fire_id] }]),
+    );
+    assert.deepEqual(new Set(rowsIn(router.dataDir)), new Set(['{"input_tokens":90,"output_tokens":10}']));
+    assert.deepEqual((await router.admin('GET', `/${USER}`)).json.data.spending, {
+      ...{ turns: 3, tokens: 300, cost_usd: 0, unknown: 0, under_way: 0 },
+    });
+    assert.ok(daemon.chats.every(({ headers }) => headers[TOKEN_LIMIT_HEADER] === undefined));
+  });
+
+  test('counts a turn without a report as nothing, and says so', async (t) => {
+    const { router, answerWith } = await withChronosd(t, { tokens_per_day: 1 });
+    answerWith(undefined);
+    for (let n = 0; n < 3; n++) assert.equal((await router.wake(USER)).status, 202);
+    answerWith({ input_tokens: 1, output_tokens: 0 });
+    const answer = await router.wake(USER);
+    deferredUntil(answer);
+    assert.match(
+      answer.json.error.message,
+      /used 1 token, and the budget is 1 token; the usage of 2 of them is not fully/,
+    );
+    assert.deepEqual(new Set(rowsIn(router.dataDir)), new Set(['unknown', '{"input_tokens":1,"output_tokens":0}']));
+  });
+
+  test('admits wakes by what it knows while chronosd does not answer, with a warning', async (t) => {
+    const { router, chronosd, log, answerWith } = await withChronosd(t, { tokens_per_day: 100 });
+    answerWith({ input_tokens: 90, output_tokens: 10 });
+    assert.equal((await router.wake(USER)).status, 202);
+    chronosd.answer = (response) => void response.writeHead(500).end('out of order');
+    assert.equal((await router.wake(USER)).status, 202);
+    await chronosd.close();
+    assert.equal((await router.wake(USER)).status, 202);
+    assert.deepEqual(
+      log.map(({ msg, turns }) => [msg, turns]),
+      [1, 2].map((turns) => ['the usage of turns is not known; a budget may be exceeded', turns]),
+    );
+  });
+
+  test('costs nothing where there is none: no request to chronosd, and no row', async (t) => {
+    const { router, daemon, chronosd } = await withChronosd(t, undefined);
+    for (let n = 0; n < 3; n++) assert.equal((await router.wake(USER)).status, 202);
+    assert.deepEqual(rowsIn(router.dataDir), []);
+    await router.admin('PUT', `/${USER}/budget`, { wakes_per_day: 5, tokens_per_turn: 500 });
+    for (let n = 0; n < 3; n++) assert.equal((await router.wake(USER)).status, 202);
+    assert.equal((await router.admin('GET', `/${USER}`)).json.data.spending, undefined);
+    assert.deepEqual(rowsIn(router.dataDir), [null, null, null]);
+    assert.deepEqual(chronosd.chats, []);
+    assert.deepEqual(
+      daemon.chats.map(({ headers }) => headers[TOKEN_LIMIT_HEADER]),
+      [undefined, undefined, undefined, '500', '500', '500'],
+    );
+  });
+
+  test('is refused by a router that does not know chronosd, with the setting', async (t) => {
+    const router = await startBench(t);
+    const machine = { provider: 'http', spec: { url: 'http://127.0.0.1:1' } };
+    await router.put(USER, machine);
+    for (const answer of [
+      await router.admin('PUT', `/${USER}/budget`, { usd_per_day: 1 }),
+      await router.admin('PUT', `/${USER}`, { ...machine, budget: { tokens_per_alarm_per_day: 5 } }),
+    ]) {
+      assert.equal(answer.status, 400, answer.text);
+      assert.match(answer.json.error.message, /in tokens or in money per day needs chronosd; set ROUTER_CHRONOS_URL/);
+    }
+    assert.equal((await router.admin('PUT', `/${USER}/budget`, { tokens_per_turn: 5 })).status, 200);
+    await assert.rejects(
+      startBench(t, { settings: { ROUTER_BUDGET: '{"tokens_per_day":5}' } }),
+      /needs chronosd; set ROUTER_CHRONOS_URL/,
+    );
   });
 });

@@ -60,7 +60,7 @@ type Change = (machine: Machine, now: number) => Machine;
 export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): void {
   const { registry, fleet, agents, budgets, clock, log } = options;
   const running = (machine: Machine) => (hasDaemon(machine) ? fleet.running(machine) : agents.running(machine.userId));
-  const view = (machine: Machine) => viewOf(machine, running(machine), budgets.standard);
+  const view = (machine: Machine) => viewOf(machine, running(machine), budgets.shownOf(machine));
 
   const change = async (c: HttpContext, action: string, apply: Change): Promise<Machine> => {
     const userId = userIdOf(c);
@@ -95,12 +95,17 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
   addTurnRoutes(app, agents.store);
   addChangeRoutes(app, registry);
 
-  serve(app, ROUTER_ROUTES.getMachine, (c) => sendOk(c, view(registry.existing(userIdOf(c)))));
+  serve(app, ROUTER_ROUTES.getMachine, async (c) => {
+    const userId = userIdOf(c);
+    await budgets.refresh(registry.existing(userId));
+    return sendOk(c, view(registry.existing(userId)));
+  });
 
   serve(app, ROUTER_ROUTES.putMachine, async (c) => {
     const userId = userIdOf(c);
     const given = await readJson(c);
     const body = parseOrThrow(machinePutSchema, given, isSecretIn(given));
+    if (body.budget) budgets.check(body.budget);
     const command = body.provider === 'command' ? body.spec : undefined;
     const why = 'run_as' in body.spec && body.spec.run_as ? cannotRunAs() : undefined;
     if (why !== undefined) throw new ReveilleError('invalid_request', `spec.run_as is not available here: ${why}`);
@@ -126,6 +131,7 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
 
   serve(app, ROUTER_ROUTES.putBudget, async (c) => {
     const budget = parseOrThrow(budgetSchema, await readJson(c));
+    budgets.check(budget);
     return sendOk(c, view(await change(c, 'budget', (machine, now) => withBudget(machine, budget, now))));
   });
 

@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import { budgetSchema } from '../../wire/budget.ts';
 import { MACHINE_STATES } from '../../wire/machine.ts';
+import { spendingSchema } from '../../wire/usage.ts';
 import { PROVIDERS, type ProviderName, type Target } from '../providers/descriptors.ts';
 
 const BASE64_PREFIX = 'whsec_';
@@ -58,6 +59,8 @@ export const machineViewSchema = z.object({
   budget: budgetSchema.optional(),
   /** The router's own setting, when it applies: the machine has no budget of its own. */
   default_budget: budgetSchema.optional(),
+  /** Where the budget limits what turns use. */
+  spending: spendingSchema.optional(),
   created_at: z.string(),
   updated_at: z.string(),
   /** The current activity: `asleep`, `starting`, `ready`, `stopping`. */

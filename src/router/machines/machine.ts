@@ -4,6 +4,7 @@ import type { Budget } from '../../wire/budget.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { MachineState } from '../../wire/machine.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
+import type { Spending } from '../../wire/usage.ts';
 import { descriptorOf, shownSpec, specOfTombstone, type Target } from '../providers/descriptors.ts';
 import { HIDDEN, hiddenMember } from '../providers/redaction.ts';
 import type { MachinePut, MachineView } from './machine-schema.ts';
@@ -199,7 +200,11 @@ function budgetOf({ budget }: Machine, standard: Budget | undefined): Pick<Machi
  *
  * @param standard the budget of machines that have none of their own
  */
-export function viewOf(machine: Machine, running: string | undefined, standard?: Budget): MachineView {
+export function viewOf(
+  machine: Machine,
+  running: string | undefined,
+  { standard, spending }: { standard?: Budget | undefined; spending?: Spending | undefined } = {},
+): MachineView {
   return {
     user_id: machine.userId,
     provider: machine.provider,
@@ -207,6 +212,7 @@ export function viewOf(machine: Machine, running: string | undefined, standard?:
     state: machine.state,
     ...(machine.idleSeconds === null ? {} : { idle_seconds: machine.idleSeconds }),
     ...budgetOf(machine, standard),
+    ...(spending && { spending }),
     created_at: formatInstant(machine.createdAt),
     updated_at: formatInstant(machine.updatedAt),
     ...(running === undefined ? {} : { running }),

@@ -49,7 +49,7 @@ export function ownMachine({ registry, fleet, agents, budgets, log }: Parts, use
   };
   const running = (machine: Machine) => (hasDaemon(machine) ? fleet.running(machine) : agents.running(userId));
   const view = (machine: Machine): MachineView => {
-    const view = viewOf(machine, running(machine), budgets.standard);
+    const view = viewOf(machine, running(machine), budgets.shownOf(machine));
     // The user does not see where and how it runs.
     return { ...view, spec: {} as MachineView['spec'] };
   };
@@ -68,7 +68,11 @@ export function ownMachine({ registry, fleet, agents, budgets, log }: Parts, use
   };
 
   return {
-    show: async (asked) => ofOwn(asked, () => view(registry.existing(userId))),
+    show: async (asked) =>
+      ofOwn(asked, async () => {
+        await budgets.refresh(registry.existing(userId));
+        return view(registry.existing(userId));
+      }),
     changes: async (asked, limit = CHANGES) =>
       ofOwn(asked, () => ({
         changes: registry.changes.of(userId, { limit, before: undefined }).map(({ change: one }) => one),

@@ -19,7 +19,7 @@ import {
 } from '../../wire/turn.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import { callerWakeName, chatRequestSchema, RAW_WAKE_FIELDS, withoutEmptyMembers } from '../../wire/wake.ts';
-import { acceptChat, type ChatOptions, userOf, withMarkers } from '../chat.ts';
+import { acceptChat, type ChatOptions, tokenLimitOf, userOf, withMarkers } from '../chat.ts';
 import type { ActivityCursor, Conversation, TurnQueries } from '../conversations.ts';
 import type { TurnEngine } from '../engine.ts';
 import type { EventFeed, FeedRequest } from '../event-log.ts';
@@ -63,7 +63,11 @@ export function chatRoutes(app: HttpApp, { engine, ...options }: ChatRoutesOptio
     const header = (name: string) => c.req.header(name);
     const sent = withoutEmptyMembers(await readJson(c, { raw: RAW_WAKE_FIELDS }));
     const body = parseOrThrow(chatRequestSchema, withMarkers(header, sent));
-    const about = { userId: userOf(header, body), name: callerWakeName(header) };
+    const about = {
+      userId: userOf(header, body),
+      name: callerWakeName(header),
+      tokensPerTurn: tokenLimitOf(header, body),
+    };
     const accepted = await acceptChat(body, { ...options, onAccepted: () => engine.accepted() }, about);
     return sendOk(c, accepted, accepted.deduped ? 200 : 202);
   });

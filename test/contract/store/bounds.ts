@@ -170,6 +170,7 @@ export function boundsContract(open: OpenStore): void {
         conversationId: null,
         retryAt: null,
         reply: null,
+        usage: null,
       };
       await store.recordTurnReports({ ...at, reports: [report as never], recordedAt: old });
       const failed = await make(BOB, 'failed');

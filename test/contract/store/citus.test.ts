@@ -122,7 +122,7 @@ test('on Citus the tables are on the workers, and a hot statement is one task on
   for (const each of await claim(store)) {
     const { owner, alarmId, fireId } = each.occurrence;
     const report = { stage: 'turn_started' as const, at: NOW, outcome: null, error: null, turnId: null };
-    const reports = [{ ...report, conversationId: null, retryAt: null, reply: null }];
+    const reports = [{ ...report, conversationId: null, retryAt: null, reply: null, usage: null }];
     const recorded = await store.recordTurnReports({ owner, alarmId, fireId, dueAt: NOW, reports, recordedAt: NOW });
     assert.deepEqual(recorded?.fresh, new Set(['turn_started']));
     await store.turnReportsOf(owner, alarmId, [fireId]);

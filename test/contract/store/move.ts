@@ -38,7 +38,7 @@ export function moveContract(open: OpenStore): void {
       await store.complete([{ ...retry, settle: again(occurrence.fireId, NOW + 60) }]);
       await store.update(ADA, alarm.id, triggered(NOW + 50));
       const report = { stage: 'turn_started', at: NOW, outcome: null, error: null } as const;
-      const about = { turnId: 't', conversationId: 'c', retryAt: null, reply: null };
+      const about = { turnId: 't', conversationId: 'c', retryAt: null, reply: null, usage: null };
       const fire = { owner: ADA, alarmId: alarm.id, fireId: occurrence.fireId, dueAt: NOW };
       await store.recordTurnReports({ ...fire, reports: [{ ...report, ...about }], recordedAt: NOW + 3 });
       const before = await everythingOf(store, ADA, alarm.id);

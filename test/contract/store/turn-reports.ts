@@ -16,6 +16,7 @@ export const STARTED: TurnReport = {
   conversationId: 'conv-1',
   retryAt: null,
   reply: null,
+  usage: null,
 };
 export const FINISHED: TurnReport = {
   ...STARTED,
@@ -24,6 +25,7 @@ export const FINISHED: TurnReport = {
   outcome: 'failed',
   error: 'it said "no" \\ {1,2} 🦘',
   reply: 'Half of it is done.\n🦘',
+  usage: '{"input_tokens":1200,"output_tokens":80,"cost_usd":0.0123}',
 };
 
 function report(fire: { owner: string; alarmId: string; fireId: string }, change: Partial<FireTurnReports> = {}) {

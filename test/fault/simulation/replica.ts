@@ -259,6 +259,7 @@ export class Replica {
       auth: {
         transportToken: undefined,
         adminToken: undefined,
+        wakeToken: undefined,
         principalSecret: PRINCIPAL_SECRET,
         principalTtlSeconds: 300,
         enrollment: 'tofu',

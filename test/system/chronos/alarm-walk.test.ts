@@ -114,6 +114,7 @@ const REPORT = {
   reply: null,
   turnId: null,
   conversationId: null,
+  usage: null,
 } as const;
 
 /** One alarm, its clock, and an observer's record of it. */

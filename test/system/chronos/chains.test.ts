@@ -67,7 +67,7 @@ async function chainBench(t: TestContext, { respond = () => DELIVERED }: Options
     async finish(id: string, outcome: TurnOutcome = 'ok', more: Partial<TurnReport> = {}, fireId = fireOf(id)) {
       const report: TurnReport = {
         ...{ stage: 'turn_finished', at: clock.now(), outcome, error: null, retryAt: null, reply: null },
-        ...{ turnId: null, conversationId: null },
+        ...{ turnId: null, conversationId: null, usage: null },
         ...more,
       };
       const { alarmId, dueEpochMs: dueAt } = partsOfFireId(fireId);

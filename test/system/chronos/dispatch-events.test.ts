@@ -136,7 +136,7 @@ test('a turn that runs keeps events waiting, and they come together after it', a
   await arrive(bench, id, [1]);
   await bench.clock.advance(SECOND);
   const { fireId, scheduledFor: dueAt } = bench.waker.wakes[0]!.claim.occurrence;
-  const nothing = { error: null, retryAt: null, reply: null, turnId: null, conversationId: null };
+  const nothing = { error: null, retryAt: null, reply: null, turnId: null, conversationId: null, usage: null };
   const sink = { ...bench, onDue: (at: number) => bench.dispatcher.notifyDue(at) };
   const report = (stage: 'turn_started' | 'turn_finished') =>
     recordReports(sink, { owner: 'ada', alarmId: id, fireId, dueAt }, [
@@ -253,7 +253,7 @@ test('an event reaches its wake, and the end of a turn that of the next link, lo
         latencies[alarm.id === first ? 'event' : 'link']!.push(real.now() - receivedAt);
       if (alarm.id !== first) return DELIVERED;
       const { fireId, scheduledFor: dueAt } = occurrence;
-      const nothing = { error: null, retryAt: null, reply: 'done', turnId: null, conversationId: null };
+      const nothing = { error: null, retryAt: null, reply: 'done', turnId: null, conversationId: null, usage: null };
       const report: TurnReport = { stage: 'turn_finished', at: real.now(), outcome: 'ok', ...nothing };
       // The turn ends after its wake was accepted.
       setImmediate(() => {

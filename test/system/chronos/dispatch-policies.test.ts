@@ -20,7 +20,15 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-const NO_REPORT = { outcome: null, error: null, retryAt: null, reply: null, turnId: 't', conversationId: null };
+const NO_REPORT = {
+  outcome: null,
+  error: null,
+  retryAt: null,
+  reply: null,
+  usage: null,
+  turnId: 't',
+  conversationId: null,
+};
 
 type Turn = { fireId: string; accepted: number; from: number; to: number };
 

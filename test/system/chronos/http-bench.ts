@@ -89,6 +89,7 @@ export async function createHttpBench(t: TestContext, overrides: ServiceOverride
     auth: {
       transportToken: TRANSPORT,
       adminToken: ADMIN,
+      wakeToken: undefined,
       principalSecret: SECRET,
       principalTtlSeconds: 300,
       enrollment: 'tofu',

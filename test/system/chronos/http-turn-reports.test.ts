@@ -4,7 +4,7 @@ import { settleDelivered } from '../../../src/chronos/alarm/settlement.ts';
 import { turnReportKey, webhookSigner } from '../../../src/kit/identity/webhook-signature.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
 import { formatInstant } from '../../../src/wire/rfc3339.ts';
-import { type Answer, createHttpBench, refused } from './http-bench.ts';
+import { type Answer, createHttpBench, refused, TRANSPORT } from './http-bench.ts';
 
 type Bench = Awaited<ReturnType<typeof createHttpBench>>;
 
@@ -17,9 +17,13 @@ const KEYS = new Map([
 const UNKNOWN = 'this user has no such fire, or it has been deleted';
 
 /** A bench whose router knows the machines of ada and eve, and counts its queries. */
-async function benchWithKeys(t: Parameters<typeof createHttpBench>[0]) {
+async function benchWithKeys(
+  t: Parameters<typeof createHttpBench>[0],
+  overrides: Parameters<typeof createHttpBench>[1] = {},
+) {
   const queries: string[] = [];
   const bench = await createHttpBench(t, {
+    ...overrides,
     async askKeys(userId) {
       queries.push(userId);
       const key = KEYS.get(userId);
@@ -125,6 +129,28 @@ test('the report of a machine is stored with the attempt, and a repetition chang
     error: 'no model',
   });
   assert.deepEqual(bench.queries, ['ada']);
+});
+
+test('a router reads what the turns of a user used, with its own token only', async (t) => {
+  const wakeToken = 'the-token-that-router-and-chronosd-share';
+  const bench = await benchWithKeys(t, { auth: { wakeToken } });
+  const { ada, id, fireId, now } = await firedAlarm(bench);
+  const ask = (user_id: string, bearer = wakeToken, fire_ids = [fireId, `${fireId}9`, 'not-of-chronosd', fireId]) =>
+    bench.call('POST', '/internal/usage', { bearer, body: { user_id, fire_ids } });
+  assert.deepEqual((await ask('ada')).data, { turns: [] }, 'it has not ended');
+
+  const usage = { input_tokens: 1200, output_tokens: 80, cost_usd: 0.0123 };
+  const report = { user_id: 'ada', receipts: [started(now + 50), finished(now + 900, { ok: true, usage })] };
+  assert.deepEqual((await post(bench, fireId, report)).data, { recorded: 2, known: 0 });
+  assert.deepEqual((await ask('ada')).data, { turns: [{ fire_id: fireId, usage }] });
+  assert.deepEqual((await ask('eve')).data, { turns: [] });
+  assert.equal((await ask('ada', TRANSPORT)).status, 401);
+  refused(await ask('ada', wakeToken, []), 400, 'invalid_request');
+  const [fire] = (await ada.call('GET', `/v1/alarms/${id}/fires`)).data.fires;
+  assert.deepEqual(fire!.turn!.usage, usage);
+
+  const wrong = { user_id: 'ada', receipts: [finished(now + 900, { usage: { input_tokens: -1, output_tokens: 0 } })] };
+  refused(await post(bench, fireId, wrong), 400, 'invalid_request');
 });
 
 test('a turn whose outcome cannot be determined is finished and neither ok nor failed', async (t) => {

@@ -72,7 +72,7 @@ export async function screensOf(t: TestContext, { store, clock }: { store: Alarm
       ...{ store, clock, onDue: () => {} },
       limits: { minIntervalSeconds: 10, maxFailures: 100, maxActiveAlarms: 1000 },
       auth: {
-        ...{ transportToken, adminToken: undefined, principalSecret },
+        ...{ transportToken, adminToken: undefined, wakeToken: undefined, principalSecret },
         ...{ principalTtlSeconds: 3600, enrollment: 'tofu' },
       },
     },

@@ -83,6 +83,7 @@ async function fill(store: AlarmStore): Promise<void> {
           conversationId: null,
           retryAt: null,
           reply: null,
+          usage: null,
         },
       ],
       recordedAt: NOW + 5,

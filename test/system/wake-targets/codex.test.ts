@@ -17,6 +17,8 @@ describe('codex', () => {
     assert.match(first.reply ?? '', /^heard \d+ bytes$/);
     const second = await bench.wakeToEnd('alice');
     assert.equal(second.session, first.session);
+    // Codex counts the whole thread.
+    for (const turn of [first, second]) assert.deepEqual(turn.usage, { input_tokens: 100, output_tokens: 7 });
     const [one, two] = callsIn(bench.home);
     assert.deepEqual(one!.argv, ['exec', '--skip-git-repo-check', '-', '--json']);
     assert.deepEqual(two!.argv, ['exec', '--skip-git-repo-check', 'resume', first.session, '-', '--json']);

@@ -57,14 +57,14 @@ function callOf(row: Row): JournalledCall {
 
 /** Makes the tables' operations over an open connection. */
 function stepTable(db: DatabaseSync) {
-  const insertStep = db.prepare('INSERT INTO turn_steps (turn_id, step, said, left_out) VALUES (?, ?, ?, ?)');
+  const insertStep = db.prepare('INSERT INTO turn_steps (turn_id, step, said, left_out, usage) VALUES (?, ?, ?, ?, ?)');
   const insertCall = db.prepare(`
     INSERT INTO turn_calls (turn_id, step, place, call_id, opaque, name, input, begun_at)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`);
   const finishCall = db.prepare(`
     UPDATE turn_calls SET finished_at = ?, is_error = ?, content = ?
     WHERE turn_id = ? AND step = ? AND place = ?`);
-  const steps = db.prepare('SELECT step, said, left_out FROM turn_steps WHERE turn_id = ? ORDER BY step');
+  const steps = db.prepare('SELECT step, said, left_out, usage FROM turn_steps WHERE turn_id = ? ORDER BY step');
   const calls = db.prepare('SELECT * FROM turn_calls WHERE turn_id = ? ORDER BY step, place');
   const dropLong = db.prepare('UPDATE turn_calls SET content = NULL WHERE turn_id = ?1 AND length(content) > ?2');
   const cutLong = db.prepare(`
@@ -76,8 +76,9 @@ function stepTable(db: DatabaseSync) {
 
   return {
     /** Stores a step; calls with an answer as finished, the others as begun. */
-    insert(turnId: string, { step, text, omittedCalls, calls: stepCalls }: JournalledStep, now: number): void {
-      insertStep.run(turnId, step, text, omittedCalls);
+    insert(turnId: string, journalled: JournalledStep, now: number): void {
+      const { step, text, omittedCalls, usage, calls: stepCalls } = journalled;
+      insertStep.run(turnId, step, text, omittedCalls, usage === undefined ? null : JSON.stringify(usage));
       for (const { index, call, answer } of stepCalls) {
         const opaque = call.opaque === undefined ? null : JSON.stringify(call.opaque);
         insertCall.run(turnId, step, index, call.id, opaque, call.name, call.input, now);
@@ -101,6 +102,7 @@ function stepTable(db: DatabaseSync) {
         step: row.step as number,
         text: row.said as string,
         omittedCalls: row.left_out as number,
+        ...(row.usage === null ? {} : { usage: JSON.parse(row.usage as string) }),
         calls: (byStep.get(row.step as number) ?? []).map(callOf),
       }));
     },

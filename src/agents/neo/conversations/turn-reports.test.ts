@@ -50,7 +50,7 @@ test('a wake creates a report of its start and one of its end, which are kept un
   await store.finish(turn, { status: 'failed', error: 'no model', model: 'm' }, '');
   assert.equal(notifications(), 2);
   const [started, finished] = waiting(store);
-  const about = { turnId: 't1', conversationId: 'c1', retryAt: null, reply: null };
+  const about = { turnId: 't1', conversationId: 'c1', retryAt: null, reply: null, usage: null };
   const at = clock.now();
   assert.deepEqual(started!.report, { ...about, stage: 'turn_started', at: at - 500, outcome: null, error: null });
   assert.deepEqual(finished!.report, { ...about, stage: 'turn_finished', at, outcome: 'failed', error: 'no model' });

@@ -43,6 +43,7 @@ test('a wake is accepted, runs, and answers from what it was given', async (t) =
     payload: { n: 1 },
     status: 'done',
     model: 'offline',
+    usage: { input_tokens: 0, output_tokens: 0 },
     attempts: 1,
   });
   assert.match(reply ?? '', /offline model.*\n.*timer woke me.*"Airdrop".*\n.*"Resume the airdrop/);

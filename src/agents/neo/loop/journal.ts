@@ -2,6 +2,7 @@
 import type { ModelToolCall } from '../../../kit/model/model.ts';
 import type { Turn } from '../../../turns/turn.ts';
 import type { TurnEventData } from '../../../wire/turn.ts';
+import type { TurnUsage } from '../../../wire/usage.ts';
 import type { ToolAnswer } from '../tools/surface.ts';
 
 /** A call of a step. Without an answer it was begun, and its outcome is unknown. */
@@ -20,6 +21,8 @@ export type JournalledStep = {
   readonly text: string;
   /** How many calls were omitted because the answer had too many. */
   readonly omittedCalls: number;
+  /** What the turn had used by then, as far as it is known. */
+  readonly usage?: TurnUsage | undefined;
   readonly calls: readonly JournalledCall[];
 };
 

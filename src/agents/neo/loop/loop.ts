@@ -17,6 +17,7 @@ import type { ContextWindow } from '../context/window.ts';
 import type { NeoModel } from '../model.ts';
 import { renderArrival } from '../prompt.ts';
 import { type ToolAnswer, type ToolNotice, type ToolSurface, textAnswer } from '../tools/surface.ts';
+import type { UsageMeter } from '../usage-meter.ts';
 import { callIdOf, type Journal, type JournalledCall, type JournalledStep, textOfAnswer } from './journal.ts';
 import { makeCall } from './make-call.ts';
 
@@ -130,6 +131,8 @@ export type LoopOptions = {
   arrived: (limit: number) => readonly Turn[];
   /** Queries the model; waits and retries where that may help. */
   queryModel: (request: Omit<ModelRequest, 'turn' | 'signal' | 'onText'>) => Promise<ModelAnswer>;
+  /** Counts what the turn uses, and ends it at its limit. */
+  meter: Pick<UsageMeter, 'used' | 'exhausted'>;
   /** The model's following text is a new answer, which replaces its text so far. */
   nextReply: () => void;
   notify: (notice: ToolNotice) => void;
@@ -158,11 +161,13 @@ const finalRequest = (reason: string): ModelMessage => ({
 
 /** Runs the loop. Throws the signal's reason when it aborts, and the errors of `ask`. */
 export async function runLoop(turn: Turn, options: LoopOptions): Promise<Outcome> {
-  const { model, surface, window, systemBlockInputs, journal, clock, log, signal, persist } = options;
+  const { model, surface, window, systemBlockInputs, journal, meter, clock, log, signal, persist } = options;
   const failureCounts = failureCounter();
   const shownArrivals = new Set<string>();
   const callIds = new Set<string>();
   let imagesRefused = false;
+  /** The model's text beside its last calls. */
+  let lastText = '';
 
   /** Makes calls concurrently; resolves with all of them in their order when the last has ended. */
   function finishCalls(step: JournalledStep): Promise<Finished[]> {
@@ -186,6 +191,7 @@ export async function runLoop(turn: Turn, options: LoopOptions): Promise<Outcome
   /** The reason not to continue after a step, if any. */
   function addStep(step: JournalledStep, calls: readonly Finished[]): string | undefined {
     window.add(messagesOfStep({ ...step, calls }));
+    lastText = step.text;
     if (imagesRefused) window.dropImages();
     for (const { call } of calls) callIds.add(call.id);
     const repeated = calls.filter(({ call, answer }) => failureCounts.note(call, answer.isError));
@@ -276,6 +282,7 @@ export async function runLoop(turn: Turn, options: LoopOptions): Promise<Outcome
       step,
       text: text.toWellFormed(),
       omittedCalls: Math.max(0, toolCalls.length - CALLS_PER_STEP),
+      usage: meter.used(),
       calls: toolCalls.slice(0, CALLS_PER_STEP).map((call, index) => {
         const own = withOwnId(call, step, index);
         const whole = { ...own, input: own.input.toWellFormed(), name: own.name.toWellFormed() };
@@ -291,11 +298,19 @@ export async function runLoop(turn: Turn, options: LoopOptions): Promise<Outcome
     return addStep(stepToStore, await finishCalls(stepToStore));
   }
 
+  /** The end of a turn at a limit, with the text that the model has written so far. */
+  function stopped(reason: string): Outcome & { status: 'failed' } {
+    const reply = lastText.trim() === '' ? {} : { reply: lastText };
+    return { status: 'failed', error: `the turn was stopped: ${reason}`, model: model.name, ...reply };
+  }
+
   /**
    * The end of a turn that cannot continue: the model is queried for its last text, and the turn is failed in any case.
    */
   async function giveUp(reason: string, step: number): Promise<Outcome> {
-    const failed = { status: 'failed', error: `the turn was stopped: ${reason}`, model: model.name } as const;
+    const failed = stopped(reason);
+    // The last text would cost another request with the whole context.
+    if (meter.exhausted() !== undefined) return failed;
     window.add([finalRequest(reason)]);
     options.nextReply();
     try {
@@ -317,6 +332,8 @@ export async function runLoop(turn: Turn, options: LoopOptions): Promise<Outcome
     signal.throwIfAborted();
     // Messages that waited before the turn began have their own turn next; only later ones can change this turn.
     if (step > 1) showArrivals();
+    const exhausted = meter.exhausted();
+    if (exhausted !== undefined) return stopped(`${exhausted}; what it did is in its conversation`);
     if (step > STEPS_PER_TURN) return giveUp(`it has taken all of its ${STEPS_PER_TURN} steps`, step);
     const { request } = await requestOf(step);
     if (!request) {

@@ -68,9 +68,10 @@ export function prepareTurnReports(db: DatabaseSync) {
       if (!found) return undefined;
       const { owner, alarmId, fireId, reports, recordedAt } = reported;
       const fresh = new Set<TurnStage>();
-      for (const { stage, at, outcome, error, turnId, conversationId, retryAt, reply } of reports) {
+      for (const { stage, at, outcome, error, turnId, conversationId, retryAt, reply, usage } of reports) {
         const { changes } = insert.run(
           ...[owner, alarmId, fireId, stage, at, outcome, error, turnId, conversationId, recordedAt, retryAt, reply],
+          usage,
         );
         if (Number(changes) === 1) fresh.add(stage);
       }

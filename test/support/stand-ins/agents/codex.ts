@@ -1,6 +1,6 @@
 /** Stand-in for `codex exec … --json`. */
 import { randomUUID } from 'node:crypto';
-import { appendFileSync, existsSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { misbehave, noteCall, readStdin, sessionFile, takeMode } from './executable.ts';
 
 const argv = process.argv.slice(2);
@@ -49,5 +49,8 @@ if (!(await misbehave(mode))) {
     type: 'item.completed',
     item: { id: 'item_2', type: 'agent_message', text: `heard ${Buffer.byteLength(message)} bytes` },
   });
-  say({ type: 'turn.completed', usage: { input_tokens: 1, output_tokens: 1 } });
+  // The count of the whole thread, as codex reports it: 100 and 7 tokens a turn.
+  const turns = readFileSync(sessionFile('codex', id), 'utf8').trim().split('\n').length;
+  const counted = { input_tokens: 100 * turns, cached_input_tokens: 60 * turns, output_tokens: 7 * turns };
+  say({ type: 'turn.completed', usage: counted });
 }
