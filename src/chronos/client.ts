@@ -517,7 +517,7 @@ export type UsageReaderOptions = {
 const USAGE_MS = 3_000;
 
 /**
- * Asks what the turns of fires used, for a router. The answer has those that have ended, with `unknown` where no usage
+ * Asks what the turns of fires used, for a router. The answer has the ended ones, with `unknown` where no usage
  * was reported. Rejects with `unavailable`.
  */
 export function usageReader({ url: urlOf, token, clock }: UsageReaderOptions) {

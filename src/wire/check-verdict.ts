@@ -48,7 +48,7 @@ export type CheckVerdict = {
   readonly duration_ms: number;
 };
 
-/** What a check that woke the agent tells it. */
+/** What the agent gets of a check that woke it. */
 export const checkNewsSchema = z.strictObject({
   verdict: z.literal('wake'),
   reason: z.string().max(1000),

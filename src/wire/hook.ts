@@ -3,9 +3,6 @@ import { z } from 'zod';
 import { HOOKS_ROOT } from './conditions.ts';
 import type { Route, Routes } from './route.ts';
 
-/** Largest body that is read; a larger event than the limit of events is refused with a clear error. */
-export const HOOK_BODY_BYTES = 256 * 1024;
-
 /** Headers of a request that say something about its event. The router passes these on, and no others. */
 export const HOOK_HEADERS = [
   ...(['content-type', 'webhook-id', 'webhook-timestamp', 'webhook-signature', 'idempotency-key'] as const),

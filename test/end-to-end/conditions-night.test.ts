@@ -30,7 +30,7 @@ import {
 
 const NOES = 20;
 
-test('a night with reveille up: checks, events, a chain, an absence and a command are told as they happened', async (t) => {
+test('a night with reveille up: checks, events, a chain, an absence and a command are shown as they happened', async (t) => {
   const at = await openHome(t);
   const [model, page] = [await openModel(t), await openPage(t, NOES + 1)];
   const env = {
@@ -59,7 +59,7 @@ test('a night with reveille up: checks, events, a chain, an absence and a comman
   writeFileSync(join(at.workspace, 'go'), '');
   await night.set('backup', FIELDS.backup, true);
 
-  // A series that has only been skipped so far is told too.
+  // A series that has only been skipped so far is shown too.
   await eventually('a check has said no', () => page.hits >= 3);
   assert.match(await night.cli('log'), /skipped {2}inbox/);
   await model.isAsked('watch');

@@ -1,6 +1,6 @@
 /**
  * A scripted night of alarms with conditions: a check, a burst of webhooks, a chain, an absence, and a command that
- * fails. It drives an installation of separate processes, and compares what all surfaces tell with what has happened.
+ * fails. It drives an installation of separate processes, and compares what all surfaces show with what has happened.
  */
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
@@ -251,7 +251,7 @@ export async function setAbsence({ set, ids }: Night, model: Model): Promise<voi
   await set('watch', { kind: 'event', after: { alarm: ids.get('nightly')! }, expect });
 }
 
-/** The absence was told: the next one would be tomorrow. */
+/** The absence was reported: the next one would be tomorrow. */
 export const calmDown = ({ patch }: Night) => patch('watch', { expect: { every: 'P1D' } });
 
 /** All webhooks again, as their sender does when it has lost the answers. */
@@ -263,7 +263,7 @@ export async function assertRedeliveries({ post }: Night, address: string): Prom
 /** How the command ended, as far as it can be known. */
 export type CommandEnd = 'failed' | 'unknown';
 
-/** What the surfaces must tell of each alarm: the kinds of entries of the log, and titles of notifications. */
+/** What the surfaces must show of each alarm: the kinds of entries of the log, and titles of notifications. */
 const toldOf = (command: CommandEnd): Readonly<Record<Label, { log: string[]; titles: string[] }>> => ({
   inbox: { log: ['rang', 'reply'], titles: ['Rang', 'Done'] },
   deploys: { log: ['rang', 'reply'], titles: ['Rang', 'Done'] },
@@ -291,7 +291,7 @@ const countsOf = (all: readonly string[]): Record<string, number> => {
   return counts;
 };
 
-/** Retries of a wake that a killed daemon did not answer: they are told, and are no turns. */
+/** Retries of a wake that a killed daemon did not answer: they are shown, and are no turns. */
 const isRetry = (kind: string) => kind === 'wake_failed' || kind === 'Not delivered' || kind === 'Delivery unknown';
 
 type LogLine = { kind: string; label?: string; fire_id: string; text?: string; error?: string };

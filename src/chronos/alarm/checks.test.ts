@@ -60,7 +60,7 @@ test('a wake must go through after max_skips, and when the last one is too long 
   assert.match(at({}, NOW + 3_600_000)!, /^no wake since/);
 });
 
-test('the router is told what is remembered; a trigger by hand has no check', () => {
+test('the router gets what is remembered; a trigger by hand has no check', () => {
   const state = after(after(hourly({ check: { ...HTTP, max_skips: 1 } }), 'woken', 'one'), 'skipped');
   const members = checkMembers(state.alarm, scheduled(state));
   assert.deepEqual(members.check, { ...HTTP, max_skips: 1 });

@@ -1,5 +1,5 @@
 /**
- * Checks: which wakes have one, what the router is told of it, and what an accepted or a skipped wake changes. The router
+ * Checks: which wakes have one, what the router gets of it, and what an accepted or a skipped wake changes. The router
  * decides each check. The value moves on only with an accepted wake. Pure.
  */
 

@@ -24,7 +24,7 @@ function isEqual(one: string, other: string): boolean {
   return given.length === expected.length && timingSafeEqual(given, expected);
 }
 
-/** Whether the request comes from someone who knows the alarm's secret, now. */
+/** Whether the request comes from a sender that knows the alarm's secret, now. */
 export function isVerified(
   alarm: Pick<Alarm, 'kind' | 'options'>,
   { token }: HookName,

@@ -50,7 +50,7 @@ export function hookRoutes(app: HttpApp, service: ChronosService, { log, onUnpro
     const { status } = state.alarm;
     if (status !== 'active' && status !== 'paused')
       throw new ReveilleError('not_found', `this alarm is ${status} and takes no more events`, { status: 410 });
-    // Reading the owner's key for each event would cost more than it tells.
+    // Reading the owner's key for each event would cost more than it shows.
     admission?.enter('events', name.owner, trustSince(state.alarm.createdAt, clock.now()));
     return { state, request };
   }

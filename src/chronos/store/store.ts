@@ -322,8 +322,8 @@ export type AlarmStore = {
 
   /**
    * Records events of one alarm in one transaction. Events with an id that the alarm knows, or that came earlier in the
-   * same call, are ignored. The others become rows, numbered after `event_state.last` (those that no wake carries have
-   * no number and only their ids are kept), and the result of `arrive` is written as in {@link update}, with the same
+   * same call, are ignored. The others become rows, numbered after `event_state.last`. Of an event that no wake will
+   * carry, only the id is kept, without a number. The result of `arrive` is written as in {@link update}, with the same
    * refusals and limits. With none new, nothing changes.
    *
    * @returns `undefined` when this owner has no such alarm

@@ -420,7 +420,7 @@ const REPLACED: Partial<Record<PartName, PartName>> = {
   'check-equals': 'check-changed',
 };
 
-/** The given parts over those that the alarm has: an edit of one part keeps the others of its field. */
+/** The given parts over the parts of the alarm: an edit of one part keeps the others of its field. */
 function overlaid(given: GivenParts, earlier: Conditions = {}): GivenParts {
   const names = Object.keys(given) as PartName[];
   const fields = new Set(names.map((name) => partOf(name).of));

@@ -78,7 +78,7 @@ export class WakeRecords {
 }
 
 /**
- * What the turns of some fires used; only those that have ended are in the answer. Rejects with `unavailable` if
+ * What the turns of some fires used; only ended ones are in the answer. Rejects with `unavailable` if
  * chronosd does not answer.
  */
 export type UsageOfTurns = (userId: string, fireIds: readonly string[]) => Promise<ReadonlyMap<string, Settled>>;

@@ -43,7 +43,7 @@ export type ChecksOptions = CommandParts & {
   log: Logger;
 };
 
-/** What was decided. `news`: what the agent is told. */
+/** What was decided. `news`: what the agent gets. */
 export type Decision = { readonly verdict: CheckVerdict; readonly news?: CheckNews };
 
 export class Checks {

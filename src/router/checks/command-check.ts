@@ -57,7 +57,7 @@ function folderFor(machine: Machine): string {
   return folder;
 }
 
-/** The variables of a command: none of the router or of the agent, except those that the check names. */
+/** The variables of a command: none of the router or of the agent, except the ones named by the check. */
 function environmentOf(
   { environment }: CommandParts,
   machine: Machine,
@@ -140,7 +140,7 @@ function saysNo(line: string): boolean {
   }
 }
 
-/** The value of a command is its last line: what it wants to be told the next time. */
+/** The value of a command is its last line: what it gets the next time. */
 function valueOfLine(line: string): { value?: string } {
   if (line === '') return {};
   const clean = line.toWellFormed().replaceAll(/\p{Cc}/gu, ' ');

@@ -15,7 +15,7 @@ export type Finding = {
   readonly output?: string;
 };
 
-/** It cannot be told whether the agent is to be woken; `on_error` decides. */
+/** It is not known whether the agent is to be woken; `on_error` decides. */
 export class Undecided extends Error {
   readonly output: string | undefined;
 
@@ -52,8 +52,8 @@ export function comparedWith(last: string | undefined, value: string, what: stri
 }
 
 /**
- * Text from outside for the agent: bounded, without control characters except line breaks and tabs, and with every
- * other hidden character written by its code point, so that it says nothing that a person does not see.
+ * Text from outside for the agent: bounded, and without control characters except line breaks and tabs. Every other
+ * hidden character is written by its code point, so that the text says nothing that a person does not see.
  */
 export function outputOf(text: string, mostBytes = OUTPUT_MAX_BYTES): string | undefined {
   const clean = printable(text.toWellFormed().replaceAll(/[^\P{Cc}\n\t]/gu, ' ')).trimEnd();

@@ -221,7 +221,7 @@ test('words of a command are words: no shell, no option and no folder of the mac
   t.diagnostic(`${rows.length + own.length} attacks`);
 });
 
-test('an agent with the permission gets no variable of its machine, and a person only those that exist', async (t) => {
+test('an agent with the permission gets no variable of its machine, and a person only existing ones', async (t) => {
   const bench = await checksBench(t);
   const names = ['MODEL_KEY', 'FIXTURE_DIR'];
   for (const name of names) {

@@ -57,7 +57,7 @@ export async function checksBench(t: TestContext, spec: object = { checks: 'comm
     ...{ home, work, site, closed, router, put },
     /** The number of starts of the machine. */
     starts: () => eventsOf(work, 'start').length,
-    /** What the agent was told of the check of the latest wake. */
+    /** What the agent got of the check of the latest wake. */
     news: (): CheckNews | undefined => {
       const body = eventsOf(work, 'chat').at(-1)?.body;
       return body === undefined

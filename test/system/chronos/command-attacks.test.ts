@@ -111,7 +111,7 @@ test('no edit, repetition or other request of an agent makes its command that of
   );
   assert.deepEqual(await claims(looks), { run: false, check: false, argv: undefined });
   attacks += 2;
-  // Repetitions: the first request decides, whoever repeats it.
+  // Repetitions: the first request decides, and no repetition.
   const key = { idempotency_key: 'k', run: RUN, check: CHECK };
   const first = await set(key, { person: false });
   assert.equal(await set(key), first);

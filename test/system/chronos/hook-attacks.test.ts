@@ -222,7 +222,7 @@ test('bodies and headers that are hostile to their reader', async (t) => {
     const status = await raw(port, bytes, { endAfterMs: 1500 });
     assert.ok(expected.includes(status), `${what}: ${status}`);
   }
-  // Compressed bodies are data as they are: nobody unpacks them.
+  // Compressed bodies are data as they are, and are not unpacked.
   for (const [coding, packed] of [
     ['gzip', bomb.subarray(0, 48_000)],
     ['br', brotliCompressSync(Buffer.alloc(50_000_000))],
@@ -395,7 +395,7 @@ test('a flood of one owner, of its waiting events, and of its failures leaves th
   const beat = await set({ expect: { every: 'PT1H' } }, ada);
   assert.ok((await count(`${beat.hook.address}/fail`, 'x', 60)) <= 21);
   assert.ok((await store.get('ada', beat.id))!.occurrences.length <= 22);
-  // Alarms that are new share half of what all may send; the rest is for those that were there before.
+  // Alarms that are new share half of what all may send; the rest is for older ones.
   const next = await set({ expect: { every: 'PT1H' } }, await bench.agent('carol'));
   assert.ok((await count(next.hook.address, '{}', 2200)) < 2000);
   assert.equal((await send(next.hook.address, '{}')).status, 429);

@@ -153,7 +153,7 @@ test('100,000 events of one owner are 429 with Retry-After, and other owners are
   assert.equal((await send(ofBob.hook.address, '{}', signed(ofBob, '{}'))).status, 200);
 });
 
-test('without chronosd the sender is told to try again', async (t) => {
+test('without chronosd the sender is to try again', async (t) => {
   const { set, send, signed, router } = await createHookBench(t);
   const alarm = await set({ event: { source: 'webhook' } });
   assert.ok(router);
