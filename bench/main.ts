@@ -22,6 +22,7 @@ import { BENCH_FOLDER, Workbench } from './workbench.ts';
 import { measureBoot } from './workloads/boot.ts';
 import { measureBurst } from './workloads/burst.ts';
 import { measureChronometric } from './workloads/chronometric.ts';
+import { measureConditions } from './workloads/conditions.ts';
 import { measureConsoles } from './workloads/consoles.ts';
 import type { Context } from './workloads/context.ts';
 import { measureCreates } from './workloads/creates.ts';
@@ -133,6 +134,7 @@ const MEASURE: { [Name in WorkloadName]: (context: Context) => Promise<NonNullab
   receipts: measureReceipts,
   proxy: measureProxy,
   consoles: measureConsoles,
+  conditions: measureConditions,
   chronometric: measureChronometric,
 };
 

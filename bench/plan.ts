@@ -17,6 +17,7 @@ export const WORKLOADS = [
   'chronometric',
   'proxy',
   'consoles',
+  'conditions',
 ] as const;
 export type WorkloadName = (typeof WORKLOADS)[number];
 
@@ -86,6 +87,8 @@ export type Plan = {
   proxy: { calls: number; seconds: number; wakes: number };
   /** Fires, the span of their due times in seconds, and open consoles. */
   consoles: { count: number; seconds: number; consoles: number };
+  /** Events and their span in seconds; alarms with a check and their span. */
+  conditions: { events: number; seconds: number; checks: number; checkSeconds: number };
 };
 
 const FULL: Plan = {
@@ -111,6 +114,7 @@ const FULL: Plan = {
   chronometric: { starts: 15, calls: 2_000 },
   proxy: { calls: 5_000, seconds: 5, wakes: 7 },
   consoles: { count: 60_000, seconds: 4, consoles: 200 },
+  conditions: { events: 10_000, seconds: 60, checks: 1_000, checkSeconds: 20 },
 };
 
 const QUICK: Plan = {
@@ -136,6 +140,7 @@ const QUICK: Plan = {
   chronometric: { starts: 5, calls: 500 },
   proxy: { calls: 1_500, seconds: 2, wakes: 3 },
   consoles: { count: 20_000, seconds: 1, consoles: 200 },
+  conditions: { events: 1_000, seconds: 6, checks: 200, checkSeconds: 4 },
 };
 
 export type PlanChanges = {

@@ -4,6 +4,7 @@ import type { Plan, WorkloadName } from './plan.ts';
 import type { BootRow } from './workloads/boot.ts';
 import type { BurstResult } from './workloads/burst.ts';
 import type { ChronometricResult } from './workloads/chronometric.ts';
+import type { ConditionsResult } from './workloads/conditions.ts';
 import type { ConsolesResult } from './workloads/consoles.ts';
 import type { CreatesRow } from './workloads/creates.ts';
 import type { LastingResult } from './workloads/endurance.ts';
@@ -34,6 +35,7 @@ export type Results = {
   proxy?: ProxyResult;
   chronometric?: ChronometricResult;
   consoles?: ConsolesResult;
+  conditions?: ConditionsResult;
 };
 
 /** When, with which code and on which processor a workload was measured. */

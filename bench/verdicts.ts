@@ -4,6 +4,7 @@ import type { Results } from './results.ts';
 import { median } from './statistics.ts';
 import type { BurstResult } from './workloads/burst.ts';
 import type { ChronometricResult } from './workloads/chronometric.ts';
+import type { ConditionsResult } from './workloads/conditions.ts';
 import type { ConsolesResult } from './workloads/consoles.ts';
 import type { CreatesRow } from './workloads/creates.ts';
 
@@ -345,12 +346,13 @@ function receiptsBounds(rows: NonNullable<Results['receipts']>): Bound[] {
     }));
 }
 
+const bound = (target: string, limit: number, measured: number, write: (value: number) => string): Bound => ({
+  ...{ target, limit, measured, write },
+  at: 'most',
+});
+const milliseconds = (value: number) => `${ms(value)} ms`;
+
 function chronometricBounds({ starts, calls }: ChronometricResult): Bound[] {
-  const bound = (target: string, limit: number, measured: number, write: (value: number) => string): Bound => ({
-    ...{ target, limit, measured, write },
-    at: 'most',
-  });
-  const milliseconds = (value: number) => `${ms(value)} ms`;
   const [start] = starts.filter(({ way }) => way === 'reveille');
   const [slowest] = calls.filter(({ way }) => way === 'reveille').toSorted((a, b) => b.p99 - a.p99);
   return [
@@ -381,6 +383,22 @@ function consolesBounds({ rows, events = [] }: ConsolesResult): Bound[] {
   return [...cost, ...arrivals];
 }
 
+function conditionsBounds({ events, checks }: ConditionsResult): Bound[] {
+  const arrivals = events
+    .filter(({ collected }) => !collected)
+    .map(({ store, p99 }) => bound(`An event at its wake, on ${store}: p99`, 100, p99, milliseconds));
+  const none = (target: string, measured: number) => bound(target, 0, measured, (value) => String(value));
+  const lost = events.map(({ store, collected, lost: missing, repeated }) =>
+    none(`Events lost or repeated, on ${store}${collected ? ', collected' : ''}`, missing + repeated),
+  );
+  const costs = checks.flatMap(({ store, started, chronosdMs, routerMs }) => [
+    none(`Deliveries after checks that say no, on ${store}`, started),
+    ...(chronosdMs === null ? [] : [bound(`A check that says no, chronosd on ${store}`, 5, chronosdMs, milliseconds)]),
+    ...(routerMs === null ? [] : [bound(`A check that says no, router, on ${store}`, 5, routerMs, milliseconds)]),
+  ]);
+  return [...arrivals, ...lost, ...costs];
+}
+
 /** Every target for which the results have figures. */
 export function verdictsOf(results: Results): Verdict[] {
   const { lateness, burst, creates, growth, queue, endurance, resident, footprint, memory, receipts, chronometric } =
@@ -397,6 +415,7 @@ export function verdictsOf(results: Results): Verdict[] {
     ...(memory ? memoryBounds(memory) : []),
     ...(receipts ? receiptsBounds(receipts) : []),
     ...(chronometric ? chronometricBounds(chronometric) : []),
+    ...(results.conditions ? conditionsBounds(results.conditions) : []),
     ...(results.consoles ? consolesBounds(results.consoles) : []),
   ];
   return bounds.map(judge);

@@ -16,8 +16,49 @@ type File = { tools: { name: string; inputSchema: Json; outputSchema: Json }[] }
 const propertiesOf = (schema: z.ZodType, io: 'input' | 'output') =>
   Object.entries(z.toJSONSchema(schema, { io, unrepresentable: 'any' }).properties as Properties);
 
+/** Members that a model does not need: chronosd makes the secret, and a check by GET is the default. */
+const NOT_FOR_MODELS = ['secret', 'method'];
+/** The turn of another alarm is the field `after`. */
+const isForModels = ({ properties }: Json) => ((properties as Properties).source?.const ?? '') !== 'alarm';
+
+/** The members of an object. Those of a union are in one object, because some models cannot read unions. */
+function membersOf({ properties, required, oneOf }: Json): { properties: Properties; required: string[] } {
+  if (!Array.isArray(oneOf))
+    return { properties: (properties ?? {}) as Properties, required: (required ?? []) as string[] };
+  const kinds = (oneOf as Json[]).filter(isForModels).map(membersOf);
+  const merged: Properties = {};
+  for (const kind of kinds)
+    for (const [name, { const: value, ...schema }] of Object.entries(kind.properties)) {
+      const known = merged[name]?.enum as unknown[] | undefined;
+      merged[name] = value === undefined ? schema : { type: 'string', enum: [...(known ?? []), value] };
+    }
+  const inAll = kinds[0]!.required.filter((name) => kinds.every((kind) => kind.required.includes(name)));
+  return { properties: merged, required: inAll };
+}
+
+/** A schema inside an object: the names, the types and the choices. The description of the field has an example. */
+function inner(schema: Json): Json {
+  const { type, enum: choices, const: value, items } = schema;
+  if (schema.oneOf !== undefined || schema.properties !== undefined) {
+    const { properties, required } = membersOf(schema);
+    const shown = Object.entries(properties).filter(([name]) => !NOT_FOR_MODELS.includes(name));
+    return {
+      type: 'object',
+      properties: Object.fromEntries(shown.map(([name, member]) => [name, inner(member)])),
+      ...(required.length > 0 && { required }),
+      additionalProperties: false,
+    };
+  }
+  // An object with names of its own: strict clients would allow no name in it.
+  if (type === 'object') return {};
+  if (choices !== undefined || typeof value === 'string') return { type, enum: choices ?? [value] };
+  return { ...(type !== undefined && { type }), ...(items !== undefined && { items: inner(items as Json) }) };
+}
+
 /** What a model needs of a schema to write a value. Other bounds are checked, and would cost tokens in every prompt. */
-function essential({ type, enum: choices, minimum, maximum, items }: Json): Json {
+function essential(schema: Json): Json {
+  const { type, enum: choices, minimum, maximum, items, oneOf, properties } = schema;
+  if (oneOf !== undefined || properties !== undefined) return inner(schema);
   return {
     ...(type !== undefined && { type }),
     ...(choices !== undefined && { enum: choices }),

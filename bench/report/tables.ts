@@ -6,6 +6,7 @@ import { bestPeer, burstRates, type Verdict } from '../verdicts.ts';
 import type { BootRow } from '../workloads/boot.ts';
 import type { BurstResult, Target } from '../workloads/burst.ts';
 import type { ChronometricResult } from '../workloads/chronometric.ts';
+import type { ConditionsResult } from '../workloads/conditions.ts';
 import type { ConsolesResult } from '../workloads/consoles.ts';
 import type { CreatesRow } from '../workloads/creates.ts';
 import type { LastingResult } from '../workloads/endurance.ts';
@@ -361,6 +362,31 @@ export function consolesTable({ rows }: ConsolesResult): Table {
   };
 }
 
+export function conditionsTables({ events, checks }: ConditionsResult): Table[] {
+  const cost = (value: number | null) => (value === null ? '' : value.toFixed(2));
+  return [
+    {
+      title: 'Signed webhooks to their wakes, milliseconds from the start of the request',
+      headings: ['Store', 'wakes', 'events', 'events/s', 'p50', 'p99', 'most', 'refused', 'lost', 'repeated'],
+      rows: events.map(
+        ({ store, collected, wakes, events: sent, perSecond, p50, p99, most, refused, lost, repeated }) => [
+          ...[store, collected ? `${count(wakes)}, collected` : count(wakes), count(sent), count(perSecond)],
+          ...[ms(p50), ms(p99), ms(most), count(refused), count(lost), count(repeated)],
+        ],
+      ),
+      note: 'All events are for one alarm. Collected: a wake carries the events of a second.',
+    },
+    {
+      title: 'Checks that say no, milliseconds of processor time per check',
+      headings: ['Store', 'checks', 'skipped', 'deliveries', 'chronosd', 'router'],
+      rows: checks.map(({ store, checks: number, skipped, started, chronosdMs, routerMs }) => [
+        ...[store, count(number), count(skipped), count(started), cost(chronosdMs), cost(routerMs)],
+      ]),
+      note: 'Each check reads an address of this computer and compares a value. The time of the router includes the request.',
+    },
+  ];
+}
+
 export function chronometricTables({ starts, calls }: ChronometricResult): Table[] {
   const ways = unique(calls.map(({ way }) => way));
   const cells = (tool: string) =>
@@ -440,6 +466,7 @@ export function tablesOf(results: Results): Table[] {
     ...(receipts ? [receiptsTable(receipts)] : []),
     ...(chronometric ? chronometricTables(chronometric) : []),
     ...(proxy ? proxyTables(proxy) : []),
+    ...(results.conditions ? conditionsTables(results.conditions) : []),
     ...(consoles ? [consolesTable(consoles)] : []),
     ...(consoles?.events ? [eventsTable(consoles.events)] : []),
   ];

@@ -136,6 +136,17 @@ test('lists that a model wrote as strings are read', () => {
   refused(() => readSet('{"wake_message":"x","tools":"fetch"}'), 'tools must be a list (got "fetch")');
 });
 
+test('objects that a model wrote as strings are read, and their members are checked', () => {
+  const check = { http: { url: 'https://example.com/feed', etag: 'changed' } };
+  const source = (members: object) => JSON.stringify({ wake_message: 'x', ...members });
+  const event = { source: 'webhook', filter: { pointer: '/a', equals: 'b' } };
+  assert.deepEqual(readSet(source({ when: 'tomorrow', check: JSON.stringify(check) })).check, check);
+  assert.deepEqual(readSet(source({ event: JSON.stringify(event) })).event, event);
+  refused(() => readSet(source({ check: '[]' })), 'check must be an object (got "[]")');
+  refused(() => readSet(source({ event: { source: 'smoke' } })), 'event');
+  refused(() => readSet(source({ event: { ...event, quiet_for: '30s' } })), 'event.quiet_for must be an ISO 8601');
+});
+
 test("names of JavaScript's own object members are fields like any other", () => {
   refused(() => readSet('{"kind":"once","wake_message":"x","__proto__":{"delay_seconds":1}}'), '__proto__');
   refused(() => readSet('{"kind":"once","wake_message":"x","constructor":1}'), 'constructor');

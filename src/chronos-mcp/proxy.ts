@@ -19,7 +19,15 @@ import { alarmCreateSchema, alarmIdSchema, alarmPatchSchema, LIST_LIMIT_MAX, RAW
 import { ALARM_KINDS, ALARM_STATUSES } from '../wire/alarm-fields.ts';
 import { labelSchema, ownerOf } from '../wire/did.ts';
 import { ReveilleError, toReveilleError, wireErrorOf } from '../wire/errors.ts';
-import { encodeJson, isExact, isNumberLiteral, parseJsonObject, refuseDeepNesting, sliceAt } from '../wire/json.ts';
+import {
+  encodeJson,
+  isExact,
+  isNumberLiteral,
+  isObject,
+  parseJsonObject,
+  refuseDeepNesting,
+  sliceAt,
+} from '../wire/json.ts';
 import { USER_META } from '../wire/manifest.ts';
 import type { Settings } from '../wire/settings.ts';
 import { utf8Bytes } from '../wire/text.ts';
@@ -36,18 +44,18 @@ function inexact(name: string, literal: string): ReveilleError {
   );
 }
 
-/** A list that a model wrote as a string. */
-function listIn(text: string): unknown {
+/** A list or an object that a model wrote as a string. */
+function jsonIn(text: string, isIt: (value: unknown) => boolean): unknown {
   try {
     const value: unknown = JSON.parse(text);
-    return Array.isArray(value) ? value : text;
+    return isIt(value) ? value : text;
   } catch {
     return text;
   }
 }
 
 /**
- * Reads a number, boolean or list that a model wrote as a string, by the tool's schema. Other values stay, and the schema
+ * Reads a number, boolean, list or object that a model wrote as a string, by the tool's schema. Other values stay, and the schema
  * rejects them.
  */
 function readString(name: string, type: string | readonly string[] | undefined, text: string): unknown {
@@ -57,7 +65,8 @@ function readString(name: string, type: string | readonly string[] | undefined, 
     if (!isExact(text)) throw inexact(name, text);
     return Number(text);
   }
-  return types.includes('array') ? listIn(text) : text;
+  if (types.includes('object')) return jsonIn(text, isObject);
+  return types.includes('array') ? jsonIn(text, Array.isArray) : text;
 }
 
 function parseArguments(source: string, raw: readonly string[]): Record<string, unknown> {
@@ -152,7 +161,7 @@ const ACTIONS: Readonly<Record<AlarmAction, 'pauseAlarm' | 'resumeAlarm' | 'trig
 
 /** The members of a changed alarm that the model needs to check the change. */
 const CHANGE_ANSWER = [
-  ...['id', 'next_fire_at', 'status', 'reading', 'conversation_id', 'held_back', 'fire_id'],
+  ...['id', 'next_fire_at', 'status', 'reading', 'conversation_id', 'held_back', 'hook', 'fire_id'],
 ] as const;
 
 /** Edits an alarm, then acts on it. An error of the action says that the edit has been made. */

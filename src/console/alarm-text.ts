@@ -1,6 +1,8 @@
 /** Short texts about an alarm: name, schedule, next fire, state and errors. */
 import { html } from 'hono/html';
 import { formatDuration } from '../kit/clock/duration.ts';
+import { type NameOfAlarm, waitText } from '../kit/phrase/condition-text.ts';
+import type { Conditions } from '../kit/phrase/conditions.ts';
 import { seriesText, usesWallClock } from '../kit/phrase/series-text.ts';
 import { recurrenceText } from '../kit/recurrence/recurrence-text.ts';
 import type { AlarmView } from '../wire/alarm.ts';
@@ -26,12 +28,30 @@ export function rhythmOf(
   return { cron, rrule, zone, start: instantOf(starts_at), holidays };
 }
 
-/** `every weekday at 09:00 in Europe/Berlin`, `every 2 weeks on Monday at 10:00`, `once`. */
+const quoted = (label: string | undefined) => (label ? `"${label}"` : 'another alarm');
+
+/** The name of the alarm that another one follows, if it is known. */
+export const nameAmong =
+  (alarms: readonly Pick<AlarmView, 'id' | 'label'>[]): NameOfAlarm =>
+  (id) =>
+    quoted(alarms.find((alarm) => alarm.id === id)?.label);
+
+/** What makes an alarm without a time fire: nothing for so long, or the events that have come. */
+export const whyItFires = ({ waiting_events: events }: AlarmView): string =>
+  events === undefined ? 'if nothing comes' : `with ${events} ${events === 1 ? 'event' : 'events'}`;
+
+/**
+ * `every weekday at 09:00 in Europe/Berlin`, `every 2 weeks on Monday at 10:00`, `once`, `waits for webhook`.
+ *
+ * @param nameOf names of the alarms that others follow
+ */
 export function scheduleText(
-  alarm: Pick<AlarmView, 'kind' | 'cron_expr' | 'rrule' | 'timezone' | 'fire_at'>,
+  alarm: Pick<AlarmView, 'kind' | 'cron_expr' | 'rrule' | 'timezone' | 'fire_at'> & Conditions,
   here: LocalContext,
+  nameOf = nameAmong([]),
 ): Html {
   const { kind, cron_expr, rrule, timezone = 'UTC', fire_at } = alarm;
+  if (kind === 'event') return brief(waitText(alarm, nameOf));
   const at = instantOf(fire_at);
   if (kind === 'once') return at === undefined ? html`once` : html`once, ${absolute(at, here)}`;
   const written = rrule ?? cron_expr ?? '';
@@ -62,6 +82,8 @@ export function stateMark({ status, in_flight, held_back }: AlarmView): Html {
 export function fireTime(alarm: AlarmView, here: LocalContext): Html {
   const next = instantOf(alarm.next_fire_at);
   if (alarm.in_flight) return html`now`;
+  if (alarm.kind === 'event' && alarm.status === 'active' && next === undefined)
+    return html`<span class="dim">on an event</span>`;
   if (next !== undefined) return next <= here.now ? html`due` : time(next, here);
   const last = instantOf(alarm.last_fired_at);
   return last === undefined
@@ -110,7 +132,10 @@ export function backfillText({ backfill_left: left }: AlarmView, here: LocalCont
 }
 
 /** Rare fields that change what a fire does, besides its time. */
-const RARE = OWNER_FIELDS.filter((name) => isOption(name) && name !== 'when' && fieldOf(name).row !== undefined);
+const RARE = OWNER_FIELDS.filter((name) => {
+  const { type, row } = fieldOf(name);
+  return isOption(name) && name !== 'when' && type !== 'object' && row !== undefined;
+});
 
 /** `except on days of de-berlin`, `overlap skip`, `model small`: what a fire does by the rare fields that are set. */
 export function rareTexts(alarm: AlarmView): string[] {

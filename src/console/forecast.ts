@@ -62,7 +62,8 @@ const ONCE: Series = { next: () => undefined, latest: () => undefined };
 
 function firesOf(alarm: AlarmView, until: number, seriesOf: SeriesOf): Fires[] {
   const first = instantOf(alarm.next_fire_at);
-  if (first === undefined || first > until) return [];
+  // An alarm with events fires at a time only if none comes.
+  if (first === undefined || first > until || alarm.kind === 'event') return [];
   const { max_fires: most, fire_count: fired } = alarm;
   if (alarm.kind === 'once') return [{ alarm, first, series: ONCE, count: 1, end: until }];
   const left = most === undefined ? Number.POSITIVE_INFINITY : most - fired;

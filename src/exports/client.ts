@@ -14,6 +14,19 @@
  * await chronos.cancelAlarm(id);
  * ```
  *
+ * An alarm that waits for an event; the answer has the address and the secret of its webhook. One that is checked
+ * before each wake:
+ *
+ * ```ts
+ * const { hook } = await chronos.createAlarm({
+ *   event: { source: 'webhook', verify: 'github', quiet_for: 'PT30S', repeat: 'always' }, wake_message: 'Review it.',
+ * });
+ * await chronos.createAlarm({
+ *   when: 'every 15 minutes', check: { http: { url: 'https://example.com/feed', etag: 'changed' } },
+ *   wake_message: 'Read the feed.',
+ * });
+ * ```
+ *
  * The clients of a server: `createChronosClient({ url, token, identity })`. An identity is a label and a key from a file:
  * `agentIdentity('build-agent', readKeyFile('agent.key'))`.
  */

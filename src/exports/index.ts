@@ -23,6 +23,8 @@ export type {
 } from '../wire/alarm.ts';
 export type { AlarmKind, AlarmStatus, CatchUp, Overlap } from '../wire/alarm-fields.ts';
 export type { Budget, QuietHours } from '../wire/budget.ts';
+/** The fields `check`, `event`, `after`, `expect` and `run` of an alarm. */
+export type { After, ChainOutcome, Check, EventSource, Expect, Run } from '../wire/conditions.ts';
 export { type ErrorCode, ReveilleError, STATUS_OF } from '../wire/errors.ts';
 export type { GateAnswer, IntentRequest, IntentStatus } from '../wire/executor.ts';
 export type { IntentReceipt, ReceiptEnvelope, ReceiptKind } from '../wire/intent-receipt.ts';

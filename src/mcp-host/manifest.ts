@@ -11,6 +11,7 @@ import {
   type PositionedJson,
   readJsonWithPositions,
 } from '../kit/json/strict-json.ts';
+import { CommandLineError, splitCommand } from '../kit/phrase/command-line.ts';
 import { inheritedVariables, isWithheldFromServers } from '../kit/process/inherited-variables.ts';
 import { isProgram } from '../kit/process/tools.ts';
 import type { SandboxView } from '../kit/process/view.ts';
@@ -79,6 +80,8 @@ export type Manifest = {
   agent: string | undefined;
   servers: readonly ServerSpec[];
   limits?: ManifestLimits | undefined;
+  /** Checks of alarms that the agent may set by itself. */
+  checks?: 'commands' | undefined;
 };
 
 const LONGEST_FILE_BYTES = 1024 * 1024;
@@ -344,46 +347,5 @@ export function loadManifest(path: string, variables: Variables): Manifest {
     return readServer(server, manifest.allowed_side_effects, { problems, path: at, variables });
   });
   if (problems.found.length > 0) return rejectAll(problems.found);
-  return { path, sha256, agent: manifest.agent, servers, limits: manifest.limits };
-}
-
-export class CommandLineError extends Error {
-  override name = 'CommandLineError';
-}
-
-/**
- * Splits a command into words. Single quotes keep everything; double quotes keep everything but `\"` and `\\`; outside
- * of quotes a backslash keeps the next character.
- *
- * @throws CommandLineError for an unclosed quote, a backslash at the end, and an empty command
- */
-export function splitCommand(text: string): [string, ...string[]] {
-  const words: string[] = [];
-  let word: string | undefined;
-  let quote: '"' | "'" | undefined;
-  for (let at = 0; at < text.length; at++) {
-    const character = text[at]!;
-    if (quote !== undefined) {
-      const next = text[at + 1];
-      if (character === quote) quote = undefined;
-      else if (quote === '"' && character === '\\' && (next === '"' || next === '\\')) word += text[++at]!;
-      else word += character;
-    } else if (character === '"' || character === "'") {
-      quote = character;
-      word ??= '';
-    } else if (/\s/.test(character)) {
-      if (word !== undefined) words.push(word);
-      word = undefined;
-    } else if (character === '\\') {
-      if (at + 1 === text.length) throw new CommandLineError('must not end with a backslash');
-      word = (word ?? '') + text[++at]!;
-    } else {
-      word = (word ?? '') + character;
-    }
-  }
-  if (quote !== undefined) throw new CommandLineError(`has a ${quote} without its counterpart`);
-  if (word !== undefined) words.push(word);
-  const [program, ...rest] = words;
-  if (program === undefined || program === '') throw new CommandLineError('must name a program');
-  return [program, ...rest];
+  return { path, sha256, agent: manifest.agent, servers, limits: manifest.limits, checks: manifest.checks };
 }

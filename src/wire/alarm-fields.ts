@@ -310,7 +310,10 @@ export const ALARM_FIELDS = {
     type: 'object',
     in: 'options',
     absent: null,
-    tool: 'Runs before each wake; no wake if it says no: {"http": {"url": "https://…", "etag": "changed"}}, {"path": {"path": "inbox/"}} or {"command": {"argv": ["./new-mail.sh"]}} (exit 0 wakes, 1 skips).',
+    tool: 'Before each wake, without a model; no wake if it says no. {"http": {"url": "https://…", "etag": "changed"}}; a command wakes with exit 0, skips with 1.',
+    flag: { name: 'check' },
+    row: ['checks', '{}'],
+    fact: ['Checks', '{}'],
   },
   /** For `event`: what wakes the agent. */
   event: {
@@ -318,7 +321,10 @@ export const ALARM_FIELDS = {
     in: 'options',
     absent: null,
     edit: 'set',
-    tool: 'Wakes when something happens: {"source": "webhook", "verify": "github"}, {"source": "file", "path": "inbox/"}, {"source": "mcp", "server": "…", "name": "…"}; with filter {"pointer", "equals"}, quiet_for "PT30S", deadline "P1D", repeat "always".',
+    tool: 'Wakes when something happens, not at a time: {"source": "webhook", "verify": "github", "filter": {"pointer": "/body/action", "equals": "opened"}, "quiet_for": "PT30S", "repeat": "always"}. file needs path; mcp server and name; process pid.',
+    flag: { name: 'on' },
+    row: ['waits for', '{}'],
+    fact: ['Waits for', '{}'],
   },
   /** For `event`: the turn of another alarm. */
   after: {
@@ -326,7 +332,10 @@ export const ALARM_FIELDS = {
     in: 'options',
     absent: null,
     edit: 'set',
-    tool: 'Wakes after the turn of another alarm: {"alarm": "<id>", "on": "finished"}; or failed, missed, any.',
+    tool: 'Wakes after the turn of another alarm: {"alarm": "<id>", "on": "failed"}. Default: finished.',
+    flag: { name: 'after' },
+    row: ['after', '{}'],
+    fact: ['After', '{}'],
   },
   /** For `event`: the alarm fires when nothing came. */
   expect: {
@@ -334,14 +343,20 @@ export const ALARM_FIELDS = {
     in: 'options',
     absent: null,
     edit: 'set',
-    tool: 'Wakes when something did not happen in time: {"every": "P1D", "grace": "PT1H"}; with after: the turn of that alarm; alone: a call of the heartbeat address in the answer.',
+    tool: 'Wakes when nothing came in time: {"every": "P1D", "grace": "PT1H"}. Beside event or after: none of these. Alone: no call of the address in the answer.',
+    flag: { name: 'expect-every' },
+    row: ['expects', '{}'],
+    fact: ['Expects', '{}'],
   },
   /** Takes the place of the turn. */
   run: {
     type: 'object',
     in: 'options',
     absent: null,
-    tool: 'Runs a command instead of a turn, without a model: {"argv": ["./backup.sh"]}. Its output is the result.',
+    tool: 'A command in place of the turn, without a model: {"argv": ["./backup.sh"]}. Its output is the result.',
+    flag: { name: 'run' },
+    row: ['runs', '{}'],
+    fact: ['Runs', '{}'],
   },
   /** A person set the command, and what it reads. */
   run_by_person: { type: 'switch', in: 'options', by: 'chronosd', absent: false, view: 'never' },

@@ -5,7 +5,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { PROGRAM, START_LIMIT_MS } from '../support/cluster/processes.ts';
@@ -119,7 +119,8 @@ describe('a home in which "up" starts again and again', () => {
 
 test('Neo gets its own settings, secrets by name alone, and not the home', async () => {
   const model = { NEO_MODEL: 'm', NEO_MODEL_BASE_URL: 'http://127.0.0.1:9' };
-  const env = environment({ ...model, NEO_MODEL_API_KEY: 'a-key-that-is-nowhere-written-down' });
+  const workspace = { NEO_WORKSPACE: 'work' };
+  const env = environment({ ...model, ...workspace, NEO_MODEL_API_KEY: 'a-key-that-is-nowhere-written-down' });
   await besideUp(env, async () => {
     const stdout = await command(env, 'machine', 'show', '--json');
     const own = JSON.parse(stdout).spec.env as Record<string, string>;
@@ -138,9 +139,12 @@ test('Neo gets its own settings, secrets by name alone, and not the home', async
         'NEO_MODEL',
         'NEO_MODEL_API_KEY',
         'NEO_MODEL_BASE_URL',
+        'NEO_WORKSPACE',
         'NODE_COMPILE_CACHE',
       ],
     ]);
+    // The router runs the commands of alarms there.
+    assert.equal(own.NEO_WORKSPACE, resolve('work'));
     const tokens = ['MATRIX_CHRONOS_TOKEN', 'NEO_EXECUTOR_TOKEN', 'NEO_MODEL_API_KEY'];
     for (const name of tokens) assert.match(own[name]!, /^\$\{REVEILLE_NEO_[A-Z_]+\}$|^\[redacted\]$/, name);
   });

@@ -28,7 +28,17 @@ SPARE_SECONDS = 15
 
 
 class Chronosd(ChronosdRoutes):
-    """Alarms of one agent. The client proves the identity when needed, and again before the proof expires."""
+    """Alarms of one agent. The client proves the identity when needed, and again before the proof expires.
+
+    An alarm that waits for a webhook, and one that is checked before each wake::
+
+        hook = chronosd.create_alarm(wake_message="Review it.", event={"source": "webhook", "verify": "github"})["hook"]
+        chronosd.create_alarm(
+            wake_message="Read the feed.",
+            when="every 15 minutes",
+            check={"http": {"url": "https://example.com/feed", "etag": "changed"}},
+        )
+    """
 
     def __init__(
         self, url: str, token: str, identity: Identity, *, timeout: float = 30, ca_file: str | None = None

@@ -33,7 +33,7 @@ const OTHER = '01977777-0000-7000-8000-000000000002';
 const eventsAt = (now: number, count: number, from = 1): AlarmEvent[] =>
   Array.from({ length: count }, (_, n) => ({ id: `e${from + n}`, receivedAt: now, data: '{}' }));
 
-/** Events numbered after those that came before. */
+/** Events numbered after the earlier ones. */
 const arrive = (state: AlarmState, now: number, count = 1, isLast = false): AlarmState =>
   withEvents(state, eventsAt(now, count, eventStateOf(state.alarm).last + 1), now, isLast);
 
@@ -130,7 +130,7 @@ describe('waiting events', () => {
     const fire = eventFire(state);
     const cut = withFixedEvents(claim(state, fire.fireId), fire.fireId, 2);
     assert.deepEqual(carried(cut), [1, 2]);
-    assert.equal(withFixedEvents(cut, fire.fireId, 1), cut, 'it is fixed once');
+    assert.equal(withFixedEvents(cut, fire.fireId), cut, 'events that come later are not added');
     const deferred = complete(cut, fire.fireId, (one) =>
       settleDeferred(one, fire.fireId, { until: NOW + HOUR, dueAt: NOW + HOUR, reason: 'budget' }),
     );

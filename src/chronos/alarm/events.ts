@@ -241,14 +241,17 @@ export function eventsOfFire(alarm: Pick<Alarm, 'options'>): { from: number; to:
 /**
  * Fixes the events of the pending occurrence, before they are sent: every try carries the same.
  *
- * @param to the last one that fits into a wake
+ * @param to the last one that fits into a wake; by default all that were added to the occurrence
  */
-export function withFixedEvents(state: AlarmState, fireId: string, to: number): AlarmState {
+export function withFixedEvents(state: AlarmState, fireId: string, to?: number): AlarmState {
   const { alarm, occurrences } = state;
   const before = eventStateOf(alarm);
   const pending = occurrences.find((one) => one.fireId === fireId && isEventFire(alarm, one));
-  if (!pending || before.fire!.isFixed) return state;
-  return { alarm: withEventState(alarm, { ...before, fire: { at: before.fire!.at, to, isFixed: true } }), occurrences };
+  if (!pending) return state;
+  const { fire } = before;
+  const last = Math.min(fire!.to, to ?? fire!.to);
+  if (fire!.isFixed && fire!.to === last) return state;
+  return { alarm: withEventState(alarm, { ...before, fire: { at: fire!.at, to: last, isFixed: true } }), occurrences };
 }
 
 /**
@@ -304,9 +307,4 @@ export function triggeredAt(alarm: Alarm, at: number): Alarm {
   if (alarm.kind !== 'event') return alarm;
   const state = eventStateOf(alarm);
   return at <= (state.lastFire ?? 0) ? alarm : withEventState(alarm, { ...state, lastFire: at });
-}
-
-/** What a look at the source has shown; its events are recorded before. */
-export function withSeen(state: AlarmState, seen: string): AlarmState {
-  return { ...state, alarm: withEventState(state.alarm, { ...eventStateOf(state.alarm), seen }) };
 }

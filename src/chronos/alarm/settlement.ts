@@ -7,6 +7,7 @@ import { backoff } from '../../kit/clock/backoff.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { type Alarm, type AlarmState, type Attempt, NOT_DEFERRED, type Occurrence, withoutSchedule } from './alarm.ts';
 import { afterTrigger, isOwnTrigger } from './backfill.ts';
+import { followersOf } from './chain.ts';
 import { afterCheckedWake, afterSkip, type Checked } from './checks.ts';
 import { afterEventFire, isEventFire, isLastWake } from './events.ts';
 import { type Calendars, NO_CALENDARS } from './holidays.ts';
@@ -282,6 +283,11 @@ export function pauseOnFailedTurn(state: AlarmState, error: string | null, now: 
   return alarm === state.alarm ? state : parkSchedule({ alarm, occurrences: state.occurrences });
 }
 
+/** What is held by this reason was tried for the last time by a process that is gone. */
+const NOTICE_DUE = 'it is given up once the alarms that follow it know that';
+
+export const endsAfterNotice = ({ heldReason }: Occurrence): boolean => heldReason === NOTICE_DUE;
+
 /**
  * The process of a claim is gone without an outcome, so it is unknown whether the wake arrived. It counts as a failure,
  * so that a wake that crashes its process is not repeated for ever. The retry is immediate, because the occurrence has
@@ -293,8 +299,13 @@ export function settleInterrupted(
   at?: number,
   calendars = NO_CALENDARS,
 ): AlarmState {
-  const { settled } = occurrenceOf(state, fireId);
+  const { settled, others } = occurrenceOf(state, fireId);
   const when = at === undefined ? {} : { at };
+  const { alarm } = state;
+  if (settled.dueAt !== null && followersOf(alarm).length > 0 && isGivenUp(alarm, settled, false)) {
+    const held = { ...settled, heldReason: NOTICE_DUE, heldUntil: settled.dueAt };
+    return { alarm: { ...alarm, lastError: INTERRUPTED }, occurrences: [...others, held] };
+  }
   const failure = { error: INTERRUPTED, ...when, final: false, retryAt: () => settled.dueAt! };
   return settleFailed(state, fireId, failure, calendars);
 }

@@ -10,7 +10,7 @@ import type { Logger } from '../../kit/log/log.ts';
 import type { AbsenceReason } from '../../wire/alarm.ts';
 import { type AlarmEvent, BATCH_MAX_BYTES } from '../../wire/conditions.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
-import type { Attempt, Occurrence, Transition } from '../alarm/alarm.ts';
+import type { Alarm, Attempt, Occurrence, Transition } from '../alarm/alarm.ts';
 import { type FireEnd, followersOf } from '../alarm/chain.ts';
 import { checkedBy, skipText } from '../alarm/checks.ts';
 import { eventStateOf, eventsOfFire, isEventFire, withFixedEvents } from '../alarm/events.ts';
@@ -27,7 +27,9 @@ import {
 } from '../alarm/policies.ts';
 import {
   deliveryEffect,
+  endsAfterNotice,
   type Failure,
+  INTERRUPTED,
   isGivenUp,
   LONGEST_DELAY_MS,
   retryDelayMs,
@@ -40,7 +42,7 @@ import {
   settleSkipped,
 } from '../alarm/settlement.ts';
 import type { AlarmStore, Claim, ClaimKey } from '../store/store.ts';
-import { tellFollowers } from './chains.ts';
+import { notifyFollowers } from './chains.ts';
 import { CompletionBuffer } from './completions.ts';
 import { InFlight, type InFlightBounds } from './in-flight.ts';
 import type { Deferral, Skip, WakeOutcome, WakeResult, Waker } from './waker.ts';
@@ -250,6 +252,7 @@ export class Dispatcher {
     const { alarm, occurrence } = claim;
     // The occurrence was due when it was claimed, even if the clock has gone back since.
     const now = Math.max(clock.now(), occurrence.claimedAt ?? 0);
+    if (endsAfterNotice(occurrence)) return this.#giveUp(claim, key, now);
 
     let turns: AlarmTurns | undefined;
     if (regardsTurns(alarm, occurrence)) {
@@ -267,13 +270,23 @@ export class Dispatcher {
       }
       case 'skip': {
         const skipped = this.#notDelivered(claim, now, 'skipped', verdict.error);
-        return this.#settled(claim, key, skipped, (state) => settleSkipped(state, key.fireId, now, calendars));
+        return this.#complete(key, skipped, (state) => settleSkipped(state, key.fireId, now, calendars));
       }
       case 'wait':
         return this.#awaitTurn(key, verdict, now);
       case 'deliver':
         return this.#deliver(claim, key, now);
     }
+  }
+
+  /** An earlier process was the last try; the alarms that follow this one have yet to learn that. */
+  #giveUp(claim: Claim, key: ClaimKey, at: number): Promise<void> {
+    const { calendars } = this.#options;
+    const times = { startedAt: at, finishedAt: at, outcome: 'failed' as const };
+    const outcome = { ...times, httpStatus: null, error: INTERRUPTED, machineReadyMs: null, lateBecause: null };
+    return this.#ending(claim, key, attemptRecord(claim, outcome), (state) =>
+      settleFailed(state, key.fireId, { error: INTERRUPTED, at, final: true, retryAt: () => at }, calendars),
+    );
   }
 
   /** The ledger's entry of an occurrence that a policy kept from being delivered. */
@@ -331,53 +344,37 @@ export class Dispatcher {
     const { store } = this.#options;
     const { owner, id } = alarm;
     if (!isEventFire(alarm, occurrence)) return [];
-    const { from, to } = eventsOfFire(alarm);
+    const fix = async (to?: number) =>
+      (await store.update(owner, id, (state) => withFixedEvents(state, occurrence.fireId, to)))?.alarm ?? alarm;
+    // Events may have been added to the occurrence while it was being claimed.
+    const { from, to } = eventsOfFire(eventsOfFire(alarm).isFixed ? alarm : await fix());
     const events = await store.eventsOf(owner, id, { from, to, maxBytes: BATCH_MAX_BYTES });
     const last = from + events.length - 1;
-    if (last < to) await store.update(owner, id, (state) => withFixedEvents(state, occurrence.fireId, last));
+    if (last < to) await fix(last);
     return events;
-  }
-
-  /** Stores the end of an occurrence. The events that it has carried are no longer needed. */
-  async #settled(claim: Claim, key: ClaimKey, attempt: Attempt, settle: Transition): Promise<void> {
-    if (claim.alarm.kind !== 'event') return this.#complete(key, attempt, settle);
-    let carried = 0;
-    const result = await this.#completions.add({
-      ...{ key, attempt },
-      settle(state) {
-        const after = settle(state);
-        carried = eventStateOf(after.alarm).next - 1;
-        return after;
-      },
-    });
-    if (result === 'lost_claim' || carried < eventStateOf(claim.alarm).next) return;
-    await this.#options.store.dropEvents(key.owner, key.alarmId, carried).catch((error: unknown) => {
-      // They are dropped with the next ones.
-      this.#options.log.warn({ err: error, fire_id: key.fireId }, 'events that were delivered could not be deleted');
-    });
   }
 
   /**
    * Ends an occurrence that is not delivered. The alarms that follow it learn that first, so that a killed process
-   * repeats it, and then those that began to follow it meanwhile.
+   * repeats it, and then the ones that began to follow it meanwhile.
    */
   async #ending(claim: Claim, key: ClaimKey, attempt: Attempt, settle: Transition): Promise<void> {
     const { store, clock, log } = this.#options;
     const sink = { store, clock, onDue: (dueAt: number) => this.notifyDue(dueAt) };
     const outcome = attempt.outcome === 'missed' ? 'missed' : 'failed';
     const end: FireEnd = { fireId: key.fireId, outcome, at: attempt.finishedAt, error: attempt.error };
-    const tell = (told: readonly string[]) =>
-      tellFollowers(sink, key, end, told).catch((error: unknown) => {
+    const notify = (notified: readonly string[]) =>
+      notifyFollowers(sink, key, end, notified).catch((error: unknown) => {
         log.warn({ err: error, fire_id: key.fireId }, 'alarms that follow this one could not be notified');
-        return told;
+        return notified;
       });
-    const told = followersOf(claim.alarm).length > 0 ? await tell([]) : [];
+    const notified = followersOf(claim.alarm).length > 0 ? await notify([]) : [];
     let hasFollowers = false;
-    await this.#settled(claim, key, attempt, (state) => {
+    await this.#complete(key, attempt, (state) => {
       hasFollowers = followersOf(state.alarm).length > 0;
       return settle(state);
     });
-    if (hasFollowers) await tell(told);
+    if (hasFollowers) await notify(notified);
   }
 
   /** The occurrence waits for the end of a turn, whose report makes it due again, on any replica. */
@@ -434,8 +431,12 @@ export class Dispatcher {
       const checked = checkedBy(alarm, occurrence, result.verdict);
       const settle: Transition = (state) => settleDelivered(state, key.fireId, startedAt, calendars, checked);
       const effect = deliveryEffect(alarm, occurrence, startedAt, calendars);
-      if (effect) await this.#completions.add({ key, attempt: record, settle, direct: { claim, effect } });
-      else await this.#settled(claim, key, record, settle);
+      const stored = effect
+        ? this.#completions.add({ key, attempt: record, settle, direct: { claim, effect } })
+        : this.#complete(key, record, settle);
+      // The next event of the alarm waits for this outcome, so the outcome does not wait for others.
+      if (alarm.kind === 'event') this.#completions.flush();
+      await stored;
     } else {
       log.warn(
         { fire_id: key.fireId, attempt: occurrence.attempt, outcome: result.outcome, error },
@@ -451,7 +452,7 @@ export class Dispatcher {
       };
       const settle: Transition = (state) => settleFailed(state, key.fireId, failure, calendars);
       if (isGivenUp(alarm, occurrence, failure.final)) await this.#ending(claim, key, record, settle);
-      else await this.#settled(claim, key, record, settle);
+      else await this.#complete(key, record, settle);
     }
     onFire?.({ ...claim, attempt: record });
   }
@@ -467,9 +468,7 @@ export class Dispatcher {
     const record = attemptRecord(claim, { ...times, httpStatus, error: skipText(verdict), lateBecause: late ?? null });
     const checked = checkedBy(claim.alarm, claim.occurrence, verdict);
     const { calendars } = this.#options;
-    await this.#settled(claim, key, record, (state) =>
-      settleSkipped(state, key.fireId, finishedAt, calendars, checked),
-    );
+    await this.#complete(key, record, (state) => settleSkipped(state, key.fireId, finishedAt, calendars, checked));
   }
 
   /** Short lateness gets no reason. */
@@ -486,9 +485,30 @@ export class Dispatcher {
     this.#options.onDeferred?.();
   }
 
+  /** Stores an outcome. The events that the occurrence has carried are no longer needed then. */
   async #complete(key: ClaimKey, attempt: Attempt | null, settle: Transition): Promise<void> {
-    await this.#completions.add({ key, attempt, settle });
+    let carried = 0;
+    const result = await this.#completions.add({
+      ...{ key, attempt },
+      settle(state) {
+        const after = settle(state);
+        carried = carriedBetween(state.alarm, after.alarm);
+        return after;
+      },
+    });
+    if (carried === 0 || result === 'lost_claim') return;
+    await this.#options.store.dropEvents(key.owner, key.alarmId, carried).catch((error: unknown) => {
+      // They are dropped with the next ones.
+      this.#options.log.warn({ err: error, fire_id: key.fireId }, 'events that were delivered could not be deleted');
+    });
   }
+}
+
+/** The last event that no longer waits after a change; 0 when all wait that waited before. */
+function carriedBetween(before: Alarm, after: Alarm): number {
+  if (after.kind !== 'event') return 0;
+  const { next } = eventStateOf(after);
+  return next > eventStateOf(before).next ? next - 1 : 0;
 }
 
 type Outcome = Pick<

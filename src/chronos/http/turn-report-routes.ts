@@ -9,7 +9,7 @@ import { reportsOf, type TurnReport, type TurnStage, turnReportPostSchema } from
 import { parseOrThrow } from '../../wire/validate.ts';
 import { followersOf } from '../alarm/chain.ts';
 import { afterTurn, regardsEndOfTurn } from '../alarm/policies.ts';
-import { endOfTurn, tellFollowers } from '../dispatch/chains.ts';
+import { endOfTurn, notifyFollowers } from '../dispatch/chains.ts';
 import type { FireTurnReports } from '../store/store.ts';
 import type { KeyRing } from '../turn-reports/key-ring.ts';
 import { refusalOf } from '../turn-reports/key-ring.ts';
@@ -57,7 +57,7 @@ export async function recordReports(
   const known = fresh.has('turn_finished') ? [] : await store.turnReportsOf(owner, alarmId, [fireId]);
   const first = known.find(isEnd);
   const end = first ?? { ...given, recordedAt };
-  if (isFollowed) await tellFollowers({ store, clock, onDue }, fire, endOfTurn(fireId, end, end.recordedAt));
+  if (isFollowed) await notifyFollowers({ store, clock, onDue }, fire, endOfTurn(fireId, end, end.recordedAt));
   if (isRegarded) {
     const now = clock.now();
     const state = await store.update(owner, alarmId, (before) => afterTurn(before, end, now, first?.recordedAt));

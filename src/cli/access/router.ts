@@ -95,3 +95,7 @@ export async function ensureCredential(router: RouterClient, home: Home, userId:
     all.length === 0 ? await router.addUser(userId, given) : await router.addUserToken(userId, given);
   writeCredential(home, { user_id, id, token });
 }
+
+/** The public listener, as far as this computer knows it: of `REVEILLE_URL`, else of the running `reveille up`. */
+export const publicUrl = ({ home, settings }: Pick<CliContext, 'home' | 'settings'>): string | undefined =>
+  settings.REVEILLE_URL ?? readRun(home)?.public_url;

@@ -5,41 +5,47 @@ import type { AlarmCreateBody, AlarmPatchBody } from '../../chronos/client.ts';
 import { parseDuration } from '../../kit/clock/duration.ts';
 import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
 import { isZone, machineZone } from '../../kit/clock/zone.ts';
+import { type GivenParts, PART_NAMES, type PartName, partOf } from '../../kit/phrase/condition-parts.ts';
+import { type Conditions, conditionsOf, givenPartsOf } from '../../kit/phrase/conditions.ts';
 import { readPhrase } from '../../kit/phrase/phrase.ts';
 import { PhraseError, type PhraseHours, type Reading } from '../../kit/phrase/reading.ts';
 import { repetitionText } from '../../kit/phrase/reading-text.ts';
 import { usesWallClock } from '../../kit/phrase/series-text.ts';
 import { SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
-import { type AlarmCreated, setBySchema } from '../../wire/alarm.ts';
+import { type AlarmCreated, type AlarmView, setBySchema } from '../../wire/alarm.ts';
 import { fieldOf, memberOf, OWNER_FIELDS, SERIES_FIELDS, type SeriesField } from '../../wire/alarm-fields.ts';
+import type { ObjectField } from '../../wire/conditions.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { RawJson } from '../../wire/json.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
 import { checkTools } from '../access/agent-tools.ts';
 import { checkChannels } from '../access/channels.ts';
 import { alarmClient } from '../access/chronos.ts';
+import { publicUrl } from '../access/router.ts';
 import { hoursOfUser } from '../access/user-hours.ts';
 import type { CliContext } from '../context.ts';
 import { CLEARABLE, type FieldFlags, FLAGGED_FIELDS, type FlaggedField, flagOf } from '../flags/alarm-flags.ts';
+import { type ConditionFlags, partFlag, partsIn } from '../flags/condition-flags.ts';
 import { durationFlag, fileFlag, jsonFlag, wholeNumberFlag } from '../flags/flags.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { accountName } from '../home/home.ts';
 import { readerOf } from '../screens/reader.ts';
-import { renderAlarm, renderCreated } from '../screens/render.ts';
-import { findAlarmId } from './alarm.ts';
+import { hookLines, renderAlarm, renderCreated } from '../screens/render.ts';
+import { besideOf, findAlarmId } from './alarm.ts';
 
-export type SetFlags = FieldFlags & {
-  in?: string;
-  at?: string;
-  cron?: string;
-  rrule?: string;
-  zone?: string;
-  payload?: string;
-  payloadFile?: string;
-  messageFile?: string;
-  key?: string;
-  as?: string;
-};
+export type SetFlags = FieldFlags &
+  ConditionFlags & {
+    in?: string;
+    at?: string;
+    cron?: string;
+    rrule?: string;
+    zone?: string;
+    payload?: string;
+    payloadFile?: string;
+    messageFile?: string;
+    key?: string;
+    as?: string;
+  };
 
 const MAX_INTEGER = 999_999_999;
 
@@ -63,7 +69,7 @@ export function payloadOf({ payload, payloadFile, messageFile }: SetFlags): RawJ
 
 type Schedule = Pick<
   AlarmCreateBody,
-  'kind' | 'delay_seconds' | 'fire_at' | 'cron_expr' | 'rrule' | 'timezone' | SeriesField
+  'kind' | 'delay_seconds' | 'fire_at' | 'cron_expr' | 'rrule' | 'timezone' | SeriesField | ObjectField
 >;
 
 /** Time and zone of the command; `zone` is missing when the computer has no known zone. */
@@ -198,13 +204,38 @@ const OTHER_FIELDS = FLAGGED_FIELDS.filter(
   (name): name is Exclude<FlaggedField, SeriesField> => !(SERIES_FIELDS as readonly string[]).includes(name),
 );
 
+/** The fields in the flags of {@link ConditionFlags}. @throws UsageError naming the flag, the value and the remedy */
+const conditionsIn = (given: GivenParts, earlier?: Conditions): Conditions =>
+  conditionsOf(given, { nameOf: partFlag, refuse: (message) => new UsageError(message), earlier });
+
+/** Whether the alarm fires without a time. */
+const waits = ({ event, after, expect }: Conditions) => (event ?? after ?? expect) !== undefined;
+
+/** The first flag of a field without a time. */
+const waitingFlag = (given: GivenParts) =>
+  partFlag((['on', 'after', 'expect-every'] as const).find((name) => given[name] !== undefined)!);
+
 function scheduleOf(flags: SetFlags, typed: Typed, words: string | undefined): Schedule & Read {
+  const given = partsIn(flags);
+  const conditions = conditionsIn(given);
+  if (!waits(conditions)) return { ...timeOf(flags, typed, words), ...conditions };
+  const time = [
+    ...(words === undefined ? [] : [JSON.stringify(words)]),
+    ...(['in', 'at', 'cron', 'rrule', 'zone'] as const)
+      .filter((name) => flags[name] !== undefined)
+      .map((name) => `--${name}`),
+  ];
+  if (time.length > 0) throw new UsageError(`${waitingFlag(given)} takes the place of a time; omit ${time[0]}`);
+  return { kind: 'event', ...fieldsIn(SERIES_FIELDS, flags, typed), ...conditions };
+}
+
+function timeOf(flags: SetFlags, typed: Typed, words: string | undefined): Schedule & Read {
   const when = whenOf(flags, typed, words);
   const kind = when.cron_expr !== undefined ? 'cron' : when.rrule !== undefined ? 'rrule' : 'once';
   if (kind !== 'once') return { kind, ...when, ...fieldsIn(SERIES_FIELDS, flags, typed) };
   if (when.delay_seconds === undefined && when.fire_at === undefined)
     throw new UsageError(
-      'the time is missing; write it after the message, such as "tomorrow 9am" or "every weekday at 9:00", or give --in, --at, --cron or --rrule',
+      'the time is missing; write it after the message, such as "tomorrow 9am" or "every weekday at 9:00", or give --in, --at, --cron or --rrule; or name an event with --on, --after or --expect-every',
     );
   const given = fieldsIn(SERIES_FIELDS, flags, typed);
   const foreign = SERIES_FIELDS.find((name) => given[name] !== undefined);
@@ -260,16 +291,23 @@ export function personOf({ environment }: CliContext, { as }: Pick<SetFlags, 'as
 const SAID_BY = new Map<string, string>([['wake_message', 'the message']]);
 for (const name of OWNER_FIELDS) {
   const { type, flag } = fieldOf(name);
-  if (flag === undefined || type === 'switch' || flag.name === name) continue;
+  if (flag === undefined || type === 'switch' || type === 'object' || flag.name === name) continue;
   SAID_BY.set(name, flagOf(name));
   // A bound is a number of seconds; the flag takes a duration.
   if (type === 'seconds') SAID_BY.set(`${name} must`, `${flagOf(name)}, in seconds, must`);
+}
+for (const name of PART_NAMES) {
+  const { of, member } = partOf(name);
+  if (member !== undefined) SAID_BY.set(`${of}.${member}`, partFlag(name));
 }
 /** Fields whose flag has their name, which is a word: it is the field at the beginning of an error only. */
 const WORDS = OWNER_FIELDS.filter((name) => fieldOf(name).flag?.name === name);
 /** Quoted text is the given value and is not changed. Of two names that begin alike, the longer one counts. */
 const NAMES = [...SAID_BY.keys()].sort((one, other) => other.length - one.length);
-const NAMED = new RegExp(`"(?:[^"\\\\]|\\\\.)*"|\\b(?:${NAMES.join('|')})\\b|^(?:${WORDS.join('|')})(?= )`, 'g');
+const NAMED = new RegExp(
+  `"(?:[^"\\\\]|\\\\.)*"|\\b(?:${NAMES.join('|').replaceAll('.', String.raw`\.`)})\\b|^(?:${WORDS.join('|')})(?= )`,
+  'g',
+);
 
 /** Runs `work` and rewords its errors with the names of the flags. */
 export async function inFlags<T>(work: Promise<T>): Promise<T> {
@@ -286,6 +324,17 @@ export async function inFlags<T>(work: Promise<T>): Promise<T> {
   }
 }
 
+const ALARM_SOURCE = 'alarm:';
+
+/** The flags with the id of the alarm that they name by its label or the beginning of its id. */
+async function withAlarmId<F extends SetFlags>(context: CliContext, flags: F): Promise<F> {
+  const { after, on } = flags;
+  const idOf = (name: string) => findAlarmId(alarmClient(context), name);
+  if (typeof after === 'string') return { ...flags, after: await idOf(after) };
+  if (typeof on !== 'string' || !on.startsWith(ALARM_SOURCE)) return flags;
+  return { ...flags, on: `${ALARM_SOURCE}${await idOf(on.slice(ALARM_SOURCE.length))}` };
+}
+
 export async function alarmSet(
   context: CliContext,
   flags: SetFlags,
@@ -294,7 +343,8 @@ export async function alarmSet(
 ): Promise<void> {
   const isWhen = words === undefined && flags.messageFile !== undefined;
   const given = isWhen ? ([undefined, message] as const) : ([message, words] as const);
-  const { alarm, readIn, assumed } = alarmOf(given[0], flags, await typedWhere(context), given[1]);
+  const named = await withAlarmId(context, flags);
+  const { alarm, readIn, assumed } = alarmOf(given[0], named, await typedWhere(context), given[1]);
   await checkChannels(context, alarm.deliver);
   await checkTools(context, alarm.tools);
   const created = await inFlags(alarmClient(context, personOf(context, flags)).createAlarm(alarm));
@@ -307,6 +357,8 @@ export async function alarmSet(
   const { rrule, cron_expr: cron } = alarm;
   const every = rrule === undefined ? cron && repetitionText({ cron }) : repetitionText({ rrule });
   const reading = readIn === undefined && every === undefined ? undefined : { zone: readIn, every, rings, assumed };
+  // The alarm that it follows, as the command names it.
+  const typedName = String(flags.after ?? '');
   const shown = rings.map((at) => formatWithOffset(readIn ?? look.zone, at));
   context.out.result(
     {
@@ -315,7 +367,10 @@ export async function alarmSet(
       ...(assumed !== undefined && { assumed }),
       ...(reading && { rings: shown }),
     },
-    renderCreated(created, look, reading),
+    [
+      ...renderCreated(created, look, reading, alarm, (id) => (id.startsWith(typedName) ? id : `"${typedName}"`)),
+      ...hookLines(created.hook, publicUrl(context), look),
+    ],
   );
 }
 
@@ -358,12 +413,35 @@ function clearedOf({ clear }: EditFlags): AlarmPatchBody {
   return Object.fromEntries(names.map((name) => [CLEARABLE.get(name)!, null]));
 }
 
+const KINDS_OF_CHECK: readonly PartName[] = ['check-url', 'check-command', 'check-path'];
+/** Parts of which the given one replaces the other. */
+const REPLACED: Partial<Record<PartName, PartName>> = {
+  'check-changed': 'check-equals',
+  'check-equals': 'check-changed',
+};
+
+/** The given parts over those that the alarm has: an edit of one part keeps the others of its field. */
+function overlaid(given: GivenParts, earlier: Conditions = {}): GivenParts {
+  const names = Object.keys(given) as PartName[];
+  const fields = new Set(names.map((name) => partOf(name).of));
+  const isNewCheck = [...KINDS_OF_CHECK, 'check' as const].some((name) => given[name] !== undefined);
+  const before = Object.entries(givenPartsOf(earlier)).filter(([name]) => {
+    const part = partOf(name as PartName);
+    if (!fields.has(part.of) || names.some((one) => REPLACED[one] === name)) return false;
+    return (
+      part.of !== 'check' || !isNewCheck || (given.check === undefined && part.needs?.length === KINDS_OF_CHECK.length)
+    );
+  });
+  return { ...Object.fromEntries(before), ...given };
+}
+
 /**
  * The changes in a command line.
  *
+ * @param earlier the alarm, when a flag changes a part of a field
  * @throws UsageError without a change, for a wrong one, or when a field is set and cleared
  */
-export function changesOf(flags: EditFlags, typed: Typed, words?: string): AlarmPatchBody {
+export function changesOf(flags: EditFlags, typed: Typed, words?: string, earlier?: AlarmView): AlarmPatchBody {
   const cleared = clearedOf(flags);
   const hasMessage = flags.message !== undefined || flags.messageFile !== undefined;
   const { readIn: _, assumed: __, timezone, ...when } = whenOf(flags, typed, words, 'edit');
@@ -374,6 +452,7 @@ export function changesOf(flags: EditFlags, typed: Typed, words?: string): Alarm
     ...when,
     timezone: isZoneNamed ? timezone : undefined,
     ...fieldsIn(FLAGGED_FIELDS, flags, typed),
+    ...conditionsIn(overlaid(partsIn(flags), earlier), earlier),
     payload: payloadOf(flags),
     // Standard input is read last, after all other checks.
     ...(hasMessage ? { wake_message: messageOf(flags.message, flags) } : {}),
@@ -395,14 +474,18 @@ export async function alarmEdit(
   words: string | undefined,
 ): Promise<void> {
   const typed = await typedWhere(context);
-  const changes = changesOf(flags, typed, words);
+  const client = () => alarmClient(context, personOf(context, flags));
+  const id = Object.keys(partsIn(flags)).length === 0 ? undefined : await findAlarmId(client(), given);
+  const changes =
+    id === undefined
+      ? changesOf(flags, typed, words)
+      : changesOf(await withAlarmId(context, flags), typed, words, await client().getAlarm(id));
   const { assumed } = whenOf(flags, typed, words, 'edit');
   await checkChannels(context, changes.deliver);
   await checkTools(context, changes.tools);
-  const client = alarmClient(context, personOf(context, flags));
-  const alarm = await inFlags(client.patchAlarm(await findAlarmId(client, given), changes));
+  const alarm = await inFlags(client().patchAlarm(id ?? (await findAlarmId(client(), given)), changes));
   context.out.result(alarm, [
     assumed === undefined ? 'Changed' : `Changed, ${assumed}`,
-    ...renderAlarm(alarm, readerOf(context)),
+    ...renderAlarm(alarm, readerOf(context), await besideOf(context, client(), alarm)),
   ]);
 }

@@ -107,6 +107,77 @@ describe('reveille alarm set', () => {
     assert.deepEqual((await house.client.getAlarm(alarm.id)).deliver, ['phone']);
   });
 
+  test('takes events and absence in place of a time, and shows the address of webhooks', async () => {
+    const flags = ['--on', 'github', '--filter', '/body/action=opened', '--quiet-for', '30s', '--repeat'];
+    const said = await house.run('alarm', 'set', 'Review it', ...flags, '--label', 'review');
+    assert.match(said, /^Set .*\n {2}waits for webhook \(github\), if \/body\/action is opened, once quiet for 30 s/);
+    assert.match(said, /^ {2}address .*\/hooks\/\S+ \(signed as by GitHub\)\n {2}secret {2}\S+ \(shown only now\)$/m);
+    const shown = await house.run('alarm', 'show', 'review');
+    assert.match(shown, /^ {2}waits for {2}webhook \(github\), if \/body\/action is opened/m);
+    assert.match(shown, /^ {2}address {4}.*\/hooks\//m);
+    assert.doesNotMatch(shown, /9999|^ {2}fires/m);
+    assert.match(await house.run('alarm', 'list', '--kind', 'event'), /on an event/);
+    // An edit of one part keeps the others.
+    await house.run('alarm', 'edit', 'review', '--quiet-for', '1m');
+    const filter = { pointer: '/body/action', equals: 'opened' };
+    const rest = { source: 'webhook', verify: 'github', repeat: 'always' };
+    const { event } = await house.client.getAlarm(
+      JSON.parse(await house.run('alarm', 'show', 'review', '--json')).alarm.id,
+    );
+    assert.deepEqual(event, { ...rest, filter, quiet_for: 'PT1M' });
+
+    const beat = await house.run('alarm', 'set', 'The backup is missing', '--expect-every', '1d', '--grace', '1h');
+    assert.match(
+      beat,
+      /expects a call of its address every 1 d \(grace 1 h\)\n {2}address .*\(the address is the secret\)/,
+    );
+    const { status, stderr } = await reveille(house.home.path, [
+      'alarm',
+      'set',
+      'x',
+      'tomorrow 9am',
+      '--on',
+      'webhook',
+    ]);
+    assert.equal(status, 2);
+    assert.match(stderr, /--on takes the place of a time; omit "tomorrow 9am"/);
+  });
+
+  test('follows another alarm by its label', async () => {
+    await set('Check the backup', '--cron', '@daily', '--label', 'nightly');
+    const said = await house.run('alarm', 'set', 'Summarise', '--after', 'nightly', '--after-outcome', 'any');
+    assert.match(said, /\n {2}after the turn of "nightly", whatever its outcome\n$/);
+    assert.match(await house.run('alarm', 'list'), /after the turn of "nightly", whatever its outcome/);
+    const id = await set('x', '--after', 'nightly', '--label', 'follower');
+    assert.match(await house.run('alarm', 'show', id), /^ {2}after {3}the turn of "nightly"$/m);
+    const { status, stderr } = await reveille(house.home.path, ['alarm', 'set', 'x', '--after', 'nowhere']);
+    assert.equal(status, 1);
+    assert.match(stderr, /no alarm has the id or label "nowhere"/);
+  });
+
+  test('takes a check and a command, which an edit changes in part or clears', async () => {
+    const url = 'https://example.com/feed';
+    const id = await set('x', '--in', '1h', '--check-url', url, '--check-changed', '--max-skips', '5');
+    assert.deepEqual((await house.client.getAlarm(id)).check, { http: { url, etag: 'changed' }, max_skips: 5 });
+    assert.match(await house.run('alarm', 'show', id), /^ {2}checks {4}https:.* \(changed\), wakes after 5 skips$/m);
+    await house.run('alarm', 'edit', id, '--wake-at-least', '1d');
+    // Another address is another check, with the limits of the first.
+    await house.run('alarm', 'edit', id, '--check-url', `${url}/2`, '--check-pointer', '/n', '--check-equals', '5');
+    assert.deepEqual((await house.client.getAlarm(id)).check, {
+      http: { url: `${url}/2`, pointer: '/n', equals: 5 },
+      ...{ max_skips: 5, wake_at_least_every: 'PT24H' },
+    });
+    const refused = await reveille(house.home.path, ['alarm', 'edit', id, '--check-command', './new-mail.sh']);
+    assert.deepEqual([refused.status, /commands need a machine of this computer/.test(refused.stderr)], [1, true]);
+    await house.run('alarm', 'edit', id, '--clear', 'check', '--run', './backup.sh --all');
+    const { check, run } = await house.client.getAlarm(id);
+    assert.deepEqual([check, run], [undefined, { argv: ['./backup.sh', '--all'] }]);
+    assert.match(await house.run('alarm', 'list'), /runs \.\/backup\.sh --all/);
+    const { status, stderr } = await reveille(house.home.path, ['alarm', 'edit', id, '--run', 'ls | wc']);
+    assert.equal(status, 2);
+    assert.match(stderr, /--run is run without a shell, so \| has no meaning/);
+  });
+
   test('is recorded as the text of the person at the keyboard', async () => {
     const id = await set('call the bank', '--in', '1h', '--as', 'Ada Lovelace');
     assert.deepEqual((await house.client.getAlarm(id)).set_by, { kind: 'person', name: 'Ada Lovelace' });

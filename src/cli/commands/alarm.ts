@@ -5,6 +5,7 @@ import { ALARM_KINDS, ALARM_STATUSES, type AlarmStatus } from '../../wire/alarm-
 import { ReveilleError } from '../../wire/errors.ts';
 import { showValue } from '../../wire/validate.ts';
 import { alarmClient } from '../access/chronos.ts';
+import { publicUrl } from '../access/router.ts';
 import type { CliContext } from '../context.ts';
 import { choiceFlag, wholeNumberFlag } from '../flags/flags.ts';
 import { UsageError } from '../flags/usage-error.ts';
@@ -12,6 +13,8 @@ import { fit } from '../screens/columns.ts';
 import { renderFireStages } from '../screens/log-screen.ts';
 import { readerOf } from '../screens/reader.ts';
 import {
+  alarmName,
+  type Beside,
   instantText,
   preview,
   type Reader,
@@ -117,6 +120,19 @@ export async function alarmList(context: CliContext, flags: ListFlags): Promise<
   }
 }
 
+/** The label of the alarm that an alarm follows, and the public listener. */
+export async function besideOf(
+  context: CliContext,
+  client: ChronosClient,
+  { after, event }: Pick<AlarmView, 'after' | 'event'>,
+): Promise<Beside> {
+  const base = publicUrl(context);
+  const id = after?.alarm ?? (event?.source === 'alarm' ? event.alarm : undefined);
+  // It may have been deleted.
+  const followed = id === undefined ? undefined : await client.getAlarm(id).catch(() => undefined);
+  return { base, nameOf: (other) => alarmName(other === id ? followed?.label : undefined, other) };
+}
+
 const FIRES_SHOWN = 20;
 
 export async function alarmShow(context: CliContext, flags: { limit?: string }, given: string): Promise<void> {
@@ -127,7 +143,7 @@ export async function alarmShow(context: CliContext, flags: { limit?: string }, 
   const page = await client.listFires(id, { limit });
   const look = readerOf(context);
   const lines = [
-    ...renderAlarm(alarm, look),
+    ...renderAlarm(alarm, look, await besideOf(context, client, alarm)),
     ...renderFires(page.fires, page.next_cursor !== undefined, look),
     ...renderFireStages(alarm, page.fires, look),
   ];

@@ -87,8 +87,8 @@ export class OpenTurns {
   }
 }
 
-/** Whether an alarm may have news since then. Failures have no time in the list. */
-function mayTell({ last_fired_at: last, last_error, failure_count }: AlarmView, since: number): boolean {
-  if (last_error !== undefined || failure_count > 0) return true;
+/** Whether an alarm may have news since then. Failures and skipped fires have no time in the list. */
+function mayTell({ last_fired_at: last, last_error, failure_count, check }: AlarmView, since: number): boolean {
+  if (last_error !== undefined || failure_count > 0 || check !== undefined) return true;
   return last !== undefined && Date.parse(last) >= since - LONGEST_TURN_MS;
 }

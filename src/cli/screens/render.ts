@@ -9,12 +9,16 @@ import {
   wallTime,
   zoneName,
 } from '../../kit/clock/local-time.ts';
+import { conditionText, type NameOfAlarm, waitText } from '../../kit/phrase/condition-text.ts';
+import type { Conditions } from '../../kit/phrase/conditions.ts';
 import { seriesText, shortSeriesText, usesWallClock } from '../../kit/phrase/series-text.ts';
 import { recurrenceText } from '../../kit/recurrence/recurrence-text.ts';
 import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
 import type { AlarmCreated, AlarmPreview, AlarmView, FireView } from '../../wire/alarm.ts';
 import { type FieldsWith, type FieldType, fieldOf, OWNER_FIELDS } from '../../wire/alarm-fields.ts';
+import type { HookView, ObjectField } from '../../wire/conditions.ts';
 import { plainError } from '../../wire/fire.ts';
+
 import { columns, counted, fit, pad, table, textWidth, wrap } from './columns.ts';
 import type { Output } from './output.ts';
 
@@ -84,11 +88,44 @@ export type FiresRead = {
   readonly assumed?: string | undefined;
 };
 
-/** The output of `alarm set`. */
-export function renderCreated(created: AlarmCreated, look: Reader, reading?: FiresRead): string[] {
+/** The address of webhooks, and the secret, which is shown once. @param base the public listener, where it is known */
+export function hookLines(
+  hook: (HookView & { readonly secret?: string | undefined }) | undefined,
+  base: string | undefined,
+  look: Reader,
+): string[] {
+  if (hook === undefined) return [];
+  const { secret } = hook;
+  return [
+    `${INDENT}address ${hookAddress(hook, base)} ${look.paint('dim', `(${senderText(hook)})`)}`,
+    ...(secret === undefined ? [] : [`${INDENT}secret  ${secret} ${look.paint('dim', '(shown only now)')}`]),
+  ];
+}
+
+const SENDERS: Readonly<Record<HookView['verify'], string>> = {
+  standard: 'signed as in Standard Webhooks',
+  github: 'signed as by GitHub',
+  path: 'the address is the secret',
+};
+const senderText = ({ verify }: HookView) => SENDERS[verify];
+
+/** An address whose base is not known begins with the path. */
+const hookAddress = ({ address }: HookView, base: string | undefined) =>
+  base !== undefined && address.startsWith('/') ? `${base.replace(/\/+$/, '')}${address}` : oneLine(address);
+
+/** The output of `alarm set`. @param alarm what it waits for, if it has no time */
+export function renderCreated(
+  created: AlarmCreated,
+  look: Reader,
+  reading?: FiresRead,
+  alarm: Conditions = {},
+  nameOf?: NameOfAlarm,
+): string[] {
   const { id, next_fire_at: next, status, deduped } = created;
   const done = deduped ? 'Already set with this key and definition:' : 'Set';
   const lines = [`${done} ${look.paint('bold', id)}`];
+  if ((alarm.event ?? alarm.after ?? alarm.expect) !== undefined)
+    return [...lines, `${INDENT}${oneLine(waitText(alarm, nameOf))}`];
   if (next === undefined) return [...lines, `${INDENT}it is ${status}`];
   if (reading === undefined) return [...lines, `${INDENT}fires ${instantText(next, look)}`];
   const { zone, every, assumed } = reading;
@@ -122,6 +159,7 @@ const coarse = (relative: string) => relative.replace(/(\d+ \w+) \d+ \w+/, '$1')
 
 function nextFire(alarm: AlarmView, look: Reader): [relative: string, absolute: string] {
   if (alarm.in_flight) return ['fires now', ''];
+  if (waitsWithoutEnd(alarm)) return ['on an event', ''];
   if (alarm.next_fire_at !== undefined) {
     const at = instant(alarm.next_fire_at);
     return [at <= look.now ? 'is due' : coarse(fromNow(at, look.now)), shortTime(at, look)];
@@ -130,6 +168,10 @@ function nextFire(alarm: AlarmView, look: Reader): [relative: string, absolute: 
   const at = instant(alarm.last_fired_at);
   return [coarse(fromNow(at, look.now)), shortTime(at, look)];
 }
+
+/** Whether only an event fires it. */
+const waitsWithoutEnd = ({ kind, status, next_fire_at: next }: AlarmView) =>
+  kind === 'event' && status === 'active' && next === undefined;
 
 /** The reason why the next fire is deferred, if any. */
 function heldBack({ held_back: held }: AlarmView): string | undefined {
@@ -146,6 +188,9 @@ function trouble(alarm: AlarmView): string | undefined {
 
 const HEADINGS = ['ID', 'STATUS', 'SCHEDULE', 'FIRES', 'AT', 'MESSAGE'] as const;
 
+/** An alarm as others refer to it: by its label, or the beginning of its id. */
+export const alarmName = (label: string | undefined, id: string) => (label ? `"${oneLine(label)}"` : id);
+
 /** The part beyond a list: the number of further alarms, and whether finished ones are included. */
 export type BeyondList = { readonly left: number; readonly history: 'shown' | 'hidden' };
 
@@ -154,10 +199,12 @@ export function renderAlarms(alarms: readonly AlarmView[], { left, history }: Be
   if (alarms.length === 0)
     return [history === 'shown' ? 'No alarms.' : 'No active alarms; --all includes finished ones.'];
   const ids = shortIds(alarms.map(({ id }) => id));
+  const labels = new Map(alarms.map(({ id, label }) => [id, label]));
+  const nameOf = (id: string) => alarmName(labels.get(id), ids.get(id) ?? id.slice(0, ID_PREFIX));
   const rows = alarms.map((alarm) => [
     ids.get(alarm.id)!,
     alarm.status,
-    fit(shortSchedule(alarm, look), SCHEDULE_WIDTH),
+    fit(shortSchedule(alarm, look, nameOf), SCHEDULE_WIDTH),
     ...nextFire(alarm, look),
     preview(alarm),
   ]);
@@ -167,11 +214,14 @@ export function renderAlarms(alarms: readonly AlarmView[], { left, history }: Be
     const line = over ? look.paint('dim', lines[at]!) : lines[at]!;
     const wrong = over ? undefined : trouble(alarm);
     const held = over ? undefined : heldBack(alarm);
-    const isCut = textWidth(shortSchedule(alarm, look)) > SCHEDULE_WIDTH;
+    const isCut = textWidth(shortSchedule(alarm, look, nameOf)) > SCHEDULE_WIDTH;
     const below = (text: string) => fit(`${' '.repeat(ID_PREFIX + 2)}${text}`, look.width);
     return [
       line,
-      ...(isCut ? [look.paint('dim', below(schedule(alarm, look, 'words')))] : []),
+      ...(isCut ? [look.paint('dim', below(schedule(alarm, look, { nameOf, detail: 'words' })))] : []),
+      ...(over ? [] : (['check', 'run'] as const))
+        .filter((field) => alarm[field] !== undefined)
+        .map((field) => look.paint('dim', below(fieldRow(alarm, field, look).join(' ')))),
       ...(held === undefined ? [] : [look.paint('dim', below(held))]),
       ...(wrong === undefined ? [] : [look.paint(alarm.status === 'failed' ? 'red' : 'yellow', below(wrong))]),
     ];
@@ -185,7 +235,12 @@ export function renderAlarms(alarms: readonly AlarmView[], { left, history }: Be
 }
 
 /** @param detail with `words`, a rule that has words is shown without its lines */
-function schedule(alarm: AlarmView, look: Reader, detail: 'words' | 'all' = 'all'): string {
+function schedule(
+  alarm: AlarmView,
+  look: Reader,
+  { nameOf, detail = 'all' }: { nameOf?: NameOfAlarm | undefined; detail?: 'words' | 'all' } = {},
+): string {
+  if (alarm.kind === 'event') return oneLine(waitText(alarm, nameOf));
   if (alarm.kind === 'once')
     return alarm.fire_at === undefined ? 'once' : `once, at ${localTime(instant(alarm.fire_at), look)}`;
   const expression = oneLine(alarm.rrule ?? alarm.cron_expr ?? '');
@@ -199,8 +254,10 @@ function schedule(alarm: AlarmView, look: Reader, detail: 'words' | 'all' = 'all
 const SCHEDULE_WIDTH = 18;
 
 /** The rhythm of an alarm as short text; with its zone if the reader's zone differs. */
-function shortSchedule({ kind, cron_expr = '', rrule, timezone = 'UTC' }: AlarmView, look: Reader): string {
+function shortSchedule(alarm: AlarmView, look: Reader, nameOf?: NameOfAlarm): string {
+  const { kind, cron_expr = '', rrule, timezone = 'UTC' } = alarm;
   if (kind === 'once') return 'once';
+  if (kind === 'event') return schedule(alarm, look, { nameOf });
   const expression = oneLine(rrule ?? cron_expr);
   const zone = usesWallClock(expression) && timezone !== look.zone ? ` ${oneLine(timezone)}` : '';
   const words = rrule === undefined ? shortSeriesText(expression) : recurrenceText(rrule);
@@ -230,10 +287,13 @@ const FIRST_ROWS = OWNER_FIELDS.filter(
     name !== 'label' && fieldOf(name).row !== undefined && !LAST_ROWS.some((last) => last === name),
 );
 
-function fieldRow(alarm: AlarmView, name: RowField, look: Reader): Row {
+const isCondition = (name: RowField): name is RowField & ObjectField => fieldOf(name).type === 'object';
+
+function fieldRow(alarm: AlarmView, name: RowField, look: Reader, nameOf?: NameOfAlarm): Row {
   const { type, absent, row: [title, text] = ['', ''] } = fieldOf(name);
   const value = alarm[name];
   if (value === undefined || value === absent) return [title, undefined];
+  if (isCondition(name)) return [title, oneLine(conditionText(name, alarm[name]!, nameOf))];
   const written = (TEXTS[type] as ((value: unknown, look: Reader) => string) | undefined)?.(value, look);
   return [title, text.replace('{}', () => written ?? String(value))];
 }
@@ -261,18 +321,31 @@ function block(title: string, text: string, look: Reader): string[] {
   return ['', look.paint('dim', title), ...lines];
 }
 
+/** The next fire; of an alarm that waits, with the events that have come, or without one. */
+function firesRow({ kind, next_fire_at: next, waiting_events: events }: AlarmView, look: Reader): Row {
+  if (next === undefined) return ['fires', undefined];
+  const why =
+    kind !== 'event' ? '' : events === undefined ? ', if nothing comes' : `, with ${counted(events, 'event')}`;
+  return ['fires', `${instantText(next, look)}${why}`];
+}
+
+/** What the computer of the reader knows beside the alarm: names of other alarms, and the public listener. */
+export type Beside = { readonly nameOf?: NameOfAlarm; readonly base?: string | undefined };
+
 /** The output of `alarm show` about the alarm itself. */
-export function renderAlarm(alarm: AlarmView, look: Reader): string[] {
+export function renderAlarm(alarm: AlarmView, look: Reader, { nameOf, base }: Beside = {}): string[] {
+  const { hook } = alarm;
   const rows = facts(
     [
       ['status', alarm.in_flight ? `${alarm.status}, firing now` : alarm.status],
       fieldRow(alarm, 'label', look),
-      ['fires', alarm.next_fire_at === undefined ? undefined : instantText(alarm.next_fire_at, look)],
+      firesRow(alarm, look),
       ['waits', heldBack(alarm)],
-      ['schedule', schedule(alarm, look)],
+      ['schedule', alarm.kind === 'event' ? undefined : schedule(alarm, look)],
       ['calendar', alarm.holidays_missing && `${oneLine(alarm.holidays!)} is missing: it fires on all days`],
       ['backfill', backfillText(alarm, look)],
-      ...[...FIRST_ROWS, ...LAST_ROWS].map((name) => fieldRow(alarm, name, look)),
+      ...[...FIRST_ROWS, ...LAST_ROWS].map((name) => fieldRow(alarm, name, look, nameOf)),
+      ['address', hook && `${hookAddress(hook, base)} (${senderText(hook)})`],
       ['set', instantText(alarm.created_at, look)],
       ['set by', alarm.set_by === undefined ? undefined : `${oneLine(alarm.set_by.name)}, a person`],
       ['has fired', timesFired(alarm, look)],
@@ -291,7 +364,7 @@ export function renderAlarm(alarm: AlarmView, look: Reader): string[] {
 /** The router's answer. An accepted wake does not mean that the turn has ended. */
 function outcomeOf({ outcome, http_status: status }: FireView): string {
   const word = outcome === 'delivered' ? 'accepted' : outcome;
-  return status === undefined ? word : `${word} (${status})`;
+  return status === undefined || outcome === 'skipped' ? word : `${word} (${status})`;
 }
 
 /** The fires of an alarm: one line per attempt, with errors below. */

@@ -6,6 +6,7 @@ import type { PreviewFlags } from '../commands/alarm-preview.ts';
 import type { EditFlags, SetFlags } from '../commands/alarm-set.ts';
 import type { WatchFlags } from '../commands/alarm-watch.ts';
 import { FLAGGED_FIELDS, type FlaggedField, fieldOptions } from '../flags/alarm-flags.ts';
+import { CONDITION_GROUPS, partOptions } from '../flags/condition-flags.ts';
 import { addCommand, addGroup } from './command.ts';
 
 function addFields(command: Command, names: readonly FlaggedField[]): Command {
@@ -46,16 +47,29 @@ const previewOptions = (command: Command) =>
     .option('--count <n>', 'how many fires to show, 1 to 100 (default: 10)')
     .option('--from <instant>', 'fires from this date or time on (default: now)');
 
+/** Checks, events, chains and commands, in groups of their own. */
+function conditionOptions(command: Command): Command {
+  for (const [title, fields] of CONDITION_GROUPS) {
+    command.optionsGroup(title);
+    for (const option of partOptions(fields)) command.option(...option);
+  }
+  return command;
+}
+
 const setOptions = (command: Command) =>
-  alarmOptions(command).option('--key <text>', 'idempotency key: a repeated command sets no second alarm');
+  conditionOptions(
+    alarmOptions(command).option('--key <text>', 'idempotency key: a repeated command sets no second alarm'),
+  );
 
 const editOptions = (command: Command) =>
-  alarmOptions(command)
-    .option('--message <text>', 'the message')
-    .option(
-      '--clear <names>',
-      'remove these fields: label, conversation, zone, until, times, max-lateness, urgent, wake-computer, …',
-    );
+  conditionOptions(
+    alarmOptions(command)
+      .option('--message <text>', 'the message')
+      .option(
+        '--clear <names>',
+        'remove these fields: label, conversation, zone, until, times, urgent, wake-computer, check, run, …',
+      ),
+  );
 
 const ACTIONS: Readonly<Record<AlarmAction, string>> = {
   cancel: 'cancel an alarm permanently',
@@ -102,6 +116,11 @@ export function addAlarm(program: Command): void {
     examples: [
       'reveille alarm set "Check the build" "in 10 minutes"',
       'reveille alarm set "Stand-up in five minutes" "every weekday at 8:55" --zone Europe/Berlin',
+      'reveille alarm set "Read the feed" "every 15 minutes" --check-url https://example.com/feed --check-changed',
+      'reveille alarm set "Review it" --on github --filter /body/action=opened --quiet-for 30s --repeat',
+      'reveille alarm set "Summarise the night" --after nightly --after-outcome any',
+      'reveille alarm set "The backup is missing" --expect-every 1d --grace 1h',
+      'reveille alarm set "Backup" "every day at 3:30" --run "./backup.sh --all"',
     ],
     options: setOptions,
     run: async (context, flags, [message, when]) =>
@@ -125,7 +144,7 @@ export function addAlarm(program: Command): void {
     options: (command) =>
       command
         .option('--status <status>', 'only active, paused, fired, cancelled or failed ones')
-        .option('--kind <kind>', 'only once, cron or rrule ones')
+        .option('--kind <kind>', 'only once, cron, rrule or event ones')
         .option('--limit <n>', 'how many to show (default: 100)')
         .option('--all', 'all alarms, finished ones included'),
     run: async (context, flags) => (await import('../commands/alarm.ts')).alarmList(context, flags),
@@ -143,6 +162,7 @@ export function addAlarm(program: Command): void {
     examples: [
       'reveille alarm edit 019ed2b4-7c11 "in 2 hours" --label "the build"',
       'reveille alarm edit stand-up --clear zone,until',
+      'reveille alarm edit nightly --max-skips 7 --wake-at-least 1d',
     ],
     options: editOptions,
     run: async (context, flags, [id, when]) =>

@@ -14,7 +14,9 @@ function traceOf(alarm: AlarmView): string {
 }
 
 function hasHistory(alarm: AlarmView): boolean {
-  return alarm.fire_count > 0 || alarm.failure_count > 0 || alarm.last_error !== undefined;
+  const hasFired = alarm.fire_count > 0 || alarm.failure_count > 0 || alarm.last_error !== undefined;
+  // A skipped fire of a series is in none of these.
+  return hasFired || alarm.check !== undefined;
 }
 
 const isOver = ({ status }: AlarmView) => status !== 'active' && status !== 'paused';

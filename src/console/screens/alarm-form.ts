@@ -5,6 +5,7 @@ import type { AlarmCreateBody, AlarmPatchBody } from '../../chronos/client.ts';
 import { parseDuration } from '../../kit/clock/duration.ts';
 import { calendarTime } from '../../kit/clock/local-time.ts';
 import { randomSecret } from '../../kit/identity/secrets.ts';
+import { waitText } from '../../kit/phrase/condition-text.ts';
 import { PhraseError, type Reading } from '../../kit/phrase/reading.ts';
 import type { AlarmView } from '../../wire/alarm.ts';
 import {
@@ -24,15 +25,28 @@ import { csrfField, type Page, pageHead } from '../page.ts';
 import { field, type Redirect, type RequestContext, there } from '../request-context.ts';
 import { type Html, NOTHING, shown } from '../shown.ts';
 import { type Engine, echo, firesRead, readTyped, refusal, scheduleOf, type TypedContext } from '../times.ts';
+import {
+  CONDITION_CONTROLS,
+  type ConditionControl,
+  conditionChanges,
+  conditionDraft,
+  conditionsIn,
+  eventControls,
+  firesChoice,
+  waitReading,
+  waitsIn,
+  withAlarmId,
+  workControls,
+} from './alarm-conditions.ts';
 
 type Fields = typeof ALARM_FIELDS;
 type FormField = FieldsWith<{ form: object }>;
 
-/** Names of the form's controls: a time and its zone, and one for each field. */
-type Control = 'when' | 'zone' | Fields[FormField]['form']['name'];
+/** Names of the form's controls: a time and its zone, and one for each field or part of a field. */
+type Control = 'when' | 'zone' | Fields[FormField]['form']['name'] | ConditionControl;
 
 /** The content of the form, as text. */
-type Draft = Partial<Record<Control, string>>;
+type Draft = { readonly [N in Control]?: string | undefined };
 
 /** The fields with a control, in the order of an error. */
 const FORM_FIELDS = ordered<FormField>(
@@ -49,9 +63,9 @@ const SWITCHES = FORM_FIELDS.filter((name) => fieldOf(name).type === 'switch');
 const controlOf = (name: FormField): Control => ALARM_FIELDS[name].form.name;
 const titleOf = (name: FormField): string => fieldOf(name).form?.title ?? name;
 
-const CONTROLS: readonly Control[] = ['when', 'zone', ...FORM_FIELDS.map(controlOf)];
-/** The controls above "More options". */
-const FIRST_CONTROLS: readonly Control[] = ['message', 'when', 'zone', 'label'];
+const CONTROLS: readonly Control[] = ['when', 'zone', ...FORM_FIELDS.map(controlOf), ...CONDITION_CONTROLS];
+/** The controls outside of "More options". */
+const FIRST_CONTROLS: readonly Control[] = ['message', 'when', 'zone', 'label', ...CONDITION_CONTROLS];
 
 /** A list of choices always has a value, and some alarms may not have the field: its default counts as empty. */
 const DEFAULTS = new Map<Control, unknown>(
@@ -68,7 +82,8 @@ function draftOf({ form }: RequestContext): Draft {
 /** An alarm as form content without its time: an empty time field keeps the time. */
 function draftFrom(alarm: AlarmView): Draft {
   const given = FORM_FIELDS.filter((name) => alarm[name] !== undefined && alarm[name] !== fieldOf(name).absent);
-  return Object.fromEntries(given.map((name) => [controlOf(name), textOf(fieldOf(name).type, alarm[name])]));
+  const fields = given.map((name) => [controlOf(name), textOf(fieldOf(name).type, alarm[name])]);
+  return { ...Object.fromEntries(fields), ...conditionDraft(alarm) };
 }
 
 /** A value as the control has it. */
@@ -134,19 +149,27 @@ function formPage({ session, here }: RequestContext, form: Form): Page {
     edited === undefined
       ? NOTHING
       : html`<p class="hint">Now: ${scheduleText(edited, here)}. Leave empty to keep it.</p>`;
+  const events = eventControls(draft, edited !== undefined);
+  const time =
+    edited?.kind === 'event'
+      ? NOTHING
+      : html`<div class="field if-time"><label for="when">When</label><input id="when" name="when" value="${draft.when ?? ''}" autocomplete="off" placeholder="tomorrow 9am" aria-describedby="when-hint reading"><p class="hint" id="when-hint">For example <em>in 2 hours</em>, <em>tomorrow 9am</em>, <em>every other monday at 10</em>, five cron fields, or a rule such as <em>RRULE:FREQ=…</em>.</p>${now}</div>`;
   const main = html`${pageHead(form.title)}
 ${complaint === undefined ? NOTHING : html`<p class="notice bad" role="alert">${shown(complaint)}</p>`}
 <form method="post" action="${form.action}" class="stack" id="alarm-form" data-reads="alarms/reading">
 ${csrfField(session.csrf)}${form.key === undefined ? NOTHING : html`<input type="hidden" name="key" value="${form.key}">`}
+${firesChoice(draft, edited !== undefined)}
 <div class="field"><label for="message">Message</label>
 <textarea id="message" name="message" rows="4" required aria-describedby="message-hint">${raw('\n')}${draft.message ?? ''}</textarea><p class="hint" id="message-hint">The agent reads this text when the alarm fires.</p></div>
-<div class="field"><label for="when">When</label><input id="when" name="when" value="${draft.when ?? ''}" autocomplete="off"${edited ? '' : raw(' required')} placeholder="tomorrow 9am" aria-describedby="when-hint reading"><p class="hint" id="when-hint">For example <em>in 2 hours</em>, <em>tomorrow 9am</em>, <em>every other monday at 10</em>, five cron fields, or a rule such as <em>RRULE:FREQ=…</em>.</p>${now}
-<div id="reading" aria-live="polite">${form.reading ?? NOTHING}</div></div>
+${events}
+${time}
+<div id="reading" aria-live="polite">${form.reading ?? NOTHING}</div>
 ${line('label', draft)}
 <details${isOpen ? raw(' open') : ''}><summary>More options</summary>
 <div class="pair">${input('zone', 'Time zone', draft, `Of the time above. Default: ${here.zone}.`, raw(` placeholder="${here.zone.replace(/[^A-Za-z0-9_+/-]/g, '')}"`) as Html)}${LINES.map((name) => html`\n${line(name, draft)}`)}</div>
 <div class="field"><label for="payload">Payload</label><textarea id="payload" name="payload" rows="3" class="code" aria-describedby="payload-hint">${raw('\n')}${draft.payload ?? ''}</textarea><p class="hint" id="payload-hint">JSON for the agent’s tools. Numbers keep their digits.</p></div>${SWITCHES.map((name) => html`\n${checkBox(name, draft)}`)}
 </details>
+${workControls(draft)}
 <div class="actions"><button name="do" value="set" class="primary">${form.button}</button><button name="do" value="read" formnovalidate>Preview</button><a class="button" href="${edited ? `alarms/${edited.id}` : 'alarms'}">Cancel</a></div>
 </form>`;
   // An edited alarm may change elsewhere while its form is untouched.
@@ -296,10 +319,26 @@ function complaintOf(thrown: unknown): string | undefined {
 async function again(context: TypedRequest, form: Form, thrown?: unknown): Promise<Page> {
   const { when, zone, holidays } = form.draft;
   const { backend, here } = context;
-  const reading = when === undefined ? NOTHING : await readingOf(when, zone, holidays?.trim(), backend, here);
+  let reading = NOTHING;
+  try {
+    if (waitsIn(form.draft)) reading = thrown === undefined ? waitReading(form.draft) : NOTHING;
+    else if (when !== undefined) reading = await readingOf(when, zone, holidays?.trim(), backend, here);
+  } catch (unread) {
+    reading = refusal(unread);
+  }
   const complaint = thrown === undefined ? undefined : complaintOf(thrown);
   if (thrown !== undefined && complaint === undefined) throw thrown;
   return formPage(context, { ...form, reading, ...(complaint === undefined ? {} : { complaint }) });
+}
+
+/** The time of a new alarm, and when it fires. @throws ReveilleError and PhraseError for a wrong one */
+async function timeIn({ when, zone, holidays }: Draft, { backend, here }: TypedRequest) {
+  if (when === undefined) throw new ReveilleError('invalid_request', 'when must not be empty');
+  const reading = readTyped(when, zone, here);
+  const shownIn = reading.kind === 'delay' ? here.zone : reading.zone;
+  const fires = await firesRead(reading, backend, here, holidays?.trim());
+  const times = fires.map((at) => calendarTime(at, { now: here.now, zone: shownIn })).join(', then ');
+  return { time: { kind: kindOf(reading), ...scheduleOf(reading) }, said: `fires ${times}, ${shownIn}` };
 }
 
 /** `POST alarms/new`. */
@@ -311,20 +350,19 @@ export async function setAlarm(request: RequestContext): Promise<Page | Redirect
   if (context.form.get('do') === 'read') return again(context, form);
   try {
     if (draft.message === undefined) throw new ReveilleError('invalid_request', 'message must not be empty');
-    if (draft.when === undefined) throw new ReveilleError('invalid_request', 'when must not be empty');
-    const reading = readTyped(draft.when, draft.zone, context.here);
-    const kind = kindOf(reading);
+    const alarms = there(context.backend.alarms);
+    const conditions = conditionsIn(await withAlarmId(draft, alarms));
+    const { time, said } = waitsIn(draft)
+      ? { time: { kind: 'event' as const }, said: `${waitText(conditions)}` }
+      : await timeIn(draft, context);
     const alarm: AlarmCreateBody = {
-      ...{ kind, ...scheduleOf(reading), ...membersOf(draft, context) },
+      ...{ ...time, ...membersOf(draft, context), ...conditions },
       idempotency_key: `console-${key}`.slice(0, 100),
     };
     await checkNames(context, alarm);
-    const alarms = there(context.backend.alarms);
-    const { id } = await alarms.createAlarm(alarm);
-    const zone = reading.kind === 'delay' ? context.here.zone : reading.zone;
-    const fires = await firesRead(reading, context.backend, context.here, alarm.holidays);
-    const times = fires.map((at) => calendarTime(at, { now: context.here.now, zone })).join(', then ');
-    context.session.messages.success(`Alarm created. It fires ${times}, ${zone}.`, async () => {
+    const { id, hook } = await alarms.createAlarm(alarm);
+    const secret = hook?.secret === undefined ? '' : ` The sender signs with ${hook.secret}, which is shown only now.`;
+    context.session.messages.success(`Alarm created. It ${said}.${secret}`, async () => {
       await alarms.cancelAlarm(id);
       return 'The new alarm is cancelled.';
     });
@@ -377,9 +415,10 @@ function changesOf(
     alarm.kind === 'once'
       ? { fire_at: alarm.next_fire_at ?? alarm.fire_at }
       : { cron_expr: alarm.cron_expr, rrule: alarm.rrule, timezone: alarm.timezone };
+  const conditions = conditionChanges(alarm, draft);
   return {
-    changes: { ...pick(members), ...(reading ? scheduleOf(reading) : {}) },
-    back: { ...pick(before), ...(reading ? old : {}) } as AlarmPatchBody,
+    changes: { ...pick(members), ...(reading ? scheduleOf(reading) : {}), ...conditions.changes },
+    back: { ...pick(before), ...(reading ? old : {}), ...conditions.back } as AlarmPatchBody,
   };
 }
 
@@ -393,7 +432,7 @@ export async function editAlarm(request: RequestContext): Promise<Page | Redirec
   const form = editForm(alarm, draft);
   if (context.form.get('do') === 'read') return again(context, form);
   try {
-    const { changes, back } = changesOf(alarm, draft, context);
+    const { changes, back } = changesOf(alarm, await withAlarmId(draft, alarms), context);
     if (Object.keys(changes).length === 0) {
       context.session.messages.success('Nothing changed.');
       return { to: `alarms/${id}` };

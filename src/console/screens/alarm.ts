@@ -1,22 +1,27 @@
 /** One alarm: its message, its payload digit for digit, and the progress of every fire. */
 import { html, raw } from 'hono/html';
+import type { ChronosClient } from '../../chronos/client.ts';
 import { formatDuration, formatLateness } from '../../kit/clock/duration.ts';
 import { calendarTime } from '../../kit/clock/local-time.ts';
+import { conditionText, type NameOfAlarm } from '../../kit/phrase/condition-text.ts';
 import { usesWallClock } from '../../kit/phrase/series-text.ts';
 import type { AlarmView } from '../../wire/alarm.ts';
 import { type FieldsWith, fieldOf, OWNER_FIELDS, ordered } from '../../wire/alarm-fields.ts';
+import type { ObjectField } from '../../wire/conditions.ts';
 import { type Fire, type FireState, firesOf, plainError } from '../../wire/fire.ts';
 import {
   backfillText,
   fireTime,
   hasTrouble,
   instantOf,
+  nameAmong,
   nameOf,
   rhythmOf,
   scheduleText,
   stateMark,
   trouble,
   valueText,
+  whyItFires,
 } from '../alarm-text.ts';
 import { csrfField } from '../page.ts';
 import { type RequestContext, there, withQuery } from '../request-context.ts';
@@ -56,15 +61,37 @@ const FACTS: readonly Fact[] = [
   'max_failures',
 ];
 
-function fieldFact(alarm: AlarmView, name: Fact, here: LocalContext): Html {
+const isCondition = (name: Fact): name is Fact & ObjectField => fieldOf(name).type === 'object';
+
+function fieldFact(alarm: AlarmView, name: Fact, here: LocalContext, nameOf: NameOfAlarm): Html {
   const { type, fact: [title, text] = ['', ''] } = fieldOf(name);
   const value = alarm[name];
+  if (value !== undefined && isCondition(name)) {
+    const line = shown(conditionText(name, alarm[name]!, nameOf));
+    return fact(title, name === 'after' ? html`<a href="alarms/${alarm.after!.alarm}">${line}</a>` : line);
+  }
   if (type === 'instant' && value !== undefined) return fact(title, time(value as string, here));
   const written = valueText(alarm, name);
   return written === undefined ? NOTHING : fact(title, shown(text.replace('{}', () => written)));
 }
 
-function facts(alarm: AlarmView, { backend, here }: RequestContext): Html {
+const SENDERS = { standard: 'signed as in Standard Webhooks', github: 'signed as by GitHub', path: 'keep it secret' };
+
+/** The address of webhooks, at this console's listener. */
+function addressFact({ hook }: AlarmView, origin: string): Html {
+  if (hook === undefined) return NOTHING;
+  const address = hook.address.startsWith('/') ? `${origin}${hook.address}` : hook.address;
+  return fact('Address', html`<code>${shown(address)}</code> <span class="dim">${SENDERS[hook.verify]}</span>`);
+}
+
+/** The alarm that this one follows; it may have been deleted. */
+async function followed(alarms: ChronosClient, { after, event }: AlarmView): Promise<AlarmView[]> {
+  const id = after?.alarm ?? (event?.source === 'alarm' ? event.alarm : undefined);
+  const found = id === undefined ? undefined : await alarms.getAlarm(id).catch(() => undefined);
+  return found === undefined ? [] : [found];
+}
+
+function facts(alarm: AlarmView, { backend, here, origin }: RequestContext, nameOf: NameOfAlarm): Html {
   const { cron_expr, rrule, timezone = 'UTC', max_fires, ends_at } = alarm;
   const written = rrule ?? cron_expr;
   const next = instantOf(alarm.next_fire_at);
@@ -85,15 +112,16 @@ function facts(alarm: AlarmView, { backend, here }: RequestContext): Html {
         ? String(alarm.fire_count)
         : undefined;
   return html`<dl class="facts">
-${fact('Next fire', html`${fireTime(alarm, here)}${then}`)}
-${fact('Schedule', html`${scheduleText(alarm, here)}${written !== undefined && usesWallClock(written) ? html` <code class="dim">${shown(written)}</code> <span class="dim">${shown(timezone)}</span>` : NOTHING}`)}
+${fact('Next fire', html`${fireTime(alarm, here)}${then}${alarm.kind === 'event' && next !== undefined ? `, ${whyItFires(alarm)}` : NOTHING}`)}
+${alarm.kind === 'event' ? NOTHING : fact('Schedule', html`${scheduleText(alarm, here)}${written !== undefined && usesWallClock(written) ? html` <code class="dim">${shown(written)}</code> <span class="dim">${shown(timezone)}</span>` : NOTHING}`)}
 ${fact('Calendar', alarm.holidays_missing ? html`<span class="trouble">${shown(alarm.holidays!)} is missing: fires on all days</span>` : undefined)}
 ${fact('Backfill', backfillText(alarm, here))}
 ${fact('Created by', alarm.set_by ? shown(alarm.set_by.name) : 'the agent')}
 ${fact('Created', time(alarm.created_at, here))}
 ${fact('Fired', fired)}
 ${fact('Last fire', alarm.last_fired_at === undefined ? undefined : time(alarm.last_fired_at, here))}
-${FACTS.map((name) => html`${fieldFact(alarm, name, here)}\n`)}${fact('Conversation', alarm.conversation_id === undefined ? undefined : html`<a href="chat/${encodeURIComponent(alarm.conversation_id)}">Open in Chat</a>`)}
+${FACTS.map((name) => html`${fieldFact(alarm, name, here, nameOf)}\n`)}${addressFact(alarm, origin)}
+${fact('Conversation', alarm.conversation_id === undefined ? undefined : html`<a href="chat/${encodeURIComponent(alarm.conversation_id)}">Open in Chat</a>`)}
 ${fact('ID', html`<code>${alarm.id}</code>`)}
 </dl>`;
 }
@@ -161,12 +189,13 @@ function fireBlock(fire: Fire, here: LocalContext): Html {
         ? NOTHING
         : html`<div><dt>${STAGES[n + 1]!}</dt><dd>${at < dueAt ? calendarTime(at, here) : html`+${formatDuration(at - dueAt)}`}</dd></div>`,
     );
-  const failed = attempts.toReversed().filter(({ error }) => error !== undefined);
+  // The reason of a skip is in the line above.
+  const failed = attempts.toReversed().filter(({ error, outcome }) => error !== undefined && outcome !== 'skipped');
   const errors = failed.map(
     ({ attempt, error = '', outcome }) => html`<li>attempt ${attempt} ${outcome}: ${shown(plainError(error))}</li>`,
   );
   return html`<li class="fire">
-<div class="line">${time(dueAt, here)} ${progress(stages, isBad)} <span class="${isBad ? 'bad' : 'good'}">${stateText(fire, here)}</span></div>
+<div class="line">${time(dueAt, here)} ${progress(stages, isBad)} <span class="${isBad ? 'bad' : fire.state === 'skipped' ? 'dim' : 'good'}">${stateText(fire, here)}</span></div>
 <p class="dim">${lateness ? formatLateness(lateness.ms, lateness.because) : NOTHING}${missedCount > 0 ? html`; covers ${missedCount} missed occurrences` : NOTHING}</p>
 <dl class="steps">${steps}</dl>
 ${errors.length === 0 ? NOTHING : html`<ul class="errors">${errors}</ul>`}
@@ -196,7 +225,7 @@ ${actions(alarm, session.csrf, fires[0]?.state === 'turn_failed')}
 <h2>Message</h2>
 ${block(alarm.wake_message)}
 ${alarm.payload === undefined ? NOTHING : html`<h2>Payload</h2><pre class="payload" tabindex="0" aria-label="Payload">${shown(alarm.payload.text)}</pre>`}
-${facts(alarm, context)}
+${facts(alarm, context, nameAmong(await followed(alarms, alarm)))}
 <h2>Fires</h2>
 ${fires.length === 0 ? html`<p class="dim">It has not fired yet.${next}</p>` : html`<ol class="fires">${fires.map((fire) => fireBlock(fire, here))}</ol>`}
 ${more}`;

@@ -1,10 +1,11 @@
 /** Alarms: a paged list, and beside it one alarm. */
 import { html, raw } from 'hono/html';
 import type { AlarmPage } from '../../chronos/client.ts';
+import type { NameOfAlarm } from '../../kit/phrase/condition-text.ts';
 import type { AlarmView } from '../../wire/alarm.ts';
 import { ALARM_KINDS, ALARM_STATUSES } from '../../wire/alarm-fields.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { fireTime, hasTrouble, nameOf, scheduleText, stateMark, trouble } from '../alarm-text.ts';
+import { fireTime, hasTrouble, nameAmong, nameOf, scheduleText, stateMark, trouble } from '../alarm-text.ts';
 import { csrfField, empty, missing, type Page, pageHead } from '../page.ts';
 import { type RequestContext, there, withQuery } from '../request-context.ts';
 import { brief, type Html, NOTHING } from '../shown.ts';
@@ -48,20 +49,26 @@ function filters(query: URLSearchParams): Html {
   return html`<form method="get" action="alarms" class="filters" role="search" id="filters" data-filters>
 <label class="grow"><span class="sr">Search labels and messages</span><input type="search" name="text" value="${text}" maxlength="200" placeholder="Search labels and messages" data-key="/"></label>
 <label><span class="sr">Status</span><select name="status">${choice('', 'Any status', status)}${choice('active', 'Waiting', status)}${choice('paused', 'Paused', status)}${choice('failed', 'Failed', status)}${choice('fired', 'Fired', status)}${choice('cancelled', 'Cancelled', status)}</select></label>
-<label><span class="sr">Kind</span><select name="kind">${choice('', 'Once and repeating', kind)}${choice('once', 'Once', kind)}${choice('cron', 'Repeating', kind)}${choice('rrule', 'Repeating by rule', kind)}</select></label>
+<label><span class="sr">Kind</span><select name="kind">${choice('', 'Any kind', kind)}${choice('once', 'Once', kind)}${choice('cron', 'Repeating', kind)}${choice('rrule', 'Repeating by rule', kind)}${choice('event', 'Waiting for events', kind)}</select></label>
 <label><span class="sr">Order</span><select name="sort">${choice('', 'Next first', sort)}${choice('newest', 'Newest first', sort)}</select></label>
 <button>Apply</button>
 </form>`;
 }
 
-function row(alarm: AlarmView, query: URLSearchParams, here: LocalContext, chosen: string | undefined): Html {
+function row(
+  alarm: AlarmView,
+  query: URLSearchParams,
+  here: LocalContext,
+  chosen: string | undefined,
+  names: NameOfAlarm,
+): Html {
   const { id } = alarm;
   const isChosen = id === chosen;
   return html`<li class="row${isChosen ? ' chosen' : ''}" id="alarm-${id}" data-row>
 <input type="checkbox" name="id" value="${id}" form="several" id="mark-${id}" aria-label="Select this alarm">
 <a class="name" href="${withQuery(`alarms/${id}`, query, {})}"${isChosen ? raw(' aria-current="true"') : ''} data-open dir="auto">${nameOf(alarm)}${alarm.label === '' || chosen !== undefined ? NOTHING : html`<small>${brief(alarm.wake_message, 90)}</small>`}</a>
 <span class="when">${fireTime(alarm, here)}</span>
-<span class="schedule dim">${alarm.kind === 'once' ? 'once' : scheduleText(alarm, here)}</span>
+<span class="schedule dim">${alarm.kind === 'once' ? 'once' : scheduleText(alarm, here, names)}</span>
 ${stateMark(alarm)}
 ${hasTrouble(alarm) ? html`<p class="trouble">${trouble(alarm, here)}</p>` : NOTHING}
 </li>`;
@@ -86,7 +93,8 @@ function nothingFound(query: URLSearchParams, goesOn: boolean): Html {
 async function list(context: RequestContext, query: URLSearchParams, chosen: string | undefined): Promise<Html> {
   const { here, session } = context;
   const { alarms, next_cursor: next } = await readPage(context, query);
-  const rows = alarms.map((alarm) => row(alarm, query, here, chosen));
+  const names = nameAmong(alarms);
+  const rows = alarms.map((alarm) => row(alarm, query, here, chosen, names));
   const older =
     next === undefined
       ? NOTHING

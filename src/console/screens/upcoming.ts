@@ -3,9 +3,20 @@ import { html } from 'hono/html';
 import type { ChronosClient } from '../../chronos/client.ts';
 import { calendarTime } from '../../kit/clock/local-time.ts';
 import { dayAt, wallReading } from '../../kit/clock/wall-clock.ts';
+import { conditionText, type NameOfAlarm } from '../../kit/phrase/condition-text.ts';
 import { type AlarmView, LIST_LIMIT_MAX } from '../../wire/alarm.ts';
 import type { Budget } from '../../wire/budget.ts';
-import { backfillText, nameOf, rareTexts, scheduleText } from '../alarm-text.ts';
+import {
+  backfillText,
+  hasTrouble,
+  instantOf,
+  nameAmong,
+  nameOf,
+  rareTexts,
+  scheduleText,
+  trouble,
+  whyItFires,
+} from '../alarm-text.ts';
 import {
   addConflict,
   type Cell,
@@ -18,7 +29,7 @@ import {
 import { empty, missing, type Page, pageHead } from '../page.ts';
 import type { RequestContext } from '../request-context.ts';
 import { brief, type Html, NOTHING, shown } from '../shown.ts';
-import { absolute, type LocalContext, relative, zoneText } from '../times.ts';
+import { absolute, type LocalContext, relative, time, zoneText } from '../times.ts';
 
 const DAY_MS = 86_400_000;
 const DAYS = 7;
@@ -175,6 +186,17 @@ function asides({ alarm }: AlarmDay, here: LocalContext): Html[] {
   ];
 }
 
+/** What is checked before the wake, and the command in place of a turn. */
+function conditionsText({ check, run }: AlarmView): Html {
+  const texts = [
+    ...(check ? [html`checks ${brief(conditionText('check', check), 80)}`] : []),
+    ...(run ? [html`runs ${brief(conditionText('run', run), 80)}`] : []),
+  ];
+  return texts.length === 0
+    ? NOTHING
+    : html`<p class="work">${texts.map((text, at) => html`${at === 0 ? '' : '; '}${text}`)}</p>`;
+}
+
 /** The message first, then repetition, time and distance, each in a column of its own. */
 function dayRow(one: AlarmDay, day: number, here: LocalContext): Html {
   const { alarm, first, last, count } = one;
@@ -187,7 +209,7 @@ function dayRow(one: AlarmDay, day: number, here: LocalContext): Html {
   const message =
     alarm.label === '' ? NOTHING : html` <span class="dim" dir="auto">${brief(alarm.wake_message, 160)}</span>`;
   const exact = new Date(first).toISOString();
-  return html`<li id="upcoming-${day}-${alarm.id}" data-row><div class="what"><a href="alarms/${alarm.id}" data-open dir="auto">${nameOf(alarm)}</a>${message}</div><span class="times">${times}</span><time class="clock" datetime="${exact}">${clockOf(first, here)}</time>${relative(first, here)}${asides(one, here)}${conflictLines(one, here)}</li>`;
+  return html`<li id="upcoming-${day}-${alarm.id}" data-row><div class="what"><a href="alarms/${alarm.id}" data-open dir="auto">${nameOf(alarm)}</a>${message}${conditionsText(alarm)}</div><span class="times">${times}</span><time class="clock" datetime="${exact}">${clockOf(first, here)}</time>${relative(first, here)}${asides(one, here)}${conflictLines(one, here)}</li>`;
 }
 
 const counted = (count: number, what: string) => `${count} ${what}${count === 1 ? '' : 's'}`;
@@ -249,6 +271,33 @@ async function readUpcoming(client: ChronosClient, until: number): Promise<{ ala
   return { alarms, hasMore: cursor !== undefined };
 }
 
+/** Alarms without a time, listed at most. */
+const MAX_WAITING = 100;
+
+type Waiting = { readonly alarms: readonly AlarmView[]; readonly hasMore: boolean };
+
+async function readWaiting(client: ChronosClient): Promise<Waiting> {
+  const { alarms, next_cursor } = await client.listAlarms({ kind: 'event', status: 'active', limit: MAX_WAITING });
+  return { alarms, hasMore: next_cursor !== undefined };
+}
+
+/** An alarm that waits for events: what for, and when it fires without one. */
+function waitingRow(alarm: AlarmView, names: NameOfAlarm, here: LocalContext): Html {
+  const message =
+    alarm.label === '' ? NOTHING : html` <span class="dim" dir="auto">${brief(alarm.wake_message, 160)}</span>`;
+  const next = instantOf(alarm.next_fire_at);
+  const end =
+    next === undefined ? NOTHING : html`<span class="end">fires ${time(next, here)} ${whyItFires(alarm)}</span>`;
+  return html`<li id="waiting-${alarm.id}" data-row><div class="what"><a href="alarms/${alarm.id}" data-open dir="auto">${nameOf(alarm)}</a>${message}${conditionsText(alarm)}</div><span class="times">${scheduleText(alarm, here, names)}</span>${end}${hasTrouble(alarm) ? html`<p class="trouble">${trouble(alarm, here)}</p>` : NOTHING}</li>`;
+}
+
+function waitingList({ alarms, hasMore }: Waiting, known: readonly AlarmView[], here: LocalContext): Html {
+  if (alarms.length === 0) return NOTHING;
+  const names = nameAmong([...alarms, ...known]);
+  const more = hasMore ? html`<li class="dim">and <a href="alarms?kind=event">more</a></li>` : NOTHING;
+  return html`<h2>Waiting for events</h2><ul class="agenda waiting">${alarms.map((alarm) => waitingRow(alarm, names, here))}${more}</ul>`;
+}
+
 /** `upcoming`. */
 export async function upcomingScreen(context: RequestContext): Promise<Page> {
   const { backend, here, reads } = context;
@@ -261,10 +310,12 @@ export async function upcomingScreen(context: RequestContext): Promise<Page> {
   const client = backend.alarms.there;
   const until = here.now + DAYS * DAY_MS;
   const read = () => readUpcoming(client, until);
-  const [{ alarms, hasMore }, budget] = await Promise.all([
+  const [{ alarms: due, hasMore }, waiting, budget] = await Promise.all([
     reads.read(`${backend.user} upcoming`, read),
+    reads.read(`${backend.user} events`, () => readWaiting(client)),
     budgetOf(context),
   ]);
+  const alarms = due.filter(({ kind }) => kind !== 'event');
   await backend.readCalendars?.(alarms);
   const looksAt = ['alarms', 'machines'];
   const add = html`<a class="button primary" href="alarms/new" data-key="n">New alarm</a>`;
@@ -272,7 +323,7 @@ export async function upcomingScreen(context: RequestContext): Promise<Page> {
     const next = html`Create an <a href="alarms/new">alarm</a>, or ask your agent in the <a href="chat">chat</a> to set one. Fired alarms are under <a href="alarms?status=fired">Alarms</a>.`;
     return {
       ...{ ...about, looksAt },
-      main: html`${pageHead('Upcoming', `Next 7 days in ${zoneText(here)}`, add)}${empty('No alarm fires in the next 7 days', next)}`,
+      main: html`${pageHead('Upcoming', `Next 7 days in ${zoneText(here)}`, add)}${waiting.alarms.length === 0 ? empty('No alarm fires in the next 7 days', next) : html`<p class="dim">No alarm fires at a time in the next 7 days.</p>`}${waitingList(waiting, due, here)}`,
     };
   }
   const week = forecast({ alarms, now: here.now, until, zone: here.zone, budget, seriesOf: backend.seriesOf });
@@ -283,7 +334,7 @@ export async function upcomingScreen(context: RequestContext): Promise<Page> {
   const main = html`${pageHead('Upcoming', html`Next 7 days in ${zoneText(here)}. ${budgetText(budget)}`, add)}
 ${figures(week)}
 <div class="chart">${timeline(week, marks, here)}${legend(week, marks)}</div>${more}
-${byDay(week, here)}
+${byDay(week, here)}${waitingList(waiting, due, here)}
 `;
   return { ...about, main, looksAt };
 }

@@ -15,6 +15,11 @@ const MONDAYS = { kind: 'cron', cron_expr: '0 9 * * 1', timezone: ZONE };
 const RULE = 'RRULE:FREQ=WEEKLY;INTERVAL=2;BYDAY=MO;BYHOUR=10;BYMINUTE=0;BYSECOND=0';
 const WEEKDAYS = { kind: 'cron', cron_expr: '0 9 * * 1-5', timezone: ZONE };
 
+const FEED = 'https://example.com/feed';
+/** Stands for the id of the alarm that others follow. */
+const FOLLOWED = '<id of the alarm>';
+const EVENT = { kind: 'event' };
+
 const ROWS: readonly Row[] = [
   {
     ...{ field: 'rrule', value: RULE, typed: RULE, base: { kind: 'rrule', timezone: ZONE } },
@@ -35,15 +40,51 @@ const ROWS: readonly Row[] = [
     base: MONDAYS,
   },
   { field: 'deliver', value: ['phone', 'desktop'], typed: 'phone, desktop', base: MONDAYS },
+  {
+    ...{ field: 'check', value: { http: { url: FEED, etag: 'changed' }, max_skips: 3 }, base: MONDAYS },
+    flags: ['--check-url', FEED, '--check-changed', '--max-skips', '3'],
+    controls: { checks: 'address', 'check-url': FEED, 'check-changed': 'on', 'max-skips': '3' },
+  },
+  {
+    field: 'event',
+    value: {
+      ...{ source: 'webhook', verify: 'github', filter: { pointer: '/body/action', equals: 'opened' } },
+      ...{ quiet_for: 'PT30S', repeat: 'always' },
+    },
+    flags: ['--on', 'github', '--filter', '/body/action=opened', '--quiet-for', '30s', '--repeat'],
+    controls: { fires: 'event', on: 'github', filter: '/body/action=opened', 'quiet-for': '30s', repeat: 'on' },
+    ...{ base: EVENT, earlier: { ...EVENT, event: { source: 'webhook' } } },
+  },
+  {
+    field: 'after',
+    value: { alarm: FOLLOWED, on: 'any', delay_seconds: 600 },
+    flags: ['--after', 'followed', '--after-outcome', 'any', '--delay', '10m'],
+    controls: { fires: 'after', after: 'followed', 'after-outcome': 'any', delay: '10m' },
+    ...{ base: EVENT, earlier: { ...EVENT, after: { alarm: FOLLOWED } } },
+  },
+  {
+    field: 'expect',
+    value: { every: 'PT2H', grace: 'PT10M' },
+    flags: ['--expect-every', '2h', '--grace', '10m'],
+    controls: { fires: 'missing', 'expect-every': '2h', grace: '10m' },
+    ...{ base: EVENT, earlier: { ...EVENT, expect: { every: 'PT8H' } } },
+  },
+  {
+    ...{ field: 'run', value: { argv: ['./backup.sh', '--day', 'a b'], timeout_seconds: 60 }, base: MONDAYS },
+    flags: ['--run', "./backup.sh --day 'a b'", '--run-timeout', '1m'],
+    controls: { run: "./backup.sh --day 'a b'", 'run-timeout': '1m' },
+  },
 ];
 
 /** Its first instant is a holiday. */
 const NEW_YEAR = { kind: 'cron', cron_expr: '0 9 1,2 1 *', timezone: ZONE };
 const localText = (at: string) => calendarTime(Date.parse(at), { now: Date.now(), zone: ZONE });
+/** The row with the id of the alarm that others follow. */
+const filled = (row: Row, id: string): Row => JSON.parse(JSON.stringify(row).replaceAll(FOLLOWED, id));
 
 /** The alarm that gets the field by an edit, which keeps the kind. */
-const earlier = ({ base }: Row) =>
-  base.kind === 'rrule' ? { ...base, rrule: 'RRULE:FREQ=DAILY;BYHOUR=7;BYMINUTE=0;BYSECOND=0' } : MONDAYS;
+const earlierOf = ({ base, earlier }: Row) =>
+  earlier ?? (base.kind === 'rrule' ? { ...base, rrule: 'RRULE:FREQ=DAILY;BYHOUR=7;BYMINUTE=0;BYSECOND=0' } : MONDAYS);
 
 const CALENDAR = [
   ...['BEGIN:VCALENDAR', 'VERSION:2.0', 'PRODID:-//test//surfaces//EN', 'BEGIN:VEVENT', 'UID:1', 'SUMMARY:New Year'],
@@ -60,9 +101,11 @@ const CALENDAR = [
 describe('fields of schedules and policies', () => {
   const owner = sharedOwner();
   let stack: Stack;
+  let followed: string;
 
   before(async () => {
     stack = await startStack(owner);
+    followed = await stack.set({ ...MONDAYS, label: 'followed' });
     const file = join(temporaryFolder(owner), 'holidays.ics');
     writeFileSync(file, CALENDAR);
     await stack.reveille('calendar', 'add', 'de-berlin', file);
@@ -81,15 +124,16 @@ describe('fields of schedules and policies', () => {
     assert.deepEqual(ROWS.map(({ field }) => field).sort(), OWNER_FIELDS.filter(isOption).sort());
   });
 
-  for (const row of ROWS)
+  for (const template of ROWS)
     for (const name of SURFACES)
-      test(`${row.field}: ${name}`, { skip: skipOf(name) }, async () => {
+      test(`${template.field}: ${name}`, { skip: skipOf(name) }, async () => {
+        const row = filled(template, followed);
         const { field, shown = { [field]: row.value } } = row;
         const surface = stack.surfaces[name];
         const created = await surface.create(row);
         assert.deepEqual(await read(created, Object.keys(shown)), shown);
 
-        const changed = await stack.set(earlier(row));
+        const changed = await stack.set(earlierOf(row));
         await surface.change(changed, row);
         assert.deepEqual(await read(changed, Object.keys(shown)), shown);
 

@@ -30,8 +30,13 @@ export type Row = {
   readonly value: unknown;
   /** The value as typed; a switch has none. */
   readonly typed?: string;
+  /** The flags and the controls of a field that has several. */
+  readonly flags?: readonly string[];
+  readonly controls?: Readonly<Record<string, string>>;
   /** The time of an alarm that gets the field. A row of a time has it in `value`. */
   readonly base: Fields;
+  /** The alarm that gets the field by an edit, which keeps the kind. */
+  readonly earlier?: Fields;
   /** What an alarm with the field shows; by default the field. */
   readonly shown?: Fields;
 };
@@ -151,7 +156,8 @@ async function mcpSurface(owner: Owner, env: Record<string, string>): Promise<Su
 }
 
 /** A flag with its value, by the table of fields. */
-function flagsOf({ field, typed }: Row): string[] {
+function flagsOf({ field, typed, flags }: Row): readonly string[] {
+  if (flags !== undefined) return flags;
   const flag = `--${fieldOf(field).flag!.name}`;
   return typed === undefined ? [flag] : [flag, typed];
 }
@@ -162,7 +168,8 @@ function cliSurface(reveille: (...args: string[]) => Promise<string>): Surface {
     async create(row) {
       const { field, typed, base } = row;
       const time = base.cron_expr === undefined ? [] : ['--cron', String(base.cron_expr)];
-      const given = field === 'when' ? [typed!, ...zone] : [...time, ...zone, ...flagsOf(row)];
+      const where = base.timezone === undefined ? [] : zone;
+      const given = field === 'when' ? [typed!, ...zone] : [...time, ...where, ...flagsOf(row)];
       return JSON.parse(await reveille('alarm', 'set', MESSAGE, ...given, '--json')).id;
     },
     change(id, row) {
@@ -213,11 +220,12 @@ async function consoleSurface(origin: string, address: string): Promise<Surface>
     return /[0-9a-f-]{36}/.exec(response.headers.get('location') ?? '')![0];
   };
   const isTime = (field: FieldName) => field === 'when' || field === 'rrule';
-  const controlOf = ({ field, typed = 'on' }: Row) =>
-    isTime(field) ? { when: typed, zone: ZONE } : { [fieldOf(field).form!.name]: typed };
+  const controlsOf = ({ field, typed = 'on', controls }: Row): Record<string, string> =>
+    controls ?? (isTime(field) ? { when: typed, zone: ZONE } : { [fieldOf(field).form!.name]: typed });
+  const timeOfForm = ({ cron_expr: cron }: Fields) => (cron === undefined ? {} : { when: String(cron), zone: ZONE });
   return {
-    create: (row) => send('alarms/new', { when: String(row.base.cron_expr), zone: ZONE, ...controlOf(row) }),
-    change: (id, row) => send(`alarms/${id}/edit`, controlOf(row)),
+    create: (row) => send('alarms/new', { ...timeOfForm(row.base), ...controlsOf(row) }),
+    change: (id, row) => send(`alarms/${id}/edit`, controlsOf(row)),
     clear: (id) => send(`alarms/${id}/edit`, {}),
     async preview({ cron_expr, holidays = '' }) {
       const given = { when: String(cron_expr), zone: ZONE, holidays: String(holidays) };

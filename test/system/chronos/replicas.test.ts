@@ -18,6 +18,8 @@ const identity = agentIdentity('fleet', generateKey());
 
 /** How often each fire id arrived. */
 const arrivals = new Map<string, number>();
+/** The events of each fire id with events. */
+const carried = new Map<string, string>();
 /** For each fire id, its signed send time; seconds since the epoch. */
 const signedAt = new Map<string, number>();
 const router = createServer((request, response) => {
@@ -26,7 +28,11 @@ const router = createServer((request, response) => {
     text += chunk;
   });
   request.on('end', () => {
-    const { fire_id } = JSON.parse(text);
+    const { fire_id, payload } = JSON.parse(text) as {
+      fire_id: string;
+      payload?: { events?: { data: { n: number } }[] };
+    };
+    if (payload?.events) carried.set(fire_id, payload.events.map(({ data }) => data.n).join());
     arrivals.set(fire_id, (arrivals.get(fire_id) ?? 0) + 1);
     signedAt.set(fire_id, Number(request.headers['webhook-timestamp']));
     response.end('{}');
@@ -206,4 +212,30 @@ test('a replica whose own clock is wrong fires at the right time, and signs a ti
     Math.abs(signedAt.get(fireId)! - due / 1000) < 300,
     `signed at ${signedAt.get(fireId)}, due at ${due / 1000}`,
   );
+});
+
+test('events that come at two replicas at once are carried once each, in batches that grow while they are claimed', async () => {
+  const [one, other] = [await startReplica(), await startReplica()];
+  const { hook } = await clientOf(one).createAlarm({
+    wake_message: 'look',
+    event: { source: 'webhook', verify: 'path', repeat: 'always', batch_up_to: 20 },
+  });
+  const count = 600;
+  let next = 0;
+  const send = async ({ url }: RunningChronos) => {
+    while (next < count) {
+      const n = next++;
+      const headers = { 'content-type': 'application/json', 'idempotency-key': `event-${n}` };
+      const body = JSON.stringify({ n });
+      const answer = await fetch(new URL(hook!.address, url), { method: 'POST', headers, body });
+      assert.equal(answer.status, 200, await answer.text());
+    }
+  };
+  await Promise.all(Array.from({ length: 16 }, (_, at) => send(at % 2 === 0 ? one : other)));
+  const all = () => [...carried.values()].flatMap((events) => events.split(',').map(Number));
+  await eventually('all have been carried', () => all().length >= count);
+  const found = all();
+  assert.equal(new Set(found).size, count);
+  assert.equal(found.length, count, 'none by two fires');
+  assert.ok(carried.size < count, `${carried.size} fires`);
 });

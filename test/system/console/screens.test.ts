@@ -286,6 +286,75 @@ describe('the screens of the console', () => {
     assert.match(await text(), /Nothing to backfill.*2 of that time have fired or wait already/s);
   });
 
+  test('an alarm is set to wait for events after a check, is upcoming, and is edited, without JavaScript', async () => {
+    const plain = await browser.open({ width: 1024, script: false });
+    const { page: form } = plain;
+    await form.goto(await installation.address());
+    await form.waitForURL(/\/upcoming$/);
+    await form.click('.top nav >> text=Alarms');
+    await form.click('text=New alarm');
+    const visible = (names: string) =>
+      form.locator(names).evaluateAll((found) => found.map((one) => one.checkVisibility()));
+    assert.deepEqual(await visible('#expect-every, #on, #after, #when'), [false, false, false, true]);
+    await form.fill('#message', 'Review the <b>pull request</b>.');
+    await form.fill('#when', 'a time that is not read');
+    await form.selectOption('#fires', 'event');
+    assert.deepEqual(await visible('#expect-every, #on, #after, #when'), [false, true, false, false]);
+    await form.fill('#on', 'smoke');
+    await form.click('text=Create alarm');
+    assert.match(
+      (await form.textContent('[role=alert]')) ?? '',
+      /Events of must be webhook, github, .* \(got "smoke"\)/,
+    );
+    assert.equal(await form.inputValue('#fires'), 'event');
+    await form.fill('#on', 'github');
+    await form.fill('#filter', '/body/action=<i>');
+    await form.click('text=Check before a wake');
+    await form.selectOption('#checks', 'command');
+    assert.deepEqual(await visible('#check-url, #check-command, #check-path'), [false, true, false]);
+    await form.fill('#check-command', "echo '<script>' | wc");
+    await form.click('text=Create alarm');
+    assert.match(
+      (await form.textContent('[role=alert]')) ?? '',
+      /Command is run without a shell, so \| has no meaning/,
+    );
+    // The machine of this installation has no folder for commands.
+    await form.fill('#check-command', "echo '<script>'");
+    await form.click('text=Create alarm');
+    assert.match((await form.textContent('[role=alert]')) ?? '', /no folder for commands; register it with --dir/);
+    await form.selectOption('#checks', 'address');
+    await form.fill('#check-url', 'https://example.com/?<script>');
+    await form.click('text=Create alarm');
+    const said = (await form.textContent('[role=status]')) ?? '';
+    assert.match(
+      said,
+      /It waits for webhook \(github\), if \/body\/action is <i>\. The sender signs with whsec_\S+, which/,
+    );
+    const facts = (await form.textContent('.detail .facts')) ?? '';
+    assert.match(facts, /Next fire\s*on an event/);
+    assert.match(
+      facts,
+      /Checks\s*https:\/\/example\.com\/\?<script> \(status 200 to 299\)\s*Waits for\s*webhook \(github\), if \/body\/action is <i>/,
+    );
+    assert.match(facts, /Address\s*http:\/\/\S+\/hooks\/\S+ signed as by GitHub/);
+    await form.click('#act-edit');
+    assert.deepEqual(
+      await Promise.all(['#on', '#filter', '#checks', '#check-url'].map((name) => form.inputValue(name))),
+      ['webhook:github', '/body/action=<i>', 'address', 'https://example.com/?<script>'],
+    );
+    await form.fill('#filter', '');
+    await form.selectOption('#checks', 'none');
+    await form.click('text=Save');
+    assert.match((await form.textContent('[role=status]')) ?? '', /Changed: check, event/);
+    assert.doesNotMatch((await form.textContent('.detail .facts')) ?? '', /Checks|if \/body/);
+    await form.click('.top nav >> text=Upcoming');
+    assert.match(
+      (await form.textContent('main')) ?? '',
+      /Waiting for events\s*Review the <b>pull request<\/b>\.\s*waits for webhook \(github\)/,
+    );
+    await plain.context.close();
+  });
+
   test('former addresses redirect to the new ones', async () => {
     for (const [former, path] of [
       ['ahead', 'upcoming'],

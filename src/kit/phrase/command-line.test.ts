@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { splitCommand } from './manifest.ts';
+import { joinCommand, shellCharacterIn, splitCommand } from './command-line.ts';
 
 for (const [text, words] of [
   ['reveille mcp', ['reveille', 'mcp']],
@@ -38,3 +38,25 @@ for (const [text, message] of [
   test(`${JSON.stringify(text)} is refused`, () =>
     assert.throws(() => splitCommand(text), { name: 'CommandLineError', message }));
 }
+
+test('words become one command that has the same words', () => {
+  const words = fc.array(fc.string({ unit: 'grapheme' }), { minLength: 1 });
+  fc.assert(
+    fc.property(words, (all) => {
+      fc.pre(all[0] !== '');
+      assert.deepEqual(splitCommand(joinCommand(all)), all);
+    }),
+  );
+  assert.equal(joinCommand(['./x.sh', '--day', "it's", '']), String.raw`./x.sh --day 'it'\''s' ''`);
+});
+
+test('a command for a shell is recognised by its first bare character', () => {
+  for (const [text, found] of [
+    ['make && ls', '&'],
+    ['ls | wc', '|'],
+    ['echo $HOME', '$'],
+    ['echo \'$HOME\' "a;b" \\;', undefined],
+    ['curl https://example.com/?a=1', undefined],
+  ] as const)
+    assert.equal(shellCharacterIn(text), found, text);
+});
