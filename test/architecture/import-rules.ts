@@ -38,10 +38,12 @@ const KIT_ARROWS: Readonly<Record<string, readonly string[]>> = {
 
 const DOMAIN = ['wire', 'chronos/alarm'];
 const STORE_PORT = 'chronos/store/store.ts';
+/** Pure. */
+const HIDDEN_TEXT = 'kit/text/hidden-characters.ts';
 
 /** The layers of chronos: the domain imports no other layer, and only the daemon imports the implementations. */
 const INSIDE_CHRONOS: Readonly<Record<string, readonly string[]>> = {
-  'chronos/alarm': ['wire', 'kit/phrase', 'kit/recurrence'],
+  'chronos/alarm': ['wire', 'kit/phrase', 'kit/recurrence', HIDDEN_TEXT],
   'chronos/store': DOMAIN,
   'chronos/store/sqlite': [...DOMAIN, 'chronos/store', 'kit/sqlite'],
   'chronos/store/postgres': [...DOMAIN, 'chronos/store', 'kit/sqlite'],
@@ -49,7 +51,7 @@ const INSIDE_CHRONOS: Readonly<Record<string, readonly string[]>> = {
   'chronos/store/transfer': [...DOMAIN, 'chronos/store', 'kit/sqlite'],
   'chronos/dispatch': [...DOMAIN, STORE_PORT, 'kit/identity', 'kit/http'],
   'chronos/events': [...DOMAIN, STORE_PORT, 'chronos/store/stored-change.ts', 'kit/http'],
-  'chronos/auth': [...DOMAIN, STORE_PORT, 'kit/identity'],
+  'chronos/auth': [...DOMAIN, STORE_PORT, 'kit/identity', HIDDEN_TEXT],
   'chronos/turn-reports': ['wire', 'kit/identity', 'router/client.ts'],
   'chronos/http': [
     ...[...DOMAIN, STORE_PORT, 'chronos/store/limits.ts', 'chronos/store/stored-change.ts'],

@@ -8,6 +8,8 @@ import type { Alarm } from '../../../src/chronos/alarm/alarm.ts';
 import { eventOfEnd } from '../../../src/chronos/alarm/chain.ts';
 import { encodeOptions } from '../../../src/chronos/alarm/options.ts';
 import { eventOf } from '../../../src/chronos/auth/hook.ts';
+import { replyLines } from '../../../src/cli/screens/log-screen.ts';
+import { shown } from '../../../src/console/shown.ts';
 import { hiddenCharacters } from '../../../src/kit/text/hidden-characters.ts';
 import { outputOf } from '../../../src/router/checks/finding.ts';
 import type { Turn } from '../../../src/turns/turn.ts';
@@ -133,4 +135,14 @@ test('an event is data of the payload: it cannot end its quotation or hide anyth
     attacks++;
   }
   t.diagnostic(`${attacks} attacks`);
+});
+
+test('the reply of a command is text on the screens', (t) => {
+  const look = { width: 100, paint: (_: unknown, text: string) => text };
+  for (const text of HOSTILE) {
+    const lines = replyLines(text.slice(0, 5000), look).join('\n');
+    assert.doesNotMatch(lines, /[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]/, JSON.stringify(text.slice(0, 40)));
+    assert.doesNotMatch(String(shown(text)), /<(?:img|script)/);
+  }
+  t.diagnostic(`${HOSTILE.length * 2} attacks`);
 });
