@@ -112,9 +112,12 @@ test('no turn and no notification is lost or repeated when each daemon is killed
   // A check says no, and webhooks come.
   model.hold('inbox', 'deploys', 'fetch', 'sum', 'report');
   await night.set('inbox', FIELDS.inbox(page.url));
-  const { hook } = await night.set('deploys', FIELDS.deploys);
+  const { hook } = await night.set('deploys', FIELDS.deploys('PT2S'));
   const { address } = hook!;
+  const order = (action: 'pause' | 'resume', name: Label) => night.cli('alarm', action, night.ids.get(name)!);
   await checksGoOn();
+  // On a busy computer, a start may take longer than the burst should be quiet.
+  await order('pause', 'deploys');
   await deploy(address);
   await crash(chronosd);
   await checksGoOn();
@@ -122,7 +125,8 @@ test('no turn and no notification is lost or repeated when each daemon is killed
   await crash(router);
   await deploy(address);
   // A wake that met no router is tried again half a minute later.
-  for (const action of ['pause', 'resume']) await night.cli('alarm', action, night.ids.get('inbox')!);
+  await order('pause', 'inbox');
+  for (const name of ['inbox', 'deploys'] as const) await order('resume', name);
   await checksGoOn();
 
   // The check says yes, and the webhooks have been quiet.

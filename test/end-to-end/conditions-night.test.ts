@@ -51,7 +51,7 @@ test('a night with reveille up: checks, events, a chain, an absence and a comman
   const night = openNight(at, env);
   await addChannel(night);
   await night.set('inbox', FIELDS.inbox(page.url));
-  const { hook } = await night.set('deploys', FIELDS.deploys);
+  const { hook } = await night.set('deploys', FIELDS.deploys('PT10S'));
   for (const [n, body] of BODIES.entries())
     assert.deepEqual(await night.post(hook!.address, body, `d${n}`), { recorded: 1, known: 0 });
   await setAbsence(night, model);

@@ -224,10 +224,10 @@ export const FIELDS = {
     ...{ kind: 'rrule', rrule: 'RRULE:FREQ=SECONDLY;INTERVAL=1', max_fires: 1 },
     check: { http: { url, pointer: '/unread', equals: 1 } },
   }),
-  deploys: {
+  deploys: (quiet_for: string): Fields => ({
     kind: 'event',
-    event: { source: 'webhook', verify: 'github', secret: HOOK_SECRET, quiet_for: 'PT5S', repeat: 'always' },
-  } as Fields,
+    event: { source: 'webhook', verify: 'github', secret: HOOK_SECRET, quiet_for, repeat: 'always' },
+  }),
   backup: { delay_seconds: 1, run: { argv: ['/bin/sh', '-c', FAILING] } } as Fields,
 };
 
