@@ -93,7 +93,7 @@ test('wrong, missing and unknown fields are refused by name', () => {
   refused(() => readSet('{}'), 'wake_message is required');
   refused(
     () => readSet('{"kind":"weekly","wake_message":"x"}'),
-    'kind must be one of once, cron, rrule (got "weekly")',
+    'kind must be one of once, cron, rrule, event (got "weekly")',
   );
   refused(
     () => readSet('{"kind":"once","wake_message":"x","delay_seconds":-5}'),

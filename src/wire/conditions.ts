@@ -6,9 +6,9 @@ import { z } from 'zod';
 import { durationSchema } from './iso-duration.ts';
 import { utf8Bytes } from './text.ts';
 
-/** Largest body of one event, and of the events of one wake together. */
+/** Largest body of one event, and of the events of one wake together: a prompt with them is an argument of a program. */
 export const EVENT_MAX_BYTES = 64 * 1024;
-export const BATCH_MAX_BYTES = 128 * 1024;
+export const BATCH_MAX_BYTES = 64 * 1024;
 /** Events of one wake: by default when they are collected, and at most. */
 export const BATCH_DEFAULT = 100;
 export const BATCH_MAX = 1000;

@@ -102,3 +102,14 @@ export function isClaimed(occurrence: Occurrence): boolean {
 export function scheduledOccurrence(state: AlarmState): Occurrence | undefined {
   return state.occurrences.find((occurrence) => occurrence.source === 'schedule');
 }
+
+/**
+ * Other pending occurrences than that of the schedule, which is replaced or ends. A running attempt becomes an
+ * occurrence of its own that is not retried.
+ */
+export function withoutSchedule(occurrences: readonly Occurrence[]): Occurrence[] {
+  return occurrences.flatMap((one): Occurrence[] => {
+    if (one.source !== 'schedule') return [one];
+    return isClaimed(one) ? [{ ...one, source: 'trigger', dueAt: null, ...NOT_DEFERRED }] : [];
+  });
+}

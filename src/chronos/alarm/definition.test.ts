@@ -90,6 +90,51 @@ describe('errors of a create', () => {
       cron({ ends_at: at(NOW + 49 * MINUTE) }),
       'ends_at is before the first occurrence of cron_expr, so the alarm would never fire (ends_at 2026-06-15T08:59:00.000Z)',
     ],
+    [
+      'no event',
+      { kind: 'event' },
+      'an alarm of kind "event" needs event, such as {"source": "webhook"}, or after, or expect',
+    ],
+    [
+      'a time beside an event',
+      { kind: 'event', event: { source: 'webhook' }, fire_at: at(NOW + HOUR) },
+      'fire_at is only for kind "once"; this alarm is "event", omit fire_at',
+    ],
+    [
+      'an event on a series',
+      cron({ event: { source: 'webhook' } }),
+      'event is only for kind "event"; this alarm is "cron", omit event',
+    ],
+    [
+      'an end of an alarm with events',
+      { event: { source: 'webhook' }, max_fires: 3 },
+      'max_fires is only for a series (kind "cron" or "rrule"); this alarm is "event", omit max_fires',
+    ],
+    [
+      'jitter of an event',
+      { event: { source: 'webhook' }, jitter_seconds: 3 },
+      'jitter_seconds is only for alarms with a time; this alarm is "event", omit it',
+    ],
+    [
+      'an overlap that would lose events',
+      { event: { source: 'webhook' }, overlap: 'skip' },
+      'overlap must be allow or buffer_all for kind "event", so that no event is lost (got skip)',
+    ],
+    [
+      'two causes',
+      { event: { source: 'webhook' }, after: { alarm: ALARM_ID } },
+      'event and after exclude each other; give one of them',
+    ],
+    [
+      'two deadlines',
+      { event: { source: 'webhook', deadline: 'PT1H' }, expect: { every: 'PT1H' } },
+      'expect and event.deadline both say when nothing has come; give one of them',
+    ],
+    [
+      'a source that nothing looks at',
+      { event: { source: 'file', path: 'inbox/' } },
+      'event.source "file" is not available in this version; use webhook, alarm, or after',
+    ],
   ];
   for (const [name, body, message] of refused) {
     test(name, () =>
@@ -157,6 +202,11 @@ describe('equality of two definitions', () => {
     assert.deepEqual(differingFields(draft(cron()), draft(named)), []);
   });
 
+  test('a kind that follows from the other fields equals an omitted one', () => {
+    const event = { event: { source: 'webhook' } };
+    assert.deepEqual(differingFields(draft(event), draft({ kind: 'event', ...event }, NOW + HOUR)), []);
+  });
+
   test('an instant is the same in another offset', () => {
     const here = draft(once({ fire_at: '2026-06-15T10:00:00Z' }));
     assert.deepEqual(differingFields(here, draft(once({ fire_at: '2026-06-15T12:00:00+02:00' }))), []);
@@ -171,6 +221,9 @@ describe('equality of two definitions', () => {
     [cron(), cron({ wake_message: 'x', payload: '1', max_fires: 3 }), ['wake_message', 'payload', 'max_fires']],
     [cron({ payload: '1' }), cron({ payload: '1.0' }), ['payload']],
     [once({ delay_seconds: 60 }), cron(), ['kind', 'delay_seconds', 'cron_expr']],
+    [{ event: { source: 'webhook' } }, { event: { source: 'webhook', verify: 'github' } }, ['event']],
+    [{ after: { alarm: ALARM_ID } }, { after: { alarm: ALARM_ID, on: 'any' } }, ['after']],
+    [{ after: { alarm: ALARM_ID } }, { after: { alarm: ALARM_ID }, expect: { every: 'PT1H' } }, ['expect']],
     [
       cron(),
       cron({

@@ -13,11 +13,20 @@ import {
   type OwnerField,
   SERIES_FIELDS,
 } from '../../wire/alarm-fields.ts';
+import type { EventSource } from '../../wire/conditions.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { RawJson } from '../../wire/json.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { showValue } from '../../wire/validate.ts';
-import { type Alarm, type AlarmState, isClaimed, NOT_DEFERRED, type Occurrence, scheduledOccurrence } from './alarm.ts';
+import {
+  type Alarm,
+  type AlarmState,
+  isClaimed,
+  NOT_DEFERRED,
+  type Occurrence,
+  scheduledOccurrence,
+  withoutSchedule,
+} from './alarm.ts';
 import { withoutBackfill } from './backfill.ts';
 import { nextOfEvents } from './events.ts';
 import { requireCalendar } from './holidays.ts';
@@ -68,11 +77,16 @@ function refuseFieldsOfOtherKind(input: Partial<AlarmCreate> | AlarmPatch, kind:
   if (kind === 'event') refuseOfEvents(input);
 }
 
+/** Sources that nothing looks at yet. */
+const NOT_YET: readonly EventSource['source'][] = ['file', 'process', 'mcp'];
+
 /** What an alarm with events cannot have, and what excludes each other. */
 function refuseOfEvents({ event, after, expect, jitter_seconds, overlap }: Partial<AlarmCreate> | AlarmPatch): void {
   if (jitter_seconds) throw invalid('jitter_seconds is only for alarms with a time; this alarm is "event", omit it');
   if (overlap === 'skip' || overlap === 'buffer_one')
     throw invalid(`overlap must be allow or buffer_all for kind "event", so that no event is lost (got ${overlap})`);
+  if (event && NOT_YET.includes(event.source))
+    throw invalid(`event.source "${event.source}" is not available in this version; use webhook, alarm, or after`);
   if (event && after) throw invalid('event and after exclude each other; give one of them');
   if (expect && event && 'deadline' in event && event.deadline !== undefined)
     throw invalid('expect and event.deadline both say when nothing has come; give one of them');
@@ -256,18 +270,13 @@ const RESTARTING_FIELDS = [...TIME_FIELDS, 'timezone'] as const;
 /** Editing one of these fields keeps the schedule's instants, or moves each a little. */
 const BOUNDING_FIELDS = ['jitter_seconds', 'ends_at', 'max_fires', 'holidays'] as const;
 
-/**
- * Replaces the old schedule with a new one. A running attempt becomes an occurrence of its own that is not retried. An
- * occurrence without an attempt is dropped.
- */
+/** Replaces the old schedule with a new one. */
 function replaceScheduled(state: AlarmState, first: Occurrence): Occurrence[] {
   const current = scheduledOccurrence(state);
-  const others = state.occurrences.filter((occurrence) => occurrence !== current);
-  if (!current) return [...others, first];
   // The same instant is the same occurrence: it keeps its claim and its number of attempts.
-  if (current.fireId === first.fireId) return [...others, { ...current, dueAt: first.dueAt, ...NOT_DEFERRED }];
-  if (!isClaimed(current)) return [...others, first];
-  return [...others, { ...current, source: 'trigger', dueAt: null, ...NOT_DEFERRED }, first];
+  if (current?.fireId !== first.fireId) return [...withoutSchedule(state.occurrences), first];
+  const others = state.occurrences.filter((occurrence) => occurrence !== current);
+  return [...others, { ...current, dueAt: first.dueAt, ...NOT_DEFERRED }];
 }
 
 function restartSchedule(state: AlarmState, alarm: Alarm, first: Occurrence): AlarmState {

@@ -9,7 +9,15 @@ import { type AlarmEvent, BATCH_DEFAULT, type EventState, LOOK_EVERY } from '../
 import { ReveilleError } from '../../wire/errors.ts';
 import { fireIdOf } from '../../wire/fire-id.ts';
 import { durationMs } from '../../wire/iso-duration.ts';
-import { type Alarm, type AlarmState, isClaimed, NOT_DEFERRED, type Occurrence, scheduledOccurrence } from './alarm.ts';
+import {
+  type Alarm,
+  type AlarmState,
+  isClaimed,
+  NOT_DEFERRED,
+  type Occurrence,
+  scheduledOccurrence,
+  withoutSchedule,
+} from './alarm.ts';
 import { LAST_INSTANT } from './occurrence.ts';
 import { encodeOptions, optionsOf } from './options.ts';
 
@@ -79,17 +87,27 @@ export function isEventFire(alarm: Pick<Alarm, 'kind' | 'options'>, { source, no
 
 /** When the alarm fires without an event; {@link LAST_INSTANT} without a deadline. */
 export function deadlineOf(alarm: Pick<Alarm, 'options' | 'anchor'>): number {
-  const { deadlineMs, isOnce } = eventRulesOf(alarm);
+  const { deadlineMs, isOnce, isExpected } = eventRulesOf(alarm);
   const state = eventStateOf(alarm);
-  // The wake of the event ends the alarm.
-  const isAwaited = deadlineMs !== undefined && state.ends === undefined && !(isOnce && waitingEvents(state) > 0);
-  const since = Math.max(state.lastAt ?? 0, alarm.anchor);
-  return isAwaited ? Math.min(since + deadlineMs, LAST_INSTANT) : LAST_INSTANT;
+  // What was expected of an alarm that has ended did not happen. Otherwise the wake of the last event ends the alarm.
+  const endsByEvent = (state.ends && !isExpected) || (isOnce && waitingEvents(state) > 0);
+  if (deadlineMs === undefined || endsByEvent) return LAST_INSTANT;
+  return Math.min(Math.max(state.lastAt ?? 0, alarm.anchor) + deadlineMs, LAST_INSTANT);
 }
 
 /** Whether an occurrence of the schedule is a look at the source, and not the deadline. */
 export function isLook(alarm: Alarm, { source, nominal }: Occurrence): boolean {
-  return source === 'schedule' && alarm.kind === 'event' && nominal < deadlineOf(alarm);
+  const isOfSource = source === 'schedule' && alarm.kind === 'event' && eventRulesOf(alarm).lookMs !== undefined;
+  return isOfSource && nominal < deadlineOf(alarm);
+}
+
+/** Whether an alarm ends with this wake. */
+export function isLastWake(alarm: Alarm, settled: Occurrence): boolean {
+  if (alarm.kind !== 'event') return false;
+  const { isOnce } = eventRulesOf(alarm);
+  const { ends, fire, last } = eventStateOf(alarm);
+  if (settled.source === 'schedule') return !isLook(alarm, settled) && (isOnce || ends === true);
+  return isEventFire(alarm, settled) && (isOnce || (ends === true && fire!.to === last));
 }
 
 /** The occurrence of the schedule after an instant: the deadline or, if that is earlier, the next look. */
@@ -97,6 +115,16 @@ export function nextOfEvents(alarm: Pick<Alarm, 'id' | 'owner' | 'options' | 'an
   const { lookMs } = eventRulesOf(alarm);
   const at = Math.min(deadlineOf(alarm), lookMs === undefined ? LAST_INSTANT : after + lookMs);
   return occurrenceOf(alarm, 'schedule', at, at);
+}
+
+/** The state with the next occurrence of the schedule. The fire id of another pending occurrence is not used again. */
+export function withNextOfEvents({ alarm, occurrences }: AlarmState, after: number): AlarmState {
+  const others = withoutSchedule(occurrences);
+  const taken = new Set(others.map(({ fireId }) => fireId));
+  let { nominal: at } = nextOfEvents(alarm, after);
+  while (taken.has(fireIdOf(alarm.id, at))) at++;
+  const next = occurrenceOf(alarm, 'schedule', at, alarm.status === 'paused' ? null : at);
+  return { alarm, occurrences: [...others, next] };
 }
 
 function occurrenceOf(
@@ -135,23 +163,31 @@ function opened({ alarm, occurrences }: AlarmState, now: number): AlarmState {
   };
 }
 
-/** The schedule with its deadline moved, unless it is being delivered. */
-function rescheduled({ alarm, occurrences }: AlarmState, now: number): AlarmState {
-  const current = scheduledOccurrence({ alarm, occurrences });
-  const next = nextOfEvents(alarm, now);
-  if (!current || isClaimed(current) || current.nominal === next.nominal) return { alarm, occurrences };
-  if (eventRulesOf(alarm).lookMs !== undefined && current.nominal <= next.nominal) return { alarm, occurrences };
-  const pending = alarm.status === 'paused' ? { ...next, dueAt: null } : next;
-  return { alarm, occurrences: [...occurrences.filter((one) => one !== current), pending] };
+/**
+ * The schedule with its deadline moved. A wake that says that nothing came is not tried again once something has come.
+ */
+function rescheduled(state: AlarmState, now: number): AlarmState {
+  const current = scheduledOccurrence(state);
+  const { nominal } = nextOfEvents(state.alarm, now);
+  if (!current || current.nominal === nominal) return state;
+  const isLookedAt = eventRulesOf(state.alarm).lookMs !== undefined;
+  if (isLookedAt && (current.nominal < nominal || isClaimed(current))) return state;
+  return withNextOfEvents({ ...state, alarm: { ...state.alarm, failureCount: 0 } }, now);
 }
 
 const sizeOf = (events: readonly AlarmEvent[]) => events.reduce((sum, { data }) => sum + Buffer.byteLength(data), 0);
 
+/** The alarm has had its last wake. A running attempt of its schedule is not retried. */
+const endedBy = ({ alarm, occurrences }: AlarmState): AlarmState => ({
+  alarm: { ...alarm, status: 'fired' },
+  occurrences: withoutSchedule(occurrences),
+});
+
 /**
  * New events have come.
  *
- * @param events in their order, without known ones; for `expect`, any one counts
- * @param isLast no further event can come
+ * @param events in their order, without known ones
+ * @param isLast no further event can come: the alarm ends with the wake of the last one
  * @throws ReveilleError `conflict` when the alarm has ended, `rate_limited` when too many events wait
  */
 export function withEvents(state: AlarmState, events: readonly AlarmEvent[], now: number, isLast = false): AlarmState {
@@ -161,10 +197,18 @@ export function withEvents(state: AlarmState, events: readonly AlarmEvent[], now
   const rules = eventRulesOf(alarm);
   const before = eventStateOf(alarm);
   const ends = isLast || before.ends ? ({ ends: true } as const) : {};
-  if (rules.isExpected || events.length === 0) {
-    const lastAt = events.length === 0 ? before.lastAt : now;
-    const after = { ...before, ...(lastAt !== undefined && { lastAt }), ...ends };
-    return rescheduled({ ...state, alarm: withEventState(alarm, after) }, now);
+  if (rules.isExpected) {
+    // A repeated event changes nothing.
+    const came = events.map(({ receivedAt }) => Math.min(receivedAt, now));
+    const known = before.lastAt === undefined ? [] : [before.lastAt];
+    const lastAt = came.length + known.length === 0 ? {} : { lastAt: Math.max(...came, ...known) };
+    const met = { ...state, alarm: withEventState(alarm, { ...before, ...lastAt, ...ends }) };
+    return ends.ends && came.length > 0 ? endedBy(met) : rescheduled(met, now);
+  }
+  if (events.length === 0) {
+    if (!ends.ends) return state;
+    const last = { ...state, alarm: withEventState(alarm, { ...before, ...ends }) };
+    return waitingEvents(before) === 0 ? endedBy(last) : rescheduled(last, now);
   }
   const after: EventState = {
     ...before,
@@ -210,12 +254,6 @@ export function withFixedEvents(state: AlarmState, fireId: string, to: number): 
   return { alarm: withEventState(alarm, { ...before, fire: { at: before.fire!.at, to, isFixed: true } }), occurrences };
 }
 
-/** The alarm has had its last wake. */
-const endedBy = (alarm: Alarm, others: readonly Occurrence[]): AlarmState => ({
-  alarm: { ...alarm, status: 'fired' },
-  occurrences: others.filter(({ source }) => source !== 'schedule'),
-});
-
 /**
  * The state after the wake of some events, of the deadline, or of a look has ended.
  *
@@ -229,16 +267,16 @@ export function afterEventFire(
   { at, isWoken }: { at: number; isWoken: boolean },
 ): AlarmState {
   const before = eventStateOf(alarm);
-  const { isOnce } = eventRulesOf(alarm);
   const isOver = alarm.status === 'cancelled' || alarm.status === 'failed' || alarm.status === 'fired';
+  // A skipped wake of an alarm that ends with its first wake was none.
+  const isLast = isLastWake(alarm, settled) && (isWoken || before.ends === true);
   if (settled.source === 'schedule') {
     if (isOver) return { alarm, occurrences: others };
-    if (isOnce && !isLook(alarm, settled)) return endedBy(alarm, others);
-    const after = isLook(alarm, settled)
-      ? alarm
-      : withEventState(alarm, { ...before, lastAt: Math.max(at, settled.nominal) });
-    const next = nextOfEvents(after, at);
-    return { alarm: after, occurrences: [...others, alarm.status === 'paused' ? { ...next, dueAt: null } : next] };
+    if (isLast) return endedBy({ alarm, occurrences: others });
+    const lastFire = Math.max(before.lastFire ?? 0, settled.nominal);
+    const passed = { ...before, lastFire, lastAt: Math.max(at, settled.nominal) };
+    const after = isLook(alarm, settled) ? alarm : withEventState(alarm, passed);
+    return withNextOfEvents({ alarm: after, occurrences: others }, at);
   }
   const carried = before.fire!.to - before.next + 1;
   const left = waitingEvents(before) - carried;
@@ -250,15 +288,25 @@ export function afterEventFire(
     ...(left > 0 && { since: at }),
     ...(isWoken && { wokenAt: at }),
   };
-  const after = withEventState(alarm, state);
-  if (isOver) return { alarm: after, occurrences: others };
-  if (isOnce || (state.ends && left === 0)) return endedBy(after, others);
-  return left === 0 ? { alarm: after, occurrences: others } : opened({ alarm: after, occurrences: others }, at);
+  const after = { alarm: withEventState(alarm, state), occurrences: others };
+  if (isOver) return after;
+  if (isLast) return endedBy(after);
+  return left === 0 ? rescheduled(after, at) : opened(rescheduled(after, at), at);
 }
 
 /** A paused alarm is resumed: the deadline counts from now. */
-export function resumedEvents(alarm: Alarm, now: number): Alarm {
-  return withEventState(alarm, { ...eventStateOf(alarm), lastAt: now });
+export function resumedEvents({ alarm, occurrences }: AlarmState, now: number): AlarmState {
+  const active: Alarm = { ...alarm, status: 'active', failureCount: 0, updatedAt: now };
+  const due = occurrences.map((one) => (isEventFire(alarm, one) ? { ...one, dueAt: Math.max(now, one.nominal) } : one));
+  const resumed = withEventState(active, { ...eventStateOf(alarm), lastAt: now });
+  return withNextOfEvents({ alarm: resumed, occurrences: due }, now);
+}
+
+/** The owner has triggered an alarm: no later occurrence has that instant. */
+export function triggeredAt(alarm: Alarm, at: number): Alarm {
+  if (alarm.kind !== 'event') return alarm;
+  const state = eventStateOf(alarm);
+  return at <= (state.lastFire ?? 0) ? alarm : withEventState(alarm, { ...state, lastFire: at });
 }
 
 /** What a look at the source has shown; its events are recorded before. */

@@ -15,6 +15,9 @@ const SCHEDULE = [
   'cron_expr',
   'rrule',
   'timezone',
+  'event',
+  'after',
+  'expect',
   'payload',
   'idempotency_key',
 ];
@@ -31,6 +34,11 @@ const VALUES: Partial<Record<FieldType, unknown>> = {
   list: ['search', 'mail'],
 };
 
+const OBJECTS: Readonly<Record<string, unknown>> = {
+  check: { path: { path: 'inbox/' }, max_skips: 3 },
+  run: { argv: ['./backup.sh', '--all'], timeout_seconds: 60 },
+};
+
 after(installHolidays({ daysOf: () => [], names: () => [] }));
 
 const series: Body = { kind: 'cron', cron_expr: '@hourly' };
@@ -38,7 +46,7 @@ const isClearable = ({ edit: allowed }: AlarmField) => allowed === undefined;
 
 for (const name of FREE) {
   const field = fieldOf(name);
-  const value = field.of?.at(-1) ?? VALUES[field.type];
+  const value = OBJECTS[name] ?? field.of?.at(-1) ?? VALUES[field.type];
   const given: Body = { ...series, [name]: value };
 
   test(`${name} is set by a create or an edit, shown, and compared for idempotency`, () => {

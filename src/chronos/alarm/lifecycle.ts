@@ -8,8 +8,8 @@
 import { ReveilleError } from '../../wire/errors.ts';
 import { fireIdOf } from '../../wire/fire-id.ts';
 import { type AlarmState, isClaimed, NOT_DEFERRED, type Occurrence, scheduledOccurrence } from './alarm.ts';
-import { isOwnTrigger } from './backfill.ts';
-import { isEventFire, resumedEvents } from './events.ts';
+import { isBackfill, isOwnTrigger } from './backfill.ts';
+import { isEventFire, resumedEvents, triggeredAt } from './events.ts';
 import { isScheduledFor, nextOccurrence } from './series.ts';
 
 /** Makes the occurrence pending without a due time. A deferral of it ends. */
@@ -36,7 +36,10 @@ export function cancelAlarm(state: AlarmState, now: number): AlarmState {
   };
 }
 
-/** Suspends the schedule, a backfill, and the wakes of events, until {@link resumeAlarm}. Pausing a paused alarm changes nothing. */
+/**
+ * Suspends the schedule, a backfill, and the wakes of events, until {@link resumeAlarm}. Pausing a paused alarm changes
+ * nothing.
+ */
 export function pauseAlarm(state: AlarmState, now: number): AlarmState {
   const { alarm } = state;
   if (alarm.status === 'paused') return state;
@@ -68,11 +71,12 @@ export function resumeAlarm(state: AlarmState, now: number): AlarmState {
   if (state.alarm.status === 'active') return state;
   if (state.alarm.status !== 'paused')
     throw new ReveilleError('conflict', `only a paused alarm can be resumed; this one is ${state.alarm.status}`);
-  const alarm = state.alarm.kind === 'event' ? resumedEvents(state.alarm, now) : state.alarm;
-  const pending = pendingOnResume({ ...state, alarm }, now);
+  if (state.alarm.kind === 'event') return resumedEvents(state, now);
+  const { alarm } = state;
+  const pending = pendingOnResume(state, now);
   const others = state.occurrences
     .filter((occurrence) => occurrence.source !== 'schedule')
-    .map((occurrence) => (isOwnTrigger(alarm, occurrence) ? { ...occurrence, dueAt: now } : occurrence));
+    .map((occurrence) => (isBackfill(alarm, occurrence) ? { ...occurrence, dueAt: now } : occurrence));
   return {
     alarm: { ...alarm, status: pending ? 'active' : 'fired', updatedAt: now },
     occurrences: pending ? [...others, pending] : others,
@@ -99,7 +103,8 @@ function fireNow(state: AlarmState, now: number): { state: AlarmState; fireId: s
       `${MAX_WAITING_TRIGGERS} triggers of this alarm are waiting to be delivered`,
     );
   const taken = new Set(occurrences.map((occurrence) => occurrence.fireId));
-  let at = now;
+  // A wake of events may have ended within this millisecond.
+  let at = alarm.kind === 'event' ? now + 1 : now;
   while (taken.has(fireIdOf(alarm.id, at)) || isScheduledFor(alarm, at)) at++;
   const fireId = fireIdOf(alarm.id, at);
   const triggered: Occurrence = {
@@ -116,7 +121,7 @@ function fireNow(state: AlarmState, now: number): { state: AlarmState; fireId: s
     claimedAt: null,
     ...NOT_DEFERRED,
   };
-  return { state: { alarm, occurrences: [...occurrences, triggered] }, fireId };
+  return { state: { alarm: triggeredAt(alarm, at), occurrences: [...occurrences, triggered] }, fireId };
 }
 
 /** The status of the turn of an alarm's latest fire, according to its turn reports. */

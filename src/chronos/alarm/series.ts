@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import { fireIdOf } from '../../wire/fire-id.ts';
 import { type Alarm, NOT_DEFERRED, type Occurrence } from './alarm.ts';
-import { deadlineOf, eventStateOf, nextOfEvents } from './events.ts';
+import { deadlineOf, nextOfEvents } from './events.ts';
 import { withoutHolidays } from './holidays.ts';
 import type { Schedule } from './occurrence.ts';
 import { optionsOf } from './options.ts';
@@ -110,7 +110,7 @@ export function nextOccurrence(alarm: AlarmTiming, after: number): Occurrence | 
  */
 export function isScheduledFor(alarm: AlarmTiming, instant: number): boolean {
   if (alarm.kind === 'once') return onlyOccurrence(alarm).scheduledFor === instant;
-  if (alarm.kind === 'event') return instant === deadlineOf(alarm) || instant <= (eventStateOf(alarm).lastFire ?? 0);
+  if (alarm.kind === 'event') return instant === deadlineOf(alarm);
   // Jitter stays below the gap, so only the latest nominal instant can have been moved to this one.
   const last = seriesOf(alarm).latest(instant - alarm.jitterSeconds * 1000 - 1, instant);
   return last !== undefined && last.at + jitterOf(alarm, last.at) === instant;

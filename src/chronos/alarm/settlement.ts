@@ -5,9 +5,9 @@
 
 import { backoff } from '../../kit/clock/backoff.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { type Alarm, type AlarmState, type Attempt, NOT_DEFERRED, type Occurrence } from './alarm.ts';
+import { type Alarm, type AlarmState, type Attempt, NOT_DEFERRED, type Occurrence, withoutSchedule } from './alarm.ts';
 import { afterTrigger, isOwnTrigger } from './backfill.ts';
-import { afterEventFire, eventRulesOf, isEventFire } from './events.ts';
+import { afterEventFire, isEventFire, isLastWake } from './events.ts';
 import { park } from './lifecycle.ts';
 import { optionsOf } from './options.ts';
 import { nextOccurrence } from './series.ts';
@@ -75,18 +75,29 @@ function isPending(occurrences: readonly Occurrence[], { fireId }: Occurrence): 
 }
 
 /** The state after an occurrence beside the schedule has ended; `at` is when, and `isWoken` whether it was delivered. */
-function afterBeside(alarm: Alarm, settled: Occurrence, others: Occurrence[], at: number, isWoken = false): AlarmState {
+function afterBeside(
+  alarm: Alarm,
+  settled: Occurrence,
+  others: Occurrence[],
+  at: number,
+  isWoken: boolean,
+): AlarmState {
   if (isEventFire(alarm, settled)) return afterEventFire(alarm, settled, others, { at, isWoken });
   return afterTrigger(alarm, settled, others);
 }
 
 /** Advances a series past a settled occurrence, or ends it. */
-function advance(state: AlarmState, settled: Occurrence, others: Occurrence[], at = settled.nominal): AlarmState {
-  const { alarm } = state;
-  if (settled.source === 'trigger') return afterBeside(alarm, settled, others, at);
+function advance(
+  { alarm }: AlarmState,
+  settled: Occurrence,
+  others: Occurrence[],
+  at = settled.nominal,
+  isWoken = false,
+): AlarmState {
+  if (settled.source === 'trigger') return afterBeside(alarm, settled, others, at, isWoken);
   if (alarm.status === 'cancelled') return { alarm, occurrences: others };
   if (alarm.kind === 'once') return { alarm: { ...alarm, status: 'fired' }, occurrences: others };
-  if (alarm.kind === 'event') return afterEventFire(alarm, settled, others, { at, isWoken: false });
+  if (alarm.kind === 'event') return afterEventFire(alarm, settled, others, { at, isWoken });
   let next = followingOccurrence(alarm, settled.nominal);
   // A trigger is already pending for this instant: it fires, and the series advances past it.
   while (next && !(next instanceof ReveilleError) && isPending(others, next)) {
@@ -111,7 +122,7 @@ function delivered(state: AlarmState, fireId: string, deliveredAt: number): Alar
   if (settled.source === 'trigger') return afterBeside(alarm, settled, others, deliveredAt, true);
   const scheduledFires = alarm.scheduledFires + 1;
   const progress = { ...alarm, scheduledFires, failureCount: 0, lastError: null };
-  return advance({ ...state, alarm: progress }, settled, others, deliveredAt);
+  return advance({ ...state, alarm: progress }, settled, others, deliveredAt, true);
 }
 
 /** Members of an alarm that a delivery may change. */
@@ -162,6 +173,11 @@ export function settleFailed(state: AlarmState, fireId: string, failure: Failure
   return ended(state, failed(state, fireId, failure), failure.at);
 }
 
+/** Whether a failure of this attempt ends the occurrence. @param occurrence as it was claimed */
+export function isGivenUp(alarm: Alarm, { source, attempt }: Occurrence, isFinal: boolean): boolean {
+  return isFinal || (source === 'trigger' ? attempt : alarm.failureCount + 1) >= alarm.maxFailures;
+}
+
 /** Pauses a series that is to be paused on failure: an occurrence was given up, or a turn failed. */
 function pausedOnFailure(alarm: Alarm, error: string, at: number | undefined): Alarm {
   if (alarm.status !== 'active' || optionsOf(alarm).pause_on_failure !== true) return alarm;
@@ -169,9 +185,17 @@ function pausedOnFailure(alarm: Alarm, error: string, at: number | undefined): A
   return { ...alarm, status: 'paused', lastError, updatedAt: Math.max(alarm.updatedAt, at ?? alarm.updatedAt) };
 }
 
-/** Whether an alarm ends with the wake of this event: when it is given up, the alarm has failed. */
-const endsByEvent = (alarm: Alarm, settled: Occurrence) =>
-  alarm.status !== 'fired' && alarm.status !== 'failed' && isEventFire(alarm, settled) && eventRulesOf(alarm).isOnce;
+/** The only or last wake of an alarm was given up or missed: the alarm has failed, and can be redriven. */
+function failedWithLast(alarm: Alarm, settled: Occurrence, others: Occurrence[]): AlarmState | undefined {
+  const isOpen = alarm.status === 'active' || alarm.status === 'paused';
+  const isLast =
+    settled.source === 'schedule' && alarm.kind === 'once'
+      ? alarm.status !== 'cancelled'
+      : isOpen && isLastWake(alarm, settled);
+  return isLast
+    ? { alarm: { ...alarm, status: 'failed' }, occurrences: [...withoutSchedule(others), park(settled)] }
+    : undefined;
+}
 
 /** Parks what the schedule of a paused series has waiting. */
 function parkSchedule({ alarm, occurrences }: AlarmState): AlarmState {
@@ -191,30 +215,24 @@ function failed(state: AlarmState, fireId: string, failure: Failure): AlarmState
     // A parked trigger belongs to a schedule that was replaced, unless it is one of a paused alarm's own. Other triggers
     // count their own attempts.
     if (parked && !isOwnTrigger(alarm, settled)) return { alarm, occurrences: others };
-    if (failure.final || settled.attempt >= alarm.maxFailures) {
-      if (endsByEvent(alarm, settled))
-        return { alarm: { ...alarm, status: 'failed' }, occurrences: [...others, park(settled)] };
-      return parkSchedule(advance({ ...state, alarm: givenUp() }, settled, others, failure.at));
+    if (isGivenUp(alarm, settled, failure.final)) {
+      const after = failedWithLast(alarm, settled, others);
+      return after ?? parkSchedule(advance({ ...state, alarm: givenUp() }, settled, others, failure.at));
     }
     const dueAt = parked ? null : failure.retryAt(settled.attempt - 1);
     return { alarm, occurrences: [...others, { ...settled, dueAt, ...NOT_DEFERRED }] };
   }
 
   const failures = alarm.failureCount + 1;
-  const exhausted = failure.final || failures >= alarm.maxFailures;
-  if (!exhausted) {
+  if (!isGivenUp(alarm, settled, failure.final)) {
     const dueAt = parked ? null : failure.retryAt(failures - 1);
     return {
       alarm: { ...alarm, failureCount: failures },
       occurrences: [...others, { ...settled, dueAt, ...NOT_DEFERRED }],
     };
   }
-  if (alarm.kind === 'once') {
-    return {
-      alarm: { ...alarm, status: 'failed', failureCount: failures },
-      occurrences: [...others, park(settled)],
-    };
-  }
+  const after = failedWithLast({ ...alarm, failureCount: failures }, settled, others);
+  if (after) return after;
   return parkSchedule(advance({ ...state, alarm: { ...givenUp(), failureCount: 0 } }, settled, others, failure.at));
 }
 
@@ -254,9 +272,9 @@ export function settleMissed(state: AlarmState, fireId: string, reason: string, 
 function missed(state: AlarmState, fireId: string, reason: string, at: number | undefined): AlarmState {
   const { settled, others } = occurrenceOf(state, fireId);
   const alarm = { ...state.alarm, lastError: reason };
-  if (settled.source === 'trigger') return afterBeside(alarm, settled, others, at ?? settled.nominal);
-  if (alarm.kind === 'once' && alarm.status !== 'cancelled')
-    return { alarm: { ...alarm, status: 'failed' }, occurrences: [...others, park(settled)] };
+  const last = failedWithLast(alarm, settled, others);
+  if (last) return last;
+  if (settled.source === 'trigger') return afterBeside(alarm, settled, others, at ?? settled.nominal, false);
   return advance({ ...state, alarm: { ...alarm, failureCount: 0 } }, settled, others, at);
 }
 

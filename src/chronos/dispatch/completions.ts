@@ -5,7 +5,7 @@
 import type { CancelTimer, Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import type { AlarmStore, Completion } from '../store/store.ts';
+import type { AlarmStore, Completion, CompletionResult } from '../store/store.ts';
 
 const MAX_BATCH = 256;
 /**
@@ -14,7 +14,7 @@ const MAX_BATCH = 256;
 const SECOND_BATCH_MIN = 96;
 const RETRY_MS = 500;
 
-type Waiting = { completion: Completion; done: () => void; fail: (error: unknown) => void };
+type Waiting = { completion: Completion; done: (result: CompletionResult) => void; fail: (error: unknown) => void };
 
 /** Whether the store may accept the batch later. Any other failure is a defect. */
 function isTemporary(error: unknown): boolean {
@@ -65,7 +65,7 @@ export class CompletionBuffer {
    * Resolves once the outcome is durable, or its claim turned out to have ended before. Rejects when it could not be
    * applied because of a defect. It never settles when {@link stop} comes first.
    */
-  add(completion: Completion): Promise<void> {
+  add(completion: Completion): Promise<CompletionResult> {
     return new Promise((done, fail) => {
       this.#waiting.push({ completion, done, fail });
       this.#schedule(this.#batchDelayMs);
@@ -148,7 +148,7 @@ export class CompletionBuffer {
           { fire_id: completion.key.fireId, fence: completion.key.fence },
           'the claim had ended before the outcome was stored; another replica may repeat this wake',
         );
-      done();
+      done(results[index]!);
     });
     this.#onFlushed();
   }

@@ -8,11 +8,15 @@ import { type Clock, wait } from '../../kit/clock/clock.ts';
 import { WakeSignal } from '../../kit/clock/wake-signal.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import type { AbsenceReason } from '../../wire/alarm.ts';
+import { type AlarmEvent, BATCH_MAX_BYTES } from '../../wire/conditions.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Attempt, Occurrence, Transition } from '../alarm/alarm.ts';
+import { type FireEnd, followersOf } from '../alarm/chain.ts';
+import { eventStateOf, eventsOfFire, isEventFire, withFixedEvents } from '../alarm/events.ts';
 import { type AlarmTurns, regardsTurns, releaseWaiting, TURNS_READ, turnsOf, verdictOf } from '../alarm/policies.ts';
 import {
   deliveryEffect,
+  isGivenUp,
   LONGEST_DELAY_MS,
   retryDelayMs,
   settleDeferred,
@@ -24,6 +28,7 @@ import {
   settleSkipped,
 } from '../alarm/settlement.ts';
 import type { AlarmStore, Claim, ClaimKey } from '../store/store.ts';
+import { tellFollowers } from './chains.ts';
 import { CompletionBuffer } from './completions.ts';
 import { InFlight, type InFlightBounds } from './in-flight.ts';
 import type { Deferral, WakeResult, Waker } from './waker.ts';
@@ -241,11 +246,11 @@ export class Dispatcher {
       case 'miss': {
         const { error } = verdict;
         const missed = this.#notDelivered(claim, now, 'missed', error);
-        return this.#complete(key, missed, (state) => settleMissed(state, key.fireId, error, now));
+        return this.#ending(claim, key, missed, (state) => settleMissed(state, key.fireId, error, now));
       }
       case 'skip': {
         const skipped = this.#notDelivered(claim, now, 'skipped', verdict.error);
-        return this.#complete(key, skipped, (state) => settleSkipped(state, key.fireId, now));
+        return this.#settled(claim, key, skipped, (state) => settleSkipped(state, key.fireId, now));
       }
       case 'wait':
         return this.#awaitTurn(key, verdict, now);
@@ -274,12 +279,69 @@ export class Dispatcher {
     try {
       return await this.#readTurns(key, now);
     } catch (error) {
-      const reason = 'the turns of earlier fires could not be read';
-      this.#options.log.warn({ err: error, fire_id: key.fireId }, `${reason}; the wake is postponed`);
-      const until = now + SHORTEST_DEFERRAL_MS;
-      await this.#complete(key, null, (state) => settleDeferred(state, key.fireId, { until, dueAt: until, reason }));
-      return undefined;
+      return this.#postponed(key, now, 'the turns of earlier fires could not be read', error);
     }
+  }
+
+  /** What a wake needs could not be read: the occurrence is tried again soon. */
+  async #postponed(key: ClaimKey, now: number, reason: string, error: unknown): Promise<undefined> {
+    this.#options.log.warn({ err: error, fire_id: key.fireId }, `${reason}; the wake is postponed`);
+    const until = now + SHORTEST_DEFERRAL_MS;
+    await this.#complete(key, null, (state) => settleDeferred(state, key.fireId, { until, dueAt: until, reason }));
+  }
+
+  /** The events of a wake, as many as fit into it: each try carries the same. */
+  async #readEvents({ alarm, occurrence }: Claim): Promise<AlarmEvent[]> {
+    const { store } = this.#options;
+    const { owner, id } = alarm;
+    if (!isEventFire(alarm, occurrence)) return [];
+    const { from, to } = eventsOfFire(alarm);
+    const events = await store.eventsOf(owner, id, { from, to, maxBytes: BATCH_MAX_BYTES });
+    const last = from + events.length - 1;
+    if (last < to) await store.update(owner, id, (state) => withFixedEvents(state, occurrence.fireId, last));
+    return events;
+  }
+
+  /** Stores the end of an occurrence. The events that it has carried are no longer needed. */
+  async #settled(claim: Claim, key: ClaimKey, attempt: Attempt, settle: Transition): Promise<void> {
+    if (claim.alarm.kind !== 'event') return this.#complete(key, attempt, settle);
+    let carried = 0;
+    const result = await this.#completions.add({
+      ...{ key, attempt },
+      settle(state) {
+        const after = settle(state);
+        carried = eventStateOf(after.alarm).next - 1;
+        return after;
+      },
+    });
+    if (result === 'lost_claim' || carried < eventStateOf(claim.alarm).next) return;
+    await this.#options.store.dropEvents(key.owner, key.alarmId, carried).catch((error: unknown) => {
+      // They are dropped with the next ones.
+      this.#options.log.warn({ err: error, fire_id: key.fireId }, 'events that were delivered could not be deleted');
+    });
+  }
+
+  /**
+   * Ends an occurrence that is not delivered. The alarms that follow it learn that first, so that a killed process
+   * repeats it, and then those that began to follow it meanwhile.
+   */
+  async #ending(claim: Claim, key: ClaimKey, attempt: Attempt, settle: Transition): Promise<void> {
+    const { store, clock, log } = this.#options;
+    const sink = { store, clock, onDue: (dueAt: number) => this.notifyDue(dueAt) };
+    const outcome = attempt.outcome === 'missed' ? 'missed' : 'failed';
+    const end: FireEnd = { fireId: key.fireId, outcome, at: attempt.finishedAt, error: attempt.error };
+    const tell = (told: readonly string[]) =>
+      tellFollowers(sink, key, end, told).catch((error: unknown) => {
+        log.warn({ err: error, fire_id: key.fireId }, 'alarms that follow this one could not be notified');
+        return told;
+      });
+    const told = followersOf(claim.alarm).length > 0 ? await tell([]) : [];
+    let hasFollowers = false;
+    await this.#settled(claim, key, attempt, (state) => {
+      hasFollowers = followersOf(state.alarm).length > 0;
+      return settle(state);
+    });
+    if (hasFollowers) await tell(told);
   }
 
   /** The occurrence waits for the end of a turn, whose report makes it due again, on any replica. */
@@ -302,10 +364,19 @@ export class Dispatcher {
     const { clock, waker, random, onFire, log } = this.#options;
     const { alarm, occurrence } = claim;
     const late = this.#lateBecause(occurrence, startedAt);
+    let events: AlarmEvent[] | undefined;
+    // A trigger by its owner has none.
+    if (alarm.kind === 'event' && (occurrence.source === 'schedule' || isEventFire(alarm, occurrence))) {
+      try {
+        events = await this.#readEvents(claim);
+      } catch (error) {
+        return this.#postponed(key, startedAt, 'its events could not be read', error);
+      }
+    }
     const leave = this.#inFlight.enter(alarm.owner);
     let result: WakeResult | Deferral;
     try {
-      result = await waker.wake(claim, late);
+      result = await waker.wake(claim, late, events);
     } finally {
       // The slot is free as soon as the answer arrives; the outcome becomes durable during the next delivery.
       if (leave()) this.#wakeSignal.notify();
@@ -323,13 +394,10 @@ export class Dispatcher {
       lateBecause: late ?? null,
     });
     if (result.outcome === 'delivered') {
+      const settle: Transition = (state) => settleDelivered(state, key.fireId, startedAt);
       const effect = deliveryEffect(alarm, occurrence, startedAt);
-      await this.#completions.add({
-        key,
-        attempt: record,
-        settle: (state) => settleDelivered(state, key.fireId, startedAt),
-        direct: effect && { claim, effect },
-      });
+      if (effect) await this.#completions.add({ key, attempt: record, settle, direct: { claim, effect } });
+      else await this.#settled(claim, key, record, settle);
     } else {
       log.warn(
         { fire_id: key.fireId, attempt: occurrence.attempt, outcome: result.outcome, error },
@@ -337,14 +405,16 @@ export class Dispatcher {
       );
       const draw = random();
       const retryAfterSeconds = result.outcome === 'failed' ? result.retryAfterSeconds : undefined;
-      await this.#complete(key, record, (state) =>
+      const final = result.outcome === 'failed' && result.final;
+      const settle: Transition = (state) =>
         settleFailed(state, key.fireId, {
           error: result.error,
           at: finishedAt,
-          final: result.outcome === 'failed' && result.final,
+          final,
           retryAt: (failure) => finishedAt + retryDelayMs(failure, { random: draw, retryAfterSeconds }),
-        }),
-      );
+        });
+      if (isGivenUp(alarm, occurrence, final)) await this.#ending(claim, key, record, settle);
+      else await this.#settled(claim, key, record, settle);
     }
     onFire?.({ ...claim, attempt: record });
   }
@@ -363,8 +433,8 @@ export class Dispatcher {
     this.#options.onDeferred?.();
   }
 
-  #complete(key: ClaimKey, attempt: Attempt | null, settle: Transition): Promise<void> {
-    return this.#completions.add({ key, attempt, settle });
+  async #complete(key: ClaimKey, attempt: Attempt | null, settle: Transition): Promise<void> {
+    await this.#completions.add({ key, attempt, settle });
   }
 }
 

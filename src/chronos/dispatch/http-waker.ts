@@ -5,6 +5,7 @@ import { Pool } from '../../kit/http/dispatchers.ts';
 import { Answer, type Exchange, retryAfterOf } from '../../kit/http/exchange.ts';
 import { webhookSigner } from '../../kit/identity/webhook-signature.ts';
 import type { AbsenceReason } from '../../wire/alarm.ts';
+import type { AlarmEvent } from '../../wire/conditions.ts';
 import { errorMessageOf } from '../../wire/envelope.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
 import { beginningOf } from '../../wire/text.ts';
@@ -24,8 +25,17 @@ export type HttpWakerOptions = {
   connections: number;
 };
 
-/** The body of a wake. Message and payload are sent as stored. */
-export function wakeBody({ alarm, occurrence }: Claim, late?: AbsenceReason): string {
+/** The payload of a wake with events, as source text: the events in their order beside the alarm's own payload. */
+function payloadWith(events: readonly AlarmEvent[], payload: string | null): string {
+  const list = events.map(({ id, receivedAt, data }) => {
+    const about = JSON.stringify({ id, received_at: formatInstant(receivedAt) });
+    return `${about.slice(0, -1)},"data":${data}}`;
+  });
+  return `{"events":[${list.join()}]${payload === null ? '' : `,"payload":${payload}`}}`;
+}
+
+/** The body of a wake. Message, payload and events are sent as stored. */
+export function wakeBody({ alarm, occurrence }: Claim, late?: AbsenceReason, events?: readonly AlarmEvent[]): string {
   const { model, tools, deliver, run } = optionsOf(alarm);
   const body = JSON.stringify({
     user_id: alarm.owner,
@@ -45,7 +55,8 @@ export function wakeBody({ alarm, occurrence }: Claim, late?: AbsenceReason): st
     late_because: late,
   });
   // The payload is JSON already, and its digits must not change.
-  return alarm.payload === null ? body : `${body.slice(0, -1)},"payload":${alarm.payload}}`;
+  const payload = events ? payloadWith(events, alarm.payload) : alarm.payload;
+  return payload === null ? body : `${body.slice(0, -1)},"payload":${payload}}`;
 }
 
 /** Characters of a refusal's text that the error keeps. */
@@ -150,8 +161,8 @@ export function createHttpWaker({ url, token, clock, timeoutMs, connections }: H
   }
 
   return {
-    wake(claim, late) {
-      const body = wakeBody(claim, late);
+    wake(claim, late, events) {
+      const body = wakeBody(claim, late, events);
       const headers = headersOf(claim.occurrence.fireId, body);
       return new Promise((settle) => {
         const answer = wakeAnswer(url, settle, () => done());

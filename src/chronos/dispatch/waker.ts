@@ -1,5 +1,6 @@
 /** The port that delivers a fire to the router and returns its outcome. */
 import type { AbsenceReason } from '../../wire/alarm.ts';
+import type { AlarmEvent } from '../../wire/conditions.ts';
 import type { Claim } from '../store/store.ts';
 
 /** Milliseconds from the arrival of the wake at the router until the machine was ready, when the router reports it. */
@@ -30,8 +31,10 @@ export type Waker = {
   /**
    * Delivers one occurrence, with the reason of its lateness. It never rejects: every failure is a result. The
    * implementation limits its duration.
+   *
+   * @param events those that the occurrence carries, none for a deadline; `undefined` for an alarm without events
    */
-  wake(claim: Claim, late?: AbsenceReason): Promise<WakeResult | Deferral>;
+  wake(claim: Claim, late?: AbsenceReason, events?: readonly AlarmEvent[]): Promise<WakeResult | Deferral>;
   /** Aborts running wakes and closes the connections. */
   close(): Promise<void>;
 };

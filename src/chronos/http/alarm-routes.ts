@@ -15,6 +15,7 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import { type Alarm, type AlarmState, type Occurrence, storedBytes, type Transition } from '../alarm/alarm.ts';
+import { followedBy } from '../alarm/chain.ts';
 import { differingFields, draftAlarm, editAlarm, firstOccurrence } from '../alarm/definition.ts';
 import { lastTurnOf } from '../alarm/fire-history.ts';
 import { hookViewOf, madeSecretOf, newHookSecret, withHookSecret } from '../alarm/hook.ts';
@@ -23,7 +24,9 @@ import { previewAlarm } from '../alarm/preview.ts';
 import { nextFireAt, viewAlarm } from '../alarm/view.ts';
 import { readingOf, type WordContext } from '../alarm/when.ts';
 import { personOf } from '../auth/principal.ts';
+import { catchUpWith, follow, releaseFollowers, unfollow } from '../dispatch/chains.ts';
 import { tooManyActive, tooManyBytes, tooManyStored } from '../store/limits.ts';
+import type { NewAlarm } from '../store/store.ts';
 import type { Trust } from './admission.ts';
 import { createAlarmIds } from './alarm-id.ts';
 import { refuseBody, refuseQuery } from './no-arguments.ts';
@@ -87,7 +90,7 @@ const ATTEMPTS_SEARCHED = 100;
 type Caller = { owner: string; publicKey: string; trust: Trust };
 
 async function createAlarm(
-  { store, clock, limits, admission, onDue, hours, publicUrl }: ChronosService,
+  service: ChronosService,
   {
     id,
     owner,
@@ -99,6 +102,7 @@ async function createAlarm(
     'publicKey'
   >,
 ): Promise<AlarmCreated> {
+  const { store, clock, limits, hours, publicUrl } = service;
   const now = clock.now();
   const input = parseOrThrow(alarmCreateSchema, body);
   const hoursOfUser = input.when === undefined ? undefined : await hours?.();
@@ -109,12 +113,40 @@ async function createAlarm(
   try {
     alarm = withHookSecret(draftAlarm(input, context), newHookSecret());
     occurrence = firstOccurrence(alarm, now, limits);
+    if (followedBy(alarm)) await follow(service, alarm);
   } catch (refusal) {
     // A request that is repeated after its instant has passed gets the original answer.
     const earlier = input.idempotency_key && (await store.findByKey(owner, input.idempotency_key));
     if (earlier) return repeated(earlier, draftAlarm(input, { ...context, earlier: earlier.alarm }), input, words);
     throw refusal;
   }
+  const state = await storeAlarm(service, { alarm, occurrence }, trust);
+  if (state.alarm.id !== alarm.id) return repeated(state, alarm, input, words);
+  return created(state, false, input, words);
+}
+
+/** Stores a new alarm; returns the alarm that holds its key, if there is one. */
+async function storeAlarm(service: ChronosService, entry: NewAlarm, trust: Trust): Promise<AlarmState> {
+  const { alarm } = entry;
+  if (!followedBy(alarm)) return stored(service, entry, trust);
+  const state = await stored(service, entry, trust).catch(leaving(service, alarm));
+  if (state.alarm.id === alarm.id) await catchUpWith(service, alarm);
+  else await unfollow(service, alarm);
+  return state;
+}
+
+/** Handles a refusal of an alarm that follows another one already. An error of the store may come after it has written. */
+const leaving = (service: ChronosService, follower: Alarm) => async (refusal: unknown) => {
+  if (!(refusal instanceof ReveilleError && refusal.code === 'unavailable')) await unfollow(service, follower);
+  throw refusal;
+};
+
+async function stored(
+  { store, limits, admission, onDue }: ChronosService,
+  { alarm, occurrence }: NewAlarm,
+  trust: Trust,
+): Promise<AlarmState> {
+  const { owner } = alarm;
   const bounds = { ...(await admission?.storeLimits(trust)), maxActive: limits.maxActiveAlarms };
   let answer = await store.create({ alarm, occurrence }, bounds);
   // Cancelled alarms are deleted first, before a request is refused.
@@ -124,7 +156,7 @@ async function createAlarm(
     case 'created':
       admission?.recordStored(storedBytes(alarm));
       onDue(occurrence.dueAt!);
-      return created(answer.state, false, input, words);
+      return answer.state;
     case 'too_many':
       throw tooManyActive(answer.active);
     case 'too_much': {
@@ -132,7 +164,7 @@ async function createAlarm(
       throw answer.alarms >= maxStored ? tooManyStored(answer.alarms) : tooManyBytes(answer.bytes, maxBytes);
     }
     case 'key_taken':
-      return repeated(answer.state, alarm, input, words);
+      return answer.state;
   }
 }
 
@@ -148,6 +180,22 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     if (!state) throw alarmNotFound();
     for (const { dueAt } of state.occurrences) if (dueAt !== null) service.onDue(dueAt);
     return state;
+  };
+
+  /** As {@link change}, for an edit that may make the alarm follow another one. */
+  const changeChain = async (c: HttpContext, caller: Caller, transition: Transition): Promise<AlarmState> => {
+    const { owner } = caller;
+    const before = await store.get(owner, alarmIdOf(c));
+    if (!before) throw alarmNotFound();
+    const former = followedBy(before.alarm)?.id;
+    const next = transition(before).alarm;
+    const followed = followedBy(next)?.id;
+    if (followed === former) return change(c, caller, transition);
+    if (followed !== undefined) await follow(service, next);
+    const after = await change(c, caller, transition).catch(leaving(service, next));
+    await unfollow(service, before.alarm);
+    if (followed !== undefined) await catchUpWith(service, after.alarm);
+    return after;
   };
 
   /** The person who makes the request; `undefined`: the agent itself. */
@@ -202,16 +250,25 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const person = personOfRequest(c, caller);
     const hours = patch.when === undefined ? undefined : await service.hours?.();
     const secret = newHookSecret();
-    const state = await change(c, caller, (before) => {
+    const edit: Transition = (before) => {
       const edited = editAlarm(before, patch, now, { ...limits, person, hours });
       return { ...edited, alarm: withHookSecret(edited.alarm, secret) };
-    });
+    };
+    const changesChain = patch.after !== undefined || patch.event !== undefined;
+    const state = changesChain ? await changeChain(c, caller, edit) : await change(c, caller, edit);
     const reading = patch.when === undefined ? undefined : readingOf(state.alarm, patch.timezone, { now, hours });
     return sendOk(c, { ...viewAlarm(state), ...(reading && { reading }) });
   });
 
   // Cancelling is always admitted, because it frees storage.
-  serve(app, CHRONOS_ROUTES.cancelAlarm, act(cancelAlarm));
+  serve(app, CHRONOS_ROUTES.cancelAlarm, async (c) => {
+    const caller = await callerOf(service, c);
+    await refuseBody(c);
+    const now = clock.now();
+    const state = await change(c, caller, (before) => cancelAlarm(before, now));
+    await releaseFollowers(service, state);
+    return sendOk(c, viewAlarm(state));
+  });
   serve(app, CHRONOS_ROUTES.pauseAlarm, act(pauseAlarm, 'creates'));
   serve(app, CHRONOS_ROUTES.resumeAlarm, act(resumeAlarm, 'creates'));
   serve(app, CHRONOS_ROUTES.redriveAlarm, async (c) => {

@@ -32,7 +32,8 @@ function checkPart({ from, to }: AlarmBackfill, now: number): void {
 }
 
 function checkAlarm({ kind, status }: Alarm): void {
-  if (kind === 'once') throw invalid('only a series (kind "cron" or "rrule") can be backfilled; this alarm is "once"');
+  if (kind === 'once' || kind === 'event')
+    throw invalid(`only a series (kind "cron" or "rrule") can be backfilled; this alarm is "${kind}"`);
   if (status === 'active') return;
   const remedy = status === 'paused' ? '; resume it first' : '';
   throw new ReveilleError('conflict', `only an active series can be backfilled; this one is ${status}${remedy}`);

@@ -10,7 +10,7 @@ import { hookSchemeOf, readHookId } from '../alarm/hook.ts';
 import { triggerAlarm } from '../alarm/lifecycle.ts';
 import { optionsOf } from '../alarm/options.ts';
 import { eventOf, type HookRequest, isVerified } from '../auth/hook.ts';
-import { recordAlarmEvents } from './record-events.ts';
+import { recordAlarmEvents } from '../dispatch/record-events.ts';
 import type { ChronosService } from './service.ts';
 
 /** One answer for an address that never existed and for one of an alarm that was deleted. */

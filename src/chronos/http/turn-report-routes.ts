@@ -7,7 +7,9 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { fireIdSchema, partsOfFireId } from '../../wire/fire-id.ts';
 import { reportsOf, type TurnReport, type TurnStage, turnReportPostSchema } from '../../wire/turn-report.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
+import { followersOf } from '../alarm/chain.ts';
 import { afterTurn, regardsEndOfTurn } from '../alarm/policies.ts';
+import { endOfTurn, tellFollowers } from '../dispatch/chains.ts';
 import type { FireTurnReports } from '../store/store.ts';
 import type { KeyRing } from '../turn-reports/key-ring.ts';
 import { refusalOf } from '../turn-reports/key-ring.ts';
@@ -31,7 +33,8 @@ function fireIdOf(c: HttpContext): string {
 }
 
 /**
- * Records reports of a fire. The end of its turn may make an occurrence due, or pause the series.
+ * Records reports of a fire. The end of its turn may make an occurrence due, or pause the series, and is passed to the
+ * alarms that follow this one.
  *
  * @returns the stages that were new, or `undefined` when there is no such fire
  */
@@ -40,10 +43,18 @@ export async function recordReports(
   fire: Pick<FireTurnReports, 'owner' | 'alarmId' | 'fireId' | 'dueAt'>,
   reports: readonly TurnReport[],
 ): Promise<ReadonlySet<TurnStage> | undefined> {
-  const recorded = await store.recordTurnReports({ ...fire, reports, recordedAt: clock.now() });
+  const recordedAt = clock.now();
+  const recorded = await store.recordTurnReports({ ...fire, reports, recordedAt });
   if (!recorded) return undefined;
   const { fresh } = recorded;
-  const finished = fresh.has('turn_finished') ? reports.find(({ stage }) => stage === 'turn_finished') : undefined;
+  const given = reports.find(({ stage }) => stage === 'turn_finished');
+  const finished = fresh.has('turn_finished') ? given : undefined;
+  if (given && followersOf(recorded).length > 0) {
+    // A process may have been killed before it passed on a report that is known by now. The first report counts.
+    const known = finished ? [] : await store.turnReportsOf(fire.owner, fire.alarmId, [fire.fireId]);
+    const first = known.find(({ stage }) => stage === 'turn_finished') ?? { ...given, recordedAt };
+    await tellFollowers({ store, clock, onDue }, fire, endOfTurn(fire.fireId, first, first.recordedAt));
+  }
   if (finished && regardsEndOfTurn(recorded)) {
     const now = clock.now();
     const state = await store.update(fire.owner, fire.alarmId, (before) => afterTurn(before, finished, now));

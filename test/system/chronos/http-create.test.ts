@@ -51,11 +51,11 @@ describe('creating an alarm', () => {
     ['not JSON', '{"kind":', /^the body must be a JSON object \(/],
     ['an array', '[]', 'the body must be a JSON object (got an array)'],
     ['an unknown field', { ...once, wake: 1 }, /^unknown field "wake"; allowed here: kind, wake_message, label, /],
-    ['an unknown kind', { ...once, kind: 'often' }, 'kind must be one of once, cron, rrule (got "often")'],
+    ['an unknown kind', { ...once, kind: 'often' }, 'kind must be one of once, cron, rrule, event (got "often")'],
     [
       'no kind',
       { wake_message: 'x', delay_seconds: 1 },
-      'kind must be "once", "cron" or "rrule"; or give the time in words as when',
+      'kind must be "once", "cron", "rrule" or "event"; or give the time in words as when',
     ],
     ['no message', { kind: 'once', delay_seconds: 60 }, 'wake_message is required'],
     ['an empty message', { ...once, wake_message: '' }, 'wake_message must not be empty (got "")'],

@@ -1,7 +1,15 @@
 /** Records events of an alarm, from whatever source. */
+import type { Clock } from '../../kit/clock/clock.ts';
 import type { AlarmEvent } from '../../wire/conditions.ts';
 import { withEvents } from '../alarm/events.ts';
-import type { ChronosService } from './service.ts';
+import type { AlarmStore } from '../store/store.ts';
+
+export type EventSink = {
+  readonly store: AlarmStore;
+  readonly clock: Clock;
+  /** Notifies the dispatcher that something is due at this instant. */
+  readonly onDue: (dueAt: number) => void;
+};
 
 /**
  * Records the events that are new, and wakes the dispatcher for what is due.
@@ -10,15 +18,16 @@ import type { ChronosService } from './service.ts';
  * @throws ReveilleError `conflict` when the alarm has ended, `rate_limited` when too many events wait
  */
 export async function recordAlarmEvents(
-  { store, clock, onDue }: Pick<ChronosService, 'store' | 'clock' | 'onDue'>,
+  { store, clock, onDue }: EventSink,
   owner: string,
   alarmId: string,
   events: readonly AlarmEvent[],
 ): Promise<number | undefined> {
   const now = clock.now();
-  const arrive = (state: Parameters<typeof withEvents>[0], fresh: readonly AlarmEvent[]) =>
-    withEvents(state, fresh, now);
-  const recorded = await store.recordEvents({ owner, alarmId, events, arrive });
+  const recorded = await store.recordEvents({
+    ...{ owner, alarmId, events },
+    arrive: (state, fresh) => withEvents(state, fresh, now),
+  });
   for (const { dueAt } of recorded?.state.occurrences ?? []) if (dueAt !== null) onDue(dueAt);
   return recorded?.fresh;
 }
