@@ -28,7 +28,7 @@ export function createDelivery(url: string): Delivery {
           url,
           (result) => {
             if (result.outcome === 'delivered') resolve();
-            else reject(new Error(result.outcome === 'held' ? result.reason : result.error));
+            else reject(new Error('error' in result ? result.error : `the wake was ${result.outcome}`));
           },
           () => {},
         );

@@ -3,7 +3,7 @@
  * agent's variables, and with the alarm's message on standard input. Its output is the reply. Pure.
  */
 import { isAbsolute, join } from 'node:path';
-import type { CommandMachine, Machine } from '../router/machines/machine.ts';
+import { type CommandMachine, folderOfCommands, type Machine } from '../router/machines/machine.ts';
 import type { Run } from '../wire/conditions.ts';
 import type { TerminalPreset } from './preset.ts';
 
@@ -12,14 +12,6 @@ export const COMMAND_PRESET = 'run';
 
 /** A longer command is ended, unless it names its own limit. */
 const DEFAULT_SECONDS = 300;
-
-/** The folder in which commands for a machine of this computer work; `undefined` without one. */
-export function folderOfCommands({ provider, spec }: Machine): string | undefined {
-  if (provider === 'command') return spec.cwd;
-  if (provider !== 'process') return undefined;
-  const workspace = spec.env?.NEO_WORKSPACE;
-  return spec.cwd ?? (workspace !== undefined && isAbsolute(workspace) ? workspace : undefined);
-}
 
 /** A command for a machine: the preset and the machine that a terminal agent runs it with, or why there is none. */
 export function commandTurn(

@@ -31,6 +31,7 @@ function eventOf(type: string, wake: Wake, conversationId: string): string {
       set_at: set_at === undefined ? undefined : formatInstant(set_at),
       set_by,
       ...termsOf(wake),
+      check: wake.check,
     },
   });
 }

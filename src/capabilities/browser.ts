@@ -6,9 +6,9 @@ import { spawn } from 'node:child_process';
 import { accessSync, constants, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, isAbsolute, join } from 'node:path';
+import type { WebAccess } from '../kit/http/web-access.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { startGuardProxy } from './guard-proxy.ts';
-import type { WebAccess } from './web-access.ts';
 
 const SERVER = 'playwright-mcp';
 /** Program names of browsers that Playwright can control. */

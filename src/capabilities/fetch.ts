@@ -1,9 +1,9 @@
 /** The tool `fetch`: a page of the web as text that a model can read. */
 import type { McpServer } from '@modelcontextprotocol/server';
 import { z } from 'zod';
+import type { WebAccess, WebAnswer } from '../kit/http/web-access.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import type { PageReader } from './page-text.ts';
-import type { WebAccess, WebAnswer } from './web-access.ts';
 
 const DEFAULT_LENGTH = 20_000;
 const LENGTH_MAX = 100_000;

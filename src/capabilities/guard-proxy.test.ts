@@ -4,8 +4,8 @@ import { type AddressInfo, connect } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { systemClock } from '../kit/clock/clock.ts';
 import type { Resolve } from '../kit/http/guarded-lookup.ts';
+import { WebAccess } from '../kit/http/web-access.ts';
 import { startGuardProxy } from './guard-proxy.ts';
-import { WebAccess } from './web-access.ts';
 
 async function site(t: TestContext, words: string) {
   const seen = { hits: 0 };

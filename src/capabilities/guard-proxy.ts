@@ -6,7 +6,7 @@ import { createServer, type IncomingMessage, request, type ServerResponse } from
 import { type AddressInfo, connect, isIP, type LookupFunction } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { guardedLookup, hostOf, type Resolve, resolveBySystem } from '../kit/http/guarded-lookup.ts';
-import type { WebAccess } from './web-access.ts';
+import type { WebAccess } from '../kit/http/web-access.ts';
 
 const CONNECT_MS = 15_000;
 const IDLE_MS = 120_000;

@@ -1,8 +1,8 @@
 /** The tool `search` of `web_search`: queries the configured search engine. */
 import type { McpServer } from '@modelcontextprotocol/server';
 import { z } from 'zod';
+import type { WebAccess } from '../kit/http/web-access.ts';
 import { ReveilleError } from '../wire/errors.ts';
-import type { WebAccess } from './web-access.ts';
 
 const BRAVE = 'https://api.search.brave.com/res/v1/web/search';
 const RESULTS_MAX = 20;

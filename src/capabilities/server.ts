@@ -6,9 +6,10 @@ import type { Readable, Writable } from 'node:stream';
 import { McpServer } from '@modelcontextprotocol/server';
 import { type Clock, systemClock } from '../kit/clock/clock.ts';
 import type { Resolve } from '../kit/http/guarded-lookup.ts';
+import { WebAccess } from '../kit/http/web-access.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { type ServedConnection, serveUntilDisconnect } from '../kit/mcp/serve.ts';
-import { isSandboxed } from './bounded-program.ts';
+import { isSandboxed } from '../kit/process/bounded-program.ts';
 import { addFetch } from './fetch.ts';
 import { addGit } from './git.ts';
 import { Remotes } from './git-remote.ts';
@@ -16,7 +17,6 @@ import { GitRunner } from './git-runner.ts';
 import { PageReader } from './page-text.ts';
 import { addSearch, searchEngineOf } from './search.ts';
 import { addShell, Workspace } from './shell.ts';
-import { WebAccess } from './web-access.ts';
 
 /** Part of the URIs of the tools. */
 export const CAPABILITIES_VERSION = '0.1.0';

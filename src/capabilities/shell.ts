@@ -8,10 +8,10 @@ import { isAbsolute, resolve } from 'node:path';
 import type { McpServer } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import type { Clock } from '../kit/clock/clock.ts';
+import { type ProgramEnd, runBounded } from '../kit/process/bounded-program.ts';
 import { isWithin } from '../kit/process/view.ts';
 import { KeyedQueue } from '../kit/queue/keyed-queue.ts';
 import { ReveilleError } from '../wire/errors.ts';
-import { type ProgramEnd, runBounded } from './bounded-program.ts';
 
 /** The folder of a capability: paths outside it are refused. */
 export class Workspace {

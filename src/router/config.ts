@@ -76,6 +76,8 @@ export const routerSettingsSchema = z.object({
   ROUTER_KEEP_MACHINES: switchSetting.default(false),
   /** The budget of machines that have none of their own, as JSON. */
   ROUTER_BUDGET: z.string().optional(),
+  /** Hosts of private networks that checks of alarms may call, `host` or `host:port`, separated by commas. */
+  ROUTER_CHECK_ALLOW: z.string().optional(),
   /** Where chronosd receives turn reports; without it the router sends none. */
   ROUTER_CHRONOS_URL: urlSetting.optional(),
   /** Development: allows missing secrets on loopback. */
@@ -146,6 +148,8 @@ export type RouterConfig = Readonly<{
   budget: Budget | undefined;
   /** Where chronosd receives turn reports; without it the router sends none. */
   chronosUrl: string | undefined;
+  /** Private hosts that checks may call. */
+  checkAllow: string | undefined;
   /** Without it no Fly machine can be woken. */
   flyApiToken: string | undefined;
   flyApiUrl: string;
@@ -218,6 +222,7 @@ export function parseRouterConfig(settings: Settings): RouterConfig {
     keepMachines: values.ROUTER_KEEP_MACHINES,
     budget: budgetOf(values.ROUTER_BUDGET),
     chronosUrl: values.ROUTER_CHRONOS_URL,
+    checkAllow: values.ROUTER_CHECK_ALLOW,
     flyApiToken: values.FLY_API_TOKEN,
     flyApiUrl: values.FLY_API_BASE_URL,
     dockerHost: values.DOCKER_HOST,

@@ -5,6 +5,7 @@ import { Agent } from '../kit/http/dispatchers.ts';
 import { guardedConnector } from '../kit/http/guarded-client.ts';
 import { type MetricsPage, metricsRoute } from '../kit/http/metrics-route.ts';
 import { type RunningServer, startServer } from '../kit/http/server.ts';
+import { WebAccess } from '../kit/http/web-access.ts';
 import { turnReportKey } from '../kit/identity/webhook-signature.ts';
 import type { Logger } from '../kit/log/log.ts';
 import type { Sandbox } from '../kit/process/isolation.ts';
@@ -14,12 +15,13 @@ import { toReveilleError } from '../wire/errors.ts';
 import { WAKE_BODY_MAX_BYTES } from '../wire/wake.ts';
 import type { AgentHost, OpenAgentHost } from './agent-host.ts';
 import { Budgets, WakeRecords } from './budget/budgets.ts';
+import { Checks } from './checks/checks.ts';
 import type { RouterConfig } from './config.ts';
 import { Fleet, IdleKeeper } from './fleet.ts';
 import { addMachineRoutes } from './http/machine-routes.ts';
 import { ROUTER_ROUTES } from './http/routes.ts';
 import { addUserRoutes } from './http/user-routes.ts';
-import { addTurnReportKeyRoutes, addWakeRoutes } from './http/wake-routes.ts';
+import { addCheckRoutes, addTurnReportKeyRoutes, addWakeRoutes } from './http/wake-routes.ts';
 import { type Machine, suspendMachine } from './machines/machine.ts';
 import { PendingTurns } from './machines/pending-turns.ts';
 import { Registry } from './machines/registry.ts';
@@ -127,8 +129,13 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     log,
     wakeTimeoutMs: config.wakeTimeoutMs,
   });
+  const checks = new Checks({
+    ...{ isolation, clock, log, environment: options.environment },
+    web: new WebAccess({ clock, allow: config.checkAllow, setting: 'ROUTER_CHECK_ALLOW' }),
+  });
   const wakes = new Wakes({
     registry,
+    checks,
     fleet,
     agents,
     budgets,
@@ -152,7 +159,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     for (const provider of Object.values(providers)) provider.close();
     // The reaper watches machines that continue until the next router starts.
     if (!config.keepMachines) reaper.dismiss();
-    await agents.close();
+    await Promise.all([agents.close(), checks.close()]);
     await Promise.all([deliveries.destroy(), healthChecks.destroy(), targetCalls.destroy(), userRequests.destroy()]);
     await registry.close();
   };
@@ -178,6 +185,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
       listener: config.listener,
       routes(app) {
         addWakeRoutes(app, { repetitions, wakeToken: config.wakeToken, clock, log });
+        addCheckRoutes(app, { registry, checks, wakeToken: config.wakeToken });
         addTurnReportKeyRoutes(app, { registry, wakeToken: config.wakeToken });
         addMachineRoutes(app, { registry, fleet, agents, budgets, adminToken: config.adminToken, clock, log });
         addUserRoutes(app, { tokens, hasConsole: config.public.console !== undefined, log });
@@ -214,6 +222,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
   const { close: closeListener, ...open } = listener;
   const close = async () => {
     wakes.close();
+    await checks.close();
     restarter.close();
     keeper.close();
     await Promise.all([closeServer(), closeListener()]);

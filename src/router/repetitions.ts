@@ -108,7 +108,7 @@ export class Repetitions {
       return repeated(known, request);
     }
     const woken = await wake(completeWake(request, fireId, known.first_at), onReady);
-    if (woken.answer.status > 299) return woken;
+    if (woken.answer.status > 299 || woken.verdict?.verdict === 'skip') return woken;
     const turn = acceptedTurn(woken.answer);
     const { conversation_id = null, turn_id = null } = turn ?? {};
     try {

@@ -4,13 +4,15 @@ import { type AcceptedTurn, type DaemonAnswer, deliver } from '../agents/neo/cli
 import { backoff } from '../kit/clock/backoff.ts';
 import type { Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
+import type { CheckVerdict } from '../wire/check-verdict.ts';
 import { ownerOf } from '../wire/did.ts';
-import { openEnvelope } from '../wire/envelope.ts';
+import { okEnvelope, openEnvelope } from '../wire/envelope.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
 import { chatAcceptedSchema, type Wake } from '../wire/wake.ts';
 import type { AgentHost } from './agent-host.ts';
 import { WakeDeferred } from './budget/account.ts';
 import type { Admission, Budgets } from './budget/budgets.ts';
+import type { Checks } from './checks/checks.ts';
 import type { Fleet } from './fleet.ts';
 import { type DaemonMachine, hasDaemon, type Machine, wakeable } from './machines/machine.ts';
 import type { Registry } from './machines/registry.ts';
@@ -38,7 +40,14 @@ export type WakeNotice = Pick<Wake, 'fire_id' | 'user_id'> &
  * `startMs` as `machineStartMs` above. Without a `daemonUrl` the answer is the router's own, for a target without a
  * daemon. `turn`: of an accepted wake.
  */
-export type WakeAnswer = { answer: DaemonAnswer; startMs: number; daemonUrl?: string; turn?: WokenTurn | undefined };
+export type WakeAnswer = {
+  answer: DaemonAnswer;
+  startMs: number;
+  daemonUrl?: string;
+  turn?: WokenTurn | undefined;
+  /** What the alarm's check said; with `skip`, nothing was started. */
+  verdict?: CheckVerdict;
+};
 
 /** Receives the outcome of every wake, and how the turn of an accepted one can be followed. Must not throw. */
 export type OnWake = (notice: WakeNotice, turn: WokenTurn | undefined) => void;
@@ -48,6 +57,8 @@ type WakesOptions = {
   fleet: Fleet;
   /** Runs the agents without a daemon. */
   agents: AgentHost;
+  /** Decides about wakes with a check, before a budget counts them. */
+  checks: Pick<Checks, 'decide'>;
   /** Decides which wakes are admitted now. */
   budgets: Budgets;
   dispatcher: Dispatcher;
@@ -92,13 +103,25 @@ export class Wakes {
    */
   async wake(request: Wake, onReady: (afterMs: number) => void = () => {}): Promise<WakeAnswer> {
     const { clock, log, onWake } = this.#options;
-    const { fire_id } = request;
+    const { fire_id, toCheck } = request;
     const user_id = ownerOf(request.user_id);
     const began = clock.monotonic();
     const about = () => ({ user_id, fire_id, attempt: request.attempt, ms: Math.round(clock.monotonic() - began) });
     try {
       const ready = () => onReady(Math.round(clock.monotonic() - began));
-      const woken = await this.#withinTime(request, user_id, ready);
+      const decision =
+        toCheck && (await this.#options.checks.decide(this.#wakeable(request, user_id), request, toCheck));
+      if (decision?.verdict.verdict === 'skip') {
+        log.info({ ...about(), reason: decision.verdict.reason }, 'wake skipped by its check');
+        return skipped(decision.verdict);
+      }
+      // A check has its own time limit.
+      const delivered = await this.#withinTime(
+        decision?.news ? { ...request, check: decision.news } : request,
+        user_id,
+        ready,
+      );
+      const woken = decision ? { ...delivered, verdict: decision.verdict } : delivered;
       const { answer, startMs, daemonUrl } = woken;
       log.info({ ...about(), status: answer.status, machine_start_ms: startMs }, 'wake answered');
       const turn = acceptedTurn(answer);
@@ -256,6 +279,13 @@ export class Wakes {
       throw new ReveilleError('unavailable', message, { retryAfterSeconds });
     }
   }
+}
+
+/** The answer to a wake that its check has skipped. */
+function skipped(verdict: CheckVerdict): WakeAnswer {
+  const body = Buffer.from(okEnvelope({ skipped: true, reason: verdict.reason }));
+  const answer = { status: 200, contentType: 'application/json; charset=utf-8', retryAfter: undefined, body };
+  return { answer, startMs: 0, verdict };
 }
 
 /** @throws ReveilleError `unavailable` when the machine was changed to one without a daemon while the wake waited */

@@ -70,6 +70,7 @@ export function turnOf(body: ChatRequest, now: number, newId: () => string, { us
     ...(body.set_at === undefined ? {} : { setAt: body.set_at }),
     ...(body.set_by === undefined ? {} : { setBy: body.set_by.name }),
     ...(terms === undefined ? {} : { terms }),
+    ...(body.check === undefined ? {} : { check: body.check }),
     ...(userId === undefined ? {} : { userId }),
   };
 }

@@ -3,6 +3,8 @@
  * connection's group commit. Each database with the table creates it with its own migrations.
  */
 import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
+import type { CheckNews } from '../wire/check-verdict.ts';
+import type { TurnTerms } from '../wire/wake.ts';
 import type { NewTurn, Turn } from './turn.ts';
 
 type Row = Record<string, SQLOutputValue>;
@@ -28,6 +30,12 @@ export const TURN_COLUMNS = COLUMNS.map((column) => `${column} AS ${memberOf(col
 
 const present = (row: Row) => Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null));
 
+/** The column `terms` also has what the alarm's check said, as the member `check`: few turns have either. */
+function readTerms(text: string): Pick<Turn, 'terms' | 'check'> {
+  const { check, ...terms } = JSON.parse(text) as TurnTerms & { check?: CheckNews };
+  return { ...(Object.keys(terms).length > 0 && { terms }), ...(check && { check }) };
+}
+
 /**
  * The turn of a row; SQLite's NULL is an absent member. The columns are typed by the schema (STRICT tables), which the
  * cast relies on.
@@ -36,7 +44,7 @@ export function turnOf({ named, pid, birth, terms, ...members }: Row): Turn {
   return {
     ...present(members),
     ...(named === null ? {} : { named: named === 1 }),
-    ...(typeof terms === 'string' ? { terms: JSON.parse(terms) } : {}),
+    ...(typeof terms === 'string' ? readTerms(terms) : {}),
     ...(pid === null || birth === null ? {} : { born: { pid, birth } }),
   } as Turn;
 }
@@ -121,7 +129,9 @@ export function turnTable(db: DatabaseSync, { perUser }: { perUser: boolean }) {
   return {
     /** Stores a turn, `queued` by default. The caller has checked its fire in the same transaction. */
     insert(turn: AcceptedTurn): Turn {
+      const { check, terms } = turn;
       const members: Record<string, unknown> = { status: 'queued', ...turn };
+      if (check) members.terms = { ...terms, check };
       const value = (given: unknown) => {
         if (typeof given === 'boolean') return Number(given);
         return typeof given === 'object' ? given && JSON.stringify(given) : ((given ?? null) as SQLInputValue);

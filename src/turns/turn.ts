@@ -1,5 +1,6 @@
 /** A turn: one message to an agent and its outcome. Pure. */
 import { backoff, withJitter } from '../kit/clock/backoff.ts';
+import type { CheckNews } from '../wire/check-verdict.ts';
 import type { MachineTurnStatus } from '../wire/machine-turn.ts';
 import type { TurnOrigin, TurnStatus } from '../wire/turn.ts';
 import type { LateReason, TurnTerms } from '../wire/wake.ts';
@@ -22,6 +23,8 @@ export type TurnInput = {
   readonly setBy?: string;
   /** What the alarm says of its turn; absent for a plain alarm. */
   readonly terms?: TurnTerms;
+  /** What the alarm's check said, which let the wake through. */
+  readonly check?: CheckNews;
   readonly message: string;
   /** JSON source text, never parsed. */
   readonly payload?: string;

@@ -18,6 +18,8 @@ export const COMMAND_SECONDS = 30;
 export const COMMAND_SECONDS_MAX = 300;
 /** How much of a command's output, or of the body of a checked address, is kept. */
 export const OUTPUT_MAX_BYTES = 64 * 1024;
+/** Largest check: every wake carries it. */
+const CHECK_MAX_BYTES = 16 * 1024;
 /** How much of the value of a check is stored. */
 export const VALUE_MAX_BYTES = 1024;
 
@@ -47,13 +49,22 @@ const secondsSchema = z.int().min(1).max(COMMAND_SECONDS_MAX);
 /** A path on the agent's machine. */
 const pathSchema = text(4096).refine((path) => !path.includes('\0'), 'must not contain NUL characters');
 
+/** The client sets these headers. */
+const OF_CONNECTIONS = new Set([
+  ...['host', 'connection', 'keep-alive', 'content-length', 'transfer-encoding', 'upgrade', 'expect', 'te', 'trailer'],
+  ...['accept-encoding', 'proxy-authorization', 'proxy-connection'],
+]);
+
 const httpCheckSchema = z
   .strictObject({
     url: text(2000).refine((url) => /^https?:\/\//i.test(url) && URL.canParse(url), 'must be an http or https address'),
     method: z.enum(['GET', 'HEAD']).optional(),
     headers: z
       .record(
-        z.string().regex(/^[\w-]{1,100}$/),
+        z
+          .string()
+          .regex(/^[\w-]{1,100}$/)
+          .refine((name) => !OF_CONNECTIONS.has(name.toLowerCase()), 'must not be a header of the connection'),
         z
           .string()
           .max(4096)
@@ -71,18 +82,15 @@ const httpCheckSchema = z
     /** It says yes when the value differs from that of the last wake. */
     changed: z.literal(true).optional(),
   })
-  .superRefine(({ pointer, equals, changed }, context) => {
+  .superRefine(({ method, etag, pointer, equals, changed }, context) => {
+    const refuse = (name: string, message: string) => context.addIssue({ code: 'custom', path: [name], message });
+    if (etag !== undefined && changed === true) refuse('changed', 'and etag exclude each other; omit one');
+    if (method === 'HEAD' && pointer !== undefined) refuse('pointer', 'needs a body, which HEAD has not; omit method');
     const needs = equals !== undefined ? 'equals' : changed === true ? 'changed' : undefined;
-    if (needs !== undefined && pointer === undefined)
-      context.addIssue({ code: 'custom', path: [needs], message: 'goes only with pointer, which names the value' });
+    if (needs !== undefined && pointer === undefined) refuse(needs, 'goes only with pointer, which names the value');
     if (pointer !== undefined && needs === undefined)
-      context.addIssue({
-        code: 'custom',
-        path: ['pointer'],
-        message: 'needs equals or changed, which judges the value',
-      });
-    if (equals !== undefined && changed === true)
-      context.addIssue({ code: 'custom', path: ['changed'], message: 'and equals exclude each other; omit one' });
+      refuse('pointer', 'needs equals or changed, which judges the value');
+    if (equals !== undefined && changed === true) refuse('changed', 'and equals exclude each other; omit one');
   });
 
 const commandCheckSchema = z.strictObject({
@@ -112,6 +120,9 @@ export const checkSchema = z
   })
   .refine((check) => KINDS_OF_CHECK.filter((kind) => check[kind] !== undefined).length === 1, {
     error: 'must have exactly one of http, command and path',
+  })
+  .refine((check) => utf8Bytes(JSON.stringify(check)) <= CHECK_MAX_BYTES, {
+    error: `must be at most ${CHECK_MAX_BYTES} bytes of JSON`,
   });
 export type Check = z.output<typeof checkSchema>;
 
@@ -231,6 +242,8 @@ export type CheckState = {
   readonly wokenAt?: number;
   /** Fires skipped since then. */
   readonly skips?: number;
+  /** A person set the check. */
+  readonly byPerson?: true;
 };
 
 /** What chronosd remembers of an alarm's events. Instants are epoch milliseconds, events count from 1. */

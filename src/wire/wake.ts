@@ -1,7 +1,8 @@
 /** The wake from chronosd through the router to the daemon (docs/reference/api.md). */
 import { z } from 'zod';
 import { ABSENCES, alarmCreateSchema, conversationIdSchema, setBySchema } from './alarm.ts';
-import { BATCH_MAX_BYTES } from './conditions.ts';
+import { type CheckNews, type CheckStateOfWake, checkNewsSchema, checkStateSchema } from './check-verdict.ts';
+import { BATCH_MAX_BYTES, type Check, checkSchema } from './conditions.ts';
 import { labelSchema } from './did.ts';
 import { ReveilleError } from './errors.ts';
 import { givenFireIdSchema, WAKE_NAME_HEADERS } from './fire-id.ts';
@@ -58,10 +59,10 @@ const alarmId = z.string().regex(/^[\x21-\x7e]{1,64}$/, 'must be 1 to 64 visible
 
 /**
  * Largest body of a wake and of its delivery to a daemon, more than the 256 KiB of other bodies. It fits a message of
- * that size with all its escapes, a payload of 64 KiB added by a later edit, the events of a wake, the longest lists of
- * tools and channels, and the other members.
+ * of that size with all its escapes, a payload of 64 KiB added by a later edit, the events of a wake, the output of a
+ * check, the longest lists of tools and channels, and the other members.
  */
-export const WAKE_BODY_MAX_BYTES = (256 + 64 + 64 + 64 + 8) * 1024 + BATCH_MAX_BYTES;
+export const WAKE_BODY_MAX_BYTES = (256 + 64 + 64 + 128 + 8) * 1024 + BATCH_MAX_BYTES;
 
 /**
  * Marks a router's 429 as a deferral: the instant (RFC 3339) at which the wake may be tried again. Nothing ran, and
@@ -97,13 +98,23 @@ export const wakeRequestSchema = z.strictObject({
   ...terms,
   /** Quiet hours do not defer it; only the router reads this. */
   urgent: z.boolean().optional(),
+  /** Decides before a machine starts whether the agent is woken; the router answers with the verdict. */
+  check: checkSchema.optional(),
+  check_state: checkStateSchema.optional(),
   /** Why it is late; absent if it is not late, or if the reason is unknown. */
   late_because: lateReason.optional(),
 });
 export type WakeRequest = z.output<typeof wakeRequestSchema>;
 
 /** A wake with all members that its caller may omit. */
-export type Wake = Omit<WakeRequest, Derived> & { [Name in Derived]: NonNullable<WakeRequest[Name]> };
+export type Wake = Omit<WakeRequest, Derived | 'check' | 'check_state'> & {
+  [Name in Derived]: NonNullable<WakeRequest[Name]>;
+} & {
+  /** What is decided before it is delivered. */
+  readonly toCheck?: { readonly check: Check; readonly state: CheckStateOfWake };
+  /** What its check has said. */
+  readonly check?: CheckNews;
+};
 type Derived = 'origin' | 'fire_id' | 'scheduled_for' | 'attempt' | 'missed_count';
 
 /**
@@ -112,8 +123,10 @@ type Derived = 'origin' | 'fire_id' | 'scheduled_for' | 'attempt' | 'missed_coun
  * @param arrivedAt arrival of its first attempt, epoch milliseconds; the default for `scheduled_for`
  */
 export function completeWake(request: WakeRequest, fireId: string, arrivedAt: number): Wake {
+  const { check, check_state: state = {}, ...members } = request;
   return {
-    ...request,
+    ...members,
+    ...(check && { toCheck: { check, state } }),
     origin: WAKE_ORIGIN,
     fire_id: fireId,
     scheduled_for: request.scheduled_for ?? arrivedAt,
@@ -146,7 +159,18 @@ export function withoutEmptyMembers(body: Record<string, unknown>): Record<strin
 }
 
 const ONLY_OF_WAKES = [
-  ...(['missed_count', 'label', 'set_at', 'set_by', 'model', 'tools', 'deliver', 'run', 'late_because'] as const),
+  ...([
+    'missed_count',
+    'label',
+    'set_at',
+    'set_by',
+    'model',
+    'tools',
+    'deliver',
+    'run',
+    'check',
+    'late_because',
+  ] as const),
 ];
 
 /** The body of a daemon's `POST /chat`: a person's message, or a wake, which any of {@link WAKE_MEMBERS} marks. */
@@ -164,6 +188,8 @@ export const chatRequestSchema = z
     set_at: instantSchema.optional(),
     set_by: setBySchema.optional(),
     ...terms,
+    /** What the alarm's check has said. */
+    check: checkNewsSchema.optional(),
     late_because: lateReason.optional(),
   })
   .superRefine((body, context) => {

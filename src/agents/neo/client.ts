@@ -112,6 +112,7 @@ function chatBody(wake: Wake): string {
     set_at: wake.set_at === undefined ? undefined : formatInstant(wake.set_at),
     set_by: wake.set_by,
     ...termsOf(wake),
+    check: wake.check,
     late_because: wake.late_because,
   });
 }

@@ -28,6 +28,7 @@ import {
   withoutSchedule,
 } from './alarm.ts';
 import { withoutBackfill } from './backfill.ts';
+import { stateOfNewCheck } from './checks.ts';
 import { nextOfEvents } from './events.ts';
 import { requireCalendar } from './holidays.ts';
 import { encodeOptions, isSameOption, optionsOf } from './options.ts';
@@ -124,19 +125,24 @@ const DEFINED = OWNER_FIELDS.filter((name) => !isOption(name)).map((name) => ({
 const stored = (value: unknown) => (value instanceof RawJson ? value.text : value);
 
 /** The members as requested; an omitted field has the value of its absence. */
-function requested(input: AlarmCreate): Definition {
-  const members: Record<string, unknown> = { options: encodeOptions(input) };
+function requested(input: AlarmCreate, isPerson: boolean): Definition {
+  const check_state = stateOfNewCheck(input.check, isPerson);
+  const members: Record<string, unknown> = { options: encodeOptions({ ...input, check_state }) };
   for (const { name, member, absent } of DEFINED) members[member] = stored(input[name] ?? absent);
   return members as Definition;
 }
 
 /** The members that an edit changes. `null` clears a field. */
-function changed(before: Alarm, patch: AlarmPatch): Partial<Definition> {
+function changed(before: Alarm, patch: AlarmPatch, isPerson: boolean): Partial<Definition> {
   const members: Record<string, unknown> = {};
   for (const { name, member, absent } of DEFINED)
     if (patch[name] !== undefined) members[member] = stored(patch[name] ?? absent);
   if (OWNER_OPTIONS.some((name) => patch[name] !== undefined))
-    members.options = encodeOptions({ ...optionsOf(before), ...patch });
+    members.options = encodeOptions({
+      ...optionsOf(before),
+      ...patch,
+      ...(patch.check !== undefined && { check_state: stateOfNewCheck(patch.check, isPerson) }),
+    });
   return members;
 }
 
@@ -176,7 +182,7 @@ export function draftAlarm(
   if (kind === 'event' && (input.event ?? input.after ?? input.expect) === undefined)
     throw invalid('an alarm of kind "event" needs event, such as {"source": "webhook"}, or after, or expect');
   return {
-    ...requested(input),
+    ...requested(input, person !== null),
     kind,
     id,
     owner,
@@ -348,7 +354,7 @@ export function editAlarm(
   const unsaid = { when: null as unknown as undefined, ...(before.kind === 'once' && { timezone: null }) };
   const alarm: Alarm = {
     ...before,
-    ...changed(before, reworded ? { ...patch, ...unsaid } : patch),
+    ...changed(before, reworded ? { ...patch, ...unsaid } : patch, limits.person !== undefined),
     delaySeconds: movesOnce ? (patch.delay_seconds ?? null) : before.delaySeconds,
     fireAt: movesOnce ? instantOfOnce(patch.delay_seconds, patch.fire_at, now) : before.fireAt,
     anchor: restartsSeries ? now : before.anchor,

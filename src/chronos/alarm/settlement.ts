@@ -7,6 +7,7 @@ import { backoff } from '../../kit/clock/backoff.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { type Alarm, type AlarmState, type Attempt, NOT_DEFERRED, type Occurrence, withoutSchedule } from './alarm.ts';
 import { afterTrigger, isOwnTrigger } from './backfill.ts';
+import { afterCheckedWake, afterSkip, type Checked } from './checks.ts';
 import { afterEventFire, isEventFire, isLastWake } from './events.ts';
 import { park } from './lifecycle.ts';
 import { optionsOf } from './options.ts';
@@ -111,14 +112,19 @@ function advance(
   return { alarm, occurrences: [...others, alarm.status === 'paused' ? park(next) : next] };
 }
 
-/** The wake was accepted: a `once` alarm has fired, a series continues. */
-export function settleDelivered(state: AlarmState, fireId: string, deliveredAt: number): AlarmState {
-  return ended(state, delivered(state, fireId, deliveredAt), deliveredAt);
+/**
+ * The wake was accepted: a `once` alarm has fired, a series continues.
+ *
+ * @param checked the check that let it through
+ */
+export function settleDelivered(state: AlarmState, fireId: string, deliveredAt: number, checked?: Checked): AlarmState {
+  return ended(state, delivered(state, fireId, deliveredAt, checked), deliveredAt);
 }
 
-function delivered(state: AlarmState, fireId: string, deliveredAt: number): AlarmState {
+function delivered(state: AlarmState, fireId: string, deliveredAt: number, checked: Checked | undefined): AlarmState {
   const { settled, others } = occurrenceOf(state, fireId);
-  const alarm = { ...state.alarm, fireCount: state.alarm.fireCount + 1, lastFiredAt: deliveredAt };
+  const woken = afterCheckedWake(state.alarm, deliveredAt, checked);
+  const alarm = { ...woken, fireCount: woken.fireCount + 1, lastFiredAt: deliveredAt };
   if (settled.source === 'trigger') return afterBeside(alarm, settled, others, deliveredAt, true);
   const scheduledFires = alarm.scheduledFires + 1;
   const progress = { ...alarm, scheduledFires, failureCount: 0, lastError: null };
@@ -278,10 +284,16 @@ function missed(state: AlarmState, fireId: string, reason: string, at: number | 
   return advance({ ...state, alarm: { ...alarm, failureCount: 0 } }, settled, others, at);
 }
 
-/** The turn of an earlier fire runs, and the occurrence does not wait for its end (`overlap: "skip"`): the series goes on. */
-export function settleSkipped(state: AlarmState, fireId: string, at: number): AlarmState {
+/**
+ * The occurrence is dropped, and the alarm goes on: the turn of an earlier fire runs (`overlap: "skip"`), or its check
+ * said no.
+ *
+ * @param checked the check that said no
+ */
+export function settleSkipped(state: AlarmState, fireId: string, at: number, checked?: Checked): AlarmState {
   const { settled, others } = occurrenceOf(state, fireId);
-  return ended(state, advance(state, settled, others, at), at);
+  const alarm = checked ? afterSkip(state.alarm, checked) : state.alarm;
+  return ended(state, advance({ ...state, alarm }, settled, others, at), at);
 }
 
 /**

@@ -12,6 +12,7 @@ import { type AlarmEvent, BATCH_MAX_BYTES } from '../../wire/conditions.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Attempt, Occurrence, Transition } from '../alarm/alarm.ts';
 import { type FireEnd, followersOf } from '../alarm/chain.ts';
+import { checkedBy, skipText } from '../alarm/checks.ts';
 import { eventStateOf, eventsOfFire, isEventFire, withFixedEvents } from '../alarm/events.ts';
 import { type AlarmTurns, regardsTurns, releaseWaiting, TURNS_READ, turnsOf, verdictOf } from '../alarm/policies.ts';
 import {
@@ -31,7 +32,7 @@ import type { AlarmStore, Claim, ClaimKey } from '../store/store.ts';
 import { tellFollowers } from './chains.ts';
 import { CompletionBuffer } from './completions.ts';
 import { InFlight, type InFlightBounds } from './in-flight.ts';
-import type { Deferral, WakeResult, Waker } from './waker.ts';
+import type { Deferral, Skip, WakeOutcome, WakeResult, Waker } from './waker.ts';
 
 /** Shorter lateness needs no reason. */
 const UNEXPLAINED_LATENESS_MS = 1000;
@@ -374,7 +375,7 @@ export class Dispatcher {
       }
     }
     const leave = this.#inFlight.enter(alarm.owner);
-    let result: WakeResult | Deferral;
+    let result: WakeOutcome;
     try {
       result = await waker.wake(claim, late, events);
     } finally {
@@ -383,6 +384,7 @@ export class Dispatcher {
     }
     const finishedAt = clock.now();
     if (result.outcome === 'held') return this.#defer(key, result, finishedAt);
+    if (result.outcome === 'skipped') return this.#skip(claim, key, result, { startedAt, finishedAt, late });
     const error = result.outcome === 'delivered' ? null : result.error;
     const record = attemptRecord(claim, {
       startedAt,
@@ -394,7 +396,8 @@ export class Dispatcher {
       lateBecause: late ?? null,
     });
     if (result.outcome === 'delivered') {
-      const settle: Transition = (state) => settleDelivered(state, key.fireId, startedAt);
+      const checked = checkedBy(alarm, occurrence, result.verdict);
+      const settle: Transition = (state) => settleDelivered(state, key.fireId, startedAt, checked);
       const effect = deliveryEffect(alarm, occurrence, startedAt);
       if (effect) await this.#completions.add({ key, attempt: record, settle, direct: { claim, effect } });
       else await this.#settled(claim, key, record, settle);
@@ -417,6 +420,19 @@ export class Dispatcher {
       else await this.#settled(claim, key, record, settle);
     }
     onFire?.({ ...claim, attempt: record });
+  }
+
+  /** The alarm's check said no. */
+  async #skip(
+    claim: Claim,
+    key: ClaimKey,
+    { httpStatus, verdict }: Skip,
+    { startedAt, finishedAt, late }: { startedAt: number; finishedAt: number; late: AbsenceReason | undefined },
+  ): Promise<void> {
+    const times = { startedAt, finishedAt, outcome: 'skipped' as const, machineReadyMs: null };
+    const record = attemptRecord(claim, { ...times, httpStatus, error: skipText(verdict), lateBecause: late ?? null });
+    const checked = checkedBy(claim.alarm, claim.occurrence, verdict);
+    await this.#settled(claim, key, record, (state) => settleSkipped(state, key.fireId, finishedAt, checked));
   }
 
   /** Short lateness gets no reason. */

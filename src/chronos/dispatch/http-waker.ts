@@ -5,21 +5,23 @@ import { Pool } from '../../kit/http/dispatchers.ts';
 import { Answer, type Exchange, retryAfterOf } from '../../kit/http/exchange.ts';
 import { webhookSigner } from '../../kit/identity/webhook-signature.ts';
 import type { AbsenceReason } from '../../wire/alarm.ts';
+import { CHECK_HEADER, longestCheckMs, readVerdict } from '../../wire/check-verdict.ts';
 import type { AlarmEvent } from '../../wire/conditions.ts';
 import { errorMessageOf } from '../../wire/envelope.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
 import { beginningOf } from '../../wire/text.ts';
 import { DEFERRED_UNTIL_HEADER, MACHINE_READY_HEADER, WAKE_ORIGIN } from '../../wire/wake.ts';
+import { checkMembers } from '../alarm/checks.ts';
 import { optionsOf } from '../alarm/options.ts';
 import type { Claim } from '../store/store.ts';
-import type { Deferral, WakeResult, Waker } from './waker.ts';
+import type { WakeOutcome, Waker } from './waker.ts';
 
 export type HttpWakerOptions = {
   url: string;
   /** Shared with the router; absent only in development. */
   token: string | undefined;
   clock: Clock;
-  /** For one complete wake. */
+  /** For one complete wake, beside its check. */
   timeoutMs: number;
   /** Maximum number of concurrent wakes, and of connections. */
   connections: number;
@@ -52,6 +54,7 @@ export function wakeBody({ alarm, occurrence }: Claim, late?: AbsenceReason, eve
     set_by: alarm.setBy === null ? undefined : { kind: 'person', name: alarm.setBy },
     ...{ model, tools, deliver, run },
     urgent: alarm.urgent || undefined,
+    ...checkMembers(alarm, occurrence),
     late_because: late,
   });
   // The payload is JSON already, and its digits must not change.
@@ -74,7 +77,7 @@ const LONGEST_ANSWER_BYTES = 128 * 1024;
  * @param settle gets the result, once
  * @param onEnd called when the connection is free again, or closed
  */
-export function wakeAnswer(url: string, settle: (result: WakeResult | Deferral) => void, onEnd: () => void): Answer {
+export function wakeAnswer(url: string, settle: (result: WakeOutcome) => void, onEnd: () => void): Answer {
   return new Answer({
     maxBytes: ERROR_BODY_BYTES,
     drainBytes: LONGEST_ANSWER_BYTES - ERROR_BODY_BYTES,
@@ -88,7 +91,7 @@ export function wakeAnswer(url: string, settle: (result: WakeResult | Deferral) 
  * The result of a wake. A wake that cannot have been sent has failed and may be repeated. If that is not certain, the
  * result is unknown.
  */
-function wakeResult(url: string, exchange: Exchange): WakeResult | Deferral {
+function wakeResult(url: string, exchange: Exchange): WakeOutcome {
   if (exchange.result !== 'answered') {
     const { code } = exchange.error as NodeJS.ErrnoException;
     const text = `${code ? `${code}: ` : ''}${exchange.error.message}`;
@@ -102,7 +105,9 @@ function wakeResult(url: string, exchange: Exchange): WakeResult | Deferral {
   const { status, headers, body } = exchange;
   const machineReadyMs = wholeNumber(headers[MACHINE_READY_HEADER]);
   const readiness = machineReadyMs === undefined ? {} : { machineReadyMs };
-  if (status < 300) return { outcome: 'delivered', httpStatus: status, ...readiness };
+  const verdict = readVerdict(headers[CHECK_HEADER]);
+  if (status < 300 && verdict?.verdict === 'skip') return { outcome: 'skipped', httpStatus: status, verdict };
+  if (status < 300) return { outcome: 'delivered', httpStatus: status, ...readiness, ...(verdict && { verdict }) };
   const answer = body.toString('utf8');
   const message = errorMessageOf(answer);
   const text = storable(
@@ -163,10 +168,12 @@ export function createHttpWaker({ url, token, clock, timeoutMs, connections }: H
   return {
     wake(claim, late, events) {
       const body = wakeBody(claim, late, events);
+      const { check } = optionsOf(claim.alarm);
+      const limitMs = timeoutMs + (check ? longestCheckMs(check) : 0);
       const headers = headersOf(claim.occurrence.fireId, body);
       return new Promise((settle) => {
         const answer = wakeAnswer(url, settle, () => done());
-        const done = clock.after(timeoutMs, () => answer.abort(new Error(`it took more than ${timeoutMs} ms`)));
+        const done = clock.after(limitMs, () => answer.abort(new Error(`it took more than ${limitMs} ms`)));
         pool.dispatch({ method: 'POST', path, headers, body }, answer);
       });
     },

@@ -8,7 +8,7 @@ import { errorEnvelope } from '../../wire/envelope.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { DEFERRED_UNTIL_HEADER } from '../../wire/wake.ts';
 import { wakeAnswer } from './http-waker.ts';
-import type { Deferral, WakeResult } from './waker.ts';
+import type { Deferral, WakeOutcome } from './waker.ts';
 
 test('a wake that is aborted while it waits for a connection has failed, and is not sent later', async (t) => {
   const bodies: string[] = [];
@@ -29,7 +29,7 @@ test('a wake that is aborted while it waits for a connection has failed, and is 
   });
   const send = (body: string) => {
     let answer!: ReturnType<typeof wakeAnswer>;
-    const result = new Promise<WakeResult | Deferral>((settle) => {
+    const result = new Promise<WakeOutcome>((settle) => {
       answer = wakeAnswer(url, settle, () => {});
       pool.dispatch({ method: 'POST', path: '/', body }, answer);
     });
@@ -77,7 +77,7 @@ test('a 429 with an instant is a deferral with its reason; without one it is a r
   });
   const ask = (status: number, header: string | undefined, body: string) => {
     answers.push([status, header, body]);
-    return new Promise<WakeResult | Deferral>((settle) => {
+    return new Promise<WakeOutcome>((settle) => {
       pool.dispatch(
         { method: 'POST', path: '/', body: '' },
         wakeAnswer(url, settle, () => {}),

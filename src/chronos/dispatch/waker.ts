@@ -1,5 +1,6 @@
 /** The port that delivers a fire to the router and returns its outcome. */
 import type { AbsenceReason } from '../../wire/alarm.ts';
+import type { CheckVerdict } from '../../wire/check-verdict.ts';
 import type { AlarmEvent } from '../../wire/conditions.ts';
 import type { Claim } from '../store/store.ts';
 
@@ -8,7 +9,7 @@ type Readiness = { machineReadyMs?: number };
 
 /** The result of one wake. */
 export type WakeResult =
-  | ({ outcome: 'delivered'; httpStatus: number } & Readiness)
+  | ({ outcome: 'delivered'; httpStatus: number; verdict?: CheckVerdict } & Readiness)
   /** It was not accepted; nothing ran because of it. */
   | ({
       outcome: 'failed';
@@ -26,6 +27,11 @@ export type WakeResult =
  */
 export type Deferral = { outcome: 'held'; until: number; reason: string };
 
+/** The alarm's check said no: the router has started nothing. */
+export type Skip = { outcome: 'skipped'; httpStatus: number; verdict: CheckVerdict };
+
+export type WakeOutcome = WakeResult | Deferral | Skip;
+
 /** Delivers due occurrences. `http-waker.ts` is the only implementation. */
 export type Waker = {
   /**
@@ -34,7 +40,7 @@ export type Waker = {
    *
    * @param events those that the occurrence carries, none for a deadline; `undefined` for an alarm without events
    */
-  wake(claim: Claim, late?: AbsenceReason, events?: readonly AlarmEvent[]): Promise<WakeResult | Deferral>;
+  wake(claim: Claim, late?: AbsenceReason, events?: readonly AlarmEvent[]): Promise<WakeOutcome>;
   /** Aborts running wakes and closes the connections. */
   close(): Promise<void>;
 };

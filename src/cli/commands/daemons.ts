@@ -122,7 +122,7 @@ export type CapabilityFlags = { workspace?: string; allow?: string; remotes?: st
 async function browser({ environment, clock }: CliContext, { allow }: CapabilityFlags): Promise<void> {
   const [{ runBrowser }, { WebAccess }] = await Promise.all([
     import('../../capabilities/browser.ts'),
-    import('../../capabilities/web-access.ts'),
+    import('../../kit/http/web-access.ts'),
   ]);
   process.exit(await runBrowser({ web: new WebAccess({ clock, allow }), path: environment.PATH }));
 }

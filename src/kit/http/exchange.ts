@@ -28,7 +28,7 @@ export type Exchange = Answered | Unanswered;
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
 export type ExchangeRequest = {
-  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   url: URL;
   headers?: Record<string, string>;
   body?: string | Uint8Array | undefined;

@@ -139,6 +139,8 @@ export type BubblewrapOptions = {
   readonly network?: boolean;
   /** Whether the program builds its own sandboxes; not possible for root's programs. */
   readonly nests?: boolean;
+  /** Whether it ends with this process, also if that is killed. */
+  readonly endsWithParent?: boolean;
   /** A folder that exists inside, although its content is not shown. */
   readonly home?: string | undefined;
   /** The working folder; by default that of bubblewrap. */
@@ -154,7 +156,8 @@ export function bubblewrapCommand(
   command: readonly string[],
   options: BubblewrapOptions = {},
 ): string[] {
-  const { user, network = true, nests = false, home, cwd, variables = {}, withoutVariables = [] } = options;
+  const { user, network = true, nests = false, endsWithParent = false } = options;
+  const { home, cwd, variables = {}, withoutVariables = [] } = options;
   const { base, hidden } = view;
   const ofRoot = isRoots(user);
   const files = hidden.flatMap(({ path, isFolder }) => (isFolder ? [] : [path]));
@@ -165,6 +168,7 @@ export function bubblewrapCommand(
     view.shown.some((own) => isWithin(path, own.path));
   return [
     bubblewrap,
+    ...(endsWithParent ? ['--die-with-parent'] : []),
     ...isolation(ofRoot, network),
     ...baseMounts(base, { ofRoot, network, nests }, files),
     ...(home === undefined || base === 'everything' ? [] : ['--dir', home]),

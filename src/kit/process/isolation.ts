@@ -64,6 +64,8 @@ export type SandboxedProgram = {
   readonly readOnly?: readonly string[];
   /** A closed sandbox with only this view, if bubblewrap works. */
   readonly room?: SandboxView | undefined;
+  /** In a closed sandbox: it ends with this process, also if that is killed. */
+  readonly endsWithParent?: boolean;
   /** The user that it runs as; by default this process's. */
   readonly user?: ProgramUser;
 };
@@ -225,7 +227,7 @@ export class Sandbox {
    * @throws Error if the sandbox is required and not available, or if the working folder is hidden
    */
   async wrap(program: SandboxedProgram): Promise<{ command: readonly string[]; carried: boolean }> {
-    const { command, cwd, env, user, room } = program;
+    const { command, cwd, env, user, room, endsWithParent = false } = program;
     const means = await this.mechanism(user);
     if (means.kind === 'none') {
       if (this.mode !== 'required') return { command, carried: false };
@@ -234,8 +236,9 @@ export class Sandbox {
     if (room && means.kind === 'bubblewrap' && !user) {
       const home = room.writable[0]!;
       for (const folder of room.writable) await mkdir(folder, { recursive: true, mode: 0o700 });
-      const inside = bubblewrapCommand(means.path, closedView(room, this.paths.hidden), command, {
-        ...{ network: room.network, home, cwd: home, withoutVariables: ['XDG_CACHE_HOME'] },
+      const hidden = [...this.paths.hidden, ...(program.others?.() ?? []).filter((path) => !isWithin(home, path))];
+      const inside = bubblewrapCommand(means.path, closedView(room, hidden), command, {
+        ...{ network: room.network, home, cwd: home, endsWithParent, withoutVariables: ['XDG_CACHE_HOME'] },
         variables: { HOME: home, TMPDIR: '/tmp', [SANDBOX_VARIABLE]: '1' },
       });
       return { command: inside, carried: true };

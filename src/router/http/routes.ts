@@ -4,6 +4,7 @@
  */
 import { z } from 'zod';
 import { budgetSchema } from '../../wire/budget.ts';
+import { checkRequestSchema } from '../../wire/check-verdict.ts';
 import { machineChangeListSchema, machineChangeQuerySchema, machineListQuerySchema } from '../../wire/machine.ts';
 import { machineTurnListSchema, machineTurnQuerySchema } from '../../wire/machine-turn.ts';
 import {
@@ -29,6 +30,14 @@ export const ROUTER_ROUTES = {
     credential: 'transport',
     body: wakeRequestSchema,
     data: z.unknown(),
+  },
+  tryCheck: {
+    method: 'post',
+    path: '/internal/checks',
+    summary: "refuse a check that could never be made on a user's machine",
+    credential: 'transport',
+    body: checkRequestSchema,
+    data: z.object({}),
   },
   receiptKeys: {
     method: 'get',

@@ -6,6 +6,8 @@ import { bodyBytes, readJson } from '../../kit/http/body.ts';
 import { type HttpApp, type HttpContext, sendOk, serve } from '../../kit/http/handlers.ts';
 import { turnReportKey, verifyWebhook, WEBHOOK_HEADERS } from '../../kit/identity/webhook-signature.ts';
 import type { Logger } from '../../kit/log/log.ts';
+import { CHECK_HEADER, checkRequestSchema, encodeVerdict } from '../../wire/check-verdict.ts';
+import { ownerOf } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
@@ -18,6 +20,7 @@ import {
   withoutEmptyMembers,
 } from '../../wire/wake.ts';
 import { WakeDeferred } from '../budget/account.ts';
+import type { Checks } from '../checks/checks.ts';
 import { noMachine } from '../machines/machine.ts';
 import type { Registry } from '../machines/registry.ts';
 import type { Repetitions } from '../repetitions.ts';
@@ -76,13 +79,33 @@ function checkSignature(c: HttpContext, { wakeToken, clock, log }: WakeRoutesOpt
   throw new ReveilleError('unauthorized', 'the webhook signature does not fit this request, or is too old');
 }
 
-function passOn(c: HttpContext, { answer, startMs, daemonUrl }: WakeAnswer): Response {
+function passOn(c: HttpContext, { answer, startMs, daemonUrl, verdict }: WakeAnswer): Response {
   const headers: Record<string, string> = { [MACHINE_START_MS]: String(startMs) };
+  if (verdict) headers[CHECK_HEADER] = encodeVerdict(verdict);
   if (daemonUrl !== undefined) headers[ANSWERED_BY] = 'daemon';
   if (answer.contentType !== undefined) headers['content-type'] = answer.contentType;
   if (answer.retryAfter !== undefined) headers['retry-after'] = answer.retryAfter;
   const body = BODILESS.has(answer.status) ? null : new Uint8Array(answer.body);
   return c.newResponse(body, answer.status as StatusCode, headers);
+}
+
+/** A check before it is stored: what could never be made is refused. */
+export function addCheckRoutes(
+  app: HttpApp,
+  { registry, checks, wakeToken }: { registry: Registry; checks: Checks; wakeToken: string | undefined },
+): void {
+  serve(
+    app,
+    ROUTER_ROUTES.tryCheck,
+    async (c) => {
+      const { user_id, ...given } = parseOrThrow(checkRequestSchema, await readJson(c));
+      const machine = registry.get(ownerOf(user_id));
+      // A user may get the machine later.
+      if (machine && machine.state !== 'deleted') await checks.refuseUnusable(machine, given);
+      return sendOk(c, {});
+    },
+    requireBearer(wakeToken),
+  );
 }
 
 export function addTurnReportKeyRoutes(

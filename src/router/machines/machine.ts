@@ -1,4 +1,5 @@
 /** A machine: where a user's agent runs and how it is started. Its states and their transitions; pure. */
+import { isAbsolute } from 'node:path';
 import type { Budget } from '../../wire/budget.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { MachineState } from '../../wire/machine.ts';
@@ -27,6 +28,14 @@ export type Machine = DaemonMachine | CommandMachine;
 
 export function hasDaemon(machine: Machine): machine is DaemonMachine {
   return descriptorOf(machine.provider).create !== undefined;
+}
+
+/** The folder in which commands for a machine of this computer work; `undefined` without one. */
+export function folderOfCommands({ provider, spec }: Machine): string | undefined {
+  if (provider === 'command') return spec.cwd;
+  if (provider !== 'process') return undefined;
+  const workspace = spec.env?.NEO_WORKSPACE;
+  return spec.cwd ?? (workspace !== undefined && isAbsolute(workspace) ? workspace : undefined);
 }
 
 function unchanged(one: Machine, other: Machine): boolean {

@@ -17,7 +17,7 @@ type Variables = Readonly<Record<string, string | undefined>>;
  * A value that is exactly `${NAME}` refers to that variable of the router, so that the registry need not contain the
  * secret.
  */
-function resolved(name: string, value: string, inherited: Variables): string {
+export function resolvedVariable(name: string, value: string, inherited: Variables): string {
   const variable = referenceOf(value);
   const withheld = [name, variable].find((one) => one !== undefined && isWithheld(one));
   if (withheld !== undefined) {
@@ -33,7 +33,9 @@ function resolved(name: string, value: string, inherited: Variables): string {
 }
 
 function resolvedAll(own: Readonly<Record<string, string>>, inherited: Variables): Record<string, string> {
-  return Object.fromEntries(Object.entries(own).map(([name, value]) => [name, resolved(name, value, inherited)]));
+  return Object.fromEntries(
+    Object.entries(own).map(([name, value]) => [name, resolvedVariable(name, value, inherited)]),
+  );
 }
 
 /** The values of variables with secret-like names, whether literal or references. */

@@ -5,6 +5,9 @@
 import { z } from 'zod';
 import {
   argument,
+  checks,
+  checksFact,
+  checksFlag,
   type Descriptor,
   folderFlags,
   listed,
@@ -51,6 +54,7 @@ export const commandSpecSchema = z.strictObject({
   allow_private: z.boolean().optional(),
   writable,
   sandbox,
+  checks,
 });
 export type CommandSpec = z.output<typeof commandSpecSchema>;
 
@@ -63,6 +67,7 @@ export const COMMAND: Descriptor<'command', typeof commandSpecSchema> = {
     ...{ preset: plain, cwd: plain, bin: plain, args: shownArguments, env: shownVariables, timeout_seconds: plain },
     // The path of a webhook may be its password, and a user's own preset may be a webhook under any name.
     ...{ url: (url) => shownAddress(String(url), true), allow_private: plain, writable: plain, sandbox: plain },
+    checks: plain,
   },
   identity: ['preset', 'bin', 'url'],
   flags: [
@@ -93,6 +98,7 @@ export const COMMAND: Descriptor<'command', typeof commandSpecSchema> = {
     },
     writableFlag,
     sandboxFlag,
+    checksFlag,
   ],
   facts: (spec) => [
     ['agent', [text(spec.preset), text(spec.url) ?? text(spec.cwd)].filter((part) => part !== undefined).join(' ')],
@@ -102,6 +108,7 @@ export const COMMAND: Descriptor<'command', typeof commandSpecSchema> = {
     ['longest turn', spec.timeout_seconds === undefined ? undefined : `${spec.timeout_seconds} s`],
     writableFact(spec),
     sandboxFact(spec),
+    checksFact(spec),
     ...variableFacts(spec),
   ],
 };

@@ -121,6 +121,15 @@ export const variables = z
 /** Folders that a program may write in the sandbox, besides its working folder and the folders of its preset. */
 export const writable = z.array(argument.startsWith('/', 'must be an absolute path')).max(64).optional();
 
+/** What its agent may set by itself as a check of an alarm, besides addresses and paths. A person may set any check. */
+export const checks = z.enum(['commands']).optional();
+export const checksFlag: Flag = {
+  usage: '--agent-checks <what>',
+  about: 'checks that its agent may set by itself: commands, which run in a closed sandbox',
+  member: 'checks',
+  kind: { choice: ['commands'] },
+};
+
 /** `false`: it runs without a sandbox, unless the router's setting is `required`. */
 export const sandbox = z.boolean().optional();
 
@@ -174,5 +183,6 @@ export const sandboxFact = ({ sandbox }: ShownSpec): Fact => [
   sandbox === false ? 'none (--no-sandbox)' : undefined,
 ];
 export const writableFact = ({ writable }: ShownSpec): Fact => ['writable', listed(writable)];
+export const checksFact = ({ checks }: ShownSpec): Fact => ['own checks', text(checks)];
 export const variableFacts = ({ env }: ShownSpec): Fact[] =>
   Object.entries(env ?? {}).map(([name, value]) => [`env ${name}`, String(value)]);

@@ -1,8 +1,9 @@
 /** Isolates a machine's program with a sandbox, and optionally another system user. */
 import { readFileSync } from 'node:fs';
+import { homedir } from 'node:os';
 import { ISOLATED_VARIABLE, reachedBy, type Sandbox } from '../../kit/process/isolation.ts';
-import { isProgram } from '../../kit/process/tools.ts';
-import type { Grant, ProgramUser } from '../../kit/process/view.ts';
+import { isProgram, isTooBroad, realOrUndefined } from '../../kit/process/tools.ts';
+import { type Grant, isWithin, type ProgramUser } from '../../kit/process/view.ts';
 import { ReveilleError, thrownText } from '../../wire/errors.ts';
 import type { ProviderMachine } from './provider.ts';
 import { folderProblem } from './start-command.ts';
@@ -30,6 +31,17 @@ export type MachineProgram = {
   /** The value of the specification. */
   sandbox: boolean | undefined;
   runAs?: ProgramUser | undefined;
+};
+
+/** A command that decides or prepares something for a machine, and is not its agent. */
+export type EnclosedProgram = {
+  userId: string;
+  command: readonly string[];
+  cwd: string;
+  env: Record<string, string>;
+  network: boolean;
+  /** Folders that it may write besides its working folder. */
+  writable?: readonly string[] | undefined;
 };
 
 /** The command to start. `wrapped` says how its end is read. */
@@ -93,7 +105,7 @@ export class Isolation {
       const wrapped = await sandboxer.wrap({
         ...plain,
         ...{ words: more.specArgs ?? command, writable: more.writable ?? [], readOnly: more.readOnly ?? [] },
-        others: () => [...this.#options.machines()].flatMap((one) => (one.userId === userId ? [] : pathsOf(one))),
+        others: () => this.#othersOf(userId),
         granted: grantedTo?.(userId) ?? [],
         ...(runAs ? { user: runAs } : {}),
       });
@@ -103,6 +115,67 @@ export class Isolation {
       throw refused(thrownText(thrown), thrown);
     }
   }
+
+  /** Whether a path is in the folder of a machine, or granted to it, and neither hidden nor of another machine. */
+  isReadable(userId: string, path: string, folders: readonly string[]): boolean {
+    const { sandboxer, grantedTo } = this.#options;
+    const { hidden = [], grantable = [] } = sandboxer?.paths ?? {};
+    const granted = (grantedTo?.(userId) ?? []).map((grant) => grant.path);
+    const given = [...granted, ...grantable.map((grant) => grant.path)];
+    // A folder that is hidden itself does not become visible by being the machine's.
+    const own = folders.flatMap((folder) => {
+      const real = realOrUndefined(folder);
+      return real !== undefined && nearest(given, real) >= nearest(hidden, real) ? [real] : [];
+    });
+    const inside = nearest([...own, ...granted], path);
+    return inside >= 0 && inside >= nearest([...hidden, ...this.#othersOf(userId)], path);
+  }
+
+  #othersOf(userId: string): string[] {
+    return [...this.#options.machines()].flatMap((one) => (one.userId === userId ? [] : pathsOf(one)));
+  }
+
+  /**
+   * A command in a closed sandbox: the system's programs and some folders, and only the given variables. It ends with
+   * the router.
+   *
+   * @throws ReveilleError `unavailable` when the folder is not usable, or when there is no such sandbox here
+   */
+  async enclose(program: EnclosedProgram): Promise<IsolatedProgram> {
+    const { userId, command, cwd, env, network, writable } = program;
+    const { sandboxer } = this.#options;
+    const problem = await folderProblem(cwd);
+    if (problem !== undefined) throw new ReveilleError('unavailable', problem);
+    const real = realOrUndefined(cwd)!;
+    if (!this.isReadable(userId, real, [cwd]))
+      throw new ReveilleError('unavailable', `the folder ${cwd} is hidden from programs that Reveille starts`);
+    // The operator has switched the sandbox off.
+    if (sandboxer === undefined || sandboxer.mode === 'off') return { command, env, cwd, isWrapped: false };
+    if (isTooBroad(real, sandboxer.paths.home ?? homedir()))
+      throw new ReveilleError('unavailable', `the folder ${cwd} is too broad to be written to; choose another --dir`);
+    const means = await sandboxer.mechanism();
+    if (means.kind !== 'bubblewrap') {
+      const why = means.kind === 'none' ? means.why : 'sandbox-exec cannot close one';
+      throw new ReveilleError('unavailable', `there is no closed sandbox here: ${why}`);
+    }
+    const own = (writable ?? []).filter((path) => this.isReadable(userId, realOrUndefined(path) ?? path, [path]));
+    const wrapped = await sandboxer.wrap({
+      ...{ command, cwd, env, endsWithParent: true, others: () => this.#othersOf(userId) },
+      room: { writable: [real, ...own], readable: [], network },
+    });
+    return { command: wrapped.command, env, cwd: real, isWrapped: wrapped.carried };
+  }
+}
+
+/** The length of the longest of some folders around a path; -1 without one. */
+function nearest(folders: readonly string[], path: string): number {
+  return Math.max(
+    -1,
+    ...folders.map((folder) => {
+      const real = realOrUndefined(folder);
+      return real !== undefined && isWithin(path, real) ? real.length : -1;
+    }),
+  );
 }
 
 function refused(why: string, cause?: unknown): ReveilleError {

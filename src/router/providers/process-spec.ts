@@ -1,6 +1,6 @@
 /** The specification of a machine of provider `process`. */
 import { z } from 'zod';
-import { argument, healthPath, port, sandbox, variables, writable } from './descriptor.ts';
+import { argument, checks, healthPath, port, sandbox, variables, writable } from './descriptor.ts';
 
 export const MEMORY_MB = [16, 1_048_576] as const;
 export const PROCESSES = [1, 100_000] as const;
@@ -40,5 +40,6 @@ export const processSpecSchema = z.strictObject({
   run_as: runAsSchema.optional(),
   writable,
   sandbox,
+  checks,
 });
 export type ProcessSpec = z.output<typeof processSpecSchema>;

@@ -1,6 +1,8 @@
 /** Provider `process`: a daemon that the router starts as a process of this machine. */
 import { join } from 'node:path';
 import {
+  checksFact,
+  checksFlag,
   type Descriptor,
   type Flag,
   folderFlags,
@@ -40,6 +42,7 @@ export const PROCESS: Descriptor<'process', typeof processSpecSchema> = {
   shown: {
     ...{ command: shownArguments, cwd: plain, env: shownVariables, port: plain, foreign_listener: plain },
     ...{ health_path: shownPath, limits: plain, run_as: plain, writable: plain, sandbox: plain },
+    checks: plain,
   },
   identity: ['command', 'cwd'],
   handsToken: true,
@@ -73,6 +76,7 @@ export const PROCESS: Descriptor<'process', typeof processSpecSchema> = {
     },
     writableFlag,
     sandboxFlag,
+    checksFlag,
   ],
   facts: (spec) => [
     ['command', listed(spec.command)],
@@ -84,6 +88,7 @@ export const PROCESS: Descriptor<'process', typeof processSpecSchema> = {
     ['runs as', spec.run_as === undefined ? undefined : Object.values(spec.run_as as object).join(':')],
     writableFact(spec),
     sandboxFact(spec),
+    checksFact(spec),
     ...variableFacts(spec),
   ],
   async create({ config, file, commits, reaper, ...parts }) {

@@ -1,10 +1,11 @@
 /** Defects on the way to the router. */
-import type { Deferral, WakeResult, Waker } from '../../../src/chronos/dispatch/waker.ts';
+import type { WakeOutcome, WakeResult, Waker } from '../../../src/chronos/dispatch/waker.ts';
 import type { Mutant } from './mutant.ts';
 
 /** A waker that changes results. */
 function resulting(waker: Waker, change: (result: WakeResult) => WakeResult): Waker {
-  const changed = (result: WakeResult | Deferral) => (result.outcome === 'held' ? result : change(result));
+  const changed = (result: WakeOutcome) =>
+    result.outcome === 'held' || result.outcome === 'skipped' ? result : change(result);
   return { wake: async (claim) => changed(await waker.wake(claim)), close: () => waker.close() };
 }
 

@@ -5,13 +5,13 @@
  */
 import { isIP } from 'node:net';
 import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib';
-import type { Clock } from '../kit/clock/clock.ts';
-import { addressRefusal } from '../kit/http/addresses.ts';
-import { Agent } from '../kit/http/dispatchers.ts';
-import { type Answered, exchange, reasonOf } from '../kit/http/exchange.ts';
-import { guardedLookup, hostOf, type Resolve, resolveBySystem } from '../kit/http/guarded-lookup.ts';
-import { ReveilleError, thrownText } from '../wire/errors.ts';
-import { VERSION } from '../wire/version.ts';
+import { ReveilleError, thrownText } from '../../wire/errors.ts';
+import { VERSION } from '../../wire/version.ts';
+import type { Clock } from '../clock/clock.ts';
+import { addressRefusal } from './addresses.ts';
+import { Agent } from './dispatchers.ts';
+import { type Answered, type ExchangeRequest, exchange, reasonOf } from './exchange.ts';
+import { guardedLookup, hostOf, type Resolve, resolveBySystem } from './guarded-lookup.ts';
 
 const REDIRECTS_MAX = 5;
 const BODY_BYTES_MAX = 4 * 1024 * 1024;
@@ -26,15 +26,22 @@ export type WebAccessOptions = {
   clock: Clock;
   /** Allowed hosts of private networks, `host` or `host:port`, separated by commas. */
   allow?: string | undefined;
+  /** The option or variable with them, for messages; default `--allow`. */
+  setting?: string;
   resolve?: Resolve;
 };
 
 export type WebRequest = {
   url: string;
+  /** By default GET. */
+  method?: 'GET' | 'HEAD';
+  /** Sent to the address itself; a redirect to another origin gets only `accept`. */
   headers?: Record<string, string>;
   signal?: AbortSignal | undefined;
   /** Maximum redirects; default 5. */
   redirects?: number;
+  /** Maximum bytes of the body; default 4 MiB. */
+  maxBytes?: number;
 };
 
 export type WebAnswer = {
@@ -42,23 +49,24 @@ export type WebAnswer = {
   url: URL;
   status: number;
   contentType: string;
+  etag: string | undefined;
   body: Buffer;
   /** The body was longer than the limit. */
   truncated: boolean;
 };
 
 /** @throws ReveilleError `invalid_request` naming the entry that is not a host */
-function readAllowed(allow: string): ReadonlySet<string> {
+function readAllowed(allow: string, setting: string): ReadonlySet<string> {
   const entries = allow.split(',').flatMap((entry) => entry.trim().toLowerCase() || []);
   for (const entry of entries) {
     if (ALLOWED.test(entry)) continue;
     const what = `must be hosts, such as wiki.lan or 127.0.0.1:8080, separated by commas (got ${JSON.stringify(entry)})`;
-    throw new ReveilleError('invalid_request', `--allow ${what}`);
+    throw new ReveilleError('invalid_request', `${setting} ${what}`);
   }
   return new Set(entries);
 }
 
-function decoded({ headers, body, truncated }: Answered): Buffer {
+function decoded({ headers, body, truncated }: Answered, maxBytes: number): Buffer {
   const coding = String(headers['content-encoding'] ?? 'identity').toLowerCase();
   if (coding === 'identity' || coding === '' || body.length === 0) return body;
   const unpack = { gzip: gunzipSync, 'x-gzip': gunzipSync, deflate: inflateSync, br: brotliDecompressSync }[coding];
@@ -67,13 +75,12 @@ function decoded({ headers, body, truncated }: Answered): Buffer {
       'unavailable',
       `the page has the unsupported encoding ${JSON.stringify(coding.slice(0, 40))}`,
     );
-  if (truncated)
-    throw new ReveilleError('unavailable', `the page is longer than ${BODY_BYTES_MAX} bytes, and compressed`);
+  if (truncated) throw new ReveilleError('unavailable', `the page is longer than ${maxBytes} bytes, and compressed`);
   try {
-    return unpack(body, { maxOutputLength: BODY_BYTES_MAX });
+    return unpack(body, { maxOutputLength: maxBytes });
   } catch (cause) {
     const why = thrownText(cause);
-    throw new ReveilleError('unavailable', `the page cannot be decompressed within ${BODY_BYTES_MAX} bytes: ${why}`);
+    throw new ReveilleError('unavailable', `the page cannot be decompressed within ${maxBytes} bytes: ${why}`);
   }
 }
 
@@ -89,16 +96,20 @@ function readUrl(text: string, base?: URL): URL {
   return url;
 }
 
+const portOf = (url: URL) => url.port || (url.protocol === 'https:' ? '443' : '80');
+
 export class WebAccess {
   readonly #clock: Clock;
   readonly #allowed: ReadonlySet<string>;
+  readonly #setting: string;
   readonly #resolve: Resolve;
   readonly #agents = new Set<Agent>();
 
   /** @throws ReveilleError `invalid_request` for an invalid `allow` */
-  constructor({ clock, allow = '', resolve = resolveBySystem }: WebAccessOptions) {
+  constructor({ clock, allow = '', setting = '--allow', resolve = resolveBySystem }: WebAccessOptions) {
     this.#clock = clock;
-    this.#allowed = readAllowed(allow);
+    this.#setting = setting;
+    this.#allowed = readAllowed(allow, setting);
     this.#resolve = resolve;
   }
 
@@ -114,7 +125,24 @@ export class WebAccess {
     if (refusal === undefined) return undefined;
     const what = host === address ? `${host} is ${refusal}` : `${host} resolves to ${address}, ${refusal}`;
     const isPrivate = addressRefusal(address, true) === undefined;
-    return `${what}: it is not reached${isPrivate ? `; to reach it, allow ${written}:${port} by name` : ''}`;
+    return `${what}: it is not reached${isPrivate ? `; to reach it, allow ${written}:${port} by name${this.#named}` : ''}`;
+  }
+
+  /** The variable to set; a program's own option needs no name. */
+  get #named(): string {
+    return this.#setting.startsWith('--') ? '' : ` in ${this.#setting}`;
+  }
+
+  /**
+   * Refuses an address that {@link get} would never reach, as far as this is known without a lookup.
+   *
+   * @throws ReveilleError `invalid_request` or `forbidden`
+   */
+  refuse(text: string): void {
+    const url = readUrl(text);
+    const host = hostOf(url);
+    const refusal = isIP(host) ? this.refusalOf(host, portOf(url), host) : undefined;
+    if (refusal !== undefined) throw new ReveilleError('forbidden', refusal);
   }
 
   /**
@@ -123,30 +151,41 @@ export class WebAccess {
    * @throws ReveilleError `invalid_request` for a wrong address, `forbidden` for an address that must not be reached
    *   (also by a redirect), `unavailable` without an answer
    */
-  async get({ url: text, headers = {}, signal, redirects = REDIRECTS_MAX }: WebRequest): Promise<WebAnswer> {
+  async get(request: WebRequest): Promise<WebAnswer> {
+    const { url: text, method = 'GET', signal, redirects = REDIRECTS_MAX, maxBytes = BODY_BYTES_MAX } = request;
     const deadline = this.#clock.monotonic() + LIMIT_MS;
     let url = readUrl(text);
+    let headers = request.headers ?? {};
     for (let hop = 0; ; hop++) {
       const ms = Math.max(1, Math.ceil(deadline - this.#clock.monotonic()));
-      const answer = await this.#exchange(url, headers, ms, signal);
+      const answer = await this.#exchange(url, { method, headers, maxBytes, signal }, ms);
       const { location } = answer.headers;
       const isRedirect = answer.status >= 300 && answer.status < 400 && typeof location === 'string';
       if (!isRedirect) {
+        const { status, truncated } = answer;
         const contentType = String(answer.headers['content-type'] ?? '');
-        return { url, status: answer.status, contentType, body: decoded(answer), truncated: answer.truncated };
+        const etag = answer.headers.etag === undefined ? undefined : String(answer.headers.etag);
+        return { url, status, contentType, etag, body: decoded(answer, maxBytes), truncated };
       }
       if (hop >= redirects)
         throw new ReveilleError(
           'unavailable',
           `${url.origin} redirects again after ${redirects} redirects, which is the limit`,
         );
-      url = readUrl(location, url);
+      const next = readUrl(location, url);
+      // The others may be credentials.
+      if (next.origin !== url.origin) headers = headers.accept === undefined ? {} : { accept: headers.accept };
+      url = next;
     }
   }
 
-  async #exchange(url: URL, headers: Record<string, string>, ms: number, signal?: AbortSignal): Promise<Answered> {
+  async #exchange(
+    url: URL,
+    { method, headers, maxBytes, signal }: Pick<ExchangeRequest, 'method' | 'headers' | 'maxBytes' | 'signal'>,
+    ms: number,
+  ): Promise<Answered> {
     const host = hostOf(url);
-    const port = url.port || (url.protocol === 'https:' ? '443' : '80');
+    const port = portOf(url);
     // The lookup does not run for a numeric address, so check it here.
     const refusal = isIP(host) ? this.refusalOf(host, port, host) : undefined;
     if (refusal !== undefined) throw new ReveilleError('forbidden', refusal);
@@ -165,11 +204,8 @@ export class WebAccess {
     this.#agents.add(agent);
     try {
       const answer = await exchange(agent, {
-        method: 'GET',
-        url,
+        ...{ method, url, maxBytes, signal },
         headers: { 'user-agent': `Reveille/${VERSION}`, 'accept-encoding': 'identity', ...headers },
-        maxBytes: BODY_BYTES_MAX,
-        signal,
         limit: { clock: this.#clock, ms },
       });
       if (answer.result === 'answered') return answer;

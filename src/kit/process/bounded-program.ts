@@ -4,8 +4,8 @@
  */
 import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
-import { type Clock, wait } from '../kit/clock/clock.ts';
-import { processInfo } from '../kit/process/process-info.ts';
+import { type Clock, wait } from '../clock/clock.ts';
+import { processInfo } from './process-info.ts';
 
 /** More output than this ends the program, because it might never stop. */
 const FLOOD_BYTES = 16 * 1024 * 1024;

@@ -3,9 +3,9 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { systemClock } from '../kit/clock/clock.ts';
-import type { Resolve } from '../kit/http/guarded-lookup.ts';
-import { ReveilleError } from '../wire/errors.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import { systemClock } from '../clock/clock.ts';
+import type { Resolve } from './guarded-lookup.ts';
 import { WebAccess } from './web-access.ts';
 
 /** A server that counts its requests. */

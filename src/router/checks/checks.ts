@@ -1,0 +1,170 @@
+/**
+ * Checks of alarms: whether a wake goes on, decided where the machine is defined, before a budget counts the wake and
+ * before anything starts (docs/guides/conditions.md).
+ */
+import type { Clock } from '../../kit/clock/clock.ts';
+import type { WebAccess } from '../../kit/http/web-access.ts';
+import type { Logger } from '../../kit/log/log.ts';
+import {
+  CHECK_QUEUE_MS,
+  CHECK_READ_MS,
+  type CheckNews,
+  type CheckRequest,
+  type CheckVerdict,
+} from '../../wire/check-verdict.ts';
+import type { Check } from '../../wire/conditions.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import type { Wake } from '../../wire/wake.ts';
+import { WakeDeferred } from '../budget/account.ts';
+import { folderOfCommands, type Machine } from '../machines/machine.ts';
+import type { Isolation } from '../providers/isolation.ts';
+import { type CommandParts, findProgram, lookByCommand } from './command-check.ts';
+import { type Finding, NotAllowed, Undecided } from './finding.ts';
+import { lookAtAddress } from './http-check.ts';
+import { lookAtPath } from './path-check.ts';
+import { Turnstile } from './turnstile.ts';
+
+/** Commands, and other checks, that run at the same time. */
+const COMMANDS = 8;
+const READS = 64;
+/** When a wake is tried again whose check found no place. */
+const BUSY_MS = 15_000;
+
+export type ChecksOptions = CommandParts & {
+  isolation: Isolation;
+  web: WebAccess;
+  clock: Clock;
+  log: Logger;
+};
+
+/** What was decided. `news`: what the agent is told. */
+export type Decision = { readonly verdict: CheckVerdict; readonly news?: CheckNews };
+
+export class Checks {
+  readonly #options: ChecksOptions;
+  readonly #commands: Turnstile;
+  readonly #reads: Turnstile;
+  readonly #closing = new AbortController();
+
+  constructor(options: ChecksOptions) {
+    this.#options = options;
+    this.#commands = new Turnstile(COMMANDS, options.clock);
+    this.#reads = new Turnstile(READS, options.clock);
+  }
+
+  /**
+   * Decides about a wake. A check that cannot be decided wakes, unless `on_error` is `skip`.
+   *
+   * @throws WakeDeferred when too many checks run, ReveilleError `unavailable` when the router stops
+   */
+  async decide(machine: Machine, wake: Wake, { check, state }: NonNullable<Wake['toCheck']>): Promise<Decision> {
+    const { clock, log } = this.#options;
+    const began = clock.monotonic();
+    const finding = await this.#look(machine, wake, check, state).catch((thrown: unknown): Finding => {
+      if (this.#closing.signal.aborted)
+        throw new ReveilleError('unavailable', 'the router is shutting down', { retryAfterSeconds: 5, cause: thrown });
+      if (thrown instanceof WakeDeferred) throw thrown;
+      if (!(thrown instanceof Undecided))
+        log.error({ err: thrown, fire_id: wake.fire_id }, 'a check failed by a defect');
+      const why = thrown instanceof Undecided ? thrown.message : 'an error in the router, which its log has';
+      const skips = check.on_error === 'skip' && !(thrown instanceof NotAllowed);
+      const output = thrown instanceof Undecided ? thrown.output : undefined;
+      return { yes: !skips, reason: `the check could not be decided: ${why}`, ...(output !== undefined && { output }) };
+    });
+    const { value, output } = finding;
+    const isForced = !finding.yes && state.must_wake !== undefined;
+    const reason = isForced ? `${state.must_wake}; the check said no: ${finding.reason}` : finding.reason;
+    const verdict: CheckVerdict = {
+      verdict: finding.yes || isForced ? 'wake' : 'skip',
+      reason,
+      ...(value !== undefined && { value }),
+      duration_ms: Math.round(clock.monotonic() - began),
+    };
+    if (verdict.verdict === 'skip') return { verdict };
+    return { verdict, news: { verdict: 'wake', reason, ...(output !== undefined && { output }) } };
+  }
+
+  /**
+   * Refuses a check that could never be made on a machine, before it is stored.
+   *
+   * @throws ReveilleError `invalid_request` or `forbidden` with the reason and the remedy
+   */
+  async refuseUnusable(machine: Machine, { check, by_person }: Omit<CheckRequest, 'user_id'>): Promise<void> {
+    const { http, path, command } = check;
+    try {
+      if (http) this.#options.web.refuse(http.url);
+      if (path) await this.#seePath(machine, path.path, undefined);
+      if (!command) return;
+      if (!by_person) this.#requirePermission(machine);
+      await this.#commands.through(CHECK_QUEUE_MS, () =>
+        findProgram(this.#options, machine, command, this.#closing.signal),
+      );
+    } catch (thrown) {
+      if (thrown instanceof NotAllowed)
+        throw new ReveilleError(thrown.isPermission ? 'forbidden' : 'invalid_request', `check: ${thrown.message}`);
+      if (thrown instanceof ReveilleError) throw new ReveilleError('invalid_request', `check: ${thrown.message}`);
+      // It may be decidable when the alarm fires.
+      if (!(thrown instanceof Undecided)) throw thrown;
+    }
+  }
+
+  /** Ends what runs. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#options.web.close();
+  }
+
+  /** @throws NotAllowed unless the agent may set commands as checks */
+  #requirePermission({ spec, userId }: Machine): void {
+    if ('checks' in spec && spec.checks === 'commands') return;
+    throw new NotAllowed(
+      `the agent of ${userId} may not set a command as a check; let the person set it, or register the machine with --agent-checks commands`,
+      { isPermission: true },
+    );
+  }
+
+  async #look(
+    machine: Machine,
+    wake: Wake,
+    { http, path, command }: Check,
+    { value, by_person }: NonNullable<Wake['toCheck']>['state'],
+  ): Promise<Finding> {
+    const signal = this.#closing.signal;
+    if (command) {
+      if (by_person !== true) this.#requirePermission(machine);
+      return this.#enter(this.#commands, () => lookByCommand(this.#options, machine, command, wake, signal));
+    }
+    if (path) return this.#enter(this.#reads, () => this.#seePath(machine, path.path, value));
+    return this.#enter(this.#reads, () => lookAtAddress(this.#options.web, http!, value, signal));
+  }
+
+  #enter(turnstile: Turnstile, look: () => Promise<Finding>): Promise<Finding> {
+    const { clock } = this.#options;
+    return turnstile.through(CHECK_QUEUE_MS, look, () => {
+      const now = clock.now();
+      throw new WakeDeferred('too many checks run at the same time', now + BUSY_MS, now);
+    });
+  }
+
+  async #seePath(machine: Machine, path: string, last: string | undefined): Promise<Finding> {
+    const { isolation, clock } = this.#options;
+    const { provider, userId, spec } = machine;
+    if (provider !== 'process' && provider !== 'command')
+      throw new NotAllowed(`paths need a machine of this computer; that of ${userId} has provider ${provider}`);
+    const folder = folderOfCommands(machine);
+    const folders = [...(folder === undefined ? [] : [folder]), ...(spec.writable ?? [])];
+    const look = lookAtPath(path, folder, (real) => isolation.isReadable(userId, real, folders), last);
+    return await withinMs(clock, CHECK_READ_MS, look);
+  }
+}
+
+/** A file system may hang. */
+async function withinMs<T>(clock: Clock, ms: number, work: Promise<T>): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const cancel = clock.after(ms, () => reject(new Undecided(`it took more than ${ms / 1000} s`)));
+  try {
+    return await Promise.race([work, promise]);
+  } finally {
+    cancel();
+  }
+}

@@ -1,0 +1,90 @@
+/** A check of a file or folder on the machine: whether it has changed. Nothing outside what the agent may read is seen. */
+import { constants } from 'node:fs';
+import { type FileHandle, open, readdir, realpath, stat } from 'node:fs/promises';
+import { isAbsolute, join, resolve } from 'node:path';
+import { comparedWith, digestOf, type Finding, NotAllowed, outputOf, Undecided } from './finding.ts';
+
+/** How much of a file is read. A change after that shows in its size or its time. */
+const READ_BYTES = 1024 * 1024;
+/** Entries of a folder that are looked at. */
+const ENTRIES_MAX = 10_000;
+const SHOWN_BYTES = 4096;
+
+/**
+ * @param folder the machine's folder, for relative paths
+ * @param isReadable whether the agent may read a real path
+ * @throws Undecided when it cannot be read, NotAllowed when the agent may not read it
+ */
+export async function lookAtPath(
+  path: string,
+  folder: string | undefined,
+  isReadable: (path: string) => boolean,
+  last: string | undefined,
+): Promise<Finding> {
+  if (!isAbsolute(path) && folder === undefined)
+    throw new NotAllowed('the machine has no folder, so the path must be absolute; or register it with --dir');
+  const asked = resolve(folder ?? '/', path);
+  const real = await realOf(asked);
+  // The folder of a missing file must be readable too: its absence is information.
+  const outer = real ?? (await realOf(resolve(asked, '..')));
+  if (outer === undefined || !isReadable(outer))
+    throw new NotAllowed('the path is not in a folder that the agent may read');
+  if (real === undefined) return comparedWith(last, 'missing', 'the path, which does not exist,');
+  const file = await open(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(unreadable);
+  try {
+    const found = await file.stat();
+    // The path may have been replaced by a link since it was resolved.
+    const again = await realOf(real);
+    const now = again === real ? await stat(real).catch(unreadable) : undefined;
+    if (now?.ino !== found.ino || now.dev !== found.dev) throw new Undecided('the path was replaced while it was read');
+    if (found.isDirectory()) return await lookAtFolder(real, last);
+    if (!found.isFile()) throw new Undecided('the path is neither a file nor a folder');
+    const content = digestOf(await beginningOf(file));
+    return comparedWith(last, digestOf(`file ${found.size} ${found.mtimeMs} ${content}`), 'the file');
+  } finally {
+    await file.close();
+  }
+}
+
+async function realOf(path: string): Promise<string | undefined> {
+  try {
+    return await realpath(path);
+  } catch (thrown) {
+    const { code } = thrown as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
+    return unreadable(thrown);
+  }
+}
+
+function unreadable(thrown: unknown): never {
+  const { code = 'unknown' } = thrown as NodeJS.ErrnoException;
+  throw new Undecided(`the path cannot be read (${code})`);
+}
+
+async function beginningOf(file: FileHandle): Promise<Uint8Array> {
+  const buffer = Buffer.alloc(READ_BYTES);
+  let length = 0;
+  while (length < READ_BYTES) {
+    const { bytesRead } = await file.read(buffer, length, READ_BYTES - length, length).catch(unreadable);
+    if (bytesRead === 0) break;
+    length += bytesRead;
+  }
+  return buffer.subarray(0, length);
+}
+
+/** Names, sizes and times of the entries; not what is in them. */
+async function lookAtFolder(folder: string, last: string | undefined): Promise<Finding> {
+  const entries = await readdir(folder, { withFileTypes: true }).catch(unreadable);
+  const names = entries.map(({ name }) => name).sort();
+  if (names.length > ENTRIES_MAX) throw new Undecided(`the folder has more than ${ENTRIES_MAX} entries`);
+  const links = new Set(entries.flatMap((entry) => (entry.isSymbolicLink() ? [entry.name] : [])));
+  const lines: string[] = [];
+  for (const name of names) {
+    // What a link leads to may be outside.
+    const found = links.has(name) ? undefined : await stat(join(folder, name)).catch(() => undefined);
+    lines.push(`${JSON.stringify(name)} ${found === undefined ? '' : `${found.size} ${found.mtimeMs}`}`);
+  }
+  const output = outputOf(names.map((name) => JSON.stringify(name)).join('\n'), SHOWN_BYTES);
+  const compared = comparedWith(last, digestOf(`folder\n${lines.join('\n')}`), 'the folder');
+  return { ...compared, ...(output !== undefined && { output }) };
+}
