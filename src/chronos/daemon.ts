@@ -12,6 +12,7 @@ import { type ChronosConfig, missingSecrets } from './config.ts';
 import { Absence } from './dispatch/absence.ts';
 import { Dispatcher, type FireReport } from './dispatch/dispatcher.ts';
 import { createHttpWaker } from './dispatch/http-waker.ts';
+import { createHttpLooker } from './dispatch/looks.ts';
 import { alarmFeedSource } from './events/event.ts';
 import { Admission, type AdmissionSettings } from './http/admission.ts';
 import { startChronosServer } from './http/server.ts';
@@ -161,9 +162,14 @@ export async function startChronos({
     timeoutMs: WAKE_TIMEOUT_MS,
     connections: config.CHRONOS_CONCURRENCY,
   });
+  const looker = createHttpLooker({
+    ...{ wakeUrl: config.CHRONOS_ROUTER_WAKE_URL, token: config.CHRONOS_WAKE_TOKEN },
+    ...{ clock: storeClock, connections: config.CHRONOS_CONCURRENCY },
+  });
   const dispatcher: Dispatcher = new Dispatcher({
     store,
     waker,
+    looker,
     clock: storeClock,
     log,
     config: {
@@ -206,6 +212,7 @@ export async function startChronos({
               maxFailures: config.CHRONOS_MAX_FAILURES,
               maxActiveAlarms: config.CHRONOS_MAX_ACTIVE_ALARMS,
             },
+            looker,
             ...(hours && { hours }),
             publicUrl: config.CHRONOS_PUBLIC_URL,
             admission,
@@ -226,6 +233,7 @@ export async function startChronos({
     removeHolidays();
     absence.close();
     await waker.close();
+    await looker.close();
     await store.close();
     throw error;
   }

@@ -21,7 +21,8 @@ import { Fleet, IdleKeeper } from './fleet.ts';
 import { addMachineRoutes } from './http/machine-routes.ts';
 import { ROUTER_ROUTES } from './http/routes.ts';
 import { addUserRoutes } from './http/user-routes.ts';
-import { addCheckRoutes, addTurnReportKeyRoutes, addWakeRoutes } from './http/wake-routes.ts';
+import { addCheckRoutes, addLookRoutes, addTurnReportKeyRoutes, addWakeRoutes } from './http/wake-routes.ts';
+import { Looks } from './looks/looks.ts';
 import { type Machine, suspendMachine } from './machines/machine.ts';
 import { PendingTurns } from './machines/pending-turns.ts';
 import { Registry } from './machines/registry.ts';
@@ -133,6 +134,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     ...{ isolation, clock, log, environment: options.environment },
     web: new WebAccess({ clock, allow: config.checkAllow, setting: 'ROUTER_CHECK_ALLOW' }),
   });
+  const looks = new Looks({ registry, isolation, clock, log });
   const wakes = new Wakes({
     registry,
     checks,
@@ -186,6 +188,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
       routes(app) {
         addWakeRoutes(app, { repetitions, wakeToken: config.wakeToken, clock, log });
         addCheckRoutes(app, { registry, checks, wakeToken: config.wakeToken });
+        addLookRoutes(app, { looks, wakeToken: config.wakeToken, clock, log });
         addTurnReportKeyRoutes(app, { registry, wakeToken: config.wakeToken });
         addMachineRoutes(app, { registry, fleet, agents, budgets, adminToken: config.adminToken, clock, log });
         addUserRoutes(app, { tokens, hasConsole: config.public.console !== undefined, log });

@@ -79,7 +79,7 @@ function refuseFieldsOfOtherKind(input: Partial<AlarmCreate> | AlarmPatch, kind:
 }
 
 /** Sources that nothing looks at yet. */
-const NOT_YET: readonly EventSource['source'][] = ['file', 'process', 'mcp'];
+const NOT_YET: readonly EventSource['source'][] = ['mcp'];
 
 /** What an alarm with events cannot have, and what excludes each other. */
 function refuseOfEvents({ event, after, expect, jitter_seconds, overlap }: Partial<AlarmCreate> | AlarmPatch): void {

@@ -8,7 +8,7 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { type Alarm, type AlarmState, type Attempt, NOT_DEFERRED, type Occurrence, withoutSchedule } from './alarm.ts';
 import { afterTrigger, isOwnTrigger } from './backfill.ts';
 import { afterCheckedWake, afterSkip, type Checked } from './checks.ts';
-import { afterEventFire, isEventFire, isLastWake } from './events.ts';
+import { afterEventFire, isEventFire, isLastWake, isLook } from './events.ts';
 import { park } from './lifecycle.ts';
 import { optionsOf } from './options.ts';
 import { nextOccurrence } from './series.ts';
@@ -258,7 +258,9 @@ export function pauseOnFailedTurn(state: AlarmState, error: string | null, now: 
  * waited since the claim.
  */
 export function settleInterrupted(state: AlarmState, fireId: string, at?: number): AlarmState {
-  const { settled } = occurrenceOf(state, fireId);
+  const { settled, others } = occurrenceOf(state, fireId);
+  // A look is repeated: it has woken nobody.
+  if (isLook(state.alarm, settled)) return { ...state, occurrences: [...others, { ...settled, attempt: 0 }] };
   const when = at === undefined ? {} : { at };
   return settleFailed(state, fireId, { error: INTERRUPTED, ...when, final: false, retryAt: () => settled.dueAt! });
 }

@@ -13,7 +13,15 @@ import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Attempt, Occurrence, Transition } from '../alarm/alarm.ts';
 import { type FireEnd, followersOf } from '../alarm/chain.ts';
 import { checkedBy, skipText } from '../alarm/checks.ts';
-import { eventStateOf, eventsOfFire, isEventFire, withFixedEvents } from '../alarm/events.ts';
+import {
+  eventStateOf,
+  eventsOfFire,
+  isEventFire,
+  isLook,
+  type LookEnd,
+  settleLook,
+  withFixedEvents,
+} from '../alarm/events.ts';
 import { type AlarmTurns, regardsTurns, releaseWaiting, TURNS_READ, turnsOf, verdictOf } from '../alarm/policies.ts';
 import {
   deliveryEffect,
@@ -32,6 +40,7 @@ import type { AlarmStore, Claim, ClaimKey } from '../store/store.ts';
 import { tellFollowers } from './chains.ts';
 import { CompletionBuffer } from './completions.ts';
 import { InFlight, type InFlightBounds } from './in-flight.ts';
+import { type Looker, takeLook } from './looks.ts';
 import type { Deferral, Skip, WakeOutcome, WakeResult, Waker } from './waker.ts';
 
 /** Shorter lateness needs no reason. */
@@ -53,6 +62,8 @@ export type FireReport = Claim & { readonly attempt: Attempt };
 export type DispatcherOptions = {
   store: AlarmStore;
   waker: Waker;
+  /** Looks at sources that cannot report by themselves; without it, these looks fail. */
+  looker?: Looker | undefined;
   clock: Clock;
   log: Logger;
   config: DispatcherConfig;
@@ -132,7 +143,7 @@ export class Dispatcher {
     this.#wakeSignal.notify();
     const settled = Promise.resolve(this.#loop).then(() => this.#inFlight.settled());
     await this.#atMost(limitMs, settled);
-    await this.#options.waker.close();
+    await Promise.all([this.#options.waker.close(), this.#options.looker?.close()]);
     await this.#atMost(STORE_AFTER_DRAIN_MS, settled);
     this.#completions.stop();
   }
@@ -235,6 +246,7 @@ export class Dispatcher {
     // The occurrence was due when it was claimed, even if the clock has gone back since.
     const now = Math.max(clock.now(), occurrence.claimedAt ?? 0);
 
+    if (isLook(alarm, occurrence)) return this.#look(claim, key, now);
     let turns: AlarmTurns | undefined;
     if (regardsTurns(alarm, occurrence)) {
       turns = await this.#turns(key, now);
@@ -258,6 +270,20 @@ export class Dispatcher {
       case 'deliver':
         return this.#deliver(claim, key, now);
     }
+  }
+
+  /** Looks at the alarm's source. It wakes nobody, so the ledger has no entry. */
+  async #look(claim: Claim, key: ClaimKey, now: number): Promise<void> {
+    const { store, clock, log, looker } = this.#options;
+    const sink = { store, clock, onDue: (dueAt: number) => this.notifyDue(dueAt) };
+    const leave = this.#inFlight.enter(key.owner);
+    let end: LookEnd;
+    try {
+      end = await takeLook({ ...sink, log, looker }, claim, now);
+    } finally {
+      if (leave()) this.#wakeSignal.notify();
+    }
+    await this.#complete(key, null, (state) => settleLook(state, key.fireId, end));
   }
 
   /** The ledger's entry of an occurrence that a policy kept from being delivered. */

@@ -7,6 +7,7 @@ import type { DefinitionLimits } from '../alarm/definition.ts';
 import type { WordHours } from '../alarm/when.ts';
 import { acceptedKey, type EnrollmentMode } from '../auth/enrollment.ts';
 import { readPrincipalToken } from '../auth/principal.ts';
+import type { Looker } from '../dispatch/looks.ts';
 import type { Bound } from '../store/limits.ts';
 import type { AlarmStore } from '../store/store.ts';
 import { type Admission, type Trust, trustOf } from './admission.ts';
@@ -33,6 +34,8 @@ export type ChronosService = {
     principalTtlSeconds: number;
     enrollment: EnrollmentMode;
   };
+  /** Looks at sources that cannot report by themselves; without it, they are refused. */
+  looker?: Pick<Looker, 'look'>;
   /** Notifies the dispatcher that something is due at this instant. */
   onDue: (dueAt: number) => void;
   /**

@@ -7,20 +7,21 @@ import { comparedWith, digestOf, type Finding, NotAllowed, outputOf, Undecided }
 /** How much of a file is read. A change after that shows in its size or its time. */
 const READ_BYTES = 1024 * 1024;
 /** Entries of a folder that are looked at. */
-const ENTRIES_MAX = 10_000;
+export const ENTRIES_MAX = 10_000;
 const SHOWN_BYTES = 4096;
 
 /**
+ * The real path behind a path that the agent may read; `real` is absent where there is nothing.
+ *
  * @param folder the machine's folder, for relative paths
  * @param isReadable whether the agent may read a real path
- * @throws Undecided when it cannot be read, NotAllowed when the agent may not read it
+ * @throws NotAllowed when the agent may not read it
  */
-export async function lookAtPath(
+export async function readablePath(
   path: string,
   folder: string | undefined,
   isReadable: (path: string) => boolean,
-  last: string | undefined,
-): Promise<Finding> {
+): Promise<{ asked: string; real: string | undefined }> {
   if (!isAbsolute(path) && folder === undefined)
     throw new NotAllowed('the machine has no folder, so the path must be absolute; or register it with --dir');
   const asked = resolve(folder ?? '/', path);
@@ -29,6 +30,20 @@ export async function lookAtPath(
   const outer = real ?? (await realOf(resolve(asked, '..')));
   if (outer === undefined || !isReadable(outer))
     throw new NotAllowed('the path is not in a folder that the agent may read');
+  return { asked, real };
+}
+
+/**
+ * @param folder as in {@link readablePath}
+ * @throws Undecided when it cannot be read, NotAllowed when the agent may not read it
+ */
+export async function lookAtPath(
+  path: string,
+  folder: string | undefined,
+  isReadable: (path: string) => boolean,
+  last: string | undefined,
+): Promise<Finding> {
+  const { real } = await readablePath(path, folder, isReadable);
   if (real === undefined) return comparedWith(last, 'missing', 'the path, which does not exist,');
   const file = await open(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(unreadable);
   try {
@@ -46,7 +61,7 @@ export async function lookAtPath(
   }
 }
 
-async function realOf(path: string): Promise<string | undefined> {
+export async function realOf(path: string): Promise<string | undefined> {
   try {
     return await realpath(path);
   } catch (thrown) {
@@ -56,7 +71,7 @@ async function realOf(path: string): Promise<string | undefined> {
   }
 }
 
-function unreadable(thrown: unknown): never {
+export function unreadable(thrown: unknown): never {
   const { code = 'unknown' } = thrown as NodeJS.ErrnoException;
   throw new Undecided(`the path cannot be read (${code})`);
 }

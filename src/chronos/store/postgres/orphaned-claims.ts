@@ -6,6 +6,7 @@
  */
 import type { Logger } from '../../../kit/log/log.ts';
 import { fireIdOf } from '../../../wire/fire-id.ts';
+import { isLook } from '../../alarm/events.ts';
 import { interruptedAttempt } from '../../alarm/settlement.ts';
 import { interruptedState } from '../difference.ts';
 import type { Claim, ClaimKey } from '../store.ts';
@@ -207,7 +208,7 @@ export class OrphanedClaims {
     const settlements = keys.map(
       (key): Settlement => ({
         key,
-        attempt: (claimed) => interruptedAttempt(claimed, endedAt),
+        attempt: (claimed, alarm) => (isLook(alarm, claimed) ? null : interruptedAttempt(claimed, endedAt)),
         settle: (state) => interruptedState(state, key.fireId, endedAt, log),
       }),
     );

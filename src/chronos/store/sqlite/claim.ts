@@ -2,6 +2,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Logger } from '../../../kit/log/log.ts';
 import type { Occurrence } from '../../alarm/alarm.ts';
+import { isLook } from '../../alarm/events.ts';
 import { interruptedState, withoutClaim } from '../difference.ts';
 import type { Claim, ClaimRequest } from '../store.ts';
 import type { ClaimRow } from './claims.ts';
@@ -38,7 +39,7 @@ export function prepareEndOrphanedClaims(tables: Tables, log: Logger) {
     const { fireId } = row.key;
     const claimed = stored.state.occurrences.find((occurrence) => occurrence.fireId === fireId)!;
     const opened = tables.write(stored, interruptedState(withoutClaim(stored.state, fireId), fireId, now, log), fireId);
-    tables.ledger.interrupted(seq, claimed, now);
+    if (!isLook(stored.state.alarm, claimed)) tables.ledger.interrupted(seq, claimed, now);
     tables.owners.addToTotals(ownerSeq, opened);
   }
 
