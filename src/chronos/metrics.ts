@@ -3,8 +3,9 @@ import { createRequire } from 'node:module';
 import type * as Prometheus from 'prom-client';
 import type { Clock } from '../kit/clock/clock.ts';
 import type { ListenerFigures } from '../kit/http/server.ts';
+import { type ErrorCode, ReveilleError } from '../wire/errors.ts';
 import type { FireReport } from './dispatch/dispatcher.ts';
-import { type Bound, OverBound } from './store/limits.ts';
+import type { Bound } from './store/limits.ts';
 import type { AlarmStore, StoreUsage } from './store/store.ts';
 
 // The library's index also loads the interface of OpenTelemetry, which takes 50 ms of CPU at each start.
@@ -49,6 +50,9 @@ export type MetricsOptions = {
 
 /** A scrape must not read through a backlog of millions. */
 const MOST_COUNTED = 100_000;
+
+/** Errors that a store or a transition answers with while it works as it should. */
+const REFUSALS: readonly ErrorCode[] = ['conflict', 'rate_limited', 'invalid_request'];
 
 const NO_OWNERS: ReadonlySet<string> = new Set();
 
@@ -218,7 +222,8 @@ export function createMetrics({
     try {
       return await result;
     } catch (error) {
-      if (!(error instanceof OverBound)) storeErrors.inc({ operation });
+      const isRefusal = error instanceof ReveilleError && REFUSALS.includes(error.code);
+      if (!isRefusal) storeErrors.inc({ operation });
       throw error;
     }
   };

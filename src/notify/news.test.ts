@@ -40,6 +40,16 @@ test('a fire, its reply, its failure and its replaced occurrences are notified, 
   ]);
 });
 
+test('an absence is told at once, also to those who want to know only what was missed', () => {
+  const alarm = alarmOf({ kind: 'event', expect: { every: 'P1D' }, waits_for: '1 d without a call of its address' });
+  const [absence] = alarmNews(alarm, [fireOf({ machine_ready_at: at(1) })]);
+  assert.deepEqual(
+    [absence!.kinds, absence!.title, absence!.waitsUntil],
+    [['rings', 'missed'], 'Expected: build', undefined],
+  );
+  assert.match(absence!.text, /^12 ms late\nIt fires after 1 d without a call of its address\.\nLook/);
+});
+
 test('a turn with nothing to report ends the notification of its fire, and only exactly these words do', () => {
   const news = (reply: string) => {
     const turn = { turn_id: 't', conversation_id: 'c', finished_at: at(9), ok: true, reply };

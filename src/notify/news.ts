@@ -76,13 +76,17 @@ function deliveryNews(
   const common = { about: { alarm_id: alarm.id, fire_id }, at };
   if (kind === 'fired') {
     const stands = missed_count > 0 ? `, for ${missed_count} missed` : '';
-    const kinds: NotificationKind[] = missed_count > 0 ? ['rings', 'missed'] : ['rings'];
-    const text = `${formatLateness(lateness_ms, late_because)}${stands}\n${alarm.wake_message}`;
+    const isAbsence = alarm.expect !== undefined;
+    const kinds: NotificationKind[] = missed_count > 0 || isAbsence ? ['rings', 'missed'] : ['rings'];
+    const expected = isAbsence && alarm.waits_for !== undefined ? `\nIt fires after ${alarm.waits_for}.` : '';
+    const text = `${formatLateness(lateness_ms, late_because)}${stands}${expected}\n${alarm.wake_message}`;
     // Other targets may report no turn, or only its end.
     const isReported = machineReadyAt !== undefined || turn !== undefined;
-    const isOpen = isReported && (state === 'accepted' || state === 'turn_running');
+    // What did not happen is told whatever the turn finds.
+    const isOpen = isReported && !isAbsence && (state === 'accepted' || state === 'turn_running');
+    const title = `${isAbsence ? 'Expected' : 'Rang'}: ${name}`;
     return {
-      ...{ ...common, key: firedKey(fire_id), kinds, title: `Rang: ${name}`, text: shownText(text) },
+      ...{ ...common, key: firedKey(fire_id), kinds, title, text: shownText(text) },
       ...(isOpen ? { waitsUntil: at + TURN_WAIT_MS } : {}),
     };
   }

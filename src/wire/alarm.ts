@@ -267,13 +267,17 @@ const isViewedLast = (name: OwnerField): name is Exclude<OwnerField & keyof View
 /** An alarm as chronosd shows it to its owner. Inapplicable members are absent. */
 export const alarmViewSchema = z.object({
   ...viewed(...FIRST_VIEWED),
-  /** The instant of the next attempt; only while `active`. */
+  /** The instant of the next attempt; only while `active`, and absent where only an event makes it fire. */
   next_fire_at: instantText.optional(),
   ...viewed(...THEN_VIEWED),
   /** A delivery of this alarm is in progress. */
   in_flight: z.boolean(),
   ...viewed(...BODY_FIELDS.filter(isViewedLast)),
   ...viewed('set_by'),
+  /** Only for `event`, while open: what it waits for, in words. */
+  waits_for: z.string().optional(),
+  /** How many events wait for a wake. */
+  waiting_events: z.int().optional(),
   /** The next occurrence is deferred, by the router or by `overlap`: the reason, and when it is tried at the latest. */
   held_back: z.object({ reason: z.string(), until: instantText }).optional(),
   /** Where its events, or its heartbeats, are sent. */

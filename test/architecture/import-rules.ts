@@ -47,7 +47,7 @@ const INSIDE_CHRONOS: Readonly<Record<string, readonly string[]>> = {
   'chronos/store/postgres': [...DOMAIN, 'chronos/store', 'kit/sqlite'],
   'chronos/store/sharding': [...DOMAIN, 'chronos/store'],
   'chronos/store/transfer': [...DOMAIN, 'chronos/store', 'kit/sqlite'],
-  'chronos/dispatch': [...DOMAIN, STORE_PORT, 'kit/identity', 'kit/http'],
+  'chronos/dispatch': [...DOMAIN, STORE_PORT, 'kit/identity', 'kit/http', 'kit/json'],
   'chronos/events': [...DOMAIN, STORE_PORT, 'chronos/store/stored-change.ts', 'kit/http'],
   'chronos/auth': [...DOMAIN, STORE_PORT, 'kit/identity', 'kit/json'],
   'chronos/turn-reports': ['wire', 'kit/identity', 'router/client.ts'],

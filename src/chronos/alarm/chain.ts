@@ -2,7 +2,6 @@
  * Chains: alarms that wait for the turn of another alarm. The followed alarm has the ids of its followers, and the end
  * of its turn is an event of each. Pure.
  */
-import { hasValue } from '../../kit/json/pointer.ts';
 import type { AlarmEvent, ChainOutcome } from '../../wire/conditions.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Alarm, AlarmState } from './alarm.ts';
@@ -63,13 +62,6 @@ export function eventOfEnd({ id, label }: Alarm, { fireId, outcome, at, reply, e
     error: error ?? undefined,
   };
   return { id: `${fireId} ${outcome}`, receivedAt: at, data: JSON.stringify(data) };
-}
-
-/** Whether an alarm that follows another one waits for this end. */
-export function concerns(follower: Pick<Alarm, 'kind' | 'options'>, { outcome }: FireEnd, event: AlarmEvent): boolean {
-  const on = followedBy(follower)?.on;
-  const filter = optionsOf(follower).event?.filter;
-  return (on === 'any' || on === outcome) && (filter === undefined || hasValue(event.data, filter));
 }
 
 /** Whether an alarm fires no more by itself. A failed alarm, or one whose turn failed, can be redriven. */

@@ -209,12 +209,9 @@ export function withEvents(state: AlarmState, events: readonly AlarmEvent[], now
   const before = eventStateOf(alarm);
   const ends = isLast || before.ends ? ({ ends: true } as const) : {};
   if (rules.isExpected) {
-    // A repeated event changes nothing.
-    const came = events.map(({ receivedAt }) => Math.min(receivedAt, now));
-    const known = before.lastAt === undefined ? [] : [before.lastAt];
-    const lastAt = came.length + known.length === 0 ? {} : { lastAt: Math.max(...came, ...known) };
-    const met = { ...state, alarm: withEventState(alarm, { ...before, ...lastAt, ...ends }) };
-    return ends.ends && came.length > 0 ? endedBy(met) : rescheduled(met, now);
+    const isMet = events.length > 0;
+    const met = { ...state, alarm: withEventState(alarm, { ...before, ...(isMet && { lastAt: now }), ...ends }) };
+    return ends.ends && isMet ? endedBy(met) : rescheduled(met, now);
   }
   if (events.length === 0) {
     if (!ends.ends) return state;

@@ -1,6 +1,5 @@
 /** The rare fields of an alarm, which share one column. Pure. */
 import { fieldOf, OPTION_FIELDS, type OptionField, type SetValue } from '../../wire/alarm-fields.ts';
-import type { Alarm } from './alarm.ts';
 
 /** The fields that are set; an absent one has the value of its absence. */
 export type AlarmOptions = { readonly [N in OptionField]?: SetValue<N> };
@@ -13,7 +12,7 @@ const CACHE_SIZE = 2_000;
 const parsed = new Map<string, AlarmOptions>();
 
 /** The options of an alarm. The last 2,000 texts are cached, so it is cheap enough for the hot path. */
-export function optionsOf({ options }: Pick<Alarm, 'options'>): AlarmOptions {
+export function optionsOf({ options }: { readonly options: string | null }): AlarmOptions {
   if (options === null) return NO_OPTIONS;
   let found = parsed.get(options);
   if (found) parsed.delete(options);

@@ -122,3 +122,23 @@ test('an alarm that could not be set has no preview', () => {
   assert.throws(() => preview({ kind: 'cron', cron_expr: '@every 1s' }), /at least 10 seconds/);
   assert.throws(() => preview({ kind: 'cron', cron_expr: '@daily', count: 101 }), /count must be at most 100/);
 });
+
+test('an alarm with events says what it waits for, and when its deadline is', () => {
+  const { kind, text, occurrences, notes } = preview({
+    event: { source: 'webhook', quiet_for: 'PT30S', deadline: 'PT1H' },
+    timezone: undefined,
+  });
+  assert.deepEqual([kind, text], ['event', 'waits for a webhook, or nothing for 1 h']);
+  const at = { at: '2026-06-15T09:10:00.000Z', local: '2026-06-15T09:10:00+00:00', note: 'unless something comes' };
+  assert.deepEqual(occurrences, [at]);
+  assert.deepEqual(notes, [
+    'it ends with its first wake',
+    'a wake waits until nothing has come for 30 s',
+    'one wake carries up to 100 events',
+  ]);
+  const chain = preview({ after: { alarm: '01977777-0000-7000-8000-000000000002', delay_seconds: 90 } });
+  assert.deepEqual(
+    [chain.occurrences, chain.notes],
+    [[], ['it ends when the alarm that it follows has ended', 'it fires 1 min 30 s after that']],
+  );
+});

@@ -10,10 +10,11 @@ import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Alarm } from './alarm.ts';
 import { type DefinitionLimits, draftAlarm, firstOccurrence } from './definition.ts';
 import { isEvery } from './every.ts';
-import type { Schedule } from './occurrence.ts';
+import { LAST_INSTANT, type Schedule } from './occurrence.ts';
 import { encodeOptions, optionsOf } from './options.ts';
 import { compileRule, compileSchedule } from './schedule.ts';
 import { DEFAULT_TIMEZONE, seriesOf } from './series.ts';
+import { notesOfEvents, waitsFor } from './waits-for.ts';
 import { nextInstants, readingOf, storedReading, type WordHours } from './when.ts';
 
 const DAY_MS = 86_400_000;
@@ -96,6 +97,20 @@ function excludedBy(alarm: Alarm, after: number, until: number): number[] {
 const firedBefore = (alarm: Alarm, now: number, from: number) =>
   alarm.kind === 'once' || from <= now ? 0 : (seriesOf(alarm).latest(now, from - 1)?.count ?? 0);
 
+/** An alarm with events has no instants but that of its deadline. */
+function previewOfEvents(alarm: Alarm, deadline: number, timezone: string): AlarmPreview {
+  const at = {
+    at: formatInstant(deadline),
+    local: formatWithOffset(timezone, deadline),
+    note: 'unless something comes',
+  };
+  return {
+    ...{ kind: alarm.kind, text: `waits for ${waitsFor(alarm)}`, timezone },
+    occurrences: deadline < LAST_INSTANT ? [at] : [],
+    notes: [...notesOfEvents(alarm), ...notesOf(alarm)],
+  };
+}
+
 type PreviewContext = {
   readonly now: number;
   readonly limits: DefinitionLimits;
@@ -115,8 +130,9 @@ export function previewAlarm(
   { now, limits, hours, zone = DEFAULT_TIMEZONE }: PreviewContext,
 ): AlarmPreview {
   const alarm = draftAlarm({ ...input, wake_message }, { id: '', owner: '', now, limits, hours });
-  firstOccurrence(alarm, now, limits);
+  const first = firstOccurrence(alarm, now, limits);
   const timezone = alarm.timezone ?? input.timezone ?? zone;
+  if (alarm.kind === 'event') return previewOfEvents(alarm, first.nominal, timezone);
   const after = (from ?? now + 1) - 1;
   const counted = { ...alarm, scheduledFires: firedBefore(alarm, now, after + 1) };
   const found = nextInstants(counted, after, count + 1);

@@ -1,10 +1,21 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { encodeJson } from '../../wire/json.ts';
-import type { Attempt } from './alarm.ts';
+import type { AlarmState, Attempt } from './alarm.ts';
+import { withEvents } from './events.ts';
 import { cancelAlarm, pauseAlarm } from './lifecycle.ts';
 import { settleDelivered, settleFailed } from './settlement.ts';
-import { ALARM_ID, claim, complete, NOW, OWNER, release, scheduled, setAlarm } from './testing/alarm-state.ts';
+import {
+  ALARM_ID,
+  type Body,
+  claim,
+  complete,
+  NOW,
+  OWNER,
+  release,
+  scheduled,
+  setAlarm,
+} from './testing/alarm-state.ts';
 import { nextFireAt, viewAlarm, viewAttempt } from './view.ts';
 
 const DUE = NOW + 60_000;
@@ -74,6 +85,34 @@ test('in_flight is true from the claim until its end, cancelled or not', () => {
   assert.equal(viewAlarm(inFlight).in_flight, true);
   assert.equal(viewAlarm(cancelAlarm(inFlight, DUE + 1)).in_flight, true);
   assert.equal(viewAlarm(release(inFlight, scheduled(inFlight).fireId)).in_flight, false);
+});
+
+test('an alarm with events shows what it waits for, and no instant but that of a deadline or of a wake', () => {
+  const shown = (state: AlarmState) => {
+    const { next_fire_at, waits_for, waiting_events } = viewAlarm(state);
+    return [next_fire_at, waits_for, waiting_events];
+  };
+  const once = setAlarm({ event: { source: 'webhook', filter: { pointer: '/state', equals: 'open' } } });
+  assert.deepEqual(shown(once), [undefined, 'a webhook with /state = "open"', undefined]);
+  const events = [1, 2].map((n) => ({ id: `${n}`, receivedAt: NOW, data: '{}' }));
+  const text = 'a webhook, or nothing for 1 h';
+  const awaited = setAlarm({ event: { source: 'webhook', deadline: 'PT1H', quiet_for: 'PT30S', repeat: 'always' } });
+  assert.deepEqual(shown(awaited), ['2026-06-15T09:10:00.000Z', text, undefined]);
+  assert.deepEqual(shown(withEvents(awaited, events, NOW)), ['2026-06-15T08:10:30.000Z', text, 2]);
+  assert.deepEqual(shown(pauseAlarm(withEvents(awaited, events, NOW), NOW)), [undefined, text, 2]);
+  assert.deepEqual(shown(cancelAlarm(withEvents(awaited, events, NOW), NOW)), [undefined, undefined, undefined]);
+  const after = { alarm: ALARM_ID, on: 'failed' };
+  const waits: [Body, string][] = [
+    [{ after: { alarm: ALARM_ID } }, `a finished turn of alarm ${ALARM_ID}`],
+    [{ after }, `a failed fire or turn of alarm ${ALARM_ID}`],
+    [{ event: { source: 'alarm', ...after, on: 'any' } }, `the end of any fire of alarm ${ALARM_ID}`],
+    [{ expect: { every: 'P1D', grace: 'PT1H' } }, '1 d and 1 h more without a call of its address'],
+    [
+      { after: { ...after, on: 'missed' }, expect: { every: 'PT90S' } },
+      `1 min 30 s without a missed fire of alarm ${ALARM_ID}`,
+    ],
+  ];
+  for (const [body, expected] of waits) assert.equal(viewAlarm(setAlarm(body)).waits_for, expected);
 });
 
 test('an entry of the ledger shows how late the attempt began', () => {

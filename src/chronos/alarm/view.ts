@@ -3,10 +3,13 @@ import { type AlarmView, alarmViewSchema, type FireView } from '../../wire/alarm
 import { type FieldName, type FieldType, fieldOf, isOption, memberOf } from '../../wire/alarm-fields.ts';
 import { RawJson } from '../../wire/json.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
-import { type AlarmState, type Attempt, isClaimed, type Occurrence, scheduledOccurrence } from './alarm.ts';
+import { type Alarm, type AlarmState, type Attempt, isClaimed, type Occurrence, scheduledOccurrence } from './alarm.ts';
+import { eventStateOf, isEventFire, isLook, waitingEvents } from './events.ts';
 import { isMissingCalendar } from './holidays.ts';
 import { hookViewOf } from './hook.ts';
+import { LAST_INSTANT } from './occurrence.ts';
 import { type AlarmOptions, optionsOf } from './options.ts';
+import { waitsFor } from './waits-for.ts';
 
 /** Omits absent members, so that the JSON omits them too. */
 function present<T extends object>(members: { [K in keyof T]: T[K] | null | undefined }): T {
@@ -24,10 +27,15 @@ function nextAttemptAt({ dueAt, heldUntil }: Occurrence): number | undefined {
   return dueAt === null ? undefined : Math.max(dueAt, heldUntil ?? dueAt);
 }
 
-/** The instant of the next attempt of an active alarm's own schedule. */
+/** The instant of the next attempt of an active alarm's own schedule, or with the events that wait. */
 export function nextFireAt(state: AlarmState): number | undefined {
+  const { alarm, occurrences } = state;
+  if (alarm.status !== 'active') return undefined;
   const scheduled = scheduledOccurrence(state);
-  return state.alarm.status === 'active' && scheduled ? nextAttemptAt(scheduled) : undefined;
+  if (alarm.kind !== 'event') return scheduled && nextAttemptAt(scheduled);
+  const fires = occurrences.filter((one) => (one === scheduled ? !isLook(alarm, one) : isEventFire(alarm, one)));
+  const next = Math.min(...fires.map((one) => nextAttemptAt(one) ?? LAST_INSTANT));
+  return next < LAST_INSTANT ? next : undefined;
 }
 
 /** The deferral to show: of several deferred occurrences, the one that is due first. */
@@ -45,6 +53,8 @@ function firstDeferral({ occurrences }: AlarmState): AlarmView['held_back'] | nu
   return first ? { reason: first.reason, until: formatInstant(first.until) } : null;
 }
 
+const isOpen = ({ status }: Alarm) => status === 'active' || status === 'paused';
+
 /** The secret of a webhook is not shown again. */
 function withoutSecret(event: AlarmOptions['event']): AlarmOptions['event'] | null {
   if (event?.source !== 'webhook') return event ?? null;
@@ -61,6 +71,8 @@ const COMPUTED: Readonly<Record<string, Member['of']>> = {
   held_back: firstDeferral,
   event: ({ alarm }) => withoutSecret(optionsOf(alarm).event),
   hook: ({ alarm }) => hookViewOf(alarm) ?? null,
+  waits_for: ({ alarm }) => (isOpen(alarm) ? (waitsFor(alarm) ?? null) : null),
+  waiting_events: ({ alarm }) => (isOpen(alarm) && waitingEvents(eventStateOf(alarm))) || null,
   starts_at: ({ alarm }) => (alarm.kind === 'rrule' ? formatInstant(alarm.anchor) : null),
   holidays_missing: ({ alarm }) => {
     const { holidays } = optionsOf(alarm);

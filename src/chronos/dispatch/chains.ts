@@ -4,12 +4,13 @@
  * The end is recorded at each follower before it is settled at the followed alarm. A repeated notification is known by
  * its id, so none is lost or counted twice when a process is killed in between.
  */
+import { hasValue } from '../../kit/json/pointer.ts';
+import type { AlarmEvent } from '../../wire/conditions.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { TurnReport } from '../../wire/turn-report.ts';
 import type { Alarm, AlarmState, Attempt } from '../alarm/alarm.ts';
 import {
   CHAIN_MAX,
-  concerns,
   eventOfEnd,
   type FireEnd,
   FOLLOWERS_MAX,
@@ -67,6 +68,13 @@ function latestEnd(
 
 /** What a follower learns: an end, and whether none comes after it. */
 type Notice = { readonly end: FireEnd | undefined; readonly isLast: boolean };
+
+/** Whether an alarm that follows another one waits for this end. */
+function concerns(follower: Alarm, { outcome }: FireEnd, event: AlarmEvent): boolean {
+  const on = followedBy(follower)?.on;
+  const filter = optionsOf(follower).event?.filter;
+  return (on === 'any' || on === outcome) && (filter === undefined || hasValue(event.data, filter));
+}
 
 /** A failed alarm, or one whose turn failed, can be redriven: whoever waits for another outcome goes on waiting. */
 const mayFollowAgain = ({ alarm }: AlarmState, end: FireEnd | undefined) =>

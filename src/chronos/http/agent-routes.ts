@@ -17,6 +17,7 @@ import { didOf, ownerOf, parseDid } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
+import { nextFireAt } from '../alarm/view.ts';
 import { checkAnswer, issueChallenge } from '../auth/challenge.ts';
 import { admit, isAccepted } from '../auth/enrollment.ts';
 import { mintPrincipalToken } from '../auth/principal.ts';
@@ -131,7 +132,7 @@ export function agentAdminRoutes(app: HttpApp, service: ChronosService, log: Log
     const open = await store.countOpen(owner);
     if (open === 0) return undefined;
     const [next] = await store.upcoming(owner, { limit: 1 });
-    const dueAt = next?.occurrences.find(({ source }) => source === 'schedule')?.dueAt;
+    const dueAt = next && nextFireAt(next);
     const revokedAt = Math.max(...keys.map((key) => key.revokedAt ?? 0));
     return {
       label: keys[0]!.label,

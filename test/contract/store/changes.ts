@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
+import { encodeOptions } from '../../../src/chronos/alarm/options.ts';
 import { createAlarmIds } from '../../../src/chronos/http/alarm-id.ts';
 import type { AlarmStore } from '../../../src/chronos/store/store.ts';
 import type { StoredChange } from '../../../src/chronos/store/stored-change.ts';
 import { eventually } from '../../support/eventually.ts';
+import { eventOf } from './events.ts';
 import { ADA, attemptOf, BOB, claim, createDue, delivered, edited, firedForGood, keyOf } from './fixtures.ts';
 import { type OpenStore, openFor, openInstances } from './store-under-test.ts';
 import { STARTED } from './turn-reports.ts';
@@ -101,6 +103,20 @@ export function changesContract(open: OpenStore): void {
         ...{ kind: 'deferred', owner: ADA, alarmId: alarm.id, at: deferral.at },
         ...{ fireId: key.fireId, until: later, reason: 'quiet hours' },
       });
+    });
+
+    test('an event that waits is no edit of its alarm', async (t) => {
+      const { store, pick } = await openInstances(t, open);
+      const { alarm } = await due(store);
+      const { until } = await follow(t, pick(1), ADA);
+      const event_state = { last: 1, next: 1, bytes: 10 };
+      const recorded = await store.recordEvents({
+        ...{ owner: ADA, alarmId: alarm.id, events: [eventOf(1)] },
+        arrive: edited({ options: encodeOptions({ event_state }) }),
+      });
+      assert.equal(recorded?.fresh, 1);
+      await store.update(ADA, alarm.id, edited({ label: 'other', updatedAt: store.now() + 1 }));
+      await until('edited');
     });
 
     test('reports nothing that was stored before, and nothing that was rejected', async (t) => {

@@ -1,14 +1,19 @@
 /** The contract on a Citus cluster with two workers, its tables distributed by `spread`. */
 import assert from 'node:assert/strict';
+import { copyFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, before, type TestContext, test } from 'node:test';
 import pg from 'pg';
+import { parseAddress } from '../../../src/chronos/store/postgres/address.ts';
+import { migrate } from '../../../src/chronos/store/postgres/migrate.ts';
 import { openPostgresStore } from '../../../src/chronos/store/postgres/store.ts';
-import { OWNED_TABLES, SeveralBuckets } from '../../../src/chronos/store/sharding/buckets.ts';
+import { firstBuckets, OWNED_TABLES, SeveralBuckets } from '../../../src/chronos/store/sharding/buckets.ts';
 import { reshard } from '../../../src/chronos/store/sharding/reshard.ts';
 import type { AlarmStore } from '../../../src/chronos/store/store.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import { CitusCluster, noCitus } from '../../support/postgres/citus.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
 import { completion } from './direct.ts';
 import { arrivalFor, createWaiting, eventOf } from './events.ts';
 import { claim, createDue, delivered, edited, NOW } from './fixtures.ts';
@@ -89,7 +94,6 @@ const HOT = [
   'record_receipt',
   'receipts_of_fires',
   'events_before',
-  'add_events',
   'events_of',
   'drop_events',
 ];
@@ -151,4 +155,32 @@ test('on Citus the tables are on the workers, and a hot statement is one task on
     assert.match(plan, /Task Count: 1\n/, `${name}\n${plan}`);
     assert.doesNotMatch(plan, /Distributed Subplan/, `${name}\n${plan}`);
   }
+});
+
+const MIGRATIONS = new URL('../../../src/chronos/store/postgres/migrations/', import.meta.url);
+
+test('tables that Citus distributes already are migrated, and new ones join them', {
+  skip: missing ?? (process.env.REVEILLE_TEST_CITUS_URI && 'it needs a cluster of its own'),
+}, async (t) => {
+  const other = await CitusCluster.start();
+  t.after(() => other.close());
+  const folder = temporaryFolder(t);
+  for (const name of readdirSync(MIGRATIONS))
+    if (name < '0017') copyFileSync(new URL(name, MIGRATIONS), join(folder, name));
+  const [address] = parseAddress(other.uri);
+  await migrate(address!, address!.connection, silentLogger, { folder, firstBuckets: firstBuckets(BUCKETS) });
+  const [first, ...others] = tables.filter((name) => name !== 'events');
+  await other.run(
+    `SELECT create_distributed_table('${first}', 'bucket', shard_count := ${BUCKETS}, colocate_with := 'none')`,
+  );
+  for (const name of others)
+    await other.run(`SELECT create_distributed_table('${name}', 'bucket', colocate_with := '${first}')`);
+  const store = await openPostgresStore({ uri: other.uri, clock: systemClock, log: silentLogger });
+  t.after(() => store.close());
+  const waiting = await createWaiting(store);
+  assert.equal((await store.recordEvents(arrivalFor(waiting, [eventOf(1), eventOf(2)])))?.fresh, 2);
+  const { rows } = await other.run(`
+    SELECT count(DISTINCT colocation_id)::int AS groups, count(*)::int AS tables
+    FROM citus_tables WHERE distribution_column = 'bucket'`);
+  assert.deepEqual(rows, [{ groups: 1, tables: tables.length }]);
 });

@@ -13,6 +13,7 @@ import { openSqliteStore } from '../../../src/chronos/store/sqlite/store.ts';
 import type { AlarmStore, Claim } from '../../../src/chronos/store/store.ts';
 import { ManualClock, settle } from '../../../src/kit/clock/testing/manual-clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
+import type { AlarmEvent } from '../../../src/wire/conditions.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
 
 export const DELIVERED: WakeResult = { outcome: 'delivered', httpStatus: 202 };
@@ -23,6 +24,7 @@ export type Wake = {
   claim: Claim;
   at: number;
   late: string | undefined;
+  events: readonly AlarmEvent[] | undefined;
   answer: (result: WakeResult | Deferral) => void;
 };
 
@@ -40,10 +42,10 @@ export class HandWaker implements Waker {
     this.#respond = respond;
   }
 
-  wake(claim: Claim, late?: string): Promise<WakeResult | Deferral> {
+  wake(claim: Claim, late?: string, events?: readonly AlarmEvent[]): Promise<WakeResult | Deferral> {
     return new Promise((resolve) => {
       const wake: Wake = {
-        ...{ claim, late },
+        ...{ claim, late, events },
         at: this.#clock.now(),
         answer: (result) => {
           if (this.#open.delete(wake)) this.hanging--;

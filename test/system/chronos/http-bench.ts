@@ -9,6 +9,7 @@ import { Admission, type AdmissionSettings } from '../../../src/chronos/http/adm
 import { type ChronosServerOptions, startChronosServer } from '../../../src/chronos/http/server.ts';
 import type { ChronosService } from '../../../src/chronos/http/service.ts';
 import { openSqliteStore } from '../../../src/chronos/store/sqlite/store.ts';
+import type { AlarmStore } from '../../../src/chronos/store/store.ts';
 import { KeyRing } from '../../../src/chronos/turn-reports/key-ring.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { ManualClock } from '../../../src/kit/clock/testing/manual-clock.ts';
@@ -58,6 +59,8 @@ export type ServiceOverrides = Partial<Omit<ChronosService, 'limits' | 'auth' | 
   /** Where events come from, instead of the store. */
   eventStore?: Parameters<typeof alarmFeedSource>[0];
   streams?: { perOwner: number; inAll: number };
+  /** The store that the service uses, around the real one. */
+  storeAround?: (store: AlarmStore) => AlarmStore;
   limits?: Partial<ChronosService['limits']>;
   auth?: Partial<ChronosService['auth']>;
   log?: ChronosServerOptions['log'];
@@ -69,12 +72,16 @@ export async function createHttpBench(t: TestContext, overrides: ServiceOverride
   const folder = mkdtempSync(join(tmpdir(), 'reveille-http-'));
   const clock = new ManualClock();
   const log = overrides.log ?? silentLogger;
-  const store = openSqliteStore({ path: join(folder, 'chronos.db'), clock, log });
+  const opened = openSqliteStore({ path: join(folder, 'chronos.db'), clock, log });
+  const store = overrides.storeAround?.(opened) ?? opened;
   const due: number[] = [];
   const service: ChronosService = {
     store,
     clock,
-    onDue: (dueAt) => void due.push(dueAt),
+    onDue(dueAt) {
+      due.push(dueAt);
+      overrides.onDue?.(dueAt);
+    },
     ...(overrides.floods && { admission: new Admission(overrides.floods, store, clock) }),
     ...(overrides.onRefused && { onRefused: overrides.onRefused }),
     limits: { minIntervalSeconds: 10, maxFailures: 100, maxActiveAlarms: 1000, ...overrides.limits },

@@ -38,6 +38,15 @@ type Applied = { version: number; name: string; sha256: string };
 /** Files with this prefix contain optional optimisations for PostgreSQL, which another engine may not support. */
 const isOptional = ({ name }: Migration) => name.startsWith('optional-');
 
+/**
+ * The statements of a file, each of which ends with its line. Citus sends the text of a definition to its servers, and
+ * refuses one with several statements.
+ */
+function statementsOf({ sql }: Migration): string[] {
+  const found = sql.match(/(?:\$\$[\s\S]*?\$\$|(?!;\s*$)[\s\S])+/gm) ?? [];
+  return found.filter((statement) => /^;?\s*[A-Z]/m.test(statement)).map((statement) => statement.replace(/^;/, ''));
+}
+
 class Migrator {
   readonly #client: pg.Client;
   readonly #migrations: readonly Migration[];
@@ -126,7 +135,7 @@ class Migrator {
     await this.#client.query('BEGIN');
     try {
       await this.#client.query(ENTER, [migration.version, migration.name, migration.sha256]);
-      await this.#client.query(migration.sql);
+      for (const statement of statementsOf(migration)) await this.#client.query(statement);
       if (migration.name === BUCKETS) for (const sql of this.#firstBuckets) await this.#client.query(sql);
       await this.#client.query('COMMIT');
     } catch (thrown) {
@@ -137,8 +146,7 @@ class Migrator {
 
   /** Runs the statements one by one, each in its own transaction: repeating one changes nothing. */
   async #applyOptional(migration: Migration): Promise<void> {
-    const statements = migration.sql.split(/;\s*$/m).filter((statement) => /^\s*[A-Z]/m.test(statement));
-    for (const statement of statements) {
+    for (const statement of statementsOf(migration)) {
       try {
         await this.#client.query(statement);
       } catch (thrown) {
@@ -224,6 +232,10 @@ async function withMigrator<T>(
     await client.connect();
     await prepareSession(client, server.name);
     await client.query('SET statement_timeout = 0');
+    // Citus changes the views of tables that it distributes only after changes of one shard at a time.
+    await client
+      .query("SET citus.multi_shard_modify_mode = 'sequential'")
+      .catch((error: unknown) => log.debug({ reason: errorText(error) }, 'this engine has no settings of Citus'));
     return await work(new Migrator(client, migrations, server.name, log, firstBuckets));
   } catch (thrown) {
     throw storeError(thrown);
