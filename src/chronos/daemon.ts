@@ -5,7 +5,7 @@ import { type Clock, wait } from '../kit/clock/clock.ts';
 import { EventFeed } from '../kit/http/event-feed.ts';
 import { randomSecret } from '../kit/identity/secrets.ts';
 import type { Logger } from '../kit/log/log.ts';
-import { routerKeys } from '../router/client.ts';
+import { routerChecks, routerKeys } from '../router/client.ts';
 import { installHolidays } from './alarm/holidays.ts';
 import { calendarsFolder, openCalendars } from './calendars.ts';
 import { type ChronosConfig, missingSecrets } from './config.ts';
@@ -215,6 +215,11 @@ export async function startChronos({
             looker,
             ...(hours && { hours }),
             publicUrl: config.CHRONOS_PUBLIC_URL,
+            tryCheck: routerChecks({
+              wakeUrl: config.CHRONOS_ROUTER_WAKE_URL,
+              token: config.CHRONOS_WAKE_TOKEN,
+              clock,
+            }),
             admission,
             onRefused: (bound) => metrics.refused(bound),
             auth: {

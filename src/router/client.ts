@@ -3,6 +3,7 @@ import type { z } from 'zod';
 import { type Clock, systemClock } from '../kit/clock/clock.ts';
 import { type Call, callOf, createCaller, type LimitedCall, NoAnswer, withinTime } from '../kit/http/caller.ts';
 import type { Budget } from '../wire/budget.ts';
+import { CHECK_REFUSAL, type CheckRequest } from '../wire/check-verdict.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { elementsOf, RawJson, sliceAt } from '../wire/json.ts';
 import type { MachineChangeList } from '../wire/machine.ts';
@@ -151,6 +152,8 @@ export type RouterKeysOptions = {
 };
 
 const KEYS_MS = 5_000;
+/** The router looks for the program of a command. */
+const TRY_CHECK_MS = 15_000;
 const RETRY_AFTER_SECONDS = 2;
 
 export function routerKeys({ wakeUrl, token, clock }: RouterKeysOptions): ReadKeys {
@@ -175,6 +178,27 @@ export function routerKeys({ wakeUrl, token, clock }: RouterKeysOptions): ReadKe
       if (thrown.code === 'unauthorized') throw unavailable(`it does not accept ${tokenName}`, thrown);
       const silent = thrown instanceof NoAnswer && thrown.retryable;
       throw unavailable(silent ? 'it does not answer' : thrown.message, thrown);
+    }
+  };
+}
+
+/** Refuses a check that could never be made on the machine of its user. */
+export type TryCheck = (request: CheckRequest) => Promise<void>;
+
+/** What the router says of a check; where it does not answer, the check is accepted and judged at its first fire. */
+export function routerChecks({ wakeUrl, token, clock }: RouterKeysOptions): TryCheck {
+  const { origin } = new URL(wakeUrl);
+  const tokenName = 'CHRONOS_WAKE_TOKEN';
+  const { call } = createCaller({ name: 'the router', url: origin, remedy: 'is it running?', tokenName });
+  const attend = withinTime(clock, TRY_CHECK_MS);
+  return async (body) => {
+    const request = callOf(ROUTER_ROUTES.tryCheck, {}, { token, body });
+    try {
+      await attend((signal) => call(request, signal));
+    } catch (thrown) {
+      if (!(thrown instanceof ReveilleError)) throw thrown;
+      const isRefusal = thrown.message.startsWith(CHECK_REFUSAL);
+      if (isRefusal && (thrown.code === 'invalid_request' || thrown.code === 'forbidden')) throw thrown;
     }
   };
 }

@@ -39,6 +39,7 @@ test('the defaults match the contract', () => {
     keepMachines: false,
     budget: undefined,
     chronosUrl: undefined,
+    checkAllow: undefined,
     flyApiToken: undefined,
     flyApiUrl: 'https://api.machines.dev',
     dockerHost: undefined,

@@ -310,7 +310,7 @@ describe('an undeliverable wake', () => {
       assert.match(answer.json.error.message, message);
     }
     assert.equal((await router.send('POST', path, WAKE_TOKEN, '{')).status, 400);
-    assert.equal((await router.send('POST', path, WAKE_TOKEN, 'x'.repeat(420_000))).status, 413);
+    assert.equal((await router.send('POST', path, WAKE_TOKEN, 'x'.repeat(550_000))).status, 413);
     assert.equal(daemon.chats.length, 1);
   });
 

@@ -12,7 +12,7 @@ import { chatAcceptedSchema, type Wake } from '../wire/wake.ts';
 import type { AgentHost } from './agent-host.ts';
 import { WakeDeferred } from './budget/account.ts';
 import type { Admission, Budgets } from './budget/budgets.ts';
-import type { Checks } from './checks/checks.ts';
+import type { Checks, Decision } from './checks/checks.ts';
 import type { Fleet } from './fleet.ts';
 import { type DaemonMachine, hasDaemon, type Machine, wakeable } from './machines/machine.ts';
 import type { Registry } from './machines/registry.ts';
@@ -58,7 +58,7 @@ type WakesOptions = {
   /** Runs the agents without a daemon. */
   agents: AgentHost;
   /** Decides about wakes with a check, before a budget counts them. */
-  checks: Pick<Checks, 'decide'>;
+  checks: Pick<Checks, 'decide' | 'forget'>;
   /** Decides which wakes are admitted now. */
   budgets: Budgets;
   dispatcher: Dispatcher;
@@ -115,13 +115,7 @@ export class Wakes {
         log.info({ ...about(), reason: decision.verdict.reason }, 'wake skipped by its check');
         return skipped(decision.verdict);
       }
-      // A check has its own time limit.
-      const delivered = await this.#withinTime(
-        decision?.news ? { ...request, check: decision.news } : request,
-        user_id,
-        ready,
-      );
-      const woken = decision ? { ...delivered, verdict: decision.verdict } : delivered;
+      const woken = await this.#deliver(request, user_id, ready, decision);
       const { answer, startMs, daemonUrl } = woken;
       log.info({ ...about(), status: answer.status, machine_start_ms: startMs }, 'wake answered');
       const turn = acceptedTurn(answer);
@@ -149,6 +143,27 @@ export class Wakes {
   /** Ends the waits of wakes whose machine is not ready; deliveries under way continue. */
   close(): void {
     this.#closing.abort();
+  }
+
+  /** Delivers within the time limit, which a check before it does not use up. */
+  async #deliver(
+    request: Wake,
+    userId: string,
+    ready: () => void,
+    decision: Decision | undefined,
+  ): Promise<WakeAnswer> {
+    if (!decision?.news) return this.#withinTime(request, userId, ready);
+    let mayBeAccepted = false;
+    try {
+      const woken = await this.#withinTime({ ...request, check: decision.news }, userId, ready);
+      mayBeAccepted = woken.answer.status <= 299;
+      return { ...woken, verdict: decision.verdict };
+    } catch (thrown) {
+      mayBeAccepted = toReveilleError(thrown).status === 502;
+      throw thrown;
+    } finally {
+      if (!mayBeAccepted) this.#options.checks.forget({ userId }, request);
+    }
   }
 
   async #withinTime(request: Wake, userId: string, ready: () => void): Promise<WakeAnswer> {
@@ -281,10 +296,13 @@ export class Wakes {
   }
 }
 
+const SKIPPED = 200;
+
 /** The answer to a wake that its check has skipped. */
 function skipped(verdict: CheckVerdict): WakeAnswer {
   const body = Buffer.from(okEnvelope({ skipped: true, reason: verdict.reason }));
-  const answer = { status: 200, contentType: 'application/json; charset=utf-8', retryAfter: undefined, body };
+  const status = SKIPPED;
+  const answer = { status, contentType: 'application/json; charset=utf-8', retryAfter: undefined, body };
   return { answer, startMs: 0, verdict };
 }
 

@@ -27,6 +27,9 @@ export const checkStateSchema = z.strictObject({
 });
 export type CheckStateOfWake = z.output<typeof checkStateSchema>;
 
+/** How the router's refusals of a check begin. */
+export const CHECK_REFUSAL = 'check: ';
+
 /** A check before it is stored, for the router to refuse. */
 export const checkRequestSchema = z.strictObject({
   user_id: labelSchema,

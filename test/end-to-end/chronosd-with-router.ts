@@ -5,13 +5,19 @@ import { mkdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { openAgentHost } from '../../src/agents/host.ts';
-import { type AlarmCreateBody, createChronosClient, holdPrincipal } from '../../src/chronos/client.ts';
+import {
+  type AlarmCreateBody,
+  createChronosClient,
+  holdPrincipal,
+  type PersonProver,
+} from '../../src/chronos/client.ts';
 import { parseChronosConfig } from '../../src/chronos/config.ts';
 import { type RunningChronos, startChronos } from '../../src/chronos/daemon.ts';
 import { systemClock } from '../../src/kit/clock/clock.ts';
 import { agentIdentity } from '../../src/kit/identity/agent.ts';
 import { generateKey } from '../../src/kit/identity/keys.ts';
 import { silentLogger } from '../../src/kit/log/log.ts';
+import type { Sandbox } from '../../src/kit/process/isolation.ts';
 import { parseRouterConfig } from '../../src/router/config.ts';
 import { startRouter } from '../../src/router/daemon.ts';
 import { ADMIN_TOKEN, clientOf, WAKE_TOKEN } from '../../src/router/testing/bench.ts';
@@ -28,11 +34,13 @@ export type ChronosdWithRouter = Awaited<ReturnType<typeof openChronosdWithRoute
 /**
  * @param environment of the router; processes get the allow-listed part
  * @param settings additional settings of chronosd
+ * @param router additional settings of the router, and the sandbox of its machines
  */
 export async function openChronosdWithRouter(
   t: TestContext,
   environment: NodeJS.ProcessEnv = process.env,
   settings: Readonly<Record<string, string>> = {},
+  { routerSettings = {}, sandbox }: { routerSettings?: Readonly<Record<string, string>>; sandbox?: Sandbox } = {},
 ) {
   const folder = realpathSync(temporaryFolder(t));
   let chronos: RunningChronos | undefined;
@@ -41,8 +49,9 @@ export async function openChronosdWithRouter(
     openAgents: openAgentHost,
     config: parseRouterConfig({
       ...{ ROUTER_PORT: '0', ROUTER_DATA_DIR: join(folder, 'router'), ROUTER_ORPHAN_SECONDS: '0' },
-      ...{ ROUTER_WAKE_TOKEN: WAKE_TOKEN, ROUTER_ADMIN_TOKEN: ADMIN_TOKEN },
+      ...{ ROUTER_WAKE_TOKEN: WAKE_TOKEN, ROUTER_ADMIN_TOKEN: ADMIN_TOKEN, ...routerSettings },
     }),
+    sandbox,
     ...{ clock: systemClock, log: silentLogger, version: '0.0.0', environment },
     chronosUrl: () => chronosUrl,
   });
@@ -66,7 +75,8 @@ export async function openChronosdWithRouter(
   const identity = agentIdentity(USER, generateKey());
   // One proof for all queries: a test polls often, and proofs are limited per minute.
   const principal = holdPrincipal();
-  const client = () => createChronosClient({ url: chronosUrl!, token: TRANSPORT, identity, principal });
+  const client = (person?: PersonProver) =>
+    createChronosClient({ url: chronosUrl!, token: TRANSPORT, identity, principal, person });
   const fires = async (alarmId: string) => (await client().listFires(alarmId)).fires;
   mkdirSync(join(folder, 'work'));
 

@@ -107,6 +107,7 @@ async function createAlarm(
   const { store, clock, limits, hours, publicUrl } = service;
   const now = clock.now();
   const input = parseOrThrow(alarmCreateSchema, body);
+  if (input.check) await service.tryCheck?.({ user_id: owner, check: input.check, by_person: person !== undefined });
   const hoursOfUser = input.when === undefined ? undefined : await hours?.();
   const words: AnswerContext = { now, hours: hoursOfUser, publicUrl };
   const context = { now, hours: hoursOfUser, id: id(now), owner, limits, person };
@@ -265,6 +266,8 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const patch = parseOrThrow(alarmPatchSchema, await readJson(c, { raw: RAW_ALARM_FIELDS }));
     const now = clock.now();
     const person = personOfRequest(c, caller);
+    const { check } = patch;
+    if (check) await service.tryCheck?.({ user_id: caller.owner, check, by_person: person !== undefined });
     const hours = patch.when === undefined ? undefined : await service.hours?.();
     const secret = newHookSecret();
     const drafted = (before: AlarmState) => {

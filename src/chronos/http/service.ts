@@ -2,6 +2,7 @@
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { HttpContext } from '../../kit/http/handlers.ts';
 import { PRINCIPAL_HEADER } from '../../wire/agent.ts';
+import type { CheckRequest } from '../../wire/check-verdict.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { DefinitionLimits } from '../alarm/definition.ts';
 import type { WordHours } from '../alarm/when.ts';
@@ -20,6 +21,8 @@ export type ChronosService = {
   hours?: () => Promise<WordHours>;
   /** The base of the addresses of webhooks from outside. */
   publicUrl?: string | undefined;
+  /** Refuses a check that could never be made; without it, its first fire shows that. */
+  tryCheck?: (request: CheckRequest) => Promise<void>;
   /** Limits on requests and storage of clients; without it there are none. */
   admission?: Admission;
   /** Called for every request that a limit refused. */

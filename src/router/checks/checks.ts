@@ -8,6 +8,7 @@ import type { Logger } from '../../kit/log/log.ts';
 import {
   CHECK_QUEUE_MS,
   CHECK_READ_MS,
+  CHECK_REFUSAL,
   type CheckNews,
   type CheckRequest,
   type CheckVerdict,
@@ -27,6 +28,8 @@ import { Turnstile } from './turnstile.ts';
 /** Commands, and other checks, that run at the same time. */
 const COMMANDS = 8;
 const READS = 64;
+/** Decisions that are kept for a repetition. */
+const DECIDED_MAX = 256;
 /** When a wake is tried again whose check found no place. */
 const BUSY_MS = 15_000;
 
@@ -45,6 +48,8 @@ export class Checks {
   readonly #commands: Turnstile;
   readonly #reads: Turnstile;
   readonly #closing = new AbortController();
+  /** Wakes that may have been accepted, the oldest first. */
+  readonly #decided = new Map<string, { readonly check: string; readonly decision: Decision }>();
 
   constructor(options: ChecksOptions) {
     this.#options = options;
@@ -53,12 +58,17 @@ export class Checks {
   }
 
   /**
-   * Decides about a wake. A check that cannot be decided wakes, unless `on_error` is `skip`.
+   * Decides about a wake. A check that cannot be decided wakes, unless `on_error` is `skip`. A repeated wake that may have
+   * been accepted before gets the same decision: a second look could say no, and the target must get the same text.
    *
    * @throws WakeDeferred when too many checks run, ReveilleError `unavailable` when the router stops
    */
   async decide(machine: Machine, wake: Wake, { check, state }: NonNullable<Wake['toCheck']>): Promise<Decision> {
     const { clock, log } = this.#options;
+    const key = keyOf(machine, wake);
+    const text = JSON.stringify(check);
+    const known = this.#decided.get(key);
+    if (known?.check === text) return known.decision;
     const began = clock.monotonic();
     const finding = await this.#look(machine, wake, check, state).catch((thrown: unknown): Finding => {
       if (this.#closing.signal.aborted)
@@ -81,7 +91,15 @@ export class Checks {
       duration_ms: Math.round(clock.monotonic() - began),
     };
     if (verdict.verdict === 'skip') return { verdict };
-    return { verdict, news: { verdict: 'wake', reason, ...(output !== undefined && { output }) } };
+    const decision: Decision = { verdict, news: { verdict: 'wake', reason, ...(output !== undefined && { output }) } };
+    this.#decided.set(key, { check: text, decision });
+    if (this.#decided.size > DECIDED_MAX) this.#decided.delete(this.#decided.keys().next().value!);
+    return decision;
+  }
+
+  /** The wake was certainly not accepted: its next attempt is decided anew. */
+  forget(machine: Pick<Machine, 'userId'>, wake: Wake): void {
+    this.#decided.delete(keyOf(machine, wake));
   }
 
   /**
@@ -101,8 +119,12 @@ export class Checks {
       );
     } catch (thrown) {
       if (thrown instanceof NotAllowed)
-        throw new ReveilleError(thrown.isPermission ? 'forbidden' : 'invalid_request', `check: ${thrown.message}`);
-      if (thrown instanceof ReveilleError) throw new ReveilleError('invalid_request', `check: ${thrown.message}`);
+        throw new ReveilleError(
+          thrown.isPermission ? 'forbidden' : 'invalid_request',
+          `${CHECK_REFUSAL}${thrown.message}`,
+        );
+      if (thrown instanceof ReveilleError)
+        throw new ReveilleError('invalid_request', `${CHECK_REFUSAL}${thrown.message}`);
       // It may be decidable when the alarm fires.
       if (!(thrown instanceof Undecided)) throw thrown;
     }
@@ -153,6 +175,8 @@ export class Checks {
     return await withinMs(clock, CHECK_READ_MS, look);
   }
 }
+
+const keyOf = ({ userId }: Pick<Machine, 'userId'>, { fire_id }: Wake) => `${userId} ${fire_id}`;
 
 /**
  * What the agent of a machine may read on this computer.

@@ -1,7 +1,7 @@
 /** A check of a file or folder on the machine: whether it has changed. Nothing outside what the agent may read is seen. */
 import { constants } from 'node:fs';
 import { type FileHandle, open, readdir, realpath, stat } from 'node:fs/promises';
-import { isAbsolute, join, resolve } from 'node:path';
+import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { comparedWith, digestOf, type Finding, NotAllowed, outputOf, Undecided } from './finding.ts';
 
 /** How much of a file is read. A change after that shows in its size or its time. */
@@ -26,10 +26,13 @@ export async function readablePath(
     throw new NotAllowed('the machine has no folder, so the path must be absolute; or register it with --dir');
   const asked = resolve(folder ?? '/', path);
   const real = await realOf(asked);
-  // The folder of a missing file must be readable too: its absence is information.
-  const outer = real ?? (await realOf(resolve(asked, '..')));
-  if (outer === undefined || !isReadable(outer))
-    throw new NotAllowed('the path is not in a folder that the agent may read');
+  // Absence is information too: the nearest folder that exists must be readable.
+  let outer = real;
+  for (let path = asked; outer === undefined; ) {
+    path = dirname(path);
+    outer = await realOf(path);
+  }
+  if (!isReadable(outer)) throw new NotAllowed('the path is not in a folder that the agent may read');
   return { asked, real };
 }
 

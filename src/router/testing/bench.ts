@@ -10,6 +10,7 @@ import { atEnd, temporaryFolder } from '../../../test/support/temporary.ts';
 import { openAgentHost } from '../../agents/host.ts';
 import { type Clock, systemClock } from '../../kit/clock/clock.ts';
 import { type Logger, silentLogger } from '../../kit/log/log.ts';
+import type { Sandbox } from '../../kit/process/isolation.ts';
 import type { WireError } from '../../wire/errors.ts';
 import { parseRouterConfig } from '../config.ts';
 import { type RunningRouter, startRouter } from '../daemon.ts';
@@ -149,8 +150,10 @@ export async function startBench(
     settings = {},
     environment = process.env,
     pagesOf,
+    sandbox,
   }: {
     pagesOf?: PagesOf;
+    sandbox?: Sandbox;
     clock?: Clock;
     log?: Logger;
     settings?: Record<string, string>;
@@ -178,6 +181,7 @@ export async function startBench(
     environment,
     onWake,
     pagesOf,
+    sandbox,
   });
   atEnd(t, () => router.close());
   return { ...router, ...clientOf(router.url), notices, dataDir };
