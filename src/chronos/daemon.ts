@@ -5,14 +5,13 @@ import { type Clock, wait } from '../kit/clock/clock.ts';
 import { EventFeed } from '../kit/http/event-feed.ts';
 import { randomSecret } from '../kit/identity/secrets.ts';
 import type { Logger } from '../kit/log/log.ts';
-import { routerChecks, routerKeys } from '../router/client.ts';
+import { routerChecks, routerKeys, routerLooker } from '../router/client.ts';
 import { installHolidays } from './alarm/holidays.ts';
 import { calendarsFolder, openCalendars } from './calendars.ts';
 import { type ChronosConfig, missingSecrets } from './config.ts';
 import { Absence } from './dispatch/absence.ts';
 import { Dispatcher, type FireReport } from './dispatch/dispatcher.ts';
 import { createHttpWaker } from './dispatch/http-waker.ts';
-import { createHttpLooker } from './dispatch/looks.ts';
 import { alarmFeedSource } from './events/event.ts';
 import { Admission, type AdmissionSettings } from './http/admission.ts';
 import { startChronosServer } from './http/server.ts';
@@ -162,7 +161,7 @@ export async function startChronos({
     timeoutMs: WAKE_TIMEOUT_MS,
     connections: config.CHRONOS_CONCURRENCY,
   });
-  const looker = createHttpLooker({
+  const looker = routerLooker({
     ...{ wakeUrl: config.CHRONOS_ROUTER_WAKE_URL, token: config.CHRONOS_WAKE_TOKEN },
     ...{ clock: storeClock, connections: config.CHRONOS_CONCURRENCY },
   });

@@ -134,7 +134,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     ...{ isolation, clock, log, environment: options.environment },
     web: new WebAccess({ clock, allow: config.checkAllow, setting: 'ROUTER_CHECK_ALLOW' }),
   });
-  const looks = new Looks({ registry, isolation, clock, log });
+  const looks = new Looks({ registry, isolation, clock, log, environment: options.environment });
   const wakes = new Wakes({
     registry,
     checks,
@@ -161,7 +161,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     for (const provider of Object.values(providers)) provider.close();
     // The reaper watches machines that continue until the next router starts.
     if (!config.keepMachines) reaper.dismiss();
-    await Promise.all([agents.close(), checks.close()]);
+    await Promise.all([agents.close(), checks.close(), looks.close()]);
     await Promise.all([deliveries.destroy(), healthChecks.destroy(), targetCalls.destroy(), userRequests.destroy()]);
     await registry.close();
   };

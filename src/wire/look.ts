@@ -48,9 +48,8 @@ export const lookAnswerSchema = z.object({
 });
 export type LookAnswer = z.output<typeof lookAnswerSchema>;
 
-/** A value as the data of an event; `reduced` takes the place of one that is too long. */
-export function eventData(value: object, reduced: (bytes: number) => object): string {
-  const text = JSON.stringify(value);
-  const bytes = utf8Bytes(text);
-  return bytes <= EVENT_MAX_BYTES ? text : JSON.stringify(reduced(bytes));
+/** JSON source text as the data of an event; `reduced` takes the place of one that is too long. */
+export function eventData(source: string, reduced: (bytes: number) => object): string {
+  const bytes = utf8Bytes(source);
+  return bytes <= EVENT_MAX_BYTES ? source : JSON.stringify(reduced(bytes));
 }

@@ -132,8 +132,8 @@ describe('errors of a create', () => {
     ],
     [
       'a source that nothing looks at',
-      { event: { source: 'file', path: 'inbox/' } },
-      'event.source "file" is not available in this version; use webhook, alarm, or after',
+      { event: { source: 'mcp', server: 'mail', name: 'email.received', delivery: 'webhook' } },
+      'event.delivery "webhook" is not available in this version; omit it, so that the server is asked (poll)',
     ],
   ];
   for (const [name, body, message] of refused) {

@@ -7,6 +7,7 @@
 import { type Clock, wait } from '../../kit/clock/clock.ts';
 import { WakeSignal } from '../../kit/clock/wake-signal.ts';
 import type { Logger } from '../../kit/log/log.ts';
+import type { Looker } from '../../router/client.ts';
 import type { AbsenceReason } from '../../wire/alarm.ts';
 import { type AlarmEvent, BATCH_MAX_BYTES } from '../../wire/conditions.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
@@ -40,7 +41,7 @@ import type { AlarmStore, Claim, ClaimKey } from '../store/store.ts';
 import { tellFollowers } from './chains.ts';
 import { CompletionBuffer } from './completions.ts';
 import { InFlight, type InFlightBounds } from './in-flight.ts';
-import { type Looker, takeLook } from './looks.ts';
+import { takeLook } from './looks.ts';
 import type { Deferral, Skip, WakeOutcome, WakeResult, Waker } from './waker.ts';
 
 /** Shorter lateness needs no reason. */

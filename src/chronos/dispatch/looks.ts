@@ -1,14 +1,10 @@
 /** Looks at sources of events that cannot report by themselves. The router looks, because it knows the machine. */
-import type { Clock } from '../../kit/clock/clock.ts';
-import { callOf, createCaller, withinTime } from '../../kit/http/caller.ts';
-import { Pool } from '../../kit/http/dispatchers.ts';
-import { webhookSigner } from '../../kit/identity/webhook-signature.ts';
 import { hasValue } from '../../kit/json/pointer.ts';
 import type { Logger } from '../../kit/log/log.ts';
-import { ROUTER_ROUTES } from '../../router/http/routes.ts';
+import type { Looker } from '../../router/client.ts';
 import type { AlarmEvent } from '../../wire/conditions.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
-import { LOOK_ANSWER_MS, type LookAnswer, type LookRequest } from '../../wire/look.ts';
+import type { LookAnswer } from '../../wire/look.ts';
 import { beginningOf } from '../../wire/text.ts';
 import type { Alarm } from '../alarm/alarm.ts';
 import { eventStateOf, type LookEnd, lookedAtBy, withEvents, withSeen } from '../alarm/events.ts';
@@ -16,61 +12,7 @@ import { optionsOf } from '../alarm/options.ts';
 import type { Claim } from '../store/store.ts';
 import { type EventSink, recordAlarmEvents } from './record-events.ts';
 
-/** The port that asks the router. */
-export type Looker = {
-  /** @throws ReveilleError the router's refusal, or `unavailable` when it does not answer */
-  look(request: LookRequest): Promise<LookAnswer>;
-  close(): Promise<void>;
-};
-
-type HttpLookerOptions = {
-  /** The address of wakes. The same router is asked. */
-  wakeUrl: string;
-  /** Shared with the router; absent only in development. */
-  token: string | undefined;
-  clock: Clock;
-  connections: number;
-};
-
-/** Events of one look are at most this long together. */
-const LONGEST_ANSWER_BYTES = 16 * 1024 * 1024;
 const ERROR_CHARACTERS = 500;
-
-/** A looker that keeps its connections to the router open. */
-export function createHttpLooker({ wakeUrl, token, clock, connections }: HttpLookerOptions): Looker {
-  const { origin } = new URL(wakeUrl);
-  const pool = new Pool(origin, {
-    connections,
-    pipelining: 1,
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    connect: { timeout: 10_000 },
-    // As for wakes, shorter than the router's own.
-    keepAliveTimeout: 4_000,
-  });
-  const daemon = {
-    url: origin,
-    remedy: 'is it running?',
-    tokenName: 'CHRONOS_WAKE_TOKEN',
-    maxBytes: LONGEST_ANSWER_BYTES,
-  };
-  const { call, read } = createCaller({ ...daemon, name: 'the router', transport: pool });
-  const attend = withinTime(clock, LOOK_ANSWER_MS);
-  const signer = token === undefined ? undefined : webhookSigner(token);
-  const route = ROUTER_ROUTES.look;
-
-  return {
-    async look(body) {
-      const sign =
-        signer &&
-        (({ body: text }: { body: string }) =>
-          signer({ id: `look-${body.alarm_id}`, timestampSeconds: clock.now() / 1000, body: text }));
-      const request = callOf(route, {}, { token, body, ...(sign && { sign }) });
-      return read(request, route.data, await attend((signal) => call(request, signal)));
-    },
-    close: () => pool.destroy(),
-  };
-}
 
 type LookParts = EventSink & { looker: Looker | undefined; log: Logger };
 

@@ -1,6 +1,7 @@
 /** Dependencies of chronosd's routes. */
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { HttpContext } from '../../kit/http/handlers.ts';
+import type { Looker } from '../../router/client.ts';
 import { PRINCIPAL_HEADER } from '../../wire/agent.ts';
 import type { CheckRequest } from '../../wire/check-verdict.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -8,7 +9,6 @@ import type { DefinitionLimits } from '../alarm/definition.ts';
 import type { WordHours } from '../alarm/when.ts';
 import { acceptedKey, type EnrollmentMode } from '../auth/enrollment.ts';
 import { readPrincipalToken } from '../auth/principal.ts';
-import type { Looker } from '../dispatch/looks.ts';
 import type { Bound } from '../store/limits.ts';
 import type { AlarmStore } from '../store/store.ts';
 import { type Admission, type Trust, trustOf } from './admission.ts';

@@ -5,6 +5,7 @@
 import { statSync } from 'node:fs';
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
+import type { EventServers } from '../../mcp-host/event-servers.ts';
 import { ownerOf } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { LOOK_MS, type LookAnswer, type LookRequest } from '../../wire/look.ts';
@@ -30,6 +31,8 @@ export type LooksOptions = {
   isolation: Isolation;
   clock: Clock;
   log: Logger;
+  /** The environment to which variables of machines refer. */
+  environment: Readonly<Record<string, string | undefined>>;
   processes?: Processes;
 };
 
@@ -38,6 +41,7 @@ const PROCESSES: Processes = { birthOf, userOf };
 export class Looks {
   readonly #options: LooksOptions;
   readonly #places: Turnstile;
+  #servers: EventServers | undefined;
 
   constructor(options: LooksOptions) {
     this.#options = options;
@@ -70,8 +74,12 @@ export class Looks {
     }
   }
 
+  async close(): Promise<void> {
+    await this.#servers?.close();
+  }
+
   async #at(machine: Machine, event: LookRequest['event'], seen: string | undefined): Promise<LookAnswer> {
-    const { isolation, clock, processes = PROCESSES } = this.#options;
+    const { isolation, clock, environment, processes = PROCESSES } = this.#options;
     switch (event.source) {
       case 'file': {
         const look = lookAtFile(event.path, { ...readableBy(isolation, machine), now: clock.now() }, seen);
@@ -79,8 +87,13 @@ export class Looks {
       }
       case 'process':
         return lookAtProcess(event.pid, { user: systemUserOf(machine), now: clock.now(), processes }, seen);
-      case 'mcp':
-        throw new NotAllowed('the router does not look at MCP servers in this version; use a webhook');
+      case 'mcp': {
+        // Few alarms have this source; the others do not load the SDK.
+        const { lookAtServer } = await import('./mcp-look.ts');
+        const { EventServers } = await import('../../mcp-host/event-servers.ts');
+        this.#servers ??= new EventServers(clock);
+        return lookAtServer(machine, event, { servers: this.#servers, environment }, seen);
+      }
     }
   }
 }
