@@ -8,7 +8,7 @@ import type { Budget } from '../wire/budget.ts';
 import { CHECK_REFUSAL, type CheckRequest } from '../wire/check-verdict.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { elementsOf, RawJson, sliceAt } from '../wire/json.ts';
-import { LOOK_ANSWER_MS, type LookAnswer, type LookRequest } from '../wire/look.ts';
+import { LOOK_ANSWER_MS, type Looker } from '../wire/look.ts';
 import type { MachineChangeList } from '../wire/machine.ts';
 import type { MachineTurnList } from '../wire/machine-turn.ts';
 import type { PersonRights, PersonTokenCreate, PersonTokenMade, PersonTokenView } from '../wire/person.ts';
@@ -205,13 +205,6 @@ export function routerChecks({ wakeUrl, token, clock }: RouterKeysOptions): TryC
     }
   };
 }
-
-/** Looks at sources of events that cannot report by themselves. */
-export type Looker = {
-  /** @throws ReveilleError the router's refusal, or `unavailable` when it does not answer */
-  look(request: LookRequest): Promise<LookAnswer>;
-  close(): Promise<void>;
-};
 
 /** The events of one look are at most this long together. */
 const LONGEST_LOOK_BYTES = 16 * 1024 * 1024;

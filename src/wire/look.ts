@@ -48,6 +48,13 @@ export const lookAnswerSchema = z.object({
 });
 export type LookAnswer = z.output<typeof lookAnswerSchema>;
 
+/** The port that asks the router. */
+export type Looker = {
+  /** @throws ReveilleError the router's refusal, or `unavailable` when it does not answer */
+  look(request: LookRequest): Promise<LookAnswer>;
+  close(): Promise<void>;
+};
+
 /** JSON source text as the data of an event; `reduced` takes the place of one that is too long. */
 export function eventData(source: string, reduced: (bytes: number) => object): string {
   const bytes = utf8Bytes(source);

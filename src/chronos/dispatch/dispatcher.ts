@@ -7,9 +7,9 @@
 import { type Clock, wait } from '../../kit/clock/clock.ts';
 import { WakeSignal } from '../../kit/clock/wake-signal.ts';
 import type { Logger } from '../../kit/log/log.ts';
-import type { Looker } from '../../router/client.ts';
 import type { AbsenceReason } from '../../wire/alarm.ts';
 import { type AlarmEvent, BATCH_MAX_BYTES } from '../../wire/conditions.ts';
+import type { Looker } from '../../wire/look.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Attempt, Occurrence, Transition } from '../alarm/alarm.ts';
 import { type FireEnd, followersOf } from '../alarm/chain.ts';

@@ -1,10 +1,9 @@
 /** Looks at sources of events that cannot report by themselves. The router looks, because it knows the machine. */
 import { hasValue } from '../../kit/json/pointer.ts';
 import type { Logger } from '../../kit/log/log.ts';
-import type { Looker } from '../../router/client.ts';
 import type { AlarmEvent } from '../../wire/conditions.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
-import type { LookAnswer } from '../../wire/look.ts';
+import type { LookAnswer, Looker } from '../../wire/look.ts';
 import { beginningOf } from '../../wire/text.ts';
 import type { Alarm } from '../alarm/alarm.ts';
 import { eventStateOf, type LookEnd, lookedAtBy, withEvents, withSeen } from '../alarm/events.ts';

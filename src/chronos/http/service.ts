@@ -1,10 +1,10 @@
 /** Dependencies of chronosd's routes. */
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { HttpContext } from '../../kit/http/handlers.ts';
-import type { Looker } from '../../router/client.ts';
 import { PRINCIPAL_HEADER } from '../../wire/agent.ts';
 import type { CheckRequest } from '../../wire/check-verdict.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import type { Looker } from '../../wire/look.ts';
 import type { DefinitionLimits } from '../alarm/definition.ts';
 import type { WordHours } from '../alarm/when.ts';
 import { acceptedKey, type EnrollmentMode } from '../auth/enrollment.ts';
