@@ -6,6 +6,7 @@ import { eventually } from '../../test/support/eventually.ts';
 import { atEnd } from '../../test/support/temporary.ts';
 import { webhookSigner } from '../kit/identity/webhook-signature.ts';
 import { sliceAt } from '../wire/json.ts';
+import { WAKE_BODY_MAX_BYTES } from '../wire/wake.ts';
 import { ALARM_ID, type Bench, startBench, WAKE_TOKEN, wakeBody } from './testing/bench.ts';
 import { startPlainDaemon } from './testing/plain-daemon.ts';
 import { retryAfter } from './wake.ts';
@@ -310,7 +311,7 @@ describe('an undeliverable wake', () => {
       assert.match(answer.json.error.message, message);
     }
     assert.equal((await router.send('POST', path, WAKE_TOKEN, '{')).status, 400);
-    assert.equal((await router.send('POST', path, WAKE_TOKEN, 'x'.repeat(550_000))).status, 413);
+    assert.equal((await router.send('POST', path, WAKE_TOKEN, 'x'.repeat(WAKE_BODY_MAX_BYTES + 1))).status, 413);
     assert.equal(daemon.chats.length, 1);
   });
 

@@ -52,7 +52,8 @@ const INSIDE_CHRONOS: Readonly<Record<string, readonly string[]>> = {
   'chronos/auth': [...DOMAIN, STORE_PORT, 'kit/identity', 'kit/json'],
   'chronos/turn-reports': ['wire', 'kit/identity', 'router/client.ts'],
   'chronos/http': [
-    ...[...DOMAIN, STORE_PORT, 'chronos/store/limits.ts', 'chronos/store/stored-change.ts', 'kit/http'],
+    ...[...DOMAIN, STORE_PORT, 'chronos/store/limits.ts', 'chronos/store/stored-change.ts'],
+    ...['kit/http', 'kit/queue'],
     ...['chronos/auth', 'chronos/dispatch', 'chronos/events', 'chronos/turn-reports', 'chronos/http/routes.ts'],
   ],
   'chronos/http/routes.ts': ['wire'],

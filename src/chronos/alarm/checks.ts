@@ -27,7 +27,7 @@ export function mustWake(
   { now, since }: { now: number; since: number },
 ): string | undefined {
   const { max_skips, wake_at_least_every } = check;
-  if (max_skips !== undefined && skips >= max_skips) return `${skips} fires in a row were skipped (max_skips)`;
+  if (max_skips !== undefined && skips >= max_skips) return `${skips} skipped in a row (max_skips)`;
   if (wake_at_least_every === undefined) return undefined;
   const last = wokenAt ?? since;
   if (now - last < durationMs(wake_at_least_every)) return undefined;
@@ -94,12 +94,11 @@ export function afterCheckedWake(alarm: Alarm, at: number, checked: Checked | un
 /** An alarm whose check has skipped a fire. It counts as no failure. */
 export function afterSkip(alarm: Alarm, checked: Checked): Alarm {
   const { check } = optionsOf(alarm);
-  const error = alarm.kind === 'once' ? skipText(checked.verdict) : null;
+  const error = alarm.kind === 'once' ? `skipped by its check: ${checked.verdict.reason}` : null;
   const settled = { ...alarm, failureCount: 0, lastError: error };
   if (!isSameOption(check, checked.check)) return settled;
   return withState(settled, (state) => ({ ...state, skips: (state.skips ?? 0) + 1 }));
 }
 
 /** The ledger's text of a skipped fire. */
-export const skipText = ({ reason, duration_ms }: CheckVerdict): string =>
-  `skipped by its check: ${reason} (${duration_ms} ms)`;
+export const skipText = ({ reason, duration_ms }: CheckVerdict): string => `check: ${reason} (${duration_ms} ms)`;

@@ -7,6 +7,7 @@ import { backoff } from '../../kit/clock/backoff.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { type Alarm, type AlarmState, type Attempt, NOT_DEFERRED, type Occurrence, withoutSchedule } from './alarm.ts';
 import { afterTrigger, isOwnTrigger } from './backfill.ts';
+import { followersOf } from './chain.ts';
 import { afterCheckedWake, afterSkip, type Checked } from './checks.ts';
 import { afterEventFire, isEventFire, isLastWake, isLook } from './events.ts';
 import { park } from './lifecycle.ts';
@@ -252,6 +253,11 @@ export function pauseOnFailedTurn(state: AlarmState, error: string | null, now: 
   return alarm === state.alarm ? state : parkSchedule({ alarm, occurrences: state.occurrences });
 }
 
+/** What is held by this reason was tried for the last time by a process that is gone. */
+const UNTOLD = 'it is given up once the alarms that follow it know that';
+
+export const isUntold = ({ heldReason }: Occurrence): boolean => heldReason === UNTOLD;
+
 /**
  * The process of a claim is gone without an outcome, so it is unknown whether the wake arrived. It counts as a failure,
  * so that a wake that crashes its process is not repeated for ever. The retry is immediate, because the occurrence has
@@ -262,6 +268,11 @@ export function settleInterrupted(state: AlarmState, fireId: string, at?: number
   // A look is repeated: it has woken nobody.
   if (isLook(state.alarm, settled)) return { ...state, occurrences: [...others, { ...settled, attempt: 0 }] };
   const when = at === undefined ? {} : { at };
+  const { alarm } = state;
+  if (settled.dueAt !== null && followersOf(alarm).length > 0 && isGivenUp(alarm, settled, false)) {
+    const untold = { ...settled, heldReason: UNTOLD, heldUntil: settled.dueAt };
+    return { alarm: { ...alarm, lastError: INTERRUPTED }, occurrences: [...others, untold] };
+  }
   return settleFailed(state, fireId, { error: INTERRUPTED, ...when, final: false, retryAt: () => settled.dueAt! });
 }
 

@@ -11,7 +11,7 @@ import type { AbsenceReason } from '../../wire/alarm.ts';
 import { type AlarmEvent, BATCH_MAX_BYTES } from '../../wire/conditions.ts';
 import type { Looker } from '../../wire/look.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
-import type { Attempt, Occurrence, Transition } from '../alarm/alarm.ts';
+import type { Alarm, Attempt, Occurrence, Transition } from '../alarm/alarm.ts';
 import { type FireEnd, followersOf } from '../alarm/chain.ts';
 import { checkedBy, skipText } from '../alarm/checks.ts';
 import {
@@ -26,7 +26,9 @@ import {
 import { type AlarmTurns, regardsTurns, releaseWaiting, TURNS_READ, turnsOf, verdictOf } from '../alarm/policies.ts';
 import {
   deliveryEffect,
+  INTERRUPTED,
   isGivenUp,
+  isUntold,
   LONGEST_DELAY_MS,
   retryDelayMs,
   settleDeferred,
@@ -246,6 +248,7 @@ export class Dispatcher {
     const { alarm, occurrence } = claim;
     // The occurrence was due when it was claimed, even if the clock has gone back since.
     const now = Math.max(clock.now(), occurrence.claimedAt ?? 0);
+    if (isUntold(occurrence)) return this.#giveUp(claim, key, now);
 
     if (isLook(alarm, occurrence)) return this.#look(claim, key, now);
     let turns: AlarmTurns | undefined;
@@ -264,7 +267,7 @@ export class Dispatcher {
       }
       case 'skip': {
         const skipped = this.#notDelivered(claim, now, 'skipped', verdict.error);
-        return this.#settled(claim, key, skipped, (state) => settleSkipped(state, key.fireId, now));
+        return this.#complete(key, skipped, (state) => settleSkipped(state, key.fireId, now));
       }
       case 'wait':
         return this.#awaitTurn(key, verdict, now);
@@ -285,6 +288,15 @@ export class Dispatcher {
       if (leave()) this.#wakeSignal.notify();
     }
     await this.#complete(key, null, (state) => settleLook(state, key.fireId, end));
+  }
+
+  /** An earlier process was the last try; the alarms that follow this one have yet to learn that. */
+  #giveUp(claim: Claim, key: ClaimKey, at: number): Promise<void> {
+    const times = { startedAt: at, finishedAt: at, outcome: 'failed' as const };
+    const outcome = { ...times, httpStatus: null, error: INTERRUPTED, machineReadyMs: null, lateBecause: null };
+    return this.#ending(claim, key, attemptRecord(claim, outcome), (state) =>
+      settleFailed(state, key.fireId, { error: INTERRUPTED, at, final: true, retryAt: () => at }),
+    );
   }
 
   /** The ledger's entry of an occurrence that a policy kept from being delivered. */
@@ -330,25 +342,6 @@ export class Dispatcher {
     return events;
   }
 
-  /** Stores the end of an occurrence. The events that it has carried are no longer needed. */
-  async #settled(claim: Claim, key: ClaimKey, attempt: Attempt, settle: Transition): Promise<void> {
-    if (claim.alarm.kind !== 'event') return this.#complete(key, attempt, settle);
-    let carried = 0;
-    const result = await this.#completions.add({
-      ...{ key, attempt },
-      settle(state) {
-        const after = settle(state);
-        carried = eventStateOf(after.alarm).next - 1;
-        return after;
-      },
-    });
-    if (result === 'lost_claim' || carried < eventStateOf(claim.alarm).next) return;
-    await this.#options.store.dropEvents(key.owner, key.alarmId, carried).catch((error: unknown) => {
-      // They are dropped with the next ones.
-      this.#options.log.warn({ err: error, fire_id: key.fireId }, 'events that were delivered could not be deleted');
-    });
-  }
-
   /**
    * Ends an occurrence that is not delivered. The alarms that follow it learn that first, so that a killed process
    * repeats it, and then those that began to follow it meanwhile.
@@ -365,7 +358,7 @@ export class Dispatcher {
       });
     const told = followersOf(claim.alarm).length > 0 ? await tell([]) : [];
     let hasFollowers = false;
-    await this.#settled(claim, key, attempt, (state) => {
+    await this.#complete(key, attempt, (state) => {
       hasFollowers = followersOf(state.alarm).length > 0;
       return settle(state);
     });
@@ -427,7 +420,7 @@ export class Dispatcher {
       const settle: Transition = (state) => settleDelivered(state, key.fireId, startedAt, checked);
       const effect = deliveryEffect(alarm, occurrence, startedAt);
       if (effect) await this.#completions.add({ key, attempt: record, settle, direct: { claim, effect } });
-      else await this.#settled(claim, key, record, settle);
+      else await this.#complete(key, record, settle);
     } else {
       log.warn(
         { fire_id: key.fireId, attempt: occurrence.attempt, outcome: result.outcome, error },
@@ -444,7 +437,7 @@ export class Dispatcher {
           retryAt: (failure) => finishedAt + retryDelayMs(failure, { random: draw, retryAfterSeconds }),
         });
       if (isGivenUp(alarm, occurrence, final)) await this.#ending(claim, key, record, settle);
-      else await this.#settled(claim, key, record, settle);
+      else await this.#complete(key, record, settle);
     }
     onFire?.({ ...claim, attempt: record });
   }
@@ -459,7 +452,7 @@ export class Dispatcher {
     const times = { startedAt, finishedAt, outcome: 'skipped' as const, machineReadyMs: null };
     const record = attemptRecord(claim, { ...times, httpStatus, error: skipText(verdict), lateBecause: late ?? null });
     const checked = checkedBy(claim.alarm, claim.occurrence, verdict);
-    await this.#settled(claim, key, record, (state) => settleSkipped(state, key.fireId, finishedAt, checked));
+    await this.#complete(key, record, (state) => settleSkipped(state, key.fireId, finishedAt, checked));
   }
 
   /** Short lateness gets no reason. */
@@ -476,9 +469,30 @@ export class Dispatcher {
     this.#options.onDeferred?.();
   }
 
+  /** Stores an outcome. The events that the occurrence has carried are no longer needed then. */
   async #complete(key: ClaimKey, attempt: Attempt | null, settle: Transition): Promise<void> {
-    await this.#completions.add({ key, attempt, settle });
+    let carried = 0;
+    const result = await this.#completions.add({
+      ...{ key, attempt },
+      settle(state) {
+        const after = settle(state);
+        carried = carriedBetween(state.alarm, after.alarm);
+        return after;
+      },
+    });
+    if (carried === 0 || result === 'lost_claim') return;
+    await this.#options.store.dropEvents(key.owner, key.alarmId, carried).catch((error: unknown) => {
+      // They are dropped with the next ones.
+      this.#options.log.warn({ err: error, fire_id: key.fireId }, 'events that were delivered could not be deleted');
+    });
   }
+}
+
+/** The last event that no longer waits after a change; 0 when all wait that waited before. */
+function carriedBetween(before: Alarm, after: Alarm): number {
+  if (after.kind !== 'event') return 0;
+  const { next } = eventStateOf(after);
+  return next > eventStateOf(before).next ? next - 1 : 0;
 }
 
 type Outcome = Pick<

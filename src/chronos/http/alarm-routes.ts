@@ -1,6 +1,7 @@
 /** Alarms over HTTP (docs/reference/api.md, "chronosd: alarms"): parse, decide with the domain, store, acknowledge. */
 import { bodyBytes, readJson } from '../../kit/http/body.ts';
 import { type HttpApp, type HttpContext, sendOk, serve } from '../../kit/http/handlers.ts';
+import { KeyedQueue } from '../../kit/queue/keyed-queue.ts';
 import { PERSON_HEADER } from '../../wire/agent.ts';
 import {
   type AlarmCreate,
@@ -104,10 +105,10 @@ async function createAlarm(
     'publicKey'
   >,
 ): Promise<AlarmCreated> {
-  const { store, clock, limits, hours, publicUrl } = service;
+  const { store, clock, limits, hours, publicUrl, tryCheck } = service;
   const now = clock.now();
   const input = parseOrThrow(alarmCreateSchema, body);
-  if (input.check) await service.tryCheck?.({ user_id: owner, check: input.check, by_person: person !== undefined });
+  if (input.check) await tryCheck?.({ user_id: owner, check: input.check, by_person: person !== undefined });
   const hoursOfUser = input.when === undefined ? undefined : await hours?.();
   const words: AnswerContext = { now, hours: hoursOfUser, publicUrl };
   const context = { now, hours: hoursOfUser, id: id(now), owner, limits, person };
@@ -176,6 +177,8 @@ async function stored(
 export function alarmRoutes(app: HttpApp, service: ChronosService): void {
   const { store, clock, limits, admission } = service;
   const id = service.alarmIds ?? createAlarmIds();
+  /** One change at a time, so that two of them cannot close a circle together. */
+  const chains = new KeyedQueue();
 
   /** Applies a transition to the alarm in the path and wakes the dispatcher for its next occurrence. */
   const change = async (c: HttpContext, { owner, trust }: Caller, transition: Transition): Promise<AlarmState> => {
@@ -276,7 +279,9 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     };
     const edit = patch.event ? await withLookOfEdit(c, caller, drafted) : drafted;
     const changesChain = patch.after !== undefined || patch.event !== undefined;
-    const state = changesChain ? await changeChain(c, caller, edit) : await change(c, caller, edit);
+    const state = changesChain
+      ? await chains.run(caller.owner, () => changeChain(c, caller, edit))
+      : await change(c, caller, edit);
     const reading = patch.when === undefined ? undefined : readingOf(state.alarm, patch.timezone, { now, hours });
     return sendOk(c, { ...viewAlarm(state), ...(reading && { reading }) });
   });

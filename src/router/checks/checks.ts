@@ -13,14 +13,15 @@ import {
   type CheckRequest,
   type CheckVerdict,
 } from '../../wire/check-verdict.ts';
-import type { Check } from '../../wire/conditions.ts';
+import { type Check, OUTPUT_MAX_BYTES } from '../../wire/conditions.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { utf8Bytes } from '../../wire/text.ts';
 import type { Wake } from '../../wire/wake.ts';
 import { WakeDeferred } from '../budget/account.ts';
 import { folderOfCommands, type Machine } from '../machines/machine.ts';
 import type { Isolation } from '../providers/isolation.ts';
 import { type CommandParts, findProgram, lookByCommand } from './command-check.ts';
-import { type Finding, NotAllowed, Undecided } from './finding.ts';
+import { type Finding, NotAllowed, outputOf, Undecided } from './finding.ts';
 import { lookAtAddress } from './http-check.ts';
 import { lookAtPath } from './path-check.ts';
 import { Turnstile } from './turnstile.ts';
@@ -28,6 +29,8 @@ import { Turnstile } from './turnstile.ts';
 /** Commands, and other checks, that run at the same time. */
 const COMMANDS = 8;
 const READS = 64;
+const ARGUMENT_BYTES = 120 * 1024;
+const OUTPUT_LEAST_BYTES = 1024;
 /** Decisions that are kept for a repetition. */
 const DECIDED_MAX = 256;
 /** When a wake is tried again whose check found no place. */
@@ -81,7 +84,8 @@ export class Checks {
       const output = thrown instanceof Undecided ? thrown.output : undefined;
       return { yes: !skips, reason: `the check could not be decided: ${why}`, ...(output !== undefined && { output }) };
     });
-    const { value, output } = finding;
+    const { value } = finding;
+    const output = finding.output === undefined ? undefined : outputOf(finding.output, spaceBeside(wake));
     const isForced = !finding.yes && state.must_wake !== undefined;
     const reason = isForced ? `${state.must_wake}; the check said no: ${finding.reason}` : finding.reason;
     const verdict: CheckVerdict = {
@@ -174,6 +178,12 @@ export class Checks {
     const look = lookAtPath(path, folder, isReadable, last);
     return await withinMs(clock, CHECK_READ_MS, look);
   }
+}
+
+/** How much output fits: a program may get message, payload and output as one argument (128 KiB on Linux). */
+function spaceBeside({ message, payload }: Wake): number {
+  const taken = utf8Bytes(message) + utf8Bytes(payload?.text ?? '');
+  return Math.min(OUTPUT_MAX_BYTES, Math.max(OUTPUT_LEAST_BYTES, ARGUMENT_BYTES - taken));
 }
 
 const keyOf = ({ userId }: Pick<Machine, 'userId'>, { fire_id }: Wake) => `${userId} ${fire_id}`;

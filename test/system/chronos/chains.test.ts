@@ -168,6 +168,20 @@ test('a fire that is given up or missed is passed on', async (t) => {
   assert.equal(dispatcher.inFlight, 0);
 });
 
+test('a fire whose last try died with its process is passed on, and not tried again', async (t) => {
+  const { ada, carried, get, pass, store, clock, waker } = await chainBench(t, {
+    respond: ({ alarm }) => (alarm.kind === 'event' ? DELIVERED : undefined),
+  });
+  const first = await ada.set({ delay_seconds: 60, max_failures: 1 });
+  const second = await ada.set(after(first, { on: 'failed' }));
+  await pass(60);
+  assert.equal(await store.endOrphanedClaims(clock.now()), 1);
+  await pass(1);
+  assert.match(carried(second)[0]![0].error, /^the process that made this attempt stopped/);
+  assert.equal(waker.wakes.filter(({ claim }) => claim.alarm.id === first).length, 1);
+  assert.deepEqual([(await get(first)).alarm.status, (await get(second)).alarm.status], ['failed', 'fired']);
+});
+
 test('a failed alarm that is redriven goes on with its chain', async (t) => {
   let answer: WakeResult = GONE;
   const { ada, carried, finish, get, pass } = await chainBench(t, {
@@ -274,6 +288,17 @@ test('a circle is refused and named, and leaves nothing behind', async (t) => {
   assert.equal((await edit(three, root)).status, 200);
   assert.deepEqual(followersOf((await get(two)).alarm), []);
   assert.deepEqual(followersOf((await get(root)).alarm), [one, three]);
+});
+
+test('two edits at once cannot close a circle', async (t) => {
+  const { ada } = await chainBench(t);
+  const root = await ada.set();
+  for (let round = 0; round < 5; round++) {
+    const [one, two] = [await ada.set(after(root)), await ada.set(after(root))];
+    const edit = (id: string, alarm: string) => ada.call('PATCH', `/v1/alarms/${id}`, { body: { after: { alarm } } });
+    const answers = await Promise.all([edit(one, two), edit(two, one)]);
+    assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 400]);
+  }
 });
 
 test('at most a hundred alarms wait for one; ended ones make room', async (t) => {

@@ -6,6 +6,7 @@ import { anyCharacter } from '../../../../test/support/random/characters.ts';
 import { temporaryFolder } from '../../../../test/support/temporary.ts';
 import { type Clock, systemClock } from '../../../kit/clock/clock.ts';
 import { ALARM_ID, wakeBody } from '../../../turns/testing/wakes.ts';
+import { WAKE_BODY_MAX_BYTES } from '../../../wire/wake.ts';
 import {
   accepted,
   ask,
@@ -208,7 +209,7 @@ test('bad bodies are refused with the field and the remedy, and leave nothing be
     assert.deepEqual([error.status, error.code], [400, 'invalid_request']);
     assert.match(error.message, message);
   }
-  const large = errorOf(await postChat(neo, { message: 'x'.repeat(420_000) }));
+  const large = errorOf(await postChat(neo, { message: 'x'.repeat(WAKE_BODY_MAX_BYTES + 1) }));
   assert.equal(large.status, 413);
   const header = await postChat(neo, wake, { 'x-matrix-wake-fire': `${ALARM_ID}@2` });
   assert.match(errorOf(header).message, /^x-matrix-wake-fire must agree with fire_id in the body/);
