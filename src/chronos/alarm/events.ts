@@ -339,6 +339,7 @@ export function sourceSeen(alarm: Pick<Alarm, 'kind' | 'options'>): string | und
 
 /** How a look has ended. */
 export type LookEnd = {
+  /** Not before it was claimed. */
   readonly at: number;
   /** What it has shown; `undefined` for one that failed. */
   readonly seen?: string;
@@ -357,15 +358,12 @@ const LONGEST_LOOK_MS = 15 * 60_000;
 
 /** A look has ended: the next one follows, and later and later while they fail. Its events are recorded before. */
 export function settleLook(state: AlarmState, fireId: string, end: LookEnd): AlarmState {
-  const { seen, error, again, ends, waitMs = 0 } = end;
+  const { at, seen, error, again, ends, waitMs = 0 } = end;
   const { alarm } = state;
-  const settled = state.occurrences.find((one) => one.fireId === fireId)!;
-  const occurrences = state.occurrences.filter((one) => one !== settled);
+  const occurrences = state.occurrences.filter((one) => one.fireId !== fireId);
   const isOpen = alarm.status === 'active' || alarm.status === 'paused';
   // The alarm has ended, or was edited meanwhile.
   if (!isOpen || scheduledOccurrence({ alarm, occurrences })) return { alarm, occurrences };
-  // The next look is another occurrence, whatever the clock says.
-  const at = Math.max(end.at, settled.nominal + 1);
   const { failedLooks: failed = 0, ...before } = eventStateOf(alarm);
   const lookMs = eventRulesOf(alarm).lookMs!;
   if (error !== undefined) {
@@ -378,5 +376,6 @@ export function settleLook(state: AlarmState, fireId: string, end: LookEnd): Ala
   const looked = withEventState(alarm, { ...before, ...(seen !== undefined && { seen }) });
   const after = { alarm: failed > FAILED_QUIETLY ? { ...looked, lastError: null } : looked, occurrences };
   const last = ends && before.ends !== true ? withEvents(after, [], at, true) : after;
-  return last.alarm.status === 'fired' ? last : withNextOfEvents(last, at, again ? 0 : Math.max(lookMs, waitMs));
+  // Its instant is another one, even at once.
+  return last.alarm.status === 'fired' ? last : withNextOfEvents(last, at, again ? 1 : Math.max(lookMs, waitMs));
 }

@@ -229,6 +229,8 @@ export class Dispatcher {
     const at = Math.max(clock.now(), startedAt);
     const draw = random();
     const retryAt = (failure: number) => at + retryDelayMs(failure, { random: draw });
+    if (isLook(claim.alarm, claim.occurrence))
+      return this.#complete(key, null, (state) => settlePostponed(state, key.fireId, at + LONGEST_DELAY_MS));
     const error = 'the outcome could not be recorded because of a defect; the wake may or may not have arrived';
     const times = { startedAt, finishedAt: at, outcome: 'unknown' as const };
     const record = attemptRecord(claim, { ...times, httpStatus: null, error, machineReadyMs: null, lateBecause: null });
@@ -249,8 +251,8 @@ export class Dispatcher {
     // The occurrence was due when it was claimed, even if the clock has gone back since.
     const now = Math.max(clock.now(), occurrence.claimedAt ?? 0);
     if (isUntold(occurrence)) return this.#giveUp(claim, key, now);
-
     if (isLook(alarm, occurrence)) return this.#look(claim, key, now);
+
     let turns: AlarmTurns | undefined;
     if (regardsTurns(alarm, occurrence)) {
       turns = await this.#turns(key, now);
