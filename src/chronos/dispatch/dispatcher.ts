@@ -14,15 +14,7 @@ import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Alarm, Attempt, Occurrence, Transition } from '../alarm/alarm.ts';
 import { type FireEnd, followersOf } from '../alarm/chain.ts';
 import { checkedBy, skipText } from '../alarm/checks.ts';
-import {
-  eventStateOf,
-  eventsOfFire,
-  isEventFire,
-  isLook,
-  type LookEnd,
-  settleLook,
-  withFixedEvents,
-} from '../alarm/events.ts';
+import { eventStateOf, eventsOfFire, isEventFire, isLook, settleLook, withFixedEvents } from '../alarm/events.ts';
 import { type AlarmTurns, regardsTurns, releaseWaiting, TURNS_READ, turnsOf, verdictOf } from '../alarm/policies.ts';
 import {
   deliveryEffect,
@@ -93,6 +85,8 @@ const BATCH_DELAY_MS = 5;
 const BATCH_DELAY_FOR_CLAIM_MS = 10;
 /** Concurrent batches of outcomes to a store that needs a round trip for each. */
 const CONCURRENT_BATCHES = 2;
+/** How long a look takes up a slot, although it may take longer. */
+const LOOK_SLOT_MS = 500;
 /** Longest time to store the outcomes of deliveries that a drain has aborted. */
 const STORE_AFTER_DRAIN_MS = 1000;
 
@@ -282,13 +276,16 @@ export class Dispatcher {
   async #look(claim: Claim, key: ClaimKey, now: number): Promise<void> {
     const { store, clock, log, looker } = this.#options;
     const sink = { store, clock, onDue: (dueAt: number) => this.notifyDue(dueAt) };
-    const leave = this.#inFlight.enter(key.owner);
-    let end: LookEnd;
-    try {
-      end = await takeLook({ ...sink, log, looker }, claim, now);
-    } finally {
-      if (leave()) this.#wakeSignal.notify();
-    }
+    const enter = this.#inFlight.enter(key.owner);
+    let leave = () => {
+      leave = () => {};
+      if (enter()) this.#wakeSignal.notify();
+    };
+    // A source that hangs must not keep the wakes of its owner waiting.
+    const cancel = clock.after(LOOK_SLOT_MS, () => leave());
+    const end = await takeLook({ ...sink, log, looker }, claim, now);
+    cancel();
+    leave();
     await this.#complete(key, null, (state) => settleLook(state, key.fireId, end));
   }
 

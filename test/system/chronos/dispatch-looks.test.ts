@@ -16,14 +16,14 @@ const file = (more: object = {}) => ({
 });
 
 /** A dispatcher whose looks are answered by the test; without an answer, nothing is new. */
-async function createLooks(t: TestContext, answers: (Partial<LookAnswer> | Error)[] = []) {
+async function createLooks(t: TestContext, answers: (Partial<LookAnswer> | Error | Promise<never>)[] = []) {
   const bench = await createBench(t, { idle: true });
   const looks: { at: number; request: LookRequest }[] = [];
   const fires: FireReport[] = [];
   const looker = {
     async look(request: LookRequest): Promise<LookAnswer> {
       looks.push({ at: bench.clock.now(), request });
-      const answer = answers.shift() ?? {};
+      const answer = (await answers.shift()) ?? {};
       if (answer instanceof Error) throw answer;
       return { events: [], seen: request.seen ?? 'nothing', ...answer };
     },
@@ -154,6 +154,18 @@ test('without a looker the looks fail, and the alarm says so', async (t) => {
   const { id } = await bench.set(file({ look_every: 'PT1S' }));
   await bench.clock.advance(20 * SECOND);
   assert.match((await bench.state(id)).alarm.lastError ?? '', /no router is known/);
+});
+
+test('looks that hang do not keep the wakes of their owner waiting', async (t) => {
+  const { bench, answers, looks } = await createLooks(t);
+  const hanging = Promise.withResolvers<never>();
+  answers.push(...Array.from({ length: 8 }, () => hanging.promise));
+  for (let n = 0; n < 8; n++) await bench.set(file());
+  const { due } = await bench.set({ kind: 'once', wake_message: 'now', delay_seconds: 6 });
+  await bench.clock.advance(8 * SECOND);
+  assert.ok(bench.waker.wakes[0]!.at - due <= 1000);
+  assert.equal(looks.length, 8, 'four of an owner at a time, and then the others');
+  hanging.reject(new Error('it took too long'));
 });
 
 test('many looks do not keep due alarms waiting', async (t) => {
