@@ -40,7 +40,7 @@ test('a fire, its reply, its failure and its replaced occurrences are notified, 
   ]);
 });
 
-test('an absence is told at once, also to those who want to know only what was missed', () => {
+test('an absence is notified at once, also to channels for what was missed', () => {
   const alarm = alarmOf({ kind: 'event', expect: { every: 'P1D' }, waits_for: '1 d without a call of its address' });
   const [absence] = alarmNews(alarm, [fireOf({ machine_ready_at: at(1) })]);
   assert.deepEqual(

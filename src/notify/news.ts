@@ -82,7 +82,7 @@ function deliveryNews(
     const text = `${formatLateness(lateness_ms, late_because)}${stands}${expected}\n${alarm.wake_message}`;
     // Other targets may report no turn, or only its end.
     const isReported = machineReadyAt !== undefined || turn !== undefined;
-    // What did not happen is told whatever the turn finds.
+    // An absence is notified whatever the turn reports.
     const isOpen = isReported && !isAbsence && (state === 'accepted' || state === 'turn_running');
     const title = `${isAbsence ? 'Expected' : 'Rang'}: ${name}`;
     return {

@@ -1,6 +1,6 @@
 /**
  * What an alarm may wait for besides time: a check before its wake, events, the turn of another alarm, the absence of an
- * event; and the command that may take the place of its turn (docs/guides/conditions.md).
+ * event. Also the command that may take the place of its turn (docs/guides/conditions.md).
  */
 import { z } from 'zod';
 import { durationSchema } from './iso-duration.ts';
@@ -145,10 +145,8 @@ export const afterSchema = z.strictObject({
     .max(10 * 366 * 24 * 3600)
     .optional(),
 });
-export type After = z.output<typeof afterSchema>;
 
 const filterSchema = z.strictObject({ pointer: pointerSchema, equals: scalarSchema.optional() });
-export type Filter = z.output<typeof filterSchema>;
 
 /** How the sender of a webhook is verified: Standard Webhooks, GitHub's signature, or a secret in the path. */
 export const HOOK_SCHEMES = ['standard', 'github', 'path'] as const;

@@ -15,7 +15,8 @@ export const LOOK_ANSWER_MS = 20_000;
 /** The sources that are looked at. */
 export type LookedAt = Extract<EventSource, { source: 'file' | 'process' | 'mcp' }>;
 
-const isLookedAt = ({ source }: EventSource) => source === 'file' || source === 'process' || source === 'mcp';
+/** Whether a source cannot report its events by itself. */
+export const isLookedAt = ({ source }: EventSource) => source === 'file' || source === 'process' || source === 'mcp';
 
 const seenSchema = z.string().refine((text) => utf8Bytes(text) <= SEEN_MAX_BYTES, 'is too long');
 

@@ -59,8 +59,8 @@ const alarmId = z.string().regex(/^[\x21-\x7e]{1,64}$/, 'must be 1 to 64 visible
 
 /**
  * Largest body of a wake and of its delivery to a daemon, more than the 256 KiB of other bodies. It fits a message of
- * that size with all its escapes, a payload of 64 KiB added by a later edit, the longest lists of tools and channels, the
- * output of a check, the events of a wake with their ids, and the other members.
+ * that size with all its escapes, and a payload of 64 KiB added by a later edit. It also fits the longest lists of tools
+ * and channels, the output of a check, the events of a wake with their ids, and the other members.
  */
 export const WAKE_BODY_MAX_BYTES = (256 + 64 + 64 + 128 + 8) * 1024 + 2 * BATCH_MAX_BYTES;
 

@@ -12,7 +12,7 @@ export const FOLLOWERS_MAX = 100;
 /** Links of one chain. */
 export const CHAIN_MAX = 100;
 
-/** The end of a fire: of its turn, or of the tries to deliver it. `unknown`: the turn ended, and nobody knows how. */
+/** The end of a fire: of its turn, or of the tries to deliver it. `unknown`: the turn ended, and its outcome cannot be determined. */
 export type FireEnd = {
   readonly fireId: string;
   readonly outcome: Exclude<ChainOutcome, 'any'> | 'unknown';

@@ -15,6 +15,7 @@ import {
 } from '../../wire/alarm-fields.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { RawJson } from '../../wire/json.ts';
+import { isLookedAt } from '../../wire/look.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { showValue } from '../../wire/validate.ts';
 import {
@@ -78,13 +79,18 @@ function refuseFieldsOfOtherKind(input: Partial<AlarmCreate> | AlarmPatch, kind:
 }
 
 /** What an alarm with events cannot have, and what excludes each other. */
-function refuseOfEvents({ event, after, expect, jitter_seconds, overlap }: Partial<AlarmCreate> | AlarmPatch): void {
+function refuseOfEvents(given: Partial<AlarmCreate> | AlarmPatch): void {
+  const { event, after, expect, jitter_seconds, overlap, wake_computer } = given;
   if (jitter_seconds) throw invalid('jitter_seconds is only for alarms with a time; this alarm is "event", omit it');
   if (overlap === 'skip' || overlap === 'buffer_one')
     throw invalid(`overlap must be allow or buffer_all for kind "event", so that no event is lost (got ${overlap})`);
   if (event?.source === 'mcp' && event.delivery === 'webhook')
     throw invalid(
       'event.delivery "webhook" is not available in this version; omit it, so that the server is asked (poll)',
+    );
+  if (wake_computer && event && isLookedAt(event))
+    throw invalid(
+      `wake_computer would wake the computer for each look at the ${event.source}; omit it, or use a webhook`,
     );
   if (event && after) throw invalid('event and after exclude each other; give one of them');
   if (expect && event && 'deadline' in event && event.deadline !== undefined)

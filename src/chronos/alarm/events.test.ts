@@ -33,7 +33,7 @@ const OTHER = '01977777-0000-7000-8000-000000000002';
 const eventsAt = (now: number, count: number, from = 1): AlarmEvent[] =>
   Array.from({ length: count }, (_, n) => ({ id: `e${from + n}`, receivedAt: now, data: '{}' }));
 
-/** Events numbered after those that came before. */
+/** Events numbered after the earlier ones. */
 const arrive = (state: AlarmState, now: number, count = 1, isLast = false): AlarmState =>
   withEvents(state, eventsAt(now, count, eventStateOf(state.alarm).last + 1), now, isLast);
 

@@ -254,9 +254,9 @@ export function pauseOnFailedTurn(state: AlarmState, error: string | null, now: 
 }
 
 /** What is held by this reason was tried for the last time by a process that is gone. */
-const UNTOLD = 'it is given up once the alarms that follow it know that';
+const NOTICE_DUE = 'it is given up once the alarms that follow it know that';
 
-export const isUntold = ({ heldReason }: Occurrence): boolean => heldReason === UNTOLD;
+export const endsAfterNotice = ({ heldReason }: Occurrence): boolean => heldReason === NOTICE_DUE;
 
 /**
  * The process of a claim is gone without an outcome, so it is unknown whether the wake arrived. It counts as a failure,
@@ -270,8 +270,8 @@ export function settleInterrupted(state: AlarmState, fireId: string, at?: number
   const when = at === undefined ? {} : { at };
   const { alarm } = state;
   if (settled.dueAt !== null && followersOf(alarm).length > 0 && isGivenUp(alarm, settled, false)) {
-    const untold = { ...settled, heldReason: UNTOLD, heldUntil: settled.dueAt };
-    return { alarm: { ...alarm, lastError: INTERRUPTED }, occurrences: [...others, untold] };
+    const held = { ...settled, heldReason: NOTICE_DUE, heldUntil: settled.dueAt };
+    return { alarm: { ...alarm, lastError: INTERRUPTED }, occurrences: [...others, held] };
   }
   return settleFailed(state, fireId, { error: INTERRUPTED, ...when, final: false, retryAt: () => settled.dueAt! });
 }

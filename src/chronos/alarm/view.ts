@@ -4,7 +4,7 @@ import { type FieldName, type FieldType, fieldOf, isOption, memberOf } from '../
 import { RawJson } from '../../wire/json.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { type Alarm, type AlarmState, type Attempt, isClaimed, type Occurrence, scheduledOccurrence } from './alarm.ts';
-import { eventStateOf, isEventFire, isLook, waitingEvents } from './events.ts';
+import { deadlineOf, eventStateOf, isEventFire, isLook, waitingEvents } from './events.ts';
 import { isMissingCalendar } from './holidays.ts';
 import { hookViewOf } from './hook.ts';
 import { LAST_INSTANT } from './occurrence.ts';
@@ -34,7 +34,11 @@ export function nextFireAt(state: AlarmState): number | undefined {
   const scheduled = scheduledOccurrence(state);
   if (alarm.kind !== 'event') return scheduled && nextAttemptAt(scheduled);
   const fires = occurrences.filter((one) => (one === scheduled ? !isLook(alarm, one) : isEventFire(alarm, one)));
-  const next = Math.min(...fires.map((one) => nextAttemptAt(one) ?? LAST_INSTANT));
+  const looks = scheduled && isLook(alarm, scheduled);
+  const next = Math.min(
+    ...fires.map((one) => nextAttemptAt(one) ?? LAST_INSTANT),
+    looks ? deadlineOf(alarm) : LAST_INSTANT,
+  );
   return next < LAST_INSTANT ? next : undefined;
 }
 
@@ -67,7 +71,7 @@ type Member = { name: string; of: (state: AlarmState) => unknown };
 /** Members that are no fields of the alarm. */
 const COMPUTED: Readonly<Record<string, Member['of']>> = {
   next_fire_at: (state) => instantOrNull(nextFireAt(state)),
-  in_flight: ({ occurrences }) => occurrences.some(isClaimed),
+  in_flight: ({ alarm, occurrences }) => occurrences.some((one) => isClaimed(one) && !isLook(alarm, one)),
   held_back: firstDeferral,
   event: ({ alarm }) => withoutSecret(optionsOf(alarm).event),
   hook: ({ alarm }) => hookViewOf(alarm) ?? null,

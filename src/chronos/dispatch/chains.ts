@@ -76,11 +76,11 @@ function concerns(follower: Alarm, { outcome }: FireEnd, event: AlarmEvent): boo
   return (on === 'any' || on === outcome) && (filter === undefined || hasValue(event.data, filter));
 }
 
-/** A failed alarm, or one whose turn failed, can be redriven: whoever waits for another outcome goes on waiting. */
+/** A failed alarm, or one whose turn failed, can be redriven: followers that wait for another outcome go on waiting. */
 const mayFollowAgain = ({ alarm }: AlarmState, end: FireEnd | undefined) =>
   alarm.status === 'failed' || end?.outcome === 'failed' || end?.outcome === 'missed';
 
-async function tell(sink: EventSink, followed: AlarmState, id: string, { end, isLast }: Notice): Promise<void> {
+async function notify(sink: EventSink, followed: AlarmState, id: string, { end, isLast }: Notice): Promise<void> {
   const { owner } = followed.alarm;
   const follower = await sink.store.get(owner, id);
   if (!follower || !isOpen(follower) || followedBy(follower.alarm)?.id !== followed.alarm.id) return;
@@ -104,21 +104,21 @@ async function tell(sink: EventSink, followed: AlarmState, id: string, { end, is
 /**
  * Passes the end of a fire to the alarms that wait for it.
  *
- * @param told followers that know it already
+ * @param notified followers that were notified before
  * @returns all that know it now
  */
-export async function tellFollowers(
+export async function notifyFollowers(
   sink: EventSink,
   { owner, alarmId }: { owner: string; alarmId: string },
   end: FireEnd,
-  told: readonly string[] = [],
+  notified: readonly string[] = [],
 ): Promise<readonly string[]> {
   const followed = await sink.store.get(owner, alarmId);
   const followers = followed ? followersOf(followed.alarm) : [];
   if (!followed || followers.length === 0) return [];
   const isLast = await isOver(sink.store, followed, end.fireId, sink.clock.now());
-  const untold = isLast ? followers : followers.filter((id) => !told.includes(id));
-  await Promise.all(untold.map((id) => tell(sink, followed, id, { end, isLast })));
+  const unnotified = isLast ? followers : followers.filter((id) => !notified.includes(id));
+  await Promise.all(unnotified.map((id) => notify(sink, followed, id, { end, isLast })));
   return followers;
 }
 
@@ -126,7 +126,7 @@ export async function tellFollowers(
 export async function releaseFollowers(sink: EventSink, cancelled: AlarmState): Promise<void> {
   const followers = followersOf(cancelled.alarm);
   if (followers.length === 0 || !(await isOver(sink.store, cancelled, '', sink.clock.now()))) return;
-  await Promise.all(followers.map((id) => tell(sink, cancelled, id, { end: undefined, isLast: true })));
+  await Promise.all(followers.map((id) => notify(sink, cancelled, id, { end: undefined, isLast: true })));
 }
 
 /** @throws ReveilleError `invalid_request` for a circle, or for too many links */
@@ -193,7 +193,7 @@ export async function catchUpWith(sink: EventSink, follower: Alarm): Promise<voi
   const followed = await sink.store.get(follower.owner, followedBy(follower)!.id);
   if (!followed || !(await isOver(sink.store, followed, '', sink.clock.now()))) return;
   const { attempts, reports } = await historyOf(sink.store, followed.alarm);
-  await tell(sink, followed, follower.id, { end: latestEnd(attempts, reports, followed), isLast: true });
+  await notify(sink, followed, follower.id, { end: latestEnd(attempts, reports, followed), isLast: true });
 }
 
 /** The alarm follows another one no more, or was not stored. */

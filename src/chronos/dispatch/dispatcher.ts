@@ -18,9 +18,9 @@ import { eventStateOf, eventsOfFire, isEventFire, isLook, settleLook, withFixedE
 import { type AlarmTurns, regardsTurns, releaseWaiting, TURNS_READ, turnsOf, verdictOf } from '../alarm/policies.ts';
 import {
   deliveryEffect,
+  endsAfterNotice,
   INTERRUPTED,
   isGivenUp,
-  isUntold,
   LONGEST_DELAY_MS,
   retryDelayMs,
   settleDeferred,
@@ -32,7 +32,7 @@ import {
   settleSkipped,
 } from '../alarm/settlement.ts';
 import type { AlarmStore, Claim, ClaimKey } from '../store/store.ts';
-import { tellFollowers } from './chains.ts';
+import { notifyFollowers } from './chains.ts';
 import { CompletionBuffer } from './completions.ts';
 import { InFlight, type InFlightBounds } from './in-flight.ts';
 import { takeLook } from './looks.ts';
@@ -244,7 +244,7 @@ export class Dispatcher {
     const { alarm, occurrence } = claim;
     // The occurrence was due when it was claimed, even if the clock has gone back since.
     const now = Math.max(clock.now(), occurrence.claimedAt ?? 0);
-    if (isUntold(occurrence)) return this.#giveUp(claim, key, now);
+    if (endsAfterNotice(occurrence)) return this.#giveUp(claim, key, now);
     if (isLook(alarm, occurrence)) return this.#look(claim, key, now);
 
     let turns: AlarmTurns | undefined;
@@ -343,25 +343,25 @@ export class Dispatcher {
 
   /**
    * Ends an occurrence that is not delivered. The alarms that follow it learn that first, so that a killed process
-   * repeats it, and then those that began to follow it meanwhile.
+   * repeats it, and then the ones that began to follow it meanwhile.
    */
   async #ending(claim: Claim, key: ClaimKey, attempt: Attempt, settle: Transition): Promise<void> {
     const { store, clock, log } = this.#options;
     const sink = { store, clock, onDue: (dueAt: number) => this.notifyDue(dueAt) };
     const outcome = attempt.outcome === 'missed' ? 'missed' : 'failed';
     const end: FireEnd = { fireId: key.fireId, outcome, at: attempt.finishedAt, error: attempt.error };
-    const tell = (told: readonly string[]) =>
-      tellFollowers(sink, key, end, told).catch((error: unknown) => {
+    const notify = (notified: readonly string[]) =>
+      notifyFollowers(sink, key, end, notified).catch((error: unknown) => {
         log.warn({ err: error, fire_id: key.fireId }, 'alarms that follow this one could not be notified');
-        return told;
+        return notified;
       });
-    const told = followersOf(claim.alarm).length > 0 ? await tell([]) : [];
+    const notified = followersOf(claim.alarm).length > 0 ? await notify([]) : [];
     let hasFollowers = false;
     await this.#complete(key, attempt, (state) => {
       hasFollowers = followersOf(state.alarm).length > 0;
       return settle(state);
     });
-    if (hasFollowers) await tell(told);
+    if (hasFollowers) await notify(notified);
   }
 
   /** The occurrence waits for the end of a turn, whose report makes it due again, on any replica. */

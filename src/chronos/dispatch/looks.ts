@@ -6,7 +6,7 @@ import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import type { LookAnswer, Looker } from '../../wire/look.ts';
 import { beginningOf } from '../../wire/text.ts';
 import type { Alarm } from '../alarm/alarm.ts';
-import { eventStateOf, type LookEnd, lookedAtBy, withEvents, withSeen } from '../alarm/events.ts';
+import { eventStateOf, type LookEnd, lookedAtBy, sourceSeen, withEvents, withSeen } from '../alarm/events.ts';
 import { optionsOf } from '../alarm/options.ts';
 import type { Claim } from '../store/store.ts';
 import { type EventSink, recordAlarmEvents } from './record-events.ts';
@@ -28,6 +28,8 @@ export async function takeLook(parts: LookParts, { alarm, occurrence }: Claim, n
     const events = eventsOf(alarm, answer, clock.now());
     if (events.length > 0)
       await recordAlarmEvents(parts, alarm.owner, alarm.id, events, (state, fresh, at) => {
+        // An edit has named another source meanwhile.
+        if (sourceSeen(state.alarm) !== sourceSeen(alarm)) return state;
         const after = withEvents(state, fresh, at, ends && !more);
         return { ...after, alarm: withSeen(after.alarm, seen) };
       });

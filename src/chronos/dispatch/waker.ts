@@ -38,7 +38,7 @@ export type Waker = {
    * Delivers one occurrence, with the reason of its lateness. It never rejects: every failure is a result. The
    * implementation limits its duration.
    *
-   * @param events those that the occurrence carries, none for a deadline; `undefined` for an alarm without events
+   * @param events carried by the occurrence, none for a deadline; `undefined` for an alarm without events
    */
   wake(claim: Claim, late?: AbsenceReason, events?: readonly AlarmEvent[]): Promise<WakeOutcome>;
   /** Aborts running wakes and closes the connections. */

@@ -9,7 +9,7 @@ import { reportsOf, type TurnReport, type TurnStage, turnReportPostSchema } from
 import { parseOrThrow } from '../../wire/validate.ts';
 import { followersOf } from '../alarm/chain.ts';
 import { afterTurn, regardsEndOfTurn } from '../alarm/policies.ts';
-import { endOfTurn, tellFollowers } from '../dispatch/chains.ts';
+import { endOfTurn, notifyFollowers } from '../dispatch/chains.ts';
 import type { FireTurnReports } from '../store/store.ts';
 import type { KeyRing } from '../turn-reports/key-ring.ts';
 import { refusalOf } from '../turn-reports/key-ring.ts';
@@ -53,7 +53,7 @@ export async function recordReports(
     // A process may have been killed before it passed on a report that is known by now. The first report counts.
     const known = finished ? [] : await store.turnReportsOf(fire.owner, fire.alarmId, [fire.fireId]);
     const first = known.find(({ stage }) => stage === 'turn_finished') ?? { ...given, recordedAt };
-    await tellFollowers({ store, clock, onDue }, fire, endOfTurn(fire.fireId, first, first.recordedAt));
+    await notifyFollowers({ store, clock, onDue }, fire, endOfTurn(fire.fireId, first, first.recordedAt));
   }
   if (finished && regardsEndOfTurn(recorded)) {
     const now = clock.now();

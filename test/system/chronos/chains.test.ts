@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { FOLLOWERS_MAX, followersOf } from '../../../src/chronos/alarm/chain.ts';
 import { Dispatcher } from '../../../src/chronos/dispatch/dispatcher.ts';
-import type { Deferral, WakeResult } from '../../../src/chronos/dispatch/waker.ts';
+import type { WakeOutcome, WakeResult } from '../../../src/chronos/dispatch/waker.ts';
 import { recordReports } from '../../../src/chronos/http/turn-report-routes.ts';
 import type { AlarmStore, Claim } from '../../../src/chronos/store/store.ts';
 import { settle } from '../../../src/kit/clock/testing/manual-clock.ts';
@@ -17,7 +17,7 @@ const NOBODY = '01977777-0000-7000-8000-00000000dead';
 const DAY = 86_400;
 
 type Options = {
-  respond?: (claim: Claim) => WakeResult | Deferral | undefined;
+  respond?: (claim: Claim) => WakeOutcome | undefined;
   onCall?: (name: keyof AlarmStore, store: AlarmStore) => void;
 };
 
@@ -301,7 +301,7 @@ test('two edits at once cannot close a circle', async (t) => {
   }
 });
 
-test('at most a hundred alarms wait for one; ended ones make room', async (t) => {
+test('at most a hundred alarms wait for one; ended ones do not count', async (t) => {
   const { ada } = await chainBench(t);
   const first = await ada.set();
   const followers = [];

@@ -8,7 +8,7 @@ import type { AlarmState, Attempt, Transition } from '../../../src/chronos/alarm
 import { draftAlarm, firstOccurrence } from '../../../src/chronos/alarm/definition.ts';
 import { type Body, createInput, LIMITS } from '../../../src/chronos/alarm/testing/alarm-state.ts';
 import { Dispatcher, type DispatcherOptions } from '../../../src/chronos/dispatch/dispatcher.ts';
-import type { Deferral, WakeResult, Waker } from '../../../src/chronos/dispatch/waker.ts';
+import type { WakeOutcome, WakeResult, Waker } from '../../../src/chronos/dispatch/waker.ts';
 import { openSqliteStore } from '../../../src/chronos/store/sqlite/store.ts';
 import type { AlarmStore, Claim } from '../../../src/chronos/store/store.ts';
 import { ManualClock, settle } from '../../../src/kit/clock/testing/manual-clock.ts';
@@ -25,7 +25,7 @@ export type Wake = {
   at: number;
   late: string | undefined;
   events: readonly AlarmEvent[] | undefined;
-  answer: (result: WakeResult | Deferral) => void;
+  answer: (result: WakeOutcome) => void;
 };
 
 /** A waker that answers as the test decides, or leaves the wake hanging until the test answers it. */
@@ -35,14 +35,14 @@ export class HandWaker implements Waker {
   most = 0;
   closed = false;
   readonly #clock: ManualClock;
-  readonly #respond: (claim: Claim) => WakeResult | Deferral | undefined;
+  readonly #respond: (claim: Claim) => WakeOutcome | undefined;
 
-  constructor(clock: ManualClock, respond: (claim: Claim) => WakeResult | Deferral | undefined) {
+  constructor(clock: ManualClock, respond: (claim: Claim) => WakeOutcome | undefined) {
     this.#clock = clock;
     this.#respond = respond;
   }
 
-  wake(claim: Claim, late?: string, events?: readonly AlarmEvent[]): Promise<WakeResult | Deferral> {
+  wake(claim: Claim, late?: string, events?: readonly AlarmEvent[]): Promise<WakeOutcome> {
     return new Promise((resolve) => {
       const wake: Wake = {
         ...{ claim, late, events },
@@ -98,7 +98,7 @@ export class FaultyStore {
 }
 
 export type BenchOptions = {
-  respond?: (claim: Claim) => WakeResult | Deferral | undefined;
+  respond?: (claim: Claim) => WakeOutcome | undefined;
   config?: Partial<DispatcherOptions['config']>;
   random?: () => number;
   /** Do not start the dispatcher. */
