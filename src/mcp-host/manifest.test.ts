@@ -136,7 +136,7 @@ describe('a manifest with mistakes', () => {
       '6:33: servers.1.tools.0.surface must be one of natural, escalate (got "sideways")',
       '7:5: servers.2.alias is required',
       '7:34: unknown field "servers.2.timeout"; allowed here: alias, transport, command, args, url, env, headers, version, required, start, per_user, needs, writable, room, tools',
-      '2:12: unknown field "agnet"; allowed here: schema_version, agent, description, allowed_side_effects, limits, servers',
+      '2:12: unknown field "agnet"; allowed here: schema_version, agent, description, allowed_side_effects, limits, checks, servers',
     ]);
   });
 

@@ -79,6 +79,8 @@ export type Manifest = {
   agent: string | undefined;
   servers: readonly ServerSpec[];
   limits?: ManifestLimits | undefined;
+  /** Checks of alarms that the agent may set by itself. */
+  checks?: 'commands' | undefined;
 };
 
 const LONGEST_FILE_BYTES = 1024 * 1024;
@@ -344,7 +346,7 @@ export function loadManifest(path: string, variables: Variables): Manifest {
     return readServer(server, manifest.allowed_side_effects, { problems, path: at, variables });
   });
   if (problems.found.length > 0) return rejectAll(problems.found);
-  return { path, sha256, agent: manifest.agent, servers, limits: manifest.limits };
+  return { path, sha256, agent: manifest.agent, servers, limits: manifest.limits, checks: manifest.checks };
 }
 
 export class CommandLineError extends Error {

@@ -193,6 +193,8 @@ export const agentManifestSchema = z.strictObject({
   description: z.string().optional(),
   allowed_side_effects: z.array(z.enum(SIDE_EFFECT_CLASSES)).optional(),
   limits: manifestLimitsSchema.optional(),
+  /** Checks that the agent may set for its alarms by itself, besides addresses and paths: commands in a closed sandbox. */
+  checks: z.literal('commands').optional(),
   servers: z.array(manifestServerSchema),
 });
 

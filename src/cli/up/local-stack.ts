@@ -1,5 +1,6 @@
 /** The parts of `reveille up`: router, chronosd and executor in this process, Neo as a machine that starts when it is woken. */
-import { join } from 'node:path';
+import { mkdirSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { openAgentHost } from '../../agents/host.ts';
 import { parseNeoConfig } from '../../agents/neo/config.ts';
 import { checkFiles } from '../../agents/neo/tools/file-check.ts';
@@ -17,6 +18,7 @@ import { createRouterClient, type RouterClient } from '../../router/client.ts';
 import { parseRouterConfig } from '../../router/config.ts';
 import { type RunningRouter, startRouter } from '../../router/daemon.ts';
 import type { MachinePut, MachineView } from '../../router/machines/machine-schema.ts';
+import type { ProcessSpec } from '../../router/providers/process-spec.ts';
 import type { PagesOf } from '../../router/public/listener.ts';
 import type { OnWake } from '../../router/wake.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
@@ -261,13 +263,14 @@ async function registerNeo(
     MATRIX_EXECUTOR_KEYFILE: home.keyFile,
     MATRIX_CHRONOS_URL: chronos.url,
     ...compiledIn(context.settings.NEO_DATA_DIR),
+    ...workspaceOf(tools),
   };
-  const { env, values, writable } = await neoEnvironment(handedOn, own, tools, chronos.url);
+  const { env, values, spec } = await neoEnvironment(handedOn, own, tools, chronos.url);
   Object.assign(environment, values);
   const neo: MachinePut = {
     provider: 'process',
     // Its servers run in the sandbox of Neo: Neo must be able to write their folders.
-    spec: { command: [process.execPath, PROGRAM, 'neo'], env, ...(writable.length > 0 && { writable: [...writable] }) },
+    spec: { command: [process.execPath, PROGRAM, 'neo'], env, ...spec },
     idle_seconds: NEO_IDLE_SECONDS,
   };
   const machines = createRouterClient({ url: router.url, token: settings.ROUTER_ADMIN_TOKEN });
@@ -285,6 +288,14 @@ async function registerNeo(
     neo,
   });
   return agent;
+}
+
+/** Neo's workspace, which is also the folder of its alarms' commands and paths. */
+function workspaceOf(tools: ToolConfig | undefined): Record<string, string> {
+  if (!tools) return {};
+  const workspace = resolve(tools.workspace);
+  mkdirSync(workspace, { recursive: true, mode: 0o700 });
+  return { NEO_WORKSPACE: workspace };
 }
 
 /** Node's folder of compiled code for Neo, which may not write beside our code in a sandbox. */
@@ -354,25 +365,24 @@ function executorOfNeo({ NEO_EXECUTOR_URL }: Settings, own: { url: string; token
  *
  * @param settings the values of names
  * @param own public values that are set here
- * @returns also the values, which the router keeps in memory, and the folders that the servers may write
+ * @returns also the values, which the router keeps in memory, and what the manifest says of the machine
  */
 async function neoEnvironment(
   settings: Settings,
   own: Record<string, string>,
   tools: ToolConfig | undefined,
   chronosUrl: string,
-): Promise<{ env: Record<string, string>; values: Settings; writable: readonly string[] }> {
+): Promise<{ env: Record<string, string>; values: Settings; spec: Pick<ProcessSpec, 'writable' | 'checks'> }> {
   // Further variables that Neo has when it reads the manifest.
   const receipts = { NEO_CHRONOS_URL: chronosUrl, REVEILLE_CHRONOS_URL: chronosUrl };
-  const { variables: referred, writable } = tools
-    ? await manifestNeeds(tools, { ...settings, ...receipts, ...own })
-    : { variables: [], writable: [] };
+  const needs = tools && (await manifestNeeds(tools, { ...settings, ...receipts, ...own }));
+  const { variables: referred = [], writable = [], checks } = needs ?? {};
   const wanted = new Set([...HANDED_ON, ...HANDED_ON_TO_SERVERS, 'MATRIX_CHRONOS_TOKEN', ...referred]);
   const names = [...wanted].filter((name) => !(name in own) && !(name in receipts) && settings[name]);
   const inMemory = (name: string) => `${IN_MEMORY}${name}`;
   return {
     env: { ...Object.fromEntries(names.map((name) => [name, `\${${inMemory(name)}}`])), ...own },
     values: Object.fromEntries(names.map((name) => [inMemory(name), settings[name]])),
-    writable,
+    spec: { ...(writable.length > 0 && { writable: [...writable] }), ...(checks && { checks }) },
   };
 }

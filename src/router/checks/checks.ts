@@ -118,9 +118,8 @@ export class Checks {
       if (path) await this.#seePath(machine, path.path, undefined);
       if (!command) return;
       if (!by_person) this.#requirePermission(machine);
-      await this.#commands.through(CHECK_QUEUE_MS, () =>
-        findProgram(this.#options, machine, command, this.#closing.signal),
-      );
+      const find = () => findProgram(this.#options, machine, command, this.#closing.signal);
+      await this.#enter(this.#commands, find);
     } catch (thrown) {
       if (thrown instanceof NotAllowed)
         throw new ReveilleError(
@@ -130,7 +129,7 @@ export class Checks {
       if (thrown instanceof ReveilleError)
         throw new ReveilleError('invalid_request', `${CHECK_REFUSAL}${thrown.message}`);
       // It may be decidable when the alarm fires.
-      if (!(thrown instanceof Undecided)) throw thrown;
+      if (!(thrown instanceof Undecided || thrown instanceof WakeDeferred)) throw thrown;
     }
   }
 
@@ -164,7 +163,7 @@ export class Checks {
     return this.#enter(this.#reads, () => lookAtAddress(this.#options.web, http!, value, signal));
   }
 
-  #enter(turnstile: Turnstile, look: () => Promise<Finding>): Promise<Finding> {
+  #enter<T>(turnstile: Turnstile, look: () => Promise<T>): Promise<T> {
     const { clock } = this.#options;
     return turnstile.through(CHECK_QUEUE_MS, look, () => {
       const now = clock.now();

@@ -11,14 +11,13 @@ export class Turnstile {
     this.#clock = clock;
   }
 
-  /** @param onFull called when no place became free in time; its error is thrown, and without it the task runs anyway */
-  async through<T>(waitMs: number, task: () => Promise<T>, onFull: () => void = () => {}): Promise<T> {
-    const hasPlace = await this.#enter(waitMs);
-    if (!hasPlace) onFull();
+  /** @param onFull throws when no place became free in time */
+  async through<T>(waitMs: number, task: () => Promise<T>, onFull: () => never): Promise<T> {
+    if (!(await this.#enter(waitMs))) onFull();
     try {
       return await task();
     } finally {
-      if (hasPlace) this.#leave();
+      this.#leave();
     }
   }
 

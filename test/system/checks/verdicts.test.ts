@@ -3,6 +3,8 @@ import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { ADMIN_TOKEN, WAKE_TOKEN } from '../../../src/router/testing/bench.ts';
+import { CHECK_HEADER, readVerdict } from '../../../src/wire/check-verdict.ts';
 import { type ChecksBench, checksBench, SECRET } from './bench.ts';
 
 /** Decides, and expects a skip without a start. */
@@ -254,4 +256,41 @@ test('a machine on another computer has neither commands nor paths', async (t) =
   assert.match((await bench.refusal({ command: { argv: ['true'] } }, true))!, /need a machine of this computer/);
   assert.match((await bench.refusal({ path: { path: '/tmp/x' } }))!, /need a machine of this computer/);
   assert.equal(await bench.refusal({ http: { url: bench.site.url } }), undefined);
+});
+
+test('a repeated wake that may have been accepted keeps its decision; one that was refused is decided anew', async (t) => {
+  const bench = await checksBench(t);
+  const { site } = bench;
+  const check = { http: { url: site.url, status: 200 } };
+  const fire_id = 'a-fire@1';
+  const once = async () => (await bench.decide(check, {}, { fire_id })).verdict?.verdict;
+  assert.equal(await once(), 'wake');
+  site.answer = (_, response) => response.writeHead(204).end();
+  assert.equal(await once(), 'wake');
+  assert.equal(site.hits, 1);
+  assert.equal((await bench.decide(check, {}, { fire_id: 'a-fire@2' })).verdict?.verdict, 'skip');
+
+  await bench.router.put('alice', { provider: 'http', spec: { url: 'http://127.0.0.1:9' } });
+  site.answer = (_, response) => response.end();
+  const down = { fire_id: 'a-fire@3' };
+  assert.ok((await bench.decide(check, {}, down)).status >= 500);
+  site.answer = (_, response) => response.writeHead(204).end();
+  assert.equal((await bench.decide(check, {}, down)).verdict?.verdict, 'skip');
+});
+
+test('a skipped wake counts for no budget, and without a fire id it is checked again', async (t) => {
+  const bench = await checksBench(t);
+  const { site } = bench;
+  const limited = await bench.router.send('PUT', '/admin/machines/alice/budget', ADMIN_TOKEN, { wakes_per_hour: 1 });
+  assert.equal(limited.status, 200, limited.text);
+  const check = { http: { url: site.url, status: 204 } };
+  const body = { user_id: 'alice', message: 'look', check };
+  for (let n = 0; n < 3; n++) {
+    const answer = await bench.router.send('POST', '/internal/wake', WAKE_TOKEN, body);
+    assert.equal(readVerdict(answer.headers.get(CHECK_HEADER))?.verdict, 'skip', answer.text);
+  }
+  assert.equal(site.hits, 3);
+  site.answer = (_, response) => response.writeHead(204).end();
+  assert.equal((await bench.router.send('POST', '/internal/wake', WAKE_TOKEN, body)).status, 202);
+  assert.equal((await bench.decide(check)).status, 429);
 });

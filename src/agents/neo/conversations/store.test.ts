@@ -55,12 +55,22 @@ test('a turn is stored exactly as received', async (t) => {
     setAt: 0,
     message: '\0 \u0001\r\n  𝒳 ',
     payload: '{"a": 1.0, "a":1e400, "n": 12345678901234567890 }',
+    check: { verdict: 'wake', reason: 'the folder has changed', output: '"new"' },
   });
   const { turn: stored } = await store.accept(turn);
   const expected = { ...turn, seq: 1, status: 'queued', attempts: 0, retries: 0 };
   assert.deepEqual(stored, expected);
   await store.close();
-  assert.deepEqual(open().turnsAfter('c1', 0, 10), { turns: [expected], more: false });
+  const reopened = open();
+  assert.deepEqual(reopened.turnsAfter('c1', 0, 10), { turns: [expected], more: false });
+  const other = newTurn({ terms: { model: 'm' }, check: { verdict: 'wake', reason: 'r' } });
+  assert.deepEqual((await reopened.accept(other)).turn, {
+    ...other,
+    seq: 2,
+    status: 'queued',
+    attempts: 0,
+    retries: 0,
+  });
 });
 
 test('a fire_id has one turn, also when it comes twice in one commit, and a repetition changes nothing', async (t) => {

@@ -104,7 +104,7 @@ export function parseToolConfig(settings: Settings, dataDir: string): ToolConfig
 
 /**
  * The needs of the manifest's servers for Neo's machine: the variables that they refer to, and the folders that they
- * may write. Nothing for the shipped manifests, which run with Neo's own.
+ * may write, and the checks that Neo may set. Nothing for the shipped manifests, which run with Neo's own.
  *
  * @param variables the values for references in the manifest
  * @throws ReveilleError `invalid_request` for an invalid manifest, naming every position
@@ -112,15 +112,16 @@ export function parseToolConfig(settings: Settings, dataDir: string): ToolConfig
 export async function manifestNeeds(
   { manifest, workspace }: ToolConfig,
   variables: Settings,
-): Promise<{ variables: readonly string[]; writable: readonly string[] }> {
+): Promise<{ variables: readonly string[]; writable: readonly string[]; checks?: 'commands' | undefined }> {
   if (typeof manifest !== 'object') return { variables: [], writable: [] };
   const { loadManifest } = await import('../../../mcp-host/manifest.ts');
   // The real paths of both matter only to running servers.
   const folders = { NEO_WORKSPACE: workspace, NEO_TOOL_OUTPUT: workspace };
-  const { servers } = loadManifest(manifest.path, { ...variables, ...folders });
+  const { servers, checks } = loadManifest(manifest.path, { ...variables, ...folders });
   const writable = servers.flatMap(({ link }) => (link.kind === 'stdio' ? (link.writable ?? []) : []));
   return {
     variables: [...new Set(servers.flatMap((server) => server.variables))],
     writable: [...new Set(writable.map((folder) => folder.replace(/\/+$/, '') || '/'))],
+    checks,
   };
 }
