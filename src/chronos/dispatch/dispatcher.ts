@@ -419,7 +419,12 @@ export class Dispatcher {
       const settle: Transition = (state) => settleDelivered(state, key.fireId, startedAt, checked);
       const effect = deliveryEffect(alarm, occurrence, startedAt);
       if (effect) await this.#completions.add({ key, attempt: record, settle, direct: { claim, effect } });
-      else await this.#complete(key, record, settle);
+      else {
+        const stored = this.#complete(key, record, settle);
+        // The next events of the alarm wait for it.
+        if (alarm.kind === 'event') this.#completions.flush();
+        await stored;
+      }
     } else {
       log.warn(
         { fire_id: key.fireId, attempt: occurrence.attempt, outcome: result.outcome, error },
