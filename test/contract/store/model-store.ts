@@ -9,6 +9,7 @@ import {
   type Occurrence,
   storedBytes,
 } from '../../../src/chronos/alarm/alarm.ts';
+import { isLook } from '../../../src/chronos/alarm/events.ts';
 import type { StoredTurnReport } from '../../../src/chronos/alarm/fire-history.ts';
 import { interruptedAttempt, settleInterrupted } from '../../../src/chronos/alarm/settlement.ts';
 import { checkAttempt, checkTransition, withoutClaim } from '../../../src/chronos/store/difference.ts';
@@ -124,7 +125,7 @@ export function makeModelStore(): AlarmStore {
       const before = find(occurrence.owner, occurrence.alarmId)!;
       const given = withoutClaim(before, occurrence.fireId);
       apply(before, given, settleInterrupted(given, occurrence.fireId, now));
-      record(interruptedAttempt(occurrence, now));
+      if (!isLook(before.alarm, occurrence)) record(interruptedAttempt(occurrence, now));
     }
     return claimed.length;
   }
