@@ -5,7 +5,7 @@ import { type Clock, wait } from '../kit/clock/clock.ts';
 import { EventFeed } from '../kit/http/event-feed.ts';
 import { randomSecret } from '../kit/identity/secrets.ts';
 import type { Logger } from '../kit/log/log.ts';
-import { routerChecks, routerKeys } from '../router/client.ts';
+import { routerChecks, routerKeys, routerLooker } from '../router/client.ts';
 import type { Calendars } from './alarm/holidays.ts';
 import { calendarsFolder, openCalendars } from './calendars.ts';
 import { type ChronosConfig, missingSecrets } from './config.ts';
@@ -172,9 +172,14 @@ export async function startChronos({
     timeoutMs: WAKE_TIMEOUT_MS,
     connections: config.CHRONOS_CONCURRENCY,
   });
+  const looker = routerLooker({
+    ...{ wakeUrl: config.CHRONOS_ROUTER_WAKE_URL, token: config.CHRONOS_WAKE_TOKEN },
+    ...{ clock: storeClock, connections: config.CHRONOS_CONCURRENCY },
+  });
   const dispatcher: Dispatcher = new Dispatcher({
     store,
     waker,
+    looker,
     clock: storeClock,
     log,
     calendars,
@@ -220,6 +225,7 @@ export async function startChronos({
               maxActiveAlarms: config.CHRONOS_MAX_ACTIVE_ALARMS,
             },
             calendars,
+            looker,
             ...(hours && { hours }),
             publicUrl: config.CHRONOS_PUBLIC_URL,
             tryCheck: routerChecks({
@@ -245,6 +251,7 @@ export async function startChronos({
   } catch (error) {
     absence.close();
     await waker.close();
+    await looker.close();
     await store.close();
     throw error;
   }

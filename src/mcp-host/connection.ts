@@ -12,6 +12,7 @@ import {
   type Transport,
   type VersionNegotiationMode,
 } from '@modelcontextprotocol/client';
+import { z } from 'zod';
 import type { Clock } from '../kit/clock/clock.ts';
 import type { Sandbox } from '../kit/process/isolation.ts';
 import { thrownText } from '../wire/errors.ts';
@@ -21,7 +22,7 @@ import { withDeadline } from './deadline.ts';
 import { httpWire } from './http-transport.ts';
 import type { ServerSpec } from './manifest.ts';
 import { type AnswerSlot, RawAnswers } from './raw-answers.ts';
-import type { ServerLog } from './server-log.ts';
+import type { ServerOutput } from './server-log.ts';
 import { StdioTransport } from './stdio-transport.ts';
 import { InputRequired } from './tool-call-failure.ts';
 import { definitionOf, type ToolDefinition } from './tool-definition.ts';
@@ -32,7 +33,9 @@ export type ConnectionOptions = {
   cwd: string | undefined;
   sandbox: Sandbox | undefined;
   clock: Clock;
-  output: ServerLog;
+  output: ServerOutput;
+  /** Extensions of MCP that the client declares, with their settings. */
+  extensions?: Record<string, Record<string, never>>;
   /** The connection has ended; `ending` finishes the sentence "the server …". Called once, and only if it was open. */
   onClosed(ending: string): void;
   /** The server says that its tools have changed. */
@@ -125,14 +128,14 @@ export class Connection {
   async #connect(mode: VersionNegotiationMode): Promise<void> {
     const wire = this.#makeWire();
     this.#wire = wire;
-    const { onToolsChanged } = this.#options;
+    const { onToolsChanged, extensions } = this.#options;
     const changed = () => {
       if (this.#isOpen) onToolsChanged();
     };
     const client = new Client(
       { name: 'reveille', version: VERSION },
       {
-        capabilities: {},
+        capabilities: { ...(extensions && { extensions }) },
         listChanged: { tools: { autoRefresh: false, debounceMs: 0, onChanged: changed } },
         versionNegotiation: { mode },
       },
@@ -255,6 +258,26 @@ export class Connection {
     this.#flood.answered();
     if (isInputRequiredResult(result)) throw new InputRequired();
     return result;
+  }
+
+  /** What the server says of an extension of MCP; `undefined` when it does not have it. */
+  extension(name: string): unknown {
+    return this.#client!.getServerCapabilities()?.extensions?.[name];
+  }
+
+  /**
+   * Sends a request of an extension, once.
+   *
+   * @returns the JSON text of its result, with all its digits
+   * @throws ProtocolError the server's own error
+   */
+  async request(method: string, params: Record<string, unknown>, signal: AbortSignal): Promise<string> {
+    const slot: AnswerSlot = { isWhole: true };
+    const call = () => this.#client!.request({ method, params }, z.looseObject({}), { ...NO_LIMIT, signal });
+    await this.#answers.during(slot, call);
+    this.#flood.answered();
+    if (slot.raw?.source === undefined) throw new Error('its answer could not be read');
+    return slot.raw.source;
   }
 
   /** Sends a ping. Any answer counts, even an error. @throws Error when there is no answer */

@@ -37,7 +37,11 @@ function sourceIn(message: string): string | undefined {
 }
 
 /** Receives the digest of a call's answer. If the call takes several requests, the last answer counts. */
-export type AnswerSlot = { raw?: RawAnswer };
+export type AnswerSlot = {
+  raw?: RawAnswer;
+  /** The source is the whole result, of a request that calls no tool. */
+  isWhole?: boolean;
+};
 
 /** The ids of requests with waiting calls. An id is kept until its answer or the end of its call. */
 export class RawAnswers {
@@ -82,7 +86,8 @@ export class RawAnswers {
       // The SDK accepts only the first answer.
       this.#awaited.delete(id);
       const whole = Buffer.from(text.buffer, text.byteOffset, text.byteLength).toString('utf8').trim();
-      const source = sourceIn(several ? elementsOf(whole)![index]! : whole);
+      const answer = several ? elementsOf(whole)![index]! : whole;
+      const source = slot.isWhole ? sliceAt(answer, ['result']) : sourceIn(answer);
       slot.raw = {
         sha256: createHash('sha256').update(text).digest('hex'),
         bytes: text.length,

@@ -35,6 +35,9 @@ function printable(line: string): string {
   return hiddenBlanked(withoutColours(line));
 }
 
+/** What a connection needs of a log. */
+export type ServerOutput = Pick<ServerLog, 'line' | 'stderr' | 'clearLast' | 'lastOutput'>;
+
 export class ServerLog {
   readonly path: string;
   readonly #clock: Clock;

@@ -13,7 +13,7 @@ import { isProgram } from '../kit/process/tools.ts';
 import { parseUntrustedJson } from '../wire/json.ts';
 import type { StdioLink } from './manifest.ts';
 import type { RawAnswers } from './raw-answers.ts';
-import type { ServerLog } from './server-log.ts';
+import type { ServerOutput } from './server-log.ts';
 
 /** A longer message ends the connection. Images travel in base64, so this is generous. */
 const LONGEST_MESSAGE_BYTES = 10 * 1024 * 1024;
@@ -33,7 +33,7 @@ type StdioTransportOptions = {
   cwd: string | undefined;
   sandbox: Sandbox | undefined;
   clock: Clock;
-  output: ServerLog;
+  output: ServerOutput;
   answers: RawAnswers;
 };
 

@@ -2,10 +2,13 @@
 import type { z } from 'zod';
 import { type Clock, systemClock } from '../kit/clock/clock.ts';
 import { type Call, callOf, createCaller, type LimitedCall, NoAnswer, withinTime } from '../kit/http/caller.ts';
+import { Pool } from '../kit/http/dispatchers.ts';
+import { webhookSigner } from '../kit/identity/webhook-signature.ts';
 import type { Budget } from '../wire/budget.ts';
 import { CHECK_REFUSAL, type CheckRequest } from '../wire/check-verdict.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { elementsOf, RawJson, sliceAt } from '../wire/json.ts';
+import { LOOK_ANSWER_MS, type Looker } from '../wire/look.ts';
 import type { MachineChangeList } from '../wire/machine.ts';
 import type { MachineTurnList } from '../wire/machine-turn.ts';
 import type { PersonRights, PersonTokenCreate, PersonTokenMade, PersonTokenView } from '../wire/person.ts';
@@ -200,5 +203,36 @@ export function routerChecks({ wakeUrl, token, clock }: RouterKeysOptions): TryC
       const isRefusal = thrown.message.startsWith(CHECK_REFUSAL);
       if (isRefusal && (thrown.code === 'invalid_request' || thrown.code === 'forbidden')) throw thrown;
     }
+  };
+}
+
+/** The events of one look are at most this long together. */
+const LONGEST_LOOK_BYTES = 16 * 1024 * 1024;
+
+/** A looker that keeps its connections to the router open. */
+export function routerLooker({
+  wakeUrl,
+  token,
+  clock,
+  connections,
+}: RouterKeysOptions & { connections: number }): Looker {
+  const { origin } = new URL(wakeUrl);
+  // Shorter than the router's own time, which avoids its resets. The call has its own time limit.
+  const times = { headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 10_000 }, keepAliveTimeout: 4_000 };
+  const transport = new Pool(origin, { connections, pipelining: 1, ...times });
+  const daemon = { name: 'the router', url: origin, remedy: 'is it running?', tokenName: 'CHRONOS_WAKE_TOKEN' };
+  const { call, read } = createCaller({ ...daemon, transport, maxBytes: LONGEST_LOOK_BYTES });
+  const attend = withinTime(clock, LOOK_ANSWER_MS);
+  const signer = token === undefined ? undefined : webhookSigner(token);
+  const { look: route } = ROUTER_ROUTES;
+  return {
+    async look(body) {
+      const id = `look-${body.alarm_id}`;
+      const sign = ({ body: text }: { body: string }) =>
+        signer?.({ id, timestampSeconds: clock.now() / 1000, body: text }) ?? {};
+      const request = callOf(route, {}, { token, body, sign });
+      return read(request, route.data, await attend((signal) => call(request, signal)));
+    },
+    close: () => transport.destroy(),
   };
 }

@@ -21,7 +21,8 @@ import { Fleet, IdleKeeper } from './fleet.ts';
 import { addMachineRoutes } from './http/machine-routes.ts';
 import { ROUTER_ROUTES } from './http/routes.ts';
 import { addUserRoutes } from './http/user-routes.ts';
-import { addCheckRoutes, addTurnReportKeyRoutes, addWakeRoutes } from './http/wake-routes.ts';
+import { addCheckRoutes, addLookRoutes, addTurnReportKeyRoutes, addWakeRoutes } from './http/wake-routes.ts';
+import { Looks } from './looks/looks.ts';
 import { type Machine, suspendMachine } from './machines/machine.ts';
 import { PendingTurns } from './machines/pending-turns.ts';
 import { Registry } from './machines/registry.ts';
@@ -135,6 +136,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     ...{ isolation, clock, log, environment: options.environment },
     web: new WebAccess({ clock, allow: config.checkAllow, setting: 'ROUTER_CHECK_ALLOW' }),
   });
+  const looks = new Looks({ registry, isolation, clock, log, environment: options.environment });
   const wakes = new Wakes({
     registry,
     checks,
@@ -161,7 +163,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     for (const provider of Object.values(providers)) provider.close();
     // The reaper watches machines that continue until the next router starts.
     if (!config.keepMachines) reaper.dismiss();
-    await Promise.all([agents.close(), checks.close()]);
+    await Promise.all([agents.close(), checks.close(), looks.close()]);
     await Promise.all([deliveries.destroy(), healthChecks.destroy(), targetCalls.destroy(), userRequests.destroy()]);
     await registry.close();
   };
@@ -188,6 +190,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
       routes(app) {
         addWakeRoutes(app, { repetitions, wakeToken: config.wakeToken, clock, log });
         addCheckRoutes(app, { registry, checks, wakeToken: config.wakeToken });
+        addLookRoutes(app, { looks, wakeToken: config.wakeToken, clock, log });
         addTurnReportKeyRoutes(app, { registry, wakeToken: config.wakeToken });
         addMachineRoutes(app, { registry, fleet, agents, budgets, adminToken: config.adminToken, clock, log });
         addUserRoutes(app, { tokens, hasConsole: config.public.console !== undefined, log });

@@ -275,6 +275,8 @@ export type EventState = {
   readonly ends?: true;
   /** What a source that is looked at had shown: a digest, a cursor. */
   readonly seen?: string;
+  /** Looks that have failed since the last one that has not. */
+  readonly failedLooks?: number;
 };
 
 /** One event, as a wake carries it. `data` is JSON source text. */

@@ -107,6 +107,7 @@ const EXCEPTIONS: readonly { readonly from: string; readonly to: string; readonl
     to: 'mcp-host',
     why: 'a library: it runs the servers of an agent inside the process of the agent',
   },
+  { from: 'router/looks', to: 'mcp-host', why: 'the same library, to ask servers of a manifest for events' },
   { from: 'executor', to: 'mcp-host', why: 'the same library, for the tools that the rail calls' },
   {
     from: 'mcp-host/drift.ts',

@@ -131,9 +131,14 @@ describe('errors of a create', () => {
       'expect and event.deadline both say when nothing has come; give one of them',
     ],
     [
+      'waking the computer for looks',
+      { event: { source: 'file', path: 'inbox/' }, wake_computer: true },
+      'wake_computer would wake the computer for each look at the file; omit it, or use a webhook',
+    ],
+    [
       'a source that nothing looks at',
-      { event: { source: 'file', path: 'inbox/' } },
-      'event.source "file" is not available in this version; use webhook, alarm, or after',
+      { event: { source: 'mcp', server: 'mail', name: 'email.received', delivery: 'webhook' } },
+      'event.delivery "webhook" is not available in this version; omit it, so that the server is asked (poll)',
     ],
   ];
   for (const [name, body, message] of refused) {

@@ -13,9 +13,9 @@ import {
   type OwnerField,
   SERIES_FIELDS,
 } from '../../wire/alarm-fields.ts';
-import type { EventSource } from '../../wire/conditions.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { RawJson } from '../../wire/json.ts';
+import { isLookedAt } from '../../wire/look.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { showValue } from '../../wire/validate.ts';
 import {
@@ -78,16 +78,20 @@ function refuseFieldsOfOtherKind(input: Partial<AlarmCreate> | AlarmPatch, kind:
   if (kind === 'event') refuseOfEvents(input);
 }
 
-/** Sources that nothing looks at yet. */
-const NOT_YET: readonly EventSource['source'][] = ['file', 'process', 'mcp'];
-
 /** What an alarm with events cannot have, and what excludes each other. */
-function refuseOfEvents({ event, after, expect, jitter_seconds, overlap }: Partial<AlarmCreate> | AlarmPatch): void {
+function refuseOfEvents(given: Partial<AlarmCreate> | AlarmPatch): void {
+  const { event, after, expect, jitter_seconds, overlap, wake_computer } = given;
   if (jitter_seconds) throw invalid('jitter_seconds is only for alarms with a time; this alarm is "event", omit it');
   if (overlap === 'skip' || overlap === 'buffer_one')
     throw invalid(`overlap must be allow or buffer_all for kind "event", so that no event is lost (got ${overlap})`);
-  if (event && NOT_YET.includes(event.source))
-    throw invalid(`event.source "${event.source}" is not available in this version; use webhook, alarm, or after`);
+  if (event?.source === 'mcp' && event.delivery === 'webhook')
+    throw invalid(
+      'event.delivery "webhook" is not available in this version; omit it, so that the server is asked (poll)',
+    );
+  if (wake_computer && event && isLookedAt(event))
+    throw invalid(
+      `wake_computer would wake the computer for each look at the ${event.source}; omit it, or use a webhook`,
+    );
   if (event && after) throw invalid('event and after exclude each other; give one of them');
   if (expect && event && 'deadline' in event && event.deadline !== undefined)
     throw invalid('expect and event.deadline both say when nothing has come; give one of them');

@@ -9,6 +9,7 @@ import { type AlarmEvent, BATCH_DEFAULT, type EventState, LOOK_EVERY } from '../
 import { ReveilleError } from '../../wire/errors.ts';
 import { fireIdOf } from '../../wire/fire-id.ts';
 import { durationMs } from '../../wire/iso-duration.ts';
+import type { LookedAt } from '../../wire/look.ts';
 import {
   type Alarm,
   type AlarmState,
@@ -25,6 +26,8 @@ import { encodeOptions, optionsOf } from './options.ts';
 export const EVENTS_WAITING_MAX = 10_000;
 /** A batch waits at most for this many times `quiet_for`. */
 const LONGEST_QUIET = 10;
+/** Failed looks that are counted. */
+const MOST_DOUBLINGS = 20;
 
 /** What the fields `event`, `after` and `expect` of an alarm say. */
 export type EventRules = {
@@ -110,18 +113,26 @@ export function isLastWake(alarm: Alarm, settled: Occurrence): boolean {
   return isEventFire(alarm, settled) && (isOnce || (ends === true && fire!.to === last));
 }
 
-/** The occurrence of the schedule after an instant: the deadline or, if that is earlier, the next look. */
-export function nextOfEvents(alarm: Pick<Alarm, 'id' | 'owner' | 'options' | 'anchor'>, after: number): Occurrence {
-  const { lookMs } = eventRulesOf(alarm);
-  const at = Math.min(deadlineOf(alarm), lookMs === undefined ? LAST_INSTANT : after + lookMs);
+/**
+ * The occurrence of the schedule after an instant: the deadline or, if that is earlier, the next look.
+ *
+ * @param waitMs until the next look; by default the alarm's own time
+ */
+export function nextOfEvents(
+  alarm: Pick<Alarm, 'id' | 'owner' | 'options' | 'anchor'>,
+  after: number,
+  waitMs = eventRulesOf(alarm).lookMs,
+): Occurrence {
+  const isLookedAt = waitMs !== undefined && eventStateOf(alarm).ends !== true;
+  const at = Math.min(deadlineOf(alarm), isLookedAt ? after + waitMs : LAST_INSTANT);
   return occurrenceOf(alarm, 'schedule', at, at);
 }
 
-/** The state with the next occurrence of the schedule. The fire id of another pending occurrence is not used again. */
-export function withNextOfEvents({ alarm, occurrences }: AlarmState, after: number): AlarmState {
+/** The state with the next occurrence of the schedule, as {@link nextOfEvents}. The fire id of another pending occurrence is not used again. */
+export function withNextOfEvents({ alarm, occurrences }: AlarmState, after: number, waitMs?: number): AlarmState {
   const others = withoutSchedule(occurrences);
   const taken = new Set(others.map(({ fireId }) => fireId));
-  let { nominal: at } = nextOfEvents(alarm, after);
+  let { nominal: at } = nextOfEvents(alarm, after, waitMs);
   while (taken.has(fireIdOf(alarm.id, at))) at++;
   const next = occurrenceOf(alarm, 'schedule', at, alarm.status === 'paused' ? null : at);
   return { alarm, occurrences: [...others, next] };
@@ -307,4 +318,67 @@ export function triggeredAt(alarm: Alarm, at: number): Alarm {
   if (alarm.kind !== 'event') return alarm;
   const state = eventStateOf(alarm);
   return at <= (state.lastFire ?? 0) ? alarm : withEventState(alarm, { ...state, lastFire: at });
+}
+
+/** Remembers what a look at the source has shown. */
+export function withSeen(alarm: Alarm, seen: string): Alarm {
+  return withEventState(alarm, { ...eventStateOf(alarm), seen });
+}
+
+/** What the looks of an alarm ask for; `undefined` for a source that reports by itself. */
+export function lookedAtBy(alarm: Pick<Alarm, 'kind' | 'options'>): LookedAt | undefined {
+  const { event } = optionsOf(alarm);
+  if (alarm.kind !== 'event' || eventRulesOf(alarm).lookMs === undefined) return undefined;
+  return event as LookedAt;
+}
+
+/** What identifies the source that an alarm's looks see: with another one, they begin anew. */
+export function sourceSeen(alarm: Pick<Alarm, 'kind' | 'options'>): string | undefined {
+  const event = lookedAtBy(alarm);
+  if (event?.source === 'file') return JSON.stringify(event.path);
+  if (event?.source === 'process') return JSON.stringify(event.pid);
+  return event && JSON.stringify([event.server, event.name, event.arguments]);
+}
+
+/** How a look has ended. */
+export type LookEnd = {
+  /** Not before it was claimed. */
+  readonly at: number;
+  /** What it has shown; `undefined` for one that failed. */
+  readonly seen?: string;
+  readonly error?: string;
+  /** More is to be seen at once. */
+  readonly again?: boolean | undefined;
+  /** No event can come any more. */
+  readonly ends?: boolean | undefined;
+  /** Until the next look at the shortest. */
+  readonly waitMs?: number | undefined;
+};
+
+/** Failed looks in a row that the alarm does not show yet, and the longest time until the next one. */
+const FAILED_QUIETLY = 2;
+const LONGEST_LOOK_MS = 15 * 60_000;
+
+/** A look has ended: the next one follows, and later and later while they fail. Its events are recorded before. */
+export function settleLook(state: AlarmState, fireId: string, end: LookEnd): AlarmState {
+  const { at, seen, error, again, ends, waitMs = 0 } = end;
+  const { alarm } = state;
+  const occurrences = state.occurrences.filter((one) => one.fireId !== fireId);
+  const isOpen = alarm.status === 'active' || alarm.status === 'paused';
+  // The alarm has ended, or was edited meanwhile.
+  if (!isOpen || scheduledOccurrence({ alarm, occurrences })) return { alarm, occurrences };
+  const { failedLooks: failed = 0, ...before } = eventStateOf(alarm);
+  const lookMs = eventRulesOf(alarm).lookMs!;
+  if (error !== undefined) {
+    const failedLooks = Math.min(failed + 1, MOST_DOUBLINGS);
+    const looked = withEventState(alarm, { ...before, failedLooks });
+    const after = failedLooks > FAILED_QUIETLY ? { ...looked, lastError: error } : looked;
+    const longer = Math.min(lookMs * 2 ** failed, Math.max(LONGEST_LOOK_MS, lookMs));
+    return withNextOfEvents({ alarm: after, occurrences }, at, Math.max(longer, waitMs));
+  }
+  const looked = withEventState(alarm, { ...before, ...(seen !== undefined && { seen }) });
+  const after = { alarm: failed > FAILED_QUIETLY ? { ...looked, lastError: null } : looked, occurrences };
+  const last = ends && before.ends !== true ? withEvents(after, [], at, true) : after;
+  // Its instant is another one, even at once.
+  return last.alarm.status === 'fired' ? last : withNextOfEvents(last, at, again ? 1 : Math.max(lookMs, waitMs));
 }

@@ -9,7 +9,7 @@ import { type Alarm, type AlarmState, type Attempt, NOT_DEFERRED, type Occurrenc
 import { afterTrigger, isOwnTrigger } from './backfill.ts';
 import { followersOf } from './chain.ts';
 import { afterCheckedWake, afterSkip, type Checked } from './checks.ts';
-import { afterEventFire, isEventFire, isLastWake } from './events.ts';
+import { afterEventFire, isEventFire, isLastWake, isLook } from './events.ts';
 import { type Calendars, NO_CALENDARS } from './holidays.ts';
 import { park } from './lifecycle.ts';
 import { optionsOf } from './options.ts';
@@ -300,6 +300,8 @@ export function settleInterrupted(
   calendars = NO_CALENDARS,
 ): AlarmState {
   const { settled, others } = occurrenceOf(state, fireId);
+  // A look is repeated: it is not a wake.
+  if (isLook(state.alarm, settled)) return { ...state, occurrences: [...others, { ...settled, attempt: 0 }] };
   const when = at === undefined ? {} : { at };
   const { alarm } = state;
   if (settled.dueAt !== null && followersOf(alarm).length > 0 && isGivenUp(alarm, settled, false)) {

@@ -13,7 +13,7 @@ import {
   TURN_RUNS,
 } from './alarm.ts';
 import { waitingBackfill } from './backfill.ts';
-import { eventStateOf, isEventFire, isLook, waitingEvents } from './events.ts';
+import { deadlineOf, eventStateOf, isEventFire, isLook, waitingEvents } from './events.ts';
 import { type Calendars, isMissingCalendar, NO_CALENDARS } from './holidays.ts';
 import { hookViewOf } from './hook.ts';
 import { LAST_INSTANT } from './occurrence.ts';
@@ -43,7 +43,11 @@ export function nextFireAt(state: AlarmState): number | undefined {
   const scheduled = scheduledOccurrence(state);
   if (alarm.kind !== 'event') return scheduled && nextAttemptAt(scheduled);
   const fires = occurrences.filter((one) => (one === scheduled ? !isLook(alarm, one) : isEventFire(alarm, one)));
-  const next = Math.min(...fires.map((one) => nextAttemptAt(one) ?? LAST_INSTANT));
+  const looks = scheduled && isLook(alarm, scheduled);
+  const next = Math.min(
+    ...fires.map((one) => nextAttemptAt(one) ?? LAST_INSTANT),
+    looks ? deadlineOf(alarm) : LAST_INSTANT,
+  );
   return next < LAST_INSTANT ? next : undefined;
 }
 
@@ -76,7 +80,7 @@ type Member = { name: string; of: (state: AlarmState, calendars: Calendars) => u
 /** Members that are no fields of the alarm. */
 const COMPUTED: Readonly<Record<string, Member['of']>> = {
   next_fire_at: (state) => instantOrNull(nextFireAt(state)),
-  in_flight: ({ occurrences }) => occurrences.some(isClaimed),
+  in_flight: ({ alarm, occurrences }) => occurrences.some((one) => isClaimed(one) && !isLook(alarm, one)),
   held_back: firstDeferral,
   event: ({ alarm }) => withoutSecret(optionsOf(alarm).event),
   hook: ({ alarm }) => hookViewOf(alarm) ?? null,

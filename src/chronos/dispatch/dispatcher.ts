@@ -9,11 +9,12 @@ import { WakeSignal } from '../../kit/clock/wake-signal.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import type { AbsenceReason } from '../../wire/alarm.ts';
 import { type AlarmEvent, BATCH_MAX_BYTES } from '../../wire/conditions.ts';
+import type { Looker } from '../../wire/look.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Alarm, Attempt, Occurrence, Transition } from '../alarm/alarm.ts';
 import { type FireEnd, followersOf } from '../alarm/chain.ts';
 import { checkedBy, skipText } from '../alarm/checks.ts';
-import { eventStateOf, eventsOfFire, isEventFire, withFixedEvents } from '../alarm/events.ts';
+import { eventStateOf, eventsOfFire, isEventFire, isLook, settleLook, withFixedEvents } from '../alarm/events.ts';
 import type { Calendars } from '../alarm/holidays.ts';
 import {
   type AlarmTurns,
@@ -45,6 +46,7 @@ import type { AlarmStore, Claim, ClaimKey } from '../store/store.ts';
 import { notifyFollowers } from './chains.ts';
 import { CompletionBuffer } from './completions.ts';
 import { InFlight, type InFlightBounds } from './in-flight.ts';
+import { takeLook } from './looks.ts';
 import type { Deferral, Skip, WakeOutcome, WakeResult, Waker } from './waker.ts';
 
 /** Shorter lateness needs no reason. */
@@ -66,6 +68,8 @@ export type FireReport = Claim & { readonly attempt: Attempt };
 export type DispatcherOptions = {
   store: AlarmStore;
   waker: Waker;
+  /** Looks at sources that cannot report by themselves; without it, these looks fail. */
+  looker?: Looker | undefined;
   clock: Clock;
   log: Logger;
   config: DispatcherConfig;
@@ -97,6 +101,8 @@ const CONCURRENT_BATCHES = 2;
 /** Pages of the ledger in which running turns are searched behind skipped occurrences, and their size. */
 const LEDGER_PAGES = 20;
 const LEDGER_PAGE = 500;
+/** How long a look takes up a slot, although it may take longer. */
+const LOOK_SLOT_MS = 500;
 /** Longest time to store the outcomes of deliveries that a drain has aborted. */
 const STORE_AFTER_DRAIN_MS = 1000;
 
@@ -150,7 +156,7 @@ export class Dispatcher {
     this.#wakeSignal.notify();
     const settled = Promise.resolve(this.#loop).then(() => this.#inFlight.settled());
     await this.#atMost(limitMs, settled);
-    await this.#options.waker.close();
+    await Promise.all([this.#options.waker.close(), this.#options.looker?.close()]);
     await this.#atMost(STORE_AFTER_DRAIN_MS, settled);
     this.#completions.stop();
   }
@@ -233,6 +239,8 @@ export class Dispatcher {
     const at = Math.max(clock.now(), startedAt);
     const draw = random();
     const retryAt = (failure: number) => at + retryDelayMs(failure, { random: draw });
+    if (isLook(claim.alarm, claim.occurrence))
+      return this.#complete(key, null, (state) => settlePostponed(state, key.fireId, at + LONGEST_DELAY_MS));
     const error = 'the outcome could not be recorded because of a defect; the wake may or may not have arrived';
     const times = { startedAt, finishedAt: at, outcome: 'unknown' as const };
     const record = attemptRecord(claim, { ...times, httpStatus: null, error, machineReadyMs: null, lateBecause: null });
@@ -253,6 +261,7 @@ export class Dispatcher {
     // The occurrence was due when it was claimed, even if the clock has gone back since.
     const now = Math.max(clock.now(), occurrence.claimedAt ?? 0);
     if (endsAfterNotice(occurrence)) return this.#giveUp(claim, key, now);
+    if (isLook(alarm, occurrence)) return this.#look(claim, key, now);
 
     let turns: AlarmTurns | undefined;
     if (regardsTurns(alarm, occurrence)) {
@@ -277,6 +286,23 @@ export class Dispatcher {
       case 'deliver':
         return this.#deliver(claim, key, now);
     }
+  }
+
+  /** Looks at the alarm's source. It is not a wake, so the ledger has no entry. */
+  async #look(claim: Claim, key: ClaimKey, now: number): Promise<void> {
+    const { store, clock, log, looker } = this.#options;
+    const sink = { store, clock, onDue: (dueAt: number) => this.notifyDue(dueAt) };
+    const enter = this.#inFlight.enter(key.owner);
+    let leave = () => {
+      leave = () => {};
+      if (enter()) this.#wakeSignal.notify();
+    };
+    // A source that hangs must not keep the wakes of its owner waiting.
+    const cancel = clock.after(LOOK_SLOT_MS, () => leave());
+    const end = await takeLook({ ...sink, log, looker }, claim, now);
+    cancel();
+    leave();
+    await this.#complete(key, null, (state) => settleLook(state, key.fireId, end));
   }
 
   /** An earlier process was the last try; the alarms that follow this one have yet to learn that. */

@@ -1,6 +1,7 @@
 /** Records events of an alarm, from whatever source. */
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { AlarmEvent } from '../../wire/conditions.ts';
+import type { AlarmState } from '../alarm/alarm.ts';
 import { withEvents } from '../alarm/events.ts';
 import type { AlarmStore, StoreLimits } from '../store/store.ts';
 
@@ -11,10 +12,13 @@ export type EventSink = {
   readonly onDue: (dueAt: number) => void;
 };
 
+type Arrival = (state: AlarmState, fresh: readonly AlarmEvent[], now: number) => AlarmState;
+
 /**
  * Records the events that are new, and wakes the dispatcher for what is due.
  *
  * @param limits of the owner's storage; without them the events are stored in any case
+ * @param arrive what new events change
  * @returns how many were new; `undefined` when this owner has no such alarm
  * @throws ReveilleError `conflict` when the alarm has ended, `rate_limited` when too many events wait, or too
  *   much is stored
@@ -24,12 +28,12 @@ export async function recordAlarmEvents(
   owner: string,
   alarmId: string,
   events: readonly AlarmEvent[],
-  limits: StoreLimits = {},
+  { limits = {}, arrive = withEvents }: { limits?: StoreLimits; arrive?: Arrival } = {},
 ): Promise<number | undefined> {
   const now = clock.now();
   const recorded = await store.recordEvents({
     ...{ owner, alarmId, events, limits },
-    arrive: (state, fresh) => withEvents(state, fresh, now),
+    arrive: (state, fresh) => arrive(state, fresh, now),
   });
   for (const { dueAt } of recorded?.state.occurrences ?? []) if (dueAt !== null) onDue(dueAt);
   return recorded?.fresh;

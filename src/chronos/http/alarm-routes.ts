@@ -19,6 +19,7 @@ import { parseOrThrow } from '../../wire/validate.ts';
 import { type Alarm, type AlarmState, type Occurrence, storedBytes, type Transition } from '../alarm/alarm.ts';
 import { followedBy } from '../alarm/chain.ts';
 import { differingFields, draftAlarm, editAlarm, firstOccurrence } from '../alarm/definition.ts';
+import { eventStateOf, sourceSeen, withSeen } from '../alarm/events.ts';
 import { lastTurnOf } from '../alarm/fire-history.ts';
 import type { Calendars } from '../alarm/holidays.ts';
 import { hookViewOf, madeSecretOf, newHookSecret, withHookSecret } from '../alarm/hook.ts';
@@ -29,6 +30,7 @@ import { nextFireAt, viewAlarm } from '../alarm/view.ts';
 import { readingOf, type WordContext } from '../alarm/when.ts';
 import { personOf } from '../auth/principal.ts';
 import { catchUpWith, confirmChain, follow, releaseFollowers, unfollow } from '../dispatch/chains.ts';
+import { withFirstLook } from '../dispatch/looks.ts';
 import { tooManyActive, tooManyBytes, tooManyStored } from '../store/limits.ts';
 import type { NewAlarm } from '../store/store.ts';
 import type { Trust } from './admission.ts';
@@ -121,6 +123,7 @@ async function createAlarm(
   try {
     alarm = withHookSecret(draftAlarm(input, context), newHookSecret());
     occurrence = firstOccurrence(alarm, now, limits, calendars);
+    alarm = await withFirstLook(service.looker, alarm);
     if (followedBy(alarm)) await follow(service, alarm);
   } catch (refusal) {
     // A request that is repeated after its instant has passed gets the original answer.
@@ -223,6 +226,20 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     return after;
   };
 
+  /** As the edit, with a first look at another source. */
+  const withLookOfEdit = async (c: HttpContext, { owner }: Caller, edit: Transition): Promise<Transition> => {
+    const before = await store.get(owner, alarmIdOf(c));
+    if (!before) throw alarmNotFound();
+    const { alarm } = edit(before);
+    const source = sourceSeen(alarm);
+    if (source === sourceSeen(before.alarm)) return edit;
+    const { seen } = eventStateOf(await withFirstLook(service.looker, alarm));
+    return (state) => {
+      const edited = edit(state);
+      return seen === undefined ? edited : { ...edited, alarm: withSeen(edited.alarm, seen) };
+    };
+  };
+
   /** The person who makes the request; `undefined`: the agent itself. */
   const personOfRequest = (c: HttpContext, { owner, publicKey }: Caller) =>
     personOf(
@@ -279,7 +296,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     if (check) await service.tryCheck?.({ user_id: caller.owner, check, by_person: person !== undefined });
     const hours = patch.when === undefined ? undefined : await service.hours?.();
     const secret = newHookSecret();
-    const edit: Transition = (before) => {
+    const drafted: Transition = (before) => {
       const edited = editAlarm(before, patch, now, { ...limits, person, hours }, calendars);
       return { ...edited, alarm: withHookSecret(edited.alarm, secret) };
     };
@@ -289,6 +306,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
         const { event = null, after = null } = optionsOf(alarm);
         return editAlarm(state, { event, after } as AlarmPatch, now, { ...limits, person }, calendars);
       };
+    const edit = patch.event ? await withLookOfEdit(c, caller, drafted) : drafted;
     const changesChain = patch.after !== undefined || patch.event !== undefined;
     const state = changesChain
       ? await chains.run(caller.owner, () => changeChain(c, caller, edit, undo))

@@ -67,7 +67,7 @@ export function hookRoutes(app: HttpApp, service: ChronosService, { log, onUnpro
     if (!event) return sendOk(c, { recorded: 0, known: 0 });
     // The wake of events is one for each alarm, so that only their bytes count.
     const { maxBytes = Number.POSITIVE_INFINITY } = (await admission?.storeLimits('known')) ?? {};
-    const fresh = await recordAlarmEvents(service, alarm.owner, alarm.id, [event], { maxBytes });
+    const fresh = await recordAlarmEvents(service, alarm.owner, alarm.id, [event], { limits: { maxBytes } });
     if (fresh === undefined) throw noSuchHook();
     return sendOk(c, { recorded: fresh, known: 1 - fresh });
   }

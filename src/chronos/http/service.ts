@@ -4,6 +4,7 @@ import type { HttpContext } from '../../kit/http/handlers.ts';
 import { PRINCIPAL_HEADER } from '../../wire/agent.ts';
 import type { CheckRequest } from '../../wire/check-verdict.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import type { Looker } from '../../wire/look.ts';
 import type { DefinitionLimits } from '../alarm/definition.ts';
 import type { Calendars } from '../alarm/holidays.ts';
 import type { WordHours } from '../alarm/when.ts';
@@ -43,6 +44,8 @@ export type ChronosService = {
     principalTtlSeconds: number;
     enrollment: EnrollmentMode;
   };
+  /** Looks at sources that cannot report by themselves; without it, they are refused. */
+  looker?: Pick<Looker, 'look'>;
   /** Notifies the dispatcher that something is due at this instant. */
   onDue: (dueAt: number) => void;
   /**

@@ -179,12 +179,8 @@ export class Checks {
 
   async #seePath(machine: Machine, path: string, last: string | undefined): Promise<Finding> {
     const { isolation, clock } = this.#options;
-    const { provider, userId, spec } = machine;
-    if (provider !== 'process' && provider !== 'command')
-      throw new NotAllowed(`paths need a machine of this computer; that of ${userId} has provider ${provider}`);
-    const folder = folderOfCommands(machine);
-    const folders = [...(folder === undefined ? [] : [folder]), ...(spec.writable ?? [])];
-    const look = lookAtPath(path, folder, (real) => isolation.isReadable(userId, real, folders), last);
+    const { folder, isReadable } = readableBy(isolation, machine);
+    const look = lookAtPath(path, folder, isReadable, last);
     return await withinMs(clock, CHECK_READ_MS, look);
   }
 }
@@ -197,8 +193,25 @@ function spaceBeside({ message, payload }: Wake): number {
 
 const keyOf = ({ userId }: Pick<Machine, 'userId'>, { fire_id }: Wake) => `${userId} ${fire_id}`;
 
+/**
+ * What the agent of a machine may read on this computer.
+ *
+ * @throws NotAllowed for a machine elsewhere
+ */
+export function readableBy(
+  isolation: Isolation,
+  machine: Machine,
+): { folder: string | undefined; isReadable: (real: string) => boolean } {
+  const { provider, userId, spec } = machine;
+  if (provider !== 'process' && provider !== 'command')
+    throw new NotAllowed(`paths need a machine of this computer; that of ${userId} has provider ${provider}`);
+  const folder = folderOfCommands(machine);
+  const folders = [...(folder === undefined ? [] : [folder]), ...(spec.writable ?? [])];
+  return { folder, isReadable: (real) => isolation.isReadable(userId, real, folders) };
+}
+
 /** A file system may hang. */
-async function withinMs<T>(clock: Clock, ms: number, work: Promise<T>): Promise<T> {
+export async function withinMs<T>(clock: Clock, ms: number, work: Promise<T>): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>();
   const cancel = clock.after(ms, () => reject(new Undecided(`it took more than ${ms / 1000} s`)));
   try {

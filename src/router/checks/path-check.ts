@@ -7,20 +7,21 @@ import { comparedWith, digestOf, type Finding, NotAllowed, outputOf, Undecided }
 /** How much of a file is read. A change after that shows in its size or its time. */
 const READ_BYTES = 1024 * 1024;
 /** Entries of a folder that are looked at. */
-const ENTRIES_MAX = 10_000;
+export const ENTRIES_MAX = 10_000;
 const SHOWN_BYTES = 4096;
 
 /**
+ * The real path behind a path that the agent may read; `real` is absent where there is nothing.
+ *
  * @param folder the machine's folder, for relative paths
  * @param isReadable whether the agent may read a real path
- * @throws Undecided when it cannot be read, NotAllowed when the agent may not read it
+ * @throws NotAllowed when the agent may not read it
  */
-export async function lookAtPath(
+export async function readablePath(
   path: string,
   folder: string | undefined,
   isReadable: (path: string) => boolean,
-  last: string | undefined,
-): Promise<Finding> {
+): Promise<{ asked: string; real: string | undefined }> {
   if (!isAbsolute(path) && folder === undefined)
     throw new NotAllowed('the machine has no folder, so the path must be absolute; or register it with --dir');
   const asked = resolve(folder ?? '/', path);
@@ -32,19 +33,50 @@ export async function lookAtPath(
     outer = await realOf(path);
   }
   if (!isReadable(outer)) throw new NotAllowed('the path is not in a folder that the agent may read');
+  return { asked, real };
+}
+
+/**
+ * @param folder as in {@link readablePath}
+ * @throws Undecided when it cannot be read, NotAllowed when the agent may not read it
+ */
+export async function lookAtPath(
+  path: string,
+  folder: string | undefined,
+  isReadable: (path: string) => boolean,
+  last: string | undefined,
+): Promise<Finding> {
+  const { real } = await readablePath(path, folder, isReadable);
   if (real === undefined) return comparedWith(last, 'missing', 'the path, which does not exist,');
-  const file = await open(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(unreadable);
+  const { file, handle } = await openReadable(real, isReadable);
   try {
     const found = await file.stat();
-    const opened = await placeOf(file, real);
-    if (opened === undefined || !isReadable(opened.path))
-      throw new Undecided('the path was replaced while it was read');
-    if (found.isDirectory()) return await lookAtFolder(opened.handle, last);
+    if (found.isDirectory()) return await lookAtFolder(handle, last);
     if (!found.isFile()) throw new Undecided('the path is neither a file nor a folder');
     const content = digestOf(await beginningOf(file));
     return comparedWith(last, digestOf(`file ${found.size} ${found.mtimeMs} ${content}`), 'the file');
   } finally {
     await file.close();
+  }
+}
+
+/** An opened file or folder: its real path, and a path that leads to it whatever happens to its name. */
+export type Opened = { file: FileHandle; path: string; handle: string };
+
+/**
+ * Opens a real path that the agent may read. The caller closes it.
+ *
+ * @throws Undecided when it cannot be read, or leads elsewhere meanwhile
+ */
+export async function openReadable(real: string, isReadable: (path: string) => boolean): Promise<Opened> {
+  const file = await open(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(unreadable);
+  try {
+    const place = await placeOf(file, real);
+    if (place === undefined || !isReadable(place.path)) throw new Undecided('the path was replaced while it was read');
+    return { file, ...place };
+  } catch (thrown) {
+    await file.close();
+    throw thrown;
   }
 }
 
@@ -66,7 +98,7 @@ async function placeOf(file: FileHandle, real: string): Promise<{ path: string; 
   return now?.ino === found.ino && now.dev === found.dev ? { path: real, handle: real } : undefined;
 }
 
-async function realOf(path: string): Promise<string | undefined> {
+export async function realOf(path: string): Promise<string | undefined> {
   try {
     return await realpath(path);
   } catch (thrown) {
@@ -76,7 +108,7 @@ async function realOf(path: string): Promise<string | undefined> {
   }
 }
 
-function unreadable(thrown: unknown): never {
+export function unreadable(thrown: unknown): never {
   const { code = 'unknown' } = thrown as NodeJS.ErrnoException;
   throw new Undecided(`the path cannot be read (${code})`);
 }

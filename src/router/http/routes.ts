@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import { budgetSchema } from '../../wire/budget.ts';
 import { checkRequestSchema } from '../../wire/check-verdict.ts';
+import { lookAnswerSchema, lookRequestSchema } from '../../wire/look.ts';
 import { machineChangeListSchema, machineChangeQuerySchema, machineListQuerySchema } from '../../wire/machine.ts';
 import { machineTurnListSchema, machineTurnQuerySchema } from '../../wire/machine-turn.ts';
 import {
@@ -38,6 +39,14 @@ export const ROUTER_ROUTES = {
     credential: 'transport',
     body: checkRequestSchema,
     data: z.object({}),
+  },
+  look: {
+    method: 'post',
+    path: '/internal/look',
+    summary: "what a file, a folder or a process on a user's machine has shown since the last look; starts nothing",
+    credential: 'transport',
+    body: lookRequestSchema,
+    data: lookAnswerSchema,
   },
   receiptKeys: {
     method: 'get',

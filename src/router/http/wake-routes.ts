@@ -9,6 +9,7 @@ import type { Logger } from '../../kit/log/log.ts';
 import { CHECK_HEADER, checkRequestSchema, encodeVerdict } from '../../wire/check-verdict.ts';
 import { ownerOf } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { type LookRequest, lookRequestSchema } from '../../wire/look.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import {
@@ -21,6 +22,7 @@ import {
 } from '../../wire/wake.ts';
 import { WakeDeferred } from '../budget/account.ts';
 import type { Checks } from '../checks/checks.ts';
+import type { Looks } from '../looks/looks.ts';
 import { noMachine } from '../machines/machine.ts';
 import type { Registry } from '../machines/registry.ts';
 import type { Repetitions } from '../repetitions.ts';
@@ -70,12 +72,15 @@ export function addWakeRoutes(app: HttpApp, options: WakeRoutesOptions): void {
  *
  * @throws ReveilleError `unauthorized` when the three headers of a signature do not match the body
  */
-function checkSignature(c: HttpContext, { wakeToken, clock, log }: WakeRoutesOptions): void {
+function checkSignature(
+  c: HttpContext,
+  { wakeToken, clock, log }: Pick<WakeRoutesOptions, 'wakeToken' | 'clock' | 'log'>,
+): void {
   const headers = Object.fromEntries(Object.values(WEBHOOK_HEADERS).map((name) => [name, c.req.header(name)]));
   if (wakeToken === undefined || headers[WEBHOOK_HEADERS.signature] === undefined) return;
   const verdict = verifyWebhook({ headers, body: bodyBytes(c), secrets: [wakeToken], nowMs: clock.now() });
   if (verdict.ok) return;
-  log.warn({ reason: verdict.reason }, 'a wake with a bad signature was refused');
+  log.warn({ reason: verdict.reason }, 'a request with a bad signature was refused');
   throw new ReveilleError('unauthorized', 'the webhook signature does not fit this request, or is too old');
 }
 
@@ -105,6 +110,23 @@ export function addCheckRoutes(
       return sendOk(c, {});
     },
     requireBearer(wakeToken),
+  );
+}
+
+/** Looks at sources of events. The signature is as that of a wake. */
+export function addLookRoutes(
+  app: HttpApp,
+  { looks, ...signing }: Pick<WakeRoutesOptions, 'wakeToken' | 'clock' | 'log'> & { looks: Looks },
+): void {
+  serve(
+    app,
+    ROUTER_ROUTES.look,
+    async (c) => {
+      checkSignature(c, signing);
+      const request = parseOrThrow(lookRequestSchema, await readJson(c)) as LookRequest;
+      return sendOk(c, await looks.look(request));
+    },
+    requireBearer(signing.wakeToken),
   );
 }
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Claim } from '../../../src/chronos/store/store.ts';
+import { createWaiting } from './events.ts';
 import {
   ADA,
   again,
@@ -186,6 +187,22 @@ export function orphanedClaimContract(open: OpenStore): void {
           lateBecause: null,
         },
       ]);
+    });
+
+    test('is not in the ledger when it was a look at a source, which is repeated', async (t) => {
+      const { store, die } = await openFor(t, open);
+      const looked = { kind: 'event', event: { source: 'file', path: 'inbox', look_every: 'PT1S' } } as const;
+      const { alarm, occurrences } = await createWaiting(store, looked);
+      const now = occurrences[0]!.dueAt!;
+      assert.equal((await claim(store, { now })).length, 1);
+      const heir = await die();
+      assert.equal(await heir.endOrphanedClaims(now + 700), 1);
+      const { state, attempts } = await everythingOf(heir, ADA, alarm.id);
+      assert.deepEqual([attempts, state?.alarm], [[], alarm]);
+      assert.deepEqual(
+        (await claim(heir, { now: now + 700 })).map(({ occurrence }) => occurrence.fireId),
+        [occurrences[0]!.fireId],
+      );
     });
 
     test('ends no earlier than it began, whatever the clock shows', async (t) => {

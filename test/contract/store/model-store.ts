@@ -10,6 +10,7 @@ import {
   storedBytes,
   TURN_RUNS,
 } from '../../../src/chronos/alarm/alarm.ts';
+import { isLook } from '../../../src/chronos/alarm/events.ts';
 import type { StoredTurnReport } from '../../../src/chronos/alarm/fire-history.ts';
 import { interruptedAttempt, settleInterrupted } from '../../../src/chronos/alarm/settlement.ts';
 import { checkAttempt, checkTransition, withoutClaim } from '../../../src/chronos/store/difference.ts';
@@ -125,7 +126,7 @@ export function makeModelStore(): AlarmStore {
       const before = find(occurrence.owner, occurrence.alarmId)!;
       const given = withoutClaim(before, occurrence.fireId);
       apply(before, given, settleInterrupted(given, occurrence.fireId, now));
-      record(interruptedAttempt(occurrence, now));
+      if (!isLook(before.alarm, occurrence)) record(interruptedAttempt(occurrence, now));
     }
     return claimed.length;
   }

@@ -1,6 +1,7 @@
 /** The attempts at occurrences. The last one of an alarm is in its row; the ledger has the replaced ones. */
 import { partsOfFireId } from '../../../wire/fire-id.ts';
 import type { AlarmState, Attempt } from '../../alarm/alarm.ts';
+import { isLook } from '../../alarm/events.ts';
 import { interruptedAttempt } from '../../alarm/settlement.ts';
 import type { Executor } from './pool.ts';
 import { LAST, RECORD, readAttempt } from './rows.ts';
@@ -62,7 +63,7 @@ const PRUNE = statement(
 export function abandonedAttempts(given: AlarmState, wanted: AlarmState, now: number): Attempt[] {
   const kept = new Set(wanted.occurrences.map(({ fireId }) => fireId));
   return given.occurrences
-    .filter(({ fireId, claimedAt }) => claimedAt !== null && !kept.has(fireId))
+    .filter((one) => one.claimedAt !== null && !kept.has(one.fireId) && !isLook(given.alarm, one))
     .map((occurrence) => interruptedAttempt(occurrence, now));
 }
 

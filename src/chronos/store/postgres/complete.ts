@@ -1,6 +1,6 @@
 /** Records the outcomes of attempts. */
 import type { Clock } from '../../../kit/clock/clock.ts';
-import type { AlarmState, Attempt, Occurrence, Transition } from '../../alarm/alarm.ts';
+import type { Alarm, AlarmState, Attempt, Occurrence, Transition } from '../../alarm/alarm.ts';
 import { checkAttempt, checkTransition, withoutClaim } from '../difference.ts';
 import type { Claim, ClaimKey, Completion, CompletionResult } from '../store.ts';
 import { abandonedAttempts } from './attempts.ts';
@@ -18,7 +18,7 @@ import { callsOf, retryUntilUncontended, writeAll } from './write.ts';
 export type Settlement = {
   key: ClaimKey;
   /** The ledger's entry. */
-  attempt: (claimed: Occurrence) => Attempt | null;
+  attempt: (claimed: Occurrence, alarm: Alarm) => Attempt | null;
   settle: Transition;
 };
 
@@ -43,7 +43,7 @@ class BatchStates {
     const entry = this.#alarms.get(nameOf({ owner: key.owner, id: key.alarmId }));
     const claimed = entry?.wanted.occurrences.find(({ fireId }) => fireId === key.fireId);
     if (!entry || !claimed || claimed.fence !== key.fence || claimed.claimedAt === null) return 'lost_claim';
-    const record = attempt(claimed);
+    const record = attempt(claimed, entry.wanted.alarm);
     const given = withoutClaim(entry.wanted, key.fireId);
     const wanted = settle(given);
     checkTransition(given, wanted);

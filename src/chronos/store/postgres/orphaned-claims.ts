@@ -7,6 +7,7 @@
 
 import type { Logger } from '../../../kit/log/log.ts';
 import { fireIdOf } from '../../../wire/fire-id.ts';
+import { isLook } from '../../alarm/events.ts';
 import type { Calendars } from '../../alarm/holidays.ts';
 import { interruptedAttempt } from '../../alarm/settlement.ts';
 import { interruptedState } from '../difference.ts';
@@ -210,7 +211,7 @@ export class OrphanedClaims {
     const settlements = keys.map(
       (key): Settlement => ({
         key,
-        attempt: (claimed) => interruptedAttempt(claimed, endedAt),
+        attempt: (claimed, alarm) => (isLook(alarm, claimed) ? null : interruptedAttempt(claimed, endedAt)),
         settle: (state) => interruptedState(state, key.fireId, endedAt, this.#options),
       }),
     );

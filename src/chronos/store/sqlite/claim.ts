@@ -2,6 +2,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Logger } from '../../../kit/log/log.ts';
 import type { Occurrence } from '../../alarm/alarm.ts';
+import { isLook } from '../../alarm/events.ts';
 import type { Calendars } from '../../alarm/holidays.ts';
 import { interruptedState, withoutClaim } from '../difference.ts';
 import type { Claim, ClaimRequest } from '../store.ts';
@@ -43,7 +44,7 @@ export function prepareEndOrphanedClaims(
     const claimed = stored.state.occurrences.find((occurrence) => occurrence.fireId === fireId)!;
     const wanted = interruptedState(withoutClaim(stored.state, fireId), fireId, now, context);
     const opened = tables.write(stored, wanted, fireId);
-    tables.ledger.interrupted(seq, claimed, now);
+    if (!isLook(stored.state.alarm, claimed)) tables.ledger.interrupted(seq, claimed, now);
     tables.owners.addToTotals(ownerSeq, opened);
   }
 

@@ -5,6 +5,7 @@ import { Checkpoints } from '../../../kit/sqlite/checkpoints.ts';
 import { GroupCommit, Undo } from '../../../kit/sqlite/group-commit.ts';
 import { openDatabase } from '../../../kit/sqlite/open.ts';
 import { storageError } from '../../../kit/sqlite/sqlite-error.ts';
+import { isLook } from '../../alarm/events.ts';
 import type { Calendars } from '../../alarm/holidays.ts';
 import type { AlarmStore } from '../store.ts';
 import { reportChange } from '../stored-change.ts';
@@ -160,7 +161,8 @@ export function openSqliteStore(options: {
     claim: (request) =>
       commits.run(() => {
         const claims = claim(request);
-        for (const { occurrence } of claims) {
+        for (const { alarm, occurrence } of claims) {
+          if (isLook(alarm, occurrence)) continue;
           const { owner, alarmId, fireId, attempt, claimedAt } = occurrence;
           changes.note({ kind: 'claimed', owner, alarmId, at: claimedAt!, fireId, attempt });
         }

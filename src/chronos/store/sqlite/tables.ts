@@ -3,6 +3,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { Clock } from '../../../kit/clock/clock.ts';
 import type { Undo } from '../../../kit/sqlite/group-commit.ts';
 import type { AlarmState, Occurrence } from '../../alarm/alarm.ts';
+import { isLook } from '../../alarm/events.ts';
 import { differenceOf } from '../difference.ts';
 import { type AlarmLocation, prepareAlarms, type StoredAlarm } from './alarms.ts';
 import type { Changes } from './changes.ts';
@@ -116,7 +117,7 @@ export function prepareTables(db: DatabaseSync, undo: Undo, changes: Changes, cl
       if (changed || difference.alarm.size > 0) alarms.update(row, wanted.alarm, wanted.occurrences.find(ofSchedule));
       for (const occurrence of difference.removed) {
         claims.release(location.seq, occurrence.scheduledFor);
-        if (occurrence.claimedAt !== null && occurrence.fireId !== settled)
+        if (occurrence.claimedAt !== null && occurrence.fireId !== settled && !isLook(state.alarm, occurrence))
           ledger.interrupted(location.seq, occurrence, clock.now());
       }
       for (const { claimedAt, scheduledFor } of difference.changed)
