@@ -25,6 +25,9 @@ const once = <T>(make: (world: World) => Promise<T>) => {
 };
 
 const anAlarm = once((world) => world.newAlarm());
+const nightly = once((world) =>
+  world.newAlarm('every day at 3', '--label', 'nightly', '--check-url', 'https://example.com/feed', '--check-changed'),
+);
 const aDoneIntent = once((world) => world.doneIntent());
 const aMachine = once((world) =>
   world.json('machine', 'put', 'alice', '--provider', 'http', '--url', 'http://127.0.0.1:8080'),
@@ -100,6 +103,21 @@ export const RULES: readonly Rule[] = [
       const id = await world.newIntent();
       return `${withId(line, id)} --displayed-sha256 ${await world.digestOf(id)}`;
     },
+  },
+  // Conditions of alarms.
+  {
+    shown: /\bnightly\b/,
+    run: async (line, world) => {
+      await nightly(world);
+      return line;
+    },
+  },
+  { shown: /--on process:4711/, run: (line) => `sleep 300 & ${line.replace('4711', '$!')}; kill %1` },
+  // Paths are in the folder of a machine.
+  {
+    shown: /--check-path inbox|inbox\//,
+    after: 'agents',
+    run: (line) => `mkdir -p inbox && reveille machine put --provider claude --dir . && ${line}`,
   },
   // Ids and keys.
   {
@@ -326,6 +344,8 @@ export const NOT_HERE: ReadonlyMap<RegExp, string> = new Map([
   [/^npm ci && npm start/, 'the stack of this file is started by "npm start"; "npm ci" would ask a registry'],
   [/^npm ci && npm test/, 'it would run itself'],
   [/^npm ci && npm run package|^npm install --global/, 'test/support/package.ts makes and installs the package'],
+  [/--check-command/, 'it needs a sandbox, which not every computer has; test/end-to-end/checks.test.ts runs one'],
+  [/--on mcp:/, 'it needs an MCP server with events'],
   [/^npm run bench/, 'it takes minutes; bench/ has tests of its parts'],
   [/\bdocker\b/, 'no container engine runs here; test/system/deploy runs what is inside'],
   [/^fly\b/, 'there is no account; test/support/stand-ins/fake-fly.ts stands for the cloud'],
