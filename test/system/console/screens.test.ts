@@ -318,10 +318,9 @@ describe('the screens of the console', () => {
       (await form.textContent('[role=alert]')) ?? '',
       /Command is run without a shell, so \| has no meaning/,
     );
-    // The machine of this installation has no folder for commands.
-    await form.fill('#check-command', "echo '<script>'");
+    await form.fill('#check-command', "no-such-program '<script>'");
     await form.click('text=Create alarm');
-    assert.match((await form.textContent('[role=alert]')) ?? '', /no folder for commands; register it with --dir/);
+    assert.match((await form.textContent('[role=alert]')) ?? '', /there is no program "no-such-program"/);
     await form.selectOption('#checks', 'address');
     await form.fill('#check-url', 'https://example.com/?<script>');
     await form.click('text=Create alarm');
