@@ -68,7 +68,13 @@ function method({ plan }: Report): string {
   client, and through the router with a user token. ${count(proxy.calls)} requests run one at a time, then 32 in parallel for ${proxy.seconds} s. Then ${proxy.wakes} requests to a sleeping machine,
   compared with starts of the same program.
 - **Consoles:** ${count(consoles.count)} fires due within ${consoles.seconds} s, with no open console and with ${count(consoles.consoles)} of different users. Each holds an event stream and
-  reads its list again after a change, one read at a time.
+  reads its list again after a change, one read at a time.${conditionsMethod(conditions)}`;
+}
+
+/** Reports from before this workload have no plan for it. */
+function conditionsMethod(conditions: Report['plan']['conditions'] | undefined): string {
+  if (conditions === undefined) return '';
+  return `
 - **Conditions:** ${count(conditions.events)} signed webhooks within ${conditions.seconds} s for one alarm, with a wake each and collected; ${count(conditions.checks)} alarms within ${conditions.checkSeconds} s
   whose check reads an address and says no.`;
 }

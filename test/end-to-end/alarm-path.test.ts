@@ -56,7 +56,7 @@ async function stopUp(): Promise<void> {
 }
 
 function neoRuns(): boolean {
-  return existsSync(join(home, 'neo'));
+  return existsSync(join(home, 'neo', 'neo.db'));
 }
 
 test('an alarm that an ended agent set over MCP arrives byte for byte in one turn of its conversation', async (t) => {

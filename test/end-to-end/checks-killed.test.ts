@@ -1,14 +1,16 @@
 /** `kill -9` of chronosd and of the router while checks run: each change wakes once, and a skip never woke anybody. */
+
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { eventsOf } from '../../src/router/testing/bench.ts';
 import type { FireView } from '../../src/wire/alarm.ts';
+import { commandLines } from '../support/command-lines.ts';
 import { eventually } from '../support/eventually.ts';
 import { diceOf, rounds } from '../support/random/random.ts';
+import { needs } from '../support/tools.ts';
 import { checkProcesses } from '../system/checks/processes.ts';
 
 const ALARMS = 8;
@@ -20,6 +22,7 @@ const chatsIn = (work: string) =>
 
 test(`${2 * ROUNDS} kills of chronosd or the router: each change wakes each alarm once`, {
   timeout: 240_000,
+  skip: needs('bubblewrap'),
 }, async (t) => {
   const dice = diceOf(t);
   const { work, kill, chronos } = await checkProcesses(t);
@@ -90,11 +93,11 @@ test(`${2 * ROUNDS} kills of chronosd or the router: each change wakes each alar
   assert.ok(skips > ALARMS, `${skips} skips`);
 });
 
-test('a command ends with a killed router', async (t) => {
+test('a command ends with a killed router', { skip: needs('bubblewrap') }, async (t) => {
   const { kill, chronos } = await checkProcesses(t);
   const argv = ['sh', '-c', 'sleep 4321; exit 1'];
   await chronos().createAlarm({ kind: 'once', wake_message: 'x', delay_seconds: 1, check: { command: { argv } } });
-  const sleeps = () => execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' }).includes('\nsleep 4321');
+  const sleeps = () => commandLines().includes('sleep 4321');
   await eventually('the command runs', sleeps);
   await kill('router');
   // The wake is repeated, so the end of the first one shows only in between.

@@ -1,4 +1,5 @@
 /** Checks of alarms from the request to the ledger, with the real chronosd and router. */
+
 import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,6 +8,7 @@ import { personProof } from '../../src/kit/identity/person-rights.ts';
 import { Sandbox } from '../../src/kit/process/isolation.ts';
 import { eventsOf, fixtureMachine } from '../../src/router/testing/bench.ts';
 import { eventually } from '../support/eventually.ts';
+import { needs } from '../support/tools.ts';
 import { startSite } from '../system/checks/bench.ts';
 import { openChronosdWithRouter, USER } from './chronosd-with-router.ts';
 
@@ -103,7 +105,9 @@ test('a once alarm whose check says no ends, and shows that it was skipped', asy
   assert.equal(starts(), 0);
 });
 
-test('a command of a person runs, that of the agent is refused with the remedy, and an edit keeps to that', async (t) => {
+test('a command of a person runs, that of the agent is refused with the remedy, and an edit keeps to that', {
+  skip: needs('bubblewrap'),
+}, async (t) => {
   const { client, setAlarm, daemons, work } = await open(t);
   const check = { command: { argv: ['sh', '-c', 'echo "last: $REVEILLE_LAST_VALUE"; echo 7'] } };
   await assert.rejects(setAlarm({ check }), /check: the agent of alice may not set a command as a check/);

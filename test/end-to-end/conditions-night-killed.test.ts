@@ -1,4 +1,5 @@
 /** A night of alarms with conditions, with separate daemons that are killed at each step. */
+
 import assert from 'node:assert/strict';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,6 +15,7 @@ import { freePort } from '../support/cluster/processes.ts';
 import { startReveille } from '../support/command-line.ts';
 import { eventually } from '../support/eventually.ts';
 import { atEnd } from '../support/temporary.ts';
+import { needs } from '../support/tools.ts';
 import {
   addChannel,
   assertLedger,
@@ -72,7 +74,9 @@ async function startDaemons(t: TestContext, at: NightHome, model: Model, page: {
   return { chronosd, router };
 }
 
-test('no turn and no notification is lost or repeated when each daemon is killed at each step', async (t) => {
+test('no turn and no notification is lost or repeated when each daemon is killed at each step', {
+  skip: needs('bubblewrap'),
+}, async (t) => {
   const at = await openHome(t);
   const [model, page] = [await openModel(t), await openPage(t, Number.POSITIVE_INFINITY)];
   const { chronosd, router } = await startDaemons(t, at, model, page);

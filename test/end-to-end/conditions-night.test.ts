@@ -1,4 +1,5 @@
 /** A night of alarms with conditions, with `reveille up` and the actions of a person. */
+
 import assert from 'node:assert/strict';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,6 +8,7 @@ import { START_LIMIT_MS } from '../support/cluster/processes.ts';
 import { startReveille } from '../support/command-line.ts';
 import { eventually } from '../support/eventually.ts';
 import { atEnd } from '../support/temporary.ts';
+import { needs } from '../support/tools.ts';
 import {
   addChannel,
   assertConsole,
@@ -30,7 +32,9 @@ import {
 
 const NOES = 20;
 
-test('a night with reveille up: checks, events, a chain, an absence and a command are shown as they happened', async (t) => {
+test('a night with reveille up: checks, events, a chain, an absence and a command are shown as they happened', {
+  skip: needs('bubblewrap'),
+}, async (t) => {
   const at = await openHome(t);
   const [model, page] = [await openModel(t), await openPage(t, NOES + 1)];
   const env = {

@@ -88,7 +88,7 @@ test('a wake during an outage of the endpoint has its turn once, after the outag
   const expectedLines = [
     'fired  build: ',
     'waits  build: turn failed, next attempt ',
-    'reply  build\n          │ The build',
+    'reply  build (18 tokens)\n          │ The build',
   ];
   const places = expectedLines.map((part) => story.indexOf(part));
   assert.ok(

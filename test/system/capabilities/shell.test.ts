@@ -1,25 +1,17 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { before, describe, type TestContext, test } from 'node:test';
+import { commandLines } from '../../support/command-lines.ts';
 import { eventually } from '../../support/eventually.ts';
 import { needsSandbox, onPath } from '../../support/tools.ts';
 import { means, openCapabilities } from './bench.ts';
 
 /** Processes of this computer whose command line contains a word. */
-function processesWith(marker: string): number {
-  return readdirSync('/proc').filter((pid) => {
-    if (!/^\d+$/.test(pid)) return false;
-    try {
-      return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(marker);
-    } catch {
-      return false;
-    }
-  }).length;
-}
+const processesWith = (marker: string): number => commandLines().filter((line) => line.includes(marker)).length;
 
 describe('the shell', () => {
   let reason: string | false;

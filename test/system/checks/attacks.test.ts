@@ -1,4 +1,5 @@
 /** Attacks on the router by checks: each row is one, with what it must not reach. */
+
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync, linkSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -7,8 +8,10 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { Undecided } from '../../../src/router/checks/finding.ts';
 import { lookAtPath } from '../../../src/router/checks/path-check.ts';
+import { commandLines } from '../../support/command-lines.ts';
 import { eventually } from '../../support/eventually.ts';
 import { atEnd } from '../../support/temporary.ts';
+import { needs } from '../../support/tools.ts';
 import { type ChecksBench, checksBench, SECRET } from './bench.ts';
 
 const secret = new RegExp(SECRET);
@@ -22,7 +25,9 @@ async function printed(bench: ChecksBench, script: string, more: object = {}, st
   return bench.news()?.output ?? '';
 }
 
-test('a command reaches nothing of the router, of other users and of the computer', async (t) => {
+test('a command reaches nothing of the router, of other users and of the computer', {
+  skip: needs('bubblewrap'),
+}, async (t) => {
   const bench = await checksBench(t);
   const { home, work } = bench;
   writeFileSync(join(home, 'keys', 'secret'), SECRET);
@@ -101,7 +106,9 @@ async function unixServer(t: TestContext, path: string): Promise<{ hits: number 
   return found;
 }
 
-test('a command without network reaches no socket, and one with network none of a file', async (t) => {
+test('a command without network reaches no socket, and one with network none of a file', {
+  skip: needs('bubblewrap'),
+}, async (t) => {
   const bench = await checksBench(t);
   const name = join(bench.home, 'keys', 'daemon.sock');
   const [abstract, hidden] = [await unixServer(t, `\0reveille-attack-${process.pid}`), await unixServer(t, name)];
@@ -127,13 +134,10 @@ test('a command without network reaches no socket, and one with network none of 
   t.diagnostic(`${rows.length + 1} attacks`);
 });
 
-test('a command leaves no process, and ends when it should', async (t) => {
+test('a command leaves no process, and ends when it should', { skip: needs('bubblewrap') }, async (t) => {
   const bench = await checksBench(t);
   const mark = 'sleep 4711';
-  const left = () =>
-    execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' })
-      .split('\n')
-      .filter((line) => line.includes(mark));
+  const left = () => commandLines().filter((line) => line.includes(mark));
   const rows = [
     `(setsid ${mark} >/dev/null 2>&1 &)`,
     `nohup ${mark} >/dev/null 2>&1 & disown`,
@@ -168,7 +172,9 @@ test('a command leaves no process, and ends when it should', async (t) => {
   t.diagnostic(`${rows.length + endless.length} attacks`);
 });
 
-test('words of a command are words: no shell, no option and no folder of the machine changes what runs', async (t) => {
+test('words of a command are words: no shell, no option and no folder of the machine changes what runs', {
+  skip: needs('bubblewrap'),
+}, async (t) => {
   const bench = await checksBench(t);
   const { work } = bench;
   writeFileSync(join(work, 'true'), '#!/bin/sh\ntouch owned\n', { mode: 0o755 });
@@ -221,7 +227,9 @@ test('words of a command are words: no shell, no option and no folder of the mac
   t.diagnostic(`${rows.length + own.length} attacks`);
 });
 
-test('an agent with the permission gets no variable of its machine, and a person only existing ones', async (t) => {
+test('an agent with the permission gets no variable of its machine, and a person only existing ones', {
+  skip: needs('bubblewrap'),
+}, async (t) => {
   const bench = await checksBench(t);
   const names = ['MODEL_KEY', 'FIXTURE_DIR'];
   for (const name of names) {
@@ -252,7 +260,9 @@ test('an agent with the permission gets no variable of its machine, and a person
   t.diagnostic(`${names.length * 2 + none.length} attacks`);
 });
 
-test('what a command prints is text for the agent, and never more than its limit', async (t) => {
+test('what a command prints is text for the agent, and never more than its limit', {
+  skip: needs('bubblewrap'),
+}, async (t) => {
   const bench = await checksBench(t);
   const rows: [string, (output: string) => void][] = [
     [`printf '\\033[2J\\033]0;title\\007\\r\\b'`, (output) => assert.doesNotMatch(output, /[\x00-\x08\x0b-\x1f\x7f]/)],

@@ -1,10 +1,12 @@
 /** What 1,000 checks that say no cost beside the checks themselves: no start, and little time of both daemons. */
+
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { eventsOf } from '../../../src/router/testing/bench.ts';
 import { startPlainDaemon } from '../../../src/router/testing/plain-daemon.ts';
 import { eventually } from '../../support/eventually.ts';
+import { needs } from '../../support/tools.ts';
 import { startSite } from './bench.ts';
 import { checkProcesses } from './processes.ts';
 
@@ -22,7 +24,7 @@ function cpuMs(pid: number): number {
 
 test(`${FIRES} checks that say no start nothing and cost little`, {
   timeout: 240_000,
-  skip: process.platform === 'linux' ? false : 'it reads /proc',
+  skip: process.platform === 'linux' ? needs('bubblewrap') : 'it reads /proc',
 }, async (t) => {
   const site = await startSite(t);
   const plain = await startPlainDaemon(t);

@@ -50,7 +50,7 @@ const withoutTags = (markup: string) =>
 function firesOn(page: string): ShownFire[] {
   return [...page.matchAll(/<li class="fire">([\s\S]*?)<\/dl>/g)].map(([, fire = '']) => {
     const [, dueAt = ''] = /<time datetime="([^"]+)"/.exec(fire) ?? [];
-    const [, state = ''] = /<\/svg> <span class="(?:bad|good)">([\s\S]*?)<\/span><\/div>/.exec(fire) ?? [];
+    const [, state = ''] = /<\/svg> <span class="(?:bad|good|dim)">([\s\S]*?)<\/span><\/div>/.exec(fire) ?? [];
     const [, missed = '0'] = /covers (\d+) missed occurrences/.exec(fire) ?? [];
     return { dueAt: Date.parse(dueAt), state: withoutTags(state), missed: Number(missed) };
   });

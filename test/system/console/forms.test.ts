@@ -104,7 +104,7 @@ describe('a form and live updates', () => {
       await page.goto(`${base}alarms/new`);
       await page.fill('#message', 'Never set.');
       await page.fill('#when', 'tomorrow 7:30');
-      await page.click('summary');
+      await page.click('summary:visible');
       await page.fill(`#${name}`, 'nosuch');
       await Promise.all([page.waitForNavigation(), page.click('#alarm-form .primary')]);
       assert.match((await page.textContent('main > [role=alert]')) ?? '', said);

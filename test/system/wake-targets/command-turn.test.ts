@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { execFileSync, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -13,8 +13,10 @@ import { wakeBody } from '../../../src/router/testing/bench.ts';
 import { ShiftingClock } from '../../../src/router/testing/shifting-clock.ts';
 import { parseOrThrow } from '../../../src/wire/validate.ts';
 import { type Wake, wakeRequestSchema } from '../../../src/wire/wake.ts';
+import { commandLines } from '../../support/command-lines.ts';
 import { eventually } from '../../support/eventually.ts';
 import { atEnd, temporaryFolder } from '../../support/temporary.ts';
+import { needs } from '../../support/tools.ts';
 
 const base = { userId: 'alice', state: 'active', idleSeconds: null, budget: null, token: 'token-of-alice' } as const;
 const times = { createdAt: 0, updatedAt: 0 };
@@ -91,7 +93,7 @@ for (const [name, target] of [
   });
 }
 
-test('a repeated wake runs the command once', async (t) => {
+test('a repeated wake runs the command once', { skip: needs('bubblewrap') }, async (t) => {
   const bench = hostIn(t);
   bench.script('echo run >> count; echo done');
   const wake = bench.wakeWith(['./job.sh']);
@@ -101,7 +103,9 @@ test('a repeated wake runs the command once', async (t) => {
   assert.equal(readFileSync(join(bench.folder, 'count'), 'utf8'), 'run\n');
 });
 
-test('a command that fails is a failed turn with its exit code and the end of its errors', async (t) => {
+test('a command that fails is a failed turn with its exit code and the end of its errors', {
+  skip: needs('bubblewrap'),
+}, async (t) => {
   const bench = hostIn(t);
   bench.script('echo partial; echo "the disk is full" >&2; exit 3');
   const turn = await ended(bench, bench.wakeWith(['./job.sh']));
@@ -109,7 +113,7 @@ test('a command that fails is a failed turn with its exit code and the end of it
   assert.match(turn.error!, /exit code 3.*the disk is full/s);
 });
 
-test('a command that takes longer than its limit is ended', async (t) => {
+test('a command that takes longer than its limit is ended', { skip: needs('bubblewrap') }, async (t) => {
   const bench = hostIn(t);
   bench.script('sleep 600');
   const wake = {
@@ -121,7 +125,7 @@ test('a command that takes longer than its limit is ended', async (t) => {
   assert.match(turn.error!, /longer than 1 s/);
 });
 
-test('a program that is missing fails the turn and names the program', async (t) => {
+test('a program that is missing fails the turn and names the program', { skip: needs('bubblewrap') }, async (t) => {
   const bench = hostIn(t);
   const wake = bench.wakeWith(['./no-such.sh']);
   await bench.host.wake(bench.machine, wake, new AbortController().signal);
@@ -134,7 +138,9 @@ test('a program that is missing fails the turn and names the program', async (t)
   assert.match(turn.error!, /no-such\.sh does not exist/);
 });
 
-test('placeholders in a command are plain text, and hidden folders stay hidden', async (t) => {
+test('placeholders in a command are plain text, and hidden folders stay hidden', {
+  skip: needs('bubblewrap'),
+}, async (t) => {
   const bench = hostIn(t);
   bench.script('for a; do echo "[$a]"; done; ls "$3" 2>/dev/null | grep -c turns.db; true');
   const hidden = join(bench.home, 'router');
@@ -156,7 +162,9 @@ test('a machine without a folder, or on another computer, refuses commands with 
   }
 });
 
-test('a command that the agent set runs only where its machine allows that', async (t) => {
+test('a command that the agent set runs only where its machine allows that', {
+  skip: needs('bubblewrap'),
+}, async (t) => {
   const byAgent = { argv: ['./job.sh'] };
   const refused = hostIn(t);
   refused.script('echo ran > ran');
@@ -172,7 +180,9 @@ test('a command that the agent set runs only where its machine allows that', asy
   assert.equal((await ended(allowed, { ...allowed.wakeWith(['x']), run: byAgent })).reply, 'ran');
 });
 
-test('attacks by a command: files, processes, sockets and words of others', async (t) => {
+test('attacks by a command: files, processes, sockets and words of others', {
+  skip: needs('bubblewrap'),
+}, async (t) => {
   const bench = hostIn(t);
   const { home } = bench;
   writeFileSync(join(home, 'outside'), SECRET);
@@ -211,13 +221,15 @@ test('attacks by a command: files, processes, sockets and words of others', asyn
   }
   for (const path of [join(home, 'escaped'), '/etc/escaped', '/usr/bin/escaped']) assert.equal(existsSync(path), false);
   await eventually('no process is left', () => {
-    const all = execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' });
+    const all = commandLines().join('\n');
     return !all.includes('sleep 4712');
   });
   t.diagnostic(`${rows.length} attacks`);
 });
 
-test('a program that appears while it is started never runs outside the sandbox', async (t) => {
+test('a program that appears while it is started never runs outside the sandbox', {
+  skip: needs('bubblewrap'),
+}, async (t) => {
   const bench = hostIn(t);
   const { home, folder } = bench;
   bench.script(`echo ran > ${home}/escaped`);
