@@ -2,6 +2,7 @@
  * Every screen in a real browser, from 360 to 1,440 pixels, light and dark: axe finds nothing, nothing is wider than
  * the window, and each screen works without JavaScript.
  */
+
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,6 +13,7 @@ import { saying } from '../../../src/kit/model/testing/model-endpoint.ts';
 import { startBrowser, type TestBrowser } from '../../support/browser.ts';
 import { eventually } from '../../support/eventually.ts';
 import { sharedOwner } from '../../support/temporary.ts';
+import { needs } from '../../support/tools.ts';
 import { type Installation, startInstallation } from './bench.ts';
 import { TRANSFER } from './transfer.ts';
 
@@ -320,7 +322,8 @@ describe('the screens of the console', () => {
     );
     await form.fill('#check-command', "no-such-program '<script>'");
     await form.click('text=Create alarm');
-    assert.match((await form.textContent('[role=alert]')) ?? '', /there is no program "no-such-program"/);
+    const refusal = needs('bubblewrap') === false ? /there is no program "no-such-program"/ : /no closed sandbox here/;
+    assert.match((await form.textContent('[role=alert]')) ?? '', refusal);
     await form.selectOption('#checks', 'address');
     await form.fill('#check-url', 'https://example.com/?<script>');
     await form.click('text=Create alarm');

@@ -26,7 +26,14 @@ const once = <T>(make: (world: World) => Promise<T>) => {
 
 const anAlarm = once((world) => world.newAlarm());
 const nightly = once((world) =>
-  world.newAlarm('every day at 3:00', '--label', 'nightly', '--check-url', 'https://example.com/feed', '--check-changed'),
+  world.newAlarm(
+    'every day at 3:00',
+    '--label',
+    'nightly',
+    '--check-url',
+    'https://example.com/feed',
+    '--check-changed',
+  ),
 );
 const aDoneIntent = once((world) => world.doneIntent());
 const aMachine = once((world) =>
