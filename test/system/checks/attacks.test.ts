@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { Undecided } from '../../../src/router/checks/finding.ts';
 import { lookAtPath } from '../../../src/router/checks/path-check.ts';
+import { lookAtFile } from '../../../src/router/looks/file-look.ts';
 import { commandLines } from '../../support/command-lines.ts';
 import { eventually } from '../../support/eventually.ts';
 import { atEnd } from '../../support/temporary.ts';
@@ -351,10 +352,12 @@ test('a path leads to nothing that the agent may not read, also when it is excha
   mkdirSync(join(work, 'real'));
   writeFileSync(join(work, 'real', 'mine'), 'mine');
   const { swapper } = await import('./swapper.ts');
+  // What is there later is new, compared with nothing.
+  const nothing = await lookAtFile('swapped', { folder: work, isReadable: () => true, now: Date.now() }, undefined);
   const stop = swapper(work, outside);
   atEnd(t, stop);
   const isReadable = (path: string) => path === work || path.startsWith(`${work}/`);
-  const seen = { looks: 0, read: 0 };
+  const seen = { looks: 0, read: 0, events: 0 };
   for (const until = Date.now() + 4000; Date.now() < until; seen.looks++) {
     const found = await lookAtPath('swapped', work, isReadable, undefined).catch((thrown: unknown) => {
       assert.ok(thrown instanceof Undecided, String(thrown));
@@ -362,12 +365,19 @@ test('a path leads to nothing that the agent may not read, also when it is excha
     });
     if (found.output !== undefined) seen.read++;
     assert.doesNotMatch(JSON.stringify(found), secret, `look ${seen.looks}`);
+    const look = { folder: work, isReadable, now: Date.now() };
+    const shown = await lookAtFile('swapped', look, nothing.seen).catch((thrown: unknown) => {
+      assert.ok(thrown instanceof Undecided, String(thrown));
+      return undefined;
+    });
+    if (shown?.events.some(({ data }) => data.includes('"mine"'))) seen.events++;
+    assert.doesNotMatch(JSON.stringify(shown ?? {}), secret, `look ${seen.looks}`);
   }
   stop();
   // A hard link is a file of the folder: a program in the sandbox cannot make one to a file outside.
   linkSync(join(home, 'outside'), join(work, 'hard'));
   assert.doesNotMatch(JSON.stringify(await bench.decide({ path: { path: 'hard' } })), secret);
   t.diagnostic(
-    `${paths.length + 2} attacks, ${seen.looks} looks at a folder that changes, of which ${seen.read} saw it`,
+    `${paths.length + 2} attacks, ${seen.looks} looks at a folder that changes, of which ${seen.read} and ${seen.events} saw it`,
   );
 });
