@@ -46,7 +46,7 @@ const CARRIED = [
 ];
 
 /** JSON for programs, without white space: half the size. */
-const COMPACTED = ['schemas/*.json', 'agents/*.tools.json'];
+const COMPACTED = ['schemas/*.json', 'agents/*.{tools,lock}.json', 'src/chronos-mcp/chronos-tools.json'];
 
 /** Programs that no file imports. */
 const PROGRAMS = ['bin/reveille.mjs'];

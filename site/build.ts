@@ -85,7 +85,7 @@ const index = new MiniSearch<{ id: number; title: string; url: string; text: str
 });
 index.addAll(pages.map(({ path, title, text }, id) => ({ id, title, url: urlOf(path), text })));
 writeFileSync(join(OUT, 'search.json'), JSON.stringify(index));
-writeMarkdown(documentation, OUT);
+writeMarkdown(documentation, OUT, true);
 for (const name of ['site.css', 'search.js']) cpSync(join(import.meta.dirname, name), join(OUT, name));
 cpSync(join(ROOT, 'node_modules', 'minisearch', 'dist', 'es', 'index.js'), join(OUT, 'minisearch.js'));
 for (const name of globSync('**/*.{png,svg,json,yml}', { cwd: DOCS })) cpSync(join(DOCS, name), join(OUT, name));

@@ -1,6 +1,6 @@
 /**
  * The documentation as Markdown files for agents and for `reveille docs`: one file for each page, `llms.txt` with one
- * line for each page, and `llms-full.txt` with all pages in one file. The package and the site have the same files.
+ * line for each page. The site also has `llms-full.txt` with all pages in one file; the package has the pages only.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
@@ -28,7 +28,7 @@ const partText = ({ text }: Page) =>
   ).trim();
 
 /** The index that https://llmstxt.org describes. */
-function indexText({ home, sections }: Documentation): string {
+function indexText({ home, sections }: Documentation, isSite: boolean): string {
   const line = ({ path, title, summary }: Page) => `- [${title}](${path}.md): ${summary}`;
   const part = (title: string, pages: readonly Page[]) => [`## ${title}`, '', ...pages.map(line), ''];
   const optional = ({ pages }: { pages: readonly Page[] }) => pages.every(({ path }) => SINGLE.test(path));
@@ -38,7 +38,7 @@ function indexText({ home, sections }: Documentation): string {
     '',
     `> ${home.summary}`,
     '',
-    'All pages in one file: [llms-full.txt](llms-full.txt). Offline: `reveille docs [topic]`.',
+    `${isSite ? 'All pages in one file: [llms-full.txt](llms-full.txt). ' : ''}Offline: \`reveille docs [topic]\`.`,
     '',
     ...sections.flatMap(({ title, pages }) => part(title, pages)),
     ...groups.filter((group) => !optional(group)).flatMap(({ title, pages }) => part(title, pages)),
@@ -55,14 +55,14 @@ function fullText(documentation: Documentation): string {
 }
 
 /** Writes all files into a folder. @returns the number of pages */
-export function writeMarkdown(documentation: Documentation, folder: string): number {
+export function writeMarkdown(documentation: Documentation, folder: string, isSite = false): number {
   const pages = everyPage(documentation);
   for (const page of pages) {
     const file = join(folder, `${page.path}.md`);
     mkdirSync(dirname(file), { recursive: true });
     writeFileSync(file, fileText(page));
   }
-  writeFileSync(join(folder, 'llms.txt'), indexText(documentation));
-  writeFileSync(join(folder, 'llms-full.txt'), fullText(documentation));
+  writeFileSync(join(folder, 'llms.txt'), indexText(documentation, isSite));
+  if (isSite) writeFileSync(join(folder, 'llms-full.txt'), fullText(documentation));
   return pages.length;
 }
