@@ -118,9 +118,11 @@ describe('Beneath', () => {
     const swap = `
       const { renameSync, symlinkSync, unlinkSync } = require('node:fs');
       const { workerData: { spot, kept, outside, ended } } = require('node:worker_threads');
-      while (!Atomics.load(ended, 0)) {
+      for (let swaps = 1; !Atomics.load(ended, 0); swaps++) {
         renameSync(spot, kept); symlinkSync(outside, spot);
         unlinkSync(spot); renameSync(kept, spot);
+        // Without rests, an operation that takes longer than one swap would never find the folder in its place.
+        if (swaps % 20 === 0) Atomics.wait(ended, 0, 0, 1);
       }`;
     const ended = new Int32Array(new SharedArrayBuffer(4));
     const workerData = { spot: join(root, 'spot'), kept: join(root, 'kept'), outside, ended };
