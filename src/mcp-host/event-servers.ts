@@ -12,7 +12,6 @@ import { withDeadline } from './deadline.ts';
 import type { ServerSpec } from './manifest.ts';
 
 const EXTENSION = 'io.modelcontextprotocol/events';
-const METHOD_NOT_FOUND = -32_601;
 /** A connection that is not used for so long is closed. */
 const IDLE_MS = 5 * 60_000;
 const CONNECTIONS = 64;
@@ -169,17 +168,19 @@ export class EventServers {
     secrets: readonly string[] = [],
   ): Promise<string> {
     const entry = this.#entryOf(spec, user);
+    let isOpen = false;
     const all = spec.isPerUser ? { ...params, _meta: { [USER_META]: user } } : params;
     try {
       return await withDeadline(this.#clock, limitMs, undefined, async (signal) => {
         await entry.ready;
+        isOpen = true;
         return entry.connection.request(method, all, signal);
       });
     } catch (thrown) {
-      // Servers of drafts announce it under another name, so only the answer shows whether a server has it.
-      if (thrown instanceof ProtocolError && thrown.code === METHOD_NOT_FOUND)
-        throw new EventsRefused(`the server ${spec.alias} does not offer ${method} (${EXTENSION})`);
       const text = hidden([...spec.secrets, ...secrets], describeError(thrown));
+      // Servers of drafts announce it under another name, so only the answer shows whether a server has it.
+      if (isOpen && entry.connection.extension(EXTENSION) === undefined)
+        throw new EventsRefused(`the server ${spec.alias} does not offer events (${EXTENSION}): ${text}`);
       if (thrown instanceof ProtocolError) throw new EventsRefused(`the server ${spec.alias} has refused: ${text}`);
       this.#drop(entry);
       throw new Error(`the server ${spec.alias} cannot be asked: ${text}`, { cause: thrown });
