@@ -137,11 +137,13 @@ export class EventServers {
     delivery: Delivery,
     limitMs: number,
   ): Promise<void> {
+    const end = this.#clock.monotonic() + limitMs;
     const names: string[] = [];
     let cursor: string | undefined;
     for (let pages = 0; pages < CATALOGUE_PAGES; pages++) {
       const params = cursor === undefined ? {} : { cursor };
-      const read = catalogueSchema.safeParse(JSON.parse(await this.#ask(spec, user, 'events/list', params, limitMs)));
+      const leftMs = Math.max(1, end - this.#clock.monotonic());
+      const read = catalogueSchema.safeParse(JSON.parse(await this.#ask(spec, user, 'events/list', params, leftMs)));
       if (!read.success) throw new Error(`the server ${spec.alias} cannot be asked: its answer lists no events`);
       const { events, nextCursor } = read.data;
       const found = events.find((one) => one.name === name);

@@ -1,5 +1,6 @@
 /** Alarms that wait for the events of an MCP server, from the alarm to the turn: by poll and by webhook. */
 import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -8,6 +9,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import {
   experimental_createMCPClient as createMCPClient,
   experimental_createMCPEventWebhook as createWebhook,
@@ -39,7 +41,7 @@ async function startFront(t: TestContext, target: () => string) {
   return { statuses, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
 }
 
-async function open(t: TestContext, server: EventServer, { isPublic = true } = {}) {
+async function open(t: TestContext, server: Pick<EventServer, 'url'>, { isPublic = true } = {}) {
   const front = await startFront(t, () => daemons.chronosUrl);
   const daemons = await openChronosdWithRouter(t, process.env, isPublic ? { CHRONOS_PUBLIC_URL: front.url } : {});
   const manifest = join(daemons.folder, 'agent.json');
@@ -62,19 +64,20 @@ async function open(t: TestContext, server: EventServer, { isPublic = true } = {
       const { payload } = JSON.parse(Buffer.from(body!, 'base64').toString());
       return (payload.events as { data: Record<string, unknown> }[]).map(({ data }) => data);
     });
-  const subscribed = () => eventually('it has subscribed', () => server.subscriptions.size === 1);
-  return { ...daemons, daemons, front, set, woken, subscribed };
+  return { ...daemons, daemons, front, set, woken };
 }
+
+const subscribed = (server: EventServer) => eventually('it has subscribed', () => server.subscriptions.size === 1);
 
 const idsOf = (woken: readonly Record<string, unknown>[]) => woken.map(({ eventId }) => eventId);
 
 for (const delivery of ['poll', 'webhook'] as const)
   test(`each event of a server becomes one turn, in order (${delivery})`, async (t) => {
     const server = await startEventServer(t);
-    const { set, woken, daemons, subscribed } = await open(t, server);
+    const { set, woken, daemons } = await open(t, server);
     await server.emit('before', {});
     const id = await set({ delivery, ...(delivery === 'poll' && { look_every: 'PT1S' }) });
-    if (delivery === 'webhook') await subscribed();
+    if (delivery === 'webhook') await subscribed(server);
     for (let n = 0; n < 5; n++)
       await server.emit(`t${n}`, { n, title: 'größer \u{1F514}', exact: 12345678901234567890n.toString() });
     await eventually('five events have woken', () => woken().length === 5);
@@ -88,9 +91,9 @@ for (const delivery of ['poll', 'webhook'] as const)
 
 test('a subscription is renewed, survives a restart of either side, and redelivers nothing twice', async (t) => {
   const server = await startEventServer(t, { ttlMs: 11_000 });
-  const { set, woken, daemons, subscribed } = await open(t, server);
+  const { set, woken, daemons } = await open(t, server);
   await set({ delivery: 'webhook' });
-  await subscribed();
+  await subscribed(server);
   await server.emit('one', {});
   const { until } = server.only();
   await eventually('it is renewed before its end', () => server.only().until > until);
@@ -112,9 +115,9 @@ test('a subscription is renewed, survives a restart of either side, and redelive
 
 test('a filter, a gap, an event of 256 KiB, a wrong signature, and the end of a subscription', async (t) => {
   const server = await startEventServer(t);
-  const { set, woken, daemons, subscribed, front } = await open(t, server);
+  const { set, woken, daemons, front } = await open(t, server);
   const id = await set({ delivery: 'webhook', filter: { pointer: '/data/level', equals: 'high' } });
-  await subscribed();
+  await subscribed(server);
   await server.emit('low', { level: 'low' });
   await server.emit('high', { level: 'high' });
   const to = server.only();
@@ -161,13 +164,13 @@ test('what cannot be subscribed to is refused when it is set, with the remedy', 
   await set();
 });
 
-test('a callback that does not answer is shown by the alarm, which tries again', async (t) => {
+test('only the secret proves an event or a challenge; what comes to a paused alarm wakes it later', async (t) => {
   const server = await startEventServer(t);
-  const { set, daemons, subscribed, front, woken } = await open(t, server);
+  const { set, daemons, front, woken } = await open(t, server);
   const real = server.post;
   const statuses = front.statuses;
   const id = await set({ delivery: 'webhook' });
-  await subscribed();
+  await subscribed(server);
   assert.deepEqual(statuses, [200]);
   // An attacker who knows the address, and not the secret, learns nothing from a challenge.
   const { url } = server.only();
@@ -217,4 +220,29 @@ test('the same server serves the client of the AI SDK', async (t) => {
   });
   await server.emit('t1', {});
   assert.deepEqual(seen, ['t1']);
+});
+
+const PYTHON = process.env.REVEILLE_TEST_PYTHON ?? 'python3';
+const hasPythonServer = () => spawnSync(PYTHON, ['-c', 'import mcp_webhook_events, uvicorn']).status === 0;
+
+test('a server of the Python SDK, with another implementation of webhooks', {
+  skip: !hasPythonServer() && 'needs the Python packages mcp-webhook-events and uvicorn',
+}, async (t) => {
+  const program = fileURLToPath(new URL('../support/stand-ins/event-server.py', import.meta.url));
+  const server = spawn(PYTHON, [program], { stdio: ['pipe', 'pipe', 'inherit'] });
+  atEnd(t, () => void server.kill());
+  const [line] = (await once(server.stdout.setEncoding('utf8'), 'data')) as [string];
+  const { set, woken, front, daemons } = await open(t, { url: line.trim() });
+  const id = await set({ delivery: 'webhook', filter: { pointer: '/data/level', equals: 'high' } });
+  await eventually('its challenge was answered', () => front.statuses.length === 1);
+  for (const [n, level] of ['high', 'low', 'high'].entries()) server.stdin.write(`${JSON.stringify({ n, level })}\n`);
+  await eventually('two have woken', () => woken().length === 2);
+  assert.deepEqual(
+    woken().map(({ data }) => (data as { n: number }).n),
+    [0, 2],
+  );
+  await daemons.client().cancelAlarm(id);
+  server.stdin.write(`${JSON.stringify({ n: 3, level: 'high' })}\n`);
+  await eventually('a server that posts to a cancelled alarm is told so', () => front.statuses.at(-1) === 410);
+  assert.deepEqual(front.statuses, [200, 200, 200, 200, 410]);
 });
