@@ -22,7 +22,7 @@ const TRANSPORT = 'transport-token-of-the-tests';
 export const CHRONOS_ADMIN = 'admin-token-of-the-chronosd-of-the-tests';
 
 export type Issuer = Awaited<ReturnType<typeof startIssuer>>;
-type Claims = JWTPayload & { scope?: string; client_id?: string | undefined };
+type Claims = { readonly [claim: string]: unknown };
 
 /** An authorization server, as far as a resource server sees it. */
 export async function startIssuer(owner: Owner, alg = 'ES256') {
@@ -45,7 +45,7 @@ export async function startIssuer(owner: Owner, alg = 'ES256') {
   return {
     ...{ url, asked, state, pair, kid },
     /** A token with these claims; `undefined` removes one. */
-    sign(claims: Claims, header: Record<string, unknown> = {}, key: CryptoKey | Uint8Array = pair.privateKey) {
+    sign(claims: Claims, header: Record<string, unknown> = {}, key: Parameters<SignJWT['sign']>[0] = pair.privateKey) {
       const now = Math.floor(Date.now() / 1000);
       const all = { iss: url, sub: 'subject-of-ada', client_id: 'client-1', iat: now, exp: now + 300, ...claims };
       const payload = JSON.parse(JSON.stringify(all)) as JWTPayload;
@@ -96,8 +96,8 @@ export async function startMcpHttp(owner: Owner, more: Record<string, string> = 
   const send = async (path: string, init: RequestInit = {}) => {
     const response = await fetch(url + path, { redirect: 'manual', ...init });
     const text = await response.text();
-    const read = (): unknown => JSON.parse(/^data: (.*)$/m.exec(text)?.[1] ?? text);
-    return { status: response.status, headers: response.headers, text, json: read as () => Record<string, never> };
+    const json = (): unknown => JSON.parse(/^data: (.*)$/m.exec(text)?.[1] ?? text);
+    return { status: response.status, headers: response.headers, text, json };
   };
   return {
     ...{ folder, issuer, chronos, router, url, resource, token, send, settings },
@@ -127,7 +127,7 @@ export async function startMcpHttp(owner: Owner, more: Record<string, string> = 
         body: `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"${name}","arguments":${source}}}`,
       });
       assert.equal(answer.status, 200, answer.text);
-      const { result } = answer.json() as unknown as { result: ToolResult };
+      const { result } = answer.json() as { result: ToolResult };
       assert.ok(result, answer.text);
       return { ...result, source: answer.text };
     },
@@ -139,6 +139,6 @@ export async function startMcpHttp(owner: Owner, more: Record<string, string> = 
 type CallOptions = { bearer?: string; endpoint?: string; headers?: Record<string, string> };
 export type ToolResult = {
   content: { type: string; text: string }[];
-  structuredContent: Record<string, never>;
+  structuredContent: Record<string, unknown>;
   isError?: boolean;
 };
