@@ -58,21 +58,27 @@ const [PARSE_ERROR, INVALID_REQUEST, SERVER_ERROR] = [-32_700, -32_600, -32_000]
 const RETRY_SECONDS = '5';
 /** How often the token of an open stream is checked again, milliseconds. */
 const RECHECK_MS = 5000;
+/** Any client can cause this warning. */
+const WARN_EVERY_MS = 60_000;
 
-type Parsed = { readonly value: unknown; readonly message: Omit<RemoteMessage, 'endpoint' | 'caller'> };
+type Parsed =
+  | { readonly value: unknown; readonly message: Omit<RemoteMessage, 'endpoint' | 'caller'> }
+  | { readonly code: number; readonly why: string };
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
-/** A message without a method, such as a response, has the method ''. @throws ReveilleError `invalid_request` */
+/** One message of JSON-RPC; one without a method, such as a response, has the method ''. */
 function parseBody(bytes: ArrayBuffer): Parsed {
   let text: string;
+  let value: unknown;
   try {
     text = utf8.decode(bytes);
-  } catch (cause) {
-    throw new ReveilleError('invalid_request', 'the body must be JSON in UTF-8', { cause });
+    value = parseUntrustedJson(text, 'the body');
+  } catch (thrown) {
+    const why = thrown instanceof ReveilleError ? thrown.message : 'the body must be JSON in UTF-8';
+    return { code: PARSE_ERROR, why };
   }
-  const value = parseUntrustedJson(text, 'the body');
-  if (!isObject(value)) throw new ReveilleError('invalid_request', 'the body must be one JSON-RPC message');
+  if (!isObject(value)) return { code: INVALID_REQUEST, why: 'the body must be one JSON-RPC message' };
   const params = isObject(value.params) ? value.params : {};
   const argumentsText = sliceAt(text, ['params', 'arguments']) ?? '{}';
   return { value, message: { method: typeof value.method === 'string' ? value.method : '', params, argumentsText } };
@@ -96,7 +102,7 @@ function challenge(metadata: string, scopes: readonly RemoteScope[], error?: str
 export function createEndpoint(options: EndpointOptions): McpHttpEndpoint {
   const { endpoint, verifier, publicUrl, serverFor, extensions, enter, count, clock, log } = options;
   const own: readonly RemoteScope[] = MCP_ENDPOINTS[endpoint];
-  /** The messages of requests under way. The SDK's handler makes a server for each request. */
+  // Called for each request, in both eras of the protocol.
   const handler: McpHttpHandler = createMcpHandler(
     ({ authInfo }) => serverFor((authInfo!.extra as { message: RemoteMessage }).message),
     { onerror: ({ message }) => log.debug({ endpoint, reason: message }, 'MCP over HTTP') },
@@ -108,12 +114,19 @@ export function createEndpoint(options: EndpointOptions): McpHttpEndpoint {
     return response;
   };
 
+  let warnedAt = Number.NEGATIVE_INFINITY;
+  const warnOfIssuer = (reason: string | undefined) => {
+    if (clock.monotonic() - warnedAt < WARN_EVERY_MS) return;
+    warnedAt = clock.monotonic();
+    log.warn({ endpoint, reason }, 'the keys of an issuer could not be read');
+  };
+
   const metadata = () => `${publicUrl()}${metadataPath(mcpPath(endpoint))}`;
 
   /** A client that has no usable token, or whose user is not known here. */
   const refuseToken = (refused: Refusal, about: string | undefined): Response => {
     if (refused === 'issuer_unavailable') {
-      log.warn({ endpoint, reason: about }, 'the keys of an issuer could not be read');
+      warnOfIssuer(about);
       return refuse(refused, json(503, { error: 'temporarily_unavailable' }, { 'retry-after': RETRY_SECONDS }));
     }
     // The token is valid, and another one would not help.
@@ -190,14 +203,8 @@ export function createEndpoint(options: EndpointOptions): McpHttpEndpoint {
         const headers = { allow: 'POST' };
         return refuse('bad_request', rpcError(405, SERVER_ERROR, 'Method not allowed.', { headers }));
       }
-      let parsed: Parsed;
-      try {
-        parsed = parseBody(await request.arrayBuffer());
-      } catch (thrown) {
-        const { message } = toReveilleError(thrown);
-        const code = message.includes('JSON-RPC') ? INVALID_REQUEST : PARSE_ERROR;
-        return refuse('bad_request', rpcError(400, code, message));
-      }
+      const parsed = parseBody(await request.arrayBuffer());
+      if ('why' in parsed) return refuse('bad_request', rpcError(400, parsed.code, parsed.why));
       const message: RemoteMessage = { endpoint, caller, ...parsed.message };
       const missing = missingScopes(caller, scopesFor(message, extensions));
       if (missing.length > 0) return refuseScope(caller, missing);

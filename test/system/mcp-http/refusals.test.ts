@@ -108,6 +108,23 @@ describe('tokens', () => {
     assert.deepEqual(foreign.asked, []);
   });
 
+  test('tokens with unknown keys do not make the router ask their issuer each time', async () => {
+    const before = bench.issuer.asked.length;
+    const { privateKey } = await generateKeyPair('ES256');
+    const claims = { aud: bench.resource('chronos'), scope: 'alarms:read' };
+    for (let n = 0; n < 50; n++) {
+      const bearer = await bench.issuer.sign(claims, { kid: `key-${n}` }, privateKey);
+      assert.equal((await bench.call('tools/list', {}, { bearer })).status, 401);
+    }
+    assert.equal(bench.issuer.asked.length, before);
+  });
+
+  test('a body beyond the limit is refused', async () => {
+    const bearer = await bench.token();
+    const answer = await bench.call('tools/call', { name: 'alarm_set', x: 'x'.repeat(1_100_000) }, { bearer });
+    assert.equal(answer.status, 413);
+  });
+
   test('a changed token and text that is no token are refused', async () => {
     const [header, payload, signature] = (await bench.token()).split('.');
     const bob = encoded({ ...JSON.parse(Buffer.from(payload!, 'base64url').toString()), sub: 'subject-of-bob' });
