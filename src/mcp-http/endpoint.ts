@@ -136,7 +136,7 @@ export function createEndpoint(options: EndpointOptions): McpHttpEndpoint {
     return refuse(refused, json(401, { error: error ?? 'unauthorized' }, headers), { about });
   };
 
-  /** Asks for the missing scopes, and for those that the client has here, so that it loses none. */
+  /** Asks for the missing scopes, and for the scopes that the client has here, so that it keeps these. */
   const refuseScope = ({ scopes }: RemoteCaller, needed: readonly RemoteScope[]): Response => {
     const asked = own.filter((scope) => scopes.has(scope) || needed.includes(scope));
     const headers = { 'www-authenticate': challenge(metadata(), asked, 'insufficient_scope') };
@@ -196,7 +196,7 @@ export function createEndpoint(options: EndpointOptions): McpHttpEndpoint {
       const { caller } = verdict;
       const general = missingScopes(caller, []);
       if (general.length > 0) return refuseScope(caller, general);
-      // Each request stands for itself, so a session id is that of somebody else or of an earlier server.
+      // Each request stands for itself, so a session id belongs to another subject or to an earlier server.
       if (request.headers.has('mcp-session-id'))
         return refuse('unknown_session', rpcError(404, SERVER_ERROR, 'Session not found'));
       if (request.method !== 'POST') {
