@@ -58,8 +58,11 @@ const [PARSE_ERROR, INVALID_REQUEST, SERVER_ERROR] = [-32_700, -32_600, -32_000]
 const RETRY_SECONDS = '5';
 /** How often the token of an open stream is checked again, milliseconds. */
 const RECHECK_MS = 5000;
-/** Any client can cause this warning. */
-const WARN_EVERY_MS = 60_000;
+const REPORT_EVERY_MS = 60_000;
+/** Outcomes that a setting may have caused. */
+const OF_OPERATOR: ReadonlySet<Outcome> = new Set([
+  ...(['issuer_unavailable', 'foreign_issuer', 'wrong_audience', 'bad_claims', 'no_user'] as const),
+]);
 
 type Parsed =
   | { readonly value: unknown; readonly message: Omit<RemoteMessage, 'endpoint' | 'caller'> }
@@ -108,17 +111,20 @@ export function createEndpoint(options: EndpointOptions): McpHttpEndpoint {
     { onerror: ({ message }) => log.debug({ endpoint, reason: message }, 'MCP over HTTP') },
   );
 
-  const refuse = (outcome: Outcome, response: Response, about?: object): Response => {
-    count(outcome);
-    log.debug({ endpoint, outcome, ...about }, 'request of an MCP client refused');
-    return response;
+  const reportedAt = new Map<Outcome, number>();
+  /** Any client can cause these, so that each reaches the operator at most once a minute. */
+  const levelOf = (outcome: Outcome): 'warn' | 'info' | 'debug' => {
+    const now = clock.monotonic();
+    const isSoon = now - (reportedAt.get(outcome) ?? Number.NEGATIVE_INFINITY) < REPORT_EVERY_MS;
+    if (isSoon || !OF_OPERATOR.has(outcome)) return 'debug';
+    reportedAt.set(outcome, now);
+    return outcome === 'issuer_unavailable' ? 'warn' : 'info';
   };
 
-  let warnedAt = Number.NEGATIVE_INFINITY;
-  const warnOfIssuer = (reason: string | undefined) => {
-    if (clock.monotonic() - warnedAt < WARN_EVERY_MS) return;
-    warnedAt = clock.monotonic();
-    log.warn({ endpoint, reason }, 'the keys of an issuer could not be read');
+  const refuse = (outcome: Outcome, response: Response, about?: object): Response => {
+    count(outcome);
+    log[levelOf(outcome)]({ endpoint, outcome, ...about }, 'request of an MCP client refused');
+    return response;
   };
 
   const metadata = () => `${publicUrl()}${metadataPath(mcpPath(endpoint))}`;
@@ -126,8 +132,8 @@ export function createEndpoint(options: EndpointOptions): McpHttpEndpoint {
   /** A client that has no usable token, or whose user is not known here. */
   const refuseToken = (refused: Refusal, about: string | undefined): Response => {
     if (refused === 'issuer_unavailable') {
-      warnOfIssuer(about);
-      return refuse(refused, json(503, { error: 'temporarily_unavailable' }, { 'retry-after': RETRY_SECONDS }));
+      const headers = { 'retry-after': RETRY_SECONDS };
+      return refuse(refused, json(503, { error: 'temporarily_unavailable' }, headers), { about });
     }
     // The token is valid, and another one would not help.
     if (refused === 'no_user') return refuse(refused, json(403, { error: 'access_denied' }), { about });

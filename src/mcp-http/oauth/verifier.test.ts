@@ -55,7 +55,7 @@ test('an issuer can name another audience for an endpoint, which counts for no o
   assert.ok('caller' in (await verifier.verify(token, 'chronos')));
   assert.deepEqual(await verifier.verify(token, 'intents'), {
     refused: 'wrong_audience',
-    about: 'unexpected "aud" claim value',
+    about: 'the audience is "api://alarms"',
   });
 });
 
