@@ -50,6 +50,9 @@ const TARGETS: ReadonlyMap<string, Target> = new Map(
 );
 const targetOf = (target: string) => TARGETS.get(target.split('?', 1)[0]!);
 
+const notServed = (endpoint: McpEndpoint) =>
+  new ReveilleError('not_found', `${mcpPath(endpoint)} is not available at this listener`);
+
 const EXPOSED = 'WWW-Authenticate, Retry-After, Mcp-Session-Id, Mcp-Protocol-Version';
 
 /** The headers with which a page of an accepted origin may read the answer. */
@@ -130,7 +133,7 @@ export function createMcpHttp({ config, publicUrl, enter, open, clock }: McpHttp
       opened = undefined;
     });
     const served = (await opened).endpoints.get(endpoint);
-    if (!served) throw new ReveilleError('not_found', `${mcpPath(endpoint)} is not available at this listener`);
+    if (!served) throw notServed(endpoint);
     if (!isMetadata) return served.answer(request, closing);
     // It is public, and holds nothing of a user.
     const cors = corsHeaders('*', request, 'GET');
