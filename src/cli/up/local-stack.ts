@@ -26,6 +26,7 @@ import type { Settings } from '../../wire/settings.ts';
 import { VERSION } from '../../wire/version.ts';
 import { eachKey } from '../access/chronos.ts';
 import { executorAdminAt } from '../access/executor.ts';
+import { localServices } from '../access/public-services.ts';
 import { ensureCredential } from '../access/router.ts';
 import { hoursOfUser } from '../access/user-hours.ts';
 import { APPROVER_VARIABLES } from '../approver/approver-key.ts';
@@ -184,7 +185,7 @@ async function startOwnRouter(
       version: VERSION,
       clock: context.clock,
       log,
-      ...{ onWake, pagesOf: console?.pagesOf },
+      ...{ onWake, pagesOf: console?.pagesOf, servicesOf: localServices(context, identity.owner) },
       chronosUrl: () => config.chronosUrl ?? ownChronos(),
     }),
   );
