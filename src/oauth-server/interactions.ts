@@ -3,6 +3,7 @@
  * from the browser in which the request began (its cookie), from a page of this server, and once.
  */
 
+import { randomBytes } from 'node:crypto';
 import { sameSecret, seal } from '../kit/identity/secrets.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
 import { REMOTE_SCOPES, type RemoteScope } from '../wire/remote-caller.ts';
@@ -162,9 +163,9 @@ export class Interactions {
     remoteAddress: string,
   ): Promise<SignedIn | { complaint: string; status: number }> {
     const { persons, mayTry } = this.#options;
-    if (prompt.name !== 'login') throw new ReveilleError('conflict', 'you are signed in already');
-    if (!mayTry(remoteAddress)) return { complaint: 'Too many attempts. Try again in a minute.', status: 429 };
+    if (prompt.name !== 'login') throw new ReveilleError('invalid_request', 'you are signed in already');
     try {
+      if (!mayTry(remoteAddress)) throw new ReveilleError('rate_limited', 'too many attempts; wait a minute');
       const code = CODE.exec(given)?.[1];
       const isToken = TOKEN.test(given);
       const signedIn = isToken ? persons.authenticate(given, remoteAddress) : code && (await persons.redeem(code));
@@ -202,7 +203,9 @@ export class Interactions {
     if (allowed.length === 0)
       throw new ReveilleError('invalid_request', 'select at least one kind of access, or deny the request');
     const { accountId: user } = session;
-    const grant = new provider.Grant({ accountId: user, clientId: client.clientId });
+    // Not a secret: it is in lists, and in tokens.
+    const jti = randomBytes(12).toString('hex');
+    const grant = new provider.Grant({ jti, accountId: user, clientId: client.clientId });
     const resources = resourcesIn(params.resource);
     for (const resource of resources) {
       grant.addResourceScope(resource, allowed.join(' '));

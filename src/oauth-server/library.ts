@@ -96,7 +96,12 @@ export type Provider = {
   interactionResult(req: IncomingMessage, res: ServerResponse, result: InteractionResult): Promise<string>;
   readonly Client: Model<Client>;
   readonly Session: { findByUid(uid: string): Promise<Session | undefined> };
-  readonly Grant: Model<Grant> & (new (of: { readonly accountId: string; readonly clientId: string }) => Grant);
+  readonly Grant: Model<Grant> &
+    (new (of: {
+      readonly jti: string;
+      readonly accountId: string;
+      readonly clientId: string;
+    }) => Grant);
 };
 
 /** A reason to ask the person. */

@@ -8,16 +8,17 @@ import type { Resolve } from '../kit/http/guarded-lookup.ts';
 import { WebAccess } from '../kit/http/web-access.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
-import type { TrustedIssuer } from '../wire/remote-caller.ts';
+import type { GrantedToken } from '../wire/remote-caller.ts';
 import { Artifacts } from './artifacts.ts';
 import { type NodeExchange, nodeExchange } from './bridge.ts';
-import { guardedFetch, hostOfClient } from './client-metadata.ts';
+import { guardedFetch } from './client-metadata.ts';
 import type { OauthServerConfig } from './config.ts';
-import { type Connection, Connections } from './connections.ts';
+import { Connections } from './connections.ts';
 import { Interactions, isStillValid, methodsOf, type Persons, type Shown } from './interactions.ts';
 import { OauthKeys } from './keys.ts';
 import { type Context, type Library, loadLibrary, type Provider } from './library.ts';
 import { type Html, noticePage, type PageLook } from './pages.ts';
+import { OAUTH_PATH, WELL_KNOWN } from './paths.ts';
 import { createProvider, GRANT_CLAIM, ROUTES, scopesOfResource } from './provider.ts';
 import { RateLimit } from './rates.ts';
 import { OauthStore } from './store.ts';
@@ -41,22 +42,17 @@ export type OauthInfo = { readonly remoteAddress: string };
 export type OauthFigures = Record<'answered' | 'refused' | 'limited' | 'failed', number>;
 
 export type OauthServer = {
-  readonly bodyBytes: number;
-  /** Whether it answers a request target. */
-  owns(target: string): boolean;
   answer(request: Request, info: OauthInfo): Promise<Response>;
-  /** For the resource servers of this process. */
-  readonly issuer: TrustedIssuer;
+  /** The public keys, for the resource servers of this process. */
+  publicKeys(): { readonly keys: readonly object[] };
+  /** Whether a verified token was revoked since it was signed. */
+  isRevoked(token: GrantedToken): boolean;
   /** The connected clients of a user. */
   readonly connections: Pick<Connections, 'list' | 'revoke'>;
   figures(): OauthFigures;
   close(): Promise<void>;
 };
 
-/** Below the public address. */
-const BASE = '/oauth';
-const BODY_BYTES = 32 * 1024;
-const WELL_KNOWN = ['/.well-known/oauth-authorization-server', '/.well-known/openid-configuration'] as const;
 /** The library's own paths that exist, besides those of {@link ROUTES}: the continuation of a request. */
 const RESUMED = [ROUTES.authorization, ROUTES.code_verification];
 const INTERACTION = /^\/interaction\/([\w-]{10,64})$/;
@@ -75,9 +71,7 @@ const SIGN_INS = { ofKey: { burst: 10, perMinute: 10 }, total: { burst: 60, perM
 const MEANT_FOR_HTML = /^text\/html\b/;
 
 class Server implements OauthServer {
-  readonly bodyBytes = BODY_BYTES;
   readonly connections: Connections;
-  readonly issuer: TrustedIssuer;
   readonly #options: OauthServerOptions;
   readonly #library: Library;
   readonly #store: OauthStore;
@@ -111,22 +105,16 @@ class Server implements OauthServer {
       signIns: new RateLimit(clock, SIGN_INS),
     };
     this.#interactions = new Interactions({
-      ...{ connections: this.connections, persons, base: BASE, secret: this.#keys.cookieSecret },
+      ...{ connections: this.connections, persons, base: OAUTH_PATH, secret: this.#keys.cookieSecret },
       scopesOf: (resource) => scopesOfResource(options.publicUrl(), resource),
       mayTry: (address) => this.#limits.signIns.take(this.#keyOf(address)),
     });
-    this.issuer = trustedIssuer(this.#issuerUrl, this.#keys, this.connections, options);
   }
 
-  readonly #issuerUrl = (): string => this.#options.publicUrl() + BASE;
+  readonly #issuerUrl = (): string => this.#options.publicUrl() + OAUTH_PATH;
 
   #keyOf(remoteAddress: string): string | undefined {
     return this.#options.isShared(remoteAddress) ? undefined : remoteAddress;
-  }
-
-  owns(target: string): boolean {
-    const [path = ''] = target.split('?', 1);
-    return path === BASE || path.startsWith(`${BASE}/`) || WELL_KNOWN.some((known) => path === known + BASE);
   }
 
   async answer(request: Request, { remoteAddress }: OauthInfo): Promise<Response> {
@@ -265,9 +253,18 @@ class Server implements OauthServer {
     );
   }
 
-  figures(): OauthFigures {
-    return { ...this.#figures };
+  publicKeys(): { readonly keys: readonly object[] } {
+    return this.#keys.published(this.#options.clock.now());
   }
+
+  isRevoked({ claims, subject, clientId }: GrantedToken): boolean {
+    const id = claims[GRANT_CLAIM];
+    const connection = typeof id === 'string' ? this.connections.get(id) : undefined;
+    const isOwn = connection?.user === subject && connection.clientId === clientId;
+    return !isOwn || !isStillValid(methodsOf(connection), this.#options.persons);
+  }
+
+  readonly figures = (): OauthFigures => ({ ...this.#figures });
 
   async close(): Promise<void> {
     await this.#web.close();
@@ -279,8 +276,8 @@ type Handle = ReturnType<Provider['callback']>;
 
 /** The path below the server; well-known addresses have it at their end (RFC 8414 §3.1). */
 function pathBelow(pathname: string): string {
-  const known = WELL_KNOWN.find((path) => pathname === path + BASE);
-  return known ?? pathname.slice(BASE.length);
+  const known = WELL_KNOWN.find((path) => pathname === path + OAUTH_PATH);
+  return known ?? pathname.slice(OAUTH_PATH.length);
 }
 
 function isKnown(path: string): boolean {
@@ -296,31 +293,6 @@ async function readForm(request: Request): Promise<URLSearchParams> {
   if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(request.headers.get('content-type') ?? ''))
     throw new ReveilleError('invalid_request', 'content-type must be application/x-www-form-urlencoded');
   return new URLSearchParams(await request.text());
-}
-
-/** How a resource server of this process trusts the tokens: a subject is a user, and a revoked one ends at once. */
-function trustedIssuer(
-  issuerUrl: () => string,
-  keys: OauthKeys,
-  connections: Connections,
-  { persons, clock }: OauthServerOptions,
-): TrustedIssuer {
-  const isAlive = (connection: Connection | undefined, subject: string, clientId: string) =>
-    connection?.user === subject && connection.clientId === clientId && isStillValid(methodsOf(connection), persons);
-  return {
-    // The port is known once the listener listens.
-    get issuer() {
-      return issuerUrl();
-    },
-    keys: async () => keys.published(clock.now()),
-    subjectClaim: 'sub',
-    userOf: (subject) => subject,
-    clientNameOf: (clientId) => hostOfClient(clientId),
-    isRevoked: ({ claims, subject, clientId }) => {
-      const id = claims[GRANT_CLAIM];
-      return typeof id !== 'string' || !isAlive(connections.get(id), subject, clientId);
-    },
-  };
 }
 
 /**

@@ -13,6 +13,7 @@ import { trustAuthorities } from '../../../src/kit/http/certificate.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import type { OauthServerConfig } from '../../../src/oauth-server/config.ts';
 import type { SignedIn } from '../../../src/oauth-server/interactions.ts';
+import { isOfOauthServer } from '../../../src/oauth-server/paths.ts';
 import { createOauthServer, type OauthServer } from '../../../src/oauth-server/server.ts';
 import type { ServiceParts } from '../../../src/router/public/listener.ts';
 import { ADMIN_TOKEN, type Bench, startBench } from '../../../src/router/testing/bench.ts';
@@ -150,9 +151,9 @@ export async function startOauthBench(t: TestContext, more: Partial<OauthServerC
       return [
         {
           ...{ name: 'oauth', bodyBytes: 32 * 1024 },
-          owns: (target) => oauth?.owns(target) ?? false,
+          owns: isOfOauthServer,
           answer: (request, info) => oauth!.answer(request, info),
-          figures: () => oauth?.figures() ?? {},
+          figures: () => oauth!.figures(),
           close: async () => oauth?.close(),
         },
       ];
@@ -269,3 +270,21 @@ export const redeem = (bench: OauthBench, asked: Asked, { code, verifier }: Allo
 
 export const refresh = (bench: OauthBench, client: string, refresh_token: string, more: object = {}) =>
   post(bench, '/token', { grant_type: 'refresh_token', client_id: client, refresh_token, ...more });
+
+/** Starts the device grant of a client (RFC 8628). */
+export async function startDevice(bench: OauthBench, client: string) {
+  const body = new URLSearchParams({ client_id: client, scope: 'alarms:read', resource: `${bench.at}/mcp/chronos` });
+  const response = await fetch(`${bench.issuer}/device/auth`, { method: 'POST', body });
+  const answer = (await response.json()) as Record<string, string>;
+  assert.equal(response.status, 200, JSON.stringify(answer));
+  return {
+    code: answer.user_code!,
+    address: answer.verification_uri!,
+    complete: answer.verification_uri_complete!,
+    poll: () =>
+      post(bench, '/token', {
+        ...{ grant_type: 'urn:ietf:params:oauth:grant-type:device_code', client_id: client },
+        device_code: answer.device_code,
+      }),
+  };
+}
