@@ -1,6 +1,6 @@
 /** The pages of the authorization server, within the frame that the console hands in. They need no script. */
 import { html, raw } from 'hono/html';
-import { oneLine, withHiddenShown } from '../kit/text/hidden-characters.ts';
+import { oneLine as shown } from '../kit/text/hidden-characters.ts';
 import type { RemoteScope } from '../wire/remote-caller.ts';
 import type { Destination } from './client-metadata.ts';
 
@@ -31,9 +31,6 @@ export type ShownClient = {
 };
 
 const NOTHING: Html = html``;
-
-/** Untrusted text on one line: invisible characters are shown by their code points. */
-const shown = (text: string) => withHiddenShown(oneLine(text));
 
 const named = ({ host, name }: ShownClient): Html =>
   html`<strong>${host === undefined ? 'An unknown client' : shown(host)}</strong>${name === undefined ? NOTHING : html`, which calls itself “${shown(name)}”,`}`;

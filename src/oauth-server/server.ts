@@ -146,7 +146,7 @@ class Server implements OauthServer {
     const path = pathBelow(url.pathname);
     const [, uid] = INTERACTION.exec(path) ?? [];
     if (uid !== undefined) return this.#interaction(request, { uid, remoteAddress });
-    if (!isKnown(path)) throw new ReveilleError('not_found', 'the authorization server has no such page');
+    if (!this.#isKnown(path)) throw new ReveilleError('not_found', 'the authorization server has no such page');
     if (FORMS.has(path)) {
       this.#refuseOtherSites(request);
       if (request.method === 'POST' && !this.#limits.deviceCodes.take(this.#keyOf(remoteAddress))) throw tooMany();
@@ -181,6 +181,13 @@ class Server implements OauthServer {
 
   #exchange(request: Request, path: string, remoteAddress: string): Promise<NodeExchange> {
     return nodeExchange(request, { base: new URL(this.#issuerUrl()), path, remoteAddress });
+  }
+
+  #isKnown(path: string): boolean {
+    if (path === ROUTES.registration) return this.#options.config.registration;
+    const own: readonly string[] = [...Object.values(ROUTES), ...WELL_KNOWN];
+    if (own.includes(path)) return true;
+    return RESUMED.some((route) => path.startsWith(`${route}/`) && /^[\w-]{10,64}$/.test(path.slice(route.length + 1)));
   }
 
   /** Refuses a form that a page of another site sends. */
@@ -278,12 +285,6 @@ type Handle = ReturnType<Provider['callback']>;
 function pathBelow(pathname: string): string {
   const known = WELL_KNOWN.find((path) => pathname === path + OAUTH_PATH);
   return known ?? pathname.slice(OAUTH_PATH.length);
-}
-
-function isKnown(path: string): boolean {
-  const own: readonly string[] = [...Object.values(ROUTES), ...WELL_KNOWN];
-  if (own.includes(path)) return true;
-  return RESUMED.some((route) => path.startsWith(`${route}/`) && /^[\w-]{10,64}$/.test(path.slice(route.length + 1)));
 }
 
 const tooMany = () => new ReveilleError('rate_limited', 'too many requests; wait a minute', { retryAfterSeconds: 60 });

@@ -10,6 +10,7 @@ import { loadAssets, outsidePage } from '../../../src/console/page.ts';
 import { HEADERS } from '../../../src/console/request-guard.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { trustAuthorities } from '../../../src/kit/http/certificate.ts';
+import type { Resolve } from '../../../src/kit/http/guarded-lookup.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import type { OauthServerConfig } from '../../../src/oauth-server/config.ts';
 import type { SignedIn } from '../../../src/oauth-server/interactions.ts';
@@ -134,12 +135,19 @@ export type OauthBench = Bench & {
   readonly issuer: string;
   readonly documents: Awaited<ReturnType<typeof startDocuments>>;
   readonly codes: Map<string, SignedIn>;
+  /** The folder of the database and the keys. */
+  readonly oauthDir: string;
   browser(): Browser;
   /** A new token of a user. */
   tokenOf(user: string): Promise<string>;
 };
 
-export async function startOauthBench(t: TestContext, more: Partial<OauthServerConfig> = {}): Promise<OauthBench> {
+/** @param resolve instead of the system's name lookups, for documents of clients */
+export async function startOauthBench(
+  t: TestContext,
+  more: Partial<OauthServerConfig> = {},
+  resolve?: Resolve,
+): Promise<OauthBench> {
   const documents = await startDocuments(t);
   const assets = loadAssets();
   const codes = new Map<string, SignedIn>();
@@ -161,8 +169,9 @@ export async function startOauthBench(t: TestContext, more: Partial<OauthServerC
   });
   const at = bench.public.url;
   const { users, isShared } = parts!;
+  const oauthDir = temporaryFolder(t);
   oauth = await createOauthServer({
-    config: { dataDir: temporaryFolder(t), home: undefined, registration: false, allow: documents.host, ...more },
+    config: { dataDir: oauthDir, home: undefined, registration: false, allow: documents.host, ...more },
     publicUrl: () => at,
     persons: {
       authenticate: users.authenticate,
@@ -174,11 +183,11 @@ export async function startOauthBench(t: TestContext, more: Partial<OauthServerC
       },
     },
     look: { page: (title, main, leadsTo) => outsidePage(title, main, assets, leadsTo), headers: HEADERS },
-    ...{ isShared, clock: systemClock, log: silentLogger },
+    ...{ isShared, clock: systemClock, log: silentLogger, resolve },
   });
   return {
     ...bench,
-    ...{ oauth, at, issuer: `${at}/oauth`, documents, codes },
+    ...{ oauth, at, issuer: `${at}/oauth`, documents, codes, oauthDir },
     browser: () => new Browser(at),
     async tokenOf(user) {
       const known = await bench.send('GET', `/admin/users?user_id=${user}`, ADMIN_TOKEN);
