@@ -47,8 +47,9 @@ const json = (status: number, body: object, headers: Readonly<Record<string, str
   Response.json(body, { status, headers });
 
 /** A refusal in the form of JSON-RPC, for a client that can parse nothing else. */
-const rpcError = (status: number, code: number, message: string, headers?: Readonly<Record<string, string>>) =>
-  json(status, { jsonrpc: '2.0', id: null, error: { code, message } }, headers);
+const rpcError = (status: number, code: number, message: string, about: RpcAbout = {}) =>
+  json(status, { jsonrpc: '2.0', id: about.id ?? null, error: { code, message } }, about.headers);
+type RpcAbout = { id?: string | number | undefined; headers?: Readonly<Record<string, string>> };
 
 /** JSON-RPC 2.0, section 5.1, and a code of the server. */
 const [PARSE_ERROR, INVALID_REQUEST, SERVER_ERROR] = [-32_700, -32_600, -32_000] as const;
@@ -75,6 +76,11 @@ function parseBody(bytes: ArrayBuffer): Parsed {
   const params = isObject(value.params) ? value.params : {};
   const argumentsText = sliceAt(text, ['params', 'arguments']) ?? '{}';
   return { value, message: { method: typeof value.method === 'string' ? value.method : '', params, argumentsText } };
+}
+
+function idOf(message: unknown): string | number | undefined {
+  const id = isObject(message) ? message.id : undefined;
+  return typeof id === 'string' || typeof id === 'number' ? id : undefined;
 }
 
 /** The challenge of RFC 6750 §3 with the metadata of RFC 9728 §5.1. */
@@ -149,7 +155,7 @@ export function createEndpoint(options: EndpointOptions): McpHttpEndpoint {
     } catch (thrown) {
       const { retryAfterSeconds = 1, message: why } = toReveilleError(thrown);
       const headers = { 'retry-after': String(Math.ceil(retryAfterSeconds)) };
-      return refuse('over_share', rpcError(429, SERVER_ERROR, why, headers));
+      return refuse('over_share', rpcError(429, SERVER_ERROR, why, { id: idOf(body), headers }));
     }
     // The listener aborts it when the answer has ended, however it ends.
     request.signal.addEventListener('abort', leave, { once: true });
@@ -181,8 +187,8 @@ export function createEndpoint(options: EndpointOptions): McpHttpEndpoint {
       if (request.headers.has('mcp-session-id'))
         return refuse('unknown_session', rpcError(404, SERVER_ERROR, 'Session not found'));
       if (request.method !== 'POST') {
-        const allow = { allow: 'POST' };
-        return refuse('bad_request', rpcError(405, SERVER_ERROR, 'Method not allowed.', allow));
+        const headers = { allow: 'POST' };
+        return refuse('bad_request', rpcError(405, SERVER_ERROR, 'Method not allowed.', { headers }));
       }
       let parsed: Parsed;
       try {

@@ -67,6 +67,12 @@ function corsHeaders(origin: string, request: Request): Record<string, string> {
   };
 }
 
+/** Whether a page is of the listener itself. `Host` was checked, so it is no name of another site. */
+function isOwn(origin: string, request: Request): boolean {
+  const page = URL.parse(origin);
+  return page !== null && page.origin === origin && page.host === request.headers.get('host');
+}
+
 function withHeaders(response: Response, headers: Readonly<Record<string, string>>): Response {
   for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
   return response;
@@ -138,9 +144,8 @@ export function createMcpHttp({ config, publicUrl, enter, open, clock }: McpHttp
     async answer(request, { closing }) {
       const target = targetOf(new URL(request.url).pathname)!;
       const origin = request.headers.get('origin');
-      // `Host` was checked, so a page can come from another origin only with its own `Origin`.
       if (target.isMetadata || origin === null) return answer(request, closing, target);
-      if (origin !== new URL(publicUrl()).origin && !origins.has(origin)) {
+      if (!isOwn(origin, request) && !origins.has(origin)) {
         count('foreign_origin');
         return Response.json({ error: 'forbidden' }, { status: 403 });
       }
