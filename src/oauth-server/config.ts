@@ -1,6 +1,7 @@
 /** The settings of the authorization server (docs/reference/settings.md), which the process of the router reads. */
 import { join } from 'node:path';
 import { z } from 'zod';
+import { isLoopback } from '../kit/http/listener-settings.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { isOnThisComputer, parseSettings, type Settings, switchSetting } from '../wire/settings.ts';
 
@@ -32,6 +33,21 @@ export function oauthDataDir({ ROUTER_DATA_DIR, REVEILLE_HOME }: Settings): stri
   throw new ReveilleError('invalid_request', 'ROUTER_DATA_DIR is not set, nor is REVEILLE_HOME');
 }
 
+/** Why clients could not use the public address; it completes a sentence. */
+function problemOf(settings: Settings): string | undefined {
+  const { ROUTER_PUBLIC_URL: url, ROUTER_PUBLIC_HOST: host, ROUTER_PUBLIC_TLS: proxy } = settings;
+  if (!url) {
+    if (!proxy && !settings.ROUTER_PUBLIC_TLS_CERT && (!host || isLoopback(host))) return undefined;
+    return 'tokens name the address of the listener: set ROUTER_PUBLIC_URL, such as https://reveille.example.com';
+  }
+  const { protocol, pathname } = URL.parse(url) ?? {};
+  if (protocol === 'http:' && !isOnThisComputer(url))
+    return `its address needs TLS: ROUTER_PUBLIC_URL must begin with https:// (got ${url})`;
+  return pathname === '/'
+    ? undefined
+    : `clients look for it at a host: ROUTER_PUBLIC_URL must have no path (got ${url})`;
+}
+
 /**
  * Reads the settings.
  *
@@ -41,12 +57,9 @@ export function oauthDataDir({ ROUTER_DATA_DIR, REVEILLE_HOME }: Settings): stri
 export function parseOauthServerConfig(settings: Settings): OauthServerConfig | undefined {
   const values = parseSettings(oauthServerSettingsSchema, settings);
   if (!values.ROUTER_OAUTH) return undefined;
-  const { ROUTER_PUBLIC_URL: url, REVEILLE_HOME: home } = settings;
-  if (url?.startsWith('http:') && !isOnThisComputer(url))
-    throw new ReveilleError(
-      'invalid_request',
-      `ROUTER_OAUTH needs an address with TLS: ROUTER_PUBLIC_URL must begin with https:// (got ${url})`,
-    );
+  const problem = problemOf(settings);
+  if (problem !== undefined) throw new ReveilleError('invalid_request', `ROUTER_OAUTH is on, and ${problem}`);
+  const { REVEILLE_HOME: home } = settings;
   return Object.freeze({
     dataDir: oauthDataDir(settings),
     home,

@@ -5,6 +5,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { sameSecret, seal } from '../kit/identity/secrets.ts';
+import type { Logger } from '../kit/log/log.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
 import { REMOTE_SCOPES, type RemoteScope } from '../wire/remote-caller.ts';
 import type { NodeExchange } from './bridge.ts';
@@ -39,6 +40,7 @@ export type InteractionOptions = {
   secret: string;
   /** The scopes of a resource; `undefined` for an unknown one. */
   scopesOf: (resource: string) => readonly RemoteScope[] | undefined;
+  log: Logger;
   /** Whether another sign-in of this address may be tried. */
   mayTry: (remoteAddress: string) => boolean;
 };
@@ -195,7 +197,7 @@ export class Interactions {
 
   async #grant(provider: Provider, interaction: Interaction, client: Client, form: URLSearchParams): Promise<string> {
     const { session, params, prompt, deviceCode } = interaction;
-    const { persons, connections } = this.#options;
+    const { persons, connections, log } = this.#options;
     if (prompt.name !== 'consent' || session === undefined || !isStillValid(session.amr, persons))
       throw new ReveilleError('unauthorized', 'sign in first: start again in the client');
     const asked = this.#requested(interaction);
@@ -221,6 +223,7 @@ export class Interactions {
       redirectHost: deviceCode === undefined ? destinationOf(params.redirect_uri)?.host : undefined,
       credential: credentialOf(session.amr) || undefined,
     });
+    log.info({ user_id: user, client_id: client.clientId, scopes: allowed, connection: id }, 'client connected');
     return id;
   }
 

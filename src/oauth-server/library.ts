@@ -8,6 +8,8 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { ReveilleError } from '../wire/errors.ts';
+import type { Settings } from '../wire/settings.ts';
+import { parseOauthServerConfig } from './config.ts';
 
 /** Metadata of a client (RFC 7591), as it gives them. */
 export type ClientMetadata = {
@@ -162,4 +164,10 @@ export function locateLibrary(home: string | undefined): string {
 /** @throws as {@link locateLibrary} */
 export async function loadLibrary(home: string | undefined): Promise<Library> {
   return (await import(pathToFileURL(locateLibrary(home)).href)) as Library;
+}
+
+/** Checks the settings and the library of a server that is on. @throws as both */
+export function checkOauthServer(settings: Settings): void {
+  const config = parseOauthServerConfig(settings);
+  if (config) locateLibrary(config.home);
 }

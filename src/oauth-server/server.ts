@@ -60,8 +60,11 @@ const INTERACTION = /^\/interaction\/([\w-]{10,64})$/;
 const FORMS: ReadonlySet<string> = new Set([ROUTES.code_verification]);
 
 const MINUTE = { burst: 30, perMinute: 30 };
-/** Requests of one address, and of all: each may write to the database. */
-const REQUESTS = { ofKey: { burst: 60, perMinute: 120 }, total: { burst: 600, perMinute: 3000 } };
+/** Requests of strangers that write to the database. */
+const BEGINNINGS: ReadonlySet<string> = new Set([
+  ...[ROUTES.authorization, ROUTES.device_authorization, ROUTES.registration],
+]);
+const NEW_REQUESTS = { ofKey: { burst: 60, perMinute: 120 }, total: { burst: 600, perMinute: 3000 } };
 /** Documents of clients: each is a request to a host that the caller chose. */
 const DOCUMENTS = { ofKey: { burst: 10, perMinute: 20 }, total: { burst: 60, perMinute: 120 } };
 /** Typed codes of devices: with 20^8 codes and these limits, a guess does not succeed in a lifetime. */
@@ -79,7 +82,7 @@ class Server implements OauthServer {
   readonly #web: WebAccess;
   readonly #artifacts: Artifacts;
   readonly #interactions: Interactions;
-  readonly #limits: Readonly<Record<'requests' | 'documents' | 'deviceCodes' | 'signIns', RateLimit>>;
+  readonly #limits: Readonly<Record<'beginnings' | 'documents' | 'deviceCodes' | 'signIns', RateLimit>>;
   readonly #figures: OauthFigures = { answered: 0, refused: 0, limited: 0, failed: 0 };
   #provider: { readonly of: string; readonly provider: Provider; readonly handle: Handle } | undefined;
 
@@ -99,13 +102,14 @@ class Server implements OauthServer {
       usedAlready: () => new library.errors.InvalidGrant('it was used already'),
     });
     this.#limits = {
-      requests: new RateLimit(clock, REQUESTS),
+      beginnings: new RateLimit(clock, NEW_REQUESTS),
       documents: new RateLimit(clock, DOCUMENTS),
       deviceCodes: new RateLimit(clock, DEVICE_CODES),
       signIns: new RateLimit(clock, SIGN_INS),
     };
     this.#interactions = new Interactions({
       ...{ connections: this.connections, persons, base: OAUTH_PATH, secret: this.#keys.cookieSecret },
+      log: options.log,
       scopesOf: (resource) => scopesOfResource(options.publicUrl(), resource),
       mayTry: (address) => this.#limits.signIns.take(this.#keyOf(address)),
     });
@@ -119,7 +123,6 @@ class Server implements OauthServer {
 
   async answer(request: Request, { remoteAddress }: OauthInfo): Promise<Response> {
     try {
-      if (!this.#limits.requests.take(this.#keyOf(remoteAddress))) throw tooMany();
       const response = await this.#route(request, remoteAddress);
       this.#figures[response.status < 400 ? 'answered' : response.status < 500 ? 'refused' : 'failed']++;
       return response;
@@ -147,6 +150,7 @@ class Server implements OauthServer {
     const [, uid] = INTERACTION.exec(path) ?? [];
     if (uid !== undefined) return this.#interaction(request, { uid, remoteAddress });
     if (!this.#isKnown(path)) throw new ReveilleError('not_found', 'the authorization server has no such page');
+    if (BEGINNINGS.has(path) && !this.#limits.beginnings.take(this.#keyOf(remoteAddress))) throw tooMany();
     if (FORMS.has(path)) {
       this.#refuseOtherSites(request);
       if (request.method === 'POST' && !this.#limits.deviceCodes.take(this.#keyOf(remoteAddress))) throw tooMany();

@@ -3,7 +3,6 @@
  * process. Its code and its library are loaded with the first request.
  */
 import type { ConnectedClient, ConnectedClients } from '../../console/backend.ts';
-import { isLoopback } from '../../kit/http/listener-settings.ts';
 import { hostOfClient } from '../../oauth-server/client-metadata.ts';
 import { type OauthServerConfig, parseOauthServerConfig } from '../../oauth-server/config.ts';
 import type { Connection } from '../../oauth-server/connections.ts';
@@ -131,19 +130,11 @@ export function oauthAccess(context: CliContext, redeem?: RedeemCode): OauthAcce
 /**
  * The server of a fleet; `undefined` when it is off.
  *
- * @throws ReveilleError as {@link oauthAccess}, `invalid_request` when a setting is missing that it needs
+ * @throws ReveilleError as {@link oauthAccess}, `invalid_request` without a console
  */
-export function fleetOauth(
-  context: CliContext,
-  { console, url, isTls, host }: Pick<PublicConfig, 'console' | 'url' | 'isTls' | 'host'>,
-): OauthAccess | undefined {
+export function fleetOauth(context: CliContext, { console }: Pick<PublicConfig, 'console'>): OauthAccess | undefined {
   const oauth = oauthAccess(context);
-  if (!oauth) return undefined;
-  const refuse = (why: string) => new ReveilleError('invalid_request', `ROUTER_OAUTH is on, and ${why}`);
-  if (!console) throw refuse('users sign in and end access in the console: set ROUTER_CONSOLE=1');
-  if (url === undefined && (isTls || !isLoopback(host)))
-    throw refuse(
-      'tokens name the address of this listener: set ROUTER_PUBLIC_URL, such as https://reveille.example.com',
-    );
-  return oauth;
+  if (!oauth || console) return oauth;
+  const message = 'ROUTER_OAUTH is on, and users sign in and end access in the console: set ROUTER_CONSOLE=1';
+  throw new ReveilleError('invalid_request', message);
 }

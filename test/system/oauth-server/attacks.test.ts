@@ -480,13 +480,18 @@ describe('the server', () => {
     assert.equal((await device.poll()).json.error, 'authorization_pending');
   });
 
-  test('a flood of requests is limited', async (t) => {
+  test('a flood of new requests is limited, and open connections go on', async (t) => {
     const bench = await startOauthBench(t);
+    const client = bench.documents.client('/client.json');
+    const asked = { client };
+    const { json } = await redeem(bench, asked, await allow(bench, asked, { token: await bench.tokenOf('ada') }));
+    const address = requestOf(bench, verifierOf(), asked);
     const answers = await Promise.all(
-      Array.from({ length: 700 }, () => fetch(`${bench.issuer}/jwks`).then(({ status }) => status)),
+      Array.from({ length: 700 }, () => fetch(address, { redirect: 'manual' }).then(({ status }) => status)),
     );
     assert.ok(answers.includes(429));
     assert.equal(bench.oauth.figures().limited, answers.filter((status) => status === 429).length);
+    assert.equal((await refresh(bench, client, json.refresh_token!)).status, 200);
   });
 
   test('clients register themselves only where that is on, and are shown as unknown', async (t) => {

@@ -19,7 +19,7 @@ import { createOauthServer, type OauthServer } from '../../../src/oauth-server/s
 import type { ServiceParts } from '../../../src/router/public/listener.ts';
 import { ADMIN_TOKEN, type Bench, startBench } from '../../../src/router/testing/bench.ts';
 import { makeAuthority } from '../../support/certificates.ts';
-import { atEnd, temporaryFolder } from '../../support/temporary.ts';
+import { atEnd, type Owner, temporaryFolder } from '../../support/temporary.ts';
 
 /** Of most clients here. */
 export const REDIRECT = 'https://app.example.com/callback';
@@ -28,7 +28,7 @@ export const REDIRECT = 'https://app.example.com/callback';
 export type Document = object | ((request: IncomingMessage, response: ServerResponse) => void);
 
 /** The https server of clients: `https://localhost:PORT/NAME`. */
-export async function startDocuments(t: TestContext) {
+export async function startDocuments(t: Owner) {
   const authority = await makeAuthority(temporaryFolder(t), 'clients');
   trustAuthorities(authority.file);
   const { certificate, key } = await authority.issue();
@@ -49,6 +49,8 @@ export async function startDocuments(t: TestContext) {
   const host = `localhost:${(server.address() as AddressInfo).port}`;
   return {
     host,
+    /** The file of the authority behind its certificate. */
+    authority: authority.file,
     requests: () => requests,
     /** @returns the client id */
     put(path: string, document: Document): string {
