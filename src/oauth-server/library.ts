@@ -147,11 +147,12 @@ function locate(folder: string): Located | undefined {
 /**
  * Finds the library: beside this program, or in the folder of the installation.
  *
+ * @param program a folder of this program
  * @returns the file to import
  * @throws ReveilleError `unavailable` with the command that installs it
  */
-export function locateLibrary(home: string | undefined): string {
-  const folders = [import.meta.dirname, ...(home === undefined ? [] : [home])];
+export function locateLibrary(home: string | undefined, program = import.meta.dirname): string {
+  const folders = [program, ...(home === undefined ? [] : [home])];
   const found = folders.map(locate).filter((located) => located !== undefined);
   const fitting = found.find(({ version }) => version === LIBRARY_VERSION);
   if (fitting) return fitting.entry;

@@ -15,7 +15,7 @@ import { silentLogger } from '../../../src/kit/log/log.ts';
 import type { OauthServerConfig } from '../../../src/oauth-server/config.ts';
 import type { SignedIn } from '../../../src/oauth-server/interactions.ts';
 import { isOfOauthServer } from '../../../src/oauth-server/paths.ts';
-import { createOauthServer, type OauthServer } from '../../../src/oauth-server/server.ts';
+import { createOauthServer, type OauthServer, type OauthServerOptions } from '../../../src/oauth-server/server.ts';
 import type { ServiceParts } from '../../../src/router/public/listener.ts';
 import { ADMIN_TOKEN, type Bench, startBench } from '../../../src/router/testing/bench.ts';
 import { makeAuthority } from '../../support/certificates.ts';
@@ -139,6 +139,8 @@ export type OauthBench = Bench & {
   readonly codes: Map<string, SignedIn>;
   /** The folder of the database and the keys. */
   readonly oauthDir: string;
+  /** Ends the server, and starts another one with the same files. */
+  restart(): Promise<void>;
   browser(): Browser;
   /** A new token of a user. */
   tokenOf(user: string): Promise<string>;
@@ -172,7 +174,7 @@ export async function startOauthBench(
   const at = bench.public.url;
   const { users, isShared } = parts!;
   const oauthDir = temporaryFolder(t);
-  oauth = await createOauthServer({
+  const options: OauthServerOptions = {
     config: { dataDir: oauthDir, home: undefined, registration: false, allow: documents.host, ...more },
     publicUrl: () => at,
     persons: {
@@ -186,10 +188,18 @@ export async function startOauthBench(
     },
     look: { page: (title, main, leadsTo) => outsidePage(title, main, assets, leadsTo), headers: HEADERS },
     ...{ isShared, clock: systemClock, log: silentLogger, resolve },
-  });
+  };
+  oauth = await createOauthServer(options);
   return {
     ...bench,
-    ...{ oauth, at, issuer: `${at}/oauth`, documents, codes, oauthDir },
+    ...{ at, issuer: `${at}/oauth`, documents, codes, oauthDir },
+    get oauth() {
+      return oauth!;
+    },
+    async restart() {
+      await oauth?.close();
+      oauth = await createOauthServer(options);
+    },
     browser: () => new Browser(at),
     async tokenOf(user) {
       const known = await bench.send('GET', `/admin/users?user_id=${user}`, ADMIN_TOKEN);

@@ -1,7 +1,15 @@
 /** A client connects with its metadata document: metadata, sign-in, consent, tokens, refresh and the device grant. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createRemoteJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from 'jose';
+import {
+  createRemoteJWKSet,
+  decodeJwt,
+  decodeProtectedHeader,
+  exportJWK,
+  generateKeyPair,
+  jwtVerify,
+  SignJWT,
+} from 'jose';
 import { ADMIN_TOKEN } from '../../../src/router/testing/bench.ts';
 import { eventually } from '../../support/eventually.ts';
 import {
@@ -276,4 +284,48 @@ test('a connection ends with the credential of its sign-in', async (t) => {
   assert.equal((await refresh(bench, client, json.refresh_token!)).json.error, 'invalid_grant');
   const page = await browser.open(requestOf(bench, verifierOf(), asked));
   assert.match(page.text, /name="credential"/, 'the session of the browser has ended too');
+});
+
+test('a client may authenticate with a key of its document', async (t) => {
+  const bench = await startOauthBench(t);
+  const { privateKey, publicKey } = await generateKeyPair('ES256', { extractable: true });
+  const client = bench.documents.client('/keyed.json', {
+    ...{ token_endpoint_auth_method: 'private_key_jwt', token_endpoint_auth_signing_alg: 'ES256' },
+    jwks: { keys: [{ ...(await exportJWK(publicKey)), kid: 'k1', alg: 'ES256', use: 'sig' }] },
+  });
+  const asked = { client };
+  const allowed = await allow(bench, asked, { token: await bench.tokenOf('ada') });
+  assert.equal((await redeem(bench, asked, allowed)).json.error, 'invalid_client', 'not without its key');
+  const assertion = (aud: string) =>
+    new SignJWT({ jti: crypto.randomUUID() })
+      .setProtectedHeader({ alg: 'ES256', kid: 'k1' })
+      .setIssuer(client)
+      .setSubject(client)
+      .setAudience(aud)
+      .setIssuedAt()
+      .setExpirationTime('1m')
+      .sign(privateKey);
+  const client_assertion_type = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
+  const foreign = await assertion('https://another.example');
+  const wrong = await redeem(bench, asked, allowed, { client_assertion_type, client_assertion: foreign });
+  assert.equal(wrong.json.error, 'invalid_client');
+  const own = await assertion(bench.issuer);
+  const right = await redeem(bench, asked, allowed, { client_assertion_type, client_assertion: own });
+  assert.equal(right.status, 200, JSON.stringify(right.json));
+  const replayed = await refresh(bench, client, right.json.refresh_token!, {
+    client_assertion_type,
+    client_assertion: own,
+  });
+  assert.equal(replayed.json.error, 'invalid_client', 'an assertion counts once');
+});
+
+test('connections survive a restart', async (t) => {
+  const bench = await startOauthBench(t);
+  const client = bench.documents.client('/client.json');
+  const asked = { client };
+  const { json } = await redeem(bench, asked, await allow(bench, asked, { token: await bench.tokenOf('ada') }));
+  await bench.restart();
+  const next = await refresh(bench, client, json.refresh_token!);
+  assert.equal(next.status, 200, JSON.stringify(next.json));
+  assert.equal(decodeProtectedHeader(next.json.access_token!).kid, decodeProtectedHeader(json.access_token!).kid);
 });
