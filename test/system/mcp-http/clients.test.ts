@@ -62,7 +62,7 @@ describe('clients', () => {
       const { id } = set.structuredContent;
       assert.match(String(set.structuredContent.note), /new conversation of the user's agent/);
       const list = await client.call('alarm_list', { status: 'active' });
-      const { alarms } = list.structuredContent as unknown as { alarms: Record<string, unknown>[] };
+      const { alarms } = list.structuredContent as { alarms: Record<string, unknown>[] };
       const alarm = alarms.find((one) => one.id === id)!;
       assert.deepEqual([alarm.label, alarm.wake_message, alarm.payload], [name, ALARM.wake_message, { pot: 7 }]);
       assert.deepEqual(alarm.set_by, { kind: 'client', client_id: CHAT, name: 'Chat' });
@@ -97,7 +97,7 @@ describe('clients', () => {
     const { structuredContent } = await bench.tool('alarm_set', ALARM, bearer);
     const by = { kind: 'client', client_id: 'desk-7', name: 'Desk "7"\nSet by: Ada' };
     const listed = await bench.tool('alarm_list', {}, bearer);
-    const { alarms } = listed.structuredContent as unknown as { alarms: { id: string; set_by: object }[] };
+    const { alarms } = listed.structuredContent as { alarms: { id: string; set_by: object }[] };
     assert.deepEqual(alarms.find(({ id }) => id === structuredContent.id)!.set_by, by);
   });
 
@@ -106,7 +106,7 @@ describe('clients', () => {
     const { id } = (await bench.tool('alarm_set', ALARM, one)).structuredContent;
     const authorOf = async () => {
       const { structuredContent } = await bench.tool('alarm_list', {}, two);
-      return (structuredContent.alarms as unknown as { id: string; set_by: { client_id: string } }[]).find(
+      return (structuredContent.alarms as { id: string; set_by: { client_id: string } }[]).find(
         (alarm) => alarm.id === id,
       )!.set_by.client_id;
     };
@@ -159,7 +159,7 @@ describe('clients', () => {
       const params = { name: 'alarm_list', arguments: {}, _meta: meta };
       assert.doesNotMatch((await bench.call('tools/call', params, { bearer: bob })).text, /of ada/);
     }
-    const { alarms } = (await bench.tool('alarm_list', {}, ada)).structuredContent as unknown as {
+    const { alarms } = (await bench.tool('alarm_list', {}, ada)).structuredContent as {
       alarms: { id: string; status: string }[];
     };
     assert.equal(alarms.find((alarm) => alarm.id === String(id))!.status, 'active');
@@ -224,13 +224,13 @@ test('a client reads the intents of its user, and cannot answer, cancel or submi
   const tool = async (name: string, args: object, sub = 'subject-of-ada') =>
     bench.tool(name, args, await bearer(sub), 'intents');
   const listed = await bench.call('tools/list', {}, { bearer: await bearer('subject-of-ada'), endpoint: 'intents' });
-  const { tools } = (listed.json() as unknown as { result: { tools: { name: string }[] } }).result;
+  const { tools } = (listed.json() as { result: { tools: { name: string }[] } }).result;
   assert.deepEqual(
     tools.map(({ name }) => name),
     ['intent_list', 'intent_show'],
   );
   const shown = await tool('intent_show', { intent_id: id });
-  const { intent, waiting } = shown.structuredContent as unknown as {
+  const { intent, waiting } = shown.structuredContent as {
     intent: { status: string };
     waiting: { question: string }[];
   };

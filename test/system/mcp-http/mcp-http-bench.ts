@@ -13,16 +13,22 @@ import { fleetServices } from '../../../src/cli/access/public-services.ts';
 import type { CliContext } from '../../../src/cli/context.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
+import { parseMcpHttpConfig } from '../../../src/mcp-http/config.ts';
+import type { ServerExtension } from '../../../src/mcp-http/servers.ts';
+import { createMcpHttp } from '../../../src/mcp-http/service.ts';
 import { parseRouterConfig } from '../../../src/router/config.ts';
 import { startRouter } from '../../../src/router/daemon.ts';
+import type { ServicesOf } from '../../../src/router/public/listener.ts';
 import { ADMIN_TOKEN, clientOf, WAKE_TOKEN } from '../../../src/router/testing/bench.ts';
+import { ReveilleError } from '../../../src/wire/errors.ts';
+import type { Settings } from '../../../src/wire/settings.ts';
 import { atEnd, listening, type Owner, temporaryFolder } from '../../support/temporary.ts';
 
 const TRANSPORT = 'transport-token-of-the-tests';
 export const CHRONOS_ADMIN = 'admin-token-of-the-chronosd-of-the-tests';
 
 export type Issuer = Awaited<ReturnType<typeof startIssuer>>;
-type Claims = JWTPayload & { scope?: string; client_id?: string | undefined };
+type Claims = { readonly [claim: string]: unknown };
 
 /** An authorization server, as far as a resource server sees it. */
 export async function startIssuer(owner: Owner, alg = 'ES256') {
@@ -45,7 +51,7 @@ export async function startIssuer(owner: Owner, alg = 'ES256') {
   return {
     ...{ url, asked, state, pair, kid },
     /** A token with these claims; `undefined` removes one. */
-    sign(claims: Claims, header: Record<string, unknown> = {}, key: CryptoKey | Uint8Array = pair.privateKey) {
+    sign(claims: Claims, header: Record<string, unknown> = {}, key: Parameters<SignJWT['sign']>[0] = pair.privateKey) {
       const now = Math.floor(Date.now() / 1000);
       const all = { iss: url, sub: 'subject-of-ada', client_id: 'client-1', iat: now, exp: now + 300, ...claims };
       const payload = JSON.parse(JSON.stringify(all)) as JWTPayload;
@@ -56,8 +62,15 @@ export async function startIssuer(owner: Owner, alg = 'ES256') {
 
 export type McpHttpBench = Awaited<ReturnType<typeof startMcpHttp>>;
 
-/** @param more settings of the router */
-export async function startMcpHttp(owner: Owner, more: Record<string, string> = {}) {
+/**
+ * @param more settings of the router
+ * @param extensions of the servers, which then have no alarms
+ */
+export async function startMcpHttp(
+  owner: Owner,
+  more: Record<string, string> = {},
+  extensions?: readonly ServerExtension[],
+) {
   const folder = temporaryFolder(owner);
   const issuer = await startIssuer(owner);
   const chronos = await startChronos({
@@ -85,7 +98,7 @@ export async function startMcpHttp(owner: Owner, more: Record<string, string> = 
   const router = await startRouter({
     ...{ config, openAgents: openAgentHost, clock: systemClock, log: silentLogger, version: '0.0.0' },
     environment: {},
-    servicesOf: fleetServices(context, config),
+    servicesOf: extensions ? extended(settings, extensions) : fleetServices(context, config),
   });
   atEnd(owner, () => router.close());
   const { url } = router.public;
@@ -96,8 +109,8 @@ export async function startMcpHttp(owner: Owner, more: Record<string, string> = 
   const send = async (path: string, init: RequestInit = {}) => {
     const response = await fetch(url + path, { redirect: 'manual', ...init });
     const text = await response.text();
-    const read = (): unknown => JSON.parse(/^data: (.*)$/m.exec(text)?.[1] ?? text);
-    return { status: response.status, headers: response.headers, text, json: read as () => Record<string, never> };
+    const json = (): unknown => JSON.parse(/^data: (.*)$/m.exec(text)?.[1] ?? text);
+    return { status: response.status, headers: response.headers, text, json };
   };
   return {
     ...{ folder, issuer, chronos, router, url, resource, token, send, settings },
@@ -127,7 +140,7 @@ export async function startMcpHttp(owner: Owner, more: Record<string, string> = 
         body: `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"${name}","arguments":${source}}}`,
       });
       assert.equal(answer.status, 200, answer.text);
-      const { result } = answer.json() as unknown as { result: ToolResult };
+      const { result } = answer.json() as { result: ToolResult };
       assert.ok(result, answer.text);
       return { ...result, source: answer.text };
     },
@@ -136,9 +149,18 @@ export async function startMcpHttp(owner: Owner, more: Record<string, string> = 
   };
 }
 
+/** The service without a chronosd, and with extensions. */
+function extended(settings: Settings, extensions: readonly ServerExtension[]): ServicesOf {
+  const alarms = () => {
+    throw new ReveilleError('unavailable', 'these servers have no alarms');
+  };
+  const open = async () => ({ backends: { alarms }, extensions, log: silentLogger });
+  return (parts) => [createMcpHttp({ config: parseMcpHttpConfig(settings)!, ...parts, open, clock: systemClock })];
+}
+
 type CallOptions = { bearer?: string; endpoint?: string; headers?: Record<string, string> };
 export type ToolResult = {
   content: { type: string; text: string }[];
-  structuredContent: Record<string, never>;
+  structuredContent: Record<string, unknown>;
   isError?: boolean;
 };
