@@ -97,7 +97,6 @@ export function consentMain({ action, csrf, client, user, scopes, destination }:
 <fieldset><legend>It may then</legend>${boxes}</fieldset>
 <div class="actions"><button class="primary" name="do" value="allow">Allow</button><button class="danger" name="do" value="deny">Deny</button></div>
 <p class="hint">You can end this access at any time in the console, under Clients, or with <code>reveille client revoke</code>.</p>
-<p class="hint">Not ${shown(user)}? <button class="plain" name="do" value="switch">Sign in as another user</button></p>
 </form></section>`;
 }
 
