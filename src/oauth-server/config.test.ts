@@ -14,7 +14,7 @@ test('it is off by default, and a public address must be one that clients can us
   assert.equal(parseOauthServerConfig(HOME)?.dataDir, '/home/of/it/router');
   const at = (more: Record<string, string>) => () => parseOauthServerConfig({ ...HOME, ...more });
   assert.throws(at({ ROUTER_PUBLIC_HOST: '0.0.0.0' }), /set ROUTER_PUBLIC_URL/);
-  assert.throws(at({ ROUTER_PUBLIC_TLS: 'proxy' }), /set ROUTER_PUBLIC_URL/);
+  assert.throws(at({ ROUTER_PUBLIC_TLS: 'terminated-in-front' }), /set ROUTER_PUBLIC_URL/);
   assert.throws(at({ ROUTER_PUBLIC_URL: 'http://reveille.example' }), /must begin with https/);
   assert.throws(at({ ROUTER_PUBLIC_URL: 'https://example.com/reveille' }), /must have no path/);
   assert.ok(at({ ROUTER_PUBLIC_URL: 'https://example.com', ROUTER_PUBLIC_HOST: '0.0.0.0' })());

@@ -77,7 +77,7 @@ function destinationLine(destination: Destination | undefined): Html {
     return html`<div><dt>Goes to</dt><dd>the device that shows the code. <strong>Allow it only if you started this on a device of yours</strong>, and nobody sent you the code.</dd></div>`;
   const { host, isLocal } = destination;
   return isLocal
-    ? html`<div><dt>Goes to</dt><dd><strong>a program on this computer</strong> (<code>${shown(host)}</code>). Any program here can pretend to be this client: <strong>allow it only if you just started it</strong>.</dd></div>`
+    ? html`<div><dt>Goes to</dt><dd><strong>a program on this computer</strong>, at <code>${shown(host)}</code>. Any program here can pretend to be this client: <strong>allow it only if you just started it</strong>.</dd></div>`
     : html`<div><dt>Goes to</dt><dd><strong>${shown(host)}</strong></dd></div>`;
 }
 
