@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { temporaryFolder } from '../../test/support/temporary.ts';
-import { hasPath, hostOfClient, normaliseMetadata } from './client-metadata.ts';
+import { hostOfClient, mayBeDocument, normaliseMetadata } from './client-metadata.ts';
 import { parseOauthServerConfig } from './config.ts';
 import { type ClientMetadata, LIBRARY_VERSION, locateLibrary } from './library.ts';
 
@@ -64,7 +64,7 @@ test('the host of a client id is that of its document', () => {
   assert.equal(hostOfClient('https://cläude.ai/client.json'), 'xn--clude-hra.ai');
   assert.equal(hostOfClient('a-registered-client'), undefined);
   assert.deepEqual(
-    [hasPath('https://a.example'), hasPath('https://a.example/'), hasPath('https://a.example/c')],
+    [mayBeDocument('https://a.example'), mayBeDocument('https://a.example/'), mayBeDocument('https://a.example/c')],
     [...[false, false, true]],
   );
 });

@@ -1,7 +1,7 @@
 /** The configuration of the library: which parts of OAuth are on, and how strict they are. */
 import { MCP_ENDPOINTS, type McpEndpoint, mcpPath, REMOTE_SCOPES, type RemoteScope } from '../wire/remote-caller.ts';
 import type { Artifacts } from './artifacts.ts';
-import { DOCUMENT_BYTES, hasPath, KEYS_BYTES, normaliseMetadata } from './client-metadata.ts';
+import { DOCUMENT_BYTES, KEYS_BYTES, mayBeDocument, normaliseMetadata } from './client-metadata.ts';
 import { type Connections, IDLE_MS } from './connections.ts';
 import { isStillValid, type Persons, shownClient } from './interactions.ts';
 import type { SigningKey } from './keys.ts';
@@ -158,7 +158,7 @@ export function createProvider(options: ProviderOptions): Provider {
       clientIdMetadataDocument: {
         ...{ enabled: true, ack: 'draft-02', cacheDuration: { min: 300, max: 86_400 } },
         allowFetch: async (ctx: Context | undefined, id: string) =>
-          hasPath(id) && mayFetch(ctx?.req.socket.remoteAddress ?? ''),
+          mayBeDocument(id) && mayFetch(ctx?.req.socket.remoteAddress ?? ''),
       },
       deviceFlow: deviceFlow(options, base),
       registration: { enabled: options.registration, issueRegistrationAccessToken: false },

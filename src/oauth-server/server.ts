@@ -13,7 +13,7 @@ import { Artifacts } from './artifacts.ts';
 import { type ExchangeAt, type NodeExchange, nodeExchange } from './bridge.ts';
 import { guardedFetch } from './client-metadata.ts';
 import type { OauthServerConfig } from './config.ts';
-import { Connections } from './connections.ts';
+import { type Connection, Connections } from './connections.ts';
 import { Interactions, isStillValid, methodsOf, type Persons, type Shown } from './interactions.ts';
 import { OauthKeys } from './keys.ts';
 import { type Context, type Library, loadLibrary, type Provider } from './library.ts';
@@ -47,8 +47,9 @@ export type OauthServer = {
   publicKeys(): { readonly keys: readonly object[] };
   /** Whether a verified token was revoked since it was signed. */
   isRevoked(token: GrantedToken): boolean;
-  /** The connected clients of a user. */
   readonly connections: Pick<Connections, 'list' | 'revoke'>;
+  /** The connections of a user whose tokens count. */
+  connectionsOf(user: string): readonly Connection[];
   figures(): OauthFigures;
   close(): Promise<void>;
 };
@@ -277,6 +278,10 @@ class Server implements OauthServer {
     const connection = typeof id === 'string' ? this.connections.get(id) : undefined;
     const isOwn = connection?.user === subject && connection.clientId === clientId;
     return !isOwn || !isStillValid(methodsOf(connection), this.#options.persons);
+  }
+
+  connectionsOf(user: string): readonly Connection[] {
+    return this.connections.list(user).filter((one) => isStillValid(methodsOf(one), this.#options.persons));
   }
 
   readonly figures = (): OauthFigures => ({ ...this.#figures });

@@ -377,6 +377,7 @@ describe('documents of clients', () => {
       `https://${host}/a/../client.json`,
       `https://${host}/%2e%2e/client.json`,
       `https://${host}\\client.json`,
+      `https://${host}/${'x'.repeat(500)}`,
       'file:///etc/passwd',
       'client',
       '',

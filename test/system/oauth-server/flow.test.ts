@@ -279,6 +279,7 @@ test('a connection ends with the credential of its sign-in', async (t) => {
   const claims = decodeJwt(json.access_token!);
   const granted = { subject: 'ada', clientId: client, tokenId: claims.jti, issuedAt: undefined, claims };
   await eventually('the token is revoked', () => bench.oauth.isRevoked(granted));
+  assert.deepEqual(bench.oauth.connectionsOf('ada'), []);
   assert.equal((await refresh(bench, client, json.refresh_token!)).json.error, 'invalid_grant');
 });
 
