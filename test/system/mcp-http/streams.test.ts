@@ -76,6 +76,17 @@ test('a stream ends soon after its token has expired', async (t) => {
   await eventually('it is counted no more', () => streamsOf(bench) === 0);
 });
 
+test('a stream ends soon after its token was revoked', async (t) => {
+  let isRevoked = false;
+  const bench = await startMcpHttp(t, {}, [CHANGES], () => isRevoked);
+  const { seen } = await listen(t, bench, await bench.token());
+  assert.equal(seen.status, 200);
+  isRevoked = true;
+  await eventually('it has ended', () => seen.hasEnded, 15_000);
+  assert.equal((await bench.call('tools/list', {}, { bearer: await bench.token() })).status, 401);
+  assert.equal(bench.figures().revoked, 1);
+});
+
 test('the router closes although streams are open', async (t) => {
   const bench = await startMcpHttp(t, {}, [CHANGES]);
   const { seen } = await listen(t, bench, await bench.token());
