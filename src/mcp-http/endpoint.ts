@@ -154,15 +154,13 @@ export function createEndpoint(options: EndpointOptions): McpHttpEndpoint {
     return missing.length > 0 || own.some((scope) => caller.scopes.has(scope)) ? missing : [own[0]!];
   };
 
-  /** Aborts when the token of an open stream expires or is revoked. */
-  const whileValid = (caller: RemoteCaller, gone: AbortSignal): AbortSignal => {
-    const invalid = new AbortController();
+  /** Ends an open stream when its token expires or is revoked. @returns stops */
+  const watch = (caller: RemoteCaller, end: () => void): (() => void) => {
     const check = async () => {
-      if (clock.now() >= caller.expiresAt || (await verifier.isRevoked(caller))) invalid.abort();
+      if (clock.now() >= caller.expiresAt || (await verifier.isRevoked(caller))) end();
     };
-    const timer = setInterval(() => void check().catch(() => invalid.abort()), RECHECK_MS).unref();
-    gone.addEventListener('abort', () => clearInterval(timer), { once: true });
-    return invalid.signal;
+    const timer = setInterval(() => void check().catch(end), RECHECK_MS).unref();
+    return () => clearInterval(timer);
   };
 
   const pass = async (request: Request, body: unknown, message: RemoteMessage, closing: AbortSignal) => {
@@ -176,12 +174,23 @@ export function createEndpoint(options: EndpointOptions): McpHttpEndpoint {
       const headers = { 'retry-after': String(Math.ceil(retryAfterSeconds)) };
       return refuse('over_share', rpcError(429, SERVER_ERROR, why, { id: idOf(body), headers }));
     }
-    // The listener aborts it when the answer has ended, however it ends.
-    request.signal.addEventListener('abort', leave, { once: true });
-    if (request.signal.aborted) leave();
-    const ends = [request.signal, closing, ...(isStream ? [whileValid(caller, request.signal)] : [])];
+    const ended = new AbortController();
+    const end = () => ended.abort();
+    const stop = isStream ? watch(caller, end) : () => {};
+    closing.addEventListener('abort', end, { once: true });
     const { method, url, headers } = request;
-    const bounded = new Request(url, { method, headers, signal: AbortSignal.any(ends) });
+    const bounded = new Request(url, { method, headers, signal: ended.signal });
+    const finish = () => {
+      leave();
+      stop();
+      closing.removeEventListener('abort', end);
+      // Its signal aborts only while it exists, and the handler keeps only the signal.
+      if (!bounded.signal.aborted) end();
+    };
+    // The listener aborts it when the answer has ended, however it ends.
+    request.signal.addEventListener('abort', finish, { once: true });
+    if (request.signal.aborted) finish();
+    if (closing.aborted) end();
     const scopes = [...caller.scopes];
     // The token itself stays here.
     const authInfo = { token: '', clientId: caller.clientId, scopes, extra: { message } };
