@@ -9,6 +9,7 @@ const SYSTEMS = [
   'router',
   'mcp-host',
   'mcp-http',
+  'oauth-server',
   'agents/neo',
   'executor',
   'chronometric',

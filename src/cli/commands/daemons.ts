@@ -36,9 +36,13 @@ export async function router(context: CliContext): Promise<void> {
   const { environment, clock } = context;
   const sandbox = machineSandbox(context, config.isolation);
   const { fleetConsole } = await import('../access/fleet-console.ts');
-  const pagesOf = config.public.console && fleetConsole(context, config.public);
-  const { fleetServices } = await import('../access/public-services.ts');
-  const servicesOf = fleetServices(context, config);
+  const [{ fleetServices }, { fleetOauth }] = await Promise.all([
+    import('../access/public-services.ts'),
+    import('../access/oauth-server.ts'),
+  ]);
+  const oauth = fleetOauth(context, config.public);
+  const pagesOf = config.public.console && fleetConsole(context, config.public, oauth);
+  const servicesOf = fleetServices(context, config, oauth);
   await runDaemon(context, 'router', (log) =>
     startRouter({
       ...{ config, openAgents: openAgentHost, environment, sandbox, version: VERSION, clock, log },

@@ -19,7 +19,6 @@ import { parseRouterConfig } from '../../router/config.ts';
 import { type RunningRouter, startRouter } from '../../router/daemon.ts';
 import type { MachinePut, MachineView } from '../../router/machines/machine-schema.ts';
 import type { ProcessSpec } from '../../router/providers/process-spec.ts';
-import type { PagesOf } from '../../router/public/listener.ts';
 import type { OnWake } from '../../router/wake.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Settings } from '../../wire/settings.ts';
@@ -43,6 +42,7 @@ import {
 import { PROGRAM } from '../home/package-root.ts';
 import { takeHome } from '../home/taken-home.ts';
 import { namingPort } from './listener.ts';
+import type { OwnConsole } from './own-console.ts';
 import { ensureSubmitter, existingMachine, isOwnNeo } from './own-neo.ts';
 import { accessGrants, executorSandbox, machineSandbox } from './sandbox.ts';
 
@@ -92,7 +92,7 @@ export type LocalStackEvents = {
   onFire: (report: FireReport) => void;
   onWake: OnWake;
   /** Serves other requests at the public listener; `secret` signs the codes. */
-  console?: { readonly pagesOf: PagesOf; readonly secret: string };
+  console?: Pick<OwnConsole, 'pagesOf' | 'secret' | 'oauth'>;
 };
 
 /**
@@ -185,7 +185,7 @@ async function startOwnRouter(
       version: VERSION,
       clock: context.clock,
       log,
-      ...{ onWake, pagesOf: console?.pagesOf, servicesOf: localServices(context, identity.owner) },
+      ...{ onWake, pagesOf: console?.pagesOf, servicesOf: localServices(context, identity.owner, console?.oauth) },
       chronosUrl: () => config.chronosUrl ?? ownChronos(),
     }),
   );
