@@ -10,6 +10,7 @@ const SYSTEMS = [
   'mcp-host',
   'agents/neo',
   'executor',
+  'executor-mcp',
   'chronometric',
   'capabilities',
   'notify',

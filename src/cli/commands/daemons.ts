@@ -59,6 +59,27 @@ export async function runExecutor(context: CliContext): Promise<void> {
   });
 }
 
+/** The tasks of one submitter: this installation's, or the holder of `NEO_EXECUTOR_TOKEN`. */
+export async function executorMcp(context: CliContext): Promise<void> {
+  const [{ taskEndpoint }, { userOf }, { createExecutorClient }, { startTaskServer }, { taskKey }] = await Promise.all([
+    import('../access/executor.ts'),
+    import('../access/chronos.ts'),
+    import('../../executor/client.ts'),
+    import('../../executor-mcp/server.ts'),
+    import('../../executor-mcp/tasks.ts'),
+  ]);
+  const userId = userOf(context, undefined);
+  const { url, token } = taskEndpoint(context);
+  const log = await context.log('executor-mcp', 'warn');
+  const server = startTaskServer({
+    executor: createExecutorClient({ url, token, userId, clock: context.clock }),
+    // Without a token the executor distinguishes no submitters either.
+    key: taskKey(token ?? '', userId),
+    ...{ log, clock: context.clock },
+  });
+  await untilClosed(server);
+}
+
 /**
  * Neo gets the submitter's token of this installation, and only for the executor on this computer. Neo never gets the
  * operator's tokens: with them it could submit intents for any user.

@@ -93,7 +93,7 @@ export function addDaemons(program: Command): void {
     settings: listenSettings('ROUTER'),
     run: async (context) => (await load()).router(context),
   });
-  addCommand(program, {
+  const executor = addCommand(program, {
     usage: 'executor',
     summary: 'execute approved actions and sign a receipt for each intent',
     examples: ['EXECUTOR_DEV=1 reveille executor --port 8081', 'reveille executor --policy policy.yaml'],
@@ -103,6 +103,12 @@ export function addDaemons(program: Command): void {
         .option('--policy <file>', 'the policy file: which calls are allowed, asked and denied'),
     settings: { ...listenSettings('EXECUTOR'), manifest: 'EXECUTOR_MANIFEST', policy: 'EXECUTOR_POLICY' },
     run: async (context) => (await load()).runExecutor(context),
+  });
+  addCommand(executor, {
+    usage: 'mcp',
+    summary: 'MCP server: submit tasks to the executor and follow them; the user approves them',
+    examples: ['claude mcp add executor -- reveille executor mcp', 'NEO_EXECUTOR_TOKEN=rvs_… reveille executor mcp'],
+    run: async (context) => (await load()).executorMcp(context),
   });
   const neo = addCommand(program, {
     usage: 'neo',
