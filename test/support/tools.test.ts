@@ -13,7 +13,8 @@ test('a missing tool is a reason to skip that names the tool and its install com
   for (const tool of missing) {
     assert.match(String(needs(tool, false)), new RegExp(`^needs ${tool} \\((?:apt-get|npm|go) install `));
     // CI installs no browser, and Helm only where Go is.
-    if (tool !== 'browser' && tool !== 'helm') assert.throws(() => needs(tool, true), new RegExp(`^Error: not tested: needs ${tool} `));
+    if (tool !== 'browser' && tool !== 'helm')
+      assert.throws(() => needs(tool, true), new RegExp(`^Error: not tested: needs ${tool} `));
   }
   assert.deepEqual(toolsIn(missing.length > 0 && needs(missing, false)), missing);
   assert.deepEqual(toolsIn('bubblewrap is for Linux'), []);
