@@ -217,6 +217,22 @@ export async function mcp(context: CliContext, flags: { selftest?: boolean }): P
   await untilClosed(server);
 }
 
+/** The session is the one that the client's hook recorded with its last prompt. */
+export async function mcpChannel(context: CliContext): Promise<void> {
+  const { home, clock } = context;
+  const [{ startChannel }, { clientProcess }, { sessionOf }] = await Promise.all([
+    import('../../agents/channel/server.ts'),
+    import('../../kit/process/process-info.ts'),
+    import('../../chronos-mcp/sessions.ts'),
+  ]);
+  const client = clientProcess();
+  if (client === undefined)
+    throw new ReveilleError('unavailable', 'the client that started this server is not known; a channel needs it');
+  const log = await context.log('mcp-channel', 'warn');
+  const session = () => sessionOf(home.sessionsFolder, home.wakeTargetFile, client)?.id;
+  await untilClosed(startChannel({ folder: home.channelFolder, client, session, log, clock }));
+}
+
 export type ChronometricFlags = { byCalls?: boolean };
 
 export async function chronometric(context: CliContext, { byCalls = false }: ChronometricFlags): Promise<void> {

@@ -161,11 +161,20 @@ export function addDaemons(program: Command): void {
     settings: { dataDir: 'CHRONOMETRIC_DATA_DIR', profile: 'REVEILLE_PROFILE' },
     run: async (context, flags) => (await load()).chronometric(context, flags),
   });
-  addCommand<{ selftest?: boolean }>(program, {
+  const mcp = addCommand<{ selftest?: boolean }>(program, {
     usage: 'mcp',
     summary: 'MCP server: the three alarm tools',
     examples: ['claude mcp add chronos -- reveille mcp', 'reveille mcp --selftest'],
     options: (command) => command.option('--selftest', 'check offline that tools, manifests and skills match'),
     run: async (context, flags) => (await load()).mcp(context, flags),
+  });
+  addCommand(mcp, {
+    usage: 'channel',
+    summary: 'MCP server: a channel through which alarms reach an open session of Claude Code',
+    examples: [
+      'claude mcp add reveille-channel -- reveille mcp channel',
+      'reveille mcp channel  # with: claude --dangerously-load-development-channels server:reveille-channel',
+    ],
+    run: async (context) => (await load()).mcpChannel(context),
   });
 }
