@@ -1,6 +1,6 @@
 /**
  * `npm run chart`: writes the Helm chart `deploy/helm/reveille` from the manifests of `deploy/kubernetes`. With the
- * chart's default values both give the same objects. A replacement that finds nothing is an error, so a change of a
+ * default values, `values.yaml`, both give the same objects. A replacement that finds nothing is an error, so a change of a
  * manifest cannot leave a value without effect.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -29,41 +29,6 @@ export const chartValuesSchema = z.strictObject({
   /** Helm adds it where the chart is part of another one. */
   global: z.looseObject({}).optional(),
 });
-
-const VALUES = `# Made by "npm run chart" from deploy/kubernetes.
-image:
-  repository: reveille
-  # The version of the chart by default.
-  tag: ''
-# The secret with the tokens, and a certificate for each part (docs/operate/deploy.md).
-secret: reveille
-# The host name of the public listener.
-publicHost: reveille.example.com
-chronosd:
-  replicas: 2
-  cpu: 100m
-  memory: 256Mi
-  memoryLimit: 512Mi
-router:
-  storage: 1Gi
-  cpu: 100m
-  memory: 256Mi
-  memoryLimit: 512Mi
-executor:
-  storage: 5Gi
-  cpu: 100m
-  memory: 256Mi
-  memoryLimit: 512Mi
-# One for each user: agent-<name> with its own secret, certificate and volume. user: the user id, by default the name.
-agents:
-  - name: ada
-# The same for all agents; an entry above may set its own storage.
-agent:
-  storage: 2Gi
-  cpu: 100m
-  memory: 256Mi
-  memoryLimit: 512Mi
-`;
 
 type Replacement = readonly [from: RegExp, to: string];
 
@@ -120,7 +85,7 @@ function templateOf(manifest: string, replacements: readonly Replacement[]): str
   }, source);
 }
 
-/** The files of the chart, by path within the repository. */
+/** The generated files of the chart, by path within the repository. */
 export function chartFiles(): Record<string, string> {
   const chart = {
     apiVersion: 'v2',
@@ -139,7 +104,6 @@ export function chartFiles(): Record<string, string> {
   ]);
   return {
     [`${CHART}/Chart.yaml`]: `# Made by "npm run chart".\n${lines.join('')}`,
-    [`${CHART}/values.yaml`]: VALUES,
     [`${CHART}/values.schema.json`]: `${JSON.stringify(schema, null, 2)}\n`,
     ...Object.fromEntries(templates),
   };

@@ -4,7 +4,7 @@
  *
  * - `<client>.open`: the session that the client's process has open, written by its channel server.
  * - `<turn>.offer`: a wake for a session, written by the router.
- * - `<turn>.taken` or `<turn>.withdrawn`: what became of the offer. Either side renames the offer, so that exactly one
+ * - `<turn>.taken` or `<turn>.withdrawn`: the outcome of the offer. Either side renames the offer, so that exactly one
  *   succeeds: a wake is taken, or the router starts the agent's program, and never both.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -101,7 +101,7 @@ export class OpenSessions {
   }
 
   /**
-   * What became of the offer of an earlier router, which is withdrawn if it still waits.
+   * The outcome of the offer of an earlier router, which is withdrawn if it still waits.
    *
    * @returns `undefined` when nothing was offered, or the program was started after it
    */

@@ -85,11 +85,13 @@ const OTHERS = {
   agent: { storage: '8Gi', cpu: '4', memory: '7Gi', memoryLimit: '8Gi' },
 };
 
-test('the checked-in chart equals the output of "npm run chart", and has no other files', () => {
+test('the checked-in chart equals the output of "npm run chart", and has no other files but its values', () => {
   const files = chartFiles();
   for (const [name, text] of Object.entries(files)) assert.equal(readFileSync(join(ROOT, name), 'utf8'), text, name);
   const found = globSync('deploy/helm/**/*.*', { cwd: ROOT });
-  assert.deepEqual(found.toSorted(), Object.keys(files).toSorted());
+  const values = join('deploy', 'helm', 'reveille', 'values.yaml');
+  assert.deepEqual(found.toSorted(), [...Object.keys(files), values].toSorted());
+  chartValuesSchema.parse(defaults());
 });
 
 test('with its default values the chart gives the objects of deploy/kubernetes', () => {
