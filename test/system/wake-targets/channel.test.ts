@@ -4,10 +4,13 @@
  */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { PassThrough, type Readable, type Writable } from 'node:stream';
 import { type TestContext, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { OpenSessions } from '../../../src/agents/channel/open-sessions.ts';
 import { startChannel } from '../../../src/agents/channel/server.ts';
 import { recordSession } from '../../../src/chronos-mcp/sessions.ts';
@@ -15,10 +18,13 @@ import { PROGRAM } from '../../../src/cli/home/package-root.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import { processInfo } from '../../../src/kit/process/process-info.ts';
+import { ADMIN_TOKEN, clientOf, WAKE_TOKEN } from '../../../src/router/testing/bench.ts';
 import { eventually } from '../../support/eventually.ts';
+import { COMPILED, LEAN } from '../../support/quick-start.ts';
 import { callsIn } from '../../support/stand-ins/agents/executable.ts';
 import { startTargetBench, type TargetBench } from './router.ts';
 
+const ROUTER = fileURLToPath(new URL('../../../src/router/testing/router.fixture.ts', import.meta.url));
 const isLinux = { skip: process.platform !== 'linux' && 'the system reports no processes' };
 const SELF = { pid: process.pid, started: processInfo(process.pid)?.started ?? '' };
 
@@ -76,6 +82,32 @@ async function open(t: TestContext) {
     return speak(input, output);
   };
   return { bench, session: session!, connect, isOpen };
+}
+
+/** A router in a process of its own, on the data of a test's home. */
+async function startKillable(t: TestContext, { home, dataDir }: Pick<TargetBench, 'home' | 'dataDir'>) {
+  // Programs do not get paths in REVEILLE_HOME, so it is not the home of the test.
+  const own = join(home, '.reveille');
+  mkdirSync(own);
+  symlinkSync(join(home, 'channels'), join(own, 'channels'));
+  const child = spawn(process.execPath, [...LEAN, ROUTER], {
+    env: {
+      ...{ PATH: `${join(home, 'bin')}:/usr/bin:/bin`, ...COMPILED, HOME: home, REVEILLE_HOME: own },
+      ...{ ROUTER_DATA_DIR: dataDir, ROUTER_PORT: '0', ROUTER_PUBLIC_PORT: '0' },
+      ...{ ROUTER_WAKE_TOKEN: WAKE_TOKEN, ROUTER_ADMIN_TOKEN: ADMIN_TOKEN },
+    },
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  t.after(() => child.kill('SIGKILL'));
+  const [url] = (await once(createInterface({ input: child.stdout }), 'line')) as [string];
+  return {
+    ...clientOf(url),
+    async kill() {
+      const exited = once(child, 'exit');
+      child.kill('SIGKILL');
+      await exited;
+    },
+  };
 }
 
 const runs = ({ home }: TargetBench) => callsIn(home).length;
@@ -142,6 +174,29 @@ test('another session, a closed one, and a turn with terms are resumed at once',
   await soon();
   assert.equal(runs(bench), 4);
 });
+
+for (const takes of [true, false])
+  test(
+    `a router is killed during the delivery: the wake ${takes ? 'was taken and is not repeated' : 'was not taken and is resumed'}`,
+    isLinux,
+    async (t) => {
+      const { bench, session, connect, isOpen } = await open(t);
+      const client = await connect(() => session);
+      await isOpen(session);
+      await bench.close();
+      const killed = await startKillable(t, bench);
+      const answer = await killed.wake('alice', { conversation_id: 'daily' });
+      const id = answer.json.data.turn_id!;
+      await eventually('an event', () => client.events[0]);
+      await killed.kill();
+      if (takes) assert.match(await client.take(id), /has fired/);
+      const next = await startTargetBench(t, bench);
+      const turn = await next.turn('alice', id, 'done');
+      assert.match(turn.reply ?? '', takes ? /open session has taken/ : /^heard/);
+      assert.match(await client.take(id), /delivered in another way/);
+      assert.equal(runs(bench), takes ? 1 : 2);
+    },
+  );
 
 test('"reveille mcp channel" finds the session that the hook of its client recorded', isLinux, async (t) => {
   const { bench, session, isOpen } = await open(t);
